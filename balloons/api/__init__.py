@@ -1,0 +1,1 @@
+"""The API objects users write: their types, their rules and their status. Pure."""

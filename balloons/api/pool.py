@@ -1,0 +1,175 @@
+"""BalloonPool: which nodes to keep warm, how many, and in which way.
+
+The types mirror `manifests/crds/balloonpools.yaml`, where every field is documented for users; a test
+keeps the two the same. Structural rules are checked when decoding, cross-field rules in `balloons.api.rules`.
+"""
+
+import enum
+
+import msgspec
+
+from throttler.kube.metadata import Metadata, ObjectKey, key_of
+from throttler.kube.selectors import LabelSelector, Taint, Toleration
+
+GROUP = "kube-balloons.github.io"
+VERSION = "v1alpha1"
+API_VERSION = f"{GROUP}/{VERSION}"
+POOL_KIND = "BalloonPool"
+POOL_PLURAL = "balloonpools"
+
+
+class Mode(enum.Enum):
+    """Whether a pool may make the cluster grow."""
+
+    HOLD = "Hold"
+    HEADROOM = "Headroom"
+
+
+class Strategy(enum.Enum):
+    """What holds a node: a pod, the autoscaler's own buffer object, or an annotation."""
+
+    BALLOON = "Balloon"
+    CAPACITY_BUFFER = "CapacityBuffer"
+    ANNOTATE = "Annotate"
+
+
+class Spread(enum.Enum):
+    """What keeps two balloons of one pool off the same node."""
+
+    ANTI_AFFINITY = "AntiAffinity"
+    TOPOLOGY_SPREAD = "TopologySpread"
+    EXCLUSIVE_REQUEST = "ExclusiveRequest"
+
+
+class ShapeType(enum.Enum):
+    """How large a balloon is."""
+
+    WHOLE_NODE = "WholeNode"
+    EXPLICIT = "Explicit"
+
+
+class NotWarmTaint(msgspec.Struct, frozen=True):
+    """A taint that says "not warm yet"; an empty value or effect matches any."""
+
+    key: str
+    value: str = ""
+    effect: str = ""
+
+    def is_on(self, taint: Taint) -> bool:
+        """Whether a node's taint is this one."""
+        return (
+            taint.key == self.key
+            and (not self.value or taint.value == self.value)
+            and (not self.effect or taint.effect == self.effect)
+        )
+
+
+class NotWarmCondition(msgspec.Struct, frozen=True):
+    """A node condition that says "not warm", such as `GPUHealthy: False`."""
+
+    type: str
+    status: str = "True"
+
+
+class NotWarm(msgspec.Struct, frozen=True):
+    """What keeps a Ready node from counting as warm: preflight taints and health conditions."""
+
+    taints: tuple[NotWarmTaint, ...] = ()
+    conditions: tuple[NotWarmCondition, ...] = ()
+
+
+class PoolNodes(msgspec.Struct, frozen=True, rename="camel"):
+    """Which nodes the pool consists of, which taints its balloons tolerate, and what is not warm yet."""
+
+    selector: LabelSelector
+    tolerations: tuple[Toleration, ...] = ()
+    not_warm: NotWarm = NotWarm()
+
+
+class Schedule(msgspec.Struct, frozen=True, rename="camel"):
+    """Another size while `now` is within `duration` of the last firing of `cron` in `time_zone`."""
+
+    cron: str
+    duration: str
+    time_zone: str = "Etc/UTC"
+    size: int | None = None
+    size_percent: int | None = None
+
+
+class Shape(msgspec.Struct, frozen=True):
+    """The balloon's requests: `resources` when Explicit, else a node's room less `slack` (quantities)."""
+
+    type: ShapeType = ShapeType.WHOLE_NODE
+    resources: dict[str, str] = {}
+    slack: dict[str, str] = {}
+
+
+class PoolSpec(msgspec.Struct, frozen=True, rename="camel"):
+    """What the user wants; sizes are nodes, percents are of `max_size`."""
+
+    nodes: PoolNodes
+    mode: Mode
+    size: int | None = None
+    size_percent: int | None = None
+    min_size: int = 0
+    max_size: int | None = None
+    schedules: tuple[Schedule, ...] = ()
+    shape: Shape = Shape()
+    spread: Spread = Spread.ANTI_AFFINITY
+    strategy: Strategy = Strategy.BALLOON
+    image: str = ""
+    pre_pull: tuple[str, ...] = ()
+    paused: bool = False
+    dry_run: bool = False
+
+
+class Condition(msgspec.Struct, frozen=True, rename="camel"):
+    """A status condition with the meaning kstatus gives it."""
+
+    type: str
+    status: str
+    reason: str
+    message: str
+    last_transition_time: str = ""
+    observed_generation: int = 0
+
+
+class ZoneStatus(msgspec.Struct, frozen=True):
+    """One zone's nodes; an empty name stands for nodes without a zone label."""
+
+    zone: str
+    nodes: int
+    busy: int
+    warm: int
+
+
+class PoolStatus(msgspec.Struct, frozen=True, rename="camel"):
+    """What was seen and decided; counts are nodes unless they say balloons."""
+
+    observed_generation: int = 0
+    nodes: int = 0
+    busy: int = 0
+    warm: int = 0
+    idle: int = 0
+    sick: int = 0
+    pending: int = 0
+    target: int = 0
+    because: str = ""
+    message: str = ""
+    selector: str = ""
+    active_schedule: str = ""
+    zones: tuple[ZoneStatus, ...] = ()
+    conditions: tuple[Condition, ...] = ()
+
+
+class BalloonPool(msgspec.Struct, frozen=True):
+    """The object as stored; `status` is what this service last wrote."""
+
+    metadata: Metadata
+    spec: PoolSpec
+    status: PoolStatus = PoolStatus()
+
+    @property
+    def key(self) -> ObjectKey:
+        """Namespace and name."""
+        return key_of(self.metadata)

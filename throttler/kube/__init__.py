@@ -1,0 +1,1 @@
+"""The Kubernetes objects that both halves read: quantities, nodes, pods, selectors. Pure."""

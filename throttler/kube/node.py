@@ -1,0 +1,88 @@
+"""A node as decisions see it, decoded from the API and cut down to what they read.
+
+A Node object is 10-20 kB on the wire, most of it image lists and managed fields. `NodeWire` names only
+the fields that are decoded at all; `Node` is the compact value that caches keep (a few kB at most, with
+equal parts shared between nodes of the same kind).
+"""
+
+import msgspec
+
+from throttler.kube.metadata import Metadata
+from throttler.kube.resources import Resources
+from throttler.kube.selectors import Taint
+from throttler.kube.shared import Shared
+
+ZONE_LABEL = "topology.kubernetes.io/zone"
+INSTANCE_TYPE_LABEL = "node.kubernetes.io/instance-type"
+CA_KEEP_ANNOTATION = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
+KARPENTER_KEEP_ANNOTATION = "karpenter.sh/do-not-disrupt"
+HELD_BY_ANNOTATION = "kube-balloons.github.io/held-by"
+KEPT_ANNOTATIONS = (CA_KEEP_ANNOTATION, KARPENTER_KEEP_ANNOTATION, HELD_BY_ANNOTATION)
+"""The only node annotations that any decision reads; the others are dropped at the edge."""
+
+
+class _Condition(msgspec.Struct, frozen=True):
+    type: str
+    status: str
+
+
+class _NodeSpec(msgspec.Struct, frozen=True, rename="camel"):
+    unschedulable: bool = False
+    taints: tuple[Taint, ...] = ()
+
+
+class _NodeStatus(msgspec.Struct, frozen=True):
+    allocatable: dict[str, str] = {}
+    conditions: tuple[_Condition, ...] = ()
+
+
+class NodeWire(msgspec.Struct, frozen=True):
+    """What is decoded of a Node object."""
+
+    metadata: Metadata
+    spec: _NodeSpec = _NodeSpec()
+    status: _NodeStatus = _NodeStatus()
+
+
+class Node(msgspec.Struct, frozen=True, gc=False):
+    """A node's facts. `allocatable` is in milli-units; `conditions` is the set of (type, status) pairs."""
+
+    name: str
+    uid: str
+    resource_version: str
+    labels: dict[str, str]
+    allocatable: Resources
+    taints: tuple[Taint, ...] = ()
+    conditions: frozenset[tuple[str, str]] = frozenset()
+    annotations: dict[str, str] = {}
+    created_s: float = 0.0
+    is_ready: bool = True
+    is_cordoned: bool = False
+    is_deleting: bool = False
+
+    @property
+    def zone(self) -> str:
+        """The failure zone, or an empty string where the cloud names none."""
+        return self.labels.get(ZONE_LABEL, "")
+
+
+def node_from_wire(wire: NodeWire, shared: Shared) -> Node:
+    """The compact node; raises QuantityError when its allocatable cannot be read."""
+    metadata, spec, status = wire.metadata, wire.spec, wire.status
+    conditions = frozenset((c.type, c.status) for c in status.conditions)
+    return Node(
+        name=metadata.name,
+        uid=metadata.uid,
+        resource_version=metadata.resource_version,
+        labels=shared.labels(metadata.labels),
+        allocatable=shared.resources(status.allocatable),
+        taints=shared.one(spec.taints),
+        conditions=shared.one(conditions),
+        annotations={
+            key: metadata.annotations[key] for key in KEPT_ANNOTATIONS if key in metadata.annotations
+        },
+        created_s=metadata.created_s,
+        is_ready=("Ready", "True") in conditions,
+        is_cordoned=spec.unschedulable,
+        is_deleting=metadata.deletion_timestamp is not None,
+    )

@@ -1,0 +1,285 @@
+"""A pod as decisions see it, decoded from the API and cut down to what they read.
+
+Pods that have a node need only their requests, priority and kind; what the scheduler would look at
+(`Scheduling`) is kept for unbound pods alone, because only those are ever matched against nodes.
+"""
+
+import enum
+from typing import Any
+
+import msgspec
+
+from throttler.kube.metadata import Metadata, ObjectKey, OwnerReference, key_of
+from throttler.kube.quantity import parse_quantity
+from throttler.kube.resources import Resources, larger, parse_resources, total
+from throttler.kube.selectors import LabelSelector, Requirement, Toleration
+from throttler.kube.shared import Shared
+
+POOL_LABEL = "kube-balloons.github.io/pool"
+"""On every balloon pod and Deployment: the name of the BalloonPool, in the same namespace."""
+SHAPE_LABEL = "kube-balloons.github.io/shape"
+"""On the same objects: which machine shape of the pool they are cut for."""
+DELETION_COST_ANNOTATION = "controller.kubernetes.io/pod-deletion-cost"
+MIRROR_ANNOTATION = "kubernetes.io/config.mirror"
+GANG_LABELS = ("scheduling.x-k8s.io/pod-group", "pod-group.scheduling.sigs.k8s.io")
+"""Labels by which all-or-nothing schedulers (scheduler-plugins, Kueue) name a pod's gang."""
+
+
+class PodKind(enum.Enum):
+    """Why a pod is on its node; only WORK makes a node busy."""
+
+    WORK = "work"
+    DAEMON = "daemon"
+    MIRROR = "mirror"
+    BALLOON = "balloon"
+
+
+class _ResourceRequests(msgspec.Struct, frozen=True):
+    requests: dict[str, str] = {}
+
+
+class _Container(msgspec.Struct, frozen=True, rename="camel"):
+    resources: _ResourceRequests = _ResourceRequests()
+    restart_policy: str = ""
+    ports: tuple[dict[str, Any], ...] = ()
+
+
+class _NodeSelectorTerm(msgspec.Struct, frozen=True, rename="camel"):
+    match_expressions: tuple[Requirement, ...] = ()
+    match_fields: tuple[Requirement, ...] = ()
+
+
+class _NodeSelector(msgspec.Struct, frozen=True, rename="camel"):
+    node_selector_terms: tuple[_NodeSelectorTerm, ...] = ()
+
+
+class _NodeAffinity(msgspec.Struct, frozen=True):
+    required: _NodeSelector | None = msgspec.field(
+        default=None, name="requiredDuringSchedulingIgnoredDuringExecution"
+    )
+
+
+class PodAffinityTerm(msgspec.Struct, frozen=True, rename="camel"):
+    """A required (anti-)affinity term towards other pods."""
+
+    topology_key: str
+    label_selector: LabelSelector | None = None
+    namespaces: tuple[str, ...] = ()
+
+
+class _PodAffinity(msgspec.Struct, frozen=True):
+    required: tuple[PodAffinityTerm, ...] = msgspec.field(
+        default=(), name="requiredDuringSchedulingIgnoredDuringExecution"
+    )
+
+
+class _Affinity(msgspec.Struct, frozen=True, rename="camel"):
+    node_affinity: _NodeAffinity | None = None
+    pod_affinity: _PodAffinity | None = None
+    pod_anti_affinity: _PodAffinity | None = None
+
+
+class _SpreadConstraint(msgspec.Struct, frozen=True, rename="camel"):
+    when_unsatisfiable: str = ""
+
+
+class _Volume(msgspec.Struct, frozen=True, rename="camel"):
+    persistent_volume_claim: dict[str, Any] | None = None
+    ephemeral: dict[str, Any] | None = None
+
+
+class _PodSpec(msgspec.Struct, frozen=True, rename="camel"):
+    node_name: str = ""
+    priority: int = 0
+    scheduler_name: str = "default-scheduler"
+    containers: tuple[_Container, ...] = ()
+    init_containers: tuple[_Container, ...] = ()
+    overhead: dict[str, str] = {}
+    resources: _ResourceRequests | None = None
+    node_selector: dict[str, str] = {}
+    affinity: _Affinity | None = None
+    tolerations: tuple[Toleration, ...] = ()
+    topology_spread_constraints: tuple[_SpreadConstraint, ...] = ()
+    scheduling_gates: tuple[dict[str, Any], ...] = ()
+    volumes: tuple[_Volume, ...] = ()
+    resource_claims: tuple[dict[str, Any], ...] = ()
+    host_network: bool = False
+
+
+class _PodCondition(msgspec.Struct, frozen=True):
+    type: str
+    status: str
+    reason: str = ""
+
+
+class _PodStatus(msgspec.Struct, frozen=True, rename="camel"):
+    phase: str = "Pending"
+    nominated_node_name: str = ""
+    conditions: tuple[_PodCondition, ...] = ()
+
+
+class PodWire(msgspec.Struct, frozen=True):
+    """What is decoded of a Pod object."""
+
+    metadata: Metadata
+    spec: _PodSpec
+    status: _PodStatus = _PodStatus()
+
+
+class Scheduling(msgspec.Struct, frozen=True):
+    """What the scheduler asks of a node for an unbound pod, as far as it can be judged here.
+
+    `node_terms` are alternatives (any may hold), each a tuple of requirements that must all hold.
+    `is_opaque` says that the pod has a rule that is not judged here (volumes, claims, spread, affinity to
+    other pods); such pods are left to the scheduler. `is_one_per_node` is required anti-affinity to its own
+    labels by host name.
+    """
+
+    tolerations: tuple[Toleration, ...] = ()
+    node_selector: dict[str, str] = {}
+    node_terms: tuple[tuple[Requirement, ...], ...] = ()
+    is_gated: bool = False
+    is_opaque: bool = False
+    is_one_per_node: bool = False
+    is_tried: bool = False
+    """The scheduler has said Unschedulable at least once."""
+    nominated_node: str = ""
+    gang: str = ""
+
+
+class Pod(msgspec.Struct, frozen=True, gc=False):
+    """A pod's facts. `requests` is in milli-units and holds `pods: 1000`, the slot it takes on a node."""
+
+    key: ObjectKey
+    uid: str
+    resource_version: str
+    node: str
+    priority: int
+    requests: Resources
+    kind: PodKind = PodKind.WORK
+    owner: OwnerReference | None = None
+    pool: str = ""
+    shape: str = ""
+    created_s: float = 0.0
+    deletion_cost: int = 0
+    is_ready: bool = False
+    is_running: bool = False
+    is_terminating: bool = False
+    is_finished: bool = False
+    is_preempted: bool = False
+    scheduling: Scheduling | None = None
+
+
+def pod_from_wire(wire: PodWire, shared: Shared) -> Pod:
+    """The compact pod; raises QuantityError when its requests cannot be read."""
+    metadata, spec, status = wire.metadata, wire.spec, wire.status
+    conditions = {(c.type, c.status) for c in status.conditions}
+    return Pod(
+        key=key_of(metadata),
+        uid=metadata.uid,
+        resource_version=metadata.resource_version,
+        node=shared.one(spec.node_name),
+        priority=spec.priority,
+        requests=_shared_requests(spec, shared),
+        kind=_kind(metadata),
+        owner=metadata.controller,
+        pool=shared.one(metadata.labels.get(POOL_LABEL, "")),
+        shape=shared.one(metadata.labels.get(SHAPE_LABEL, "")),
+        created_s=metadata.created_s,
+        deletion_cost=_deletion_cost(metadata),
+        is_ready=("Ready", "True") in conditions,
+        is_running=status.phase == "Running",
+        is_terminating=metadata.deletion_timestamp is not None,
+        is_finished=status.phase in ("Succeeded", "Failed"),
+        is_preempted=any(c.reason == "PreemptionByScheduler" for c in status.conditions),
+        scheduling=None if spec.node_name else _scheduling(wire),
+    )
+
+
+def _kind(metadata: Metadata) -> PodKind:
+    owner = metadata.controller
+    if MIRROR_ANNOTATION in metadata.annotations:
+        return PodKind.MIRROR
+    if owner is not None and owner.kind == "DaemonSet":
+        return PodKind.DAEMON
+    if owner is not None and owner.kind == "ReplicaSet" and POOL_LABEL in metadata.labels:
+        return PodKind.BALLOON
+    return PodKind.WORK
+
+
+def _deletion_cost(metadata: Metadata) -> int:
+    text = metadata.annotations.get(DELETION_COST_ANNOTATION, "0")
+    return int(text) if text.removeprefix("-").isdecimal() and text.isascii() and len(text) < 12 else 0
+
+
+def _shared_requests(spec: _PodSpec, shared: Shared) -> Resources:
+    return shared.merged(requests_of(spec))
+
+
+def requests_of(spec: _PodSpec) -> dict[str, int]:
+    """Effective requests by the scheduler's rule (KEP-753): init containers in turn, sidecars beside them."""
+    running = total(parse_resources(c.resources.requests) for c in spec.containers)
+    sidecars: dict[str, int] = {}
+    starting: dict[str, int] = {}
+    for container in spec.init_containers:
+        own = parse_resources(container.resources.requests)
+        if container.restart_policy == "Always":
+            sidecars = total((sidecars, own))
+            starting = larger(starting, sidecars)
+        else:
+            starting = larger(starting, total((sidecars, own)))
+    effective = larger(total((running, sidecars)), starting)
+    if spec.resources is not None:
+        effective.update(parse_resources(spec.resources.requests))
+    return total((effective, parse_resources(spec.overhead), {"pods": parse_quantity("1")}))
+
+
+def _scheduling(wire: PodWire) -> Scheduling:
+    spec, status = wire.spec, wire.status
+    affinity = spec.affinity or _Affinity()
+    return Scheduling(
+        tolerations=spec.tolerations,
+        node_selector=spec.node_selector,
+        node_terms=_node_terms(affinity),
+        is_gated=bool(spec.scheduling_gates),
+        is_opaque=_is_opaque(wire, affinity),
+        is_one_per_node=bool(affinity.pod_anti_affinity and affinity.pod_anti_affinity.required),
+        is_tried=any(c.type == "PodScheduled" and c.reason == "Unschedulable" for c in status.conditions),
+        nominated_node=status.nominated_node_name,
+        gang=next(
+            (wire.metadata.labels[label] for label in GANG_LABELS if label in wire.metadata.labels), ""
+        ),
+    )
+
+
+def _node_terms(affinity: _Affinity) -> tuple[tuple[Requirement, ...], ...]:
+    required = affinity.node_affinity.required if affinity.node_affinity else None
+    return tuple(term.match_expressions for term in required.node_selector_terms) if required else ()
+
+
+def _is_opaque(wire: PodWire, affinity: _Affinity) -> bool:
+    spec = wire.spec
+    required = affinity.node_affinity.required if affinity.node_affinity else None
+    return any(
+        (
+            any(v.persistent_volume_claim is not None or v.ephemeral is not None for v in spec.volumes),
+            bool(spec.resource_claims),
+            any(c.when_unsatisfiable == "DoNotSchedule" for c in spec.topology_spread_constraints),
+            bool(affinity.pod_affinity and affinity.pod_affinity.required),
+            affinity.pod_anti_affinity is not None
+            and not _avoids_only_itself(wire, affinity.pod_anti_affinity),
+            required is not None and any(term.match_fields for term in required.node_selector_terms),
+            spec.host_network or any(port.get("hostPort") for c in spec.containers for port in c.ports),
+        )
+    )
+
+
+def _avoids_only_itself(wire: PodWire, anti: _PodAffinity) -> bool:
+    """Whether every required term keeps only the pod's own kind apart, one per host."""
+    return all(
+        term.topology_key == "kubernetes.io/hostname"
+        and term.label_selector is not None
+        and not term.label_selector.match_expressions
+        and term.label_selector.match_labels.items() <= wire.metadata.labels.items()
+        for term in anti.required
+    )

@@ -1,0 +1,94 @@
+"""Label selectors, node affinity, taints and tolerations: the scheduler's matching rules, pure."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Literal
+
+import msgspec
+
+Labels = Mapping[str, str]
+Effect = Literal["NoSchedule", "PreferNoSchedule", "NoExecute"]
+
+
+class Requirement(msgspec.Struct, frozen=True, rename="camel"):
+    """One `matchExpressions` entry; node affinity also knows Gt and Lt."""
+
+    key: str
+    operator: str
+    values: tuple[str, ...] = ()
+
+
+class LabelSelector(msgspec.Struct, frozen=True, rename="camel"):
+    """`matchLabels` and `matchExpressions`, all of which must hold; empty matches everything."""
+
+    match_labels: dict[str, str] = {}
+    match_expressions: tuple[Requirement, ...] = ()
+
+
+class Taint(msgspec.Struct, frozen=True):
+    """A node's taint."""
+
+    key: str
+    effect: str
+    value: str = ""
+
+
+class Toleration(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """What a pod accepts; an empty key with `Exists` accepts every taint."""
+
+    key: str = ""
+    operator: str = "Equal"
+    value: str = ""
+    effect: str = ""
+    toleration_seconds: int | None = None
+
+
+def matches(selector: LabelSelector, labels: Labels) -> bool:
+    """Whether the labels satisfy every part of the selector."""
+    for key, value in selector.match_labels.items():
+        if labels.get(key) != value:
+            return False
+    return all(meets(requirement, labels) for requirement in selector.match_expressions)
+
+
+def meets(requirement: Requirement, labels: Labels) -> bool:
+    """Whether labels meet one requirement, by the rules of node affinity (a superset of selectors)."""
+    value = labels.get(requirement.key)
+    match requirement.operator:
+        case "In":
+            return value in requirement.values
+        case "NotIn":
+            return value not in requirement.values
+        case "Exists":
+            return value is not None
+        case "DoesNotExist":
+            return value is None
+        case "Gt" | "Lt":
+            return _compares(requirement.operator, value, requirement.values)
+    return False
+
+
+def _compares(operator: str, value: str | None, bounds: Sequence[str]) -> bool:
+    try:
+        left, right = int(value or ""), int(bounds[0])
+    except (ValueError, IndexError):
+        return False
+    return left > right if operator == "Gt" else left < right
+
+
+def tolerates(toleration: Toleration, taint: Taint) -> bool:
+    """Whether one toleration accepts one taint (k8s.io/api core/v1 ToleratesTaint)."""
+    if toleration.effect and toleration.effect != taint.effect:
+        return False
+    if toleration.key and toleration.key != taint.key:
+        return False
+    if toleration.operator == "Exists":
+        return True
+    return bool(toleration.key) and toleration.value == taint.value
+
+
+def untolerated(taints: Iterable[Taint], tolerations: Sequence[Toleration]) -> Taint | None:
+    """The first taint that keeps a pod off the node; PreferNoSchedule keeps nobody off."""
+    for taint in taints:
+        if taint.effect != "PreferNoSchedule" and not any(tolerates(t, taint) for t in tolerations):
+            return taint
+    return None
