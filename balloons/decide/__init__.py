@@ -1,0 +1,1 @@
+"""The decision: `decide(snapshot, memory, settings, now)` gives a plan and the next memory. Pure."""

@@ -1,0 +1,72 @@
+"""Why something is done or not done: one closed list of reasons.
+
+The reason's name is the Event reason and the metric label, its template the sentence in status, log and
+CLI. Adding a reason means adding it to the runbook; a test compares the two.
+"""
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+class Reason(enum.Enum):
+    """Reason name -> sentence template; the braces name the detail's keys."""
+
+    STEADY = "{warm} of {target} wanted nodes are warm"
+    WARMING = "{warm} of {target} wanted nodes are warm, {pending} balloons are on their way"
+    GROWING = "headroom grows by {growth} nodes towards {target}"
+    ALLOWANCE = "{target} warm nodes wanted, but only {allowance} more may start now"
+    MAX_SIZE = "the pool has reached maxSize {max_size}: {busy} nodes busy, {others} not available"
+    TOO_FEW_NODES = "{size} warm nodes wanted, but only {eligible} can be held, and Hold never grows"
+    SHRINKING = "{surplus} more nodes are held than wanted"
+    SHRINK_LIMITED = "{surplus} more balloons than wanted, at most {limit} are removed at once"
+    GAVE_WAY = "{busy} nodes are busy with real work"
+    BURST_RELEASE = "{released} balloons give way to {waiting} waiting pods"
+    RESERVED = "{reserved} nodes stay free for pods that are about to take them"
+    SCHEDULE = "schedule {schedule} wants {target} warm nodes"
+    PAUSED = "the pool is paused"
+    DRY_RUN = "dry run: {actions} changes decided, none written"
+    INVALID = "{message}"
+    INCOMPLETE_VIEW = "the view of the cluster is incomplete: {missing}"
+    STALE_VIEW = "the view of the cluster is {age:.0f} s old"
+    SHRUNKEN_VIEW = "{gone} of {before} nodes vanished at once; frozen until they return or {wait:.0f} s pass"
+    CONFLICT = "{nodes} nodes also match the older pool {other}, which keeps them"
+    NO_PRIORITY_CLASS = "PriorityClass {name} {problem}; balloons are neither made nor removed"
+    NO_NODES = "no node matches the selector"
+    NO_SHAPE = "no node to take the balloon's size from; give shape.type Explicit or wait for a node"
+    TOO_SMALL = "nothing is left for a balloon on nodes of shape {shape} after DaemonSets and slack"
+    SHAPES_ALIKE = "shapes {shapes} cannot be told apart by a label; set node.kubernetes.io/instance-type"
+    IMAGE_NOT_ALLOWED = "image {image} is not on the service's allow-list; accepted: {accepted}"
+    NO_IMAGE_VOLUMES = "prePull needs image volumes (Kubernetes 1.35 or later), the server is 1.{minor}"
+    NO_BUFFERS = "the API server does not serve CapacityBuffer (autoscaling.x-k8s.io)"
+    NAME_TAKEN = "Deployment {name} exists and is not ours; rename it or the pool"
+    POOL_GONE = "the pool has been gone for {gone:.0f} s"
+    POOL_GONE_WAITING = "the pool is gone; its balloons stay for another {wait:.0f} s"
+
+    @property
+    def code(self) -> str:
+        """The name in CamelCase, as Events and conditions carry it."""
+        return "".join(part.capitalize() for part in self.name.split("_"))
+
+
+@dataclass(frozen=True, slots=True)
+class Because:
+    """A reason with the figures of this case."""
+
+    reason: Reason
+    detail: Mapping[str, object] = field(default_factory=dict)
+
+    @property
+    def code(self) -> str:
+        """The reason's CamelCase name."""
+        return self.reason.code
+
+    @property
+    def sentence(self) -> str:
+        """The reason in words, with its figures filled in."""
+        return self.reason.value.format_map(dict(self.detail))
+
+
+def because(reason: Reason, **detail: object) -> Because:
+    """Shorthand that reads as a sentence: `because(Reason.STEADY, warm=3, target=3)`."""
+    return Because(reason, detail)

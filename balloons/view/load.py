@@ -1,0 +1,51 @@
+"""What runs on one node, summed up so that a decision need not look at pods."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from throttler.kube.pod import Pod, PodKind
+from throttler.kube.resources import Resources, total
+
+
+@dataclass(frozen=True, slots=True)
+class NodeLoad:
+    """The pods of one node by what they mean for warmth.
+
+    `work` counts pods above the balloons' priority (they make a node busy), `scavengers` those at or below it
+    (balloons never preempt them). `daemons` is requested by DaemonSet and mirror pods, `others` by work
+    and scavengers, both in milli-units. `balloons` are the live balloon pods, oldest first.
+    """
+
+    work: int = 0
+    scavengers: int = 0
+    daemons: Resources = field(default_factory=dict)
+    others: Resources = field(default_factory=dict)
+    balloons: tuple[Pod, ...] = ()
+
+
+EMPTY = NodeLoad()
+"""The load of a node without pods."""
+
+
+def load_of(pods: Iterable[Pod], balloon_priority: int) -> NodeLoad:
+    """Sum up the pods of a node; finished pods take no room, and a balloon that is leaving holds nothing."""
+    live = [pod for pod in pods if not pod.is_finished]
+    work = [pod for pod in live if pod.kind is PodKind.WORK]
+    above = sum(1 for pod in work if pod.priority > balloon_priority)
+    balloons = [pod for pod in live if pod.kind is PodKind.BALLOON and not pod.is_terminating]
+    return NodeLoad(
+        work=above,
+        scavengers=len(work) - above,
+        daemons=_sum([pod for pod in live if pod.kind in (PodKind.DAEMON, PodKind.MIRROR)]),
+        others=_sum(work),
+        balloons=tuple(sorted(balloons, key=_age)),
+    )
+
+
+def _sum(pods: list[Pod]) -> Resources:
+    """One pod's requests are shared, not copied: most nodes of a kind then share one dict."""
+    return pods[0].requests if len(pods) == 1 else total(pod.requests for pod in pods)
+
+
+def _age(pod: Pod) -> tuple[float, str]:
+    return pod.created_s, pod.uid

@@ -1,0 +1,89 @@
+"""Everything one decision reads, at one moment."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from balloons.api.pool import BalloonPool
+from balloons.view.load import NodeLoad
+from throttler.kube.metadata import Metadata, ObjectKey, key_of
+from throttler.kube.node import Node
+from throttler.kube.pod import Pod
+
+
+@dataclass(frozen=True, slots=True)
+class Now:
+    """The moment of a decision: `monotonic_s` for durations, `wall` (aware, UTC) for schedules only."""
+
+    monotonic_s: float
+    wall: datetime
+
+
+class Deployment(msgspec.Struct, frozen=True):
+    """A Deployment as stored; `spec` stays a plain mapping, to be compared with what we would apply."""
+
+    metadata: Metadata
+    spec: dict[str, Any] = {}
+
+    @property
+    def key(self) -> ObjectKey:
+        """Namespace and name."""
+        return key_of(self.metadata)
+
+    @property
+    def replicas(self) -> int:
+        """Wanted pods; the API server's default is one."""
+        return int(self.spec.get("replicas", 1))
+
+
+class PriorityClass(msgspec.Struct, frozen=True, rename="camel"):
+    """The class balloons run at, and whether it is the one we ship."""
+
+    metadata: Metadata
+    value: int = 0
+    preemption_policy: str = "PreemptLowerPriority"
+    global_default: bool = False
+
+
+class StoredObject(msgspec.Struct, frozen=True):
+    """Any other object we own: a CapacityBuffer or a PodTemplate."""
+
+    metadata: Metadata
+    spec: dict[str, Any] = {}
+    template: dict[str, Any] = {}
+    status: dict[str, Any] = {}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """The view a decision is made on.
+
+    `missing` names the caches that are not complete (never listed, or lost their watch); empty means that the view
+    is complete. `loads` has no entry for nodes without pods. `unbound` are balloon pods without a node,
+    `waiting` real pods without a node. `invalid` maps pools that break a rule to the sentence that says so.
+    """
+
+    missing: tuple[str, ...] = ()
+    age_s: float = 0.0
+    pools: Mapping[ObjectKey, BalloonPool] = field(default_factory=dict)
+    invalid: Mapping[ObjectKey, str] = field(default_factory=dict)
+    nodes: Mapping[str, Node] = field(default_factory=dict)
+    loads: Mapping[str, NodeLoad] = field(default_factory=dict)
+    unbound: Mapping[ObjectKey, tuple[Pod, ...]] = field(default_factory=dict)
+    waiting: tuple[Pod, ...] = ()
+    deployments: Mapping[ObjectKey, Deployment] = field(default_factory=dict)
+    priority_classes: Mapping[str, PriorityClass] = field(default_factory=dict)
+    buffers: Mapping[ObjectKey, StoredObject] = field(default_factory=dict)
+    templates: Mapping[ObjectKey, StoredObject] = field(default_factory=dict)
+    buffer_version: str = ""
+    """API version under which CapacityBuffer is served, or empty when it is not."""
+    server_minor: int = 0
+    """Minor version of the API server, 0 when unknown."""
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every cache is complete; an incomplete view freezes every pool."""
+        return not self.missing
