@@ -1,1 +1,1 @@
-"""A local control plane of the real binaries, with simulated machines and clouds behind it."""
+"""A real Kubernetes control plane on loopback, with simulated machines: demo, tests, benchmarks."""

@@ -1,0 +1,31 @@
+"""`python -m lab`: get the binaries, or start a control plane to play with."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from lab.binaries.command import binaries
+from lab.errors import LabError
+
+
+@click.group()
+def lab() -> None:
+    """A real Kubernetes control plane on loopback, with simulated machines."""
+
+
+lab.add_command(binaries)
+
+
+def main() -> None:
+    """Run the command; a LabError is shown as one message, without a traceback."""
+    try:
+        lab(prog_name="python -m lab")
+    except LabError as error:
+        click.echo(f"error: {error}", err=True)
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()
