@@ -1,0 +1,99 @@
+"""What a reflector knows about one resource, and how far that can be trusted. No I/O, no clock."""
+
+import math
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Generic, TypeVar
+
+from throttler.client.pages import Key
+
+T = TypeVar("T")
+
+
+class Store(Generic[T]):
+    """The objects of one resource by (namespace, name), kept up to date by a reflector.
+
+    Read it between two awaits: the mapping is live. `version` grows with every change of what can be
+    read here, `is_complete` included.
+    """
+
+    def __init__(self) -> None:
+        self._items: dict[Key, T] = {}
+        self._skipped: dict[Key, str] = {}
+        self._contact_at: float | None = None
+        self.version = 0
+        self.resource_version = ""
+        self.went_back = 0
+        self.is_complete = False
+
+    @property
+    def items(self) -> Mapping[Key, T]:
+        """The live objects; an object that cannot be read is not here but in `skipped`."""
+        return MappingProxyType(self._items)
+
+    @property
+    def skipped(self) -> Mapping[Key, str]:
+        """Objects that exist and cannot be read, with the reason: present, and unknown."""
+        return MappingProxyType(self._skipped)
+
+    def age_s(self, now: float) -> float:
+        """Seconds since the server last said anything about this resource; infinite before the first list.
+
+        Up to a minute is normal on a quiet resource: bookmarks come once a minute.
+        """
+        return math.inf if self._contact_at is None else max(0.0, now - self._contact_at)
+
+    def touch(self, now: float) -> None:
+        """The server has just said something."""
+        self._contact_at = now
+
+    def replace(self, items: dict[Key, T], skipped: dict[Key, str], resource_version: str) -> bool:
+        """A full list has arrived; returns whether its version is older than what was known before.
+
+        An older version is taken all the same (a restored etcd stays older for ever) and counted in
+        `went_back`, so that consumers may wait a round before they trust it.
+        """
+        is_older = _is_older(resource_version, self.resource_version)
+        self.went_back += is_older
+        self._items, self._skipped = items, skipped
+        self.resource_version = resource_version
+        self.is_complete = True
+        self.version += 1
+        return is_older
+
+    def is_stale(self, resource_version: str) -> bool:
+        """Whether an event of this version is older than what the stream has told already."""
+        return _is_older(resource_version, self.resource_version)
+
+    def advance(self, resource_version: str) -> None:
+        """Everything up to this version is known: where the next watch goes on."""
+        self.resource_version = resource_version or self.resource_version
+
+    def put(self, key: Key, item: T) -> None:
+        """The object as it is now."""
+        self._skipped.pop(key, None)
+        self._items[key] = item
+        self.version += 1
+
+    def skip(self, key: Key, why: str) -> None:
+        """The object exists and cannot be read: an old value would be worse than none."""
+        self._items.pop(key, None)
+        self._skipped[key] = why
+        self.version += 1
+
+    def drop(self, key: Key) -> None:
+        """The object is gone."""
+        self._items.pop(key, None)
+        self._skipped.pop(key, None)
+        self.version += 1
+
+    def set_complete(self, is_complete: bool) -> None:
+        """Whether decisions may be built on this view."""
+        if self.is_complete != is_complete:
+            self.is_complete = is_complete
+            self.version += 1
+
+
+def _is_older(left: str, right: str) -> bool:
+    """Whether both are numbers, as every built-in resource and CRD has them, and `left` is the smaller."""
+    return left.isdecimal() and right.isdecimal() and int(left) < int(right)

@@ -1,0 +1,140 @@
+"""One attempt over HTTP, through our own aiohttp session: no hidden retries, no limit on a line."""
+
+import ssl
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from typing import Protocol
+from urllib.parse import urlencode
+
+import aiohttp
+from multidict import CIMultiDict
+from yarl import URL
+
+from throttler.client.credentials import Credentials
+from throttler.client.errors import TlsRefusedError, UnreachableError, cut
+from throttler.client.requests import Request
+
+READ_BUFFER_BYTES = 2 * 1024 * 1024
+"""Bytes that may wait for us before the socket is paused; pages of 500 nodes are about 8 MB."""
+KEEP_ALIVE_S = 30.0
+"""Below the 90 s after which an API server closes an idle connection."""
+
+
+class HttpResponse(Protocol):
+    """An answer whose head has arrived. Reading raises UnreachableError when the rest does not."""
+
+    @property
+    def status(self) -> int: ...  # noqa: D102
+
+    @property
+    def headers(self) -> Mapping[str, str]: ...  # noqa: D102
+
+    async def read(self) -> bytes:
+        """The whole body."""
+
+    async def read_chunk(self) -> bytes:
+        """What has come in since, in any size; empty at the end. Cancelling the wait loses nothing."""
+
+
+class Transport(Protocol):
+    """Sends one request."""
+
+    def open(self, request: Request, credentials: Credentials) -> AbstractAsyncContextManager[HttpResponse]:
+        """The answer's head; raises UnreachableError or TlsRefusedError when there is none."""
+
+    async def close(self) -> None:
+        """Ends all connections."""
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """Where the API is. `headers` go with every request (User-Agent, impersonation)."""
+
+    base_url: str
+    headers: Sequence[tuple[str, str]]
+    tls_server_name: str | None = None
+    proxy: str | None = None
+
+
+class AiohttpTransport:
+    """The transport that the service uses; make it inside the running loop."""
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        self._endpoint = endpoint
+        self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=KEEP_ALIVE_S),
+            timeout=aiohttp.ClientTimeout(total=None),
+            read_bufsize=READ_BUFFER_BYTES,
+            cookie_jar=aiohttp.DummyCookieJar(),
+        )
+        # aiohttp sends GET, PUT and DELETE again, unseen, when a kept connection turns out closed;
+        # retries have one owner (retries.py) and every attempt is counted.
+        self._session._retry_connection = False
+
+    @asynccontextmanager
+    async def open(self, request: Request, credentials: Credentials) -> AsyncIterator[HttpResponse]:
+        """See Transport."""
+        with _own_errors():
+            response = await self._session.request(
+                request.method,
+                self._url(request),
+                data=request.body,
+                headers=self._headers(request, credentials),
+                ssl=credentials.tls if credentials.tls is not None else True,
+                server_hostname=self._endpoint.tls_server_name,
+                proxy=self._endpoint.proxy,
+                allow_redirects=False,
+            )
+        try:
+            yield _Answer(response)
+        finally:
+            response.close()
+
+    async def close(self) -> None:
+        """See Transport."""
+        await self._session.close()
+
+    def _url(self, request: Request) -> URL:
+        query = f"?{urlencode(request.query)}" if request.query else ""
+        return URL(f"{self._endpoint.base_url}{request.path}{query}", encoded=True)
+
+    def _headers(self, request: Request, credentials: Credentials) -> CIMultiDict[str]:
+        headers = CIMultiDict([("Accept", "application/json"), *self._endpoint.headers])
+        if request.body is not None:
+            headers["Content-Type"] = request.content_type
+        if credentials.authorization is not None:
+            headers["Authorization"] = credentials.authorization
+        return headers
+
+
+class _Answer:
+    def __init__(self, response: aiohttp.ClientResponse) -> None:
+        self._response = response
+
+    @property
+    def status(self) -> int:
+        return self._response.status
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        return self._response.headers
+
+    async def read(self) -> bytes:
+        with _own_errors():
+            return await self._response.read()
+
+    async def read_chunk(self) -> bytes:
+        with _own_errors():
+            return await self._response.content.readany()
+
+
+@contextmanager
+def _own_errors() -> Iterator[None]:
+    """The library's errors as ours. The text of an aiohttp error holds no header, its repr may."""
+    try:
+        yield
+    except (aiohttp.ClientSSLError, ssl.SSLError) as error:
+        raise TlsRefusedError(f"TLS: {cut(str(error))}") from error
+    except (aiohttp.ClientError, OSError) as error:
+        raise UnreachableError(f"{type(error).__name__}: {cut(str(error))}") from error
