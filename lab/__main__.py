@@ -7,6 +7,7 @@ import sys
 import click
 
 from lab.binaries.command import binaries
+from lab.controlplane.command import up
 from lab.errors import LabError
 
 
@@ -16,6 +17,7 @@ def lab() -> None:
 
 
 lab.add_command(binaries)
+lab.add_command(up)
 
 
 def main() -> None:

@@ -1,0 +1,130 @@
+"""A certificate authority that lives as long as one control plane."""
+
+from __future__ import annotations
+
+import datetime
+import ipaddress
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+VALID_FOR = datetime.timedelta(days=30)
+CLOCK_SLACK = datetime.timedelta(hours=1)
+SERVER_NAMES = ("localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc")
+
+
+@dataclass(frozen=True)
+class KeyPair:
+    """Paths of a PEM certificate and of its private key."""
+
+    certificate: Path
+    key: Path
+
+
+class CertificateAuthority:
+    """Signs server and client certificates; its files go to `folder`, keys readable by the owner only."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self._folder = folder
+        self._key = ec.generate_private_key(ec.SECP256R1())
+        self._name = _subject("kube-balloons-lab-ca", ())
+        certificate = (
+            _builder(self._name, self._name, self._key)
+            .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+            .add_extension(_key_usage(signs_certificates=True), critical=True)
+            .sign(self._key, hashes.SHA256())
+        )
+        self.pair = self._write("ca", certificate, self._key)
+
+    def issue_server(self, file_name: str) -> KeyPair:
+        """Issue a serving certificate for loopback and the names that a cluster gives its API server."""
+        addresses = [x509.IPAddress(ipaddress.ip_address(text)) for text in ("127.0.0.1", "::1", "10.0.0.1")]
+        names = x509.SubjectAlternativeName([*map(x509.DNSName, SERVER_NAMES), *addresses])
+        return self._issue(file_name, _subject("kubernetes", ()), ExtendedKeyUsageOID.SERVER_AUTH, names)
+
+    def issue_client(self, file_name: str, user: str, groups: Sequence[str]) -> KeyPair:
+        """Issue a client certificate: Kubernetes reads the user from CN and the groups from O."""
+        return self._issue(file_name, _subject(user, groups), ExtendedKeyUsageOID.CLIENT_AUTH, None)
+
+    def new_key(self, file_name: str) -> Path:
+        """Write a private key without a certificate (the one that signs ServiceAccount tokens)."""
+        path = self._folder / f"{file_name}.key"
+        _write_private(path, _pem(ec.generate_private_key(ec.SECP256R1())))
+        return path
+
+    def _issue(
+        self,
+        file_name: str,
+        subject: x509.Name,
+        usage: x509.ObjectIdentifier,
+        names: x509.SubjectAlternativeName | None,
+    ) -> KeyPair:
+        key = ec.generate_private_key(ec.SECP256R1())
+        builder = (
+            _builder(subject, self._name, key)
+            .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+            .add_extension(_key_usage(signs_certificates=False), critical=True)
+            .add_extension(x509.ExtendedKeyUsage([usage]), critical=False)
+        )
+        if names is not None:
+            builder = builder.add_extension(names, critical=False)
+        return self._write(file_name, builder.sign(self._key, hashes.SHA256()), key)
+
+    def _write(
+        self, file_name: str, certificate: x509.Certificate, key: ec.EllipticCurvePrivateKey
+    ) -> KeyPair:
+        pair = KeyPair(self._folder / f"{file_name}.crt", self._folder / f"{file_name}.key")
+        pair.certificate.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
+        _write_private(pair.key, _pem(key))
+        return pair
+
+
+def _subject(user: str, groups: Sequence[str]) -> x509.Name:
+    organizations = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, group) for group in groups]
+    return x509.Name([*organizations, x509.NameAttribute(NameOID.COMMON_NAME, user)])
+
+
+def _builder(
+    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey
+) -> x509.CertificateBuilder:
+    now = datetime.datetime.now(datetime.UTC)
+    return (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(issuer)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - CLOCK_SLACK)
+        .not_valid_after(now + VALID_FOR)
+    )
+
+
+def _key_usage(*, signs_certificates: bool) -> x509.KeyUsage:
+    return x509.KeyUsage(
+        digital_signature=True,
+        content_commitment=False,
+        key_encipherment=not signs_certificates,
+        data_encipherment=False,
+        key_agreement=False,
+        key_cert_sign=signs_certificates,
+        crl_sign=signs_certificates,
+        encipher_only=False,
+        decipher_only=False,
+    )
+
+
+def _pem(key: ec.EllipticCurvePrivateKey) -> bytes:
+    # Not PKCS #8: Kubernetes does not find the public half in that form when it reads a ServiceAccount key.
+    form = serialization.PrivateFormat.TraditionalOpenSSL
+    return key.private_bytes(serialization.Encoding.PEM, form, serialization.NoEncryption())
+
+
+def _write_private(path: Path, content: bytes) -> None:
+    path.touch(mode=0o600)
+    path.write_bytes(content)

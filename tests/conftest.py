@@ -1,0 +1,64 @@
+"""Fixtures of all tests: the real control plane, started once per session for the tests that ask for it."""
+
+import asyncio
+import time
+import uuid
+from collections.abc import Iterator
+
+import pytest
+
+from lab.binaries import CONTROL_PLANE_BINARIES, find_binaries
+from lab.controlplane import ControlPlane, ControlPlaneSettings
+from lab.errors import LabError
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark whatever uses the control plane, so that `-m "not lab"` leaves all of it out."""
+    for item in items:
+        if "control_plane" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.lab)
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Get the binaries before the first test: a build takes minutes, shows progress, breaks no timeout."""
+    if session.config.option.collectonly or not any(item.get_closest_marker("lab") for item in session.items):
+        return
+    capture = session.config.pluginmanager.getplugin("capturemanager")
+    with capture.global_and_fixture_disabled():
+        find_binaries(CONTROL_PLANE_BINARIES)
+
+
+@pytest.fixture(scope="session")
+def control_plane() -> Iterator[ControlPlane]:
+    """One shared plane: one API server, controller manager, scheduler, audit on. Use `namespace` with it."""
+    plane = ControlPlane(ControlPlaneSettings(audit=True))
+    try:
+        with asyncio.Runner(loop_factory=asyncio.new_event_loop) as runner:
+            runner.run(plane.start())
+        yield plane
+    finally:
+        plane.close()
+
+
+@pytest.fixture
+def namespace(control_plane: ControlPlane) -> Iterator[str]:
+    """A fresh namespace in which pods can be created; removed afterwards without waiting for it."""
+    name = f"test-{uuid.uuid4().hex[:8]}"
+    control_plane.kubectl("create", "namespace", name)
+    _wait_for_default_account(control_plane, name)
+    yield name
+    control_plane.kubectl("delete", "namespace", name, "--wait=false")
+
+
+def _wait_for_default_account(plane: ControlPlane, namespace: str) -> None:
+    deadline = time.monotonic() + 60
+    while True:
+        try:
+            plane.kubectl("get", "serviceaccount", "default", f"--namespace={namespace}")
+        except LabError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.05)
+        else:
+            return
