@@ -21,7 +21,7 @@ from throttler.client.kube_client import KubeClient
 from throttler.client.pages import Wire
 from throttler.client.requests import EVERYTHING, Selection
 from throttler.client.resource import Resource
-from throttler.client.store import Store
+from throttler.client.store import Listener, Store
 from throttler.client.transport import HttpResponse
 from throttler.client.watch_deadlines import SILENCE_S, WatchDeadlines
 from throttler.client.watch_frames import LineFrames
@@ -66,9 +66,10 @@ class Reflector(Generic[W, T]):
         *,
         on_change: Callable[[], None] = lambda: None,
         observer: CacheObserver = ignore_cache_event,
+        listener: Listener[T] | None = None,
         random: Random | None = None,
     ) -> None:
-        self.store: Store[T] = Store()
+        self.store: Store[T] = Store(listener)
         self.last_error: ApiError | None = None
         self._client = client
         self._resource = resource
@@ -99,6 +100,11 @@ class Reflector(Generic[W, T]):
         while self.store.version == version:
             await self._changed.wait()
         return self.store.version
+
+    def distrust(self) -> None:
+        """What is held may be wrong: the next `run` begins with a list. End the one under way, and run again."""
+        self._must_list = True
+        self.store.set_complete(False)
 
     async def run(self) -> None:
         """Lists and watches until cancelled."""

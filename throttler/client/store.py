@@ -1,7 +1,7 @@
 """What a reflector knows about one resource, and how far that can be trusted. No I/O, no clock."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Generic, TypeVar
 
@@ -9,15 +9,19 @@ from throttler.client.pages import Key
 
 T = TypeVar("T")
 
+Listener = Callable[[Key, T | None, T | None], None]
+"""Told of each object that changed: key, what was known before, what is now (None: not there). Must not raise."""
+
 
 class Store(Generic[T]):
     """The objects of one resource by (namespace, name), kept up to date by a reflector.
 
     Read it between two awaits: the mapping is live. `version` grows with every change of what can be
-    read here, `is_complete` included.
+    read here, `is_complete` included. A `listener` is told of every change in order, of a list only what differs.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, listener: Listener[T] | None = None) -> None:
+        self._listener = listener
         self._items: dict[Key, T] = {}
         self._skipped: dict[Key, str] = {}
         self._contact_at: float | None = None
@@ -55,10 +59,11 @@ class Store(Generic[T]):
         """
         is_older = _is_older(resource_version, self.resource_version)
         self.went_back += is_older
-        self._items, self._skipped = items, skipped
+        before, self._items, self._skipped = self._items, items, skipped
         self.resource_version = resource_version
         self.is_complete = True
         self.version += 1
+        self._tell_differences(before)
         return is_older
 
     def is_stale(self, resource_version: str) -> bool:
@@ -72,26 +77,44 @@ class Store(Generic[T]):
     def put(self, key: Key, item: T) -> None:
         """The object as it is now."""
         self._skipped.pop(key, None)
+        before = self._items.get(key)
         self._items[key] = item
         self.version += 1
+        self._tell(key, before, item)
 
     def skip(self, key: Key, why: str) -> None:
         """The object exists and cannot be read: an old value would be worse than none."""
-        self._items.pop(key, None)
+        before = self._items.pop(key, None)
         self._skipped[key] = why
         self.version += 1
+        self._tell(key, before, None)
 
     def drop(self, key: Key) -> None:
         """The object is gone."""
-        self._items.pop(key, None)
+        before = self._items.pop(key, None)
         self._skipped.pop(key, None)
         self.version += 1
+        self._tell(key, before, None)
 
     def set_complete(self, is_complete: bool) -> None:
         """Whether decisions may be built on this view."""
         if self.is_complete != is_complete:
             self.is_complete = is_complete
             self.version += 1
+
+    def _tell(self, key: Key, before: T | None, after: T | None) -> None:
+        if self._listener is not None and (before is not None or after is not None):
+            self._listener(key, before, after)
+
+    def _tell_differences(self, before: dict[Key, T]) -> None:
+        if self._listener is None:
+            return
+        for key, item in before.items():
+            if key not in self._items:
+                self._listener(key, item, None)
+        for key, item in self._items.items():
+            if (old := before.get(key)) != item:
+                self._listener(key, old, item)
 
 
 def _is_older(left: str, right: str) -> bool:
