@@ -20,12 +20,11 @@ class Reason(enum.Enum):
     TOO_FEW_NODES = "{size} warm nodes wanted, but only {eligible} can be held, and Hold never grows"
     SHRINKING = "{surplus} more nodes are held than wanted"
     SHRINK_LIMITED = "{surplus} more balloons than wanted, at most {limit} are removed at once"
-    GAVE_WAY = "{busy} nodes are busy with real work"
+    GAVE_WAY = "{busy} nodes are busy with real work, none is left to hold"
     BURST_RELEASE = "{released} balloons give way to {waiting} waiting pods"
     RESERVED = "{reserved} nodes stay free for pods that are about to take them"
     SCHEDULE = "schedule {schedule} wants {target} warm nodes"
     PAUSED = "the pool is paused"
-    DRY_RUN = "dry run: {actions} changes decided, none written"
     INVALID = "{message}"
     INCOMPLETE_VIEW = "the view of the cluster is incomplete: {missing}"
     STALE_VIEW = "the view of the cluster is {age:.0f} s old"
@@ -39,9 +38,7 @@ class Reason(enum.Enum):
     IMAGE_NOT_ALLOWED = "image {image} is not on the service's allow-list; accepted: {accepted}"
     NO_IMAGE_VOLUMES = "prePull needs image volumes (Kubernetes 1.35 or later), the server is 1.{minor}"
     NO_BUFFERS = "the API server does not serve CapacityBuffer (autoscaling.x-k8s.io)"
-    NAME_TAKEN = "Deployment {name} exists and is not ours; rename it or the pool"
     POOL_GONE = "the pool has been gone for {gone:.0f} s"
-    POOL_GONE_WAITING = "the pool is gone; its balloons stay for another {wait:.0f} s"
 
     @property
     def code(self) -> str:

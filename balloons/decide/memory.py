@@ -14,19 +14,22 @@ from throttler.kube.metadata import ObjectKey
 class PoolMemory:
     """One pool's memory; times are monotonic seconds.
 
-    `believed_nodes` is the node count that was last trusted, `shrunken_since_s` when fewer were first seen. `reserved_since_s`
-    maps a waiting pod's uid to the moment it was first given a node. `removed` are (time, count) of recent removals.
+    `valued` are the busy and held nodes of the last view that was believed, `shrunken_since_s` is when too many of
+    them were first missed. `removed` are (time, count) of recent removals.
     """
 
-    believed_nodes: int = 0
+    valued: frozenset[str] = frozenset()
     shrunken_since_s: float | None = None
-    reserved_since_s: Mapping[str, float] = field(default_factory=dict)
     removed: tuple[tuple[float, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """All pools' memory; `gone_since_s` says when a pool whose balloons remain was first missed."""
+    """All pools' memory; `gone_since_s` says when a pool whose balloons remain was first missed.
 
+    `reserved_since_s` maps a waiting pod's uid to the moment it was first given a node.
+    """
+
+    reserved_since_s: Mapping[str, float] = field(default_factory=dict)
     pools: Mapping[ObjectKey, PoolMemory] = field(default_factory=dict)
     gone_since_s: Mapping[ObjectKey, float] = field(default_factory=dict)

@@ -73,6 +73,7 @@ class PoolDecision:
     """One pool's outcome: actions in the order in which they must be written, and the status to show.
 
     `status` holds no timestamps; the writer keeps `lastTransitionTime` where a condition did not change.
+    `notes` are further findings that do not decide but that the user should see (a conflict with another pool).
     `is_dry_run` means that the actions are shown but not written.
     """
 
@@ -80,6 +81,7 @@ class PoolDecision:
     because: Because
     status: PoolStatus
     actions: tuple[Action, ...] = ()
+    notes: tuple[Because, ...] = ()
     is_dry_run: bool = False
 
 

@@ -2,9 +2,12 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from throttler.kube.pod import Pod, PodKind
 from throttler.kube.resources import Resources, total
+
+_NOTHING: Resources = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,8 +21,8 @@ class NodeLoad:
 
     work: int = 0
     scavengers: int = 0
-    daemons: Resources = field(default_factory=dict)
-    others: Resources = field(default_factory=dict)
+    daemons: Resources = field(default_factory=lambda: _NOTHING)
+    others: Resources = field(default_factory=lambda: _NOTHING)
     balloons: tuple[Pod, ...] = ()
 
 
@@ -43,8 +46,15 @@ def load_of(pods: Iterable[Pod], balloon_priority: int) -> NodeLoad:
 
 
 def _sum(pods: list[Pod]) -> Resources:
-    """One pod's requests are shared, not copied: most nodes of a kind then share one dict."""
-    return pods[0].requests if len(pods) == 1 else total(pod.requests for pod in pods)
+    """Equal sums share one dict: nodes of a kind run the same DaemonSets, and shapes are told apart by identity."""
+    if not pods:
+        return _NOTHING
+    return pods[0].requests if len(pods) == 1 else _one(tuple(sorted(total(p.requests for p in pods).items())))
+
+
+@lru_cache(maxsize=4096)
+def _one(items: tuple[tuple[str, int], ...]) -> Resources:
+    return dict(items)
 
 
 def _age(pod: Pod) -> tuple[float, str]:

@@ -14,6 +14,10 @@ from throttler.kube.shared import Shared
 
 ZONE_LABEL = "topology.kubernetes.io/zone"
 INSTANCE_TYPE_LABEL = "node.kubernetes.io/instance-type"
+KARPENTER_POOL_LABEL = "karpenter.sh/nodepool"
+"""On every node that Karpenter made."""
+KARPENTER_INITIALIZED_LABEL = "karpenter.sh/initialized"
+"""... once it is Ready, without startup taints, and offers what was asked for."""
 CA_KEEP_ANNOTATION = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
 KARPENTER_KEEP_ANNOTATION = "karpenter.sh/do-not-disrupt"
 HELD_BY_ANNOTATION = "kube-balloons.github.io/held-by"
@@ -66,6 +70,11 @@ class Node(msgspec.Struct, frozen=True, gc=False):
         return self.labels.get(ZONE_LABEL, "")
 
 
+def is_kept(node: Node) -> bool:
+    """Whether an annotation, of whoever, keeps the autoscalers from removing the node."""
+    return any(node.annotations.get(key) == "true" for key in (CA_KEEP_ANNOTATION, KARPENTER_KEEP_ANNOTATION))
+
+
 def node_from_wire(wire: NodeWire, shared: Shared) -> Node:
     """The compact node; raises QuantityError when its allocatable cannot be read."""
     metadata, spec, status = wire.metadata, wire.spec, wire.status
@@ -78,9 +87,7 @@ def node_from_wire(wire: NodeWire, shared: Shared) -> Node:
         allocatable=shared.resources(status.allocatable),
         taints=shared.one(spec.taints),
         conditions=shared.one(conditions),
-        annotations={
-            key: metadata.annotations[key] for key in KEPT_ANNOTATIONS if key in metadata.annotations
-        },
+        annotations={key: metadata.annotations[key] for key in KEPT_ANNOTATIONS if key in metadata.annotations},
         created_s=metadata.created_s,
         is_ready=("Ready", "True") in conditions,
         is_cordoned=spec.unschedulable,

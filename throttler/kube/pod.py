@@ -54,9 +54,7 @@ class _NodeSelector(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class _NodeAffinity(msgspec.Struct, frozen=True):
-    required: _NodeSelector | None = msgspec.field(
-        default=None, name="requiredDuringSchedulingIgnoredDuringExecution"
-    )
+    required: _NodeSelector | None = msgspec.field(default=None, name="requiredDuringSchedulingIgnoredDuringExecution")
 
 
 class PodAffinityTerm(msgspec.Struct, frozen=True, rename="camel"):
@@ -246,9 +244,7 @@ def _scheduling(wire: PodWire) -> Scheduling:
         is_one_per_node=bool(affinity.pod_anti_affinity and affinity.pod_anti_affinity.required),
         is_tried=any(c.type == "PodScheduled" and c.reason == "Unschedulable" for c in status.conditions),
         nominated_node=status.nominated_node_name,
-        gang=next(
-            (wire.metadata.labels[label] for label in GANG_LABELS if label in wire.metadata.labels), ""
-        ),
+        gang=next((wire.metadata.labels[label] for label in GANG_LABELS if label in wire.metadata.labels), ""),
     )
 
 
@@ -266,8 +262,7 @@ def _is_opaque(wire: PodWire, affinity: _Affinity) -> bool:
             bool(spec.resource_claims),
             any(c.when_unsatisfiable == "DoNotSchedule" for c in spec.topology_spread_constraints),
             bool(affinity.pod_affinity and affinity.pod_affinity.required),
-            affinity.pod_anti_affinity is not None
-            and not _avoids_only_itself(wire, affinity.pod_anti_affinity),
+            affinity.pod_anti_affinity is not None and not _avoids_only_itself(wire, affinity.pod_anti_affinity),
             required is not None and any(term.match_fields for term in required.node_selector_terms),
             spec.host_network or any(port.get("hostPort") for c in spec.containers for port in c.ports),
         )

@@ -1,0 +1,65 @@
+"""The CapacityBuffer strategy: upstream's own headroom object, kept at the size the pool wants.
+
+The autoscaler then keeps the room free by itself; no balloon pods exist. What a buffer cannot do is said in the
+README: hold whole nodes against lower-priority pods, pull images, work without such an autoscaler.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from balloons.decide.because import Reason, because
+from balloons.decide.by_balloon import replicas_of
+from balloons.decide.holding import Holding
+from balloons.decide.look import PoolView
+from balloons.decide.plan import Action, ApplyObject
+from balloons.decide.settings import DecideSettings
+from balloons.decide.target import Target
+from balloons.render.buffer import buffer_object, template_object
+from balloons.render.deployment import BalloonSpec, deployment_name
+from balloons.render.drift import says
+from balloons.view.shape import Shape, balloon_requests
+from balloons.view.snapshot import Snapshot, StoredObject
+from throttler.kube.metadata import ObjectKey
+from throttler.kube.resources import Resources, parse_resources
+
+
+def buffer(
+    view: PoolView, snapshot: Snapshot, settings: DecideSettings, holding: Holding, aim: Target
+) -> tuple[tuple[Action, ...], tuple[str, ...]]:
+    """A PodTemplate and a CapacityBuffer per shape; the second value names shapes with no room for a unit."""
+    actions: list[Action] = []
+    too_small: list[str] = []
+    for shape in view.shapes.by_name.values():
+        key = ObjectKey(view.pool.metadata.namespace, deployment_name(view.pool, shape))
+        requests = balloon_requests(view.pool, shape, settings.default_slack, _in_use(snapshot.templates.get(key)))
+        if requests is None:
+            too_small.append(shape.name)
+            continue
+        image = view.pool.spec.image or settings.image
+        spec = BalloonSpec(requests, replicas_of(shape, view, holding, aim), image, settings.priority_class)
+        actions += _changed(view, shape, spec, snapshot, key, aim)
+    return tuple(actions), tuple(too_small)
+
+
+def _in_use(stored: StoredObject | None) -> Resources | None:
+    if stored is None:
+        return None
+    containers = stored.template.get("spec", {}).get("containers", [])
+    return parse_resources(containers[0].get("resources", {}).get("requests", {})) if containers else None
+
+
+def _changed(
+    view: PoolView, shape: Shape, spec: BalloonSpec, snapshot: Snapshot, key: ObjectKey, aim: Target
+) -> Iterator[ApplyObject]:
+    why = aim.because or because(Reason.WARMING, warm=aim.hold, target=aim.warm, pending=aim.wait)
+    template = template_object(view.pool, shape, spec)
+    wanted = buffer_object(view.pool, shape, spec.replicas, snapshot.buffer_version)
+    stored_template, stored = snapshot.templates.get(key), snapshot.buffers.get(key)
+    if stored_template is None or not says(stored_template.template, template["template"]):
+        yield ApplyObject(key, "v1", "PodTemplate", template, spec.replicas, why)
+    if stored is None or not says(_labels_and_spec(stored), {"spec": wanted["spec"]}):
+        yield ApplyObject(key, snapshot.buffer_version, "CapacityBuffer", wanted, spec.replicas, why)
+
+
+def _labels_and_spec(stored: StoredObject) -> Mapping[str, Any]:
+    return {"labels": stored.metadata.labels, "spec": stored.spec}

@@ -1,0 +1,135 @@
+"""What each node of a pool is: busy, warm, idle, or not to be had, and why."""
+
+import enum
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from balloons.api.pool import BalloonPool, NotWarmTaint, Strategy, ZoneStatus
+from balloons.view.load import EMPTY, NodeLoad
+from throttler.kube.node import (
+    KARPENTER_INITIALIZED_LABEL,
+    KARPENTER_POOL_LABEL,
+    ZONE_LABEL,
+    Node,
+    is_kept,
+)
+from throttler.kube.selectors import Taint, Toleration, untolerated
+
+
+class NodeState(enum.Enum):
+    """A node's part in warm capacity; exactly one holds."""
+
+    BUSY = "runs work above the balloons' priority"
+    WARM = "Ready, healthy, free of work and held"
+    IDLE = "could be held and is not, or its balloon does not run yet"
+    SCAVENGED = "filled with work that balloons do not preempt"
+    JOINING = "registered, not Ready or not initialised yet"
+    PREFLIGHT = "Ready, but a preflight taint says not warm yet"
+    SICK = "not Ready, or a health condition says so"
+    CLOSED = "cordoned, being deleted, or tainted against balloons"
+
+
+JOIN_LIMIT_S = 900.0
+"""A node that is not Ready this long after its creation is sick, not joining (both autoscalers' own limit)."""
+JOINING_TAINTS = (
+    "node.kubernetes.io/not-ready",
+    "node.cloudprovider.kubernetes.io/uninitialized",
+    "karpenter.sh/unregistered",
+)
+STARTUP_TAINT_PREFIX = "startup-taint.cluster-autoscaler.kubernetes.io/"
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """A pool's view on nodes, taken apart once per decision. `wall_s` is seconds since the epoch."""
+
+    wall_s: float
+    tolerations: tuple[Toleration, ...]
+    not_warm_taints: tuple[NotWarmTaint, ...]
+    not_warm_conditions: frozenset[tuple[str, str]]
+    strategy: Strategy
+
+    @classmethod
+    def of(cls, pool: BalloonPool, wall_s: float) -> "Rules":
+        """The rules of one pool."""
+        nodes = pool.spec.nodes
+        conditions = frozenset((c.type, c.status) for c in nodes.not_warm.conditions)
+        return cls(wall_s, nodes.tolerations, nodes.not_warm.taints, conditions, pool.spec.strategy)
+
+    def state_of(self, node: Node, load: NodeLoad) -> NodeState:
+        """The one state that holds; earlier cases win."""
+        if load.work:
+            return NodeState.BUSY
+        if node.is_deleting or node.is_cordoned:
+            return NodeState.CLOSED
+        if not node.is_ready:
+            return NodeState.JOINING if self.wall_s - node.created_s < JOIN_LIMIT_S else NodeState.SICK
+        if not self.not_warm_conditions.isdisjoint(node.conditions):
+            return NodeState.SICK
+        if node.taints:
+            barred = self._barred(node.taints)
+            if barred is not None:
+                return barred
+        if KARPENTER_POOL_LABEL in node.labels and KARPENTER_INITIALIZED_LABEL not in node.labels:
+            return NodeState.JOINING
+        if load.scavengers:
+            return NodeState.SCAVENGED
+        return NodeState.WARM if self._is_held(node, load) else NodeState.IDLE
+
+    def _barred(self, taints: tuple[Taint, ...]) -> NodeState | None:
+        if any(own.is_on(taint) for own in self.not_warm_taints for taint in taints):
+            return NodeState.PREFLIGHT
+        taint = untolerated(taints, self.tolerations)
+        if taint is None:
+            return None
+        is_start = taint.key in JOINING_TAINTS or taint.key.startswith(STARTUP_TAINT_PREFIX)
+        return NodeState.JOINING if is_start else NodeState.CLOSED
+
+    def _is_held(self, node: Node, load: NodeLoad) -> bool:
+        match self.strategy:
+            case Strategy.BALLOON:
+                return any(balloon.is_running for balloon in load.balloons)
+            case Strategy.ANNOTATE:
+                return is_kept(node)
+            case Strategy.CAPACITY_BUFFER:
+                return True
+
+
+@dataclass(slots=True)
+class Census:
+    """A pool's nodes by state."""
+
+    by_state: dict[NodeState, list[Node]] = field(default_factory=lambda: {state: [] for state in NodeState})
+
+    def count(self, *states: NodeState) -> int:
+        """How many nodes are in any of the states."""
+        return sum(len(self.by_state[state]) for state in states)
+
+    @property
+    def total(self) -> int:
+        """All nodes of the pool."""
+        return self.count(*NodeState)
+
+    @property
+    def holdable(self) -> list[Node]:
+        """Nodes that a balloon may hold now: warm and idle."""
+        return self.by_state[NodeState.WARM] + self.by_state[NodeState.IDLE]
+
+    def zones(self) -> tuple[ZoneStatus, ...]:
+        """Per zone: nodes, busy, warm; sorted by name."""
+        counts = {
+            state: Counter(node.labels.get(ZONE_LABEL, "") for node in nodes) for state, nodes in self.by_state.items()
+        }
+        names = sorted(set().union(*counts.values()))
+        busy, warm = counts[NodeState.BUSY], counts[NodeState.WARM]
+        return tuple(ZoneStatus(name, sum(c[name] for c in counts.values()), busy[name], warm[name]) for name in names)
+
+
+def take_census(nodes: Iterable[Node], loads: Mapping[str, NodeLoad], rules: Rules) -> Census:
+    """Sort the pool's nodes into states."""
+    census = Census()
+    by_state, state_of, load_of = census.by_state, rules.state_of, loads.get
+    for node in nodes:
+        by_state[state_of(node, load_of(node.name) or EMPTY)].append(node)
+    return census

@@ -1,0 +1,94 @@
+"""The decision, composed: look at every pool, give waiting pods their nodes, then decide pool by pool.
+
+Deterministic and level-triggered: equal input gives an equal plan, and once a plan has been applied the next one is
+empty. Pools are taken oldest first, which is also who is served first from the allowance.
+"""
+
+from collections.abc import Mapping
+
+import msgspec
+
+from balloons.api.pool import BalloonPool, PoolStatus
+from balloons.decide.because import Because, Reason, because
+from balloons.decide.census import NodeState
+from balloons.decide.claim import claim_nodes
+from balloons.decide.look import PoolView, look
+from balloons.decide.memory import Memory, PoolMemory
+from balloons.decide.one_pool import Case, decide_pool
+from balloons.decide.plan import Plan, PoolDecision
+from balloons.decide.release import Reservations, reserve
+from balloons.decide.sanity import blind
+from balloons.decide.settings import DecideSettings
+from balloons.decide.sweep import sweep
+from balloons.view.snapshot import Now, Snapshot
+from throttler.kube.metadata import ObjectKey
+
+USUAL_PRIORITY = -10
+"""The shipped class's value; used for reading the cluster while the class is missing."""
+
+
+def decide(
+    snapshot: Snapshot, memory: Memory, settings: DecideSettings, now: Now, allowance: int | None = None
+) -> tuple[Plan, Memory]:
+    """What to do now, and what to remember.
+
+    `allowance` is how many more nodes may start now, over all pools (None: as many as wanted). With an incomplete or
+    stale view nothing moves in any pool, and the memory stays as it was.
+    """
+    invalid = tuple(_refused(key, text) for key, text in sorted(snapshot.invalid.items()))
+    still = blind(snapshot, settings)
+    if still is not None:
+        pools = sorted(snapshot.pools.values(), key=lambda pool: pool.key)
+        return Plan((*invalid, *(_frozen(pool, still) for pool in pools))), memory
+    views = _look_at_all(snapshot, now)
+    reserved = _reserve(views, snapshot, memory, settings, now)
+    decisions, pool_memory = _decide_all(views, Case(snapshot, settings, now, reserved), memory, allowance)
+    sweeps, gone = sweep(snapshot, memory.gone_since_s, settings, now)
+    return Plan((*invalid, *decisions), sweeps), Memory(reserved.since_s, pool_memory, gone)
+
+
+def _look_at_all(snapshot: Snapshot, now: Now) -> list[PoolView]:
+    pools = sorted(snapshot.pools.values(), key=lambda pool: (pool.metadata.created_s, pool.key))
+    claims = claim_nodes(pools, snapshot.nodes, snapshot.loads)
+    return [look(pool, claims[pool.key], snapshot, now) for pool in pools]
+
+
+def _reserve(
+    views: list[PoolView], snapshot: Snapshot, memory: Memory, settings: DecideSettings, now: Now
+) -> Reservations:
+    """Nodes for waiting pods, over all pools that are not paused: a pod is given one node, not one per pool."""
+    active = [view for view in views if not view.pool.spec.paused]
+    found = snapshot.priority_classes.get(settings.priority_class)
+    return reserve(
+        snapshot.waiting,
+        [node for view in active for node in view.census.by_state[NodeState.BUSY]],
+        [node for view in active for node in view.holdable],
+        snapshot.loads,
+        memory.reserved_since_s,
+        settings,
+        found.value if found else USUAL_PRIORITY,
+        now.monotonic_s,
+    )
+
+
+def _decide_all(
+    views: list[PoolView], case: Case, memory: Memory, allowance: int | None
+) -> tuple[list[PoolDecision], Mapping[ObjectKey, PoolMemory]]:
+    decisions, memories, left = [], {}, allowance
+    for view in views:
+        key = view.pool.key
+        outcome = decide_pool(view, case, memory.pools.get(key, PoolMemory()), left)
+        decisions.append(outcome.decision)
+        memories[key] = outcome.memory
+        left = None if left is None else max(0, left - outcome.started)
+    return decisions, memories
+
+
+def _refused(key: ObjectKey, text: str) -> PoolDecision:
+    why = because(Reason.INVALID, message=text)
+    return PoolDecision(key, why, PoolStatus(because=why.code, message=why.sentence))
+
+
+def _frozen(pool: BalloonPool, why: Because) -> PoolDecision:
+    status = msgspec.structs.replace(pool.status, because=why.code, message=why.sentence)
+    return PoolDecision(pool.key, why, status, is_dry_run=pool.spec.dry_run)

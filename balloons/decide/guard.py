@@ -1,0 +1,66 @@
+"""Reasons for which a pool is left exactly as it is."""
+
+from collections.abc import Iterable
+
+from balloons.api.pool import Strategy
+from balloons.decide.because import Because, Reason, because
+from balloons.decide.look import PoolView
+from balloons.decide.settings import DecideSettings
+from balloons.view.shape import are_alike
+from balloons.view.snapshot import Snapshot
+
+IMAGE_VOLUMES_SINCE = 35
+"""Minor version from which image volumes are on by default (KEP-4639; GA in 1.36)."""
+PRIORITIES = range(-10, 0)
+"""Values a balloon's class may have: below -10 cluster-autoscaler does not count the pod, 0 is ordinary work."""
+
+
+def hold_still(view: PoolView, snapshot: Snapshot, settings: DecideSettings) -> Because | None:
+    """Why the pool must not be touched, if so."""
+    if view.pool.spec.paused:
+        return because(Reason.PAUSED)
+    if view.claim.lost and not view.claim.nodes:
+        return _conflict(view)
+    if view.pool.spec.strategy is Strategy.ANNOTATE:
+        return None
+    if view.pool.spec.strategy is Strategy.CAPACITY_BUFFER and not snapshot.buffer_version:
+        return because(Reason.NO_BUFFERS)
+    return _priority_problem(snapshot, settings) or _image_problem(view, snapshot, settings)
+
+
+def _priority_problem(snapshot: Snapshot, settings: DecideSettings) -> Because | None:
+    found = snapshot.priority_classes.get(settings.priority_class)
+    if found is None:
+        problem = "does not exist"
+    elif found.value not in PRIORITIES:
+        problem = f"has value {found.value}, accepted are -10 to -1"
+    elif found.preemption_policy != "Never":
+        problem = f"has preemptionPolicy {found.preemption_policy}, accepted is Never"
+    else:
+        return None
+    return because(Reason.NO_PRIORITY_CLASS, name=settings.priority_class, problem=problem)
+
+
+def _image_problem(view: PoolView, snapshot: Snapshot, settings: DecideSettings) -> Because | None:
+    spec = view.pool.spec
+    for image in (spec.image, *spec.pre_pull):
+        if image and image != settings.image and not image.startswith(settings.allowed_images or ("\0",)):
+            accepted = ", ".join(f"{prefix}*" for prefix in settings.allowed_images) or "none besides the default"
+            return because(Reason.IMAGE_NOT_ALLOWED, image=image, accepted=accepted)
+    if spec.pre_pull and 0 < snapshot.server_minor < IMAGE_VOLUMES_SINCE:
+        return because(Reason.NO_IMAGE_VOLUMES, minor=snapshot.server_minor)
+    return None
+
+
+def _conflict(view: PoolView) -> Because:
+    other, nodes = max(view.claim.lost.items(), key=lambda item: (item[1], item[0]))
+    return because(Reason.CONFLICT, nodes=nodes, other=other)
+
+
+def notes(view: PoolView, too_small: Iterable[str]) -> tuple[Because, ...]:
+    """Findings beside the decision: a conflict on some nodes, shapes that no label tells apart, no room left."""
+    found = [_conflict(view)] if view.claim.lost else []
+    shapes = view.shapes.by_name
+    if len(shapes) > 1 and are_alike(shapes.values()):
+        found.append(because(Reason.SHAPES_ALIKE, shapes=", ".join(sorted(shapes))))
+    return (*found, *(because(Reason.TOO_SMALL, shape=name) for name in sorted(too_small)))

@@ -1,0 +1,84 @@
+"""What a decision sees of one pool before it aims at anything."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from balloons.api.pool import BalloonPool, PoolStatus, Schedule, ShapeType
+from balloons.decide.census import Census, NodeState, Rules, take_census
+from balloons.decide.claim import Claim
+from balloons.decide.schedule import active_schedule
+from balloons.view.shape import Shapes, explicit_shape, shapes_of
+from balloons.view.snapshot import Deployment, Now, Snapshot
+from throttler.kube.metadata import ObjectKey
+from throttler.kube.node import Node
+from throttler.kube.pod import POOL_LABEL, SHAPE_LABEL, Pod
+
+_MEASURED = (NodeState.WARM, NodeState.IDLE, NodeState.BUSY, NodeState.SCAVENGED)
+"""States whose nodes are up and running: their allocatable and DaemonSets can be believed."""
+
+
+@dataclass(frozen=True, slots=True)
+class PoolView:
+    """A pool with its nodes sorted and measured. `deployments` are the pool's own, by shape name."""
+
+    pool: BalloonPool
+    claim: Claim
+    census: Census
+    shapes: Shapes
+    schedule: Schedule | None
+    unbound: tuple[Pod, ...]
+    deployments: Mapping[str, Deployment]
+
+    @property
+    def holdable(self) -> list[Node]:
+        """Nodes that a balloon could hold now; those that still lack their devices are left out."""
+        unfinished = self.shapes.unfinished
+        nodes = self.census.holdable
+        return [node for node in nodes if node.name not in unfinished] if unfinished else nodes
+
+
+def look(pool: BalloonPool, claim: Claim, snapshot: Snapshot, now: Now) -> PoolView:
+    """Sort and measure one pool's nodes."""
+    census = take_census(claim.nodes, snapshot.loads, Rules.of(pool, now.wall.timestamp()))
+    measured = [node for state in _MEASURED for node in census.by_state[state]]
+    is_explicit = pool.spec.shape.type is ShapeType.EXPLICIT
+    return PoolView(
+        pool=pool,
+        claim=claim,
+        census=census,
+        shapes=explicit_shape(measured) if is_explicit else shapes_of(measured, snapshot.loads),
+        schedule=active_schedule(pool.spec.schedules, now.wall),
+        unbound=tuple(pod for pod in snapshot.unbound.get(pool.key, ()) if not pod.is_terminating),
+        deployments=_own(pool.key, snapshot.deployments),
+    )
+
+
+def _own(key: ObjectKey, deployments: Mapping[ObjectKey, Deployment]) -> dict[str, Deployment]:
+    return {
+        found.metadata.labels.get(SHAPE_LABEL, ""): found
+        for found in deployments.values()
+        if pool_of(found) == key and found.metadata.deletion_timestamp is None
+    }
+
+
+def pool_of(owned: Deployment) -> ObjectKey:
+    """The pool an object of ours belongs to, by its label and namespace."""
+    return ObjectKey(owned.metadata.namespace, owned.metadata.labels.get(POOL_LABEL, ""))
+
+
+def status_of(view: PoolView, target: int) -> PoolStatus:
+    """The counts of the view; reason, message and conditions are filled in by whoever knows them."""
+    census = view.census
+    return PoolStatus(
+        observed_generation=view.pool.metadata.generation,
+        nodes=census.total,
+        busy=census.count(NodeState.BUSY),
+        warm=census.count(NodeState.WARM),
+        idle=census.count(NodeState.IDLE),
+        sick=census.count(NodeState.SICK),
+        pending=len(view.unbound),
+        target=target,
+        selector=f"{POOL_LABEL}={view.pool.metadata.name}",
+        active_schedule=view.schedule.cron if view.schedule else "",
+        zones=census.zones(),
+    )

@@ -1,0 +1,66 @@
+"""What is left of pools that no longer exist, and when it goes.
+
+Nothing owns a balloon Deployment but its label: deleting the CRD, or a pool by mistake, must not remove warm capacity
+at once. The pool has to be gone for a while, in a view that is complete (the CRD is served).
+"""
+
+from collections.abc import Iterator, Mapping
+
+from balloons.decide.because import Because, Reason, because
+from balloons.decide.by_annotation import let_go
+from balloons.decide.plan import Action, DeleteObject
+from balloons.decide.settings import DecideSettings
+from balloons.view.snapshot import Deployment, Now, Snapshot, StoredObject
+from throttler.kube.metadata import ObjectKey
+from throttler.kube.node import HELD_BY_ANNOTATION, Node
+from throttler.kube.pod import POOL_LABEL
+
+_Owned = tuple[str, str, Deployment | StoredObject]
+
+
+def sweep(
+    snapshot: Snapshot, gone_since_s: Mapping[ObjectKey, float], settings: DecideSettings, now: Now
+) -> tuple[tuple[Action, ...], dict[ObjectKey, float]]:
+    """Deletions that are due, and since when each pool that still has something has been missed."""
+    left: dict[ObjectKey, list[_Owned | Node]] = {}
+    for pool, thing in _orphans(snapshot):
+        left.setdefault(pool, []).append(thing)
+    since = {pool: gone_since_s.get(pool, now.monotonic_s) for pool in left}
+    due = [pool for pool in sorted(left) if now.monotonic_s - since[pool] >= settings.sweep_after_s]
+    actions = [
+        _remove(thing, because(Reason.POOL_GONE, gone=now.monotonic_s - since[pool]))
+        for pool in due
+        for thing in left[pool]
+    ]
+    return tuple(actions), since
+
+
+def _orphans(snapshot: Snapshot) -> Iterator[tuple[ObjectKey, _Owned | Node]]:
+    for api_version, kind, objects in (
+        ("apps/v1", "Deployment", snapshot.deployments),
+        (snapshot.buffer_version, "CapacityBuffer", snapshot.buffers),
+        ("v1", "PodTemplate", snapshot.templates),
+    ):
+        for owned in objects.values():
+            name = owned.metadata.labels.get(POOL_LABEL)
+            pool = ObjectKey(owned.metadata.namespace, name or "")
+            if name and not _exists(pool, snapshot) and owned.metadata.deletion_timestamp is None:
+                yield pool, (api_version, kind, owned)
+    for node in snapshot.nodes.values():
+        if node.annotations and HELD_BY_ANNOTATION in node.annotations:
+            namespace, _, name = node.annotations[HELD_BY_ANNOTATION].partition("/")
+            if not _exists(ObjectKey(namespace, name), snapshot):
+                yield ObjectKey(namespace, name), node
+
+
+def _exists(pool: ObjectKey, snapshot: Snapshot) -> bool:
+    return pool in snapshot.pools or pool in snapshot.invalid
+
+
+def _remove(thing: _Owned | Node, why: Because) -> Action:
+    if isinstance(thing, Node):
+        return let_go(thing, why)
+    api_version, kind, owned = thing
+    metadata = owned.metadata
+    key = ObjectKey(metadata.namespace, metadata.name)
+    return DeleteObject(key, api_version, kind, metadata.uid, metadata.resource_version, why)

@@ -1,0 +1,166 @@
+"""The balloon Deployment of one pool and machine shape, as the manifest for server-side apply.
+
+Deliberately absent: an ownerReference to the pool (deleting the CRD would then remove all warm capacity), a
+PodDisruptionBudget, and limits other than those that devices demand.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from balloons.api.pool import BalloonPool, Mode, Spread
+from balloons.view.shape import Shape, extended
+from throttler.kube.metadata import ObjectKey
+from throttler.kube.node import INSTANCE_TYPE_LABEL, KARPENTER_INITIALIZED_LABEL, KARPENTER_POOL_LABEL
+from throttler.kube.pod import POOL_LABEL, SHAPE_LABEL
+from throttler.kube.resources import Resources, format_resources
+
+MANAGED_BY = {"app.kubernetes.io/managed-by": "kube-balloons"}
+DELAY_ANNOTATION = "cluster-autoscaler.kubernetes.io/pod-scale-up-delay"
+NEVER = "87600h"
+"""Ten years: cluster-autoscaler ignores a pending pod that is younger than its delay."""
+NO_DEADLINE_S = 2**31 - 1
+"""The Deployment controller's own value for "no progress deadline": a waiting balloon is no failed rollout."""
+_NAME_LIMIT = 63
+
+
+@dataclass(frozen=True, slots=True)
+class BalloonSpec:
+    """What a Deployment is made from besides pool and shape; `requests` in milli-units."""
+
+    requests: Resources
+    replicas: int
+    image: str
+    priority_class: str
+
+
+def deployment_name(pool: BalloonPool, shape: Shape) -> str:
+    """One name per pool and shape, cut to what a label value may hold."""
+    return f"{pool.metadata.name[: _NAME_LIMIT - len(shape.name) - 1].rstrip('-.')}-{shape.name}"
+
+
+def balloon_labels(pool: BalloonPool, shape: Shape) -> dict[str, str]:
+    """The labels that select exactly these balloons, within their namespace."""
+    return {POOL_LABEL: pool.metadata.name, SHAPE_LABEL: shape.name}
+
+
+def deployment(pool: BalloonPool, shape: Shape, spec: BalloonSpec) -> dict[str, Any]:
+    """The whole manifest; equal input gives an equal result."""
+    labels = balloon_labels(pool, shape)
+    key = ObjectKey(pool.metadata.namespace, deployment_name(pool, shape))
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": key.name, "namespace": key.namespace, "labels": {**labels, **MANAGED_BY}},
+        "spec": {
+            "replicas": spec.replicas,
+            "revisionHistoryLimit": 1,
+            "progressDeadlineSeconds": NO_DEADLINE_S,
+            "selector": {"matchLabels": labels},
+            # A surge balloon would wait for a node of its own: replace in place, a tenth at a time.
+            "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": "10%"}},
+            "template": pod_template(pool, shape, spec),
+        },
+    }
+
+
+def pod_template(pool: BalloonPool, shape: Shape, spec: BalloonSpec) -> dict[str, Any]:
+    """The balloon pod; a CapacityBuffer is given the same one."""
+    labels = {**balloon_labels(pool, shape), **MANAGED_BY}
+    return {
+        "metadata": {"labels": labels, **_annotations(pool)},
+        "spec": {
+            "priorityClassName": spec.priority_class,
+            "terminationGracePeriodSeconds": 0,
+            "automountServiceAccountToken": False,
+            "enableServiceLinks": False,
+            "securityContext": {
+                "runAsNonRoot": True,
+                "runAsUser": 65535,
+                "runAsGroup": 65535,
+                "seccompProfile": {"type": "RuntimeDefault"},
+            },
+            **_tolerations(pool),
+            **_placement(pool, shape, labels=balloon_labels(pool, shape)),
+            "containers": [_container(pool, spec)],
+            **_volumes(pool.spec.pre_pull),
+        },
+    }
+
+
+def _annotations(pool: BalloonPool) -> dict[str, Any]:
+    return {"annotations": {DELAY_ANNOTATION: NEVER}} if pool.spec.mode is Mode.HOLD else {}
+
+
+def _tolerations(pool: BalloonPool) -> dict[str, Any]:
+    return {"tolerations": msgspec.to_builtins(pool.spec.nodes.tolerations)} if pool.spec.nodes.tolerations else {}
+
+
+def _container(pool: BalloonPool, spec: BalloonSpec) -> dict[str, Any]:
+    devices = {name: spec.requests[name] for name in extended(spec.requests)}
+    mounts = [{"name": f"pull-{i}", "mountPath": f"/images/{i}"} for i in range(len(pool.spec.pre_pull))]
+    return {
+        "name": "balloon",
+        "image": spec.image,
+        "resources": {
+            "requests": format_resources(spec.requests),
+            **({"limits": format_resources(devices)} if devices else {}),
+        },
+        "securityContext": {
+            "allowPrivilegeEscalation": False,
+            "readOnlyRootFilesystem": True,
+            "capabilities": {"drop": ["ALL"]},
+        },
+        **({"volumeMounts": mounts} if mounts else {}),
+    }
+
+
+def _volumes(images: Sequence[str]) -> dict[str, Any]:
+    """Image volumes: the kubelet pulls the image, and nothing of it ever runs."""
+    volumes = [
+        {"name": f"pull-{i}", "image": {"reference": image, "pullPolicy": "IfNotPresent"}}
+        for i, image in enumerate(images)
+    ]
+    return {"volumes": volumes} if volumes else {}
+
+
+def _placement(pool: BalloonPool, shape: Shape, labels: Mapping[str, str]) -> dict[str, Any]:
+    terms = [{"matchExpressions": rules} for rules in _node_rules(pool, shape)]
+    affinity: dict[str, Any] = {
+        "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
+    }
+    apart = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": dict(labels)}}
+    match pool.spec.spread:
+        case Spread.ANTI_AFFINITY:
+            affinity["podAntiAffinity"] = {"requiredDuringSchedulingIgnoredDuringExecution": [apart]}
+        case Spread.TOPOLOGY_SPREAD:
+            spread = {**apart, "maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule"}
+            return {"affinity": affinity, "topologySpreadConstraints": [spread]}
+        case Spread.EXCLUSIVE_REQUEST:
+            pass
+    return {"affinity": affinity}
+
+
+def _node_rules(pool: BalloonPool, shape: Shape) -> list[list[dict[str, Any]]]:
+    """The pool's selector and the shape's instance type; in Hold as two alternatives that are the lock.
+
+    The lock: nodes that Karpenter did not make, or nodes that it has initialised. Karpenter never provisions for a
+    pod whose first alternative excludes its own nodes, and no node of its own making carries the second
+    one's label before it exists. See docs/decisions/0002-hold-lock-on-karpenter.md.
+    """
+    selector = pool.spec.nodes.selector
+    rules = [_expression(key, "In", (value,)) for key, value in sorted(selector.match_labels.items())]
+    rules += [_expression(part.key, part.operator, part.values) for part in selector.match_expressions]
+    if shape.instance_type and INSTANCE_TYPE_LABEL not in selector.match_labels:
+        rules.append(_expression(INSTANCE_TYPE_LABEL, "In", (shape.instance_type,)))
+    if pool.spec.mode is Mode.HEADROOM:
+        return [rules]
+    not_karpenter = _expression(KARPENTER_POOL_LABEL, "DoesNotExist", ())
+    initialised = _expression(KARPENTER_INITIALIZED_LABEL, "In", ("true",))
+    return [[not_karpenter, *rules], [initialised, *rules]]
+
+
+def _expression(key: str, operator: str, values: Sequence[str]) -> dict[str, Any]:
+    return {"key": key, "operator": operator, **({"values": list(values)} if values else {})}

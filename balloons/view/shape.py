@@ -1,0 +1,157 @@
+"""Machine shapes of a pool, and the size of the balloon that holds one whole.
+
+Sizes come from *observed* allocatable, because what an instance type promises and what a node offers
+differ. A balloon asks for what the smallest node of its shape has left after DaemonSets, less slack:
+without slack the next DaemonSet pod (priority 0) would preempt it.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from balloons.api.pool import BalloonPool, ShapeType
+from balloons.view.load import EMPTY, NodeLoad
+from throttler.kube.node import INSTANCE_TYPE_LABEL, Node
+from throttler.kube.resources import Resources, minus, parse_resources
+
+GRAIN = {"cpu": 10, "memory": 1024**2 * 1000}
+"""Steps (milli-units) to which requests are rounded down: 10 millicores and 1 MiB."""
+KEPT_SHARE = 0.9
+"""A request in use is kept while it still covers this share of what would be asked for anew."""
+
+EXPLICIT = "explicit"
+"""Shape name of balloons whose requests the user gave."""
+
+_GIB = 1024**3 * 1000
+_NO_LABEL_VALUE = re.compile(r"[^A-Za-z0-9-]+")
+_SHAPE_NAME_LIMIT = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """Nodes that one balloon size fits.
+
+    `name` is a label value; `room` is what the smallest of its nodes has for a balloon (milli-units), after DaemonSets;
+    `nodes` counts all of them. Nodes that lack an extended resource which others of the shape have (their device
+    plugin has not started) are in `unfinished` by name and are not measured.
+    """
+
+    name: str
+    instance_type: str
+    room: Resources
+    nodes: int
+    unfinished: frozenset[str] = frozenset()
+
+
+def shape_name(node: Node) -> str:
+    """The shape a node belongs to: its instance type, else its size in words."""
+    text = node.labels.get(INSTANCE_TYPE_LABEL) or _size_in_words(node.allocatable)
+    return _NO_LABEL_VALUE.sub("-", text).strip("-").lower()[:_SHAPE_NAME_LIMIT].strip("-") or "node"
+
+
+def _size_in_words(allocatable: Resources) -> str:
+    cores, gibs = allocatable.get("cpu", 0) // 1000, allocatable.get("memory", 0) // _GIB
+    devices = [f"{allocatable[name] // 1000}{name.rpartition('/')[2]}" for name in extended(allocatable)]
+    return "-".join([f"{cores}cpu", f"{gibs}gi", *devices])
+
+
+def extended(resources: Resources) -> list[str]:
+    """Names of device-like resources present (GPUs and the like), sorted."""
+    return sorted(name for name, milli in resources.items() if "/" in name and milli > 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Shapes:
+    """A pool's shapes by name, largest group of nodes first, and the shape of each kind of node."""
+
+    by_name: Mapping[str, Shape]
+    _of_kind: Mapping[tuple[str | None, int], str]
+
+    def of(self, node: Node) -> str:
+        """The name of the shape the node belongs to."""
+        return self._of_kind[node.labels.get(INSTANCE_TYPE_LABEL), id(node.allocatable)]
+
+    @property
+    def unfinished(self) -> frozenset[str]:
+        """Nodes that lack devices which others of their shape have."""
+        return frozenset().union(*(shape.unfinished for shape in self.by_name.values()))
+
+
+def shapes_of(nodes: Iterable[Node], loads: Mapping[str, NodeLoad]) -> Shapes:
+    """The pool's shapes; nodes of equal size and equal DaemonSets are measured once.
+
+    Sizes are told apart by identity first: caches share one dict between equal ones, so this is fast, and where they
+    do not it is merely slower.
+    """
+    kinds: dict[tuple[str | None, int, int], list[Node]] = {}
+    for node in nodes:
+        load = loads.get(node.name) or EMPTY
+        kind = (node.labels.get(INSTANCE_TYPE_LABEL), id(node.allocatable), id(load.daemons))
+        kinds.setdefault(kind, []).append(node)
+    grouped: dict[str, list[list[Node]]] = {}
+    of_kind: dict[tuple[str | None, int], str] = {}
+    for (instance_type, size, _), alike in kinds.items():
+        name = of_kind[instance_type, size] = shape_name(alike[0])
+        grouped.setdefault(name, []).append(alike)
+    shapes = [_measure(name, groups, loads) for name, groups in grouped.items()]
+    return Shapes({shape.name: shape for shape in sorted(shapes, key=lambda s: (-s.nodes, s.name))}, of_kind)
+
+
+def explicit_shape(nodes: Sequence[Node]) -> Shapes:
+    """The one shape of a pool whose balloons have explicit requests, whatever its machines are."""
+    of_kind = {(node.labels.get(INSTANCE_TYPE_LABEL), id(node.allocatable)): EXPLICIT for node in nodes}
+    return Shapes({EXPLICIT: Shape(EXPLICIT, "", {}, len(nodes))}, of_kind)
+
+
+def _measure(name: str, groups: list[list[Node]], loads: Mapping[str, NodeLoad]) -> Shape:
+    devices = set().union(*(extended(alike[0].allocatable) for alike in groups))
+    finished = [alike for alike in groups if devices.issubset(extended(alike[0].allocatable))]
+    unfinished = [alike for alike in groups if not devices.issubset(extended(alike[0].allocatable))]
+    rooms = [_room(alike[0], loads) for alike in finished]
+    names = {"cpu", "memory", *devices}
+    first = groups[0][0]
+    return Shape(
+        name=name,
+        instance_type=first.labels.get(INSTANCE_TYPE_LABEL, ""),
+        room={resource: min(room.get(resource, 0) for room in rooms) for resource in sorted(names)},
+        nodes=sum(map(len, groups)),
+        unfinished=frozenset(node.name for alike in unfinished for node in alike),
+    )
+
+
+def _room(node: Node, loads: Mapping[str, NodeLoad]) -> Resources:
+    return minus(node.allocatable, (loads.get(node.name) or EMPTY).daemons)
+
+
+def are_alike(shapes: Iterable[Shape]) -> bool:
+    """Whether several shapes carry no instance type, so that no label keeps their balloons apart."""
+    return sum(1 for shape in shapes if not shape.instance_type) > 1
+
+
+def balloon_requests(
+    pool: BalloonPool, shape: Shape, default_slack: Mapping[str, str], in_use: Resources | None
+) -> Resources | None:
+    """The balloon's requests on this shape in milli-units, or None when nothing is left for one.
+
+    `in_use` are the requests of the Deployment as it stands: they are kept while they fit and still hold the
+    node, because a change rolls every balloon of the shape.
+    """
+    asked = pool.spec.shape
+    if asked.type is ShapeType.EXPLICIT:
+        return parse_resources(asked.resources)
+    slack = parse_resources({**default_slack, **asked.slack})
+    ideal = {name: _round_down(name, milli) for name, milli in minus(shape.room, slack).items()}
+    if not all(ideal.get(name, 0) > 0 for name in ("cpu", "memory")):
+        return None
+    return in_use if in_use and _still_holds(in_use, ideal, shape.room) else ideal
+
+
+def _round_down(name: str, milli: int) -> int:
+    return milli - milli % GRAIN.get(name, 1000)
+
+
+def _still_holds(in_use: Resources, ideal: Resources, room: Resources) -> bool:
+    if extended(in_use) != extended(ideal) or any(in_use[name] != ideal[name] for name in extended(ideal)):
+        return False
+    names = ("cpu", "memory")
+    return all(KEPT_SHARE * ideal[name] <= in_use.get(name, 0) <= room.get(name, 0) for name in names)

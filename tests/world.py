@@ -1,0 +1,246 @@
+"""A small cluster made of values: builders for snapshots, and a world that carries plans out.
+
+The world stands in for the API server, the ReplicaSet controller and the scheduler in unit tests: it applies a
+plan's actions, binds what fits, and gives the next snapshot. It knows nothing about why a plan was made.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import msgspec
+
+from balloons.api.pool import BalloonPool, Mode, PoolNodes, PoolSpec
+from balloons.decide.plan import (
+    Action,
+    AnnotateNode,
+    ApplyObject,
+    DeleteObject,
+    MarkBalloon,
+    Plan,
+    ReleaseBalloon,
+)
+from balloons.view.load import NodeLoad, load_of
+from balloons.view.snapshot import Deployment, Now, PriorityClass, Snapshot
+from throttler.kube.metadata import Metadata, ObjectKey, OwnerReference
+from throttler.kube.node import Node
+from throttler.kube.pod import POOL_LABEL, SHAPE_LABEL, Pod, PodKind, Scheduling
+from throttler.kube.resources import fits, minus, parse_resources, total
+from throttler.kube.selectors import LabelSelector, untolerated
+
+NOW = Now(1_000.0, datetime(2026, 11, 21, 12, 0, tzinfo=UTC))
+POOL_KEY = ObjectKey("team-a", "gpu")
+CLASS = PriorityClass(Metadata("kube-balloons"), value=-10, preemption_policy="Never")
+SIZE = parse_resources({"cpu": "16", "memory": "64Gi", "pods": "110"})
+
+
+def later(now: Now, seconds: float) -> Now:
+    """The moment `seconds` after another, on both clocks."""
+    return Now(now.monotonic_s + seconds, now.wall + timedelta(seconds=seconds))
+
+
+def a_node(name: str, **changes: Any) -> Node:
+    """A Ready node of the pool's selector with 16 cores and 64 GiB."""
+    labels = {"pool": "gpu", "kubernetes.io/hostname": name, **changes.pop("labels", {})}
+    node = Node(name, f"uid-{name}", "1", labels, SIZE, conditions=frozenset({("Ready", "True")}))
+    return msgspec.structs.replace(node, **changes)
+
+
+def nodes(count: int, prefix: str = "n", **changes: Any) -> dict[str, Node]:
+    """Several such nodes by name."""
+    made = [a_node(f"{prefix}{i:03}", **changes) for i in range(count)]
+    return {node.name: node for node in made}
+
+
+def a_pool(name: str = "gpu", *, created_s: float = 0.0, namespace: str = "team-a", **spec: Any) -> BalloonPool:
+    """A pool that selects `pool=gpu` and holds every idle node unless told otherwise."""
+    spec = {"nodes": PoolNodes(LabelSelector({"pool": "gpu"})), "mode": Mode.HOLD, **spec}
+    created = datetime.fromtimestamp(created_s, UTC)
+    metadata = Metadata(name, namespace, uid=f"uid-{name}", generation=1, creation_timestamp=created)
+    return BalloonPool(metadata, PoolSpec(**spec))
+
+
+def work(name: str, node: str = "", *, cpu: str = "12", priority: int = 0, **changes: Any) -> Pod:
+    """A real pod, bound when it names a node, else waiting and refused once by the scheduler."""
+    requests = parse_resources({"cpu": cpu, "memory": "1Gi", "pods": "1"})
+    scheduling = changes.pop("scheduling", None) or (None if node else Scheduling(is_tried=True))
+    pod = Pod(
+        ObjectKey("jobs", name),
+        f"uid-{name}",
+        "1",
+        node,
+        priority,
+        requests,
+        is_running=bool(node),
+        scheduling=scheduling,
+    )
+    return msgspec.structs.replace(pod, **changes)
+
+
+def daemon(name: str, node: str, cpu: str = "500m") -> Pod:
+    """A DaemonSet pod."""
+    return work(name, node, cpu=cpu, kind=PodKind.DAEMON, owner=OwnerReference("DaemonSet", "ds", controller=True))
+
+
+@dataclass
+class World:
+    """Objects by name; `apply` carries a plan out, `settle` lets controllers and scheduler do their work."""
+
+    pools: dict[ObjectKey, BalloonPool] = field(default_factory=dict)
+    nodes: dict[str, Node] = field(default_factory=dict)
+    pods: dict[ObjectKey, Pod] = field(default_factory=dict)
+    deployments: dict[ObjectKey, Deployment] = field(default_factory=dict)
+    version: int = 10
+    log: list[Action] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, *pools: BalloonPool, nodes: Mapping[str, Node], pods: Iterable[Pod] = ()) -> "World":
+        """A world with these pools, nodes and pods, and no balloons yet."""
+        return cls({p.key: p for p in pools}, dict(nodes), {p.key: p for p in pods})
+
+    def snapshot(self, **changes: Any) -> Snapshot:
+        """What a complete view of this world says."""
+        live = list(self.pods.values())
+        return replace(
+            Snapshot(
+                pools=dict(self.pools),
+                nodes=dict(self.nodes),
+                loads=self.loads(),
+                unbound={key: self._unbound(key) for key in self.pools},
+                waiting=tuple(p for p in live if p.kind is PodKind.WORK and not p.node),
+                deployments=dict(self.deployments),
+                priority_classes={"kube-balloons": CLASS},
+                server_minor=36,
+            ),
+            **changes,
+        )
+
+    def loads(self) -> dict[str, NodeLoad]:
+        """The load of every node."""
+        by_node: dict[str, list[Pod]] = {}
+        for pod in self.pods.values():
+            if pod.node:
+                by_node.setdefault(pod.node, []).append(pod)
+        return {name: load_of(pods, -10) for name, pods in by_node.items()}
+
+    def _unbound(self, pool: ObjectKey) -> tuple[Pod, ...]:
+        return tuple(p for p in self.balloons() if not p.node and ObjectKey(p.key.namespace, p.pool) == pool)
+
+    def balloons(self, pool: str = "") -> list[Pod]:
+        """Balloon pods, of one pool or of all."""
+        return [p for p in self.pods.values() if p.kind is PodKind.BALLOON and pool in ("", p.pool)]
+
+    def replicas(self) -> int:
+        """Balloons wanted by all Deployments."""
+        return sum(d.replicas for d in self.deployments.values())
+
+    def apply(self, plan: Plan, count: int | None = None) -> None:
+        """Carry out the plan's actions in order, or only the first `count` of them (a crash)."""
+        actions = [a for decision in plan.pools if not decision.is_dry_run for a in decision.actions]
+        for action in [*actions, *plan.sweeps][:count]:
+            self.log.append(action)
+            self._do(action)
+
+    def _do(self, action: Action) -> None:
+        self.version += 1
+        match action:
+            case ApplyObject(key=key, manifest=manifest):
+                self._store(key, manifest)
+            case DeleteObject(key=key):
+                self.deployments.pop(key, None)
+            case MarkBalloon(key=key, cost=cost):
+                self.pods[key] = msgspec.structs.replace(self.pods[key], deletion_cost=cost)
+            case ReleaseBalloon(key=key):
+                self.pods.pop(key, None)
+            case AnnotateNode(node=name, annotations=annotations):
+                self._annotate(name, annotations)
+
+    def _store(self, key: ObjectKey, manifest: Mapping[str, Any]) -> None:
+        before = self.deployments.get(key)
+        metadata = Metadata(
+            key.name,
+            key.namespace,
+            uid=before.metadata.uid if before else f"uid-{key.name}-{self.version}",
+            resource_version=str(self.version),
+            labels=dict(manifest["metadata"]["labels"]),
+        )
+        self.deployments[key] = Deployment(metadata, dict(manifest["spec"]))
+
+    def _annotate(self, name: str, annotations: Mapping[str, str | None]) -> None:
+        merged = {**self.nodes[name].annotations, **annotations}
+        kept = {key: value for key, value in merged.items() if value is not None}
+        self.nodes[name] = msgspec.structs.replace(self.nodes[name], annotations=kept)
+
+    def settle(self) -> None:
+        """ReplicaSets make and remove balloons; then everything that fits is bound, by priority, preempting."""
+        for deployment in self.deployments.values():
+            self._scale(deployment)
+        owners = {
+            (d.metadata.namespace, d.metadata.labels[SHAPE_LABEL], d.metadata.labels[POOL_LABEL])
+            for d in self.deployments.values()
+        }
+        for balloon in self.balloons():
+            if (balloon.key.namespace, balloon.shape, balloon.pool) not in owners:
+                del self.pods[balloon.key]
+        for pod in sorted((p for p in self.pods.values() if not p.node), key=lambda p: (-p.priority, p.key)):
+            self._bind(pod)
+
+    def _scale(self, deployment: Deployment) -> None:
+        labels, namespace = deployment.metadata.labels, deployment.metadata.namespace
+        own = [
+            p
+            for p in self.balloons(labels[POOL_LABEL])
+            if p.shape == labels[SHAPE_LABEL] and p.key.namespace == namespace
+        ]
+        # The ReplicaSet's order: unbound first, then the lowest deletion cost.
+        own.sort(key=lambda p: (bool(p.node), p.deletion_cost, p.key))
+        for surplus in own[: max(0, len(own) - deployment.replicas)]:
+            del self.pods[surplus.key]
+        template = deployment.spec["template"]["spec"]
+        requests = parse_resources(template["containers"][0]["resources"]["requests"])
+        for _ in range(deployment.replicas - len(own)):
+            self.version += 1
+            key = ObjectKey(namespace, f"{deployment.metadata.name}-{self.version}")
+            self.pods[key] = Pod(
+                key,
+                f"uid-{self.version}",
+                str(self.version),
+                "",
+                -10,
+                {**requests, "pods": 1000},
+                kind=PodKind.BALLOON,
+                owner=OwnerReference("ReplicaSet", deployment.metadata.name, controller=True),
+                pool=labels[POOL_LABEL],
+                shape=labels[SHAPE_LABEL],
+                created_s=float(self.version),
+            )
+
+    def _bind(self, pod: Pod) -> None:
+        for node in sorted(self.nodes.values(), key=lambda n: n.name):
+            here = [p for p in self.pods.values() if p.node == node.name]
+            if node.is_cordoned or not node.is_ready or not self._wants(pod, node, here):
+                continue
+            stays = [p for p in here if p.kind is not PodKind.BALLOON or pod.kind is PodKind.BALLOON]
+            if fits(pod.requests, minus(node.allocatable, total(p.requests for p in here))):
+                victims: list[Pod] = []
+            elif fits(pod.requests, minus(node.allocatable, total(p.requests for p in stays))):
+                victims = [p for p in here if p not in stays]
+            else:
+                continue
+            for victim in victims:
+                del self.pods[victim.key]
+            self.pods[pod.key] = msgspec.structs.replace(
+                pod, node=node.name, is_running=True, is_ready=True, scheduling=None
+            )
+            return
+
+    def _wants(self, pod: Pod, node: Node, here: list[Pod]) -> bool:
+        if pod.kind is not PodKind.BALLOON:
+            tolerations = pod.scheduling.tolerations if pod.scheduling else ()
+            return untolerated(node.taints, tolerations) is None
+        pool = self.pools.get(ObjectKey(pod.key.namespace, pod.pool))
+        if pool is None or any(p.kind is PodKind.BALLOON and p.pool == pod.pool for p in here):
+            return False
+        selected = all(node.labels.get(k) == v for k, v in pool.spec.nodes.selector.match_labels.items())
+        return selected and untolerated(node.taints, pool.spec.nodes.tolerations) is None
