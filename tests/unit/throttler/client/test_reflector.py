@@ -1,0 +1,450 @@
+"""The watch cache against a fake API server, in virtual time."""
+
+import asyncio
+import json
+import math
+from collections import Counter
+from contextlib import asynccontextmanager
+from itertools import pairwise
+
+import msgspec
+import pytest
+
+from tests.unit.throttler.client.fake_api import (
+    THINGS,
+    FakeApi,
+    client_for,
+    down,
+    status_answer,
+)
+from throttler.client.intake import CacheEvent
+from throttler.client.reflector import Reflector
+from throttler.client.requests import Selection
+
+pytestmark = pytest.mark.virtual_time
+
+
+class Meta(msgspec.Struct, rename="camel"):
+    name: str
+    namespace: str = ""
+    resource_version: str = ""
+
+
+class Thing(msgspec.Struct):
+    metadata: Meta
+    size: int = 0
+
+
+def positive(thing: Thing) -> int:
+    if thing.size < 0:
+        raise ValueError(f"size {thing.size} is below zero")
+    return thing.size
+
+
+@asynccontextmanager
+async def running(api, **options):
+    events: Counter[CacheEvent] = Counter()
+    reflector = Reflector(
+        client_for(api),
+        THINGS,
+        Thing,
+        positive,
+        observer=lambda plural, event: events.update([event]),
+        **options,
+    )
+    reflector.events = events
+    task = asyncio.create_task(reflector.run())
+    try:
+        yield reflector
+    finally:
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+
+def api_with(*names: str) -> FakeApi:
+    api = FakeApi()
+    for size, name in enumerate(names):
+        api.put(name, size=size)
+    return api
+
+
+def seen(reflector) -> dict[str, int]:
+    return {name: size for (_, name), size in reflector.store.items.items()}
+
+
+def now() -> float:
+    return asyncio.get_running_loop().time()
+
+
+async def test_is_incomplete_until_the_first_full_list_has_arrived():
+    api = api_with(*(f"n{i}" for i in range(1200)))
+    pages_seen = []
+    async with running(api) as reflector:
+        assert not reflector.store.is_complete
+        assert reflector.age_s == math.inf
+        while not reflector.store.is_complete:
+            pages_seen.append((api.verbs().count("list"), len(reflector.store.items)))
+            await asyncio.sleep(0)
+        assert api.verbs().count("list") == 3
+        assert all(items == 0 for _, items in pages_seen)
+        assert len(reflector.store.items) == 1200
+
+
+async def test_follows_what_happens():
+    api = api_with("a", "b")
+    async with running(api) as reflector:
+        await reflector.wait_complete()
+        version = reflector.store.version
+        api.put("c", size=7)
+        version = await reflector.wait_changed(version)
+        api.put("a", size=9)
+        version = await reflector.wait_changed(version)
+        api.remove("b")
+        await reflector.wait_changed(version)
+        assert seen(reflector) == {"a": 9, "c": 7}
+
+
+async def test_wakes_the_consumer_once_for_a_chunk_with_many_events():
+    woken = []
+    api = api_with("a")
+    async with running(api, on_change=lambda: woken.append(now())) as reflector:
+        await reflector.wait_complete()
+        woken.clear()
+        lines = b"".join(event(f"x{i}", 1000 + i) for i in range(50))
+        await asyncio.sleep(1)
+        api.say(lines)
+        await asyncio.sleep(1)
+        assert len(reflector.store.items) == 51
+        assert len(woken) == 1
+
+
+def event(name: str, version: int, kind: str = "ADDED", **fields) -> bytes:
+    thing = {"metadata": {"name": name, "resourceVersion": str(version)}, **fields}
+    return json.dumps({"type": kind, "object": thing}).encode() + b"\n"
+
+
+async def test_goes_on_from_where_it_was_when_the_server_ends_the_watch():
+    api = api_with("a")
+    async with running(api) as reflector:
+        await reflector.wait_complete()
+        api.put("b", size=1)
+        await asyncio.sleep(500)
+        api.put("c", size=2)
+        await asyncio.sleep(1)
+        assert seen(reflector) == {"a": 0, "b": 1, "c": 2}
+        assert api.verbs().count("list") == 1
+        assert api.verbs().count("watch") >= 2
+        assert reflector.events[CacheEvent.BROKEN] == 0
+
+
+async def test_stays_complete_and_fresh_for_hours_on_a_quiet_resource():
+    api = api_with("a")
+    async with running(api) as reflector:
+        await reflector.wait_complete()
+        for _ in range(4 * 360):
+            await asyncio.sleep(10)
+            assert reflector.store.is_complete
+            assert reflector.age_s <= 61
+        hours_s = 4 * 3600
+        assert hours_s / 900 - 1 <= api.verbs().count("list") <= hours_s / 600 + 1
+
+
+async def test_relists_come_at_uneven_times_between_ten_and_fifteen_minutes():
+    api = api_with("a")
+    async with running(api):
+        await asyncio.sleep(8 * 3600)
+    at = api.times("list")
+    gaps = [later - earlier for earlier, later in pairwise(at)]
+    assert all(600 <= gap <= 905 for gap in gaps)
+    assert len({round(gap) for gap in gaps}) > len(gaps) // 2
+
+
+async def test_a_lost_event_is_mended_by_the_relist():
+    api = api_with("a", "b")
+    async with running(api) as reflector:
+        await reflector.wait_complete()
+        api.lose("b")
+        await asyncio.sleep(905)
+        assert seen(reflector) == {"a": 0}
+        assert reflector.store.is_complete
+
+
+async def test_a_silent_watch_is_dead_after_70_s_and_the_store_says_so():
+    api = api_with("a")
+    api.has_bookmarks = False
+    async with running(api) as reflector:
+        await reflector.wait_complete()
+        opened_at = now()
+        while reflector.store.is_complete:
+            await reflector.wait_changed(reflector.store.version)
+        assert now() - opened_at == pytest.approx(70, abs=0.01)
+        assert reflector.events[CacheEvent.SILENT] == 1
+        assert api.verbs().count("list") == 1
+        await reflector.wait_complete()
+        assert now() - opened_at < 75
+
+
+async def test_bytes_that_never_complete_an_event_count_as_silence():
+    api = api_with("a")
+    api.has_bookmarks = False
+    async with running(api) as reflector:
+        await reflector.wait_complete()
+        await asyncio.sleep(0)
+        opened_at = now()
+        while reflector.store.is_complete:
+            api.say(b'{"type":')
+            await asyncio.sleep(1)
+        assert 69 <= now() - opened_at <= 72
+
+
+async def test_after_410_it_lists_again_and_is_not_complete_in_between():
+    api = api_with("a", "b")
+    async with running(api) as reflector:
+        await reflector.wait_complete()
+        api.lose("b")
+        api.compact()
+        complete_with_b = []
+        api.say(b'{"type":"ERROR","object":{"kind":"Status","code":410,"reason":"Expired"}}\n')
+        await reflector.wait_changed(reflector.store.version)
+        assert not reflector.store.is_complete
+        while not reflector.store.is_complete:
+            await reflector.wait_changed(reflector.store.version)
+            complete_with_b.append(reflector.store.is_complete and "b" in seen(reflector))
+        assert complete_with_b == [False]
+        assert seen(reflector) == {"a": 0}
+        assert reflector.events[CacheEvent.GONE] == 1
+        assert api.verbs().count("list") == 2
+
+
+async def test_a_410_answer_to_the_resume_leads_to_one_list():
+    api = api_with("a")
+    async with running(api) as reflector:
+        await reflector.wait_complete()
+        await asyncio.sleep(1)
+        api.compact()
+        api.break_watches(down())
+        await asyncio.sleep(20)
+        assert reflector.store.is_complete
+        assert api.verbs().count("list") == 2
+        assert reflector.store.resource_version == str(api.version)
+
+
+async def test_an_outage_freezes_the_store_and_costs_no_list():
+    api = api_with("a")
+    async with running(api) as reflector:
+        await reflector.wait_complete()
+        await asyncio.sleep(1)
+        api.faults.extend(down() for _ in range(10_000))
+        api.break_watches(down())
+        await asyncio.sleep(30)
+        assert not reflector.store.is_complete
+        assert seen(reflector) == {"a": 0}
+        assert reflector.last_error is not None
+        await asyncio.sleep(270)
+        tries_at = api.times("watch")[1:]
+        assert 8 <= len(tries_at) <= 60
+        api.faults.clear()
+        api.put("b", size=5)
+        await reflector.wait_complete()
+        assert seen(reflector) == {"a": 0, "b": 5}
+        assert reflector.last_error is None
+        assert api.verbs().count("list") == 1
+
+
+async def test_waits_between_tries_grow_and_differ():
+    api = api_with("a")
+    async with running(api) as reflector:
+        await reflector.wait_complete()
+        await asyncio.sleep(1)
+        api.faults.extend(down() for _ in range(10_000))
+        api.break_watches(down())
+        await asyncio.sleep(600)
+    at = api.times("watch")[1:]
+    gaps = [later - earlier for earlier, later in pairwise(at)]
+    assert all(0.8 <= gap <= 30.001 for gap in gaps)
+    assert max(gaps[:2]) < 8 < max(gaps)
+    assert len({round(gap, 3) for gap in gaps}) == len(gaps)
+
+
+async def test_is_complete_again_only_after_the_missed_events_are_in():
+    api = api_with("a")
+    async with running(api) as reflector:
+        await reflector.wait_complete()
+        await asyncio.sleep(1)
+        api.is_mute = True
+        api.break_watches(down())
+        for size in range(100):
+            api.put(f"missed-{size}", size=size)
+        api.is_mute = False
+        sizes_when_complete = []
+        while not sizes_when_complete:
+            await reflector.wait_changed(reflector.store.version)
+            if reflector.store.is_complete:
+                sizes_when_complete.append(len(reflector.store.items))
+        assert sizes_when_complete == [101]
+
+
+async def test_a_stream_that_is_never_quiet_is_trusted_after_five_seconds():
+    api = api_with("a")
+
+    async def chatter() -> None:
+        while True:
+            api.put("busy", size=1)
+            await asyncio.sleep(0.2)
+
+    task = asyncio.create_task(chatter())
+    async with running(api) as reflector:
+        await reflector.wait_complete()
+        await asyncio.sleep(1)
+        api.break_watches(down())
+        await asyncio.sleep(0.05)
+        broken_at = now()
+        await reflector.wait_complete()
+        assert 5 <= now() - broken_at <= 8
+    task.cancel()
+
+
+async def test_a_watch_that_ends_at_once_again_and_again_is_not_a_hot_loop():
+    api = api_with("a")
+    async with running(api) as reflector:
+        await reflector.wait_complete()
+        for _ in range(600):
+            await asyncio.sleep(0.1)
+            api.break_watches()
+        assert api.verbs().count("watch") < 40
+
+
+async def test_an_unreadable_object_is_left_out_named_and_counted():
+    api = api_with("a", "b")
+    api.put("poison", size="not a number")
+    api.put("below", size=-1)
+    async with running(api) as reflector:
+        await reflector.wait_complete()
+        assert seen(reflector) == {"a": 0, "b": 1}
+        assert set(reflector.store.skipped) == {("", "poison"), ("", "below")}
+        assert "int" in reflector.store.skipped["", "poison"]
+        assert "below zero" in reflector.store.skipped["", "below"]
+        assert reflector.events[CacheEvent.SKIPPED] == 2
+
+
+async def test_an_object_that_becomes_unreadable_leaves_the_items_and_may_come_back():
+    api = api_with("a", "b")
+    async with running(api) as reflector:
+        await reflector.wait_complete()
+        await asyncio.sleep(1)
+        api.put("a", size="broken")
+        api.put("c", size=3)
+        await asyncio.sleep(1)
+        assert seen(reflector) == {"b": 1, "c": 3}
+        assert set(reflector.store.skipped) == {("", "a")}
+        assert reflector.store.is_complete
+        api.put("a", size=4)
+        await asyncio.sleep(1)
+        assert seen(reflector) == {"a": 4, "b": 1, "c": 3}
+        assert not reflector.store.skipped
+        api.put("c", size=-5)
+        await asyncio.sleep(1)
+        api.remove("c")
+        await asyncio.sleep(1)
+        assert not reflector.store.skipped
+
+
+async def test_garbage_in_the_stream_leads_to_a_fresh_list():
+    api = api_with("a")
+    async with running(api) as reflector:
+        await reflector.wait_complete()
+        await asyncio.sleep(1)
+        api.say(b"<html>a proxy's page</html>\n")
+        await asyncio.sleep(10)
+        assert reflector.store.is_complete
+        assert api.verbs().count("list") == 2
+
+
+async def test_a_list_older_than_the_one_before_is_noticed():
+    api = api_with("a", "b")
+    async with running(api) as reflector:
+        await reflector.wait_complete()
+        assert reflector.store.went_back == 0
+        api.version, api.log = 50, []
+        await asyncio.sleep(905)
+        assert reflector.store.went_back >= 1
+        assert reflector.store.resource_version == "50"
+        assert reflector.events[CacheEvent.WENT_BACK] == reflector.store.went_back
+
+
+async def test_an_event_older_than_the_stream_is_dropped_and_counted():
+    api = api_with("a")
+    async with running(api) as reflector:
+        await reflector.wait_complete()
+        await asyncio.sleep(1)
+        api.say(event("a", 500, "MODIFIED", size=5) + event("a", 400, "MODIFIED", size=4))
+        await asyncio.sleep(1)
+        assert seen(reflector) == {"a": 5}
+        assert reflector.events[CacheEvent.STALE_EVENT] == 1
+
+
+async def test_retry_after_is_the_least_wait_of_the_watch():
+    api = api_with("a")
+    async with running(api) as reflector:
+        await reflector.wait_complete()
+        await asyncio.sleep(1)
+        api.faults.append(status_answer(429, "TooManyRequests", Retry_After="25"))
+        api.break_watches(down())
+        await asyncio.sleep(60)
+        second, third = api.times("watch")[1:3]
+        assert third - second >= 25 - 1e-6
+
+
+async def test_a_periodic_list_that_fails_leaves_the_watch_going():
+    api = api_with("a")
+    async with running(api) as reflector:
+        await reflector.wait_complete()
+        api.refuse["list"] = status_answer(503)
+        await asyncio.sleep(1500)
+        tries = api.verbs().count("list")
+        assert 5 <= tries <= 1 + 2 * (1500 - 600) / 60
+        api.put("later", size=3)
+        await asyncio.sleep(2)
+        assert seen(reflector) == {"a": 0, "later": 3}
+        assert reflector.store.is_complete
+        del api.refuse["list"]
+        await asyncio.sleep(150)
+        assert api.verbs().count("list") == tries + 1
+
+
+async def test_a_version_from_the_future_leads_to_a_fresh_list():
+    api = api_with("a")
+    async with running(api) as reflector:
+        await reflector.wait_complete()
+        await asyncio.sleep(1)
+        too_new = status_answer(504, "Timeout", "Timeout: Too large resource version: 101, current: 50")
+        api.faults.append(too_new)
+        api.break_watches(down())
+        await asyncio.sleep(20)
+        assert api.verbs().count("list") == 2
+        assert reflector.store.is_complete
+
+
+async def test_missing_rights_or_a_missing_crd_are_waited_out():
+    api = api_with("a")
+    api.faults.extend([status_answer(403, "Forbidden"), status_answer(404, "NotFound")] * 3)
+    async with running(api) as reflector:
+        await asyncio.sleep(0.1)
+        assert reflector.last_error is not None
+        assert reflector.last_error.status == 403
+        await reflector.wait_complete()
+        assert seen(reflector) == {"a": 0}
+
+
+async def test_asks_for_bookmarks_selectors_and_a_random_lifetime():
+    api = api_with("a")
+    async with running(api, selection=Selection(labels="pool=x", fields="spec.nodeName=")):
+        await asyncio.sleep(3600)
+    queries = [request.query for _, request, _ in api.sent if request.verb == "watch"]
+    assert {query["allowWatchBookmarks"] for query in queries} == {"true"}
+    assert {query["labelSelector"] for query in queries} == {"pool=x"}
+    assert {query["fieldSelector"] for query in queries} == {"spec.nodeName="}
+    lifetimes = {int(query["timeoutSeconds"]) for query in queries}
+    assert len(lifetimes) > 3
+    assert all(240 <= lifetime <= 480 for lifetime in lifetimes)
