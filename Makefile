@@ -1,0 +1,41 @@
+# Two commands do everything on a fresh machine: `make demo` and `make test`. Both set up what they need.
+SHELL := /bin/bash
+PY := .venv/bin/python
+export PYTHONDONTWRITEBYTECODE := 1
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint unit lab bench setup binaries lock clean
+
+help: ## Show what there is to run
+	@awk -F':.*## ' '/^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: ## Make .venv and install everything from the lock
+	@bash lab/bootstrap.sh
+
+binaries: setup ## Find or build the control plane's binaries
+	@$(PY) -m lab binaries
+
+demo: binaries ## The main job on a real control plane, in under 5 minutes
+	@$(PY) -m lab demo
+
+test: binaries lint ## Lint, then all tests, on the real control plane where they need one
+	@$(PY) -m pytest
+
+unit: setup ## Only the tests that need no control plane
+	@$(PY) -m pytest tests/unit
+
+lint: setup ## Style, types and the import contract
+	@$(PY) -m ruff check . && $(PY) -m ruff format --check . && $(PY) -m mypy && .venv/bin/lint-imports
+
+lab: binaries ## A control plane to play with; prints its KUBECONFIG and how to stop it
+	@$(PY) -m lab up
+
+bench: binaries ## Every benchmark, each with its floor and goal
+	@for name in decode decide preempt spread; do $(PY) -m benchmarks.$$name || exit 1; done
+
+lock: setup ## Resolve pyproject.toml anew into requirements.lock
+	@$(PY) -m uv pip compile pyproject.toml --group dev --generate-hashes --no-emit-index-url --no-header \
+	    --python-version 3.11 --universal --quiet --output-file requirements.lock
+
+clean: ## Remove .venv and caches of tools; the binaries' cache stays
+	@rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

