@@ -33,8 +33,8 @@ class DecideSettings:
     """... if at least this many are gone, so that small pools can lose a node."""
     freeze_s: float = 300.0
     """How long a shrunken view must last before it is believed."""
-    stale_after_s: float = 30.0
-    """A view older than this moves nothing."""
+    stale_after_s: float = 75.0
+    """A view older than this moves nothing; a quiet watch is silent for up to a minute (decision 0006)."""
     burst_at_least: int = 2
     """Waiting pods from which balloons are released in bulk; a single pod is faster left to the scheduler."""
     reservation_s: float = 60.0
