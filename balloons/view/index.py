@@ -1,0 +1,213 @@
+"""The cluster, kept up to date event by event, so that a snapshot costs what has changed and not what there is. Pure.
+
+Every `change_*` takes what was known of the object before and what is known now (None: not there), as watch caches
+tell it. Nothing here raises on an odd object: whatever has been decoded can be filed.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from balloons.api.pool import BalloonPool, PoolStatus
+from balloons.view.load import NodeLoad, load_of
+from balloons.view.snapshot import Deployment, PriorityClass, Snapshot, StoredObject
+from throttler.kube.metadata import Metadata, ObjectKey, key_of
+from throttler.kube.node import Node
+from throttler.kube.pod import Pod, PodKind
+
+USUAL_PRIORITY = -10
+"""The shipped class's value: what balloons are weighed at while the class is not there."""
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedPool:
+    """A pool that breaks a rule: who it is, the sentence that says why, and the status it carries."""
+
+    metadata: Metadata
+    problem: str
+    status: PoolStatus = field(default_factory=PoolStatus)
+
+    @property
+    def key(self) -> ObjectKey:
+        """Namespace and name."""
+        return key_of(self.metadata)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Circumstances:
+    """What a snapshot says about itself, besides the objects: see the fields of Snapshot.
+
+    `unreadable` are pools that exist and could not even be told apart, with the reason.
+    """
+
+    missing: tuple[str, ...] = ()
+    age_s: float = 0.0
+    unreadable: Mapping[ObjectKey, str] = field(default_factory=dict)
+    buffer_version: str = ""
+    server_minor: int = 0
+
+
+class Index:
+    """All facts decisions read, filed by what they are looked up by."""
+
+    def __init__(self, priority_class: str) -> None:
+        self._priority_class = priority_class
+        self._balloon_priority = USUAL_PRIORITY
+        self._nodes: dict[str, Node] = {}
+        self._pods: dict[str, tuple[Pod, ...]] = {}
+        self._loads: dict[str, NodeLoad] = {}
+        self._dirty: dict[str, None] = {}
+        self._waiting: dict[ObjectKey, Pod] = {}
+        self._waiting_now: tuple[Pod, ...] | None = ()
+        self._unbound: dict[ObjectKey, dict[ObjectKey, Pod]] = {}
+        self._unbound_now: dict[ObjectKey, tuple[Pod, ...]] = {}
+        self._pools: dict[ObjectKey, BalloonPool | RefusedPool] = {}
+        self._deployments: dict[ObjectKey, Deployment] = {}
+        self._classes: dict[str, PriorityClass] = {}
+        self._buffers: dict[ObjectKey, StoredObject] = {}
+        self._templates: dict[ObjectKey, StoredObject] = {}
+
+    # --- what changed ---
+
+    def change_node(self, before: Node | None, after: Node | None) -> None:
+        """A node appeared, changed or went."""
+        if after is not None:
+            self._nodes[after.name] = after
+        elif before is not None:
+            self._nodes.pop(before.name, None)
+
+    def change_pod(self, before: Pod | None, after: Pod | None) -> None:
+        """A pod appeared, changed, moved onto its node or went."""
+        if before is not None and (after is None or _place(before) != _place(after)):
+            self._unfile(before)
+        if after is not None:
+            self._file(after)
+
+    def change_pool(self, before: BalloonPool | RefusedPool | None, after: BalloonPool | RefusedPool | None) -> None:
+        """A pool appeared, changed, stopped or began to break a rule, or went."""
+        if after is not None:
+            self._pools[after.key] = after
+        elif before is not None:
+            self._pools.pop(before.key, None)
+
+    def change_deployment(self, before: Deployment | None, after: Deployment | None) -> None:
+        """A balloon Deployment appeared, changed or went."""
+        if after is not None:
+            self._deployments[after.key] = after
+        elif before is not None:
+            self._deployments.pop(before.key, None)
+
+    def change_priority_class(self, before: PriorityClass | None, after: PriorityClass | None) -> None:
+        """A PriorityClass changed; if it is the balloons', what counts as work is decided anew for every node."""
+        if after is not None:
+            self._classes[after.metadata.name] = after
+        elif before is not None:
+            self._classes.pop(before.metadata.name, None)
+        ours = self._classes.get(self._priority_class)
+        value = ours.value if ours else USUAL_PRIORITY
+        if value != self._balloon_priority:
+            self._balloon_priority = value
+            self._dirty.update(dict.fromkeys(self._pods))
+
+    def change_buffer(self, before: StoredObject | None, after: StoredObject | None) -> None:
+        """A CapacityBuffer of ours changed."""
+        _put(self._buffers, before, after)
+
+    def change_template(self, before: StoredObject | None, after: StoredObject | None) -> None:
+        """A PodTemplate of ours changed."""
+        _put(self._templates, before, after)
+
+    # --- what there is ---
+
+    def snapshot(self, given: Circumstances) -> Snapshot:
+        """The view as it is now; it does not change when the index does."""
+        self._refresh()
+        pools = {key: pool for key, pool in self._pools.items() if isinstance(pool, BalloonPool)}
+        refused = {key: pool.problem for key, pool in self._pools.items() if isinstance(pool, RefusedPool)}
+        return Snapshot(
+            missing=given.missing,
+            age_s=given.age_s,
+            pools=pools,
+            invalid={**given.unreadable, **refused},
+            nodes=self._nodes.copy(),
+            loads=self._loads.copy(),
+            unbound=self._unbound_now.copy(),
+            waiting=self._waiting_now or (),
+            deployments=self._deployments.copy(),
+            priority_classes=self._classes.copy(),
+            buffers=self._buffers.copy(),
+            templates=self._templates.copy(),
+            buffer_version=given.buffer_version,
+            server_minor=given.server_minor,
+        )
+
+    def pool(self, key: ObjectKey) -> BalloonPool | RefusedPool | None:
+        """The pool as it is stored now, whether it breaks a rule or not."""
+        return self._pools.get(key)
+
+    def pod_on(self, node: str, uid: str) -> Pod | None:
+        """One pod of a node, by uid; `node` is empty for a pod without one."""
+        return next((pod for pod in self._pods.get(node, ()) if pod.uid == uid), None)
+
+    # --- how it is filed ---
+
+    def _file(self, pod: Pod) -> None:
+        if pod.node:
+            others = tuple(other for other in self._pods.get(pod.node, ()) if other.key != pod.key)
+            self._pods[pod.node] = (*others, pod)
+            self._dirty[pod.node] = None
+        elif pod.kind is PodKind.BALLOON:
+            self._unbound.setdefault(_pool_of(pod), {})[pod.key] = pod
+            self._unbound_now.pop(_pool_of(pod), None)
+        elif pod.kind is PodKind.WORK and not pod.is_finished:
+            self._waiting[pod.key] = pod
+            self._waiting_now = None
+
+    def _unfile(self, pod: Pod) -> None:
+        if pod.node:
+            self._pods[pod.node] = tuple(o for o in self._pods.get(pod.node, ()) if o.key != pod.key)
+            self._dirty[pod.node] = None
+        elif pod.kind is PodKind.BALLOON:
+            self._unbound.get(_pool_of(pod), {}).pop(pod.key, None)
+            self._unbound_now.pop(_pool_of(pod), None)
+        elif self._waiting.pop(pod.key, None) is not None:
+            self._waiting_now = None
+
+    def _refresh(self) -> None:
+        for name in self._dirty:
+            self._refresh_load(name)
+        self._dirty.clear()
+        for key in [key for key in self._unbound if key not in self._unbound_now]:
+            self._refresh_unbound(key)
+        if self._waiting_now is None:
+            self._waiting_now = tuple(self._waiting.values())
+
+    def _refresh_load(self, name: str) -> None:
+        pods = self._pods.get(name)
+        if pods:
+            self._loads[name] = load_of(pods, self._balloon_priority)
+        else:
+            self._loads.pop(name, None)
+            self._pods.pop(name, None)
+
+    def _refresh_unbound(self, pool: ObjectKey) -> None:
+        pods = tuple(pod for pod in self._unbound[pool].values() if not (pod.is_finished or pod.is_terminating))
+        if self._unbound[pool]:
+            self._unbound_now[pool] = pods
+        else:
+            del self._unbound[pool]
+
+
+def _put(filed: dict[ObjectKey, StoredObject], before: StoredObject | None, after: StoredObject | None) -> None:
+    if after is not None:
+        filed[key_of(after.metadata)] = after
+    elif before is not None:
+        filed.pop(key_of(before.metadata), None)
+
+
+def _pool_of(balloon: Pod) -> ObjectKey:
+    return ObjectKey(balloon.key.namespace, balloon.pool)
+
+
+def _place(pod: Pod) -> tuple[str, PodKind, str, bool]:
+    """Where a pod is filed; a pod that finishes while it waits is filed nowhere."""
+    return pod.node, pod.kind, pod.pool, pod.is_finished
