@@ -1,12 +1,15 @@
 """BalloonPool: which nodes to keep warm, how many, and in which way.
 
 The types mirror `manifests/crds/balloonpools.yaml`, where every field is documented for users; a test
-keeps the two the same. Structural rules are checked when decoding, cross-field rules in `balloons.api.rules`.
+keeps the two the same. `balloons.api.decode` makes them from what the API server sends, and refuses with
+reasons what breaks a bound given here or a rule of `balloons.api.rules`.
 """
 
 import enum
+from typing import Annotated
 
 import msgspec
+from msgspec import Meta
 
 from throttler.kube.metadata import Metadata, ObjectKey, key_of
 from throttler.kube.selectors import LabelSelector, Taint, Toleration
@@ -16,6 +19,14 @@ VERSION = "v1alpha1"
 API_VERSION = f"{GROUP}/{VERSION}"
 POOL_KIND = "BalloonPool"
 POOL_PLURAL = "balloonpools"
+
+MAX_NODES = 100_000
+"""The largest size of a pool; Kubernetes itself is tested up to 5,000 nodes and run with tens of thousands."""
+
+NodeCount = Annotated[int, Meta(ge=0, le=MAX_NODES)]
+Percent = Annotated[int, Meta(ge=0, le=100)]
+ImageText = Annotated[str, Meta(max_length=512)]
+Quantities = Annotated[dict[str, Annotated[str, Meta(max_length=32)]], Meta(max_length=16)]
 
 
 class Mode(enum.Enum):
@@ -51,8 +62,8 @@ class ShapeType(enum.Enum):
 class NotWarmTaint(msgspec.Struct, frozen=True):
     """A taint that says "not warm yet"; an empty value or effect matches any."""
 
-    key: str
-    value: str = ""
+    key: Annotated[str, Meta(min_length=1, max_length=317)]
+    value: Annotated[str, Meta(max_length=63)] = ""
     effect: str = ""
 
     def is_on(self, taint: Taint) -> bool:
@@ -67,41 +78,41 @@ class NotWarmTaint(msgspec.Struct, frozen=True):
 class NotWarmCondition(msgspec.Struct, frozen=True):
     """A node condition that says "not warm", such as `GPUHealthy: False`."""
 
-    type: str
+    type: Annotated[str, Meta(min_length=1, max_length=316)]
     status: str = "True"
 
 
 class NotWarm(msgspec.Struct, frozen=True):
     """What keeps a Ready node from counting as warm: preflight taints and health conditions."""
 
-    taints: tuple[NotWarmTaint, ...] = ()
-    conditions: tuple[NotWarmCondition, ...] = ()
+    taints: Annotated[tuple[NotWarmTaint, ...], Meta(max_length=32)] = ()
+    conditions: Annotated[tuple[NotWarmCondition, ...], Meta(max_length=32)] = ()
 
 
 class PoolNodes(msgspec.Struct, frozen=True, rename="camel"):
     """Which nodes the pool consists of, which taints its balloons tolerate, and what is not warm yet."""
 
     selector: LabelSelector
-    tolerations: tuple[Toleration, ...] = ()
+    tolerations: Annotated[tuple[Toleration, ...], Meta(max_length=32)] = ()
     not_warm: NotWarm = NotWarm()
 
 
 class Schedule(msgspec.Struct, frozen=True, rename="camel"):
     """Another size while `now` is within `duration` of the last firing of `cron` in `time_zone`."""
 
-    cron: str
-    duration: str
-    time_zone: str = "Etc/UTC"
-    size: int | None = None
-    size_percent: int | None = None
+    cron: Annotated[str, Meta(max_length=128)]
+    duration: Annotated[str, Meta(max_length=32)]
+    time_zone: Annotated[str, Meta(max_length=64)] = "Etc/UTC"
+    size: NodeCount | None = None
+    size_percent: Percent | None = None
 
 
 class Shape(msgspec.Struct, frozen=True):
     """The balloon's requests: `resources` when Explicit, else a node's room less `slack` (quantities)."""
 
     type: ShapeType = ShapeType.WHOLE_NODE
-    resources: dict[str, str] = {}
-    slack: dict[str, str] = {}
+    resources: Quantities = {}
+    slack: Quantities = {}
 
 
 class PoolSpec(msgspec.Struct, frozen=True, rename="camel"):
@@ -109,16 +120,16 @@ class PoolSpec(msgspec.Struct, frozen=True, rename="camel"):
 
     nodes: PoolNodes
     mode: Mode
-    size: int | None = None
-    size_percent: int | None = None
-    min_size: int = 0
-    max_size: int | None = None
-    schedules: tuple[Schedule, ...] = ()
+    size: NodeCount | None = None
+    size_percent: Percent | None = None
+    min_size: NodeCount = 0
+    max_size: Annotated[int, Meta(ge=1, le=MAX_NODES)] | None = None
+    schedules: Annotated[tuple[Schedule, ...], Meta(max_length=32)] = ()
     shape: Shape = Shape()
     spread: Spread = Spread.ANTI_AFFINITY
     strategy: Strategy = Strategy.BALLOON
-    image: str = ""
-    pre_pull: tuple[str, ...] = ()
+    image: ImageText = ""
+    pre_pull: Annotated[tuple[Annotated[str, Meta(min_length=1, max_length=512)], ...], Meta(max_length=8)] = ()
     paused: bool = False
     dry_run: bool = False
 
