@@ -75,9 +75,7 @@ class Caller:
         response, _ = await self._attempt(request, stack, is_stream=True)
         return response
 
-    async def _attempt(
-        self, request: Request, stack: AsyncExitStack, *, is_stream: bool
-    ) -> tuple[HttpResponse, bytes]:
+    async def _attempt(self, request: Request, stack: AsyncExitStack, *, is_stream: bool) -> tuple[HttpResponse, bytes]:
         await self.gate.pass_through()
         used = await self.credentials.current()
         try:

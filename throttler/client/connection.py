@@ -90,9 +90,7 @@ def user_agent(component: str) -> str:
 async def _in_cluster(options: ConnectionOptions) -> Connection:
     source = InClusterSource(options.service_account, options.environ)
     first = await source.read(afresh=True)
-    return _connection(
-        options, source.configuration, CredentialKeeper(source, first), _pod_namespace(options)
-    )
+    return _connection(options, source.configuration, CredentialKeeper(source, first), _pod_namespace(options))
 
 
 async def _from_kubeconfig(paths: str, options: ConnectionOptions) -> Connection:

@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from kubernetes.aio.config.kube_config import KubeConfigLoader
 
 
+LOAD_ERRORS = (OSError, yaml.YAMLError, ValueError, KeyError, TypeError, AttributeError)
+"""What the official loader raises, besides its own error, on a kubeconfig with parts of a wrong type."""
+
+
 class InClusterSource:
     """The files that the kubelet projects into a pod; the token is read from its file each time."""
 
@@ -65,7 +69,7 @@ class KubeconfigSource:
                 )
             else:
                 await self._loader.load_and_set(self.configuration)
-        except (ConfigException, yaml.YAMLError, ValueError, KeyError, TypeError, AttributeError) as error:
+        except (ConfigException, *LOAD_ERRORS) as error:
             raise ConfigError(f"{self._paths}: {type(error).__name__}: {cut(str(error))}") from error
 
 

@@ -32,9 +32,9 @@ def merge_documents(documents: Iterable[tuple[str, Any]]) -> dict[str, Any]:
     for path, document in documents:
         if not isinstance(document, Mapping):
             raise ConfigError(f"{path}: not a kubeconfig (a mapping is needed)")
-        merged["current-context"] = document.get("current-context") or merged["current-context"]
+        merged["current-context"] = merged["current-context"] or document.get("current-context")
         for section in SECTIONS:
-            for name, entry in _named(path, section, document.get(section) or []):
+            for name, entry in _named(path, section, document.get(section)):
                 merged[section].setdefault(name, entry)
     return merged
 
@@ -42,11 +42,11 @@ def merge_documents(documents: Iterable[tuple[str, Any]]) -> dict[str, Any]:
 def summarize_context(merged: Mapping[str, Any], context: str | None, path: str) -> ContextSummary:
     """The context to use (None: the current one); raises ConfigError naming the field that is wrong."""
     name = context or merged["current-context"]
-    if not name:
+    if not isinstance(name, str) or not name:
         raise ConfigError(f"{path}: current-context is empty; choose one of {_known(merged, 'contexts')}")
     chosen = _entry(merged, "contexts", name, "context", f"{path}: current-context")
     at = f"{path}: contexts[{name}].context"
-    cluster_name, user_name = _text(chosen, "cluster", at), chosen.get("user") or ""
+    cluster_name, user_name = _text(chosen, "cluster", at), _text_or(chosen, "user", "", at)
     cluster = _entry(merged, "clusters", cluster_name, "cluster", f"{at}.cluster")
     user = _entry(merged, "users", user_name, "user", f"{at}.user") if user_name else {}
     _check_base64(cluster, CLUSTER_DATA, f"{path}: clusters[{cluster_name}].cluster")
@@ -57,7 +57,7 @@ def summarize_context(merged: Mapping[str, Any], context: str | None, path: str)
             _text(cluster, "server", f"{path}: clusters[{cluster_name}].cluster"),
             f"{path}: clusters[{cluster_name}].cluster.server",
         ),
-        namespace=chosen.get("namespace") or "default",
+        namespace=_text_or(chosen, "namespace", "default", at),
         user=user_name,
         runs_command="exec" in user,
     )
@@ -76,6 +76,8 @@ def check_server(url: str, at: str) -> str:
 
 
 def _named(path: str, section: str, entries: Any) -> Iterable[tuple[str, Mapping[str, Any]]]:
+    if entries is None:
+        return
     if not isinstance(entries, list):
         raise ConfigError(f"{path}: {section} must be a list")
     for index, entry in enumerate(entries):
@@ -102,6 +104,10 @@ def _text(mapping: Mapping[str, Any], key: str, at: str) -> str:
     if not isinstance(value, str) or not value:
         raise ConfigError(f"{at}.{key} is missing or empty")
     return value
+
+
+def _text_or(mapping: Mapping[str, Any], key: str, otherwise: str, at: str) -> str:
+    return _text(mapping, key, at) if mapping.get(key) else otherwise
 
 
 def _check_base64(mapping: Mapping[str, Any], keys: Iterable[str], at: str) -> None:

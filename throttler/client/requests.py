@@ -64,9 +64,7 @@ EVERYTHING = Selection()
 def get_request(resource: Resource, name: str, namespace: str | None, subresource: str | None) -> Request:
     """Read one object from the server, never from a cache."""
     path = resource.object_path(name, namespace, subresource)
-    return Request(
-        verb="get", resource=resource.label(subresource), method="GET", path=path, is_retry_safe=True
-    )
+    return Request(verb="get", resource=resource.label(subresource), method="GET", path=path, is_retry_safe=True)
 
 
 def list_request(
@@ -88,14 +86,10 @@ def list_request(
     elif resource_version is not None:
         query |= {"resourceVersion": resource_version, "resourceVersionMatch": "NotOlderThan"}
     path = resource.collection_path(selection.namespace)
-    return Request(
-        verb="list", resource=resource.label(), method="GET", path=path, query=query, is_retry_safe=True
-    )
+    return Request(verb="list", resource=resource.label(), method="GET", path=path, query=query, is_retry_safe=True)
 
 
-def watch_request(
-    resource: Resource, selection: Selection, *, resource_version: str, lifetime_s: int
-) -> Request:
+def watch_request(resource: Resource, selection: Selection, *, resource_version: str, lifetime_s: int) -> Request:
     """Changes after `resource_version`, with bookmarks; the server ends it after `lifetime_s`.
 
     Not retry-safe on purpose: only the owner of the watch knows from which version to go on.
@@ -121,9 +115,7 @@ def create_request(
         raise ValueError(f"a namespace is needed to create {resource.plural}")
     else:
         path = resource.collection_path(namespace)
-    return Request(
-        verb="create", resource=resource.label(subresource), method="POST", path=path, body=to_json(body)
-    )
+    return Request(verb="create", resource=resource.label(subresource), method="POST", path=path, body=to_json(body))
 
 
 def apply_request(
