@@ -1,0 +1,48 @@
+"""Read a NodeClaim: which machine did Karpenter order, and has it been launched?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from lab.clouds import MachineOrder
+from lab.karpenter.instance_types import InstanceType
+
+PROVIDER_PREFIX = "kwok://"
+INSTANCE_TYPE_LABEL = "node.kubernetes.io/instance-type"
+# Karpenter expects every kubelet of its machines to register with this taint and removes it once it has copied
+# the NodeClaim's labels and taints; without it, pods could start before the node is complete.
+UNREGISTERED = {"key": "karpenter.sh/unregistered", "effect": "NoExecute"}
+
+
+def is_launched(claim: Mapping[str, Any]) -> bool:
+    """Return whether the provider has accepted the order, so that a machine is on its way."""
+    return bool(claim.get("status", {}).get("providerID")) and not claim["metadata"].get("deletionTimestamp")
+
+
+def is_leaving(claim: Mapping[str, Any]) -> bool:
+    """Return whether Karpenter is removing it: draining, if its Node exists."""
+    return bool(claim["metadata"].get("deletionTimestamp"))
+
+
+def node_name(claim: Mapping[str, Any]) -> str:
+    """Return the name of the Node that a launched claim will get."""
+    return str(claim["status"]["providerID"]).removeprefix(PROVIDER_PREFIX)
+
+
+def instance_type_name(claim: Mapping[str, Any]) -> str:
+    """Return the name of the instance type that the provider chose for a launched claim."""
+    return str(claim["metadata"]["labels"][INSTANCE_TYPE_LABEL])
+
+
+def order_of(claim: Mapping[str, Any], instance_type: InstanceType) -> MachineOrder:
+    """Return the machine to make for a launched claim: labels and taints as a real provider passes them on."""
+    spec = claim["spec"]
+    return MachineOrder(
+        name=node_name(claim),
+        provider_id=claim["status"]["providerID"],
+        labels=claim["metadata"]["labels"],
+        taints=(UNREGISTERED, *spec.get("taints", ()), *spec.get("startupTaints", ())),
+        capacity=instance_type.capacity,
+        allocatable=instance_type.allocatable,
+    )
