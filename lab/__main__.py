@@ -7,8 +7,8 @@ import sys
 import click
 
 from lab.binaries.command import binaries
-from lab.controlplane.command import up
 from lab.errors import LabError
+from lab.up import up
 
 
 @click.group()

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from lab.binaries import CONTROL_PLANE_BINARIES, find_binaries
-from lab.controlplane import ControlPlane, ControlPlaneSettings
+from lab.controlplane import ControllerManagerSettings, ControlPlane, ControlPlaneSettings
 from lab.errors import LabError
 
 
@@ -32,7 +32,9 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 @pytest.fixture(scope="session")
 def control_plane() -> Iterator[ControlPlane]:
     """One shared plane: one API server, controller manager, scheduler, audit on. Use `namespace` with it."""
-    plane = ControlPlane(ControlPlaneSettings(audit=True))
+    # Ten times the default limits: tests look at what the controllers do, not at how they queue.
+    manager = ControllerManagerSettings(kube_api_qps=200, kube_api_burst=300)
+    plane = ControlPlane(ControlPlaneSettings(audit=True, controller_manager=manager))
     try:
         with asyncio.Runner(loop_factory=asyncio.new_event_loop) as runner:
             runner.run(plane.start())

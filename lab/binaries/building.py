@@ -49,9 +49,7 @@ def build(binary: Binary, go: GoToolchain, output: Path, position: Position) -> 
     say(f"{label}: building {binary.package} {binary.module.version} with Go {go.version_text} ...")
     started = time.monotonic()
     with tempfile.NamedTemporaryFile("w+", prefix="kube-balloons-build-", suffix=".log") as log:
-        code = _run_with_progress(
-            build_command(binary, go, output), binary.module.folder, Path(log.name), label
-        )
+        code = _run_with_progress(build_command(binary, go, output), binary.module.folder, Path(log.name), label)
         if code != 0:
             tail = log_tail(Path(log.name))
             raise LabError(f"{label}: go build failed with code {code}; the end of its output:\n{tail}")

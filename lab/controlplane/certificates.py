@@ -76,9 +76,7 @@ class CertificateAuthority:
             builder = builder.add_extension(names, critical=False)
         return self._write(file_name, builder.sign(self._key, hashes.SHA256()), key)
 
-    def _write(
-        self, file_name: str, certificate: x509.Certificate, key: ec.EllipticCurvePrivateKey
-    ) -> KeyPair:
+    def _write(self, file_name: str, certificate: x509.Certificate, key: ec.EllipticCurvePrivateKey) -> KeyPair:
         pair = KeyPair(self._folder / f"{file_name}.crt", self._folder / f"{file_name}.key")
         pair.certificate.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
         _write_private(pair.key, _pem(key))
@@ -90,9 +88,7 @@ def _subject(user: str, groups: Sequence[str]) -> x509.Name:
     return x509.Name([*organizations, x509.NameAttribute(NameOID.COMMON_NAME, user)])
 
 
-def _builder(
-    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey
-) -> x509.CertificateBuilder:
+def _builder(subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey) -> x509.CertificateBuilder:
     now = datetime.datetime.now(datetime.UTC)
     return (
         x509.CertificateBuilder()

@@ -121,9 +121,7 @@ class ControlPlane:
             "KUBECACHEDIR": str(self.directory / "kubectl-cache"),
         }
         command = [str(self.binaries["kubectl"]), *arguments]
-        answer = subprocess.run(
-            command, input=input, env=environment, capture_output=True, text=True, check=False
-        )
+        answer = subprocess.run(command, input=input, env=environment, capture_output=True, text=True, check=False)
         if answer.returncode != 0:
             raise LabError(f"kubectl {' '.join(arguments)}: {answer.stderr.strip()}")
         return answer.stdout
@@ -227,9 +225,7 @@ class ControlPlane:
     def _make_api_server(self, number: int, server: ApiServerSettings, etcd_url: str) -> Component:
         name, port = _server_name(number), self._server_ports[number]
         has_controllers = self.settings.controller_manager is not None
-        flags = command_lines.api_server_flags(
-            server, self._files, port, etcd_url, has_controllers=has_controllers
-        )
+        flags = command_lines.api_server_flags(server, self._files, port, etcd_url, has_controllers=has_controllers)
         if self.settings.audit:
             policy = self.directory / "audit" / "policy.yaml"
             policy.write_text(POLICY)

@@ -1,0 +1,173 @@
+"""Simulated machines on the real control plane."""
+
+import asyncio
+import json
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from lab.controlplane import ControllerManagerSettings, ControlPlane, ControlPlaneSettings, start_control_plane
+from lab.errors import LabError
+from lab.machines import HollowNodes, HollowNodeSettings, PaperMachines, PaperNode
+
+pytestmark = pytest.mark.lab
+
+PATIENCE_S = 120.0
+
+
+async def eventually(what: Callable[[], object]) -> None:
+    deadline = time.monotonic() + PATIENCE_S
+    while not await asyncio.to_thread(what):
+        assert time.monotonic() < deadline, what
+        await asyncio.sleep(0.1)
+
+
+def get(plane: ControlPlane, *arguments: str) -> dict[str, Any]:
+    result: dict[str, Any] = json.loads(plane.kubectl("get", *arguments, "-o", "json"))
+    return result
+
+
+def run_pod(plane: ControlPlane, namespace: str, name: str, **spec: Any) -> None:
+    body = {"containers": [{"name": "main", "image": "registry.example/work:1"}], **spec}
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": body}
+    plane.kubectl("create", "-n", namespace, "-f", "-", input=json.dumps(pod))
+
+
+def phases(plane: ControlPlane, namespace: str) -> dict[str, str]:
+    pods = get(plane, "pods", "-n", namespace)["items"]
+    return {pod["metadata"]["name"]: pod["status"]["phase"] for pod in pods}
+
+
+def gpu_pod(node: str) -> dict[str, Any]:
+    limits = {"limits": {"nvidia.com/gpu": "8"}}
+    return {
+        "containers": [{"name": "main", "image": "registry.example/work:1", "resources": limits}],
+        "nodeSelector": {"kubernetes.io/hostname": node},
+        "tolerations": [{"key": "team", "operator": "Exists"}],
+    }
+
+
+async def test_hollow_nodes_join_as_asked_and_run_pods(control_plane: ControlPlane, namespace: str) -> None:
+    gpu = HollowNodeSettings(
+        name="hollow-gpu",
+        labels={"pool": "training"},
+        taints=("team=a:NoSchedule",),
+        extended_resources={"nvidia.com/gpu": 8},
+    )
+    async with HollowNodes(control_plane) as machines:
+        await machines.start(gpu, HollowNodeSettings(name="hollow-cpu"), at_once=2)
+        assert len(machines) == 2
+        node = get(control_plane, "node", "hollow-gpu")
+        assert node["metadata"]["labels"]["pool"] == "training"
+        assert node["status"]["allocatable"]["nvidia.com/gpu"] == "8"
+        assert {"key": "team", "value": "a", "effect": "NoSchedule"} in node["spec"]["taints"]
+        run_pod(control_plane, namespace, "training", **gpu_pod("hollow-gpu"))
+        await eventually(lambda: phases(control_plane, namespace) == {"training": "Running"})
+        control_plane.kubectl("delete", "pod", "training", "-n", namespace)
+        assert phases(control_plane, namespace) == {}
+        await machines.stop("hollow-gpu", "hollow-cpu")
+        with pytest.raises(LabError, match="not found"):
+            control_plane.kubectl("get", "node", "hollow-gpu")
+
+
+async def test_no_kubelet_is_left_behind(control_plane: ControlPlane) -> None:
+    async with HollowNodes(control_plane) as machines:
+        node = machines.launch(HollowNodeSettings(name="hollow-brief"))
+        assert [node.is_running, node.log.exists()] == [True, True]
+    assert [node.is_running, node.log.parent.exists()] == [False, False]
+    await eventually(lambda: control_plane.kubectl("delete", "node", "hollow-brief", "--ignore-not-found") == "")
+
+
+async def test_hollow_node_that_ends_early_shows_its_log(control_plane: ControlPlane) -> None:
+    bad = HollowNodeSettings(name="hollow-bad", taints=("key=value:NoSuchEffect",))
+    async with HollowNodes(control_plane) as machines:
+        with pytest.raises(ExceptionGroup) as caught:
+            await machines.start(bad)
+    assert caught.group_contains(LabError, match=r"(?s)hollow node hollow-bad ended.*NoSuchEffect")
+
+
+async def test_dead_machines_become_not_ready() -> None:
+    manager = ControllerManagerSettings(node_monitor_grace_period_s=12)
+    async with (
+        start_control_plane(ControlPlaneSettings(controller_manager=manager)) as plane,
+        HollowNodes(plane) as hollow,
+        PaperMachines(plane.access(), heartbeat_every_s=2) as paper,
+    ):
+        await hollow.start(HollowNodeSettings(name="hollow"), HollowNodeSettings(name="hollow-dead"))
+        await paper.add([PaperNode(name="paper"), PaperNode(name="paper-dead")])
+        hollow["hollow-dead"].kill()
+        paper.switch_off("paper-dead")
+        dead = {"hollow-dead": "Unknown", "paper-dead": "Unknown"}
+        await eventually(lambda: readiness(plane) == {"hollow": "True", "paper": "True", **dead})
+
+
+def readiness(plane: ControlPlane) -> dict[str, str]:
+    return {
+        node["metadata"]["name"]: condition["status"]
+        for node in get(plane, "nodes")["items"]
+        for condition in node["status"]["conditions"]
+        if condition["type"] == "Ready"
+    }
+
+
+async def test_paper_nodes_run_and_lose_pods(control_plane: ControlPlane, namespace: str) -> None:
+    node = PaperNode(
+        name="paper-gpu",
+        labels={"pool": "training"},
+        taints=({"key": "team", "value": "a", "effect": "NoSchedule"},),
+        allocatable={"cpu": "96", "memory": "1Ti", "pods": "110", "nvidia.com/gpu": "8"},
+    )
+    async with PaperMachines(control_plane.access()) as machines:
+        await machines.add([node])
+        seen = get(control_plane, "node", "paper-gpu")
+        assert seen["spec"]["taints"] == [dict(taint) for taint in node.taints]
+        assert seen["status"]["allocatable"] == dict(node.allocatable)
+        run_pod(control_plane, namespace, "training", **gpu_pod("paper-gpu"))
+        await eventually(lambda: phases(control_plane, namespace) == {"training": "Running"})
+        conditions = get(control_plane, "pod", "training", "-n", namespace)["status"]["conditions"]
+        assert {"PodScheduled", "Ready", "ContainersReady"} <= {c["type"] for c in conditions}
+        # Its grace period is 30 s; only a kubelet's final deletion ends it sooner.
+        await control_plane.kubectl_async("delete", "pod", "training", "-n", namespace, "--timeout=25s")
+        await machines.remove("paper-gpu")
+        assert "paper-gpu" not in readiness(control_plane)
+
+
+async def test_paper_machine_takes_over_a_node_that_waits_for_it(control_plane: ControlPlane, namespace: str) -> None:
+    taint = {"key": "example.com/unregistered", "effect": "NoExecute"}
+    spec = {"providerID": "cloud://1", "taints": [taint]}
+    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "paper-bought"}, "spec": spec}
+    control_plane.kubectl("create", "-f", "-", input=json.dumps(node))
+    run_pod(control_plane, namespace, "early", nodeName="paper-bought", tolerations=[{"operator": "Exists"}])
+    async with PaperMachines(control_plane.access()) as machines:
+        await machines.add([PaperNode(name="paper-bought", labels={"pool": "bought"})])
+        await eventually(lambda: phases(control_plane, namespace) == {"early": "Running"})
+        seen = get(control_plane, "node", "paper-bought")
+        assert seen["spec"]["providerID"] == "cloud://1"
+        assert taint["key"] in {t["key"] for t in seen["spec"]["taints"]}
+        assert seen["metadata"]["labels"]["pool"] == "bought"
+        await machines.set_ready("paper-bought", is_ready=False)
+        assert readiness(control_plane)["paper-bought"] == "False"
+        await machines.remove("paper-bought")
+
+
+async def test_paper_machines_survive_a_restart_of_the_server() -> None:
+    settings = ControlPlaneSettings(controller_manager=None)
+    async with start_control_plane(settings) as plane, PaperMachines(plane.access()) as machines:
+        await machines.add([PaperNode(name="paper")])
+        plane.kill("kube-apiserver-0")
+        await plane.restart("kube-apiserver-0")
+        run_pod(plane, "default", "after")
+        await eventually(lambda: phases(plane, "default") == {"after": "Running"})
+
+
+async def test_many_paper_nodes_run_a_large_deployment(control_plane: ControlPlane, namespace: str) -> None:
+    nodes = [PaperNode(name=f"paper-{number}", labels={"pool": "many"}) for number in range(200)]
+    async with PaperMachines(control_plane.access()) as machines:
+        await machines.add(nodes)
+        control_plane.kubectl("create", "deployment", "web", "--image=w", "--replicas=300", "-n", namespace)
+        await eventually(lambda: list(phases(control_plane, namespace).values()) == ["Running"] * 300)
+        control_plane.kubectl("scale", "deployment", "web", "--replicas=0", "-n", namespace)
+        await eventually(lambda: phases(control_plane, namespace) == {})
+        await machines.remove(*(node.name for node in nodes))
