@@ -24,7 +24,13 @@ from balloons.decide.plan import (
 from balloons.view.load import NodeLoad, load_of
 from balloons.view.snapshot import Deployment, Now, PriorityClass, Snapshot
 from throttler.kube.metadata import Metadata, ObjectKey, OwnerReference
-from throttler.kube.node import Node
+from throttler.kube.node import (
+    INSTANCE_TYPE_LABEL,
+    KARPENTER_INITIALIZED_LABEL,
+    KARPENTER_POOL_LABEL,
+    ZONE_LABEL,
+    Node,
+)
 from throttler.kube.pod import POOL_LABEL, SHAPE_LABEL, Pod, PodKind, Scheduling
 from throttler.kube.resources import fits, minus, parse_resources, total
 from throttler.kube.selectors import LabelSelector, untolerated
@@ -43,7 +49,17 @@ def later(now: Now, seconds: float) -> Now:
 def a_node(name: str, **changes: Any) -> Node:
     """A Ready node of the pool's selector with 16 cores and 64 GiB."""
     labels = {"pool": "gpu", "kubernetes.io/hostname": name, **changes.pop("labels", {})}
-    node = Node(name, f"uid-{name}", "1", labels, SIZE, conditions=frozenset({("Ready", "True")}))
+    node = Node(
+        name,
+        f"uid-{name}",
+        "1",
+        labels,
+        SIZE,
+        conditions=frozenset({("Ready", "True")}),
+        zone=labels.get(ZONE_LABEL, ""),
+        instance_type=labels.get(INSTANCE_TYPE_LABEL, ""),
+        is_uninitialized=KARPENTER_POOL_LABEL in labels and KARPENTER_INITIALIZED_LABEL not in labels,
+    )
     return msgspec.structs.replace(node, **changes)
 
 

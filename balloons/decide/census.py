@@ -2,18 +2,17 @@
 
 import enum
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from balloons.api.pool import BalloonPool, NotWarmTaint, Strategy, ZoneStatus
-from balloons.view.load import EMPTY, NodeLoad
+from balloons.decide.claim import Seen
+from balloons.view.load import NodeLoad
 from throttler.kube.node import (
-    KARPENTER_INITIALIZED_LABEL,
-    KARPENTER_POOL_LABEL,
-    ZONE_LABEL,
     Node,
     is_kept,
 )
+from throttler.kube.pod import Pod
 from throttler.kube.selectors import Taint, Toleration, untolerated
 
 
@@ -29,7 +28,11 @@ class NodeState(enum.Enum):
     SICK = "not Ready, or a health condition says so"
     CLOSED = "cordoned, being deleted, or tainted against balloons"
 
+    # Members are singletons; the default hashes their name in Python, four times per node of every decision.
+    __hash__ = object.__hash__
 
+
+_MEASURED = frozenset({NodeState.WARM, NodeState.IDLE, NodeState.BUSY, NodeState.SCAVENGED})
 JOIN_LIMIT_S = 900.0
 """A node that is not Ready this long after its creation is sick, not joining (both autoscalers' own limit)."""
 JOINING_TAINTS = (
@@ -71,7 +74,7 @@ class Rules:
             barred = self._barred(node.taints)
             if barred is not None:
                 return barred
-        if KARPENTER_POOL_LABEL in node.labels and KARPENTER_INITIALIZED_LABEL not in node.labels:
+        if node.is_uninitialized:
             return NodeState.JOINING
         if load.scavengers:
             return NodeState.SCAVENGED
@@ -89,11 +92,15 @@ class Rules:
     def _is_held(self, node: Node, load: NodeLoad) -> bool:
         match self.strategy:
             case Strategy.BALLOON:
-                return any(balloon.is_running for balloon in load.balloons)
+                return bool(load.balloons) and _runs(load.balloons)
             case Strategy.ANNOTATE:
                 return is_kept(node)
             case Strategy.CAPACITY_BUFFER:
                 return True
+
+
+def _runs(balloons: tuple[Pod, ...]) -> bool:
+    return balloons[0].is_running or (len(balloons) > 1 and any(balloon.is_running for balloon in balloons))
 
 
 @dataclass(slots=True)
@@ -101,6 +108,10 @@ class Census:
     """A pool's nodes by state."""
 
     by_state: dict[NodeState, list[Node]] = field(default_factory=lambda: {state: [] for state in NodeState})
+    balloons: dict[NodeState, list[Pod]] = field(default_factory=lambda: {state: [] for state in NodeState})
+    """The balloons on the nodes of each state."""
+    measured: list[Seen] = field(default_factory=list)
+    """Nodes that are up and running: their allocatable and DaemonSets can be believed."""
 
     def count(self, *states: NodeState) -> int:
         """How many nodes are in any of the states."""
@@ -118,18 +129,22 @@ class Census:
 
     def zones(self) -> tuple[ZoneStatus, ...]:
         """Per zone: nodes, busy, warm; sorted by name."""
-        counts = {
-            state: Counter(node.labels.get(ZONE_LABEL, "") for node in nodes) for state, nodes in self.by_state.items()
-        }
+        counts = {state: Counter([node.zone for node in nodes]) for state, nodes in self.by_state.items()}
         names = sorted(set().union(*counts.values()))
         busy, warm = counts[NodeState.BUSY], counts[NodeState.WARM]
         return tuple(ZoneStatus(name, sum(c[name] for c in counts.values()), busy[name], warm[name]) for name in names)
 
 
-def take_census(nodes: Iterable[Node], loads: Mapping[str, NodeLoad], rules: Rules) -> Census:
+def take_census(seen: Iterable[Seen], rules: Rules) -> Census:
     """Sort the pool's nodes into states."""
     census = Census()
-    by_state, state_of, load_of = census.by_state, rules.state_of, loads.get
-    for node in nodes:
-        by_state[state_of(node, load_of(node.name) or EMPTY)].append(node)
+    by_state, balloons, measured, state_of = census.by_state, census.balloons, census.measured, rules.state_of
+    for pair in seen:
+        node, load = pair
+        state = state_of(node, load)
+        by_state[state].append(node)
+        if load.balloons:
+            balloons[state] += load.balloons
+        if state in _MEASURED:
+            measured.append(pair)
     return census

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from balloons.view.load import EMPTY, NodeLoad
-from throttler.kube.node import ZONE_LABEL, Node
+from throttler.kube.node import Node
 
 
 def choose_nodes(holdable: Sequence[Node], loads: Mapping[str, NodeLoad], wanted: int) -> list[Node]:
@@ -17,7 +17,7 @@ def choose_nodes(holdable: Sequence[Node], loads: Mapping[str, NodeLoad], wanted
     if len(held) >= wanted:
         return _balanced(held, wanted, Counter())
     free = [node for node in holdable if not (loads.get(node.name) or EMPTY).balloons]
-    counts = Counter(node.labels.get(ZONE_LABEL, "") for node in held)
+    counts = Counter(node.zone for node in held)
     return held + _balanced(free, wanted - len(held), counts)
 
 
@@ -25,7 +25,7 @@ def _balanced(nodes: Iterable[Node], wanted: int, counts: Counter[str]) -> list[
     """Take nodes one by one from the zone that has the fewest so far."""
     zones: dict[str, list[Node]] = {}
     for node in nodes:
-        zones.setdefault(node.labels.get(ZONE_LABEL, ""), []).append(node)
+        zones.setdefault(node.zone, []).append(node)
     for members in zones.values():
         members.sort(key=lambda node: node.name, reverse=True)
     heap = [(counts[zone], zone) for zone in zones]

@@ -8,48 +8,44 @@ from balloons.view.load import EMPTY, NodeLoad
 from throttler.kube.metadata import ObjectKey
 from throttler.kube.node import Node
 from throttler.kube.pod import Pod
-from throttler.kube.selectors import matches
+from throttler.kube.selectors import Labels, LabelSelector, matches
+
+Seen = tuple[Node, NodeLoad]
+"""A node and what runs on it, looked up once."""
 
 
 @dataclass(slots=True)
 class Claim:
-    """One pool's nodes, what it lost to older pools (pool -> nodes), and its balloons on nodes it lacks."""
+    """One pool's nodes with their loads, what it lost to older pools (pool -> nodes), and its balloons elsewhere."""
 
-    nodes: list[Node] = field(default_factory=list)
+    seen: list[Seen] = field(default_factory=list)
     lost: dict[ObjectKey, int] = field(default_factory=dict)
     strays: list[Pod] = field(default_factory=list)
 
 
-class _Anchors:
-    """Finds candidate pools by one label each, so that a node is compared with few of many pools."""
+class _Selectors:
+    """Which pools select a node, oldest first, asked once per combination of the labels that any selector reads.
+
+    Thousands of nodes share a handful of combinations, so a node costs a few look-ups however many pools there are.
+    """
 
     def __init__(self, pools: Iterable[BalloonPool]) -> None:
-        self._by_label: dict[str, dict[str, list[BalloonPool]]] = {}
-        self._anywhere: list[BalloonPool] = []
-        self._rank: dict[ObjectKey, int] = {}
-        for rank, pool in enumerate(sorted(pools, key=_age)):
-            self._rank[pool.key] = rank
-            self._add(pool)
+        self._pools = sorted(pools, key=_age)
+        self._keys = sorted({key for pool in self._pools for key in _keys_of(pool.spec.nodes.selector)})
+        self._known: dict[tuple[str | None, ...], tuple[ObjectKey, ...]] = {}
 
-    def _add(self, pool: BalloonPool) -> None:
-        labels = pool.spec.nodes.selector.match_labels
-        if not labels:
-            self._anywhere.append(pool)
-            return
-        key = min(labels)
-        self._by_label.setdefault(key, {}).setdefault(labels[key], []).append(pool)
-
-    def of(self, node: Node) -> list[BalloonPool]:
-        """The pools that select the node, oldest first."""
-        labels = node.labels
-        found = [p for p in self._anywhere if matches(p.spec.nodes.selector, labels)]
-        for key, by_value in self._by_label.items():
-            value = labels.get(key)
-            if value is not None and value in by_value:
-                found += [p for p in by_value[value] if matches(p.spec.nodes.selector, labels)]
-        if len(found) > 1:
-            found.sort(key=lambda pool: self._rank[pool.key])
+    def of(self, labels: Labels) -> tuple[ObjectKey, ...]:
+        """The pools that select a node with these labels."""
+        read = tuple([labels.get(key) for key in self._keys])
+        found = self._known.get(read)
+        if found is None:
+            found = tuple(pool.key for pool in self._pools if matches(pool.spec.nodes.selector, labels))
+            self._known[read] = found
         return found
+
+
+def _keys_of(selector: LabelSelector) -> Iterable[str]:
+    return [*selector.match_labels, *(part.key for part in selector.match_expressions)]
 
 
 def _age(pool: BalloonPool) -> tuple[float, ObjectKey]:
@@ -62,17 +58,18 @@ def claim_nodes(
     """Every pool's claim; a node goes to the oldest pool that selects it and is counted as lost by the others."""
     pools = list(pools)
     claims = {pool.key: Claim() for pool in pools}
-    anchors = _Anchors(pools)
+    select = _Selectors(pools).of
     for node in nodes.values():
-        found = anchors.of(node)
-        if found:
-            claims[found[0].key].nodes.append(node)
-        for loser in found[1:]:
-            lost = claims[loser.key].lost
-            lost[found[0].key] = lost.get(found[0].key, 0) + 1
-        balloons = loads.get(node.name, EMPTY).balloons
-        if balloons:
-            _note_strays(balloons, found[0].key if found else None, claims)
+        load = loads.get(node.name) or EMPTY
+        found = select(node.labels)
+        owner = found[0] if found else None
+        if owner is not None:
+            claims[owner].seen.append((node, load))
+            for loser in found[1:]:
+                lost = claims[loser].lost
+                lost[owner] = lost.get(owner, 0) + 1
+        if load.balloons:
+            _note_strays(load.balloons, owner, claims)
     return claims
 
 

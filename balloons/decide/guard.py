@@ -19,7 +19,7 @@ def hold_still(view: PoolView, snapshot: Snapshot, settings: DecideSettings) -> 
     """Why the pool must not be touched, if so."""
     if view.pool.spec.paused:
         return because(Reason.PAUSED)
-    if view.claim.lost and not view.claim.nodes:
+    if view.claim.lost and not view.claim.seen:
         return _conflict(view)
     if view.pool.spec.strategy is Strategy.ANNOTATE:
         return None

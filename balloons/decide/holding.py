@@ -41,26 +41,35 @@ def hold(
     `staying` are balloons on reserved nodes that are left to the scheduler; at most `limit` balloons become victims.
     """
     chosen = choose_nodes(free, loads, wanted)
-    stuck = [b for state in _STUCK for b in _on(view.census.by_state[state], loads)]
+    stuck = [balloon for state in _STUCK for balloon in view.census.balloons[state]]
     victims = _victims(view, loads, free, chosen)
     now, later = victims[:limit], victims[limit:]
-    replicas = Counter(view.shapes.of(node) for node in chosen)
-    replicas.update(balloon.shape for balloon in (*stuck, *staying, *later))
+    replicas = Counter([view.shapes.of(node) for node in chosen])
+    replicas.update([balloon.shape for balloon in (*stuck, *staying, *later)])
     return Holding(dict(replicas), tuple(now), len(later))
-
-
-def _on(nodes: Iterable[Node], loads: Mapping[str, NodeLoad]) -> list[Pod]:
-    return [balloon for node in nodes if (load := loads.get(node.name)) for balloon in load.balloons]
 
 
 def _victims(view: PoolView, loads: Mapping[str, NodeLoad], free: Sequence[Node], chosen: Sequence[Node]) -> list[Pod]:
     """Balloons that hold nothing first (strays, on busy nodes, doubled), then those on nodes that are not wanted."""
-    useless = [*view.claim.strays, *_on(view.census.by_state[NodeState.BUSY], loads)]
-    doubled = [b for node in free for b in (loads.get(node.name) or EMPTY).balloons[1:]]
+    useless = [*view.claim.strays, *view.census.balloons[NodeState.BUSY], *_doubled(view, free)]
     if len(chosen) == len(free):
-        return useless + doubled
+        return useless
     kept = {node.name for node in chosen}
-    return useless + doubled + _first_on((node for node in free if node.name not in kept), loads)
+    return useless + _first_on((node for node in free if node.name not in kept), loads)
+
+
+def _doubled(view: PoolView, free: Sequence[Node]) -> list[Pod]:
+    """Balloons beside an older one on the same node; almost always none."""
+    balloons = [*view.census.balloons[NodeState.WARM], *view.census.balloons[NodeState.IDLE]]
+    if len({balloon.node for balloon in balloons}) == len(balloons):
+        return []
+    names, first = {node.name for node in free}, set[str]()
+    doubled = []
+    for balloon in balloons:
+        if balloon.node in first and balloon.node in names:
+            doubled.append(balloon)
+        first.add(balloon.node)
+    return doubled
 
 
 def _first_on(nodes: Iterable[Node], loads: Mapping[str, NodeLoad]) -> list[Pod]:

@@ -13,9 +13,6 @@ from throttler.kube.metadata import ObjectKey
 from throttler.kube.node import Node
 from throttler.kube.pod import POOL_LABEL, SHAPE_LABEL, Pod
 
-_MEASURED = (NodeState.WARM, NodeState.IDLE, NodeState.BUSY, NodeState.SCAVENGED)
-"""States whose nodes are up and running: their allocatable and DaemonSets can be believed."""
-
 
 @dataclass(frozen=True, slots=True)
 class PoolView:
@@ -39,14 +36,13 @@ class PoolView:
 
 def look(pool: BalloonPool, claim: Claim, snapshot: Snapshot, now: Now) -> PoolView:
     """Sort and measure one pool's nodes."""
-    census = take_census(claim.nodes, snapshot.loads, Rules.of(pool, now.wall.timestamp()))
-    measured = [node for state in _MEASURED for node in census.by_state[state]]
+    census = take_census(claim.seen, Rules.of(pool, now.wall.timestamp()))
     is_explicit = pool.spec.shape.type is ShapeType.EXPLICIT
     return PoolView(
         pool=pool,
         claim=claim,
         census=census,
-        shapes=explicit_shape(measured) if is_explicit else shapes_of(measured, snapshot.loads),
+        shapes=explicit_shape(census.measured) if is_explicit else shapes_of(census.measured),
         schedule=active_schedule(pool.spec.schedules, now.wall),
         unbound=tuple(pod for pod in snapshot.unbound.get(pool.key, ()) if not pod.is_terminating),
         deployments=_own(pool.key, snapshot.deployments),

@@ -55,12 +55,22 @@ def decide_pool(view: PoolView, case: Case, memory: PoolMemory, allowance: int |
 
 
 def _believe(view: PoolView, case: Case, memory: PoolMemory) -> tuple[PoolMemory, Because | None]:
-    loads = case.snapshot.loads
-    busy = view.census.by_state[NodeState.BUSY]
-    held = (n for n in view.census.holdable if (loads.get(n.name) or EMPTY).balloons)
-    healthy = {n.name for state in NodeState if state is not NodeState.SICK for n in view.census.by_state[state]}
-    valued = frozenset(n.name for nodes in (busy, held) for n in nodes)
-    return believe(memory, healthy, valued, case.settings, case.now)
+    census = view.census
+    held = [balloon.node for state in (NodeState.WARM, NodeState.IDLE) for balloon in census.balloons[state]]
+    valued = frozenset([*held, *(node.name for node in census.by_state[NodeState.BUSY])])
+    sick = frozenset([node.name for node in census.by_state[NodeState.SICK]])
+    return believe(memory, _Healthy(case.snapshot.nodes, sick), valued, case.settings, case.now)
+
+
+@dataclass(frozen=True, slots=True)
+class _Healthy:
+    """The nodes that are there and not sick, without a set of all their names."""
+
+    nodes: Mapping[str, Node]
+    sick: frozenset[str]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.nodes and name not in self.sick
 
 
 def _act(view: PoolView, case: Case, memory: PoolMemory, allowance: int | None) -> Outcome:
@@ -71,7 +81,7 @@ def _act(view: PoolView, case: Case, memory: PoolMemory, allowance: int | None) 
     aim = target(view.pool.spec, view.schedule, _supply(view, len(free), len(reserved)), _asked(view), allowance)
     freed = _released(reserved, case)
     staying = [] if freed else _balloons_on(reserved, case)
-    limit = removal_limit(memory, _bound(view, case), settings, case.now)
+    limit = removal_limit(memory, _bound(view), settings, case.now)
     holding = hold(view, loads, free, aim.hold, staying, limit)
     actions, too_small = _write(view, case, holding, aim, freed)
     why = _why(view, aim, holding, freed, len(reserved))
@@ -97,8 +107,8 @@ def _asked(view: PoolView) -> int:
     return max(0, len(view.unbound) - view.census.count(NodeState.IDLE))
 
 
-def _bound(view: PoolView, case: Case) -> int:
-    return sum(len((case.snapshot.loads.get(node.name) or EMPTY).balloons) for node in view.claim.nodes)
+def _bound(view: PoolView) -> int:
+    return sum(map(len, view.census.balloons.values()))
 
 
 def _balloons_on(nodes: Sequence[Node], case: Case) -> list[Pod]:

@@ -55,6 +55,8 @@ def reserve(
     balloon, then warm ones. Pods that did not take their node within `reservation_s` are passed over, so that a
     pod that cannot be judged here never keeps nodes without a balloon for ever."""
     pods = [p for p in waiting if _may_take(p, balloon_priority)]
+    if not pods:
+        return Reservations()
     fresh = [p for p in pods if now_s - since_s.get(p.uid, now_s) < settings.reservation_s]
     order = [*open_nodes, *sorted(holdable, key=lambda node: bool((loads.get(node.name) or EMPTY).balloons))]
     room, taker, placed = _Room(loads), dict[str, str](), dict[str, float]()

@@ -4,7 +4,7 @@ The lesson behind it: a controller that believes every view has once decided tha
 made it true.
 """
 
-from collections.abc import Collection
+from collections.abc import Container
 from dataclasses import replace
 
 from balloons.decide.because import Because, Reason, because
@@ -23,16 +23,16 @@ def blind(snapshot: Snapshot, settings: DecideSettings) -> Because | None:
 
 
 def believe(
-    memory: PoolMemory, present: Collection[str], valued: frozenset[str], settings: DecideSettings, now: Now
+    memory: PoolMemory, present: Container[str], valued: frozenset[str], settings: DecideSettings, now: Now
 ) -> tuple[PoolMemory, Because | None]:
     """Whether the view may be believed.
 
-    `present` are the healthy nodes seen now, `valued` those of them that are busy or held. If too many of the
+    `present` holds the healthy nodes seen now, `valued` are those of them that are busy or held. If too many of the
     nodes valued last time are no longer present, the pool freezes until they are back or the view has
     lasted; nodes that nobody held may go at any number (the autoscaler removes idle nodes in bulk).
     """
     before = memory.valued
-    gone = sum(1 for name in before if name not in present)
+    gone = sum(1 for name in before - valued if name not in present)
     is_shrunken = gone >= settings.vanished_at_least and gone > settings.vanished_share * len(before)
     if not is_shrunken:
         return replace(memory, valued=valued, shrunken_since_s=None), None

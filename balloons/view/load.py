@@ -49,7 +49,7 @@ def _sum(pods: list[Pod]) -> Resources:
     """Equal sums share one dict: nodes of a kind run the same DaemonSets, and shapes are told apart by identity."""
     if not pods:
         return _NOTHING
-    return pods[0].requests if len(pods) == 1 else _one(tuple(sorted(total(p.requests for p in pods).items())))
+    return _one(tuple(sorted(total(pod.requests for pod in pods).items())))
 
 
 @lru_cache(maxsize=4096)

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from balloons.api.pool import BalloonPool, ShapeType
-from balloons.view.load import EMPTY, NodeLoad
-from throttler.kube.node import INSTANCE_TYPE_LABEL, Node
+from balloons.view.load import NodeLoad
+from throttler.kube.node import Node
 from throttler.kube.resources import Resources, minus, parse_resources
 
 GRAIN = {"cpu": 10, "memory": 1024**2 * 1000}
@@ -25,6 +25,9 @@ EXPLICIT = "explicit"
 _GIB = 1024**3 * 1000
 _NO_LABEL_VALUE = re.compile(r"[^A-Za-z0-9-]+")
 _SHAPE_NAME_LIMIT = 40
+
+
+_Alike = list[tuple[Node, NodeLoad]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +48,7 @@ class Shape:
 
 def shape_name(node: Node) -> str:
     """The shape a node belongs to: its instance type, else its size in words."""
-    text = node.labels.get(INSTANCE_TYPE_LABEL) or _size_in_words(node.allocatable)
+    text = node.instance_type or _size_in_words(node.allocatable)
     return _NO_LABEL_VALUE.sub("-", text).strip("-").lower()[:_SHAPE_NAME_LIMIT].strip("-") or "node"
 
 
@@ -65,11 +68,11 @@ class Shapes:
     """A pool's shapes by name, largest group of nodes first, and the shape of each kind of node."""
 
     by_name: Mapping[str, Shape]
-    _of_kind: Mapping[tuple[str | None, int], str]
+    _of_kind: Mapping[tuple[str, int], str]
 
     def of(self, node: Node) -> str:
         """The name of the shape the node belongs to."""
-        return self._of_kind[node.labels.get(INSTANCE_TYPE_LABEL), id(node.allocatable)]
+        return self._of_kind[node.instance_type, id(node.allocatable)]
 
     @property
     def unfinished(self) -> frozenset[str]:
@@ -77,50 +80,50 @@ class Shapes:
         return frozenset().union(*(shape.unfinished for shape in self.by_name.values()))
 
 
-def shapes_of(nodes: Iterable[Node], loads: Mapping[str, NodeLoad]) -> Shapes:
+def shapes_of(seen: Iterable[tuple[Node, NodeLoad]]) -> Shapes:
     """The pool's shapes; nodes of equal size and equal DaemonSets are measured once.
 
     Sizes are told apart by identity first: caches share one dict between equal ones, so this is fast, and where they
     do not it is merely slower.
     """
-    kinds: dict[tuple[str | None, int, int], list[Node]] = {}
-    for node in nodes:
-        load = loads.get(node.name) or EMPTY
-        kind = (node.labels.get(INSTANCE_TYPE_LABEL), id(node.allocatable), id(load.daemons))
-        kinds.setdefault(kind, []).append(node)
-    grouped: dict[str, list[list[Node]]] = {}
-    of_kind: dict[tuple[str | None, int], str] = {}
+    kinds: dict[tuple[str, int, int], _Alike] = {}
+    for pair in seen:
+        node, load = pair
+        kind = (node.instance_type, id(node.allocatable), id(load.daemons))
+        kinds.setdefault(kind, []).append(pair)
+    grouped: dict[str, list[_Alike]] = {}
+    of_kind: dict[tuple[str, int], str] = {}
     for (instance_type, size, _), alike in kinds.items():
-        name = of_kind[instance_type, size] = shape_name(alike[0])
+        name = of_kind[instance_type, size] = shape_name(alike[0][0])
         grouped.setdefault(name, []).append(alike)
-    shapes = [_measure(name, groups, loads) for name, groups in grouped.items()]
+    shapes = [_measure(name, groups) for name, groups in grouped.items()]
     return Shapes({shape.name: shape for shape in sorted(shapes, key=lambda s: (-s.nodes, s.name))}, of_kind)
 
 
-def explicit_shape(nodes: Sequence[Node]) -> Shapes:
+def explicit_shape(seen: Sequence[tuple[Node, NodeLoad]]) -> Shapes:
     """The one shape of a pool whose balloons have explicit requests, whatever its machines are."""
-    of_kind = {(node.labels.get(INSTANCE_TYPE_LABEL), id(node.allocatable)): EXPLICIT for node in nodes}
-    return Shapes({EXPLICIT: Shape(EXPLICIT, "", {}, len(nodes))}, of_kind)
+    of_kind = {(node.instance_type, id(node.allocatable)): EXPLICIT for node, _ in seen}
+    return Shapes({EXPLICIT: Shape(EXPLICIT, "", {}, len(seen))}, of_kind)
 
 
-def _measure(name: str, groups: list[list[Node]], loads: Mapping[str, NodeLoad]) -> Shape:
-    devices = set().union(*(extended(alike[0].allocatable) for alike in groups))
-    finished = [alike for alike in groups if devices.issubset(extended(alike[0].allocatable))]
-    unfinished = [alike for alike in groups if not devices.issubset(extended(alike[0].allocatable))]
-    rooms = [_room(alike[0], loads) for alike in finished]
+def _measure(name: str, groups: list[_Alike]) -> Shape:
+    """Each group's first node speaks for all of it."""
+    firsts = [alike[0] for alike in groups]
+    devices = set().union(*(extended(node.allocatable) for node, _ in firsts))
+    is_finished = [devices.issubset(extended(node.allocatable)) for node, _ in firsts]
+    rooms = [
+        minus(node.allocatable, load.daemons) for (node, load), done in zip(firsts, is_finished, strict=True) if done
+    ]
     names = {"cpu", "memory", *devices}
-    first = groups[0][0]
     return Shape(
         name=name,
-        instance_type=first.labels.get(INSTANCE_TYPE_LABEL, ""),
+        instance_type=firsts[0][0].instance_type,
         room={resource: min(room.get(resource, 0) for room in rooms) for resource in sorted(names)},
         nodes=sum(map(len, groups)),
-        unfinished=frozenset(node.name for alike in unfinished for node in alike),
+        unfinished=frozenset(
+            node.name for alike, done in zip(groups, is_finished, strict=True) if not done for node, _ in alike
+        ),
     )
-
-
-def _room(node: Node, loads: Mapping[str, NodeLoad]) -> Resources:
-    return minus(node.allocatable, (loads.get(node.name) or EMPTY).daemons)
 
 
 def are_alike(shapes: Iterable[Shape]) -> bool:

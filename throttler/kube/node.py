@@ -49,7 +49,11 @@ class NodeWire(msgspec.Struct, frozen=True):
 
 
 class Node(msgspec.Struct, frozen=True, gc=False):
-    """A node's facts. `allocatable` is in milli-units; `conditions` is the set of (type, status) pairs."""
+    """A node's facts. `allocatable` is in milli-units; `conditions` is the set of (type, status) pairs.
+
+    `zone` and `instance_type` repeat the labels of that meaning (empty where the cloud sets none): every decision
+    reads them of every node.
+    """
 
     name: str
     uid: str
@@ -60,14 +64,13 @@ class Node(msgspec.Struct, frozen=True, gc=False):
     conditions: frozenset[tuple[str, str]] = frozenset()
     annotations: dict[str, str] = {}
     created_s: float = 0.0
+    zone: str = ""
+    instance_type: str = ""
     is_ready: bool = True
     is_cordoned: bool = False
     is_deleting: bool = False
-
-    @property
-    def zone(self) -> str:
-        """The failure zone, or an empty string where the cloud names none."""
-        return self.labels.get(ZONE_LABEL, "")
+    is_uninitialized: bool = False
+    """Made by Karpenter and not initialised by it yet."""
 
 
 def is_kept(node: Node) -> bool:
@@ -79,17 +82,21 @@ def node_from_wire(wire: NodeWire, shared: Shared) -> Node:
     """The compact node; raises QuantityError when its allocatable cannot be read."""
     metadata, spec, status = wire.metadata, wire.spec, wire.status
     conditions = frozenset((c.type, c.status) for c in status.conditions)
+    labels = shared.labels(metadata.labels)
     return Node(
         name=metadata.name,
         uid=metadata.uid,
         resource_version=metadata.resource_version,
-        labels=shared.labels(metadata.labels),
+        labels=labels,
         allocatable=shared.resources(status.allocatable),
         taints=shared.one(spec.taints),
         conditions=shared.one(conditions),
         annotations={key: metadata.annotations[key] for key in KEPT_ANNOTATIONS if key in metadata.annotations},
         created_s=metadata.created_s,
+        zone=labels.get(ZONE_LABEL, ""),
+        instance_type=labels.get(INSTANCE_TYPE_LABEL, ""),
         is_ready=("Ready", "True") in conditions,
         is_cordoned=spec.unschedulable,
         is_deleting=metadata.deletion_timestamp is not None,
+        is_uninitialized=KARPENTER_POOL_LABEL in labels and KARPENTER_INITIALIZED_LABEL not in labels,
     )
