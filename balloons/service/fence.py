@@ -1,0 +1,93 @@
+"""Who may be acted on again: nobody before the caches show our last write (reliability.md, invariant 16). Pure.
+
+After a write the cache still shows the world before it. Deciding on that would do the same once more, or undo it.
+So a pool rests until the watch of each resource that was written has passed the version of our write, and until
+deleted pods are gone. A write whose outcome is unknown counts as maybe done: the pool rests for a while.
+"""
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
+
+from throttler.kube.metadata import ObjectKey
+
+LATE_S = 20.0
+"""A watch that does not show a write by then is distrusted, and listed anew."""
+FIRST_REST_S = 1.0
+LONGEST_REST_S = 60.0
+"""Rests after failures double from the first to the longest."""
+
+VersionOf = Callable[[str], str]
+"""Plural of a resource -> the version up to which its cache is up to date."""
+IsThere = Callable[[str, str], bool]
+"""Node and uid of a pod -> whether the cache still has it, not leaving."""
+
+
+@dataclass(slots=True)
+class _Pending:
+    versions: dict[str, int] = field(default_factory=dict)
+    deleted: dict[str, str] = field(default_factory=dict)
+    since_s: float = 0.0
+    rest_until_s: float = 0.0
+    failures: int = 0
+
+
+class Fence:
+    """What each pool waits for; `now_s` is monotonic."""
+
+    def __init__(self) -> None:
+        self._pending: dict[ObjectKey, _Pending] = {}
+
+    def wrote(self, pool: ObjectKey, plural: str, resource_version: str, now_s: float) -> None:
+        """The server answered our write with this version."""
+        pending = self._of(pool, now_s)
+        if resource_version.isdecimal():
+            pending.versions[plural] = max(int(resource_version), pending.versions.get(plural, 0))
+
+    def deleted(self, pool: ObjectKey, node: str, uid: str, now_s: float) -> None:
+        """The server has accepted the deletion of this pod."""
+        self._of(pool, now_s).deleted[uid] = node
+
+    def failed(self, pool: ObjectKey, least_s: float, now_s: float) -> None:
+        """A write failed or its outcome is unknown: rest, longer each time."""
+        pending = self._of(pool, now_s)
+        rest_s = min(LONGEST_REST_S, FIRST_REST_S * 2**pending.failures)
+        pending.failures = min(pending.failures + 1, 10)
+        pending.rest_until_s = now_s + max(rest_s, least_s)
+
+    def succeeded(self, pool: ObjectKey) -> None:
+        """Everything that was decided has been written: the next failure rests briefly again."""
+        if pool in self._pending:
+            self._pending[pool].failures = 0
+
+    def is_open(self, pool: ObjectKey, version_of: VersionOf, is_there: IsThere, now_s: float) -> bool:
+        """Whether the pool may be acted on."""
+        pending = self._pending.get(pool)
+        if pending is None:
+            return True
+        for plural in [p for p, wanted in pending.versions.items() if _number(version_of(p)) >= wanted]:
+            del pending.versions[plural]
+        for uid in [uid for uid, node in pending.deleted.items() if not is_there(node, uid)]:
+            del pending.deleted[uid]
+        return not pending.versions and not pending.deleted and now_s >= pending.rest_until_s
+
+    def late(self, pods: str, now_s: float) -> set[str]:
+        """Plurals whose watch has not shown a write in time; each is named once per `LATE_S`."""
+        found: set[str] = set()
+        for pending in self._pending.values():
+            if now_s - pending.since_s >= LATE_S and (pending.versions or pending.deleted):
+                pending.since_s = now_s
+                found |= pending.versions.keys() | ({pods} if pending.deleted else set())
+        return found
+
+    def forget(self, known: Collection[ObjectKey]) -> None:
+        """Drop what is about pools that are gone."""
+        self._pending = {key: pending for key, pending in self._pending.items() if key in known}
+
+    def _of(self, pool: ObjectKey, now_s: float) -> _Pending:
+        pending = self._pending.setdefault(pool, _Pending())
+        pending.since_s = now_s
+        return pending
+
+
+def _number(version: str) -> int:
+    return int(version) if version.isdecimal() else 0

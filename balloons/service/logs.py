@@ -1,0 +1,67 @@
+"""How the service logs: JSON lines, or readable ones on a terminal, on stderr; never a credential."""
+
+import logging
+import re
+import sys
+from collections.abc import MutableMapping
+from typing import Any, TextIO
+
+import structlog
+
+from balloons.printable import printable
+
+HIDDEN = "(hidden)"
+_SECRET_KEYS = re.compile(r"token|authorization|password|secret|client.?key", re.IGNORECASE)
+_SECRETS = re.compile(r"(?i:bearer|basic)\s+\S+|\beyJ[\w-]+\.[\w-]+\.[\w-]*")
+"""Authorization headers, and JSON web tokens as ServiceAccounts have them."""
+
+Event = MutableMapping[str, Any]
+
+
+def set_up_logs(style: str, *, is_debug: bool, stream: TextIO | None = None) -> None:
+    """Configure structlog; `style` is auto, json or pretty (auto: pretty on a terminal)."""
+    stream = stream or sys.stderr
+    is_pretty = style == "pretty" or (style == "auto" and stream.isatty())
+    structlog.configure(
+        processors=[
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            structlog.processors.format_exc_info,
+            hide_secrets,
+            *_renderers(is_pretty, is_coloured=stream.isatty()),
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(logging.DEBUG if is_debug else logging.INFO),
+        logger_factory=structlog.WriteLoggerFactory(file=stream),
+        cache_logger_on_first_use=False,
+    )
+
+
+def _renderers(is_pretty: bool, *, is_coloured: bool) -> list[Any]:
+    if is_pretty:
+        return [make_printable, structlog.dev.ConsoleRenderer(colors=is_coloured)]
+    return [structlog.processors.JSONRenderer()]
+
+
+def hide_secrets(logger: Any, method: str, event: Event) -> Event:
+    """Replace values under telling names, and what looks like a credential anywhere."""
+    return {key: HIDDEN if _SECRET_KEYS.search(key) else _without_secrets(value) for key, value in event.items()}
+
+
+def make_printable(logger: Any, method: str, event: Event) -> Event:
+    """Neutralise terminal escapes; the lines of a traceback are kept."""
+    return {
+        key: "\n".join(map(printable, value.split("\n"))) if isinstance(value, str) else _all_printable(value)
+        for key, value in event.items()
+    }
+
+
+def _without_secrets(value: Any) -> Any:
+    if isinstance(value, str):
+        return _SECRETS.sub(HIDDEN, value)
+    if isinstance(value, list | tuple):
+        return [_without_secrets(each) for each in value]
+    return value
+
+
+def _all_printable(value: Any) -> Any:
+    return [printable(str(each)) for each in value] if isinstance(value, list | tuple) else value

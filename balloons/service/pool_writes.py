@@ -1,0 +1,199 @@
+"""Writes what was decided: each pool in a task of its own, so that none waits for or fails with another.
+
+A pool that is being written, or whose last write the caches do not show yet, is passed over; the next decision sees the
+world as it is then. Order within a pool: its actions, then its status, then its Events.
+"""
+
+import asyncio
+from collections.abc import Callable, Collection, Sequence
+from typing import Protocol
+
+import structlog
+
+from balloons.decide.plan import Action, ApplyObject, Plan, PoolDecision, ReleaseBalloon
+from balloons.service.batches import batches
+from balloons.service.fence import Fence
+from balloons.service.in_words import failure_in_words, in_words
+from balloons.service.metrics import Metrics
+from balloons.service.preemptions import Preemptions
+from balloons.service.report import Reporter
+from balloons.service.resources import PODS
+from balloons.service.write_outcome import Outcome, kind_of, least_rest_s, outcome_of
+from balloons.service.writer import Writer
+from throttler.client.errors import ApiError
+from throttler.kube.metadata import ObjectKey
+
+AT_ONCE = 32
+"""Writes of single pods and nodes under way at the same time."""
+SWEEPS = ObjectKey("", "")
+"""What is swept up after pools that are gone is written like a pool of its own."""
+
+log = structlog.get_logger()
+
+
+class Caches(Protocol):
+    """What the fence asks the watch caches."""
+
+    def version_of(self, plural: str) -> str:
+        """The version up to which a resource's cache is up to date."""
+
+    def has_pod(self, node: str, uid: str) -> bool:
+        """Whether the cache still has the pod, not leaving."""
+
+    def distrust(self, plurals: Collection[str]) -> None:
+        """List these anew: they do not show what was written."""
+
+
+class PoolWrites:
+    """The writing half of the loop; `start` returns at once."""
+
+    def __init__(
+        self,
+        writer: Writer,
+        reporter: Reporter,
+        caches: Caches,
+        metrics: Metrics,
+        preemptions: Preemptions,
+        *,
+        is_dry_run: bool,
+        clock: Callable[[], float],
+    ) -> None:
+        self._writer = writer
+        self._reporter = reporter
+        self._caches = caches
+        self._metrics = metrics
+        self._preemptions = preemptions
+        self._is_dry_run = is_dry_run
+        self._clock = clock
+        self._fence = Fence()
+        self._tasks: dict[ObjectKey, asyncio.Task[None]] = {}
+        self._problems: dict[ObjectKey, str] = {}
+        self._shown: dict[ObjectKey, tuple[str, ...]] = {}
+        self._room = asyncio.Semaphore(AT_ONCE)
+
+    def start(self, plan: Plan) -> set[ObjectKey]:
+        """Begin to write; returns the pools that were passed over, whose actions nobody will carry out."""
+        self._forget(plan)
+        passed = {decision.pool for decision in plan.pools if not self._start_pool(decision)}
+        if plan.sweeps and not self._start_actions(SWEEPS, plan.sweeps, self._is_dry_run):
+            passed.add(SWEEPS)
+        late = self._fence.late(PODS.plural, self._clock())
+        if late:
+            log.warning("own writes are not seen", resources=sorted(late))
+            self._caches.distrust(late)
+        return passed
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether anything is being written now."""
+        return bool(self._tasks)
+
+    @property
+    def problems(self) -> dict[ObjectKey, str]:
+        """What could not be written, by pool, until it has been."""
+        return {key: text for key, text in self._problems.items() if text}
+
+    async def drain(self, timeout_s: float) -> None:
+        """Let writes under way finish; what takes longer is cancelled."""
+        tasks = list(self._tasks.values())
+        if not tasks:
+            return
+        _, late = await asyncio.wait(tasks, timeout=timeout_s)
+        for task in late:
+            task.cancel()
+        await asyncio.gather(*late, return_exceptions=True)
+
+    # --- one pool ---
+
+    def _start_pool(self, decision: PoolDecision) -> bool:
+        is_dry_run = self._is_dry_run or decision.is_dry_run
+        is_started = self._start_actions(decision.pool, decision.actions, is_dry_run, decision)
+        return is_started or not decision.actions
+
+    def _start_actions(
+        self, key: ObjectKey, actions: Sequence[Action], is_dry_run: bool, decision: PoolDecision | None = None
+    ) -> bool:
+        if key in self._tasks:
+            return False
+        if is_dry_run:
+            self._show(key, actions)
+        is_open = self._fence.is_open(key, self._caches.version_of, self._caches.has_pod, self._clock())
+        to_do = actions if is_open and not is_dry_run else ()
+        if is_open and not to_do:
+            self._problems.pop(key, None)
+        has_news = (
+            decision is not None
+            and not self._is_dry_run
+            and self._reporter.has_news(decision, self._problems.get(key, ""))
+        )
+        if to_do or has_news:
+            task = asyncio.create_task(self._write(key, to_do, decision), name=f"write {key}")
+            self._tasks[key] = task
+            task.add_done_callback(lambda ended: self._ended(key, ended))
+        return is_open
+
+    def _ended(self, key: ObjectKey, task: asyncio.Task[None]) -> None:
+        self._tasks.pop(key, None)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._fence.failed(key, 0.0, self._clock())
+            log.error("writing failed", pool=str(key), exc_info=error)
+
+    async def _write(self, key: ObjectKey, actions: Sequence[Action], decision: PoolDecision | None) -> None:
+        if actions:
+            await self._carry_out_all(key, actions)
+        if decision is not None and not self._is_dry_run:
+            await self._reporter.report(decision, self._problems.get(key, ""))
+
+    async def _carry_out_all(self, key: ObjectKey, actions: Sequence[Action]) -> None:
+        for batch in batches(actions):
+            failures = await asyncio.gather(*(self._carry_out(key, action) for action in batch))
+            problems = [problem for problem in failures if problem is not None]
+            if problems:
+                self._problems[key] = next(filter(None, problems), "")
+                return
+        self._problems.pop(key, None)
+        self._fence.succeeded(key)
+
+    async def _carry_out(self, key: ObjectKey, action: Action) -> str | None:
+        """One write. None: what comes after it may follow; else the rest must wait, for the reason given in words, or
+        without a word when somebody merely was faster."""
+        async with self._room:
+            try:
+                if isinstance(action, ReleaseBalloon):
+                    self._preemptions.expect_release(action.uid, self._clock())
+                resource, version = await self._writer.carry_out(action)
+            except ApiError as error:
+                return self._failed(key, action, error)
+        self._metrics.wrote(kind_of(action), Outcome.DONE)
+        log.info("wrote", pool=str(key), action=in_words(action), because=action.because.code)
+        if isinstance(action, ReleaseBalloon):
+            self._fence.deleted(key, action.node, action.uid, self._clock())
+        else:
+            self._fence.wrote(key, resource.plural, version, self._clock())
+        return None
+
+    def _failed(self, key: ObjectKey, action: Action, error: ApiError) -> str | None:
+        outcome = outcome_of(error)
+        self._metrics.wrote(kind_of(action), outcome)
+        if outcome is Outcome.GONE and not isinstance(action, ApplyObject):
+            return None
+        self._fence.failed(key, least_rest_s(error), self._clock())
+        words = failure_in_words(action, error)
+        log.warning("write failed", pool=str(key), outcome=outcome.value, problem=words)
+        return "" if outcome is Outcome.CONFLICT else words
+
+    # --- the rest ---
+
+    def _show(self, key: ObjectKey, actions: Sequence[Action]) -> None:
+        """A dry run tells each plan once, not at every tick."""
+        words = tuple(f"{in_words(action)}: {action.because.sentence}" for action in actions)
+        if self._shown.get(key, ()) != words:
+            self._shown[key] = words
+            log.info("would write", pool=str(key), actions=list(words))
+
+    def _forget(self, plan: Plan) -> None:
+        known = {SWEEPS, *(decision.pool for decision in plan.pools), *self._tasks}
+        self._fence.forget(known)
+        self._reporter.forget(known)
+        self._problems = {key: text for key, text in self._problems.items() if key in known}
+        self._shown = {key: words for key, words in self._shown.items() if key in known}

@@ -1,0 +1,139 @@
+"""Tells users: writes a pool's status through /status when it changes, and Events.
+
+Counts may change many times a second while nodes join. Those are written at most every `COUNTS_PERIOD_S`; a new reason
+or condition goes out at once. A status that the cache does not show yet is not written again.
+"""
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import structlog
+
+from balloons.api.pool import PoolStatus
+from balloons.decide.plan import PoolDecision
+from balloons.service.events import Announcer
+from balloons.service.metrics import Metrics
+from balloons.service.resources import EVENTS, POOLS
+from balloons.service.status import StoredPool, next_status, status_manifest
+from balloons.service.write_outcome import ActionKind, Outcome, least_rest_s, outcome_of
+from balloons.service.writer import FIELD_MANAGER, version_in
+from throttler.client.errors import ApiError
+from throttler.client.kube_client import KubeClient
+from throttler.kube.metadata import ObjectKey
+
+COUNTS_PERIOD_S = 2.0
+"""Between two writes of one pool's status that differ in figures only."""
+
+log = structlog.get_logger()
+
+StoredPools = Callable[[ObjectKey], StoredPool | None]
+
+
+@dataclass(slots=True)
+class _Told:
+    """When the status was written last, as which version, and until when nothing is tried."""
+
+    at_s: float = float("-inf")
+    version: int = 0
+    rest_until_s: float = 0.0
+
+
+class Reporter:
+    """Writes status and Events; failures are counted and logged, and never stop the pool's own writes."""
+
+    def __init__(
+        self,
+        client: KubeClient,
+        stored_pools: StoredPools,
+        announcer: Announcer,
+        metrics: Metrics,
+        clock: Callable[[], float],
+    ) -> None:
+        self._client = client
+        self._stored = stored_pools
+        self._announcer = announcer
+        self._metrics = metrics
+        self._clock = clock
+        self._told: dict[ObjectKey, _Told] = {}
+
+    def has_news(self, decision: PoolDecision, problem: str) -> bool:
+        """Whether there is a status to write now."""
+        return self._due(decision, problem) is not None
+
+    async def report(self, decision: PoolDecision, problem: str) -> None:
+        """Write the status if it is due, and what there is to announce."""
+        stored, found = self._stored(decision.pool), self._due(decision, problem)
+        if stored is None:
+            return
+        # Asked before the status is written: what the stored status says is what was told before.
+        events = self._announcer.due(stored, decision, self._clock(), datetime.now(UTC))
+        if found is not None:
+            await self._write_status(decision.pool, *found)
+        for event in events:
+            await self._write_event(decision.pool, event)
+
+    def forget(self, known: Collection[ObjectKey]) -> None:
+        """Drop what is about pools that are gone."""
+        self._told = {key: told for key, told in self._told.items() if key in known}
+        self._announcer.forget(known, self._clock())
+
+    def _due(self, decision: PoolDecision, problem: str) -> tuple[StoredPool, PoolStatus] | None:
+        stored = self._stored(decision.pool)
+        if stored is None:
+            return None
+        status = next_status(stored, decision, problem, datetime.now(UTC))
+        if status is None or not self._may_write(decision.pool, stored, status):
+            return None
+        return stored, status
+
+    def _may_write(self, key: ObjectKey, stored: StoredPool, status: PoolStatus) -> bool:
+        told, now_s = self._told.get(key), self._clock()
+        if told is None:
+            return True
+        version = stored.metadata.resource_version
+        is_seen = not version.isdecimal() or int(version) >= told.version
+        is_soon = now_s - told.at_s < COUNTS_PERIOD_S and _meaning(stored.status) == _meaning(status)
+        return is_seen and not is_soon and now_s >= told.rest_until_s
+
+    async def _write_status(self, key: ObjectKey, stored: StoredPool, status: PoolStatus) -> None:
+        told = self._told.setdefault(key, _Told())
+        told.at_s = self._clock()
+        body = status_manifest(stored, status)
+        try:
+            answer = await self._client.apply(
+                POOLS,
+                body,
+                key.name,
+                key.namespace,
+                field_manager=FIELD_MANAGER,
+                force=True,
+                subresource="status",
+            )
+        except ApiError as error:
+            told.rest_until_s = self._clock() + max(least_rest_s(error), COUNTS_PERIOD_S)
+            self._failed(key, ActionKind.STATUS, error)
+            return
+        version = version_in(answer)
+        told.version = int(version) if version.isdecimal() else 0
+        self._metrics.wrote(ActionKind.STATUS, Outcome.DONE)
+
+    async def _write_event(self, key: ObjectKey, event: dict[str, object]) -> None:
+        try:
+            await self._client.create(EVENTS, event, key.namespace)
+        except ApiError as error:
+            self._failed(key, ActionKind.EVENT, error)
+        else:
+            self._metrics.wrote(ActionKind.EVENT, Outcome.DONE)
+
+    def _failed(self, key: ObjectKey, kind: ActionKind, error: ApiError) -> None:
+        outcome = outcome_of(error)
+        self._metrics.wrote(kind, outcome)
+        if outcome is not Outcome.GONE:
+            log.warning("report failed", pool=str(key), what=kind.value, problem=error.message)
+
+
+def _meaning(status: PoolStatus) -> tuple[object, ...]:
+    """What a reader would call news: the reason, the conditions, and which spec they are about."""
+    conditions = tuple((c.type, c.status, c.reason) for c in status.conditions)
+    return status.because, status.observed_generation, conditions

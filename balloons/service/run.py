@@ -1,0 +1,165 @@
+"""Start-up and end of the service: makes the parts, runs them together, ends them in order."""
+
+import asyncio
+import signal
+import socket
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+import structlog
+
+from balloons.service.events import Announcer
+from balloons.service.health import serve_health
+from balloons.service.lag import measure_lag
+from balloons.service.loop import DecisionLoop
+from balloons.service.metrics import Metrics
+from balloons.service.pool_writes import PoolWrites
+from balloons.service.preemptions import Preemptions
+from balloons.service.report import Reporter
+from balloons.service.settings import ServiceSettings, parse_address
+from balloons.service.wake import Wake
+from balloons.service.watches import Watches
+from balloons.service.writer import Writer
+from balloons.view.index import Index
+from throttler.client.connection import ConnectionOptions, load_connection
+from throttler.client.gate import CeilingGate
+from throttler.client.kube_client import KubeClient, open_client
+
+READS_PER_S, READ_BURST = 5.0, 25
+"""Lists, watches and discovery: a handful at the start, then one now and then. They never queue behind writes."""
+BURST_S = 60.0
+"""The ceiling on writes is an average over this long, so that a burst release goes out at once."""
+
+log = structlog.get_logger()
+
+
+async def serve(settings: ServiceSettings, version: str) -> bool:
+    """Run until SIGTERM or SIGINT, or once; returns whether it ended well.
+
+    Raises ConfigError and SettingsError when it cannot start as asked.
+    """
+    stop = asyncio.Event()
+    _stop_on_signals(stop)
+    metrics = Metrics(version)
+    async with _clients(settings, metrics) as (reader, writing):
+        service = _Service(settings, metrics, reader, writing)
+        log.info("starting", version=version, dry_run=settings.is_dry_run, namespace=settings.namespace or "all")
+        return await service.run(stop)
+
+
+class _Service:
+    """The parts, wired."""
+
+    def __init__(self, settings: ServiceSettings, metrics: Metrics, reader: KubeClient, writing: KubeClient) -> None:
+        clock = asyncio.get_running_loop().time
+        wake, preemptions = Wake(clock), Preemptions()
+        index = Index(settings.decide.priority_class)
+        self._settings = settings
+        self._metrics = metrics
+        self._clock = clock
+        self._watches = Watches(reader, index, wake, metrics, preemptions, namespace=settings.namespace, clock=clock)
+        reporter = Reporter(writing, index.pool, Announcer(socket.gethostname()), metrics, clock)
+        self._writes = PoolWrites(
+            Writer(writing, clock),
+            reporter,
+            self._watches,
+            metrics,
+            preemptions,
+            is_dry_run=settings.is_dry_run,
+            clock=clock,
+        )
+        self._loop = DecisionLoop(
+            index,
+            self._watches,
+            self._writes,
+            wake,
+            metrics,
+            preemptions,
+            settings.decide,
+            interval_s=settings.interval_s,
+            clock=clock,
+        )
+
+    async def run(self, stop: asyncio.Event) -> bool:
+        """Serve, watch and decide until `stop`; background tasks end with the loop."""
+        async with self._health(), asyncio.TaskGroup() as group:
+            background = [
+                group.create_task(self._watches.run(), name="watches"),
+                group.create_task(measure_lag(self._metrics.lag), name="lag"),
+            ]
+            try:
+                return await (self._once(stop) if self._settings.is_once else self._until(stop))
+            finally:
+                for task in background:
+                    task.cancel()
+
+    async def _until(self, stop: asyncio.Event) -> bool:
+        await self._loop.run(stop)
+        log.info("stopping")
+        await self._writes.drain(self._settings.shutdown_s)
+        log.info("stopped")
+        return True
+
+    async def _once(self, stop: asyncio.Event) -> bool:
+        deadline = self._clock() + self._settings.once_timeout_s
+        while not self._watches.is_complete and not stop.is_set():
+            if self._clock() > deadline:
+                log.error("view incomplete", missing=self._watches.missing, waited_s=self._settings.once_timeout_s)
+                return False
+            await asyncio.sleep(0.05)
+        self._loop.tick()
+        await self._writes.drain(self._settings.once_timeout_s)
+        return self._loop.decided_at is not None and not self._writes.problems
+
+    @asynccontextmanager
+    async def _health(self) -> AsyncIterator[None]:
+        address = parse_address(self._settings.metrics_address)
+        if address is None or self._settings.is_once:
+            yield
+            return
+        async with serve_health(address, self._metrics.registry, self._not_alive, self._not_ready) as served:
+            log.info("serving", address=str(served), paths=["/metrics", "/healthz", "/readyz"])
+            yield
+
+    def _not_alive(self) -> str:
+        """Alive means that decisions are made; a server that is away does not end them."""
+        longest_s = max(60.0, 3 * self._settings.interval_s)
+        decided_at = self._loop.decided_at
+        if decided_at is None or self._clock() - decided_at <= longest_s:
+            return ""
+        return f"no decision for {self._clock() - decided_at:.0f} s"
+
+    def _not_ready(self) -> str:
+        if not self._watches.is_complete:
+            return f"view incomplete: {', '.join(self._watches.missing)}"
+        return "" if self._loop.decided_at is not None else "no decision yet"
+
+
+@asynccontextmanager
+async def _clients(settings: ServiceSettings, metrics: Metrics) -> AsyncIterator[tuple[KubeClient, KubeClient]]:
+    """One client to read, one to write: their ceilings are apart, and so are their connections."""
+    connection = await load_connection(ConnectionOptions(kubeconfig=settings.kubeconfig, context=settings.context))
+    calls_per_s = settings.max_calls_per_s
+    write_gate = CeilingGate(calls_per_s, burst=max(1, int(calls_per_s * BURST_S)))
+    read_gate = CeilingGate(READS_PER_S, burst=READ_BURST)
+    async with (
+        open_client(connection, "watch", gate=read_gate, observer=metrics.attempt) as reader,
+        open_client(connection, "service", gate=write_gate, observer=metrics.attempt) as writing,
+    ):
+        yield reader, writing
+
+
+def _stop_on_signals(stop: asyncio.Event) -> None:
+    """The first signal ends the service in order, a second one at once."""
+    loop = asyncio.get_running_loop()
+
+    def handler_of(number: signal.Signals) -> Callable[[], None]:
+        def handle() -> None:
+            log.info("signal", name=number.name)
+            stop.set()
+            loop.remove_signal_handler(number)
+
+        return handle
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, handler_of(number))

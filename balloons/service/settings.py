@@ -1,0 +1,75 @@
+"""What whoever runs the service may say, checked before anything starts."""
+
+from dataclasses import dataclass, field
+
+from balloons.decide.settings import DecideSettings
+
+OFF = "off"
+"""The metrics address that means: no server."""
+
+
+class SettingsError(ValueError):
+    """A setting cannot be used; the message names it, its value and what is accepted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where to listen; port 0 takes a free one."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServiceSettings:
+    """How the service runs. Raises SettingsError when a value is out of its range."""
+
+    kubeconfig: str | None = None
+    """Path of a kubeconfig; None: $KUBECONFIG, else the pod's own files, else ~/.kube/config."""
+    context: str | None = None
+    """A context of the kubeconfig; None is its current one."""
+    namespace: str | None = None
+    """The only namespace whose pools are served; None is all of them."""
+    interval_s: float = 10.0
+    """Seconds between decisions while nothing changes; changes are answered at once."""
+    is_dry_run: bool = False
+    """Whether to decide and log only: nothing is written, not even status."""
+    is_once: bool = False
+    """Whether to end after one decision on a complete view."""
+    once_timeout_s: float = 60.0
+    """How long `is_once` waits for the view to be complete."""
+    max_calls_per_s: float = 5.0
+    """Ceiling of our own writes, averaged over a minute; a minute's worth may go out at once (burst release)."""
+    metrics_address: str = "127.0.0.1:8080"
+    """host:port for /metrics, /healthz and /readyz; port 0 takes a free one; `off` serves nothing."""
+    shutdown_s: float = 3.0
+    """How long writes under way may take to finish when the service is told to end."""
+    decide: DecideSettings = field(default_factory=DecideSettings)
+    """Limits and defaults of the decision itself."""
+
+    def __post_init__(self) -> None:
+        _check("interval", self.interval_s, 1, 3600, "seconds")
+        _check("once timeout", self.once_timeout_s, 1, 3600, "seconds")
+        _check("max calls per second", self.max_calls_per_s, 0.1, 1000, "calls")
+        _check("shutdown", self.shutdown_s, 0, 60, "seconds")
+        parse_address(self.metrics_address)
+
+
+def _check(name: str, value: float, low: float, high: float, unit: str) -> None:
+    if not low <= value <= high:
+        raise SettingsError(f"{name} {value:g}: accepted are {low:g} to {high:g} {unit}")
+
+
+def parse_address(text: str) -> Address | None:
+    """host:port, [v6]:port or :port (every interface); None for `off`. Raises SettingsError."""
+    if text == OFF:
+        return None
+    host, colon, port = text.rpartition(":")
+    if not colon or not port.isdecimal() or int(port) > 65535:
+        raise SettingsError(
+            f"metrics address {text!r}: accepted are host:port, :port with a port up to 65535, or {OFF}"
+        )
+    return Address(host.strip("[]") or "0.0.0.0", int(port))

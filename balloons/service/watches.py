@@ -1,0 +1,243 @@
+"""The watch caches: which objects are followed, how they are cut down at the edge, and whom their changes concern."""
+
+import asyncio
+from collections.abc import Callable, Collection
+from typing import Any
+
+import structlog
+
+from balloons.api.pool import BalloonPool
+from balloons.service import relevance
+from balloons.service.discovery import Served, discover
+from balloons.service.metrics import Metrics
+from balloons.service.preemptions import Preemptions
+from balloons.service.resources import DEPLOYMENTS, NODES, POD_TEMPLATES, PODS, POOLS, PRIORITY_CLASSES, buffers
+from balloons.service.wake import Wake
+from balloons.service.watch import Watch
+from balloons.service.wire import PoolWire, pod_or_presence, pool_from_wire
+from balloons.view.index import Circumstances, Index, RefusedPool
+from balloons.view.snapshot import Deployment, PriorityClass, StoredObject
+from throttler.client.errors import ApiError
+from throttler.client.kube_client import KubeClient
+from throttler.client.pages import Key
+from throttler.client.requests import Selection
+from throttler.client.resource import Resource
+from throttler.kube.metadata import ObjectKey
+from throttler.kube.node import Node, NodeWire, node_from_wire
+from throttler.kube.pod import POOL_LABEL, Pod, PodWire
+from throttler.kube.shared import Shared
+
+REDISCOVER_S = 60.0
+"""CapacityBuffer may be installed at any time; one cheap request a minute notices."""
+USUAL_SILENCE_S = 62.0
+"""Bookmarks come once a minute: silence up to here is no sign of age."""
+UNFINISHED = "status.phase!=Succeeded,status.phase!=Failed"
+"""Finished pods take no room on their nodes and are not even listed."""
+
+log = structlog.get_logger()
+
+
+class Watches:
+    """All caches of the service. `run` follows the cluster until cancelled."""
+
+    def __init__(
+        self,
+        client: KubeClient,
+        index: Index,
+        wake: Wake,
+        metrics: Metrics,
+        preemptions: Preemptions,
+        *,
+        namespace: str | None,
+        clock: Callable[[], float],
+    ) -> None:
+        self._client = client
+        self._index = index
+        self._wake = wake
+        self._metrics = metrics
+        self._preemptions = preemptions
+        self._namespace = namespace
+        self._clock = clock
+        self._shared = Shared()
+        self._served = Served()
+        self._was_complete = False
+        shared = self._shared
+        ours = Selection(namespace=namespace, labels=POOL_LABEL)
+        self._watches: dict[str, Watch] = {}
+        self._pools = self._watch(POOLS, PoolWire, pool_from_wire, self._pool_changed, Selection(namespace=namespace))
+        self._watch(NODES, NodeWire, lambda wire: node_from_wire(wire, shared), self._node_changed)
+        self._watch(
+            PODS, PodWire, lambda wire: pod_or_presence(wire, shared), self._pod_changed, Selection(fields=UNFINISHED)
+        )
+        self._watch(DEPLOYMENTS, Deployment, _as_it_is, self._deployment_changed, ours)
+        self._watch(PRIORITY_CLASSES, PriorityClass, _as_it_is, self._class_changed)
+
+    async def run(self) -> None:
+        """Follow everything; ends only by cancellation."""
+        async with asyncio.TaskGroup() as group:
+            for watch in self._watches.values():
+                group.create_task(watch.run(), name=f"watch {watch.plural}")
+            group.create_task(self._keep_discovering(), name="discovery")
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every cache shows everything."""
+        return not self.missing
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """The caches that do not, with the server's reason where it gave one."""
+        return tuple(watch.in_words for watch in self._watches.values() if not watch.store.is_complete)
+
+    def circumstances(self) -> Circumstances:
+        """What the next snapshot says about itself."""
+        self._measure()
+        return Circumstances(
+            missing=self.missing,
+            age_s=max(0.0, max(watch.age_s for watch in self._watches.values()) - USUAL_SILENCE_S),
+            unreadable={ObjectKey(*key): why for key, why in self._pools.store.skipped.items()},
+            buffer_version=self._served.buffer_version,
+            server_minor=self._served.minor,
+        )
+
+    # --- what the fence asks ---
+
+    def version_of(self, plural: str) -> str:
+        """The version up to which a resource's cache is up to date; empty when it is not watched."""
+        watch = self._watches.get(plural)
+        return watch.store.resource_version if watch is not None and watch.store.is_complete else ""
+
+    def has_pod(self, node: str, uid: str) -> bool:
+        """Whether the pod is still there and not leaving."""
+        found = self._index.pod_on(node, uid)
+        return found is not None and not found.is_terminating
+
+    def distrust(self, plurals: Collection[str]) -> None:
+        """List these anew."""
+        for plural in plurals:
+            if plural in self._watches:
+                self._watches[plural].relist()
+
+    # --- what changes ---
+
+    def _node_changed(self, key: Key, before: Node | None, after: Node | None) -> None:
+        self._index.change_node(before, after)
+        self._wake.poke(relevance.node_within_s(before, after))
+
+    def _pod_changed(self, key: Key, before: Pod | None, after: Pod | None) -> None:
+        self._index.change_pod(before, after)
+        seen = self._preemptions.pod_changed(before, after, self._clock())
+        if seen is not None:
+            self._metrics.gave_way(seen)
+        self._wake.poke(relevance.pod_within_s(before, after))
+
+    def _pool_changed(
+        self, key: Key, before: BalloonPool | RefusedPool | None, after: BalloonPool | RefusedPool | None
+    ) -> None:
+        self._index.change_pool(before, after)
+        known = before.metadata if before else None, after.metadata if after else None
+        self._wake.poke(relevance.pool_within_s(*known))
+
+    def _deployment_changed(self, key: Key, before: Deployment | None, after: Deployment | None) -> None:
+        self._index.change_deployment(before, after)
+        self._wake.poke(relevance.deployment_within_s(before, after))
+
+    def _class_changed(self, key: Key, before: PriorityClass | None, after: PriorityClass | None) -> None:
+        self._index.change_priority_class(before, after)
+        self._wake.poke(relevance.SOON_S)
+
+    def _buffer_changed(self, key: Key, before: StoredObject | None, after: StoredObject | None) -> None:
+        self._index.change_buffer(before, after)
+        self._wake.poke(relevance.SOON_S)
+
+    def _template_changed(self, key: Key, before: StoredObject | None, after: StoredObject | None) -> None:
+        self._index.change_template(before, after)
+        self._wake.poke(relevance.SOON_S)
+
+    def _noticed(self) -> None:
+        """Something was heard: a view that has become complete, or stopped being so, is worth a decision."""
+        if self._was_complete != (is_complete := self.is_complete):
+            self._was_complete = is_complete
+            self._wake.poke(relevance.URGENT_S)
+
+    # --- what is followed ---
+
+    def _watch(
+        self,
+        resource: Resource,
+        wire: Any,
+        shape: Callable[[Any], Any],
+        listener: Callable[[Key, Any, Any], None],
+        selection: Selection | None = None,
+    ) -> Watch:
+        watch = Watch(
+            self._client,
+            resource,
+            wire,
+            shape,
+            selection or Selection(),
+            listener,
+            self._noticed,
+            self._metrics.cache_event,
+        )
+        self._watches[resource.plural] = watch
+        return watch
+
+    async def _keep_discovering(self) -> None:
+        """Follow CapacityBuffers and their PodTemplates while the server serves them."""
+        following: asyncio.Task[None] | None = None
+        try:
+            while True:
+                served = await self._discover()
+                if served.buffer_version != self._served.buffer_version:
+                    await _end(following)
+                    self._unfollow_buffers()
+                    following = self._follow_buffers(served.buffer_version)
+                self._served = served
+                await asyncio.sleep(REDISCOVER_S)
+        finally:
+            await _end(following)
+
+    async def _discover(self) -> Served:
+        try:
+            return await discover(self._client)
+        except ApiError as error:
+            log.warning("discovery failed", problem=error.message)
+            return self._served
+
+    def _follow_buffers(self, api_version: str) -> asyncio.Task[None] | None:
+        if not api_version:
+            return None
+        ours = Selection(namespace=self._namespace, labels=POOL_LABEL)
+        found = [
+            self._watch(buffers(api_version), StoredObject, _as_it_is, self._buffer_changed, ours),
+            self._watch(POD_TEMPLATES, StoredObject, _as_it_is, self._template_changed, ours),
+        ]
+        return asyncio.create_task(_run_all(found), name="watch buffers")
+
+    def _unfollow_buffers(self) -> None:
+        for plural in ("capacitybuffers", POD_TEMPLATES.plural):
+            watch = self._watches.pop(plural, None)
+            if watch is not None:
+                watch.forget_all()
+                self._metrics.unwatch(plural)
+
+    def _measure(self) -> None:
+        for plural, watch in self._watches.items():
+            self._metrics.watch(plural, watch.age_s, watch.store.is_complete, len(watch.store.skipped))
+
+
+def _as_it_is(wire: Any) -> Any:
+    return wire
+
+
+async def _run_all(watches: list[Watch]) -> None:
+    async with asyncio.TaskGroup() as group:
+        for watch in watches:
+            group.create_task(watch.run())
+
+
+async def _end(task: asyncio.Task[None] | None) -> None:
+    if task is not None:
+        task.cancel()
+        await asyncio.wait([task])

@@ -1,0 +1,44 @@
+"""From what the API sends to what the index files, object by object; raising leaves the object out. Pure."""
+
+import msgspec
+
+from balloons.api.decode import Invalid, decode_pool
+from balloons.api.pool import BalloonPool, PoolStatus
+from balloons.view.index import RefusedPool
+from throttler.kube.metadata import Metadata
+from throttler.kube.pod import Pod, PodWire, pod_from_wire
+from throttler.kube.quantity import QuantityError
+from throttler.kube.shared import Shared
+
+
+class PoolWire(msgspec.Struct, frozen=True):
+    """A BalloonPool with spec and status left as they came: whatever is in them, the object itself is seen."""
+
+    metadata: Metadata
+    spec: msgspec.Raw = msgspec.Raw(b"null")
+    status: msgspec.Raw = msgspec.Raw(b"{}")
+
+
+def pool_from_wire(wire: PoolWire) -> BalloonPool | RefusedPool:
+    """The pool, or who it is and which rule it breaks."""
+    found = decode_pool(msgspec.json.encode(wire))
+    if isinstance(found, Invalid):
+        return RefusedPool(wire.metadata, found.message, _status(wire.status))
+    return found
+
+
+def _status(raw: msgspec.Raw) -> PoolStatus:
+    """What we wrote of earlier, or nothing where somebody else wrote what cannot be read."""
+    try:
+        return msgspec.json.decode(raw, type=PoolStatus)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return PoolStatus()
+
+
+def pod_or_presence(wire: PodWire, shared: Shared) -> Pod:
+    """The pod; one whose requests cannot be read still counts as present, so that its node is never taken for idle."""
+    try:
+        return pod_from_wire(wire, shared)
+    except QuantityError:
+        bare = msgspec.structs.replace(wire.spec, containers=(), init_containers=(), overhead={}, resources=None)
+        return pod_from_wire(msgspec.structs.replace(wire, spec=bare), shared)

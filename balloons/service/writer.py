@@ -1,0 +1,120 @@
+"""Carries out one action of a plan through the client, as exactly as the API allows.
+
+Everything is guarded: server-side apply under our own field manager, deletes with uid and version, node patches with
+the version that was decided on. What the server answers is given back as the version our caches have to reach.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from balloons.decide.plan import Action, AnnotateNode, ApplyObject, DeleteObject, MarkBalloon, ReleaseBalloon
+from balloons.service.resources import NODES, PODS, written
+from throttler.client.errors import AlreadyExistsError, ConflictError
+from throttler.client.kube_client import KubeClient, decode
+from throttler.client.resource import Resource
+from throttler.kube.metadata import ObjectKey
+from throttler.kube.pod import DELETION_COST_ANNOTATION
+
+FIELD_MANAGER = "kube-balloons"
+FORCE_PERIOD_S = 30.0
+"""A field that somebody else took is taken back at most this often (reliability.md, invariant 14)."""
+
+
+class _VersionMeta(msgspec.Struct, frozen=True, rename="camel"):
+    resource_version: str = ""
+
+
+class _Versioned(msgspec.Struct, frozen=True):
+    metadata: _VersionMeta = _VersionMeta()
+
+
+class Writer:
+    """The writes of balloons. Every method raises ApiError and never returns a failure."""
+
+    def __init__(self, client: KubeClient, clock: Callable[[], float]) -> None:
+        self._client = client
+        self._clock = clock
+        self._forced_s: dict[ObjectKey, float] = {}
+
+    async def carry_out(self, action: Action) -> tuple[Resource, str]:
+        """Do it; returns which resource was written and the version the server answered (empty after a delete)."""
+        match action:
+            case ApplyObject():
+                return await self._apply(action)
+            case DeleteObject():
+                return await self._delete(action)
+            case MarkBalloon():
+                return PODS, await self._mark(action)
+            case ReleaseBalloon():
+                return PODS, await self._release(action)
+            case AnnotateNode():
+                return NODES, await self._annotate(action)
+
+    async def _apply(self, action: ApplyObject) -> tuple[Resource, str]:
+        resource = written(action.api_version, action.kind)
+        try:
+            return resource, await self._apply_once(resource, action, force=False)
+        except ConflictError as error:
+            if isinstance(error, AlreadyExistsError) or not self._may_force(action.key):
+                raise
+            return resource, await self._apply_once(resource, action, force=True)
+
+    async def _apply_once(self, resource: Resource, action: ApplyObject, *, force: bool) -> str:
+        answer = await self._client.apply(
+            resource,
+            action.manifest,
+            action.key.name,
+            action.key.namespace,
+            field_manager=FIELD_MANAGER,
+            force=force,
+        )
+        return version_in(answer)
+
+    def _may_force(self, key: ObjectKey) -> bool:
+        now_s = self._clock()
+        self._forced_s = {k: at_s for k, at_s in self._forced_s.items() if now_s - at_s < FORCE_PERIOD_S}
+        return self._forced_s.setdefault(key, now_s) == now_s
+
+    async def _delete(self, action: DeleteObject) -> tuple[Resource, str]:
+        resource = written(action.api_version, action.kind)
+        answer = await self._client.delete(
+            resource,
+            action.key.name,
+            action.key.namespace,
+            uid=action.uid,
+            resource_version=action.resource_version,
+            propagation="Background",
+        )
+        return resource, version_in(answer)
+
+    async def _mark(self, action: MarkBalloon) -> str:
+        # The uid makes sure that a balloon of the same name that came later is not meant.
+        metadata = {"uid": action.uid, "annotations": {DELETION_COST_ANNOTATION: str(action.cost)}}
+        return await self._patch(PODS, metadata, action.key)
+
+    async def _release(self, action: ReleaseBalloon) -> str:
+        await self._client.delete(
+            PODS,
+            action.key.name,
+            action.key.namespace,
+            uid=action.uid,
+            resource_version=action.resource_version,
+        )
+        return ""
+
+    async def _annotate(self, action: AnnotateNode) -> str:
+        metadata = {"resourceVersion": action.resource_version, "annotations": dict(action.annotations)}
+        return await self._patch(NODES, metadata, ObjectKey("", action.node))
+
+    async def _patch(self, resource: Resource, metadata: dict[str, Any], key: ObjectKey) -> str:
+        answer = await self._client.patch(
+            resource, {"metadata": metadata}, key.name, key.namespace or None, field_manager=FIELD_MANAGER
+        )
+        return version_in(answer)
+
+
+def version_in(answer: bytes) -> str:
+    """The resourceVersion of an answered object; empty where the answer is a mere Status."""
+    return decode(answer, _Versioned).metadata.resource_version
