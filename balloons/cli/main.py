@@ -1,0 +1,61 @@
+"""The entry point: `balloons`, `kubectl balloons` and `python -m balloons`.
+
+Nothing heavy is imported before a command runs: help and completion answer at once.
+"""
+
+import sys
+from pathlib import Path
+
+import click
+
+from balloons.cli.failing import ExitCode, end_quietly, fail
+from balloons.cli.run_command import run
+from balloons.cli.status_command import status
+from balloons.cli.version_command import version
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+def balloons() -> None:
+    """Keep nodes warm with balloon pods, and see how warm they are.
+
+    \b
+    Examples:
+      balloons status -A          all pools, as kubectl would show them
+      balloons run --dry-run      decide and log, write nothing
+    """
+
+
+for command in (run, status, version):
+    balloons.add_command(command)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run a command and exit with its code."""
+    arguments = sys.argv[1:] if arguments is None else arguments
+    sys.exit(_run(arguments, is_debug="--debug" in arguments))
+
+
+def program_name(argv0: str) -> str:
+    """How the user called us: kubectl finds plug-ins by the name kubectl-balloons."""
+    name = Path(argv0).name
+    if name.startswith("kubectl-"):
+        return name.replace("-", " ", 1)
+    return "balloons" if name in ("__main__.py", "") else name
+
+
+def _run(arguments: list[str], *, is_debug: bool) -> int:
+    try:
+        result = balloons.main(arguments, prog_name=program_name(sys.argv[0]), standalone_mode=False)
+        sys.stdout.flush()
+    except click.exceptions.Exit as ended:
+        return ended.exit_code
+    except (click.exceptions.Abort, KeyboardInterrupt):
+        return ExitCode.INTERRUPTED
+    except BrokenPipeError:
+        end_quietly()
+        return ExitCode.DONE
+    except Exception as error:
+        if is_debug and not isinstance(error, click.ClickException):
+            raise
+        return fail(error)
+    return result if isinstance(result, int) else ExitCode.DONE

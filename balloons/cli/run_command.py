@@ -1,0 +1,65 @@
+"""`balloons run`: the service."""
+
+import asyncio
+import os
+from typing import Any
+
+import click
+
+from balloons.cli.failing import ExitCode
+from balloons.cli.options import connection_options, option
+from balloons.cli.version_command import own_version
+
+DEFAULT_ADDRESS = "127.0.0.1:8080"
+"""Loopback: outside a cluster nobody else is meant to reach it."""
+IN_CLUSTER_ADDRESS = "0.0.0.0:8080"
+"""In a pod the kubelet's probes and Prometheus come from outside."""
+
+
+@click.command()
+@connection_options
+@option("-n", "--namespace", metavar="NAME", help="Serve only the pools of this namespace.")
+@option("--dry-run", is_flag=True, help="Decide and log; write nothing.")
+@option("--once", is_flag=True, help="One decision on a complete view, then exit (1 if that fails).")
+@option("--interval", type=float, default=10.0, show_default=True, help="Seconds between decisions in quiet times.")
+@option(
+    "--metrics-address", metavar="HOST:PORT", help=f"Default {DEFAULT_ADDRESS}, in a pod {IN_CLUSTER_ADDRESS}; or off."
+)
+@option("--allowed-image", multiple=True, metavar="PREFIX", help="Images that pools may name; repeatable.")
+@option("--max-calls-per-second", type=float, default=5.0, show_default=True, help="Ceiling of writes, over a minute.")
+@option(
+    "--log-format", type=click.Choice(["auto", "json", "pretty"]), default="auto", help="Default: pretty on a terminal."
+)
+@option("--debug", is_flag=True, help="Log more, and show tracebacks.")
+def run(**given: Any) -> int:
+    """Hold nodes with balloons, and give way to real work.
+
+    \b
+    Examples:
+      balloons run --dry-run --once
+      balloons run --kubeconfig ~/.kube/config --metrics-address 127.0.0.1:9090
+    """
+    from balloons.decide.settings import DecideSettings
+    from balloons.service.logs import set_up_logs
+    from balloons.service.run import serve
+    from balloons.service.settings import ServiceSettings
+
+    set_up_logs(given["log_format"], is_debug=given["debug"])
+    settings = ServiceSettings(
+        kubeconfig=given["kubeconfig"],
+        context=given["context"],
+        namespace=given["namespace"],
+        interval_s=given["interval"],
+        is_dry_run=given["dry_run"],
+        is_once=given["once"],
+        max_calls_per_s=given["max_calls_per_second"],
+        metrics_address=given["metrics_address"] or default_address(),
+        decide=DecideSettings(allowed_images=given["allowed_image"]),
+    )
+    is_well = asyncio.run(serve(settings, own_version()))
+    return ExitCode.DONE if is_well else ExitCode.FAILED
+
+
+def default_address() -> str:
+    """Where to serve metrics when nobody says."""
+    return IN_CLUSTER_ADDRESS if os.environ.get("KUBERNETES_SERVICE_HOST") else DEFAULT_ADDRESS
