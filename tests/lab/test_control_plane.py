@@ -115,9 +115,7 @@ def test_controllers_and_scheduler_are_at_work(control_plane: ControlPlane, name
 
 async def test_two_servers_share_one_etcd_and_nothing_is_left() -> None:
     small = ApiServerSettings(max_requests_inflight=7, max_mutating_requests_inflight=5, gomaxprocs=1)
-    settings = ControlPlaneSettings(
-        api_servers=(ApiServerSettings(), small), controller_manager=None, scheduler=None
-    )
+    settings = ControlPlaneSettings(api_servers=(ApiServerSettings(), small), controller_manager=None, scheduler=None)
     async with start_control_plane(settings) as plane:
         assert plane.component_names == ("etcd", "kube-apiserver-0", "kube-apiserver-1")
         plane.kubectl("create", "namespace", "shared")
@@ -175,13 +173,21 @@ async def test_given_directory_keeps_the_logs(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("ending", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 def test_plane_ends_with_its_parent(ending: signal.Signals) -> None:
-    command = [sys.executable, "-m", "lab", "up"]
+    command = [sys.executable, "-m", "lab", "up", "--nodes=1", "--servers=2"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as parent:
         assert parent.stdout is not None
         line = parent.stdout.readline()
         assert line.startswith("export KUBECONFIG="), line
         folder = Path(line.split("=", 1)[1].strip()).parent.parent
-        assert len([line for line in processes_below(folder) if "kube-" in line]) >= 3
+        programs = sorted(line.split()[0].rsplit("/", 1)[-1] for line in processes_below(folder))
+        assert [name for name in programs if not name.startswith("python")] == [
+            "etcd",
+            "kube-apiserver",
+            "kube-apiserver",
+            "kube-controller-manager",
+            "kube-scheduler",
+            "kubemark",
+        ]
         parent.send_signal(ending)
         parent.wait(PATIENCE_S)
     eventually(lambda: not processes_below(folder) and not folder.exists())
