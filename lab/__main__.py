@@ -7,6 +7,7 @@ import sys
 import click
 
 from lab.binaries.command import binaries
+from lab.demo.command import demo
 from lab.errors import LabError
 from lab.up import up
 
@@ -17,6 +18,7 @@ def lab() -> None:
 
 
 lab.add_command(binaries)
+lab.add_command(demo)
 lab.add_command(up)
 
 

@@ -1,0 +1,112 @@
+"""The stage: a control plane, an autoscaler with its cloud, and what the story waits for."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import time
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+
+from lab.clouds import BootTime
+from lab.clouds.json_api import Json, JsonApi
+from lab.controlplane import ControlPlane, start_control_plane
+from lab.demo.objects import JOBS, POOL, POOL_LABELS, WARM, namespace
+from lab.errors import LabError
+from lab.karpenter import HOLLOW_GPU, KarpenterSettings, NodePoolSettings, start_karpenter
+
+BOOT_S = 20.0
+"""Median boot time of the simulated machines; real GPU nodes take 2 to 12 minutes."""
+UNNEEDED_S = 10
+"""How long a node must be unneeded before the autoscaler removes it; on real clusters some 10 minutes."""
+ADMIN_GROUPS = ("system:masters",)
+KARPENTER, CLUSTER_AUTOSCALER = "karpenter", "cluster-autoscaler"
+POOL_PATH = f"/apis/kube-balloons.github.io/v1alpha1/namespaces/{WARM}/balloonpools/{POOL}"
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Nodes of the pool, and how many of them are Ready."""
+
+    nodes: int
+    ready: int
+
+
+class Scene:
+    """What the story acts on and looks at."""
+
+    def __init__(self, plane: ControlPlane, api: JsonApi, autoscaler: str) -> None:
+        self.plane = plane
+        self.api = api
+        self.autoscaler = autoscaler
+
+    async def counts(self) -> Counts:
+        """The pool's nodes as the API server has them."""
+        nodes = [node for node in await self.api.items("/api/v1/nodes") if _is_in_pool(node)]
+        return Counts(len(nodes), sum(map(_is_ready, nodes)))
+
+    async def wait_counts(self, what: str, holds: Callable[[Counts], bool], deadline_s: float = 180.0) -> float:
+        """Wait until the pool's nodes are as wanted; how long it took."""
+        started = time.monotonic()
+        while not holds(counts := await self.counts()):
+            if time.monotonic() - started > deadline_s:
+                raise LabError(f"waited {deadline_s:.0f} s for {what}; there are {counts.nodes} nodes")
+            await asyncio.sleep(0.5)
+        return time.monotonic() - started
+
+    async def stays(self, holds: Callable[[Counts], bool], for_s: float) -> bool:
+        """Whether the nodes stay as wanted all the time."""
+        end = time.monotonic() + for_s
+        while time.monotonic() < end:
+            if not holds(await self.counts()):
+                return False
+            await asyncio.sleep(1.0)
+        return True
+
+    async def pool_status(self) -> Json:
+        """The BalloonPool's status as the service last wrote it."""
+        pool = await self.api.get(POOL_PATH)
+        status: Json = (pool or {}).get("status", {})
+        return status
+
+    async def wait_warm(self, warm: int, deadline_s: float = 120.0) -> float:
+        """Wait until the pool reports that many warm nodes."""
+        started = time.monotonic()
+        while (status := await self.pool_status()).get("warm") != warm:
+            if time.monotonic() - started > deadline_s:
+                raise LabError(f"waited {deadline_s:.0f} s for {warm} warm nodes; the pool says: {status}")
+            await asyncio.sleep(0.2)
+        return time.monotonic() - started
+
+
+def _is_in_pool(node: Json) -> bool:
+    labels: dict[str, str] = node["metadata"].get("labels", {})
+    return POOL_LABELS.items() <= labels.items()
+
+
+def _is_ready(node: Json) -> bool:
+    return any(c["type"] == "Ready" and c["status"] == "True" for c in node["status"].get("conditions", ()))
+
+
+@contextlib.asynccontextmanager
+async def open_scene() -> AsyncIterator[Scene]:
+    """Start everything the story needs, on loopback, and end all of it."""
+    autoscaler = os.environ.get("AUTOSCALER", KARPENTER)
+    if autoscaler not in (KARPENTER, CLUSTER_AUTOSCALER):
+        raise LabError(f"AUTOSCALER is {autoscaler!r}; accepted are {KARPENTER} and {CLUSTER_AUTOSCALER}")
+    async with start_control_plane() as plane, JsonApi(plane.access("lab:demo", ADMIN_GROUPS)) as api:
+        for name in (JOBS, WARM):
+            await api.create("/api/v1/namespaces", namespace(name))
+        async with _start_autoscaler(plane, autoscaler):
+            yield Scene(plane, api, autoscaler)
+
+
+@contextlib.asynccontextmanager
+async def _start_autoscaler(plane: ControlPlane, autoscaler: str) -> AsyncIterator[None]:
+    boot = BootTime(median_s=BOOT_S, jitter=0.1, seed=7)
+    if autoscaler == KARPENTER:
+        pool = NodePoolSettings(name="gpu", consolidate_after_s=UNNEEDED_S, labels=POOL_LABELS)
+        settings = KarpenterSettings(node_pools=(pool,), instance_types=(HOLLOW_GPU,), boot_time=boot)
+        async with start_karpenter(plane, settings):
+            yield

@@ -1,0 +1,45 @@
+"""`balloons run` as its own process, with the rights of its own ServiceAccount."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+from lab.controlplane import ControlPlane
+from lab.errors import LabError
+from lab.processes import log_tail
+
+MANIFESTS = Path(__file__).resolve().parents[2] / "manifests"
+ACCOUNT_NAMESPACE, ACCOUNT = "kube-balloons", "kube-balloons"
+STOP_DEADLINE_S = 15.0
+
+
+async def install(plane: ControlPlane) -> None:
+    """What a user applies once: the CRDs, the PriorityClass, the rights."""
+    for folder in ("crds", "base"):
+        for manifest in sorted((MANIFESTS / folder).glob("*.yaml")):
+            if manifest.name != "kustomization.yaml":
+                await plane.kubectl_async("apply", "-f", str(manifest))
+    await plane.kubectl_async("wait", "--for=condition=Established", "crd/balloonpools.kube-balloons.github.io")
+
+
+@contextlib.asynccontextmanager
+async def run_service(plane: ControlPlane, *options: str) -> AsyncIterator[subprocess.Popen[bytes]]:
+    """Run the service until left; it is asked to stop by SIGTERM and must do so."""
+    kubeconfig = await asyncio.to_thread(plane.service_account_kubeconfig, ACCOUNT_NAMESPACE, ACCOUNT)
+    log = plane.directory / "logs" / "balloons.log"
+    command = [sys.executable, "-m", "balloons", "run", "--kubeconfig", str(kubeconfig), *options]
+    process = plane.processes.spawn([*command, "--metrics-address", "127.0.0.1:0"], log=log)
+    try:
+        yield process
+    finally:
+        process.send_signal(signal.SIGTERM)
+        try:
+            await asyncio.to_thread(process.wait, STOP_DEADLINE_S)
+        except subprocess.TimeoutExpired as error:
+            raise LabError(f"balloons run did not stop on SIGTERM; its log ends:\n{log_tail(log)}") from error

@@ -1,0 +1,123 @@
+"""The four acts: what an autoscaler does to idle nodes, and what balloons change about it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+from lab.demo.gang import GangRecord, end_gang, run_gang
+from lab.demo.narration import Narrator
+from lab.demo.objects import balloon_pool
+from lab.demo.scene import BOOT_S, UNNEEDED_S, Scene
+from lab.demo.service import install, run_service
+
+GANG = 4
+"""Pods of the training job; each takes a whole node."""
+BUSY = 6
+"""Nodes of the busy hour before: two more than the pool will keep."""
+WATCH_S = 3 * UNNEEDED_S
+"""How long the held nodes are watched; the lab's tests watch ten times the delay."""
+
+
+@dataclass
+class Findings:
+    """What was seen; every promise that did not hold is in `broken`."""
+
+    figures: dict[str, Any] = field(default_factory=dict)
+    broken: list[str] = field(default_factory=list)
+
+    def check(self, narrator: Narrator, is_as_promised: bool, text: str) -> None:
+        """Say a finding, and remember it if it breaks a promise."""
+        narrator.found(is_as_promised, text)
+        if not is_as_promised:
+            self.broken.append(text)
+
+
+async def tell(scene: Scene, narrator: Narrator, findings: Findings) -> None:
+    """All acts in order."""
+    cold = await _act_without(scene, narrator, findings)
+    narrator.act("b. With a BalloonPool in Hold: 4 idle nodes stay warm, the rest may go")
+    narrator.say(
+        "install: kubectl apply -f manifests/crds -f manifests/base; then `balloons run` as its ServiceAccount"
+    )
+    await install(scene.plane)
+    async with run_service(scene.plane):
+        await _act_hold(scene, narrator, findings)
+        await _act_warm(scene, narrator, findings, cold)
+        await _act_headroom(scene, narrator, findings)
+
+
+async def _act_without(scene: Scene, narrator: Narrator, findings: Findings) -> GangRecord:
+    narrator.act("a. Without balloons: the autoscaler removes idle nodes, and the next job waits for boots")
+    narrator.say(f"a training job of {GANG} pods, one whole GPU node each, on an empty pool")
+    cold = await run_gang(scene.api, "cold", GANG)
+    narrator.say(f"it waited for {GANG} machines to boot: the last pod had a node after {cold.last_bound_s:.1f} s")
+    await end_gang(scene.api, "cold", GANG)
+    narrator.say("the job is done; its nodes are idle now")
+    gone_s = await scene.wait_counts("idle nodes to be removed", lambda counts: counts.nodes == 0)
+    findings.check(narrator, True, f"the autoscaler removed all {GANG} idle nodes within {gone_s:.0f} s")
+    findings.figures |= {"cold_bind_last_s": cold.last_bound_s, "idle_nodes_removed_after_s": gone_s}
+    return cold
+
+
+async def _act_hold(scene: Scene, narrator: Narrator, findings: Findings) -> None:
+    await scene.plane.kubectl_async("apply", "-f", "-", input=_json(balloon_pool(mode="Hold", size=GANG)))
+    narrator.say(f"a busy hour: {BUSY} pods on {BUSY} nodes, then they are done")
+    await run_gang(scene.api, "busy", BUSY)
+    await end_gang(scene.api, "busy", BUSY)
+    warm_s = await scene.wait_warm(GANG)
+    narrator.say(f"{GANG} of {BUSY} idle nodes are held by balloons {warm_s:.1f} s later")
+    gone_s = await scene.wait_counts("the surplus to be removed", lambda counts: counts.nodes <= GANG)
+    counts = await scene.counts()
+    findings.check(
+        narrator,
+        counts.nodes == GANG,
+        f"the {BUSY - GANG} nodes beyond the size went after {gone_s:.0f} s, as they should",
+    )
+    narrator.say(f"watching the {GANG} held nodes for {WATCH_S} s, three times the autoscaler's delay ...")
+    stayed = await scene.stays(lambda seen: seen.ready == GANG, WATCH_S)
+    findings.check(narrator, stayed, f"all {GANG} held nodes are still there, Ready, and none was added")
+    findings.figures |= {"held_nodes": counts.nodes, "held_nodes_stayed": stayed, "held_for_s": WATCH_S}
+
+
+async def _act_warm(scene: Scene, narrator: Narrator, findings: Findings, cold: GangRecord) -> None:
+    narrator.act("c. Real work takes a warm node at once")
+    narrator.say(f"the same training job of {GANG} pods, on the warm pool")
+    warm = await run_gang(scene.api, "warm", GANG)
+    ratio = cold.last_bound_s / warm.last_bound_s
+    findings.check(
+        narrator,
+        warm.last_bound_s < cold.last_bound_s,
+        f"every pod had a node after {1000 * warm.median_bound_s:.0f} ms (median), the last after "
+        f"{1000 * warm.last_bound_s:.0f} ms: {ratio:.0f} times sooner than cold",
+    )
+    counts = await scene.counts()
+    findings.check(narrator, counts.nodes == GANG, "the balloons gave way, and Hold asked for no new node")
+    findings.figures |= {
+        "warm_bind_median_ms": 1000 * warm.median_bound_s,
+        "warm_bind_last_ms": 1000 * warm.last_bound_s,
+        "cold_over_warm": ratio,
+        "nodes_after_gang_in_hold": counts.nodes,
+    }
+
+
+async def _act_headroom(scene: Scene, narrator: Narrator, findings: Findings) -> None:
+    narrator.act("d. Headroom: the pool grows back on purpose, up to maxSize")
+    narrator.say(f"the pool becomes mode Headroom, size {GANG}, maxSize {2 * GANG}; the job still runs")
+    spec = {"mode": "Headroom", "size": GANG, "maxSize": 2 * GANG}
+    await scene.plane.kubectl_async("apply", "-f", "-", input=_json(balloon_pool(**spec)))
+    grown_s = await scene.wait_warm(GANG)
+    counts = await scene.counts()
+    findings.check(
+        narrator,
+        counts.nodes == 2 * GANG,
+        f"{GANG} busy and {GANG} warm nodes after {grown_s:.0f} s (boots take {BOOT_S:.0f} s), {counts.nodes} in all",
+    )
+    narrator.plain()
+    narrator.plain((await scene.plane.kubectl_async("get", "balloonpools", "-A", "-o", "wide")).rstrip())
+    findings.figures |= {"headroom_warm_again_after_s": grown_s, "nodes_with_headroom": counts.nodes}
+
+
+def _json(manifest: dict[str, Any]) -> str:
+    return json.dumps(manifest)
