@@ -87,12 +87,16 @@ def _build_all(missing: list[Binary]) -> dict[str, Path]:
     say(
         f"{len(missing)} of the lab's binaries are not there yet: {', '.join(b.name for b in missing)}. "
         f"They are built from Go modules into {cache_folder()}: about 8 GB of disk for downloads and "
-        "Go's caches, and about 8 minutes on two cores when all are built cold."
+        f"Go's caches ({_free_gb():.0f} GB are free), and about 8 minutes on two cores when all are built cold."
     )
     return {
         binary.name: _build_one(binary, toolchains[binary.name], Position(number, len(missing)))
         for number, binary in enumerate(missing, start=1)
     }
+
+
+def _free_gb() -> float:
+    return shutil.disk_usage(Path.home()).free / 1e9
 
 
 def _build_one(binary: Binary, go: GoToolchain, position: Position) -> Path:
