@@ -29,7 +29,9 @@ class CacheEvent(StrEnum):
 class Intake(Generic[W, T]):
     """Fills a store with `shape(wire)` of each object.
 
-    `shape` may raise whatever it likes: the object is then counted and known as skipped.
+    `shape` may raise whatever it likes: the object is then counted and known as skipped. `has_progress`
+    becomes True when a bookmark brings the version forward with no event of ours: this server then speaks
+    once a minute, however quiet the resource is.
     """
 
     def __init__(
@@ -43,6 +45,7 @@ class Intake(Generic[W, T]):
         self._shape = shape
         self._tell = tell
         self._decoder = EventDecoder(wire)
+        self.has_progress = False
         self.begin_list()
 
     def begin_list(self) -> None:
@@ -73,6 +76,8 @@ class Intake(Generic[W, T]):
         if self._store.is_stale(event.resource_version):
             self._tell(CacheEvent.STALE_EVENT)
             return
+        if event.kind is EventKind.BOOKMARK and event.resource_version != self._store.resource_version:
+            self.has_progress = True
         self._add_event(event)
         self._store.advance(event.resource_version)
 

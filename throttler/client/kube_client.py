@@ -209,7 +209,7 @@ def decode(body: bytes, wire: type[T]) -> T:
     try:
         found: T = _decoder(cast(Any, wire)).decode(body)
     except READ_ERRORS as error:
-        raise UndecodableError(f"not a {wire.__name__}: {cut(str(error))}") from error
+        raise UndecodableError(f"not a {getattr(wire, '__name__', wire)}: {cut(str(error))}") from error
     return found
 
 

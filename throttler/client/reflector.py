@@ -32,6 +32,10 @@ POSTPONED_S = (60.0, 120.0)
 """When such a list fails, the watch goes on and the list is tried again this much later."""
 LIFETIME_S = (240, 480)
 """Asked as timeoutSeconds, drawn anew each time, so that watches do not all end together."""
+SHORT_LIFETIME_S = (45, 60)
+"""Asked until a server has shown that it sends bookmarks without events. It does so only where etcd notifies
+of its progress (kubeadm: every 5 s; etcd's default: 10 min); elsewhere a quiet watch says nothing at all
+[seen on 1.36], and only its own end, sooner than the 70 s of silence, tells it from a dead one."""
 SHORT_WATCH_S = 1.0
 """A watch that ends sooner without a word is a failure, or the loop would run hot."""
 TOO_NEW = "Too large resource version"
@@ -134,7 +138,7 @@ class Reflector(Generic[W, T]):
             self._resource,
             self._selection,
             resource_version=self.store.resource_version,
-            lifetime_s=self._random.randint(*LIFETIME_S),
+            lifetime_s=self._random.randint(*(LIFETIME_S if self._intake.has_progress else SHORT_LIFETIME_S)),
         )
         async with opened as response:
             self._tell(CacheEvent.WATCHING)
@@ -143,6 +147,7 @@ class Reflector(Generic[W, T]):
             has_spoken = await self._read(response)
         if not has_spoken and _now() - started_at < SHORT_WATCH_S:
             raise UnreachableError("the watch ended at once")
+        self._backoff.reset()
 
     async def _read(self, response: HttpResponse) -> bool:
         """Takes in events until the stream ends or a relist is due; returns whether there was any."""
@@ -152,6 +157,7 @@ class Reflector(Generic[W, T]):
             self._check(due)
             chunk = await _chunk_until(response, due.next_at)
             if chunk == b"":
+                self._heard()
                 break
             if lines := frames.feed(chunk or b""):
                 has_spoken = True
@@ -189,6 +195,7 @@ class Reflector(Generic[W, T]):
         if _now() >= self._relist_at:
             self._relist_at = _now() + self._random.uniform(*POSTPONED_S)
         self.store.set_complete(False)
+        self._intake.has_progress &= not isinstance(error, SilentWatchError)
         self._tell(_event_of(error))
         self._notify()
 

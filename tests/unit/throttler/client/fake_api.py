@@ -5,6 +5,7 @@ It stands where the HTTP transport stands: what it is asked is a Request, what i
 
 import asyncio
 import json
+import math
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -54,6 +55,7 @@ class FakeApi:
         self.watches: list[FakeWatch] = []
         self.has_bookmarks = True
         self.is_mute = False
+        self.is_frozen = False
 
     def put(self, name: str, **fields: Any) -> None:
         kind = "MODIFIED" if name in self.objects else "ADDED"
@@ -151,7 +153,11 @@ class FakeApi:
 
 
 class FakeWatch:
-    """An open watch: what was missed first, then what happens; a bookmark a minute; ends by itself."""
+    """An open watch: what was missed first, then what happens; a bookmark a minute and one
+    2 s before the end, as the real server's; ends by itself.
+
+    Each bookmark has a higher version than the one before: other resources are written all the time.
+    """
 
     status = 200
 
@@ -160,7 +166,8 @@ class FakeWatch:
         self.queue: asyncio.Queue[bytes | Exception] = asyncio.Queue()
         self._api = api
         now = asyncio.get_running_loop().time()
-        self._bookmark_at, self._end_at = now + 60, now + lifetime_s
+        self._end_at = now + lifetime_s
+        self._bookmark_at = min(now + 60, self._end_at - 2)
         for version, line in api.log:
             if version > since:
                 self.queue.put_nowait(line)
@@ -170,9 +177,8 @@ class FakeWatch:
 
     async def read_chunk(self) -> bytes:
         while True:
-            until = min(self._bookmark_at, self._end_at) if self._api.has_bookmarks else self._end_at
             try:
-                async with asyncio.timeout_at(until):
+                async with asyncio.timeout_at(self._next_at()):
                     chunk = await self.queue.get()
             except TimeoutError:
                 now = asyncio.get_running_loop().time()
@@ -184,7 +190,13 @@ class FakeWatch:
                 raise chunk
             return chunk
 
+    def _next_at(self) -> float:
+        if self._api.is_frozen:
+            return math.inf
+        return min(self._bookmark_at, self._end_at) if self._api.has_bookmarks else self._end_at
+
     def _bookmark(self) -> bytes:
+        self._api.version += 1
         meta = {"resourceVersion": str(self._api.version), "creationTimestamp": None}
         return json.dumps({"type": "BOOKMARK", "object": {"metadata": meta}}).encode() + b"\n"
 

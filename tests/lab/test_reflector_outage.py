@@ -1,0 +1,139 @@
+"""The watch cache while a real API server dies, forgets, and freezes."""
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from lab.controlplane import ControlPlane, ControlPlaneSettings, start_control_plane
+from throttler.client.connection import ConnectionOptions, load_connection
+from throttler.client.intake import CacheEvent
+from throttler.client.kube_client import KubeClient, open_client
+from throttler.client.pages import Identity
+from throttler.client.reflector import Reflector
+from throttler.client.requests import Selection
+from throttler.client.resource import Resource
+
+pytestmark = pytest.mark.lab
+
+CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap")
+NAMESPACE = "default"
+SERVER = "kube-apiserver-0"
+PATIENCE_S = 120
+
+
+@pytest.fixture
+async def plane() -> AsyncIterator[ControlPlane]:
+    """A plane of our own: these tests kill its API server."""
+    settings = ControlPlaneSettings(controller_manager=None, scheduler=None)
+    async with start_control_plane(settings) as plane:
+        yield plane
+
+
+class Watching:
+    """A running reflector with a record of what it did."""
+
+    def __init__(self, client: KubeClient) -> None:
+        self.client = client
+        self.happened: Counter[CacheEvent] = Counter()
+        self.complete_views: list[set[str]] = []
+        self.reflector = Reflector(
+            client,
+            CONFIG_MAPS,
+            Identity,
+            lambda found: found.metadata.name,
+            Selection(namespace=NAMESPACE),
+            on_change=self._note,
+            observer=lambda plural, event: self.happened.update([event]),
+        )
+        self.store = self.reflector.store
+
+    @property
+    def names(self) -> set[str]:
+        return set(self.store.items.values())
+
+    def _note(self) -> None:
+        if self.store.is_complete:
+            self.complete_views.append(self.names)
+
+    async def until(self, is_so) -> None:
+        async with asyncio.timeout(PATIENCE_S):
+            while not is_so():
+                await self.reflector.wait_changed(self.store.version)
+
+    async def create(self, name: str) -> None:
+        await self.client.create(CONFIG_MAPS, {"metadata": {"name": name}}, NAMESPACE)
+
+
+@asynccontextmanager
+async def watching(plane: ControlPlane) -> AsyncIterator[Watching]:
+    connection = await load_connection(ConnectionOptions(kubeconfig=str(plane.kubeconfig())))
+    async with open_client(connection, "lab-test") as client:
+        watcher = Watching(client)
+        task = asyncio.create_task(watcher.reflector.run())
+        try:
+            await watcher.until(lambda: watcher.store.is_complete)
+            yield watcher
+        finally:
+            task.cancel()
+            await asyncio.wait([task])
+
+
+async def test_cache_goes_on_after_the_server_was_killed_and_started_again(plane):
+    async with watching(plane) as watcher:
+        await watcher.create("before")
+        await watcher.until(lambda: "before" in watcher.names)
+        plane.kill(SERVER)
+        await watcher.until(lambda: not watcher.store.is_complete)
+        assert "before" in watcher.names
+        await plane.restart(SERVER)
+        await watcher.until(lambda: watcher.store.is_complete)
+        await watcher.create("after")
+        await watcher.until(lambda: {"before", "after"} <= watcher.names)
+        assert watcher.happened[CacheEvent.LISTED] <= 2
+        assert watcher.store.went_back == 0
+
+
+async def test_what_happened_while_cut_off_is_in_before_the_view_counts_as_complete(plane):
+    """The watch is resumed from a version that the new server's cache does not have: 410, one list."""
+    async with watching(plane) as watcher:
+        await watcher.create("old")
+        await watcher.until(lambda: "old" in watcher.names)
+        plane.kill(SERVER)
+        await watcher.until(lambda: not watcher.store.is_complete)
+        watcher.complete_views.clear()
+        await plane.restart(SERVER)
+        async with asyncio.TaskGroup() as group:
+            for index in range(200):
+                group.create_task(watcher.create(f"missed-{index}"))
+            group.create_task(watcher.client.delete(CONFIG_MAPS, "old", NAMESPACE))
+        await watcher.until(lambda: watcher.store.is_complete and len(watcher.names) >= 200)
+        everything = {f"missed-{index}" for index in range(200)}
+        assert everything <= watcher.names
+        assert "old" not in watcher.names
+        assert watcher.happened[CacheEvent.LISTED] <= 2
+
+
+async def test_a_quiet_cache_stays_complete_and_a_frozen_server_is_noticed(plane):
+    """Real time on purpose: the limit of 70 s rests on how often a real server speaks by itself."""
+    async with watching(plane) as watcher:
+        loop = asyncio.get_running_loop()
+        start = loop.time()
+        while loop.time() - start < 85:
+            assert watcher.store.is_complete
+            assert watcher.reflector.age_s < 70
+            await asyncio.sleep(1)
+        assert set(watcher.happened) == {CacheEvent.LISTED, CacheEvent.WATCHING}
+        assert watcher.happened[CacheEvent.LISTED] == 1
+        heard_at = loop.time() - watcher.reflector.age_s
+        plane.pause(SERVER)
+        await watcher.until(lambda: not watcher.store.is_complete)
+        assert 69 < loop.time() - heard_at < 75
+        assert watcher.happened[CacheEvent.SILENT] == 1
+        plane.resume(SERVER)
+        await watcher.until(lambda: watcher.store.is_complete)
+        await watcher.create("thawed")
+        await watcher.until(lambda: "thawed" in watcher.names)
+        assert watcher.happened[CacheEvent.LISTED] <= 2
