@@ -8,7 +8,6 @@ from typing import Any
 from lab.clouds import MachineOrder
 from lab.karpenter.instance_types import InstanceType
 
-PROVIDER_PREFIX = "kwok://"
 INSTANCE_TYPE_LABEL = "node.kubernetes.io/instance-type"
 # Karpenter expects every kubelet of its machines to register with this taint and removes it once it has copied
 # the NodeClaim's labels and taints; without it, pods could start before the node is complete.
@@ -25,21 +24,20 @@ def is_leaving(claim: Mapping[str, Any]) -> bool:
     return bool(claim["metadata"].get("deletionTimestamp"))
 
 
-def node_name(claim: Mapping[str, Any]) -> str:
-    """Return the name of the Node that a launched claim will get."""
-    return str(claim["status"]["providerID"]).removeprefix(PROVIDER_PREFIX)
-
-
 def instance_type_name(claim: Mapping[str, Any]) -> str:
     """Return the name of the instance type that the provider chose for a launched claim."""
     return str(claim["metadata"]["labels"][INSTANCE_TYPE_LABEL])
 
 
 def order_of(claim: Mapping[str, Any], instance_type: InstanceType) -> MachineOrder:
-    """Return the machine to make for a launched claim: labels and taints as a real provider passes them on."""
+    """Return the machine to make for a launched claim: labels and taints as a real provider passes them on.
+
+    Its Node is called like the claim, not like the provider's id: shorter to read, and that id is too long for
+    the certificate of a kubelet. Karpenter matches Node and claim by the provider id.
+    """
     spec = claim["spec"]
     return MachineOrder(
-        name=node_name(claim),
+        name=claim["metadata"]["name"],
         provider_id=claim["status"]["providerID"],
         labels=claim["metadata"]["labels"],
         taints=(UNREGISTERED, *spec.get("taints", ()), *spec.get("startupTaints", ())),

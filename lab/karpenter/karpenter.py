@@ -13,6 +13,7 @@ from pathlib import Path
 import yaml
 
 from lab.binaries import find_binary, find_karpenter_crds
+from lab.clouds.fleet import Fleet
 from lab.clouds.json_api import Json, JsonApi
 from lab.clouds.kinds import machine_kinds
 from lab.controlplane import ControlPlane
@@ -135,7 +136,8 @@ async def start_karpenter(plane: ControlPlane, settings: KarpenterSettings | Non
     """
     settings = settings or KarpenterSettings()
     async with JsonApi(plane.access("lab:cloud", ADMIN_GROUPS)) as api, machine_kinds(plane) as kinds:
-        karpenter = Karpenter(plane, settings, api, KarpenterCloud(api, kinds, settings))
+        fleet = Fleet(api, kinds, settings.boot_time, room=settings.capacity)
+        karpenter = Karpenter(plane, settings, api, KarpenterCloud(api, fleet, settings))
         machines = asyncio.create_task(karpenter.cloud.run(), name="karpenter cloud")
         try:
             await karpenter.start()
