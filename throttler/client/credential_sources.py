@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import aiohttp
 import yaml
 
 from throttler.client.credentials import Credentials
@@ -20,8 +21,8 @@ if TYPE_CHECKING:
     from kubernetes.aio.config.kube_config import KubeConfigLoader
 
 
-LOAD_ERRORS = (OSError, yaml.YAMLError, ValueError, KeyError, TypeError, AttributeError)
-"""What the official loader raises, besides its own error, on a kubeconfig with parts of a wrong type."""
+LOAD_ERRORS = (OSError, yaml.YAMLError, aiohttp.ClientError, ValueError, KeyError, TypeError, AttributeError)
+"""What the official loader raises besides its own error: wrong types in a kubeconfig, an OIDC issuer away."""
 
 
 class InClusterSource:
