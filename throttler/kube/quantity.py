@@ -7,14 +7,13 @@ compare exactly, and milli is the finest step a resource request can have. The g
 """
 
 import re
-from decimal import ROUND_CEILING, Decimal
 from functools import lru_cache
 
 MAX_MILLI = (2**63 - 1) * 1000
 """Largest accepted amount: the API server keeps quantities within a signed 64-bit integer."""
 
 _GRAMMAR = re.compile(r"([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+))([eE][+-]?[0-9]{1,2}|[KMGTPE]i|[numkMGTPE]?)")
-_BINARY = {f"{letter}i": 1024**power for power, letter in enumerate("KMGTPE", start=1)}
+_BINARY: dict[str, int] = {f"{letter}i": 1024**power for power, letter in enumerate("KMGTPE", start=1)}
 _DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 _ACCEPTED = "accepted: a number with an optional suffix, such as 250m, 4, 1.5, 64Gi or 2e3"
 _LONGEST = 64
@@ -30,19 +29,26 @@ def parse_quantity(text: str) -> int:
     match = _GRAMMAR.fullmatch(text) if len(text) <= _LONGEST else None
     if match is None:
         raise QuantityError(f"{text[:_LONGEST]!r} is not a quantity; {_ACCEPTED}")
-    number, suffix = match.groups()
-    milli = Decimal(number) * _scale(suffix) * 1000
+    milli = _rounded_up(*match.groups())
     if abs(milli) > MAX_MILLI:
         raise QuantityError(f"{text!r} is out of range; {_ACCEPTED}, up to 2^63 - 1")
-    return int(milli.to_integral_value(ROUND_CEILING))
+    return milli
 
 
-def _scale(suffix: str) -> Decimal:
+def _rounded_up(number: str, suffix: str) -> int:
+    """Whole milli-units, in integers throughout: decimals of a fixed precision would lose the last digits."""
+    whole, _, decimals = number.partition(".")
+    unscaled = int(whole + decimals) * _BINARY.get(suffix, 1) * 1000
+    exponent = _exponent(suffix) - len(decimals)
+    power: int = 10 ** abs(exponent)
+    return unscaled * power if exponent >= 0 else -(-unscaled // power)
+
+
+def _exponent(suffix: str) -> int:
+    """The power of ten that a decimal suffix or an exponent stands for; 0 for a binary suffix."""
     if suffix in _BINARY:
-        return Decimal(_BINARY[suffix])
-    if suffix in _DECIMAL:
-        return Decimal(10) ** _DECIMAL[suffix]
-    return Decimal(10) ** int(suffix[1:])
+        return 0
+    return _DECIMAL[suffix] if suffix in _DECIMAL else int(suffix[1:])
 
 
 def format_milli(milli: int) -> str:

@@ -1,11 +1,15 @@
 """Label selectors, node affinity, taints and tolerations: the scheduler's matching rules, pure."""
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
 import msgspec
 
 Labels = Mapping[str, str]
+LONGEST_NUMBER = 63
+"""Characters of a label value, the only place where Gt and Lt find numbers."""
+_NUMBER = re.compile(r"[+-]?[0-9]+")
 Effect = Literal["NoSchedule", "PreferNoSchedule", "NoExecute"]
 
 
@@ -68,11 +72,16 @@ def meets(requirement: Requirement, labels: Labels) -> bool:
 
 
 def _compares(operator: str, value: str | None, bounds: Sequence[str]) -> bool:
-    try:
-        left, right = int(value or ""), int(bounds[0])
-    except (ValueError, IndexError):
+    left, right = _whole(value or ""), _whole(bounds[0]) if len(bounds) == 1 else None
+    if left is None or right is None:
         return False
     return left > right if operator == "Gt" else left < right
+
+
+def _whole(text: str) -> int | None:
+    """The number as the scheduler's parser reads it: 64 bits, ASCII digits, no blanks or underscores."""
+    number = int(text) if len(text) <= LONGEST_NUMBER and _NUMBER.fullmatch(text) else None
+    return number if number is not None and -(2**63) <= number < 2**63 else None
 
 
 def tolerates(toleration: Toleration, taint: Taint) -> bool:
@@ -83,7 +92,9 @@ def tolerates(toleration: Toleration, taint: Taint) -> bool:
         return False
     if toleration.operator == "Exists":
         return True
-    return bool(toleration.key) and toleration.value == taint.value
+    # Lt and Gt (alpha in 1.35) count as "does not tolerate": whoever waits on it is left to the scheduler.
+    is_equal = toleration.operator in ("", "Equal")
+    return is_equal and bool(toleration.key) and toleration.value == taint.value
 
 
 def untolerated(taints: Iterable[Taint], tolerations: Sequence[Toleration]) -> Taint | None:

@@ -1,0 +1,238 @@
+"""Pods and nodes cut down to what decisions read."""
+
+import json
+from typing import Any
+
+import msgspec
+import pytest
+
+from throttler.kube.metadata import ObjectKey
+from throttler.kube.node import Node, NodeWire, node_from_wire
+from throttler.kube.pod import Pod, PodKind, PodWire, pod_from_wire
+from throttler.kube.quantity import QuantityError
+from throttler.kube.selectors import Requirement, Taint, Toleration
+from throttler.kube.shared import Shared
+
+
+def pod(metadata: dict[str, Any] | None = None, status: dict[str, Any] | None = None, **spec: Any) -> Pod:
+    """A pod as the API server sends it, through the real decoder."""
+    named = {"name": "p", "namespace": "team-a", **(metadata or {})}
+    text = json.dumps({"kind": "Pod", "metadata": named, "spec": {"containers": [], **spec}, "status": status or {}})
+    return pod_from_wire(msgspec.json.decode(text.encode(), type=PodWire), Shared())
+
+
+def node(metadata: dict[str, Any] | None = None, status: dict[str, Any] | None = None, **spec: Any) -> Node:
+    named = {"name": "n", "uid": "u", "resourceVersion": "7", **(metadata or {})}
+    text = json.dumps({"kind": "Node", "metadata": named, "spec": spec, "status": status or {}})
+    return node_from_wire(msgspec.json.decode(text.encode(), type=NodeWire), Shared())
+
+
+def asks(restart_policy: str = "", **requests: str) -> dict[str, Any]:
+    policy = {"restartPolicy": restart_policy} if restart_policy else {}
+    return {"name": "c", "resources": {"requests": requests}, **policy}
+
+
+def cpu_of(**spec: Any) -> int:
+    return pod(**spec).requests.get("cpu", 0)
+
+
+def test_containers_add_up_and_every_pod_takes_a_slot() -> None:
+    requests = pod(containers=[asks(cpu="250m", memory="1Gi"), asks(cpu="1"), {"name": "c"}]).requests
+    assert requests == {"cpu": 1250, "memory": 2**30 * 1000, "pods": 1000}
+
+
+def test_init_containers_run_one_after_another() -> None:
+    assert cpu_of(containers=[asks(cpu="1")], initContainers=[asks(cpu="3"), asks(cpu="2")]) == 3000
+    assert cpu_of(containers=[asks(cpu="4")], initContainers=[asks(cpu="3"), asks(cpu="2")]) == 4000
+
+
+def test_sidecars_run_beside_all_that_follows() -> None:
+    sidecar = asks("Always", cpu="1")
+    assert cpu_of(containers=[asks(cpu="2")], initContainers=[sidecar]) == 3000
+    assert cpu_of(containers=[asks(cpu="2")], initContainers=[sidecar, asks(cpu="4")]) == 5000
+    assert cpu_of(containers=[asks(cpu="2")], initContainers=[asks(cpu="4"), sidecar]) == 4000
+    assert cpu_of(initContainers=[asks("Always", cpu="1"), asks("Always", cpu="2")]) == 3000
+
+
+def test_overhead_comes_on_top_of_everything() -> None:
+    spec = {"containers": [asks(cpu="1")], "initContainers": [asks(cpu="3")], "overhead": {"cpu": "250m"}}
+    assert cpu_of(**spec) == 3250
+
+
+def test_requests_of_the_whole_pod_replace_those_of_its_containers() -> None:
+    spec = {"containers": [asks(cpu="1", memory="1Gi")], "resources": {"requests": {"cpu": "5"}}}
+    requests = pod(**spec, overhead={"cpu": "1"}).requests
+    assert (requests["cpu"], requests["memory"]) == (6000, 2**30 * 1000)
+
+
+def test_a_pod_with_an_unreadable_quantity_is_an_error_of_its_own() -> None:
+    with pytest.raises(QuantityError, match="'1 Gi'"):
+        pod(containers=[asks(memory="1 Gi")])
+
+
+@pytest.mark.parametrize(
+    ("metadata", "kind"),
+    [
+        ({}, PodKind.WORK),
+        ({"ownerReferences": [{"kind": "DaemonSet", "name": "d", "controller": True}]}, PodKind.DAEMON),
+        ({"ownerReferences": [{"kind": "DaemonSet", "name": "d"}]}, PodKind.WORK),
+        ({"annotations": {"kubernetes.io/config.mirror": "x"}}, PodKind.MIRROR),
+        ({"labels": {"kube-balloons.github.io/pool": "gpu"}}, PodKind.WORK),
+        (
+            {
+                "labels": {"kube-balloons.github.io/pool": "gpu"},
+                "ownerReferences": [{"kind": "ReplicaSet", "name": "r", "controller": True}],
+            },
+            PodKind.BALLOON,
+        ),
+        ({"ownerReferences": [{"kind": "ReplicaSet", "name": "r", "controller": True}]}, PodKind.WORK),
+    ],
+)
+def test_kind(metadata: dict[str, Any], kind: PodKind) -> None:
+    assert pod(metadata).kind is kind
+
+
+@pytest.mark.parametrize(
+    ("text", "cost"), [("-100", -100), ("7", 7), ("", 0), ("1e3", 0), ("--5", 0), ("٣", 0), ("9" * 12, 0), (" 1", 0)]
+)
+def test_deletion_cost(text: str, cost: int) -> None:
+    annotations = {"controller.kubernetes.io/pod-deletion-cost": text}
+    assert pod({"annotations": annotations}).deletion_cost == cost
+
+
+def test_what_has_happened_to_a_pod() -> None:
+    conditions = [
+        {"type": "Ready", "status": "False"},
+        {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"},
+    ]
+    seen = pod(
+        {"deletionTimestamp": "2026-11-21T04:00:00Z", "creationTimestamp": "2026-11-21T03:00:00Z"},
+        {"phase": "Running", "conditions": conditions},
+        nodeName="n1",
+        priority=-10,
+    )
+    assert (seen.key, seen.node, seen.priority) == (ObjectKey("team-a", "p"), "n1", -10)
+    assert (seen.is_running, seen.is_ready, seen.is_preempted, seen.is_terminating) == (True, False, True, True)
+    assert seen.created_s == 1_795_230_000.0
+    assert seen.scheduling is None
+    assert [pod(status={"phase": phase}).is_finished for phase in ("Pending", "Running", "Succeeded", "Failed")] == [
+        False, False, True, True,
+    ]  # fmt: skip
+
+
+def test_what_the_scheduler_would_ask_for_an_unbound_pod() -> None:
+    term = {"matchExpressions": [{"key": "zone", "operator": "In", "values": ["a"]}]}
+    affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term, {}]}}}
+    seen = pod(
+        {"labels": {"scheduling.x-k8s.io/pod-group": "job-1"}},
+        {
+            "conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}],
+            "nominatedNodeName": "n",
+        },
+        nodeSelector={"pool": "gpu"},
+        tolerations=[{"key": "team", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 30}],
+        affinity=affinity,
+        schedulingGates=[{"name": "wait"}],
+    ).scheduling
+    assert seen is not None
+    assert seen.node_selector == {"pool": "gpu"}
+    assert seen.node_terms == ((Requirement("zone", "In", ("a",)),), ())
+    assert seen.tolerations == (Toleration("team", "Exists", "", "NoExecute", 30),)
+    assert (seen.is_gated, seen.is_tried, seen.nominated_node, seen.gang) == (True, True, "n", "job-1")
+    assert not seen.is_opaque
+
+
+def anti_affinity(**term: Any) -> dict[str, Any]:
+    full = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": "x"}}, **term}
+    return {"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [full]}}}
+
+
+NODE_FIELDS = {"nodeSelectorTerms": [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n"]}]}]}
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]},
+        {"volumes": [{"name": "v", "ephemeral": {}}]},
+        {"resourceClaims": [{"name": "gpu"}]},
+        {"topologySpreadConstraints": [{"maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule"}]},
+        {"affinity": {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": "zone"}]}}},
+        {"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": NODE_FIELDS}}},
+        {"hostNetwork": True},
+        {"containers": [{"name": "c", "ports": [{"containerPort": 80, "hostPort": 80}]}]},
+        anti_affinity(topologyKey="topology.kubernetes.io/zone"),
+        anti_affinity(labelSelector={"matchLabels": {"app": "another"}}),
+        anti_affinity(labelSelector=None),
+    ],
+)
+def test_rules_that_are_not_judged_here_leave_the_pod_to_the_scheduler(spec: dict[str, Any]) -> None:
+    seen = pod({"labels": {"app": "x"}}, **spec).scheduling
+    assert seen is not None
+    assert seen.is_opaque
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {},
+        {"volumes": [{"name": "v", "configMap": {"name": "c"}}, {"name": "e", "emptyDir": {}}]},
+        {"topologySpreadConstraints": [{"maxSkew": 1, "whenUnsatisfiable": "ScheduleAnyway"}]},
+        {"containers": [{"name": "c", "ports": [{"containerPort": 80}]}]},
+        anti_affinity(),
+    ],
+)
+def test_other_pods_are_judged_here(spec: dict[str, Any]) -> None:
+    seen = pod({"labels": {"app": "x", "job": "1"}}, **spec).scheduling
+    assert seen is not None
+    assert not seen.is_opaque
+    assert seen.is_one_per_node is ("affinity" in spec)
+
+
+def test_a_node_keeps_only_what_decisions_read() -> None:
+    annotations = {"kube-balloons.github.io/held-by": "team-a/gpu", "other": "x" * 1000}
+    seen = node(
+        {
+            "labels": {"topology.kubernetes.io/zone": "a"},
+            "annotations": annotations,
+            "creationTimestamp": "2026-11-21T03:00:00Z",
+        },
+        {
+            "allocatable": {"cpu": "15890m", "memory": "64Gi", "nvidia.com/gpu": "8", "pods": "110"},
+            "conditions": [{"type": "Ready", "status": "True"}, {"type": "GpuSick", "status": "Unknown"}],
+            "images": [{"names": ["a"], "sizeBytes": 5}],
+        },
+        unschedulable=True,
+        taints=[{"key": "team", "value": "a", "effect": "NoSchedule", "timeAdded": "2026-11-21T03:00:00Z"}],
+    )
+    assert seen.allocatable == {"cpu": 15890, "memory": 2**36 * 1000, "nvidia.com/gpu": 8000, "pods": 110_000}
+    assert seen.annotations == {"kube-balloons.github.io/held-by": "team-a/gpu"}
+    assert seen.taints == (Taint("team", "NoSchedule", "a"),)
+    assert seen.conditions == {("Ready", "True"), ("GpuSick", "Unknown")}
+    assert (seen.zone, seen.is_ready, seen.is_cordoned, seen.is_deleting) == ("a", True, True, False)
+
+
+@pytest.mark.parametrize("status", ["False", "Unknown"])
+def test_a_node_that_does_not_say_ready_is_not(status: str) -> None:
+    assert not node(status={"conditions": [{"type": "Ready", "status": status}]}).is_ready
+    assert not node().is_ready
+
+
+def test_nodes_of_one_kind_share_their_parts() -> None:
+    shared, text = Shared(), {"cpu": "4", "memory": "8Gi"}
+    wires = [
+        msgspec.convert(
+            {
+                "metadata": {"name": name, "labels": {"pool": "gpu"}},
+                "spec": {"taints": [{"key": "team", "effect": "NoSchedule"}]},
+                "status": {"allocatable": text, "conditions": [{"type": "Ready", "status": "True"}]},
+            },
+            NodeWire,
+        )
+        for name in ("a", "b")
+    ]
+    one, other = (node_from_wire(wire, shared) for wire in wires)
+    assert one.allocatable is other.allocatable
+    assert one.taints is other.taints
+    assert one.conditions is other.conditions
+    assert one.labels is not other.labels

@@ -1,0 +1,98 @@
+"""Matching as the scheduler does it: labels, node affinity, taints."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from throttler.kube.selectors import (
+    LabelSelector,
+    Requirement,
+    Taint,
+    Toleration,
+    matches,
+    meets,
+    tolerates,
+    untolerated,
+)
+
+LABELS = {"pool": "gpu", "gpus": "8", "empty": ""}
+WORDS = st.sampled_from(["", "a", "b", "NoSchedule", "NoExecute", "PreferNoSchedule", "Exists", "Equal"])
+
+
+@pytest.mark.parametrize(
+    ("operator", "key", "values", "is_met"),
+    [
+        ("In", "pool", ("cpu", "gpu"), True), ("In", "pool", ("cpu",), False), ("In", "none", ("gpu",), False),
+        ("In", "empty", ("",), True), ("In", "none", ("",), False), ("In", "pool", (), False),
+        ("NotIn", "pool", ("cpu",), True), ("NotIn", "pool", ("gpu",), False), ("NotIn", "none", ("gpu",), True),
+        ("Exists", "empty", (), True), ("Exists", "none", (), False),
+        ("DoesNotExist", "none", (), True), ("DoesNotExist", "empty", (), False),
+        ("Gt", "gpus", ("4",), True), ("Gt", "gpus", ("8",), False), ("Lt", "gpus", ("+9",), True),
+        ("Gt", "gpus", ("-1",), True), ("Gt", "none", ("0",), False), ("Gt", "pool", ("0",), False),
+        ("Gt", "gpus", (), False), ("Gt", "gpus", ("1", "2"), False), ("Lt", "gpus", ("1_0",), False),
+        ("Lt", "gpus", ("９",), False), ("Lt", "gpus", (" 9",), False), ("Lt", "gpus", ("9223372036854775808",), False),
+        ("in", "pool", ("gpu",), False), ("", "pool", (), False),
+    ],
+)  # fmt: skip
+def test_requirement(operator: str, key: str, values: tuple[str, ...], is_met: bool) -> None:
+    assert meets(Requirement(key, operator, values), LABELS) is is_met
+
+
+def test_every_part_of_a_selector_must_hold() -> None:
+    expressions = (Requirement("gpus", "In", ("8",)),)
+    assert matches(LabelSelector({"pool": "gpu"}, expressions), LABELS)
+    assert not matches(LabelSelector({"pool": "cpu"}, expressions), LABELS)
+    assert not matches(LabelSelector({"pool": "gpu"}, (Requirement("gpus", "In", ("4",)),)), LABELS)
+
+
+def test_an_empty_selector_matches_everything_and_an_empty_value_only_itself() -> None:
+    assert matches(LabelSelector(), {})
+    assert matches(LabelSelector({"empty": ""}), LABELS)
+    assert not matches(LabelSelector({"none": ""}), LABELS)
+
+
+@pytest.mark.parametrize(
+    ("toleration", "is_tolerated"),
+    [
+        (Toleration("team", "Equal", "a", "NoSchedule"), True),
+        (Toleration("team", "", "a", "NoSchedule"), True),
+        (Toleration("team", "Equal", "a"), True),
+        (Toleration("team", "Exists"), True),
+        (Toleration("", "Exists"), True),
+        (Toleration("", "Exists", "", "NoSchedule"), True),
+        (Toleration("", "Exists", "", "NoExecute"), False),
+        (Toleration("team", "Equal", "b"), False),
+        (Toleration("team", "Equal", "a", "NoExecute"), False),
+        (Toleration("other", "Exists"), False),
+        (Toleration("", "Equal", "a"), False),
+        (Toleration("team", "Gt", "a"), False),
+        (Toleration(), False),
+    ],
+)
+def test_toleration(toleration: Toleration, is_tolerated: bool) -> None:
+    assert tolerates(toleration, Taint("team", "NoSchedule", "a")) is is_tolerated
+
+
+def test_names_the_first_taint_that_keeps_pods_off() -> None:
+    taints = (Taint("soft", "PreferNoSchedule"), Taint("team", "NoSchedule", "a"), Taint("gone", "NoExecute"))
+    assert untolerated(taints, ()) == taints[1]
+    assert untolerated(taints, (Toleration("team", "Exists"),)) == taints[2]
+    assert untolerated(taints, (Toleration("", "Exists"),)) is None
+    assert untolerated(taints[:1], ()) is None
+
+
+@given(
+    st.lists(st.builds(Taint, WORDS, WORDS, WORDS), max_size=4),
+    st.lists(st.builds(Toleration, WORDS, WORDS, WORDS, WORDS), max_size=4),
+)
+def test_another_toleration_never_keeps_a_pod_off(taints: list[Taint], tolerations: list[Toleration]) -> None:
+    if untolerated(taints, tolerations[1:]) is None:
+        assert untolerated(taints, tolerations) is None
+
+
+@given(WORDS, st.lists(WORDS, max_size=3), st.dictionaries(WORDS, WORDS, max_size=4))
+def test_opposite_operators_never_agree(key: str, values: list[str], labels: dict[str, str]) -> None:
+    for one, other in (("In", "NotIn"), ("Exists", "DoesNotExist")):
+        assert meets(Requirement(key, one, tuple(values)), labels) != meets(
+            Requirement(key, other, tuple(values)), labels
+        )
