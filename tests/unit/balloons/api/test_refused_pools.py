@@ -1,0 +1,126 @@
+"""The service refuses what the API server refuses, in the same words."""
+
+import json
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from balloons.api.decode import Invalid, decode_pool
+from balloons.api.pool import BalloonPool, PoolStatus
+from tests.contract.balloonpool_table import Case, accepted, refused
+
+GOOD = accepted()[0].manifest
+
+
+@pytest.mark.parametrize("case", refused(), ids=lambda case: case.name)
+def test_refuses_with_field_value_and_what_is_accepted(case: Case) -> None:
+    found = decode_pool(json.dumps(case.manifest).encode())
+    assert isinstance(found, Invalid)
+    assert found.key.name == case.manifest["metadata"]["name"]
+    assert case.at in found.message
+    assert case.says in found.message
+    assert "accepted: " in case.says
+
+
+@pytest.mark.parametrize("case", accepted(), ids=lambda case: case.name)
+def test_takes(case: Case) -> None:
+    found = decode_pool(json.dumps(case.manifest).encode())
+    assert isinstance(found, BalloonPool), found
+    assert found.spec.mode.value == case.manifest["spec"]["mode"]
+
+
+def test_tells_every_problem_at_once() -> None:
+    manifest = {**GOOD, "spec": {"mode": "Headroom", "size": 12, "nodes": {"selector": {}}}}
+    found = decode_pool(manifest)
+    assert isinstance(found, Invalid)
+    assert [part.partition(":")[0] for part in found.message.split("; spec.")] == ["spec.mode", "nodes.selector"]
+
+
+def test_whole_numbers_are_quantities_too() -> None:
+    shape = {"type": "Explicit", "resources": {"cpu": 4, "memory": "8Gi"}}
+    found = decode_pool({**GOOD, "spec": {**GOOD["spec"], "shape": shape}})
+    assert isinstance(found, BalloonPool)
+    assert found.spec.shape.resources == {"cpu": "4", "memory": "8Gi"}
+
+
+def test_keeps_what_tells_the_object_apart() -> None:
+    metadata = {"name": "pool", "namespace": "team-a", "generation": 7}
+    found = decode_pool({**GOOD, "metadata": metadata, "spec": {}})
+    assert isinstance(found, Invalid)
+    assert (str(found.key), found.generation) == ("team-a/pool", 7)
+
+
+@pytest.mark.parametrize(
+    ("raw", "complaint"),
+    [
+        (b"", "the text is no JSON"),
+        (b'{"metadata": NaN}', "the text is no JSON"),
+        (b"\xff{}", "the text is no JSON"),
+        (b"[1]", "the text is no object but list"),
+        (b"{}", "metadata: "),
+        (b'{"metadata": {"name": "pool"}}', "spec: spec is missing"),
+        (b'{"metadata": {"name": "pool"}, "spec": 3}', "spec: spec 3 is not accepted"),
+        (b"[" * 100_000, "the text is no JSON"),
+    ],
+)
+def test_text_that_is_no_pool_is_a_value_and_no_error(raw: bytes, complaint: str) -> None:
+    found = decode_pool(raw)
+    assert isinstance(found, Invalid)
+    assert complaint in found.message
+
+
+def test_takes_an_item_of_a_list_as_it_came() -> None:
+    items = msgspec.json.decode(json.dumps([GOOD]).encode(), type=list[msgspec.Raw])
+    assert isinstance(decode_pool(items[0]), BalloonPool)
+
+
+@pytest.mark.parametrize("status", [{"warm": "three"}, 5, {"zones": [{"zone": 1}]}, {"observedGeneration": None}])
+def test_a_status_of_another_version_does_not_spoil_the_pool(status: Any) -> None:
+    found = decode_pool({**GOOD, "status": status})
+    assert isinstance(found, BalloonPool)
+    assert found.status == PoolStatus()
+
+
+def test_reads_its_own_status_back() -> None:
+    status = {
+        "warm": 3,
+        "because": "Steady",
+        "selector": "a=b",
+        "zones": [{"zone": "", "nodes": 4, "busy": 1, "warm": 3}],
+    }
+    found = decode_pool({**GOOD, "status": status})
+    assert isinstance(found, BalloonPool)
+    assert (found.status.warm, found.status.because, found.status.zones[0].nodes) == (3, "Steady", 4)
+
+
+JSON_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=12), inner, max_size=4),
+    max_leaves=10,
+)
+PATHS = [
+    ("spec",), ("metadata",), ("metadata", "name"), ("metadata", "labels"), ("status",), ("spec", "nodes"),
+    ("spec", "mode"), ("spec", "size"), ("spec", "schedules"), ("spec", "shape"), ("spec", "prePull"),
+    ("spec", "image"), ("spec", "nodes", "selector"), ("spec", "nodes", "tolerations"), ("spec", "nodes", "notWarm"),
+    ("spec", "nodes", "selector", "matchLabels"), ("spec", "nodes", "selector", "matchExpressions"),
+]  # fmt: skip
+
+
+@given(st.sampled_from(PATHS), JSON_VALUES)
+def test_no_value_anywhere_raises(path: tuple[str, ...], value: Any) -> None:
+    manifest = json.loads(json.dumps(GOOD))
+    place = manifest
+    for part in path[:-1]:
+        place = place[part]
+    place[path[-1]] = value
+    assert isinstance(decode_pool(manifest), BalloonPool | Invalid)
+
+
+@given(st.text(max_size=40), st.text(max_size=40), st.text(max_size=70))
+def test_no_text_in_a_schedule_raises(cron: str, duration: str, zone: str) -> None:
+    schedule = {"cron": cron, "duration": duration, "timeZone": zone, "size": 1}
+    found = decode_pool({**GOOD, "spec": {**GOOD["spec"], "schedules": [schedule]}})
+    assert isinstance(found, BalloonPool | Invalid)
