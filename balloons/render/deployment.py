@@ -4,8 +4,9 @@ Deliberately absent: an ownerReference to the pool (deleting the CRD would then 
 PodDisruptionBudget, and limits other than those that devices demand.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import Any
 
 import msgspec
@@ -24,6 +25,7 @@ NEVER = "87600h"
 NO_DEADLINE_S = 2**31 - 1
 """The Deployment controller's own value for "no progress deadline": a waiting balloon is no failed rollout."""
 _NAME_LIMIT = 63
+_DIGEST_LENGTH = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +39,13 @@ class BalloonSpec:
 
 
 def deployment_name(pool: BalloonPool, shape: Shape) -> str:
-    """One name per pool and shape, cut to what a label value may hold."""
-    return f"{pool.metadata.name[: _NAME_LIMIT - len(shape.name) - 1].rstrip('-.')}-{shape.name}"
+    """One name per pool and shape, cut to what a label value may hold; a cut name says by a digest whose it is."""
+    whole = f"{pool.metadata.name}-{shape.name}"
+    if len(whole) <= _NAME_LIMIT:
+        return whole
+    digest = sha256(whole.encode()).hexdigest()[:_DIGEST_LENGTH]
+    room = _NAME_LIMIT - len(shape.name) - len(digest) - 2
+    return f"{pool.metadata.name[:room].rstrip('-.')}-{digest}-{shape.name}"
 
 
 def balloon_labels(pool: BalloonPool, shape: Shape) -> dict[str, str]:
@@ -83,7 +90,7 @@ def pod_template(pool: BalloonPool, shape: Shape, spec: BalloonSpec) -> dict[str
                 "seccompProfile": {"type": "RuntimeDefault"},
             },
             **_tolerations(pool),
-            **_placement(pool, shape, labels=balloon_labels(pool, shape)),
+            **_placement(pool, shape),
             "containers": [_container(pool, spec)],
             **_volumes(pool.spec.pre_pull),
         },
@@ -126,12 +133,16 @@ def _volumes(images: Sequence[str]) -> dict[str, Any]:
     return {"volumes": volumes} if volumes else {}
 
 
-def _placement(pool: BalloonPool, shape: Shape, labels: Mapping[str, str]) -> dict[str, Any]:
+def _placement(pool: BalloonPool, shape: Shape) -> dict[str, Any]:
+    """Where a balloon may go; one per node of the whole pool, also while one shape replaces another."""
     terms = [{"matchExpressions": rules} for rules in _node_rules(pool, shape)]
     affinity: dict[str, Any] = {
         "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
     }
-    apart = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": dict(labels)}}
+    apart = {
+        "topologyKey": "kubernetes.io/hostname",
+        "labelSelector": {"matchLabels": {POOL_LABEL: pool.metadata.name}},
+    }
     match pool.spec.spread:
         case Spread.ANTI_AFFINITY:
             affinity["podAntiAffinity"] = {"requiredDuringSchedulingIgnoredDuringExecution": [apart]}

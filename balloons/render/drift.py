@@ -12,7 +12,7 @@ def says(stored: Any, wanted: Any) -> bool:
     """
     if isinstance(wanted, Mapping):
         return isinstance(stored, Mapping) and all(
-            says(stored[key], value) if key in stored else value in ({}, [], False, "") for key, value in wanted.items()
+            says(stored[key], value) if key in stored else _is_nothing(value) for key, value in wanted.items()
         )
     if isinstance(wanted, list | tuple):
         return (
@@ -21,3 +21,8 @@ def says(stored: Any, wanted: Any) -> bool:
             and all(says(a, b) for a, b in zip(stored, wanted, strict=True))
         )
     return bool(stored == wanted)
+
+
+def _is_nothing(value: Any) -> bool:
+    """What a server may leave out; a zero is something (a grace period of 0 s is not the default)."""
+    return value is False or (isinstance(value, Mapping | list | tuple | str) and not value)
