@@ -35,8 +35,9 @@ class Shape:
     """Nodes that one balloon size fits.
 
     `name` is a label value; `room` is what the smallest of its nodes has for a balloon (milli-units), after DaemonSets;
-    `nodes` counts all of them. Nodes that lack an extended resource which others of the shape have (their device
-    plugin has not started) are in `unfinished` by name and are not measured.
+    `nodes` counts all of them. Free nodes that lack an extended resource which others of the shape have (their device
+    plugin has not started) are in `unfinished` by name. `is_remembered`: no node of the shape is up, it is known
+    from our own Deployment alone.
     """
 
     name: str
@@ -44,6 +45,7 @@ class Shape:
     room: Resources
     nodes: int
     unfinished: frozenset[str] = frozenset()
+    is_remembered: bool = False
 
 
 def shape_name(node: Node) -> str:
@@ -73,6 +75,15 @@ class Shapes:
     def of(self, node: Node) -> str:
         """The name of the shape the node belongs to."""
         return self._of_kind[node.instance_type, id(node.allocatable)]
+
+    @property
+    def main(self) -> str:
+        """The shape that new nodes are asked for in: the one with most nodes; empty while none is known."""
+        return next(iter(self.by_name), "")
+
+    def and_also(self, more: Mapping[str, Shape]) -> "Shapes":
+        """The same with further shapes behind them, of which no node is up."""
+        return Shapes({**self.by_name, **more}, self._of_kind) if more else self
 
     @property
     def unfinished(self) -> frozenset[str]:
@@ -107,28 +118,54 @@ def explicit_shape(seen: Sequence[tuple[Node, NodeLoad]]) -> Shapes:
 
 
 def _measure(name: str, groups: list[_Alike]) -> Shape:
-    """Each group's first node speaks for all of it."""
-    firsts = [alike[0] for alike in groups]
-    devices = set().union(*(extended(node.allocatable) for node, _ in firsts))
-    is_finished = [devices.issubset(extended(node.allocatable)) for node, _ in firsts]
-    rooms = [
-        minus(node.allocatable, load.daemons) for (node, load), done in zip(firsts, is_finished, strict=True) if done
-    ]
-    names = {"cpu", "memory", *devices}
+    """Each group's first node speaks for all of it; nodes without the shape's devices are not measured."""
+    devices = _devices(groups)
+    finished = [alike for alike in groups if devices.issubset(extended(alike[0][0].allocatable))]
+    rooms = [minus(node.allocatable, load.daemons) for node, load in (alike[0] for alike in finished)]
     return Shape(
         name=name,
-        instance_type=firsts[0][0].instance_type,
-        room={resource: min(room.get(resource, 0) for room in rooms) for resource in sorted(names)},
+        instance_type=groups[0][0][0].instance_type,
+        room={
+            resource: min((room.get(resource, 0) for room in rooms), default=0)
+            for resource in sorted({"cpu", "memory", *devices})
+        },
         nodes=sum(map(len, groups)),
         unfinished=frozenset(
-            node.name for alike, done in zip(groups, is_finished, strict=True) if not done for node, _ in alike
+            node.name
+            for alike in groups
+            if not devices.issubset(extended(alike[0][0].allocatable))
+            for node, load in alike
+            if not _is_in_use(load)
         ),
     )
 
 
+def _devices(groups: list[_Alike]) -> set[str]:
+    """The devices that belong to the shape: those that any of its nodes offers.
+
+    A device that more nodes in use have never heard of is one node's peculiarity: it must not empty all the others.
+    A node that names it at zero has it; its plugin is down for the moment.
+    """
+    offered = [set(extended(alike[0][0].allocatable)) for alike in groups]
+    found: set[str] = set().union(*offered)
+    if all(own == found for own in offered):
+        return found
+    return {device for device in found if not _is_odd(device, groups)}
+
+
+def _is_odd(device: str, groups: list[_Alike]) -> bool:
+    lacking = [alike for alike in groups if device not in alike[0][0].allocatable]
+    having = sum(map(len, groups)) - sum(map(len, lacking))
+    return having < sum(1 for alike in lacking for _, load in alike if _is_in_use(load))
+
+
+def _is_in_use(load: NodeLoad) -> bool:
+    return bool(load.work or load.scavengers or load.balloons)
+
+
 def are_alike(shapes: Iterable[Shape]) -> bool:
     """Whether several shapes carry no instance type, so that no label keeps their balloons apart."""
-    return sum(1 for shape in shapes if not shape.instance_type) > 1
+    return sum(1 for shape in shapes if not shape.instance_type and not shape.is_remembered) > 1
 
 
 def balloon_requests(
@@ -140,6 +177,8 @@ def balloon_requests(
     node, because a change rolls every balloon of the shape.
     """
     asked = pool.spec.shape
+    if shape.is_remembered:
+        return in_use
     if asked.type is ShapeType.EXPLICIT:
         return parse_resources(asked.resources)
     slack = parse_resources({**default_slack, **asked.slack})
