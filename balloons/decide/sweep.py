@@ -1,19 +1,28 @@
 """What is left of pools that no longer exist, and when it goes.
 
 Nothing owns a balloon Deployment but its label: deleting the CRD, or a pool by mistake, must not remove warm capacity
-at once. The pool has to be gone for a while, in a view that is complete (the CRD is served).
+at once. The pool has to be gone for a while, in a view that is complete (the CRD is served). What a pool's former
+strategy left behind goes the same way, once the new one has had time to hold the nodes.
 """
 
 from collections.abc import Iterator, Mapping
 
+from balloons.api.pool import Strategy
 from balloons.decide.because import Because, Reason, because
 from balloons.decide.by_annotation import let_go
 from balloons.decide.plan import Action, DeleteObject
 from balloons.decide.settings import DecideSettings
+from balloons.render.deployment import MANAGED_BY
 from balloons.view.snapshot import Deployment, Now, Snapshot, StoredObject
 from throttler.kube.metadata import ObjectKey
 from throttler.kube.node import HELD_BY_ANNOTATION, Node
 from throttler.kube.pod import POOL_LABEL
+
+_KINDS: Mapping[Strategy, tuple[str, ...]] = {
+    Strategy.BALLOON: ("Deployment",),
+    Strategy.CAPACITY_BUFFER: ("CapacityBuffer", "PodTemplate"),
+    Strategy.ANNOTATE: ("Node",),
+}
 
 _Owned = tuple[str, str, Deployment | StoredObject]
 
@@ -28,11 +37,16 @@ def sweep(
     since = {pool: gone_since_s.get(pool, now.monotonic_s) for pool in left}
     due = [pool for pool in sorted(left) if now.monotonic_s - since[pool] >= settings.sweep_after_s]
     actions = [
-        _remove(thing, because(Reason.POOL_GONE, gone=now.monotonic_s - since[pool]))
-        for pool in due
-        for thing in left[pool]
+        _remove(thing, _why(pool, snapshot, now.monotonic_s - since[pool])) for pool in due for thing in left[pool]
     ]
     return tuple(actions), since
+
+
+def _why(pool: ObjectKey, snapshot: Snapshot, gone_s: float) -> Because:
+    found = snapshot.pools.get(pool)
+    if found is None:
+        return because(Reason.POOL_GONE, gone=gone_s)
+    return because(Reason.OTHER_STRATEGY, strategy=found.spec.strategy.value, gone=gone_s)
 
 
 def _orphans(snapshot: Snapshot) -> Iterator[tuple[ObjectKey, _Owned | Node]]:
@@ -44,17 +58,22 @@ def _orphans(snapshot: Snapshot) -> Iterator[tuple[ObjectKey, _Owned | Node]]:
         for owned in objects.values():
             name = owned.metadata.labels.get(POOL_LABEL)
             pool = ObjectKey(owned.metadata.namespace, name or "")
-            if name and not _exists(pool, snapshot) and owned.metadata.deletion_timestamp is None:
+            is_ours = owned.metadata.labels.items() >= MANAGED_BY.items()
+            if name and is_ours and not _uses(pool, kind, snapshot) and owned.metadata.deletion_timestamp is None:
                 yield pool, (api_version, kind, owned)
     for node in snapshot.nodes.values():
         if node.annotations and HELD_BY_ANNOTATION in node.annotations:
             namespace, _, name = node.annotations[HELD_BY_ANNOTATION].partition("/")
-            if not _exists(ObjectKey(namespace, name), snapshot):
+            if not _uses(ObjectKey(namespace, name), "Node", snapshot):
                 yield ObjectKey(namespace, name), node
 
 
-def _exists(pool: ObjectKey, snapshot: Snapshot) -> bool:
-    return pool in snapshot.pools or pool in snapshot.invalid
+def _uses(pool: ObjectKey, kind: str, snapshot: Snapshot) -> bool:
+    """Whether the pool is there and works by objects of this kind; one that must not be touched keeps what it has."""
+    found = snapshot.pools.get(pool)
+    if found is None:
+        return pool in snapshot.invalid
+    return found.spec.paused or found.spec.dry_run or kind in _KINDS[found.spec.strategy]
 
 
 def _remove(thing: _Owned | Node, why: Because) -> Action:
