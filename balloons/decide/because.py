@@ -20,6 +20,8 @@ class Reason(enum.Enum):
     TOO_FEW_NODES = "{size} warm nodes wanted, but only {eligible} can be held, and Hold never grows"
     SHRINKING = "{surplus} more nodes are held than wanted"
     SHRINK_LIMITED = "{surplus} more balloons than wanted, at most {limit} are removed at once"
+    MOVED = "the balloon on node {node} holds nothing there and is needed elsewhere"
+    SPARED = "the balloon on node {node} is wanted again"
     GAVE_WAY = "{busy} nodes are busy with real work, none is left to hold"
     BURST_RELEASE = "{released} balloons give way to {waiting} waiting pods"
     RESERVED = "{reserved} nodes stay free for pods that are about to take them"
@@ -38,6 +40,7 @@ class Reason(enum.Enum):
     IMAGE_NOT_ALLOWED = "image {image} is not on the service's allow-list; accepted: {accepted}"
     NO_IMAGE_VOLUMES = "prePull needs image volumes (Kubernetes 1.35 or later), the server is 1.{minor}"
     NO_BUFFERS = "the API server does not serve CapacityBuffer (autoscaling.x-k8s.io)"
+    OTHER_STRATEGY = "the pool has worked by strategy {strategy} for {gone:.0f} s; what the former one left goes"
     POOL_GONE = "the pool has been gone for {gone:.0f} s"
 
     @property

@@ -11,24 +11,35 @@ from balloons.decide.census import NodeState
 from balloons.decide.choose import choose_nodes
 from balloons.decide.look import PoolView
 from balloons.decide.plan import AnnotateNode
-from balloons.decide.settings import DecideSettings
 from balloons.decide.target import Target
 from throttler.kube.node import CA_KEEP_ANNOTATION, HELD_BY_ANNOTATION, KARPENTER_KEEP_ANNOTATION, Node, is_kept
 
 KEEP: Mapping[str, str] = {CA_KEEP_ANNOTATION: "true", KARPENTER_KEEP_ANNOTATION: "true"}
 
 
-def annotate(view: PoolView, settings: DecideSettings, aim: Target) -> tuple[AnnotateNode, ...]:
-    """Nodes to annotate and nodes to let go, at most the removal limit of the latter at once."""
+def annotate(view: PoolView, aim: Target, limit: int) -> tuple[AnnotateNode, ...]:
+    """Nodes to annotate and nodes to let go, at most `limit` of the latter."""
     owner = str(view.pool.key)
     chosen = _choose(view, aim.hold)
     kept = {node.name for node in chosen}
-    ours = [node for node in _settled(view) if node.annotations.get(HELD_BY_ANNOTATION) == owner]
+    ours = held_by_us(view)
     surplus = sorted((node for node in ours if node.name not in kept), key=lambda node: node.name)
-    limit = max(settings.removed_at_least, int(settings.removed_share * len(ours)))
     held = because(Reason.WARMING, warm=len(ours), target=aim.warm, pending=len(kept) - len(ours))
-    new = [_keep(node, owner, held) for node in chosen if not is_kept(node)]
+    new = [_keep(node, owner, held) for node in chosen if not _is_done(node, owner)]
     return (*new, *(let_go(node, because(Reason.SHRINKING, surplus=len(surplus))) for node in surplus[:limit]))
+
+
+def held_by_us(view: PoolView) -> list[Node]:
+    """The settled nodes that carry our annotations for this pool."""
+    owner = str(view.pool.key)
+    return [node for node in _settled(view) if node.annotations.get(HELD_BY_ANNOTATION) == owner]
+
+
+def _is_done(node: Node, owner: str) -> bool:
+    """The user's own annotation is enough; ours must be whole."""
+    if node.annotations.get(HELD_BY_ANNOTATION) == owner:
+        return all(node.annotations.get(key) == value for key, value in KEEP.items())
+    return is_kept(node)
 
 
 def _choose(view: PoolView, wanted: int) -> Sequence[Node]:

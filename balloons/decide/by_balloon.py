@@ -1,25 +1,22 @@
 """The Balloon strategy: one Deployment per machine shape, its size, and the balloons that must go first."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from balloons.decide.because import Because, Reason, because
-from balloons.decide.holding import Holding
+from balloons.decide.holding import VICTIM_COST, Holding
 from balloons.decide.look import PoolView
 from balloons.decide.plan import Action, ApplyObject, DeleteObject, MarkBalloon, ReleaseBalloon
 from balloons.decide.settings import DecideSettings
 from balloons.decide.target import Target
 from balloons.render.deployment import BalloonSpec, deployment, deployment_name
 from balloons.render.drift import says
+from balloons.view.remembered import stored_requests
 from balloons.view.shape import Shape, balloon_requests
 from balloons.view.snapshot import Deployment
 from throttler.kube.metadata import ObjectKey
 from throttler.kube.pod import Pod
-from throttler.kube.quantity import QuantityError
-from throttler.kube.resources import Resources, parse_resources
-
-VICTIM_COST = -1000
-"""Deletion cost of a balloon that must go before the others (their default is 0)."""
 
 
 def inflate(
@@ -34,23 +31,48 @@ def inflate(
     The second value names shapes on which nothing is left for a balloon. Lowering before deleting matters: the
     ReplicaSet would otherwise put a new balloon where the waiting pod should go.
     """
-    actions: list[Action] = list(_marks(holding))
+    sizes: list[Action] = []
     too_small: list[str] = []
     for shape in view.shapes.by_name.values():
         spec = _spec(view, shape, replicas_of(shape, view, holding, aim), settings)
         if spec is None:
             too_small.append(shape.name)
-        else:
-            actions += _changed(view, shape, spec, aim, holding)
-    actions += _leftovers(view, holding, aim)
-    actions += [_release(balloon, taker) for balloon, taker in freed]
-    return tuple(actions), tuple(too_small)
+        elif not (shape.is_remembered and spec.replicas == 0):
+            sizes += _changed(view, shape, spec, aim, holding)
+    sizes += _leftovers(view, holding, aim)
+    moved = _moved(view, holding, aim, freed)
+    marks = _marks(holding, {balloon.key for balloon in moved})
+    releases = [*(_release(balloon, taker) for balloon, taker in freed), *map(_move, moved)]
+    return (*marks, *sizes, *releases), tuple(too_small)
+
+
+def _moved(view: PoolView, holding: Holding, aim: Target, freed: Sequence[tuple[Pod, str]]) -> list[Pod]:
+    """Victims that no lowered Deployment takes away, because another node needs a balloon of the same shape.
+
+    The ReplicaSet has its number then and would never move one by itself: it has to lose the one that must go.
+    """
+    present = Counter(balloon.shape for balloons in view.census.balloons.values() for balloon in balloons)
+    present.update(balloon.shape for balloon in view.claim.strays)
+    present.subtract(balloon.shape for balloon, _ in freed)
+    moved: list[Pod] = []
+    for name in sorted({balloon.shape for balloon in holding.victims}):
+        shape = view.shapes.by_name.get(name)
+        replicas = replicas_of(shape, view, holding, aim) if shape else 0
+        own = [balloon for balloon in holding.victims if balloon.shape == name]
+        # Those marked before go by the Deployment, if any: their version has changed since.
+        own.sort(key=lambda balloon: balloon.deletion_cost)
+        moved += own[max(0, present[name] - replicas) :]
+    return moved
+
+
+def _move(balloon: Pod) -> ReleaseBalloon:
+    why = because(Reason.MOVED, node=balloon.node)
+    return ReleaseBalloon(balloon.key, balloon.uid, balloon.resource_version, balloon.node, "", why)
 
 
 def replicas_of(shape: Shape, view: PoolView, holding: Holding, aim: Target) -> int:
     """Balloons of this shape: those that hold nodes, and on the pool's largest shape those that wait for nodes."""
-    main = next(iter(view.shapes.by_name))
-    return holding.replicas.get(shape.name, 0) + (aim.wait if shape.name == main else 0)
+    return holding.replicas.get(shape.name, 0) + (aim.wait if shape.name == view.shapes.main else 0)
 
 
 def _spec(view: PoolView, shape: Shape, replicas: int, settings: DecideSettings) -> BalloonSpec | None:
@@ -59,15 +81,6 @@ def _spec(view: PoolView, shape: Shape, replicas: int, settings: DecideSettings)
     if requests is None:
         return None
     return BalloonSpec(requests, replicas, view.pool.spec.image or settings.image, settings.priority_class)
-
-
-def stored_requests(stored: Deployment | None) -> Resources | None:
-    """The requests of a Deployment as it stands; None where there is none or somebody broke them."""
-    try:
-        containers: list[dict[str, Any]] = stored.spec["template"]["spec"]["containers"] if stored else []
-        return parse_resources(containers[0]["resources"]["requests"]) if containers else None
-    except (KeyError, TypeError, IndexError, QuantityError):
-        return None
 
 
 def _changed(view: PoolView, shape: Shape, spec: BalloonSpec, aim: Target, holding: Holding) -> Iterator[ApplyObject]:
@@ -102,19 +115,21 @@ def _why_size(before: int, after: int, aim: Target, holding: Holding) -> Because
     return because(Reason.WARMING, warm=min(before, after), target=aim.warm, pending=max(0, after - before))
 
 
-def _marks(holding: Holding) -> Iterator[MarkBalloon]:
+def _marks(holding: Holding, moved: Collection[ObjectKey]) -> Iterator[MarkBalloon]:
+    why = because(Reason.SHRINKING, surplus=len(holding.victims))
     for balloon in holding.victims:
-        if balloon.deletion_cost > VICTIM_COST:
-            why = because(Reason.SHRINKING, surplus=len(holding.victims))
+        if balloon.deletion_cost > VICTIM_COST and balloon.key not in moved:
             yield MarkBalloon(balloon.key, balloon.uid, VICTIM_COST, why)
+    for balloon in holding.spared:
+        yield MarkBalloon(balloon.key, balloon.uid, 0, because(Reason.SPARED, node=balloon.node))
 
 
 def _leftovers(view: PoolView, holding: Holding, aim: Target) -> Iterator[DeleteObject]:
-    """Deployments of shapes that the pool no longer has, once no balloon of theirs holds anything."""
-    if not view.shapes.by_name and aim.wait:
-        return
+    """Deployments of shapes that no node stands for any more, once no balloon of theirs holds anything."""
     for name, stored in sorted(view.deployments.items()):
-        if name in view.shapes.by_name or holding.replicas.get(name, 0):
+        shape = view.shapes.by_name.get(name)
+        is_wanted = shape is not None and (not shape.is_remembered or replicas_of(shape, view, holding, aim) > 0)
+        if is_wanted or holding.replicas.get(name, 0):
             continue
         metadata = stored.metadata
         why = because(Reason.SHRINKING, surplus=stored.replicas)

@@ -1,7 +1,7 @@
 """Which pool each node belongs to: the oldest of those that select it."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from balloons.api.pool import BalloonPool
 from balloons.view.load import EMPTY, NodeLoad
@@ -16,11 +16,15 @@ Seen = tuple[Node, NodeLoad]
 
 @dataclass(slots=True)
 class Claim:
-    """One pool's nodes with their loads, what it lost to older pools (pool -> nodes), and its balloons elsewhere."""
+    """One pool's nodes with their loads, what it lost to older pools (pool -> nodes), and its balloons elsewhere.
+
+    Loads in `seen` hold no balloons of other pools; `own_loads` are those that had to be cut down for it.
+    """
 
     seen: list[Seen] = field(default_factory=list)
     lost: dict[ObjectKey, int] = field(default_factory=dict)
     strays: list[Pod] = field(default_factory=list)
+    own_loads: dict[str, NodeLoad] = field(default_factory=dict)
 
 
 class _Selectors:
@@ -63,20 +67,27 @@ def claim_nodes(
         load = loads.get(node.name) or EMPTY
         found = select(node.labels)
         owner = found[0] if found else None
+        if load.balloons:
+            load = _without_strays(node.name, load, owner, claims)
         if owner is not None:
             claims[owner].seen.append((node, load))
             for loser in found[1:]:
                 lost = claims[loser].lost
                 lost[owner] = lost.get(owner, 0) + 1
-        if load.balloons:
-            _note_strays(load.balloons, owner, claims)
     return claims
 
 
-def _note_strays(balloons: tuple[Pod, ...], owner: ObjectKey | None, claims: dict[ObjectKey, Claim]) -> None:
-    for balloon in balloons:
+def _without_strays(name: str, load: NodeLoad, owner: ObjectKey | None, claims: dict[ObjectKey, Claim]) -> NodeLoad:
+    """The load as its owner sees it; balloons of other pools are noted as those pools' strays."""
+    own: list[Pod] = []
+    for balloon in load.balloons:
         if owner is not None and balloon.pool == owner.name and balloon.key.namespace == owner.namespace:
-            continue
-        claim = claims.get(ObjectKey(balloon.key.namespace, balloon.pool))
-        if claim is not None:
+            own.append(balloon)
+        elif claim := claims.get(ObjectKey(balloon.key.namespace, balloon.pool)):
             claim.strays.append(balloon)
+    if len(own) == len(load.balloons):
+        return load
+    cut = replace(load, balloons=tuple(own))
+    if owner is not None:
+        claims[owner].own_loads[name] = cut
+    return cut

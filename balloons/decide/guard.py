@@ -19,8 +19,6 @@ def hold_still(view: PoolView, snapshot: Snapshot, settings: DecideSettings) -> 
     """Why the pool must not be touched, if so."""
     if view.pool.spec.paused:
         return because(Reason.PAUSED)
-    if view.claim.lost and not view.claim.seen:
-        return _conflict(view)
     if view.pool.spec.strategy is Strategy.ANNOTATE:
         return None
     if view.pool.spec.strategy is Strategy.CAPACITY_BUFFER and not snapshot.buffer_version:
@@ -52,14 +50,15 @@ def _image_problem(view: PoolView, snapshot: Snapshot, settings: DecideSettings)
     return None
 
 
-def _conflict(view: PoolView) -> Because:
+def conflict(view: PoolView) -> Because:
+    """To which older pool most of the nodes went."""
     other, nodes = max(view.claim.lost.items(), key=lambda item: (item[1], item[0]))
     return because(Reason.CONFLICT, nodes=nodes, other=other)
 
 
 def notes(view: PoolView, too_small: Iterable[str]) -> tuple[Because, ...]:
     """Findings beside the decision: a conflict on some nodes, shapes that no label tells apart, no room left."""
-    found = [_conflict(view)] if view.claim.lost else []
+    found = [conflict(view)] if view.claim.lost else []
     shapes = view.shapes.by_name
     if len(shapes) > 1 and are_alike(shapes.values()):
         found.append(because(Reason.SHAPES_ALIKE, shapes=", ".join(sorted(shapes))))

@@ -12,55 +12,75 @@ from dataclasses import dataclass
 from balloons.decide.census import NodeState
 from balloons.decide.choose import choose_nodes
 from balloons.decide.look import PoolView
-from balloons.view.load import EMPTY, NodeLoad
+from balloons.view.load import EMPTY
+from throttler.kube.metadata import ObjectKey
 from throttler.kube.node import Node
 from throttler.kube.pod import Pod
 
 _STUCK = (NodeState.SICK, NodeState.CLOSED, NodeState.JOINING, NodeState.PREFLIGHT, NodeState.SCAVENGED)
 
 
+VICTIM_COST = -1000
+"""Deletion cost of a balloon that must go before the others (their default is 0)."""
+
+
 @dataclass(frozen=True, slots=True)
 class Holding:
-    """`replicas` per shape name; `victims` to remove now, `surplus` that wait for the removal limit."""
+    """`replicas` per shape name; `victims` to remove now, `surplus` that wait for the removal limit.
+
+    `spared` were to be removed once and are wanted again: their mark must go.
+    """
 
     replicas: Mapping[str, int]
     victims: tuple[Pod, ...]
     surplus: int
+    spared: tuple[Pod, ...] = ()
 
 
-def hold(
-    view: PoolView,
-    loads: Mapping[str, NodeLoad],
-    free: Sequence[Node],
-    wanted: int,
-    staying: Sequence[Pod],
-    limit: int,
-) -> Holding:
+def hold(view: PoolView, free: Sequence[Node], wanted: int, staying: Sequence[Pod], limit: int) -> Holding:
     """Spread `wanted` balloons over the `free` nodes.
 
     `staying` are balloons on reserved nodes that are left to the scheduler; at most `limit` balloons become victims.
     """
-    chosen = choose_nodes(free, loads, wanted)
-    stuck = [balloon for state in _STUCK for balloon in view.census.balloons[state]]
-    victims = _victims(view, loads, free, chosen)
+    chosen = choose_nodes(free, view.loads, wanted)
+    misfits = _misfits(view, chosen)
+    victims = _victims(view, free, chosen, misfits)
     now, later = victims[:limit], victims[limit:]
-    replicas = Counter([view.shapes.of(node) for node in chosen])
-    replicas.update([balloon.shape for balloon in (*stuck, *staying, *later)])
-    return Holding(dict(replicas), tuple(now), len(later))
+    stuck = [balloon for state in _STUCK for balloon in view.census.balloons[state]]
+    wanted_of = Counter([view.shapes.of(node) for node in chosen])
+    wanted_of.update([balloon.shape for balloon in (*stuck, *staying)])
+    # A node is counted for the shape of the balloon that is still on it.
+    wanted_of.subtract([misfits[balloon.key] for balloon in later if balloon.key in misfits])
+    return Holding(_and_later(wanted_of, later, view), tuple(now), len(later), _spared(view, victims))
 
 
-def _victims(view: PoolView, loads: Mapping[str, NodeLoad], free: Sequence[Node], chosen: Sequence[Node]) -> list[Pod]:
-    """Balloons that hold nothing first (strays, on busy nodes, doubled), then those on nodes that are not wanted."""
+def _and_later(wanted: Counter[str], later: Sequence[Pod], view: PoolView) -> dict[str, int]:
+    """Room for balloons that may not go yet; they are never a reason to raise what has been lowered already."""
+    replicas = dict(wanted)
+    for shape, count in Counter([balloon.shape for balloon in later]).items():
+        stored = view.deployments.get(shape)
+        least = wanted[shape]
+        replicas[shape] = min(least + count, max(least, stored.replicas if stored else 0))
+    return replicas
+
+
+def _victims(
+    view: PoolView, free: Sequence[Node], chosen: Sequence[Node], misfits: Mapping[ObjectKey, str]
+) -> list[Pod]:
+    """Balloons that hold nothing first (strays, on busy nodes, doubled), then those cut for another shape than their
+    node's, then those on nodes that are not wanted."""
     useless = [*view.claim.strays, *view.census.balloons[NodeState.BUSY], *_doubled(view, free)]
+    if misfits:
+        useless += [balloon for balloon in _on_free_nodes(view) if balloon.key in misfits]
     if len(chosen) == len(free):
         return useless
     kept = {node.name for node in chosen}
-    return useless + _first_on((node for node in free if node.name not in kept), loads)
+    return useless + _first_on((node for node in free if node.name not in kept), view)
 
 
 def _doubled(view: PoolView, free: Sequence[Node]) -> list[Pod]:
     """Balloons beside an older one on the same node; almost always none."""
-    balloons = [*view.census.balloons[NodeState.WARM], *view.census.balloons[NodeState.IDLE]]
+    balloons = _on_free_nodes(view)
     if len({balloon.node for balloon in balloons}) == len(balloons):
         return []
     names, first = {node.name for node in free}, set[str]()
@@ -72,5 +92,37 @@ def _doubled(view: PoolView, free: Sequence[Node]) -> list[Pod]:
     return doubled
 
 
-def _first_on(nodes: Iterable[Node], loads: Mapping[str, NodeLoad]) -> list[Pod]:
-    return [balloons[0] for node in nodes if (balloons := (loads.get(node.name) or EMPTY).balloons)]
+def _misfits(view: PoolView, chosen: Sequence[Node]) -> dict[ObjectKey, str]:
+    """Balloons of another shape than their node's, with that shape; almost always none.
+
+    They come from a change of `shape.type` or of a node's label, and are exchanged at the removal limit's pace.
+    """
+    if {balloon.shape for balloon in _on_free_nodes(view)} | set(view.shapes.by_name) <= {view.shapes.main}:
+        return {}
+    firsts = ((node, load.balloons[0]) for node in chosen if (load := view.loads.get(node.name)) and load.balloons)
+    shape_of = view.shapes.of
+    return {first.key: shape_of(node) for node, first in firsts if first.shape != shape_of(node)}
+
+
+def _spared(view: PoolView, victims: Sequence[Pod]) -> tuple[Pod, ...]:
+    marked = [balloon for balloon in _on_free_nodes(view) if balloon.deletion_cost == VICTIM_COST]
+    if not marked:
+        return ()
+    doomed = {balloon.key for balloon in victims}
+    return tuple(balloon for balloon in marked if balloon.key not in doomed)
+
+
+def _on_free_nodes(view: PoolView) -> list[Pod]:
+    return view.census.balloons[NodeState.WARM] + view.census.balloons[NodeState.IDLE]
+
+
+def _first_on(nodes: Iterable[Node], view: PoolView) -> list[Pod]:
+    return [balloons[0] for node in nodes if (balloons := (view.loads.get(node.name) or EMPTY).balloons)]
+
+
+def being_removed(view: PoolView) -> int:
+    """Balloons that are still there although the Deployments were lowered below them already."""
+    present = Counter([balloon.shape for balloons in view.census.balloons.values() for balloon in balloons])
+    present.update([balloon.shape for balloon in view.claim.strays])
+    stored = {shape: deployment.replicas for shape, deployment in view.deployments.items()}
+    return sum(max(0, count - stored.get(shape, 0)) for shape, count in present.items())

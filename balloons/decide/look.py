@@ -7,6 +7,8 @@ from balloons.api.pool import BalloonPool, PoolStatus, Schedule, ShapeType
 from balloons.decide.census import Census, NodeState, Rules, take_census
 from balloons.decide.claim import Claim
 from balloons.decide.schedule import active_schedule
+from balloons.view.load import NodeLoad
+from balloons.view.remembered import remembered_shapes
 from balloons.view.shape import Shapes, explicit_shape, shapes_of
 from balloons.view.snapshot import Deployment, Now, Snapshot
 from throttler.kube.metadata import ObjectKey
@@ -16,7 +18,10 @@ from throttler.kube.pod import POOL_LABEL, SHAPE_LABEL, Pod
 
 @dataclass(frozen=True, slots=True)
 class PoolView:
-    """A pool with its nodes sorted and measured. `deployments` are the pool's own, by shape name."""
+    """A pool with its nodes sorted and measured.
+
+    `deployments` are the pool's own, by shape name; in `loads` its nodes carry no balloons but its own.
+    """
 
     pool: BalloonPool
     claim: Claim
@@ -25,6 +30,7 @@ class PoolView:
     schedule: Schedule | None
     unbound: tuple[Pod, ...]
     deployments: Mapping[str, Deployment]
+    loads: Mapping[str, NodeLoad]
 
     @property
     def holdable(self) -> list[Node]:
@@ -38,14 +44,17 @@ def look(pool: BalloonPool, claim: Claim, snapshot: Snapshot, now: Now) -> PoolV
     """Sort and measure one pool's nodes."""
     census = take_census(claim.seen, Rules.of(pool, now.wall.timestamp()))
     is_explicit = pool.spec.shape.type is ShapeType.EXPLICIT
+    shapes = explicit_shape(census.measured) if is_explicit else shapes_of(census.measured)
+    deployments = _own(pool.key, snapshot.deployments)
     return PoolView(
         pool=pool,
         claim=claim,
         census=census,
-        shapes=explicit_shape(census.measured) if is_explicit else shapes_of(census.measured),
+        shapes=shapes.and_also(remembered_shapes(deployments, shapes.by_name)),
         schedule=active_schedule(pool.spec.schedules, now.wall),
         unbound=tuple(pod for pod in snapshot.unbound.get(pool.key, ()) if not pod.is_terminating),
-        deployments=_own(pool.key, snapshot.deployments),
+        deployments=deployments,
+        loads={**snapshot.loads, **claim.own_loads} if claim.own_loads else snapshot.loads,
     )
 
 

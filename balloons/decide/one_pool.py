@@ -1,21 +1,21 @@
 """One pool's decision: aim, choose, and say what must change, by whichever strategy holds its nodes."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import msgspec
 
 from balloons.api.pool import Strategy
 from balloons.decide.because import Because, Reason, because
-from balloons.decide.by_annotation import annotate
+from balloons.decide.by_annotation import annotate, held_by_us
 from balloons.decide.by_balloon import inflate
 from balloons.decide.by_buffer import buffer
 from balloons.decide.census import NodeState
-from balloons.decide.guard import hold_still, notes
-from balloons.decide.holding import Holding, hold
+from balloons.decide.guard import conflict, hold_still, notes
+from balloons.decide.holding import Holding, being_removed, hold
 from balloons.decide.look import PoolView, status_of
 from balloons.decide.memory import PoolMemory
-from balloons.decide.plan import Action, PoolDecision
+from balloons.decide.plan import Action, AnnotateNode, PoolDecision
 from balloons.decide.release import Reservations, releases
 from balloons.decide.sanity import believe, note_removal, removal_limit
 from balloons.decide.settings import DecideSettings
@@ -74,20 +74,39 @@ class _Healthy:
 
 
 def _act(view: PoolView, case: Case, memory: PoolMemory, allowance: int | None) -> Outcome:
-    loads, settings = case.snapshot.loads, case.settings
+    settings = case.settings
     taken = case.reserved.taker
     reserved = [node for node in view.holdable if node.name in taken]
     free = [node for node in view.holdable if node.name not in taken] if reserved else view.holdable
-    aim = target(view.pool.spec, view.schedule, _supply(view, len(free), len(reserved)), _asked(view), allowance)
-    freed = _released(reserved, case)
-    staying = [] if freed else _balloons_on(reserved, case)
-    limit = removal_limit(memory, _bound(view), settings, case.now)
-    holding = hold(view, loads, free, aim.hold, staying, limit)
-    actions, too_small = _write(view, case, holding, aim, freed)
+    aim = _aim(view, len(free), len(reserved), allowance)
+    freed = _released(reserved, view, case)
+    staying = [] if freed else _balloons_on(reserved, view)
+    going = being_removed(view)
+    allowed = removal_limit(memory, _held(view) - going, settings, case.now)
+    holding = hold(view, free, aim.hold, staying, going + allowed)
+    actions, too_small = _write(view, case, holding, aim, freed, allowed)
+    aim = _without_growth(view, aim, too_small)
     why = _why(view, aim, holding, freed, len(reserved))
-    memory = note_removal(memory, len(holding.victims) if actions else 0, settings, case.now)
+    removed = max(0, len(holding.victims) - going) + sum(1 for action in actions if _lets_go(action))
+    memory = note_removal(memory, removed, settings, case.now)
     decision = _decision(view, aim.warm, why, actions, too_small)
     return Outcome(decision, memory, aim.starts)
+
+
+def _aim(view: PoolView, free: int, reserved: int, allowance: int | None) -> Target:
+    """What the pool is after; one whose nodes all belong to older pools only gives back what it has."""
+    if view.claim.lost and not view.claim.seen:
+        return Target(0, 0, because=conflict(view))
+    return target(view.pool.spec, view.schedule, _supply(view, free, reserved), _asked(view), allowance)
+
+
+def _without_growth(view: PoolView, aim: Target, too_small: Sequence[str]) -> Target:
+    """The truth about growth that no balloon can ask for: no size is known for it."""
+    if aim.wait and not view.shapes.by_name:
+        return replace(aim, wait=0, starts=0, because=because(Reason.NO_SHAPE))
+    if aim.wait and view.shapes.main in too_small:
+        return replace(aim, wait=0, starts=0, because=because(Reason.TOO_SMALL, shape=view.shapes.main))
+    return aim
 
 
 def _supply(view: PoolView, holdable: int, reserved: int) -> Supply:
@@ -103,25 +122,37 @@ def _supply(view: PoolView, holdable: int, reserved: int) -> Supply:
 
 
 def _asked(view: PoolView) -> int:
-    """Balloons that wait for a node: the unbound ones beyond those that an idle node is free for."""
-    return max(0, len(view.unbound) - view.census.count(NodeState.IDLE))
+    """Balloons that wait for a node: the unbound ones beyond those that an idle node is free for.
+
+    Those that a Deployment was told to have and that do not exist yet count too: they have been asked for.
+    """
+    ordered = sum(stored.replicas for stored in view.deployments.values()) - _bound(view)
+    return max(0, max(len(view.unbound), ordered) - view.census.count(NodeState.IDLE))
 
 
 def _bound(view: PoolView) -> int:
-    return sum(map(len, view.census.balloons.values()))
+    return sum(map(len, view.census.balloons.values())) + len(view.claim.strays)
 
 
-def _balloons_on(nodes: Sequence[Node], case: Case) -> list[Pod]:
-    return [b for node in nodes for b in (case.snapshot.loads.get(node.name) or EMPTY).balloons]
+def _held(view: PoolView) -> int:
+    return len(held_by_us(view)) if view.pool.spec.strategy is Strategy.ANNOTATE else _bound(view)
 
 
-def _released(reserved: Sequence[Node], case: Case) -> list[tuple[Pod, str]]:
+def _lets_go(action: Action) -> bool:
+    return isinstance(action, AnnotateNode) and None in action.annotations.values()
+
+
+def _balloons_on(nodes: Sequence[Node], view: PoolView) -> list[Pod]:
+    return [b for node in nodes for b in (view.loads.get(node.name) or EMPTY).balloons]
+
+
+def _released(reserved: Sequence[Node], view: PoolView, case: Case) -> list[tuple[Pod, str]]:
     own: Mapping[str, str] = {node.name: case.reserved.taker[node.name] for node in reserved}
-    return releases(Reservations(own), case.snapshot.loads, case.settings)
+    return releases(Reservations(own), view.loads, case.settings)
 
 
 def _write(
-    view: PoolView, case: Case, holding: Holding, aim: Target, freed: Sequence[tuple[Pod, str]]
+    view: PoolView, case: Case, holding: Holding, aim: Target, freed: Sequence[tuple[Pod, str]], allowed: int
 ) -> tuple[tuple[Action, ...], tuple[str, ...]]:
     match view.pool.spec.strategy:
         case Strategy.BALLOON:
@@ -129,7 +160,7 @@ def _write(
         case Strategy.CAPACITY_BUFFER:
             return buffer(view, case.snapshot, case.settings, holding, aim)
         case Strategy.ANNOTATE:
-            return annotate(view, case.settings, aim), ()
+            return annotate(view, aim, allowed), ()
 
 
 def _why(view: PoolView, aim: Target, holding: Holding, freed: Sequence[tuple[Pod, str]], reserved: int) -> Because:
@@ -137,10 +168,10 @@ def _why(view: PoolView, aim: Target, holding: Holding, freed: Sequence[tuple[Po
     warm, pending = view.census.count(NodeState.WARM), len(view.unbound)
     if freed:
         return because(Reason.BURST_RELEASE, released=len(freed), waiting=len({taker for _, taker in freed}))
-    if not view.census.total and not aim.wait:
-        return because(Reason.NO_NODES)
     if aim.because is not None:
         return aim.because
+    if not view.census.total and not aim.wait:
+        return because(Reason.NO_NODES)
     if holding.surplus:
         return because(
             Reason.SHRINK_LIMITED, surplus=holding.surplus + len(holding.victims), limit=len(holding.victims)

@@ -35,7 +35,7 @@ class DeleteObject:
 
 @dataclass(frozen=True, slots=True)
 class MarkBalloon:
-    """Lower a balloon's deletion cost, so that the ReplicaSet removes this one first."""
+    """Set a balloon's deletion cost: low, so that the ReplicaSet removes this one first, or back to 0."""
 
     key: ObjectKey
     uid: str
@@ -45,7 +45,8 @@ class MarkBalloon:
 
 @dataclass(frozen=True, slots=True)
 class ReleaseBalloon:
-    """Delete one balloon pod for the waiting pod `taker`; only valid after the replicas were lowered."""
+    """Delete one balloon pod: for the waiting pod `taker`, only valid after the replicas were lowered; or, with no
+    taker, because it holds nothing where it is and the ReplicaSet is to make another one elsewhere."""
 
     key: ObjectKey
     uid: str

@@ -74,7 +74,9 @@ def _hold(size: int | None, aim: int, supply: Supply) -> Target:
 
 def _headroom(spec: PoolSpec, aim: int, size: int, supply: Supply, asked: int, allowance: int | None) -> Target:
     hold = min(aim, supply.holdable)
-    missing = max(0, aim - supply.holdable - supply.preflight)
+    short = aim - supply.holdable - supply.preflight
+    # A reserved node is replaced once its pod has taken it: a new balloon now would race the pod for that very node.
+    missing = max(0, short - supply.reserved, min(short, asked))
     arriving = min(missing, supply.joining)
     room = inf if spec.max_size is None else max(0, spec.max_size - supply.total)
     new = int(min(missing - arriving, room))
