@@ -22,7 +22,7 @@ from balloons.decide.plan import (
     ReleaseBalloon,
 )
 from balloons.view.load import NodeLoad, load_of
-from balloons.view.snapshot import Deployment, Now, PriorityClass, Snapshot
+from balloons.view.snapshot import Deployment, Now, PriorityClass, Snapshot, StoredObject
 from throttler.kube.metadata import Metadata, ObjectKey, OwnerReference
 from throttler.kube.node import (
     INSTANCE_TYPE_LABEL,
@@ -33,7 +33,7 @@ from throttler.kube.node import (
 )
 from throttler.kube.pod import POOL_LABEL, SHAPE_LABEL, Pod, PodKind, Scheduling
 from throttler.kube.resources import fits, minus, parse_resources, total
-from throttler.kube.selectors import LabelSelector, untolerated
+from throttler.kube.selectors import LabelSelector, Requirement, Toleration, meets, untolerated
 
 NOW = Now(1_000.0, datetime(2026, 11, 21, 12, 0, tzinfo=UTC))
 POOL_KEY = ObjectKey("team-a", "gpu")
@@ -107,6 +107,8 @@ class World:
     nodes: dict[str, Node] = field(default_factory=dict)
     pods: dict[ObjectKey, Pod] = field(default_factory=dict)
     deployments: dict[ObjectKey, Deployment] = field(default_factory=dict)
+    buffers: dict[ObjectKey, StoredObject] = field(default_factory=dict)
+    templates: dict[ObjectKey, StoredObject] = field(default_factory=dict)
     version: int = 10
     log: list[Action] = field(default_factory=list)
 
@@ -126,6 +128,8 @@ class World:
                 unbound={key: self._unbound(key) for key in self.pools},
                 waiting=tuple(p for p in live if p.kind is PodKind.WORK and not p.node),
                 deployments=dict(self.deployments),
+                buffers=dict(self.buffers),
+                templates=dict(self.templates),
                 priority_classes={"kube-balloons": CLASS},
                 server_minor=36,
             ),
@@ -161,14 +165,16 @@ class World:
     def _do(self, action: Action) -> None:
         self.version += 1
         match action:
-            case ApplyObject(key=key, manifest=manifest):
+            case ApplyObject(key=key, kind="Deployment", manifest=manifest):
                 self._store(key, manifest)
-            case DeleteObject(key=key):
-                self.deployments.pop(key, None)
+            case ApplyObject(key=key, kind=kind, manifest=manifest):
+                self._store_other(key, kind, manifest)
+            case DeleteObject(key=key, kind=kind, uid=uid):
+                self._delete(self._of(kind), key, uid)
             case MarkBalloon(key=key, cost=cost):
-                self.pods[key] = msgspec.structs.replace(self.pods[key], deletion_cost=cost)
-            case ReleaseBalloon(key=key):
-                self.pods.pop(key, None)
+                self._mark(key, cost)
+            case ReleaseBalloon(key=key, uid=uid):
+                self._delete_balloon(key, uid)
             case AnnotateNode(node=name, annotations=annotations):
                 self._annotate(name, annotations)
 
@@ -182,6 +188,56 @@ class World:
             labels=dict(manifest["metadata"]["labels"]),
         )
         self.deployments[key] = Deployment(metadata, dict(manifest["spec"]))
+
+    def _delete(self, stored: dict[ObjectKey, Any], key: ObjectKey, uid: str) -> None:
+        if key in stored and stored[key].metadata.uid == uid:
+            del stored[key]
+
+    def _delete_balloon(self, key: ObjectKey, uid: str) -> None:
+        if key in self.pods and self.pods[key].uid == uid:
+            assert self.pods[key].kind is PodKind.BALLOON, "only balloons may ever be deleted"
+            del self.pods[key]
+
+    def _mark(self, key: ObjectKey, cost: int) -> None:
+        if key in self.pods:
+            self.pods[key] = msgspec.structs.replace(self.pods[key], deletion_cost=cost)
+
+    def _of(self, kind: str) -> dict[ObjectKey, Any]:
+        kinds: dict[str, dict[ObjectKey, Any]] = {
+            "Deployment": self.deployments,
+            "CapacityBuffer": self.buffers,
+            "PodTemplate": self.templates,
+        }
+        return kinds[kind]
+
+    def _store_other(self, key: ObjectKey, kind: str, manifest: Mapping[str, Any]) -> None:
+        stored = self._of(kind).get(key)
+        metadata = Metadata(
+            key.name,
+            key.namespace,
+            uid=stored.metadata.uid if stored else f"uid-{key.name}-{self.version}",
+            resource_version=str(self.version),
+            labels=dict(manifest["metadata"]["labels"]),
+        )
+        self._of(kind)[key] = StoredObject(metadata, manifest.get("spec", {}), manifest.get("template", {}))
+
+    def remove_node(self, name: str) -> None:
+        """The node goes with all its pods."""
+        del self.nodes[name]
+        self.pods = {key: pod for key, pod in self.pods.items() if pod.node != name}
+
+    def change_node(self, name: str, **changes: Any) -> None:
+        """The node as it is, but for these fields."""
+        self.nodes[name] = msgspec.structs.replace(self.nodes[name], **changes)
+
+    def change_pool(self, key: ObjectKey = POOL_KEY, **spec: Any) -> None:
+        """The pool's spec as it is, but for these fields."""
+        pool = self.pools[key]
+        self.pools[key] = msgspec.structs.replace(pool, spec=msgspec.structs.replace(pool.spec, **spec))
+
+    def add(self, *pods: Pod) -> None:
+        """Pods, by name."""
+        self.pods |= {pod.key: pod for pod in pods}
 
     def _annotate(self, name: str, annotations: Mapping[str, str | None]) -> None:
         merged = {**self.nodes[name].annotations, **annotations}
@@ -233,7 +289,7 @@ class World:
             )
 
     def _bind(self, pod: Pod) -> None:
-        for node in sorted(self.nodes.values(), key=lambda n: n.name):
+        for node in sorted(self.nodes.values(), key=lambda n: (self._work_on(n), n.name)):
             here = [p for p in self.pods.values() if p.node == node.name]
             if node.is_cordoned or not node.is_ready or not self._wants(pod, node, here):
                 continue
@@ -251,12 +307,24 @@ class World:
             )
             return
 
+    def _work_on(self, node: Node) -> int:
+        """The scheduler's default: the emptiest node first."""
+        return sum(p.requests.get("cpu", 0) for p in self.pods.values() if p.node == node.name)
+
     def _wants(self, pod: Pod, node: Node, here: list[Pod]) -> bool:
         if pod.kind is not PodKind.BALLOON:
             tolerations = pod.scheduling.tolerations if pod.scheduling else ()
             return untolerated(node.taints, tolerations) is None
-        pool = self.pools.get(ObjectKey(pod.key.namespace, pod.pool))
-        if pool is None or any(p.kind is PodKind.BALLOON and p.pool == pod.pool for p in here):
+        if any(p.kind is PodKind.BALLOON and (p.key.namespace, p.pool) == (pod.key.namespace, pod.pool) for p in here):
             return False
-        selected = all(node.labels.get(k) == v for k, v in pool.spec.nodes.selector.match_labels.items())
-        return selected and untolerated(node.taints, pool.spec.nodes.tolerations) is None
+        template = self._template_of(pod)
+        tolerations = msgspec.convert(template.get("tolerations", []), tuple[Toleration, ...])
+        required = template["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+        terms = [msgspec.convert(t["matchExpressions"], list[Requirement]) for t in required["nodeSelectorTerms"]]
+        is_selected = any(all(meets(rule, node.labels) for rule in term) for term in terms)
+        return is_selected and untolerated(node.taints, tolerations) is None
+
+    def _template_of(self, balloon: Pod) -> dict[str, Any]:
+        assert balloon.owner is not None
+        owner = self.deployments[ObjectKey(balloon.key.namespace, balloon.owner.name)]
+        return dict(owner.spec["template"]["spec"])
