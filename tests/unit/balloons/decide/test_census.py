@@ -1,0 +1,192 @@
+"""What each node of a pool is said to be."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from balloons.api.pool import BalloonPool, NotWarm, NotWarmCondition, NotWarmTaint, PoolNodes, Strategy
+from balloons.decide.census import JOIN_LIMIT_S, NodeState, Rules, take_census
+from balloons.view.load import EMPTY, load_of
+from tests.world import a_node, a_pool, daemon, nodes, work
+from throttler.kube.metadata import OwnerReference
+from throttler.kube.node import KARPENTER_INITIALIZED_LABEL, KARPENTER_POOL_LABEL, Node
+from throttler.kube.pod import Pod, PodKind
+from throttler.kube.selectors import LabelSelector, Taint, Toleration
+
+WALL = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
+NOT_READY = frozenset({("Ready", "False")})
+
+
+def a_balloon(node: str = "n", **changes: Any) -> Pod:
+    own: dict[str, Any] = {"kind": PodKind.BALLOON, "priority": -10, "pool": "gpu", "is_running": True, **changes}
+    return work("balloon", node, **own)
+
+
+def state_of(node: Node, *pods: Pod, pool: BalloonPool | None = None) -> NodeState:
+    return Rules.of(pool or a_pool(), WALL.timestamp()).state_of(node, load_of(pods, -10))
+
+
+def pool_with(**nodes_spec: Any) -> BalloonPool:
+    return a_pool(nodes=PoolNodes(LabelSelector({"pool": "gpu"}), **nodes_spec))
+
+
+def not_ready(age_s: float) -> Node:
+    return a_node("n", is_ready=False, conditions=NOT_READY, created_s=WALL.timestamp() - age_s)
+
+
+def test_a_node_without_pods_is_idle() -> None:
+    assert state_of(a_node("n")) is NodeState.IDLE
+
+
+def test_a_node_with_a_running_balloon_is_warm() -> None:
+    assert state_of(a_node("n"), a_balloon()) is NodeState.WARM
+
+
+def test_a_node_is_not_warm_before_its_balloon_runs() -> None:
+    assert state_of(a_node("n"), a_balloon(is_running=False)) is NodeState.IDLE
+
+
+def test_a_leaving_balloon_holds_nothing() -> None:
+    assert state_of(a_node("n"), a_balloon(is_terminating=True)) is NodeState.IDLE
+
+
+@pytest.mark.parametrize("priority", [-9, 0, 1000])
+def test_work_above_the_balloons_makes_a_node_busy(priority: int) -> None:
+    assert state_of(a_node("n"), work("w", "n", priority=priority)) is NodeState.BUSY
+
+
+def test_work_beside_a_balloon_makes_the_node_busy() -> None:
+    assert state_of(a_node("n"), a_balloon(), work("w", "n", cpu="100m")) is NodeState.BUSY
+
+
+def test_terminating_work_still_makes_a_node_busy() -> None:
+    assert state_of(a_node("n"), work("w", "n", is_terminating=True)) is NodeState.BUSY
+
+
+@pytest.mark.parametrize("priority", [-10, -11, -1000])
+def test_work_that_balloons_do_not_preempt_scavenges_the_node(priority: int) -> None:
+    assert state_of(a_node("n"), work("w", "n", priority=priority)) is NodeState.SCAVENGED
+
+
+def test_daemonset_pods_do_not_make_a_node_busy() -> None:
+    assert state_of(a_node("n"), daemon("d", "n")) is NodeState.IDLE
+
+
+def test_mirror_pods_do_not_make_a_node_busy() -> None:
+    assert state_of(a_node("n"), work("kube-proxy", "n", kind=PodKind.MIRROR, priority=2_000_001_000)) is NodeState.IDLE
+
+
+def test_finished_pods_do_not_make_a_node_busy() -> None:
+    assert state_of(a_node("n"), work("w", "n", is_finished=True)) is NodeState.IDLE
+
+
+def test_a_pod_of_another_controller_is_work_and_no_daemon() -> None:
+    owner = OwnerReference("ReplicaSet", "web", controller=True)
+    assert state_of(a_node("n"), work("w", "n", owner=owner)) is NodeState.BUSY
+
+
+def test_a_new_node_that_is_not_ready_is_joining() -> None:
+    assert state_of(not_ready(age_s=JOIN_LIMIT_S - 1)) is NodeState.JOINING
+
+
+def test_an_old_node_that_is_not_ready_is_sick() -> None:
+    assert state_of(not_ready(age_s=JOIN_LIMIT_S)) is NodeState.SICK
+
+
+def test_a_sick_node_with_work_is_busy() -> None:
+    assert state_of(not_ready(age_s=86_400), work("w", "n")) is NodeState.BUSY
+
+
+def test_a_node_that_karpenter_has_not_initialised_is_joining() -> None:
+    assert state_of(a_node("n", labels={KARPENTER_POOL_LABEL: "default"})) is NodeState.JOINING
+
+
+def test_a_node_that_karpenter_has_initialised_is_idle() -> None:
+    labels = {KARPENTER_POOL_LABEL: "default", KARPENTER_INITIALIZED_LABEL: "true"}
+    assert state_of(a_node("n", labels=labels)) is NodeState.IDLE
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "node.kubernetes.io/not-ready",
+        "node.cloudprovider.kubernetes.io/uninitialized",
+        "karpenter.sh/unregistered",
+        "startup-taint.cluster-autoscaler.kubernetes.io/cni",
+    ],
+)
+def test_a_startup_taint_says_joining(key: str) -> None:
+    assert state_of(a_node("n", taints=(Taint(key, "NoSchedule"),))) is NodeState.JOINING
+
+
+@pytest.mark.parametrize(
+    "closing",
+    [
+        {"is_cordoned": True},
+        {"is_deleting": True},
+        {"taints": (Taint("team", "NoSchedule", "b"),)},
+        {"taints": (Taint("ToBeDeletedByClusterAutoscaler", "NoSchedule"),)},
+    ],
+)
+def test_a_node_closed_to_balloons_is_closed(closing: dict[str, Any]) -> None:
+    assert state_of(a_node("n", **closing)) is NodeState.CLOSED
+
+
+def test_a_taint_that_balloons_tolerate_does_not_close_a_node() -> None:
+    pool = pool_with(tolerations=(Toleration("team", "Equal", "a"),))
+    assert state_of(a_node("n", taints=(Taint("team", "NoSchedule", "a"),)), pool=pool) is NodeState.IDLE
+    assert state_of(a_node("n", taints=(Taint("team", "NoSchedule", "b"),)), pool=pool) is NodeState.CLOSED
+
+
+def test_a_soft_taint_closes_nothing() -> None:
+    assert state_of(a_node("n", taints=(Taint("spot", "PreferNoSchedule"),))) is NodeState.IDLE
+
+
+@pytest.mark.parametrize("rule", [NotWarmTaint("preflight"), NotWarmTaint("preflight", "running", "NoSchedule")])
+def test_a_preflight_taint_says_not_warm_yet_even_if_tolerated(rule: NotWarmTaint) -> None:
+    pool = pool_with(tolerations=(Toleration(operator="Exists"),), not_warm=NotWarm((rule,)))
+    node = a_node("n", taints=(Taint("preflight", "NoSchedule", "running"),))
+    assert state_of(node, pool=pool) is NodeState.PREFLIGHT
+
+
+def test_a_taint_with_another_value_is_no_preflight() -> None:
+    pool = pool_with(tolerations=(Toleration(operator="Exists"),), not_warm=NotWarm((NotWarmTaint("gate", "shut"),)))
+    assert state_of(a_node("n", taints=(Taint("gate", "NoSchedule", "open"),)), pool=pool) is NodeState.IDLE
+
+
+def test_a_health_condition_makes_a_node_sick() -> None:
+    pool = pool_with(not_warm=NotWarm((), (NotWarmCondition("GPUHealthy", "False"),)))
+    ill = a_node("n", conditions=frozenset({("Ready", "True"), ("GPUHealthy", "False")}))
+    well = a_node("n", conditions=frozenset({("Ready", "True"), ("GPUHealthy", "True")}))
+    assert state_of(ill, a_balloon(), pool=pool) is NodeState.SICK
+    assert state_of(well, a_balloon(), pool=pool) is NodeState.WARM
+
+
+def test_with_annotations_a_kept_node_is_warm() -> None:
+    pool = a_pool(strategy=Strategy.ANNOTATE)
+    kept = a_node("n", annotations={"cluster-autoscaler.kubernetes.io/scale-down-disabled": "true"})
+    assert state_of(kept, pool=pool) is NodeState.WARM
+    assert state_of(a_node("n"), pool=pool) is NodeState.IDLE
+
+
+def test_every_node_is_in_exactly_one_state() -> None:
+    members = [a_node("a"), a_node("b", is_cordoned=True), not_ready(age_s=1), not_ready(age_s=9_999)]
+    census = take_census([(node, EMPTY) for node in members], Rules.of(a_pool(), WALL.timestamp()))
+    assert census.total == len(members)
+    assert sum(census.count(state) for state in NodeState) == len(members)
+
+
+def test_zones_are_counted_by_name() -> None:
+    zoned = nodes(3, "a", labels={"topology.kubernetes.io/zone": "eu-1a"})
+    zoned |= nodes(1, "b", labels={"topology.kubernetes.io/zone": "eu-1b"})
+    zoned |= nodes(1, "c")
+    loads = {"a000": load_of([work("w", "a000")], -10), "a001": load_of([a_balloon("a001")], -10)}
+    census = take_census(
+        [(node, loads.get(node.name, EMPTY)) for node in zoned.values()], Rules.of(a_pool(), WALL.timestamp())
+    )
+    assert [(z.zone, z.nodes, z.busy, z.warm) for z in census.zones()] == [
+        ("", 1, 0, 0),
+        ("eu-1a", 3, 1, 1),
+        ("eu-1b", 1, 0, 0),
+    ]

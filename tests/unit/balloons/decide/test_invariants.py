@@ -1,0 +1,239 @@
+"""The safety invariants of the design, held against everything a cluster may do in virtual time.
+
+The machine changes nodes, work and pools at will, crashes in the middle of plans, forgets, and looks through broken
+caches; after each plan it checks what must hold whatever happened before.
+"""
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import msgspec
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from balloons.api.pool import Mode
+from balloons.decide.census import NodeState, Rules, take_census
+from balloons.decide.claim import claim_nodes
+from balloons.decide.decide import decide
+from balloons.decide.memory import Memory
+from balloons.decide.plan import Action, ApplyObject, DeleteObject, MarkBalloon, Plan, ReleaseBalloon
+from balloons.decide.settings import DecideSettings
+from tests.world import NOW, POOL_KEY, World, a_node, a_pool, daemon, later, work
+from throttler.kube.metadata import ObjectKey
+from throttler.kube.node import Node
+from throttler.kube.pod import PodKind, Scheduling
+
+SETTINGS = DecideSettings(removed_at_least=2)
+"""Small clusters meet the removal limit, too."""
+MOST_NODES = 8
+NOT_READY = frozenset({("Ready", "False")})
+HOLDABLE = (NodeState.WARM, NodeState.IDLE)
+
+
+class Cluster(RuleBasedStateMachine):
+    """One pool in either mode over a handful of nodes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.now = NOW
+        self.memory = Memory()
+        self.made = 0
+        self.world = World.of(nodes={})
+
+    @initialize(mode=st.sampled_from(Mode), size=st.integers(0, 6))
+    def start(self, mode: Mode, size: int) -> None:
+        self.world = World.of(a_pool(mode=mode, size=size, max_size=8), nodes={})
+        for _ in range(4):
+            self.add_node(zone="a", is_ready=True)
+
+    # -- what a cluster does ---------------------------------------------------------------------------------------
+
+    @precondition(lambda self: len(self.world.nodes) < MOST_NODES)
+    @rule(zone=st.sampled_from("ab"), is_ready=st.booleans())
+    def add_node(self, zone: str, is_ready: bool) -> None:
+        self.made += 1
+        node = a_node(f"n{self.made:03}", labels={"topology.kubernetes.io/zone": zone})
+        self.world.nodes[node.name] = self._readiness(node, is_ready)
+        self.world.add(daemon(f"d{self.made}", node.name))
+
+    def _readiness(self, node: Node, is_ready: bool) -> Node:
+        conditions = frozenset({("Ready", "True")}) if is_ready else NOT_READY
+        created_s = node.created_s or self.now.wall.timestamp()
+        return msgspec.structs.replace(node, is_ready=is_ready, conditions=conditions, created_s=created_s)
+
+    @precondition(lambda self: self.world.nodes)
+    @rule(data=st.data(), is_ready=st.booleans())
+    def change_readiness(self, data: st.DataObject, is_ready: bool) -> None:
+        name = self._a_node(data)
+        self.world.nodes[name] = self._readiness(self.world.nodes[name], is_ready)
+
+    @precondition(lambda self: self.world.nodes)
+    @rule(data=st.data(), is_cordoned=st.booleans())
+    def cordon(self, data: st.DataObject, is_cordoned: bool) -> None:
+        self.world.change_node(self._a_node(data), is_cordoned=is_cordoned)
+
+    @precondition(lambda self: self.world.nodes)
+    @rule(data=st.data())
+    def lose_node(self, data: st.DataObject) -> None:
+        self.world.remove_node(self._a_node(data))
+
+    def _a_node(self, data: st.DataObject) -> str:
+        return data.draw(st.sampled_from(sorted(self.world.nodes)))
+
+    @rule(count=st.integers(1, 3), cpu=st.sampled_from(["100m", "4", "14"]), gang=st.sampled_from(["", "g"]))
+    def submit_work(self, count: int, cpu: str, gang: str) -> None:
+        for _ in range(count):
+            self.made += 1
+            self.world.add(work(f"w{self.made}", cpu=cpu, scheduling=Scheduling(is_tried=True, gang=gang)))
+
+    @rule()
+    def finish_work(self) -> None:
+        self.world.pods = {k: p for k, p in self.world.pods.items() if p.kind is not PodKind.WORK}
+
+    @rule(changes=st.fixed_dictionaries({}, optional={"size": st.integers(0, 8), "mode": st.sampled_from(Mode)}))
+    def edit_pool(self, changes: dict[str, Any]) -> None:
+        self.world.change_pool(**changes)
+
+    @rule(seconds=st.sampled_from([1, 10, 61, 301]))
+    def wait(self, seconds: int) -> None:
+        self.now = later(self.now, seconds)
+
+    @rule(hours=st.integers(-48, 48))
+    def step_the_wall_clock(self, hours: int) -> None:
+        self.now = replace(self.now, wall=self.now.wall + timedelta(hours=hours))
+
+    @rule()
+    def forget(self) -> None:
+        self.memory = Memory()
+
+    # -- what the service does -------------------------------------------------------------------------------------
+
+    def _decide(self, **changes: Any) -> tuple[Plan, Memory]:
+        snapshot = self.world.snapshot(**changes)
+        first = decide(snapshot, self.memory, SETTINGS, self.now)
+        assert decide(snapshot, self.memory, SETTINGS, self.now) == first, "equal input, equal plan"
+        return first
+
+    @rule(lag=st.booleans())
+    def tick(self, lag: bool) -> None:
+        plan, self.memory = self._decide()
+        self._check(plan)
+        self.world.apply(plan)
+        if not lag:
+            self.world.settle()
+        self.now = later(self.now, 1)
+
+    @rule(count=st.integers(0, 4), lag=st.booleans())
+    def crash_in_the_middle(self, count: int, lag: bool) -> None:
+        plan, _ = self._decide()
+        self.world.apply(plan, count)
+        if not lag:
+            self.world.settle()
+        self.memory = Memory()
+
+    @rule()
+    def controllers_catch_up(self) -> None:
+        self.world.settle()
+
+    @rule(changes=st.sampled_from([{"missing": ("pods",)}, {"age_s": SETTINGS.stale_after_s + 1}]))
+    def look_through_broken_caches(self, changes: dict[str, Any]) -> None:
+        plan, memory = self._decide(**changes)
+        assert not actions_of(plan), "invariants 4 and 5: blind, nothing moves"
+        assert memory == self.memory
+
+    # -- what must hold --------------------------------------------------------------------------------------------
+
+    def _check(self, plan: Plan) -> None:
+        actions = actions_of(plan)
+        self._only_balloons_are_deleted(actions)
+        self._removals_are_few(actions)
+        self._marks_come_first_and_deletes_last(actions)
+        self._hold_never_asks_for_more_than_there_is(actions)
+        self._growth_stays_within_max_size(plan, actions)
+
+    def _only_balloons_are_deleted(self, actions: list[Action]) -> None:
+        for action in actions:
+            if isinstance(action, MarkBalloon | ReleaseBalloon):
+                assert self.world.pods[action.key].kind is PodKind.BALLOON, "invariant 1"
+
+    def _removals_are_few(self, actions: list[Action]) -> None:
+        marked = [a for a in actions if isinstance(a, MarkBalloon) and a.cost < 0]
+        moved = [a for a in actions if isinstance(a, ReleaseBalloon) and not a.taker]
+        assert len(marked) + len(moved) <= SETTINGS.removed_at_least, "invariant 5"
+
+    def _marks_come_first_and_deletes_last(self, actions: list[Action]) -> None:
+        order = {MarkBalloon: 0, ApplyObject: 1, DeleteObject: 1, ReleaseBalloon: 2}
+        ranks = [order[type(action)] for action in actions if type(action) in order]
+        assert ranks == sorted(ranks)
+
+    def _states(self) -> dict[NodeState, list[Node]]:
+        snapshot = self.world.snapshot()
+        claims = claim_nodes(self.world.pools.values(), snapshot.nodes, snapshot.loads)
+        pool = self.world.pools[POOL_KEY]
+        return take_census(claims[POOL_KEY].seen, Rules.of(pool, self.now.wall.timestamp())).by_state
+
+    def _hold_never_asks_for_more_than_there_is(self, actions: list[Action]) -> None:
+        if self.world.pools[POOL_KEY].spec.mode is Mode.HEADROOM:
+            return
+        carrying = {balloon.node for balloon in self.world.balloons() if balloon.node}
+        holdable = {node.name for state in HOLDABLE for node in self._states()[state]}
+        for action in actions:
+            if isinstance(action, ApplyObject):
+                assert action.replicas <= len(holdable | carrying), "invariant 11"
+
+    def _growth_stays_within_max_size(self, plan: Plan, actions: list[Action]) -> None:
+        spec, states = self.world.pools[POOL_KEY].spec, self._states()
+        raised = [a for a in actions if isinstance(a, ApplyObject) and a.replicas > self._stored(a.key)]
+        if not raised or spec.max_size is None:
+            return
+        asked = sum(a.replicas for a in actions if isinstance(a, ApplyObject))
+        carrying = {b.node for b in self.world.balloons() if b.node in self.world.nodes}
+        usable = {node.name for state in HOLDABLE for node in states[state]}
+        new = max(0, asked - len(usable | carrying) - len(states[NodeState.JOINING]))
+        assert new == 0 or len(self.world.nodes) + new <= spec.max_size, "invariant 13"
+
+    def _stored(self, key: ObjectKey) -> int:
+        found = self.world.deployments.get(key)
+        return found.replicas if found else 0
+
+    @invariant()
+    def work_is_never_harmed(self) -> None:
+        made = [action.key for action in self.world.log if isinstance(action, ReleaseBalloon | MarkBalloon)]
+        assert all(key.namespace == POOL_KEY.namespace for key in made)
+
+    def teardown(self) -> None:
+        """Invariants 8 and 10: left alone, every past ends in the same rest, in which nothing is written."""
+        self.world.settle()
+        self.now = later(self.now, 1_000)
+        for _ in range(40):
+            plan, self.memory = self._decide()
+            self._check(plan)
+            if not actions_of(plan):
+                self._is_at_its_aim(plan)
+                return
+            self.world.apply(plan)
+            self.world.settle()
+            self.now = later(self.now, 20)
+        raise AssertionError(f"still writing: {actions_of(plan)}")
+
+    def _is_at_its_aim(self, plan: Plan) -> None:
+        states, spec = self._states(), self.world.pools[POOL_KEY].spec
+        free = len(states[NodeState.WARM]) + len(states[NodeState.IDLE])
+        room = max(0, (spec.max_size or 0) - len(states[NodeState.BUSY]))
+        assert len(states[NodeState.WARM]) == min(spec.size or 0, room, free), "invariant 10: desired = actual"
+        busy = {node.name for node in states[NodeState.BUSY]}
+        assert not [balloon for balloon in self.world.balloons() if balloon.node in busy]
+        if spec.mode is Mode.HOLD:
+            assert not [balloon for balloon in self.world.balloons() if not balloon.node], "invariant 11"
+
+
+def actions_of(plan: Plan) -> list[Action]:
+    return [action for decision in plan.pools for action in decision.actions]
+
+
+Cluster.TestCase.settings = settings(
+    max_examples=60, stateful_step_count=30, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+TestCluster = Cluster.TestCase
