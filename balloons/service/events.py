@@ -69,7 +69,7 @@ class Announcer:
         return {
             "apiVersion": "events.k8s.io/v1",
             "kind": "Event",
-            "metadata": {"generateName": f"{metadata.name[:200]}.", "namespace": metadata.namespace},
+            "metadata": {"generateName": f"{metadata.name[:200].rstrip('-.')}-", "namespace": metadata.namespace},
             "eventTime": wall.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
             "reportingController": REPORTER,
             "reportingInstance": self._instance,

@@ -12,9 +12,9 @@ def in_words(action: Action) -> str:
         case DeleteObject():
             return f"delete {action.kind} {action.key}"
         case MarkBalloon():
-            return f"mark balloon {action.key} to go first"
+            return f"set the deletion cost of balloon {action.key} to {action.cost}"
         case ReleaseBalloon():
-            return f"release balloon {action.key} on {action.node} for {action.taker}"
+            return f"delete balloon {action.key} on {action.node}{f' for {action.taker}' if action.taker else ''}"
         case AnnotateNode():
             return f"annotate node {action.node}"
 

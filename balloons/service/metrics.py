@@ -33,6 +33,8 @@ class Metrics:
     def __init__(self, version: str) -> None:
         disable_created_metrics()  # type: ignore[no-untyped-call]
         self.registry = CollectorRegistry(auto_describe=True)
+        self.labels: dict[str, tuple[str, ...]] = {f"{PREFIX}_build": ("version", "python")}
+        """The label names of each family that has any."""
         self._make_pool_gauges()
         self._make_decision_metrics()
         self._make_api_metrics()
@@ -116,10 +118,7 @@ class Metrics:
             "pending": ("pending_balloons", "Balloons without a node."),
             "target": ("target_nodes", "Warm nodes wanted now."),
         }
-        self._pool_gauges = {
-            field: Gauge(f"{PREFIX}_pool_{name}", text, _POOL, registry=self.registry)
-            for field, (name, text) in texts.items()
-        }
+        self._pool_gauges = {field: self._gauge(f"pool_{name}", text, *_POOL) for field, (name, text) in texts.items()}
 
     def _make_decision_metrics(self) -> None:
         self._ticks = self._counter("ticks", "Decisions, by whether they were made or failed.", "outcome")
@@ -154,19 +153,27 @@ class Metrics:
         )
         self._cache_events = self._counter("cache_events", "What happened to the watch caches.", "resource", "event")
         self._watch_age = self._gauge(
-            "watch_age_seconds", "Time since the server last spoke of a resource; a minute is normal on a quiet one."
+            "watch_age_seconds",
+            "Time since the server last spoke of a resource; a minute is normal on a quiet one.",
+            "resource",
         )
-        self._watch_complete = self._gauge("watch_complete", "Whether the cache shows everything (1) or not (0).")
-        self._unreadable = self._gauge("unreadable_objects", "Objects that exist and cannot be read; they are skipped.")
+        self._watch_complete = self._gauge(
+            "watch_complete", "Whether the cache shows everything (1) or not (0).", "resource"
+        )
+        self._unreadable = self._gauge(
+            "unreadable_objects", "Objects that exist and cannot be read; they are skipped.", "resource"
+        )
         for plural in WATCHED:
             for event in CacheEvent:
                 self._cache_events.labels(plural, event.value)
 
     def _counter(self, name: str, text: str, *labels: str) -> Counter:
+        self.labels[f"{PREFIX}_{name}"] = labels
         return Counter(f"{PREFIX}_{name}_total", text, labels, registry=self.registry)
 
-    def _gauge(self, name: str, text: str) -> Gauge:
-        return Gauge(f"{PREFIX}_{name}", text, ("resource",), registry=self.registry)
+    def _gauge(self, name: str, text: str, *labels: str) -> Gauge:
+        self.labels[f"{PREFIX}_{name}"] = labels
+        return Gauge(f"{PREFIX}_{name}", text, labels, registry=self.registry)
 
     def _histogram(self, name: str, text: str, buckets: tuple[float, ...]) -> Histogram:
         return Histogram(f"{PREFIX}_{name}", text, buckets=buckets, registry=self.registry)

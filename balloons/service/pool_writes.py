@@ -159,7 +159,7 @@ class PoolWrites:
         without a word when somebody merely was faster."""
         async with self._room:
             try:
-                if isinstance(action, ReleaseBalloon):
+                if isinstance(action, ReleaseBalloon) and action.taker:
                     self._preemptions.expect_release(action.uid, self._clock())
                 resource, version = await self._writer.carry_out(action)
             except ApiError as error:

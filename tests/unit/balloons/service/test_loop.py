@@ -1,0 +1,163 @@
+"""The loop: when it decides, what it keeps in mind, and that neither errors nor silence end it."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from balloons.api.pool import PoolStatus
+from balloons.decide.because import Reason, because
+from balloons.decide.memory import Memory, PoolMemory
+from balloons.decide.plan import Plan, PoolDecision
+from balloons.decide.settings import DecideSettings
+from balloons.service.loop import BLIND_PATIENCE_S, DecisionLoop
+from balloons.service.metrics import Metrics
+from balloons.service.preemptions import Preemptions
+from balloons.service.wake import Wake
+from balloons.view.index import Circumstances, Index
+from balloons.view.snapshot import Now, Snapshot
+from throttler.kube.metadata import ObjectKey
+
+pytestmark = pytest.mark.virtual_time
+
+GPU, CPU = ObjectKey("ns", "gpu"), ObjectKey("ns", "cpu")
+
+
+class FakeView:
+    def __init__(self) -> None:
+        self.missing: tuple[str, ...] = ()
+
+    @property
+    def is_complete(self) -> bool:
+        return not self.missing
+
+    def circumstances(self) -> Circumstances:
+        return Circumstances(missing=self.missing)
+
+
+class FakeWrites:
+    def __init__(self) -> None:
+        self.plans: list[Plan] = []
+        self.passed: set[ObjectKey] = set()
+
+    def start(self, plan: Plan) -> set[ObjectKey]:
+        self.plans.append(plan)
+        return self.passed
+
+
+class FakeDecide:
+    """Remembers how often each pool was decided; may fail."""
+
+    def __init__(self) -> None:
+        self.at_s: list[float] = []
+        self.memories: list[Memory] = []
+        self.failures = 0
+
+    def __call__(
+        self, snapshot: Snapshot, memory: Memory, settings: DecideSettings, now: Now, allowance: int | None
+    ) -> tuple[Plan, Memory]:
+        if self.failures:
+            self.failures -= 1
+            raise ValueError("odd object")
+        self.at_s.append(now.monotonic_s)
+        self.memories.append(memory)
+        why = because(Reason.STEADY, warm=1, target=1)
+        pools = {
+            key: PoolMemory(removed=(*memory.pools.get(key, PoolMemory()).removed, (0.0, 1))) for key in (GPU, CPU)
+        }
+        return Plan(tuple(PoolDecision(key, why, PoolStatus()) for key in (GPU, CPU))), Memory(pools=pools)
+
+
+class Scene:
+    def __init__(self) -> None:
+        self.view, self.writes, self.decide = FakeView(), FakeWrites(), FakeDecide()
+        self.metrics = Metrics("test")
+        clock = asyncio.get_running_loop().time
+        self.wake = Wake(clock)
+        writes: Any = self.writes
+        self.loop = DecisionLoop(
+            Index("kube-balloons"),
+            self.view,
+            writes,
+            self.wake,
+            self.metrics,
+            Preemptions(),
+            DecideSettings(),
+            interval_s=10.0,
+            clock=clock,
+            decide=self.decide,
+        )
+
+    async def run_for(self, seconds: float) -> None:
+        stop = asyncio.Event()
+        running = asyncio.create_task(self.loop.run(stop))
+        await asyncio.sleep(seconds)
+        stop.set()
+        await asyncio.wait_for(running, 0.001)
+
+    def ticks(self, outcome: str) -> float | None:
+        return self.metrics.registry.get_sample_value("kube_balloons_ticks_total", {"outcome": outcome})
+
+
+async def test_decides_at_the_interval_while_nothing_changes() -> None:
+    scene = Scene()
+    await scene.run_for(35)
+    start = scene.decide.at_s[0]
+    assert [at_s - start for at_s in scene.decide.at_s] == [0, 10, 20, 30]
+
+
+async def test_change_is_answered_soon() -> None:
+    scene = Scene()
+    asyncio.get_running_loop().call_later(3, scene.wake.poke, 0.05)
+    await scene.run_for(5)
+    assert scene.decide.at_s[1] - scene.decide.at_s[0] == pytest.approx(3.05)
+
+
+async def test_stop_ends_the_wait_at_once() -> None:
+    await Scene().run_for(0.5)  # run_for fails if the loop takes longer than a millisecond to end
+
+
+async def test_tick_that_fails_is_counted_and_the_next_one_comes() -> None:
+    scene = Scene()
+    scene.decide.failures = 2
+    await scene.run_for(5)
+    assert (scene.ticks("failed"), scene.ticks("decided")) == (2, 1)
+    assert scene.loop.decided_at is not None
+
+
+async def test_unfinished_work_is_looked_at_again_soon() -> None:
+    scene = Scene()
+    scene.writes.passed = {GPU}
+    await scene.run_for(3.5)
+    assert len(scene.decide.at_s) == 4
+
+
+async def test_memory_of_pools_that_were_passed_over_stays_as_it_was() -> None:
+    """What nobody carried out must not count as done, against the limit on removals for one."""
+    scene = Scene()
+    scene.writes.passed = {GPU}
+    scene.loop.tick()
+    scene.loop.tick()
+    scene.loop.tick()
+    seen = scene.decide.memories[-1].pools
+    assert GPU not in seen
+    assert len(seen[CPU].removed) == 2
+
+
+async def test_brief_blindness_is_not_reported() -> None:
+    scene = Scene()
+    scene.loop.tick()
+    scene.view.missing = ("pods",)
+    await asyncio.sleep(BLIND_PATIENCE_S - 1)
+    scene.loop.tick()
+    assert len(scene.writes.plans) == 1
+    await asyncio.sleep(2)
+    scene.loop.tick()
+    assert len(scene.writes.plans) == 2
+
+
+async def test_pools_are_shown_as_decided() -> None:
+    scene = Scene()
+    scene.loop.tick()
+    labels = {"namespace": "ns", "pool": "gpu"}
+    assert scene.metrics.registry.get_sample_value("kube_balloons_pool_warm_nodes", labels) == 0

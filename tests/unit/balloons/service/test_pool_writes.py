@@ -1,0 +1,359 @@
+"""Writing decisions: order, isolation of pools, the fence, dry runs, what failures lead to. With a fake client."""
+
+import asyncio
+from collections.abc import Collection
+from typing import Any
+
+import msgspec
+import pytest
+
+from balloons.api.pool import BalloonPool, Mode, PoolNodes, PoolSpec, PoolStatus
+from balloons.decide.because import Reason, because
+from balloons.decide.plan import (
+    Action,
+    AnnotateNode,
+    ApplyObject,
+    DeleteObject,
+    MarkBalloon,
+    Plan,
+    PoolDecision,
+    ReleaseBalloon,
+)
+from balloons.service.events import Announcer
+from balloons.service.metrics import Metrics
+from balloons.service.pool_writes import PoolWrites
+from balloons.service.preemptions import Preemptions
+from balloons.service.report import Reporter
+from balloons.service.writer import Writer
+from throttler.client.errors import (
+    ApiError,
+    AttemptTimeoutError,
+    ConflictError,
+    ForbiddenError,
+    NotFoundError,
+    ServerError,
+)
+from throttler.client.resource import Resource
+from throttler.kube.metadata import Metadata, ObjectKey
+from throttler.kube.selectors import LabelSelector
+
+pytestmark = pytest.mark.virtual_time
+
+GPU, CPU = ObjectKey("ns", "gpu"), ObjectKey("ns", "cpu")
+WHY = because(Reason.WARMING, warm=0, target=3, pending=0)
+
+
+class FakeClient:
+    """Records every call in words; answers with growing versions, with scripted errors, or slowly."""
+
+    def __init__(self) -> None:
+        self.calls: list[str] = []
+        self.bodies: list[Any] = []
+        self.version = 100
+        self.errors: dict[str, list[ApiError]] = {}
+        self.delays_s: dict[str, float] = {}
+        self.at_once = self.most_at_once = 0
+
+    async def apply(self, resource: Resource, body: Any, name: str, namespace: str, **more: Any) -> bytes:
+        sub = f"/{more['subresource']}" if more.get("subresource") else ""
+        assert more["field_manager"] == "kube-balloons"
+        force = " by force" if more["force"] and not sub else ""
+        return await self._answer(f"apply {resource.plural}{sub} {namespace}/{name}{force}", body)
+
+    async def patch(self, resource: Resource, body: Any, name: str, namespace: str | None = None, **more: Any) -> bytes:
+        return await self._answer(f"patch {resource.plural} {namespace or ''}/{name}", body)
+
+    async def delete(self, resource: Resource, name: str, namespace: str, **more: Any) -> bytes:
+        return await self._answer(f"delete {resource.plural} {namespace}/{name}", more)
+
+    async def create(self, resource: Resource, body: Any, namespace: str) -> bytes:
+        return await self._answer(f"create {resource.plural} {namespace} {body['reason']}", body)
+
+    async def _answer(self, call: str, body: Any) -> bytes:
+        self.calls.append(call)
+        self.bodies.append(body)
+        self.at_once += 1
+        self.most_at_once = max(self.most_at_once, self.at_once)
+        await asyncio.sleep(self.delays_s.get(call, 0.001))
+        self.at_once -= 1
+        if self.errors.get(call):
+            raise self.errors[call].pop(0)
+        self.version += 1
+        return msgspec.json.encode({"metadata": {"resourceVersion": str(self.version)}})
+
+    @property
+    def writes(self) -> list[str]:
+        """Calls that are not about telling users."""
+        return [call for call in self.calls if "status" not in call and "events" not in call]
+
+
+class FakeCaches:
+    """Caches that show nothing new until told to."""
+
+    def __init__(self) -> None:
+        self.version = "0"
+        self.pods: set[str] = set()
+        self.distrusted: list[str] = []
+
+    def version_of(self, plural: str) -> str:
+        return self.version
+
+    def has_pod(self, node: str, uid: str) -> bool:
+        return uid in self.pods
+
+    def distrust(self, plurals: Collection[str]) -> None:
+        self.distrusted += sorted(plurals)
+
+    def catch_up(self) -> None:
+        self.version, self.pods = "1000000", set()
+
+
+class Scene:
+    def __init__(self, *, is_dry_run: bool = False) -> None:
+        self.client, self.caches = FakeClient(), FakeCaches()
+        self.metrics = Metrics("test")
+        spec = PoolSpec(PoolNodes(LabelSelector({"a": "b"})), Mode.HOLD)
+        self.stored = {key: BalloonPool(Metadata(key.name, "ns", resource_version="1"), spec) for key in (GPU, CPU)}
+        clock = asyncio.get_running_loop().time
+        client: Any = self.client
+        reporter = Reporter(client, self.stored.get, Announcer("me"), self.metrics, clock)
+        self.writes = PoolWrites(
+            Writer(client, clock),
+            reporter,
+            self.caches,
+            self.metrics,
+            Preemptions(),
+            is_dry_run=is_dry_run,
+            clock=clock,
+        )
+
+    def start(self, *actions: Action, pool: ObjectKey = GPU, **more: Any) -> set[ObjectKey]:
+        return self.writes.start(Plan((decision(*actions, pool=pool, **more),)))
+
+    async def write(self, *actions: Action, **more: Any) -> list[str]:
+        """Start, wait for the end, and return the writes that were made for it."""
+        before = len(self.client.writes)
+        self.start(*actions, **more)
+        await self.writes.drain(1000)
+        return self.client.writes[before:]
+
+    def counted(self, action: str, outcome: str) -> float | None:
+        labels = {"action": action, "outcome": outcome}
+        return self.metrics.registry.get_sample_value("kube_balloons_writes_total", labels)
+
+
+def decision(*actions: Action, pool: ObjectKey = GPU, **more: Any) -> PoolDecision:
+    return PoolDecision(pool, WHY, PoolStatus(warm=1), actions, **more)
+
+
+def apply(name: str = "gpu-a", namespace: str = "ns") -> ApplyObject:
+    key = ObjectKey(namespace, name)
+    return ApplyObject(key, "apps/v1", "Deployment", {"kind": "Deployment"}, 3, WHY)
+
+
+def release(name: str) -> ReleaseBalloon:
+    return ReleaseBalloon(ObjectKey("ns", name), f"uid-{name}", "7", f"node-{name}", "ns/job", WHY)
+
+
+def mark(name: str) -> MarkBalloon:
+    return MarkBalloon(ObjectKey("ns", name), f"uid-{name}", -1000, WHY)
+
+
+APPLY = "apply deployments ns/gpu-a"
+
+
+async def test_actions_are_written_in_order_and_status_after_them() -> None:
+    scene = Scene()
+    await scene.write(mark("b1"), apply(), release("b1"))
+    assert scene.client.calls == [
+        "patch pods ns/b1",
+        APPLY,
+        "delete pods ns/b1",
+        "apply balloonpools/status ns/gpu",
+        "create events ns Warming",
+    ]
+
+
+async def test_every_write_is_guarded() -> None:
+    scene = Scene()
+    gone = DeleteObject(ObjectKey("ns", "old"), "apps/v1", "Deployment", "u1", "5", WHY)
+    node = AnnotateNode("n1", "9", {"x": "y", "z": None}, WHY)
+    await scene.write(gone, mark("b1"), release("b1"), node)
+    deleted, marked, released, annotated = scene.client.bodies[:4]
+    assert (deleted["uid"], deleted["resource_version"]) == ("u1", "5")
+    assert marked["metadata"]["uid"] == "uid-b1"
+    assert (released["uid"], released["resource_version"]) == ("uid-b1", "7")
+    assert annotated == {"metadata": {"resourceVersion": "9", "annotations": {"x": "y", "z": None}}}
+
+
+async def test_balloons_are_released_together_but_not_all_at_once() -> None:
+    scene = Scene()
+    calls = await scene.write(apply(), *(release(f"b{i}") for i in range(100)))
+    assert calls[0] == APPLY
+    assert len(calls) == 101
+    assert scene.client.most_at_once == 32
+
+
+async def test_nothing_is_released_when_the_size_was_not_lowered() -> None:
+    """The ReplicaSet would put a new balloon where the waiting pod should go."""
+    scene = Scene()
+    scene.client.errors[APPLY] = [ServerError("webhook x timed out", status=500)]
+    assert await scene.write(apply(), release("b1")) == [APPLY]
+    assert "webhook x timed out" in scene.writes.problems[GPU]
+
+
+async def test_pool_is_passed_over_until_the_caches_show_its_write() -> None:
+    scene = Scene()
+    await scene.write(apply())
+    assert scene.start(apply()) == {GPU}
+    scene.caches.catch_up()
+    assert await scene.write(apply()) == [APPLY]
+
+
+async def test_pool_is_passed_over_while_released_balloons_are_seen() -> None:
+    scene = Scene()
+    scene.caches.pods = {"uid-b1"}
+    await scene.write(release("b1"))
+    assert scene.start(apply()) == {GPU}
+
+
+async def test_slow_pool_holds_up_no_other() -> None:
+    scene = Scene()
+    scene.client.delays_s[APPLY] = 10.0
+    scene.start(apply())
+    await asyncio.sleep(0.1)
+    assert scene.writes.start(Plan((decision(apply()), decision(apply("cpu-a"), pool=CPU)))) == {GPU}
+    await asyncio.sleep(0.1)
+    assert "apply deployments ns/cpu-a" in scene.client.calls
+    assert scene.client.calls.count(APPLY) == 1
+
+
+async def test_failing_pool_changes_nothing_for_others() -> None:
+    scene = Scene()
+    scene.client.errors[APPLY] = [ForbiddenError("deployments is forbidden", status=403)]
+    scene.writes.start(Plan((decision(apply()), decision(apply("cpu-a"), pool=CPU))))
+    await scene.writes.drain(10)
+    assert set(scene.writes.problems) == {GPU}
+    assert scene.counted("apply", "done") == 1
+    assert scene.counted("apply", "refused") == 1
+
+
+async def test_forbidden_write_is_tried_at_most_twice_a_minute() -> None:
+    scene = Scene()
+    scene.client.errors[APPLY] = [ForbiddenError("no", status=403) for _ in range(100)]
+    for _ in range(600):
+        scene.start(apply())
+        await asyncio.sleep(1)
+    assert scene.client.writes.count(APPLY) <= 20
+
+
+async def test_problem_is_in_the_status_until_it_is_solved() -> None:
+    scene = Scene()
+    scene.client.errors[APPLY] = [ForbiddenError('cannot patch "deployments"', status=403)]
+    await scene.write(apply())
+    reported = [body for body in scene.client.bodies if "status" in body]
+    texts = {c["type"]: c["message"] for c in reported[-1]["status"]["conditions"]}
+    assert 'cannot patch "deployments"' in texts["Stalled"]
+    await asyncio.sleep(31)
+    await scene.write(apply())
+    assert scene.writes.problems == {}
+
+
+async def test_timed_out_write_counts_as_maybe_done() -> None:
+    scene = Scene()
+    scene.client.errors[APPLY] = [AttemptTimeoutError("no answer")]
+    await scene.write(apply())
+    assert scene.counted("apply", "unknown") == 1
+    await asyncio.sleep(9)
+    assert scene.start(apply()) == {GPU}
+    await asyncio.sleep(2)
+    assert await scene.write(apply()) == [APPLY]
+
+
+async def test_object_that_is_gone_needs_no_deleting() -> None:
+    scene = Scene()
+    scene.client.errors["delete pods ns/b1"] = [NotFoundError("no such pod", status=404)]
+    assert await scene.write(release("b1"), apply()) == ["delete pods ns/b1", APPLY]
+    assert scene.writes.problems == {}
+
+
+async def test_field_taken_by_another_is_taken_back_once_in_a_while() -> None:
+    scene = Scene()
+    scene.client.errors[APPLY] = [ConflictError("conflict with kubectl", status=409) for _ in range(10)]
+    assert await scene.write(apply()) == [APPLY, f"{APPLY} by force"]
+    scene.caches.catch_up()
+    assert await scene.write(apply()) == [APPLY]
+    await asyncio.sleep(31)
+    assert await scene.write(apply()) == [APPLY, f"{APPLY} by force"]
+
+
+async def test_conflict_is_no_news_for_users() -> None:
+    scene = Scene()
+    scene.client.errors["delete pods ns/b1"] = [ConflictError("changed", status=409)]
+    await scene.write(release("b1"), apply())
+    assert scene.client.writes == ["delete pods ns/b1"]
+    assert scene.writes.problems == {}
+
+
+async def test_dry_run_writes_nothing_at_all() -> None:
+    scene = Scene(is_dry_run=True)
+    await scene.write(apply(), release("b1"))
+    scene.writes.start(Plan((), (apply("left"),)))
+    await scene.writes.drain(10)
+    assert scene.client.calls == []
+
+
+async def test_dry_run_of_one_pool_still_tells_its_user() -> None:
+    scene = Scene()
+    await scene.write(apply(), is_dry_run=True)
+    assert scene.client.calls == ["apply balloonpools/status ns/gpu", "create events ns Warming"]
+
+
+async def test_sweeps_are_written_like_a_pool_of_their_own() -> None:
+    scene = Scene()
+    gone = DeleteObject(ObjectKey("ns", "old"), "apps/v1", "Deployment", "u1", "5", WHY)
+    scene.writes.start(Plan((), (gone,)))
+    await scene.writes.drain(10)
+    assert scene.client.calls == ["delete deployments ns/old"]
+
+
+async def test_drain_lets_writes_finish_but_not_for_ever() -> None:
+    scene = Scene()
+    scene.client.delays_s[APPLY] = 1.0
+    scene.start(apply())
+    await scene.writes.drain(3)
+    assert scene.counted("apply", "done") == 1
+    scene.caches.catch_up()
+    scene.client.delays_s[APPLY] = 100.0
+    scene.start(apply())
+    await scene.writes.drain(3)
+    assert not scene.writes.is_busy
+    assert scene.counted("apply", "done") == 1
+
+
+async def test_watch_that_does_not_show_our_writes_is_listed_anew() -> None:
+    scene = Scene()
+    await scene.write(apply())
+    await asyncio.sleep(25)
+    scene.start(apply())
+    assert scene.caches.distrusted == ["deployments"]
+
+
+async def test_figures_are_told_at_most_every_two_seconds_but_reasons_at_once() -> None:
+    scene = Scene()
+    for warm in range(10):
+        scene.writes.start(Plan((PoolDecision(GPU, WHY, PoolStatus(warm=warm)),)))
+        await asyncio.sleep(0.5)
+        scene.stored[GPU] = _as_told(scene)
+    assert scene.client.calls.count("apply balloonpools/status ns/gpu") == 3
+    steady = because(Reason.STEADY, warm=9, target=9)
+    scene.writes.start(Plan((PoolDecision(GPU, steady, PoolStatus(warm=9)),)))
+    await scene.writes.drain(1)
+    assert scene.client.calls.count("apply balloonpools/status ns/gpu") == 4
+
+
+def _as_told(scene: Scene) -> BalloonPool:
+    told = [body for body in scene.client.bodies if "status" in body]
+    status = msgspec.convert(told[-1]["status"], PoolStatus)
+    metadata = Metadata("gpu", "ns", resource_version=str(scene.client.version))
+    return BalloonPool(metadata, scene.stored[GPU].spec, status)
