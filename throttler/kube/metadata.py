@@ -5,7 +5,7 @@ from datetime import datetime
 import msgspec
 
 
-class OwnerReference(msgspec.Struct, frozen=True, rename="camel"):
+class OwnerReference(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     """Who owns an object; at most one owner is its controller."""
 
     kind: str
@@ -14,7 +14,7 @@ class OwnerReference(msgspec.Struct, frozen=True, rename="camel"):
     controller: bool = False
 
 
-class Metadata(msgspec.Struct, frozen=True, rename="camel"):
+class Metadata(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     """Names, versions and labels of an object; timestamps are wall-clock UTC."""
 
     name: str
@@ -39,7 +39,7 @@ class Metadata(msgspec.Struct, frozen=True, rename="camel"):
         return next((owner for owner in self.owner_references if owner.controller), None)
 
 
-class ObjectKey(msgspec.Struct, frozen=True, order=True):
+class ObjectKey(msgspec.Struct, frozen=True, order=True, gc=False):
     """Namespace and name; sorts by them, prints as `namespace/name`."""
 
     namespace: str

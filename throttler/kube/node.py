@@ -5,9 +5,10 @@ the fields that are decoded at all; `Node` is the compact value that caches keep
 equal parts shared between nodes of the same kind).
 """
 
+from datetime import datetime
+
 import msgspec
 
-from throttler.kube.metadata import Metadata
 from throttler.kube.resources import Resources
 from throttler.kube.selectors import Taint
 from throttler.kube.shared import Shared
@@ -25,25 +26,56 @@ KEPT_ANNOTATIONS = (CA_KEEP_ANNOTATION, KARPENTER_KEEP_ANNOTATION, HELD_BY_ANNOT
 """The only node annotations that any decision reads; the others are dropped at the edge."""
 
 
-class _Condition(msgspec.Struct, frozen=True):
+# None of the wire structs can be part of a reference cycle: without `gc=False` the collector would walk the tens of
+# thousands of them that a list makes, again and again.
+
+
+_KEPT_NAMES = dict(zip(("ca_keep", "karpenter_keep", "held_by"), KEPT_ANNOTATIONS, strict=True))
+
+
+class _KeptAnnotations(msgspec.Struct, frozen=True, gc=False, rename=_KEPT_NAMES):
+    """KEPT_ANNOTATIONS in their order; the others are not even decoded."""
+
+    ca_keep: str | None = None
+    karpenter_keep: str | None = None
+    held_by: str | None = None
+
+
+_NONE_KEPT = _KeptAnnotations()
+
+
+class _NodeMetadata(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """As Metadata, without what no decision reads of a node."""
+
+    name: str
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    creation_timestamp: datetime | None = None
+    deletion_timestamp: datetime | None = None
+    labels: dict[str, str] = {}
+    annotations: _KeptAnnotations = _NONE_KEPT
+
+
+class _Condition(msgspec.Struct, frozen=True, gc=False):
     type: str
     status: str
 
 
-class _NodeSpec(msgspec.Struct, frozen=True, rename="camel"):
+class _NodeSpec(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     unschedulable: bool = False
     taints: tuple[Taint, ...] = ()
 
 
-class _NodeStatus(msgspec.Struct, frozen=True):
+class _NodeStatus(msgspec.Struct, frozen=True, gc=False):
     allocatable: dict[str, str] = {}
     conditions: tuple[_Condition, ...] = ()
 
 
-class NodeWire(msgspec.Struct, frozen=True):
+class NodeWire(msgspec.Struct, frozen=True, gc=False):
     """What is decoded of a Node object."""
 
-    metadata: Metadata
+    metadata: _NodeMetadata
     spec: _NodeSpec = _NodeSpec()
     status: _NodeStatus = _NodeStatus()
 
@@ -81,7 +113,8 @@ def is_kept(node: Node) -> bool:
 def node_from_wire(wire: NodeWire, shared: Shared) -> Node:
     """The compact node; raises QuantityError when its allocatable cannot be read."""
     metadata, spec, status = wire.metadata, wire.spec, wire.status
-    conditions = frozenset((c.type, c.status) for c in status.conditions)
+    created, kept = metadata.creation_timestamp, metadata.annotations
+    conditions = shared.made(status.conditions, lambda: _pairs(status.conditions))
     labels = shared.labels(metadata.labels)
     return Node(
         name=metadata.name,
@@ -90,13 +123,26 @@ def node_from_wire(wire: NodeWire, shared: Shared) -> Node:
         labels=labels,
         allocatable=shared.resources(status.allocatable),
         taints=shared.one(spec.taints),
-        conditions=shared.one(conditions),
-        annotations={key: metadata.annotations[key] for key in KEPT_ANNOTATIONS if key in metadata.annotations},
-        created_s=metadata.created_s,
+        conditions=conditions,
+        annotations=_NO_ANNOTATIONS if kept == _NONE_KEPT else _texts(kept),
+        created_s=created.timestamp() if created else 0.0,
         zone=labels.get(ZONE_LABEL, ""),
         instance_type=labels.get(INSTANCE_TYPE_LABEL, ""),
-        is_ready=("Ready", "True") in conditions,
+        is_ready=_READY in conditions,
         is_cordoned=spec.unschedulable,
         is_deleting=metadata.deletion_timestamp is not None,
         is_uninitialized=KARPENTER_POOL_LABEL in labels and KARPENTER_INITIALIZED_LABEL not in labels,
     )
+
+
+_NO_ANNOTATIONS: dict[str, str] = {}
+_READY = ("Ready", "True")
+
+
+def _pairs(conditions: tuple[_Condition, ...]) -> frozenset[tuple[str, str]]:
+    return frozenset((c.type, c.status) for c in conditions)
+
+
+def _texts(kept: _KeptAnnotations) -> dict[str, str]:
+    texts = zip(KEPT_ANNOTATIONS, msgspec.structs.astuple(kept), strict=True)
+    return {key: text for key, text in texts if text is not None}

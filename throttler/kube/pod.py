@@ -34,30 +34,30 @@ class PodKind(enum.Enum):
     BALLOON = "balloon"
 
 
-class _ResourceRequests(msgspec.Struct, frozen=True):
+class _ResourceRequests(msgspec.Struct, frozen=True, gc=False):
     requests: dict[str, str] = {}
 
 
-class _Container(msgspec.Struct, frozen=True, rename="camel"):
+class _Container(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     resources: _ResourceRequests = _ResourceRequests()
     restart_policy: str = ""
     ports: tuple[dict[str, Any], ...] = ()
 
 
-class _NodeSelectorTerm(msgspec.Struct, frozen=True, rename="camel"):
+class _NodeSelectorTerm(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     match_expressions: tuple[Requirement, ...] = ()
     match_fields: tuple[Requirement, ...] = ()
 
 
-class _NodeSelector(msgspec.Struct, frozen=True, rename="camel"):
+class _NodeSelector(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     node_selector_terms: tuple[_NodeSelectorTerm, ...] = ()
 
 
-class _NodeAffinity(msgspec.Struct, frozen=True):
+class _NodeAffinity(msgspec.Struct, frozen=True, gc=False):
     required: _NodeSelector | None = msgspec.field(default=None, name="requiredDuringSchedulingIgnoredDuringExecution")
 
 
-class PodAffinityTerm(msgspec.Struct, frozen=True, rename="camel"):
+class PodAffinityTerm(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     """A required (anti-)affinity term towards other pods."""
 
     topology_key: str
@@ -65,28 +65,28 @@ class PodAffinityTerm(msgspec.Struct, frozen=True, rename="camel"):
     namespaces: tuple[str, ...] = ()
 
 
-class _PodAffinity(msgspec.Struct, frozen=True):
+class _PodAffinity(msgspec.Struct, frozen=True, gc=False):
     required: tuple[PodAffinityTerm, ...] = msgspec.field(
         default=(), name="requiredDuringSchedulingIgnoredDuringExecution"
     )
 
 
-class _Affinity(msgspec.Struct, frozen=True, rename="camel"):
+class _Affinity(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     node_affinity: _NodeAffinity | None = None
     pod_affinity: _PodAffinity | None = None
     pod_anti_affinity: _PodAffinity | None = None
 
 
-class _SpreadConstraint(msgspec.Struct, frozen=True, rename="camel"):
+class _SpreadConstraint(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     when_unsatisfiable: str = ""
 
 
-class _Volume(msgspec.Struct, frozen=True, rename="camel"):
+class _Volume(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     persistent_volume_claim: dict[str, Any] | None = None
     ephemeral: dict[str, Any] | None = None
 
 
-class _PodSpec(msgspec.Struct, frozen=True, rename="camel"):
+class _PodSpec(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     node_name: str = ""
     priority: int = 0
     scheduler_name: str = "default-scheduler"
@@ -104,19 +104,19 @@ class _PodSpec(msgspec.Struct, frozen=True, rename="camel"):
     host_network: bool = False
 
 
-class _PodCondition(msgspec.Struct, frozen=True):
+class _PodCondition(msgspec.Struct, frozen=True, gc=False):
     type: str
     status: str
     reason: str = ""
 
 
-class _PodStatus(msgspec.Struct, frozen=True, rename="camel"):
+class _PodStatus(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     phase: str = "Pending"
     nominated_node_name: str = ""
     conditions: tuple[_PodCondition, ...] = ()
 
 
-class PodWire(msgspec.Struct, frozen=True):
+class PodWire(msgspec.Struct, frozen=True, gc=False):
     """What is decoded of a Pod object."""
 
     metadata: Metadata
@@ -124,7 +124,7 @@ class PodWire(msgspec.Struct, frozen=True):
     status: _PodStatus = _PodStatus()
 
 
-class Scheduling(msgspec.Struct, frozen=True):
+class Scheduling(msgspec.Struct, frozen=True, gc=False):
     """What the scheduler asks of a node for an unbound pod, as far as it can be judged here.
 
     `node_terms` are alternatives (any may hold), each a tuple of requirements that must all hold.
@@ -180,7 +180,7 @@ def pod_from_wire(wire: PodWire, shared: Shared) -> Pod:
         priority=spec.priority,
         requests=_shared_requests(spec, shared),
         kind=_kind(metadata),
-        owner=metadata.controller,
+        owner=shared.one(metadata.controller),
         pool=shared.one(metadata.labels.get(POOL_LABEL, "")),
         shape=shared.one(metadata.labels.get(SHAPE_LABEL, "")),
         created_s=metadata.created_s,
@@ -190,7 +190,7 @@ def pod_from_wire(wire: PodWire, shared: Shared) -> Pod:
         is_terminating=metadata.deletion_timestamp is not None,
         is_finished=status.phase in ("Succeeded", "Failed"),
         is_preempted=any(c.reason == "PreemptionByScheduler" for c in status.conditions),
-        scheduling=None if spec.node_name else _scheduling(wire),
+        scheduling=None if spec.node_name else _scheduling(wire, shared),
     )
 
 
@@ -232,13 +232,13 @@ def requests_of(spec: _PodSpec) -> dict[str, int]:
     return total((effective, parse_resources(spec.overhead), {"pods": parse_quantity("1")}))
 
 
-def _scheduling(wire: PodWire) -> Scheduling:
+def _scheduling(wire: PodWire, shared: Shared) -> Scheduling:
     spec, status = wire.spec, wire.status
     affinity = spec.affinity or _Affinity()
     return Scheduling(
-        tolerations=spec.tolerations,
-        node_selector=spec.node_selector,
-        node_terms=_node_terms(affinity),
+        tolerations=shared.one(spec.tolerations),
+        node_selector=shared.mapping(spec.node_selector),
+        node_terms=shared.one(_node_terms(affinity)),
         is_gated=bool(spec.scheduling_gates),
         is_opaque=_is_opaque(wire, affinity),
         is_one_per_node=bool(affinity.pod_anti_affinity and affinity.pod_anti_affinity.required),

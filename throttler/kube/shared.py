@@ -4,12 +4,13 @@ A cache only: losing it costs memory, never correctness. It forgets everything w
 its limit, so that label values without end (host names, for one) cannot fill the process.
 """
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from typing import Any, TypeVar, cast
 
 from throttler.kube.resources import Resources, parse_resources
 
 H = TypeVar("H", bound=Hashable)
+V = TypeVar("V")
 
 LIMIT = 50_000
 """Values kept before the cache starts anew; about 10 MB of short texts."""
@@ -20,27 +21,44 @@ class Shared:
 
     def __init__(self) -> None:
         self._values: dict[Hashable, Any] = {}
+        self._made: dict[Hashable, Any] = {}
 
     def one(self, value: H) -> H:
         """The stored equal of `value`, or `value` itself the first time."""
-        if len(self._values) > LIMIT:
-            self._values.clear()
-        return cast(H, self._values.setdefault(value, value))
+        values = self._values
+        if len(values) > LIMIT:
+            values.clear()
+        return cast(H, values.setdefault(value, value))
 
     def labels(self, labels: Mapping[str, str]) -> dict[str, str]:
         """The same labels with shared texts; the dict itself is its owner's."""
-        one = self.one
-        return {one(key): one(value) for key, value in labels.items()}
+        values = self._values
+        if len(values) > LIMIT:
+            values.clear()
+        # The hottest lines of every list, so no Python code runs per label: nodes of a kind have equal keys, and a
+        # copied dict needs only its values looked up.
+        keys, texts = tuple(labels), labels.values()
+        found = self.made(("keys", *keys), lambda: {values.setdefault(key, key): "" for key in keys}).copy()
+        found.update(zip(keys, map(values.setdefault, texts, texts), strict=True))
+        return found
+
+    def mapping(self, texts: Mapping[str, str]) -> dict[str, str]:
+        """The stored equal of a small mapping that many objects have alike, as a whole."""
+        return self.made(("mapping", *texts, *texts.values()), lambda: dict(texts))
+
+    def made(self, source: Hashable, make: Callable[[], V]) -> V:
+        """What `make` gives for this source, called once for equal sources; `source` must tell kinds apart."""
+        found = self._made.get(source)
+        if found is None:
+            if len(self._made) > LIMIT:
+                self._made.clear()
+            found = self._made[source] = make()
+        return cast(V, found)
 
     def resources(self, texts: Mapping[str, str]) -> Resources:
         """The parsed resource list, one dict for all nodes of the same size; raises QuantityError."""
-        key = ("resources", *texts.items())
-        found = self._values.get(key)
-        if found is None:
-            found = self._values[key] = parse_resources(texts)
-        return cast(Resources, found)
+        return self.made(("resources", *texts, *texts.values()), lambda: parse_resources(texts))
 
     def merged(self, amounts: Resources) -> Resources:
         """The stored equal of a parsed resource list."""
-        key = ("merged", *sorted(amounts.items()))
-        return cast(Resources, self._values.setdefault(key, amounts))
+        return self.made(("merged", *sorted(amounts.items())), lambda: amounts)
