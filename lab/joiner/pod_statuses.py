@@ -1,0 +1,82 @@
+"""The status manager: one worker, one pod after the other, each time GET and PATCH (kubelet/status)."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+
+import msgspec
+
+from lab.joiner.node_api import STRATEGIC_MERGE_PATCH, NodeApi
+from lab.joiner.pod import Pod
+from lab.joiner.pod_stages import Stage, status_patch
+from lab.joiner.wall_clock import timestamp
+
+LOOK_AGAIN_EVERY_S = 10.0
+"""When what could not be sent is tried again without anything new."""
+
+
+@dataclass
+class _Entry:
+    pod: Pod
+    target: Stage
+    sent: Stage
+
+
+class PodStatuses:
+    """Brings the API up to date with what `report` was told.
+
+    A batch is a snapshot: stages reached while it is sent are merged into the next one. So a slow server gets
+    fewer, larger reports, as from a kubelet.
+    """
+
+    def __init__(self, api: NodeApi) -> None:
+        self._api = api
+        self._entries: dict[str, _Entry] = {}
+        self._news = asyncio.Event()
+
+    def report(self, pod: Pod, stage: Stage, *, known: Stage = Stage.NEW) -> None:
+        """Say that a pod has reached a stage; `known` is what the API knows of a pod that is new here."""
+        entry = self._entries.setdefault(pod.metadata.uid, _Entry(pod, known, known))
+        entry.target = max(entry.target, stage)
+        self._news.set()
+
+    def forget(self, uid: str) -> None:
+        """Stop reporting a pod that is gone."""
+        self._entries.pop(uid, None)
+
+    async def run(self) -> None:
+        """Send until cancelled."""
+        while True:
+            self._news.clear()
+            for entry, target in [(e, e.target) for e in self._entries.values() if e.sent < e.target]:
+                if entry.pod.metadata.uid in self._entries:
+                    await self._sync(entry, target)
+            await self._wait_for_news()
+
+    async def _wait_for_news(self) -> None:
+        try:
+            async with asyncio.timeout(LOOK_AGAIN_EVERY_S):
+                await self._news.wait()
+        except TimeoutError:
+            return
+
+    async def _sync(self, entry: _Entry, target: Stage) -> None:
+        found = await self._api.send("GET", entry.pod.path)
+        if found.status == 404:
+            self.forget(entry.pod.metadata.uid)
+        if not found.is_ok:
+            return
+        if entry.sent is not Stage.NEW or target is not Stage.ENDED:
+            patch = status_patch(entry.pod, entry.sent, target, timestamp())
+            path = f"{entry.pod.path}/status"
+            if not (await self._api.send("PATCH", path, patch, kind=STRATEGIC_MERGE_PATCH)).is_ok:
+                return
+        if target is Stage.ENDED and not await self._delete(entry.pod):
+            return
+        entry.sent = target
+
+    async def _delete(self, pod: Pod) -> bool:
+        options = {"gracePeriodSeconds": 0, "preconditions": {"uid": pod.metadata.uid}}
+        answer = await self._api.send("DELETE", pod.path, msgspec.json.encode(options))
+        return answer.is_ok or answer.status in (404, 409)
