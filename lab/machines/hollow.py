@@ -23,6 +23,7 @@ from lab.binaries import find_binary
 from lab.controlplane import ControlPlane
 from lab.errors import LabError
 from lab.machines.api_client import ApiClient, ApiError
+from lab.machines.in_turn import for_each
 from lab.processes import ProcessGroup, log_tail
 
 POLL_EVERY_S = 0.1
@@ -105,10 +106,12 @@ class HollowNodes:
 
     async def start(self, *settings: HollowNodeSettings, at_once: int = 4, deadline_s: float = 300) -> None:
         """Start nodes, at most `at_once` of them joining at a time, and return when all are Ready."""
-        turns = asyncio.Semaphore(at_once)
-        async with self._client() as client, asyncio.TaskGroup() as group:
-            for one in settings:
-                group.create_task(self._start_one(one, client, turns, deadline_s))
+        async with self._client() as client:
+
+            async def start_one(one: HollowNodeSettings) -> None:
+                await _wait_until_ready(self.launch(one), client, deadline_s)
+
+            await for_each(settings, start_one, at_once=at_once)
 
     def launch(self, settings: HollowNodeSettings) -> HollowNode:
         """Start one node's kubelet without waiting for anything."""
@@ -152,17 +155,14 @@ class HollowNodes:
     def _client(self) -> ApiClient:
         return ApiClient(self._plane.access(server=self._server), user_agent="lab-hollow-nodes")
 
-    async def _start_one(
-        self, settings: HollowNodeSettings, client: ApiClient, turns: asyncio.Semaphore, deadline_s: float
-    ) -> None:
-        async with turns:
-            node = self.launch(settings)
-            end = time.monotonic() + deadline_s
-            while not await _is_ready(client, node.name):
-                if not node.is_running or time.monotonic() > end:
-                    what = "is not Ready in time" if node.is_running else "ended"
-                    raise LabError(f"hollow node {node.name} {what}; its log ends:\n{log_tail(node.log)}")
-                await asyncio.sleep(POLL_EVERY_S)
+
+async def _wait_until_ready(node: HollowNode, client: ApiClient, deadline_s: float) -> None:
+    end = time.monotonic() + deadline_s
+    while not await _is_ready(client, node.name):
+        if not node.is_running or time.monotonic() > end:
+            what = "is not Ready in time" if node.is_running else "ended"
+            raise LabError(f"hollow node {node.name} {what}; its log ends:\n{log_tail(node.log)}")
+        await asyncio.sleep(POLL_EVERY_S)
 
 
 async def _is_ready(client: ApiClient, name: str) -> bool:

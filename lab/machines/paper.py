@@ -11,14 +11,15 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import datetime
-from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 import msgspec
 
 from lab.controlplane.access import ApiAccess
 from lab.machines.api_client import STRATEGIC_MERGE_PATCH, ApiClient, ApiError
+from lab.machines.in_turn import for_each
 from lab.machines.paper_objects import (
     ListMetadata,
     PaperNode,
@@ -90,11 +91,11 @@ class PaperMachines:
 
         A Node that exists already, such as one of Karpenter's, is taken over and keeps its taints.
         """
-        await self._all(self._add_one(node) for node in nodes)
+        await for_each(nodes, self._add_one, at_once=self._writers)
 
     async def remove(self, *names: str) -> None:
         """Delete nodes as a cloud does; pods on them are left to the garbage collector."""
-        await self._all(self._remove_one(name) for name in names)
+        await for_each(names, self._remove_one, at_once=self._writers)
 
     def switch_off(self, *names: str) -> None:
         """Let machines die: nobody serves them any more, their Nodes stay until somebody deletes them."""
@@ -140,17 +141,6 @@ class PaperMachines:
         self._nodes.discard(name)
         with _unless_gone():
             await self._client.delete(f"/api/v1/nodes/{name}")
-
-    async def _all(self, requests: Iterable[Coroutine[Any, Any, None]]) -> None:
-        turns = asyncio.Semaphore(self._writers)
-
-        async def in_turn(request: Coroutine[Any, Any, None]) -> None:
-            async with turns:
-                await request
-
-        async with asyncio.TaskGroup() as group:
-            for request in requests:
-                group.create_task(in_turn(request))
 
     # --- the shared kubelet ---
 
@@ -202,7 +192,7 @@ class PaperMachines:
     async def _keep_alive(self, every_s: float) -> None:
         while True:
             await asyncio.sleep(every_s)
-            await self._all(self._renew(name) for name in sorted(self._nodes))
+            await for_each(sorted(self._nodes), self._renew, at_once=self._writers)
 
     async def _renew(self, name: str) -> None:
         # A missed renewal is made good by the next one.
