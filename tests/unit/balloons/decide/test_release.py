@@ -1,0 +1,136 @@
+"""Burst release: warm nodes for pods that wait."""
+
+from collections.abc import Iterable
+
+from balloons.api.pool import Mode
+from balloons.decide.because import Reason
+from balloons.decide.decide import decide
+from balloons.decide.memory import Memory
+from balloons.decide.plan import Action, ApplyObject, Plan, ReleaseBalloon
+from balloons.decide.settings import DecideSettings
+from tests.world import NOW, World, a_node, a_pool, later, nodes, work
+from throttler.kube.pod import Pod, Scheduling
+
+SETTINGS = DecideSettings()
+
+
+def warm_world(count: int = 6, *, size: int | None = None, mode: Mode = Mode.HOLD) -> World:
+    world = World.of(a_pool(mode=mode, size=size, max_size=20 if size else None), nodes=nodes(count))
+    world.apply(decide(world.snapshot(), Memory(), SETTINGS, NOW)[0])
+    world.settle()
+    return world
+
+
+def gang(count: int, **scheduling: object) -> list[Pod]:
+    how = Scheduling(**{"is_tried": True, **scheduling})  # type: ignore[arg-type]
+    return [work(f"g{i:02}", scheduling=how) for i in range(count)]
+
+
+def plan_for(world: World, pods: Iterable[Pod], memory: Memory | None = None, seconds: float = 0.0) -> Plan:
+    world.add(*pods)
+    return decide(world.snapshot(), memory or Memory(), SETTINGS, later(NOW, seconds))[0]
+
+
+def actions(plan: Plan) -> list[Action]:
+    return [action for decision in plan.pools for action in decision.actions]
+
+
+def released(plan: Plan) -> list[ReleaseBalloon]:
+    return [action for action in actions(plan) if isinstance(action, ReleaseBalloon)]
+
+
+def test_a_gang_of_whole_node_pods_gets_one_node_each() -> None:
+    plan = plan_for(warm_world(), gang(4))
+    assert len({action.node for action in released(plan)}) == 4
+    assert plan.pools[0].because.reason is Reason.BURST_RELEASE
+
+
+def test_replicas_are_lowered_before_balloons_are_deleted() -> None:
+    for mode, size in ((Mode.HOLD, None), (Mode.HEADROOM, 6)):
+        found = actions(plan_for(warm_world(size=size, mode=mode), gang(4)))
+        assert isinstance(found[0], ApplyObject)
+        assert found[0].replicas == 2
+        assert all(isinstance(action, ReleaseBalloon) for action in found[1:])
+
+
+def test_headroom_grows_back_after_the_pods_have_taken_their_nodes() -> None:
+    world = warm_world(size=6, mode=Mode.HEADROOM)
+    world.apply(plan_for(world, gang(4)))
+    world.settle()
+    assert all(pod.node for pod in world.pods.values() if pod.key.name.startswith("g"))
+    world.apply(decide(world.snapshot(), Memory(), SETTINGS, NOW)[0])
+    assert world.replicas() == 6
+
+
+def test_small_pods_are_packed() -> None:
+    small = [work(f"s{i}", cpu="4") for i in range(8)]
+    assert len(released(plan_for(warm_world(), small))) == 2
+
+
+def test_a_single_pod_is_left_to_the_scheduler() -> None:
+    plan = plan_for(warm_world(), gang(1))
+    assert not released(plan)
+    assert plan.pools[0].because.reason is Reason.RESERVED
+
+
+def test_gated_pods_are_ignored() -> None:
+    assert not actions(plan_for(warm_world(), gang(4, is_gated=True)))
+
+
+def test_opaque_pods_are_ignored() -> None:
+    assert not actions(plan_for(warm_world(), gang(4, is_opaque=True)))
+
+
+def test_pods_the_scheduler_has_not_refused_are_ignored() -> None:
+    assert not actions(plan_for(warm_world(), gang(4, is_tried=False)))
+
+
+def test_one_refused_pod_speaks_for_its_class() -> None:
+    pods = [*gang(1), *(work(f"h{i}", scheduling=Scheduling()) for i in range(3))]
+    assert len(released(plan_for(warm_world(), pods))) == 4
+
+
+def test_pods_below_the_balloons_are_ignored() -> None:
+    pods = [work(f"w{i}", priority=-10) for i in range(4)]
+    assert not actions(plan_for(warm_world(), pods))
+
+
+def test_a_named_gang_gets_all_or_nothing() -> None:
+    assert not released(plan_for(warm_world(6), gang(7, gang="train")))
+    assert len(released(plan_for(warm_world(7), gang(7, gang="train")))) == 7
+
+
+def test_pods_without_a_gang_get_what_is_there() -> None:
+    assert len(released(plan_for(warm_world(6), gang(7)))) == 6
+
+
+def test_pods_that_select_other_nodes_release_nothing() -> None:
+    assert not actions(plan_for(warm_world(), gang(4, node_selector={"pool": "cpu"})))
+
+
+def test_room_on_busy_nodes_is_used_first() -> None:
+    world = warm_world(3)
+    world.nodes["busy"] = a_node("busy")
+    world.add(work("old", "busy", cpu="4"))
+    assert not released(plan_for(world, [work(f"s{i}", cpu="4") for i in range(3)]))
+
+
+def test_a_reservation_ends() -> None:
+    world = warm_world()
+    world.add(*gang(4, node_selector={"pool": "gpu"}))
+    _, memory = decide(world.snapshot(), Memory(), SETTINGS, NOW)
+    assert len(released(decide(world.snapshot(), memory, SETTINGS, later(NOW, 59))[0])) == 4
+    assert not released(decide(world.snapshot(), memory, SETTINGS, later(NOW, 60))[0])
+
+
+def test_only_balloons_of_the_pool_are_ever_released() -> None:
+    world = warm_world()
+    plan = plan_for(world, gang(6))
+    own = {balloon.key for balloon in world.balloons("gpu")}
+    assert {action.key for action in released(plan)} <= own
+
+
+def test_a_paused_pool_gives_nothing() -> None:
+    world = warm_world()
+    world.change_pool(paused=True)
+    assert not actions(plan_for(world, gang(4)))

@@ -1,0 +1,135 @@
+"""How many nodes a pool wants warm."""
+
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from balloons.api.pool import Mode, PoolNodes, PoolSpec, Schedule
+from balloons.decide.because import Reason
+from balloons.decide.target import Supply, percent_of, target, wanted_size
+from throttler.kube.selectors import LabelSelector
+
+NODES = PoolNodes(LabelSelector({"pool": "gpu"}))
+COUNTS = st.integers(0, 50)
+SIZES = st.none() | COUNTS
+ALLOWANCES = st.none() | COUNTS
+
+
+def hold(**spec: Any) -> PoolSpec:
+    return PoolSpec(NODES, Mode.HOLD, **spec)
+
+
+def headroom(**spec: Any) -> PoolSpec:
+    return PoolSpec(NODES, Mode.HEADROOM, **{"size": 10, "max_size": 100, **spec})
+
+
+@st.composite
+def supplies(draw: st.DrawFn) -> Supply:
+    parts = {name: draw(COUNTS) for name in ("busy", "holdable", "reserved", "joining", "preflight")}
+    return Supply(**parts, total=sum(parts.values()) + draw(COUNTS))
+
+
+@given(supplies(), SIZES, SIZES, COUNTS, ALLOWANCES)
+def test_hold_never_aims_above_what_can_be_held(
+    supply: Supply, size: int | None, most: int | None, asked: int, allowance: int | None
+) -> None:
+    aim = target(hold(size=size, max_size=most), None, supply, asked, allowance)
+    assert aim.hold == aim.warm <= supply.holdable
+    assert aim.wait == aim.starts == 0
+
+
+@given(supplies(), COUNTS, COUNTS, COUNTS, ALLOWANCES)
+def test_headroom_keeps_its_bounds(supply: Supply, size: int, most: int, asked: int, allowance: int | None) -> None:
+    aim = target(headroom(size=size, max_size=most), None, supply, asked, allowance)
+    new = max(0, aim.wait - supply.joining)
+    assert 0 <= aim.hold <= min(size, supply.holdable)
+    assert new == 0 or supply.total + new <= most, "unknown nodes count as present"
+    assert aim.hold + aim.wait <= size
+    assert allowance is None or aim.starts <= allowance
+    assert aim.starts <= aim.wait
+
+
+@given(supplies(), COUNTS, COUNTS, COUNTS)
+def test_what_is_asked_for_is_asked_for_once(supply: Supply, size: int, most: int, allowance: int) -> None:
+    spec = headroom(size=size, max_size=most)
+    first = target(spec, None, supply, 0, allowance)
+    again = target(spec, None, supply, first.wait, 0)
+    assert again.wait == first.wait
+    assert again.starts == 0
+
+
+def test_headroom_asks_for_what_is_missing() -> None:
+    aim = target(headroom(), None, Supply(busy=3, holdable=4, total=7), 0, None)
+    assert (aim.hold, aim.wait, aim.starts) == (4, 6, 6)
+    assert aim.because is not None
+    assert aim.because.reason is Reason.GROWING
+
+
+def test_an_allowance_bounds_new_nodes_only() -> None:
+    aim = target(headroom(), None, Supply(busy=0, holdable=0, total=0), 4, 2)
+    assert (aim.wait, aim.starts) == (6, 2)
+    assert aim.because is not None
+    assert aim.because.reason is Reason.ALLOWANCE
+
+
+def test_joining_nodes_are_waited_for_and_not_asked_for_twice() -> None:
+    aim = target(headroom(), None, Supply(busy=0, holdable=4, joining=5, total=9), 0, None)
+    assert (aim.wait, aim.starts) == (6, 1)
+
+
+def test_preflight_nodes_are_neither_waited_for_nor_asked_for_twice() -> None:
+    aim = target(headroom(), None, Supply(busy=0, holdable=4, preflight=5, total=9), 0, None)
+    assert (aim.wait, aim.starts) == (1, 1)
+
+
+def test_reserved_nodes_are_replaced_only_once_they_are_taken() -> None:
+    released = target(headroom(), None, Supply(busy=0, holdable=6, reserved=4, total=10), 0, None)
+    taken = target(headroom(), None, Supply(busy=4, holdable=6, total=10), 0, None)
+    assert (released.wait, taken.wait) == (0, 4)
+
+
+def test_balloons_that_wait_already_are_not_taken_back_for_a_reservation() -> None:
+    assert target(headroom(), None, Supply(busy=0, holdable=3, reserved=4, total=7), 5, None).wait == 5
+
+
+def test_sick_nodes_count_against_max_size_and_are_named() -> None:
+    aim = target(headroom(max_size=10), None, Supply(busy=0, holdable=4, total=10), 0, None)
+    assert aim.wait == 0
+    assert aim.because is not None
+    assert aim.because.reason is Reason.MAX_SIZE
+
+
+def test_busy_nodes_leave_less_to_hold() -> None:
+    assert target(hold(max_size=10), None, Supply(busy=8, holdable=5, total=13), 0, None).hold == 2
+
+
+def test_hold_says_when_there_are_too_few_nodes() -> None:
+    aim = target(hold(size=5), None, Supply(busy=0, holdable=3, total=3), 0, None)
+    assert aim.because is not None
+    assert aim.because.reason is Reason.TOO_FEW_NODES
+
+
+def test_a_percent_is_of_max_size_and_rounds_up() -> None:
+    assert wanted_size(headroom(size=None, size_percent=1, max_size=150), None) == 2
+    assert percent_of(50, 3) == 2
+    assert percent_of(0, 100) == 0
+
+
+@given(st.integers(0, 100), st.integers(0, 100_000))
+def test_a_percent_is_never_more_than_the_whole(percent: int, whole: int) -> None:
+    assert percent * whole <= 100 * percent_of(percent, whole) < percent * whole + 100
+    assert percent_of(percent, whole) <= whole
+
+
+def test_min_size_is_the_least_whatever_scale_says() -> None:
+    assert wanted_size(hold(size=1, min_size=3), None) == 3
+
+
+def test_a_schedule_replaces_size_and_keeps_min_size() -> None:
+    assert wanted_size(hold(size=1, min_size=3), Schedule("0 8 * * *", "8h", size=7)) == 7
+    assert wanted_size(hold(size=9, min_size=3), Schedule("0 8 * * *", "8h", size=0)) == 3
+
+
+def test_without_size_every_idle_node_is_held() -> None:
+    assert target(hold(), None, Supply(busy=2, holdable=7, total=9), 0, None).hold == 7
