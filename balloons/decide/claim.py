@@ -40,7 +40,8 @@ class _Selectors:
 
     def of(self, labels: Labels) -> tuple[ObjectKey, ...]:
         """The pools that select a node with these labels."""
-        read = tuple([labels.get(key) for key in self._keys])
+        keys = self._keys
+        read = (labels.get(keys[0]),) if len(keys) == 1 else tuple([labels.get(key) for key in keys])
         found = self._known.get(read)
         if found is None:
             found = tuple(pool.key for pool in self._pools if matches(pool.spec.nodes.selector, labels))
@@ -67,7 +68,7 @@ def claim_nodes(
         load = loads.get(node.name) or EMPTY
         found = select(node.labels)
         owner = found[0] if found else None
-        if load.balloons:
+        if load.balloons and not _is_owned(load.balloons, owner):
             load = _without_strays(node.name, load, owner, claims)
         if owner is not None:
             claims[owner].seen.append((node, load))
@@ -75,6 +76,13 @@ def claim_nodes(
                 lost = claims[loser].lost
                 lost[owner] = lost.get(owner, 0) + 1
     return claims
+
+
+def _is_owned(balloons: tuple[Pod, ...], owner: ObjectKey | None) -> bool:
+    """Whether the one balloon there is the owner's: the usual case, decided without building anything."""
+    if owner is None or len(balloons) > 1:
+        return False
+    return balloons[0].pool == owner.name and balloons[0].key.namespace == owner.namespace
 
 
 def _without_strays(name: str, load: NodeLoad, owner: ObjectKey | None, claims: dict[ObjectKey, Claim]) -> NodeLoad:
