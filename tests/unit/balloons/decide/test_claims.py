@@ -1,0 +1,93 @@
+"""Pools that want the same nodes, and pools beside each other."""
+
+import time
+
+from balloons.api.pool import PoolNodes
+from balloons.decide.because import Reason
+from balloons.decide.claim import claim_nodes
+from balloons.decide.decide import decide
+from balloons.decide.memory import Memory
+from balloons.decide.plan import Plan
+from balloons.decide.settings import DecideSettings
+from tests.world import CLASS, NOW, POOL_KEY, World, a_node, a_pool, later, nodes
+from throttler.kube.metadata import ObjectKey
+from throttler.kube.selectors import LabelSelector
+
+SETTINGS = DecideSettings()
+YOUNGER = a_pool("young", created_s=100.0)
+
+
+def settled(world: World, ticks: int = 6) -> Plan:
+    memory = Memory()
+    for tick in range(ticks):
+        plan, memory = decide(world.snapshot(), memory, SETTINGS, later(NOW, 20 * tick))
+        world.apply(plan)
+        world.settle()
+    return plan
+
+
+def test_the_older_pool_keeps_the_nodes_and_the_younger_says_so() -> None:
+    world = World.of(YOUNGER, a_pool(created_s=50.0), nodes=nodes(4))
+    older, younger = settled(world).pools
+    assert older.because.reason is Reason.STEADY
+    assert younger.because.reason is Reason.CONFLICT
+    assert "team-a/gpu" in younger.because.sentence
+    assert not world.balloons("young")
+
+
+def test_a_partial_conflict_is_a_note_beside_the_decision() -> None:
+    wide = a_pool("wide", created_s=100.0, nodes=PoolNodes(LabelSelector({"kind": "any"})))
+    world = World.of(a_pool(), wide, nodes=nodes(2, "a", labels={"kind": "any"}))
+    world.nodes["own"] = a_node("own", labels={"kind": "any", "pool": "other"})
+    found = settled(world).pools[1]
+    assert found.because.reason is Reason.STEADY
+    assert [note.reason for note in found.notes] == [Reason.CONFLICT]
+
+
+def test_balloons_on_nodes_lost_to_an_older_pool_give_way_to_its_own() -> None:
+    world = World.of(YOUNGER, nodes=nodes(4))
+    settled(world)
+    assert len(world.balloons("young")) == 4
+    world.pools[POOL_KEY] = a_pool(created_s=50.0)
+    settled(world, 12)
+    assert (len(world.balloons("young")), len(world.balloons("gpu"))) == (0, 4)
+
+
+def test_another_pools_balloon_is_neither_counted_nor_marked() -> None:
+    world = World.of(YOUNGER, nodes=nodes(2))
+    settled(world)
+    del world.pools[YOUNGER.key]
+    world.pools[POOL_KEY] = a_pool()
+    world.change_pool(size=0)
+    plan, _ = decide(world.snapshot(), Memory(), SETTINGS, NOW)
+    assert plan.pools[0].status.warm == 0
+    assert not plan.pools[0].actions
+
+
+def test_a_bad_pool_changes_no_other_pools_decision() -> None:
+    world = World.of(a_pool(size=2), nodes=nodes(4))
+    alone, _ = decide(world.snapshot(), Memory(), SETTINGS, NOW)
+    beside, _ = decide(world.snapshot(invalid={ObjectKey("x", "bad"): "size -1"}), Memory(), SETTINGS, NOW)
+    assert beside.pools[1:] == alone.pools
+    assert beside.pools[0].because.sentence == "size -1"
+
+
+def test_a_pool_without_its_priority_class_freezes_all_and_removes_nothing() -> None:
+    world = World.of(a_pool(), nodes=nodes(4))
+    settled(world)
+    world.change_pool(size=0)
+    for classes in ({}, {"other": CLASS}):
+        plan, _ = decide(world.snapshot(priority_classes=classes), Memory(), SETTINGS, NOW)
+        assert plan.pools[0].because.reason is Reason.NO_PRIORITY_CLASS
+        assert not plan.pools[0].actions
+
+
+def test_many_pools_cost_little_per_node() -> None:
+    teams = [
+        a_pool(f"t{i}", nodes=PoolNodes(LabelSelector({"team": str(i)})), created_s=float(i)) for i in range(1_000)
+    ]
+    made = {f"n{i}": a_node(f"n{i}", labels={"team": str(i % 1_000)}) for i in range(5_000)}
+    started = time.process_time()
+    claims = claim_nodes(teams, made, {})
+    assert all(len(claim.seen) == 5 for claim in claims.values())
+    assert time.process_time() - started < 5.0
