@@ -1,0 +1,54 @@
+"""Reasons: each can be said with the details its call sites give, and each is used."""
+
+import ast
+from pathlib import Path
+from string import Formatter
+
+import pytest
+
+import balloons
+from balloons.decide.because import Because, Reason
+
+CORE = Path(next(iter(balloons.__path__)))
+
+
+def call_sites() -> dict[str, list[set[str]]]:
+    """The detail names of every `because(Reason.X, name=...)` in the package, by reason."""
+    found: dict[str, list[set[str]]] = {}
+    for path in sorted(CORE.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "because"):
+                continue
+            for part in ast.walk(node.args[0]):
+                if isinstance(part, ast.Attribute) and isinstance(part.value, ast.Name) and part.value.id == "Reason":
+                    found.setdefault(part.attr, []).append({str(keyword.arg) for keyword in node.keywords})
+    return found
+
+
+SITES = call_sites()
+VARIABLE = {"STEADY", "WARMING"}
+"""Chosen into a variable first; the decisions that say them are tested elsewhere."""
+
+
+def wanted(reason: Reason) -> set[str]:
+    return {name for _, name, _, _ in Formatter().parse(reason.value) if name}
+
+
+@pytest.mark.parametrize("reason", Reason, ids=lambda reason: reason.name)
+def test_every_call_site_gives_what_the_sentence_needs(reason: Reason) -> None:
+    assert reason.name in SITES or reason.name in VARIABLE, "nobody says this"
+    for given in SITES.get(reason.name, []):
+        assert given == wanted(reason)
+
+
+@pytest.mark.parametrize("reason", Reason, ids=lambda reason: reason.name)
+def test_every_sentence_can_be_said(reason: Reason) -> None:
+    said = Because(reason, dict.fromkeys(wanted(reason), 7)).sentence
+    assert said
+    assert "{" not in said
+
+
+def test_codes_are_unique_and_fit_for_events() -> None:
+    codes = [reason.code for reason in Reason]
+    assert len(set(codes)) == len(codes)
+    assert all(code.isalnum() and code[0].isupper() for code in codes)

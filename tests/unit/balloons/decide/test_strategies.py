@@ -1,0 +1,169 @@
+"""Annotations and buffers instead of balloons, and what is swept up in the end."""
+
+from typing import Any
+
+from balloons.api.pool import Mode, Strategy
+from balloons.decide.because import Reason
+from balloons.decide.decide import decide
+from balloons.decide.memory import Memory
+from balloons.decide.plan import Action, AnnotateNode, ApplyObject, DeleteObject, Plan
+from balloons.decide.settings import DecideSettings
+from tests.world import NOW, POOL_KEY, World, a_pool, later, nodes, work
+
+SETTINGS = DecideSettings()
+KEEP = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
+HELD_BY = "kube-balloons.github.io/held-by"
+BUFFERS: dict[str, Any] = {"buffer_version": "autoscaling.x-k8s.io/v1beta1"}
+
+
+def actions(plan: Plan) -> list[Action]:
+    return [*(action for decision in plan.pools for action in decision.actions), *plan.sweeps]
+
+
+def step(world: World, memory: Memory, seconds: float = 0.0, **changes: Any) -> tuple[Plan, Memory]:
+    plan, memory = decide(world.snapshot(**changes), memory, SETTINGS, later(NOW, seconds))
+    world.apply(plan)
+    world.settle()
+    return plan, memory
+
+
+def annotated(world: World) -> set[str]:
+    return {name for name, node in world.nodes.items() if HELD_BY in node.annotations}
+
+
+def annotating(count: int, **spec: Any) -> World:
+    return World.of(a_pool(strategy=Strategy.ANNOTATE, **spec), nodes=nodes(count))
+
+
+def test_idle_nodes_are_annotated_and_then_left_alone() -> None:
+    world = annotating(3)
+    _, memory = step(world, Memory())
+    assert annotated(world) == set(world.nodes)
+    assert not actions(decide(world.snapshot(), memory, SETTINGS, NOW)[0])
+
+
+def test_the_users_own_annotation_is_enough_and_stays() -> None:
+    world = annotating(2)
+    world.change_node("n000", annotations={KEEP: "true"})
+    step(world, Memory())
+    world.change_pool(size=0)
+    step(world, Memory())
+    assert world.nodes["n000"].annotations == {KEEP: "true"}
+    assert world.nodes["n001"].annotations == {}
+
+
+def test_a_busy_node_is_let_go() -> None:
+    world = annotating(2)
+    _, memory = step(world, Memory())
+    world.add(work("w", "n000"))
+    step(world, memory)
+    assert annotated(world) == {"n001"}
+
+
+def test_our_annotations_are_mended() -> None:
+    world = annotating(1)
+    step(world, Memory())
+    whole = world.nodes["n000"].annotations
+    world.change_node("n000", annotations={key: value for key, value in whole.items() if key != KEEP})
+    step(world, Memory())
+    assert world.nodes["n000"].annotations == whole
+
+
+def test_fast_ticks_let_no_more_nodes_go() -> None:
+    world = annotating(30)
+    _, memory = step(world, Memory())
+    world.change_pool(size=0)
+    for second in range(1, 10):
+        _, memory = step(world, memory, second)
+    assert len(annotated(world)) == 20
+
+
+def buffering() -> World:
+    return World.of(a_pool(strategy=Strategy.CAPACITY_BUFFER, mode=Mode.HEADROOM, size=5, max_size=9), nodes=nodes(3))
+
+
+def test_a_buffer_and_its_template_hold_the_wanted_size() -> None:
+    world = buffering()
+    plan, _ = step(world, Memory(), **BUFFERS)
+    assert [(a.kind, a.replicas) for a in actions(plan) if isinstance(a, ApplyObject)] == [
+        ("PodTemplate", 5),
+        ("CapacityBuffer", 5),
+    ]
+    assert not actions(decide(world.snapshot(**BUFFERS), Memory(), SETTINGS, NOW)[0])
+
+
+def test_without_buffers_on_the_server_nothing_is_written() -> None:
+    plan, _ = step(buffering(), Memory())
+    assert (plan.pools[0].because.reason, actions(plan)) == (Reason.NO_BUFFERS, [])
+
+
+def test_a_buffer_of_a_vanished_shape_goes() -> None:
+    world = buffering()
+    step(world, Memory(), **BUFFERS)
+    world.nodes = nodes(3, "m", labels={"node.kubernetes.io/instance-type": "m5"}, instance_type="m5")
+    step(world, Memory(), **BUFFERS)
+    assert [key.name for key in world.buffers] == [key.name for key in world.templates] == ["gpu-m5"]
+
+
+def test_balloons_outlive_their_pool_for_ten_minutes() -> None:
+    world = World.of(a_pool(), nodes=nodes(3))
+    _, memory = step(world, Memory())
+    del world.pools[POOL_KEY]
+    _, memory = step(world, memory, 1)
+    plan, memory = step(world, memory, 600)
+    assert not actions(plan)
+    plan, _ = step(world, memory, 601)
+    assert [type(action) for action in actions(plan)] == [DeleteObject]
+    assert not world.balloons()
+
+
+def test_a_pool_that_returns_in_time_finds_its_balloons() -> None:
+    world = World.of(a_pool(), nodes=nodes(3))
+    _, memory = step(world, Memory())
+    pool = world.pools.pop(POOL_KEY)
+    _, memory = step(world, memory, 1)
+    world.pools[POOL_KEY] = pool
+    plan, memory = step(world, memory, 700)
+    assert (actions(plan), dict(memory.gone_since_s)) == ([], {})
+
+
+def test_an_invalid_pool_is_not_gone() -> None:
+    world = World.of(a_pool(), nodes=nodes(3))
+    _, memory = step(world, Memory())
+    del world.pools[POOL_KEY]
+    for second in (1, 2_000):
+        plan, memory = step(world, memory, second, invalid={POOL_KEY: "bad"})
+        assert not plan.sweeps
+
+
+def test_nodes_and_buffers_of_a_pool_that_is_gone_are_let_go() -> None:
+    for world, changes in ((annotating(2), {}), (buffering(), BUFFERS)):
+        _, memory = step(world, Memory(), **changes)
+        del world.pools[POOL_KEY]
+        _, memory = step(world, memory, 1, **changes)
+        step(world, memory, 601, **changes)
+        assert not annotated(world)
+        assert not world.buffers
+        assert not world.templates
+
+
+def test_a_former_strategys_balloons_go_after_ten_minutes() -> None:
+    world = World.of(a_pool(), nodes=nodes(3))
+    _, memory = step(world, Memory())
+    world.change_pool(strategy=Strategy.ANNOTATE)
+    plan, memory = step(world, memory, 1)
+    assert all(isinstance(action, AnnotateNode) for action in actions(plan))
+    plan, _ = step(world, memory, 601)
+    assert plan.sweeps[0].because.reason is Reason.OTHER_STRATEGY
+    assert not world.deployments
+
+
+def test_a_deployment_that_merely_carries_the_label_is_not_ours() -> None:
+    world = World.of(nodes=nodes(1))
+    step(world, Memory())
+    step(mine := World.of(a_pool(), nodes=nodes(1)), Memory())
+    stored = next(iter(mine.deployments.values()))
+    stored.metadata.labels.pop("app.kubernetes.io/managed-by")
+    world.deployments[stored.key] = stored
+    _, memory = step(world, Memory(), 1)
+    assert not step(world, memory, 5_000)[0].sweeps
