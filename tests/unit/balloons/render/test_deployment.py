@@ -1,0 +1,115 @@
+"""The balloon Deployment, as it is applied."""
+
+import json
+from typing import Any
+
+import pytest
+
+from balloons.api.pool import Mode, Spread
+from balloons.render.deployment import BalloonSpec, deployment, deployment_name
+from balloons.view.shape import Shape
+from tests.world import a_pool
+from throttler.kube.resources import parse_resources
+
+SHAPE = Shape("p5", "p5.48xlarge", {}, 3)
+REQUESTS = parse_resources({"cpu": "190", "memory": "2000Gi", "nvidia.com/gpu": "8"})
+SPEC = BalloonSpec(REQUESTS, 3, "registry.k8s.io/pause:3.10.1", "kube-balloons")
+HOST = "kubernetes.io/hostname"
+
+
+def manifest(**spec: Any) -> dict[str, Any]:
+    return deployment(a_pool(**spec), SHAPE, SPEC)
+
+
+def pod(**spec: Any) -> dict[str, Any]:
+    found: dict[str, Any] = manifest(**spec)["spec"]["template"]["spec"]
+    return found
+
+
+def node_terms(**spec: Any) -> list[set[tuple[str, str, tuple[str, ...]]]]:
+    required = pod(**spec)["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+    return [
+        {(rule["key"], rule["operator"], tuple(rule.get("values", ()))) for rule in term["matchExpressions"]}
+        for term in required["nodeSelectorTerms"]
+    ]
+
+
+def test_a_balloon_gives_way_at_once() -> None:
+    assert pod()["terminationGracePeriodSeconds"] == 0
+    assert pod()["priorityClassName"] == "kube-balloons"
+
+
+def test_no_object_owns_the_deployment() -> None:
+    found = manifest()
+    assert found["kind"] == "Deployment"
+    assert set(found["metadata"]) == {"name", "namespace", "labels"}
+
+
+def test_devices_are_requested_with_limits_and_nothing_else_is_limited() -> None:
+    resources = pod()["containers"][0]["resources"]
+    assert resources["requests"] == {"cpu": "190", "memory": "2000Gi", "nvidia.com/gpu": "8"}
+    assert resources["limits"] == {"nvidia.com/gpu": "8"}
+
+
+def test_in_hold_either_karpenter_did_not_make_the_node_or_has_initialised_it() -> None:
+    rest = {("pool", "In", ("gpu",)), ("node.kubernetes.io/instance-type", "In", ("p5.48xlarge",))}
+    assert node_terms(mode=Mode.HOLD) == [
+        {("karpenter.sh/nodepool", "DoesNotExist", ()), *rest},
+        {("karpenter.sh/initialized", "In", ("true",)), *rest},
+    ]
+
+
+def test_in_headroom_one_term_lets_the_autoscaler_make_nodes() -> None:
+    assert node_terms(mode=Mode.HEADROOM) == [
+        {("pool", "In", ("gpu",)), ("node.kubernetes.io/instance-type", "In", ("p5.48xlarge",))}
+    ]
+
+
+def test_only_in_hold_cluster_autoscaler_is_told_to_wait() -> None:
+    delay = {"cluster-autoscaler.kubernetes.io/pod-scale-up-delay": "87600h"}
+    assert manifest(mode=Mode.HOLD)["spec"]["template"]["metadata"]["annotations"] == delay
+    assert "annotations" not in manifest(mode=Mode.HEADROOM)["spec"]["template"]["metadata"]
+
+
+def test_balloons_of_a_pool_avoid_each_other_whatever_their_shape() -> None:
+    apart = {"topologyKey": HOST, "labelSelector": {"matchLabels": {"kube-balloons.github.io/pool": "gpu"}}}
+    anti = pod(spread=Spread.ANTI_AFFINITY)["affinity"]["podAntiAffinity"]
+    assert anti == {"requiredDuringSchedulingIgnoredDuringExecution": [apart]}
+    spread = pod(spread=Spread.TOPOLOGY_SPREAD)
+    assert spread["topologySpreadConstraints"] == [{**apart, "maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule"}]
+    assert "podAntiAffinity" not in spread["affinity"]
+
+
+def test_an_exclusive_request_needs_no_rule() -> None:
+    found = pod(spread=Spread.EXCLUSIVE_REQUEST)
+    assert set(found["affinity"]) == {"nodeAffinity"}
+    assert "topologySpreadConstraints" not in found
+
+
+def test_images_are_pulled_as_volumes_that_never_run() -> None:
+    found = pod(pre_pull=("registry.example/model:1",))
+    image = {"reference": "registry.example/model:1", "pullPolicy": "IfNotPresent"}
+    assert found["volumes"] == [{"name": "pull-0", "image": image}]
+    assert found["containers"][0]["volumeMounts"] == [{"name": "pull-0", "mountPath": "/images/0"}]
+    assert len(found["containers"]) == 1
+
+
+def test_a_rollout_never_needs_a_second_node() -> None:
+    assert manifest()["spec"]["strategy"]["rollingUpdate"]["maxSurge"] == 0
+
+
+def test_equal_input_gives_an_equal_manifest() -> None:
+    assert json.dumps(manifest()) == json.dumps(manifest())
+
+
+@pytest.mark.parametrize("length", [1, 60, 63])
+def test_names_fit_a_label_value(length: int) -> None:
+    name = deployment_name(a_pool("x" * length), SHAPE)
+    assert len(name) <= 63
+    assert name.endswith("-p5")
+
+
+def test_long_names_that_are_cut_alike_stay_apart() -> None:
+    shape = Shape("standard-nd96amsr-a100-v4", "", {}, 1)
+    one, two = (deployment_name(a_pool("team-of-the-very-long-name-for-training-" + end), shape) for end in ("a", "b"))
+    assert one != two
