@@ -21,16 +21,14 @@ TYPES: dict[str, Any] = msgspec.json.schema(BalloonPool)
 BOUNDS = ("minimum", "maximum", "minLength", "maxLength", "minItems", "maxItems", "maxProperties")
 
 
-def resolved(schema: Mapping[str, Any]) -> Mapping[str, Any]:
+def resolved(schema: Mapping[str, Any]) -> dict[str, Any]:
     """A msgspec schema without references and without the null of optional fields."""
+    rest = {key: value for key, value in schema.items() if key not in ("$ref", "anyOf")}
     if "$ref" in schema:
-        return resolved(TYPES["$defs"][schema["$ref"].rpartition("/")[2]]) | {
-            key: value for key, value in schema.items() if key != "$ref"
-        }
+        return {**resolved(TYPES["$defs"][schema["$ref"].rpartition("/")[2]]), **rest}
     if "anyOf" in schema:
-        rest = {key: value for key, value in schema.items() if key != "anyOf"}
-        return resolved(next(part for part in schema["anyOf"] if part.get("type") != "null")) | rest
-    return schema
+        return {**resolved(next(part for part in schema["anyOf"] if part.get("type") != "null")), **rest}
+    return rest
 
 
 def pairs(crd: Mapping[str, Any], types: Mapping[str, Any], path: str) -> Iterator[tuple[str, Any, Any]]:

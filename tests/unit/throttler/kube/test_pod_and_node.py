@@ -60,7 +60,7 @@ def test_overhead_comes_on_top_of_everything() -> None:
 
 
 def test_requests_of_the_whole_pod_replace_those_of_its_containers() -> None:
-    spec = {"containers": [asks(cpu="1", memory="1Gi")], "resources": {"requests": {"cpu": "5"}}}
+    spec: dict[str, Any] = {"containers": [asks(cpu="1", memory="1Gi")], "resources": {"requests": {"cpu": "5"}}}
     requests = pod(**spec, overhead={"cpu": "1"}).requests
     assert (requests["cpu"], requests["memory"]) == (6000, 2**30 * 1000)
 
