@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+_REPOSITORY = Path(__file__).parents[1]
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
@@ -19,5 +20,5 @@ def resident_bytes() -> int:
 def answer_of(module: str, *arguments: str, timeout_s: float = 300.0) -> Any:
     """Run `python -m module ...` and read the JSON it prints; raises CalledProcessError when it fails."""
     command = [sys.executable, "-m", module, *arguments]
-    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, timeout=timeout_s)
+    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, cwd=_REPOSITORY, timeout=timeout_s)
     return msgspec.json.decode(done.stdout)

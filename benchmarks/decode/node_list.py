@@ -126,9 +126,8 @@ def _managed_fields(labels: list[str], annotations: list[str]) -> Iterator[dict[
     entry = {"apiVersion": "v1", "fieldsType": "FieldsV1", "operation": "Update", "time": _SEEN}
     yield {**entry, "manager": "kubelet", "fieldsV1": marks}
     keys = ("f:lastHeartbeatTime", "f:lastTransitionTime", "f:message", "f:reason", "f:status")
-    conditions = {
-        f'k:{{"type":"{kind}"}}': {".": {}, "f:type": {}, **dict.fromkeys(keys, {})} for kind, *_ in _CONDITIONS
-    }
+    touched: dict[str, Any] = {".": {}, "f:type": {}, **{key: {} for key in keys}}
+    conditions = {f'k:{{"type":"{kind}"}}': touched for kind, *_ in _CONDITIONS}
     status = {"f:allocatable": {"f:cpu": {}, "f:memory": {}}, "f:conditions": conditions, "f:images": {}}
     yield {**entry, "manager": "kubelet", "subresource": "status", "fieldsV1": {"f:status": status}}
     yield {**entry, "manager": "karpenter", "fieldsV1": {"f:metadata": {"f:finalizers": {".": {}}}}}
