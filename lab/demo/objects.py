@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-JOBS, WARM = "jobs", "warm"
-"""Namespaces of the work and of the pool."""
+JOBS, WARM = "jobs", "kube-balloons"
+"""Namespaces of the work and of the pool; the service may write in its own namespace without further rights."""
 POOL = "gpu"
 POOL_LABELS = {"example.com/pool": "gpu"}
 WORK_REQUESTS = {"cpu": "500m", "memory": "1Gi", "nvidia.com/gpu": "8"}

@@ -96,8 +96,7 @@ async def open_scene() -> AsyncIterator[Scene]:
     if autoscaler not in (KARPENTER, CLUSTER_AUTOSCALER):
         raise LabError(f"AUTOSCALER is {autoscaler!r}; accepted are {KARPENTER} and {CLUSTER_AUTOSCALER}")
     async with start_control_plane() as plane, JsonApi(plane.access("lab:demo", ADMIN_GROUPS)) as api:
-        for name in (JOBS, WARM):
-            await api.create("/api/v1/namespaces", namespace(name))
+        await api.create("/api/v1/namespaces", namespace(JOBS))
         async with _start_autoscaler(plane, autoscaler):
             yield Scene(plane, api, autoscaler)
 

@@ -21,10 +21,7 @@ STOP_DEADLINE_S = 15.0
 
 async def install(plane: ControlPlane) -> None:
     """What a user applies once: the CRDs, the PriorityClass, the rights."""
-    for folder in ("crds", "base"):
-        for manifest in sorted((MANIFESTS / folder).glob("*.yaml")):
-            if manifest.name != "kustomization.yaml":
-                await plane.kubectl_async("apply", "-f", str(manifest))
+    await plane.kubectl_async("apply", "-k", str(MANIFESTS / "base"))
     await plane.kubectl_async("wait", "--for=condition=Established", "crd/balloonpools.kube-balloons.github.io")
 
 
