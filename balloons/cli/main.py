@@ -3,6 +3,7 @@
 Nothing heavy is imported before a command runs: help and completion answer at once.
 """
 
+import os
 import sys
 from pathlib import Path
 
@@ -12,6 +13,9 @@ from balloons.cli.failing import ExitCode, end_quietly, fail
 from balloons.cli.run_command import run
 from balloons.cli.status_command import status
 from balloons.cli.version_command import version
+
+COMPLETION = "_BALLOONS_COMPLETE"
+"""Set by the shell's completion script."""
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -45,7 +49,7 @@ def program_name(argv0: str) -> str:
 
 def _run(arguments: list[str], *, is_debug: bool) -> int:
     try:
-        result = balloons.main(arguments, prog_name=program_name(sys.argv[0]), standalone_mode=False)
+        result = _invoke(arguments)
         sys.stdout.flush()
     except click.exceptions.Exit as ended:
         return ended.exit_code
@@ -59,3 +63,11 @@ def _run(arguments: list[str], *, is_debug: bool) -> int:
             raise
         return fail(error)
     return result if isinstance(result, int) else ExitCode.DONE
+
+
+def _invoke(arguments: list[str]) -> object:
+    """Not `balloons.main`, which answers a closed pipe with exit code 1: for `| head` all is well."""
+    if COMPLETION in os.environ:
+        return balloons.main(arguments, prog_name="balloons")
+    with balloons.make_context(program_name(sys.argv[0]), arguments) as context:
+        return balloons.invoke(context)

@@ -1,0 +1,215 @@
+"""The service as a process of its own on the real control plane, as its own ServiceAccount, with simulated nodes."""
+
+import asyncio
+import json
+import signal
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import yaml
+from prometheus_client.parser import text_string_to_metric_families
+
+from lab.controlplane import ControlPlane
+from lab.machines import PaperMachines, PaperNode
+
+MANIFESTS = Path(__file__).resolve().parents[2] / "manifests"
+ACCOUNT = "system:serviceaccount:kube-balloons:kube-balloons"
+PATIENCE_S = 120.0
+WRITES = ("create", "update", "patch", "delete", "deletecollection")
+
+
+class Service:
+    """One running `balloons run`; it serves only the namespace of its test."""
+
+    def __init__(self, plane: ControlPlane, namespace: str, log: Path, *options: str) -> None:
+        kubeconfig = plane.service_account_kubeconfig("kube-balloons", "kube-balloons")
+        command = [sys.executable, "-m", "balloons", "run", "--kubeconfig", str(kubeconfig)]
+        command += ["--namespace", namespace, "--metrics-address", "127.0.0.1:0", "--interval", "1", *options]
+        self.log = log
+        self.process = plane.processes.spawn(command, log=log)
+
+    def lines(self, event: str) -> list[dict[str, Any]]:
+        """What it logged about one event."""
+        found = [json.loads(line) for line in self.log.read_text().splitlines() if line.startswith("{")]
+        return [each for each in found if each["event"] == event]
+
+    async def get(self, path: str) -> str:
+        """A page of its HTTP server; raises HTTPError where the answer is no 200."""
+        address = self.lines("serving")[-1]["address"]
+        return await asyncio.to_thread(_read, f"http://{address}{path}")
+
+    async def is_ready(self) -> bool:
+        """What /readyz says; False while there is nothing to ask."""
+        try:
+            return bool(self.lines("serving")) and await self.get("/readyz") == "ok\n"
+        except (urllib.error.URLError, FileNotFoundError):
+            return False
+
+    async def metric(self, name: str, **labels: str) -> float:
+        """One sample; 0 where there is none."""
+        families = text_string_to_metric_families(await self.get("/metrics"))
+        samples = [s for family in families for s in family.samples if s.name == f"kube_balloons_{name}"]
+        return sum(s.value for s in samples if labels.items() <= s.labels.items())
+
+    async def ticks(self, count: int) -> None:
+        """Returns when it has decided this many times more."""
+        until = await self.metric("ticks_total", outcome="decided") + count
+        while await self.metric("ticks_total", outcome="decided") < until:
+            await asyncio.sleep(0.1)
+
+    async def end(self, how: signal.Signals = signal.SIGTERM) -> int:
+        """Send the signal; returns the exit code."""
+        self.process.send_signal(how)
+        return await asyncio.to_thread(self.process.wait, PATIENCE_S)
+
+
+class Scene:
+    """A namespace with nodes of its own, and what can be asked about them."""
+
+    def __init__(self, plane: ControlPlane, namespace: str, logs: Path) -> None:
+        self.plane, self.namespace, self._logs = plane, namespace, logs
+        self.services: list[Service] = []
+
+    def service(self, *options: str) -> Service:
+        """Start the service (again)."""
+        log = self._logs / f"service-{len(self.services)}.log"
+        self.services.append(Service(self.plane, self.namespace, log, *options))
+        return self.services[-1]
+
+    async def ready_service(self, *options: str) -> Service:
+        """Start it and wait until it is ready."""
+        service = self.service(*options)
+        deadline = time.monotonic() + PATIENCE_S
+        while not await service.is_ready():
+            assert service.process.poll() is None, service.log.read_text()
+            assert time.monotonic() < deadline, service.log.read_text()
+            await asyncio.sleep(0.1)
+        return service
+
+    async def apply(self, *objects: dict[str, Any]) -> None:
+        """Apply objects as the administrator."""
+        await self.plane.kubectl_async("apply", "-f", "-", input=yaml.safe_dump_all(objects))
+
+    async def apply_pool(self, name: str = "gpu", **spec: Any) -> None:
+        """A pool over this test's nodes."""
+        nodes = {"selector": {"matchLabels": {"test": self.namespace}}}
+        await self.apply(pool_object(self.namespace, name, **{"mode": "Hold", "nodes": nodes, **spec}))
+
+    async def run_work(self, *names: str) -> None:
+        """Real pods that need a whole node each."""
+        await self.apply(*(work_object(self.namespace, name) for name in names))
+
+    async def allow(self) -> None:
+        """Bind the writer's role to the service in this namespace, as the manifests say."""
+        role, account = "--clusterrole=kube-balloons-writer", "--serviceaccount=kube-balloons:kube-balloons"
+        await self.kubectl("create", "rolebinding", "kube-balloons-writer", role, account)
+
+    async def kubectl(self, *arguments: str) -> str:
+        """Run kubectl in the namespace."""
+        return await self.plane.kubectl_async(*arguments, f"--namespace={self.namespace}")
+
+    async def objects(self, what: str) -> list[dict[str, Any]]:
+        """All objects of a kind in the namespace."""
+        found: list[dict[str, Any]] = json.loads(await self.kubectl("get", what, "-o", "json"))["items"]
+        return found
+
+    async def pool(self, name: str = "gpu") -> dict[str, Any]:
+        """The status of a pool."""
+        found = json.loads(await self.kubectl("get", "balloonpool", name, "-o", "json"))
+        status: dict[str, Any] = found.get("status", {})
+        return status
+
+    async def replicas(self) -> int:
+        """Balloons wanted by all Deployments here."""
+        return sum(each["spec"]["replicas"] for each in await self.objects("deployments"))
+
+    async def until(self, what: Callable[[dict[str, Any]], bool], name: str = "gpu") -> dict[str, Any]:
+        """Wait for a state of a pool's status."""
+        deadline = time.monotonic() + PATIENCE_S
+        while not what(status := await self.pool(name)):
+            assert time.monotonic() < deadline, (status, [s.log.read_text()[-3000:] for s in self.services])
+            await asyncio.sleep(0.2)
+        return status
+
+    async def until_bound(self, *names: str) -> None:
+        """Wait until these pods have nodes."""
+        deadline = time.monotonic() + PATIENCE_S
+        while True:
+            pods = {p["metadata"]["name"]: p["spec"].get("nodeName") for p in await self.objects("pods")}
+            if all(pods.get(name) for name in names):
+                return
+            assert time.monotonic() < deadline, pods
+            await asyncio.sleep(0.2)
+
+    def writes(self) -> list[dict[str, Any]]:
+        """Audit events of what the service wrote in this namespace and on this test's nodes, in order."""
+        return [
+            event
+            for event in self.plane.audit_events()
+            if event["user"]["username"] == ACCOUNT
+            and event["verb"] in WRITES
+            and event["objectRef"].get("namespace", self.namespace) == self.namespace
+        ]
+
+
+def pool_object(namespace: str, name: str, **spec: Any) -> dict[str, Any]:
+    return {
+        "apiVersion": "kube-balloons.github.io/v1alpha1",
+        "kind": "BalloonPool",
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": spec,
+    }
+
+
+def work_object(namespace: str, name: str) -> dict[str, Any]:
+    container = {"name": "work", "image": "none", "resources": {"requests": {"cpu": "6"}}}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": namespace, "labels": {"is": "work"}},
+        "spec": {"nodeSelector": {"test": namespace}, "containers": [container]},
+    }
+
+
+@asynccontextmanager
+async def scene(
+    plane: ControlPlane, namespace: str, logs: Path, nodes: int, *, is_allowed: bool = True
+) -> AsyncIterator[Scene]:
+    """The manifests applied, simulated nodes made, rights given; in the end all services are killed."""
+    await plane.kubectl_async("apply", "-k", str(MANIFESTS / "base"))
+    await plane.kubectl_async("wait", "--for=condition=Established", "crd/balloonpools.kube-balloons.github.io")
+    found = Scene(plane, namespace, logs)
+    if is_allowed:
+        await found.allow()
+    names = [f"{namespace}-{i}" for i in range(nodes)]
+    async with PaperMachines(plane.access()) as machines:
+        allocatable = {"cpu": "8", "memory": "32Gi", "pods": "110"}
+        await machines.add([PaperNode(name=n, labels={"test": namespace}, allocatable=allocatable) for n in names])
+        try:
+            yield found
+        finally:
+            for service in found.services:
+                if service.process.poll() is None:
+                    service.process.kill()
+                    await asyncio.to_thread(service.process.wait)
+            for name in names:
+                await machines.remove(name)
+
+
+def run_balloons(plane: ControlPlane, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    """Another command of ours, as the administrator."""
+    command = [sys.executable, "-m", "balloons", *arguments, "--kubeconfig", str(plane.kubeconfig())]
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE_S)
+
+
+def _read(url: str) -> str:
+    with urllib.request.urlopen(url, timeout=10) as answer:
+        text: str = answer.read().decode()
+        return text

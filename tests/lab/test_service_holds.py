@@ -1,0 +1,133 @@
+"""The service on a real control plane: it holds nodes, gives way, tells users, and keeps within its rights."""
+
+import json
+from pathlib import Path
+
+from lab.controlplane import ControlPlane
+from tests.lab.service_scene import run_balloons, scene
+
+
+async def test_idle_nodes_are_held_and_real_work_takes_them(
+    control_plane: ControlPlane, namespace: str, tmp_path: Path
+) -> None:
+    async with scene(control_plane, namespace, tmp_path, nodes=3) as on:
+        service = await on.ready_service()
+        await on.apply_pool()
+        status = await on.until(lambda s: s.get("warm") == 3)
+        assert {c["type"]: c["status"] for c in status["conditions"]}["Ready"] in ("True", "False")
+        await on.until(lambda s: s["because"] == "Steady")
+
+        await on.run_work("job")
+        await on.until_bound("job")
+        await on.until(lambda s: s["busy"] == 1 and s["warm"] == 2 and s["pending"] == 0)
+        assert await on.replicas() == 2
+        assert await service.metric("preemptions_total") >= 1
+        assert await service.metric("preempt_to_bind_seconds_count") >= 1
+
+        # Quiescent: nothing is written while nothing changes (invariant 10).
+        await service.ticks(3)
+        before = len(on.writes())
+        await service.ticks(5)
+        assert len(on.writes()) == before
+
+        # No harm: the only pods ever deleted by us are balloons (invariant 1).
+        deleted = [w["objectRef"]["name"] for w in on.writes() if w["verb"] == "delete"]
+        assert all(name.startswith("gpu-") for name in deleted)
+        reasons = {event["reason"] for event in await on.objects("events.events.k8s.io")}
+        assert "Steady" in reasons
+
+
+async def test_gang_takes_all_warm_nodes_and_headroom_of_none_is_left(
+    control_plane: ControlPlane, namespace: str, tmp_path: Path
+) -> None:
+    async with scene(control_plane, namespace, tmp_path, nodes=4) as on:
+        await on.ready_service()
+        await on.apply_pool()
+        await on.until(lambda s: s.get("warm") == 4)
+        gang = [f"rank-{i}" for i in range(4)]
+        await on.run_work(*gang)
+        await on.until_bound(*gang)
+        await on.until(lambda s: s["busy"] == 4 and s["pending"] == 0)
+        assert await on.replicas() == 0
+        await on.kubectl("delete", "pod", "-l", "is=work", "--now")
+        await on.until(lambda s: s["busy"] == 0 and s["warm"] == 4)
+
+
+async def test_balloons_outlive_their_pool(control_plane: ControlPlane, namespace: str, tmp_path: Path) -> None:
+    """A pool deleted by mistake, or with its CRD, must not cost the warm nodes; the sweep comes after ten minutes."""
+    async with scene(control_plane, namespace, tmp_path, nodes=2) as on:
+        service = await on.ready_service()
+        await on.apply_pool()
+        await on.until(lambda s: s.get("warm") == 2)
+        (deployment,) = await on.objects("deployments")
+        assert "ownerReferences" not in deployment["metadata"]
+        await on.kubectl("delete", "balloonpool", "gpu")
+        await service.ticks(10)
+        (kept,) = await on.objects("deployments")
+        assert kept["metadata"]["uid"] == deployment["metadata"]["uid"]
+        assert kept["spec"]["replicas"] == 2
+        assert await service.metric("pool_warm_nodes") == 0
+        await on.apply_pool()
+        await on.until(lambda s: s.get("warm") == 2)
+        (adopted,) = await on.objects("deployments")
+        assert adopted["metadata"]["uid"] == deployment["metadata"]["uid"]
+
+
+async def test_right_that_is_missing_is_named_and_its_return_is_noticed(
+    control_plane: ControlPlane, namespace: str, tmp_path: Path
+) -> None:
+    async with scene(control_plane, namespace, tmp_path, nodes=2, is_allowed=False) as on:
+        await on.ready_service()
+        await on.apply_pool()
+        status = await on.until(lambda s: any(c["type"] == "Stalled" for c in s.get("conditions", [])))
+        stalled = next(c for c in status["conditions"] if c["type"] == "Stalled")
+        assert stalled["reason"] == "WriteFailed"
+        assert 'resource "deployments" in API group "apps"' in stalled["message"]
+        await on.allow()
+        await on.until(lambda s: s.get("warm") == 2 and not any(c["type"] == "Stalled" for c in s["conditions"]))
+        refused = [w for w in on.writes() if w["responseStatus"]["code"] == 403]
+        assert 1 <= len(refused) <= 4
+
+
+async def test_dry_run_once_decides_and_writes_nothing(
+    control_plane: ControlPlane, namespace: str, tmp_path: Path
+) -> None:
+    async with scene(control_plane, namespace, tmp_path, nodes=2) as on:
+        await on.apply_pool()
+        service = on.service("--dry-run", "--once")
+        assert service.process.wait(120) == 0, service.log.read_text()
+        (shown,) = service.lines("would write")
+        assert "with 2 replicas" in shown["actions"][0]
+        assert on.writes() == []
+        assert await on.objects("deployments") == []
+
+
+async def test_once_writes_what_was_decided_and_ends(
+    control_plane: ControlPlane, namespace: str, tmp_path: Path
+) -> None:
+    async with scene(control_plane, namespace, tmp_path, nodes=2) as on:
+        await on.apply_pool()
+        service = on.service("--once")
+        assert service.process.wait(120) == 0, service.log.read_text()
+        assert await on.replicas() == 2
+
+
+async def test_status_shows_pools_as_kubectl_would(control_plane: ControlPlane, namespace: str, tmp_path: Path) -> None:
+    async with scene(control_plane, namespace, tmp_path, nodes=1) as on:
+        none = run_balloons(control_plane, "status", "-n", namespace)
+        assert (none.stdout, none.returncode) == ("", 0)
+        assert none.stderr == f"No balloon pools found in namespace {namespace}.\n"
+        empty = run_balloons(control_plane, "status", "-n", namespace, "-o", "json")
+        assert json.loads(empty.stdout)["items"] == []
+
+        await on.apply_pool(size=1, maxSize=3)
+        await on.ready_service()
+        await on.until(lambda s: s.get("because") == "Steady")
+        header, line = run_balloons(control_plane, "status", "-n", namespace).stdout.splitlines()
+        assert header.split() == ["NAME", "WARM", "WANT", "BUSY", "PENDING", "MAX", "MODE", "READY", "BECAUSE", "AGE"]
+        assert line.split()[:9] == ["gpu", "1", "1", "0", "0", "3", "Hold", "True", "Steady"]
+        named = run_balloons(control_plane, "status", "-n", namespace, "-o", "name")
+        assert named.stdout == "balloonpool.kube-balloons.github.io/gpu\n"
+        machine = json.loads(run_balloons(control_plane, "status", "-n", namespace, "-o", "json").stdout)
+        assert machine["kind"] == "PoolStatusList"
+        assert [item["status"]["warm"] for item in machine["items"]] == [1]

@@ -1,0 +1,139 @@
+"""The service and what goes wrong: signals, kill -9 at any moment, and objects that nobody could foresee."""
+
+import asyncio
+import json
+import random
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from lab.controlplane import ControlPlane
+from tests.lab.service_scene import MANIFESTS, Scene, pool_object, scene
+
+CRD = MANIFESTS / "crds" / "balloonpools.yaml"
+LONGEST_END_S = 10.0
+"""The service promises 3 s for writes under way; a busy test machine gets more."""
+
+
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
+async def test_signal_ends_the_service_in_order(
+    control_plane: ControlPlane, namespace: str, tmp_path: Path, how: signal.Signals
+) -> None:
+    async with scene(control_plane, namespace, tmp_path, nodes=1) as on:
+        service = await on.ready_service()
+        await on.apply_pool()
+        started = time.monotonic()
+        assert await service.end(how) == 0, service.log.read_text()
+        assert time.monotonic() - started < LONGEST_END_S
+        assert service.lines("stopped")
+
+
+async def test_killed_at_any_moment_it_reaches_the_same_end(
+    control_plane: ControlPlane, namespace: str, tmp_path: Path
+) -> None:
+    """Invariants 1 and 8: a restart goes on where the world is, and real work is never touched."""
+    moment = random.Random(3)
+    async with scene(control_plane, namespace, tmp_path, nodes=6) as on:
+        await on.apply_pool()
+        await on.run_work("early")
+        for round_ in range(5):
+            service = on.service()
+            await asyncio.sleep(moment.uniform(0.3, 2.5))
+            await on.run_work(f"job-{round_}")
+            await asyncio.sleep(moment.uniform(0.0, 0.5))
+            await service.end(signal.SIGKILL)
+            if round_ % 2:
+                await on.kubectl("delete", "pod", f"job-{round_}", "--now")
+        await on.ready_service()
+        work = ("early", "job-0", "job-2", "job-4")
+        await on.until_bound(*work)
+        await on.until(lambda s: s["busy"] == 4 and s["warm"] == 2 and s["pending"] == 0)
+        assert await on.replicas() == 2
+        assert_only_balloons_were_deleted(on)
+
+
+def assert_only_balloons_were_deleted(on: Scene) -> None:
+    deleted = [w["objectRef"] for w in on.writes() if w["verb"] in ("delete", "deletecollection")]
+    assert all(each["resource"] == "pods" and each["name"].startswith("gpu-") for each in deleted), deleted
+    assert not [w for w in on.writes() if w["objectRef"].get("subresource") == "eviction"]
+
+
+async def test_poison_objects_stop_nobody_else(control_plane: ControlPlane, namespace: str, tmp_path: Path) -> None:
+    """Invariant 20; reliability.md row 41: one annotation has crashed a controller for good before."""
+    async with scene(control_plane, namespace, tmp_path, nodes=2) as on:
+        await on.apply(*poison_pods(namespace))
+        await control_plane.kubectl_async("apply", "-f", "-", input=yaml.safe_dump(without_rules(CRD)))
+        try:
+            await store_when_accepted(
+                on, pool_object(namespace, "bad", mode="Headroom", size=9, maxSize=3, nodes={"selector": {}})
+            )
+            await on.apply_pool("good")
+            for _ in range(2):  # the second time from the start: a restart must not crash on them either
+                service = await on.ready_service()
+                await on.until(lambda s: s.get("warm") == 2 and s["because"] == "Steady", "good")
+                refused = await on.until(lambda s: s.get("because") == "Invalid", "bad")
+                assert "9" in refused["message"]
+                await service.ticks(2)
+                assert await service.metric("ticks_total", outcome="failed") == 0
+                assert await service.end() == 0
+        finally:
+            await on.kubectl("delete", "balloonpool", "--all")
+            await control_plane.kubectl_async("apply", "-f", str(CRD))
+
+
+async def store_when_accepted(on: Scene, pool: dict[str, Any]) -> None:
+    """The API server takes a moment to believe a changed CRD."""
+    for _ in range(100):
+        try:
+            await on.apply(pool)
+        except Exception as error:  # noqa: BLE001  kubectl's refusal until then
+            last = error
+            await asyncio.sleep(0.3)
+        else:
+            return
+    raise last
+
+
+def poison_pods(namespace: str) -> list[dict[str, Any]]:
+    """Pods that any user may make, with whatever a text may hold."""
+    odd = {
+        "controller.kubernetes.io/pod-deletion-cost": "-2147483648",
+        "kube-balloons.github.io/held-by": "{{{[",
+        "escape": "\x1b[2J\u202e\u0000"[:-1] + "x" * 5000,
+    }
+    labels = {"kube-balloons.github.io/pool": "good", "kube-balloons.github.io/shape": ""}
+    container = {"name": "c", "image": "none", "resources": {"requests": {"cpu": "1e-3", "memory": "1.5e3"}}}
+    unknown = {"key": "kube-balloons.github.io/none", "operator": "Exists"}
+    affinity = {
+        "nodeAffinity": {
+            "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{"matchExpressions": [unknown]}]}
+        }
+    }
+    return [
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": f"poison-{i}", "namespace": namespace, "labels": labels, "annotations": odd},
+            "spec": {"affinity": affinity, "containers": [container]},
+        }
+        for i in range(2)
+    ]
+
+
+def without_rules(path: Path) -> Any:
+    """The CRD as a server without CEL would have it."""
+    return _strip(yaml.safe_load(path.read_text()))
+
+
+def _strip(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _strip(each) for key, each in value.items() if key != "x-kubernetes-validations"}
+    return [_strip(each) for each in value] if isinstance(value, list) else value
+
+
+def test_stripped_crd_has_no_rules_left() -> None:
+    assert "x-kubernetes-validations" not in json.dumps(without_rules(CRD))

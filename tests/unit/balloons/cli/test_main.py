@@ -1,0 +1,126 @@
+"""The command line from outside: what is imported for help, exit codes, and one sentence for each error."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from balloons.cli.failing import CommandError, ExitCode, explain
+from balloons.cli.main import program_name
+from balloons.cli.run_command import DEFAULT_ADDRESS, IN_CLUSTER_ADDRESS, default_address
+from balloons.service.settings import SettingsError
+from throttler.client.errors import ConfigError, ForbiddenError
+
+HEAVY = ("kubernetes", "aiohttp", "prometheus_client", "rich", "structlog", "asyncio_throttle")
+MODULES_AFTER = """
+import sys
+from balloons.cli.main import main
+try:
+    main({arguments!r})
+except SystemExit as ended:
+    assert not ended.code, ended.code
+print("LOADED", *[m for m in {heavy!r} if m in sys.modules])
+"""
+
+
+def balloons(*arguments: str, **environment: str) -> "subprocess.CompletedProcess[str]":
+    command = [sys.executable, "-m", "balloons", *arguments]
+    env = {"PATH": "/usr/bin:/bin", "HOME": "/nonexistent", **environment}
+    return subprocess.run(command, capture_output=True, text=True, env=env, check=False, timeout=60)
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["run", "--help"], ["status", "--help"], ["version"]])
+def test_help_loads_nothing_heavy(arguments: list[str]) -> None:
+    code = MODULES_AFTER.format(arguments=arguments, heavy=HEAVY)
+    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    assert answer.stdout.splitlines()[-1] == "LOADED"
+
+
+def test_bad_option_is_bad_input() -> None:
+    answer = balloons("status", "--no-such-option")
+    assert (answer.returncode, answer.stdout) == (2, "")
+    assert "No such option" in answer.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("run", "--interval", "0"), "interval 0: accepted are 1 to 3600 seconds"),
+        (("run", "--max-calls-per-second", "nan"), "max calls per second nan: accepted are 0.1 to 1000 calls"),
+        (("run", "--metrics-address", "here"), "metrics address 'here': accepted are host:port"),
+        (("run", "--kubeconfig", "/no/such/file"), "/no/such/file: no such kubeconfig"),
+        (("status", "--kubeconfig", "/no/such/file"), "/no/such/file: no such kubeconfig"),
+        (("status", "-w", "-o", "json"), "--watch with --output json"),
+    ],
+)
+def test_unusable_input_is_one_sentence_and_code_two(arguments: tuple[str, ...], sentence: str) -> None:
+    answer = balloons(*arguments)
+    assert answer.returncode == 2
+    assert sentence in answer.stderr
+    assert "Traceback" not in answer.stderr
+
+
+def test_environment_gives_options() -> None:
+    answer = balloons("run", BALLOONS_INTERVAL="-5")
+    assert "interval -5: accepted are 1 to 3600 seconds" in answer.stderr
+
+
+def test_server_that_is_away_is_a_failure_while_running(tmp_path: Path) -> None:
+    config = tmp_path / "config"
+    body = {
+        "clusters": [{"name": "c", "cluster": {"server": "http://127.0.0.1:9"}}],
+        "users": [{"name": "u", "user": {}}],
+        "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
+        "current-context": "c",
+    }
+    config.write_text(json.dumps(body))
+    answer = balloons("status", "--kubeconfig", str(config))
+    assert answer.returncode == 1
+    assert answer.stderr.startswith("error: ")
+    assert len(answer.stderr.splitlines()) == 1
+
+
+def test_reader_that_goes_away_is_no_error() -> None:
+    """As with `balloons ... | head`: the pipe is closed before anything is written."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [sys.executable, "-m", "balloons", "--help"]
+    answer = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True, check=False, timeout=60)
+    os.close(writer)
+    assert (answer.returncode, answer.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("argv0", "name"),
+    [
+        ("/usr/local/bin/kubectl-balloons", "kubectl balloons"),
+        ("/usr/bin/balloons", "balloons"),
+        ("/x/balloons/__main__.py", "balloons"),
+    ],
+)
+def test_program_is_called_what_the_user_called_it(argv0: str, name: str) -> None:
+    assert program_name(argv0) == name
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (ConfigError("file: no user"), ("file: no user", ExitCode.BAD_INPUT)),
+        (SettingsError("x 0: accepted 1"), ("x 0: accepted 1", ExitCode.BAD_INPUT)),
+        (ForbiddenError("pods is forbidden", status=403), ("pods is forbidden", ExitCode.FAILED)),
+        (CommandError("no CRD"), ("no CRD", ExitCode.FAILED)),
+        (ExceptionGroup("tasks", [ConfigError("deep")]), ("deep", ExitCode.BAD_INPUT)),
+    ],
+)
+def test_errors_are_explained(error: Exception, expected: tuple[str, ExitCode]) -> None:
+    assert explain(error) == expected
+
+
+def test_metrics_are_for_loopback_unless_in_a_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
+    assert default_address() == DEFAULT_ADDRESS
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
+    assert default_address() == IN_CLUSTER_ADDRESS

@@ -1,0 +1,223 @@
+"""The edges of the service: settings, objects as they come, logs, metrics, and how soon a change matters."""
+
+import contextlib
+import io
+import json
+import math
+from pathlib import Path
+
+import msgspec
+import pytest
+import structlog
+from hypothesis import given
+from hypothesis import strategies as st
+
+from balloons.api.pool import BalloonPool, PoolStatus
+from balloons.decide.because import Reason, because
+from balloons.decide.plan import PoolDecision
+from balloons.service import relevance
+from balloons.service.logs import hide_secrets, set_up_logs
+from balloons.service.metrics import Metrics
+from balloons.service.metrics_page import metrics_page
+from balloons.service.preemptions import GaveWay, Leaving, Taken
+from balloons.service.settings import OFF, Address, ServiceSettings, SettingsError, parse_address
+from balloons.service.wire import PoolWire, pod_or_presence, pool_from_wire
+from balloons.view.index import RefusedPool
+from throttler.kube.metadata import Metadata, ObjectKey
+from throttler.kube.node import Node
+from throttler.kube.pod import Pod, PodKind, PodWire, Scheduling
+from throttler.kube.shared import Shared
+
+DOCS = Path(__file__).parents[4] / "docs"
+POOL = ObjectKey("ns", "gpu")
+
+
+# --- settings ---
+
+
+@pytest.mark.parametrize("name", ["interval_s", "max_calls_per_s", "once_timeout_s", "shutdown_s"])
+@pytest.mark.parametrize("value", [-1.0, math.inf, math.nan, 1e9])
+def test_number_out_of_range_is_refused_by_name(name: str, value: float) -> None:
+    with pytest.raises(SettingsError, match="accepted are"):
+        ServiceSettings(**{name: value})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("text", "address"),
+    [
+        ("127.0.0.1:8080", Address("127.0.0.1", 8080)),
+        (":9090", Address("0.0.0.0", 9090)),
+        ("[::1]:0", Address("::1", 0)),
+        (OFF, None),
+    ],
+)
+def test_address_is_understood(text: str, address: Address | None) -> None:
+    assert parse_address(text) == address
+
+
+@given(st.text())
+def test_any_other_address_is_refused_and_never_crashes(text: str) -> None:
+    with contextlib.suppress(SettingsError):
+        found = parse_address(text)
+        assert found is None or 0 <= found.port <= 65535
+
+
+# --- objects as they come ---
+
+
+def pool_wire(spec: object, status: object = None) -> PoolWire:
+    body = {"metadata": {"name": "gpu", "namespace": "ns", "uid": "u", "generation": 4}, "spec": spec, "status": status}
+    return msgspec.json.decode(msgspec.json.encode(body), type=PoolWire)
+
+
+GOOD = {"mode": "Hold", "nodes": {"selector": {"matchLabels": {"a": "b"}}}}
+
+
+def test_good_pool_is_read_with_what_the_service_wrote() -> None:
+    found = pool_from_wire(pool_wire(GOOD, {"warm": 3, "because": "Steady"}))
+    assert isinstance(found, BalloonPool)
+    assert (found.status.warm, found.metadata.generation) == (3, 4)
+
+
+@pytest.mark.parametrize("spec", [None, [], "x", {"mode": "Grow"}, {**GOOD, "size": -1}, {**GOOD, "size": 1e300}])
+def test_bad_pool_is_refused_and_keeps_its_name_and_figures(spec: object) -> None:
+    found = pool_from_wire(pool_wire(spec, {"warm": 3}))
+    assert isinstance(found, RefusedPool)
+    assert (found.key, found.status.warm) == (POOL, 3)
+    assert found.problem
+
+
+@pytest.mark.parametrize("status", [None, [], {"warm": "many"}, {"conditions": [{}]}])
+def test_status_that_cannot_be_read_counts_as_not_written(status: object) -> None:
+    assert pool_from_wire(pool_wire(GOOD, status)).status == PoolStatus()
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda v: st.lists(v) | st.dictionaries(st.text(), v),
+)
+
+
+@given(json_values, json_values)
+def test_no_pool_whatsoever_crashes(spec: object, status: object) -> None:
+    assert pool_from_wire(pool_wire(spec, status)).key == POOL
+
+
+def test_pod_with_unreadable_requests_still_makes_its_node_busy() -> None:
+    body = {
+        "metadata": {"name": "p", "namespace": "ns"},
+        "spec": {"nodeName": "n1", "containers": [{"resources": {"requests": {"cpu": "many"}}}]},
+    }
+    found = pod_or_presence(msgspec.convert(body, PodWire), Shared())
+    assert (found.node, found.kind, found.requests["pods"]) == ("n1", PodKind.WORK, 1000)
+
+
+# --- how soon ---
+
+WORK = Pod(POOL, "u", "1", "", 0, {}, scheduling=Scheduling())
+REFUSED = msgspec.structs.replace(WORK, scheduling=Scheduling(is_tried=True))
+NODE = Node("n", "u", "1", {}, {})
+
+
+def test_waiting_work_is_urgent_once() -> None:
+    assert relevance.pod_within_s(WORK, REFUSED) == relevance.URGENT_S
+    assert relevance.pod_within_s(None, REFUSED) == relevance.URGENT_S
+    assert relevance.pod_within_s(REFUSED, msgspec.structs.replace(REFUSED, resource_version="2")) is None
+
+
+def test_work_that_the_scheduler_has_not_looked_at_wakes_nobody() -> None:
+    assert relevance.pod_within_s(None, WORK) is None
+
+
+def test_bound_work_matters_soon() -> None:
+    bound = msgspec.structs.replace(WORK, node="n1", scheduling=None)
+    assert relevance.pod_within_s(WORK, bound) == relevance.SOON_S
+    assert relevance.pod_within_s(bound, None) == relevance.SOON_S
+
+
+def test_heartbeat_of_a_node_wakes_nobody() -> None:
+    assert relevance.node_within_s(NODE, msgspec.structs.replace(NODE, resource_version="2")) is None
+    assert relevance.node_within_s(NODE, msgspec.structs.replace(NODE, is_ready=False)) == relevance.SOON_S
+    assert relevance.node_within_s(None, NODE) == relevance.SOON_S
+
+
+def test_wish_of_a_user_is_urgent_and_our_own_status_is_not() -> None:
+    before, after = Metadata("gpu", "ns", generation=1), Metadata("gpu", "ns", generation=2)
+    assert relevance.pool_within_s(before, after) == relevance.URGENT_S
+    assert relevance.pool_within_s(None, after) == relevance.URGENT_S
+    assert relevance.pool_within_s(before, Metadata("gpu", "ns", generation=1, resource_version="9")) is None
+
+
+# --- logs ---
+
+
+def test_log_is_one_json_line_without_credentials() -> None:
+    stream = io.StringIO()
+    set_up_logs("auto", is_debug=False, stream=stream)
+    structlog.get_logger().info("asked", token="abc", header="Authorization: Bearer abc.def", deep=["Basic Zm9v"])
+    structlog.get_logger().debug("not shown")
+    structlog.reset_defaults()
+    (line,) = stream.getvalue().splitlines()
+    told = json.loads(line)
+    assert (told["event"], told["level"], told["token"]) == ("asked", "info", "(hidden)")
+    assert "abc" not in line
+    assert "Zm9v" not in line
+
+
+def test_service_account_token_is_hidden_wherever_it_turns_up() -> None:
+    told = hide_secrets(None, "info", {"problem": "refused eyJhbGciOiJSUzI1NiJ9.eyJpc3MiOiJrOHMifQ.c2ln here"})
+    assert told["problem"] == "refused (hidden) here"
+
+
+def test_readable_log_neutralises_escapes() -> None:
+    stream = io.StringIO()
+    set_up_logs("pretty", is_debug=False, stream=stream)
+    structlog.get_logger().info("saw", name="a\x1b[2Jb", many=["\x1b]0;x\x07"])
+    structlog.reset_defaults()
+    assert "\x1b" not in stream.getvalue()
+    assert "a\\x1b[2Jb" in stream.getvalue()
+
+
+# --- metrics ---
+
+
+def test_page_is_written_from_the_registry() -> None:
+    """If this fails: python -m balloons.service.metrics_page > docs/metrics.md"""
+    assert (DOCS / "metrics.md").read_text() == metrics_page()
+
+
+def sample(metrics: Metrics, name: str, **labels: str) -> float | None:
+    return metrics.registry.get_sample_value(f"kube_balloons_{name}", labels)
+
+
+def test_known_labels_start_at_zero() -> None:
+    metrics = Metrics("1.2.3")
+    assert sample(metrics, "holds_total", reason="Paused") == 0
+    assert sample(metrics, "preemptions_total", how="preempted") == 0
+    assert sample(metrics, "ticks_total", outcome="failed") == 0
+    assert sample(metrics, "preempt_to_bind_seconds_count") == 0
+    assert sample(metrics, "writes_total", action="release", outcome="unknown") == 0
+    assert not [s for family in metrics.registry.collect() for s in family.samples if s.name.endswith("_created")]
+
+
+def test_series_of_a_pool_end_with_the_pool() -> None:
+    metrics = Metrics("1.2.3")
+    metrics.show([PoolDecision(POOL, because(Reason.PAUSED), PoolStatus(warm=4))])
+    assert sample(metrics, "pool_warm_nodes", namespace="ns", pool="gpu") == 4
+    metrics.show([])
+    assert sample(metrics, "pool_warm_nodes", namespace="ns", pool="gpu") is None
+
+
+def test_hold_is_counted_when_it_begins() -> None:
+    metrics = Metrics("1.2.3")
+    for reason in (Reason.PAUSED, Reason.PAUSED, Reason.NO_NODES, Reason.PAUSED):
+        metrics.show([PoolDecision(POOL, because(reason), PoolStatus())])
+    assert sample(metrics, "holds_total", reason="Paused") == 2
+
+
+def test_preemptions_and_their_times_are_counted_apart() -> None:
+    metrics = Metrics("1.2.3")
+    metrics.gave_way(GaveWay(Leaving.RELEASED))
+    metrics.gave_way(Taken(0.2))
+    assert sample(metrics, "preemptions_total", how="released") == 1
+    assert sample(metrics, "preempt_to_bind_seconds_sum") == 0.2
