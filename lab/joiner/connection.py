@@ -14,7 +14,7 @@ from yarl import URL
 
 from lab.controlplane.access import ApiAccess
 from lab.errors import LabError
-from lab.joiner.node_api import HEARTBEAT, HEARTBEAT_S, JSON, Answer
+from lab.joiner.node_api import HEARTBEAT, HEARTBEAT_S, JSON, LONGEST_WATCH_S, Answer
 from lab.joiner.retry import BROKEN, wait_before_retry_s
 from lab.joiner.turns import Turns
 
@@ -23,8 +23,8 @@ USER_AGENT = "lab-joiner"
 NORMAL_TIMEOUT = aiohttp.ClientTimeout(total=70)
 """The API server gives up after 60 s; a kubelet's ordinary client sets no limit of its own."""
 HEARTBEAT_TIMEOUT = aiohttp.ClientTimeout(total=HEARTBEAT_S)
-WATCH_TIMEOUT = aiohttp.ClientTimeout(total=None, sock_connect=30, sock_read=90)
-"""Bookmarks come once a minute: a watch that is silent for 90 s is dead."""
+WATCH_TIMEOUT = aiohttp.ClientTimeout(total=None, sock_connect=30, sock_read=LONGEST_WATCH_S + 30)
+"""A watch of a quiet collection gets no bookmarks, so only the end that was asked for tells that it is dead."""
 
 
 class Connection:

@@ -9,6 +9,8 @@ from typing import Protocol
 JSON = "application/json"
 STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
 
+SHORTEST_WATCH_S, LONGEST_WATCH_S = 300, 600
+"""client-go asks for a watch of 5 to 10 minutes, at random."""
 HEARTBEAT_S = 10.0
 """The timeout of a kubelet's heartbeat client, which the server is told as well (`?timeout=10s`)."""
 HEARTBEAT = {"timeout": "10s"}

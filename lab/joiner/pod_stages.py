@@ -10,9 +10,8 @@ import msgspec
 from lab.joiner.node_objects import ADDRESS
 from lab.joiner.pod import Pod
 
-ORDER = [
-    {"type": kind} for kind in ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled")
-]
+KINDS = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled")
+ORDER = [{"type": kind} for kind in KINDS]
 POD_ADDRESS = "192.168.192.168"
 
 
@@ -42,7 +41,9 @@ def status_patch(pod: Pod, sent: Stage, target: Stage, at: str) -> bytes:
         status |= _ended(pod, at)
         conditions |= {kind: _condition(pod, kind, "False", at) for kind in ("Ready", "ContainersReady")}
     if conditions:
-        status |= {"$setElementOrder/conditions": ORDER, "conditions": list(conditions.values())}
+        # The server refuses a list that is not in the order it is given with.
+        in_order = [conditions[kind] for kind in KINDS if kind in conditions]
+        status |= {"$setElementOrder/conditions": ORDER, "conditions": in_order}
     return msgspec.json.encode({"metadata": {"uid": pod.metadata.uid}, "status": status})
 
 

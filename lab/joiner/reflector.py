@@ -8,13 +8,11 @@ from collections.abc import Callable
 
 import msgspec
 
-from lab.joiner.node_api import NodeApi
+from lab.joiner.node_api import LONGEST_WATCH_S, SHORTEST_WATCH_S, NodeApi
 from lab.joiner.retry import growing_waits_s
 
 FIRST_BACKOFF_S, LONGEST_BACKOFF_S = 0.8, 30.0
 """client-go, tools/cache/reflector.go: doubling, each wait with up to as much again as jitter."""
-SHORTEST_WATCH_S, LONGEST_WATCH_S = 300, 600
-"""client-go asks for a watch of 5 to 10 minutes, at random."""
 
 
 class _Meta(msgspec.Struct, gc=False):

@@ -145,6 +145,10 @@ async def test_a_join_is_done_when_the_api_says_ready_and_all_daemons_run() -> N
     assert [path for path, _ in api.watches].count("/api/v1/namespaces/ns/configmaps") == 1
     last = {path: body for _, method, path, body in api.requests if method == "PATCH" and "/pods/" in path}
     assert [body["status"]["phase"] for body in last.values()] == ["Running", "Running"]
+    for patch in api.sent("PATCH", "/pods/"):
+        order = [one["type"] for one in patch["status"].get("$setElementOrder/conditions", [])]
+        given = [one["type"] for one in patch["status"].get("conditions", [])]
+        assert given == [kind for kind in order if kind in given]
 
 
 async def test_reports_merge_when_the_server_is_slow() -> None:
