@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from balloons.api.pool import Mode
+from balloons.decide.because import Reason
 from balloons.decide.census import NodeState, Rules, take_census
-from balloons.decide.claim import claim_nodes
+from balloons.view.claim import claim_nodes
 from balloons.decide.decide import decide
 from balloons.decide.memory import Memory
 from balloons.decide.plan import Action, ApplyObject, DeleteObject, MarkBalloon, Plan, ReleaseBalloon
@@ -210,7 +211,8 @@ class Cluster(RuleBasedStateMachine):
         for _ in range(40):
             plan, self.memory = self._decide()
             self._check(plan)
-            if not actions_of(plan):
+            is_frozen = plan.pools[0].because.reason is Reason.SHRUNKEN_VIEW
+            if not actions_of(plan) and not is_frozen:
                 self._is_at_its_aim(plan)
                 return
             self.world.apply(plan)
