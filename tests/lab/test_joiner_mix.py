@@ -1,0 +1,95 @@
+"""Joiners against hollow nodes: the same requests, per verb and resource, over the same window."""
+
+import asyncio
+import json
+import time
+from collections.abc import Sequence
+
+import pytest
+
+from lab.controlplane import ControlPlane
+from lab.joiner import Herd, JoinerSettings
+from lab.joiner.request_mix import Mix, mix_per_node
+from lab.machines import HollowNodes, HollowNodeSettings
+
+WINDOW_S = 36.0
+"""From a node's own first request: its join, its Lease's creation and two renewals, its report of images."""
+SHARE, SLACK = 0.10, 0.34
+"""Kinds that come about once or twice per node may differ by a third of one: timers of 10 s fall where they fall."""
+NODES = 4
+PATIENCE_S = 120.0
+
+
+def daemon_sets(namespace: str, count: int, label: str) -> str:
+    container = {"name": "pause", "image": "registry.example/pause:1"}
+    items = [
+        {
+            "apiVersion": "apps/v1",
+            "kind": "DaemonSet",
+            "metadata": {"name": f"agent-{number}", "namespace": namespace},
+            "spec": {
+                "selector": {"matchLabels": {"app": f"agent-{number}"}},
+                "template": {
+                    "metadata": {"labels": {"app": f"agent-{number}"}},
+                    "spec": {"nodeSelector": {"mix": label}, "containers": [container]},
+                },
+            },
+        }
+        for number in range(count)
+    ]
+    return json.dumps({"apiVersion": "v1", "kind": "List", "items": items})
+
+
+async def wait_for_pods(plane: ControlPlane, namespace: str, count: int) -> None:
+    deadline = time.monotonic() + PATIENCE_S
+    while True:
+        pods = json.loads(await plane.kubectl_async("get", "pods", "-n", namespace, "-o", "json"))["items"]
+        running = [pod for pod in pods if pod["status"]["phase"] == "Running"]
+        if len(running) == count:
+            return
+        assert time.monotonic() < deadline, f"{len(running)} of {count} pods run"
+        await asyncio.sleep(0.2)
+
+
+def differences(real: Mix, ours: Mix) -> list[str]:
+    return [
+        f"{' '.join(kind)}: hollow {real.get(kind, 0):.2f}, joiner {ours.get(kind, 0):.2f} per node"
+        for kind in sorted({*real, *ours})
+        if abs(real.get(kind, 0) - ours.get(kind, 0)) > max(SHARE * real.get(kind, 0), SLACK)
+    ]
+
+
+async def join_both(
+    plane: ControlPlane, namespace: str, daemons: int, hollow: Sequence[str], lean: Sequence[str]
+) -> tuple[Mix, Mix]:
+    """One after the other, so that neither kind meets a busier server, then the rest of the window."""
+    labels = {"mix": namespace}
+    async with HollowNodes(plane) as machines, Herd(plane.access()) as herd:
+        for number, (real, ours) in enumerate(zip(hollow, lean, strict=True), start=1):
+            await machines.start(HollowNodeSettings(name=real, labels=labels))
+            await wait_for_pods(plane, namespace, (2 * number - 1) * daemons)
+            record = await herd.join(
+                JoinerSettings(name=ours, labels=labels, daemon_pods=daemons, deadline_s=PATIENCE_S)
+            )
+            assert record.is_complete
+        await wait_for_pods(plane, namespace, 2 * NODES * daemons)
+        await asyncio.sleep(WINDOW_S)
+        await herd.remove(*lean)
+        await machines.stop(*hollow)
+    events = list(plane.audit_events())
+    return mix_per_node(events, hollow, WINDOW_S), mix_per_node(events, lean, WINDOW_S)
+
+
+@pytest.mark.parametrize("daemons", [2, 8])
+async def test_a_joiner_sends_what_a_hollow_node_sends(
+    control_plane: ControlPlane, namespace: str, daemons: int
+) -> None:
+    hollow = [f"{namespace}-real-{number}" for number in range(NODES)]
+    lean = [f"{namespace}-lean-{number}" for number in range(NODES)]
+    await control_plane.kubectl_async("apply", "-f", "-", input=daemon_sets(namespace, daemons, namespace))
+    real, ours = await join_both(control_plane, namespace, daemons, hollow, lean)
+    print()
+    for kind in sorted({*real, *ours}):
+        print(f"{daemons} {' '.join(kind):32} {real.get(kind, 0):6.2f} {ours.get(kind, 0):6.2f}")
+    assert ("patch", "pods/status") in real
+    assert differences(real, ours) == []
