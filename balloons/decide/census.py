@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from balloons.api.pool import BalloonPool, NotWarmTaint, Strategy, ZoneStatus
-from balloons.decide.claim import Seen
+from balloons.view.claim import Seen
 from balloons.view.load import NodeLoad
 from throttler.kube.node import (
     Node,

@@ -11,7 +11,6 @@ import msgspec
 from balloons.api.pool import BalloonPool, PoolStatus
 from balloons.decide.because import Because, Reason, because
 from balloons.decide.census import NodeState
-from balloons.decide.claim import claim_nodes
 from balloons.decide.look import PoolView, look
 from balloons.decide.memory import Memory, PoolMemory
 from balloons.decide.one_pool import Case, decide_pool
@@ -20,6 +19,7 @@ from balloons.decide.release import Reservations, reserve
 from balloons.decide.sanity import blind
 from balloons.decide.settings import DecideSettings
 from balloons.decide.sweep import sweep
+from balloons.view.claim import claim_nodes
 from balloons.view.snapshot import Now, Snapshot
 from throttler.kube.metadata import ObjectKey
 
@@ -49,7 +49,9 @@ def decide(
 
 def _look_at_all(snapshot: Snapshot, now: Now) -> list[PoolView]:
     pools = sorted(snapshot.pools.values(), key=lambda pool: (pool.metadata.created_s, pool.key))
-    claims = claim_nodes(pools, snapshot.nodes, snapshot.loads)
+    claims = snapshot.claims
+    if claims is None:
+        claims = claim_nodes(pools, snapshot.nodes, snapshot.loads)
     return [look(pool, claims[pool.key], snapshot, now) for pool in pools]
 
 

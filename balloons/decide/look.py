@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from balloons.api.pool import BalloonPool, PoolStatus, Schedule, ShapeType
 from balloons.decide.census import Census, NodeState, Rules, take_census
-from balloons.decide.claim import Claim
 from balloons.decide.schedule import active_schedule
+from balloons.view.claim import Claim
 from balloons.view.load import NodeLoad
 from balloons.view.remembered import remembered_shapes
 from balloons.view.shape import Shapes, explicit_shape, shapes_of

@@ -4,11 +4,12 @@ Every `change_*` takes what was known of the object before and what is known now
 tell it. Nothing here raises on an odd object: whatever has been decoded can be filed.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from balloons.api.pool import BalloonPool, PoolStatus
-from balloons.view.load import NodeLoad, load_of
+from balloons.view.claim import Claims, pool_of
+from balloons.view.load import EMPTY, NodeLoad, load_of
 from balloons.view.snapshot import Deployment, PriorityClass, Snapshot, StoredObject
 from throttler.kube.metadata import Metadata, ObjectKey, key_of
 from throttler.kube.node import Node
@@ -53,9 +54,12 @@ class Index:
         self._priority_class = priority_class
         self._balloon_priority = USUAL_PRIORITY
         self._nodes: dict[str, Node] = {}
+        self._are_nodes_lent = False
         self._pods: dict[str, tuple[Pod, ...]] = {}
         self._loads: dict[str, NodeLoad] = {}
         self._dirty: dict[str, None] = {}
+        self._moved: dict[str, None] = {}
+        self._claims = Claims(())
         self._waiting: dict[ObjectKey, Pod] = {}
         self._waiting_now: tuple[Pod, ...] | None = ()
         self._unbound: dict[ObjectKey, dict[ObjectKey, Pod]] = {}
@@ -70,10 +74,15 @@ class Index:
 
     def change_node(self, before: Node | None, after: Node | None) -> None:
         """A node appeared, changed or went."""
+        if self._are_nodes_lent:
+            self._nodes = self._nodes.copy()
+            self._are_nodes_lent = False
         if after is not None:
             self._nodes[after.name] = after
+            self._moved[after.name] = None
         elif before is not None:
             self._nodes.pop(before.name, None)
+            self._moved[before.name] = None
 
     def change_pod(self, before: Pod | None, after: Pod | None) -> None:
         """A pod appeared, changed, moved onto its node or went."""
@@ -120,16 +129,17 @@ class Index:
 
     def snapshot(self, given: Circumstances) -> Snapshot:
         """The view as it is now; it does not change when the index does."""
-        self._refresh()
         pools = {key: pool for key, pool in self._pools.items() if isinstance(pool, BalloonPool)}
+        self._refresh(pools)
+        self._are_nodes_lent = True
         refused = {key: pool.problem for key, pool in self._pools.items() if isinstance(pool, RefusedPool)}
         return Snapshot(
             missing=given.missing,
             age_s=given.age_s,
             pools=pools,
             invalid={**given.unreadable, **refused},
-            nodes=self._nodes.copy(),
-            loads=self._loads.copy(),
+            nodes=self._nodes,
+            loads=self._loads,
             unbound=self._unbound_now.copy(),
             waiting=self._waiting_now or (),
             deployments=self._deployments.copy(),
@@ -137,6 +147,7 @@ class Index:
             buffers=self._buffers.copy(),
             templates=self._templates.copy(),
             buffer_version=given.buffer_version,
+            claims=self._claims.by_pool(),
             server_minor=given.server_minor,
         )
 
@@ -156,8 +167,8 @@ class Index:
             self._pods[pod.node] = (*others, pod)
             self._dirty[pod.node] = None
         elif pod.kind is PodKind.BALLOON:
-            self._unbound.setdefault(_pool_of(pod), {})[pod.key] = pod
-            self._unbound_now.pop(_pool_of(pod), None)
+            self._unbound.setdefault(pool_of(pod), {})[pod.key] = pod
+            self._unbound_now.pop(pool_of(pod), None)
         elif pod.kind is PodKind.WORK and not pod.is_finished:
             self._waiting[pod.key] = pod
             self._waiting_now = None
@@ -167,14 +178,18 @@ class Index:
             self._pods[pod.node] = tuple(o for o in self._pods.get(pod.node, ()) if o.key != pod.key)
             self._dirty[pod.node] = None
         elif pod.kind is PodKind.BALLOON:
-            self._unbound.get(_pool_of(pod), {}).pop(pod.key, None)
-            self._unbound_now.pop(_pool_of(pod), None)
+            self._unbound.get(pool_of(pod), {}).pop(pod.key, None)
+            self._unbound_now.pop(pool_of(pod), None)
         elif self._waiting.pop(pod.key, None) is not None:
             self._waiting_now = None
 
-    def _refresh(self) -> None:
+    def _refresh(self, pools: Mapping[ObjectKey, BalloonPool]) -> None:
+        if self._dirty:
+            # What an earlier snapshot holds must not change.
+            self._loads = self._loads.copy()
         for name in self._dirty:
             self._refresh_load(name)
+        self._refresh_claims(pools)
         self._dirty.clear()
         for key in [key for key in self._unbound if key not in self._unbound_now]:
             self._refresh_unbound(key)
@@ -189,6 +204,19 @@ class Index:
             self._loads.pop(name, None)
             self._pods.pop(name, None)
 
+    def _refresh_claims(self, pools: Mapping[ObjectKey, BalloonPool]) -> None:
+        """Nodes that changed, or whose pods did, are filed anew; all of them when other pools claim them."""
+        changed: Iterable[str] = {**self._dirty, **self._moved}
+        if not self._claims.are_of(pools.values()):
+            self._claims, changed = Claims(pools.values()), self._nodes
+        for name in changed:
+            node = self._nodes.get(name)
+            if node is None:
+                self._claims.forget(name)
+            else:
+                self._claims.file(node, self._loads.get(name) or EMPTY)
+        self._moved.clear()
+
     def _refresh_unbound(self, pool: ObjectKey) -> None:
         pods = tuple(pod for pod in self._unbound[pool].values() if not (pod.is_finished or pod.is_terminating))
         if self._unbound[pool]:
@@ -202,10 +230,6 @@ def _put(filed: dict[ObjectKey, StoredObject], before: StoredObject | None, afte
         filed[key_of(after.metadata)] = after
     elif before is not None:
         filed.pop(key_of(before.metadata), None)
-
-
-def _pool_of(balloon: Pod) -> ObjectKey:
-    return ObjectKey(balloon.key.namespace, balloon.pool)
 
 
 def _place(pod: Pod) -> tuple[str, PodKind, str, bool]:

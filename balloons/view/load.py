@@ -32,17 +32,21 @@ EMPTY = NodeLoad()
 
 def load_of(pods: Iterable[Pod], balloon_priority: int) -> NodeLoad:
     """Sum up the pods of a node; finished pods take no room, and a balloon that is leaving holds nothing."""
-    live = [pod for pod in pods if not pod.is_finished]
-    work = [pod for pod in live if pod.kind is PodKind.WORK]
-    above = sum(1 for pod in work if pod.priority > balloon_priority)
-    balloons = [pod for pod in live if pod.kind is PodKind.BALLOON and not pod.is_terminating]
-    return NodeLoad(
-        work=above,
-        scavengers=len(work) - above,
-        daemons=_sum([pod for pod in live if pod.kind in (PodKind.DAEMON, PodKind.MIRROR)]),
-        others=_sum(work),
-        balloons=tuple(sorted(balloons, key=_age)),
-    )
+    work: list[Pod] = []
+    daemons: list[Pod] = []
+    balloons: list[Pod] = []
+    for pod in pods:
+        if pod.is_finished:
+            continue
+        if pod.kind is PodKind.WORK:
+            work.append(pod)
+        elif pod.kind is not PodKind.BALLOON:
+            daemons.append(pod)
+        elif not pod.is_terminating:
+            balloons.append(pod)
+    above = sum([pod.priority > balloon_priority for pod in work])
+    ordered = tuple(sorted(balloons, key=_age) if len(balloons) > 1 else balloons)
+    return NodeLoad(above, len(work) - above, _sum(daemons), _sum(work), ordered)
 
 
 def _sum(pods: list[Pod]) -> Resources:

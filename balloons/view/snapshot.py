@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from balloons.api.pool import BalloonPool
+from balloons.view.claim import Claim
 from balloons.view.load import NodeLoad
 from throttler.kube.metadata import Metadata, ObjectKey, key_of
 from throttler.kube.node import Node
@@ -80,6 +81,8 @@ class Snapshot:
     templates: Mapping[ObjectKey, StoredObject] = field(default_factory=dict)
     buffer_version: str = ""
     """API version under which CapacityBuffer is served, or empty when it is not."""
+    claims: Mapping[ObjectKey, Claim] | None = None
+    """Which nodes each pool claims, where the view keeps that up to date; None: to be worked out from the rest."""
     server_minor: int = 0
     """Minor version of the API server, 0 when unknown."""
 

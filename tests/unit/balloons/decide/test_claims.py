@@ -4,11 +4,11 @@ import time
 
 from balloons.api.pool import PoolNodes
 from balloons.decide.because import Reason
-from balloons.decide.claim import claim_nodes
 from balloons.decide.decide import decide
 from balloons.decide.memory import Memory
 from balloons.decide.plan import Plan
 from balloons.decide.settings import DecideSettings
+from balloons.view.claim import claim_nodes
 from tests.world import CLASS, NOW, POOL_KEY, World, a_node, a_pool, later, nodes
 from throttler.kube.metadata import ObjectKey
 from throttler.kube.selectors import LabelSelector

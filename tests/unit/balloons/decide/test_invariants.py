@@ -16,11 +16,11 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from balloons.api.pool import Mode
 from balloons.decide.because import Reason
 from balloons.decide.census import NodeState, Rules, take_census
-from balloons.view.claim import claim_nodes
 from balloons.decide.decide import decide
 from balloons.decide.memory import Memory
 from balloons.decide.plan import Action, ApplyObject, DeleteObject, MarkBalloon, Plan, ReleaseBalloon
 from balloons.decide.settings import DecideSettings
+from balloons.view.claim import claim_nodes
 from tests.world import NOW, POOL_KEY, World, a_node, a_pool, daemon, later, work
 from throttler.kube.metadata import ObjectKey
 from throttler.kube.node import Node

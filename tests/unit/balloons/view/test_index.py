@@ -1,7 +1,5 @@
 """The index: what snapshots say after any history of events, and what they cost."""
 
-import time
-
 import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -174,12 +172,3 @@ def test_node_update_replaces_the_node() -> None:
     index.change_node(None, old)
     index.change_node(old, new)
     assert view(index).nodes == {"n1": new}
-
-
-if __name__ == "__main__":
-    big = large_index(100_000)
-    for i in range(0, 100_000, 50):
-        big.change_pod(balloon(f"b{i}", f"n{i}"), None)
-    started = time.perf_counter()
-    view(big)
-    print(f"snapshot of 100,000 nodes, 2,000 of 200,000 pods changed: {(time.perf_counter() - started) * 1000:.1f} ms")
