@@ -18,7 +18,7 @@ from balloons.cli.options import connection_options, option
 @click.option("--no-headers", is_flag=True, help="Leave out the line of column names.")
 @click.option("--debug", is_flag=True, help="Show tracebacks.")
 def status(**given: Any) -> None:
-    """Show balloon pools: how many nodes are warm, how many are wanted, and why.
+    """Show balloon pools: warm nodes, wanted nodes, and why.
 
     \b
     Examples:

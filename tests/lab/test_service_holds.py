@@ -1,6 +1,9 @@
 """The service on a real control plane: it holds nodes, gives way, tells users, and keeps within its rights."""
 
+import asyncio
 import json
+import signal
+import sys
 from pathlib import Path
 
 from lab.controlplane import ControlPlane
@@ -131,3 +134,27 @@ async def test_status_shows_pools_as_kubectl_would(control_plane: ControlPlane, 
         machine = json.loads(run_balloons(control_plane, "status", "-n", namespace, "-o", "json").stdout)
         assert machine["kind"] == "PoolStatusList"
         assert [item["status"]["warm"] for item in machine["items"]] == [1]
+
+
+async def test_watching_adds_a_line_for_each_change(
+    control_plane: ControlPlane, namespace: str, tmp_path: Path
+) -> None:
+    async with scene(control_plane, namespace, tmp_path, nodes=1) as on:
+        await on.apply_pool()
+        log = tmp_path / "status.txt"
+        command = [sys.executable, "-m", "balloons", "status", "-w", "-n", namespace]
+        command += ["--kubeconfig", str(control_plane.kubeconfig())]
+        watching = control_plane.processes.spawn(command, log=log)
+        try:
+            while not log.exists() or "gpu" not in log.read_text():
+                await asyncio.sleep(0.1)
+            await on.ready_service()
+            while "Steady" not in log.read_text():
+                await asyncio.sleep(0.1)
+        finally:
+            watching.send_signal(signal.SIGINT)
+            assert await asyncio.to_thread(watching.wait, 30) == 130
+        shown = log.read_text()
+        assert shown.count("NAME") == 1
+        assert "Traceback" not in shown
+        assert "\x1b" not in shown

@@ -62,6 +62,33 @@ def assert_only_balloons_were_deleted(on: Scene) -> None:
     assert not [w for w in on.writes() if w["objectRef"].get("subresource") == "eviction"]
 
 
+async def test_outage_freezes_everything_and_ends_by_itself(
+    control_plane: ControlPlane, namespace: str, tmp_path: Path
+) -> None:
+    """reliability.md row 13: freeze, one list per resource at most, no burst of catching up."""
+    async with scene(control_plane, namespace, tmp_path, nodes=3) as on:
+        service = await on.ready_service()
+        await on.apply_pool()
+        await on.until(lambda s: s.get("because") == "Steady")
+        before, written = (await on.objects("deployments"))[0]["spec"], len(on.writes())
+        control_plane.kill("kube-apiserver-0")
+        try:
+            while await service.is_ready():
+                await asyncio.sleep(0.1)
+            await service.ticks(3)
+            assert await service.get("/healthz") == "ok\n"
+        finally:
+            await control_plane.restart("kube-apiserver-0")
+        while not await service.is_ready():
+            await asyncio.sleep(0.1)
+        await service.ticks(3)
+        assert (await on.objects("deployments"))[0]["spec"] == before
+        await on.until(lambda s: s.get("because") == "Steady")
+        assert await service.metric("cache_events_total", event="listed", resource="pods") <= 2
+        assert [w["verb"] for w in on.writes()[written:] if w["objectRef"]["resource"] == "deployments"] == []
+        assert_only_balloons_were_deleted(on)
+
+
 async def test_poison_objects_stop_nobody_else(control_plane: ControlPlane, namespace: str, tmp_path: Path) -> None:
     """Invariant 20; reliability.md row 41: one annotation has crashed a controller for good before."""
     async with scene(control_plane, namespace, tmp_path, nodes=2) as on:
