@@ -1,0 +1,143 @@
+"""Every pod of a control plane as one watch shows it, with the moment of each step; one clock for all of it."""
+
+import asyncio
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Self
+
+import msgspec
+
+from benchmarks.report import progress
+from lab.controlplane import ApiAccess
+from lab.machines.api_client import ApiClient
+from throttler.kube.pod import POOL_LABEL
+
+PODS = "/api/v1/pods"
+PREEMPTED = "PreemptionByScheduler"
+
+
+class _Metadata(msgspec.Struct, frozen=True, rename="camel"):
+    resource_version: str
+    name: str = ""
+    namespace: str = ""
+    labels: dict[str, str] = {}
+
+
+class _Condition(msgspec.Struct, frozen=True):
+    type: str
+    reason: str = ""
+
+
+class _Spec(msgspec.Struct, frozen=True, rename="camel"):
+    node_name: str = ""
+
+
+class _Status(msgspec.Struct, frozen=True):
+    phase: str = "Pending"
+    conditions: tuple[_Condition, ...] = ()
+
+
+class _Pod(msgspec.Struct, frozen=True):
+    metadata: _Metadata
+    spec: _Spec = _Spec()
+    status: _Status = _Status()
+
+
+class _Event(msgspec.Struct, frozen=True):
+    type: str
+    object: _Pod
+
+
+class _List(msgspec.Struct, frozen=True):
+    metadata: _Metadata
+
+
+@dataclass(slots=True)
+class SeenPod:
+    """One pod; times are monotonic seconds, None where it has not happened."""
+
+    is_balloon: bool
+    node: str = ""
+    is_running: bool = False
+    is_preempted: bool = False
+    bound_at: float | None = None
+    gone_at: float | None = None
+
+
+@dataclass(slots=True)
+class PodWatch:
+    """Use as an async context manager; `pods` is live, `gone` are those that have been deleted."""
+
+    access: ApiAccess
+    pods: dict[tuple[str, str], SeenPod] = field(default_factory=dict)
+    gone: list[SeenPod] = field(default_factory=list)
+    _changed: asyncio.Event = field(default_factory=asyncio.Event)
+    _client: ApiClient | None = None
+    _task: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> Self:
+        self._client = await ApiClient(self.access, user_agent="benchmark-watch").__aenter__()
+        listed = msgspec.json.decode(await self._client.get(PODS, limit="1"), type=_List)
+        self._task = asyncio.create_task(self._follow(self._client, listed.metadata.resource_version))
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        assert self._task is not None
+        assert self._client is not None
+        self._task.cancel()
+        await asyncio.gather(self._task, return_exceptions=True)
+        await self._client.__aexit__(kind, error, trace)
+
+    async def until(self, is_reached: Callable[[], bool], what: str, timeout_s: float = 120.0) -> float:
+        """Wait for a state of the pods; returns when it was reached, raises TimeoutError that says what was not."""
+        try:
+            async with asyncio.timeout(timeout_s):
+                while not is_reached():
+                    self._changed.clear()
+                    await self._changed.wait()
+        except TimeoutError:
+            assert self._task is not None
+            cause = self._task.exception() if self._task.done() else None
+            raise TimeoutError(f"not within {timeout_s:.0f} s: {what}") from cause
+        return time.monotonic()
+
+    def held_nodes(self) -> set[str]:
+        """Nodes with a running balloon."""
+        return {pod.node for pod in self.pods.values() if pod.is_balloon and pod.is_running}
+
+    def balloons(self) -> int:
+        """Balloons that are there, in whatever state."""
+        return sum(pod.is_balloon for pod in self.pods.values())
+
+    async def _follow(self, client: ApiClient, version: str) -> None:
+        while True:
+            async for line in client.watch(PODS, resourceVersion=version):
+                now = time.monotonic()
+                event = msgspec.json.decode(line, type=_Event)
+                version = event.object.metadata.resource_version
+                self._see(event, now)
+                self._changed.set()
+            progress("the watch of pods was ended by the server and goes on")
+
+    def _see(self, event: _Event, now: float) -> None:
+        pod = event.object
+        key = (pod.metadata.namespace, pod.metadata.name)
+        if event.type in ("ADDED", "MODIFIED"):
+            seen = self.pods.setdefault(key, SeenPod(POOL_LABEL in pod.metadata.labels))
+            _update(seen, pod, now)
+        elif event.type == "DELETED" and key in self.pods:
+            seen = self.pods.pop(key)
+            _update(seen, pod, now)
+            seen.gone_at = now
+            self.gone.append(seen)
+
+
+def _update(seen: SeenPod, pod: _Pod, now: float) -> None:
+    if pod.spec.node_name and seen.bound_at is None:
+        seen.node, seen.bound_at = pod.spec.node_name, now
+    seen.is_running = pod.status.phase == "Running"
+    seen.is_preempted |= any(condition.reason == PREEMPTED for condition in pod.status.conditions)

@@ -1,0 +1,53 @@
+"""One burst: pods submitted at once, the moment each is bound, and what it cost in balloons."""
+
+import asyncio
+import time
+from dataclasses import dataclass
+
+from benchmarks.paper_cluster import JOBS, PaperCluster, work_pod
+
+SETTLE_S = 3.0
+"""How long after the last bind balloons may still be lost to the burst."""
+PODS = f"/api/v1/namespaces/{JOBS}/pods"
+
+
+@dataclass(frozen=True, slots=True)
+class Burst:
+    """What came of a burst.
+
+    `waits_s` are the times from submitting each pod until it was bound. Of the balloons that had a node,
+    `preempted` were removed by the scheduler and `released` by others; `excess` are those removed beyond one per pod.
+    """
+
+    size: int
+    is_release: bool
+    waits_s: tuple[float, ...]
+    preempted: int
+    released: int
+    excess: int
+
+
+async def run_burst(cluster: PaperCluster, name: str, size: int, *, is_release: bool) -> Burst:
+    """Submit, wait until all are bound, count what happened to the balloons, and clear the work away."""
+    watch = cluster.watch
+    names = [f"{name}-{number}" for number in range(size)]
+    before = len(watch.gone)
+    submitted = dict(await asyncio.gather(*(_submit(cluster, pod) for pod in names)))
+    await watch.until(lambda: all(_bound_at(cluster, pod) is not None for pod in names), f"{name}: all pods bound")
+    await asyncio.sleep(SETTLE_S if size > 1 else 0.0)
+    lost = [pod for pod in watch.gone[before:] if pod.is_balloon and pod.node]
+    preempted = sum(pod.is_preempted for pod in lost)
+    waits = tuple((_bound_at(cluster, pod) or 0.0) - submitted[pod] for pod in names)
+    await asyncio.gather(*(cluster.client.delete(f"{PODS}/{pod}") for pod in names))
+    return Burst(size, is_release, waits, preempted, len(lost) - preempted, max(0, len(lost) - size))
+
+
+async def _submit(cluster: PaperCluster, name: str) -> tuple[str, float]:
+    at = time.monotonic()
+    await cluster.client.post(PODS, work_pod(name))
+    return name, at
+
+
+def _bound_at(cluster: PaperCluster, name: str) -> float | None:
+    found = cluster.watch.pods.get((JOBS, name))
+    return found.bound_at if found else None
