@@ -89,7 +89,7 @@ class AiohttpTransport:
         try:
             yield _Answer(response)
         finally:
-            response.close()
+            _hang_up(response)
 
     async def close(self) -> None:
         """See Transport."""
@@ -127,6 +127,13 @@ class _Answer:
     async def read_chunk(self) -> bytes:
         with _own_errors():
             return await self._response.content.readany()
+
+
+def _hang_up(response: aiohttp.ClientResponse) -> None:
+    """Ends an answer that was not read to its end at once: TLS would wait for a server that may be frozen."""
+    if response.connection is not None and response.connection.transport is not None:
+        response.connection.transport.abort()
+    response.close()
 
 
 @contextmanager
