@@ -4,7 +4,7 @@ Kept node by node: a node's labels almost never change, and asking all of them a
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 import msgspec
@@ -118,7 +118,7 @@ class Claims:
         own = tuple(balloon for balloon in load.balloons if pool_of(balloon) == owner)
         strays = tuple(balloon for balloon in load.balloons if pool_of(balloon) != owner)
         _keep(self._strays, name, strays or None)
-        return replace(load, balloons=own) if strays else load
+        return msgspec.structs.replace(load, balloons=own) if strays else load
 
     def _note_strays(self, name: str, claims: dict[ObjectKey, Claim]) -> None:
         for balloon in self._strays[name]:

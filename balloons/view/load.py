@@ -1,8 +1,9 @@
 """What runs on one node, summed up so that a decision need not look at pods."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from functools import lru_cache
+
+import msgspec
 
 from throttler.kube.pod import Pod, PodKind
 from throttler.kube.resources import Resources, total
@@ -10,8 +11,7 @@ from throttler.kube.resources import Resources, total
 _NOTHING: Resources = {}
 
 
-@dataclass(frozen=True, slots=True)
-class NodeLoad:
+class NodeLoad(msgspec.Struct, frozen=True, gc=False):
     """The pods of one node by what they mean for warmth.
 
     `work` counts pods above the balloons' priority (they make a node busy), `scavengers` those at or below it
@@ -21,8 +21,8 @@ class NodeLoad:
 
     work: int = 0
     scavengers: int = 0
-    daemons: Resources = field(default_factory=lambda: _NOTHING)
-    others: Resources = field(default_factory=lambda: _NOTHING)
+    daemons: Resources = msgspec.field(default_factory=lambda: _NOTHING)
+    others: Resources = msgspec.field(default_factory=lambda: _NOTHING)
     balloons: tuple[Pod, ...] = ()
 
 
