@@ -9,17 +9,27 @@ import time
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 
-from lab.clouds import BootTime
+from lab.clouds import BootTime, MachineSort
 from lab.clouds.json_api import Json, JsonApi
 from lab.controlplane import ControlPlane, start_control_plane
 from lab.demo.objects import JOBS, POOL, POOL_LABELS, WARM, namespace
 from lab.errors import LabError
 from lab.karpenter import HOLLOW_GPU, KarpenterSettings, NodePoolSettings, start_karpenter
+from lab.nodegroups import (
+    AutoscalerSettings,
+    NodeGroup,
+    NodeGroupsSettings,
+    autoscaler_binary,
+    start_cluster_autoscaler,
+    start_node_groups,
+)
 
 BOOT_S = 20.0
 """Median boot time of the simulated machines; real GPU nodes take 2 to 12 minutes."""
 UNNEEDED_S = 10
 """How long a node must be unneeded before the autoscaler removes it; on real clusters some 10 minutes."""
+MOST_NODES = 20
+"""The node group's maximum: more than the story ever needs, so that growing too far would show."""
 ADMIN_GROUPS = ("system:masters",)
 KARPENTER, CLUSTER_AUTOSCALER = "karpenter", "cluster-autoscaler"
 POOL_PATH = f"/apis/kube-balloons.github.io/v1alpha1/namespaces/{WARM}/balloonpools/{POOL}"
@@ -104,8 +114,27 @@ async def open_scene() -> AsyncIterator[Scene]:
 @contextlib.asynccontextmanager
 async def _start_autoscaler(plane: ControlPlane, autoscaler: str) -> AsyncIterator[None]:
     boot = BootTime(median_s=BOOT_S, jitter=0.1, seed=7)
-    if autoscaler == KARPENTER:
-        pool = NodePoolSettings(name="gpu", consolidate_after_s=UNNEEDED_S, labels=POOL_LABELS)
-        settings = KarpenterSettings(node_pools=(pool,), instance_types=(HOLLOW_GPU,), boot_time=boot)
-        async with start_karpenter(plane, settings):
+    if autoscaler == CLUSTER_AUTOSCALER:
+        async with _start_cluster_autoscaler(plane, boot):
             yield
+        return
+    pool = NodePoolSettings(name="gpu", consolidate_after_s=UNNEEDED_S, labels=POOL_LABELS)
+    settings = KarpenterSettings(node_pools=(pool,), instance_types=(HOLLOW_GPU,), boot_time=boot)
+    async with start_karpenter(plane, settings):
+        yield
+
+
+@contextlib.asynccontextmanager
+async def _start_cluster_autoscaler(plane: ControlPlane, boot: BootTime) -> AsyncIterator[None]:
+    autoscaler_binary()  # says what is missing before a cloud is started for nothing
+    group = NodeGroup(
+        name="gpu",
+        max_size=MOST_NODES,
+        extended={"nvidia.com/gpu": "8"},
+        labels=POOL_LABELS,
+        sort=MachineSort.HOLLOW,
+    )
+    cloud = NodeGroupsSettings(groups=(group,), boot_time=boot)
+    pace = AutoscalerSettings(scan_interval_s=2, unneeded_s=UNNEEDED_S, delay_after_add_s=5)
+    async with start_node_groups(plane, cloud) as server, start_cluster_autoscaler(plane, server, pace):
+        yield
