@@ -70,6 +70,11 @@ class Fence:
             del pending.deleted[uid]
         return not pending.versions and not pending.deleted and now_s >= pending.rest_until_s
 
+    def is_resting(self, pool: ObjectKey, now_s: float) -> bool:
+        """Whether the pool rests after a failure, as against waiting for the caches."""
+        pending = self._pending.get(pool)
+        return pending is not None and now_s < pending.rest_until_s
+
     def late(self, pods: str, now_s: float) -> set[str]:
         """Plurals whose watch has not shown a write in time; each is named once per `LATE_S`."""
         found: set[str] = set()

@@ -1,7 +1,7 @@
 """The loop: take a snapshot, decide once, write; rediscover the world at the next tick."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Protocol
@@ -20,8 +20,9 @@ from balloons.view.index import Circumstances, Index
 from balloons.view.snapshot import Now, Snapshot
 from throttler.kube.metadata import ObjectKey
 
-UNFINISHED_S = 1.0
-"""When something was passed over because it is being written or not seen yet: look again this soon."""
+FAILED_S = 1.0
+BLIND_S = 1.0
+"""After a tick that failed, and while the view is incomplete: look again this soon."""
 BLIND_PATIENCE_S = 15.0
 """A view that is incomplete for no longer than this (a watch that reconnects) is not reported to users."""
 
@@ -80,11 +81,11 @@ class DecisionLoop:
         try:
             while not stop.is_set():
                 started_at = self._clock()
-                is_finished = self.tick()
+                again_s = self.tick()
                 took_s = self._clock() - started_at
                 rest = self._wake.sleep(
                     not_before_at=self._clock() + REST_SHARE * took_s,
-                    latest_at=started_at + (self._interval_s if is_finished else UNFINISHED_S),
+                    latest_at=started_at + again_s,
                 )
                 resting = asyncio.ensure_future(rest)
                 await asyncio.wait([resting, stopping], return_when=asyncio.FIRST_COMPLETED)
@@ -92,20 +93,20 @@ class DecisionLoop:
         finally:
             stopping.cancel()
 
-    def tick(self) -> bool:
-        """Decide once and begin to write; returns whether nothing is left over."""
+    def tick(self) -> float:
+        """Decide once and begin to write; returns the seconds after which to look again if nothing changes."""
         started_at = self._clock()
-        outcome, is_finished = "decided", False
+        outcome, again_s = "decided", FAILED_S
         try:
-            is_finished = self._tick()
+            again_s = self._tick()
             self.decided_at = self._clock()
         except Exception:
             outcome = "failed"
             log.exception("tick failed")
         self._metrics.tick(outcome, self._clock() - started_at)
-        return is_finished
+        return again_s
 
-    def _tick(self) -> bool:
+    def _tick(self) -> float:
         now_s = self._clock()
         snapshot = self._index.snapshot(self._view.circumstances())
         if snapshot.is_complete:
@@ -118,12 +119,12 @@ class DecisionLoop:
         if now_s - self._complete_at > BLIND_PATIENCE_S or snapshot.is_complete:
             return self._write(plan, memory)
         self._memory = memory
-        return False
+        return BLIND_S
 
-    def _write(self, plan: Plan, memory: Memory) -> bool:
+    def _write(self, plan: Plan, memory: Memory) -> float:
         passed = self._writes.start(plan)
-        self._memory = _without(passed, memory, self._memory)
-        return not passed
+        self._memory = _without(passed.keys(), memory, self._memory)
+        return min([self._interval_s, *passed.values()])
 
     def _log_changes(self, plan: Plan) -> None:
         """One line per pool whose reason changed; the figures are in status and metrics."""
@@ -135,7 +136,7 @@ class DecisionLoop:
         self._told = {decision.pool: decision.because.code for decision in plan.pools}
 
 
-def _without(passed: set[ObjectKey], new: Memory, old: Memory) -> Memory:
+def _without(passed: Collection[ObjectKey], new: Memory, old: Memory) -> Memory:
     """The next memory, in which pools whose actions nobody carries out did not take part."""
     kept = {key: old.pools[key] for key in passed if key in old.pools}
     pools = {key: memory for key, memory in new.pools.items() if key not in passed}

@@ -5,7 +5,7 @@ world as it is then. Order within a pool: its actions, then its status, then its
 """
 
 import asyncio
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Protocol
 
 import structlog
@@ -25,6 +25,10 @@ from throttler.kube.metadata import ObjectKey
 
 AT_ONCE = 32
 """Writes of single pods and nodes under way at the same time."""
+AWAITED_S = 0.1
+"""A write that was made is seen within milliseconds as a rule: look again this soon."""
+RESTING_S = 1.0
+"""After a failure there is no such hurry."""
 SWEEPS = ObjectKey("", "")
 """What is swept up after pools that are gone is written like a pool of its own."""
 
@@ -71,17 +75,19 @@ class PoolWrites:
         self._shown: dict[ObjectKey, tuple[str, ...]] = {}
         self._room = asyncio.Semaphore(AT_ONCE)
 
-    def start(self, plan: Plan) -> set[ObjectKey]:
-        """Begin to write; returns the pools that were passed over, whose actions nobody will carry out."""
+    def start(self, plan: Plan) -> Mapping[ObjectKey, float]:
+        """Begin to write; returns the pools that were passed over, whose actions nobody will carry out, each with the
+        seconds after which it is worth looking again."""
         self._forget(plan)
-        passed = {decision.pool for decision in plan.pools if not self._start_pool(decision)}
+        passed = [decision.pool for decision in plan.pools if not self._start_pool(decision)]
         if plan.sweeps and not self._start_actions(SWEEPS, plan.sweeps, self._is_dry_run):
-            passed.add(SWEEPS)
+            passed.append(SWEEPS)
         late = self._fence.late(PODS.plural, self._clock())
         if late:
             log.warning("own writes are not seen", resources=sorted(late))
             self._caches.distrust(late)
-        return passed
+        resting = {key for key in passed if self._fence.is_resting(key, self._clock())}
+        return {key: RESTING_S if key in resting else AWAITED_S for key in passed}
 
     @property
     def is_busy(self) -> bool:

@@ -38,9 +38,9 @@ class FakeView:
 class FakeWrites:
     def __init__(self) -> None:
         self.plans: list[Plan] = []
-        self.passed: set[ObjectKey] = set()
+        self.passed: dict[ObjectKey, float] = {}
 
-    def start(self, plan: Plan) -> set[ObjectKey]:
+    def start(self, plan: Plan) -> dict[ObjectKey, float]:
         self.plans.append(plan)
         return self.passed
 
@@ -127,7 +127,7 @@ async def test_tick_that_fails_is_counted_and_the_next_one_comes() -> None:
 
 async def test_unfinished_work_is_looked_at_again_soon() -> None:
     scene = Scene()
-    scene.writes.passed = {GPU}
+    scene.writes.passed = {GPU: 1.0}
     await scene.run_for(3.5)
     assert len(scene.decide.at_s) == 4
 
@@ -135,7 +135,7 @@ async def test_unfinished_work_is_looked_at_again_soon() -> None:
 async def test_memory_of_pools_that_were_passed_over_stays_as_it_was() -> None:
     """What nobody carried out must not count as done, against the limit on removals for one."""
     scene = Scene()
-    scene.writes.passed = {GPU}
+    scene.writes.passed = {GPU: 1.0}
     scene.loop.tick()
     scene.loop.tick()
     scene.loop.tick()

@@ -128,7 +128,7 @@ class Scene:
         )
 
     def start(self, *actions: Action, pool: ObjectKey = GPU, **more: Any) -> set[ObjectKey]:
-        return self.writes.start(Plan((decision(*actions, pool=pool, **more),)))
+        return set(self.writes.start(Plan((decision(*actions, pool=pool, **more),))))
 
     async def write(self, *actions: Action, **more: Any) -> list[str]:
         """Start, wait for the end, and return the writes that were made for it."""
@@ -222,10 +222,19 @@ async def test_slow_pool_holds_up_no_other() -> None:
     scene.client.delays_s[APPLY] = 10.0
     scene.start(apply())
     await asyncio.sleep(0.1)
-    assert scene.writes.start(Plan((decision(apply()), decision(apply("cpu-a"), pool=CPU)))) == {GPU}
+    assert scene.writes.start(Plan((decision(apply()), decision(apply("cpu-a"), pool=CPU)))).keys() == {GPU}
     await asyncio.sleep(0.1)
     assert "apply deployments ns/cpu-a" in scene.client.calls
     assert scene.client.calls.count(APPLY) == 1
+
+
+async def test_write_that_is_awaited_is_looked_for_sooner_than_a_failure() -> None:
+    scene = Scene()
+    scene.client.errors["apply deployments ns/cpu-a"] = [ServerError("no", status=500)]
+    both = Plan((decision(apply()), decision(apply("cpu-a"), pool=CPU)))
+    scene.writes.start(both)
+    await scene.writes.drain(10)
+    assert scene.writes.start(both) == {GPU: 0.1, CPU: 1.0}
 
 
 async def test_failing_pool_changes_nothing_for_others() -> None:
