@@ -1,0 +1,117 @@
+"""The real Karpenter removes idle nodes, keeps those that balloons hold, and buys nothing for Pending balloons."""
+
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
+
+import pytest
+
+from lab.clouds import BootTime
+from lab.clouds.json_api import Json, JsonApi
+from lab.controlplane import ControlPlane, start_control_plane
+from lab.karpenter import KarpenterSettings, NodePoolSettings, paper_type, start_karpenter
+from tests.lab.cluster_view import ClusterView, deployment, throughout, until
+
+pytestmark = pytest.mark.lab
+
+CONSOLIDATE_AFTER_S = 5
+TYPES = (paper_type("paper-2", 2, 8), paper_type("paper-4", 4, 16), paper_type("paper-8", 8, 32))
+WHOLE_NODE = "7500m"
+
+# Karpenter's admission of a Pending pod reads the first term as "not on my nodes" and stays silent; the second
+# names a label of its own domain, which it refuses to provision for. The scheduler takes either term.
+NOT_FOR_KARPENTER = {"matchExpressions": [{"key": "karpenter.sh/nodepool", "operator": "DoesNotExist"}]}
+ON_INITIALIZED = {"matchExpressions": [{"key": "karpenter.sh/initialized", "operator": "In", "values": ["true"]}]}
+REQUIRED, ANTI = "requiredDuringSchedulingIgnoredDuringExecution", "podAntiAffinity"
+
+
+@pytest.fixture
+async def plane() -> AsyncIterator[ControlPlane]:
+    """A plane of one's own: Karpenter leaves NodeClaims behind."""
+    async with start_control_plane() as plane:
+        yield plane
+
+
+@pytest.fixture
+async def view(plane: ControlPlane) -> AsyncIterator[ClusterView]:
+    async with JsonApi(plane.access()) as api:
+        view = ClusterView(api)
+        await view.allow_balloons()
+        yield view
+
+
+def settings() -> KarpenterSettings:
+    pool = NodePoolSettings(consolidate_after_s=CONSOLIDATE_AFTER_S)
+    return KarpenterSettings(node_pools=(pool,), instance_types=TYPES, boot_time=BootTime(median_s=1))
+
+
+def balloons(replicas: int, terms: tuple[Mapping[str, Any], ...]) -> Json:
+    apart = [{"labelSelector": {"matchLabels": {"app": "balloon"}}, "topologyKey": "kubernetes.io/hostname"}]
+    affinity: dict[str, Any] = {ANTI: {REQUIRED: apart}}
+    if terms:
+        affinity["nodeAffinity"] = {REQUIRED: {"nodeSelectorTerms": [dict(term) for term in terms]}}
+    return deployment("balloon", replicas, WHOLE_NODE, priorityClassName="balloon", affinity=affinity)
+
+
+async def test_empty_nodes_go_and_held_ones_stay_ten_times_as_long(plane: ControlPlane, view: ClusterView) -> None:
+    async with start_karpenter(plane, settings()):
+        await view.deploy(deployment("work", 5, WHOLE_NODE))
+        await view.wait_running("work", 5)
+        await view.scale("work", 0)
+        await view.deploy(balloons(3, (NOT_FOR_KARPENTER, ON_INITIALIZED)))
+        await view.wait_running("balloon", 3)
+        held = await view.node_of("balloon")
+        await view.wait_nodes(3)
+        assert set(await view.nodes()) == set(held.values()), "the empty nodes went, not the held ones"
+
+        async def are_held() -> bool:
+            return await view.node_of("balloon") == held and set(await view.nodes()) == set(held.values())
+
+        await throughout("the same balloons hold the same nodes", are_held, 10 * CONSOLIDATE_AFTER_S)
+        await view.scale("balloon", 0)
+        await view.wait_nodes(0)
+
+
+async def test_pending_balloons_cause_no_node_claim_beside_real_work(plane: ControlPlane, view: ClusterView) -> None:
+    async with start_karpenter(plane, settings()):
+        await view.deploy(balloons(4, (NOT_FOR_KARPENTER, ON_INITIALIZED)))
+        await view.deploy(deployment("impossible", 2, "64"))
+
+        async def has_no_claims() -> bool:
+            return not await view.claims()
+
+        await throughout("there is no NodeClaim", has_no_claims, 10 * CONSOLIDATE_AFTER_S)
+        await view.deploy(deployment("work", 2, WHOLE_NODE))
+        await view.wait_running("work", 2)
+        assert len(await view.claims()) == 2, "two for the work and none for the balloons"
+        assert await _karpenter_events(view, "balloon") == [], "Karpenter ignores them without a word"
+
+
+async def test_balloons_without_the_lock_do_grow_the_cluster(plane: ControlPlane, view: ClusterView) -> None:
+    async with start_karpenter(plane, settings()):
+        await view.deploy(balloons(2, ()))
+
+        async def has_two_claims() -> bool:
+            return len(await view.claims()) == 2
+
+        await until("Karpenter buys for Pending balloons", has_two_claims)
+
+
+async def test_a_gang_takes_held_nodes_and_only_the_rest_is_bought(plane: ControlPlane, view: ClusterView) -> None:
+    async with start_karpenter(plane, settings()):
+        await view.deploy(deployment("work", 2, WHOLE_NODE))
+        await view.wait_running("work", 2)
+        await view.scale("work", 0)
+        await view.deploy(balloons(2, (NOT_FOR_KARPENTER, ON_INITIALIZED)))
+        await view.wait_running("balloon", 2)
+        held = set((await view.node_of("balloon")).values())
+        await view.deploy(deployment("gang", 3, WHOLE_NODE))
+        await view.wait_running("gang", 3)
+        assert held < set((await view.node_of("gang")).values())
+        assert len(await view.claims()) == 3, "the two balloons that gave way are Pending and buy nothing"
+        assert await view.node_of("balloon") == {}
+
+
+async def _karpenter_events(view: ClusterView, app: str) -> list[str]:
+    events = await view.api.items("/api/v1/namespaces/default/events")
+    of_app = [e for e in events if e["involvedObject"].get("name", "").startswith(app)]
+    return [e["message"] for e in of_app if e.get("source", {}).get("component") == "karpenter"]
