@@ -6,9 +6,11 @@ CLUSTER_AUTOSCALER names a binary. Any official build has the provider `external
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
 import os
+import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +20,7 @@ from lab.controlplane.component import Component, ComponentSpec
 from lab.controlplane.ports import free_port
 from lab.errors import LabError
 from lab.nodegroups.server import NodeGroupServer
+from lab.processes import log_tail
 
 VARIABLE = "CLUSTER_AUTOSCALER"
 NOT_GIVEN = (
@@ -25,6 +28,7 @@ NOT_GIVEN = (
     "a binary (1.36 or near; any official build has the provider externalgrpc)"
 )
 ADMIN_GROUPS = ("system:masters",)
+POLL_EVERY_S = 0.1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,6 +54,7 @@ class ClusterAutoscaler:
     def __init__(self, plane: ControlPlane, server: NodeGroupServer, settings: AutoscalerSettings) -> None:
         self.settings = settings
         self.log: Path = plane.directory / "logs" / "cluster-autoscaler.log"
+        self._cloud = server.cloud
         self._address = f"127.0.0.1:{free_port()}"
         self._component = Component(self._spec(plane, server), plane.processes)
 
@@ -68,11 +73,19 @@ class ClusterAutoscaler:
         self._component.kill()
 
     async def restart(self) -> None:
-        """Start the process (killing it first if it runs) and return once it answers."""
+        """Start the process (killing it first if it runs) and return once it has begun its first round."""
         if self.is_running:
             self.kill()
+        rounds_before = self._cloud.rounds
         self._component.start()
         await self._component.wait_until_ready(self.settings.start_deadline_s)
+        # It answers before it knows its cloud, and gives up if that cannot be had.
+        end = time.monotonic() + self.settings.start_deadline_s
+        while self._cloud.rounds == rounds_before:
+            if not self.is_running or time.monotonic() > end:
+                what = "has not asked its cloud in time" if self.is_running else "ended"
+                raise LabError(f"cluster-autoscaler {what}. The end of its log:\n{log_tail(self.log)}")
+            await asyncio.sleep(POLL_EVERY_S)
 
     def _spec(self, plane: ControlPlane, server: NodeGroupServer) -> ComponentSpec:
         kubeconfig = plane.kubeconfig_for("lab:cluster-autoscaler", ADMIN_GROUPS)

@@ -25,6 +25,8 @@ class NodeGroupCloud:
         self.settings = settings
         self._groups = {group.name: group for group in settings.groups}
         self._ledgers = {group.name: _empty_ledger(group) for group in settings.groups}
+        self.rounds = 0
+        """How often an autoscaler has begun a round of looking (its Refresh)."""
         self._fleet = fleet
         self._endings: set[asyncio.Task[None]] = set()
 

@@ -43,7 +43,7 @@ class NodeGroupService:
             "GPULabel": (wire.GPULabelRequest, self._gpu_label),
             "GetAvailableGPUTypes": (wire.GetAvailableGPUTypesRequest, self._gpu_types),
             "Cleanup": (wire.CleanupRequest, lambda _: wire.CleanupResponse()),
-            "Refresh": (wire.RefreshRequest, lambda _: wire.RefreshResponse()),
+            "Refresh": (wire.RefreshRequest, self._refresh),
             "NodeGroupTargetSize": (wire.NodeGroupTargetSizeRequest, self._target_size),
             "NodeGroupIncreaseSize": (wire.NodeGroupIncreaseSizeRequest, self._increase),
             "NodeGroupDeleteNodes": (wire.NodeGroupDeleteNodesRequest, self._delete),
@@ -60,6 +60,10 @@ class NodeGroupService:
     def _group_for_node(self, request: wire.NodeGroupForNodeRequest) -> Message:
         group = self._cloud.group_of(request.node.providerID)
         return wire.NodeGroupForNodeResponse(nodeGroup=_group(group) if group else wire.NodeGroup())
+
+    def _refresh(self, _: wire.RefreshRequest) -> Message:
+        self._cloud.rounds += 1
+        return wire.RefreshResponse()
 
     def _gpu_label(self, _: wire.GPULabelRequest) -> Message:
         return wire.GPULabelResponse(label=self._cloud.settings.gpu_label)

@@ -32,12 +32,13 @@ RUNNING, CREATING = wire.InstanceStatus.instanceRunning, wire.InstanceStatus.ins
 class Caller:
     """Calls a method by name with the message `NAMERequest` and returns its `NAMEResponse`."""
 
-    def __init__(self, channel: grpc.aio.Channel) -> None:
-        self._channel = channel
+    def __init__(self, channel: grpc.aio.Channel, cloud: NodeGroupCloud) -> None:
+        self.channel = channel
+        self.cloud = cloud
 
     async def __call__(self, method: str, **fields: Any) -> Any:
         request, response = getattr(wire, f"{method}Request"), getattr(wire, f"{method}Response")
-        call = self._channel.unary_unary(
+        call = self.channel.unary_unary(
             f"/{SERVICE}/{method}",
             request_serializer=request.SerializeToString,
             response_deserializer=response.FromString,
@@ -65,7 +66,7 @@ async def call(api: FakeApi) -> AsyncIterator[Caller]:
     cloud = NodeGroupCloud(NodeGroupsSettings(groups=(GPU, CPU)), fleet(api, FakeKind(), boot_time))
     cloud.start_minimum()
     async with serve(cloud) as server, grpc.aio.insecure_channel(server.address) as channel:
-        yield Caller(channel)
+        yield Caller(channel, cloud)
     await cloud.close()
 
 
@@ -94,6 +95,13 @@ async def test_increase_creates_machines_that_run_after_their_boot_time(call: Ca
 async def test_the_minimum_boots_without_being_asked(call: Caller, api: FakeApi) -> None:
     await call.wait_running("cpu", 1)
     assert set(api.nodes) == {"cpu-1"}
+
+
+async def test_an_autoscalers_rounds_are_counted(call: Caller) -> None:
+    before = call.cloud.rounds
+    await call("Refresh")
+    await call("Refresh")
+    assert call.cloud.rounds == before + 2
 
 
 async def test_a_stranger_has_no_group(call: Caller) -> None:
@@ -160,8 +168,7 @@ async def test_what_cannot_be_is_refused_with_its_reason(
 
 
 async def test_methods_that_are_not_offered_answer_unimplemented(call: Caller) -> None:
-    channel = call._channel
-    options = channel.unary_unary(f"/{SERVICE}/NodeGroupGetOptions")
+    options = call.channel.unary_unary(f"/{SERVICE}/NodeGroupGetOptions")
     with pytest.raises(grpc.aio.AioRpcError) as refusal:
         await options(b"", timeout=10)
     assert refusal.value.code() is grpc.StatusCode.UNIMPLEMENTED
