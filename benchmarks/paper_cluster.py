@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -78,8 +78,12 @@ async def start_paper_cluster(
     nodes: int,
     controller_manager: ControllerManagerSettings | None = None,
     scheduler: SchedulerSettings | None = None,
+    beside: Iterable[PaperNode] = (),
 ) -> AsyncIterator[PaperCluster]:
-    """Start everything but the service. Client limits are the binaries' defaults unless given."""
+    """Start everything but the service. Client limits are the binaries' defaults unless given.
+
+    `nodes` paper nodes belong to the pool, those `beside` do not.
+    """
     manager = controller_manager or ControllerManagerSettings(node_monitor_grace_period_s=NEVER_S)
     settings = ControlPlaneSettings(controller_manager=manager, scheduler=scheduler or SchedulerSettings())
     async with contextlib.AsyncExitStack() as stack:
@@ -91,7 +95,9 @@ async def start_paper_cluster(
         watch = await stack.enter_async_context(PodWatch(access))
         cluster = PaperCluster(plane, client, watch)
         await cluster.make_namespace(JOBS)
-        await paper.add(
-            PaperNode(name=f"paper-{number:05}", labels=POOL_LABELS, allocatable=ALLOCATABLE) for number in range(nodes)
-        )
+        await paper.add([*(_pool_node(number) for number in range(nodes)), *beside])
         yield cluster
+
+
+def _pool_node(number: int) -> PaperNode:
+    return PaperNode(name=f"paper-{number:05}", labels=POOL_LABELS, allocatable=ALLOCATABLE)

@@ -62,6 +62,7 @@ class SeenPod:
     node: str = ""
     is_running: bool = False
     is_preempted: bool = False
+    expected_at: float | None = None
     bound_at: float | None = None
     gone_at: float | None = None
 
@@ -73,6 +74,8 @@ class PodWatch:
     access: ApiAccess
     pods: dict[tuple[str, str], SeenPod] = field(default_factory=dict)
     gone: list[SeenPod] = field(default_factory=list)
+    bound_balloons: int = 0
+    """Balloons that have been bound so far, whether they are still there or not."""
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
     _client: ApiClient | None = None
     _task: asyncio.Task[None] | None = None
@@ -105,13 +108,13 @@ class PodWatch:
             raise TimeoutError(f"not within {timeout_s:.0f} s: {what}") from cause
         return time.monotonic()
 
+    def expect(self, key: tuple[str, str]) -> None:
+        """A pod of this namespace and name is about to be submitted: its wait begins now."""
+        self.pods[key] = SeenPod(is_balloon=False, expected_at=time.monotonic())
+
     def held_nodes(self) -> set[str]:
         """Nodes with a running balloon."""
         return {pod.node for pod in self.pods.values() if pod.is_balloon and pod.is_running}
-
-    def balloons(self) -> int:
-        """Balloons that are there, in whatever state."""
-        return sum(pod.is_balloon for pod in self.pods.values())
 
     async def _follow(self, client: ApiClient, version: str) -> None:
         while True:
@@ -128,16 +131,16 @@ class PodWatch:
         key = (pod.metadata.namespace, pod.metadata.name)
         if event.type in ("ADDED", "MODIFIED"):
             seen = self.pods.setdefault(key, SeenPod(POOL_LABEL in pod.metadata.labels))
-            _update(seen, pod, now)
+            self._update(seen, pod, now)
         elif event.type == "DELETED" and key in self.pods:
             seen = self.pods.pop(key)
-            _update(seen, pod, now)
+            self._update(seen, pod, now)
             seen.gone_at = now
             self.gone.append(seen)
 
-
-def _update(seen: SeenPod, pod: _Pod, now: float) -> None:
-    if pod.spec.node_name and seen.bound_at is None:
-        seen.node, seen.bound_at = pod.spec.node_name, now
-    seen.is_running = pod.status.phase == "Running"
-    seen.is_preempted |= any(condition.reason == PREEMPTED for condition in pod.status.conditions)
+    def _update(self, seen: SeenPod, pod: _Pod, now: float) -> None:
+        if pod.spec.node_name and seen.bound_at is None:
+            seen.node, seen.bound_at = pod.spec.node_name, now
+            self.bound_balloons += seen.is_balloon
+        seen.is_running = pod.status.phase == "Running"
+        seen.is_preempted |= any(condition.reason == PREEMPTED for condition in pod.status.conditions)

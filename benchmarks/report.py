@@ -14,12 +14,16 @@ import msgspec
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
-    """One measured number. `floor` must hold on any machine, `goal` is wanted, `peer` is what it is held against."""
+    """One measured number. `floor` must hold on any machine, `goal` is wanted, `peer` is what it is held against.
+
+    Figures that differ only in `case` share a name: one for each way of doing the same.
+    """
 
     name: str
     what: str
     value: float
     unit: str
+    case: str = ""
     peer: str = ""
     floor: float | None = None
     goal: float | None = None
@@ -78,16 +82,30 @@ def progress(text: str) -> None:
 
 def as_json(report: Report) -> str:
     """The named figures, then what they were made from."""
-    found: dict[str, Any] = {figure.name: figure.value for figure in report.figures}
-    bounds = {f.name: {"unit": f.unit, "floor": f.floor, "goal": f.goal, "verdict": f.verdict} for f in report.figures}
+    found = _by_name(report.figures)
     found |= {
-        "bounds": bounds,
+        "bounds": {f.name: _bounds(f) for f in report.figures},
         "behind": report.behind,
         "faked": report.faked,
         "machine": machine(),
         "is_quick": report.is_quick,
     }
     return msgspec.json.format(msgspec.json.encode(found)).decode()
+
+
+def _by_name(figures: Sequence[Figure]) -> dict[str, Any]:
+    """Values by name; a name with cases has an object of values by case."""
+    found: dict[str, Any] = {}
+    for figure in figures:
+        if figure.case:
+            found.setdefault(figure.name, {})[figure.case] = figure.value
+        else:
+            found[figure.name] = figure.value
+    return found
+
+
+def _bounds(figure: Figure) -> dict[str, Any]:
+    return {"unit": figure.unit, "floor": figure.floor, "goal": figure.goal, "verdict": figure.verdict}
 
 
 def as_table(report: Report) -> str:
@@ -104,7 +122,8 @@ def as_table(report: Report) -> str:
 
 def _row(figure: Figure) -> tuple[str, ...]:
     floor, goal = (_bound(bound, figure) for bound in (figure.floor, figure.goal))
-    return figure.name, figure.what, f"{_short(figure.value)} {figure.unit}", figure.peer, floor, goal, figure.verdict
+    name = " ".join(filter(None, (figure.name, figure.case)))
+    return name, figure.what, f"{_short(figure.value)} {figure.unit}", figure.peer, floor, goal, figure.verdict
 
 
 def _bound(bound: float | None, figure: Figure) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from benchmarks.paper_cluster import PaperCluster, start_paper_cluster
+from benchmarks.percentile import percentile
 from benchmarks.preempt.burst import Burst, run_burst
 from benchmarks.report import Figure, Report, progress, run
 from lab.demo.service import run_service
@@ -61,7 +62,7 @@ async def _burst(cluster: PaperCluster, name: str, size: int, is_release: bool, 
     await cluster.patch_pool({"paused": not is_release}, because="Steady" if is_release else "Paused")
     way = "release" if is_release else "plain"
     burst = await run_burst(cluster, f"{name}-{size}-{way}", size, is_release=is_release)
-    p50, p99 = (_percentile(burst.waits_s, share) for share in (0.5, 0.99))
+    p50, p99 = (percentile(burst.waits_s, share) for share in (0.5, 0.99))
     progress(
         f"{name}: {size} pods, {way}: p50 {p50:.2f} s, p99 {p99:.2f} s; balloons preempted {burst.preempted}, "
         f"released {burst.released}, beyond need {burst.excess}"
@@ -82,17 +83,11 @@ def _summary(bursts: Iterable[Burst], size: int, is_release: bool) -> dict[str, 
     return {
         "size": size,
         "way": "release" if is_release else "plain",
-        "p50_s": _percentile(waits, 0.5),
-        "p99_s": _percentile(waits, 0.99),
+        "p50_s": percentile(waits, 0.5),
+        "p99_s": percentile(waits, 0.99),
         "max_s": max(waits),
         "beyond_need": sum(burst.excess for burst in chosen),
     }
-
-
-def _percentile(values: Sequence[float], share: float) -> float:
-    """The smallest value that at least this share of all values does not exceed."""
-    ordered = sorted(values)
-    return ordered[max(0, -int(-share * len(ordered) // 1) - 1)]
 
 
 def _figures(alone: Sequence[Burst], bursts: Sequence[Burst], largest: int) -> tuple[Figure, ...]:

@@ -1,10 +1,10 @@
 """One burst: pods submitted at once, the moment each is bound, and what it cost in balloons."""
 
 import asyncio
-import time
 from dataclasses import dataclass
 
 from benchmarks.paper_cluster import JOBS, PaperCluster, work_pod
+from benchmarks.pod_watch import SeenPod
 
 SETTLE_S = 3.0
 """How long after the last bind balloons may still be lost to the burst."""
@@ -32,22 +32,22 @@ async def run_burst(cluster: PaperCluster, name: str, size: int, *, is_release: 
     watch = cluster.watch
     names = [f"{name}-{number}" for number in range(size)]
     before = len(watch.gone)
-    submitted = dict(await asyncio.gather(*(_submit(cluster, pod) for pod in names)))
-    await watch.until(lambda: all(_bound_at(cluster, pod) is not None for pod in names), f"{name}: all pods bound")
+    await asyncio.gather(*(_submit(cluster, pod) for pod in names))
+    await watch.until(lambda: all(watch.pods[JOBS, pod].node for pod in names), f"{name}: all pods bound")
     await asyncio.sleep(SETTLE_S if size > 1 else 0.0)
     lost = [pod for pod in watch.gone[before:] if pod.is_balloon and pod.node]
     preempted = sum(pod.is_preempted for pod in lost)
-    waits = tuple((_bound_at(cluster, pod) or 0.0) - submitted[pod] for pod in names)
+    waits = tuple(_wait_s(watch.pods[JOBS, pod]) for pod in names)
     await asyncio.gather(*(cluster.client.delete(f"{PODS}/{pod}") for pod in names))
     return Burst(size, is_release, waits, preempted, len(lost) - preempted, max(0, len(lost) - size))
 
 
-async def _submit(cluster: PaperCluster, name: str) -> tuple[str, float]:
-    at = time.monotonic()
+async def _submit(cluster: PaperCluster, name: str) -> None:
+    cluster.watch.expect((JOBS, name))
     await cluster.client.post(PODS, work_pod(name))
-    return name, at
 
 
-def _bound_at(cluster: PaperCluster, name: str) -> float | None:
-    found = cluster.watch.pods.get((JOBS, name))
-    return found.bound_at if found else None
+def _wait_s(pod: SeenPod) -> float:
+    assert pod.bound_at is not None
+    assert pod.expected_at is not None
+    return pod.bound_at - pod.expected_at

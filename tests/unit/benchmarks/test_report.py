@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from benchmarks.report import Figure, Report, as_table, run
+from benchmarks.report import Figure, Report, as_json, as_table, run
 
 
 def figure(
@@ -55,3 +55,12 @@ def test_json_names_the_figures_and_what_is_behind_them(capsys: pytest.CaptureFi
 def test_the_table_shows_floor_goal_verdict_and_what_is_faked() -> None:
     table = as_table(report(1234.5))
     assert all(part in table for part in ("1,234 x", "<= 8.00", "<= 4.00", "BELOW FLOOR", "- no server"))
+
+
+def test_cases_of_one_figure_share_its_name() -> None:
+    cases = tuple(
+        Figure(name="f", case=case, what="a thing", value=value, unit="s") for case, value in (("a", 1.0), ("b", 2.0))
+    )
+    found = Report(name="b", figures=cases, faked=())
+    assert json.loads(as_json(found))["f"] == {"a": 1.0, "b": 2.0}
+    assert "f a" in as_table(found)
