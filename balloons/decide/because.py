@@ -41,6 +41,7 @@ class Reason(enum.Enum):
     NO_IMAGE_VOLUMES = "prePull needs image volumes (Kubernetes 1.35 or later), the server is 1.{minor}"
     NO_BUFFERS = "the API server does not serve CapacityBuffer (autoscaling.x-k8s.io)"
     OTHER_STRATEGY = "the pool has worked by strategy {strategy} for {gone:.0f} s; what the former one left goes"
+    FAILED = "deciding for this pool failed, nothing is changed: {error}"
     POOL_GONE = "the pool has been gone for {gone:.0f} s"
 
     @property

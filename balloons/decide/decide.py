@@ -13,7 +13,7 @@ from balloons.decide.because import Because, Reason, because
 from balloons.decide.census import NodeState
 from balloons.decide.look import PoolView, look
 from balloons.decide.memory import Memory, PoolMemory
-from balloons.decide.one_pool import Case, decide_pool
+from balloons.decide.one_pool import Case, Outcome, decide_pool
 from balloons.decide.plan import Plan, PoolDecision
 from balloons.decide.release import Reservations, reserve
 from balloons.decide.sanity import blind
@@ -23,6 +23,8 @@ from balloons.view.claim import claim_nodes
 from balloons.view.snapshot import Now, Snapshot
 from throttler.kube.metadata import ObjectKey
 
+MOST_ERROR_TEXT = 200
+"""Characters of an unexpected error that a status shows."""
 USUAL_PRIORITY = -10
 """The shipped class's value; used for reading the cluster while the class is missing."""
 
@@ -40,19 +42,30 @@ def decide(
     if still is not None:
         pools = sorted(snapshot.pools.values(), key=lambda pool: pool.key)
         return Plan((*invalid, *(_frozen(pool, still) for pool in pools))), memory
-    views = _look_at_all(snapshot, now)
+    views, failed = _look_at_all(snapshot, now)
     reserved = _reserve(views, snapshot, memory, settings, now)
     decisions, pool_memory = _decide_all(views, Case(snapshot, settings, now, reserved), memory, allowance)
     sweeps, gone = sweep(snapshot, memory.gone_since_s, settings, now)
-    return Plan((*invalid, *decisions), sweeps), Memory(reserved.since_s, pool_memory, gone)
+    return Plan((*invalid, *failed, *decisions), sweeps), Memory(reserved.since_s, pool_memory, gone)
 
 
-def _look_at_all(snapshot: Snapshot, now: Now) -> list[PoolView]:
+def _look_at_all(snapshot: Snapshot, now: Now) -> tuple[list[PoolView], list[PoolDecision]]:
+    """What is seen of each pool; a pool that cannot be looked at is left as it is, and the others go on."""
     pools = sorted(snapshot.pools.values(), key=lambda pool: (pool.metadata.created_s, pool.key))
     claims = snapshot.claims
     if claims is None:
         claims = claim_nodes(pools, snapshot.nodes, snapshot.loads)
-    return [look(pool, claims[pool.key], snapshot, now) for pool in pools]
+    views, failed = [], []
+    for pool in pools:
+        try:
+            views.append(look(pool, claims[pool.key], snapshot, now))
+        except Exception as error:  # noqa: BLE001 - one pool's error never changes another's plan
+            failed.append(_frozen(pool, _failure(error)))
+    return views, failed
+
+
+def _failure(error: Exception) -> Because:
+    return because(Reason.FAILED, error=f"{type(error).__name__}: {error}"[:MOST_ERROR_TEXT])
 
 
 def _reserve(
@@ -79,7 +92,11 @@ def _decide_all(
     decisions, memories, left = [], {}, allowance
     for view in views:
         key = view.pool.key
-        outcome = decide_pool(view, case, memory.pools.get(key, PoolMemory()), left)
+        before = memory.pools.get(key, PoolMemory())
+        try:
+            outcome = decide_pool(view, case, before, left)
+        except Exception as error:  # noqa: BLE001 - as above: this pool holds still, the others go on
+            outcome = Outcome(_frozen(view.pool, _failure(error)), before)
         decisions.append(outcome.decision)
         memories[key] = outcome.memory
         left = None if left is None else max(0, left - outcome.started)

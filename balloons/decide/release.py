@@ -9,12 +9,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
-from balloons.decide.fit import PodClass, admits, class_of, how_many, room_without_balloon
+from balloons.decide.fit import PodClass, class_of
+from balloons.decide.places import Places
 from balloons.decide.settings import DecideSettings
 from balloons.view.load import EMPTY, NodeLoad
 from throttler.kube.node import Node
 from throttler.kube.pod import Pod
-from throttler.kube.resources import Resources, minus
 
 MOST_CLASSES = 64
 """Different kinds of pods looked at per decision; the others wait for the next one."""
@@ -27,18 +27,6 @@ class Reservations:
 
     taker: Mapping[str, str] = field(default_factory=dict)
     since_s: Mapping[str, float] = field(default_factory=dict)
-
-
-@dataclass(slots=True)
-class _Room:
-    """What is still free on the nodes that were given out in this decision."""
-
-    loads: Mapping[str, NodeLoad]
-    left: dict[str, Resources] = field(default_factory=dict)
-
-    def on(self, node: Node) -> Resources:
-        found = self.left.get(node.name)
-        return room_without_balloon(node, self.loads.get(node.name) or EMPTY) if found is None else found
 
 
 def reserve(
@@ -55,23 +43,30 @@ def reserve(
     balloon, then warm ones. Pods that did not take their node within `reservation_s` are passed over, so that a
     pod that cannot be judged here never keeps nodes without a balloon for ever."""
     pods = [p for p in waiting if _may_take(p, balloon_priority)]
-    if not pods:
-        return Reservations()
-    fresh = [p for p in pods if now_s - since_s.get(p.uid, now_s) < settings.reservation_s]
-    order = [*open_nodes, *sorted(holdable, key=lambda node: bool((loads.get(node.name) or EMPTY).balloons))]
-    room, taker, placed = _Room(loads), dict[str, str](), dict[str, float]()
-    is_holdable = {node.name for node in holdable}
-    for wanted, members in _classes(fresh):
-        spots = _spots(wanted, len(members), order, room)
+    classes = _classes(p for p in pods if now_s - since_s.get(p.uid, now_s) < settings.reservation_s)
+    given = _give(classes, Places(open_nodes, holdable, loads)) if classes else []
+    is_holdable = {node.name for node in holdable} if given else set()
+    taker: dict[str, str] = {}
+    placed: dict[str, float] = {}
+    for pod, node in given:
+        if node.name in is_holdable:
+            taker.setdefault(node.name, str(pod.key))
+            placed[pod.uid] = since_s.get(pod.uid, now_s)
+    expired = {p.uid: since_s[p.uid] for p in pods if p.uid in since_s and p.uid not in placed}
+    return Reservations(taker, {**placed, **expired})
+
+
+def _give(classes: Iterable[tuple[PodClass, list[Pod]]], places: Places) -> list[tuple[Pod, Node]]:
+    """A node for as many pods as there is room for; a gang whole or not at all."""
+    given: list[tuple[Pod, Node]] = []
+    for wanted, members in classes:
+        spots = places.spots(wanted, len(members))
         if wanted.gang and len(spots) < len(members):
             continue
         for pod, node in zip(members, spots, strict=False):
-            room.left[node.name] = minus(room.on(node), wanted.requests)
-            if node.name in is_holdable:
-                taker.setdefault(node.name, str(pod.key))
-                placed[pod.uid] = since_s.get(pod.uid, now_s)
-    expired = {p.uid: since_s[p.uid] for p in pods if p.uid in since_s and p.uid not in placed}
-    return Reservations(taker, {**placed, **expired})
+            places.take(node, wanted)
+            given.append((pod, node))
+    return given
 
 
 def _may_take(pod: Pod, balloon_priority: int) -> bool:
@@ -95,17 +90,6 @@ def _classes(pods: Iterable[Pod]) -> list[tuple[PodClass, list[Pod]]]:
             found.setdefault((pod.priority, wanted.key), (wanted, []))[1].append(pod)
     refused = (c for c in found.values() if any(p.scheduling and p.scheduling.is_tried for p in c[1]))
     return list(islice(refused, MOST_CLASSES))
-
-
-def _spots(wanted: PodClass, count: int, nodes: Sequence[Node], room: _Room) -> list[Node]:
-    """Up to `count` places for pods of one class: a node appears once per pod it takes."""
-    spots: list[Node] = []
-    for node in nodes:
-        if len(spots) >= count:
-            break
-        if admits(node, wanted):
-            spots += [node] * min(how_many(wanted, room.on(node)), count - len(spots))
-    return spots
 
 
 def releases(reserved: Reservations, loads: Mapping[str, NodeLoad], settings: DecideSettings) -> list[tuple[Pod, str]]:

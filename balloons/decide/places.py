@@ -1,0 +1,69 @@
+"""Where waiting pods find room: nodes in the order in which they should be used, alike ones judged together."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from balloons.decide.fit import PodClass, admits, how_many, room_without_balloon
+from balloons.view.load import EMPTY, NodeLoad
+from throttler.kube.node import Node
+from throttler.kube.resources import Resources, minus
+
+MOST_LOOKS = 200_000
+"""Nodes looked at one by one in one decision (some 60 ms); what is not placed by then waits for the next one."""
+
+
+@dataclass(slots=True)
+class _Alike:
+    """Nodes of equal size with equal pods, apart from balloons: what one has no room for, none has."""
+
+    room: Resources
+    nodes: list[Node] = field(default_factory=list)
+
+
+class Places:
+    """Room for pods on a set of nodes; what was given out is gone for the next class."""
+
+    def __init__(self, open_nodes: Iterable[Node], holdable: Sequence[Node], loads: Mapping[str, NodeLoad]) -> None:
+        self._groups: dict[tuple[int, int, int, int], _Alike] = {}
+        self._left: dict[str, Resources] = {}
+        self._base: dict[str, Resources] = {}
+        self._looks = 0
+        self._loads = loads
+        # Room that is free anyway comes before idle nodes, idle nodes before warm ones.
+        self._file(open_nodes, rank=0)
+        self._file((node for node in holdable if not self._load(node).balloons), rank=1)
+        self._file((node for node in holdable if self._load(node).balloons), rank=2)
+
+    def _load(self, node: Node) -> NodeLoad:
+        return self._loads.get(node.name) or EMPTY
+
+    def _file(self, nodes: Iterable[Node], rank: int) -> None:
+        for node in nodes:
+            load = self._load(node)
+            kind = (rank, id(node.allocatable), id(load.daemons), id(load.others))
+            group = self._groups.get(kind)
+            if group is None:
+                group = self._groups[kind] = _Alike(room_without_balloon(node, load))
+            group.nodes.append(node)
+
+    def spots(self, wanted: PodClass, count: int) -> list[Node]:
+        """Up to `count` places for pods of one class: a node appears once per pod it takes."""
+        spots: list[Node] = []
+        for group in self._groups.values():
+            if how_many(wanted, group.room):
+                self._add_spots(spots, group, wanted, count)
+        return spots
+
+    def _add_spots(self, spots: list[Node], group: _Alike, wanted: PodClass, count: int) -> None:
+        for node in group.nodes:
+            if len(spots) >= count or self._looks >= MOST_LOOKS:
+                return
+            self._looks += 1
+            if admits(node, wanted):
+                room = self._left.get(node.name, group.room)
+                spots += [node] * min(how_many(wanted, room), count - len(spots))
+                self._base.setdefault(node.name, group.room)
+
+    def take(self, node: Node, wanted: PodClass) -> None:
+        """One pod of the class goes to a node that `spots` named."""
+        self._left[node.name] = minus(self._left.get(node.name, self._base[node.name]), wanted.requests)

@@ -1,0 +1,70 @@
+"""Schedules ask "is now inside the window", in the pool's zone, also in the nights when clocks change."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from balloons.api.pool import Schedule
+from balloons.decide.schedule import active_schedule, is_inside, last_firing
+
+OFFICE = Schedule("0 8 * * MON-FRI", "10h", "Europe/Berlin", size=20)
+
+
+def utc(text: str) -> datetime:
+    return datetime.fromisoformat(text).replace(tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("moment", "inside"),
+    [
+        ("2026-11-20 06:59:59", False),  # Friday, a second before eight in Berlin (UTC+1)
+        ("2026-11-20 07:00:00", True),
+        ("2026-11-20 16:59:59", True),
+        ("2026-11-20 17:00:00", False),
+        ("2026-11-21 09:00:00", False),  # Saturday
+        ("2026-07-01 06:00:00", True),  # summer time: UTC+2
+        ("2026-07-01 05:59:59", False),
+    ],
+)
+def test_the_window_is_the_zones_own(moment: str, inside: bool) -> None:
+    assert is_inside(OFFICE, utc(moment)) is inside
+
+
+def test_a_fixed_time_that_the_autumn_night_repeats_fires_once() -> None:
+    nightly = Schedule("30 2 * * *", "30m", "Europe/Berlin", size=1)
+    assert is_inside(nightly, utc("2026-10-25 00:30:00"))  # 02:30, still summer time
+    assert not is_inside(nightly, utc("2026-10-25 01:30:00"))  # 02:30 again, winter time
+
+
+def test_a_fixed_time_that_the_spring_night_skips_fires_when_the_hour_is_over() -> None:
+    nightly = Schedule("30 2 * * *", "30m", "Europe/Berlin", size=1)
+    assert last_firing(nightly, utc("2026-03-29 01:10:00")) == utc("2026-03-29 01:00:00")
+    assert is_inside(nightly, utc("2026-03-29 01:10:00"))
+
+
+@pytest.mark.parametrize("zone", ["Australia/Lord_Howe", "America/Santiago", "Africa/Casablanca"])
+def test_zones_with_odd_clock_changes_have_one_window_a_day(zone: str) -> None:
+    daily = Schedule("0 12 * * *", "1h", zone, size=1)
+    start = utc("2026-01-01 00:00:00")
+    was_inside, windows = False, 0
+    for quarter in range(365 * 96):
+        inside = is_inside(daily, start + timedelta(minutes=15 * quarter))
+        windows += inside and not was_inside
+        was_inside = inside
+    assert windows in (365, 366)
+
+
+def test_the_first_active_schedule_in_the_users_order_wins() -> None:
+    all_day = Schedule("0 0 * * *", "24h", size=5)
+    noon = Schedule("0 12 * * *", "1h", size=50)
+    assert active_schedule((all_day, noon), utc("2026-11-20 12:30:00")) is all_day
+    assert active_schedule((noon, all_day), utc("2026-11-20 12:30:00")) is noon
+    assert active_schedule((noon,), utc("2026-11-20 14:00:00")) is None
+
+
+@given(st.datetimes(datetime(2000, 1, 1), datetime(2060, 1, 1)), st.integers(1, 24))
+def test_a_window_as_long_as_its_period_never_closes(moment: datetime, hours: int) -> None:
+    daily = Schedule("0 0 * * *", f"{24 + hours}h", size=1)
+    assert is_inside(daily, moment.replace(tzinfo=UTC))
