@@ -185,15 +185,21 @@ def balloon_requests(
     ideal = {name: _round_down(name, milli) for name, milli in minus(shape.room, slack).items()}
     if not all(ideal.get(name, 0) > 0 for name in ("cpu", "memory")):
         return None
-    return in_use if in_use and _still_holds(in_use, ideal, shape.room) else ideal
+    return in_use if in_use and _still_holds(in_use, ideal, shape.room, slack) else ideal
 
 
 def _round_down(name: str, milli: int) -> int:
     return milli - milli % GRAIN.get(name, 1000)
 
 
-def _still_holds(in_use: Resources, ideal: Resources, room: Resources) -> bool:
-    if extended(in_use) != extended(ideal) or any(in_use[name] != ideal[name] for name in extended(ideal)):
+def _still_holds(in_use: Resources, ideal: Resources, room: Resources, slack: Resources) -> bool:
+    """Whether requests in use may stay: they cover the node, and at least half of the slack is left.
+
+    A device that no node offers now is no reason for a change: its plugin is being restarted on all of them.
+    """
+    if any(in_use.get(name) != ideal[name] for name in extended(ideal)):
         return False
-    names = ("cpu", "memory")
-    return all(KEPT_SHARE * ideal[name] <= in_use.get(name, 0) <= room.get(name, 0) for name in names)
+    return all(
+        KEPT_SHARE * ideal[name] <= in_use.get(name, 0) <= room.get(name, 0) - slack.get(name, 0) // 2
+        for name in ("cpu", "memory")
+    )

@@ -120,3 +120,19 @@ def test_a_remembered_shape_keeps_its_requests() -> None:
 def test_shapes_without_instance_types_are_alike() -> None:
     assert are_alike(shapes_of(unloaded(sized("a"), sized("b", cpu="32"))).by_name.values())
     assert not are_alike(shapes_of(unloaded(sized("a", "m5"), sized("b", "m6", cpu="32"))).by_name.values())
+
+
+def test_a_slack_that_the_user_raises_is_given() -> None:
+    """It was ignored while the old request still covered nine tenths of the new one."""
+    shape = shapes_of(unloaded(sized("a", "m5"))).by_name["m5"]
+    before = requests(shape)
+    after = requests(shape, before, slack={"cpu": "1500m"})
+    assert after is not None
+    assert after["cpu"] == 14_500
+
+
+def test_gpus_that_vanish_from_all_nodes_at_once_roll_no_balloon() -> None:
+    """A restart of the device plugin everywhere took the GPU out of the request, and replaced every balloon."""
+    with_gpu = requests(shapes_of(unloaded(sized("a", "g5", nvidia_com__gpu="8"))).by_name["g5"])
+    without = shapes_of(unloaded(sized("a", "g5", nvidia_com__gpu="0"))).by_name["g5"]
+    assert requests(without, with_gpu) == with_gpu
