@@ -37,9 +37,9 @@ class Shared:
             values.clear()
         # The hottest lines of every list, so no Python code runs per label: nodes of a kind have equal keys, and a
         # copied dict needs only its values looked up.
-        keys, texts = tuple(labels), labels.values()
-        found = self.made(("keys", *keys), lambda: {values.setdefault(key, key): "" for key in keys}).copy()
-        found.update(zip(keys, map(values.setdefault, texts, texts), strict=True))
+        texts = labels.values()
+        found = self.made(("keys", *labels), lambda: {values.setdefault(key, key): "" for key in labels}).copy()
+        found.update(zip(found, map(values.setdefault, texts, texts), strict=True))
         return found
 
     def mapping(self, texts: Mapping[str, str]) -> dict[str, str]:
