@@ -2,8 +2,9 @@
 
 import enum
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 from balloons.api.pool import BalloonPool, NotWarmTaint, Strategy, ZoneStatus
 from balloons.view.claim import Seen
@@ -45,20 +46,24 @@ STARTUP_TAINT_PREFIX = "startup-taint.cluster-autoscaler.kubernetes.io/"
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """A pool's view on nodes, taken apart once per decision. `wall_s` is seconds since the epoch."""
+    """A pool's view on nodes, taken apart once per decision.
+
+    `unready_s` says how long nodes have not been Ready; for others their age at `wall_s` (seconds since the epoch).
+    """
 
     wall_s: float
     tolerations: tuple[Toleration, ...]
     not_warm_taints: tuple[NotWarmTaint, ...]
     not_warm_conditions: frozenset[tuple[str, str]]
     strategy: Strategy
+    unready_s: Mapping[str, float]
 
     @classmethod
-    def of(cls, pool: BalloonPool, wall_s: float) -> "Rules":
+    def of(cls, pool: BalloonPool, wall_s: float, unready_s: Mapping[str, float] = MappingProxyType({})) -> "Rules":
         """The rules of one pool."""
         nodes = pool.spec.nodes
         conditions = frozenset((c.type, c.status) for c in nodes.not_warm.conditions)
-        return cls(wall_s, nodes.tolerations, nodes.not_warm.taints, conditions, pool.spec.strategy)
+        return cls(wall_s, nodes.tolerations, nodes.not_warm.taints, conditions, pool.spec.strategy, unready_s)
 
     def state_of(self, node: Node, load: NodeLoad) -> NodeState:
         """The one state that holds; earlier cases win."""
@@ -67,7 +72,8 @@ class Rules:
         if node.is_deleting or node.is_cordoned:
             return NodeState.CLOSED
         if not node.is_ready:
-            return NodeState.JOINING if self.wall_s - node.created_s < JOIN_LIMIT_S else NodeState.SICK
+            unready_s = self.unready_s.get(node.name, self.wall_s - node.created_s)
+            return NodeState.JOINING if unready_s < JOIN_LIMIT_S else NodeState.SICK
         if not self.not_warm_conditions.isdisjoint(node.conditions):
             return NodeState.SICK
         if node.taints:

@@ -11,6 +11,7 @@ import msgspec
 from balloons.api.pool import BalloonPool, PoolStatus
 from balloons.decide.because import Because, Reason, because
 from balloons.decide.census import NodeState
+from balloons.decide.joining import ages_s, unready_since
 from balloons.decide.look import PoolView, look
 from balloons.decide.memory import Memory, PoolMemory
 from balloons.decide.one_pool import Case, Outcome, decide_pool
@@ -42,14 +43,17 @@ def decide(
     if still is not None:
         pools = sorted(snapshot.pools.values(), key=lambda pool: pool.key)
         return Plan((*invalid, *(_frozen(pool, still) for pool in pools))), memory
-    views, failed = _look_at_all(snapshot, now)
+    unready = unready_since(snapshot.nodes.values(), memory.unready_since_s, now)
+    views, failed = _look_at_all(snapshot, now, ages_s(unready, now))
     reserved = _reserve(views, snapshot, memory, settings, now)
     decisions, pool_memory = _decide_all(views, Case(snapshot, settings, now, reserved), memory, allowance)
     sweeps, gone = sweep(snapshot, memory.gone_since_s, settings, now)
-    return Plan((*invalid, *failed, *decisions), sweeps), Memory(reserved.since_s, pool_memory, gone)
+    return Plan((*invalid, *failed, *decisions), sweeps), Memory(reserved.since_s, pool_memory, gone, unready)
 
 
-def _look_at_all(snapshot: Snapshot, now: Now) -> tuple[list[PoolView], list[PoolDecision]]:
+def _look_at_all(
+    snapshot: Snapshot, now: Now, unready_s: Mapping[str, float]
+) -> tuple[list[PoolView], list[PoolDecision]]:
     """What is seen of each pool; a pool that cannot be looked at is left as it is, and the others go on."""
     pools = sorted(snapshot.pools.values(), key=lambda pool: (pool.metadata.created_s, pool.key))
     claims = snapshot.claims
@@ -58,7 +62,7 @@ def _look_at_all(snapshot: Snapshot, now: Now) -> tuple[list[PoolView], list[Poo
     views, failed = [], []
     for pool in pools:
         try:
-            views.append(look(pool, claims[pool.key], snapshot, now))
+            views.append(look(pool, claims[pool.key], snapshot, now, unready_s))
         except Exception as error:  # noqa: BLE001 - one pool's error never changes another's plan
             failed.append(_frozen(pool, _failure(error)))
     return views, failed

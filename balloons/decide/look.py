@@ -40,9 +40,9 @@ class PoolView:
         return [node for node in nodes if node.name not in unfinished] if unfinished else nodes
 
 
-def look(pool: BalloonPool, claim: Claim, snapshot: Snapshot, now: Now) -> PoolView:
-    """Sort and measure one pool's nodes."""
-    census = take_census(claim.seen, Rules.of(pool, now.wall.timestamp()))
+def look(pool: BalloonPool, claim: Claim, snapshot: Snapshot, now: Now, unready_s: Mapping[str, float]) -> PoolView:
+    """Sort and measure one pool's nodes; `unready_s` says how long nodes have not been Ready."""
+    census = take_census(claim.seen, Rules.of(pool, now.wall.timestamp(), unready_s))
     is_explicit = pool.spec.shape.type is ShapeType.EXPLICIT
     shapes = explicit_shape(census.measured) if is_explicit else shapes_of(census.measured)
     deployments = _own(pool.key, snapshot.deployments)

@@ -27,9 +27,11 @@ class PoolMemory:
 class Memory:
     """All pools' memory; `gone_since_s` says when a pool whose balloons remain was first missed.
 
-    `reserved_since_s` maps a waiting pod's uid to the moment it was first given a node.
+    `reserved_since_s` maps a waiting pod's uid to the moment it was first given a node, `unready_since_s` a node that
+    is not Ready to the moment since which it may be taken to join.
     """
 
     reserved_since_s: Mapping[str, float] = field(default_factory=dict)
     pools: Mapping[ObjectKey, PoolMemory] = field(default_factory=dict)
     gone_since_s: Mapping[ObjectKey, float] = field(default_factory=dict)
+    unready_since_s: Mapping[str, float] = field(default_factory=dict)
