@@ -86,7 +86,7 @@ def _reserve(
         memory.reserved_since_s,
         settings,
         found.value if found else USUAL_PRIORITY,
-        now.monotonic_s,
+        now,
     )
 
 

@@ -2,10 +2,12 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import log2
 
 from balloons.decide.fit import PodClass, admits, how_many, room_without_balloon
 from balloons.view.load import EMPTY, NodeLoad
 from throttler.kube.node import Node
+from throttler.kube.pod import Pod
 from throttler.kube.resources import Resources, minus
 
 MOST_LOOKS = 200_000
@@ -23,7 +25,9 @@ class _Alike:
 class Places:
     """Room for pods on a set of nodes; what was given out is gone for the next class."""
 
-    def __init__(self, open_nodes: Iterable[Node], holdable: Sequence[Node], loads: Mapping[str, NodeLoad]) -> None:
+    def __init__(
+        self, open_nodes: Iterable[Node], holdable: Sequence[Node], loads: Mapping[str, NodeLoad], wall_s: float
+    ) -> None:
         self._groups: dict[tuple[int, int, int, int], _Alike] = {}
         self._left: dict[str, Resources] = {}
         self._base: dict[str, Resources] = {}
@@ -32,7 +36,8 @@ class Places:
         # Room that is free anyway comes before idle nodes, idle nodes before warm ones.
         self._file(open_nodes, rank=0)
         self._file((node for node in holdable if not self._load(node).balloons), rank=1)
-        self._file((node for node in holdable if self._load(node).balloons), rank=2)
+        warm = [node for node in holdable if self._load(node).balloons]
+        self._file(sorted(warm, key=lambda node: _leaves_first(self._load(node).balloons[0], wall_s)), rank=2)
 
     def _load(self, node: Node) -> NodeLoad:
         return self._loads.get(node.name) or EMPTY
@@ -67,3 +72,12 @@ class Places:
     def take(self, node: Node, wanted: PodClass) -> None:
         """One pod of the class goes to a node that `spots` named."""
         self._left[node.name] = minus(self._left.get(node.name, self._base[node.name]), wanted.requests)
+
+
+def _leaves_first(balloon: Pod, wall_s: float) -> tuple[int, str]:
+    """The order in which a lowered ReplicaSet removes its pods: the younger by a factor of two first, then by uid.
+
+    Releasing in that order means that the ReplicaSet, which is lowered just before, picks the very balloons that we
+    delete and not as many again (k8s.io/kubernetes pkg/controller, ActivePodsWithRanks; LogarithmicScaleDown).
+    """
+    return int(log2(max(1.0, wall_s - balloon.created_s))), balloon.uid

@@ -13,6 +13,7 @@ from balloons.decide.fit import PodClass, class_of
 from balloons.decide.places import Places
 from balloons.decide.settings import DecideSettings
 from balloons.view.load import EMPTY, NodeLoad
+from balloons.view.snapshot import Now
 from throttler.kube.node import Node
 from throttler.kube.pod import Pod
 
@@ -37,14 +38,15 @@ def reserve(
     since_s: Mapping[str, float],
     settings: DecideSettings,
     balloon_priority: int,
-    now_s: float,
+    now: Now,
 ) -> Reservations:
     """Give waiting pods nodes: room on `open_nodes` first (busy ones of the pools), then holdable nodes without a
     balloon, then warm ones. Pods that did not take their node within `reservation_s` are passed over, so that a
     pod that cannot be judged here never keeps nodes without a balloon for ever."""
+    now_s = now.monotonic_s
     pods = [p for p in waiting if _may_take(p, balloon_priority)]
     classes = _classes(p for p in pods if now_s - since_s.get(p.uid, now_s) < settings.reservation_s)
-    given = _give(classes, Places(open_nodes, holdable, loads)) if classes else []
+    given = _give(classes, Places(open_nodes, holdable, loads, now.wall.timestamp())) if classes else []
     is_holdable = {node.name for node in holdable} if given else set()
     taker: dict[str, str] = {}
     placed: dict[str, float] = {}
