@@ -68,7 +68,8 @@ class _NodeSpec(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
 
 class _NodeStatus(msgspec.Struct, frozen=True, gc=False):
-    allocatable: dict[str, str] = {}
+    allocatable: msgspec.Raw = msgspec.Raw(b"{}")
+    """Left as it came: nodes of one size send the same bytes, which are then read once."""
     conditions: tuple[_Condition, ...] = ()
 
 
@@ -111,7 +112,7 @@ def is_kept(node: Node) -> bool:
 
 
 def node_from_wire(wire: NodeWire, shared: Shared) -> Node:
-    """The compact node; raises QuantityError when its allocatable cannot be read."""
+    """The compact node; raises QuantityError or msgspec.ValidationError when its allocatable cannot be read."""
     metadata, spec, status = wire.metadata, wire.spec, wire.status
     created, kept = metadata.creation_timestamp, metadata.annotations
     conditions = shared.made(status.conditions, lambda: _pairs(status.conditions))
@@ -121,7 +122,7 @@ def node_from_wire(wire: NodeWire, shared: Shared) -> Node:
         uid=metadata.uid,
         resource_version=metadata.resource_version,
         labels=labels,
-        allocatable=shared.resources(status.allocatable),
+        allocatable=shared.raw_resources(status.allocatable),
         taints=shared.one(spec.taints),
         conditions=conditions,
         annotations=_NO_ANNOTATIONS if kept == _NONE_KEPT else _texts(kept),

@@ -7,6 +7,8 @@ its limit, so that label values without end (host names, for one) cannot fill th
 from collections.abc import Callable, Hashable, Mapping
 from typing import Any, TypeVar, cast
 
+import msgspec
+
 from throttler.kube.resources import Resources, parse_resources
 
 H = TypeVar("H", bound=Hashable)
@@ -14,6 +16,8 @@ V = TypeVar("V")
 
 LIMIT = 50_000
 """Values kept before the cache starts anew; about 10 MB of short texts."""
+
+_texts = msgspec.json.Decoder(dict[str, str])
 
 
 class Shared:
@@ -58,6 +62,11 @@ class Shared:
     def resources(self, texts: Mapping[str, str]) -> Resources:
         """The parsed resource list, one dict for all nodes of the same size; raises QuantityError."""
         return self.made(("resources", *texts, *texts.values()), lambda: parse_resources(texts))
+
+    def raw_resources(self, raw: msgspec.Raw) -> Resources:
+        """As `resources`, of JSON; equal bytes are decoded once. Raises msgspec.ValidationError as well."""
+        found = self._made.get(text := bytes(raw))
+        return found if found is not None else self.made(text, lambda: self.resources(_texts.decode(text)))
 
     def merged(self, amounts: Resources) -> Resources:
         """The stored equal of a parsed resource list."""

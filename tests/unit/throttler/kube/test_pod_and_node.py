@@ -220,19 +220,23 @@ def test_a_node_that_does_not_say_ready_is_not(status: str) -> None:
 
 def test_nodes_of_one_kind_share_their_parts() -> None:
     shared, text = Shared(), {"cpu": "4", "memory": "8Gi"}
-    wires = [
-        msgspec.convert(
-            {
-                "metadata": {"name": name, "labels": {"pool": "gpu"}},
-                "spec": {"taints": [{"key": "team", "effect": "NoSchedule"}]},
-                "status": {"allocatable": text, "conditions": [{"type": "Ready", "status": "True"}]},
-            },
-            NodeWire,
-        )
+    objects = [
+        {
+            "metadata": {"name": name, "labels": {"pool": "gpu"}},
+            "spec": {"taints": [{"key": "team", "effect": "NoSchedule"}]},
+            "status": {"allocatable": text, "conditions": [{"type": "Ready", "status": "True"}]},
+        }
         for name in ("a", "b")
     ]
+    wires = [msgspec.json.decode(msgspec.json.encode(found), type=NodeWire) for found in objects]
     one, other = (node_from_wire(wire, shared) for wire in wires)
     assert one.allocatable is other.allocatable
     assert one.taints is other.taints
     assert one.conditions is other.conditions
     assert one.labels is not other.labels
+
+
+@pytest.mark.parametrize("allocatable", [{"cpu": "much"}, {"cpu": 4}, ["4"], None])
+def test_a_node_whose_allocatable_cannot_be_read_is_refused(allocatable: object) -> None:
+    with pytest.raises((QuantityError, msgspec.ValidationError)):
+        node(status={"allocatable": allocatable})
