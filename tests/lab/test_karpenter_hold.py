@@ -1,4 +1,7 @@
-"""The real Karpenter removes idle nodes, keeps those that balloons hold, and buys nothing for Pending balloons."""
+"""The real Karpenter buys nothing for Pending balloons with the lock, and does buy without it.
+
+What it does to nodes that our own service holds is in `test_service_on_karpenter.py`.
+"""
 
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
@@ -52,25 +55,6 @@ def balloons(replicas: int, terms: tuple[Mapping[str, Any], ...]) -> Json:
     return deployment("balloon", replicas, WHOLE_NODE, priorityClassName="balloon", affinity=affinity)
 
 
-async def test_empty_nodes_go_and_held_ones_stay_ten_times_as_long(plane: ControlPlane, view: ClusterView) -> None:
-    async with start_karpenter(plane, settings()):
-        await view.deploy(deployment("work", 5, WHOLE_NODE))
-        await view.wait_running("work", 5)
-        await view.scale("work", 0)
-        await view.deploy(balloons(3, (NOT_FOR_KARPENTER, ON_INITIALIZED)))
-        await view.wait_running("balloon", 3)
-        held = await view.node_of("balloon")
-        await view.wait_nodes(3)
-        assert set(await view.nodes()) == set(held.values()), "the empty nodes went, not the held ones"
-
-        async def are_held() -> bool:
-            return await view.node_of("balloon") == held and set(await view.nodes()) == set(held.values())
-
-        await throughout("the same balloons hold the same nodes", are_held, 10 * CONSOLIDATE_AFTER_S)
-        await view.scale("balloon", 0)
-        await view.wait_nodes(0)
-
-
 async def test_pending_balloons_cause_no_node_claim_beside_real_work(plane: ControlPlane, view: ClusterView) -> None:
     async with start_karpenter(plane, settings()):
         await view.deploy(balloons(4, (NOT_FOR_KARPENTER, ON_INITIALIZED)))
@@ -94,21 +78,6 @@ async def test_balloons_without_the_lock_do_grow_the_cluster(plane: ControlPlane
             return len(await view.claims()) == 2
 
         await until("Karpenter buys for Pending balloons", has_two_claims)
-
-
-async def test_a_gang_takes_held_nodes_and_only_the_rest_is_bought(plane: ControlPlane, view: ClusterView) -> None:
-    async with start_karpenter(plane, settings()):
-        await view.deploy(deployment("work", 2, WHOLE_NODE))
-        await view.wait_running("work", 2)
-        await view.scale("work", 0)
-        await view.deploy(balloons(2, (NOT_FOR_KARPENTER, ON_INITIALIZED)))
-        await view.wait_running("balloon", 2)
-        held = set((await view.node_of("balloon")).values())
-        await view.deploy(deployment("gang", 3, WHOLE_NODE))
-        await view.wait_running("gang", 3)
-        assert held < set((await view.node_of("gang")).values())
-        assert len(await view.claims()) == 3, "the two balloons that gave way are Pending and buy nothing"
-        assert await view.node_of("balloon") == {}
 
 
 async def _karpenter_events(view: ClusterView, app: str) -> list[str]:
