@@ -9,7 +9,6 @@ from typing import Self
 
 import msgspec
 
-from benchmarks.report import progress
 from lab.controlplane import ApiAccess
 from lab.machines.api_client import ApiClient
 from throttler.kube.pod import POOL_LABEL
@@ -19,7 +18,7 @@ PREEMPTED = "PreemptionByScheduler"
 
 
 class _Metadata(msgspec.Struct, frozen=True, rename="camel"):
-    resource_version: str
+    resource_version: str = ""
     name: str = ""
     namespace: str = ""
     labels: dict[str, str] = {}
@@ -47,11 +46,12 @@ class _Pod(msgspec.Struct, frozen=True):
 
 class _Event(msgspec.Struct, frozen=True):
     type: str
-    object: _Pod
+    object: msgspec.Raw
 
 
 class _List(msgspec.Struct, frozen=True):
     metadata: _Metadata
+    items: tuple[_Pod, ...] = ()
 
 
 @dataclass(slots=True)
@@ -82,8 +82,7 @@ class PodWatch:
 
     async def __aenter__(self) -> Self:
         self._client = await ApiClient(self.access, user_agent="benchmark-watch").__aenter__()
-        listed = msgspec.json.decode(await self._client.get(PODS, limit="1"), type=_List)
-        self._task = asyncio.create_task(self._follow(self._client, listed.metadata.resource_version))
+        self._task = asyncio.create_task(self._follow(self._client, await self._list(self._client)))
         return self
 
     async def __aexit__(
@@ -102,11 +101,14 @@ class PodWatch:
                 while not is_reached():
                     self._changed.clear()
                     await self._changed.wait()
-        except TimeoutError:
-            assert self._task is not None
-            cause = self._task.exception() if self._task.done() else None
-            raise TimeoutError(f"not within {timeout_s:.0f} s: {what}") from cause
+                    self._raise_if_ended()
+        except TimeoutError as error:
+            raise TimeoutError(f"not within {timeout_s:.0f} s: {what}") from error
         return time.monotonic()
+
+    def _raise_if_ended(self) -> None:
+        if self._task is not None and self._task.done():
+            self._task.result()
 
     def expect(self, key: tuple[str, str]) -> None:
         """A pod of this namespace and name is about to be submitted: its wait begins now."""
@@ -117,26 +119,39 @@ class PodWatch:
         return {pod.node for pod in self.pods.values() if pod.is_balloon and pod.is_running}
 
     async def _follow(self, client: ApiClient, version: str) -> None:
-        while True:
-            async for line in client.watch(PODS, resourceVersion=version):
-                now = time.monotonic()
-                event = msgspec.json.decode(line, type=_Event)
-                version = event.object.metadata.resource_version
-                self._see(event, now)
-                self._changed.set()
-            progress("the watch of pods was ended by the server and goes on")
+        """The server ends watches that fall behind: go on from there, or list anew where it has forgotten that."""
+        try:
+            while True:
+                async for line in client.watch(PODS, resourceVersion=version):
+                    event = msgspec.json.decode(line, type=_Event)
+                    if event.type == "ERROR":
+                        version = await self._list(client)
+                        break
+                    version = self._see(event.type, msgspec.json.decode(event.object, type=_Pod))
+        finally:
+            self._changed.set()
 
-    def _see(self, event: _Event, now: float) -> None:
-        pod = event.object
-        key = (pod.metadata.namespace, pod.metadata.name)
-        if event.type in ("ADDED", "MODIFIED"):
-            seen = self.pods.setdefault(key, SeenPod(POOL_LABEL in pod.metadata.labels))
-            self._update(seen, pod, now)
-        elif event.type == "DELETED" and key in self.pods:
+    async def _list(self, client: ApiClient) -> str:
+        listed = msgspec.json.decode(await client.get(PODS), type=_List)
+        found = {(pod.metadata.namespace, pod.metadata.name): pod for pod in listed.items}
+        for pod in found.values():
+            self._see("MODIFIED", pod)
+        # One that is expected and has no node may not have arrived yet; all others that are not listed are gone.
+        for key in [key for key, seen in self.pods.items() if key not in found and (seen.node or not seen.expected_at)]:
+            self.gone.append(self.pods.pop(key))
+        return listed.metadata.resource_version
+
+    def _see(self, kind: str, pod: _Pod) -> str:
+        now, key = time.monotonic(), (pod.metadata.namespace, pod.metadata.name)
+        if kind in ("ADDED", "MODIFIED"):
+            self._update(self.pods.setdefault(key, SeenPod(POOL_LABEL in pod.metadata.labels)), pod, now)
+        elif kind == "DELETED" and key in self.pods:
             seen = self.pods.pop(key)
             self._update(seen, pod, now)
             seen.gone_at = now
             self.gone.append(seen)
+        self._changed.set()
+        return pod.metadata.resource_version
 
     def _update(self, seen: SeenPod, pod: _Pod, now: float) -> None:
         if pod.spec.node_name and seen.bound_at is None:
