@@ -6,6 +6,7 @@ world as it is then. Order within a pool: its actions, then its status, then its
 
 import asyncio
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 import structlog
@@ -33,6 +34,14 @@ SWEEPS = ObjectKey("", "")
 """What is swept up after pools that are gone is written like a pool of its own."""
 
 log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class _Failure:
+    """A write that was not done: why, in words (none when somebody merely was faster), and for how long to rest."""
+
+    words: str
+    least_rest_s: float
 
 
 class Caches(Protocol):
@@ -152,17 +161,18 @@ class PoolWrites:
 
     async def _carry_out_all(self, key: ObjectKey, actions: Sequence[Action]) -> None:
         for batch in batches(actions):
-            failures = await asyncio.gather(*(self._carry_out(key, action) for action in batch))
-            problems = [problem for problem in failures if problem is not None]
-            if problems:
-                self._problems[key] = next(filter(None, problems), "")
+            outcomes = await asyncio.gather(*(self._carry_out(key, action) for action in batch))
+            failures = [failure for failure in outcomes if failure is not None]
+            if failures:
+                # Writes of one batch fail together: that is one failure to rest from, not as many as there are writes.
+                self._fence.failed(key, max(failure.least_rest_s for failure in failures), self._clock())
+                self._problems[key] = next(filter(None, (failure.words for failure in failures)), "")
                 return
         self._problems.pop(key, None)
         self._fence.succeeded(key)
 
-    async def _carry_out(self, key: ObjectKey, action: Action) -> str | None:
-        """One write. None: what comes after it may follow; else the rest must wait, for the reason given in words, or
-        without a word when somebody merely was faster."""
+    async def _carry_out(self, key: ObjectKey, action: Action) -> "_Failure | None":
+        """One write. None: what comes after it may follow; else the rest must wait."""
         async with self._room:
             try:
                 if isinstance(action, ReleaseBalloon) and action.taker:
@@ -178,15 +188,17 @@ class PoolWrites:
             self._fence.wrote(key, resource.plural, version, self._clock())
         return None
 
-    def _failed(self, key: ObjectKey, action: Action, error: ApiError) -> str | None:
+    def _failed(self, key: ObjectKey, action: Action, error: ApiError) -> "_Failure | None":
         outcome = outcome_of(error)
         self._metrics.wrote(kind_of(action), outcome)
         if outcome is Outcome.GONE and not isinstance(action, ApplyObject):
             return None
-        self._fence.failed(key, least_rest_s(error), self._clock())
+        if outcome is Outcome.CONFLICT and isinstance(action, ReleaseBalloon):
+            # The scheduler or the ReplicaSet is taking this very balloon: what was wanted is happening.
+            return None
         words = failure_in_words(action, error)
         log.warning("write failed", pool=str(key), outcome=outcome.value, problem=words)
-        return "" if outcome is Outcome.CONFLICT else words
+        return _Failure("" if outcome is Outcome.CONFLICT else words, least_rest_s(error))
 
     # --- the rest ---
 

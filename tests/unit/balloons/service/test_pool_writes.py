@@ -298,10 +298,35 @@ async def test_field_taken_by_another_is_taken_back_once_in_a_while() -> None:
 
 async def test_conflict_is_no_news_for_users() -> None:
     scene = Scene()
-    scene.client.errors["delete pods ns/b1"] = [ConflictError("changed", status=409)]
-    await scene.write(release("b1"), apply())
-    assert scene.client.writes == ["delete pods ns/b1"]
+    scene.client.errors["patch pods ns/b1"] = [ConflictError("changed", status=409)]
+    await scene.write(mark("b1"), apply())
+    assert scene.client.writes == ["patch pods ns/b1"]
     assert scene.writes.problems == {}
+
+
+async def test_balloon_that_is_being_taken_already_needs_no_release() -> None:
+    """The scheduler writes a condition on a balloon that it preempts; our delete then meets another version."""
+    scene = Scene()
+    scene.client.errors["delete pods ns/b1"] = [ConflictError("changed", status=409)]
+    await scene.write(release("b1"), release("b2"))
+    scene.caches.catch_up()
+    assert await scene.write(apply()) == [APPLY], "nobody rests for it"
+
+
+async def test_writes_that_fail_together_are_one_failure_to_rest_from() -> None:
+    """Six refused writes of one batch doubled the rest six times, and a pool stood still for half a minute."""
+
+    async def rest_after(count: int) -> float:
+        scene = Scene()
+        names = [f"b{i}" for i in range(count)]
+        scene.client.errors |= {f"patch pods ns/{name}": [ServerError("no", status=500)] for name in names}
+        await scene.write(*(mark(name) for name in names))
+        began = asyncio.get_running_loop().time()
+        while not await scene.write(apply()):
+            await asyncio.sleep(0.5)
+        return asyncio.get_running_loop().time() - began
+
+    assert await rest_after(6) == await rest_after(1)
 
 
 async def test_dry_run_writes_nothing_at_all() -> None:
