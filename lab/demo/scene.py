@@ -96,7 +96,7 @@ def _is_in_pool(node: Json) -> bool:
 
 
 def _is_ready(node: Json) -> bool:
-    return any(c["type"] == "Ready" and c["status"] == "True" for c in node["status"].get("conditions", ()))
+    return any(c["type"] == "Ready" and c["status"] == "True" for c in node["status"].get("conditions") or ())
 
 
 @contextlib.asynccontextmanager

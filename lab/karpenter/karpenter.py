@@ -83,7 +83,7 @@ class Karpenter:
 
     async def _has_ready_pools(self) -> bool:
         pools = {pool["metadata"]["name"]: pool for pool in await self._api.items(NODE_POOLS_PATH)}
-        return all(_has_condition(pools.get(pool.name, {}), "Ready") for pool in self.settings.node_pools)
+        return all(has_condition(pools.get(pool.name, {}), "Ready") for pool in self.settings.node_pools)
 
     async def _install_crds(self) -> None:
         documents = [yaml.safe_load(file.read_text()) for file in find_karpenter_crds().glob("*.yaml")]
@@ -94,7 +94,7 @@ class Karpenter:
 
     async def _has_established(self, names: list[str]) -> bool:
         found = [await self._api.get(f"{CRD_PATH}/{name}") or {} for name in names]
-        return all(_has_condition(crd, "Established") for crd in found)
+        return all(has_condition(crd, "Established") for crd in found)
 
     async def _wait_until(self, what: str, holds: Callable[[], Awaitable[bool]]) -> None:
         end = time.monotonic() + self.settings.start_deadline_s
@@ -150,6 +150,8 @@ async def start_karpenter(plane: ControlPlane, settings: KarpenterSettings | Non
                 await machines
 
 
-def _has_condition(thing: Json, wanted: str) -> bool:
-    conditions = thing.get("status", {}).get("conditions", ())
+def has_condition(thing: Json, wanted: str) -> bool:
+    """Whether the object says that the condition is True."""
+    # A CRD that was created a moment ago says `conditions: null`.
+    conditions = thing.get("status", {}).get("conditions") or ()
     return any(c["type"] == wanted and c["status"] == "True" for c in conditions)

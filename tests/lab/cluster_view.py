@@ -87,5 +87,5 @@ async def throughout(what: str, holds: Callable[[], Awaitable[bool]], duration_s
 
 
 def has_condition(thing: Json, wanted: str) -> bool:
-    conditions = thing.get("status", {}).get("conditions", ())
+    conditions = thing.get("status", {}).get("conditions") or ()
     return any(c["type"] == wanted and c["status"] == "True" for c in conditions)
