@@ -19,7 +19,7 @@ demo: binaries ## The main job on a real control plane, in under 5 minutes
 	@$(PY) -m lab demo
 
 test: binaries lint ## Lint, then all tests, two at a time, on the real control plane where they need one
-	@$(PY) -m pytest --numprocesses 2 --dist loadfile
+	@$(PY) -m pytest --numprocesses 2 --dist worksteal
 
 unit: setup ## Only the tests that need no control plane
 	@$(PY) -m pytest tests/unit
