@@ -57,6 +57,8 @@ class Rules:
     not_warm_conditions: frozenset[tuple[str, str]]
     strategy: Strategy
     unready_s: Mapping[str, float]
+    _barred_by: dict[tuple[Taint, ...], NodeState | None] = field(default_factory=dict)
+    """What a set of taints means, once judged: thousands of nodes share a handful of them."""
 
     @classmethod
     def of(cls, pool: BalloonPool, wall_s: float, unready_s: Mapping[str, float] = MappingProxyType({})) -> "Rules":
@@ -87,6 +89,11 @@ class Rules:
         return NodeState.WARM if self._is_held(node, load) else NodeState.IDLE
 
     def _barred(self, taints: tuple[Taint, ...]) -> NodeState | None:
+        if taints not in self._barred_by:
+            self._barred_by[taints] = self._judge(taints)
+        return self._barred_by[taints]
+
+    def _judge(self, taints: tuple[Taint, ...]) -> NodeState | None:
         if any(own.is_on(taint) for own in self.not_warm_taints for taint in taints):
             return NodeState.PREFLIGHT
         taint = untolerated(taints, self.tolerations)
@@ -96,13 +103,10 @@ class Rules:
         return NodeState.JOINING if is_start else NodeState.CLOSED
 
     def _is_held(self, node: Node, load: NodeLoad) -> bool:
-        match self.strategy:
-            case Strategy.BALLOON:
-                return bool(load.balloons) and _runs(load.balloons)
-            case Strategy.ANNOTATE:
-                return is_kept(node)
-            case Strategy.CAPACITY_BUFFER:
-                return True
+        """By a balloon, by an annotation, or (a buffer's room) by the autoscaler itself."""
+        if self.strategy is Strategy.BALLOON:
+            return bool(load.balloons) and _runs(load.balloons)
+        return self.strategy is Strategy.CAPACITY_BUFFER or is_kept(node)
 
 
 def _runs(balloons: tuple[Pod, ...]) -> bool:

@@ -97,10 +97,12 @@ def _misfits(view: PoolView, chosen: Sequence[Node]) -> dict[ObjectKey, str]:
 
     They come from a change of `shape.type` or of a node's label, and are exchanged at the removal limit's pace.
     """
-    if {balloon.shape for balloon in _on_free_nodes(view)} | set(view.shapes.by_name) <= {view.shapes.main}:
+    shape_of = view.shapes.of
+    # Few combinations of balloon and kind of node exist: each is judged once, and nodes one by one only if one is odd.
+    kinds = {(load.balloons[0].shape, shape_of(node)) for node, load in view.census.measured if load.balloons}
+    if all(own == wanted for own, wanted in kinds):
         return {}
     firsts = ((node, load.balloons[0]) for node in chosen if (load := view.loads.get(node.name)) and load.balloons)
-    shape_of = view.shapes.of
     return {first.key: shape_of(node) for node, first in firsts if first.shape != shape_of(node)}
 
 
