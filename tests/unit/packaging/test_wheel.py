@@ -1,0 +1,20 @@
+"""What users install: the two packages and their commands, nothing of the lab."""
+
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def test_the_wheel_ships_the_product_and_nothing_else(tmp_path: Path) -> None:
+    build = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation"]
+    subprocess.run([*build, "--no-index", "--wheel-dir", str(tmp_path), str(ROOT)], check=True, timeout=120)
+    (wheel,) = tmp_path.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        names = archive.namelist()
+        entry_points = archive.read(next(n for n in names if n.endswith("entry_points.txt"))).decode()
+    assert {name.split("/")[0].split("-")[0] for name in names} == {"balloons", "throttler", "kube_balloons"}
+    assert "kubectl-balloons = balloons.cli.main:main" in entry_points
+    assert "balloons = balloons.cli.main:main" in entry_points
