@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from lab.binaries import CONTROL_PLANE_BINARIES, find_binaries
+from lab.binaries import find_binaries
+from lab.binaries.catalogue import ALL_BINARIES
 from lab.controlplane import ControllerManagerSettings, ControlPlane, ControlPlaneSettings
 from lab.errors import LabError
 
@@ -26,7 +27,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         return
     capture = session.config.pluginmanager.getplugin("capturemanager")
     with capture.global_and_fixture_disabled():
-        find_binaries(CONTROL_PLANE_BINARIES)
+        find_binaries(binary.name for binary in ALL_BINARIES)
 
 
 @pytest.fixture(scope="session")
