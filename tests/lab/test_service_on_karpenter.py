@@ -2,32 +2,21 @@
 
 import json
 import signal
-from collections.abc import AsyncIterator
-from typing import Any
 
 import pytest
 
 from lab.clouds import BootTime
 from lab.clouds.json_api import JsonApi
-from lab.controlplane import ControlPlane, start_control_plane
-from lab.demo.service import install, run_service
+from lab.controlplane import ControlPlane
+from lab.demo.service import run_service
 from lab.karpenter import KarpenterSettings, NodePoolSettings, paper_type, start_karpenter
-from tests.lab.cluster_view import ClusterView, deployment, throughout, until
+from tests.lab.cluster_view import ClusterView, deployment, throughout
+from tests.lab.pool_view import POOL_PATH, PoolView, pool_object
 
 pytestmark = pytest.mark.lab
 
 CONSOLIDATE_AFTER_S = 5
-POOL_PATH = "/apis/kube-balloons.github.io/v1alpha1/namespaces/kube-balloons/balloonpools"
-BALLOONS = "/api/v1/namespaces/kube-balloons/pods"
 WHOLE_NODE = "7"
-
-
-@pytest.fixture
-async def plane() -> AsyncIterator[ControlPlane]:
-    """A plane of one's own: Karpenter leaves NodeClaims behind."""
-    async with start_control_plane() as plane:
-        await install(plane)
-        yield plane
 
 
 def settings() -> KarpenterSettings:
@@ -36,38 +25,14 @@ def settings() -> KarpenterSettings:
     return KarpenterSettings(node_pools=(pool,), instance_types=types, boot_time=BootTime(median_s=1))
 
 
-def pool(**spec: Any) -> dict[str, Any]:
-    nodes = {"selector": {"matchLabels": {"team": "a"}}}
-    metadata = {"name": "gpu", "namespace": "kube-balloons"}
-    kind = {"apiVersion": "kube-balloons.github.io/v1alpha1", "kind": "BalloonPool"}
-    return {**kind, "metadata": metadata, "spec": {"nodes": nodes, "mode": "Hold", **spec}}
-
-
-class Pool:
-    """The pool's status and its balloons."""
-
-    def __init__(self, api: JsonApi) -> None:
-        self._api = api
-
-    async def wait(self, **wanted: Any) -> None:
-        async def is_so() -> bool:
-            found = await self._api.get(f"{POOL_PATH}/gpu") or {}
-            return wanted.items() <= found.get("status", {}).items()
-
-        await until(f"the pool says {wanted}", is_so)
-
-    async def nodes_held(self) -> set[str]:
-        found = await self._api.items(BALLOONS)
-        return {pod["spec"]["nodeName"] for pod in found if pod["spec"].get("nodeName")}
-
-    async def unbound(self) -> int:
-        return len([pod for pod in await self._api.items(BALLOONS) if not pod["spec"].get("nodeName")])
-
-
-async def test_hold_keeps_its_nodes_ten_delays_long_and_lets_the_others_go(plane: ControlPlane) -> None:
-    async with start_karpenter(plane, settings()), JsonApi(plane.access()) as api, run_service(plane):
-        view, held = ClusterView(api), Pool(api)
-        await api.create(POOL_PATH, pool(size=3))
+async def test_hold_keeps_its_nodes_ten_delays_long_and_lets_the_others_go(installed_plane: ControlPlane) -> None:
+    async with (
+        start_karpenter(installed_plane, settings()),
+        JsonApi(installed_plane.access()) as api,
+        run_service(installed_plane),
+    ):
+        view, held = ClusterView(api), PoolView(api)
+        await api.create(POOL_PATH, pool_object(size=3))
         await view.deploy(deployment("work", 5, WHOLE_NODE))
         await view.wait_running("work", 5)
         await view.scale("work", 0)
@@ -82,11 +47,15 @@ async def test_hold_keeps_its_nodes_ten_delays_long_and_lets_the_others_go(plane
         await throughout("the same three nodes are held", is_unmoved, 10 * CONSOLIDATE_AFTER_S)
 
 
-async def test_balloons_that_gave_way_buy_nothing_even_while_we_are_frozen(plane: ControlPlane) -> None:
+async def test_balloons_that_gave_way_buy_nothing_even_while_we_are_frozen(installed_plane: ControlPlane) -> None:
     """The worst case for Hold: real work preempts, the ReplicaSet asks again, and nobody lowers the replicas."""
-    async with start_karpenter(plane, settings()), JsonApi(plane.access()) as api, run_service(plane) as service:
-        view, held = ClusterView(api), Pool(api)
-        await api.create(POOL_PATH, pool())
+    async with (
+        start_karpenter(installed_plane, settings()),
+        JsonApi(installed_plane.access()) as api,
+        run_service(installed_plane) as service,
+    ):
+        view, held = ClusterView(api), PoolView(api)
+        await api.create(POOL_PATH, pool_object())
         await view.deploy(deployment("work", 3, WHOLE_NODE))
         await view.wait_running("work", 3)
         await view.scale("work", 0)
@@ -106,19 +75,23 @@ async def test_balloons_that_gave_way_buy_nothing_even_while_we_are_frozen(plane
             service.send_signal(signal.SIGCONT)
         await held.wait(busy=3, warm=0, pending=0)
         assert (
-            json.loads(plane.kubectl("get", "deployments", "-n", "kube-balloons", "-o", "json"))["items"][0]["spec"][
-                "replicas"
-            ]
+            json.loads(installed_plane.kubectl("get", "deployments", "-n", "kube-balloons", "-o", "json"))["items"][0][
+                "spec"
+            ]["replicas"]
             == 0
         )
 
 
-async def test_headroom_asks_for_what_is_missing_and_stops_at_max_size(plane: ControlPlane) -> None:
-    async with start_karpenter(plane, settings()), JsonApi(plane.access()) as api, run_service(plane):
-        view, held = ClusterView(api), Pool(api)
+async def test_headroom_asks_for_what_is_missing_and_stops_at_max_size(installed_plane: ControlPlane) -> None:
+    async with (
+        start_karpenter(installed_plane, settings()),
+        JsonApi(installed_plane.access()) as api,
+        run_service(installed_plane),
+    ):
+        view, held = ClusterView(api), PoolView(api)
         await view.deploy(deployment("work", 2, WHOLE_NODE))
         await view.wait_running("work", 2)
-        await api.create(POOL_PATH, pool(mode="Headroom", size=2, maxSize=5))
+        await api.create(POOL_PATH, pool_object(mode="Headroom", size=2, maxSize=5))
         await held.wait(warm=2, busy=2, nodes=4)
         await view.scale("work", 4)
         await view.wait_running("work", 4)

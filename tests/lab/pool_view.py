@@ -1,0 +1,37 @@
+"""One BalloonPool over the nodes of team a, and what the tests ask of it."""
+
+from typing import Any
+
+from lab.clouds.json_api import JsonApi
+from tests.lab.cluster_view import until
+
+POOL_PATH = "/apis/kube-balloons.github.io/v1alpha1/namespaces/kube-balloons/balloonpools"
+BALLOONS = "/api/v1/namespaces/kube-balloons/pods"
+
+
+def pool_object(**spec: Any) -> dict[str, Any]:
+    nodes = {"selector": {"matchLabels": {"team": "a"}}}
+    metadata = {"name": "gpu", "namespace": "kube-balloons"}
+    kind = {"apiVersion": "kube-balloons.github.io/v1alpha1", "kind": "BalloonPool"}
+    return {**kind, "metadata": metadata, "spec": {"nodes": nodes, "mode": "Hold", **spec}}
+
+
+class PoolView:
+    """The pool's status and its balloons."""
+
+    def __init__(self, api: JsonApi) -> None:
+        self._api = api
+
+    async def wait(self, **wanted: Any) -> None:
+        async def is_so() -> bool:
+            found = await self._api.get(f"{POOL_PATH}/gpu") or {}
+            return wanted.items() <= found.get("status", {}).items()
+
+        await until(f"the pool says {wanted}", is_so)
+
+    async def nodes_held(self) -> set[str]:
+        found = await self._api.items(BALLOONS)
+        return {pod["spec"]["nodeName"] for pod in found if pod["spec"].get("nodeName")}
+
+    async def unbound(self) -> int:
+        return len([pod for pod in await self._api.items(BALLOONS) if not pod["spec"].get("nodeName")])
