@@ -1,11 +1,10 @@
 """The Balloon strategy: one Deployment per machine shape, its size, and the balloons that must go first."""
 
-from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from balloons.decide.because import Because, Reason, because
-from balloons.decide.holding import VICTIM_COST, Holding
+from balloons.decide.holding import VICTIM_COST, Holding, balloons_by_shape
 from balloons.decide.look import PoolView
 from balloons.decide.plan import Action, ApplyObject, DeleteObject, MarkBalloon, ReleaseBalloon
 from balloons.decide.settings import DecideSettings
@@ -51,8 +50,7 @@ def _moved(view: PoolView, holding: Holding, aim: Target, freed: Sequence[tuple[
 
     The ReplicaSet has its number then and would never move one by itself: it has to lose the one that must go.
     """
-    present = Counter(balloon.shape for balloons in view.census.balloons.values() for balloon in balloons)
-    present.update(balloon.shape for balloon in view.claim.strays)
+    present = balloons_by_shape(view)
     present.subtract(balloon.shape for balloon, _ in freed)
     moved: list[Pod] = []
     for name in sorted({balloon.shape for balloon in holding.victims}):

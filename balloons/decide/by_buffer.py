@@ -10,7 +10,7 @@ from typing import Any
 from balloons.decide.because import Reason, because
 from balloons.decide.by_balloon import replicas_of
 from balloons.decide.holding import Holding
-from balloons.decide.look import PoolView
+from balloons.decide.look import PoolView, pool_of
 from balloons.decide.plan import Action, ApplyObject, DeleteObject
 from balloons.decide.settings import DecideSettings
 from balloons.decide.target import Target
@@ -21,7 +21,6 @@ from balloons.view.remembered import pod_requests
 from balloons.view.shape import Shape, balloon_requests
 from balloons.view.snapshot import Snapshot, StoredObject
 from throttler.kube.metadata import ObjectKey
-from throttler.kube.pod import POOL_LABEL
 from throttler.kube.resources import Resources
 
 
@@ -54,8 +53,7 @@ def _leftovers(view: PoolView, snapshot: Snapshot, kept: Collection[str]) -> Ite
     ):
         for key, stored in sorted(objects.items()):
             metadata = stored.metadata
-            owner = ObjectKey(metadata.namespace, metadata.labels.get(POOL_LABEL, ""))
-            if owner == view.pool.key and key.name not in kept and metadata.deletion_timestamp is None:
+            if pool_of(metadata) == view.pool.key and key.name not in kept and metadata.deletion_timestamp is None:
                 why = because(Reason.SHRINKING, surplus=stored.spec.get("replicas", 0))
                 yield DeleteObject(key, api_version, kind, metadata.uid, metadata.resource_version, why)
 

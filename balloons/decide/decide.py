@@ -21,13 +21,12 @@ from balloons.decide.sanity import blind
 from balloons.decide.settings import DecideSettings
 from balloons.decide.sweep import sweep
 from balloons.view.claim import claim_nodes
+from balloons.view.load import USUAL_PRIORITY
 from balloons.view.snapshot import Now, Snapshot
 from throttler.kube.metadata import ObjectKey
 
 MOST_ERROR_TEXT = 200
 """Characters of an unexpected error that a status shows."""
-USUAL_PRIORITY = -10
-"""The shipped class's value; used for reading the cluster while the class is missing."""
 
 
 def decide(

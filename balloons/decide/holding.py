@@ -122,9 +122,14 @@ def _first_on(nodes: Iterable[Node], view: PoolView) -> list[Pod]:
     return [balloons[0] for node in nodes if (balloons := (view.loads.get(node.name) or EMPTY).balloons)]
 
 
-def being_removed(view: PoolView) -> int:
-    """Balloons that are still there although the Deployments were lowered below them already."""
+def balloons_by_shape(view: PoolView) -> Counter[str]:
+    """The pool's balloons that have a node, wherever that is."""
     present = Counter([balloon.shape for balloons in view.census.balloons.values() for balloon in balloons])
     present.update([balloon.shape for balloon in view.claim.strays])
+    return present
+
+
+def being_removed(view: PoolView) -> int:
+    """Balloons that are still there although the Deployments were lowered below them already."""
     stored = {shape: deployment.replicas for shape, deployment in view.deployments.items()}
-    return sum(max(0, count - stored.get(shape, 0)) for shape, count in present.items())
+    return sum(max(0, count - stored.get(shape, 0)) for shape, count in balloons_by_shape(view).items())

@@ -11,7 +11,7 @@ from balloons.view.load import NodeLoad
 from balloons.view.remembered import remembered_shapes
 from balloons.view.shape import Shapes, explicit_shape, shapes_of
 from balloons.view.snapshot import Deployment, Now, Snapshot
-from throttler.kube.metadata import ObjectKey
+from throttler.kube.metadata import Metadata, ObjectKey
 from throttler.kube.node import Node
 from throttler.kube.pod import POOL_LABEL, SHAPE_LABEL, Pod
 
@@ -62,13 +62,13 @@ def _own(key: ObjectKey, deployments: Mapping[ObjectKey, Deployment]) -> dict[st
     return {
         found.metadata.labels.get(SHAPE_LABEL, ""): found
         for found in deployments.values()
-        if pool_of(found) == key and found.metadata.deletion_timestamp is None
+        if pool_of(found.metadata) == key and found.metadata.deletion_timestamp is None
     }
 
 
-def pool_of(owned: Deployment) -> ObjectKey:
-    """The pool an object of ours belongs to, by its label and namespace."""
-    return ObjectKey(owned.metadata.namespace, owned.metadata.labels.get(POOL_LABEL, ""))
+def pool_of(metadata: Metadata) -> ObjectKey:
+    """The pool an object of ours belongs to, by its label and namespace; the name is empty without the label."""
+    return ObjectKey(metadata.namespace, metadata.labels.get(POOL_LABEL, ""))
 
 
 def status_of(view: PoolView, target: int) -> PoolStatus:

@@ -10,13 +10,13 @@ from collections.abc import Iterator, Mapping
 from balloons.api.pool import Strategy
 from balloons.decide.because import Because, Reason, because
 from balloons.decide.by_annotation import let_go
+from balloons.decide.look import pool_of
 from balloons.decide.plan import Action, DeleteObject
 from balloons.decide.settings import DecideSettings
 from balloons.render.deployment import MANAGED_BY
 from balloons.view.snapshot import Deployment, Now, Snapshot, StoredObject
 from throttler.kube.metadata import ObjectKey
 from throttler.kube.node import HELD_BY_ANNOTATION, Node
-from throttler.kube.pod import POOL_LABEL
 
 _KINDS: Mapping[Strategy, tuple[str, ...]] = {
     Strategy.BALLOON: ("Deployment",),
@@ -56,10 +56,9 @@ def _orphans(snapshot: Snapshot) -> Iterator[tuple[ObjectKey, _Owned | Node]]:
         ("v1", "PodTemplate", snapshot.templates),
     ):
         for owned in objects.values():
-            name = owned.metadata.labels.get(POOL_LABEL)
-            pool = ObjectKey(owned.metadata.namespace, name or "")
+            pool = pool_of(owned.metadata)
             is_ours = owned.metadata.labels.items() >= MANAGED_BY.items()
-            if name and is_ours and not _uses(pool, kind, snapshot) and owned.metadata.deletion_timestamp is None:
+            if pool.name and is_ours and not _uses(pool, kind, snapshot) and owned.metadata.deletion_timestamp is None:
                 yield pool, (api_version, kind, owned)
     for node in snapshot.nodes.values():
         if node.annotations and HELD_BY_ANNOTATION in node.annotations:

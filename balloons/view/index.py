@@ -9,14 +9,11 @@ from dataclasses import dataclass, field
 
 from balloons.api.pool import BalloonPool, PoolStatus
 from balloons.view.claim import Claims, pool_of
-from balloons.view.load import EMPTY, NodeLoad, load_of
+from balloons.view.load import EMPTY, USUAL_PRIORITY, NodeLoad, load_of
 from balloons.view.snapshot import Deployment, PriorityClass, Snapshot, StoredObject
 from throttler.kube.metadata import Metadata, ObjectKey, key_of
 from throttler.kube.node import Node
 from throttler.kube.pod import Pod, PodKind
-
-USUAL_PRIORITY = -10
-"""The shipped class's value: what balloons are weighed at while the class is not there."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,8 @@ import msgspec
 from throttler.kube.pod import Pod, PodKind
 from throttler.kube.resources import Resources, total
 
+USUAL_PRIORITY = -10
+"""The shipped PriorityClass's value: what balloons are weighed at while the class is not there."""
 _NOTHING: Resources = {}
 
 

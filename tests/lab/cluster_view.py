@@ -84,8 +84,3 @@ async def throughout(what: str, holds: Callable[[], Awaitable[bool]], duration_s
     while time.monotonic() < end:
         assert await holds(), f"no longer true: {what}"
         await asyncio.sleep(0.5)
-
-
-def has_condition(thing: Json, wanted: str) -> bool:
-    conditions = thing.get("status", {}).get("conditions") or ()
-    return any(c["type"] == wanted and c["status"] == "True" for c in conditions)

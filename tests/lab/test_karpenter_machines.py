@@ -8,7 +8,8 @@ from lab.clouds import BootTime
 from lab.clouds.json_api import JsonApi
 from lab.controlplane import ControllerManagerSettings, ControlPlane, ControlPlaneSettings, start_control_plane
 from lab.karpenter import HOLLOW_GPU, Karpenter, KarpenterSettings, NodePoolSettings, paper_type, start_karpenter
-from tests.lab.cluster_view import ClusterView, deployment, has_condition, throughout, until
+from lab.karpenter.karpenter import has_condition
+from tests.lab.cluster_view import ClusterView, deployment, throughout, until
 
 pytestmark = pytest.mark.lab
 
