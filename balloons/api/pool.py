@@ -11,6 +11,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
+from throttler.kube.condition import Condition
 from throttler.kube.metadata import Metadata, ObjectKey, key_of
 from throttler.kube.selectors import LabelSelector, Taint, Toleration
 
@@ -132,17 +133,6 @@ class PoolSpec(msgspec.Struct, frozen=True, rename="camel"):
     pre_pull: Annotated[tuple[Annotated[str, Meta(min_length=1, max_length=512)], ...], Meta(max_length=8)] = ()
     paused: bool = False
     dry_run: bool = False
-
-
-class Condition(msgspec.Struct, frozen=True, rename="camel"):
-    """A status condition with the meaning kstatus gives it."""
-
-    type: str
-    status: str
-    reason: str
-    message: str
-    last_transition_time: str = ""
-    observed_generation: int = 0
 
 
 class ZoneStatus(msgspec.Struct, frozen=True):

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 
 from balloons.api.node_rules import node_problems
 from balloons.api.pool import BalloonPool, Mode, PoolSpec, Spread, Strategy
-from balloons.api.problem import Problem
 from balloons.api.schedule_rules import schedule_problems
 from balloons.api.shape_rules import image_problems, shape_problems
+from throttler.kube.problem import Problem
 
 LONGEST_NAME = 63
 """Characters of a pool's name: balloons carry it as a label value."""

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
-from balloons.api import duration
 from balloons.api.cron import CRON_ACCEPTED, ZONE_ACCEPTED, is_cron, is_zone
 from balloons.api.pool import PoolSpec, Schedule
-from balloons.api.problem import Problem
+from throttler.kube import duration
+from throttler.kube.problem import Problem
 
 
 def schedule_problems(spec: PoolSpec) -> Iterator[Problem]:

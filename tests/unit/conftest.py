@@ -1,9 +1,10 @@
 """Async unit tests marked `virtual_time` run on a loop whose clock jumps; the others in real time."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 import pytest
+import structlog
 
 from tests.virtual_time import VirtualTimeLoop
 
@@ -18,3 +19,10 @@ def pytest_asyncio_loop_factories(
     if item.get_closest_marker("virtual_time"):
         return {"virtual": VirtualTimeLoop}
     return {"real": asyncio.new_event_loop}
+
+
+@pytest.fixture(autouse=True)
+def _no_logs_of_the_test_before() -> Iterator[None]:
+    """A command under test sends logs to its captured stream, which is closed when the next test logs."""
+    yield
+    structlog.reset_defaults()

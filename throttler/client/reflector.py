@@ -145,7 +145,8 @@ class Reflector(Generic[W, T]):
             self._heard()
             started_at = _now()
             has_spoken = await self._read(response)
-        if not has_spoken and _now() - started_at < SHORT_WATCH_S:
+        is_cut_short = _now() - started_at < SHORT_WATCH_S and _now() < self._relist_at
+        if is_cut_short and not has_spoken:
             raise UnreachableError("the watch ended at once")
         self._backoff.reset()
 

@@ -71,7 +71,9 @@ class _PodAffinity(msgspec.Struct, frozen=True, gc=False):
     )
 
 
-class _Affinity(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+class Affinity(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """What a pod requires of nodes and of other pods."""
+
     node_affinity: _NodeAffinity | None = None
     pod_affinity: _PodAffinity | None = None
     pod_anti_affinity: _PodAffinity | None = None
@@ -86,6 +88,10 @@ class _Volume(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     ephemeral: dict[str, Any] | None = None
 
 
+class _SchedulingGate(msgspec.Struct, frozen=True, gc=False):
+    name: str = ""
+
+
 class _PodSpec(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     node_name: str = ""
     priority: int = 0
@@ -95,10 +101,10 @@ class _PodSpec(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     overhead: dict[str, str] = {}
     resources: _ResourceRequests | None = None
     node_selector: dict[str, str] = {}
-    affinity: _Affinity | None = None
+    affinity: Affinity | None = None
     tolerations: tuple[Toleration, ...] = ()
     topology_spread_constraints: tuple[_SpreadConstraint, ...] = ()
-    scheduling_gates: tuple[dict[str, Any], ...] = ()
+    scheduling_gates: tuple[_SchedulingGate, ...] = ()
     volumes: tuple[_Volume, ...] = ()
     resource_claims: tuple[dict[str, Any], ...] = ()
     host_network: bool = False
@@ -137,6 +143,8 @@ class Scheduling(msgspec.Struct, frozen=True, gc=False):
     node_selector: dict[str, str] = {}
     node_terms: tuple[tuple[Requirement, ...], ...] = ()
     is_gated: bool = False
+    gates: tuple[str, ...] = ()
+    """Names of the scheduling gates, in the object's order."""
     is_opaque: bool = False
     is_one_per_node: bool = False
     is_tried: bool = False
@@ -234,12 +242,13 @@ def requests_of(spec: _PodSpec) -> dict[str, int]:
 
 def _scheduling(wire: PodWire, shared: Shared) -> Scheduling:
     spec, status = wire.spec, wire.status
-    affinity = spec.affinity or _Affinity()
+    affinity = spec.affinity or Affinity()
     return Scheduling(
         tolerations=shared.one(spec.tolerations),
         node_selector=shared.mapping(spec.node_selector),
-        node_terms=shared.one(_node_terms(affinity)),
+        node_terms=shared.one(node_terms(affinity)),
         is_gated=bool(spec.scheduling_gates),
+        gates=shared.one(tuple(gate.name for gate in spec.scheduling_gates)),
         is_opaque=_is_opaque(wire, affinity),
         is_one_per_node=bool(affinity.pod_anti_affinity and affinity.pod_anti_affinity.required),
         is_tried=any(c.type == "PodScheduled" and c.reason == "Unschedulable" for c in status.conditions),
@@ -248,12 +257,13 @@ def _scheduling(wire: PodWire, shared: Shared) -> Scheduling:
     )
 
 
-def _node_terms(affinity: _Affinity) -> tuple[tuple[Requirement, ...], ...]:
+def node_terms(affinity: Affinity) -> tuple[tuple[Requirement, ...], ...]:
+    """The alternatives that required node affinity gives; none means any node."""
     required = affinity.node_affinity.required if affinity.node_affinity else None
     return tuple(term.match_expressions for term in required.node_selector_terms) if required else ()
 
 
-def _is_opaque(wire: PodWire, affinity: _Affinity) -> bool:
+def _is_opaque(wire: PodWire, affinity: Affinity) -> bool:
     spec = wire.spec
     required = affinity.node_affinity.required if affinity.node_affinity else None
     return any(

@@ -7,6 +7,7 @@ compare exactly, and milli is the finest step a resource request can have. The g
 """
 
 import re
+from fractions import Fraction
 from functools import lru_cache
 
 MAX_MILLI = (2**63 - 1) * 1000
@@ -33,6 +34,15 @@ def parse_quantity(text: str) -> int:
     if abs(milli) > MAX_MILLI:
         raise QuantityError(f"{text!r} is out of range; {_ACCEPTED}, up to 2^63 - 1")
     return milli
+
+
+def exact_value(text: str) -> float:
+    """The number that `text` stands for, not rounded to milli-units: thresholds may be 100u; raises QuantityError."""
+    match = _GRAMMAR.fullmatch(text) if len(text) <= _LONGEST else None
+    if match is None:
+        raise QuantityError(f"{text[:_LONGEST]!r} is not a quantity; {_ACCEPTED}")
+    number, suffix = match.groups()
+    return float(Fraction(number) * _BINARY.get(suffix, 1) * Fraction(10) ** _exponent(suffix))
 
 
 def _rounded_up(number: str, suffix: str) -> int:

@@ -54,6 +54,13 @@ def matches(selector: LabelSelector, labels: Labels) -> bool:
     return all(meets(requirement, labels) for requirement in selector.match_expressions)
 
 
+def can_match(selector: LabelSelector, fixed: Labels) -> bool:
+    """Whether nodes can match that carry the labels `fixed`, and others that are not known."""
+    if any(fixed.get(key, value) != value for key, value in selector.match_labels.items()):
+        return False
+    return all(meets(part, fixed) for part in selector.match_expressions if part.key in fixed)
+
+
 def meets(requirement: Requirement, labels: Labels) -> bool:
     """Whether labels meet one requirement, by the rules of node affinity (a superset of selectors)."""
     value = labels.get(requirement.key)

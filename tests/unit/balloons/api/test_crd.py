@@ -1,78 +1,28 @@
 """The CRD and the types say the same: fields, what is required, enums, bounds, defaults; and it is a manual."""
 
-import re
-from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 import yaml
 
-from balloons.api import cron, duration, node_rules, shape_rules
+from balloons.api import cron, node_rules, shape_rules
 from balloons.api.pool import GROUP, POOL_KIND, POOL_PLURAL, VERSION, BalloonPool
+from tests import crd_and_types
+from tests.crd_and_types import BOUNDS, default_of_crd, default_of_type, every_schema, type_of_crd
+from throttler.kube import duration, selector_rules
 
-MANIFESTS = Path(__file__).parents[4] / "manifests"
-CRD = yaml.safe_load((MANIFESTS / "crds/balloonpools.yaml").read_text(encoding="utf-8"))
-SERVED = CRD["spec"]["versions"][0]
-SCHEMA: dict[str, Any] = SERVED["schema"]["openAPIV3Schema"]
-TYPES: dict[str, Any] = msgspec.json.schema(BalloonPool)
-
-BOUNDS = ("minimum", "maximum", "minLength", "maxLength", "minItems", "maxItems", "maxProperties")
-
-
-def resolved(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """A msgspec schema without references and without the null of optional fields."""
-    rest = {key: value for key, value in schema.items() if key not in ("$ref", "anyOf")}
-    if "$ref" in schema:
-        return {**resolved(TYPES["$defs"][schema["$ref"].rpartition("/")[2]]), **rest}
-    if "anyOf" in schema:
-        return {**resolved(next(part for part in schema["anyOf"] if part.get("type") != "null")), **rest}
-    return rest
-
-
-def pairs(crd: Mapping[str, Any], types: Mapping[str, Any], path: str) -> Iterator[tuple[str, Any, Any]]:
-    """Every place that both know, with both schemas; a property only one side has makes a KeyError."""
-    types = resolved(types)
-    yield path, crd, types
-    for name in sorted({*crd.get("properties", {}), *types.get("properties", {})}):
-        yield from pairs(crd["properties"][name], types["properties"][name], f"{path}.{name}")
-    for inner in ("items", "additionalProperties"):
-        if inner in crd or isinstance(types.get(inner), dict):
-            yield from pairs(crd[inner], types[inner], f"{path}[]")
-
-
-def places() -> list[tuple[str, Any, Any]]:
-    root = resolved(TYPES)["properties"]
-    properties = SCHEMA["properties"]
-    return [place for part in ("spec", "status") for place in pairs(properties[part], root[part], part)]
-
-
-ALL = places()
+CRD = crd_and_types.crd_of("balloonpools")
+SERVED = crd_and_types.served(CRD)
+SCHEMA: dict[str, Any] = crd_and_types.schema_of(CRD)
+ALL = crd_and_types.places(CRD, BalloonPool)
 RULED = ("spec.nodes.selector.", "spec.nodes.tolerations[].")
-"""Places whose types every pod uses too: their bounds are rules of `balloons.api.node_rules`."""
-
-
-def crd_default(schema: Mapping[str, Any]) -> Any:
-    """What the API server fills in; an empty mapping takes the defaults of its fields."""
-    if schema.get("default") == {}:
-        return {name: part["default"] for name, part in schema["properties"].items() if "default" in part}
-    return schema.get("default")
-
-
-def type_default(schema: Mapping[str, Any]) -> Any:
-    """What the struct fills in; empty texts, lists and mappings are what an absent field means."""
-    default = schema.get("default")
-    if isinstance(default, dict):
-        return {name: value for name, value in default.items() if value} or None
-    return None if default in ("", [], ()) else default
+"""Places whose types every pod uses too: their bounds are rules of `selector_rules` and `node_rules`."""
 
 
 def test_types_agree() -> None:
-    def of_crd(schema: Mapping[str, Any]) -> Any:
-        return "string" if schema.get("x-kubernetes-int-or-string") else schema["type"]
-
-    assert {path: of_crd(crd) for path, crd, _ in ALL} == {path: types.get("type", "string") for path, _, types in ALL}
+    assert {path: type_of_crd(crd) for path, crd, _ in ALL} == {
+        path: types.get("type", "string") for path, _, types in ALL
+    }
 
 
 def test_required_fields_agree() -> None:
@@ -96,8 +46,8 @@ def test_bounds_agree() -> None:
 
 def test_defaults_agree() -> None:
     places = [place for place in ALL if place[0].startswith("spec")]
-    assert {path: crd_default(crd) for path, crd, _ in places} == {
-        path: type_default(types) for path, _, types in places
+    assert {path: default_of_crd(crd) for path, crd, _ in places} == {
+        path: default_of_type(types) for path, _, types in places
     }
 
 
@@ -105,22 +55,13 @@ def test_bounds_of_shared_types_are_rules() -> None:
     nodes = SCHEMA["properties"]["spec"]["properties"]["nodes"]["properties"]
     selector, toleration = nodes["selector"]["properties"], nodes["tolerations"]["items"]["properties"]
     requirement = selector["matchExpressions"]["items"]["properties"]
-    assert selector["matchLabels"]["maxProperties"] == node_rules.MOST_ENTRIES
-    assert selector["matchExpressions"]["maxItems"] == node_rules.MOST_ENTRIES
-    assert requirement["values"]["maxItems"] == node_rules.MOST_VALUES
-    assert requirement["key"]["maxLength"] == node_rules.LONGEST_KEY
-    assert tuple(requirement["operator"]["enum"]) == node_rules.OPERATORS
+    assert selector["matchLabels"]["maxProperties"] == selector_rules.MOST_ENTRIES
+    assert selector["matchExpressions"]["maxItems"] == selector_rules.MOST_ENTRIES
+    assert requirement["values"]["maxItems"] == selector_rules.MOST_VALUES
+    assert requirement["key"]["maxLength"] == selector_rules.LONGEST_KEY
+    assert tuple(requirement["operator"]["enum"]) == selector_rules.OPERATORS
     assert tuple(toleration["effect"]["enum"]) == node_rules.EFFECTS
     assert toleration["tolerationSeconds"]["maximum"] == node_rules.LONGEST_TOLERATION_S
-
-
-def every_schema(schema: Any, path: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
-    yield path, schema
-    for name, part in schema.get("properties", {}).items():
-        yield from every_schema(part, f"{path}.{name}")
-    for inner in ("items", "additionalProperties"):
-        if inner in schema:
-            yield from every_schema(schema[inner], f"{path}[]")
 
 
 def test_every_field_is_described_and_bounded() -> None:
@@ -133,24 +74,9 @@ def test_every_field_is_described_and_bounded() -> None:
             assert "x-kubernetes-list-type" in schema, path
 
 
-def validations() -> list[dict[str, str]]:
-    return [rule for _, schema in every_schema(SCHEMA) for rule in schema.get("x-kubernetes-validations", ())]
-
-
 def test_every_validation_says_what_is_accepted() -> None:
-    assert len(validations()) >= 30
-    assert all("; accepted: " in rule["messageExpression"] for rule in validations())
-
-
-def patterns_of(name: str) -> set[str]:
-    """The regular expressions in the CRD's validations of one field."""
-    found = [
-        re.findall(r"matches\('(?:\(\?i\))?\^(.*?)\$'\)", rule["rule"])
-        for path, schema in every_schema(SCHEMA)
-        for rule in schema.get("x-kubernetes-validations", ())
-        if path.endswith(name)
-    ]
-    return {pattern.replace("\\\\", "\\") for patterns in found for pattern in patterns}
+    assert len(crd_and_types.validations(SCHEMA)) >= 30
+    assert all("; accepted: " in rule["messageExpression"] for rule in crd_and_types.validations(SCHEMA))
 
 
 @pytest.mark.parametrize(
@@ -159,10 +85,10 @@ def patterns_of(name: str) -> set[str]:
         (".cron", cron.CRON_PATTERN),
         (".timeZone", cron.ZONE_PATTERN),
         (".duration", duration.PATTERN),
-        (".matchLabels", node_rules.KEY_PATTERN),
-        (".matchLabels[]", node_rules.VALUE_PATTERN),
-        (".matchExpressions[].key", node_rules.KEY_PATTERN),
-        (".values[]", node_rules.VALUE_PATTERN),
+        (".matchLabels", selector_rules.KEY_PATTERN),
+        (".matchLabels[]", selector_rules.VALUE_PATTERN),
+        (".matchExpressions[].key", selector_rules.KEY_PATTERN),
+        (".values[]", selector_rules.VALUE_PATTERN),
         (".shape.resources", shape_rules.RESOURCE_PATTERN),
         (".shape.slack", shape_rules.RESOURCE_PATTERN),
         (".image", f"({shape_rules.IMAGE_PATTERN})?"),
@@ -170,7 +96,7 @@ def patterns_of(name: str) -> set[str]:
     ],
 )
 def test_patterns_are_the_same(field: str, pattern: str) -> None:
-    assert patterns_of(field) == {pattern}
+    assert crd_and_types.patterns(SCHEMA, field) == {pattern}
 
 
 def test_names_are_those_of_the_code() -> None:
@@ -186,7 +112,7 @@ def test_kubectl_get_tells_the_story() -> None:
 
 
 def test_the_priority_class_is_inside_the_range_that_holds_nodes() -> None:
-    manifest = yaml.safe_load((MANIFESTS / "base/priorityclass.yaml").read_text(encoding="utf-8"))
+    manifest = yaml.safe_load((crd_and_types.MANIFESTS / "base/priorityclass.yaml").read_text(encoding="utf-8"))
     assert manifest["metadata"]["name"] == "kube-balloons"
     assert -10 <= manifest["value"] <= -1
     assert manifest["preemptionPolicy"] == "Never"

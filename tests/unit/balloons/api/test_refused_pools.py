@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from balloons.api.decode import Invalid, decode_pool
 from balloons.api.pool import BalloonPool, PoolStatus
 from tests.contract.balloonpool_table import Case, accepted, refused
+from tests.odd_json import JSON_VALUES, with_value_at
 
 GOOD = accepted()[0].manifest
 
@@ -96,11 +97,6 @@ def test_reads_its_own_status_back() -> None:
     assert (found.status.warm, found.status.because, found.status.zones[0].nodes) == (3, "Steady", 4)
 
 
-JSON_VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=20),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=12), inner, max_size=4),
-    max_leaves=10,
-)
 PATHS = [
     ("spec",), ("metadata",), ("metadata", "name"), ("metadata", "labels"), ("status",), ("spec", "nodes"),
     ("spec", "mode"), ("spec", "size"), ("spec", "schedules"), ("spec", "shape"), ("spec", "prePull"),
@@ -111,12 +107,7 @@ PATHS = [
 
 @given(st.sampled_from(PATHS), JSON_VALUES)
 def test_no_value_anywhere_raises(path: tuple[str, ...], value: Any) -> None:
-    manifest = json.loads(json.dumps(GOOD))
-    place = manifest
-    for part in path[:-1]:
-        place = place[part]
-    place[path[-1]] = value
-    assert isinstance(decode_pool(manifest), BalloonPool | Invalid)
+    assert isinstance(decode_pool(with_value_at(GOOD, path, value)), BalloonPool | Invalid)
 
 
 @given(st.text(max_size=40), st.text(max_size=40), st.text(max_size=70))

@@ -7,7 +7,7 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from kubernetes.utils.quantity import parse_quantity as official
 
-from throttler.kube.quantity import MAX_MILLI, QuantityError, format_bytes, format_milli, parse_quantity
+from throttler.kube.quantity import MAX_MILLI, QuantityError, exact_value, format_bytes, format_milli, parse_quantity
 
 SUFFIXES = ["", "n", "u", "m", "k", "M", "G", "T", "P", "E", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"]
 NUMBERS = st.from_regex(r"[+-]?([0-9]{1,12}\.?[0-9]{0,12}|\.[0-9]{1,12})", fullmatch=True)
@@ -101,3 +101,22 @@ def test_larger_texts_are_never_smaller_amounts(left: str, right: str, suffix: s
         assert parse_quantity(smaller + suffix) <= parse_quantity(larger + suffix)
     except QuantityError:
         assume(False)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("100u", 1e-4), ("0.95", 0.95), ("950m", 0.95), ("1Ki", 1024.0), ("-5e3", -5000.0), ("1n", 1e-9)],
+)
+def test_exact_value_is_not_rounded_to_thousandths(text: str, value: float) -> None:
+    assert exact_value(text) == value
+
+
+@given(st.builds(str.__add__, NUMBERS, st.sampled_from(SUFFIXES)))
+def test_exact_value_is_what_the_official_client_reads(text: str) -> None:
+    assert exact_value(text) == float(official(text))
+
+
+@pytest.mark.parametrize("text", ["", "NaN", "inf", "1 Ki", "1_0", "1" * 65])
+def test_exact_value_refuses_what_is_no_quantity(text: str) -> None:
+    with pytest.raises(QuantityError):
+        exact_value(text)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from balloons.api.duration import LONGEST_S, DurationError, parse_duration
+from throttler.kube.duration import LONGEST_S, DurationError, parse_duration
 
 
 @pytest.mark.parametrize(

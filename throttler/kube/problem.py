@@ -1,5 +1,6 @@
 """What is wrong with an object the user wrote: where, and in which words."""
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 LONGEST_VALUE = 64
@@ -29,6 +30,13 @@ def shown(value: object) -> str:
         case list() | tuple():
             return f"a list of {len(value)}"
     return _cut(str(value))
+
+
+def not_one_of(value: str, accepted: Sequence[str], path: str) -> Iterator[Problem]:
+    """The problem of a value that is none of those accepted."""
+    if value not in accepted:
+        name = path.rpartition(".")[2]
+        yield Problem(path, f'{name} "{value}" is not accepted; accepted: {", ".join(accepted)}')
 
 
 def _cut(text: str) -> str:

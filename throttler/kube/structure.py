@@ -1,4 +1,4 @@
-"""Checks plain data against the types of `balloons.api.pool`: the part that the CRD's schema checks.
+"""Checks plain data against the types of our objects: the part that the CRD's schema checks.
 
 msgspec's own errors name neither the place in a list nor the value nor the enum's members, and stop at the
 first. Here every problem is told, in sentences that say what the type accepts.
@@ -10,7 +10,7 @@ from typing import Any
 
 from msgspec import inspect
 
-from balloons.api.problem import Problem, shown
+from throttler.kube.problem import Problem, shown
 
 
 def structural_problems(value: Any, expected: type, path: str) -> Iterator[Problem]:

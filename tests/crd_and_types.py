@@ -1,0 +1,110 @@
+"""A CRD's schema beside the msgspec types that mirror it: every place that both know, and what each says of it."""
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import yaml
+
+MANIFESTS = Path(__file__).parents[1] / "manifests"
+BOUNDS = ("minimum", "maximum", "minLength", "maxLength", "minItems", "maxItems", "maxProperties")
+
+Place = tuple[str, dict[str, Any], dict[str, Any]]
+"""Path, schema of the CRD, schema of the types."""
+
+
+def crd_of(plural: str) -> dict[str, Any]:
+    """The manifest as it is applied."""
+    found: dict[str, Any] = yaml.safe_load((MANIFESTS / f"crds/{plural}.yaml").read_text(encoding="utf-8"))
+    return found
+
+
+def served(crd: Mapping[str, Any]) -> dict[str, Any]:
+    """The only version."""
+    (version,) = crd["spec"]["versions"]
+    return dict(version)
+
+
+def schema_of(crd: Mapping[str, Any]) -> dict[str, Any]:
+    """The schema of the whole object."""
+    return dict(served(crd)["schema"]["openAPIV3Schema"])
+
+
+def places(crd: Mapping[str, Any], form: type[msgspec.Struct]) -> list[Place]:
+    """Every field of spec and status; a field that only one side has makes a KeyError."""
+    types = msgspec.json.schema(form)
+    root, properties = _resolved(types, types)["properties"], schema_of(crd)["properties"]
+    return [place for part in ("spec", "status") for place in _pairs(properties[part], root[part], part, types)]
+
+
+def _resolved(schema: Mapping[str, Any], types: Mapping[str, Any]) -> dict[str, Any]:
+    """A msgspec schema without references and without the null of optional fields."""
+    rest = {key: value for key, value in schema.items() if key not in ("$ref", "anyOf")}
+    if "$ref" in schema:
+        return {**_resolved(types["$defs"][schema["$ref"].rpartition("/")[2]], types), **rest}
+    if "anyOf" in schema:
+        return {**_resolved(next(part for part in schema["anyOf"] if part.get("type") != "null"), types), **rest}
+    return rest
+
+
+def _pairs(crd: Mapping[str, Any], schema: Mapping[str, Any], path: str, types: Mapping[str, Any]) -> Iterator[Place]:
+    schema = _resolved(schema, types)
+    yield path, dict(crd), schema
+    for name in sorted({*crd.get("properties", {}), *schema.get("properties", {})}):
+        yield from _pairs(crd["properties"][name], schema["properties"][name], f"{path}.{name}", types)
+    for inner in ("items", "additionalProperties"):
+        if inner in crd or isinstance(schema.get(inner), dict):
+            yield from _pairs(crd[inner], schema[inner], f"{path}[]", types)
+
+
+def type_of_crd(schema: Mapping[str, Any]) -> str:
+    """Quantities are text in the types."""
+    return "string" if schema.get("x-kubernetes-int-or-string") else str(schema["type"])
+
+
+def default_of_crd(schema: Mapping[str, Any]) -> Any:
+    """What the API server fills in; an empty mapping takes the defaults of its fields."""
+    if schema.get("default") != {}:
+        return schema.get("default")
+    filled = {name: default_of_crd(part) for name, part in schema.get("properties", {}).items()}
+    return _without_nothing(filled)
+
+
+def default_of_type(schema: Mapping[str, Any]) -> Any:
+    """What the struct fills in; empty texts, lists and mappings are what an absent field means."""
+    return _without_nothing(schema.get("default"))
+
+
+def _without_nothing(default: Any) -> Any:
+    if isinstance(default, dict):
+        kept = {name: _without_nothing(value) for name, value in default.items()}
+        return {name: value for name, value in kept.items() if value not in (None, False)} or None
+    return None if default in ("", [], ()) else default
+
+
+def every_schema(schema: Any, path: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
+    """Each part of a CRD's schema with its path."""
+    yield path, schema
+    for name, part in schema.get("properties", {}).items():
+        yield from every_schema(part, f"{path}.{name}")
+    for inner in ("items", "additionalProperties"):
+        if inner in schema:
+            yield from every_schema(schema[inner], f"{path}[]")
+
+
+def validations(schema: Any) -> list[dict[str, str]]:
+    """All rules of a schema."""
+    return [rule for _, part in every_schema(schema) for rule in part.get("x-kubernetes-validations", ())]
+
+
+def patterns(schema: Any, field: str) -> set[str]:
+    """The regular expressions in the validations of every field whose path ends so."""
+    found = [
+        re.findall(r"matches\('(?:\(\?i\))?\^(.*?)\$?'\)", rule["rule"])
+        for path, part in every_schema(schema)
+        for rule in part.get("x-kubernetes-validations", ())
+        if path.endswith(field)
+    ]
+    return {pattern.replace("\\\\", "\\") for matched in found for pattern in matched}
