@@ -1,0 +1,134 @@
+"""From bytes to rows: what is kept, what is refused, and the same result as the official parser."""
+
+import contextlib
+import math
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from prometheus_client.parser import text_string_to_metric_families
+
+from tests.recorded_metrics import recorded
+from throttler.signals.families import SERIES
+from throttler.signals.text import MAX_LINE_BYTES, BadTextError, Row, WantedLines, parse_rows
+
+LINE = 'apiserver_request_total{code="200",verb="GET"} 7'
+
+
+def rows_of(text: str | bytes) -> list[Row]:
+    lines = WantedLines()
+    lines.feed(text if isinstance(text, bytes) else text.encode())
+    return parse_rows(lines.finish())
+
+
+@pytest.mark.parametrize("body", ["healthy-1", "herd-2", "restarted"])
+def test_a_recorded_body_reads_as_the_official_parser_reads_it(body: str) -> None:
+    text = recorded(body)
+    official = {
+        (sample.name, tuple(sorted(sample.labels.items()))): sample.value
+        for family in text_string_to_metric_families(text.decode())
+        for sample in family.samples
+        if sample.name in SERIES
+    }
+    ours = {(row.name, tuple(sorted(row.labels.items()))): row.value for row in rows_of(text)}
+    assert ours == official
+    assert len(ours) > 400
+
+
+LABEL_VALUES = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
+VALUES = st.floats(min_value=0, max_value=2.0**53)
+
+
+def escaped(value: str) -> str:
+    return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+
+
+@settings(deadline=None)
+@given(st.dictionaries(st.sampled_from(["code", "verb", "group", "x_1"]), LABEL_VALUES, max_size=4), VALUES)
+def test_any_labels_and_value_come_back_as_written(labels: dict[str, str], value: float) -> None:
+    inside = ",".join(f'{name}="{escaped(text)}"' for name, text in labels.items())
+    assert rows_of(f"apiserver_request_total{{{inside}}} {value!r}\n") == [
+        Row("apiserver_request_total", labels, value)
+    ]
+
+
+@settings(deadline=None)
+@given(st.binary(max_size=400))
+def test_garbage_is_refused_or_reads_as_finite_numbers(tail: bytes) -> None:
+    with contextlib.suppress(BadTextError):
+        rows = rows_of(LINE.encode() + b"\napiserver_request_total" + tail + b"\n")
+        assert all(math.isfinite(row.value) and row.value >= 0 for row in rows)
+
+
+@settings(deadline=None)
+@given(st.lists(st.integers(min_value=1, max_value=400), max_size=12))
+def test_pieces_of_any_size_give_the_same_lines(sizes: list[int]) -> None:
+    body = recorded("healthy-1")[:3000] + b"\n"
+    whole, in_pieces = WantedLines(), WantedLines()
+    whole.feed(body)
+    at = 0
+    for size in sizes:
+        in_pieces.feed(body[at : at + size])
+        at += size
+    in_pieces.feed(body[at:])
+    assert sorted(in_pieces.finish()) == sorted(whole.finish())
+    assert whole.finish()
+
+
+@pytest.mark.parametrize(
+    "number", ["NaN", "+Inf", "-Inf", "Inf", "1e308", "-0", "-1", "1e400", "1_000", "٣", "0x10", "infinity", ""]
+)
+def test_a_number_that_no_counter_has_is_refused(number: str) -> None:
+    with pytest.raises(BadTextError, match="apiserver_request_total"):
+        rows_of(f'{LINE}\napiserver_request_total{{code="500"}} {number}\n')
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        'apiserver_request_total{code="200} 7',
+        'apiserver_request_total{code="200" verb="GET"} 7',
+        'apiserver_request_total{code="1",code="2"} 7',
+        'apiserver_request_total{code="200"} 7 8 9',
+        "apiserver_request_total{code='200'} 7",
+        'apiserver_request_total{="200"} 7',
+        'apiserver_request_total{code="200"}',
+        'apiserver_request_total{,code="200"} 7',
+    ],
+)
+def test_a_malformed_line_is_refused(line: str) -> None:
+    with pytest.raises(BadTextError):
+        rows_of(f"{line}\n")
+
+
+def test_a_series_that_is_there_twice_is_refused_in_any_order_of_labels() -> None:
+    with pytest.raises(BadTextError, match="twice"):
+        rows_of(f'{LINE}\napiserver_request_total{{verb="GET",code="200"}} 8\n')
+
+
+def test_longer_names_comments_and_other_families_are_left_out() -> None:
+    text = f"# HELP apiserver_request_total x\napiserver_request_total_more 1\ngo_threads NaN\n{LINE}\n"
+    assert rows_of(text) == [Row("apiserver_request_total", {"code": "200", "verb": "GET"}, 7.0)]
+
+
+def test_an_unfinished_last_line_does_not_count() -> None:
+    assert rows_of(f"{LINE}\nprocess_cpu_seconds_total 12") == rows_of(f"{LINE}\n")
+
+
+def test_timestamps_and_spaces_are_understood() -> None:
+    assert rows_of("process_cpu_seconds_total  12.5 1700000000000\n")[0].value == 12.5
+    assert rows_of('etcd_request_duration_seconds_sum { operation = "get" , } 1\n')[0].labels == {"operation": "get"}
+
+
+def test_a_line_without_end_is_refused_before_it_fills_memory() -> None:
+    lines = WantedLines()
+    with pytest.raises(BadTextError, match="line"):
+        lines.feed(b"x" * (MAX_LINE_BYTES + 1))
+
+
+def test_too_many_series_are_refused() -> None:
+    lines = WantedLines()
+    block = b"".join(b'apiserver_request_total{code="%d"} 1\n' % number for number in range(60_000))
+    lines.feed(block)
+    with pytest.raises(BadTextError, match="more than"):
+        lines.feed(block)

@@ -1,0 +1,175 @@
+"""Prometheus as second source: the same readings, and empty, partial or slow answers that are not zero (row 56)."""
+
+import asyncio
+import json
+
+import pytest
+
+from tests.unit.throttler.client.loopback_api import loopback_api
+from tests.unit.throttler.sources.fake_prometheus import ALARM, FakePrometheus, answer, element, server
+from tests.unit.throttler.sources.metrics_server import answering, stall
+from throttler.sources.outcome import Outcome, Read, ReadError
+from throttler.sources.promql import HELD_S, PrometheusWatch
+from throttler.sources.promql_client import MAX_BYTES, PromqlClient, points_of
+
+
+async def rounds(
+    prometheus: FakePrometheus, *states: list[dict[str, object]], alarms=(), reads=None
+) -> PrometheusWatch:
+    async with loopback_api(prometheus.handle) as api:
+        observer = (reads if reads is not None else []).append
+        watch = PrometheusWatch(PromqlClient(api.url), alarms, observer=observer)
+        for state in states:
+            prometheus.servers = state
+            await watch.round()
+        return watch
+
+
+async def test_two_scrapes_of_prometheus_are_a_window() -> None:
+    reads: list[Read] = []
+    watch = await rounds(FakePrometheus(), server("a", 100, age_s=19), server("a", 250, age_s=4), reads=reads)
+    (reading,) = watch.servers.readings()
+    now_s = asyncio.get_running_loop().time()
+    assert (reading.server, reading.requests, reading.span_s) == ("a", 150.0, 15.0)
+    assert reading.latency_s == pytest.approx(0.01)
+    assert now_s - reading.ended_s == pytest.approx(4, abs=2)
+    assert [(read.source, read.outcome) for read in reads] == [("prometheus", Outcome.GOOD)] * 2
+
+
+async def test_asking_again_before_prometheus_scraped_again_brings_nothing() -> None:
+    state = server("a", 250, age_s=4)
+    watch = await rounds(FakePrometheus(), server("a", 100, age_s=19), state, state, state)
+    assert watch.servers.readings()[0].requests == 150
+    assert watch.servers.frozen(0.0) == ()
+
+
+async def test_figures_that_stand_still_get_older() -> None:
+    watch = await rounds(FakePrometheus(), server("a", 100, age_s=40), server("a", 250, age_s=25), server("a", 250))
+    now_s = asyncio.get_running_loop().time()
+    assert now_s - watch.servers.readings()[0].ended_s == pytest.approx(25, abs=2)
+    assert len(watch.servers.frozen(now_s)) == 1
+
+
+async def test_levels_seats_and_errors_are_read() -> None:
+    def state(requests: float, wait: float, errors: float) -> list[dict[str, object]]:
+        levels = [
+            element(value, instance="a", figure=figure, priority_level="system")
+            for figure, value in (("wait_sum", wait), ("wait_count", requests), ("seats", 3), ("seat_limit", 4))
+        ]
+        age_s = 19 if requests == 100 else 4
+        figures = {"failures": errors + 2, "away": 2, "refusals": errors, "queued": 7, "cpu": requests / 50, "cpus": 2}
+        return [*server("a", requests, age_s=age_s, **figures), *levels]
+
+    watch = await rounds(FakePrometheus(), state(100, 0, 0), state(250, 30, 5))
+    (reading,) = watch.servers.readings()
+    assert reading.queue_wait_s == pytest.approx(0.2)
+    assert reading.seats_share == 0.75
+    assert reading.errors == 10
+    assert reading.queued == 7
+    assert reading.cpu_share == pytest.approx(0.1)
+
+
+async def test_what_is_no_api_server_is_left_out() -> None:
+    controller = [element(5, instance="kcm", figure="cpu"), element(1.7e9, instance="kcm", figure="started")]
+    watch = await rounds(FakePrometheus(), [*server("a", 100), *controller])
+    assert set(watch.servers.addresses) == {"a"}
+
+
+async def test_an_empty_answer_is_silence_and_not_zero() -> None:
+    watch = await rounds(FakePrometheus(), server("a", 100, age_s=19), server("a", 250), [])
+    now_s = asyncio.get_running_loop().time()
+    assert watch.problems == ("Prometheus knows no API server (an empty answer is not zero load)",)
+    assert [silent.problem for silent in watch.servers.silent(now_s)] == ["Prometheus has no figures of it"]
+    assert watch.servers.readings()[0].requests == 150
+
+
+async def test_a_server_that_vanishes_from_the_answer_is_silent() -> None:
+    both = [*server("a", 100), *server("b", 100)]
+    watch = await rounds(FakePrometheus(), both, server("a", 250, age_s=1))
+    silent = watch.servers.silent(asyncio.get_running_loop().time())
+    assert [server.problem for server in silent if server.server == "b"] == ["Prometheus has no figures of it"]
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        (b"<html>secret</html>", "no vector"),
+        (b"", "no vector"),
+        (b"[" * 100_000, "no vector"),
+        (answer(element(1), warnings=["secret store did not answer"]), "partial"),
+        (json.dumps({"status": "error", "error": "secret"}).encode(), "failed"),
+        (answer(element("NaN")), "not finite"),
+        (answer(element("+Inf")), "not finite"),
+        (answer(element("many")), "no number"),
+        (json.dumps({"status": "success", "data": {"resultType": "matrix", "result": []}}).encode(), "no vector"),
+    ],
+)
+def test_what_is_no_whole_vector_of_numbers_is_refused_in_our_own_words(body: bytes, words: str) -> None:
+    with pytest.raises(ReadError, match=words) as caught:
+        points_of(body)
+    assert "secret" not in caught.value.problem
+
+
+async def query_failure(handler, limit_s: float = 8.0) -> tuple[ReadError, int]:
+    async with loopback_api(handler) as api:
+        with pytest.raises(ReadError) as caught:
+            await PromqlClient(api.url, limit_s=limit_s).query("up")
+        return caught.value, len(api.asked)
+
+
+async def test_a_slow_prometheus_is_given_up() -> None:
+    error, _ = await query_failure(stall, 0.2)
+    assert (error.outcome, error.problem) == (Outcome.TIMEOUT, "Prometheus did not answer within 0.2 s")
+
+
+async def test_a_redirect_is_not_followed() -> None:
+    error, asked = await query_failure(answering(b"", status=307, headers={"Location": "/other"}))
+    assert (error.outcome, asked) == (Outcome.REFUSED, 1)
+
+
+async def test_an_answer_without_end_is_given_up() -> None:
+    error, _ = await query_failure(answering(b"x" * (MAX_BYTES + 1)))
+    assert error.outcome is Outcome.TOO_LARGE
+
+
+async def test_a_prometheus_that_is_away_is_a_problem_and_changes_no_reading() -> None:
+    watch = await rounds(FakePrometheus(), server("a", 100, age_s=19), server("a", 250))
+    before = watch.servers
+    await watch.round()
+    assert watch.servers == before
+    assert "cannot be reached" in watch.problems[0]
+
+
+async def test_an_alarm_has_its_largest_value() -> None:
+    prometheus = FakePrometheus()
+    prometheus.alarms = {ALARM.query: answer(element(2, pod="x"), element(4, pod="y"))}
+    watch = await rounds(prometheus, server("a", 100), alarms=(ALARM,))
+    (alarm,) = watch.alarms(asyncio.get_running_loop().time())
+    assert (alarm.name, alarm.value, alarm.threshold, alarm.is_on) == ("cni", 4.0, 3.0, True)
+
+
+async def test_an_alarm_may_be_a_scalar() -> None:
+    prometheus = FakePrometheus()
+    body = json.dumps({"status": "success", "data": {"resultType": "scalar", "result": [1, "2"]}}).encode()
+    prometheus.alarms = {ALARM.query: body}
+    watch = await rounds(prometheus, server("a", 100), alarms=(ALARM,))
+    assert [alarm.is_on for alarm in watch.alarms(asyncio.get_running_loop().time())] == [False]
+
+
+async def test_an_alarm_without_a_value_is_unknown_and_not_off() -> None:
+    prometheus = FakePrometheus()
+    prometheus.alarms = {ALARM.query: answer()}
+    watch = await rounds(prometheus, server("a", 100), alarms=(ALARM,))
+    assert watch.alarms(asyncio.get_running_loop().time()) == ()
+    assert watch.problems == ("alarm cni: the query gives no value, which is not zero",)
+
+
+async def test_an_alarm_is_remembered_for_a_while_when_prometheus_goes_away() -> None:
+    prometheus = FakePrometheus()
+    prometheus.alarms = {ALARM.query: answer(element(4))}
+    watch = await rounds(prometheus, server("a", 100), alarms=(ALARM,))
+    await watch.round()
+    now_s = asyncio.get_running_loop().time()
+    assert len(watch.alarms(now_s)) == 1
+    assert watch.alarms(now_s + HELD_S + 1) == ()
+    assert any(problem.startswith("alarm cni:") for problem in watch.problems)

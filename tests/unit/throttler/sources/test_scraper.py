@@ -1,0 +1,179 @@
+"""One scrape over a real socket: what is asked for, and every way in which it can go wrong (row 53)."""
+
+import asyncio
+import gzip
+import socket
+import ssl
+import time
+
+import pytest
+from aiohttp import web
+
+from tests.recorded_metrics import recorded, small_body
+from tests.unit.throttler.client.loopback_api import authority, loopback_api
+from tests.unit.throttler.sources.metrics_server import answering, connection_to, gzipped, stall, trickle
+from throttler.sources.metrics_body import MAX_INFLATED_BYTES, STEP_BYTES, MetricsBody
+from throttler.sources.outcome import Outcome, Read, ReadError
+from throttler.sources.scraper import Scraper, Target
+
+
+async def scrape(url: str, *, limit_s: float = 8.0, reads: list[Read] | None = None, **target):
+    with Scraper(connection_to(url), limit_s=limit_s, observer=(reads if reads is not None else []).append) as scraper:
+        return await scraper.scrape(Target("a", url, **target))
+
+
+async def failure(handler, **options) -> ReadError:
+    async with loopback_api(handler) as api:
+        with pytest.raises(ReadError) as caught:
+            await scrape(api.url, **options)
+        assert len(api.asked) == 1
+        return caught.value
+
+
+async def test_a_body_is_asked_for_and_read_as_a_sample() -> None:
+    reads: list[Read] = []
+    async with loopback_api(gzipped(recorded("herd-1"))) as api:
+        sample = await scrape(api.url, reads=reads)
+        request = api.asked[0]
+    assert sample.queued == 491
+    assert sample.wall_s == pytest.approx(time.time(), abs=60)
+    assert sample.asked_s <= sample.taken_s <= asyncio.get_running_loop().time()
+    assert request.path == "/metrics"
+    assert "apiserver_request_total" in request.query.getall("name[]")
+    assert request.headers["Authorization"] == "Bearer fixed"
+    assert request.headers["Impersonate-User"] == "somebody"
+    assert request.headers["Accept-Encoding"] == "gzip"
+    assert request.headers["User-Agent"].startswith("kube-balloons/")
+    assert [(read.outcome, read.server, read.source) for read in reads] == [(Outcome.GOOD, "a", "scrape")]
+    assert 5000 < reads[0].size_bytes < 10_000
+
+
+async def test_a_server_that_does_not_compress_is_read_as_well() -> None:
+    async with loopback_api(answering(recorded("herd-1"))) as api:
+        assert (await scrape(api.url)).queued == 491
+
+
+async def test_every_scrape_has_a_connection_of_its_own() -> None:
+    ports = []
+
+    async def note(request: web.BaseRequest) -> web.Response:
+        ports.append(request.transport.get_extra_info("peername")[1])
+        return web.Response(body=small_body())
+
+    async with loopback_api(note) as api:
+        with Scraper(connection_to(api.url)) as scraper:
+            for _ in range(3):
+                await scraper.scrape(Target("a", api.url))
+    assert len(set(ports)) == 3
+
+
+async def test_a_certificate_is_checked_for_the_name_that_was_given(tmp_path) -> None:
+    ca = authority(tmp_path)
+    pair = ca.issue_server("server")
+    async with loopback_api(answering(small_body()), pair) as api:
+        context = ssl.create_default_context(cafile=ca.pair.certificate)
+        with Scraper(connection_to(api.url, tls=context)) as scraper:
+            assert (await scraper.scrape(Target("a", api.url, "kubernetes"))).requests == 100
+            with pytest.raises(ReadError, match="certificate"):
+                await scraper.scrape(Target("a", api.url, "elsewhere.example"))
+
+
+HTML = b"<html><body>all is well</body></html>\n"
+
+
+@pytest.mark.parametrize(
+    ("handler", "outcome", "words"),
+    [
+        (answering(HTML), Outcome.UNREADABLE, "not an API server"),
+        (answering(b"\x00\xff\xfe" * 5000), Outcome.UNREADABLE, "not an API server"),
+        (answering(b""), Outcome.UNREADABLE, "not an API server"),
+        (answering(b"x" * 200_000), Outcome.UNREADABLE, "a line of more than"),
+        (answering(small_body(extra='apiserver_request_total{code="1"} NaN')), Outcome.UNREADABLE, "has the value NaN"),
+        (answering(small_body() + small_body()), Outcome.UNREADABLE, "is there twice"),
+        (answering(b"no gzip", encoding="gzip"), Outcome.UNREADABLE, "broken gzip"),
+        (answering(gzip.compress(small_body())[:-20], encoding="gzip"), Outcome.UNREADABLE, "breaks off"),
+        (answering(gzip.compress(small_body()) * 2, encoding="gzip"), Outcome.UNREADABLE, "after the end"),
+        (answering(small_body(), encoding="br"), Outcome.UNREADABLE, "encoding"),
+        (answering(b"", status=302, headers={"Location": "/elsewhere"}), Outcome.REFUSED, "status 302"),
+        (answering(b"", status=503), Outcome.REFUSED, "status 503"),
+        (answering(b"", status=401), Outcome.FORBIDDEN, "status 401"),
+        (answering(b"secret words", status=403), Outcome.FORBIDDEN, "status 403"),
+    ],
+)
+async def test_what_is_no_usable_answer_is_said_in_our_own_words(handler, outcome, words) -> None:
+    error = await failure(handler)
+    assert error.outcome is outcome
+    assert words in error.problem
+    assert "secret" not in error.problem
+
+
+async def test_a_gzip_bomb_is_given_up_at_the_limit() -> None:
+    bomb = gzip.compress((b"#" * 4095 + b"\n") * (MAX_INFLATED_BYTES // 4096 + 256), 1)
+    assert len(bomb) < 2_000_000
+    error = await failure(answering(bomb, encoding="gzip"))
+    assert (error.outcome, error.problem) == (Outcome.TOO_LARGE, "more than 100 MB of metrics")
+
+
+@pytest.mark.parametrize("handler", [trickle, stall])
+async def test_a_slow_answer_is_given_up(handler) -> None:
+    reads: list[Read] = []
+    error = await failure(handler, limit_s=0.3, reads=reads)
+    assert (error.outcome, error.problem) == (Outcome.TIMEOUT, "no whole answer within 0.3 s")
+    assert reads[0].outcome is Outcome.TIMEOUT
+    assert reads[0].seconds >= 0.3
+
+
+async def test_a_server_that_is_not_there_is_unreachable() -> None:
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        with pytest.raises(ReadError, match="cannot be reached") as caught:
+            await scrape(f"http://127.0.0.1:{unused.getsockname()[1]}")
+    assert caught.value.outcome is Outcome.UNREACHABLE
+
+
+async def test_an_answer_that_breaks_off_is_unreachable() -> None:
+    async def half(request: web.BaseRequest) -> web.StreamResponse:
+        response = web.StreamResponse(headers={"Content-Length": "100000"})
+        await response.prepare(request)
+        await response.write(small_body())
+        request.transport.abort()
+        return response
+
+    assert (await failure(half)).outcome is Outcome.UNREACHABLE
+
+
+def large_body(megabytes: int) -> bytes:
+    """A body as a cluster with thousands of custom resources has it: every series different, mostly buckets."""
+    kinds = [recorded("herd-1")]
+    size, number = len(kinds[0]), 0
+    while size < megabytes * 1024 * 1024:
+        name = f'group="g{number}.example.com",resource="r{number}"'
+        lines = [f'apiserver_request_total{{code="{code}",verb="GET",{name}}} 5' for code in (200, 404)]
+        buckets = [f'apiserver_request_duration_seconds_bucket{{verb="GET",{name},le="{le}"}} 5' for le in range(120)]
+        sums = [f'apiserver_request_duration_seconds_{part}{{verb="GET",{name}}} 5' for part in ("sum", "count")]
+        kinds.append(("\n".join([*lines, *buckets, *sums]) + "\n").encode())
+        size, number = size + len(kinds[-1]), number + 1
+    return b"".join(kinds)
+
+
+def test_fifty_megabytes_cost_less_than_a_second_of_cpu_and_little_memory() -> None:
+    body = gzip.compress(large_body(50), 1)
+    started_s = time.thread_time()
+    reader = MetricsBody("gzip")
+    for at in range(0, len(body), STEP_BYTES):
+        reader.feed(body[at : at + STEP_BYTES])
+    sample = reader.finish(asked_s=0.0, taken_s=0.0, wall_s=None)
+    assert time.thread_time() - started_s < 1.0
+    assert sample.queued == 491
+    assert sample.requests > 30_000
+
+
+async def test_the_loop_goes_on_while_a_large_body_is_read() -> None:
+    async with loopback_api(gzipped(large_body(20))) as api:
+        lags, task = [], asyncio.ensure_future(scrape(api.url))
+        while not task.done():
+            before_s = time.perf_counter()
+            await asyncio.sleep(0.001)
+            lags.append(time.perf_counter() - before_s)
+        assert (await task).queued == 491
+    assert len(lags) > 20

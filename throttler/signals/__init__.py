@@ -1,0 +1,1 @@
+"""What the API servers say about themselves, made comparable: bytes to counters to windows. Pure."""

@@ -1,0 +1,74 @@
+"""Which hosts an address written by a user may lead to (reliability.md section 4, SSRF).
+
+A JoinThrottle's URLs make our service send requests: never to link-local addresses or a cloud's metadata service,
+whatever name or spelling leads there. Names are judged after DNS, and the connection uses the address that was judged.
+"""
+
+import ipaddress
+import socket
+from collections.abc import Sequence
+
+from aiohttp.abc import AbstractResolver, ResolveResult
+from aiohttp.resolver import ThreadedResolver
+
+METADATA = frozenset(
+    ipaddress.ip_address(address)
+    for address in (
+        "169.254.169.254",  # AWS, Azure, Google, OpenStack and others; link-local anyway
+        "fd00:ec2::254",  # AWS over IPv6
+        "168.63.129.16",  # Azure's wire server
+        "100.100.100.200",  # Alibaba
+        "192.0.0.192",  # Oracle's older one
+    )
+)
+_NAT64 = ipaddress.ip_network("64:ff9b::/96")
+
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+
+
+class ForbiddenHostError(OSError):
+    """The host leads to an address that is never ours to ask."""
+
+
+class JudgingResolver(AbstractResolver):
+    """The system's DNS, with forbidden answers refused."""
+
+    def __init__(self, inner: AbstractResolver | None = None) -> None:
+        self._inner = inner or ThreadedResolver()
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
+    ) -> list[ResolveResult]:
+        """All addresses of the host, or ForbiddenHostError if any of them is forbidden."""
+        found = await self._inner.resolve(host, port, family)
+        check_addresses([entry["host"] for entry in found])
+        return found
+
+    async def close(self) -> None:
+        """See AbstractResolver."""
+        await self._inner.close()
+
+
+def check_literal(host: str) -> None:
+    """Raises ForbiddenHostError for an IP address that is forbidden; names are left to the resolver."""
+    try:
+        address = ipaddress.ip_address(host.strip("[]").split("%")[0])
+    except ValueError:
+        return
+    check_addresses([str(address)])
+
+
+def check_addresses(addresses: Sequence[str]) -> None:
+    """Raises ForbiddenHostError when one of the addresses is forbidden, also inside an IPv6 spelling of IPv4."""
+    for text in addresses:
+        address = _inner_address(ipaddress.ip_address(text.split("%")[0]))
+        if address.is_link_local or address.is_multicast or address.is_unspecified or address in METADATA:
+            raise ForbiddenHostError("leads to a link-local or metadata address, which is refused")
+
+
+def _inner_address(address: Address) -> Address:
+    if isinstance(address, ipaddress.IPv4Address):
+        return address
+    if address in _NAT64:
+        return ipaddress.IPv4Address(int(address) & 0xFFFF_FFFF)
+    return address.ipv4_mapped or address.sixtofour or address
