@@ -1,0 +1,247 @@
+import math
+from dataclasses import replace
+
+import pytest
+
+from tests.unit.throttler.law.looks import CALM_S, EQUILIBRIUM, STEP_S, Loop, begun, reading
+from throttler.joins.joins import Joins
+from throttler.law.because import ThrottleReason
+from throttler.law.govern import govern
+from throttler.law.learned import Learned
+from throttler.law.memory import LawMemory, learned_of
+from throttler.law.settings import LawSettings
+from throttler.law.verdict import Phase
+from throttler.signals.reading import Alarm, Signals, SilentServer
+
+HOT_S = 3.0 * EQUILIBRIUM * CALM_S
+
+
+def test_idles_and_learns_its_baseline_while_nothing_is_wanted() -> None:
+    loop = Loop()
+    verdict = loop.calm(Joins(), times=10)
+    assert verdict.phase is Phase.IDLE
+    assert learned_of(loop.memory, loop.now_s).baseline_s == pytest.approx(CALM_S)
+
+
+def test_begins_cold_in_slow_start_with_the_initial_window() -> None:
+    loop = Loop()
+    loop.calm(Joins(), times=10)
+    verdict = loop.calm(Joins(waiting=500))
+    assert (verdict.phase, verdict.window) == (Phase.SLOW_START, 24)
+    assert 0 < verdict.ask <= 500
+
+
+def test_begins_warm_near_the_knee_that_was_learned() -> None:
+    loop = Loop(memory=LawMemory.start(Learned(window=200, join_s=80, age_s=3600)))
+    verdict = loop.calm(Joins(waiting=500))
+    assert verdict.phase is Phase.AVOID
+    assert 195 < verdict.window <= 200
+
+
+def test_age_of_what_was_learned_does_not_depend_on_where_the_clock_starts() -> None:
+    windows = set()
+    for start_s in (0.0, 1e7):
+        loop = Loop(memory=LawMemory.start(Learned(window=200, age_s=60)), now_s=start_s)
+        windows.add(round(loop.calm(Joins(waiting=500)).window, 6))
+    assert len(windows) == 1
+
+
+def test_doubles_after_half_a_join_and_not_before() -> None:
+    loop = Loop()
+    loop.calm(Joins(), times=10)
+    joins = Joins(waiting=500, held=100, joining=24, join_s=80.0, joined=1)
+    windows = [loop.calm(joins).window for _ in range(9)]
+    assert windows[:7] == [24] * 7
+    assert windows[8] == 48
+
+
+def test_doubles_after_two_scrapes_where_joins_are_quick() -> None:
+    loop = Loop()
+    loop.calm(Joins(), times=10)
+    joins = Joins(waiting=500, held=100, joining=24, join_s=8.0, joined=1)
+    windows = [loop.calm(joins, span_s=5.0).window for _ in range(3)]
+    assert windows[0] == 24
+    assert windows[2] == 48
+
+
+def test_grows_while_calm_and_cuts_when_two_samples_are_hot() -> None:
+    loop, joins = begun()
+    assert loop.calm(joins).window > 100
+    grown = loop.calm(joins).window
+    assert loop.calm(joins, latency_s=HOT_S).window == grown
+    cut = loop.calm(joins, latency_s=HOT_S)
+    # 10 % below what would have let in the 90 that are in flight.
+    assert cut.window == pytest.approx(0.9 * 90 / 0.9)
+    assert cut.because.reason is ThrottleReason.BACKING_OFF
+
+
+def test_waits_for_a_cut_to_show_before_the_next() -> None:
+    loop, joins = begun()
+    loop.calm(joins, times=2, latency_s=HOT_S)
+    after_cut = loop.memory.window
+    assert loop.calm(joins, latency_s=HOT_S).window == after_cut
+    assert loop.calm(joins, times=5, latency_s=HOT_S).window < (after_cut or 0)
+
+
+def test_lets_fewer_in_while_delay_is_up() -> None:
+    calm, joins = begun(joining=50)
+    hot, _ = begun(joining=50)
+    for _ in range(4):
+        calm_admit = calm.calm(joins).admit
+        hot_admit = hot.calm(joins, latency_s=HOT_S).admit
+    assert hot_admit < calm_admit
+
+
+def test_same_reading_counts_once() -> None:
+    loop, joins = begun()
+    signals = Signals(readings=(reading(loop.now_s + STEP_S),))
+    grown = loop.look(signals, joins).window
+    assert [loop.look(signals, joins).window for _ in range(3)] == [grown] * 3
+
+
+def test_does_not_grow_without_demand_or_with_an_unused_window() -> None:
+    loop, joins = begun()
+    assert loop.calm(replace(joins, held=0)).window == 100
+    loop, joins = begun(joining=30)
+    assert loop.calm(joins, times=4).window == 100
+
+
+def test_errors_halve_what_was_in_flight_and_stop_admissions() -> None:
+    loop, joins = begun(joining=60)
+    verdict = loop.calm(joins, errors=6.0)
+    assert (verdict.phase, verdict.window, verdict.admit, verdict.ask) == (Phase.BRAKE, 30, 0, 0)
+    assert loop.calm(joins).admit == 0
+
+
+def test_brakes_once_per_30_s_and_only_when_the_window_let_something_in() -> None:
+    loop, joins = begun(joining=60)
+    windows = [loop.calm(replace(joins, joining=20), errors=20.0).window for _ in range(8)]
+    assert windows[0] == 10
+    crowded, joins = begun(joining=60)
+    windows = [crowded.calm(joins, errors=20.0).window for _ in range(20)]
+    assert set(windows) == {30.0}
+
+
+def test_few_errors_or_a_small_share_do_not_brake() -> None:
+    loop, joins = begun()
+    assert loop.calm(joins, errors=4.0).phase is not Phase.BRAKE
+    assert loop.calm(joins, requests=10_000.0, errors=9.0).phase is not Phase.BRAKE
+
+
+def test_holds_for_a_minute_when_blind_then_falls_to_half() -> None:
+    loop, joins = begun(joining=90)
+    held = loop.blind(joins, times=8)
+    assert (held.phase, held.window) == (Phase.STALE, 90)
+    loop.blind(joins, times=8)
+    assert loop.blind(joins, times=40).window == pytest.approx(45)
+
+
+def test_reading_older_than_30_s_is_no_reading() -> None:
+    loop, joins = begun()
+    old = Signals(readings=(reading(loop.now_s - 31),))
+    assert loop.look(old, joins).phase is Phase.STALE
+
+
+def test_blind_from_the_start_still_lets_some_in() -> None:
+    loop = Loop()
+    verdict = loop.blind(Joins(waiting=100, held=10))
+    assert verdict.phase is Phase.STALE
+    assert verdict.admit >= 1
+
+
+def test_silent_server_costs_its_share_once_and_stops_growth() -> None:
+    loop, joins = begun()
+    silent = (SilentServer(server="b", problem="no answer", since_s=loop.now_s),)
+    windows = [
+        loop.look(Signals(readings=(reading(loop.now_s + STEP_S),), silent=silent), joins).window for _ in range(5)
+    ]
+    assert windows == [50.0] * 5
+
+
+def test_alarm_counts_as_congestion() -> None:
+    loop, joins = begun()
+    alarms = (Alarm(name="cni", value=0.9, threshold=0.8),)
+    signals = Signals(readings=(reading(loop.now_s + STEP_S),), alarms=alarms)
+    verdict = loop.look(signals, joins)
+    assert verdict.window == pytest.approx(85)
+    assert verdict.because.reason is ThrottleReason.ALARM
+
+
+def test_names_the_controller_manager_and_does_not_grow_into_it() -> None:
+    loop, joins = begun()
+    verdict = loop.calm(replace(joins, is_controller_bound=True))
+    assert verdict.window == 100
+    assert verdict.because.reason is ThrottleReason.CONTROLLER_MANAGER
+
+
+def test_growth_that_does_not_pay_is_taken_back_and_tried_again_later() -> None:
+    loop, joins = begun(window=50, joining=40)
+    joined = 100
+    for _ in range(40):
+        joined += 5
+        loop.calm(replace(joins, joining=40, joined=joined, join_s=40.0))
+    loop.memory = replace(loop.memory, window=100.0)
+    reasons, windows = [], []
+    for _ in range(60):
+        joined += 5
+        verdict = loop.calm(replace(joins, joining=90, joined=joined, join_s=90.0))
+        reasons.append(verdict.because.reason)
+        windows.append(verdict.window)
+    assert ThrottleReason.DOES_NOT_PAY in reasons
+    assert min(windows) < 65
+
+
+def test_held_machine_near_its_limit_goes_in_whatever_the_signals_say() -> None:
+    loop, joins = begun(joining=100)
+    near = replace(joins, held=10, oldest_held_s=590.0)
+    for verdict in (loop.calm(near, errors=50.0), loop.blind(near), loop.calm(near, latency_s=HOT_S)):
+        assert verdict.admit >= 1
+        assert verdict.because.reason is ThrottleReason.DEADLINE
+
+
+def test_urgent_demand_has_its_own_lane_beyond_a_full_stock() -> None:
+    loop, _ = begun(max_in_flight=100)
+    full = Joins(waiting=300, held=0, booting=10, joining=90, joined=100, join_s=80.0)
+    assert loop.calm(full).ask == 0
+    assert loop.calm(replace(full, urgent=5)).ask == 2
+
+
+def test_without_a_gate_nothing_is_admitted_and_asks_are_spread() -> None:
+    loop = Loop(settings=LawSettings(has_gate=False))
+    loop.calm(Joins(), times=10)
+    asked = 0
+    for _ in range(16):
+        verdict = loop.calm(Joins(waiting=500 - asked, booting=asked))
+        assert verdict.admit == 0
+        asked += verdict.ask
+    assert 12 <= asked <= 72
+
+
+@pytest.mark.parametrize("figure", [math.nan, math.inf, -1.0])
+@pytest.mark.parametrize("field", ["latency_s", "cpu_share", "requests", "errors", "queue_wait_s"])
+def test_figure_that_makes_no_sense_is_a_silent_server(field: str, figure: float) -> None:
+    loop, joins = begun()
+    verdict = loop.calm(joins, times=8, **{field: figure})
+    assert verdict.phase is Phase.STALE
+    assert verdict.window <= 100
+
+
+def test_time_that_is_no_number_is_refused() -> None:
+    with pytest.raises(ValueError, match="now_s"):
+        govern(Signals(), Joins(), LawMemory.start(), LawSettings(), math.nan)
+
+
+def test_clock_that_goes_back_changes_nothing() -> None:
+    loop, joins = begun()
+    window = loop.calm(joins).window
+    verdict, _ = govern(Signals(readings=(reading(loop.now_s),)), joins, loop.memory, loop.settings, loop.now_s - 500)
+    assert verdict.window == window
+
+
+def test_learns_the_knee_and_gives_it_away() -> None:
+    loop, joins = begun()
+    loop.calm(joins, times=5, latency_s=0.8 * EQUILIBRIUM * CALM_S)
+    learned = learned_of(loop.memory, loop.now_s)
+    assert learned.window is not None
+    assert 100 <= learned.window < 120
+    assert (learned.join_s, learned.boot_s) == (80.0, 120.0)

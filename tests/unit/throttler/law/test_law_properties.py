@@ -1,0 +1,167 @@
+"""What holds for every sequence of looks, sensible or not."""
+
+import math
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.unit.throttler.law.looks import STEP_S
+from throttler.joins.joins import Joins
+from throttler.law.govern import govern
+from throttler.law.learned import Learned
+from throttler.law.memory import LawMemory, learned_of
+from throttler.law.settings import LawSettings
+from throttler.law.verdict import Phase, Verdict
+from throttler.signals.reading import Alarm, Reading, Signals, SilentServer
+
+ANY = st.floats(allow_nan=True, allow_infinity=True)
+SENSIBLE = st.floats(min_value=0.0, max_value=60.0)
+COUNT = st.integers(min_value=0, max_value=3000)
+LIMITS = LawSettings(window_initial=16, window_min=2, window_max=400, max_in_flight=1500)
+
+
+def _readings(figures: st.SearchStrategy[float]) -> st.SearchStrategy[Reading]:
+    maybe = st.none() | figures
+    return st.builds(
+        Reading,
+        server=st.sampled_from(["a", "b"]),
+        ended_s=st.floats(min_value=0.0, max_value=400.0),
+        span_s=st.just(10.0),
+        requests=figures | st.just(1000.0),
+        errors=figures | st.just(0.0),
+        latency_s=maybe,
+        queue_wait_s=maybe,
+        seats_share=maybe,
+        cpu_share=maybe,
+    )
+
+
+def _signals(figures: st.SearchStrategy[float]) -> st.SearchStrategy[Signals]:
+    silent = st.builds(SilentServer, server=st.just("c"), problem=st.just("no answer"), since_s=st.just(0.0))
+    alarm = st.builds(Alarm, name=st.just("cni"), value=SENSIBLE, threshold=st.just(30.0))
+    return st.builds(
+        Signals,
+        readings=st.lists(_readings(figures), max_size=2, unique_by=lambda each: each.server).map(tuple),
+        silent=st.lists(silent, max_size=1).map(tuple),
+        alarms=st.lists(alarm, max_size=1).map(tuple),
+    )
+
+
+def _joins(figures: st.SearchStrategy[float]) -> st.SearchStrategy[Joins]:
+    maybe = st.none() | figures
+    return st.builds(
+        Joins,
+        waiting=COUNT,
+        urgent=st.integers(min_value=0, max_value=5),
+        booting=COUNT,
+        held=COUNT,
+        joining=COUNT,
+        joined=COUNT,
+        join_s=maybe,
+        boot_s=maybe,
+        oldest_booting_s=figures,
+        oldest_held_s=figures,
+        oldest_joining_s=figures,
+        is_controller_bound=st.booleans(),
+    )
+
+
+def _looks(figures: st.SearchStrategy[float]) -> st.SearchStrategy[list[tuple[Signals, Joins, float]]]:
+    elapsed_s = st.sampled_from([0.0, 0.1, STEP_S, 12.0, 100.0])
+    return st.lists(st.tuples(_signals(figures), _joins(figures), elapsed_s), min_size=1, max_size=12)
+
+
+Check = Callable[[LawMemory, Verdict, Signals, Joins, LawMemory, float], None]
+
+
+def _go_through(looks: list[tuple[Signals, Joins, float]], check: Check, limits: LawSettings = LIMITS) -> None:
+    memory, now_s = LawMemory.start(Learned(window=50.0, baseline_s=0.02, join_s=70.0, age_s=10.0)), 100.0
+    for signals, joins, elapsed_s in looks:
+        now_s += elapsed_s
+        before = memory
+        verdict, memory = govern(signals, joins, memory, limits, now_s)
+        check(before, verdict, signals, joins, memory, now_s)
+
+
+@pytest.mark.parametrize("has_gate", [True, False])
+@given(looks=_looks(ANY))
+@settings(max_examples=40, deadline=None)
+def test_every_number_stays_finite_and_within_its_bounds(
+    has_gate: bool, looks: list[tuple[Signals, Joins, float]]
+) -> None:
+    limits = LawSettings(window_initial=16, window_min=2, window_max=400, max_in_flight=1500, has_gate=has_gate)
+
+    def check(_: LawMemory, verdict: Verdict, __: Signals, joins: Joins, memory: LawMemory, now_s: float) -> None:
+        assert 2 <= verdict.window <= 400
+        assert 0 <= verdict.admit <= joins.held
+        assert 0 <= verdict.ask <= joins.waiting
+        assert verdict.in_flight_limit >= joins.in_flight + verdict.ask
+        assert verdict.ask == 0 or joins.in_flight + verdict.ask <= 1500 + limits.reserved_nodes
+        assert all(math.isfinite(each) for each in (verdict.window, verdict.pace_per_min, verdict.error_share))
+        assert verdict.index is None or math.isfinite(verdict.index)
+        assert verdict.because.sentence
+        learned = learned_of(memory, now_s)
+        figures = (learned.window, learned.baseline_s, learned.join_s, learned.boot_s, learned.load_per_join)
+        assert all(figure is None or math.isfinite(figure) for figure in figures)
+
+    _go_through(looks, check, limits)
+
+
+@given(looks=_looks(SENSIBLE))
+@settings(max_examples=40, deadline=None)
+def test_one_step_never_cuts_below_half_of_what_was_used(looks: list[tuple[Signals, Joins, float]]) -> None:
+    def check(before: LawMemory, verdict: Verdict, _: Signals, joins: Joins, __: LawMemory, ___: float) -> None:
+        if before.window is None or before.is_idle or verdict.phase is Phase.IDLE:
+            return
+        floor = 0.5 * min(before.window, max(joins.joining, LIMITS.window_min))
+        assert verdict.window >= min(floor, before.window) - 1e-9
+
+    _go_through(looks, check)
+
+
+@given(looks=_looks(SENSIBLE))
+@settings(max_examples=40, deadline=None)
+def test_window_never_grows_without_new_readings_or_without_demand(looks: list[tuple[Signals, Joins, float]]) -> None:
+    def check(before: LawMemory, verdict: Verdict, signals: Signals, joins: Joins, _: LawMemory, now_s: float) -> None:
+        if before.window is None or before.is_idle or verdict.phase is Phase.IDLE:
+            return
+        is_blind = not any(0 <= now_s - each.ended_s <= LIMITS.stale_s for each in signals.readings)
+        has_demand = joins.waiting + joins.booting + joins.held > 0
+        if is_blind or not has_demand or signals.silent or any(alarm.is_on for alarm in signals.alarms):
+            assert verdict.window <= before.window + 1e-9
+
+    _go_through(looks, check)
+
+
+@given(looks=_looks(SENSIBLE))
+@settings(max_examples=40, deadline=None)
+def test_nothing_goes_in_beyond_the_window_but_what_nears_its_limit(looks: list[tuple[Signals, Joins, float]]) -> None:
+    def check(_: LawMemory, verdict: Verdict, __: Signals, joins: Joins, ___: LawMemory, ____: float) -> None:
+        if joins.oldest_held_s < 300:
+            assert verdict.admit <= max(0.0, verdict.window - joins.joining)
+
+    _go_through(looks, check)
+
+
+@given(looks=_looks(ANY), errors=st.floats(min_value=100.0, max_value=1000.0))
+@settings(max_examples=40, deadline=None)
+def test_probes_up_again_from_the_floor(looks: list[tuple[Signals, Joins, float]], errors: float) -> None:
+    memory, now_s = LawMemory.start(), 1000.0
+
+    def look(memory: LawMemory, errors: float, joining: int, now_s: float) -> tuple[Verdict, LawMemory]:
+        seen = Reading(
+            server="a", ended_s=now_s, span_s=5.0, requests=1000.0, errors=errors, latency_s=0.01, cpu_share=0.1
+        )
+        joins = Joins(held=100, joining=joining, joined=10, join_s=60.0)
+        return govern(Signals(readings=(seen,)), joins, memory, LIMITS, now_s)
+
+    for _ in range(40):
+        now_s += STEP_S
+        verdict, memory = look(memory, errors, 2, now_s)
+    assert verdict.window == LIMITS.window_min
+    for _ in range(200):
+        now_s += STEP_S
+        verdict, memory = look(memory, 0.0, int(verdict.window), now_s)
+    assert verdict.window > 3 * LIMITS.window_min

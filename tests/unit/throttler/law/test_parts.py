@@ -1,0 +1,196 @@
+"""Each part of the law by numbers that can be checked by hand."""
+
+import pytest
+
+from throttler.api.throttle import Preset
+from throttler.joins.joins import Joins
+from throttler.law import admission, avoid, baseline, brake, flow, knee, lanes, payoff, share, slow_start, stale, stock
+from throttler.law.flow import Flow, JoinTime
+from throttler.law.load import Load, Slope, guessed_pace_per_s, idled, joined, window_at
+from throttler.law.presets import PRESETS
+from throttler.law.settings import LawSettings
+from throttler.signals.reading import Reading
+
+DEFAULTS = LawSettings()
+
+
+def _flow(*points: tuple[float, int, int]) -> Flow:
+    """(time, joining, joined) of each point."""
+    seen = Flow()
+    for at_s, joining, done in points:
+        seen = flow.seen(seen, Joins(joining=joining, joined=done), at_s)
+    return seen
+
+
+def test_baseline_is_the_median_of_three_idle_minutes_between_floor_and_ceiling() -> None:
+    known = baseline.Baseline(remembered_s=0.05)
+    assert known.within(DEFAULTS) == 0.05
+    for at_s, delay_s in ((0.0, 9.0), (100.0, 0.06), (150.0, 0.07), (250.0, 0.08)):
+        known = baseline.learned(known, delay_s, at_s, DEFAULTS)
+    assert known.within(DEFAULTS) == 0.07
+    assert baseline.Baseline(remembered_s=0.001).within(DEFAULTS) == DEFAULTS.baseline_floor_s
+    assert baseline.Baseline(remembered_s=5.0).within(DEFAULTS) == DEFAULTS.baseline_ceiling_s
+
+
+def test_gradient_rests_at_the_equilibrium() -> None:
+    assert avoid.pull(1.0, DEFAULTS) == pytest.approx(0.08)
+    assert avoid.pull(8.5 / 0.6, DEFAULTS) == pytest.approx(0.0)
+    assert avoid.pull(1000.0, DEFAULTS) == pytest.approx(-0.02)
+
+
+def test_growth_slows_as_the_room_that_utilisation_leaves_shrinks() -> None:
+    assert avoid.grown(100, 1.0, None, 1.0, DEFAULTS) == pytest.approx(108)
+    assert avoid.grown(100, 1.0, 2.0, 1.0, DEFAULTS) == pytest.approx(116)
+    assert avoid.grown(100, 1.0, 0.2, 1.0, DEFAULTS) == pytest.approx(105)
+    assert avoid.grown(100, 1.0, -0.5, 1.0, DEFAULTS) == 100
+
+
+def test_cut_grows_with_the_excess_up_to_its_limit() -> None:
+    assert avoid.shrunk(100, 2 * DEFAULTS.equilibrium, DEFAULTS) == pytest.approx(95)
+    assert avoid.shrunk(100, 50 * DEFAULTS.equilibrium, DEFAULTS) == pytest.approx(85)
+    assert avoid.pacing_gain(2 * DEFAULTS.equilibrium, DEFAULTS) == pytest.approx(0.25)
+
+
+def test_a_delay_next_to_nothing_slows_nothing() -> None:
+    assert avoid.pacing_gain(5e-294, DEFAULTS) == 1.0
+
+
+def test_brake_takes_half_of_what_was_in_flight() -> None:
+    assert brake.cut(100, 60, share=0.5) == 30
+    assert brake.cut(100, 300, share=0.5) == 50
+
+
+def test_a_few_errors_cut_less() -> None:
+    assert brake.cut(100, 100, share=0.005) == 70
+
+
+def test_brake_pauses_for_half_a_join_and_at_most_a_quarter_of_a_minute() -> None:
+    pulled = brake.Brake(pulled_s=100.0)
+    assert pulled.left_s(102.0, 10.0, LawSettings()) == 3.0
+    assert pulled.left_s(102.0, 80.0, LawSettings()) == 13.0
+    assert not pulled.may_pull(115.0, 10.0, LawSettings())
+    assert pulled.may_pull(120.0, 10.0, LawSettings())
+    assert not pulled.may_pull(120.0, 80.0, LawSettings())
+
+
+def test_blind_window_falls_to_half_between_one_minute_and_three() -> None:
+    assert stale.drifted(100, 60, 60, DEFAULTS) == 100
+    assert stale.drifted(100, 180, 180, DEFAULTS) == pytest.approx(50)
+    assert stale.drifted(100, 1000, 5, DEFAULTS) == 100
+
+
+def test_knee_is_half_forgotten_after_three_days() -> None:
+    learned = knee.Knee(window=205.2, at_s=0.0, is_proven=True)
+    assert knee.start_window(learned, 0.0, DEFAULTS) == pytest.approx(205.2)
+    assert knee.start_window(learned, 3 * 86_400.0, DEFAULTS) == pytest.approx(24 + (205.2 - 24) / 2)
+    assert knee.near_equilibrium(learned, 105.2, 5.0, DEFAULTS).window == pytest.approx(195.2)
+
+
+def test_unproven_knee_is_only_raised() -> None:
+    assert knee.borne(knee.Knee(window=50.0), 40, 9.0).window == 50
+    assert knee.borne(knee.Knee(window=50.0), 60, 9.0).window == 60
+
+
+def test_slow_start_doubles_within_what_was_really_in_flight() -> None:
+    ramp = slow_start.Ramp(
+        window=40, joining=12, index=1.0, since_doubling_s=50, scrape_s=10, join_s=80, by_load=100, full=None
+    )
+    assert slow_start.doubled(ramp, DEFAULTS) == 40
+    assert slow_start.fed_forward(ramp, DEFAULTS) == 72
+    assert slow_start.doubling_time_s(10, 80) == 40
+    assert slow_start.doubling_time_s(5, 2) == 10
+
+
+def test_slope_is_fitted_through_the_idle_level_with_its_error_on_top() -> None:
+    slope = Slope().with_sample(10, 0.1, 1.0, 0.02).with_sample(20, 0.2, 1.0, 0.02)
+    assert slope.per_join(None) == pytest.approx(0.01 + 0.02 / 500**0.5)
+    assert slope.per_join(0.005) == pytest.approx(0.01)
+
+
+def test_window_at_a_utilisation_leaves_the_idle_level_out() -> None:
+    reading = Reading(server="a", ended_s=10, span_s=10, requests=200, errors=0, cpu_share=0.2)
+    load = joined(idled(Load(), 0.2, (reading,)), 0.4, 20, 1.0)
+    assert window_at(load, 0.8) == pytest.approx(60)
+    # One request per second takes 1 % of a server: 60 % of two servers are 120 requests/s, 0.6 joins/s of 200.
+    assert guessed_pace_per_s(load, 2, 0.8, 200) == pytest.approx(0.6)
+
+
+def test_rate_follows_from_joins_that_ended() -> None:
+    seen = _flow((0, 10, 0), (10, 10, 5), (20, 10, 20))
+    assert seen.rate_per_s(10) == pytest.approx(1.5)
+    assert seen.rate_per_s(20) == pytest.approx(1.0)
+    assert seen.rate_per_s(30) is None
+
+
+def test_least_join_time_drifts_up_slowly() -> None:
+    time = flow.measured(JoinTime(), 80.0, 0.0)
+    time = flow.measured(time, 120.0, 360.0)
+    assert (time.now_s, time.least_s) == (120.0, pytest.approx(88))
+
+
+def test_level_is_steady_for_two_joins_and_pays_by_a_tenth_of_its_growth() -> None:
+    points = [(10.0 * i, 40, 10 * i) for i in range(12)]
+    level = payoff.steady_level(_flow(*points), 40, 110)
+    assert level == payoff.Level(joining=40, rate_per_s=1.0)
+    known = payoff.Payoff(level=payoff.Level(joining=20, rate_per_s=0.95))
+    assert payoff.judged(known, level, 110).flat_since_s == 110
+    known = payoff.Payoff(level=payoff.Level(joining=20, rate_per_s=0.9))
+    assert payoff.judged(known, level, 110).level == level
+    assert payoff.steady_level(_flow(*points, (115.0, 5, 120)), 40, 115) is None
+
+
+def test_stock_lets_the_last_machine_in_before_its_limit_at_half_the_pace() -> None:
+    outlook = stock.Outlook(window=80, pace_per_s=1.0, boot_s=120)
+    # 410 s of holding at 0.5 per second, and 80 that go in at once.
+    assert stock.gated_stock(outlook, Joins(waiting=1000), DEFAULTS) == pytest.approx(80 + 205)
+    # The first come after 60 s: 60 s more in which none goes in.
+    booting = Joins(booting=100, oldest_booting_s=60)
+    assert stock.gated_stock(outlook, booting, DEFAULTS) == pytest.approx(80 + 0.5 * (410 + 60))
+    assert stock.longest_hold_s(800, DEFAULTS) == 40
+
+
+def test_stock_without_a_gate_arrives_at_the_pace() -> None:
+    outlook = stock.Outlook(window=80, pace_per_s=1.0, boot_s=120)
+    assert stock.ungated_stock(outlook, Joins(booting=50), asked_lately=60) == 70
+    assert stock.ungated_stock(outlook, Joins(joining=80, booting=120), asked_lately=0) == 120
+
+
+def test_tokens_fill_at_nine_tenths_of_the_pace() -> None:
+    bucket = admission.bucket(800, 80, 1.0, None, DEFAULTS)
+    assert bucket.per_s == pytest.approx(9.0)
+    assert bucket.filled(0.0, 5.0) == pytest.approx(45)
+    assert bucket.filled(0.0, 100.0) == pytest.approx(54)
+    assert admission.bucket(800, 80, 1.0, 60.0, DEFAULTS).per_s == 1.0
+
+
+def test_machines_near_their_limit_are_counted_from_their_arrival() -> None:
+    joins = Joins(held=100, joining=0, oldest_held_s=500)
+    seen = flow.seen(Flow(), Joins(held=18), 0.0)
+    seen = flow.seen(seen, Joins(held=100), 400.0)
+    # 18 arrived 450 s ago; they have 90 s from second 410 on, and a step of 5 s takes its share of them.
+    assert admission.overdue(joins, seen, 120, 5.0, 450.0, DEFAULTS) == 1
+    assert admission.overdue(joins, seen, 120, 5.0, 501.0, DEFAULTS) == 18
+    assert admission.overdue(Joins(held=100, oldest_held_s=100), seen, 120, 5.0, 100.0, DEFAULTS) == 0
+
+
+def test_shares_are_max_min_fair() -> None:
+    assert share.fair_shares(10, {"a": 2, "b": 7, "c": 9}) == {"a": 2, "b": 4, "c": 4}
+    assert share.fair_shares(2, {"b": 5, "a": 5, "c": 5}) == {"a": 1, "b": 1, "c": 0}
+    assert share.fair_shares(50, {"a": 2, "b": 0}) == {"a": 2, "b": 0}
+
+
+def test_urgent_lane_opens_beyond_the_limit_and_no_further() -> None:
+    assert lanes.urgent_ask(Joins(waiting=9, urgent=5, joining=100), 100, 2) == 2
+    assert lanes.urgent_ask(Joins(waiting=9, urgent=5, joining=102), 100, 2) == 0
+
+
+@pytest.mark.parametrize("preset", list(Preset))
+def test_presets_are_valid_bounds(preset: Preset) -> None:
+    bounds = PRESETS[preset]
+    LawSettings(window_initial=bounds.initial, window_min=bounds.min, window_max=bounds.max)
+
+
+@pytest.mark.parametrize("wrong", [{"window_min": 25}, {"gain": float("nan")}, {"queue": 1.0}, {"stale_s": -1.0}])
+def test_settings_out_of_range_are_refused(wrong: dict[str, float]) -> None:
+    with pytest.raises(ValueError, match="accepted are"):
+        LawSettings(**wrong)  # type: ignore[arg-type]

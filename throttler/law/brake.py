@@ -1,0 +1,44 @@
+"""The emergency brake: 429 and 5xx cut the window by up to half and stop admissions for a moment."""
+
+from dataclasses import dataclass
+
+from throttler.law.health import error_share
+from throttler.law.settings import LawSettings
+from throttler.signals.reading import Reading
+
+MILD_SHARE = 0.01
+MILD_KEPT = 0.7
+"""Up to one error in a hundred the cut is that of CUBIC (RFC 9438, beta), above that of Reno (RFC 5681)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Brake:
+    """When it was last pulled, monotonic; None: never."""
+
+    pulled_s: float | None = None
+
+    def left_s(self, now_s: float, join_s: float, settings: LawSettings) -> float:
+        """How long nothing is let in any more: half a join, or quick joins would all have ended before the next."""
+        if self.pulled_s is None:
+            return 0.0
+        return max(0.0, self.pulled_s + min(settings.brake_pause_s, join_s / 2.0) - now_s)
+
+    def may_pull(self, now_s: float, join_s: float, settings: LawSettings) -> bool:
+        """Whether the former pull has had its time to show: two joins."""
+        return self.pulled_s is None or now_s - self.pulled_s >= min(settings.brake_every_s, 2.0 * join_s)
+
+
+def culprit(new: tuple[Reading, ...], settings: LawSettings) -> Reading | None:
+    """The new reading whose errors call for the brake; the worst one."""
+    bad = [
+        reading
+        for reading in new
+        if reading.errors >= settings.brake_errors and error_share(reading) > settings.brake_share
+    ]
+    return max(bad, key=error_share, default=None)
+
+
+def cut(window: float, joining: int, share: float) -> float:
+    """Half of what was really in flight, where the window was not used up; more than half after a few errors."""
+    kept = MILD_KEPT if share <= MILD_SHARE else 0.5
+    return min(window, max(1.0, kept * min(window, float(joining))))

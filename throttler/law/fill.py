@@ -1,0 +1,117 @@
+"""What may be done now to fill the window: let held machines in, ask for more."""
+
+import math
+from dataclasses import dataclass
+
+from throttler.law import admission, avoid, lanes, load, stock
+from throttler.law.sight import Course, Sight
+from throttler.law.verdict import Phase
+
+PROOF_S = 10.0
+"""The shortest time over which joins that ended prove a pace."""
+PROOF_SLACK = 1.5
+"""What is asked for may be so many times the proven pace, or it could never rise."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filling:
+    """Counts of machines, and the tokens that are left."""
+
+    admit: int
+    overdue: int
+    ask: int
+    limit: int
+    pace_per_min: float
+    tokens: float
+
+
+def filled(sight: Sight, course: Course) -> Filling:
+    """Spend what the window allows. Held machines that near their limit go first, whatever the signals say."""
+    window = course.memory.window or sight.settings.window_initial
+    tokens = _tokens(sight, course, window)
+    limit = _limit(sight, window)
+    admit, overdue = _admit(sight, course, window, tokens)
+    ask = _ask(sight, course, limit, tokens)
+    spent = admit if sight.settings.has_gate else ask
+    return Filling(
+        admit=admit,
+        overdue=overdue,
+        ask=ask,
+        limit=max(limit, sight.joins.in_flight + ask),
+        pace_per_min=60.0 * window / sight.join_s,
+        tokens=max(0.0, tokens - spent),
+    )
+
+
+def _tokens(sight: Sight, course: Course, window: float) -> float:
+    gain = 1.0 if sight.newest_index is None else avoid.pacing_gain(sight.newest_index, sight.settings)
+    bucket = admission.bucket(window, sight.join_s, gain, _per_min(sight, course), sight.settings)
+    if sight.memory.tokens is None:
+        return bucket.burst
+    return bucket.filled(sight.memory.tokens, sight.elapsed_s)
+
+
+def _per_min(sight: Sight, course: Course) -> float | None:
+    """The user's bounds on the pace."""
+    safe = sight.settings.safe_per_min if course.phase is Phase.STALE else None
+    return min((bound for bound in (safe, sight.settings.max_per_min) if bound is not None), default=None)
+
+
+def _admit(sight: Sight, course: Course, window: float, tokens: float) -> tuple[int, int]:
+    """By the window, and of these or beyond them the overdue ones."""
+    if not sight.settings.has_gate:
+        return 0, 0
+    boot_s = stock.boot_time_s(sight.joins, sight.memory.boot_s, sight.settings)
+    overdue = admission.overdue(sight.joins, sight.memory.flow, boot_s, sight.elapsed_s, sight.now_s, sight.settings)
+    by_window = 0 if course.phase is Phase.BRAKE else admission.admitted(tokens, window, sight.joins)
+    return max(by_window, overdue), overdue
+
+
+def _limit(sight: Sight, window: float) -> int:
+    """The most machines that may be in flight, within the user's bound."""
+    joins, settings = sight.joins, sight.settings
+    boot_s = stock.boot_time_s(joins, sight.memory.boot_s, settings)
+    pace_per_s = _pace_per_s(sight, window)
+    if settings.has_gate:
+        outlook = stock.Outlook(window=window, pace_per_s=pace_per_s, boot_s=boot_s)
+        stocked = stock.gated_stock(outlook, joins, settings)
+    else:
+        outlook = stock.Outlook(window=window, pace_per_s=_proven_pace_per_s(sight, pace_per_s), boot_s=boot_s)
+        stocked = stock.ungated_stock(outlook, joins, sight.memory.flow.asked_since(sight.now_s - sight.join_s))
+    return min(math.floor(joins.joining + stocked), settings.max_in_flight)
+
+
+def _pace_per_s(sight: Sight, window: float) -> float:
+    """Joins per second: by Little's law once joins have ended; before, by what the requests of a join may cost."""
+    guessed_s = max(sight.settings.join_guess_s, sight.joins.oldest_joining_s)
+    by_window = window / sight.memory.join_time.or_guess(guessed_s)
+    if sight.memory.load.per_join is not None:
+        return sight.settings.pacing * by_window
+    return max(by_window, prior_pace_per_s(sight) or 0.0)
+
+
+def _proven_pace_per_s(sight: Sight, pace_per_s: float) -> float:
+    """The same for machines that nothing can hold back once they are asked for: not far above what really ended.
+
+    While the window grows, joins still last as long as they did in the smaller one, and Little's law promises too much.
+    """
+    rate_per_s = sight.memory.flow.rate_per_s(max(sight.join_s, PROOF_S))
+    if not sight.joins.joined or rate_per_s is None:
+        return pace_per_s
+    return min(pace_per_s, PROOF_SLACK * rate_per_s)
+
+
+def prior_pace_per_s(sight: Sight) -> float | None:
+    """Joins per second that a guess by the cost of idle requests gives; None while unknown."""
+    return load.guessed_pace_per_s(
+        sight.memory.load, sight.health.servers, sight.settings.feed_forward_share, sight.settings.requests_per_join
+    )
+
+
+def _ask(sight: Sight, course: Course, limit: int, tokens: float) -> int:
+    """By the stock; without a gate, and while a bound holds, by the tokens too. Urgent demand has its own lane."""
+    joins = sight.joins
+    ask = 0 if course.phase is Phase.BRAKE else min(joins.waiting, max(0, limit - joins.in_flight))
+    if not sight.settings.has_gate or _per_min(sight, course) is not None:
+        ask = min(ask, math.floor(tokens))
+    return max(ask, lanes.urgent_ask(joins, limit, sight.settings.reserved_nodes))

@@ -1,0 +1,110 @@
+"""What flows through the window: joins in flight and joins that ended, and Little's law between them.
+
+joins in flight = completion rate x duration of a join
+"""
+
+from dataclasses import dataclass
+
+from throttler.joins.joins import Joins
+
+KEPT_S = 900.0
+"""Longer than a machine may be held."""
+APART_S = 2.0
+"""Closer points are merged: `govern` may be called at any moment."""
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """The counts at one time."""
+
+    at_s: float
+    joining: int
+    joined: int
+    asked: int
+    """Machines asked for since the count began: in flight, joined and lost."""
+    arrived: int
+    """Of these, those that are no longer booting."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Flow:
+    """Recent counts, oldest first."""
+
+    points: tuple[Point, ...] = ()
+
+    def mean_joining(self, from_s: float, to_s: float) -> float | None:
+        """Mean of the joins in flight between two times; None when nothing is known of that time."""
+        seen = [point.joining for point in self.points if from_s <= point.at_s <= to_s]
+        return sum(seen) / len(seen) if seen else None
+
+    def least_joining(self, from_s: float, to_s: float) -> int | None:
+        """The fewest joins in flight between two times; None when nothing is known of the first."""
+        before = [point.joining for point in self.points if point.at_s <= from_s]
+        if not before:
+            return None
+        return min([before[-1], *(point.joining for point in self.points if from_s < point.at_s <= to_s)])
+
+    def peak_joining(self, since_s: float) -> int:
+        """The most joins that were in flight since then."""
+        return max((point.joining for point in self.points if point.at_s >= since_s), default=0)
+
+    def asked_since(self, since_s: float) -> int:
+        """Machines asked for since then, as far back as is known."""
+        if not self.points:
+            return 0
+        before = [point for point in self.points if point.at_s <= since_s] or self.points[:1]
+        return max(0, self.points[-1].asked - before[-1].asked)
+
+    def held_since(self, at_s: float) -> int:
+        """Machines that had arrived by then and are held now, when the first to come is the first to be let in."""
+        before = [point for point in self.points if point.at_s <= at_s]
+        if not before:
+            return 0
+        last = self.points[-1]
+        return max(0, before[-1].arrived - last.joining - last.joined)
+
+    def rate_per_s(self, span_s: float) -> float | None:
+        """Joins that ended per second over the last `span_s`; None when less is known."""
+        if not self.points:
+            return None
+        last = self.points[-1]
+        before = [point for point in self.points if point.at_s <= last.at_s - span_s]
+        if not before or span_s <= 0:
+            return None
+        return max(0, last.joined - before[-1].joined) / (last.at_s - before[-1].at_s)
+
+
+def seen(flow: Flow, joins: Joins, now_s: float) -> Flow:
+    """Remember the counts of now."""
+    kept = [point for point in flow.points if now_s - KEPT_S <= point.at_s <= now_s]
+    if len(kept) >= 2 and now_s - kept[-2].at_s < APART_S:
+        kept.pop()
+    arrived = joins.held + joins.joining + joins.joined + joins.lost
+    point = Point(now_s, joins.joining, joins.joined, asked=arrived + joins.booting, arrived=arrived)
+    return Flow(points=(*kept, point))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JoinTime:
+    """How long joins take, in seconds."""
+
+    now_s: float | None = None
+    """The latest joins."""
+    least_s: float | None = None
+    """When they do not queue: the least seen, which drifts up slowly so that a change of the nodes is learned."""
+
+    def or_guess(self, guess_s: float) -> float:
+        """The latest duration; before the first join ended, what joins usually take."""
+        return self.now_s or self.least_s or guess_s
+
+
+DRIFT_S = 3600.0
+"""The least duration doubles when nothing as quick was seen for about an hour (e.g. a new, slow DaemonSet)."""
+
+
+def measured(time: JoinTime, join_s: float | None, elapsed_s: float) -> JoinTime:
+    """Take the mean duration of the latest joins into account."""
+    if join_s is None or join_s <= 0:
+        return time
+    drifted = (time.least_s or join_s) * (1.0 + elapsed_s / DRIFT_S)
+    return JoinTime(now_s=join_s, least_s=min(join_s, drifted))

@@ -1,0 +1,116 @@
+"""How the API servers are, all of them, worst first: absent, stale, empty and zero are four different things."""
+
+from dataclasses import dataclass, replace
+
+from throttler.law.index import ServerTrace, is_usable, new_among, traced, worst_high_s, worst_low_s
+from throttler.law.settings import LawSettings
+from throttler.signals.reading import Alarm, Reading, Signals, SilentServer
+from throttler.signals.servers import OWN_REQUESTS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Health:
+    """The newest complete window of each server, judged together."""
+
+    fresh: tuple[Reading, ...]
+    """Usable readings that are not stale."""
+    new: tuple[Reading, ...]
+    """Of these, those that were not judged before."""
+    own: tuple[Reading, ...]
+    """What our own requests met, in a window that is not stale: errors count, but it is no server."""
+    traces: tuple[ServerTrace, ...]
+    silent: SilentServer | None
+    """A server that gives no usable reading; the one that has been silent longest."""
+    servers: int
+    """How many there are, silent ones included."""
+    alarm: Alarm | None
+    """An extra signal over its threshold."""
+
+    @property
+    def is_blind(self) -> bool:
+        """Whether nothing trustworthy is known of any server."""
+        return not self.fresh
+
+    @property
+    def low_s(self) -> float | None:
+        """Delay that two samples of the worst server agree to be reached."""
+        return worst_low_s(self.traces)[0]
+
+    @property
+    def high_s(self) -> float | None:
+        """Delay that no sample exceeds."""
+        return worst_high_s(self.traces)[0]
+
+    @property
+    def newest_s(self) -> float | None:
+        """Delay of the newest windows, of the worst server."""
+        return max((trace.delay_s for trace in self.traces if trace.delay_s is not None), default=None)
+
+    @property
+    def utilisation(self) -> float | None:
+        """CPU of the busiest server; None while unknown."""
+        known = [trace.utilisation for trace in self.traces if trace.utilisation is not None]
+        return max(known, default=None)
+
+    @property
+    def worst_server(self) -> str:
+        """The slowest server."""
+        return worst_low_s(self.traces)[1] or worst_high_s(self.traces)[1]
+
+    @property
+    def worst_errors(self) -> Reading | None:
+        """The fresh reading with the largest share of errors."""
+        return max((*self.fresh, *self.own), key=error_share, default=None)
+
+
+def error_share(reading: Reading) -> float:
+    """429 and 5xx over all requests of the window."""
+    return min(1.0, reading.errors / reading.requests) if reading.requests else 0.0
+
+
+def examine(signals: Signals, traces: tuple[ServerTrace, ...], settings: LawSettings, now_s: float) -> Health:
+    """Judge the signals of now; `traces` is what was remembered."""
+    signals, own = _apart(signals)
+    fresh = _fresh(signals.readings or own, settings, now_s)
+    answering = {reading.server for reading in fresh}
+    silent = _silent(signals, answering, now_s)
+    return Health(
+        fresh=fresh,
+        new=new_among(traces, fresh),
+        own=_fresh(own, settings, now_s),
+        traces=traced(traces, fresh),
+        silent=min(silent, key=lambda server: server.since_s, default=None),
+        servers=len(answering) + len({server.server for server in silent}),
+        alarm=next((alarm for alarm in signals.alarms if alarm.is_on), None),
+    )
+
+
+def _apart(signals: Signals) -> tuple[Signals, tuple[Reading, ...]]:
+    """The servers' readings, and that of our own requests."""
+    own = tuple(reading for reading in signals.readings if reading.server == OWN_REQUESTS)
+    servers = tuple(reading for reading in signals.readings if reading.server != OWN_REQUESTS)
+    return replace(signals, readings=servers), own
+
+
+def _fresh(readings: tuple[Reading, ...], settings: LawSettings, now_s: float) -> tuple[Reading, ...]:
+    """Those that are usable and not stale."""
+    return tuple(
+        reading for reading in readings if is_usable(reading) and 0 <= now_s - reading.ended_s <= settings.stale_s
+    )
+
+
+def _silent(signals: Signals, answering: set[str], now_s: float) -> list[SilentServer]:
+    """Those that say so themselves, and those whose reading is old or senseless."""
+    named = [server for server in signals.silent if server.server not in answering]
+    names = {server.server for server in named}
+    old = [reading for reading in signals.readings if reading.server not in answering | names]
+    return named + [
+        SilentServer(server=reading.server, problem=_problem(reading, now_s), since_s=min(reading.ended_s, now_s))
+        for reading in old
+    ]
+
+
+def _problem(reading: Reading, now_s: float) -> str:
+    if not is_usable(reading):
+        return "its figures make no sense"
+    return f"its newest reading is {now_s - reading.ended_s:.0f} s old"

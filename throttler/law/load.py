@@ -1,0 +1,102 @@
+"""What one join takes of the busiest server, and so how many would fill it: feed-forward by utilisation.
+
+The CPU of a server is linear in the joins in flight long before latency moves, so few joins tell what many will do.
+Executing seats are not used: on a small real server they are all taken at a tenth of the best window.
+"""
+
+import math
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from throttler.signals.reading import Reading
+
+IDLE_SAMPLES = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Slope:
+    """Utilisation over joins in flight: a line through the idle level, by least squares that forget."""
+
+    sum_xy: float = 0.0
+    sum_xx: float = 0.0
+    swing: float = 0.0
+    """Standard deviation of the idle level: the noise of each sample."""
+
+    def per_join(self, remembered: float | None) -> float | None:
+        """One join's share; None while unknown.
+
+        With few joins seen it may be one standard error above the best guess: that much is assumed, unless what is
+        remembered says less.
+        """
+        if self.sum_xx <= 0:
+            return None
+        guess = max(0.0, self.sum_xy / self.sum_xx)
+        upper = guess + self.swing / math.sqrt(self.sum_xx)
+        return upper if remembered is None else min(upper, max(guess, remembered))
+
+    def with_sample(self, joining: float, added: float, kept: float, swing: float) -> "Slope":
+        """After `joining` joins were seen to add `added`; earlier samples count `kept` of what they did."""
+        return Slope(kept * self.sum_xy + joining * added, kept * self.sum_xx + joining * joining, swing)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Load:
+    """Shares of the busiest server's CPU."""
+
+    idle: tuple[float, ...] = ()
+    """While nothing joined, newest last."""
+    per_request: tuple[float, ...] = ()
+    """Of one request per second on an idle server, newest last."""
+    slope: Slope = Slope()
+    remembered: float | None = None
+    """What a former scale-up or process knew of one join, until there is a sample."""
+
+    @property
+    def per_join(self) -> float | None:
+        """What one join in flight adds; None while unknown."""
+        per_join = self.slope.per_join(self.remembered)
+        return self.remembered if per_join is None else per_join
+
+    @property
+    def idle_mean(self) -> float:
+        """While nothing joins; 0 while unknown."""
+        return statistics.fmean(self.idle) if self.idle else 0.0
+
+
+def idled(load: Load, cpu: float | None, readings: Sequence[Reading]) -> Load:
+    """Remember the utilisation of an idle moment, and what a request costs there."""
+    if cpu is None:
+        return load
+    costs = [
+        min(reading.cpu_share, 1.0) * reading.span_s / reading.requests for reading in readings if reading.cpu_share
+    ]
+    costs = [cost for cost in costs if 0.0 < cost < math.inf]
+    return replace(
+        load,
+        idle=(*load.idle, cpu)[-IDLE_SAMPLES:],
+        per_request=(*load.per_request, *costs)[-IDLE_SAMPLES:],
+    )
+
+
+def joined(load: Load, cpu: float | None, joining: float, kept: float) -> Load:
+    """Learn from the busiest server's CPU with `joining` joins in flight what one takes."""
+    if cpu is None or joining < 1 or not load.idle:
+        return load
+    return replace(
+        load, slope=load.slope.with_sample(joining, cpu - load.idle_mean, kept, statistics.pstdev(load.idle))
+    )
+
+
+def guessed_pace_per_s(load: Load, servers: int, share: float, requests_per_join: float) -> float | None:
+    """Joins per second that would bring all servers to `share`, if the requests of joins cost what idle ones cost."""
+    if not load.per_request:
+        return None
+    room = max(0.0, share - load.idle_mean)
+    return servers * room / statistics.median(load.per_request) / requests_per_join
+
+
+def window_at(load: Load, share: float) -> float | None:
+    """Joins in flight that bring the busiest server to `share` of its CPU; None while unknown."""
+    per_join = load.per_join
+    return max(0.0, share - load.idle_mean) / per_join if per_join else None

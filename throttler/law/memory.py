@@ -1,0 +1,74 @@
+"""What the law remembers from one look to the next. Losing it costs time, never correctness."""
+
+from dataclasses import dataclass, field
+from typing import Self
+
+from throttler.law.baseline import Baseline
+from throttler.law.brake import Brake
+from throttler.law.flow import Flow, JoinTime
+from throttler.law.index import ServerTrace
+from throttler.law.knee import Knee
+from throttler.law.learned import Learned
+from throttler.law.load import Load
+from throttler.law.payoff import Payoff
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LawMemory:
+    """State between two calls of `govern`; all times monotonic."""
+
+    window: float | None = None
+    """W; None before the first look."""
+    is_slow_start: bool = True
+    """Mode: slow start, else avoid."""
+    is_idle: bool = True
+    """Whether nothing waited and nothing was in flight at the last look."""
+    looked_s: float | None = None
+    """The last look."""
+    moved_s: float | None = None
+    """When the gradient last looked at new readings."""
+    doubled_s: float | None = None
+    """When slow start last grew the window."""
+    blind_since_s: float | None = None
+    quiet_since_s: float | None = None
+    """Since when nothing has been joining."""
+    silent: frozenset[str] = frozenset()
+    """Servers whose loss has already been taken off the window."""
+    tokens: float | None = None
+    """What is in the bucket that lets joins in; None: full."""
+    cut_s: float | None = None
+    """When delay last cut the window."""
+    traces: tuple[ServerTrace, ...] = ()
+    baseline: Baseline = field(default_factory=Baseline)
+    load: Load = field(default_factory=Load)
+    flow: Flow = field(default_factory=Flow)
+    join_time: JoinTime = field(default_factory=JoinTime)
+    boot_s: float | None = None
+    knee: Knee = field(default_factory=Knee)
+    brake: Brake = field(default_factory=Brake)
+    payoff: Payoff = field(default_factory=Payoff)
+
+    @classmethod
+    def start(cls, learned: Learned | None = None) -> Self:
+        """The memory of a new process; `learned` is what an earlier one wrote down."""
+        if learned is None:
+            return cls()
+        return cls(
+            baseline=Baseline(remembered_s=learned.baseline_s),
+            load=Load(remembered=learned.load_per_join),
+            join_time=JoinTime(least_s=learned.join_s),
+            boot_s=learned.boot_s,
+            knee=Knee(window=learned.window, age_s=learned.age_s),
+        )
+
+
+def learned_of(memory: LawMemory, now_s: float) -> Learned:
+    """What is worth writing down on the JoinThrottle's status."""
+    return Learned(
+        window=memory.knee.window,
+        baseline_s=memory.baseline.measured_s,
+        join_s=memory.join_time.least_s,
+        boot_s=memory.boot_s,
+        load_per_join=memory.load.per_join,
+        age_s=memory.knee.age_at(now_s),
+    )

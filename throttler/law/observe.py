@@ -1,0 +1,107 @@
+"""What every look teaches, whatever the window then does: counts, durations, the baseline, the load of a join."""
+
+import math
+from dataclasses import replace
+
+from throttler.joins.joins import Joins
+from throttler.law import baseline, flow, load
+from throttler.law.health import Health
+from throttler.law.index import worst_high_s
+from throttler.law.memory import LawMemory
+from throttler.law.settings import LawSettings
+
+SATURATED = 0.97
+"""Above this utilisation is no longer linear in the joins in flight."""
+SHORTEST_S, LONGEST_S = 0.1, 86_400.0
+"""Shorter and longer durations of a join or a boot, and greater ages, are not believed."""
+FORGET_JOINS = 0.5
+"""Time constant with which the load of a join is forgotten: half a join."""
+LAG_JOINS = 0.2
+"""A join's load comes some time after it was let in: utilisation now tells of the joins of that long ago."""
+
+USED_THROUGHOUT = 0.6
+"""A window in which most joins only began tells less than they cost. Real: 47 joins that began at the end of an idle
+window seemed to cost nothing, and the window jumped to 282."""
+
+
+def observed(memory: LawMemory, health: Health, joins: Joins, settings: LawSettings, now_s: float) -> LawMemory:
+    """The memory after this look; the window is left alone."""
+    elapsed_s = now_s - memory.looked_s if memory.looked_s is not None else 0.0
+    if memory.knee.at_s is None:
+        memory = replace(memory, knee=replace(memory.knee, at_s=now_s - memory.knee.age_s))
+    memory = replace(
+        memory,
+        flow=flow.seen(memory.flow, joins, now_s),
+        join_time=flow.measured(memory.join_time, joins.join_s, elapsed_s),
+        boot_s=joins.boot_s or memory.boot_s,
+        quiet_since_s=_quiet_since(memory, joins, now_s),
+        traces=health.traces if health.traces else memory.traces,
+        looked_s=now_s,
+    )
+    has_demand = joins.waiting + joins.booting + joins.held > 0
+    return _learned_from_servers(memory, health, settings, now_s, elapsed_s, has_demand=has_demand)
+
+
+def _quiet_since(memory: LawMemory, joins: Joins, now_s: float) -> float | None:
+    if joins.joining:
+        return None
+    return memory.quiet_since_s if memory.quiet_since_s is not None else now_s
+
+
+def _learned_from_servers(
+    memory: LawMemory, health: Health, settings: LawSettings, now_s: float, elapsed_s: float, *, has_demand: bool
+) -> LawMemory:
+    if not health.new:
+        return memory
+    began_s = min(reading.ended_s - reading.span_s for reading in health.new)
+    ended_s = max(reading.ended_s for reading in health.new)
+    if memory.quiet_since_s is not None:
+        return _idled(memory, health, settings, now_s) if began_s >= memory.quiet_since_s else memory
+    cpu = health.utilisation
+    if cpu is None or not has_demand or cpu > SATURATED:
+        return memory
+    join_s = memory.join_time.or_guess(settings.join_guess_s)
+    lag_s = LAG_JOINS * join_s
+    joining = memory.flow.mean_joining(began_s - lag_s, ended_s - lag_s) or 0.0
+    if (memory.flow.least_joining(began_s - lag_s, ended_s - lag_s) or 0) < USED_THROUGHOUT * joining:
+        return memory
+    kept = math.exp(-elapsed_s / (FORGET_JOINS * join_s))
+    return replace(memory, load=load.joined(memory.load, cpu, joining, kept))
+
+
+def _idled(memory: LawMemory, health: Health, settings: LawSettings, now_s: float) -> LawMemory:
+    """Nothing joined throughout the new windows: they are the baseline."""
+    named = {reading.server for reading in health.new}
+    delay_s, _ = worst_high_s(trace for trace in health.traces if trace.server in named)
+    memory = replace(memory, load=load.idled(memory.load, health.utilisation, health.new))
+    if delay_s is None:
+        return memory
+    return replace(memory, baseline=baseline.learned(memory.baseline, delay_s, now_s, settings))
+
+
+def sane(joins: Joins) -> Joins:
+    """The same counts without what cannot be: negative counts, durations and ages that are no numbers."""
+    return replace(
+        joins,
+        waiting=max(0, joins.waiting),
+        urgent=max(0, joins.urgent),
+        booting=max(0, joins.booting),
+        held=max(0, joins.held),
+        joining=max(0, joins.joining),
+        joined=max(0, joins.joined),
+        lost=max(0, joins.lost),
+        join_s=_duration(joins.join_s),
+        boot_s=_duration(joins.boot_s),
+        oldest_booting_s=_duration(joins.oldest_booting_s) or 0.0,
+        oldest_held_s=_duration(joins.oldest_held_s) or 0.0,
+        oldest_joining_s=_duration(joins.oldest_joining_s) or 0.0,
+    )
+
+
+def _duration(figure: float | None) -> float | None:
+    finite = _finite(figure)
+    return None if finite is None else min(max(finite, SHORTEST_S), LONGEST_S)
+
+
+def _finite(figure: float | None) -> float | None:
+    return figure if figure is not None and math.isfinite(figure) and figure > 0 else None

@@ -1,0 +1,148 @@
+"""Every constant of the law, with its unit, its meaning and where it comes from.
+
+"Study" is the simulation of twelve scenarios in docs/decisions/0009-the-pacing-law.md, "real" the runs on a real API
+server recorded there.
+"""
+
+import math
+from dataclasses import dataclass, fields, replace
+from typing import Self
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LawSettings:
+    """What the user bounds, and the law's constants. Raises ValueError when a figure is out of its range."""
+
+    # What the user says (JoinThrottle), or the provider's preset.
+
+    window_initial: float = 24
+    """Joins in flight that a cold start tries first."""
+    window_min: float = 2
+    """The window never falls below this, so that the law can always probe up again."""
+    window_max: float = 5000
+    """The window never rises above this."""
+    max_in_flight: int = 100_000
+    """The most that may be booting, held and joining together."""
+    has_gate: bool = True
+    """Whether a lever at the join can hold booted machines back."""
+    max_wait_s: float = 600.0
+    """The longest a booted machine may be held."""
+    kill_timer_s: float = 900.0
+    """A machine that has not registered by then is destroyed (both autoscalers: 15 min; facts.md 2.8)."""
+    reserved_nodes: int = 2
+    """Joins that small or urgent demand may have beyond the window (facts.md 2.11)."""
+    safe_per_min: float | None = None
+    """Joins per minute while the signals cannot be trusted; None: what was in order just before."""
+    max_per_min: float | None = None
+    """Joins per minute never exceed this; None: no such bound."""
+
+    # Signals.
+
+    stale_s: float = 30.0
+    """A reading older than this says nothing: three scrapes of 10 s (study)."""
+    brake_share: float = 1e-3
+    """Share of 429 and 5xx that brakes (study)."""
+    brake_errors: float = 5.0
+    """... if at least so many were counted, so that a single failure on a quiet server does not (study)."""
+    baseline_s: float = 180.0
+    """How much idle history the baseline is the median of (study)."""
+    baseline_floor_s: float = 0.02
+    """A ratio to the 1-4 ms of a small idle server is noise (real)."""
+    baseline_ceiling_s: float = 0.1
+    """A slower baseline is not believed: it would call an overloaded cluster normal."""
+
+    # Avoid: the gradient law.
+
+    target: float = 8.5
+    """T: index at which the gradient alone neither grows nor shrinks the window (study)."""
+    prompt_patience: float = 4.0
+    """T is so many times as large where joins end within two scrapes. Delay then tells at once what a step did, and a
+    soft knee can be used: one second of delay was best (real). A slow join's load comes later than the next step."""
+    queue: float = 0.4
+    """q: upward pressure that probes for capacity; the equilibrium is T / (1 - q) (study)."""
+    gain: float = 0.2
+    """Share of the gradient's pull that one adaptation time applies (study)."""
+    used_share: float = 0.6
+    """The window grows only while at least this share of it is in use (study)."""
+    cut: float = 0.05
+    """Share that a cut takes off the window per equilibrium that two samples in a row are above it ..."""
+    cut_limit: float = 0.15
+    """... and the most that one cut takes."""
+    room_gain: float = 0.25
+    """Share of the room that utilisation leaves by which the window grows per adaptation time."""
+
+    # Slow start.
+
+    calm_index: float = 0.4
+    """Slow start doubles while the index is below this share of the equilibrium, and ends above (study)."""
+    double_limit: float = 2.5
+    """Doubling never goes above so many times what was really in flight (study)."""
+    feed_forward_limit: float = 6.0
+    """The estimate by utilisation never goes above so many times what was in flight (study)."""
+    feed_forward_share: float = 0.8
+    """Utilisation that slow start aims at; below it, utilisation is linear in the joins in flight."""
+    full_share: float = 1.1
+    """Utilisation at which growth ends: above it delay has a cliff and not a slope."""
+    requests_per_join: float = 250.0
+    """What a join costs before the first has been seen (facts.md 3.1: 200-250 requests)."""
+
+    # Brake and stale.
+
+    brake_every_s: float = 30.0
+    """The window is cut at most once per two joins, or per so long if that is shorter: it must show first (study)."""
+    brake_pause_s: float = 15.0
+    """Nothing is let in for half a join after a brake, and not for longer than this (study: 10-20 s; real: 15 s drained
+    joins of 7 s to none)."""
+    stale_hold_s: float = 60.0
+    """How long the window holds when the signals are lost (study)."""
+    stale_drift_s: float = 120.0
+    """How long it then takes to fall to half."""
+
+    # Memory.
+
+    knee_trust: float = 1.0
+    """Share of the remembered knee that the next scale-up begins with (study)."""
+    knee_weight: float = 0.1
+    """Weight of a new sample in the knee's moving average (study)."""
+    forget_s: float = 3 * 86_400.0
+    """Half of what is remembered is forgotten after this time."""
+
+    # Stock and admission.
+
+    join_guess_s: float = 80.0
+    """Duration of a join before the first one has ended, for the stock: real joins take 60-90 s (control.md)."""
+    join_guess_least_s: float = 30.0
+    """The same for slow start, which must not be late where joins are quick."""
+    boot_guess_s: float = 120.0
+    """Boot time before the first machine was heard of."""
+    stock_pace: float = 0.5
+    """Share of the estimated pace at which the last machine must still be let in before its time limit (study)."""
+    deadline_s: float = 90.0
+    """Held machines go first from so long before their time limit."""
+    pacing: float = 0.9
+    """Joins are let in at this share of the pace at which a full window renews itself: most of a join's work comes
+    early, so bursts hurt; and the window is reached only when joins slow down."""
+    burst_s: float = 6.0
+    """So many seconds of that pace may go in at once: one step of the loop, and a bit."""
+
+    def __post_init__(self) -> None:
+        for each in fields(self):
+            value = getattr(self, each.name)
+            if value is not None and not (math.isfinite(value) and value >= 0):
+                raise ValueError(f"{each.name} {value}: accepted are finite numbers, 0 or more")
+        if not 1 <= self.window_min <= self.window_initial <= self.window_max:
+            raise ValueError(
+                f"window {self.window_min:g} <= {self.window_initial:g} <= {self.window_max:g}: "
+                "accepted are bounds in this order, 1 or more"
+            )
+        if not self.queue < 1:
+            raise ValueError(f"queue {self.queue:g}: accepted are shares below 1")
+
+    @property
+    def equilibrium(self) -> float:
+        """The index at which the window rests: T / (1 - q)."""
+        return self.target / (1.0 - self.queue)
+
+    def with_patience(self) -> Self:
+        """The same for joins that end within two scrapes."""
+        return replace(self, target=self.prompt_patience * self.target)

@@ -1,0 +1,21 @@
+"""One cluster's window shared among several throttles or pools: max-min fair."""
+
+from collections.abc import Mapping
+
+
+def fair_shares(total: int, wants: Mapping[str, int]) -> dict[str, int]:
+    """Give nobody more than it wants, and nobody less than another that got more (max-min fairness).
+
+    What is left over when `total` does not divide goes to names in alphabetical order, so that nothing flaps.
+    """
+    shares = dict.fromkeys(sorted(wants), 0)
+    left = max(0, total)
+    hungry = [name for name in shares if wants[name] > 0]
+    while left and hungry:
+        each = max(1, left // len(hungry))
+        for name in hungry:
+            given = min(each, left, wants[name] - shares[name])
+            shares[name] += given
+            left -= given
+        hungry = [name for name in hungry if shares[name] < wants[name]]
+    return shares

@@ -1,0 +1,140 @@
+"""What one look goes by, and what comes of it."""
+
+from dataclasses import dataclass, replace
+
+from throttler.joins.joins import Joins
+from throttler.law import avoid, slow_start
+from throttler.law.because import Because
+from throttler.law.health import Health
+from throttler.law.memory import LawMemory
+from throttler.law.settings import LawSettings
+from throttler.law.verdict import Phase
+
+TYPICAL_SCRAPE_S = 10.0
+LONGEST_SCRAPE_S = 60.0
+CROWDED = 1.1
+"""With more than this share of the window in flight it lets nothing in."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sight:
+    """All that one look goes by."""
+
+    memory: LawMemory
+    """After `observed`."""
+    health: Health
+    joins: Joins
+    settings: LawSettings
+    now_s: float
+    elapsed_s: float
+
+    @property
+    def window(self) -> float:
+        """W before this look."""
+        return self.memory.window or self.settings.window_initial
+
+    @property
+    def low_index(self) -> float | None:
+        """The index that both samples of the worst server reach."""
+        low_s = self.health.low_s
+        return None if low_s is None else low_s / self.memory.baseline.within(self.settings)
+
+    @property
+    def high_index(self) -> float | None:
+        """The index that no sample of any server exceeds."""
+        high_s = self.health.high_s
+        return None if high_s is None else high_s / self.memory.baseline.within(self.settings)
+
+    @property
+    def newest_index(self) -> float | None:
+        """The index of the newest samples alone."""
+        newest_s = self.health.newest_s
+        return None if newest_s is None else newest_s / self.memory.baseline.within(self.settings)
+
+    @property
+    def latest_join_s(self) -> float:
+        """How long the latest joins took, and at least as long as it takes to see them."""
+        guessed_s = max(self.settings.join_guess_least_s, self.joins.oldest_joining_s)
+        return max(self.memory.join_time.or_guess(guessed_s), 2.0 * self.scrape_s)
+
+    @property
+    def is_prompt(self) -> bool:
+        """Whether a join ends before the window's next step: then delay tells at once what the last step did.
+
+        Slower joins bring their load when the window has long gone on; there utilisation has to say it before.
+        """
+        least_s = self.memory.join_time.least_s
+        return least_s is not None and least_s <= slow_start.SCRAPES_PER_DOUBLING * self.scrape_s
+
+    @property
+    def growth_pays(self) -> bool:
+        """Whether more at a time may end sooner, as far as is known."""
+        return not (self.joins.is_controller_bound or self.memory.payoff.is_flat(self.now_s, self.latest_join_s))
+
+    @property
+    def scrape_s(self) -> float:
+        """How long the newest windows are."""
+        return min(max((reading.span_s for reading in self.health.fresh), default=TYPICAL_SCRAPE_S), LONGEST_SCRAPE_S)
+
+    @property
+    def join_s(self) -> float:
+        """How long joins take when they do not queue."""
+        guessed_s = max(self.settings.join_guess_least_s, self.joins.oldest_joining_s)
+        return self.memory.join_time.least_s or guessed_s
+
+    @property
+    def peak(self) -> int:
+        """The most joins in flight that the newest readings can have felt."""
+        return self.memory.flow.peak_joining(self.now_s - 2.0 * self.scrape_s)
+
+    @property
+    def is_crowded(self) -> bool:
+        """Whether more is in flight than the window, which was cut and has let nothing in since."""
+        return self.joins.joining > CROWDED * self.window
+
+    @property
+    def is_used(self) -> bool:
+        """Whether the window is filled and something waits to fill more of it."""
+        has_demand = self.joins.waiting + self.joins.booting + self.joins.held > 0
+        return has_demand and self.peak >= self.settings.used_share * self.window
+
+    @property
+    def steps(self) -> float:
+        """Adaptation times since the gradient last looked; 0 without new readings."""
+        if not self.is_new or self.memory.moved_s is None:
+            return 0.0
+        return max(0.0, self.now_s - self.memory.moved_s) / avoid.adaptation_time_s(self.join_s)
+
+    @property
+    def used_window(self) -> float:
+        """The window that would have let in what is really in flight: what delay and errors tell of."""
+        return min(self.window, max(1.0, self.joins.joining / self.settings.pacing))
+
+    @property
+    def is_new(self) -> bool:
+        """Whether there are readings that were not judged yet: the same one never counts twice."""
+        return bool(self.health.new)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Course:
+    """What came of it; `memory` carries the new window."""
+
+    memory: LawMemory
+    phase: Phase
+    because: Because
+
+
+def course(sight: Sight, window: float, phase: Phase, why: Because) -> Course:
+    """The window becomes `window`; all else in the memory stays."""
+    return Course(memory=replace(sight.memory, window=window), phase=phase, because=why)
+
+
+def with_memory(sight: Sight, **changes: object) -> Sight:
+    """The same look with something remembered."""
+    return replace(sight, memory=replace(sight.memory, **changes))  # type: ignore[arg-type]
+
+
+def judged(sight: Sight) -> Sight:
+    """The new readings have moved the window, or had their chance to."""
+    return with_memory(sight, moved_s=sight.now_s) if sight.is_new else sight

@@ -1,0 +1,84 @@
+"""The window of this moment: the first part of the law that applies has the say."""
+
+import math
+
+from throttler.law import cruise, knee, load, payoff, trouble
+from throttler.law.because import ThrottleReason, because
+from throttler.law.sight import Course, Sight, course, with_memory
+from throttler.law.verdict import Phase
+
+LEAST_START = 4.0
+"""A cold start tries at least so many joins: fewer show nothing."""
+
+PARTS = (
+    trouble.blind,
+    trouble.braked,
+    trouble.silent,
+    trouble.alarmed,
+    trouble.unpaid,
+    cruise.unknown,
+    cruise.slow_start,
+)
+"""In this order; what none of them claims is congestion avoidance."""
+
+
+def steered(sight: Sight) -> Course:
+    """Where the window goes, and why."""
+    if sight.joins.waiting + sight.joins.in_flight == 0:
+        return _idle(sight)
+    sight = _awake(sight)
+    for part in PARTS:
+        claimed = part(sight)
+        if claimed is not None:
+            return claimed
+        if part is trouble.blind:
+            sight = _with_payoff(cruise.known_knee(with_memory(sight, blind_since_s=None)))
+    return cruise.avoidance(sight)
+
+
+def _idle(sight: Sight) -> Course:
+    window = knee.start_window(sight.memory.knee, sight.now_s, sight.settings)
+    sight = with_memory(sight, is_idle=True, blind_since_s=None, silent=frozenset())
+    return course(sight, window, Phase.IDLE, because(ThrottleReason.IDLE))
+
+
+def _awake(sight: Sight) -> Sight:
+    """A scale-up begins: cold in slow start, warm near the knee that was learned."""
+    if not sight.memory.is_idle:
+        return sight
+    window = _start_window(sight)
+    by_load = load.window_at(sight.memory.load, sight.settings.feed_forward_share)
+    has_room = by_load is not None and window < by_load
+    return with_memory(
+        sight,
+        window=window,
+        is_slow_start=has_room or sight.memory.knee.window is None,
+        is_idle=False,
+        doubled_s=sight.now_s,
+        moved_s=sight.now_s,
+    )
+
+
+def _start_window(sight: Sight) -> float:
+    """What was learned; cold, no more than what the requests of joins may cost allows."""
+    window = knee.start_window(sight.memory.knee, sight.now_s, sight.settings)
+    if sight.memory.knee.window is not None:
+        return window
+    return min(window, max(LEAST_START, _guess(sight)))
+
+
+def _guess(sight: Sight) -> float:
+    """Joins in flight by what their requests may cost; infinite while that is unknown."""
+    settings = sight.settings
+    pace_per_s = load.guessed_pace_per_s(
+        sight.memory.load, sight.health.servers, settings.feed_forward_share, settings.requests_per_join
+    )
+    return math.inf if pace_per_s is None else pace_per_s * settings.join_guess_s
+
+
+def _with_payoff(sight: Sight) -> Sight:
+    """Hold the latest level against the one that is known to pay."""
+    level = payoff.steady_level(sight.memory.flow, sight.latest_join_s, sight.now_s)
+    if level is None:
+        return sight
+    return with_memory(sight, payoff=payoff.judged(sight.memory.payoff, level, sight.now_s))
