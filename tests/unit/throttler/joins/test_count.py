@@ -1,0 +1,343 @@
+"""Counting joins over time: each test tells a short story tick by tick."""
+
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.unit.throttler.joins.cluster import (
+    CNI,
+    LOGS,
+    RULES,
+    UNREGISTERED,
+    WALL_S,
+    a_claim,
+    a_node,
+    a_world,
+    daemons_on,
+    pending,
+)
+from throttler.joins.count import count_joins
+from throttler.joins.joins import Joins
+from throttler.joins.memory import JoinMemory
+from throttler.joins.world import JoinRules, JoinWorld
+from throttler.kube.autoscaler_status import AutoscalerStatus
+from throttler.kube.node import Node
+from throttler.kube.pod import Pod, PodKind
+from throttler.kube.selectors import LabelSelector, Taint
+
+WITH_TAINT = JoinRules(nodes=RULES.nodes, taint_key="example.com/paced")
+GATE = "example.com/gate"
+PACED = Taint("example.com/paced", "NoSchedule")
+
+
+class Story:
+    """Worlds one after the other, on both clocks."""
+
+    def __init__(self, rules: JoinRules = RULES) -> None:
+        self.rules, self.memory, self.now_s = rules, JoinMemory(), 1000.0
+
+    def after(self, seconds: float, world: JoinWorld) -> Joins:
+        self.now_s += seconds
+        world = replace(world, wall_s=WALL_S + self.now_s - 1000.0)
+        joins, self.memory = count_joins(world, self.memory, self.rules, self.now_s)
+        return joins
+
+
+def usable(*names: str, **changes: Any) -> dict[str, Any]:
+    return {
+        "nodes": [a_node(n, **changes) for n in names],
+        "pods": [p for n in names for p in daemons_on(n, CNI, LOGS)],
+    }
+
+
+def test_nodes_that_were_there_before_are_no_joins() -> None:
+    there = usable("a", "b", age_s=5000)
+    broken = a_node("c", age_s=5000, is_ready=False)
+    joins = Story().after(0, a_world(*there["nodes"], broken, pods=there["pods"]))
+    assert (joins.joining, joins.joined, joins.registered, joins.lost) == (0, 0, 3, 0)
+
+
+def test_a_join_lasts_from_registration_until_the_daemon_pods_run() -> None:
+    story = Story()
+    story.after(0, a_world())
+    assert story.after(10, a_world(a_node("a", age_s=-8, is_ready=False))).joining == 1
+    assert story.after(10, a_world(a_node("a", age_s=-8))).joining == 1
+    joins = story.after(10, a_world(a_node("a", age_s=-8), pods=daemons_on("a", CNI, LOGS)))
+    assert (joins.joining, joins.joined, joins.join_s) == (0, 1, 22.0)
+
+
+def test_a_join_that_began_before_a_restart_is_found_again() -> None:
+    story = Story()
+    joins = story.after(0, a_world(a_node("a", age_s=30, is_ready=False)))
+    assert (joins.joining, joins.oldest_joining_s) == (1, 30.0)
+
+
+def test_a_node_that_breaks_after_its_join_is_no_join() -> None:
+    story = Story()
+    story.after(0, a_world(*usable("a")["nodes"], pods=daemons_on("a", CNI, LOGS)))
+    assert story.after(10, a_world(a_node("a", is_ready=False))).joining == 0
+
+
+def test_a_node_of_the_same_name_that_comes_later_is_a_new_join() -> None:
+    story = Story()
+    story.after(0, a_world(*usable("a")["nodes"], pods=daemons_on("a", CNI, LOGS)))
+    again = msgspec.structs.replace(a_node("a", age_s=-10, is_ready=False), uid="another")
+    joins = story.after(10, a_world(again))
+    assert (joins.joining, joins.registered) == (1, 1)
+
+
+def test_a_node_that_never_gets_ready_leaves_by_the_kill_timer() -> None:
+    story = Story()
+    story.after(0, a_world())
+    never = a_world(a_node("a", is_ready=False))
+    assert story.after(10, never).joining == 1
+    joins = story.after(900, never)
+    assert (joins.joining, joins.lost, joins.joined) == (0, 1, 0)
+    assert story.after(10, never).lost == 1
+
+
+def test_a_daemon_pod_that_never_starts_does_not_hold_a_place_for_long() -> None:
+    story = Story()
+    story.after(0, a_world())
+    stuck = a_world(a_node("a"), pods=[*daemons_on("a", CNI), *daemons_on("a", LOGS, is_running=False)])
+    assert story.after(20, stuck).joining == 1
+    assert story.after(290, stuck).joining == 1
+    joins = story.after(20, stuck)
+    assert (joins.joining, joins.joined, joins.join_s) == (0, 1, 20.0)
+
+
+def test_a_held_node_joins_from_its_release_on() -> None:
+    story = Story(WITH_TAINT)
+    story.after(0, a_world())
+    held = a_node("a", is_ready=False, taints=(PACED,))
+    joins = story.after(10, a_world(held))
+    assert (joins.held, joins.joining, joins.oldest_held_s) == (1, 0, 10.0)
+    joins = story.after(100, a_world(a_node("a", is_ready=False)))
+    assert (joins.held, joins.joining, joins.oldest_joining_s) == (0, 1, 0.0)
+    joins = story.after(30, a_world(a_node("a"), pods=daemons_on("a", CNI, LOGS)))
+    assert joins.join_s == 30.0
+
+
+def test_machines_of_karpenter_boot_until_their_node_is_there() -> None:
+    story = Story()
+    story.after(0, a_world())
+    claims = (a_claim("c1", age_s=-5), a_claim("c2", age_s=-5))
+    joins = story.after(10, a_world(claims=claims))
+    assert (joins.booting, joins.in_flight, joins.oldest_booting_s) == (2, 2, 5.0)
+    node = a_node("n1", age_s=-40, is_ready=False, taints=(UNREGISTERED,))
+    joins = story.after(30, a_world(node, claims=claims))
+    assert (joins.booting, joins.joining, joins.boot_s) == (1, 1, 30.0)
+    registered = (a_claim("c1", age_s=-5, is_registered=True), claims[1])
+    joins = story.after(1, a_world(a_node("n1", age_s=-40, is_ready=False), claims=registered))
+    assert (joins.booting, joins.joining) == (1, 1)
+
+
+def test_a_machine_of_karpenter_that_never_arrives_leaves_by_its_timer_and_counts_once() -> None:
+    story = Story()
+    story.after(0, a_world())
+    claims = (a_claim("c1"),)
+    assert story.after(10, a_world(claims=claims)).booting == 1
+    joins = story.after(900, a_world(claims=claims))
+    assert (joins.booting, joins.lost) == (0, 1)
+    assert story.after(10, a_world()).lost == 1
+
+
+def test_a_machine_that_the_autoscaler_gives_up_at_its_timer_is_lost_and_one_cancelled_is_not() -> None:
+    story = Story()
+    story.after(0, a_world())
+    story.after(1, a_world(claims=(a_claim("late"),)))
+    story.after(800, a_world(claims=(a_claim("late"), a_claim("early", age_s=-800))))
+    assert story.after(60, a_world()).lost == 1
+
+
+def test_cluster_autoscaler_tells_what_boots_and_what_registered_since_is_taken_off() -> None:
+    story = Story()
+    story.after(0, a_world())
+    status = AutoscalerStatus(target=5, registered=0, at_s=WALL_S + 10)
+    assert story.after(10, a_world(autoscaler=status)).booting == 5
+    fresh = [a_node(n, age_s=-15, is_ready=False) for n in ("a", "b")]
+    joins = story.after(10, a_world(*fresh, autoscaler=status))
+    assert (joins.booting, joins.joining, joins.boot_s) == (3, 2, 10.0)
+
+
+def test_what_has_even_become_usable_since_cluster_autoscaler_looked_is_taken_off() -> None:
+    story = Story()
+    story.after(0, a_world())
+    status = AutoscalerStatus(target=5, registered=0, at_s=WALL_S + 10)
+    story.after(10, a_world(autoscaler=status))
+    quick = a_node("a", age_s=-15)
+    story.after(10, a_world(quick, autoscaler=status))
+    joins = story.after(1, a_world(quick, pods=daemons_on("a", CNI, LOGS), autoscaler=status))
+    assert (joins.booting, joins.joining, joins.joined) == (4, 0, 1)
+    later = AutoscalerStatus(target=5, registered=1, at_s=WALL_S + 25)
+    joins = story.after(5, a_world(quick, pods=daemons_on("a", CNI, LOGS), autoscaler=later))
+    assert joins.booting == 4
+
+
+def test_a_node_that_an_older_throttle_selects_is_not_counted() -> None:
+    rules = JoinRules(nodes=LabelSelector(), older=(LabelSelector({"pool": "a"}),))
+    nodes = [a_node("a", is_ready=False), a_node("b", is_ready=False, labels={"pool": "b"})]
+    assert Story(rules).after(0, a_world(*nodes)).joining == 1
+
+
+def test_a_machine_of_cluster_autoscaler_that_goes_at_its_timer_is_lost() -> None:
+    story = Story()
+    story.after(0, a_world(autoscaler=AutoscalerStatus(3, 0)))
+    joins = story.after(890, a_world(autoscaler=AutoscalerStatus(3, 0, long_unregistered=3)))
+    assert (joins.booting, joins.lost) == (0, 3)
+
+
+def test_machines_that_wait_for_certificates_are_held_and_boot_no_more() -> None:
+    story = Story()
+    story.after(0, a_world())
+    claims = (a_claim("c1"), a_claim("c2"))
+    story.after(10, a_world(claims=claims))
+    joins = story.after(20, a_world(claims=claims, certificates={"c1": WALL_S + 25}))
+    assert (joins.booting, joins.held, joins.boot_s) == (1, 1, 20.0)
+    joins = story.after(5, a_world(a_node("c1", is_ready=False), claims=claims[1:], certificates={}))
+    assert (joins.booting, joins.held, joins.joining, joins.boot_s) == (1, 0, 1, 20.0)
+
+
+def test_nodes_of_others_do_not_count_and_one_that_turns_out_to_be_ours_does() -> None:
+    story = Story()
+    other = a_node("a", is_ready=False, labels={"pool": "b"})
+    assert story.after(0, a_world(other)).in_flight == 0
+    assert story.after(10, a_world(a_node("a", is_ready=False))).joining == 1
+    foreign = msgspec.structs.replace(other, is_ready=True)
+    assert story.after(10, a_world(foreign)).registered == 0
+
+
+def test_waiting_pods_become_nodes_less_the_machines_that_come_for_them() -> None:
+    story = Story()
+    there = usable("a", age_s=5000)
+    pods = tuple(pending(f"p{i}") for i in range(10))
+    world = a_world(*there["nodes"], pods=there["pods"], unplaced=pods, claims=(a_claim("c1"),))
+    joins = story.after(0, world)
+    assert (joins.waiting, joins.booting, joins.urgent) == (9, 1, 0)
+
+
+def test_a_joining_node_that_has_its_work_already_comes_for_nobody_else() -> None:
+    work = pending("taken")
+    bound = msgspec.structs.replace(work, node="a", kind=PodKind.WORK)
+    pods = tuple(pending(f"p{i}") for i in range(10))
+    joining = a_node("a"), a_node("b")
+    assert Story().after(0, a_world(*joining, unplaced=pods)).waiting == 8
+    assert Story().after(0, a_world(*joining, pods=[bound], unplaced=pods)).waiting == 9
+
+
+def test_small_pods_share_nodes_and_gated_ones_count_where_the_gate_is_ours() -> None:
+    there = usable("a", age_s=5000)
+    small = tuple(pending(f"p{i}", cpu="2") for i in range(9))
+    gated = (pending("g", is_gated=True, is_tried=False, gates=(GATE,)),)
+    world = a_world(*there["nodes"], pods=there["pods"], unplaced=small + gated)
+    assert Story().after(0, world).waiting == 3
+    with_gates = JoinRules(nodes=RULES.nodes, gate=GATE)
+    assert Story(with_gates).after(0, world).waiting == 4
+
+
+def test_pods_for_other_nodes_or_about_to_be_placed_want_no_node() -> None:
+    pods = (
+        pending("elsewhere", node_selector={"pool": "b"}),
+        pending("nominated", nominated_node="a"),
+        pending("new", is_tried=False),
+    )
+    assert Story().after(0, a_world(unplaced=pods)).waiting == 0
+
+
+def test_a_small_or_important_demand_is_urgent_beside_a_large_one() -> None:
+    there = usable("a", age_s=5000)
+    batch = tuple(pending(f"p{i}") for i in range(50))
+    service = (pending("s1", owner="web"), pending("s2", owner="web"))
+    world = a_world(*there["nodes"], pods=there["pods"], unplaced=batch + service)
+    joins = Story().after(0, world)
+    assert (joins.waiting, joins.urgent) == (52, 2)
+
+
+def test_headroom_that_was_not_asked_for_waits_too() -> None:
+    assert Story().after(0, a_world(balloons_wanted=7)).waiting == 7
+
+
+def test_the_controller_managers_own_limit_is_recognised_only_while_the_servers_are_well() -> None:
+    story = Story()
+    nodes = [a_node(f"n{i}", age_s=-1) for i in range(5)]
+    story.after(0, a_world())
+    story.after(5, a_world(*nodes, index=1.1))
+    assert story.after(6, a_world(*nodes, index=1.1)).is_controller_bound
+    assert not story.after(1, a_world(*nodes, index=5.0)).is_controller_bound
+    assert not story.after(1, a_world(*nodes, index=None)).is_controller_bound
+    starting = [pod for node in nodes for pod in daemons_on(node.name, CNI, LOGS, is_running=False)]
+    assert not story.after(1, a_world(*nodes, pods=starting, index=1.0)).is_controller_bound
+
+
+def test_a_step_of_the_wall_clock_makes_no_join_older_than_the_last_count() -> None:
+    rules, memory = RULES, JoinMemory()
+    _, memory = count_joins(replace(a_world(), wall_s=WALL_S), memory, rules, 1000.0)
+    stepped = replace(a_world(a_node("a", is_ready=False)), wall_s=WALL_S + 86_400)
+    joins, _ = count_joins(stepped, memory, rules, 1010.0)
+    assert (joins.joining, joins.oldest_joining_s, joins.lost) == (1, 10.0, 0)
+
+
+def test_another_selector_begins_anew() -> None:
+    story = Story()
+    there = usable("a", age_s=5000)
+    story.after(0, a_world(*there["nodes"], pods=there["pods"]))
+    story.rules = JoinRules(nodes=LabelSelector({"pool": "b"}))
+    assert story.after(10, a_world(*there["nodes"], pods=there["pods"])).registered == 0
+
+
+# --- whatever the cluster looks like ---
+
+some_nodes = st.dictionaries(
+    st.sampled_from([f"n{i}" for i in range(8)]),
+    st.tuples(
+        st.booleans(),  # is Ready
+        st.sampled_from([(), (PACED,), (UNREGISTERED,)]),
+        st.sampled_from([(), (CNI,), (CNI, LOGS)]),
+        st.booleans(),  # its DaemonSet pods run
+        st.floats(-50, 3000),  # age
+        st.sampled_from(["a", "b"]),
+    ),
+)
+
+
+def built(drawn: dict[str, Any], claims: int) -> JoinWorld:
+    nodes: list[Node] = []
+    pods: list[Pod] = []
+    for name, (is_ready, taints, sets, are_running, age_s, pool) in drawn.items():
+        nodes.append(a_node(name, is_ready=is_ready, taints=taints, age_s=age_s, labels={"pool": pool}))
+        pods += daemons_on(name, *sets, is_running=are_running)
+    return a_world(*nodes, pods=pods, claims=tuple(a_claim(f"c{i}") for i in range(claims)))
+
+
+@settings(deadline=None)
+@given(st.lists(st.tuples(st.floats(0, 400), some_nodes, st.integers(0, 4)), max_size=6))
+def test_every_node_of_the_throttle_is_in_exactly_one_stage(ticks: list[tuple[float, dict[str, Any], int]]) -> None:
+    story, joined, lost = Story(WITH_TAINT), 0, 0
+    for seconds, drawn, claims in ticks:
+        world = built(drawn, claims)
+        joins = story.after(seconds, world)
+        ours = {node.uid for node in world.nodes.values() if RULES.selects(node.labels)}
+        memory = story.memory
+        open_nodes = set(memory.created_s)
+        assert not open_nodes & memory.settled
+        assert not memory.foreign & memory.settled
+        assert open_nodes <= ours
+        assert joins.held + joins.joining == len(open_nodes)
+        assert joins.registered == len(open_nodes | memory.settled)
+        assert memory.settled | memory.foreign | open_nodes <= {node.uid for node in world.nodes.values()}
+        assert joins.joined >= joined
+        assert joins.lost >= lost
+        assert 0 <= joins.booting <= claims
+        joined, lost = joins.joined, joins.lost
+
+
+@settings(deadline=None)
+@given(some_nodes, st.integers(0, 4))
+def test_counting_again_at_once_changes_nothing(drawn: dict[str, Any], claims: int) -> None:
+    story = Story(WITH_TAINT)
+    story.after(0, a_world())
+    first = story.after(10, built(drawn, claims))
+    assert story.after(0, built(drawn, claims)) == first

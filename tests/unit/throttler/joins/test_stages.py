@@ -1,0 +1,81 @@
+import msgspec
+import pytest
+
+from tests.unit.throttler.joins.cluster import CNI, LOGS, READY, RULES, UNREGISTERED, a_node, a_world, daemons_on
+from throttler.api.throttle import LabelLever
+from throttler.joins.stages import Stage, Wanted, stage_of
+from throttler.joins.world import JoinRules
+from throttler.kube.daemon_set import DaemonSet, DaemonSetWire, daemon_set_from_wire
+from throttler.kube.node import Node
+from throttler.kube.pod import Pod
+from throttler.kube.selectors import Requirement, Taint, Toleration
+
+WITH_TAINT = JoinRules(nodes=RULES.nodes, taint_key="example.com/paced")
+WITH_LABEL = JoinRules(nodes=RULES.nodes, label=LabelLever("example.com/let-in"))
+
+
+def stage(node: Node, *pods: Pod, rules: JoinRules = RULES, sets: tuple[DaemonSet, ...] = (CNI, LOGS)) -> Stage:
+    return stage_of(node, a_world(node, pods=pods, daemon_sets=sets), rules, Wanted.by(sets))
+
+
+def test_a_node_that_is_not_ready_joins() -> None:
+    assert stage(a_node("n", is_ready=False)) is Stage.UNREADY
+
+
+@pytest.mark.parametrize("key", ["karpenter.sh/unregistered", "startup-taint.cluster-autoscaler.kubernetes.io/x"])
+def test_a_ready_node_that_others_have_not_let_in_joins(key: str) -> None:
+    node = a_node("n", taints=(Taint(key, "NoExecute"),))
+    assert stage(node, *daemons_on("n", CNI, LOGS)) is Stage.UNREADY
+
+
+def test_a_ready_node_joins_until_its_daemon_pods_run() -> None:
+    node = a_node("n")
+    assert stage(node, *daemons_on("n", CNI)) is Stage.WITHOUT_DAEMONS
+    assert stage(node, *daemons_on("n", CNI), *daemons_on("n", LOGS, is_running=False)) is Stage.STARTING_DAEMONS
+    assert stage(node, *daemons_on("n", CNI, LOGS)) is Stage.USABLE
+
+
+def test_a_pod_that_is_leaving_does_not_count() -> None:
+    leaving = [msgspec.structs.replace(pod, is_terminating=True) for pod in daemons_on("n", CNI)]
+    assert stage(a_node("n"), *leaving, *daemons_on("n", LOGS)) is Stage.WITHOUT_DAEMONS
+
+
+def test_only_daemon_sets_that_want_the_node_are_waited_for() -> None:
+    gpu = msgspec.structs.replace(CNI, uid="uid-gpu", node_selector={"gpu": "yes"})
+    arm = msgspec.structs.replace(CNI, uid="uid-arm", node_terms=((Requirement("arch", "In", ("arm64",)),),))
+    gone = msgspec.structs.replace(CNI, uid="uid-gone", is_deleting=True)
+    assert stage(a_node("n"), sets=(gpu, arm, gone)) is Stage.USABLE
+    assert stage(a_node("n", labels={"gpu": "yes"}), sets=(gpu,)) is Stage.WITHOUT_DAEMONS
+    assert stage(a_node("n", labels={"arch": "arm64"}), sets=(arm,)) is Stage.WITHOUT_DAEMONS
+
+
+def test_daemon_sets_that_do_not_tolerate_a_taint_are_not_waited_for() -> None:
+    node = a_node("n", taints=(Taint("team", "NoSchedule", "a"),))
+    tolerant = msgspec.structs.replace(CNI, uid="uid-all", tolerations=(Toleration(operator="Exists"),))
+    assert stage(node, sets=(CNI,)) is Stage.USABLE
+    assert stage(node, sets=(CNI, tolerant)) is Stage.WITHOUT_DAEMONS
+
+
+def test_our_startup_taint_holds_a_node_whatever_else_it_is() -> None:
+    taints = (Taint("example.com/paced", "NoSchedule"), UNREGISTERED)
+    assert stage(a_node("n", is_ready=False, taints=taints), rules=WITH_TAINT) is Stage.HELD
+    assert stage(a_node("n", taints=taints), rules=RULES) is Stage.UNREADY
+
+
+def test_a_node_without_our_daemon_set_label_is_held() -> None:
+    assert stage(a_node("n"), rules=WITH_LABEL) is Stage.HELD
+    assert stage(a_node("n", labels={"example.com/let-in": "no"}), rules=WITH_LABEL) is Stage.HELD
+    let_in = a_node("n", labels={"example.com/let-in": "true"})
+    assert stage(let_in, *daemons_on("n", CNI, LOGS), rules=WITH_LABEL) is Stage.USABLE
+
+
+def test_a_daemon_set_is_read_from_the_wire_with_the_controllers_own_tolerations() -> None:
+    terms = {"nodeSelectorTerms": [{"matchExpressions": [{"key": "os", "operator": "In", "values": ["linux"]}]}]}
+    affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
+    spec = {"template": {"spec": {"nodeSelector": {"a": "b"}, "affinity": affinity}}}
+    wire = msgspec.convert({"metadata": {"name": "cni", "namespace": "x", "uid": "u"}, "spec": spec}, DaemonSetWire)
+    found = daemon_set_from_wire(wire)
+    assert found.label_keys == {"a", "os"}
+    node = a_node("n", labels={"a": "b", "os": "linux"}, conditions=READY)
+    cordoned = Taint("node.kubernetes.io/unschedulable", "NoSchedule")
+    assert Wanted.by((found,)).on(node, (cordoned,)) == (found,)

@@ -1,0 +1,1 @@
+"""Which nodes are on their way, and how far: counted from the real objects. Pure."""

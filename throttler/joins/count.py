@@ -1,0 +1,119 @@
+"""All joins of one throttle, counted from the real objects.
+
+A machine is in exactly one stage: booting until it is heard of, then held or joining, then settled. Nothing is kept
+that could not be counted again; the memory holds durations and what need not be looked at any more.
+"""
+
+from dataclasses import replace
+
+from throttler.joins.controller_limit import is_controller_bound
+from throttler.joins.demand import count_demand
+from throttler.joins.joins import Joins
+from throttler.joins.lost import vanished_late
+from throttler.joins.memory import JoinMemory
+from throttler.joins.registered import Registered, sort_nodes
+from throttler.joins.requested import Requested, count_requested, new_certificates
+from throttler.joins.stages import Stage
+from throttler.joins.world import NO_PODS, JoinRules, JoinWorld
+from throttler.kube.pod import PodKind
+from throttler.kube.resources import Resources
+
+LARGEST_KEPT_S = 60.0
+"""The largest node is looked for this often: nodes of new sizes are rare, and there may be 100,000 to look at."""
+
+
+def count_joins(world: JoinWorld, memory: JoinMemory, rules: JoinRules, now_s: float) -> tuple[Joins, JoinMemory]:
+    """The joins at this moment and the memory for the next; `now_s` is monotonic.
+
+    A memory of another selector is forgotten.
+    """
+    if memory.nodes != rules.selectors:
+        memory = JoinMemory()
+    nodes = sort_nodes(world, memory, rules, now_s)
+    requested = count_requested(world, memory, rules, nodes, now_s)
+    after = _durations(memory, world, rules, nodes, requested, now_s)
+    after = _largest(after, world, now_s)
+    return _joins(world, after, rules, nodes, requested, now_s), after
+
+
+def _joins(
+    world: JoinWorld, memory: JoinMemory, rules: JoinRules, nodes: Registered, requested: Requested, now_s: float
+) -> Joins:
+    certificates = new_certificates(world)
+    held = len(nodes.held) + len(certificates)
+    demand = count_demand(world.unplaced, rules, memory.largest)
+    coming = requested.booting + held + _free_of(nodes, world)
+    waiting = max(0, demand.nodes + world.balloons_wanted - coming)
+    bare = [now_s - nodes.ready_s[node.uid] for node in nodes.by_stage[Stage.WITHOUT_DAEMONS]]
+    return Joins(
+        waiting=waiting,
+        urgent=min(waiting, demand.urgent),
+        booting=requested.booting,
+        held=held,
+        held_unregistered=len(certificates),
+        joining=nodes.joining,
+        registered=len(memory.settled) + len(nodes.held) + nodes.joining,
+        joined=memory.joined,
+        lost=memory.lost,
+        join_s=memory.join_times.mean_s,
+        boot_s=memory.boot_times.mean_s,
+        oldest_booting_s=max(requested.oldest_s, now_s - min(memory.queue.asked_s, default=now_s)),
+        oldest_held_s=now_s
+        - min([*(nodes.created_s[n.uid] for n in nodes.held), *memory.certificates_s.values(), now_s]),
+        oldest_joining_s=now_s - min(nodes.let_in_s.values(), default=now_s),
+        is_controller_bound=is_controller_bound(bare, nodes.joining, world.index),
+    )
+
+
+def _free_of(nodes: Registered, world: JoinWorld) -> int:
+    """Joining nodes that nobody has taken yet: the scheduler places work as soon as a node is Ready, and pods that wait
+    then still wait for other machines."""
+    taken = (PodKind.WORK, PodKind.BALLOON)
+    names = [node.name for node in nodes.in_joining]
+    return sum(1 for name in names if not any(pod.kind in taken for pod in world.pods.get(name, NO_PODS)))
+
+
+def _durations(
+    memory: JoinMemory, world: JoinWorld, rules: JoinRules, nodes: Registered, requested: Requested, now_s: float
+) -> JoinMemory:
+    certificates = {name: memory.certificates_s.get(name, now_s) for name in new_certificates(world)}
+    known = memory.certificates_s
+    heard_of = sum(1 for node in nodes.heard_of if node.name not in known) + len(certificates.keys() - known.keys())
+    queue, arrived = memory.queue.heard_of(heard_of)
+    ordered = max(0, requested.booting - len(queue.asked_s)) + max(0, heard_of - len(arrived))
+    queue, vanished = queue.of_length(requested.booting, now_s)
+    # NodeClaims are known one by one, and their losses are counted there.
+    is_anonymous = not world.claims and not memory.asked_s
+    lost = sum(1 for asked_s in vanished if is_anonymous and vanished_late(asked_s, rules, now_s))
+    return JoinMemory(
+        nodes=rules.selectors,
+        counted_s=now_s,
+        settled=nodes.settled,
+        foreign=nodes.foreign,
+        created_s=nodes.created_s,
+        let_in_s=nodes.let_in_s,
+        ready_s=nodes.ready_s,
+        certificates_s=certificates,
+        asked_s=requested.asked_s,
+        groups_s=requested.groups_s,
+        queue=queue,
+        join_times=memory.join_times.and_then(nodes.joined_in_s),
+        boot_times=memory.boot_times.and_then(now_s - asked_s for asked_s in arrived),
+        ordered=memory.ordered + ordered,
+        joined=memory.joined + len(nodes.joined_in_s),
+        lost=memory.lost + lost + requested.lost + nodes.given_up,
+        largest=memory.largest,
+        largest_until_s=memory.largest_until_s,
+    )
+
+
+def _largest(memory: JoinMemory, world: JoinWorld, now_s: float) -> JoinMemory:
+    if not world.unplaced or now_s < memory.largest_until_s:
+        return memory
+    sizes = {id(node.allocatable): node.allocatable for node in world.nodes.values() if node.uid in memory.settled}
+    found = max(sizes.values(), key=_order, default={})
+    return replace(memory, largest=found, largest_until_s=now_s + LARGEST_KEPT_S) if found else memory
+
+
+def _order(size: Resources) -> tuple[int, int]:
+    return size.get("cpu", 0), size.get("memory", 0)

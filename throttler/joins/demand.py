@@ -1,0 +1,97 @@
+"""How many more nodes are wanted: from pods that the scheduler has found no room for, and from what Headroom wants.
+
+An estimate: pods of one size share nodes as densely as the largest node allows, and what is left over of one size is
+filled with others. Whole-node pods, the case that matters, are exact. Machines in flight are for these very pods, so
+they are taken off.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from math import ceil
+
+from throttler.joins.world import JoinRules
+from throttler.kube.pod import Pod
+from throttler.kube.resources import Resources
+from throttler.kube.selectors import Requirement, can_match, meets
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """Nodes wanted by pods; `urgent` of them pass by the reserved lane."""
+
+    nodes: int = 0
+    urgent: int = 0
+
+
+def count_demand(unplaced: Iterable[Pod], rules: JoinRules, largest: Resources) -> Demand:
+    """What the throttle's waiting pods need; every pod a node while no size is known."""
+    shares: dict[str, float] = defaultdict(float)
+    least: dict[str, int] = {}
+    for pods in _alike(pod for pod in unplaced if _waits(pod, rules)):
+        if may_use(pods[0], rules):
+            owner = _owner_of(pods[0])
+            shares[owner] += len(pods) * _share(pods[0], largest)
+            least[owner] = min(pods[0].priority, least.get(owner, pods[0].priority))
+    urgent = sum(share for owner, share in shares.items() if _is_urgent(share, least[owner], rules))
+    return Demand(_whole(sum(shares.values())), _whole(urgent))
+
+
+def _alike(pods: Iterable[Pod]) -> Iterable[list[Pod]]:
+    """Pods of one owner and one kind together; caches share the parts that equal pods have, so identity tells."""
+    found: dict[tuple[object, ...], list[Pod]] = {}
+    for pod in pods:
+        how = pod.scheduling
+        if how is not None:
+            kind = _owner_of(pod), pod.priority, id(pod.requests), id(how.node_selector), id(how.node_terms)
+            found.setdefault((*kind, how.is_one_per_node), []).append(pod)
+    return found.values()
+
+
+def may_use(pod: Pod, rules: JoinRules) -> bool:
+    """Whether nothing that the pod asks of a node rules out the throttle's nodes."""
+    how, labels = pod.scheduling, rules.nodes.match_labels
+    if how is None:
+        return False
+    if not can_match(rules.nodes, how.node_selector):
+        return False
+    return not how.node_terms or any(_may_hold(term, labels) for term in how.node_terms)
+
+
+def _may_hold(term: Iterable[Requirement], labels: Mapping[str, str]) -> bool:
+    return all(meets(part, labels) for part in term if part.key in labels)
+
+
+def _waits(pod: Pod, rules: JoinRules) -> bool:
+    """Refused by the scheduler and not about to take a node, or held back by our own gate."""
+    how = pod.scheduling
+    if how is None or pod.is_terminating or pod.is_finished:
+        return False
+    if how.is_gated:
+        return how.gates == (rules.gate,)
+    return how.is_tried and not how.nominated_node
+
+
+def _share(pod: Pod, largest: Resources) -> float:
+    """The part of a node that the pod takes: all of it when two do not fit."""
+    is_alone = pod.scheduling is not None and pod.scheduling.is_one_per_node
+    shares = [milli / largest[name] for name, milli in pod.requests.items() if milli and largest.get(name)]
+    share = max(shares, default=1.0)
+    return 1.0 if is_alone or share > 0.5 else share
+
+
+def _whole(nodes: float) -> int:
+    # Thirds and the like do not add up to whole numbers exactly.
+    return ceil(nodes - 1e-6)
+
+
+def _is_urgent(nodes: float, priority: int, rules: JoinRules) -> bool:
+    least = rules.reserved.priority_at_least
+    is_small = _whole(nodes) <= rules.reserved.demand_at_most
+    return is_small or (least is not None and priority >= least)
+
+
+def _owner_of(pod: Pod) -> str:
+    """Who asks: the gang or the controller; pods without either are one crowd per namespace."""
+    gang = pod.scheduling.gang if pod.scheduling else ""
+    return pod.owner.uid if not gang and pod.owner and pod.owner.uid else f"{pod.key.namespace}/{gang}"

@@ -1,0 +1,51 @@
+"""Leave to ask for machines that nobody has used yet.
+
+The law gives leave step by step, and takes each step for asked for. A ceiling that was raised is used seconds later,
+when the autoscaler looks again: until then the leave stands, counts as in flight for the law, and keeps the ceiling up.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from throttler.joins.joins import Joins
+
+KEPT_S = 30.0
+"""Both autoscalers look at least every ten seconds. Leave that is not used by then goes back to the law."""
+
+
+@dataclass(frozen=True, slots=True)
+class Grants:
+    """`steps` are (when, machines), oldest first, in monotonic seconds; `ordered` is the count of orders so far."""
+
+    steps: tuple[tuple[float, int], ...] = ()
+    ordered: int = 0
+
+    @property
+    def left(self) -> int:
+        """Machines that may still be ordered by leave given before."""
+        return sum(count for _, count in self.steps)
+
+    def looked(self, ordered: int, waiting: int, now_s: float) -> "Grants":
+        """After a count: orders use up the oldest leave, old leave ends, and none is left for what waits no more."""
+        unused = _without(self.steps, max(0, ordered - self.ordered))
+        fresh = [(at_s, count) for at_s, count in unused if now_s - at_s < KEPT_S]
+        surplus = max(0, sum(count for _, count in fresh) - waiting)
+        return Grants(tuple(_without(fresh, surplus)), ordered)
+
+    def and_also(self, count: int, now_s: float) -> "Grants":
+        """With leave for so many more."""
+        return replace(self, steps=(*self.steps, (now_s, count))) if count > 0 else self
+
+
+def as_asked(joins: Joins, left: int) -> Joins:
+    """The joins as the law takes them: machines that may be ordered by leave given before are asked for."""
+    moved = min(left, joins.waiting)
+    return replace(joins, waiting=joins.waiting - moved, booting=joins.booting + moved)
+
+
+def _without(steps: Iterable[tuple[float, int]], used: int) -> Iterator[tuple[float, int]]:
+    for at_s, count in steps:
+        taken = min(used, count)
+        used -= taken
+        if count > taken:
+            yield at_s, count - taken

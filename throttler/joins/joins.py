@@ -1,0 +1,49 @@
+"""The joins of one throttle by stage: what the law reads about demand and about what is in flight.
+
+    waiting -> booting -> held -> joining -> joined
+             ask        boots   admit      Ready, DaemonSet pods run
+
+Only `joining` loads the API servers. `held` is empty where no lever acts at the join: there a machine that has booted
+joins at once.
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Joins:
+    """Counts of nodes and how long they take."""
+
+    waiting: int = 0
+    """Wanted and not yet asked for, as far as can be known."""
+    urgent: int = 0
+    """Of the waiting ones, those that the reserved lane lets pass."""
+    booting: int = 0
+    """Asked for, and not yet heard of."""
+    held: int = 0
+    """Booted, and kept back by a lever of ours."""
+    held_unregistered: int = 0
+    """Of the held ones, those that have no Node yet: their kubelets wait for a certificate."""
+    joining: int = 0
+    """Let in, and not yet usable: not registered, not Ready, or DaemonSet pods missing."""
+    registered: int = 0
+    """Registered nodes of the throttle in all, usable or not."""
+    joined: int = 0
+    """Joins that ended since the count began; only grows."""
+    lost: int = 0
+    """Machines that never arrived and were given up by their kill timer; only grows."""
+    join_s: float | None = None
+    """Mean duration of the latest joins from being let in to being usable; None before the first."""
+    boot_s: float | None = None
+    """Mean time of the latest machines from being asked for to being heard of; None before the first."""
+    oldest_booting_s: float = 0.0
+    oldest_held_s: float = 0.0
+    """Age of the one that has waited longest in that stage."""
+    oldest_joining_s: float = 0.0
+    is_controller_bound: bool = False
+    """Whether joins wait for the controller manager's own request limit, not for the servers (facts.md 3.2)."""
+
+    @property
+    def in_flight(self) -> int:
+        """Asked for and not yet usable."""
+        return self.booting + self.held + self.joining

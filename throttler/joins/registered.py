@@ -1,0 +1,161 @@
+"""The registered nodes of a throttle by stage. Only nodes that were not usable yet at the last count are looked at."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from throttler.joins.memory import JoinMemory
+from throttler.joins.stages import Stage, Wanted, is_joining_taint, stage_of
+from throttler.joins.world import JoinRules, JoinWorld
+from throttler.kube.node import KARPENTER_POOL_LABEL, Node
+from throttler.kube.node_claim import UNREGISTERED_TAINT
+
+STUCK_S = 300.0
+"""A Ready node whose DaemonSet pods exist and still do not run by then (an image that nobody can pull) joins no more:
+its kubelet's start-up is over, and it must not hold a place in the window until its kill timer."""
+
+_JOINING = (Stage.UNREADY, Stage.WITHOUT_DAEMONS, Stage.STARTING_DAEMONS)
+
+
+@dataclass(slots=True)
+class Registered:
+    """Nodes by stage, and what has become of those that left since the last count."""
+
+    by_stage: dict[Stage, list[Node]] = field(default_factory=lambda: {stage: [] for stage in Stage})
+    settled_before: frozenset[str] = frozenset()
+    foreign_before: frozenset[str] = frozenset()
+    """What is left of those that had settled at the last count."""
+    newly_settled: set[str] = field(default_factory=set)
+    newly_foreign: set[str] = field(default_factory=set)
+    created_s: dict[str, float] = field(default_factory=dict)
+    let_in_s: dict[str, float] = field(default_factory=dict)
+    ready_s: dict[str, float] = field(default_factory=dict)
+    joined_in_s: list[float] = field(default_factory=list)
+    """How long each join took that has ended since."""
+    given_up: int = 0
+    heard_of: list[Node] = field(default_factory=list)
+    """Nodes that had not registered at the last count."""
+    ordered_by_groups_s: list[float] = field(default_factory=list)
+    """When nodes that are not Karpenter's and are looked at for the first time registered, by the wall clock."""
+
+    @property
+    def settled(self) -> frozenset[str]:
+        """All whose join has ended."""
+        return self.settled_before | self.newly_settled if self.newly_settled else self.settled_before
+
+    @property
+    def foreign(self) -> frozenset[str]:
+        """All that are not the throttle's."""
+        return self.foreign_before | self.newly_foreign if self.newly_foreign else self.foreign_before
+
+    @property
+    def held(self) -> list[Node]:
+        """Kept back by a lever of ours."""
+        return self.by_stage[Stage.HELD]
+
+    @property
+    def in_joining(self) -> list[Node]:
+        """Let in and not usable yet."""
+        return [node for stage in _JOINING for node in self.by_stage[stage]]
+
+    @property
+    def joining(self) -> int:
+        """How many of those there are."""
+        return sum(len(self.by_stage[stage]) for stage in _JOINING)
+
+    @property
+    def unmatched(self) -> int:
+        """Nodes that Karpenter has not matched with their NodeClaims yet."""
+        nodes = (node for found in self.by_stage.values() for node in found)
+        return sum(1 for node in nodes if any(taint.key == UNREGISTERED_TAINT for taint in node.taints))
+
+
+def sort_nodes(world: JoinWorld, memory: JoinMemory, rules: JoinRules, now_s: float) -> Registered:
+    """Look at every node whose join had not ended."""
+    settled, foreign = memory.settled, memory.foreign
+    fresh = [node for node in world.nodes.values() if node.uid not in settled and node.uid not in foreign]
+    found = Registered()
+    found.settled_before, found.foreign_before = _still_there(world.nodes, memory, len(fresh))
+    before = _Before(world, memory, rules, now_s, Wanted.by(world.daemon_sets))
+    for node in fresh:
+        if rules.selects(node.labels):
+            _follow(node, before, found)
+        elif node.is_ready and not any(is_joining_taint(taint) for taint in node.taints):
+            # Only now its labels are final: Karpenter may add some when it matches Node and NodeClaim.
+            found.newly_foreign.add(node.uid)
+    return found
+
+
+def _still_there(nodes: Mapping[str, Node], memory: JoinMemory, fresh: int) -> tuple[frozenset[str], frozenset[str]]:
+    if len(memory.settled) + len(memory.foreign) == len(nodes) - fresh:
+        return memory.settled, memory.foreign
+    uids = {node.uid for node in nodes.values()}
+    return memory.settled.intersection(uids), memory.foreign.intersection(uids)
+
+
+@dataclass(frozen=True, slots=True)
+class _Before:
+    """What is known when one node is looked at."""
+
+    world: JoinWorld
+    memory: JoinMemory
+    rules: JoinRules
+    now_s: float
+    wanted: Wanted
+
+    @property
+    def is_first(self) -> bool:
+        """Whether nothing was counted before: what is usable now joined at some other time."""
+        return not self.memory.nodes
+
+    def created_s(self, node: Node) -> float:
+        """When the node registered, on the monotonic clock; its age is read off the wall clock once."""
+        known = self.memory.created_s.get(node.uid)
+        return known if known is not None else self.memory.first_s(node.created_s, self.world.wall_s, self.now_s)
+
+    def let_in_s(self, node: Node, created_s: float) -> float:
+        """Since when it has loaded the API servers: from its registration, or from its release."""
+        was_held = node.uid in self.memory.created_s
+        return self.memory.let_in_s.get(node.uid, self.now_s if was_held else created_s)
+
+
+def _follow(node: Node, before: _Before, found: Registered) -> None:
+    """One node of the throttle: counted in its stage, or settled."""
+    created_s = before.created_s(node)
+    if node.uid not in before.memory.created_s:
+        found.heard_of += [] if before.is_first else [node]
+        found.ordered_by_groups_s += [] if KARPENTER_POOL_LABEL in node.labels else [node.created_s]
+    if node.is_deleting or (before.is_first and _is_past(node, before.now_s - created_s, before.rules)):
+        found.newly_settled.add(node.uid)
+        return
+    stage = stage_of(node, before.world, before.rules, before.wanted)
+    if stage is Stage.USABLE and before.is_first:
+        found.newly_settled.add(node.uid)
+    elif stage is Stage.HELD:
+        found.by_stage[stage].append(node)
+        found.created_s[node.uid] = created_s
+    else:
+        _follow_join(node, stage, created_s, before, found)
+
+
+def _is_past(node: Node, age_s: float, rules: JoinRules) -> bool:
+    """Whether a node seen for the first time after a start is too old to be a join, whatever it looks like."""
+    return age_s > rules.kill_timer_s and not any(taint.key == rules.taint_key for taint in node.taints)
+
+
+def _follow_join(node: Node, stage: Stage, created_s: float, before: _Before, found: Registered) -> None:
+    let_in_s = before.let_in_s(node, created_s)
+    waits_for_daemons = stage in (Stage.WITHOUT_DAEMONS, Stage.STARTING_DAEMONS)
+    ready_s = before.memory.ready_s.get(node.uid, before.now_s)
+    is_stuck = stage is Stage.STARTING_DAEMONS and before.now_s - ready_s > STUCK_S
+    if stage is Stage.USABLE or is_stuck:
+        found.newly_settled.add(node.uid)
+        found.joined_in_s.append((ready_s if is_stuck else before.now_s) - let_in_s)
+    elif before.now_s - let_in_s > before.rules.kill_timer_s:
+        found.newly_settled.add(node.uid)
+        found.given_up += 1
+    else:
+        found.by_stage[stage].append(node)
+        found.created_s[node.uid] = created_s
+        found.let_in_s[node.uid] = let_in_s
+        if waits_for_daemons:
+            found.ready_s[node.uid] = ready_s

@@ -1,0 +1,77 @@
+"""What counting joins reads: the objects of the cluster, and the rules of one throttle."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from throttler.api.throttle import JoinThrottle, LabelLever, Reserved
+from throttler.kube.autoscaler_status import AutoscalerStatus
+from throttler.kube.daemon_set import DaemonSet
+from throttler.kube.duration import parse_duration
+from throttler.kube.node import Node
+from throttler.kube.node_claim import NodeClaim
+from throttler.kube.pod import Pod
+from throttler.kube.selectors import LabelSelector, matches
+
+NO_PODS: tuple[Pod, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JoinWorld:
+    """The cluster at one moment; `wall_s` is that moment in seconds since the epoch, for ages of objects only."""
+
+    nodes: Mapping[str, Node] = field(default_factory=dict)
+    pods: Mapping[str, tuple[Pod, ...]] = field(default_factory=dict)
+    """Pods by the name of their node."""
+    daemon_sets: tuple[DaemonSet, ...] = ()
+    unplaced: tuple[Pod, ...] = ()
+    """Real pods without a node."""
+    claims: tuple[NodeClaim, ...] = ()
+    """Karpenter's NodeClaims, where they are served."""
+    autoscaler: AutoscalerStatus | None = None
+    """What cluster-autoscaler says; None where there is none."""
+    certificates: Mapping[str, float] = field(default_factory=dict)
+    """Nodes whose kubelet waits for a certificate, where that is a lever -> when it asked (seconds since the epoch)."""
+    balloons_wanted: int = 0
+    """Nodes that Headroom pools want and have not asked for, or have and that no machine was ordered for."""
+    index: float | None = None
+    """Latency over its baseline, as the law saw it last; None while unknown."""
+    wall_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JoinRules:
+    """A throttle's spec, taken apart for counting."""
+
+    nodes: LabelSelector
+    older: tuple[LabelSelector, ...] = ()
+    """Selectors of older throttles: a node that one of them selects is that throttle's."""
+    taint_key: str = ""
+    label: LabelLever | None = None
+    gate: str = ""
+    """The scheduling gate that is ours to take off; empty where that is no lever of the throttle."""
+    kill_timer_s: float = 900.0
+    reserved: Reserved = field(default_factory=Reserved)
+
+    @classmethod
+    def of(cls, throttle: JoinThrottle, gate: str, older: Iterable[JoinThrottle] = ()) -> "JoinRules":
+        """The rules of a throttle whose spec keeps all bounds; `gate` is the name of our scheduling gate."""
+        spec = throttle.spec
+        levers = spec.levers
+        return cls(
+            nodes=spec.nodes,
+            older=tuple(each.spec.nodes for each in older),
+            taint_key=levers.startup_taint.key if levers.startup_taint else "",
+            label=levers.daemon_set_label,
+            gate=gate if levers.scheduling_gates is not None and levers.scheduling_gates.enabled else "",
+            kill_timer_s=parse_duration(spec.kill_timer),
+            reserved=spec.reserved,
+        )
+
+    @property
+    def selectors(self) -> tuple[LabelSelector, ...]:
+        """What decides which nodes are counted: the throttle's own selector, then those of older throttles."""
+        return (self.nodes, *self.older)
+
+    def selects(self, labels: Mapping[str, str]) -> bool:
+        """Whether nodes with these labels are this throttle's."""
+        return matches(self.nodes, labels) and not any(matches(older, labels) for older in self.older)
