@@ -1,0 +1,53 @@
+"""NodePools and NodeClaims for the tests of ceilings; one machine has 8 cores and 32 GiB unless told otherwise."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import msgspec
+
+from throttler.kube.node_claim import NodeClaim
+from throttler.levers.lever import Room
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+CAPACITY = {"cpu": "8", "memory": "32Gi"}
+STAGES = ("Launched", "Registered", "Initialized")
+
+
+def pool_body(limits: dict[str, Any] | None = None, name: str = "default", **spec: Any) -> dict[str, Any]:
+    more = {} if limits is None else {"limits": limits}
+    return {
+        "apiVersion": "karpenter.sh/v1",
+        "kind": "NodePool",
+        "metadata": {"name": name},
+        "spec": {"template": {"spec": {"requirements": []}}, **more, **spec},
+    }
+
+
+def claim(
+    name: str, stage: int = 3, *, capacity: dict[str, Any] | None = None, ordered_s: float = 0.0, **more: Any
+) -> NodeClaim:
+    """`stage`: 0 ordered, 1 launched, 2 registered, 3 initialized. `is_drifted`, `is_deleting` and `labels` as well."""
+    conditions = [{"type": kind, "status": "True"} for kind in STAGES[:stage]]
+    conditions += [{"type": "Drifted", "status": "True"}] if more.get("is_drifted") else []
+    metadata: dict[str, Any] = {"name": name, "labels": {"karpenter.sh/nodepool": "default", **more.get("labels", {})}}
+    metadata["creationTimestamp"] = (START + timedelta(seconds=ordered_s)).isoformat()
+    if more.get("is_deleting"):
+        metadata["deletionTimestamp"] = START.isoformat()
+    sizes = (CAPACITY if capacity is None else capacity) if stage else {}
+    return msgspec.convert({"metadata": metadata, "status": {"capacity": sizes, "conditions": conditions}}, NodeClaim)
+
+
+def claims(count: int, stage: int = 3, **more: Any) -> tuple[NodeClaim, ...]:
+    return tuple(claim(f"c{stage}-{index}", stage, **more) for index in range(count))
+
+
+def room(allowance: int = 4, waiting: int = 10, **more: Any) -> Room:
+    return Room(
+        existing=more.get("existing", 0),
+        booting=more.get("booting", 0),
+        allowance=allowance,
+        admit=0,
+        waiting=waiting,
+        may_move=more.get("may_move", True),
+        is_stopping=more.get("is_stopping", False),
+    )

@@ -1,0 +1,250 @@
+"""cluster-autoscaler's ceiling: exact, trusted only while it is valid, noticed when it is gone, deleted in the end."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tests.unit.throttler.levers.owned_object import OwnedObject
+from tests.unit.throttler.levers.pool_scene import room
+from throttler.kube.selectors import LabelSelector
+from throttler.levers.because import LeverReason
+from throttler.levers.capacity_quota import QuotaMemory, QuotaSeen, plan_capacity_quota
+from throttler.levers.hand_back import hand_back
+from throttler.levers.holder import Holder
+from throttler.levers.lever import LeverOutcome, LeverReport, LeverState, Room
+
+API_VERSION = "autoscaling.x-k8s.io/v1alpha1"
+SELECTOR = LabelSelector(match_labels={"pool": "gpu"})
+HOLDER = Holder(throttle="default", lease="kube-balloons/kube-balloons", epoch=3)
+THERE = {"existing": 10, "booting": 2}
+
+
+def quota_body(nodes: Any, selector: dict[str, Any] | None = None) -> dict[str, Any]:
+    spec = {"limits": {"resources": {"nodes": nodes}}, "selector": selector or {"matchLabels": {"pool": "gpu"}}}
+    return {"apiVersion": API_VERSION, "kind": "CapacityQuota", "metadata": {"name": "ours"}, "spec": spec}
+
+
+class Story:
+    """One quota on a fake server, looked at again and again; every write is carried out."""
+
+    def __init__(self, body: dict[str, Any] | None = None) -> None:
+        self.server = OwnedObject(body)
+        self.memory = QuotaMemory()
+        self.api_version: str | None = API_VERSION
+        self.holder = HOLDER
+
+    def plan(self, room: Room, now_s: float) -> LeverOutcome:
+        seen = QuotaSeen(name="ours", selector=SELECTOR, api_version=self.api_version, quota=self.server.quota())
+        outcome, self.memory = plan_capacity_quota(seen, room, self.holder, self.memory, now_s)
+        return outcome
+
+    def look(self, room: Room, now_s: float = 0.0) -> LeverReport:
+        outcome = self.plan(room, now_s)
+        for write in outcome.writes:
+            self.server.carry_out(write)
+        return outcome.report
+
+    @property
+    def nodes(self) -> Any:
+        quota = self.server.quota()
+        return quota.spec.limits.resources.get("nodes") if quota else None
+
+
+def test_quota_is_made_with_what_exists_what_boots_and_the_allowance() -> None:
+    story = Story()
+    story.look(room(allowance=8, **THERE))
+    assert story.nodes == "20"
+    quota = story.server.quota()
+    assert quota is not None
+    assert quota.spec.selector == SELECTOR
+
+
+def test_nodes_that_cluster_autoscaler_counts_are_a_floor_too() -> None:
+    story = Story()
+    story.look(room(allowance=8, **THERE))
+    story.server.observed(used={"resources": {"nodes": "15"}})
+    story.look(room(allowance=1, **THERE), 10.0)
+    assert story.nodes == "16"
+
+
+def test_quota_counts_once_it_is_valid_at_this_generation() -> None:
+    story = Story()
+    assert story.look(room(**THERE), 0.0).state is LeverState.PENDING
+    story.server.observed()
+    assert story.look(room(**THERE), 1.0).state is LeverState.CONFIRMED
+    story.look(room(allowance=9, **THERE), 2.0)
+    assert story.look(room(allowance=9, **THERE), 3.0).state is LeverState.PENDING, "another generation"
+    assert story.look(room(allowance=9, **THERE), 40.0).state is LeverState.UNCONFIRMED
+
+
+def test_prefixed_condition_counts_as_well() -> None:
+    story = Story()
+    story.look(room(**THERE), 0.0)
+    valid = {"type": "cluster-autoscaler.kubernetes.io/valid", "status": "True", "observedGeneration": 1}
+    (story.server.body or {})["status"] = {"conditions": [valid]}
+    assert story.look(room(**THERE), 1.0).state is LeverState.CONFIRMED
+
+
+def test_invalid_quota_is_reported_with_its_message() -> None:
+    story = Story()
+    story.look(room(**THERE), 0.0)
+    invalid = {"type": "Valid", "status": "False", "observedGeneration": 1, "message": "bad selector"}
+    (story.server.body or {})["status"] = {"conditions": [invalid]}
+    report = story.look(room(**THERE), 1.0)
+    assert report.state is LeverState.UNCONFIRMED
+    assert "bad selector" in report.because.sentence
+
+
+def test_more_room_waits_for_a_moment_and_less_does_not() -> None:
+    story = Story()
+    story.look(room(allowance=4, **THERE), 0.0)
+    story.look(room(allowance=8, **THERE), 1.0)
+    assert story.nodes == "16"
+    story.look(room(allowance=8, **THERE), 2.0)
+    assert story.nodes == "20"
+    story.look(room(allowance=1, **THERE), 2.1)
+    assert story.nodes == "13"
+
+
+def test_deleted_quota_is_reported_lost_and_made_again() -> None:
+    story = Story()
+    story.look(room(**THERE), 0.0)
+    story.server.body = None
+    report = story.look(room(**THERE), 5.0)
+    assert report.state is LeverState.LOST
+    assert story.nodes == "16"
+    story.server.observed()
+    assert story.look(room(**THERE), 6.0).state is LeverState.CONFIRMED
+
+
+def test_lost_quota_is_reported_even_when_blind_and_not_made_again_then() -> None:
+    story = Story()
+    story.look(room(**THERE), 0.0)
+    story.server.body = None
+    assert story.look(room(may_move=False, **THERE), 5.0).state is LeverState.LOST
+    assert story.nodes is None
+
+
+def test_quota_stays_while_nobody_can_say_that_nothing_waits() -> None:
+    story = Story()
+    story.look(room(**THERE), 0.0)
+    story.look(room(waiting=0, **THERE), 1.0)
+    story.look(room(waiting=0, may_move=False, **THERE), 2.0)
+    story.look(room(waiting=0, may_move=False, **THERE), 60.0)
+    assert story.nodes is not None
+    story.look(room(waiting=0, **THERE), 61.0)
+    story.look(room(waiting=0, **THERE), 100.0)
+    assert story.nodes is None
+
+
+def test_kind_that_is_not_served_is_refused() -> None:
+    story = Story()
+    story.api_version = None
+    report = story.look(room(**THERE))
+    assert (report.state, report.because.reason) == (LeverState.REFUSED, LeverReason.QUOTA_NOT_SERVED)
+    assert story.server.writes == 0
+
+
+def test_relabelled_quota_of_ours_gets_its_selector_back() -> None:
+    story = Story()
+    story.look(room(**THERE), 0.0)
+    (story.server.body or {})["spec"]["selector"] = {"matchLabels": {"pool": "other"}}
+    report = story.look(room(**THERE), 40.0)
+    assert report.state is LeverState.UNCONFIRMED
+    assert report.because.reason is LeverReason.QUOTA_CHANGED
+    quota = story.server.quota()
+    assert quota is not None
+    assert quota.spec.selector == SELECTOR
+
+
+def test_our_quota_is_deleted_when_nothing_waits_any_more() -> None:
+    story = Story()
+    story.look(room(**THERE), 0.0)
+    story.look(room(waiting=0, **THERE), 10.0)
+    assert story.nodes == "16"
+    report = story.look(room(waiting=0, **THERE), 40.0)
+    assert story.nodes is None
+    assert report.state is LeverState.HANDED_BACK
+    assert story.look(room(waiting=0, **THERE), 50.0).state is LeverState.HANDED_BACK
+
+
+def test_no_quota_is_made_while_nothing_waits() -> None:
+    story = Story()
+    story.look(room(waiting=0, **THERE))
+    assert story.server.writes == 0
+
+
+@pytest.mark.parametrize("nodes", [50, "50"])
+def test_quota_of_the_user_keeps_its_selector_and_gets_its_value_back(nodes: Any) -> None:
+    story = Story(quota_body(nodes))
+    before = story.server.essence()
+    story.look(room(allowance=8, **THERE), 0.0)
+    assert story.nodes == "20"
+    story.look(room(is_stopping=True), 1.0)
+    assert story.nodes == nodes
+    assert story.server.essence() == before
+
+
+def test_quota_of_the_user_that_is_lower_is_left_alone() -> None:
+    story = Story(quota_body(5))
+    report = story.look(room(**THERE))
+    assert story.server.writes == 0
+    assert report.because.reason is LeverReason.USER_LIMIT_IS_LOWER
+
+
+def test_quota_of_the_user_for_other_nodes_is_refused() -> None:
+    story = Story(quota_body(50, {"matchLabels": {"pool": "cpu"}}))
+    report = story.look(room(**THERE))
+    assert (report.state, report.because.reason) == (LeverState.REFUSED, LeverReason.QUOTA_SELECTOR_DIFFERS)
+    assert story.server.writes == 0
+
+
+def test_value_that_somebody_wrote_into_our_quota_stays_theirs() -> None:
+    story = Story()
+    story.look(room(allowance=8, **THERE), 0.0)
+    story.server.merge({"metadata": {}, "spec": {"limits": {"resources": {"nodes": 14}}}}, "kubectl-edit")
+    report = story.look(room(allowance=8, **THERE), 40.0)
+    assert report.state is LeverState.CONTESTED
+    assert story.nodes == 14, "never above the user's"
+    story.look(room(is_stopping=True), 41.0)
+    assert story.nodes == 14, "theirs now, so it is not deleted"
+    quota = story.server.quota()
+    assert quota is not None
+    assert quota.spec.selector == SELECTOR, "without it the quota would count every node"
+
+
+def test_a_tug_of_war_costs_one_write_in_thirty_seconds() -> None:
+    story = Story()
+    story.look(room(**THERE), 0.0)
+    for second in range(5, 185, 5):
+        story.server.merge({"metadata": {}, "spec": {"limits": {"resources": {"nodes": 100}}}}, "argo")
+        assert story.look(room(**THERE), float(second)).state is LeverState.CONTESTED
+    assert story.server.writes <= 1 + 180 / 30
+
+
+def test_ceiling_is_not_below_the_view_before() -> None:
+    story = Story()
+    story.look(room(allowance=0, existing=10), 0.0)
+    story.look(room(allowance=0, existing=8), 10.0)
+    assert story.nodes == "10"
+    story.look(room(allowance=0, existing=8), 20.0)
+    assert story.nodes == "8"
+
+
+def test_deposed_leader_and_other_throttles_write_nothing() -> None:
+    story = Story()
+    story.look(room(**THERE), 0.0)
+    for holder in (replace(HOLDER, epoch=2), replace(HOLDER, throttle="second")):
+        story.holder = holder
+        assert story.plan(room(allowance=99, **THERE), 10.0).writes == ()
+
+
+def test_guard_deletes_our_quota_from_the_object_alone() -> None:
+    story = Story()
+    story.look(room(**THERE), 0.0)
+    quota = story.server.quota()
+    assert quota is not None
+    for write in hand_back(quota):
+        story.server.carry_out(write)
+    assert story.nodes is None

@@ -1,0 +1,81 @@
+"""Whatever is seen, in whatever order: no ceiling below what exists and was asked for, none above the user's."""
+
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.unit.throttler.levers.owned_object import OwnedObject
+from tests.unit.throttler.levers.pool_scene import claims, pool_body, room
+from throttler.kube.quantity import format_milli, parse_quantity
+from throttler.kube.selectors import LabelSelector
+from throttler.levers.capacity_quota import QuotaMemory, QuotaSeen, plan_capacity_quota
+from throttler.levers.hand_back import hand_back
+from throttler.levers.holder import Holder
+from throttler.levers.node_pool import NodePoolMemory, NodePoolSeen, plan_node_pools
+
+HOLDER = Holder(throttle="default", epoch=1)
+CORES = 8
+counts = st.integers(0, 60)
+steps = st.lists(
+    st.tuples(counts, counts, st.integers(0, 40), st.integers(0, 3), st.booleans(), st.booleans()), max_size=12
+)
+"""Machines there, on their way, allowed, waited for, whether the view is complete, whether memory is lost."""
+user_limits = st.none() | st.integers(0, 2000).map(str) | st.integers(0, 2_000_000).map(format_milli)
+
+
+def restored(server: OwnedObject) -> Any:
+    """What a crash at this moment leaves to the guard, once the guard has been."""
+    twin = OwnedObject()
+    twin.body = server.body
+    for write in hand_back(twin.pool())[:1]:
+        twin.carry_out(write)
+    return (twin.pool().spec.limits or {}).get("cpu")
+
+
+@settings(deadline=None)
+@given(theirs=user_limits, story=steps)
+def test_pool_ceiling_is_between_what_exists_and_the_users_limit(theirs: str | None, story: list[Any]) -> None:
+    server = OwnedObject(pool_body(None if theirs is None else {"cpu": theirs}))
+    memory = NodePoolMemory()
+    for index, (there, booting, allowance, waiting, may_move, is_amnesic) in enumerate(story):
+        machines = (*claims(there), *claims(booting, 1))
+        now = room(allowance=allowance, waiting=waiting, may_move=may_move)
+        seen = NodePoolSeen(pool=server.pool(), claims=machines)
+        outcomes, memory = plan_node_pools([seen], now, {}, HOLDER, memory, 10.0 * index)
+        for write in outcomes[0].writes:
+            server.carry_out(write)
+            value = (server.pool().spec.limits or {}).get("cpu")
+            if value is not None and value != theirs:
+                usage = (there + booting) * CORES * 1000
+                assert usage <= parse_quantity(str(value))
+                assert theirs is None or parse_quantity(str(value)) < parse_quantity(theirs)
+        memory = NodePoolMemory() if is_amnesic else memory
+        assert restored(server) == theirs
+
+
+@settings(deadline=None)
+@given(theirs=st.none() | st.integers(0, 150), story=steps)
+def test_quota_is_between_what_exists_and_the_users_limit(theirs: int | None, story: list[Any]) -> None:
+    body = {
+        "apiVersion": "autoscaling.x-k8s.io/v1alpha1",
+        "kind": "CapacityQuota",
+        "metadata": {"name": "ours"},
+        "spec": {"limits": {"resources": {"nodes": theirs}}},
+    }
+    server = OwnedObject(None if theirs is None else body)
+    memory = QuotaMemory()
+    for index, (there, booting, allowance, waiting, may_move, is_amnesic) in enumerate(story):
+        now = room(allowance=allowance, waiting=waiting, may_move=may_move, existing=there, booting=booting)
+        seen = QuotaSeen(
+            name="ours", selector=LabelSelector(), api_version="autoscaling.x-k8s.io/v1alpha1", quota=server.quota()
+        )
+        outcome, memory = plan_capacity_quota(seen, now, HOLDER, memory, 10.0 * index)
+        for write in outcome.writes:
+            server.carry_out(write)
+            quota = server.quota()
+            value = quota.spec.limits.resources["nodes"] if quota else None
+            if value is not None and value != theirs:
+                assert there + booting <= int(value)
+                assert theirs is None or int(value) < theirs
+        memory = QuotaMemory() if is_amnesic else memory

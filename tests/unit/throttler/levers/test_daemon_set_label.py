@@ -1,0 +1,58 @@
+"""The DaemonSet label: put on as joins are admitted, never taken off, never overwritten."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.world import a_node
+from throttler.kube.node import Node
+from throttler.levers.daemon_set_label import LabelSettings, put_labels
+from throttler.levers.held import HeldSince, Moment
+from throttler.levers.lever import How, LeverOutcome, LeverState, Room
+
+KEY = "example.com/daemons"
+SETTINGS = LabelSettings(key=KEY, value="true", max_wait_s=600.0)
+
+
+def room(admit: int = 0, *, may_move: bool = True, is_stopping: bool = False) -> Room:
+    return Room(existing=3, booting=0, allowance=0, admit=admit, waiting=9, may_move=may_move, is_stopping=is_stopping)
+
+
+def decide(nodes: list[Node], how: Room, now_s: float = 100.0) -> LeverOutcome:
+    return put_labels(nodes, SETTINGS, how, HeldSince(), Moment(now_s, now_s))[0]
+
+
+def names(outcome: LeverOutcome) -> list[str]:
+    return [write.key.name for write in outcome.writes]
+
+
+def test_oldest_node_is_labelled_first() -> None:
+    nodes = [a_node(f"n{i}", created_s=float(9 - i)) for i in range(5)]
+    assert names(decide(nodes, room(admit=2))) == ["n4", "n3"]
+
+
+def test_write_sets_one_label_under_the_version_that_was_decided_on() -> None:
+    write = decide([a_node("n", resource_version="7")], room(admit=1)).writes[0]
+    assert write.how is How.MERGE
+    assert write.body == {"metadata": {"resourceVersion": "7", "labels": {KEY: "true"}}}
+
+
+def test_label_with_another_value_is_its_owners_decision() -> None:
+    nodes = [a_node("n", labels={KEY: "false"}), a_node("m", labels={KEY: "true"})]
+    for how in (room(admit=9), room(is_stopping=True)):
+        outcome = decide(nodes, how, 10_000.0)
+        assert (outcome.writes, outcome.report.state) == ((), LeverState.HANDED_BACK)
+
+
+def test_nodes_that_were_there_long_before_are_labelled_at_once() -> None:
+    assert names(decide([a_node("n")], room(may_move=False), 600.0)) == ["n"]
+
+
+def test_node_that_is_leaving_is_left_alone() -> None:
+    assert decide([a_node("n", is_deleting=True)], room(is_stopping=True)).writes == ()
+
+
+@given(st.lists(st.booleans(), max_size=30), st.booleans())
+def test_hand_back_labels_every_node(marks: list[bool], may_move: bool) -> None:
+    nodes = [a_node(f"n{i}", labels={KEY: "true"} if mark else {}) for i, mark in enumerate(marks)]
+    found = names(decide(nodes, room(may_move=may_move, is_stopping=True)))
+    assert set(found) == {node.name for node in nodes if KEY not in node.labels}

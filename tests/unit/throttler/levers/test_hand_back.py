@@ -1,0 +1,112 @@
+"""Whatever the user had, and wherever we were killed, the object is as before in the end: values and owners."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tests.unit.throttler.levers.owned_object import ConflictError, OwnedObject
+from tests.unit.throttler.levers.pool_scene import claims, pool_body, room
+from throttler.levers.hand_back import hand_back
+from throttler.levers.holder import Holder
+from throttler.levers.lever import LeverWrite
+from throttler.levers.node_pool import NodePoolMemory, NodePoolSeen, plan_node_pools
+
+HOLDER = Holder(throttle="default", lease="kube-balloons/kube-balloons", epoch=3)
+USERS = [
+    pytest.param(None, "kubectl", "Update", id="no limits"),
+    pytest.param({}, "kubectl", "Update", id="an empty list of limits"),
+    pytest.param({"cpu": "400"}, "kubectl-client-side-apply", "Update", id="kubectl apply"),
+    pytest.param({"cpu": "400"}, "argocd-controller", "Apply", id="Argo CD"),
+    pytest.param({"cpu": 400, "memory": "2Ti"}, "argocd-controller", "Apply", id="a number and memory"),
+    pytest.param({"memory": "0.5Ti"}, "flux", "Apply", id="memory alone"),
+    pytest.param({"nodes": "50"}, "flux", "Apply", id="nodes alone"),
+    pytest.param({"cpu": "400", "example.com/x": "7"}, "helm", "Update", id="a limit that we never touch"),
+    pytest.param({"cpu": "2"}, "helm", "Apply", id="lower than what exists"),
+]
+
+
+def pace(server: OwnedObject, allowance: int, memory: NodePoolMemory, now_s: float) -> NodePoolMemory:
+    seen = NodePoolSeen(pool=server.pool(), claims=claims(3))
+    outcomes, memory = plan_node_pools([seen], room(allowance), {}, HOLDER, memory, now_s)
+    for write in outcomes[0].writes:
+        server.carry_out(write)
+    return memory
+
+
+def carry_out(server: OwnedObject, writes: tuple[LeverWrite, ...]) -> None:
+    """As the service does: each call expects the version that the one before was answered."""
+    for write in writes:
+        assert isinstance(write.body, dict)
+        metadata = {**write.body["metadata"], "resourceVersion": server.pool().metadata.resource_version}
+        server.carry_out(replace(write, body={**write.body, "metadata": metadata}))
+
+
+@pytest.mark.parametrize(("limits", "manager", "operation"), USERS)
+@pytest.mark.parametrize("killed_after", [1, 2, 3, 4, 5])
+def test_user_gets_all_back_wherever_the_service_was_killed(
+    limits: dict[str, Any] | None, manager: str, operation: str, killed_after: int
+) -> None:
+    server = OwnedObject(pool_body(limits), manager=manager, operation=operation)
+    before = server.essence()
+    memory = NodePoolMemory()
+    for now_s, allowance in ((0.0, 4), (10.0, 6), (20.0, 0)):
+        if server.writes < killed_after:
+            memory = pace(server, allowance, memory, now_s)
+    for write in hand_back(server.pool())[: max(0, killed_after - server.writes)]:
+        carry_out(server, (write,))
+    carry_out(server, hand_back(server.pool()))
+    assert server.essence() == before
+    assert hand_back(server.pool()) == (), "a second call finds nothing of ours"
+
+
+@pytest.mark.parametrize(("limits", "manager", "operation"), USERS)
+def test_value_to_restore_is_there_whenever_ours_is(
+    limits: dict[str, Any] | None, manager: str, operation: str
+) -> None:
+    server = OwnedObject(pool_body(limits), manager=manager, operation=operation)
+    pace(server, 4, NodePoolMemory(), 0.0)
+    assert server.writes <= 1, "one call writes both"
+    carry_out(server, hand_back(server.pool())[:1])
+    assert (server.pool().spec.limits) == limits, "the first call already restores the value"
+
+
+def test_owner_by_apply_can_apply_another_value_afterwards() -> None:
+    body = pool_body({"cpu": "400"})
+    server = OwnedObject(body, manager="argocd-controller", operation="Apply")
+    pace(server, 4, NodePoolMemory(), 0.0)
+    carry_out(server, hand_back(server.pool()))
+    server.apply({**body, "spec": {**body["spec"], "limits": {"cpu": "500"}}}, "argocd-controller")
+    assert server.pool().spec.limits == {"cpu": "500"}
+
+
+def test_value_that_somebody_else_wrote_meanwhile_stays() -> None:
+    server = OwnedObject(pool_body({"cpu": "400"}))
+    pace(server, 4, NodePoolMemory(), 0.0)
+    server.merge({"metadata": {}, "spec": {"limits": {"cpu": "77"}}}, "kubectl-edit")
+    carry_out(server, hand_back(server.pool()))
+    assert server.pool().spec.limits == {"cpu": "77"}
+    assert not server.pool().metadata.annotations
+
+
+def test_object_that_changed_since_it_was_read_is_left_alone() -> None:
+    server = OwnedObject(pool_body({"cpu": "400"}))
+    pace(server, 4, NodePoolMemory(), 0.0)
+    writes = hand_back(server.pool())
+    server.merge({"metadata": {}, "spec": {"limits": {"cpu": "77"}}}, "kubectl-edit")
+    with pytest.raises(ConflictError):
+        server.carry_out(writes[0])
+
+
+def test_nothing_is_written_on_an_object_that_was_never_ours() -> None:
+    assert hand_back(OwnedObject(pool_body({"cpu": "400"})).pool()) == ()
+
+
+def test_unreadable_annotation_leaves_the_value_that_stands() -> None:
+    server = OwnedObject(pool_body({"cpu": "400"}))
+    pace(server, 4, NodePoolMemory(), 0.0)
+    server.merge({"metadata": {"annotations": {"kube-balloons.github.io/original": "{{"}}}, "somebody")
+    stands = server.pool().spec.limits
+    carry_out(server, hand_back(server.pool()))
+    assert server.pool().spec.limits == stands
+    assert not server.pool().metadata.annotations

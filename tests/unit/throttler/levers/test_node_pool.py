@@ -1,0 +1,420 @@
+"""Karpenter's ceiling: how much it lets in, when it is written, trusted, contested and handed back."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from tests.unit.throttler.levers.owned_object import OwnedObject
+from tests.unit.throttler.levers.pool_scene import claim, claims, pool_body, room
+from throttler.kube.node_claim import NodeClaim
+from throttler.kube.resources import Resources
+from throttler.levers.because import LeverReason
+from throttler.levers.holder import EPOCH_ANNOTATION, HOLDER_ANNOTATION, THROTTLE_LABEL, Holder
+from throttler.levers.lever import LeverReport, LeverState, Room
+from throttler.levers.node_pool import NodePoolMemory, NodePoolSeen, plan_node_pools
+
+HOLDER = Holder(throttle="default", lease="kube-balloons/kube-balloons", epoch=3)
+
+
+class Story:
+    """One NodePool on a fake server, looked at again and again; every write is carried out."""
+
+    def __init__(self, limits: dict[str, Any] | None = None, **spec: Any) -> None:
+        self.server = OwnedObject(pool_body(limits, **spec))
+        self.memory = NodePoolMemory()
+        self.holder = HOLDER
+
+    def look(
+        self, room: Room, claims: tuple[NodeClaim, ...] = (), now_s: float = 0.0, *, hint: Resources | None = None
+    ) -> LeverReport:
+        seen = NodePoolSeen(pool=self.server.pool(), claims=claims)
+        outcomes, self.memory = plan_node_pools([seen], room, hint or {}, self.holder, self.memory, now_s)
+        for write in outcomes[0].writes:
+            self.server.carry_out(write)
+        return outcomes[0].report
+
+    @property
+    def limits(self) -> dict[str, Any] | None:
+        return self.server.pool().spec.limits
+
+    def edit(self, limits: dict[str, Any] | None) -> None:
+        self.server.merge({"metadata": {}, "spec": {"limits": limits}}, "kubectl-edit")
+
+
+def test_ceiling_is_usage_plus_the_allowance_of_the_largest_machine() -> None:
+    story = Story()
+    story.look(room(allowance=4), claims(3))
+    assert story.limits == {"cpu": "56", "memory": "240Gi"}, "3 + 4 machines, and half a machine of memory to spare"
+
+
+def test_machines_on_their_way_count_before_they_register() -> None:
+    story = Story()
+    story.look(room(allowance=2), (*claims(2, 3), *claims(3, 1), claim("new", 0)))
+    assert (story.limits or {})["cpu"] == "64", "2 registered, 3 launched, 1 ordered, 2 allowed"
+
+
+def test_no_allowance_leaves_what_exists() -> None:
+    story = Story()
+    story.look(room(allowance=0), claims(3))
+    assert story.limits == {"cpu": "24", "memory": "96Gi"}
+
+
+def test_accelerators_are_limited_where_machines_have_them() -> None:
+    story = Story()
+    gpus = {"cpu": "192", "memory": "2Ti", "nvidia.com/gpu": "8", "example.com/nic": "4"}
+    story.look(room(allowance=2), claims(1, capacity=gpus))
+    limits = story.limits or {}
+    assert (limits["cpu"], limits["nvidia.com/gpu"]) == ("576", "24")
+    assert "example.com/nic" not in limits
+
+
+def test_real_size_is_read_from_the_provider_label_where_capacity_is_an_estimate() -> None:
+    story = Story()
+    label = {"karpenter.k8s.aws/instance-cpu": "8"}
+    story.look(room(allowance=1), claims(1, 1, capacity={"cpu": "7"}, labels=label))
+    assert story.limits == {"cpu": "15"}, "it counts as Karpenter counts it, and the next may be a whole one"
+
+
+def test_usage_that_karpenter_reports_is_a_floor_too() -> None:
+    story = Story()
+    body = story.server.body or {}
+    body["status"] = {"resources": {"cpu": "80", "memory": "320Gi", "nodes": "10"}}
+    story.look(room(allowance=1), claims(3))
+    assert (story.limits or {})["cpu"] == "88"
+
+
+def test_user_limit_is_never_exceeded() -> None:
+    story = Story({"cpu": "40"})
+    story.look(room(allowance=100), claims(3))
+    assert (story.limits or {})["cpu"] == "40"
+    report = story.look(room(allowance=1), claims(3), 10.0)
+    assert (story.limits or {})["cpu"] == "32"
+    assert report.original == "cpu 40, memory none"
+
+
+def test_user_limit_below_what_exists_stays_and_the_lever_steps_aside() -> None:
+    story = Story({"cpu": "8", "memory": "1Gi"})
+    report = story.look(room(), claims(3))
+    assert story.server.writes == 0
+    assert report.state is LeverState.HANDED_BACK
+    assert report.because.reason is LeverReason.USER_LIMIT_IS_LOWER
+
+
+def test_object_says_whose_throttle_and_lease_keep_it_in_force() -> None:
+    story = Story()
+    story.look(room(), claims(1))
+    metadata = story.server.pool().metadata
+    assert metadata.labels[THROTTLE_LABEL] == "default"
+    assert metadata.annotations[HOLDER_ANNOTATION] == "kube-balloons/kube-balloons"
+    assert metadata.annotations[EPOCH_ANNOTATION] == "3"
+
+
+def test_same_view_twice_is_one_write() -> None:
+    story = Story()
+    for now_s in (0.0, 10.0, 20.0):
+        story.look(room(), claims(3), now_s)
+    assert story.server.writes == 1
+
+
+def test_a_machine_that_turns_out_larger_than_estimated_costs_no_write() -> None:
+    story = Story()
+    label = {"karpenter.k8s.aws/instance-cpu": "8"}
+    story.look(room(allowance=1), (*claims(2), claim("new", 2, capacity={"cpu": "7"}, labels=label)))
+    assert (story.limits or {})["cpu"] == "32"
+    story.look(room(allowance=1), (*claims(2), claim("new", 1, capacity={"cpu": "7"}, labels=label)), 1.0)
+    story.look(room(allowance=1), (*claims(2), claim("new", 1, capacity={"cpu": "7"}, labels=label)), 2.0)
+    assert story.server.writes == 1, "31 admits as many machines as 32 does"
+
+
+def test_more_room_is_given_at_every_other_second_of_a_ramp() -> None:
+    """40 machines in 20 s, looked at four times a second, while the cluster writes the same object."""
+    story = Story()
+    for quarter in range(80):
+        report = story.look(room(allowance=4), claims(1 + quarter // 2), quarter / 4)
+        assert report.ceiling == f"cpu {(story.limits or {})['cpu']}, memory {(story.limits or {})['memory']}"
+    assert story.server.writes <= 11
+    assert (story.limits or {})["cpu"] == "328", "as was right at the last raise: 37 machines and 4 more"
+
+
+def test_a_raise_that_met_a_conflict_is_no_reason_to_hurry() -> None:
+    story = Story()
+    story.look(room(allowance=1), claims(3))
+    version = story.server.writes
+    pool, memory = story.server.pool(), story.memory
+    outcomes, memory = plan_node_pools([NodePoolSeen(pool=pool, claims=claims(3))], room(9), {}, HOLDER, memory, 5.0)
+    assert outcomes[0].writes, "it is lost: somebody was faster"
+    story.memory = memory
+    story.look(room(allowance=9), claims(3), 6.0)
+    assert story.server.writes == version
+    story.look(room(allowance=9), claims(3), 7.0)
+    assert story.server.writes == version + 1
+
+
+def test_less_room_and_room_for_what_exists_do_not_wait() -> None:
+    story = Story()
+    story.look(room(allowance=4), claims(3))
+    story.look(room(allowance=1), claims(3), 0.1)
+    assert (story.limits or {})["cpu"] == "32"
+    story.look(room(allowance=0), claims(6), 0.2)
+    assert (story.limits or {})["cpu"] == "48", "a ceiling below the usage would block replacements too"
+    story.look(room(is_stopping=True), claims(6), 0.3)
+    assert not story.limits
+
+
+def test_nothing_is_raised_or_lowered_without_a_complete_view() -> None:
+    story = Story()
+    story.look(room(allowance=4), claims(3))
+    report = story.look(room(allowance=50, may_move=False), claims(1), 10.0)
+    assert story.server.writes == 1
+    assert report.because.reason is LeverReason.VIEW_INCOMPLETE
+
+
+def test_ceiling_is_not_below_the_usage_of_the_look_before() -> None:
+    story = Story()
+    story.look(room(allowance=0), claims(3))
+    story.look(room(allowance=0), claims(2), 10.0)
+    assert (story.limits or {})["cpu"] == "24"
+    story.look(room(allowance=0), claims(2), 20.0)
+    assert (story.limits or {})["cpu"] == "16"
+
+
+class TestHandingBack:
+    def test_nothing_is_touched_while_nothing_waits(self) -> None:
+        story = Story({"cpu": "400"})
+        report = story.look(room(waiting=0), claims(3))
+        assert story.server.writes == 0
+        assert report.state is LeverState.HANDED_BACK
+
+    def test_ceiling_stays_through_a_short_pause_of_demand(self) -> None:
+        story = Story({"cpu": "400"})
+        story.look(room(), claims(3), 0.0)
+        story.look(room(waiting=0), claims(3), 10.0)
+        story.look(room(waiting=0), claims(3), 35.0)
+        assert (story.limits or {})["cpu"] == "56"
+        story.look(room(), claims(3), 38.0)
+        story.look(room(waiting=0), claims(3), 45.0)
+        assert (story.limits or {})["cpu"] == "56"
+
+    def test_ceiling_is_given_back_when_nothing_waits_any_more(self) -> None:
+        story = Story({"cpu": "400"})
+        story.look(room(), claims(3), 0.0)
+        story.look(room(waiting=0), claims(3), 10.0)
+        report = story.look(room(waiting=0), claims(3), 40.0)
+        assert story.limits == {"cpu": "400"}
+        assert report.state is LeverState.HANDED_BACK
+        assert report.because.reason is LeverReason.NOTHING_WAITS
+        writes = story.server.writes
+        story.look(room(waiting=0), claims(3), 50.0)
+        assert story.server.writes == writes
+
+    def test_ceiling_is_given_back_at_once_when_stopping_even_when_blind(self) -> None:
+        story = Story()
+        story.look(room(), claims(3), 0.0)
+        story.look(room(is_stopping=True, may_move=False), (), 1.0)
+        assert story.limits is None
+
+    def test_ceiling_of_a_predecessor_is_given_back_after_a_restart(self) -> None:
+        story = Story({"cpu": "400"})
+        story.look(room(), claims(3), 0.0)
+        story.memory = NodePoolMemory()
+        for now_s in (5.0, 40.0):
+            story.look(room(waiting=0), claims(3), now_s)
+        assert story.limits == {"cpu": "400"}
+
+    def test_memory_is_nothing_but_comfort(self) -> None:
+        story = Story({"cpu": "400"})
+        story.look(room(allowance=4), claims(3), 0.0)
+        story.memory = NodePoolMemory()
+        story.look(room(allowance=2), claims(3), 10.0)
+        report = story.look(room(allowance=2), claims(3), 20.0)
+        assert (story.limits or {})["cpu"] == "40"
+        assert report.original == "cpu 400, memory none"
+
+
+class TestContest:
+    def test_value_of_somebody_else_becomes_the_original(self) -> None:
+        story = Story({"cpu": "400"})
+        story.look(room(), claims(3), 0.0)
+        story.edit({"cpu": "40"})
+        report = story.look(room(allowance=50), claims(3), 40.0)
+        assert (story.limits or {})["cpu"] == "40", "never above the user's new limit"
+        assert report.state is LeverState.CONTESTED
+        story.look(room(is_stopping=True), claims(3), 41.0)
+        assert (story.limits or {}) == {"cpu": "40"}
+
+    def test_a_tug_of_war_costs_one_write_in_thirty_seconds(self) -> None:
+        story = Story({"cpu": "400"})
+        story.look(room(), claims(3), 0.0)
+        for second in range(5, 185, 5):
+            story.edit({"cpu": "400"})
+            report = story.look(room(), claims(3), float(second))
+            assert report.state is LeverState.CONTESTED
+        assert story.server.writes <= 1 + 180 / 30
+
+    def test_contest_ends_when_the_other_gives_in(self) -> None:
+        story = Story({"cpu": "400"})
+        story.look(room(), claims(3), 0.0)
+        story.edit({"cpu": "300"})
+        story.look(room(), claims(3), 31.0)
+        story.server.observed()
+        report = story.look(room(), claims(3), 31.0 + 91.0)
+        assert report.state is LeverState.CONFIRMED
+
+    def test_limit_removed_by_the_user_is_no_limit_afterwards(self) -> None:
+        story = Story({"cpu": "400"})
+        story.look(room(), claims(3), 0.0)
+        story.edit({"cpu": None})
+        story.look(room(), claims(3), 40.0)
+        story.look(room(is_stopping=True), claims(3), 41.0)
+        assert "cpu" not in (story.limits or {})
+
+    def test_lost_annotation_is_put_back_while_our_value_stands(self) -> None:
+        story = Story({"cpu": "400"})
+        story.look(room(), claims(3), 0.0)
+        story.server.merge({"metadata": {"annotations": {"kube-balloons.github.io/original": None}}}, "somebody")
+        story.look(room(), claims(3), 10.0)
+        story.look(room(is_stopping=True), claims(3), 11.0)
+        assert story.limits == {"cpu": "400"}
+
+
+class TestTrust:
+    def test_ceiling_counts_once_karpenter_has_looked_at_it(self) -> None:
+        story = Story()
+        assert story.look(room(), claims(3), 0.0).state is LeverState.PENDING
+        assert story.look(room(), claims(3), 1.0).state is LeverState.PENDING
+        story.server.observed()
+        report = story.look(room(), claims(3), 2.0)
+        assert report.state is LeverState.CONFIRMED
+        assert report.because.reason is LeverReason.PACING
+
+    def test_ceiling_that_nobody_takes_up_is_reported(self) -> None:
+        story = Story()
+        story.look(room(), claims(3), 0.0)
+        report = story.look(room(), claims(3), 31.0)
+        assert report.state is LeverState.UNCONFIRMED
+        assert report.because.reason is LeverReason.LEVER_UNCONFIRMED
+
+    def test_machines_beyond_the_ceiling_are_reported(self) -> None:
+        story = Story()
+        story.look(room(allowance=1), claims(3), 0.0)
+        story.server.observed()
+        story.look(room(allowance=1), claims(4), 10.0)
+        story.server.observed()
+        report = story.look(room(allowance=1), claims(9), 20.0)
+        assert report.because.reason is LeverReason.OVERRUN
+        assert report.state is LeverState.UNCONFIRMED
+
+    def test_growth_within_the_ceiling_is_not_reported(self) -> None:
+        story = Story()
+        for second, count in enumerate((3, 5, 7, 9, 11)):
+            story.server.observed()
+            report = story.look(room(allowance=2), claims(count), float(second * 10))
+        assert report.state is LeverState.CONFIRMED
+
+
+class TestRefusal:
+    def test_static_pool_is_left_to_its_user(self) -> None:
+        story = Story({"nodes": "3"}, replicas=3)
+        report = story.look(room(), claims(3))
+        assert (report.state, report.because.reason) == (LeverState.REFUSED, LeverReason.STATIC_POOL)
+        assert story.server.writes == 0
+
+    def test_pool_of_another_throttle_is_left_alone(self) -> None:
+        story = Story()
+        story.look(room(), claims(3))
+        story.holder = Holder(throttle="second", epoch=3)
+        report = story.look(room(allowance=50), claims(3), 10.0)
+        assert report.because.reason is LeverReason.OTHER_THROTTLE
+        assert story.server.writes == 1
+
+    def test_deposed_leader_writes_nothing(self) -> None:
+        story = Story()
+        story.look(room(), claims(3))
+        story.holder = Holder(throttle="default", epoch=2)
+        report = story.look(room(allowance=50), claims(3), 10.0)
+        assert report.because.reason is LeverReason.NEWER_HOLDER
+        assert story.server.writes == 1
+
+    def test_limit_out_of_range_is_named_and_left(self) -> None:
+        story = Story({"cpu": "1e99"})
+        report = story.look(room(), claims(3))
+        assert report.because.reason is LeverReason.LIMIT_UNREADABLE
+        assert story.server.writes == 0
+
+    def test_claim_with_a_poisoned_capacity_spoils_nothing(self) -> None:
+        story = Story()
+        story.look(room(allowance=1), (*claims(2), claim("bad", capacity={"cpu": "seven", "memory": "1e99"})))
+        assert (story.limits or {})["cpu"] == "24"
+
+
+class TestUnknownSize:
+    def test_pool_without_machines_gets_room_by_what_waits(self) -> None:
+        story = Story()
+        report = story.look(room(allowance=4), (), hint={"cpu": 7500, "memory": 1})
+        assert story.limits == {"cpu": "32"}
+        story.server.observed()
+        assert story.look(room(allowance=4), (), 1.0, hint={"cpu": 7500}).because.reason is LeverReason.PROBING_SIZE
+        assert report.state is LeverState.PENDING
+
+    def test_room_doubles_while_nothing_starts_and_falls_back_when_something_does(self) -> None:
+        story = Story()
+        found = []
+        for second in range(0, 60, 10):
+            story.look(room(allowance=2), (), float(second))
+            found.append((story.limits or {})["cpu"])
+        assert found == ["2", "2", "4", "8", "16", "32"]
+        story.look(room(allowance=2), claims(1, 1, ordered_s=1), 60.0)
+        assert (story.limits or {})["cpu"] == "24", "one machine of 8 cores, and two more of them"
+
+    def test_room_for_what_can_never_start_is_not_kept_open(self) -> None:
+        story = Story()
+        most = 0
+        for second in range(0, 1200, 10):
+            story.look(room(allowance=4), claims(3), float(second))
+            if 120 <= second < 600:
+                assert (story.limits or {})["cpu"] == "56"
+            most = max(most, int((story.limits or {})["cpu"]))
+        assert most <= 24 + 1024
+
+    def test_largest_machine_is_remembered_when_all_are_gone(self) -> None:
+        story = Story()
+        story.look(room(allowance=2), claims(1), 0.0)
+        for now_s in (10.0, 11.0):
+            story.look(room(allowance=2), (), now_s)
+        assert (story.limits or {})["cpu"] == "16"
+
+
+def test_drifted_machines_get_room_for_their_replacement_within_the_budget() -> None:
+    story = Story(disruption={"budgets": [{"nodes": "50%"}]})
+    story.look(room(allowance=0), (*claims(2), *claims(4, 2, is_drifted=True)))
+    assert (story.limits or {})["cpu"] == "72", "6 machines, 4 of them drifted, 3 at a time"
+
+
+def test_machines_that_leave_count_until_they_are_gone() -> None:
+    story = Story()
+    story.look(room(allowance=1), (*claims(2), claim("old", is_deleting=True)))
+    assert (story.limits or {})["cpu"] == "32"
+
+
+def test_sizes_that_differ_much_are_said() -> None:
+    story = Story()
+    mixed = (*claims(1), claim("big", capacity={"cpu": "64", "memory": "256Gi"}))
+    story.look(room(allowance=2), mixed)
+    story.server.observed()
+    report = story.look(room(allowance=2), mixed, 1.0)
+    assert report.because.reason is LeverReason.PACING_IN_CAPACITY
+    assert "8 to 64 cores" in report.because.sentence
+
+
+def test_pools_share_one_allowance() -> None:
+    servers = [OwnedObject(pool_body(name=name)) for name in ("a", "b")]
+    seen = [NodePoolSeen(pool=server.pool(), claims=claims(1)) for server in servers]
+    outcomes, _ = plan_node_pools(seen, room(allowance=5), {}, HOLDER, NodePoolMemory(), 0.0)
+    ceilings = [msgspec.to_builtins(outcome.writes[0].body)["spec"]["limits"]["cpu"] for outcome in outcomes]
+    assert ceilings == ["32", "24"], "one machine each, and 3 + 2 more"
+
+
+@pytest.mark.parametrize("state", list(LeverReason))
+def test_every_reason_is_a_sentence(state: LeverReason) -> None:
+    assert len(state.value) > 30

@@ -1,0 +1,170 @@
+"""Scheduling gates: released in order as nodes may start, only our gate, all of them in time or on hand-back."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.unit.throttler.levers.json_patch import apply_patch
+from tests.world import SIZE, a_node, work
+from throttler.kube.metadata import OwnerReference
+from throttler.kube.pod import Pod, Scheduling
+from throttler.kube.resources import parse_resources
+from throttler.levers.held import HeldSince, Moment
+from throttler.levers.lever import How, LeverOutcome, LeverState, Room
+from throttler.levers.packing import largest_shape, nodes_for
+from throttler.levers.scheduling_gate import PACED_GATE, Demand, GateSettings, is_held, release_gates
+
+SETTINGS = GateSettings(max_wait_s=600.0)
+OTHER = "kueue.x-k8s.io/admission"
+
+
+def room(allowance: int = 0, *, may_move: bool = True, is_stopping: bool = False) -> Room:
+    return Room(
+        existing=3, booting=0, allowance=allowance, admit=0, waiting=9, may_move=may_move, is_stopping=is_stopping
+    )
+
+
+def gated(name: str, *gates: str, cpu: str = "12", gang: str = "", **changes: Any) -> Pod:
+    gates = gates or (PACED_GATE,)
+    return work(name, cpu=cpu, scheduling=Scheduling(is_gated=True, gates=gates, gang=gang), **changes)
+
+
+def row(count: int, **changes: Any) -> list[Pod]:
+    return [gated(f"p{i:02}", **{"created_s": float(i), **changes}) for i in range(count)]
+
+
+def decide(
+    pods: list[Pod],
+    how: Room,
+    now_s: float = 100.0,
+    *,
+    settings: GateSettings = SETTINGS,
+    in_flight: int = 0,
+    shape: Any = SIZE,
+) -> LeverOutcome:
+    demand = Demand(pods=pods, shape=shape, in_flight=in_flight)
+    return release_gates(demand, settings, how, HeldSince(), Moment(now_s, now_s))[0]
+
+
+def names(outcome: LeverOutcome) -> list[str]:
+    return [write.key.name for write in outcome.writes]
+
+
+def test_oldest_pods_go_first_one_per_node() -> None:
+    assert names(decide(list(reversed(row(5))), room(allowance=2))) == ["p00", "p01"]
+
+
+def test_pods_that_share_a_node_go_together() -> None:
+    assert names(decide(row(10, cpu="4"), room(allowance=2))) == [f"p{i:02}" for i in range(8)]
+
+
+def test_pod_slots_bound_how_many_share_a_node() -> None:
+    shape = parse_resources({"cpu": "16", "memory": "64Gi", "pods": "3"})
+    assert len(decide(row(10, cpu="100m"), room(allowance=2), shape=shape).writes) == 6
+
+
+def test_each_pod_counts_as_a_node_while_no_node_was_seen() -> None:
+    assert len(decide(row(10, cpu="1"), room(allowance=2), shape=largest_shape([])).writes) == 2
+
+
+def test_pod_larger_than_any_node_counts_as_one() -> None:
+    assert len(decide(row(3, cpu="99"), room(allowance=2)).writes) == 2
+
+
+def test_pods_that_keep_apart_count_as_one_node_each() -> None:
+    alone = Scheduling(is_gated=True, gates=(PACED_GATE,), is_one_per_node=True)
+    pods = [work(f"p{i}", cpu="1", scheduling=alone) for i in range(5)]
+    assert len(decide(pods, room(allowance=2)).writes) == 2
+
+
+def test_released_pods_count_until_a_machine_is_on_its_way_for_them() -> None:
+    pods = [*(work(f"loose{i}") for i in range(4)), *row(9)]
+    assert len(decide(pods, room(allowance=6)).writes) == 2
+    assert len(decide(pods, room(allowance=6), in_flight=3).writes) == 5
+    assert len(decide(pods, room(allowance=6), in_flight=40).writes) == 6
+
+
+def test_urgent_priority_goes_before_age() -> None:
+    pods = [*row(3), gated("urgent", created_s=50.0, priority=1000)]
+    settings = GateSettings(max_wait_s=600.0, urgent_priority=1000)
+    assert names(decide(pods, room(allowance=1), settings=settings)) == ["urgent"]
+
+
+def test_small_demand_does_not_queue_behind_a_large_batch() -> None:
+    batch, service = (OwnerReference("Job", kind, uid=kind, controller=True) for kind in ("batch", "service"))
+    pods = [*row(30, owner=batch), *(gated(f"s{i}", created_s=50.0 + i, owner=service) for i in range(2))]
+    settings = GateSettings(max_wait_s=600.0, small_nodes=2)
+    assert names(decide(pods, room(allowance=3), settings=settings)) == ["s0", "s1", "p00"]
+
+
+def test_gang_is_one_demand_however_many_owners_it_has() -> None:
+    pods = [gated(f"g{i}", gang="train", created_s=0.0) for i in range(5)] + [gated("single", created_s=50.0)]
+    settings = GateSettings(max_wait_s=600.0, small_nodes=2)
+    assert names(decide(pods, room(allowance=1), settings=settings)) == ["single"]
+
+
+def test_pod_that_others_hold_too_is_not_ours_to_release_yet() -> None:
+    pods = [gated("both", OTHER, PACED_GATE), gated("theirs", OTHER)]
+    assert decide(pods, room(allowance=9), 10_000.0).writes == ()
+    assert names(decide(pods, room(is_stopping=True))) == ["both"]
+
+
+def test_pods_that_are_leaving_are_left_alone() -> None:
+    pods = [gated("going", is_terminating=True), gated("done", is_finished=True)]
+    assert decide(pods, room(is_stopping=True)).writes == ()
+
+
+def test_gate_goes_at_the_time_limit_whatever_the_signals_say() -> None:
+    for how in (room(), room(may_move=False)):
+        assert names(decide(row(1), how, 599.0)) == []
+        assert names(decide(row(1), how, 600.0)) == ["p00"]
+
+
+def test_report_counts_pods() -> None:
+    report = decide(row(5), room(allowance=2)).report
+    assert (report.name, report.state, report.ceiling) == (
+        f"SchedulingGate/{PACED_GATE}",
+        LeverState.CONFIRMED,
+        "3 held",
+    )
+
+
+@given(st.permutations([PACED_GATE, OTHER, "example.com/third"]))
+def test_nothing_but_our_gate_changes(gates: list[str]) -> None:
+    pod = gated("p", *gates, resource_version="7")
+    write = decide([pod], room(is_stopping=True)).writes[0]
+    before = {"metadata": {"resourceVersion": "7"}, "spec": {"schedulingGates": [{"name": each} for each in gates]}}
+    kept = [{"name": each} for each in gates if each != PACED_GATE]
+    assert (write.how, write.kind, write.key) == (How.JSON, "Pod", pod.key)
+    assert apply_patch(before, write.body) == {**before, "spec": {"schedulingGates": kept}}
+
+
+@given(
+    st.lists(st.sampled_from(["100m", "1", "4", "9", "16", "20"]), max_size=30), st.integers(0, 12), st.integers(0, 5)
+)
+def test_released_pods_never_need_more_nodes_than_allowed(sizes: list[str], allowance: int, loose: int) -> None:
+    pods = [gated(f"p{i:02}", cpu=cpu, created_s=float(i)) for i, cpu in enumerate(sizes)]
+    waits = [work(f"loose{i}") for i in range(loose)]
+    chosen = names(decide([*waits, *pods], room(allowance=allowance)))
+    released = [pod for pod in pods if pod.key.name in chosen]
+    assert nodes_for(released, SIZE) <= max(0, allowance - loose)
+    assert chosen == [pod.key.name for pod in pods[: len(chosen)]]
+
+
+@given(st.lists(st.lists(st.sampled_from([PACED_GATE, OTHER]), min_size=1, unique=True), max_size=20), st.booleans())
+def test_hand_back_releases_every_pod(gates: list[list[str]], may_move: bool) -> None:
+    pods = [gated(f"p{i}", *names) for i, names in enumerate(gates)]
+    freed = names(decide(pods, room(may_move=may_move, is_stopping=True)))
+    assert set(freed) == {pod.key.name for pod in pods if is_held(pod)}
+
+
+def test_largest_node_gives_the_shape() -> None:
+    small = a_node("s", allocatable=parse_resources({"cpu": "4", "memory": "512Gi"}))
+    assert largest_shape([small, a_node("l")]) == SIZE
+
+
+@pytest.mark.parametrize(("cpu", "count", "nodes"), [("16", 7, 7), ("8", 7, 4), ("5", 7, 3), ("99", 2, 2)])
+def test_nodes_are_counted_from_requests(cpu: str, count: int, nodes: int) -> None:
+    assert nodes_for(row(count, cpu=cpu), SIZE) == nodes

@@ -1,0 +1,115 @@
+"""Startup taints: only ours goes, oldest first, in time, and all of them on hand-back."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.unit.throttler.levers.json_patch import RefusedError, apply_patch
+from tests.world import a_node
+from throttler.kube.node import Node
+from throttler.kube.selectors import Taint
+from throttler.levers.held import HeldSince, Moment
+from throttler.levers.lever import How, LeverOutcome, LeverState, Room
+from throttler.levers.startup_taint import LONGEST_S, TaintSettings, has_taint, release_taints
+
+KEY = "startup-taint.cluster-autoscaler.kubernetes.io/kube-balloons"
+SETTINGS = TaintSettings(key=KEY, max_wait_s=600.0)
+OURS = Taint(KEY, "NoSchedule", "true")
+OTHERS = (
+    Taint("node.kubernetes.io/not-ready", "NoExecute"),
+    Taint("team", "NoSchedule", "a"),
+    Taint(KEY + "-2", "NoSchedule"),
+)
+
+
+def room(admit: int = 0, *, may_move: bool = True, is_stopping: bool = False) -> Room:
+    return Room(existing=3, booting=0, allowance=0, admit=admit, waiting=9, may_move=may_move, is_stopping=is_stopping)
+
+
+def tainted(count: int, *taints: Taint) -> list[Node]:
+    return [a_node(f"n{i:02}", taints=taints or (OURS,), created_s=float(i)) for i in range(count)]
+
+
+def decide(nodes: list[Node], how: Room, now_s: float = 100.0, settings: TaintSettings = SETTINGS) -> LeverOutcome:
+    return release_taints(nodes, settings, how, HeldSince(), Moment(now_s, now_s))[0]
+
+
+def names(outcome: LeverOutcome) -> list[str]:
+    return [write.key.name for write in outcome.writes]
+
+
+def as_stored(node: Node) -> dict[str, Any]:
+    """With what our caches do not hold of a taint."""
+    taints = [
+        {"key": t.key, "effect": t.effect, "value": t.value, "timeAdded": f"t{i}"} for i, t in enumerate(node.taints)
+    ]
+    return {"metadata": {"name": node.name, "resourceVersion": node.resource_version}, "spec": {"taints": taints}}
+
+
+def test_oldest_node_goes_first() -> None:
+    assert names(decide(list(reversed(tainted(5))), room(admit=2))) == ["n00", "n01"]
+
+
+def test_nodes_without_our_taint_are_nobody_to_wait_for() -> None:
+    outcome = decide(tainted(3, *OTHERS), room(is_stopping=True))
+    assert (outcome.writes, outcome.report.state) == ((), LeverState.HANDED_BACK)
+
+
+def test_node_that_is_leaving_is_left_alone() -> None:
+    assert decide([a_node("n", taints=(OURS,), is_deleting=True)], room(admit=1)).writes == ()
+
+
+def test_taint_goes_within_ten_minutes() -> None:
+    assert LONGEST_S < 600.0
+    for how in (room(), room(may_move=False)):
+        assert names(decide(tainted(1), how, LONGEST_S - 1)) == []
+        assert names(decide(tainted(1), how, LONGEST_S)) == ["n00"]
+
+
+def test_shorter_wait_of_the_user_counts() -> None:
+    assert names(decide(tainted(1), room(), 60.0, TaintSettings(key=KEY, max_wait_s=60.0))) == ["n00"]
+
+
+def test_node_made_anew_under_the_same_name_counts_anew() -> None:
+    before = a_node("n", uid="u1", taints=(OURS,))
+    since = release_taints([before], SETTINGS, room(), HeldSince(), Moment(0.0, 0.0))[1]
+    again = a_node("n", uid="u2", taints=(OURS,), created_s=590.0)
+    outcome, _ = release_taints([again], SETTINGS, room(), since, Moment(600.0, 600.0))
+    assert outcome.writes == ()
+
+
+def test_report_names_lever_and_how_many_wait() -> None:
+    report = decide(tainted(5), room(admit=2)).report
+    assert (report.name, report.state, report.ceiling) == (f"StartupTaint/{KEY}", LeverState.CONFIRMED, "3 held")
+
+
+@given(st.permutations([OURS, Taint(KEY, "NoExecute"), *OTHERS]))
+def test_nothing_but_our_taint_changes(taints: list[Taint]) -> None:
+    node = a_node("n", taints=tuple(taints), resource_version="7")
+    write = decide([node], room(admit=1)).writes[0]
+    before = as_stored(node)
+    after = apply_patch(before, write.body)
+    assert write.how is How.JSON
+    kept = [each for each in before["spec"]["taints"] if each["key"] != KEY]
+    assert after == {**before, "spec": {"taints": kept}}
+
+
+def test_patch_fails_on_another_version_and_on_another_element() -> None:
+    node = a_node("n", taints=(OTHERS[0], OURS), resource_version="7")
+    body = decide([node], room(admit=1)).writes[0].body
+    newer = as_stored(node) | {"metadata": {"name": "n", "resourceVersion": "8"}}
+    moved = as_stored(node) | {"spec": {"taints": list(reversed(as_stored(node)["spec"]["taints"]))}}
+    for other in (newer, moved):
+        with pytest.raises(RefusedError):
+            apply_patch(other, body)
+
+
+@given(st.lists(st.booleans(), max_size=30), st.booleans(), st.integers(0, 30))
+def test_hand_back_frees_every_node_and_then_has_nothing_to_do(marks: list[bool], may_move: bool, admit: int) -> None:
+    nodes = [a_node(f"n{i}", taints=(OURS,) if mark else OTHERS) for i, mark in enumerate(marks)]
+    freed = names(decide(nodes, room(admit, may_move=may_move, is_stopping=True)))
+    assert set(freed) == {node.name for node in nodes if has_taint(node, KEY)}
+    rest = [a_node(node.name, taints=OTHERS) if node.name in freed else node for node in nodes]
+    assert decide(rest, room(admit, may_move=may_move, is_stopping=True)).writes == ()

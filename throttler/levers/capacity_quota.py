@@ -1,0 +1,125 @@
+"""cluster-autoscaler's ceiling: a CapacityQuota in nodes, made when there is none of its name.
+
+cluster-autoscaler caps a scale-up to what is left and counts nodes that it asked for, so `limit = existing + booting +
+allowance` paces what is in flight exactly (facts.md 2.2). The quota fails open: deleted, invalid or unknown to the
+autoscaler, it means no limit. So each look asks anew whether it stands, is ours, and is honoured.
+"""
+
+from dataclasses import replace
+
+from throttler.kube.because import because
+from throttler.kube.capacity_quota import NODES
+from throttler.kube.quantity import QuantityError
+from throttler.kube.resources import Resources
+from throttler.levers.because import LeverReason
+from throttler.levers.clamp import amount_of, clamped, unraised
+from throttler.levers.hand_back import QUOTA_PATH, hand_back
+from throttler.levers.holder import THROTTLE_LABEL, Holder, epoch_of
+from throttler.levers.lever import LeverOutcome, LeverState, Room
+from throttler.levers.original import Mark, foreign, is_marked_so, read_mark, taken_in, with_ceiling
+from throttler.levers.quota_body import quota_outcome, quota_write
+from throttler.levers.quota_seen import MILLI, QuotaMemory, QuotaSeen
+from throttler.levers.quota_standing import Standing, is_quota_taken_up, quota_reason, quota_standing
+
+__all__ = ["QuotaMemory", "QuotaSeen", "plan_capacity_quota"]
+
+Planned = tuple[LeverOutcome, QuotaMemory]
+
+
+def plan_capacity_quota(seen: QuotaSeen, room: Room, holder: Holder, memory: QuotaMemory, now_s: float) -> Planned:
+    """What to write on the quota now, and what to remember. `now_s` is monotonic."""
+    if refusal := _refusal(seen, holder):
+        return quota_outcome(seen.name, None, refusal), replace(memory, mark=None)
+    demand = memory.demand.looked(room, 0.0, now_s) if room.may_move else memory.demand.unseen()
+    memory, mark = replace(memory, demand=demand), _mark(seen, memory)
+    if seen.quota is not None and seen.selects_others and not (mark and mark.is_made):
+        differs = (LeverState.REFUSED, because(LeverReason.QUOTA_SELECTOR_DIFFERS))
+        return quota_outcome(seen.name, None, differs, hand_back(seen.quota)), replace(memory, mark=None)
+    if demand.is_over(room, now_s) or (mark is None and room.waiting <= 0):
+        return _handed_back(seen, room, memory)
+    memory = _heard(seen, mark, memory, now_s)
+    if not room.may_move:
+        return quota_outcome(seen.name, mark, _blind(is_lost=seen.quota is None and mark is not None)), memory
+    try:
+        return _in_force(seen, mark, room, holder, memory, now_s)
+    except QuantityError as error:
+        unreadable = because(LeverReason.LIMIT_UNREADABLE, value=str(error))
+        return quota_outcome(seen.name, mark, (LeverState.REFUSED, unreadable)), memory
+
+
+def _refusal(seen: QuotaSeen, holder: Holder) -> Standing | None:
+    if seen.api_version is None:
+        return LeverState.REFUSED, because(LeverReason.QUOTA_NOT_SERVED)
+    if seen.quota is None:
+        return None
+    metadata = seen.quota.metadata
+    other, epoch = metadata.labels.get(THROTTLE_LABEL, holder.label), epoch_of(metadata.annotations)
+    if other != holder.label:
+        return LeverState.REFUSED, because(LeverReason.OTHER_THROTTLE, throttle=other)
+    if epoch > holder.epoch:
+        return LeverState.UNCONFIRMED, because(LeverReason.NEWER_HOLDER, epoch=epoch)
+    return None
+
+
+def _mark(seen: QuotaSeen, memory: QuotaMemory) -> Mark | None:
+    """The mark on the object, or the one we remember: the object is gone, or lost its annotation under our value."""
+    if seen.quota is None:
+        return memory.mark
+    known = memory.mark
+    is_ours = known is not None and bool(known.ceiling) and not foreign(known, seen.limits)
+    return read_mark(seen.quota.metadata) or (known if is_ours else None)
+
+
+def _handed_back(seen: QuotaSeen, room: Room, memory: QuotaMemory) -> Planned:
+    reason = LeverReason.STOPPING if room.is_stopping else LeverReason.NOTHING_WAITS
+    writes = hand_back(seen.quota, reason) if seen.quota else ()
+    outcome = quota_outcome(seen.name, None, (LeverState.HANDED_BACK, because(reason)), writes)
+    return outcome, QuotaMemory(demand=memory.demand)
+
+
+def _blind(*, is_lost: bool) -> Standing:
+    if is_lost:
+        return LeverState.LOST, because(LeverReason.QUOTA_LOST)
+    return LeverState.PENDING, because(LeverReason.VIEW_INCOMPLETE)
+
+
+def _heard(seen: QuotaSeen, mark: Mark | None, memory: QuotaMemory, now_s: float) -> QuotaMemory:
+    """The memory after a look at the object."""
+    is_changed = mark is not None and seen.quota is not None and bool(foreign(mark, seen.limits))
+    contest = memory.contest.heard(now_s, is_foreign=is_changed or (mark is not None and seen.selects_others))
+    uptake = memory.uptake.looked(now_s, is_taken_up=is_quota_taken_up(seen.quota))
+    return replace(memory, contest=contest, uptake=uptake)
+
+
+def _in_force(
+    seen: QuotaSeen, mark: Mark | None, room: Room, holder: Holder, memory: QuotaMemory, now_s: float
+) -> Planned:
+    floor = max(room.existing + room.booting, seen.used)
+    wanted: Resources = {NODES: (max(floor, memory.floor) + room.allowance) * MILLI}
+    kept = _kept(seen, mark)
+    if seen.quota is not None and not memory.contest.may_raise(now_s):
+        standing_now = {name: amount_of(value) for name, value in kept.ceiling.items()}
+        wanted = unraised(wanted, standing_now, {NODES: floor * MILLI})
+    new = with_ceiling(kept, clamped(wanted, kept, seen.limits), seen.limits, seen.fields, QUOTA_PATH)
+    reason = quota_reason(seen, new, room, floor)
+    standing = quota_standing(seen, new, memory, reason, now_s)
+    memory = replace(memory, floor=floor, mark=new if new.ceiling else None)
+    if _is_fulfilled(seen, new, holder) or not memory.contest.may_write(now_s):
+        return quota_outcome(seen.name, new, standing), memory
+    write = quota_write(seen, new, holder, reason)
+    return quota_outcome(seen.name, new, standing, (write,)), replace(memory, contest=memory.contest.wrote(now_s))
+
+
+def _kept(seen: QuotaSeen, mark: Mark | None) -> Mark:
+    if seen.quota is None:
+        return Mark(original={}, ceiling={}, is_made=True)
+    return taken_in(mark, seen.limits, seen.fields, QUOTA_PATH)
+
+
+def _is_fulfilled(seen: QuotaSeen, mark: Mark, holder: Holder) -> bool:
+    """Whether the object already says all of it, or there is nothing to say: the user's own limit is lower."""
+    if seen.quota is None:
+        return False
+    is_untouched = not mark.ceiling and THROTTLE_LABEL not in seen.quota.metadata.labels
+    stands = seen.limits.items() >= mark.ceiling.items() and not seen.selects_others
+    return is_untouched or (stands and is_marked_so(seen.quota.metadata, mark, holder))

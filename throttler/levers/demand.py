@@ -1,0 +1,57 @@
+"""Whether anything waits that is to be paced, and whether machines start meanwhile. Times are monotonic seconds."""
+
+from dataclasses import dataclass, replace
+from typing import Self
+
+from throttler.levers.lever import Room
+
+QUIET_S = 30.0
+"""A ceiling is handed back after so long without demand: a gang's pods do not all come in one moment."""
+STUCK_S = 10.0
+"""Room was there, nodes were waited for, and none was ordered for so long: the room is too small for what waits.
+Karpenter's own batch takes at most 10 s."""
+STUCK_REST_S = 600.0
+"""After all steps were tried in vain the waiting pods cannot be helped by room; tried again after so long."""
+STEPS = 7
+"""Each step doubles the room."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Demand:
+    """What is remembered between looks; losing it costs QUIET_S."""
+
+    quiet_since_s: float | None = None
+    unmet_since_s: float | None = None
+    newest_order_s: float = 0.0
+    """Creation of the newest order, in wall-clock seconds: only compared with itself."""
+
+    def looked(self, room: Room, newest_order_s: float, now_s: float) -> Self:
+        """After a look: `newest_order_s` is when the newest machine was ordered."""
+        is_wanted = room.waiting > 0
+        is_unmet = is_wanted and room.allowance > 0 and newest_order_s <= self.newest_order_s
+        return type(self)(
+            quiet_since_s=None if is_wanted else _since(self.quiet_since_s, now_s),
+            unmet_since_s=_since(self.unmet_since_s, now_s) if is_unmet else None,
+            newest_order_s=max(newest_order_s, self.newest_order_s),
+        )
+
+    def unseen(self) -> Self:
+        """While the view is incomplete nobody can say that nothing waits: the quiet time begins anew after it."""
+        return replace(self, quiet_since_s=None)
+
+    def is_over(self, room: Room, now_s: float) -> bool:
+        """Whether ceilings are to be handed back."""
+        return room.is_stopping or (self.quiet_since_s is not None and now_s - self.quiet_since_s >= QUIET_S)
+
+    def unmet_s(self, now_s: float) -> float:
+        """For how long nodes have been waited for without one being ordered."""
+        return 0.0 if self.unmet_since_s is None else now_s - self.unmet_since_s
+
+    def step(self, now_s: float) -> int:
+        """How often the room is doubled: 0 at first and after all was in vain, up to STEPS in between."""
+        step = int(self.unmet_s(now_s) % STUCK_REST_S / STUCK_S)
+        return step if step <= STEPS else 0
+
+
+def _since(since_s: float | None, now_s: float) -> float:
+    return now_s if since_s is None else since_s

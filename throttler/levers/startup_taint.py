@@ -1,0 +1,66 @@
+"""Startup taint: nodes register with our taint, and lose it as joins are admitted, oldest first.
+
+The taint holds back DaemonSet pods and workloads, not the registration itself. cluster-autoscaler counts a node that
+keeps a startup taint for 15 min as unready, and stops altogether above 45 % unready nodes (facts.md 2.6).
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from throttler.kube.metadata import ObjectKey
+from throttler.kube.node import Node
+from throttler.levers.held import Held, HeldSince, Moment, let_in, queue
+from throttler.levers.hold_because import hold_report, why_let_in
+from throttler.levers.lever import How, LeverOutcome, LeverWrite, Room
+from throttler.levers.one_element import without_elements
+
+LONGEST_S = 570.0
+"""Half a minute less than the 10 min of facts.md 2.6: for a tick, the write, and the caches that show it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaintSettings:
+    """Which taint is ours, and the longest that it may stay."""
+
+    key: str
+    max_wait_s: float
+
+    @property
+    def limit_s(self) -> float:
+        """The longest that a node is held."""
+        return min(self.max_wait_s, LONGEST_S)
+
+
+def release_taints(
+    nodes: Iterable[Node], settings: TaintSettings, room: Room, since: HeldSince, moment: Moment
+) -> tuple[LeverOutcome, HeldSince]:
+    """Which of the throttle's nodes lose the taint now; `room.admit` is in nodes."""
+    held = {node.name: node for node in nodes if has_taint(node, settings.key) and not node.is_deleting}
+    since = since.seen(created(held), moment, is_complete=room.may_move)
+    queued = queue((Held(name, since.age_s(node.uid, moment.now_s)) for name, node in held.items()), settings.limit_s)
+    chosen = let_in(queued, room.admit, room)
+    writes = tuple(_untaint(held[each.id], each, settings, room) for each in chosen)
+    report = hold_report(f"StartupTaint/{settings.key}", queued, len(chosen), settings.limit_s, room)
+    return LeverOutcome(report=report, writes=writes), since
+
+
+def has_taint(node: Node, key: str) -> bool:
+    """Whether the node bears the taint, with whatever value and effect."""
+    return any(taint.key == key for taint in node.taints)
+
+
+def created(nodes: Mapping[str, Node]) -> dict[str, float]:
+    """The creation of each node by its uid: a node that is made anew under the same name counts anew."""
+    return {node.uid: node.created_s for node in nodes.values()}
+
+
+def _untaint(node: Node, held: Held, settings: TaintSettings, room: Room) -> LeverWrite:
+    ours = [index for index, taint in enumerate(node.taints) if taint.key == settings.key]
+    return LeverWrite(
+        api_version="v1",
+        kind="Node",
+        key=ObjectKey("", node.name),
+        how=How.JSON,
+        body=without_elements("/spec/taints", ours, node.resource_version, {"key": settings.key}),
+        because=why_let_in(held, settings.limit_s, room),
+    )
