@@ -13,9 +13,19 @@ MANIFESTS = Path(__file__).parents[2] / "manifests"
 @pytest.fixture(scope="session")
 def balloonpool_crd(control_plane: ControlPlane) -> str:
     """The CRD, applied and served."""
-    name = "balloonpools.kube-balloons.github.io"
-    control_plane.kubectl("apply", "--server-side", f"--filename={MANIFESTS}/crds/balloonpools.yaml")
-    control_plane.kubectl("wait", "--for=condition=Established", f"crd/{name}", "--timeout=60s")
+    return _served(control_plane, "balloonpools")
+
+
+@pytest.fixture(scope="session")
+def jointhrottle_crd(control_plane: ControlPlane) -> str:
+    """The CRD, applied and served."""
+    return _served(control_plane, "jointhrottles")
+
+
+def _served(plane: ControlPlane, plural: str) -> str:
+    name = f"{plural}.kube-balloons.github.io"
+    plane.kubectl("apply", "--server-side", f"--filename={MANIFESTS}/crds/{plural}.yaml")
+    plane.kubectl("wait", "--for=condition=Established", f"crd/{name}", "--timeout=60s")
     return name
 
 

@@ -1,0 +1,220 @@
+"""Ceilings on the real API server: what the user had is back in the end, value, form and owner."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from lab.binaries import find_karpenter_crds
+from lab.controlplane import ControlPlane
+from lab.karpenter.objects import node_pool
+from lab.karpenter.settings import NodePoolSettings
+from lab.nodegroups import install_capacity_quotas
+from throttler.client.connection import ConnectionOptions, load_connection
+from throttler.client.errors import NotFoundError
+from throttler.client.kube_client import KubeClient, decode, open_client
+from throttler.client.resource import Resource
+from throttler.kube.capacity_quota import CAPACITY_QUOTA_VERSIONS, CapacityQuota
+from throttler.kube.node_pool import NodePool
+from throttler.kube.selectors import LabelSelector
+from throttler.levers.capacity_quota import QuotaMemory, QuotaSeen, plan_capacity_quota
+from throttler.levers.hand_back import hand_back
+from throttler.levers.holder import Holder
+from throttler.levers.lever import LeverWrite, Room
+from throttler.levers.node_pool import NodePoolMemory, NodePoolSeen, plan_node_pools
+from throttler.service.lever_writer import LeverWriter, WriteOutcome
+
+pytestmark = pytest.mark.lab
+
+POOLS = Resource("karpenter.sh", "v1", "nodepools", "NodePool", False)
+HOLDER = Holder(throttle="default", lease="kube-balloons/kube-balloons", epoch=1)
+HINT = {"cpu": 8000}
+SELECTOR = LabelSelector(match_labels={"pool": "a"})
+USERS = [
+    pytest.param(None, "", id="no limits"),
+    pytest.param({"cpu": "400"}, "", id="kubectl apply"),
+    pytest.param({"cpu": "400"}, "argocd-controller", id="server-side apply"),
+    pytest.param({"cpu": 400, "memory": "2.5Ti"}, "argocd-controller", id="a number"),
+    pytest.param({"nodes": "50"}, "argocd-controller", id="another resource"),
+    pytest.param(None, "argocd-controller", id="no limits, server-side apply"),
+]
+
+
+@pytest.fixture(scope="module")
+def served(control_plane: ControlPlane) -> ControlPlane:
+    for file in find_karpenter_crds().glob("*.yaml"):
+        control_plane.kubectl("apply", "--server-side", "-f", str(file))
+        control_plane.kubectl("wait", "--for=condition=Established", "-f", str(file))
+    asyncio.run(install_capacity_quotas(control_plane))
+    return control_plane
+
+
+@pytest.fixture
+async def client(served: ControlPlane) -> AsyncIterator[KubeClient]:
+    connection = await load_connection(ConnectionOptions(kubeconfig=str(served.kubeconfig())))
+    async with open_client(connection, "test") as client:
+        yield client
+
+
+@pytest.fixture
+def name(request: pytest.FixtureRequest, served: ControlPlane) -> Any:
+    name = f"pool-{abs(hash(request.node.name)):x}"
+    yield name
+    served.kubectl("delete", "nodepool,capacityquota", name, "--ignore-not-found")
+
+
+def manifest(name: str, limits: dict[str, Any] | None) -> dict[str, Any]:
+    body = node_pool(NodePoolSettings(name=name))
+    return body if limits is None else {**body, "spec": {**body["spec"], "limits": limits}}
+
+
+def apply_as(plane: ControlPlane, body: dict[str, Any], manager: str) -> None:
+    how = ["--server-side", f"--field-manager={manager}"] if manager else []
+    plane.kubectl("apply", *how, "-f", "-", input=json.dumps(body))
+
+
+async def essence(client: KubeClient, name: str) -> Any:
+    """All that must be the same before and after."""
+    body = json.loads(await client.get(POOLS, name))
+    metadata = body["metadata"]
+    for entry in metadata["managedFields"]:
+        del entry["time"]
+    for counted in ("resourceVersion", "generation"):
+        del metadata[counted]
+    metadata["managedFields"].sort(key=lambda entry: (entry["manager"], entry["operation"]))
+    return body
+
+
+async def pool_writes(client: KubeClient, name: str, **room: Any) -> tuple[LeverWrite, ...]:
+    pool = decode(await client.get(POOLS, name), NodePool)
+    now = Room(**{"existing": 0, "booting": 0, "allowance": 3, "admit": 0, "waiting": 9, "may_move": True, **room})
+    outcomes, _ = plan_node_pools([NodePoolSeen(pool=pool)], now, HINT, HOLDER, NodePoolMemory(), 0.0)
+    return outcomes[0].writes
+
+
+@pytest.mark.parametrize(("limits", "manager"), USERS)
+@pytest.mark.parametrize("killed_after", [1, 2])
+async def test_pool_is_as_before_wherever_the_hand_back_was_killed(
+    served: ControlPlane, client: KubeClient, name: str, limits: Any, manager: str, killed_after: int
+) -> None:
+    apply_as(served, manifest(name, limits), manager)
+    before = await essence(client, name)
+    writer = LeverWriter(client)
+    (paced,) = await writer.carry_out(await pool_writes(client, name))
+    assert paced.outcome is WriteOutcome.DONE, paced.message
+    assert json.loads(await client.get(POOLS, name))["spec"]["limits"]["cpu"] == "24"
+    for wanted in (killed_after, 9):
+        pool = decode(await client.get(POOLS, name), NodePool)
+        results = await writer.carry_out(hand_back(pool)[:wanted])
+        assert {result.outcome for result in results} <= {WriteOutcome.DONE}, results
+    assert await essence(client, name) == before
+    apply_as(served, manifest(name, {**(limits or {}), "cpu": "500"}), manager)
+    assert json.loads(await client.get(POOLS, name))["spec"]["limits"]["cpu"] == "500", "no conflict with us"
+
+
+async def test_user_may_take_the_limit_by_force_and_keeps_it(
+    served: ControlPlane, client: KubeClient, name: str
+) -> None:
+    apply_as(served, manifest(name, {"cpu": "400"}), "argocd-controller")
+    writer = LeverWriter(client)
+    await writer.carry_out(await pool_writes(client, name))
+    body = json.dumps(manifest(name, {"cpu": "40"}))
+    served.kubectl(
+        "apply", "--server-side", "--force-conflicts", "--field-manager=argocd-controller", "-f", "-", input=body
+    )
+    await writer.carry_out(await pool_writes(client, name))
+    assert json.loads(await client.get(POOLS, name))["spec"]["limits"]["cpu"] == "24"
+    await writer.carry_out(await pool_writes(client, name, is_stopping=True))
+    assert json.loads(await client.get(POOLS, name))["spec"]["limits"] == {"cpu": "40"}
+
+
+async def test_write_on_an_older_version_is_a_conflict_and_changes_nothing(
+    served: ControlPlane, client: KubeClient, name: str
+) -> None:
+    apply_as(served, manifest(name, {"cpu": "400"}), "")
+    writes = await pool_writes(client, name)
+    served.kubectl("label", "nodepool", name, "touched=yes")
+    (result,) = await LeverWriter(client).carry_out(writes)
+    assert result.outcome is WriteOutcome.CONFLICT
+    assert json.loads(await client.get(POOLS, name))["spec"]["limits"] == {"cpu": "400"}
+
+
+async def test_static_pool_refuses_what_we_would_never_write(
+    served: ControlPlane, client: KubeClient, name: str
+) -> None:
+    body = manifest(name, {"nodes": "3"})
+    apply_as(served, {**body, "spec": {**body["spec"], "replicas": 1}}, "")
+    assert await pool_writes(client, name) == ()
+    served.kubectl("patch", "nodepool", name, "--type=merge", "-p", '{"metadata": {"labels": {"a": "b"}}}')
+
+
+@pytest.mark.parametrize("version", CAPACITY_QUOTA_VERSIONS)
+async def test_quota_is_made_moved_and_deleted(client: KubeClient, name: str, version: str) -> None:
+    resource = Resource("autoscaling.x-k8s.io", version, "capacityquotas", "CapacityQuota", False)
+    writer, memory = LeverWriter(client), QuotaMemory()
+    for allowance in (8, 0, 3):
+        quota = await found(client, resource, name)
+        seen = QuotaSeen(name=name, selector=SELECTOR, api_version=resource.api_version, quota=quota)
+        room = Room(existing=10, booting=2, allowance=allowance, admit=0, waiting=5, may_move=True)
+        outcome, memory = plan_capacity_quota(seen, room, HOLDER, memory, 0.0)
+        (result,) = await writer.carry_out(outcome.writes)
+        assert result.outcome is WriteOutcome.DONE, result.message
+        now = await found(client, resource, name)
+        assert now is not None
+        assert now.spec.limits.resources == {"nodes": str(12 + allowance)}
+        assert now.spec.selector == SELECTOR
+        assert (
+            plan_capacity_quota(
+                QuotaSeen(name=name, selector=SELECTOR, api_version=resource.api_version, quota=now),
+                room,
+                HOLDER,
+                memory,
+                1.0,
+            )[0].writes
+            == ()
+        ), "the second look finds nothing to do"
+    assert now is not None
+    (result,) = await writer.carry_out(hand_back(now))
+    assert result.outcome is WriteOutcome.DONE
+    assert await found(client, resource, name) is None
+
+
+async def test_quota_of_the_user_is_as_before(served: ControlPlane, client: KubeClient, name: str) -> None:
+    resource = Resource("autoscaling.x-k8s.io", "v1beta1", "capacityquotas", "CapacityQuota", False)
+    spec = {"limits": {"resources": {"nodes": 50, "cpu": "1000"}}, "selector": {"matchLabels": {"pool": "a"}}}
+    body = {"apiVersion": resource.api_version, "kind": "CapacityQuota", "metadata": {"name": name}, "spec": spec}
+    apply_as(served, body, "flux")
+    seen = QuotaSeen(
+        name=name, selector=SELECTOR, api_version=resource.api_version, quota=await found(client, resource, name)
+    )
+    room = Room(existing=10, booting=2, allowance=8, admit=0, waiting=5, may_move=True)
+    outcome, _ = plan_capacity_quota(seen, room, HOLDER, QuotaMemory(), 0.0)
+    await LeverWriter(client).carry_out(outcome.writes)
+    now = await found(client, resource, name)
+    assert now is not None
+    assert now.spec.limits.resources == {"nodes": "20", "cpu": "1000"}
+    await LeverWriter(client).carry_out(hand_back(now))
+    after = json.loads(await client.get(resource, name))
+    assert after["spec"] == spec
+    assert [entry["manager"] for entry in after["metadata"]["managedFields"]] == ["flux"]
+    assert not after["metadata"].get("annotations")
+
+
+async def test_write_that_the_schema_refuses_is_an_outcome(client: KubeClient, name: str) -> None:
+    seen = QuotaSeen(name=name, selector=SELECTOR, api_version="autoscaling.x-k8s.io/v1beta1", quota=None)
+    room = Room(existing=1, booting=0, allowance=1, admit=0, waiting=5, may_move=True)
+    outcome, _ = plan_capacity_quota(seen, room, HOLDER, QuotaMemory(), 0.0)
+    body = {**outcome.writes[0].body, "spec": {"limits": {"resources": {"nodes": "-1"}}}}  # type: ignore[dict-item]
+    (result,) = await LeverWriter(client).carry_out([replace(outcome.writes[0], body=body)])
+    assert result.outcome is WriteOutcome.INVALID
+    assert "whole number" in result.message
+
+
+async def found(client: KubeClient, resource: Resource, name: str) -> CapacityQuota | None:
+    try:
+        return decode(await client.get(resource, name), CapacityQuota)
+    except NotFoundError:
+        return None

@@ -1,0 +1,145 @@
+"""The examples of docs/jointhrottle.md, what kubectl shows of a throttle, and the rights that its levers need."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from lab.controlplane import ControlPlane
+from throttler.api.decode import decode_throttle
+from throttler.api.throttle import JoinThrottle
+
+PAGE = Path(__file__).parents[2] / "docs" / "jointhrottle.md"
+MANIFESTS = Path(__file__).parents[2] / "manifests"
+EXAMPLES = [yaml.safe_load(text) for text in re.findall(r"```yaml\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.S)]
+ACCOUNTS = ("kube-balloons", "kube-balloons-certificates")
+
+
+def name_of(manifest: dict[str, Any]) -> str:
+    return str(manifest["metadata"]["name"])
+
+
+def test_the_page_shows_every_lever() -> None:
+    assert len(EXAMPLES) >= 4
+    levers = {lever for example in EXAMPLES for lever in example["spec"].get("levers", {})}
+    assert levers >= {
+        "capacityQuota", "nodePoolLimits", "schedulingGates", "startupTaint", "daemonSetLabel", "certificateApproval",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=name_of)
+def test_the_server_stores_the_example_and_the_service_reads_it(
+    control_plane: ControlPlane, jointhrottle_crd: str, example: dict[str, Any]
+) -> None:
+    create = ("create", "--dry-run=server", "--output=json", "--filename=-")
+    throttle = decode_throttle(control_plane.kubectl(*create, input=json.dumps(example)).encode())
+    assert isinstance(throttle, JoinThrottle), throttle
+    # The server fills in the defaults that the types have: both readings are of the same throttle.
+    plain = decode_throttle(example)
+    assert isinstance(plain, JoinThrottle), plain
+    assert throttle.spec == plain.spec
+
+
+def test_a_status_shows_in_kubectl_and_can_be_waited_for(control_plane: ControlPlane, jointhrottle_crd: str) -> None:
+    manifest = {**EXAMPLES[0], "metadata": {"name": "shown"}}
+    control_plane.kubectl("apply", "--filename=-", input=json.dumps(manifest))
+    condition = {"type": "Ready", "status": "True", "reason": "NoDemand", "message": "ok", "observedGeneration": 1}
+    status = {
+        "observedGeneration": 1,
+        "phase": "Avoid",
+        "pacePerMinute": 31,
+        "inFlight": 12,
+        "waiting": 40,
+        "window": 16,
+        "because": "NoDemand",
+        "learned": {"window": 33, "learnedAt": "2026-11-21T06:00:00Z"},
+        "levers": [{"name": "NodePool/gpu", "state": "Confirmed"}],
+        "conditions": [condition],
+    }
+    body = {**{key: manifest[key] for key in ("apiVersion", "kind", "metadata")}, "status": status}
+    server_side = ("--server-side", "--subresource=status", "--field-manager=service")
+    try:
+        control_plane.kubectl("apply", *server_side, "--filename=-", input=json.dumps(body))
+        control_plane.kubectl("wait", "jt/shown", "--for=condition=Ready", "--timeout=10s")
+        shown, wide = control_plane.kubectl("get", "jt", "shown"), control_plane.kubectl("get", "jt", "-o", "wide")
+        stored = decode_throttle(control_plane.kubectl("get", "jt", "shown", "--output=json").encode())
+        assert "shown" in control_plane.kubectl("get", "balloons")
+    finally:
+        control_plane.kubectl("delete", "jt", "shown")
+    header, row = (line.split() for line in shown.splitlines())
+    assert header == ["NAME", "PACE", "INFLIGHT", "WAITING", "PHASE", "BECAUSE", "AGE"]
+    assert row[:6] == ["shown", "31", "12", "40", "Avoid", "NoDemand"]
+    assert {"WINDOW", "READY"} <= set(wide.splitlines()[0].split())
+    assert isinstance(stored, JoinThrottle)
+    assert (stored.status.learned.window, stored.metadata.generation) == (33, 1)
+
+
+def test_kubectl_explains_every_field(control_plane: ControlPlane, jointhrottle_crd: str) -> None:
+    text = control_plane.kubectl("explain", "jointhrottle.spec", "--recursive")
+    for field in ("safePerMinute", "demandAtMost", "killTimer", "nodePoolLimits", "certificateApproval", "dryRun"):
+        assert field in text
+    assert "learn how the API servers are" in control_plane.kubectl("explain", "jt.spec.signals")
+
+
+LEVERS = {
+    "capacity-quota": [("patch", "autoscaling.x-k8s.io", "capacityquotas", "")],
+    "node-pools": [("patch", "karpenter.sh", "nodepools", "")],
+    "scheduling-gates": [("patch", "", "pods", "")],
+    "nodes": [("patch", "", "nodes", "")],
+}
+CERTIFICATES = [
+    ("watch", "certificates.k8s.io", "certificatesigningrequests", ""),
+    ("patch", "certificates.k8s.io", "certificatesigningrequests/approval", ""),
+    ("approve", "certificates.k8s.io", "signers", "kubernetes.io/kube-apiserver-client-kubelet"),
+]
+READS = [
+    ("watch", "kube-balloons.github.io", "jointhrottles", ""),
+    ("patch", "kube-balloons.github.io", "jointhrottles/status", ""),
+    ("watch", "apps", "daemonsets", ""),
+    ("watch", "karpenter.sh", "nodeclaims", ""),
+    ("watch", "autoscaling.x-k8s.io", "capacityquotas", ""),
+    ("get", "", "/metrics", ""),
+]
+
+
+def may(plane: ControlPlane, account: str, right: tuple[str, str, str, str]) -> bool:
+    """What the API server itself says about a right of one of our accounts."""
+    verb, group, kind, name = right
+    resource, _, subresource = kind.partition("/")
+    named = {"group": group, "resource": resource, "subresource": subresource, "name": name}
+    asked = {"nonResourceAttributes": {"path": kind}} if kind.startswith("/") else {"resourceAttributes": named}
+    next(iter(asked.values()))["verb"] = verb
+    review = {
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": "SubjectAccessReview",
+        "spec": {"user": f"system:serviceaccount:kube-balloons:{account}", **asked},
+    }
+    answer = plane.kubectl("create", "--output=json", "--filename=-", input=json.dumps(review))
+    return bool(json.loads(answer)["status"]["allowed"])
+
+
+def test_levers_have_their_right_only_where_it_was_bound(control_plane: ControlPlane) -> None:
+    control_plane.kubectl("apply", "--kustomize", f"{MANIFESTS}/base")
+    assert [right for right in READS if not may(control_plane, "kube-balloons", right)] == []
+    for file, rights in LEVERS.items():
+        assert [right for right in rights if may(control_plane, "kube-balloons", right)] == [], file
+        control_plane.kubectl("apply", f"--filename={MANIFESTS}/levers/{file}.yaml")
+        try:
+            assert [right for right in rights if not may(control_plane, "kube-balloons", right)] == [], file
+        finally:
+            control_plane.kubectl("delete", f"--filename={MANIFESTS}/levers/{file}.yaml")
+
+
+def test_certificates_are_approved_by_an_account_of_its_own(control_plane: ControlPlane) -> None:
+    control_plane.kubectl("apply", "--kustomize", f"{MANIFESTS}/base")
+    control_plane.kubectl("apply", f"--filename={MANIFESTS}/levers/certificates.yaml")
+    try:
+        allowed = {name: [may(control_plane, name, right) for right in CERTIFICATES] for name in ACCOUNTS}
+        serving = ("approve", "certificates.k8s.io", "signers", "kubernetes.io/kubelet-serving")
+        assert not may(control_plane, "kube-balloons-certificates", serving)
+    finally:
+        control_plane.kubectl("delete", f"--filename={MANIFESTS}/levers/certificates.yaml")
+    assert allowed == {"kube-balloons": [False] * 3, "kube-balloons-certificates": [True] * 3}

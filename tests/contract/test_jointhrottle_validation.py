@@ -1,0 +1,82 @@
+"""The CRD on a real API server: what it refuses, in which words, and what it takes."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from lab.controlplane import ControlPlane
+from lab.errors import LabError
+from tests.contract.jointhrottle_table import Case, accepted, refused
+from throttler.api.decode import decode_throttle
+from throttler.api.throttle import JoinThrottle
+from throttler.kube.decoding import Invalid
+
+REFUSED = [case for case in refused() if not case.is_for_service_only]
+TAKEN = [*accepted(), *(case for case in refused() if case.is_for_service_only)]
+LET_IN = [case for case in REFUSED if case.server == case.says]
+"""What only a validation refuses: the schema check of an older server finds nothing wrong with these."""
+CRD = Path(__file__).parents[2] / "manifests" / "crds" / "jointhrottles.yaml"
+OLDER_GROUP = "older-throttle.example"
+
+
+def create(plane: ControlPlane, manifest: Any) -> str:
+    """What the server would store, defaults included."""
+    return plane.kubectl("create", "--dry-run=server", "--output=json", "--filename=-", input=json.dumps(manifest))
+
+
+@pytest.mark.parametrize("case", REFUSED, ids=lambda case: case.name)
+def test_the_server_refuses_with_field_value_and_what_is_accepted(
+    control_plane: ControlPlane, jointhrottle_crd: str, case: Case
+) -> None:
+    with pytest.raises(LabError) as refusal:
+        create(control_plane, case.manifest)
+    assert case.at in str(refusal.value)
+    assert case.server in str(refusal.value)
+
+
+@pytest.mark.parametrize("case", TAKEN, ids=lambda case: case.name)
+def test_both_read_the_same_throttle_with_the_server_s_defaults_and_without(
+    control_plane: ControlPlane, jointhrottle_crd: str, case: Case
+) -> None:
+    stored, plain = decode_throttle(create(control_plane, case.manifest).encode()), decode_throttle(case.manifest)
+    assert isinstance(stored, JoinThrottle), stored
+    assert isinstance(plain, JoinThrottle)
+    assert stored.spec == plain.spec
+
+
+def without_validations(schema: Any) -> Any:
+    if isinstance(schema, dict):
+        return {k: without_validations(part) for k, part in schema.items() if k != "x-kubernetes-validations"}
+    return [without_validations(part) for part in schema] if isinstance(schema, list) else schema
+
+
+@pytest.fixture(scope="module")
+def older_crd(control_plane: ControlPlane) -> str:
+    """The CRD as a server without validations has it, under a group of its own."""
+    crd = without_validations(yaml.safe_load(CRD.read_text(encoding="utf-8")))
+    name = crd["metadata"]["name"] = f"jointhrottles.{OLDER_GROUP}"
+    crd["spec"]["group"] = OLDER_GROUP
+    # The short names belong to the real one, which may be served at the same time.
+    crd["spec"]["names"].pop("shortNames")
+    crd["spec"]["names"].pop("categories")
+    control_plane.kubectl("apply", "--server-side", "--filename=-", input=json.dumps(crd))
+    control_plane.kubectl("wait", "--for=condition=Established", f"crd/{name}", "--timeout=60s")
+    return name
+
+
+@pytest.mark.parametrize("case", LET_IN, ids=lambda case: case.name)
+def test_the_service_refuses_what_an_older_server_stores_in_the_same_words(
+    control_plane: ControlPlane, older_crd: str, case: Case
+) -> None:
+    found = decode_throttle(create(control_plane, {**case.manifest, "apiVersion": f"{OLDER_GROUP}/v1alpha1"}).encode())
+    assert isinstance(found, Invalid)
+    assert case.says in found.message
+
+
+def test_the_tables_are_large_enough() -> None:
+    assert len(REFUSED) >= 60
+    assert len(LET_IN) >= 40
+    assert len(accepted()) >= 10

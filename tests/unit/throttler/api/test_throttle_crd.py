@@ -1,0 +1,145 @@
+"""The CRD and the types say the same: fields, what is required, enums, bounds, defaults; and it is a manual."""
+
+from typing import Any
+
+import pytest
+
+from tests import crd_and_types
+from tests.crd_and_types import BOUNDS, default_of_crd, default_of_type, every_schema, type_of_crd
+from throttler.api import lever_rules, signal_rules, timer_rules, url_rules
+from throttler.api.throttle import GROUP, THROTTLE_KIND, THROTTLE_PLURAL, VERSION, JoinThrottle
+from throttler.kube import duration, selector_rules
+from throttler.law.presets import PRESETS
+from throttler.law.verdict import Phase
+from throttler.levers.lever import LeverState
+from throttler.service import conditions, status
+
+CRD = crd_and_types.crd_of("jointhrottles")
+SERVED = crd_and_types.served(CRD)
+SCHEMA: dict[str, Any] = crd_and_types.schema_of(CRD)
+ALL = crd_and_types.places(CRD, JoinThrottle)
+RULED = "spec.nodes."
+"""Places whose types every selector uses too: their bounds are rules of `selector_rules`."""
+
+
+def test_types_agree() -> None:
+    assert {path: type_of_crd(crd) for path, crd, _ in ALL} == {
+        path: types.get("type", "string") for path, _, types in ALL
+    }
+
+
+def test_required_fields_agree() -> None:
+    assert {path: sorted(crd.get("required", ())) for path, crd, _ in ALL} == {
+        path: sorted(types.get("required", ())) for path, _, types in ALL
+    }
+
+
+def test_enums_agree() -> None:
+    found = {path: (set(crd["enum"]), set(types["enum"])) for path, crd, types in ALL if "enum" in types}
+    assert list(found) == ["spec.preset"]
+    assert all(of_crd == of_types for of_crd, of_types in found.values())
+
+
+def test_bounds_agree() -> None:
+    places = [place for place in ALL if place[0].startswith("spec") and not place[0].startswith(RULED)]
+    assert {path: [crd.get(name) for name in BOUNDS] for path, crd, _ in places} == {
+        path: [types.get(name) for name in BOUNDS] for path, _, types in places
+    }
+
+
+def test_defaults_agree() -> None:
+    places = [place for place in ALL if place[0].startswith("spec.")]
+    assert {path: default_of_crd(crd) for path, crd, _ in places} == {
+        path: default_of_type(types) for path, _, types in places
+    }
+
+
+def test_bounds_of_selectors_are_rules() -> None:
+    nodes = SCHEMA["properties"]["spec"]["properties"]["nodes"]["properties"]
+    requirement = nodes["matchExpressions"]["items"]["properties"]
+    assert nodes["matchLabels"]["maxProperties"] == selector_rules.MOST_ENTRIES
+    assert nodes["matchExpressions"]["maxItems"] == selector_rules.MOST_ENTRIES
+    assert requirement["values"]["maxItems"] == selector_rules.MOST_VALUES
+    assert tuple(requirement["operator"]["enum"]) == selector_rules.OPERATORS
+
+
+def test_every_field_is_described_and_bounded() -> None:
+    for path, schema in every_schema(SCHEMA):
+        assert schema.get("description") or path == ".metadata", path
+        if schema.get("type") == "string" and path not in (".apiVersion", ".kind"):
+            assert "maxLength" in schema or "enum" in schema, path
+        if schema.get("type") == "array":
+            assert "maxItems" in schema, path
+            assert "x-kubernetes-list-type" in schema, path
+
+
+def test_every_validation_says_what_is_accepted() -> None:
+    assert len(crd_and_types.validations(SCHEMA)) >= 30
+    assert all("; accepted: " in rule["messageExpression"] for rule in crd_and_types.validations(SCHEMA))
+
+
+@pytest.mark.parametrize(
+    ("field", "accepted"),
+    [
+        (".maxWait", {duration.PATTERN}),
+        (".killTimer", {duration.PATTERN}),
+        (".matchLabels", {selector_rules.KEY_PATTERN}),
+        (".matchLabels[]", {selector_rules.VALUE_PATTERN}),
+        (".matchExpressions[].key", {selector_rules.KEY_PATTERN}),
+        (".values[]", {selector_rules.VALUE_PATTERN}),
+        (".scrape.servers[]", {url_rules.SERVER_PATTERN, url_rules.FORBIDDEN_PATTERN}),
+        (".prometheus.url", {url_rules.PROMETHEUS_PATTERN, url_rules.FORBIDDEN_PATTERN}),
+        (".alarms[].name", {signal_rules.ALARM_PATTERN}),
+        (".capacityQuota.name", {lever_rules.NAME_PATTERN}),
+        (".nodePoolLimits.names[]", {lever_rules.NAME_PATTERN}),
+        (".startupTaint.key", {selector_rules.KEY_PATTERN, lever_rules.FOREIGN_PATTERN}),
+        (".daemonSetLabel.key", {selector_rules.KEY_PATTERN, lever_rules.FOREIGN_PATTERN}),
+        (".daemonSetLabel.value", {selector_rules.VALUE_PATTERN}),
+    ],
+)
+def test_patterns_are_the_same(field: str, accepted: set[str]) -> None:
+    assert crd_and_types.patterns(SCHEMA, field) == accepted
+
+
+def test_names_are_those_of_the_code() -> None:
+    names = CRD["spec"]["names"]
+    assert (CRD["spec"]["group"], SERVED["name"], CRD["spec"]["scope"]) == (GROUP, VERSION, "Cluster")
+    assert (names["kind"], names["plural"], names["shortNames"]) == (THROTTLE_KIND, THROTTLE_PLURAL, ["jt"])
+    assert CRD["metadata"]["name"] == f"{THROTTLE_PLURAL}.{GROUP}"
+
+
+def test_kubectl_get_tells_the_story() -> None:
+    columns = {column["name"].upper(): column.get("priority", 0) for column in SERVED["additionalPrinterColumns"]}
+    assert [name for name, wide in columns.items() if not wide] == [
+        "PACE", "INFLIGHT", "WAITING", "PHASE", "BECAUSE", "AGE",
+    ]  # fmt: skip
+    assert [name for name, wide in columns.items() if wide] == ["WINDOW", "READY"]
+
+
+def described(*path: str) -> str:
+    schema = SCHEMA
+    for name in path:
+        schema = schema["properties"][name] if "properties" in schema else schema["items"]["properties"][name]
+    return str(schema["description"])
+
+
+def test_the_manual_names_what_the_code_knows() -> None:
+    assert all(phase.value in described("status", "phase") for phase in Phase)
+    assert all(state.value in described("status", "levers", "state") for state in LeverState)
+    told = described("spec", "preset")
+    assert all(f"{preset.value}" in told and str(bounds.max) in told for preset, bounds in PRESETS.items())
+
+
+def test_the_status_that_is_written_stays_within_the_schema() -> None:
+    properties = SCHEMA["properties"]["status"]["properties"]
+    servers, levers = properties["servers"], properties["levers"]
+    assert (servers["maxItems"], levers["maxItems"]) == (status.SERVER_LIMIT, status.LEVER_LIMIT)
+    assert servers["items"]["properties"]["name"]["maxLength"] == status.NAME_LIMIT
+    assert levers["items"]["properties"]["name"]["maxLength"] == status.LEVER_NAME_LIMIT
+    assert levers["items"]["properties"]["ceiling"]["maxLength"] == status.VALUE_LIMIT
+    assert properties["message"]["maxLength"] == conditions.MESSAGE_LIMIT
+
+
+def test_limits_of_time_are_those_of_the_sentences() -> None:
+    assert (timer_rules.TAINT_LIMIT_S, timer_rules.CERTIFICATE_LIMIT_S) == (600, 240)
+    assert (timer_rules.SHORTEST_S, timer_rules.LONGEST_S) == (1, 3600)

@@ -1,0 +1,1 @@
+"""JoinThrottle, the object through which users set the pace of growth. Pure."""
