@@ -1,0 +1,116 @@
+"""Machines from being wanted to being let in: boots with jitter, the gate, the kill timer. Shared by both grains."""
+
+from collections import deque
+from heapq import heappop, heappush
+from math import inf
+
+import numpy as np
+
+from throttler.joins.joins import Joins
+from throttler.simulator.scenario import Scenario
+
+LONG_HOLD_S = 600.0
+"""A machine held for longer counts in `Result.held_over_10min`."""
+_LATEST = 20
+
+
+class Machines:
+    """Counts and clocks of all machines that are not joining yet. Times must never go backwards."""
+
+    def __init__(self, scenario: Scenario, draws: np.random.Generator) -> None:
+        self.waiting = 0
+        self.lost = 0
+        self.held_long = 0
+        self._scenario = scenario
+        self._draws = draws
+        self._demands = deque(sorted(scenario.demands, key=lambda demand: demand.at_s))
+        self._booting: list[tuple[float, float]] = []
+        """Heap of (arrives or is killed at, asked at)."""
+        self._held: list[tuple[float, float]] = []
+        """Heap of (asked at, booted at): what nears its kill timer is let in first."""
+        self._boots: deque[float] = deque(maxlen=_LATEST)
+
+    @property
+    def booting(self) -> int:
+        """Asked for, and not yet heard of."""
+        return len(self._booting)
+
+    @property
+    def held(self) -> int:
+        """Booted and kept back."""
+        return len(self._held)
+
+    @property
+    def next_s(self) -> float:
+        """When something happens next by itself: a demand, an arrival, a kill; `inf` when nothing will."""
+        demand_s = self._demands[0].at_s if self._demands else inf
+        arrival_s = self._booting[0][0] if self._booting else inf
+        kill_s = self._held[0][0] + self._scenario.kill_timer_s if self._held else inf
+        return min(demand_s, arrival_s, kill_s)
+
+    def advance(self, now_s: float) -> int:
+        """Let all happen that is due; returns how many machines join by themselves: without a gate, all that boot."""
+        while self._demands and self._demands[0].at_s <= now_s:
+            self.waiting += self._demands.popleft().nodes
+        joining = 0
+        while self._booting and self._booting[0][0] <= now_s:
+            joining += self._arrive(*heappop(self._booting))
+        while self._held and self._held[0][0] + self._scenario.kill_timer_s <= now_s:
+            self._leave_gate(now_s)
+            self._lose()
+        return joining
+
+    def ask(self, count: int, now_s: float) -> None:
+        """Ask for `count` machines more, as far as so many are wanted."""
+        count = max(0, min(count, self.waiting))
+        self.waiting -= count
+        jitter = 1.0 + self._scenario.boot_jitter * self._draws.standard_normal(count)
+        boots = self._scenario.boot_s * np.clip(jitter, 0.3, 3.0)
+        for boot_s in boots.tolist():
+            heappush(self._booting, (now_s + min(boot_s, self._scenario.kill_timer_s), now_s))
+
+    def admit(self, count: int, now_s: float) -> int:
+        """Let up to `count` held machines in, the longest asked for first; how many that were."""
+        count = max(0, min(count, self.held))
+        for _ in range(count):
+            self._leave_gate(now_s)
+        return count
+
+    def close(self, now_s: float) -> None:
+        """The run ends: what has been held for long by now counts too."""
+        while self._held:
+            self._leave_gate(now_s)
+
+    def joins(self, *, joining: int, joined: int, join_s: float | None, oldest_joining_s: float, now_s: float) -> Joins:
+        """What a controller would count now."""
+        return Joins(
+            waiting=self.waiting,
+            booting=self.booting,
+            held=self.held,
+            joining=joining,
+            joined=joined,
+            lost=self.lost,
+            join_s=join_s,
+            boot_s=sum(self._boots) / len(self._boots) if self._boots else None,
+            oldest_booting_s=now_s - min((asked for _, asked in self._booting), default=now_s),
+            oldest_held_s=now_s - min((booted for _, booted in self._held), default=now_s),
+            oldest_joining_s=oldest_joining_s,
+        )
+
+    def _arrive(self, at_s: float, asked_s: float) -> int:
+        if at_s >= asked_s + self._scenario.kill_timer_s:
+            self._lose()
+            return 0
+        self._boots.append(at_s - asked_s)
+        if not self._scenario.has_gate:
+            return 1
+        heappush(self._held, (asked_s, at_s))
+        return 0
+
+    def _leave_gate(self, now_s: float) -> None:
+        _, booted_s = heappop(self._held)
+        self.held_long += now_s - booted_s > LONG_HOLD_S
+
+    def _lose(self) -> None:
+        self.lost += 1
+        self.waiting += 1

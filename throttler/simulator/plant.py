@@ -1,0 +1,183 @@
+"""What both grains of the simulator agree on: the cost of requests, a join's train of them, how servers refuse.
+
+Work is counted in seat-seconds: a request of 0.15 s that takes two seats is 0.3. The figures are those of the study
+in control.md ("The plant of the study"), which follows facts.md 3 (requests per join), 4 (429 after a quarter of the
+request's timeout, Retry-After) and 6 (client-go's retries). Where the study left a figure open, "chosen" says so.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from throttler.simulator.scenario import Scenario
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestKind:
+    """One class of requests as a server sees it."""
+
+    work_s: float
+    """Execution time on an idle server, in an empty cluster, of a join of weight 1."""
+    seats: int
+    grows_with_nodes: bool
+    """Whether the execution time grows with the cluster, by `1 + N / 5000`."""
+
+    def work_at(self, nodes: float, weight: float = 1.0) -> float:
+        """Execution time in seconds on an idle server of a cluster with `nodes`."""
+        growth = 1.0 + nodes / NODES_THAT_DOUBLE_A_LIST if self.grows_with_nodes else 1.0
+        return self.work_s * weight * growth
+
+    def cost_at(self, nodes: float, weight: float = 1.0) -> float:
+        """Seat-seconds of one such request."""
+        return self.seats * self.work_at(nodes, weight)
+
+
+NODES_THAT_DOUBLE_A_LIST = 5000.0
+SMALL = RequestKind(work_s=0.010, seats=1, grows_with_nodes=False)
+LIST = RequestKind(work_s=0.150, seats=2, grows_with_nodes=True)
+STEADY_LIST = RequestKind(work_s=0.150, seats=2, grows_with_nodes=False)
+"""Lists of other people, whose share of the capacity is given and must not grow with the nodes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One request of a lane: think for `think_s` on average, then send."""
+
+    think_s: float
+    kind: RequestKind
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """What one client of a joining node does, one request after the other, on its own connection."""
+
+    name: str
+    timeout_s: float
+    """The client gives an attempt up after this; the server goes on in vain."""
+    steps: tuple[Step, ...]
+
+    @property
+    def alone_s(self) -> float:
+        """Mean duration on an idle, empty control plane, at weight 1."""
+        return sum(step.think_s + step.kind.work_s for step in self.steps)
+
+
+@dataclass(frozen=True, slots=True)
+class JoinTrain:
+    """All that a machine sends from being let in to being usable: it joins when its last lane ends."""
+
+    lanes: tuple[Lane, ...]
+
+    @property
+    def steps(self) -> Iterator[Step]:
+        """Every request of every lane."""
+        return (step for lane in self.lanes for step in lane.steps)
+
+    @property
+    def alone_s(self) -> float:
+        """Mean duration of the longest lane on an idle, empty control plane."""
+        return max(lane.alone_s for lane in self.lanes)
+
+    def cost_at(self, nodes: float, weight: float = 1.0) -> float:
+        """Seat-seconds of one join in a cluster of `nodes`: 4.54 in an empty one at weight 1."""
+        return sum(step.kind.cost_at(nodes, weight) for step in self.steps)
+
+
+def _lane(name: str, timeout_s: float, start_s: float, kinds: tuple[RequestKind, ...], think_s: float) -> Lane:
+    thinks = (start_s, *(think_s for _ in kinds[1:]))
+    return Lane(name, timeout_s, tuple(Step(think, kind) for think, kind in zip(thinks, kinds, strict=True)))
+
+
+def _reflectors() -> Lane:
+    lists = tuple(Step(1.0, LIST) for _ in range(5))
+    return Lane("reflectors", 60.0, lists + tuple(Step(3.0, SMALL) for _ in range(19)))
+
+
+JOIN = JoinTrain(
+    (
+        _lane("kubelet", 30.0, 1.0, (SMALL,) * 39, 1.9),
+        _reflectors(),
+        *(_lane(f"agent-{i}", 35.0 + 5.0 * i, 8.0 + 3.0 * i, (SMALL, LIST, *(SMALL,) * 10), 4.0) for i in range(6)),
+    )
+)
+"""135 requests in 8 lanes, 11 of them lists; 74 s alone.
+
+Chosen, within the 60-90 s of a real join: the kubelet's own lane is the longest and never waits for lists; its
+reflectors list five kinds in the first seconds; six DaemonSet pods start 3 s apart once their images are there, list
+once each and then read and patch. So most of a join's work comes in its first half minute.
+"""
+
+THINK_SPREAD = 0.5
+"""A think time is drawn evenly from its mean times 1 -/+ this; else joins let in together would stay in step."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerRules:
+    """How an API server queues, refuses and slows down."""
+
+    queue_per_capacity: float = 250.0
+    """Queue length in requests, per seat-second per second of nominal capacity."""
+    max_wait_s: float = 15.0
+    """Longest wait in the queue; then 429."""
+    retry_after_min_s: float = 1.0
+    retry_after_max_s: float = 32.0
+    """Retry-After doubles once per its own length while rejections go on, and halves while they do not."""
+    queue_kappa: float = 1.5
+    """All work gets heavier by `1 + queue_kappa x overload`, overload = the filled share of the queue, cubed (chosen:
+    a herd then takes about 2.5 times the oracle's time, as in the study, and the oracle hardly feels it)."""
+    rejection_work: float = 0.001
+    """Seat-seconds that a 429 costs (chosen: a tenth of the smallest request)."""
+
+    def drag(self, queue_share: float) -> float:
+        """How many times as much work everything is while this share of the queue is full."""
+        return 1.0 + self.queue_kappa * queue_share**3
+
+    def speed(self, seats: float, capacity: float, queue_share: float) -> float:
+        """Seconds of execution per second of every executing seat: 1 while capacity lasts, never more."""
+        wanted = seats * self.drag(queue_share)
+        return 1.0 if wanted <= capacity else capacity / wanted
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientRules:
+    """How clients meet a refusal, as client-go does, without jitter."""
+
+    retries: int = 10
+    """So often an attempt is repeated after exactly its Retry-After; then the caller sees the error ..."""
+    restart_s: float = 10.0
+    """... and tries anew after this, on a new connection (chosen: a kubelet's or a controller's own backoff)."""
+    backoff_min_s: float = 1.0
+    backoff_max_s: float = 30.0
+    """After a timeout the wait doubles from the one to the other (reflector backoff)."""
+    reconnect_s: float = 1.0
+    """A broken connection is made again, to another server, within this to twice this."""
+    relist_share: float = 0.25
+    """When a server is lost, so many of its nodes list once anew, the others resume their watches (chosen) ..."""
+    relist_spread_s: float = 10.0
+    """... somewhere in this time."""
+    return_s: float = 300.0
+    """Time constant with which long-lived connections come back to a restarted server (chosen)."""
+    visitor_timeout_s: float = 60.0
+    """Timeout of other people's requests."""
+
+
+SERVER = ServerRules()
+CLIENT = ClientRules()
+
+HEARTBEATS_PER_S = 0.15
+"""Requests per second of a node that has joined, each SMALL. Those of the nodes before are part of the background."""
+LIST_SHARE = 0.1
+"""Of other people's requests so many are lists (chosen: near the mix of a join, 11 of 135); the rest is SMALL."""
+VISITOR_COST = (1 - LIST_SHARE) * SMALL.cost_at(0) + LIST_SHARE * STEADY_LIST.cost_at(0)
+"""Mean seat-seconds of one request of other people."""
+SWING_S = 60.0
+"""Correlation time of the background's swing (chosen)."""
+
+
+def heartbeat_load(joined: float) -> float:
+    """Seat-seconds per second of the heartbeats of `joined` new nodes."""
+    return HEARTBEATS_PER_S * SMALL.cost_at(0) * joined
+
+
+def join_cost(scenario: Scenario, come: float) -> float:
+    """Seat-seconds of one join, when `come` nodes, joined or joining, are there in addition to those before."""
+    return JOIN.cost_at(scenario.nodes_before + come, scenario.join_weight)

@@ -1,0 +1,95 @@
+"""What is simulated: a cluster, a demand, machines, disturbances, and how well the controller can see."""
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerLoss:
+    """One API server is down from `at_s` for `for_s`; its connections move and relist, and come back later."""
+
+    at_s: float
+    for_s: float
+    server: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slowdown:
+    """The capacity of every server still up is multiplied by `factor` from `at_s` for `for_s`."""
+
+    at_s: float
+    for_s: float
+    factor: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Blindness:
+    """The metrics are frozen (scrapes answer with old numbers) from `at_s` for `for_s`."""
+
+    at_s: float
+    for_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListBurst:
+    """Somebody lists: `per_s` expensive lists per second from `at_s` for `for_s`."""
+
+    at_s: float
+    for_s: float
+    per_s: float
+
+
+Disturbance = ServerLoss | Slowdown | Blindness | ListBurst
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Demand:
+    """`nodes` are wanted from `at_s` on."""
+
+    at_s: float
+    nodes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scenario:
+    """Everything but the policy and the seed. Capacity in seat-seconds per second, times in seconds."""
+
+    name: str
+    demands: tuple[Demand, ...]
+    servers: int
+    capacity: float
+    """P: what one server's executing requests share."""
+    seats_per_capacity: float = 4.0
+    """cP: seats = cP x P."""
+    boot_s: float = 120.0
+    boot_jitter: float = 0.1
+    """Standard deviation of the boot time, as a share of it."""
+    nodes_before: int = 0
+    background: float = 0.25
+    """Share of all capacity that other people's requests take on average."""
+    background_swing: float = 0.1
+    """Standard deviation of that share, relative to it."""
+    join_weight: float = 1.0
+    """How much heavier a join is than the usual one (about 135 requests, control.md)."""
+    has_gate: bool = True
+    """Whether booted machines can be held back before they join; without it they join at once."""
+    kill_timer_s: float = 900.0
+    """A machine that has not been let in so long after it was asked for is destroyed, and asked for again."""
+    disturbances: tuple[Disturbance, ...] = ()
+    scrape_s: float = 10.0
+    scrape_delay_s: float = 1.0
+    scrape_missing: float = 0.05
+    """Share of scrapes that fail."""
+    scrape_noise: float = 0.05
+    """Relative standard deviation of each figure."""
+    lead_s: float = 180.0
+    """Quiet time before 0 in which the policy is asked already, so that it can learn what idle servers look like."""
+    step_s: float = 5.0
+    """How often the policy is asked."""
+    limit_s: float = 14_400.0
+    """The run ends here if the joins do not."""
+    tags: tuple[str, ...] = field(default=())
+
+    @property
+    def nodes(self) -> int:
+        """All that is wanted."""
+        return sum(demand.nodes for demand in self.demands)
