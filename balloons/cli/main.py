@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 
 from balloons.cli.failing import ExitCode, end_quietly, fail
+from balloons.cli.guard_command import guard
 from balloons.cli.run_command import run
 from balloons.cli.status_command import status
 from balloons.cli.version_command import version
@@ -29,7 +30,7 @@ def balloons() -> None:
     """
 
 
-for command in (run, status, version):
+for command in (guard, run, status, version):
     balloons.add_command(command)
 
 

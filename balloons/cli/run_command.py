@@ -28,6 +28,13 @@ IN_CLUSTER_ADDRESS = "0.0.0.0:8080"
 @option("--allowed-image", multiple=True, metavar="PREFIX", help="Images that pools may name; repeatable.")
 @option("--max-calls-per-second", type=float, default=5.0, show_default=True, help="Ceiling of writes, over a minute.")
 @option(
+    "--lease-namespace",
+    metavar="NAME",
+    default="kube-balloons",
+    show_default=True,
+    help="Namespace of the Lease that the guard watches.",
+)
+@option(
     "--log-format", type=click.Choice(["auto", "json", "pretty"]), default="auto", help="Default: pretty on a terminal."
 )
 @option("--debug", is_flag=True, help="Log more, and show tracebacks.")
@@ -54,6 +61,7 @@ def run(**given: Any) -> int:
         is_once=given["once"],
         max_calls_per_s=given["max_calls_per_second"],
         metrics_address=given["metrics_address"] or default_address(),
+        lease_namespace=given["lease_namespace"],
         decide=DecideSettings(allowed_images=given["allowed_image"]),
     )
     is_well = asyncio.run(serve(settings, own_version()))

@@ -1,4 +1,4 @@
-"""`balloons status`: the pools, as people know objects from kubectl."""
+"""`balloons status`: throttles and pools, as people know objects from kubectl."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ from balloons.cli.options import connection_options, option
 @click.option("--no-headers", is_flag=True, help="Leave out the line of column names.")
 @click.option("--debug", is_flag=True, help="Show tracebacks.")
 def status(**given: Any) -> None:
-    """Show balloon pools: warm nodes, wanted nodes, and why.
+    """Show throttles (pace, nodes in flight) and balloon pools (warm, wanted nodes), and why.
 
     \b
     Examples:
@@ -27,11 +27,12 @@ def status(**given: Any) -> None:
     """
     import asyncio
 
-    from balloons.cli.pool_screen import Look, show_pools
+    from balloons.cli.look import Look
+    from balloons.cli.status_screen import show_status
     from throttler.client.connection import ConnectionOptions
 
     if given["is_watching"] and given["output"] in ("json", "yaml"):
         raise click.UsageError(f"--watch with --output {given['output']}: accepted with a table, wide or name")
     look = Look.of_terminal(output=given["output"] or "", has_headers=not given["no_headers"])
     options = ConnectionOptions(kubeconfig=given["kubeconfig"], context=given["context"])
-    asyncio.run(show_pools(options, given["namespace"], given["all_namespaces"], given["is_watching"], look))
+    asyncio.run(show_status(options, given["namespace"], given["all_namespaces"], given["is_watching"], look))

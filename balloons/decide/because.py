@@ -4,13 +4,13 @@ The reason's name is the Event reason and the metric label, its template the sen
 CLI. Adding a reason means adding it to the runbook; a test compares the two.
 """
 
-import enum
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from throttler.kube.because import Because, Sentence, because
+
+__all__ = ["Because", "Reason", "because"]
 
 
-class Reason(enum.Enum):
-    """Reason name -> sentence template; the braces name the detail's keys."""
+class Reason(Sentence):
+    """Every reason of a pool's decision, and its sentence."""
 
     STEADY = "{warm} of {target} wanted nodes are warm"
     WARMING = "{warm} of {target} wanted nodes are warm, {pending} balloons are on their way"
@@ -43,31 +43,3 @@ class Reason(enum.Enum):
     OTHER_STRATEGY = "the pool has worked by strategy {strategy} for {gone:.0f} s; what the former one left goes"
     FAILED = "deciding for this pool failed, nothing is changed: {error}"
     POOL_GONE = "the pool has been gone for {gone:.0f} s"
-
-    @property
-    def code(self) -> str:
-        """The name in CamelCase, as Events and conditions carry it."""
-        return "".join(part.capitalize() for part in self.name.split("_"))
-
-
-@dataclass(frozen=True, slots=True)
-class Because:
-    """A reason with the figures of this case."""
-
-    reason: Reason
-    detail: Mapping[str, object] = field(default_factory=dict)
-
-    @property
-    def code(self) -> str:
-        """The reason's CamelCase name."""
-        return self.reason.code
-
-    @property
-    def sentence(self) -> str:
-        """The reason in words, with its figures filled in."""
-        return self.reason.value.format_map(dict(self.detail))
-
-
-def because(reason: Reason, **detail: object) -> Because:
-    """Shorthand that reads as a sentence: `because(Reason.STEADY, warm=3, target=3)`."""
-    return Because(reason, detail)

@@ -4,11 +4,12 @@ Deterministic and level-triggered: equal input gives an equal plan, and once a p
 empty. Pools are taken oldest first, which is also who is served first from the allowance.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
 from balloons.api.pool import BalloonPool, PoolStatus
+from balloons.decide.allowance import Purse, lanes_of
 from balloons.decide.because import Because, Reason, because
 from balloons.decide.census import NodeState
 from balloons.decide.joining import ages_s, unready_since
@@ -24,18 +25,23 @@ from balloons.view.claim import claim_nodes
 from balloons.view.load import USUAL_PRIORITY
 from balloons.view.snapshot import Now, Snapshot
 from throttler.kube.metadata import ObjectKey
+from throttler.levers.headroom import Lane
 
 MOST_ERROR_TEXT = 200
 """Characters of an unexpected error that a status shows."""
 
 
 def decide(
-    snapshot: Snapshot, memory: Memory, settings: DecideSettings, now: Now, allowance: int | None = None
+    snapshot: Snapshot,
+    memory: Memory,
+    settings: DecideSettings,
+    now: Now,
+    allowance: int | Sequence[Lane] | None = None,
 ) -> tuple[Plan, Memory]:
     """What to do now, and what to remember.
 
-    `allowance` is how many more nodes may start now, over all pools (None: as many as wanted). With an incomplete or
-    stale view nothing moves in any pool, and the memory stays as it was.
+    `allowance` is how many more nodes may start now: over all pools, or lane by lane (None: as many as wanted). With
+    an incomplete or stale view nothing moves in any pool, and the memory stays as it was.
     """
     invalid = tuple(_refused(key, text) for key, text in sorted(snapshot.invalid.items()))
     still = blind(snapshot, settings)
@@ -45,7 +51,8 @@ def decide(
     unready = unready_since(snapshot.nodes.values(), memory.unready_since_s, now)
     views, failed = _look_at_all(snapshot, now, ages_s(unready, now))
     reserved = _reserve(views, snapshot, memory, settings, now)
-    decisions, pool_memory = _decide_all(views, Case(snapshot, settings, now, reserved), memory, allowance)
+    purse = Purse(lanes_of(allowance))
+    decisions, pool_memory = _decide_all(views, Case(snapshot, settings, now, reserved), memory, purse)
     sweeps, gone = sweep(snapshot, memory.gone_since_s, settings, now)
     return Plan((*invalid, *failed, *decisions), sweeps), Memory(reserved.since_s, pool_memory, gone, unready)
 
@@ -90,19 +97,19 @@ def _reserve(
 
 
 def _decide_all(
-    views: list[PoolView], case: Case, memory: Memory, allowance: int | None
+    views: list[PoolView], case: Case, memory: Memory, purse: Purse
 ) -> tuple[list[PoolDecision], Mapping[ObjectKey, PoolMemory]]:
-    decisions, memories, left = [], {}, allowance
+    decisions, memories = [], {}
     for view in views:
         key = view.pool.key
         before = memory.pools.get(key, PoolMemory())
         try:
-            outcome = decide_pool(view, case, before, left)
+            outcome = decide_pool(view, case, before, purse.left(view.pool))
         except Exception as error:  # noqa: BLE001 - as above: this pool holds still, the others go on
             outcome = Outcome(_frozen(view.pool, _failure(error)), before)
         decisions.append(outcome.decision)
         memories[key] = outcome.memory
-        left = None if left is None else max(0, left - outcome.started)
+        purse.take(view.pool, outcome.started)
     return decisions, memories
 
 

@@ -15,12 +15,15 @@ class PoolMemory:
     """One pool's memory; times are monotonic seconds.
 
     `valued` are the busy and held nodes of the last view that was believed, `shrunken_since_s` is when too many of
-    them were first missed. `removed` are (time, count) of recent removals.
+    them were first missed. `removed` are (time, count) of recent removals. `granted` of the waiting balloons
+    ask for new nodes with the allowance's leave; None while nobody paces the pool, and after a restart: what waits then
+    was granted before.
     """
 
     valued: frozenset[str] = frozenset()
     shrunken_since_s: float | None = None
     removed: tuple[tuple[float, int], ...] = ()
+    granted: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

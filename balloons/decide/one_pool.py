@@ -78,7 +78,7 @@ def _act(view: PoolView, case: Case, memory: PoolMemory, allowance: int | None) 
     taken = case.reserved.taker
     reserved = [node for node in view.holdable if node.name in taken]
     free = [node for node in view.holdable if node.name not in taken] if reserved else view.holdable
-    aim = _aim(view, len(free), len(reserved), allowance)
+    aim = _aim(view, len(free), len(reserved), allowance, memory.granted)
     freed = _released(reserved, view, case)
     staying = [] if freed else _balloons_on(reserved, view)
     going = being_removed(view)
@@ -88,24 +88,25 @@ def _act(view: PoolView, case: Case, memory: PoolMemory, allowance: int | None) 
     aim = _without_growth(view, aim, too_small)
     why = _why(view, aim, holding, freed, len(reserved))
     removed = max(0, len(holding.victims) - going) + sum(1 for action in actions if _lets_go(action))
-    memory = note_removal(memory, removed, settings, case.now)
-    decision = _decision(view, aim.warm, why, actions, too_small)
+    memory = replace(note_removal(memory, removed, settings, case.now), granted=aim.granted)
+    decision = replace(_decision(view, aim.warm, why, actions, too_small), lacking=aim.lacking)
     return Outcome(decision, memory, aim.starts)
 
 
-def _aim(view: PoolView, free: int, reserved: int, allowance: int | None) -> Target:
+def _aim(view: PoolView, free: int, reserved: int, allowance: int | None, granted: int | None) -> Target:
     """What the pool is after; one whose nodes all belong to older pools only gives back what it has."""
     if view.claim.lost and not view.claim.seen:
         return Target(0, 0, because=conflict(view))
-    return target(view.pool.spec, view.schedule, _supply(view, free, reserved), _asked(view), allowance)
+    return target(view.pool.spec, view.schedule, _supply(view, free, reserved), _asked(view), allowance, granted)
 
 
 def _without_growth(view: PoolView, aim: Target, too_small: Sequence[str]) -> Target:
     """The truth about growth that no balloon can ask for: no size is known for it."""
+    nothing = replace(aim, wait=0, starts=0, lacking=0, granted=0 if aim.granted is not None else None)
     if aim.wait and not view.shapes.by_name:
-        return replace(aim, wait=0, starts=0, because=because(Reason.NO_SHAPE))
+        return replace(nothing, because=because(Reason.NO_SHAPE))
     if aim.wait and view.shapes.main in too_small:
-        return replace(aim, wait=0, starts=0, because=because(Reason.TOO_SMALL, shape=view.shapes.main))
+        return replace(nothing, because=because(Reason.TOO_SMALL, shape=view.shapes.main))
     return aim
 
 

@@ -75,7 +75,8 @@ class PoolDecision:
 
     `status` holds no timestamps; the writer keeps `lastTransitionTime` where a condition did not change.
     `notes` are further findings that do not decide but that the user should see (a conflict with another pool).
-    `is_dry_run` means that the actions are shown but not written.
+    `is_dry_run` means that the actions are shown but not written. `lacking` is how many nodes Headroom would wait for
+    if nobody paced it.
     """
 
     pool: ObjectKey
@@ -84,6 +85,7 @@ class PoolDecision:
     actions: tuple[Action, ...] = ()
     notes: tuple[Because, ...] = ()
     is_dry_run: bool = False
+    lacking: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,8 @@ from zoneinfo import ZoneInfo
 
 from cronsim import CronSim
 
-from balloons.api.duration import parse_duration
 from balloons.api.pool import Schedule
+from throttler.kube.duration import parse_duration
 
 
 def active_schedule(schedules: Sequence[Schedule], wall: datetime) -> Schedule | None:

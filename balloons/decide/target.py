@@ -28,6 +28,8 @@ class Target:
     """`warm` nodes wanted in the end; `hold` of them are there to be held now; `wait` are balloons without a node.
 
     `starts` of those are new: they make the autoscaler start that many nodes more than it was asked for before.
+    `lacking` is how many the pool would wait for if nobody paced it, `granted` how many of those that wait the
+    allowance has let pass (None: nobody paces it).
     """
 
     warm: int
@@ -35,6 +37,8 @@ class Target:
     wait: int = 0
     starts: int = 0
     because: Because | None = None
+    lacking: int = 0
+    granted: int | None = None
 
 
 def wanted_size(spec: PoolSpec, schedule: Schedule | None) -> int | None:
@@ -51,18 +55,27 @@ def percent_of(percent: int, whole: int) -> int:
     return -(-percent * whole // 100)
 
 
-def target(spec: PoolSpec, schedule: Schedule | None, supply: Supply, asked: int, allowance: int | None) -> Target:
+def target(
+    spec: PoolSpec,
+    schedule: Schedule | None,
+    supply: Supply,
+    asked: int,
+    allowance: int | None,
+    granted: int | None = None,
+) -> Target:
     """What to aim at.
 
-    Hold is bounded by what can be held; Headroom also asks for new nodes, at most `allowance` more than
-    the `asked` balloons that wait already. Invariant 13: no node is asked for beyond maxSize in all.
+    Hold is bounded by what can be held; Headroom also asks for new nodes, at most `allowance` more than it was
+    granted before. `asked` balloons wait already; `granted` of them the allowance has let pass (None: all of them).
+    The others were preempted and came back: they ask for new nodes like any growth, and have to wait like it.
+    Invariant 13: no node is asked for beyond maxSize in all.
     """
     size = wanted_size(spec, schedule)
     limit = inf if spec.max_size is None else max(0, spec.max_size - supply.busy - supply.reserved)
     aim = int(min(inf if size is None else size, limit, supply.holdable if size is None else inf))
     if spec.mode is Mode.HOLD:
         return _hold(size, aim, supply)
-    return _headroom(spec, aim, size or 0, supply, asked, allowance)
+    return _headroom(spec, aim, size or 0, supply, asked, allowance, granted)
 
 
 def _hold(size: int | None, aim: int, supply: Supply) -> Target:
@@ -72,7 +85,9 @@ def _hold(size: int | None, aim: int, supply: Supply) -> Target:
     return Target(warm, warm, because=reason)
 
 
-def _headroom(spec: PoolSpec, aim: int, size: int, supply: Supply, asked: int, allowance: int | None) -> Target:
+def _headroom(
+    spec: PoolSpec, aim: int, size: int, supply: Supply, asked: int, allowance: int | None, granted: int | None
+) -> Target:
     hold = min(aim, supply.holdable)
     short = aim - supply.holdable - supply.preflight
     # A reserved node is replaced once its pod has taken it: a new balloon now would race the pod for that very node.
@@ -81,9 +96,18 @@ def _headroom(spec: PoolSpec, aim: int, size: int, supply: Supply, asked: int, a
     room = inf if spec.max_size is None else max(0, spec.max_size - supply.total)
     new = int(min(missing - arriving, room))
     asked_new = max(0, asked - arriving)
-    allowed = new if allowance is None else min(new, asked_new + allowance)
+    passed = asked_new if granted is None else min(granted, asked_new)
+    allowed = new if allowance is None else min(new, passed + allowance)
     why = _growth_reason(spec, size, aim, new, allowed, allowance, supply)
-    return Target(aim, hold, arriving + allowed, max(0, allowed - asked_new), why)
+    return Target(
+        aim,
+        hold,
+        arriving + allowed,
+        max(0, allowed - passed),
+        why,
+        lacking=arriving + new,
+        granted=None if allowance is None else allowed,
+    )
 
 
 def _growth_reason(

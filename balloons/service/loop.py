@@ -1,15 +1,16 @@
 """The loop: take a snapshot, decide once, write; rediscover the world at the next tick."""
 
 import asyncio
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Protocol
 
 import structlog
 
+from balloons.api.pool import BalloonPool
 from balloons.decide.decide import decide
-from balloons.decide.memory import Memory
+from balloons.decide.memory import Memory, PoolMemory
 from balloons.decide.plan import Plan
 from balloons.decide.settings import DecideSettings
 from balloons.service.metrics import Metrics
@@ -19,16 +20,22 @@ from balloons.service.wake import REST_SHARE, Wake
 from balloons.view.index import Circumstances, Index
 from balloons.view.snapshot import Now, Snapshot
 from throttler.kube.metadata import ObjectKey
+from throttler.kube.selectors import LabelSelector
+from throttler.levers.headroom import Lane
+from throttler.service.throttling import Cluster
+from throttler.service.tick_view import PoolGrowth
 
 FAILED_S = 1.0
 BLIND_S = 1.0
 """After a tick that failed, and while the view is incomplete: look again this soon."""
+GROWTH_S = 0.05
+"""After a decision that found other growth than the throttle knew of."""
 BLIND_PATIENCE_S = 15.0
 """A view that is incomplete for no longer than this (a watch that reconnects) is not reported to users."""
 
 log = structlog.get_logger()
 
-Decide = Callable[[Snapshot, Memory, DecideSettings, Now, int | None], tuple[Plan, Memory]]
+Decide = Callable[[Snapshot, Memory, DecideSettings, Now, Sequence[Lane] | None], tuple[Plan, Memory]]
 
 
 class View(Protocol):
@@ -40,6 +47,17 @@ class View(Protocol):
 
     def circumstances(self) -> Circumstances:
         """What the next snapshot says about itself."""
+
+
+class Pacing(Protocol):
+    """What the loop asks the throttle: one call per tick."""
+
+    @property
+    def again_s(self) -> float | None:
+        """How soon a tick is wanted although nothing changes."""
+
+    def tick(self, cluster: Cluster) -> Sequence[Lane] | None:
+        """How much Headroom may grow; None: as much as it wants."""
 
 
 class DecisionLoop:
@@ -57,6 +75,7 @@ class DecisionLoop:
         *,
         interval_s: float,
         clock: Callable[[], float],
+        pacing: Pacing | None = None,
         decide: Decide = decide,
     ) -> None:
         self._index = index
@@ -68,6 +87,8 @@ class DecisionLoop:
         self._settings = settings
         self._interval_s = interval_s
         self._clock = clock
+        self._pacing = pacing
+        self._growth: Mapping[ObjectKey, int] = {}
         self._decide = decide
         self._memory = Memory()
         self._told: dict[ObjectKey, str] = {}
@@ -112,7 +133,9 @@ class DecisionLoop:
         if snapshot.is_complete:
             self._complete_at = now_s
         now = Now(now_s, datetime.now(UTC))
-        plan, memory = self._decide(snapshot, self._memory, self._settings, now, None)
+        plan, memory = self._decide(snapshot, self._memory, self._settings, now, self._paced(snapshot))
+        if snapshot.is_complete:
+            self._note_growth({decision.pool: decision.lacking for decision in plan.pools if decision.lacking})
         self._metrics.show(plan.pools)
         self._log_changes(plan)
         self._preemptions.prune(now_s)
@@ -124,7 +147,43 @@ class DecisionLoop:
     def _write(self, plan: Plan, memory: Memory) -> float:
         passed = self._writes.start(plan)
         self._memory = _without(passed.keys(), memory, self._memory)
-        return min([self._interval_s, *passed.values()])
+        again_s = self._pacing.again_s if self._pacing is not None else None
+        return min([self._interval_s, *passed.values(), *([again_s] if again_s is not None else [])])
+
+    def _paced(self, snapshot: Snapshot) -> Sequence[Lane] | None:
+        """The throttle's turn, on the same view; it knows what pools lack from the decision before.
+
+        If it fails, nodes are held and given way all the same, and nothing grows.
+        """
+        if self._pacing is None:
+            return None
+        growth = (self._growth_of(pool) for pool in snapshot.pools.values())
+        cluster = Cluster(
+            nodes=snapshot.nodes,
+            pods=self._index.pods_by_node,
+            unplaced=snapshot.waiting,
+            growth=tuple(growth),
+            missing=snapshot.missing,
+            age_s=snapshot.age_s,
+        )
+        try:
+            return self._pacing.tick(cluster)
+        except Exception:
+            log.exception("the throttle's tick failed")
+            return (Lane(LabelSelector(), 0),)
+
+    def _note_growth(self, growth: Mapping[ObjectKey, int]) -> None:
+        """What pools lack is the throttle's demand; news of it are worth a decision of their own."""
+        if self._pacing is not None and growth != self._growth:
+            self._wake.poke(GROWTH_S)
+        self._growth = growth
+
+    def _growth_of(self, pool: BalloonPool) -> PoolGrowth:
+        memory = self._memory.pools.get(pool.key, PoolMemory())
+        labels = pool.spec.nodes.selector.match_labels
+        # What a dry run would like to have is nobody's demand.
+        lacking = 0 if pool.spec.dry_run else self._growth.get(pool.key, 0)
+        return PoolGrowth(labels, lacking, memory.granted or 0)
 
     def _log_changes(self, plan: Plan) -> None:
         """One line per pool whose reason changed; the figures are in status and metrics."""

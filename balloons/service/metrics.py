@@ -16,10 +16,15 @@ from balloons.service.write_outcome import ActionKind, Outcome
 from throttler.client.attempts import Attempt
 from throttler.client.intake import CacheEvent
 from throttler.kube.metadata import ObjectKey
+from throttler.service.throttle_metrics import ThrottleMetrics
 
 PREFIX = "kube_balloons"
 TICK_OUTCOMES = ("decided", "failed")
-WATCHED = ("nodes", "pods", "balloonpools", "deployments", "priorityclasses", "podtemplates", "capacitybuffers")
+WATCHED = (
+    *("nodes", "pods", "balloonpools", "deployments", "priorityclasses", "podtemplates", "capacitybuffers"),
+    *("jointhrottles", "daemonsets", "configmaps", "nodepools", "nodeclaims", "capacityquotas"),
+    "certificatesigningrequests",
+)
 BIND_BUCKETS = (0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
 """Seconds: a preempted warm node is taken in milliseconds to seconds, a cold one in minutes."""
 SHORT_BUCKETS = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
@@ -38,6 +43,7 @@ class Metrics:
         self._make_pool_gauges()
         self._make_decision_metrics()
         self._make_api_metrics()
+        self.throttle = ThrottleMetrics(self.registry, self.labels)
         info = Info(f"{PREFIX}_build", "Version of the service and of Python.", registry=self.registry)
         info.info({"version": version, "python": platform.python_version()})
         self._shown: set[ObjectKey] = set()

@@ -23,6 +23,7 @@ from balloons.service.write_outcome import Outcome, kind_of, least_rest_s, outco
 from balloons.service.writer import Writer
 from throttler.client.errors import ApiError
 from throttler.kube.metadata import ObjectKey
+from throttler.service.drain import drain
 
 AT_ONCE = 32
 """Writes of single pods and nodes under way at the same time."""
@@ -110,13 +111,7 @@ class PoolWrites:
 
     async def drain(self, timeout_s: float) -> None:
         """Let writes under way finish; what takes longer is cancelled."""
-        tasks = list(self._tasks.values())
-        if not tasks:
-            return
-        _, late = await asyncio.wait(tasks, timeout=timeout_s)
-        for task in late:
-            task.cancel()
-        await asyncio.gather(*late, return_exceptions=True)
+        await drain(self._tasks.values(), timeout_s)
 
     # --- one pool ---
 

@@ -25,12 +25,12 @@ def node_within_s(before: Node | None, after: Node | None) -> float | None:
 
 
 def pod_within_s(before: Pod | None, after: Pod | None) -> float | None:
-    """For a pod; urgent when the scheduler has found no room for real work."""
+    """For a pod; urgent when the scheduler has found no room for real work, soon when it may not look at it yet."""
     if after is not None and _is_refused(after) and not (before is not None and _is_refused(before)):
         return URGENT_S
     if before is None or after is None:
         known = after or before
-        return None if known is not None and _is_queued(known) else SOON_S
+        return None if known is not None and _is_queued(known) and not _is_gated(known) else SOON_S
     is_same = msgspec.structs.replace(after, resource_version=before.resource_version) == before
     return None if is_same else SOON_S
 
@@ -53,6 +53,10 @@ def deployment_within_s(before: Deployment | None, after: Deployment | None) -> 
 def _is_refused(pod: Pod) -> bool:
     how = pod.scheduling
     return pod.kind is PodKind.WORK and how is not None and how.is_tried and not pod.is_terminating
+
+
+def _is_gated(pod: Pod) -> bool:
+    return pod.scheduling is not None and pod.scheduling.is_gated
 
 
 def _is_queued(pod: Pod) -> bool:

@@ -76,7 +76,7 @@ class Reporter:
     def forget(self, known: Collection[ObjectKey]) -> None:
         """Drop what is about pools that are gone."""
         self._told = {key: told for key, told in self._told.items() if key in known}
-        self._announcer.forget(known, self._clock())
+        self._announcer.forget(known)
 
     def _due(self, decision: PoolDecision, problem: str) -> tuple[StoredPool, PoolStatus] | None:
         stored = self._stored(decision.pool)

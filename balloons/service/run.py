@@ -8,11 +8,13 @@ from contextlib import asynccontextmanager
 
 import structlog
 
+from balloons.service.clients import Clients, open_clients
 from balloons.service.events import Announcer
 from balloons.service.health import serve_health
 from balloons.service.lag import measure_lag
 from balloons.service.loop import DecisionLoop
 from balloons.service.metrics import Metrics
+from balloons.service.pacing import make_throttling
 from balloons.service.pool_writes import PoolWrites
 from balloons.service.preemptions import Preemptions
 from balloons.service.report import Reporter
@@ -21,14 +23,6 @@ from balloons.service.wake import Wake
 from balloons.service.watches import Watches
 from balloons.service.writer import Writer
 from balloons.view.index import Index
-from throttler.client.connection import ConnectionOptions, load_connection
-from throttler.client.gate import CeilingGate
-from throttler.client.kube_client import KubeClient, open_client
-
-READS_PER_S, READ_BURST = 5.0, 25
-"""Lists, watches and discovery: a handful at the start, then one now and then. They never queue behind writes."""
-BURST_S = 60.0
-"""The ceiling on writes is an average over this long, so that a burst release goes out at once."""
 
 log = structlog.get_logger()
 
@@ -41,8 +35,8 @@ async def serve(settings: ServiceSettings, version: str) -> bool:
     stop = asyncio.Event()
     _stop_on_signals(stop)
     metrics = Metrics(version)
-    async with _clients(settings, metrics) as (reader, writing):
-        service = _Service(settings, metrics, reader, writing)
+    async with open_clients(settings, metrics) as clients:
+        service = _Service(settings, metrics, clients)
         log.info("starting", version=version, dry_run=settings.is_dry_run, namespace=settings.namespace or "all")
         return await service.run(stop)
 
@@ -50,17 +44,19 @@ async def serve(settings: ServiceSettings, version: str) -> bool:
 class _Service:
     """The parts, wired."""
 
-    def __init__(self, settings: ServiceSettings, metrics: Metrics, reader: KubeClient, writing: KubeClient) -> None:
+    def __init__(self, settings: ServiceSettings, metrics: Metrics, clients: Clients) -> None:
         clock = asyncio.get_running_loop().time
         wake, preemptions = Wake(clock), Preemptions()
         index = Index(settings.decide.priority_class)
         self._settings = settings
         self._metrics = metrics
         self._clock = clock
-        self._watches = Watches(reader, index, wake, metrics, preemptions, namespace=settings.namespace, clock=clock)
-        reporter = Reporter(writing, index.pool, Announcer(socket.gethostname()), metrics, clock)
+        self._watches = Watches(
+            clients.reading, index, wake, metrics, preemptions, namespace=settings.namespace, clock=clock
+        )
+        reporter = Reporter(clients.writing, index.pool, Announcer(socket.gethostname()), metrics, clock)
         self._writes = PoolWrites(
-            Writer(writing, clock),
+            Writer(clients.writing, clock),
             reporter,
             self._watches,
             metrics,
@@ -68,6 +64,7 @@ class _Service:
             is_dry_run=settings.is_dry_run,
             clock=clock,
         )
+        self._throttling = make_throttling(clients, settings, metrics, wake.poke, self._is_deciding, clock)
         self._loop = DecisionLoop(
             index,
             self._watches,
@@ -78,6 +75,7 @@ class _Service:
             settings.decide,
             interval_s=settings.interval_s,
             clock=clock,
+            pacing=self._throttling,
         )
 
     async def run(self, stop: asyncio.Event) -> bool:
@@ -85,6 +83,7 @@ class _Service:
         async with self._health(), asyncio.TaskGroup() as group:
             background = [
                 group.create_task(self._watches.run(), name="watches"),
+                group.create_task(self._throttling.run(), name="throttle watches"),
                 group.create_task(measure_lag(self._metrics.lag), name="lag"),
             ]
             try:
@@ -96,19 +95,20 @@ class _Service:
     async def _until(self, stop: asyncio.Event) -> bool:
         await self._loop.run(stop)
         log.info("stopping")
-        await self._writes.drain(self._settings.shutdown_s)
+        await asyncio.gather(self._writes.drain(self._settings.shutdown_s), self._throttling.stop())
         log.info("stopped")
         return True
 
     async def _once(self, stop: asyncio.Event) -> bool:
         deadline = self._clock() + self._settings.once_timeout_s
-        while not self._watches.is_complete and not stop.is_set():
+        while not (self._watches.is_complete and self._throttling.is_known) and not stop.is_set():
             if self._clock() > deadline:
                 log.error("view incomplete", missing=self._watches.missing, waited_s=self._settings.once_timeout_s)
                 return False
             await asyncio.sleep(0.05)
         self._loop.tick()
         await self._writes.drain(self._settings.once_timeout_s)
+        await self._throttling.stop()
         return self._loop.decided_at is not None and not self._writes.problems
 
     @asynccontextmanager
@@ -129,24 +129,15 @@ class _Service:
             return ""
         return f"no decision for {self._clock() - decided_at:.0f} s"
 
+    def _is_deciding(self) -> bool:
+        """Whether the loop's heart beats: what is held must be let go when it does not (reliability.md, finding 4)."""
+        decided_at = self._loop.decided_at
+        return decided_at is not None and self._clock() - decided_at <= 2 * self._settings.interval_s
+
     def _not_ready(self) -> str:
         if not self._watches.is_complete:
             return f"view incomplete: {', '.join(self._watches.missing)}"
         return "" if self._loop.decided_at is not None else "no decision yet"
-
-
-@asynccontextmanager
-async def _clients(settings: ServiceSettings, metrics: Metrics) -> AsyncIterator[tuple[KubeClient, KubeClient]]:
-    """One client to read, one to write: their ceilings are apart, and so are their connections."""
-    connection = await load_connection(ConnectionOptions(kubeconfig=settings.kubeconfig, context=settings.context))
-    calls_per_s = settings.max_calls_per_s
-    write_gate = CeilingGate(calls_per_s, burst=max(1, int(calls_per_s * BURST_S)))
-    read_gate = CeilingGate(READS_PER_S, burst=READ_BURST)
-    async with (
-        open_client(connection, "watch", gate=read_gate, observer=metrics.attempt) as reader,
-        open_client(connection, "service", gate=write_gate, observer=metrics.attempt) as writing,
-    ):
-        yield reader, writing
 
 
 def _stop_on_signals(stop: asyncio.Event) -> None:

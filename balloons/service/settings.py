@@ -45,6 +45,8 @@ class ServiceSettings:
     """Ceiling of our own writes, averaged over a minute; a minute's worth may go out at once (burst release)."""
     metrics_address: str = "127.0.0.1:8080"
     """host:port for /metrics, /healthz and /readyz; port 0 takes a free one; `off` serves nothing."""
+    lease_namespace: str = "kube-balloons"
+    """Where the Lease is that is renewed while a throttle exists: `balloons guard` looks for it there."""
     shutdown_s: float = 3.0
     """How long writes under way may take to finish when the service is told to end."""
     decide: DecideSettings = field(default_factory=DecideSettings)

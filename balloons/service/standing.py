@@ -3,6 +3,7 @@
 import enum
 
 from balloons.decide.because import Reason
+from throttler.kube.because import Sentence
 
 
 class Standing(enum.Enum):
@@ -51,7 +52,7 @@ HOLDS = (
 """Reasons for which less was done than the pool asks for: the labels of holds_total."""
 
 
-def standing(reason: Reason) -> Standing:
+def standing(reason: Sentence) -> Standing:
     """The standing of a pool that was decided for this reason."""
     if reason in _STUCK:
         return Standing.STUCK

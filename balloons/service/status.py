@@ -9,11 +9,12 @@ from typing import Any
 
 import msgspec
 
-from balloons.api.pool import API_VERSION, POOL_KIND, BalloonPool, Condition, PoolStatus
+from balloons.api.pool import API_VERSION, POOL_KIND, BalloonPool, PoolStatus
 from balloons.decide.because import Because, Reason
 from balloons.decide.plan import PoolDecision
 from balloons.service.standing import Standing, standing
 from balloons.view.index import RefusedPool
+from throttler.kube.condition import Condition
 
 WRITE_FAILED = "WriteFailed"
 """Condition reason when the API server refuses, or does not answer, what was decided."""

@@ -2,9 +2,10 @@
 
 import msgspec
 
-from balloons.api.decode import Invalid, decode_pool
+from balloons.api.decode import decode_pool
 from balloons.api.pool import BalloonPool, PoolStatus
 from balloons.view.index import RefusedPool
+from throttler.kube.decoding import Invalid, status_of
 from throttler.kube.metadata import Metadata
 from throttler.kube.pod import Pod, PodWire, pod_from_wire
 from throttler.kube.quantity import QuantityError
@@ -23,16 +24,8 @@ def pool_from_wire(wire: PoolWire) -> BalloonPool | RefusedPool:
     """The pool, or who it is and which rule it breaks."""
     found = decode_pool(msgspec.json.encode(wire))
     if isinstance(found, Invalid):
-        return RefusedPool(wire.metadata, found.message, _status(wire.status))
+        return RefusedPool(wire.metadata, found.message, status_of(wire.status, PoolStatus))
     return found
-
-
-def _status(raw: msgspec.Raw) -> PoolStatus:
-    """What we wrote of earlier, or nothing where somebody else wrote what cannot be read."""
-    try:
-        return msgspec.json.decode(raw, type=PoolStatus)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        return PoolStatus()
 
 
 def pod_or_presence(wire: PodWire, shared: Shared) -> Pod:

@@ -11,23 +11,17 @@ from balloons.api.pool import BalloonPool, PoolStatus
 from balloons.view.claim import Claims, pool_of
 from balloons.view.load import EMPTY, USUAL_PRIORITY, NodeLoad, load_of
 from balloons.view.snapshot import Deployment, PriorityClass, Snapshot, StoredObject
-from throttler.kube.metadata import Metadata, ObjectKey, key_of
+from throttler.kube.metadata import ObjectKey, key_of
 from throttler.kube.node import Node
 from throttler.kube.pod import Pod, PodKind
+from throttler.kube.refused import Refused
 
 
 @dataclass(frozen=True, slots=True)
-class RefusedPool:
-    """A pool that breaks a rule: who it is, the sentence that says why, and the status it carries."""
+class RefusedPool(Refused[PoolStatus]):
+    """A pool that breaks a rule."""
 
-    metadata: Metadata
-    problem: str
     status: PoolStatus = field(default_factory=PoolStatus)
-
-    @property
-    def key(self) -> ObjectKey:
-        """Namespace and name."""
-        return key_of(self.metadata)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,6 +141,11 @@ class Index:
             claims=self._claims.by_pool(),
             server_minor=given.server_minor,
         )
+
+    @property
+    def pods_by_node(self) -> Mapping[str, tuple[Pod, ...]]:
+        """The pods of each node as they are now; live, to be read between two changes."""
+        return self._pods
 
     def pool(self, key: ObjectKey) -> BalloonPool | RefusedPool | None:
         """The pool as it is stored now, whether it breaks a rule or not."""

@@ -32,7 +32,9 @@ def balloons(*arguments: str, **environment: str) -> "subprocess.CompletedProces
     return subprocess.run(command, capture_output=True, text=True, env=env, check=False, timeout=60)
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["run", "--help"], ["status", "--help"], ["version"]])
+@pytest.mark.parametrize(
+    "arguments", [["--help"], ["run", "--help"], ["guard", "--help"], ["status", "--help"], ["version"]]
+)
 def test_help_loads_nothing_heavy(arguments: list[str]) -> None:
     code = MODULES_AFTER.format(arguments=arguments, heavy=HEAVY)
     answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)

@@ -7,12 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from balloons.api.pool import BalloonPool, Condition, Mode, PoolNodes, PoolSpec, PoolStatus
+from balloons.api.pool import BalloonPool, Mode, PoolNodes, PoolSpec, PoolStatus
+from balloons.cli.look import Look
 from balloons.cli.pool_rows import COLUMNS, WIDE, age, document, names, row
-from balloons.cli.pool_screen import Look, table
+from balloons.cli.status_text import table
 from balloons.cli.table import fitting, lines
 from balloons.printable import printable
 from balloons.view.index import RefusedPool
+from throttler.kube.condition import Condition
 from throttler.kube.metadata import Metadata
 from throttler.kube.selectors import LabelSelector
 

@@ -5,7 +5,8 @@ from datetime import UTC, datetime
 from balloons.api.pool import BalloonPool, Mode, PoolNodes, PoolSpec, PoolStatus
 from balloons.decide.because import Because, Reason, because
 from balloons.decide.plan import PoolDecision
-from balloons.service.events import TOTAL_PER_MIN, Announcer
+from balloons.service.events import Announcer
+from throttler.kube.event import TOTAL_PER_MIN
 from throttler.kube.metadata import Metadata, ObjectKey
 from throttler.kube.selectors import LabelSelector
 
@@ -63,7 +64,7 @@ def test_note_is_told_when_it_appears() -> None:
 def test_forgotten_pool_is_new_again() -> None:
     announcer = Announcer("me")
     due(announcer, STEADY, 0)
-    announcer.forget(set(), 100)
+    announcer.forget(set())
     assert due(announcer, STEADY, 101) == ["Steady"]
 
 

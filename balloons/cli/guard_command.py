@@ -1,0 +1,100 @@
+"""`balloons guard`: gives everything back when the service has died."""
+
+import asyncio
+import math
+import signal
+from typing import Any
+
+import click
+
+from balloons.cli.failing import ExitCode
+from balloons.cli.options import connection_options, option
+
+NAMESPACE = "kube-balloons"
+"""Where the manifests put the service, and so its Lease."""
+BURST = 10
+
+
+class Bounded(click.FloatRange):
+    """A number between two others; NaN, which every comparison lets pass, is not one."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The number; fails with what is accepted."""
+        number = super().convert(value, param, ctx)
+        return self.fail(f"{value} is not a number", param, ctx) if math.isnan(number) else number
+
+
+@click.command()
+@connection_options
+@option("--lease-namespace", metavar="NAME", default=NAMESPACE, show_default=True, help="Namespace of the Lease.")
+@option("--lease", metavar="NAME", help="The Lease that the service renews; default kube-balloons-throttle.")
+@option(
+    "--after",
+    type=Bounded(1, 3600),
+    default=100.0,
+    show_default=True,
+    help="Seconds without a renewal after which everything is given back.",
+)
+@option(
+    "--period",
+    type=Bounded(0.1, 600),
+    default=5.0,
+    show_default=True,
+    help="Seconds between two reads of the Lease; at most a quarter of --after.",
+)
+@option("--once", is_flag=True, help="End when the Lease has moved, or everything was given back (for a CronJob).")
+@option("--dry-run", is_flag=True, help="Say what would be given back; write nothing.")
+@option("--max-calls-per-second", type=Bounded(0.1, 1000), default=20.0, show_default=True, help="Ceiling.")
+@option(
+    "--log-format", type=click.Choice(["auto", "json", "pretty"]), default="auto", help="Default: pretty on a terminal."
+)
+@option("--debug", is_flag=True, help="Log more, and show tracebacks.")
+def guard(**given: Any) -> int:
+    """Give back all ceilings, gates, taints and labels when nobody renews.
+
+    \b
+    Runs beside the service, as a process of its own. It watches the Lease that `balloons run` renews while it makes
+    decisions; when it has not moved for --after seconds, by the guard's own clock, nothing may hold nodes back.
+
+    \b
+    Exit codes: 0 the Lease moves, or everything was given back; 1 something could not be given back, or the Lease could
+    not be read; 2 bad input.
+
+    \b
+    Examples:
+      balloons guard
+      balloons guard --once --after 60 --period 10
+    """
+    if given["period"] * 4 > given["after"]:
+        raise click.BadParameter(f"{given['period']:g} is more than a quarter of --after", param_hint="--period")
+    from balloons.service.logs import set_up_logs
+
+    set_up_logs(given["log_format"], is_debug=given["debug"])
+    is_well = asyncio.run(_watch(given))
+    return ExitCode.DONE if is_well else ExitCode.FAILED
+
+
+async def _watch(given: dict[str, Any]) -> bool:
+    from throttler.client.connection import ConnectionOptions, load_connection
+    from throttler.client.gate import CeilingGate
+    from throttler.client.kube_client import open_client
+    from throttler.service.guard import Guard, GuardSettings
+    from throttler.service.lease import LEASE_NAME
+    from throttler.service.renewal import open_lease_client
+
+    settings = GuardSettings(
+        namespace=given["lease_namespace"],
+        name=given["lease"] or LEASE_NAME,
+        after_s=given["after"],
+        period_s=given["period"],
+        is_once=given["once"],
+        is_dry_run=given["dry_run"],
+    )
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    connection = await load_connection(ConnectionOptions(kubeconfig=given["kubeconfig"], context=given["context"]))
+    gate = CeilingGate(given["max_calls_per_second"], burst=BURST)
+    async with open_lease_client(connection) as lease_client, open_client(connection, "guard", gate=gate) as client:
+        return await Guard(lease_client, client, settings, loop.time).run(stop)

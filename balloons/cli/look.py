@@ -1,0 +1,31 @@
+"""How `balloons status` prints: for a terminal or a pipe, as a table or for machines."""
+
+import os
+import shutil
+import sys
+from dataclasses import dataclass, replace
+
+GLYPHS = {"True": "✓", "False": "✗", "Unknown": "?"}
+COLOURS = {"✓ True": "\x1b[32m", "✗ False": "\x1b[31m", "? Unknown": "\x1b[33m"}
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """How to print: `output` as the option says, `width` of the terminal (None: no limit)."""
+
+    output: str = ""
+    has_headers: bool = True
+    width: int | None = None
+    is_terminal: bool = False
+    is_coloured: bool = False
+
+    @classmethod
+    def of_terminal(cls, output: str, *, has_headers: bool) -> "Look":
+        """What stdout is: a terminal gets colour (unless NO_COLOR) and only the columns that fit."""
+        is_terminal = sys.stdout.isatty()
+        width = shutil.get_terminal_size().columns if is_terminal else None
+        return cls(output, has_headers, width, is_terminal, is_terminal and not os.environ.get("NO_COLOR"))
+
+    def without_headers(self) -> "Look":
+        """The same for further lines of a table that has begun."""
+        return replace(self, has_headers=False)

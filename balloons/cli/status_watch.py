@@ -1,0 +1,100 @@
+"""`balloons status --watch`: on a terminal the tables are drawn anew in place, elsewhere a line is added per change."""
+
+import asyncio
+import sys
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+import click
+
+from balloons.cli.look import Look
+from balloons.cli.pool_rows import Pool
+from balloons.cli.status_text import Seen, names, table, tables, throttle_table
+from balloons.service.resources import POOLS
+from balloons.service.wire import PoolWire, pool_from_wire
+from throttler.api.stored import StoredThrottle, ThrottleWire, throttle_from_wire
+from throttler.client.kube_client import KubeClient
+from throttler.client.reflector import Reflector, T, W
+from throttler.client.requests import Selection
+from throttler.service.throttle_resource import THROTTLES
+
+REDRAW_S = 0.2
+"""Changes within this time are shown together."""
+
+
+async def follow(client: KubeClient, where: str | None, look: Look, *, has_throttles: bool) -> None:
+    """Show changes until cancelled; `has_throttles` says whether they are served and may be seen."""
+    changed = asyncio.Event()
+    pools = Reflector(client, POOLS, PoolWire, pool_from_wire, Selection(namespace=where), on_change=changed.set)
+    throttles = Reflector(client, THROTTLES, ThrottleWire, throttle_from_wire, on_change=changed.set)
+    screen = Screen(where, look)
+    async with AsyncExitStack() as running:
+        await _start(pools, running)
+        if has_throttles:
+            await _start(throttles, running)
+        while True:
+            changed.clear()
+            screen.show(
+                Seen(
+                    sorted(throttles.store.items.values(), key=lambda throttle: throttle.key),
+                    sorted(pools.store.items.values(), key=lambda pool: pool.key),
+                )
+            )
+            await changed.wait()
+            await asyncio.sleep(REDRAW_S)
+
+
+async def _start(reflector: "Reflector[W, T]", running: AsyncExitStack) -> None:
+    running.callback(asyncio.create_task(reflector.run()).cancel)
+    await reflector.wait_complete()
+
+
+@dataclass(slots=True)
+class Screen:
+    """What has been shown: lines in place, or objects of which a change is told."""
+
+    where: str | None
+    look: Look
+    height: int = 0
+    last: str = ""
+    """Of which kind the last row was."""
+    throttles: dict[object, StoredThrottle] = field(default_factory=dict)
+    pools: dict[object, Pool] = field(default_factory=dict)
+
+    def show(self, seen: Seen) -> None:
+        """Draw all of it again, or add what has changed."""
+        if self.look.is_terminal:
+            self._draw(seen)
+        else:
+            self._add(seen)
+        sys.stdout.flush()
+
+    def _draw(self, seen: Seen) -> None:
+        text = tables(seen, self.where, self.look, datetime.now(UTC))
+        text += [] if seen.pools else ["No balloon pools found."]
+        click.echo((f"\x1b[{self.height}A\x1b[J" if self.height else "") + "\n".join(text))
+        self.height = len(text)
+
+    def _add(self, seen: Seen) -> None:
+        changed = Seen(
+            [each for each in seen.throttles if self.throttles.get(each.key) != each],
+            [each for each in seen.pools if self.pools.get(each.key) != each],
+        )
+        self.throttles = {each.key: each for each in seen.throttles}
+        self.pools = {each.key: each for each in seen.pools}
+        text = names(changed) if self.look.output == "name" else self._rows(changed, datetime.now(UTC))
+        click.echo("".join(f"{line}\n" for line in text), nl=False)
+
+    def _rows(self, changed: Seen, now: datetime) -> list[str]:
+        """The columns are named where the rows of one kind begin, so that every row has its names above it."""
+        text = []
+        if changed.throttles:
+            text += throttle_table(changed.throttles, self._look_of("throttles"), now)
+        if changed.pools:
+            text += table(changed.pools, self.where, self._look_of("pools"), now)
+        return text
+
+    def _look_of(self, kind: str) -> Look:
+        is_going_on, self.last = self.last == kind, kind
+        return self.look.without_headers() if is_going_on else self.look

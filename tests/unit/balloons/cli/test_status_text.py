@@ -1,0 +1,139 @@
+"""Throttles and pools in one answer: what stands where, what a pipe gets, and what machines get."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from syrupy.assertion import SnapshotAssertion
+
+from balloons.api.pool import BalloonPool, Mode, PoolNodes, PoolSpec, PoolStatus
+from balloons.cli.look import Look
+from balloons.cli.status_text import Seen, document, names, tables, throttle_table
+from balloons.cli.throttle_rows import COLUMNS, WIDE, row
+from throttler.api.stored import RefusedThrottle
+from throttler.api.throttle import (
+    JoinThrottle,
+    LearnedStatus,
+    LeverStatus,
+    ServerStatus,
+    ThrottleStatus,
+)
+from throttler.kube.condition import Condition
+from throttler.kube.metadata import Metadata
+from throttler.kube.selectors import LabelSelector
+
+NOW = datetime(2026, 11, 21, 7, 0, tzinfo=UTC)
+CREATED = NOW - timedelta(minutes=5)
+STATUS = ThrottleStatus(
+    phase="SlowStart",
+    window=5000,
+    pace_per_minute=3750,
+    in_flight=4012,
+    waiting=12_000,
+    allowance=900,
+    index="4.2",
+    because="ControllerManager",
+    message="joins wait for the controller manager",
+    learned=LearnedStatus(window=48),
+    servers=(ServerStatus("a", "Fresh"), ServerStatus("b", "Silent")),
+    levers=(LeverStatus("NodePool/gpu", "Confirmed"), LeverStatus("CapacityQuota/q", "Pending")),
+    conditions=(Condition("Ready", "True", "ControllerManager", ""),),
+)
+
+
+def throttle(name: str = "default", status: ThrottleStatus = STATUS) -> JoinThrottle:
+    return JoinThrottle(Metadata(name, creation_timestamp=CREATED), status=status)
+
+
+def pool() -> BalloonPool:
+    spec = PoolSpec(PoolNodes(LabelSelector({"a": "b"})), Mode.HOLD, max_size=9)
+    status = PoolStatus(warm=3, target=4, because="Warming", conditions=(Condition("Ready", "False", "", ""),))
+    return BalloonPool(Metadata("gpu", "ml", creation_timestamp=CREATED), spec, status)
+
+
+BOTH = Seen([throttle()], [pool()])
+
+
+def shown(seen: Seen = BOTH, look: Look | None = None) -> str:
+    return "\n".join(tables(seen, None, look or Look(), NOW))
+
+
+def test_both_tables(snapshot: SnapshotAssertion) -> None:
+    assert shown() == snapshot
+
+
+def test_wide_tables(snapshot: SnapshotAssertion) -> None:
+    assert shown(look=Look("wide")) == snapshot
+
+
+def test_terminal_of_80_columns(snapshot: SnapshotAssertion) -> None:
+    assert shown(look=Look(width=80)) == snapshot
+
+
+def test_without_headers_there_is_one_row_per_object_and_nothing_else() -> None:
+    assert len(tables(BOTH, None, Look(has_headers=False), NOW)) == 2
+
+
+def test_kind_of_which_there_is_none_has_no_table() -> None:
+    assert shown(Seen(pools=[pool()])).startswith("NAMESPACE")
+    assert shown(Seen([throttle()])).splitlines()[0].split() == list(COLUMNS)
+    assert shown(Seen()) == ""
+
+
+def test_a_large_scale_up_fits_80_columns_up_to_its_reason() -> None:
+    (header, line) = throttle_table([throttle()], Look(width=80), NOW)
+    assert header.split()[-1] in ("BECAUSE", "AGE")
+    assert len(line) <= 80
+
+
+@given(st.integers(1, 300))
+def test_no_line_is_longer_than_the_terminal_while_a_column_can_be_dropped(width: int) -> None:
+    text = throttle_table([throttle()], Look("wide", width=width), NOW)
+    assert len(text[0].split()) == 1 or max(map(len, text)) <= width
+
+
+def test_new_throttle_says_that_nothing_is_known() -> None:
+    cells = row(throttle(status=ThrottleStatus()), NOW, {})
+    assert [cells[name] for name in ("PHASE", "READY", "BECAUSE", "SERVERS", "LEVERS")] == [
+        "<none>", "Unknown", "<none>", "<none>", "<none>",
+    ]  # fmt: skip
+
+
+def test_refused_throttle_says_so_before_the_service_does() -> None:
+    refused = RefusedThrottle(Metadata("bad"), "window 0; accepted: 1 or more")
+    cells = row(refused, NOW, {})
+    assert [cells[name] for name in ("PHASE", "BECAUSE", "MESSAGE")] == [
+        "Invalid", "Invalid", "window 0; accepted: 1 or more",
+    ]  # fmt: skip
+
+
+def test_glyphs_are_for_terminals() -> None:
+    assert "✓" not in shown()
+    assert "\x1b[32m✓ True" in shown(look=Look(is_coloured=True))
+
+
+def test_machines_get_both_lists_even_when_they_are_empty() -> None:
+    assert document(Seen()) == {
+        "apiVersion": "balloons.kube-balloons.github.io/v1",
+        "kind": "PoolStatusList",
+        "items": [],
+        "throttles": [],
+    }
+    found = document(BOTH)
+    (item,) = found["throttles"]
+    assert (item["name"], item["createdAt"], item["ready"]) == ("default", "2026-11-21T06:55:00Z", "True")
+    assert (item["status"]["pacePerMinute"], item["status"]["learned"]["window"]) == (3750, 48)
+    assert [each["name"] for each in found["items"]] == ["gpu"]
+
+
+def test_names_are_what_kubectl_takes() -> None:
+    assert names(BOTH) == [
+        "jointhrottle.kube-balloons.github.io/default",
+        "balloonpool.kube-balloons.github.io/gpu",
+    ]
+
+
+@pytest.mark.parametrize("column", WIDE)
+def test_every_column_has_a_cell(column: str) -> None:
+    assert row(throttle(), NOW, {})[column]

@@ -1,0 +1,123 @@
+"""The loop and the throttle: what each is told of the other, and that neither's failure stops the other."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from balloons.api.pool import BalloonPool, Mode
+from balloons.decide.settings import DecideSettings
+from balloons.service.loop import DecisionLoop
+from balloons.service.metrics import Metrics
+from balloons.service.preemptions import Preemptions
+from balloons.service.wake import Wake
+from balloons.view.index import Index
+from tests.unit.balloons.service.test_loop import FakeView, FakeWrites
+from tests.world import CLASS, POOL_KEY, a_node, a_pool, work
+from throttler.kube.selectors import LabelSelector
+from throttler.levers.headroom import Lane
+from throttler.service.throttling import Cluster
+
+pytestmark = pytest.mark.virtual_time
+
+
+class FakePacing:
+    """Lets a given number of nodes start, in all."""
+
+    def __init__(self, allowance: int | None) -> None:
+        self.allowance = allowance
+        self.seen: list[Cluster] = []
+        self.again_s: float | None = None
+        self.is_broken = False
+
+    def tick(self, cluster: Cluster) -> Sequence[Lane] | None:
+        self.seen.append(cluster)
+        if self.is_broken:
+            raise ValueError("odd throttle")
+        return None if self.allowance is None else (Lane(LabelSelector(), self.allowance),)
+
+
+class Scene:
+    def __init__(self, pacing: FakePacing, pool: BalloonPool) -> None:
+        self.view, self.writes, self.pacing = FakeView(), FakeWrites(), pacing
+        self.index = Index("kube-balloons")
+        self.index.change_priority_class(None, CLASS)
+        self.index.change_pool(None, pool)
+        self.index.change_node(None, a_node("n1"))
+        self.index.change_pod(None, work("busy", "n1"))
+        writes: Any = self.writes
+        clock = asyncio.get_running_loop().time
+        self.loop = DecisionLoop(
+            self.index,
+            self.view,
+            writes,
+            Wake(clock),
+            Metrics("test"),
+            Preemptions(),
+            DecideSettings(),
+            interval_s=10.0,
+            clock=clock,
+            pacing=pacing,
+        )
+
+    async def run_for(self, seconds: float) -> None:
+        stop = asyncio.Event()
+        running = asyncio.create_task(self.loop.run(stop))
+        await asyncio.sleep(seconds)
+        stop.set()
+        await running
+
+    @property
+    def replicas(self) -> list[int]:
+        """What the last decision asked for."""
+        (decision,) = self.writes.plans[-1].pools
+        return [action.replicas for action in decision.actions if hasattr(action, "replicas")]
+
+
+def headroom(**spec: Any) -> BalloonPool:
+    return a_pool(mode=Mode.HEADROOM, **{"size": 10, "max_size": 50, **spec})
+
+
+async def test_headroom_grows_by_the_throttles_lane() -> None:
+    scene = Scene(FakePacing(3), headroom())
+    scene.loop.tick()
+    assert scene.replicas == [3]
+
+
+async def test_headroom_grows_as_it_likes_where_nobody_paces_it() -> None:
+    scene = Scene(FakePacing(None), headroom())
+    scene.loop.tick()
+    assert scene.replicas == [10]
+
+
+async def test_the_throttle_is_told_at_once_what_pools_lack_and_were_granted() -> None:
+    scene = Scene(FakePacing(3), headroom())
+    await scene.run_for(0.2)
+    first, second = scene.pacing.seen[:2]
+    assert [(g.lacking, g.granted) for g in first.growth] == [(0, 0)]
+    assert [(g.lacking, g.granted) for g in second.growth] == [(10, 3)]
+    assert first.growth[0].labels == {"pool": "gpu"}
+    assert list(second.pods) == list(second.nodes) == ["n1"]
+
+
+async def test_a_pool_in_dry_run_wants_nothing_of_the_throttle() -> None:
+    scene = Scene(FakePacing(3), headroom(dry_run=True))
+    await scene.run_for(0.2)
+    assert [growth.lacking for growth in scene.pacing.seen[-1].growth] == [0]
+
+
+async def test_a_throttle_that_fails_stops_growth_and_nothing_else() -> None:
+    scene = Scene(FakePacing(3), headroom())
+    scene.pacing.is_broken = True
+    scene.loop.tick()
+    assert scene.loop.decided_at is not None
+    assert scene.replicas == []
+    assert scene.writes.plans[-1].pools[0].pool == POOL_KEY
+
+
+async def test_the_loop_looks_again_as_soon_as_the_throttle_wants() -> None:
+    scene = Scene(FakePacing(0), headroom(size=0))
+    scene.pacing.again_s = 2.0
+    await scene.run_for(9)
+    assert len(scene.pacing.seen) == 5

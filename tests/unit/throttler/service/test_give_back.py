@@ -1,0 +1,219 @@
+"""Giving everything back: all of ours, nothing else, whatever fails in between."""
+
+import sys
+from typing import Any
+
+import msgspec
+import pytest
+
+from tests.certificate_requests import pem, spec, stored
+from tests.unit.throttler.service.kube_fake import FakeCluster
+from throttler.client.errors import ForbiddenError, UnreachableError
+from throttler.levers.holder import HOLDER_ANNOTATION, THROTTLE_LABEL
+from throttler.levers.original import ORIGINAL_ANNOTATION, Mark
+from throttler.levers.scheduling_gate import PACED_GATE
+from throttler.service.give_back import give_back_all
+
+TAINT, LABEL = "startup-taint.cluster-autoscaler.kubernetes.io/ours", "example.com/daemons"
+LEASE = "kube-balloons/kube-balloons-throttle"
+LEVERS = {"startupTaint": {"key": TAINT}, "daemonSetLabel": {"key": LABEL}, "certificateApproval": {}}
+READY = {"conditions": [{"type": "Ready", "status": "True"}]}
+
+
+def left_behind() -> FakeCluster:
+    """A cluster as a service leaves it that was killed in the middle of a ramp."""
+    cluster = FakeCluster()
+    cluster.put("jointhrottles", "default", spec={"levers": LEVERS})
+    for name in ("n1", "n2"):
+        taints = [{"key": "other", "effect": "NoSchedule"}, {"key": TAINT, "effect": "NoSchedule"}]
+        cluster.put("nodes", name, spec={"taints": taints}, status=READY)
+    cluster.put("nodes", "done", metadata={"labels": {LABEL: "true"}}, spec={}, status=READY)
+    for name in ("p1", "p2"):
+        gates = [{"name": PACED_GATE}]
+        cluster.put("pods", name, metadata={"namespace": "team"}, spec={"containers": [], "schedulingGates": gates})
+    theirs = [{"name": "kueue.x-k8s.io/admission"}]
+    cluster.put("pods", "theirs", metadata={"namespace": "team"}, spec={"containers": [], "schedulingGates": theirs})
+    held = stored("csr-1", spec(pem("booting")))
+    cluster.put("certificatesigningrequests", "csr-1", spec=held["spec"], status={})
+    forged = stored("csr-2", spec(pem("n1")))
+    cluster.put("certificatesigningrequests", "csr-2", spec=forged["spec"], status={})
+    made = {"labels": {THROTTLE_LABEL: "default"}, "annotations": {ORIGINAL_ANNOTATION: MADE, HOLDER_ANNOTATION: LEASE}}
+    cluster.put("capacityquotas", "ours", metadata=made, spec={"limits": {"resources": {"nodes": 3}}})
+    cluster.put("capacityquotas", "theirs", spec={"limits": {"resources": {"nodes": 3}}})
+    cluster.put("nodepools", "theirs", spec={"limits": {"cpu": "8"}})
+    moved = {**made, "annotations": {ORIGINAL_ANNOTATION: MOVED, HOLDER_ANNOTATION: LEASE}}
+    cluster.put("nodepools", "moved", metadata=moved, spec={"limits": {"cpu": "8"}})
+    return cluster
+
+
+MOVED = msgspec.json.encode(Mark(original={"cpu": "100"}, ceiling={"cpu": "8"})).decode()
+MADE = msgspec.json.encode(Mark(original={}, ceiling={"nodes": 3}, is_made=True)).decode()
+
+
+def holds(cluster: FakeCluster) -> set[str]:
+    """Names of objects that still hold something back."""
+    nodes, pods, requests = (cluster.objects[each] for each in ("nodes", "pods", "certificatesigningrequests"))
+    tainted = {name for name, each in nodes.items() if any(t["key"] == TAINT for t in each["spec"].get("taints", []))}
+    bare = {name for name, each in nodes.items() if LABEL not in each["metadata"].get("labels", {})}
+    gated = {name for name, each in pods.items() if {"name": PACED_GATE} in each["spec"]["schedulingGates"]}
+    waits = {name for name, each in requests.items() if not each["status"].get("conditions") and name != "csr-2"}
+    low = {name for name, each in cluster.objects["nodepools"].items() if each["spec"]["limits"] == {"cpu": "8"}}
+    quotas = {"ours"} & cluster.objects["capacityquotas"].keys()
+    return tainted | bare | gated | waits | quotas | (low - {"theirs"})
+
+
+async def test_everything_of_ours_is_given_back_and_nothing_else_changes() -> None:
+    cluster = left_behind()
+    others = {("capacityquotas", "theirs"), ("nodepools", "theirs"), ("pods", "theirs"), ("nodes", "done")}
+    others |= {("certificatesigningrequests", "csr-2"), ("jointhrottles", "default")}
+    before = {key: dict(cluster.objects[key[0]][key[1]]) for key in others}
+    given = await give_back_all(cluster.client, lease=LEASE)
+    assert (given.problems, given.is_stopped, given.is_all) == ((), False, True)
+    assert holds(cluster) == set()
+    assert {key: cluster.objects[key[0]][key[1]] for key in others} == before
+    assert cluster.objects["nodes"]["n1"]["spec"]["taints"] == [{"key": "other", "effect": "NoSchedule"}]
+
+
+async def test_ceilings_go_first_and_gates_last() -> None:
+    cluster = left_behind()
+    await give_back_all(cluster.client, lease=LEASE)
+    order = list(dict.fromkeys(plural for _, plural, _ in cluster.written()))
+    assert order == ["capacityquotas", "nodepools", "certificatesigningrequests", "nodes", "pods"]
+
+
+async def test_second_call_has_nothing_to_do() -> None:
+    cluster = left_behind()
+    await give_back_all(cluster.client, lease=LEASE)
+    cluster.calls.clear()
+    assert (await give_back_all(cluster.client, lease=LEASE)).done == 0
+    assert cluster.written() == []
+
+
+async def test_every_interrupted_prefix_is_finished_by_the_next_call() -> None:
+    total = len((await _done(left_behind())).written())
+    for allowed in range(total):
+        cluster = left_behind()
+        given = await give_back_all(cluster.client, may_go_on=_times(allowed), lease=LEASE)
+        assert given.is_stopped
+        assert not given.is_all
+        assert len(cluster.written()) <= allowed * 2
+        await give_back_all(cluster.client, lease=LEASE)
+        assert holds(cluster) == set(), allowed
+
+
+async def test_ceiling_that_another_lease_keeps_is_left_alone() -> None:
+    cluster = left_behind()
+    given = await give_back_all(cluster.client, lease="elsewhere/lease")
+    assert given.is_all
+    assert holds(cluster) == {"ours", "moved"}
+
+
+async def test_nodes_that_no_throttle_selects_are_left_alone() -> None:
+    cluster = left_behind()
+    cluster.put("jointhrottles", "default", spec={"nodes": {"matchLabels": {"pool": "a"}}, "levers": LEVERS})
+    cluster.put("nodes", "n1", metadata={"labels": {"pool": "a"}})
+    await give_back_all(cluster.client, lease=LEASE)
+    assert holds(cluster) == {"n2"}
+
+
+async def test_object_that_changed_meanwhile_is_read_again() -> None:
+    cluster = left_behind()
+    touched: set[str] = set()
+
+    def touch(plural: str, name: str) -> None:
+        if name not in touched and plural != "capacityquotas":
+            touched.add(name)
+            cluster.put(plural, name)
+
+    cluster.before_write = touch
+    assert (await give_back_all(cluster.client, lease=LEASE)).is_all
+    assert holds(cluster) == set()
+
+
+@pytest.mark.parametrize(
+    ("verb", "plural", "kept"),
+    [
+        ("list", "jointhrottles", {"n1", "n2", "csr-1"}),
+        ("list", "capacityquotas", {"ours"}),
+        ("list", "nodepools", {"moved"}),
+        ("list", "nodes", {"n1", "n2", "csr-1"}),
+        ("list", "certificatesigningrequests", {"csr-1"}),
+        ("list", "pods", {"p1", "p2"}),
+        ("patch", "certificatesigningrequests", {"csr-1"}),
+        ("patch", "pods", {"p1", "p2"}),
+        ("delete", "capacityquotas", {"ours"}),
+    ],
+)
+@pytest.mark.parametrize("error", [ForbiddenError("no right", status=403), UnreachableError("no answer")])
+async def test_what_fails_is_told_and_the_rest_goes_on(verb: str, plural: str, kept: set[str], error: Any) -> None:
+    cluster = left_behind()
+    cluster.faults[verb, plural] = error
+    given = await give_back_all(cluster.client, lease=LEASE)
+    assert holds(cluster) == kept
+    assert given.problems
+    assert not given.is_all
+
+
+async def test_throttle_that_cannot_be_read_is_told_and_the_others_count() -> None:
+    cluster = left_behind()
+    cluster.put("jointhrottles", "broken", spec={"levers": {"startupTaint": {"key": 7}}})
+    given = await give_back_all(cluster.client, lease=LEASE)
+    assert any("broken" in problem for problem in given.problems)
+    assert holds(cluster) == set()
+
+
+@pytest.mark.parametrize(
+    ("plural", "kept"), [("capacityquotas", set()), ("nodepools", set()), ("nodes", {"csr-1"}), ("pods", set())]
+)
+async def test_object_that_cannot_be_read_is_not_forgotten(plural: str, kept: set[str]) -> None:
+    cluster = left_behind()
+    cluster.put(plural, "odd", metadata={"labels": {THROTTLE_LABEL: "default"}}, spec=7)
+    given = await give_back_all(cluster.client, lease=LEASE)
+    assert any("odd" in problem for problem in given.problems)
+    del cluster.objects[plural]["odd"]
+    assert holds(cluster) == kept
+
+
+async def test_missing_library_is_told_and_the_rest_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [each for each in sys.modules if each.split(".")[0] == "cryptography"]:
+        monkeypatch.setitem(sys.modules, name, None)
+    cluster = left_behind()
+    given = await give_back_all(cluster.client, lease=LEASE)
+    assert any("kube-balloons[csr]" in problem for problem in given.problems)
+    assert holds(cluster) == {"csr-1"}
+
+
+async def test_certificates_are_not_even_listed_where_no_throttle_approves_them() -> None:
+    cluster = left_behind()
+    cluster.put("jointhrottles", "default", spec={"levers": {}})
+    await give_back_all(cluster.client, lease=LEASE)
+    listed = {plural for verb, plural, _ in cluster.calls if verb == "list"}
+    assert not listed & {"certificatesigningrequests", "nodes"}
+
+
+async def test_gates_go_also_where_no_throttle_is_installed() -> None:
+    cluster = left_behind()
+    for plural in ("jointhrottles", "capacityquotas", "nodepools"):
+        del cluster.objects[plural]
+    assert (await give_back_all(cluster.client, lease=LEASE)).done == 2
+
+
+async def test_dry_run_counts_and_writes_nothing() -> None:
+    cluster = left_behind()
+    given = await give_back_all(cluster.client, lease=LEASE, is_dry_run=True)
+    assert cluster.written() == []
+    assert given.done > 5
+
+
+async def _done(cluster: FakeCluster) -> FakeCluster:
+    await give_back_all(cluster.client, lease=LEASE)
+    return cluster
+
+
+def _times(count: int) -> Any:
+    left = iter(range(count))
+
+    async def may_go_on() -> bool:
+        return next(left, None) is not None
+
+    return may_go_on

@@ -1,0 +1,109 @@
+"""Which levers of a throttle move what: those that its spec names, on the objects that are its own."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from tests.unit.throttler.joins.cluster import WALL_S, a_node, a_world, pending
+from tests.unit.throttler.service.throttle_scene import a_pool, a_throttle, a_view
+from throttler.api.throttle import NodePoolLever
+from throttler.kube.node_pool import NodePool
+from throttler.kube.selectors import LabelSelector, Requirement, Taint
+from throttler.levers.certificate_request import CertificateRequest
+from throttler.levers.scheduling_gate import PACED_GATE
+from throttler.service.lever_objects import is_of
+from throttler.service.tick import decide_throttles
+
+POOL_A = LabelSelector({"pool": "a"})
+TAINT = "startup-taint.cluster-autoscaler.kubernetes.io/paced"
+
+
+def reports(levers: dict[str, Any], **view: Any) -> dict[str, str]:
+    throttle = a_throttle(nodes={"matchLabels": {"pool": "a"}}, levers=levers, maxWait="3m")
+    turns, _ = decide_throttles((throttle,), a_view(1000.0, **view), {})
+    return {report.name: report.because.code for report in turns[0].findings.levers}
+
+
+def test_no_lever_is_moved_that_the_spec_does_not_name() -> None:
+    assert reports({"headroom": True}, scene={"pools": (a_pool(),)}) == {}
+
+
+def test_each_lever_that_is_named_reports() -> None:
+    levers = {
+        "capacityQuota": {"name": "q"},
+        "nodePoolLimits": {},
+        "schedulingGates": {},
+        "startupTaint": {"key": TAINT},
+        "daemonSetLabel": {"key": "example.com/on"},
+        "certificateApproval": {},
+    }
+    found = reports(levers, scene={"pools": (a_pool(),), "quota_version": "autoscaling.x-k8s.io/v1alpha1"})
+    assert len(found) == 6
+    assert {"CapacityQuota/q", "NodePool/pool-a", f"StartupTaint/{TAINT}"} <= found.keys()
+
+
+def test_a_quota_that_is_not_served_says_so() -> None:
+    assert reports({"capacityQuota": {"name": "q"}}) == {"CapacityQuota/q": "QuotaNotServed"}
+
+
+def test_without_the_optional_library_certificates_are_left_alone() -> None:
+    found = reports({"certificateApproval": {}}, scene={"can_read_certificates": False})
+    assert list(found.values()) == ["CertificateLibraryMissing"]
+
+
+@pytest.mark.parametrize("were_nodes_listed", [True, False])
+def test_no_identity_is_approved_before_all_nodes_were_seen_once(*, were_nodes_listed: bool) -> None:
+    """What is overdue is approved although the view is incomplete, but a name may be taken by a node not seen yet."""
+    asked = CertificateRequest(name="csr-1", uid="u", resource_version="1", created_s=WALL_S, node="node-1")
+    scene = {"certificates": (asked,), "were_nodes_listed": were_nodes_listed}
+    throttle = a_throttle(levers={"certificateApproval": {}}, maxWait="3m")
+    turns, _ = decide_throttles((throttle,), a_view(10_000.0, scene=scene, missing=("pods",)), {})
+    assert [write.key.name for write in turns[0].lever_writes] == (["csr-1"] if were_nodes_listed else [])
+
+
+def test_only_nodes_of_the_throttle_are_held() -> None:
+    taints = (Taint(TAINT, "NoSchedule"),)
+    nodes = [a_node("mine", taints=taints), a_node("theirs", taints=taints, labels={"pool": "b"})]
+    throttle = a_throttle(nodes={"matchLabels": {"pool": "a"}}, levers={"startupTaint": {"key": TAINT}}, paused=True)
+    turns, _ = decide_throttles((throttle,), a_view(1000.0, a_world(*nodes)), {})
+    assert [write.key.name for write in turns[0].lever_writes] == ["mine"]
+
+
+def test_only_gated_pods_that_may_use_the_throttles_nodes_are_released() -> None:
+    gated: dict[str, Any] = {"is_gated": True, "is_tried": False, "gates": (PACED_GATE,)}
+    pods = (pending("mine", **gated), pending("theirs", node_selector={"pool": "b"}, **gated))
+    throttle = a_throttle(nodes={"matchLabels": {"pool": "a"}}, levers={"schedulingGates": {}}, paused=True)
+    turns, _ = decide_throttles((throttle,), a_view(1000.0, a_world(unplaced=pods)), {})
+    assert [write.key.name for write in turns[0].lever_writes] == ["mine"]
+
+
+def with_requirement(pool: NodePool, key: str, *values: str) -> NodePool:
+    template = {"spec": {"requirements": [{"key": key, "operator": "In", "values": list(values)}]}}
+    spec = msgspec.convert({"template": template}, type(pool.spec))
+    return msgspec.structs.replace(pool, spec=spec)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "is_own"),
+    [
+        (LabelSelector(), True),
+        (POOL_A, True),
+        (LabelSelector({"pool": "b"}), False),
+        (LabelSelector({"karpenter.sh/nodepool": "pool-a"}), True),
+        (LabelSelector({"team": "x"}), False),
+        (LabelSelector(match_expressions=(Requirement("pool", "In", ("b", "c")),)), False),
+    ],
+)
+def test_a_node_pool_is_moved_when_the_throttle_selects_its_nodes(nodes: LabelSelector, is_own: bool) -> None:
+    assert is_of(a_pool(), NodePoolLever(), nodes) is is_own
+
+
+def test_a_requirement_may_give_the_label_too() -> None:
+    pool = with_requirement(a_pool(), "pool", "a", "z")
+    assert is_of(pool, NodePoolLever(), POOL_A)
+
+
+def test_names_go_before_the_selector() -> None:
+    assert is_of(a_pool(), NodePoolLever(("pool-a",)), LabelSelector({"pool": "b"}))
+    assert not is_of(a_pool(), NodePoolLever(("other",)), POOL_A)

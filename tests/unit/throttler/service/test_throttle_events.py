@@ -1,0 +1,69 @@
+"""Events about throttles: news only, and never a flood."""
+
+from datetime import UTC, datetime
+
+import msgspec
+
+from tests.unit.throttler.service.throttle_scene import a_throttle
+from throttler.api.throttle import LeverStatus, ThrottleStatus
+from throttler.kube.because import Because, because
+from throttler.kube.event import TOTAL_PER_MIN
+from throttler.law.because import ThrottleReason
+from throttler.law.verdict import Phase, Verdict
+from throttler.levers.because import LeverReason
+from throttler.levers.lever import LeverReport, LeverState
+from throttler.service.findings import Findings
+from throttler.service.throttle_events import ThrottleAnnouncer
+from throttler.service.tick_view import Turn
+
+WALL = datetime(2026, 11, 21, 12, tzinfo=UTC)
+IDLE = because(ThrottleReason.IDLE)
+ERRORS = because(ThrottleReason.ERRORS, server="a", share=0.1, window=8.0)
+STARTING = because(ThrottleReason.STARTING, window=8.0)
+LOST = LeverReport(name="CapacityQuota/q", state=LeverState.LOST, because=because(LeverReason.QUOTA_LOST))
+
+
+def a_turn(why: Because, phase: Phase, *levers: LeverReport, name: str = "default") -> Turn:
+    verdict = Verdict(phase=phase, window=8.0, admit=0, ask=0, in_flight_limit=8, pace_per_min=1.0, because=why)
+    return Turn(stored=a_throttle(name), findings=Findings(now_s=0.0, verdict=verdict, levers=levers))
+
+
+def reasons(events: list[dict[str, object]]) -> list[tuple[object, object]]:
+    return [(event["reason"], event["type"]) for event in events]
+
+
+def test_a_phase_that_changes_is_told_once() -> None:
+    announcer, stored = ThrottleAnnouncer("me"), ThrottleStatus(phase="Idle")
+    assert announcer.due(a_turn(IDLE, Phase.IDLE), stored, 0.0, WALL) == []
+    told = announcer.due(a_turn(STARTING, Phase.SLOW_START), stored, 1.0, WALL)
+    assert reasons(told) == [("Starting", "Normal")]
+    assert announcer.due(a_turn(STARTING, Phase.SLOW_START), stored, 2.0, WALL) == []
+    assert told[0]["metadata"]["namespace"] == "default"
+
+
+def test_what_is_wrong_is_told_again_after_a_minute_and_not_before() -> None:
+    announcer, stored = ThrottleAnnouncer("me"), ThrottleStatus(phase="Brake")
+    turn = a_turn(ERRORS, Phase.BRAKE)
+    told = [reasons(announcer.due(turn, stored, at_s, WALL)) for at_s in (0.0, 30.0, 61.0)]
+    assert told == [[("Errors", "Warning")], [], [("Errors", "Warning")]]
+
+
+def test_a_lever_that_breaks_is_told_and_one_that_an_earlier_process_told_is_not() -> None:
+    turn = a_turn(IDLE, Phase.IDLE, LOST)
+    assert reasons(ThrottleAnnouncer("me").due(turn, ThrottleStatus(phase="Idle"), 0.0, WALL)) == [
+        ("QuotaLost", "Warning")
+    ]
+    stored = msgspec.structs.replace(
+        ThrottleStatus(phase="Idle"), levers=(LeverStatus(name=LOST.name, state=LOST.state.value),)
+    )
+    assert ThrottleAnnouncer("me").due(turn, stored, 0.0, WALL) == []
+
+
+def test_many_throttles_do_not_make_a_flood() -> None:
+    announcer = ThrottleAnnouncer("me")
+    told = [
+        event
+        for i in range(200)
+        for event in announcer.due(a_turn(ERRORS, Phase.BRAKE, name=f"t{i}"), ThrottleStatus(), 0.0, WALL)
+    ]
+    assert len(told) == TOTAL_PER_MIN

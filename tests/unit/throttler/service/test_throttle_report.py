@@ -1,0 +1,122 @@
+"""When a throttle's status is written: news at once, figures now and then, and never twice the same."""
+
+import asyncio
+from typing import Any, cast
+
+import msgspec
+import pytest
+
+from tests.unit.throttler.service.throttle_scene import a_throttle
+from throttler.api.throttle import JoinThrottle
+from throttler.client.errors import ForbiddenError
+from throttler.client.kube_client import KubeClient
+from throttler.joins.joins import Joins
+from throttler.kube.because import because
+from throttler.law.because import ThrottleReason
+from throttler.law.verdict import Phase, Verdict
+from throttler.levers.lever import LeverReport, LeverState
+from throttler.service.findings import Findings
+from throttler.service.throttle_events import ThrottleAnnouncer
+from throttler.service.throttle_report import COUNTS_PERIOD_S, FAILED_REST_S, ThrottleReport
+from throttler.service.tick_view import Turn
+
+pytestmark = pytest.mark.virtual_time
+
+
+class FakeClient:
+    """Stores what is applied, and answers with the next version."""
+
+    def __init__(self) -> None:
+        self.throttle = a_throttle()
+        self.writes = 0
+        self.events: list[Any] = []
+        self.fault: Exception | None = None
+        self.is_seen = True
+
+    async def apply(self, resource: Any, body: Any, name: str, **options: Any) -> bytes:
+        if self.fault:
+            raise self.fault
+        self.writes += 1
+        version = str(100 + self.writes)
+        if self.is_seen:
+            kept = {**msgspec.to_builtins(self.throttle), "status": body["status"]}
+            kept["metadata"]["resourceVersion"] = version
+            self.throttle = msgspec.convert(kept, JoinThrottle)
+        return msgspec.json.encode({"metadata": {"resourceVersion": version}})
+
+    async def create(self, resource: Any, body: Any, namespace: str) -> bytes:
+        self.events.append(body)
+        return b"{}"
+
+
+class Scene:
+    def __init__(self) -> None:
+        self.client = FakeClient()
+        clock = asyncio.get_running_loop().time
+        self.report = ThrottleReport(cast(KubeClient, self.client), ThrottleAnnouncer("me"), clock)
+
+    async def tell(
+        self, waiting: int, phase: Phase = Phase.SLOW_START, problem: str = "", lever: LeverState = LeverState.CONFIRMED
+    ) -> int:
+        """One turn; returns how many status writes there were in all."""
+        why = because(ThrottleReason.STARTING, window=8.0)
+        verdict = Verdict(phase=phase, window=8.0, admit=0, ask=0, in_flight_limit=8, pace_per_min=1.0, because=why)
+        report = LeverReport(name="NodePool/a", state=lever, because=why)
+        findings = Findings(now_s=0.0, verdict=verdict, joins=Joins(waiting=waiting), levers=(report,))
+        turn = Turn(stored=self.client.throttle, findings=findings)
+        await self.report.report(turn, self.report.due(turn, problem))
+        return self.client.writes
+
+
+async def test_what_the_status_says_already_is_not_written_again() -> None:
+    scene = Scene()
+    assert await scene.tell(5) == 1
+    await asyncio.sleep(60)
+    assert await scene.tell(5) == 1
+
+
+async def test_figures_are_written_now_and_then_and_news_at_once() -> None:
+    scene = Scene()
+    await scene.tell(5)
+    assert await scene.tell(6) == 1
+    assert await scene.tell(6, Phase.BRAKE) == 2
+    await asyncio.sleep(COUNTS_PERIOD_S)
+    assert await scene.tell(7, Phase.BRAKE) == 3
+    assert scene.client.throttle.status.waiting == 7
+
+
+async def test_a_ceiling_that_moves_is_no_news_until_somebody_does_not_follow() -> None:
+    scene = Scene()
+    await scene.tell(5)
+    assert await scene.tell(4, lever=LeverState.PENDING) == 1
+    assert await scene.tell(4, lever=LeverState.UNCONFIRMED) == 2
+
+
+async def test_a_status_that_the_cache_does_not_show_yet_is_not_written_again() -> None:
+    scene = Scene()
+    scene.client.is_seen = False
+    await scene.tell(5)
+    await asyncio.sleep(COUNTS_PERIOD_S)
+    assert await scene.tell(6, Phase.BRAKE) == 1
+
+
+async def test_after_a_refusal_there_is_a_rest() -> None:
+    scene = Scene()
+    scene.client.fault = ForbiddenError("may not patch jointhrottles/status", status=403)
+    await scene.tell(5)
+    scene.client.fault = None
+    assert await scene.tell(5) == 0
+    await asyncio.sleep(FAILED_REST_S)
+    assert await scene.tell(5) == 1
+
+
+async def test_what_went_wrong_when_a_lever_was_written_is_told() -> None:
+    scene = Scene()
+    await scene.tell(5, problem="NodePool a: forbidden")
+    assert {c.reason for c in scene.client.throttle.status.conditions if c.type == "Stalled"} == {"WriteFailed"}
+
+
+async def test_a_new_phase_is_announced() -> None:
+    scene = Scene()
+    await scene.tell(5)
+    assert [event["reason"] for event in scene.client.events] == ["Starting"]

@@ -1,0 +1,222 @@
+"""A throttle's status: what kstatus makes of it, when it is written, and that nothing found costs the whole of it."""
+
+import math
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from throttler.api.stored import RefusedThrottle, StoredThrottle
+from throttler.api.throttle import JoinThrottle, LearnedStatus, ThrottleSpec, ThrottleStatus
+from throttler.joins.joins import Joins
+from throttler.kube.because import because
+from throttler.kube.metadata import Metadata
+from throttler.law.because import ThrottleReason
+from throttler.law.learned import Learned
+from throttler.law.verdict import Phase, Verdict
+from throttler.levers.hold_because import HoldReason
+from throttler.levers.lever import LeverReport, LeverState
+from throttler.service.status import Findings, next_status, status_manifest
+from throttler.signals.reading import Reading, Signals, SilentServer
+from throttler.signals.servers import OWN_REQUESTS
+
+WALL = datetime(2026, 11, 21, 7, 0, tzinfo=UTC)
+LATER = WALL + timedelta(minutes=5)
+METADATA = Metadata("default", uid="u1", generation=7)
+FRESH = Reading(server="10.0.0.1:6443", ended_s=995, span_s=10, requests=100, errors=0)
+OLD = Reading(server="10.0.0.2:6443", ended_s=900, span_s=10, requests=100, errors=0)
+SILENT = SilentServer(server="10.0.0.3:6443", problem="no answer within 8 s", since_s=900)
+
+
+def stored(status: ThrottleStatus | None = None, **spec: object) -> JoinThrottle:
+    return JoinThrottle(METADATA, ThrottleSpec(**spec), status or ThrottleStatus())  # type: ignore[arg-type]
+
+
+def verdict(phase: Phase = Phase.AVOID, **changes: object) -> Verdict:
+    why = because(ThrottleReason.NO_DEMAND, window=40.4)
+    figures = {"window": 40.4, "admit": 1, "ask": 6, "in_flight_limit": 90, "pace_per_min": 30.2, "index": 4.25}
+    return Verdict(phase=phase, because=why, **{**figures, **changes})  # type: ignore[arg-type]
+
+
+def lever(state: LeverState, name: str = "NodePool/gpu") -> LeverReport:
+    return LeverReport(name=name, state=state, because=because(HoldReason.NOTHING_HELD), ceiling="cpu: 64")
+
+
+def found(**changes: object) -> Findings:
+    known = {"now_s": 1000.0, "verdict": verdict(), "signals": Signals(readings=(FRESH,))}
+    return Findings(**{**known, **changes})  # type: ignore[arg-type]
+
+
+def written(throttle: StoredThrottle, findings: Findings, wall: datetime = WALL) -> ThrottleStatus:
+    status = next_status(throttle, findings, wall)
+    assert status is not None
+    return status
+
+
+def conditions(status: ThrottleStatus) -> dict[str, str]:
+    return {each.type: each.status for each in status.conditions}
+
+
+GOOD = {"Ready": "True", "SignalsFresh": "True", "LeversConfirmed": "True"}
+STUCK = {"Ready": "False", "Stalled": "True"}
+BLIND = {"Ready": "Unknown", "Reconciling": "True"}
+
+
+@pytest.mark.parametrize(
+    ("spec", "findings", "expected"),
+    [
+        ({}, found(), GOOD),
+        ({}, found(levers=(lever(LeverState.CONFIRMED),)), GOOD),
+        ({}, found(levers=(lever(LeverState.HANDED_BACK),)), GOOD),
+        ({}, found(levers=(lever(LeverState.PENDING),)), {**GOOD, "LeversConfirmed": "Unknown"}),
+        ({}, found(levers=(lever(LeverState.CONTESTED),)), {**GOOD, **STUCK, "LeversConfirmed": "False"}),
+        ({}, found(levers=(lever(LeverState.UNCONFIRMED),)), {**GOOD, **STUCK, "LeversConfirmed": "False"}),
+        ({}, found(levers=(lever(LeverState.LOST),)), {**GOOD, **STUCK, "LeversConfirmed": "False"}),
+        ({}, found(levers=(lever(LeverState.REFUSED),)), {**GOOD, **STUCK, "LeversConfirmed": "False"}),
+        ({}, found(problem="could not apply: no"), {**GOOD, **STUCK}),
+        ({}, found(missing=("nodes",)), {**GOOD, **BLIND}),
+        ({}, found(verdict=None), {**GOOD, **BLIND}),
+        ({}, found(verdict=verdict(Phase.STALE)), {**GOOD, "Ready": "False", "Reconciling": "True"}),
+        ({}, found(signals=Signals(readings=(FRESH, OLD))), {**GOOD, "SignalsFresh": "False"}),
+        ({}, found(signals=Signals(readings=(FRESH,), silent=(SILENT,))), {**GOOD, "SignalsFresh": "False"}),
+        ({}, found(signals=Signals()), {**GOOD, "SignalsFresh": "False"}),
+        ({"paused": True}, found(verdict=None), GOOD),
+    ],
+)
+def test_conditions_say_what_kstatus_reads(
+    spec: dict[str, object], findings: Findings, expected: dict[str, str]
+) -> None:
+    assert conditions(written(stored(**spec), findings)) == expected
+
+
+def test_counts_are_those_of_the_tick() -> None:
+    joins = Joins(waiting=30, booting=9, held=2, joining=5)
+    status = written(stored(), found(joins=joins, learned=Learned(window=33)))
+    assert (status.window, status.pace_per_minute, status.allowance, status.index) == (40, 30, 6, "4.2")
+    assert (status.in_flight, status.booting, status.held, status.joining, status.waiting) == (16, 9, 2, 5, 30)
+    assert (status.phase, status.because, status.learned.window) == ("Avoid", "NoDemand", 33)
+    assert status.message == because(ThrottleReason.NO_DEMAND, window=40.4).sentence
+
+
+def test_servers_and_levers_are_listed_by_name() -> None:
+    signals = Signals(readings=(OLD, FRESH), silent=(SILENT,))
+    status = written(
+        stored(), found(signals=signals, levers=(lever(LeverState.LOST, "b"), lever(LeverState.LOST, "a")))
+    )
+    assert [(each.name[-6], each.state) for each in status.servers] == [("1", "Fresh"), ("2", "Stale"), ("3", "Silent")]
+    assert [(each.name, each.state, each.ceiling) for each in status.levers] == [
+        ("a", "Lost", "cpu: 64"),
+        ("b", "Lost", "cpu: 64"),
+    ]
+    told = {each.type: each.message for each in status.conditions}
+    assert told["SignalsFresh"].endswith("10.0.0.3:6443: no answer within 8 s, 10.0.0.2:6443: no newer reading")
+    assert told["LeversConfirmed"].startswith("b Lost: ")
+
+
+def own_requests(errors: float) -> Reading:
+    return Reading(server=OWN_REQUESTS, ended_s=998, span_s=5, requests=40, errors=errors)
+
+
+def signals_condition(*readings: Reading) -> tuple[str, str]:
+    status = written(stored(), found(signals=Signals(readings=readings)))
+    return next((each.status, each.message) for each in status.conditions if each.type == "SignalsFresh")
+
+
+def test_own_requests_are_no_api_server() -> None:
+    status = written(stored(), found(signals=Signals(readings=(FRESH, own_requests(0)))))
+    assert [each.name for each in status.servers] == [FRESH.server]
+    told = ("True", "1 of 1 API servers gave a usable reading within 30 s")
+    assert signals_condition(FRESH, own_requests(0)) == told
+
+
+def test_own_requests_are_told_of_where_they_met_errors() -> None:
+    status, message = signals_condition(FRESH, own_requests(3))
+    assert (status, message.partition("; ")[2]) == ("True", "own requests: 3 of 40 met 429 or 5xx")
+    assert "; own requests" not in signals_condition(FRESH, replace(own_requests(3), ended_s=900))[1]
+
+
+def test_no_server_has_been_read_where_only_own_requests_were_heard_of() -> None:
+    assert signals_condition(own_requests(0)) == ("False", "no API server has been read: nothing has answered yet")
+
+
+def test_unchanged_status_is_not_written_again() -> None:
+    first = written(stored(), found())
+    assert next_status(stored(first), found(now_s=1004.0), LATER) is None
+
+
+def test_idle_cluster_sees_no_writes_though_its_index_and_memory_tremble() -> None:
+    first = written(stored(), found(verdict=verdict(Phase.IDLE), learned=Learned(window=50, baseline_s=0.008)))
+    quiet = found(verdict=verdict(Phase.IDLE, index=7.9), learned=Learned(window=51, baseline_s=0.0081))
+    assert first.index == ""
+    assert next_status(stored(first), quiet, WALL + timedelta(seconds=20)) is None
+
+
+def test_transition_time_moves_only_with_the_condition() -> None:
+    first = written(stored(), found())
+    counted = written(stored(first), found(joins=Joins(booting=3)), LATER)
+    stuck = written(stored(first), found(problem="no"), LATER)
+    assert counted.conditions[0].last_transition_time == "2026-11-21T07:00:00Z"
+    assert stuck.conditions[0].last_transition_time == "2026-11-21T07:05:00Z"
+
+
+def test_pending_lever_leaves_confirmed_as_it_was() -> None:
+    """Every move of a ceiling is pending for a moment: that must not flap."""
+    first = written(stored(), found(levers=(lever(LeverState.CONFIRMED),)))
+    moved = written(stored(first), found(levers=(lever(LeverState.PENDING),)))
+    assert conditions(moved)["LeversConfirmed"] == "True"
+
+
+def test_nothing_decided_keeps_the_figures() -> None:
+    before = ThrottleStatus(
+        window=40, in_flight=12, learned=LearnedStatus(window=33, learned_at="2026-11-21T06:00:00Z")
+    )
+    blind = written(stored(before), found(verdict=None, missing=("pods",)))
+    assert (blind.window, blind.in_flight, blind.learned.window) == (40, 12, 33)
+    assert (blind.because, blind.message) == (
+        "IncompleteView",
+        "pods not completely read: nothing is raised and nothing is lowered",
+    )
+
+
+def test_refused_throttle_says_so_and_keeps_its_memory() -> None:
+    before = ThrottleStatus(learned=LearnedStatus(window=33, learned_at="2026-11-21T06:00:00Z"))
+    status = written(RefusedThrottle(METADATA, "window 0; accepted: 1", before), found(verdict=None))
+    assert (status.phase, status.because, status.message) == ("Invalid", "Invalid", "window 0; accepted: 1")
+    assert conditions(status)["Stalled"] == "True"
+    assert status.learned == before.learned
+
+
+def test_status_belongs_to_the_generation_that_is_stored() -> None:
+    status = written(stored(), found())
+    assert {status.observed_generation, *(each.observed_generation for each in status.conditions)} == {7}
+
+
+def test_manifest_names_the_very_throttle() -> None:
+    status = written(stored(), found())
+    body = status_manifest(stored(), status)
+    assert body["metadata"] == {"name": "default", "uid": "u1"}
+    assert msgspec.convert(body["status"], ThrottleStatus) == status
+
+
+ODD = st.floats() | st.integers(-(10**12), 10**12).map(float)
+
+
+@given(ODD, ODD, ODD, st.integers(-5, 10**12), st.text(max_size=3000))
+def test_whatever_was_found_fits_the_api(window: float, pace: float, index: float, count: int, text: str) -> None:
+    report = LeverReport(name=text, state=LeverState.LOST, because=because(HoldReason.NOTHING_HELD), original=text)
+    odd = found(
+        verdict=verdict(window=window, pace_per_min=pace, index=index, ask=count),
+        joins=Joins(waiting=count),
+        signals=Signals(silent=(SilentServer(server=text, problem=text, since_s=0),) * 2, problems=(text,)),
+        levers=(report,) * 200,
+        problem=text,
+    )
+    status = written(stored(), odd)
+    assert all(0 <= each < 2**31 for each in (status.window, status.pace_per_minute, status.waiting, status.allowance))
+    assert all(len(each.message) <= 1024 for each in (*status.conditions, *status.servers, *status.levers))
+    assert len({each.name for each in status.levers}) == len(status.levers) == 1
+    assert status.index == "" or math.isfinite(float(status.index))
+    assert len(status.index) <= 32

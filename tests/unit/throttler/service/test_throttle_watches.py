@@ -1,0 +1,174 @@
+"""What is followed when: nothing where the kind is not served, one cache without throttles, all with one."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any, cast
+
+import msgspec
+import pytest
+
+from tests.unit.throttler.service.kube_fake import FakeCluster
+from throttler.api.throttle import JoinThrottle
+from throttler.client.errors import ForbiddenError, NotFoundError, UnreachableError
+from throttler.client.intake import CacheEvent
+from throttler.client.kube_client import KubeClient
+from throttler.client.reflector import ignore_cache_event
+from throttler.client.resource import Resource
+from throttler.service.throttle_watches import REDISCOVER_S, RETRY_S, ThrottleWatches
+
+pytestmark = pytest.mark.virtual_time
+
+KARPENTER = {"karpenter.sh/v1": ("nodepools", "nodeclaims")}
+OURS = {"kube-balloons.github.io/v1alpha1": ("jointhrottles",)}
+EVERYWHERE = {"daemonsets", "configmaps", "jointhrottles"}
+
+
+class FakeServer(FakeCluster):
+    """A cluster that serves groups, and tells watchers of what is put and removed."""
+
+    def __init__(self, **served: Any) -> None:
+        super().__init__()
+        self.served: dict[str, tuple[str, ...]] = {**OURS, **KARPENTER, **served}
+        self.objects = {plural: {} for plural in (*EVERYWHERE, "nodepools", "nodeclaims", "capacityquotas")}
+        self.is_down = False
+        self._lines: dict[str, asyncio.Queue[bytes]] = {}
+
+    async def get_raw(self, path: str) -> bytes:
+        if self.is_down:
+            raise UnreachableError("down")
+        names = self.served.get(path.removeprefix("/apis/"))
+        if names is None:
+            raise NotFoundError("not served", status=404)
+        return msgspec.json.encode({"resources": [{"name": name} for name in names]})
+
+    @asynccontextmanager
+    async def watch(self, resource: Resource, *given: Any, **options: Any) -> AsyncIterator[Any]:
+        self._called("watch", resource, "")
+        queue = self._lines.setdefault(resource.plural, asyncio.Queue())
+        yield cast(Any, _Stream(queue))
+
+    def tell(self, plural: str, kind: str, thing: dict[str, Any]) -> None:
+        self._lines.setdefault(plural, asyncio.Queue()).put_nowait(
+            msgspec.json.encode({"type": kind, "object": thing}) + b"\n"
+        )
+
+    def add_throttle(self, **spec: Any) -> None:
+        self.tell("jointhrottles", "ADDED", self.put("jointhrottles", "default", spec=spec))
+
+    def remove_throttle(self) -> None:
+        self.version += 1
+        gone = self.objects["jointhrottles"].pop("default")
+        gone["metadata"]["resourceVersion"] = str(self.version)
+        self.tell("jointhrottles", "DELETED", gone)
+
+    def followed(self) -> set[str]:
+        return {plural for verb, plural, _ in self.calls if verb == "list"}
+
+
+class _Stream:
+    def __init__(self, queue: "asyncio.Queue[bytes]") -> None:
+        self._queue = queue
+
+    async def read_chunk(self) -> bytes:
+        return await self._queue.get()
+
+
+@asynccontextmanager
+async def following(server: FakeServer) -> AsyncIterator[ThrottleWatches]:
+    watches = ThrottleWatches(cast(KubeClient, server), lambda seconds: None, ignore_cache_event)
+    task = asyncio.create_task(watches.run())
+    await asyncio.sleep(1)
+    try:
+        yield watches
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+async def test_nothing_is_followed_where_throttles_are_not_served() -> None:
+    server = FakeServer()
+    del server.served["kube-balloons.github.io/v1alpha1"]
+    async with following(server) as watches:
+        assert watches.is_known
+        assert (watches.throttles, watches.missing) == ((), ())
+    assert server.followed() == set()
+
+
+async def test_only_throttles_are_followed_while_there_are_none() -> None:
+    server = FakeServer()
+    async with following(server) as watches:
+        assert watches.is_known
+        assert server.followed() == {"jointhrottles"}
+
+
+async def test_the_first_throttle_begins_what_it_needs_and_the_last_one_ends_it() -> None:
+    server = FakeServer()
+    async with following(server) as watches:
+        server.add_throttle()
+        await asyncio.sleep(1)
+        assert server.followed() == EVERYWHERE | {"nodepools", "nodeclaims"}
+        assert watches.missing == ()
+        assert isinstance(watches.throttles[0], JoinThrottle)
+        server.put("nodeclaims", "c1")
+        server.remove_throttle()
+        await asyncio.sleep(1)
+        assert (watches.throttles, watches.claims) == ((), ())
+        assert len([task for task in asyncio.all_tasks() if task.get_name().startswith("reflect")]) == 1
+
+
+async def test_a_throttle_that_cannot_be_read_is_there_all_the_same() -> None:
+    server = FakeServer()
+    server.put("jointhrottles", "default", spec={"window": {"min": 9, "max": 2}})
+    async with following(server) as watches:
+        (found,) = watches.throttles
+        assert not isinstance(found, JoinThrottle)
+        assert found.problem
+
+
+async def test_a_cache_that_cannot_be_read_makes_the_view_incomplete_and_says_why() -> None:
+    server = FakeServer()
+    server.put("jointhrottles", "default", spec={})
+    server.faults["list", "nodeclaims"] = ForbiddenError("may not list nodeclaims", status=403)
+    async with following(server) as watches:
+        assert watches.missing == ("nodeclaims (may not list nodeclaims)",)
+
+
+async def test_kinds_that_are_installed_later_are_noticed() -> None:
+    server = FakeServer()
+    server.put("jointhrottles", "default", spec={})
+    async with following(server) as watches:
+        assert not watches.quotas
+        server.served["autoscaling.x-k8s.io/v1alpha1"] = ("capacityquotas",)
+        server.put("capacityquotas", "q", spec={})
+        await asyncio.sleep(REDISCOVER_S + 1)
+        assert watches.quota_version == "autoscaling.x-k8s.io/v1alpha1"
+        assert watches.quotas["q"].api_version == "autoscaling.x-k8s.io/v1alpha1"
+
+
+async def test_a_server_that_is_away_at_the_start_is_asked_again_soon_and_nothing_is_known_before() -> None:
+    server = FakeServer()
+    server.is_down = True
+    async with following(server) as watches:
+        before = watches.is_known
+        server.is_down = False
+        await asyncio.sleep(RETRY_S + 1)
+        assert (before, watches.is_known) == (False, True)
+
+
+async def test_throttles_stay_known_while_their_watch_is_away() -> None:
+    server = FakeServer()
+    server.put("jointhrottles", "default", spec={})
+    events: list[CacheEvent] = []
+    watches = ThrottleWatches(cast(KubeClient, server), lambda s: None, lambda plural, event: events.append(event))
+    task = asyncio.create_task(watches.run())
+    await asyncio.sleep(1)
+    assert watches.is_known
+    server.faults["watch", "jointhrottles"] = UnreachableError("gone")
+    await asyncio.sleep(80)
+    assert CacheEvent.SILENT in events
+    assert watches.is_known
+    assert len(watches.throttles) == 1
+    assert any(each.startswith("jointhrottles") for each in watches.missing)
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)

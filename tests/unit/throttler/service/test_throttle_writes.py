@@ -1,0 +1,172 @@
+"""What goes out for throttles, in which order, and what rests after what."""
+
+import asyncio
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+
+from balloons.service.metrics import Metrics
+from tests.unit.throttler.service.throttle_scene import a_throttle
+from throttler.kube.because import because
+from throttler.kube.metadata import ObjectKey
+from throttler.levers.because import LeverReason
+from throttler.levers.lever import How, LeverOutcome, LeverReport, LeverState, LeverWrite
+from throttler.service.findings import Findings
+from throttler.service.lever_writer import WriteOutcome, WriteResult
+from throttler.service.throttle_writes import RESTS_S, UNSEEN_S, ThrottleWrites, version_of
+from throttler.service.tick_view import Turn
+
+pytestmark = pytest.mark.virtual_time
+
+WHY = because(LeverReason.NOTHING_WAITS)
+
+
+def a_write(name: str, version: str = "1", note: str = "") -> LeverWrite:
+    metadata = {"name": name, "resourceVersion": version, "annotations": {"note": note}}
+    body = {"metadata": metadata}
+    key = ObjectKey("", name)
+    return LeverWrite(api_version="karpenter.sh/v1", kind="NodePool", key=key, how=How.MERGE, body=body, because=WHY)
+
+
+def a_turn(*writes: LeverWrite) -> Turn:
+    report = LeverReport(name="NodePool/a", state=LeverState.CONFIRMED, because=WHY)
+    outcome = LeverOutcome(report=report, writes=writes)
+    return Turn(stored=a_throttle(), findings=Findings(now_s=0.0), outcomes=(outcome,))
+
+
+class FakeWriter:
+    def __init__(self) -> None:
+        self.sent: list[tuple[str, str]] = []
+        self.ends: dict[str, WriteOutcome] = {}
+        self.takes_s = 0.0
+
+    async def carry_out(self, writes: Iterable[LeverWrite]) -> tuple[WriteResult, ...]:
+        results = []
+        for write in writes:
+            await asyncio.sleep(self.takes_s)
+            self.sent.append((write.key.name, str(write.body["metadata"]["annotations"]["note"])))  # type: ignore[call-overload]
+            outcome = self.ends.get(write.key.name, WriteOutcome.DONE)
+            results.append(WriteResult(write=write, outcome=outcome, message=f"no {write.key.name}"))
+            if outcome is not WriteOutcome.DONE:
+                break
+        return tuple(results)
+
+
+class FakeReport:
+    def __init__(self) -> None:
+        self.problems: list[str] = []
+        self.reports = 0
+
+    def due(self, turn: Turn, problem: str) -> Any:
+        self.problems.append(problem)
+        return None
+
+    async def report(self, turn: Turn, status: Any) -> None:
+        self.reports += 1
+
+
+class Scene:
+    def __init__(self, *, is_dry_run: bool = False) -> None:
+        self.writer, self.report, self.metrics = FakeWriter(), FakeReport(), Metrics("test")
+        writer: Any = self.writer
+        report: Any = self.report
+        clock = asyncio.get_running_loop().time
+        self.writes = ThrottleWrites(writer, report, self.metrics.throttle, clock, is_dry_run=is_dry_run)
+
+    def start(self, *writes: LeverWrite) -> bool:
+        turn = a_turn(*writes)
+        return self.writes.start(turn.name, turn.lever_writes, turn)
+
+    async def write(self, *writes: LeverWrite) -> list[tuple[str, str]]:
+        self.writer.sent.clear()
+        assert self.start(*writes)
+        await self.writes.drain(60)
+        return self.writer.sent
+
+
+async def test_writes_on_one_object_keep_their_order_and_one_that_fails_stops_no_other() -> None:
+    scene = Scene()
+    scene.writer.ends["a"] = WriteOutcome.CONFLICT
+    sent = await scene.write(
+        a_write("a", note="1"), a_write("a", note="2"), a_write("b", note="1"), a_write("b", note="2")
+    )
+    assert sorted(sent) == [("a", "1"), ("b", "1"), ("b", "2")]
+    assert [note for name, note in sent if name == "b"] == ["1", "2"]
+
+
+async def test_an_object_is_not_written_again_before_the_caches_show_the_write() -> None:
+    scene = Scene()
+    assert await scene.write(a_write("a"))
+    assert not await scene.write(a_write("a", note="decided on the same version"))
+    assert await scene.write(a_write("a", version="2"))
+    await asyncio.sleep(UNSEEN_S)
+    assert await scene.write(a_write("a", version="2")), "a watch that never shows it does not block for ever"
+
+
+async def test_an_object_is_not_made_twice_before_the_caches_show_it() -> None:
+    scene = Scene()
+    assert await scene.write(a_write("new", version=""))
+    assert not await scene.write(a_write("new", version="", note="decided before it was seen"))
+    assert await scene.write(a_write("new", version="2"))
+
+
+async def test_an_object_rests_after_a_refusal_and_the_user_is_told() -> None:
+    scene = Scene()
+    scene.writer.ends["a"] = WriteOutcome.FORBIDDEN
+    await scene.write(a_write("a"))
+    assert scene.report.problems[-1] == "NodePool a: no a"
+    assert not await scene.write(a_write("a", version="2"))
+    await asyncio.sleep(RESTS_S[WriteOutcome.FORBIDDEN])
+    assert await scene.write(a_write("a", version="3"))
+
+
+@pytest.mark.parametrize("outcome", [WriteOutcome.CONFLICT, WriteOutcome.GONE])
+async def test_somebody_who_was_faster_is_no_problem(outcome: WriteOutcome) -> None:
+    scene = Scene()
+    scene.writer.ends["a"] = outcome
+    await scene.write(a_write("a"))
+    assert scene.report.problems[-1] == ""
+    assert await scene.write(a_write("a", version="2"))
+
+
+async def test_a_throttle_whose_writes_are_under_way_is_passed_over() -> None:
+    scene = Scene()
+    scene.writer.takes_s = 5.0
+    assert scene.start(a_write("a"))
+    await asyncio.sleep(1)
+    assert not scene.start(a_write("b"))
+    await scene.writes.drain(60)
+    assert scene.writer.sent == [("a", "")]
+
+
+async def test_what_takes_too_long_is_cancelled_on_a_stop() -> None:
+    scene = Scene()
+    scene.writer.takes_s = 1e6
+    scene.start(a_write("a"))
+    started_at = asyncio.get_running_loop().time()
+    await scene.writes.drain(3)
+    assert asyncio.get_running_loop().time() - started_at <= 3.1
+
+
+async def test_a_dry_run_writes_nothing() -> None:
+    scene = Scene(is_dry_run=True)
+    assert not await scene.write(a_write("a"))
+    assert scene.report.reports == 0
+
+
+async def test_writes_are_counted() -> None:
+    scene = Scene()
+    await scene.write(a_write("a"))
+    labels = {"kind": "NodePool", "outcome": "done"}
+    assert scene.metrics.registry.get_sample_value("kube_balloons_throttle_lever_writes_total", labels) == 1
+
+
+async def test_the_version_that_was_decided_on_is_found_in_every_kind_of_write() -> None:
+    patch = [{"op": "replace", "path": "/metadata/resourceVersion", "value": "9"}]
+    write = a_write("a")
+    assert version_of(write) == "1"
+    json_write = LeverWrite(
+        api_version="v1", kind="Pod", key=write.key, how=How.JSON, body=patch, because=write.because
+    )
+    assert version_of(json_write) == "9"

@@ -1,0 +1,200 @@
+"""The throttle's half of the service with fakes around it: what runs when, who is left alone, and how it ends."""
+
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+import pytest
+
+from balloons.service.metrics import Metrics
+from tests.unit.throttler.joins.cluster import CNI, LOGS, WALL_S, a_node, daemons_on, pending
+from tests.unit.throttler.service.throttle_scene import (
+    FakeHolding,
+    FakeSources,
+    FakeWatches,
+    FakeWrites,
+    a_pool,
+    a_throttle,
+    refused,
+)
+from throttler.kube.node_pool import NodePool
+from throttler.levers.certificate_request import CertificateRequest
+from throttler.levers.headroom import Lane
+from throttler.levers.holder import THROTTLE_LABEL
+from throttler.levers.original import ORIGINAL_ANNOTATION
+from throttler.levers.scheduling_gate import PACED_GATE
+from throttler.service.throttling import BLIND_PATIENCE_S, BUSY_S, LEAVING_S, NOBODY, Cluster, Throttling
+
+LIMITS: dict[str, Any] = {"nodes": {"matchLabels": {"pool": "a"}}, "levers": {"nodePoolLimits": {}}}
+THERE = a_node("old", age_s=9999)
+CLUSTER = Cluster(nodes={"old": THERE}, pods={"old": daemons_on("old", CNI, LOGS)})
+
+
+class Scene:
+    def __init__(self, *throttles: Any) -> None:
+        self.now_s = 1000.0
+        self.watches = FakeWatches(throttles=throttles, daemon_sets=(CNI, LOGS))
+        self.sources, self.writes = FakeSources(None), FakeWrites()
+        self.holding: Any = FakeHolding()
+        self.metrics = Metrics("test")
+        watches: Any = self.watches
+        sources: Any = self.sources
+        writes: Any = self.writes
+        holding: Any = self.holding
+        self.throttling = Throttling(
+            watches,
+            sources,
+            writes,
+            holding,
+            self.metrics.throttle,
+            clock=lambda: self.now_s,
+            wall=lambda: WALL_S + self.now_s,
+        )
+
+    def tick(self, seconds: float = 0.0, cluster: Cluster = CLUSTER) -> Any:
+        self.now_s += seconds
+        return self.throttling.tick(cluster)
+
+    def figure(self, name: str, **labels: str) -> float | None:
+        return self.metrics.registry.get_sample_value(f"kube_balloons_throttle_{name}", labels)
+
+
+def ours(name: str = "pool-a", throttle: str = "default") -> NodePool:
+    """A NodePool on which our ceiling stands, as the planner writes it."""
+    pool = a_pool(name, cpu="24")
+    mark = '{"original":{"cpu":"1000"},"ceiling":{"cpu":"24"}}'
+    metadata = msgspec.structs.replace(
+        pool.metadata, labels={THROTTLE_LABEL: throttle}, annotations={ORIGINAL_ANNOTATION: mark}
+    )
+    return msgspec.structs.replace(pool, metadata=metadata)
+
+
+def test_nothing_runs_and_nothing_is_paced_without_a_throttle() -> None:
+    scene = Scene()
+    assert scene.tick() is None
+    assert scene.throttling.again_s is None
+    assert (scene.sources.followed, scene.holding.is_needed, scene.writes.turns) == ((), False, [])
+
+
+def test_nothing_grows_before_it_is_known_which_throttles_there_are() -> None:
+    scene = Scene()
+    scene.watches.is_known = False
+    assert [lane.allowance for lane in scene.tick()] == [0]
+
+
+def test_sources_and_lease_run_as_long_as_a_throttle_exists() -> None:
+    scene = Scene(a_throttle(**LIMITS))
+    assert isinstance(scene.tick()[0], Lane)
+    assert (scene.sources.followed, scene.holding.is_needed) == (("default",), True)
+    scene.watches.throttles = ()
+    scene.tick(1)
+    assert scene.sources.followed == ()
+    assert scene.holding.is_needed, "what it held is still being given back"
+    scene.tick(LEAVING_S)
+    assert not scene.holding.is_needed
+    assert scene.tick(1) is None
+
+
+def test_ticks_come_often_only_while_something_is_in_flight() -> None:
+    scene = Scene(a_throttle(**LIMITS))
+    scene.tick()
+    assert scene.throttling.again_s is None
+    scene.tick(1, Cluster(nodes=CLUSTER.nodes, pods=CLUSTER.pods, unplaced=(pending("p"),)))
+    assert scene.throttling.again_s == BUSY_S
+
+
+def test_the_ceiling_of_a_deleted_throttle_is_given_back() -> None:
+    scene = Scene(a_throttle(**LIMITS))
+    scene.watches.pools = (ours(),)
+    scene.tick()
+    scene.watches.throttles = ()
+    scene.tick(1)
+    assert [write.key.name for write in scene.writes.others["default (leaving)"]] == ["pool-a"]
+
+
+def test_the_ceiling_of_a_throttle_that_cannot_be_read_any_more_is_given_back() -> None:
+    scene = Scene(a_throttle(**LIMITS))
+    scene.watches.pools = (ours(),)
+    scene.tick()
+    scene.watches.throttles = (refused("default"),)
+    scene.writes.turns.clear()
+    scene.tick(1)
+    assert [turn.stored.metadata.name for turn in scene.writes.turns] == ["default"], "its user is told why"
+    assert "default (leaving)" in scene.writes.others
+
+
+def test_ceilings_and_gates_that_no_throttle_claims_are_given_back() -> None:
+    gated = pending("g", is_gated=True, is_tried=False, gates=(PACED_GATE,))
+    scene = Scene(a_throttle("other", nodes={"matchLabels": {"pool": "b"}}, levers={"nodePoolLimits": {}}))
+    scene.watches.pools = (ours(),)
+    scene.tick(0, Cluster(nodes=CLUSTER.nodes, pods=CLUSTER.pods, unplaced=(gated,)))
+    assert {write.key.name for write in scene.writes.others[NOBODY]} == {"pool-a", "g"}
+
+
+def test_leftovers_are_left_alone_while_the_view_is_incomplete() -> None:
+    scene = Scene(a_throttle("other", levers={"headroom": True}))
+    scene.watches.pools, scene.watches.missing = (ours(),), ("nodepools (forbidden)",)
+    scene.tick()
+    assert not scene.writes.others
+
+
+def test_plans_that_nobody_carries_out_are_forgotten() -> None:
+    scene = Scene(a_throttle(**LIMITS))
+    scene.watches.pools = (a_pool(),)
+    waiting = Cluster(nodes=CLUSTER.nodes, pods=CLUSTER.pods, unplaced=tuple(pending(f"p{i}") for i in range(9)))
+    scene.tick(0, waiting)
+    scene.writes.is_busy = True
+    scene.tick(5, waiting)
+    before = scene.throttling._memories["default"]
+    scene.tick(5, waiting)
+    after = scene.throttling._memories["default"]
+    assert after.levers == before.levers
+    assert after.law != before.law
+
+
+def test_metrics_tell_window_reason_and_stages_and_end_with_the_throttle() -> None:
+    scene = Scene(a_throttle(**LIMITS, window={"initial": 16}))
+    scene.watches.pools = (a_pool(),)
+    scene.tick()
+    scene.tick(5, Cluster(nodes=CLUSTER.nodes, pods=CLUSTER.pods, unplaced=(pending("p"),)))
+    assert scene.figure("nodes", throttle="default", stage="waiting") == 1
+    assert scene.figure("window_joins", throttle="default") == 16
+    assert scene.figure("because", throttle="default", reason="Starting") == 1
+    assert scene.figure("because", throttle="default", reason="Errors") == 0
+    assert scene.figure("server_is_fresh", server="api-0") == 1
+    assert scene.figure("lever_state", throttle="default", lever="NodePool/pool-a", state="Contested") == 0
+    scene.watches.throttles = ()
+    scene.tick(1)
+    assert scene.figure("window_joins", throttle="default") is None
+    assert scene.figure("lever_state", throttle="default", lever="NodePool/pool-a", state="Contested") is None
+
+
+def test_overdue_certificates_wait_for_the_first_complete_list_of_nodes_and_for_no_other() -> None:
+    scene = Scene(a_throttle(levers={"certificateApproval": {}}, maxWait="3m"))
+    asked = CertificateRequest(name="csr-1", uid="u", resource_version="1", created_s=WALL_S, node="node-1")
+    scene.watches.certificates = (asked,)
+    approved = []
+    for missing in (("nodes", "pods"), ("nodes (forbidden)",), ("pods",), ("nodes",)):
+        scene.tick(100, replace(CLUSTER, missing=missing))
+        approved.append(bool(scene.writes.turns[-1].lever_writes) if scene.writes.turns else False)
+    assert approved == [False, False, True, True]
+
+
+@pytest.mark.virtual_time
+async def test_a_stop_ends_the_sources_and_gives_everything_back() -> None:
+    scene = Scene(a_throttle(**LIMITS))
+    scene.tick()
+    await scene.throttling.stop()
+    assert scene.sources.followed == ()
+    assert scene.holding.is_stopped
+
+
+def test_a_watch_that_reconnects_is_not_told_to_anybody_and_one_that_stays_away_is() -> None:
+    scene = Scene(a_throttle(**LIMITS))
+    scene.tick()
+    scene.writes.turns.clear()
+    scene.watches.missing = ("nodeclaims",)
+    scene.tick(5)
+    assert scene.writes.turns == []
+    scene.tick(BLIND_PATIENCE_S)
+    assert [turn.findings.missing for turn in scene.writes.turns] == [("nodeclaims",)]

@@ -1,0 +1,230 @@
+"""One tick of all throttles, on values."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from tests.unit.throttler.joins.cluster import CNI, LOGS, a_claim, a_node, a_world, daemons_on, pending
+from tests.unit.throttler.service.throttle_scene import a_pool, a_throttle, a_view, refused
+from throttler.api.stored import StoredThrottle
+from throttler.api.throttle import LearnedStatus, ThrottleStatus
+from throttler.joins.world import JoinWorld
+from throttler.kube.node_pool import NodePool
+from throttler.kube.selectors import LabelSelector
+from throttler.law.govern import govern
+from throttler.levers.holder import THROTTLE_LABEL
+from throttler.levers.lever import LeverState
+from throttler.levers.original import ORIGINAL_ANNOTATION
+from throttler.service.tick import decide_throttles
+from throttler.service.tick_view import Memories, PoolGrowth, TickView, Turn
+
+PODS = tuple(pending(f"p{i}") for i in range(60))
+LIMITS: dict[str, Any] = {
+    "nodes": {"matchLabels": {"pool": "a"}},
+    "levers": {"nodePoolLimits": {}},
+    "window": {"initial": 8, "max": 8},
+}
+
+
+class Story:
+    """Ticks one after the other; `wanted` are the throttles."""
+
+    def __init__(self, *wanted: StoredThrottle) -> None:
+        self.wanted, self.now_s = wanted, 1000.0
+        self.memories: Memories = {}
+
+    def after(self, seconds: float, view: TickView | None = None, **more: Any) -> tuple[Turn, ...]:
+        self.now_s += seconds
+        names = tuple(each.metadata.name for each in self.wanted)
+        view = view or a_view(self.now_s, names=names, **more)
+        turns, self.memories = decide_throttles(self.wanted, view, self.memories)
+        return turns
+
+
+def waiting(*claims: str, **more: Any) -> JoinWorld:
+    there = a_node("old", age_s=9999)
+    made = tuple(a_claim(name) for name in claims)
+    given: dict[str, Any] = {"unplaced": PODS[: 60 - len(claims)], **more}
+    return a_world(there, pods=daemons_on("old", CNI, LOGS), claims=made, **given)
+
+
+def grown(story: Story) -> Turn:
+    """A pool with one machine and much that waits: the first tick writes a ceiling."""
+    story.after(0, world=waiting(unplaced=()), scene={"pools": (a_pool(),)})
+    return story.after(10, world=waiting(), scene={"pools": (a_pool(),)})[0]
+
+
+def test_what_waits_is_met_with_a_ceiling_at_once() -> None:
+    turn = grown(Story(a_throttle(**LIMITS)))
+    assert turn.findings.joins.waiting == 60
+    assert turn.lever_writes
+    assert turn.is_busy
+
+
+def test_leave_stands_until_the_autoscaler_has_used_it_and_is_not_given_twice() -> None:
+    story = Story(a_throttle(**LIMITS))
+    first = grown(story).findings.verdict
+    assert first is not None
+    asks = []
+    for _ in range(4):
+        verdict = story.after(1, world=waiting(), scene={"pools": (a_pool(),)})[0].findings.verdict
+        assert verdict is not None
+        asks.append(verdict.ask)
+    assert asks == sorted(asks), "a ceiling that was raised is not lowered before it can be used"
+    assert 0 < asks[-1] <= 10
+    ordered = tuple(f"c{i}" for i in range(asks[-1]))
+    verdict = story.after(1, world=waiting(*ordered), scene={"pools": (a_pool(),)})[0].findings.verdict
+    assert verdict is not None
+    assert verdict.ask <= 10
+
+
+def test_nothing_moves_while_the_view_is_incomplete() -> None:
+    story = Story(a_throttle(**LIMITS))
+    grown(story)
+    (turn,) = story.after(5, world=waiting(), scene={"pools": (a_pool(),)}, missing=("nodeclaims",))
+    assert turn.findings.verdict is None
+    assert turn.findings.missing == ("nodeclaims",)
+    assert not turn.lever_writes
+    assert turn.lane is not None
+    assert turn.lane.allowance == 0
+
+
+def test_nothing_more_is_granted_on_an_old_view() -> None:
+    story = Story(a_throttle(**LIMITS))
+    story.after(0, world=waiting(unplaced=()), scene={"pools": (a_pool(),)})
+    (turn,) = story.after(5, world=waiting(), scene={"pools": (a_pool(),)}, age_s=31.0)
+    assert turn.findings.verdict is not None
+    assert turn.findings.verdict.ask == 0
+
+
+@pytest.mark.parametrize("how", ["paused", "dryRun"])
+def test_a_throttle_that_is_paused_or_tries_things_out_gives_everything_back(how: str) -> None:
+    story = Story(a_throttle(**{**LIMITS, how: True}))
+    turn = grown(story)
+    assert turn.findings.verdict is not None, "it still shows what it would do"
+    assert [report.state for report in turn.findings.levers] == [LeverState.HANDED_BACK]
+    assert turn.lane is None
+
+
+def test_headroom_grows_by_the_allowance_less_what_was_let_out() -> None:
+    story = Story(a_throttle(nodes={"matchLabels": {"pool": "a"}}))
+    there = waiting(unplaced=())
+    story.after(0, world=there)
+    pool = PoolGrowth({"pool": "a"}, lacking=30, granted=0)
+    (turn,) = story.after(5, world=there, growth=(pool,))
+    assert turn.findings.joins.waiting == 30
+    assert turn.lane is not None
+    allowance = turn.lane.allowance
+    assert allowance > 0
+    out = PoolGrowth({"pool": "a"}, lacking=30, granted=allowance)
+    (turn,) = story.after(0.1, world=there, growth=(out,))
+    assert turn.lane is not None
+    assert turn.lane.allowance <= 1
+
+
+def test_headroom_is_not_paced_where_the_throttle_says_so() -> None:
+    story = Story(a_throttle(levers={"headroom": False}))
+    assert story.after(0)[0].lane is None
+
+
+def test_a_pool_grows_in_the_lane_of_the_oldest_throttle_that_paces_its_nodes() -> None:
+    old = a_throttle("old", nodes={"matchLabels": {"pool": "a"}})
+    new = a_throttle("new", created="2026-02-01T00:00:00Z")
+    story = Story(old, new)
+    story.after(0)
+    turns = story.after(5, growth=(PoolGrowth({"pool": "a"}, 7, 0), PoolGrowth({"pool": "b"}, 3, 0)))
+    assert [turn.findings.joins.waiting for turn in turns] == [7, 3]
+    assert [turn.lane.nodes for turn in turns if turn.lane] == [LabelSelector({"pool": "a"}), LabelSelector()]
+
+
+def test_several_throttles_share_one_window() -> None:
+    wanted = [a_throttle(name, nodes={"matchLabels": {"pool": name}}, window={"initial": 8, "max": 8}) for name in "ab"]
+    story = Story(*wanted)
+    growth = tuple(PoolGrowth({"pool": name}, 30, 0) for name in "ab")
+    total = 0
+    for _ in range(8):
+        turns = story.after(1, growth=growth)
+        lanes = [turn.lane.allowance for turn in turns if turn.lane]
+        total = max(total, sum(lanes))
+    assert 2 <= total <= 10
+    assert max(lanes) - min(lanes) <= 2
+
+
+NAMED: dict[str, Any] = {"nodePoolLimits": {"names": ["pool-a"]}, "capacityQuota": {"name": "q"}}
+OLD = a_throttle("old", nodes={"matchLabels": {"pool": "a"}}, levers=NAMED)
+NEW = a_throttle("new", created="2026-02-01T00:00:00Z", levers=NAMED)
+
+
+def held_by(throttle: str) -> NodePool:
+    """A NodePool on which a throttle's ceiling stands."""
+    mark = '{"original":{"cpu":"1000"},"ceiling":{"cpu":"24"}}'
+    pool = a_pool(cpu="24")
+    labels, annotations = {THROTTLE_LABEL: throttle}, {ORIGINAL_ANNOTATION: mark}
+    metadata = msgspec.structs.replace(pool.metadata, labels=labels, annotations=annotations)
+    return msgspec.structs.replace(pool, metadata=metadata)
+
+
+def both(pool: NodePool) -> tuple[Turn, ...]:
+    """Much waits for both of two throttles that name one NodePool and one quota."""
+    story = Story(OLD, NEW)
+    scene = {"pools": (pool,), "quota_version": "autoscaling.x-k8s.io/v1alpha1"}
+    story.after(0, world=waiting(unplaced=()), scene=scene)
+    return story.after(10, world=waiting(), scene=scene)
+
+
+def test_an_object_that_two_throttles_name_is_the_older_ones() -> None:
+    old, new = both(a_pool())
+    assert {write.kind for write in old.lever_writes} == {"NodePool", "CapacityQuota"}
+    assert not new.lever_writes
+    told = [(report.name, report.state, report.because.code) for report in new.findings.levers]
+    assert told == [
+        ("CapacityQuota/q", LeverState.REFUSED, "OtherThrottle"),
+        ("NodePool/pool-a", LeverState.REFUSED, "OtherThrottle"),
+    ]
+    assert all("JoinThrottle old " in report.because.sentence for report in new.findings.levers)
+
+
+def test_the_younger_throttle_lets_go_of_what_it_held() -> None:
+    old, new = both(held_by("new"))
+    (back,) = new.lever_writes
+    assert back.body["spec"] == {"limits": {"cpu": "1000"}}  # type: ignore[call-overload]
+    assert [report.state for report in old.findings.levers if report.name == "NodePool/pool-a"] == [LeverState.REFUSED]
+    old, new = both(held_by("old"))
+    assert "NodePool" in {write.kind for write in old.lever_writes}
+    assert not new.lever_writes
+
+
+def test_a_throttle_that_cannot_be_read_changes_nothing_for_others() -> None:
+    alone = grown(Story(a_throttle(**LIMITS)))
+    story = Story(refused(), a_throttle(**LIMITS))
+    story.after(0, world=waiting(unplaced=()), scene={"pools": (a_pool(),)})
+    turns = story.after(10, world=waiting(), scene={"pools": (a_pool(),)})
+    assert turns[0].findings.verdict is None
+    assert turns[0].lane is None
+    assert turns[1] == alone
+
+
+def test_a_throttle_whose_decision_fails_stands_still_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fragile(*given: Any) -> Any:
+        if given[3].window_max == 3:
+            raise ValueError("odd figure")
+        return govern(*given)
+
+    monkeypatch.setattr("throttler.service.tick.govern", fragile)
+    story = Story(a_throttle("odd", window={"max": 3}, nodes={"matchLabels": {"pool": "b"}}), a_throttle(**LIMITS))
+    story.after(0, world=waiting(unplaced=()), scene={"pools": (a_pool(),)})
+    turns = story.after(10, world=waiting(), scene={"pools": (a_pool(),)})
+    assert "odd figure" in turns[0].findings.problem
+    assert turns[1].lever_writes
+
+
+def test_what_the_last_process_learned_is_where_the_next_one_begins() -> None:
+    learned = {"window": 40, "joinMilliseconds": 20_000, "learnedAt": "2023-11-14T22:00:00Z"}
+    status = ThrottleStatus(learned=msgspec.convert(learned, LearnedStatus))
+    throttle = msgspec.structs.replace(a_throttle(), status=status)
+    story = Story(throttle)
+    story.after(0)
+    (turn,) = story.after(5, growth=(PoolGrowth({}, 100, 0),))
+    assert turn.findings.verdict is not None
+    assert turn.findings.verdict.window > 16

@@ -1,0 +1,141 @@
+"""A throttle's tick on made-up clusters: builders and fakes."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import msgspec
+
+from tests.unit.throttler.joins.cluster import WALL_S, a_world
+from throttler.api.decode import decode_throttle
+from throttler.api.stored import RefusedThrottle, StoredThrottle
+from throttler.api.throttle import JoinThrottle
+from throttler.joins.world import JoinWorld
+from throttler.kube.capacity_quota import CapacityQuota
+from throttler.kube.metadata import Metadata
+from throttler.kube.node_pool import NodePool
+from throttler.levers.held import Moment
+from throttler.levers.lever import LeverWrite
+from throttler.service.lever_scene import LeverScene
+from throttler.service.tick_view import TickView, Turn
+from throttler.signals.reading import Reading, Signals
+
+
+def a_throttle(name: str = "default", *, created: str = "2026-01-01T00:00:00Z", **spec: Any) -> JoinThrottle:
+    metadata = {"name": name, "uid": f"uid-{name}", "resourceVersion": "1", "creationTimestamp": created}
+    found = decode_throttle(msgspec.json.encode({"metadata": metadata, "spec": spec}))
+    assert isinstance(found, JoinThrottle), found
+    return found
+
+
+def refused(name: str = "bad") -> RefusedThrottle:
+    return RefusedThrottle(Metadata(name, uid=f"uid-{name}"), "window.min 9 is above window.max 2")
+
+
+def a_pool(name: str = "pool-a", **limits: Any) -> NodePool:
+    metadata = {"name": name, "uid": f"uid-{name}", "resourceVersion": "7"}
+    template = {"metadata": {"labels": {"pool": "a"}}, "spec": {"requirements": []}}
+    spec = {"template": template, **({"limits": limits} if limits else {})}
+    return msgspec.convert({"metadata": metadata, "spec": spec}, NodePool)
+
+
+def calm(now_s: float, server: str = "api-0") -> Signals:
+    figures: dict[str, Any] = {
+        "requests": 500.0,
+        "errors": 0.0,
+        "latency_s": 0.004,
+        "queue_wait_s": 0.0,
+        "cpu_share": 0.1,
+    }
+    return Signals(readings=(Reading(server=server, ended_s=now_s, span_s=5.0, **figures),))
+
+
+def a_view(now_s: float, world: JoinWorld | None = None, **more: Any) -> TickView:
+    """The view of a tick `now_s` seconds after the world's own moment."""
+    world = world if world is not None else a_world()
+    scene = {"pools": (), "quotas": {}, **more.pop("scene", {})}
+    moment = Moment(now_s, WALL_S + now_s)
+    signals = more.pop("signals", None)
+    names = more.pop("names", ("default",))
+    return TickView(
+        world=replace(world, wall_s=WALL_S + now_s),
+        scene=LeverScene(moment=moment, nodes=world.nodes, unplaced=world.unplaced, claims=world.claims, **scene),
+        signals=signals if signals is not None else dict.fromkeys(names, calm(now_s)),
+        **more,
+    )
+
+
+@dataclass
+class FakeWatches:
+    """What the caches show."""
+
+    throttles: tuple[StoredThrottle, ...] = ()
+    is_known: bool = True
+    missing: tuple[str, ...] = ()
+    age_s: float = 0.0
+    daemon_sets: tuple[Any, ...] = ()
+    claims: tuple[Any, ...] = ()
+    pools: tuple[NodePool, ...] = ()
+    quotas: Mapping[str, CapacityQuota] = field(default_factory=dict)
+    quota_version: str | None = None
+    autoscaler: Any = None
+    certificates: tuple[Any, ...] = ()
+    can_read_certificates: bool = True
+
+    async def run(self) -> None:
+        """Nothing to follow."""
+
+
+@dataclass
+class FakeSources:
+    """Every server is calm."""
+
+    now: Any
+    followed: tuple[str, ...] = ()
+
+    def follow(self, throttles: Iterable[JoinThrottle]) -> None:
+        self.followed = tuple(throttle.metadata.name for throttle in throttles)
+
+    def by_throttle(self, now_s: float) -> dict[str, Signals]:
+        return dict.fromkeys(self.followed, calm(now_s))
+
+    def distinct(self, now_s: float) -> list[Signals]:
+        return [calm(now_s)] if self.followed else []
+
+
+@dataclass
+class FakeWrites:
+    """Remembers what was to be written; `is_busy` is what a throttle whose writes are under way says."""
+
+    turns: list[Turn] = field(default_factory=list)
+    others: dict[str, list[LeverWrite]] = field(default_factory=dict)
+    is_busy: bool = False
+
+    def start(self, name: str, wanted: Sequence[LeverWrite], turn: Turn | None = None) -> bool:
+        if turn is not None:
+            self.turns.append(turn)
+            return not self.is_busy
+        if wanted:
+            self.others.setdefault(name, []).extend(wanted)
+        return True
+
+    def forget(self, known: Any) -> None:
+        """Nothing is kept."""
+
+    async def drain(self, timeout_s: float) -> None:
+        """Nothing is under way."""
+
+
+@dataclass
+class FakeHolding:
+    """Whether the Lease was to be renewed, and whether everything was given back."""
+
+    is_needed: bool = False
+    is_stopped: bool = False
+    lease: str = "kube-balloons/throttle"
+
+    def follow(self, *, is_needed: bool) -> None:
+        self.is_needed = is_needed
+
+    async def stop(self, drain: Any) -> None:
+        self.is_stopped = True

@@ -1,0 +1,1 @@
+"""The throttle at work: what reads, decides and writes in a running process."""

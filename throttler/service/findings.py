@@ -1,0 +1,34 @@
+"""What one tick found about one throttle: all that its status tells. Pure."""
+
+from dataclasses import dataclass, field
+
+from throttler.joins.joins import Joins
+from throttler.law.learned import Learned
+from throttler.law.verdict import Verdict
+from throttler.levers.lever import LeverReport
+from throttler.signals.reading import Reading, Signals
+
+FRESH_S = 30.0
+"""A reading older than this says nothing (`throttler.law.settings.LawSettings.stale_s`)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Findings:
+    """`now_s` is monotonic, on the clock of the signals."""
+
+    now_s: float
+    verdict: Verdict | None = None
+    """None: nothing was decided, and the stored figures stay."""
+    joins: Joins = field(default_factory=Joins)
+    signals: Signals = field(default_factory=Signals)
+    levers: tuple[LeverReport, ...] = ()
+    learned: Learned = field(default_factory=Learned)
+    missing: tuple[str, ...] = ()
+    """What could not be read completely, in words (`nodes`, `pods`): the view is incomplete."""
+    problem: str = ""
+    """What went wrong when this decision or the last was written, in words; empty if nothing did."""
+
+
+def is_fresh(reading: Reading, now_s: float) -> bool:
+    """Whether the reading may be acted on."""
+    return now_s - reading.ended_s <= FRESH_S

@@ -1,0 +1,144 @@
+"""The guard: gives everything back when nobody renews, and does nothing else.
+
+It shares no memory, no connection and no fate with the service. Starting anew costs it the time for which it had been
+watching, never more. While the Lease stays silent it looks again and again: nodes go on registering with the startup
+taint, and pods go on being made with the gate, after the service has died.
+"""
+
+import asyncio
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import structlog
+
+from throttler.client.errors import ApiError, NotFoundError
+from throttler.client.kube_client import KubeClient, decode
+from throttler.service.give_back import GivenBack, give_back_all
+from throttler.service.lease import ABSENT, LEASE_NAME, LEASES, Lease, LeaseSpec
+from throttler.service.lease_watch import LeaseWatch
+
+AGAIN_PERIODS = 12.0
+"""Periods between two looks for leftovers while nobody renews: lists of every node must not load a cluster in need."""
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GuardSettings:
+    """Whose Lease is watched, and with how much patience."""
+
+    namespace: str
+    name: str = LEASE_NAME
+    after_s: float = 100.0
+    """Silence after which everything is given back; with the reads and the writes it is done within 120 s."""
+    period_s: float = 5.0
+    """How often the Lease is read."""
+    is_once: bool = False
+    """Whether to end as soon as the Lease moves, or everything has been given back."""
+    is_dry_run: bool = False
+
+    @property
+    def lease(self) -> str:
+        """`namespace/name`."""
+        return f"{self.namespace}/{self.name}"
+
+    @property
+    def once_timeout_s(self) -> float:
+        """How long `is_once` goes on while the Lease can be neither read nor trusted."""
+        return 3 * self.after_s
+
+
+class Guard:
+    """One guard. `lease_client` has connections of its own; `client` makes the lists and writes, at its own ceiling."""
+
+    def __init__(
+        self, lease_client: KubeClient, client: KubeClient, settings: GuardSettings, clock: Callable[[], float]
+    ) -> None:
+        self._lease_client = lease_client
+        self._client = client
+        self._settings = settings
+        self._clock = clock
+        self._watch = LeaseWatch(settings.period_s)
+        self._told = ""
+        self._given = GivenBack()
+        self._gave_at = -math.inf
+
+    async def run(self, stop: asyncio.Event) -> bool:
+        """Watch until `stop`, or once; returns whether it ended well: nothing of ours was knowingly left behind."""
+        begun_at = self._clock()
+        while not stop.is_set():
+            looked_at = self._clock()
+            await self._look()
+            if self._is_due():
+                self._given, self._gave_at = await self._give_back(), self._clock()
+            ended = self._ended(begun_at) if self._settings.is_once else None
+            if ended is not None:
+                return ended
+            await self._rest(stop, looked_at + self._settings.period_s)
+        return self._given.is_all
+
+    def _is_due(self) -> bool:
+        """Whether to give back now: nobody renews, and the last time is long enough ago or did not get everything."""
+        if not self._watch.is_abandoned(self._settings.after_s):
+            return False
+        return not self._given.is_all or self._clock() - self._gave_at >= AGAIN_PERIODS * self._settings.period_s
+
+    def _ended(self, begun_at: float) -> bool | None:
+        """For `is_once`: how it ended, or None while it goes on."""
+        if self._watch.is_moving or self._gave_at > begun_at:
+            return self._given.is_all or self._given.is_stopped
+        if self._clock() - begun_at > self._settings.once_timeout_s:
+            log.error("lease could not be watched", lease=self._settings.lease)
+            return False
+        return None
+
+    async def _rest(self, stop: asyncio.Event, until: float) -> None:
+        try:
+            await asyncio.wait_for(stop.wait(), max(0.0, until - self._clock()))
+        except TimeoutError:
+            return
+
+    async def _look(self) -> None:
+        try:
+            face = await self._read()
+        except ApiError as error:
+            self._watch = self._watch.failed()
+            self._tell("unreadable", problem=error.message)
+            return
+        self._watch = self._watch.read(face, self._clock())
+        if self._watch.is_moving:
+            self._tell("renewed", holder=face.holder_identity or "")
+
+    async def _read(self) -> LeaseSpec:
+        """The Lease as it is on the server; raises ApiError."""
+        try:
+            body = await self._lease_client.get(LEASES, self._settings.name, self._settings.namespace)
+        except NotFoundError:
+            return ABSENT
+        return decode(body, Lease).spec
+
+    async def _is_still_abandoned(self) -> bool:
+        """Read anew before every write: from the moment somebody renews, what is in force is theirs."""
+        try:
+            return await self._read() == self._watch.face
+        except ApiError:
+            return False
+
+    async def _give_back(self) -> GivenBack:
+        self._tell("abandoned", silent_s=round(self._watch.silent_s(), 1))
+        given = await give_back_all(
+            self._client,
+            may_go_on=self._is_still_abandoned,
+            lease=self._settings.lease,
+            is_dry_run=self._settings.is_dry_run,
+        )
+        if given.done or given.problems or given.is_stopped:
+            log.warning("gave back", objects=given.done, left=list(given.problems), renewed_meanwhile=given.is_stopped)
+        return given
+
+    def _tell(self, state: str, **detail: object) -> None:
+        """One line whenever the state changes."""
+        if state != self._told:
+            self._told = state
+            log.info(f"lease {state}", lease=self._settings.lease, **detail)

@@ -1,0 +1,50 @@
+"""What nobody looks after any more: ceilings and gates of ours that no throttle claims now. Pure.
+
+A throttle was deleted, cannot be read any more, or no longer names a lever: growth must not stay blocked for that.
+"""
+
+from collections.abc import Iterable, Sequence
+
+from throttler.api.throttle import JoinThrottle
+from throttler.joins.demand import may_use
+from throttler.joins.world import JoinRules
+from throttler.kube.capacity_quota import CapacityQuota
+from throttler.kube.node_pool import NodePool
+from throttler.levers.hand_back import hand_back
+from throttler.levers.held import HeldSince
+from throttler.levers.lever import LeverWrite, Room
+from throttler.levers.scheduling_gate import PACED_GATE, Demand, GateSettings, is_held, release_gates
+from throttler.service.lever_scene import LeverScene
+from throttler.service.tick_view import Turn
+
+_BACK = Room(existing=0, booting=0, allowance=0, admit=0, waiting=0, may_move=True, is_stopping=True)
+
+
+def leftover_writes(scene: LeverScene, turns: Sequence[Turn]) -> tuple[LeverWrite, ...]:
+    """The writes that give back what none of these turns is about."""
+    claimed = {report.name for turn in turns for report in turn.findings.levers}
+    things: Iterable[NodePool | CapacityQuota] = (*scene.pools, *scene.quotas.values())
+    found = [write for thing in things if _name(thing) not in claimed for write in hand_back(thing)]
+    return (*found, *_gates(scene, turns))
+
+
+def _name(thing: NodePool | CapacityQuota) -> str:
+    """As reports name it."""
+    kind = "NodePool" if isinstance(thing, NodePool) else "CapacityQuota"
+    return f"{kind}/{thing.metadata.name}"
+
+
+def _gates(scene: LeverScene, turns: Sequence[Turn]) -> tuple[LeverWrite, ...]:
+    gated = [pod for pod in scene.unplaced if is_held(pod)]
+    if not gated:
+        return ()
+    throttles = (turn.stored for turn in turns if isinstance(turn.stored, JoinThrottle))
+    rules = [JoinRules.of(throttle, PACED_GATE) for throttle in throttles if _has_gates(throttle)]
+    strays = [pod for pod in gated if not any(may_use(pod, each) for each in rules)]
+    demand = Demand(pods=strays, shape={}, in_flight=0)
+    return release_gates(demand, GateSettings(max_wait_s=0.0), _BACK, HeldSince(), scene.moment)[0].writes
+
+
+def _has_gates(throttle: JoinThrottle) -> bool:
+    lever = throttle.spec.levers.scheduling_gates
+    return lever is not None and lever.enabled

@@ -1,0 +1,208 @@
+"""Everything of ours that holds nodes back, read from the API server itself, as the writes that give it back.
+
+Nothing is remembered: what was left behind is recognised by what is on the objects, and by what the JoinThrottles call
+theirs. Lists come page by page and are written page by page: what is decided on is then no older than a page takes.
+"""
+
+from collections.abc import AsyncIterator, Iterable
+from dataclasses import dataclass
+
+import msgspec
+
+from throttler.api.throttle import Levers
+from throttler.client.errors import NotFoundError, UndecodableError
+from throttler.client.kube_client import KubeClient
+from throttler.client.pages import Skipped, W
+from throttler.client.requests import EVERYTHING, Selection
+from throttler.client.resource import Resource
+from throttler.kube.capacity_quota import (
+    CAPACITY_QUOTA_GROUP,
+    CAPACITY_QUOTA_KIND,
+    CAPACITY_QUOTA_VERSIONS,
+    CapacityQuota,
+)
+from throttler.kube.metadata import Metadata
+from throttler.kube.node import Node, NodeWire, node_from_wire
+from throttler.kube.node_pool import NODE_POOL_KIND, NodePool
+from throttler.kube.pod import Pod, PodWire, pod_from_wire
+from throttler.kube.selectors import LabelSelector, matches
+from throttler.kube.shared import Shared
+from throttler.levers.certificate_request import (
+    CertificateRequestWire,
+    CertificateSettings,
+    approve_requests,
+    heard_of,
+    request_from_wire,
+)
+from throttler.levers.daemon_set_label import LabelSettings, put_labels
+from throttler.levers.hand_back import hand_back
+from throttler.levers.held import HeldSince, Moment
+from throttler.levers.holder import HOLDER_ANNOTATION, THROTTLE_LABEL
+from throttler.levers.lever import LeverWrite, Room
+from throttler.levers.scheduling_gate import Demand, GateSettings, release_gates
+from throttler.levers.startup_taint import TaintSettings, release_taints
+from throttler.service.throttle_resource import THROTTLES
+
+NODES = Resource("", "v1", "nodes", "Node", is_namespaced=False)
+PODS = Resource("", "v1", "pods", "Pod")
+REQUESTS = Resource(
+    "certificates.k8s.io", "v1", "certificatesigningrequests", "CertificateSigningRequest", is_namespaced=False
+)
+NODE_POOLS = Resource("karpenter.sh", "v1", "nodepools", NODE_POOL_KIND, is_namespaced=False)
+QUOTAS = tuple(
+    Resource(CAPACITY_QUOTA_GROUP, version, "capacityquotas", CAPACITY_QUOTA_KIND, is_namespaced=False)
+    for version in CAPACITY_QUOTA_VERSIONS
+)
+NAMED = 5
+"""How many unreadable objects are named."""
+WITHOUT_NODE = Selection(fields="spec.nodeName=,status.phase=Pending")
+
+_BACK = Room(existing=0, booting=0, allowance=0, admit=0, waiting=0, may_move=True, is_stopping=True)
+_ANY_TIME = Moment(0.0, 0.0)
+
+Writes = AsyncIterator[tuple[LeverWrite, ...]]
+"""The writes of one object at a time, in their order."""
+
+
+class _Spec(msgspec.Struct, frozen=True):
+    nodes: LabelSelector = LabelSelector()
+    levers: Levers = Levers()
+
+
+class ThrottleLevers(msgspec.Struct, frozen=True):
+    """What a JoinThrottle calls its own; nothing else in it matters here, however wrong it is."""
+
+    metadata: Metadata
+    spec: _Spec = _Spec()
+
+
+@dataclass(frozen=True, slots=True)
+class Throttles:
+    """All JoinThrottles, and those whose levers cannot be read."""
+
+    readable: tuple[ThrottleLevers, ...] = ()
+    skipped: tuple[Skipped, ...] = ()
+
+
+async def read_throttles(client: KubeClient) -> Throttles:
+    """What there is; none where the kind is not served. Raises ApiError."""
+    found: list[ThrottleLevers] = []
+    skipped: list[Skipped] = []
+    try:
+        async for page in client.pages(THROTTLES, ThrottleLevers):
+            found += page.items
+            skipped += page.skipped
+    except NotFoundError:
+        return Throttles()
+    return Throttles(tuple(found), tuple(skipped))
+
+
+async def quotas(client: KubeClient, lease: str) -> Writes:
+    """CapacityQuotas whose ceiling is in force by this Lease, or by none."""
+    for resource in QUOTAS:
+        async for quota in _marked(client, resource, CapacityQuota):
+            # Items of a list do not say which version they are of.
+            thing = msgspec.structs.replace(quota, api_version=resource.api_version)
+            yield hand_back(thing) if _is_ours(thing, lease) else ()
+
+
+async def node_pools(client: KubeClient, lease: str) -> Writes:
+    """NodePools whose limits are."""
+    async for pool in _marked(client, NODE_POOLS, NodePool):
+        yield hand_back(pool) if _is_ours(pool, lease) else ()
+
+
+async def _marked(client: KubeClient, resource: Resource, wire: type[W]) -> AsyncIterator[W]:
+    """Objects that a throttle changed or made; none where the kind is not served."""
+    try:
+        async for items in _pages(client, resource, wire, Selection(labels=THROTTLE_LABEL)):
+            for each in items:
+                yield each
+    except NotFoundError:
+        return
+
+
+def _is_ours(thing: NodePool | CapacityQuota, lease: str) -> bool:
+    return thing.metadata.annotations.get(HOLDER_ANNOTATION) in (None, "", lease)
+
+
+async def _pages(
+    client: KubeClient, resource: Resource, wire: type[W], selection: Selection = EVERYTHING
+) -> AsyncIterator[list[W]]:
+    """The readable items, page by page; in the end UndecodableError names those that are not."""
+    skipped: list[Skipped] = []
+    async for page in client.pages(resource, wire, selection):
+        yield page.items
+        skipped += page.skipped
+    if skipped:
+        names = ", ".join(f"{each.key[1]} ({each.why})" for each in skipped[:NAMED])
+        raise UndecodableError(f"{len(skipped)} {resource.plural} cannot be read: {names}")
+
+
+async def certificates(client: KubeClient, throttles: Throttles) -> Writes:
+    """Certificate requests, where some throttle approves them; the checks are the same as ever."""
+    if not any(each.spec.levers.certificate_approval for each in throttles.readable):
+        return
+    taken: frozenset[str] = frozenset()
+    async for nodes in _nodes(client):
+        taken |= heard_of(nodes)
+    requests = []
+    async for page in client.pages(REQUESTS, CertificateRequestWire):
+        # One that cannot be read is none that could be approved.
+        requests += [request_from_wire(wire) for wire in page.items]
+    settings = CertificateSettings(max_wait_s=0.0, kill_timer_s=0.0)
+    outcome, _ = approve_requests(requests, taken, settings, _BACK, HeldSince(), _ANY_TIME)
+    for write in outcome.writes:
+        yield (write,)
+
+
+async def node_marks(client: KubeClient, throttles: Throttles) -> Writes:
+    """Nodes that bear a startup taint of ours, or lack our label."""
+    levers = [each.spec.levers for each in throttles.readable]
+    if not any(each.startup_taint or each.daemon_set_label for each in levers):
+        return
+    async for nodes in _nodes(client):
+        for throttle in throttles.readable:
+            for write in _of_nodes(throttle, nodes):
+                yield (write,)
+
+
+async def gates(client: KubeClient) -> Writes:
+    """Pods with our gate, whether any throttle looks after them or not: nobody else takes it off."""
+    shared = Shared()
+    async for items in _pages(client, PODS, PodWire, WITHOUT_NODE):
+        demand = Demand(pods=[_bare_pod(wire, shared) for wire in items], shape={}, in_flight=0)
+        outcome, _ = release_gates(demand, GateSettings(max_wait_s=0.0), _BACK, HeldSince(), _ANY_TIME)
+        for write in outcome.writes:
+            yield (write,)
+
+
+def _of_nodes(throttle: ThrottleLevers, nodes: Iterable[Node]) -> Iterable[LeverWrite]:
+    levers = throttle.spec.levers
+    own = [node for node in nodes if matches(throttle.spec.nodes, node.labels)]
+    writes: tuple[LeverWrite, ...] = ()
+    if levers.startup_taint is not None:
+        taint = TaintSettings(key=levers.startup_taint.key, max_wait_s=0.0)
+        writes += release_taints(own, taint, _BACK, HeldSince(), _ANY_TIME)[0].writes
+    if levers.daemon_set_label is not None:
+        label = LabelSettings(key=levers.daemon_set_label.key, value=levers.daemon_set_label.value, max_wait_s=0.0)
+        writes += put_labels(own, label, _BACK, HeldSince(), _ANY_TIME)[0].writes
+    return writes
+
+
+async def _nodes(client: KubeClient) -> AsyncIterator[list[Node]]:
+    shared = Shared()
+    async for items in _pages(client, NODES, NodeWire):
+        yield [_bare_node(wire, shared) for wire in items]
+
+
+def _bare_node(wire: NodeWire, shared: Shared) -> Node:
+    """Without its size, which nobody asks for here and which may be unreadable."""
+    status = msgspec.structs.replace(wire.status, allocatable=msgspec.Raw(b"{}"))
+    return node_from_wire(msgspec.structs.replace(wire, status=status), shared)
+
+
+def _bare_pod(wire: PodWire, shared: Shared) -> Pod:
+    """The same of a pod and its requests."""
+    spec = msgspec.structs.replace(wire.spec, containers=(), init_containers=(), overhead={}, resources=None)
+    return pod_from_wire(msgspec.structs.replace(wire, spec=spec), shared)

@@ -1,0 +1,66 @@
+"""Which objects a throttle's levers move; where several throttles name one, the oldest keeps it. Pure.
+
+Two that write one ceiling would each take the other's value for the user's own.
+"""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from throttler.api.throttle import JoinThrottle, NodePoolLever
+from throttler.kube.because import because
+from throttler.kube.capacity_quota import CapacityQuota
+from throttler.kube.node import KARPENTER_POOL_LABEL
+from throttler.kube.node_pool import NodePool
+from throttler.kube.selectors import LabelSelector, can_match
+from throttler.levers.because import LeverReason
+from throttler.levers.hand_back import hand_back
+from throttler.levers.holder import THROTTLE_LABEL, Holder, epoch_of
+from throttler.levers.lever import LeverOutcome, LeverReport, LeverState
+
+
+def is_of(pool: NodePool, lever: NodePoolLever, nodes: LabelSelector) -> bool:
+    """Whether the lever moves this pool: by its name, or because the throttle selects nodes like its own."""
+    if lever.names:
+        return pool.metadata.name in lever.names
+    # A label that the pool's template does not name and that no requirement gives is on none of its nodes.
+    labels = {KARPENTER_POOL_LABEL: pool.metadata.name, **pool.spec.labels}
+    given = {part.key: part.values for part in pool.spec.requirements if part.operator == "In"}
+    for key, value in nodes.match_labels.items():
+        if labels.get(key) != value and value not in given.get(key, ()):
+            return False
+    return can_match(nodes, labels)
+
+
+def pool_owner(pool: NodePool, throttles: Iterable[JoinThrottle]) -> str | None:
+    """The first of the throttles whose lever moves the pool, by name; None: no one's does."""
+    for each in throttles:
+        lever = each.spec.levers.node_pool_limits
+        if lever is not None and is_of(pool, lever, each.spec.nodes):
+            return each.metadata.name
+    return None
+
+
+def quota_owner(name: str, throttles: Iterable[JoinThrottle]) -> str | None:
+    """The same of a CapacityQuota."""
+    for each in throttles:
+        lever = each.spec.levers.capacity_quota
+        if lever is not None and lever.name == name:
+            return each.metadata.name
+    return None
+
+
+def let_go(name: str, thing: NodePool | CapacityQuota | None, owner: str, holder: Holder) -> LeverOutcome:
+    """What a throttle does on an object that is `owner`'s: give back what it holds there, and say whose it is.
+
+    `name` is as reports name the object.
+    """
+    why = because(LeverReason.OTHER_THROTTLE, throttle=owner)
+    writes = hand_back(thing) if thing is not None and _is_held(thing, holder) else ()
+    report = LeverReport(name=name, state=LeverState.REFUSED, because=why)
+    return LeverOutcome(report=report, writes=tuple(replace(write, because=why) for write in writes))
+
+
+def _is_held(thing: NodePool | CapacityQuota, holder: Holder) -> bool:
+    """Whether this throttle wrote the object last, and no newer leader of ours did."""
+    is_ours = thing.metadata.labels.get(THROTTLE_LABEL) == holder.label
+    return is_ours and epoch_of(thing.metadata.annotations) <= holder.epoch

@@ -1,0 +1,169 @@
+"""Everything that one throttle's levers are to do now: each lever that the spec names, and nothing else. Pure."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from throttler.api.throttle import JoinThrottle
+from throttler.joins.demand import may_use
+from throttler.joins.joins import Joins
+from throttler.joins.world import JoinRules
+from throttler.kube.capacity_quota import CAPACITY_QUOTA_KIND
+from throttler.kube.node import Node
+from throttler.kube.node_claim import NodeClaim
+from throttler.kube.node_pool import NODE_POOL_KIND, NodePool
+from throttler.kube.pod import Pod
+from throttler.kube.resources import Resources, larger
+from throttler.levers.capacity_quota import QuotaMemory, QuotaSeen, plan_capacity_quota
+from throttler.levers.certificate_request import (
+    CertificateSettings,
+    approve_requests,
+    heard_of,
+    without_library,
+)
+from throttler.levers.daemon_set_label import LabelSettings, put_labels
+from throttler.levers.holder import Holder
+from throttler.levers.lever import LeverOutcome, Room
+from throttler.levers.node_pool import NodePoolSeen, plan_node_pools
+from throttler.levers.scheduling_gate import Demand, GateSettings, release_gates
+from throttler.levers.startup_taint import TaintSettings, release_taints
+from throttler.service.lever_objects import is_of, let_go, pool_owner, quota_owner
+from throttler.service.lever_scene import LeverMemory, LeverScene
+
+Planned = tuple[tuple[LeverOutcome, ...], LeverMemory]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeverCase:
+    """One throttle's part of a tick: `joins` and `largest` (the largest node's allocatable) are its own."""
+
+    throttle: JoinThrottle
+    rules: JoinRules
+    scene: LeverScene
+    room: Room
+    joins: Joins
+    largest: Resources
+    older: tuple[JoinThrottle, ...] = ()
+    """Throttles that come first: an object that one of them names is theirs."""
+
+    @property
+    def holder(self) -> Holder:
+        """In whose name is written."""
+        return Holder(throttle=self.throttle.metadata.name, lease=self.scene.lease)
+
+    @property
+    def nodes(self) -> list[Node]:
+        """The throttle's nodes."""
+        return [node for node in self.scene.nodes.values() if self.rules.selects(node.labels)]
+
+    @property
+    def pods(self) -> list[Pod]:
+        """Real pods without a node that may use them."""
+        return [pod for pod in self.scene.unplaced if may_use(pod, self.rules)]
+
+
+def plan_levers(case: LeverCase, memory: LeverMemory) -> Planned:
+    """What to write for each lever of the throttle, and what to remember."""
+    outcomes: list[LeverOutcome] = []
+    for plan in (_quota, _node_pools, _gates, _taints, _labels, _certificates):
+        found, memory = plan(case, memory)
+        outcomes += found
+    return tuple(outcomes), memory
+
+
+def _quota(case: LeverCase, memory: LeverMemory) -> Planned:
+    lever = case.throttle.spec.levers.capacity_quota
+    if lever is None:
+        return (), memory
+    stored = case.scene.quotas.get(lever.name)
+    if owner := quota_owner(lever.name, case.older):
+        outcome = let_go(f"{CAPACITY_QUOTA_KIND}/{lever.name}", stored, owner, case.holder)
+        return (outcome,), replace(memory, quota=QuotaMemory())
+    seen = QuotaSeen(
+        name=lever.name, selector=case.throttle.spec.nodes, api_version=case.scene.quota_version, quota=stored
+    )
+    outcome, quota = plan_capacity_quota(seen, case.room, case.holder, memory.quota, case.scene.moment.now_s)
+    return (outcome,), replace(memory, quota=quota)
+
+
+def _node_pools(case: LeverCase, memory: LeverMemory) -> Planned:
+    lever = case.throttle.spec.levers.node_pool_limits
+    if lever is None:
+        return (), memory
+    claims = _by_pool(case.scene.claims)
+    named = [pool for pool in case.scene.pools if is_of(pool, lever, case.throttle.spec.nodes)]
+    others = {pool.metadata.name: owner for pool in named if (owner := pool_owner(pool, case.older))}
+    seen = [
+        NodePoolSeen(pool=pool, claims=claims.get(pool.metadata.name, ()))
+        for pool in named
+        if pool.metadata.name not in others
+    ]
+    hint = _largest_request(case.pods)
+    found, pools = plan_node_pools(seen, case.room, hint, case.holder, memory.pools, case.scene.moment.now_s)
+    gone = (_let_go(pool, others[pool.metadata.name], case) for pool in named if pool.metadata.name in others)
+    return (*found, *gone), replace(memory, pools=pools)
+
+
+def _let_go(pool: NodePool, owner: str, case: LeverCase) -> LeverOutcome:
+    return let_go(f"{NODE_POOL_KIND}/{pool.metadata.name}", pool, owner, case.holder)
+
+
+def _gates(case: LeverCase, memory: LeverMemory) -> Planned:
+    lever = case.throttle.spec.levers.scheduling_gates
+    if lever is None or not lever.enabled:
+        return (), memory
+    demand = Demand(pods=case.pods, shape=case.largest, in_flight=case.joins.in_flight)
+    settings = GateSettings(
+        max_wait_s=case.throttle.spec.max_wait_s,
+        urgent_priority=case.throttle.spec.reserved.priority_at_least,
+        small_nodes=case.throttle.spec.reserved.demand_at_most,
+    )
+    outcome, gates = release_gates(demand, settings, case.room, memory.gates, case.scene.moment)
+    return (outcome,), replace(memory, gates=gates)
+
+
+def _taints(case: LeverCase, memory: LeverMemory) -> Planned:
+    lever = case.throttle.spec.levers.startup_taint
+    if lever is None:
+        return (), memory
+    settings = TaintSettings(key=lever.key, max_wait_s=case.throttle.spec.max_wait_s)
+    outcome, taints = release_taints(case.nodes, settings, case.room, memory.taints, case.scene.moment)
+    return (outcome,), replace(memory, taints=taints)
+
+
+def _labels(case: LeverCase, memory: LeverMemory) -> Planned:
+    lever = case.throttle.spec.levers.daemon_set_label
+    if lever is None:
+        return (), memory
+    settings = LabelSettings(key=lever.key, value=lever.value, max_wait_s=case.throttle.spec.max_wait_s)
+    outcome, labels = put_labels(case.nodes, settings, case.room, memory.labels, case.scene.moment)
+    return (outcome,), replace(memory, labels=labels)
+
+
+def _certificates(case: LeverCase, memory: LeverMemory) -> Planned:
+    lever = case.throttle.spec.levers.certificate_approval
+    if lever is None:
+        return (), memory
+    if not case.scene.can_read_certificates:
+        return (without_library(),), memory
+    settings = CertificateSettings(
+        max_wait_s=case.throttle.spec.max_wait_s, kill_timer_s=case.throttle.spec.kill_timer_s, max_held=lever.max_held
+    )
+    taken = heard_of(case.scene.nodes.values()) if case.scene.were_nodes_listed else None
+    outcome, held = approve_requests(
+        case.scene.certificates, taken, settings, case.room, memory.certificates, case.scene.moment
+    )
+    return (outcome,), replace(memory, certificates=held)
+
+
+def _by_pool(claims: Iterable[NodeClaim]) -> Mapping[str, tuple[NodeClaim, ...]]:
+    found: dict[str, list[NodeClaim]] = {}
+    for claim in claims:
+        found.setdefault(claim.pool, []).append(claim)
+    return {name: tuple(own) for name, own in found.items()}
+
+
+def _largest_request(pods: Iterable[Pod]) -> Resources:
+    found: Resources = {}
+    for pod in pods:
+        found = larger(found, pod.requests)
+    return found

@@ -1,0 +1,46 @@
+"""What all levers of one tick are planned on, and what each remembers. Values."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from throttler.kube.capacity_quota import CapacityQuota
+from throttler.kube.node import Node
+from throttler.kube.node_claim import NodeClaim
+from throttler.kube.node_pool import NodePool
+from throttler.kube.pod import Pod
+from throttler.levers.capacity_quota import QuotaMemory
+from throttler.levers.certificate_request import CertificateRequest
+from throttler.levers.held import HeldSince, Moment
+from throttler.levers.node_pool import NodePoolMemory
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeverScene:
+    """The objects that levers move, and the moment."""
+
+    moment: Moment
+    lease: str = ""
+    """`namespace/name` of the Lease whose renewal keeps ceilings in force; empty without one."""
+    nodes: Mapping[str, Node] = field(default_factory=dict)
+    were_nodes_listed: bool = True
+    """Whether `nodes` has been all of them at least once: until then a name that is not there may be taken."""
+    unplaced: tuple[Pod, ...] = ()
+    pools: tuple[NodePool, ...] = ()
+    claims: tuple[NodeClaim, ...] = ()
+    quotas: Mapping[str, CapacityQuota] = field(default_factory=dict)
+    quota_version: str | None = None
+    certificates: tuple[CertificateRequest, ...] = ()
+    can_read_certificates: bool = True
+    """Whether the optional library for them is installed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeverMemory:
+    """Of one throttle; losing it costs seconds, never a user's value."""
+
+    quota: QuotaMemory = field(default_factory=QuotaMemory)
+    pools: NodePoolMemory = field(default_factory=NodePoolMemory)
+    gates: HeldSince = field(default_factory=HeldSince)
+    taints: HeldSince = field(default_factory=HeldSince)
+    labels: HeldSince = field(default_factory=HeldSince)
+    certificates: HeldSince = field(default_factory=HeldSince)

@@ -1,0 +1,186 @@
+"""Carries out what levers ask for, one call at a time.
+
+What the server says comes back as a value, never as an error: a lever that could not be written is a state to report,
+and the next tick decides afresh.
+"""
+
+import enum
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Any
+
+import msgspec
+
+from throttler.client.errors import (
+    ApiError,
+    ConflictError,
+    ForbiddenError,
+    InvalidError,
+    NotFoundError,
+    ServerError,
+    TooManyRequestsError,
+    UnauthorizedError,
+    UnreachableError,
+)
+from throttler.client.kube_client import KubeClient, decode
+from throttler.client.requests import PatchKind
+from throttler.client.resource import Resource
+from throttler.levers.lever import How, LeverWrite
+
+
+class WriteOutcome(enum.Enum):
+    """What became of one write."""
+
+    DONE = "done"
+    CONFLICT = "conflict"
+    """The object is not the one that was decided on."""
+    FORBIDDEN = "forbidden"
+    """Our identity may not, or is not known."""
+    INVALID = "invalid"
+    """The schema, a CEL rule or an admission policy refuses it."""
+    GONE = "gone"
+    """There is no such object, or no such kind."""
+    WEBHOOK = "webhook"
+    """An admission webhook, and not the API server, failed or refused it."""
+    BUSY = "busy"
+    """The server asks us to come back later."""
+    UNKNOWN = "unknown"
+    """No answer, or a failing server: it may have been done."""
+    FENCED = "fenced"
+    """Not sent: we may not write just now (invariant 7)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteResult:
+    """One write and its end. `resource_version` is what the server answered, empty after a delete or a failure."""
+
+    write: LeverWrite
+    outcome: WriteOutcome
+    message: str = ""
+    resource_version: str = ""
+    retry_after_s: float | None = None
+
+
+PLURALS: Mapping[str, tuple[str, bool]] = MappingProxyType(
+    {
+        "CapacityQuota": ("capacityquotas", False),
+        "NodePool": ("nodepools", False),
+        "Node": ("nodes", False),
+        "Pod": ("pods", True),
+        "CertificateSigningRequest": ("certificatesigningrequests", False),
+    }
+)
+"""Kind -> plural and whether it is namespaced: everything that a lever writes."""
+
+_WEBHOOK_WORDS = ("admission webhook", "failed calling webhook")
+_BY_ERROR: tuple[tuple[type[ApiError], WriteOutcome], ...] = (
+    (ConflictError, WriteOutcome.CONFLICT),
+    (ForbiddenError, WriteOutcome.FORBIDDEN),
+    (UnauthorizedError, WriteOutcome.FORBIDDEN),
+    (InvalidError, WriteOutcome.INVALID),
+    (NotFoundError, WriteOutcome.GONE),
+    (TooManyRequestsError, WriteOutcome.BUSY),
+    (UnreachableError, WriteOutcome.UNKNOWN),
+    (ServerError, WriteOutcome.UNKNOWN),
+)
+
+
+class _Meta(msgspec.Struct, frozen=True, rename="camel"):
+    resource_version: str = ""
+
+
+class _Versioned(msgspec.Struct, frozen=True):
+    metadata: _Meta = _Meta()
+
+
+class LeverWriter:
+    """The writes of all levers, through one client.
+
+    `may_write` is asked before each single call: it says whether we still lead.
+    """
+
+    def __init__(self, client: KubeClient, may_write: Callable[[], bool] = lambda: True) -> None:
+        self._client = client
+        self._may_write = may_write
+
+    async def carry_out(self, writes: Iterable[LeverWrite]) -> tuple[WriteResult, ...]:
+        """Make the calls in their order; after one that failed, the rest is left for the next tick.
+
+        Writes on one object that name the same version follow each other: the version that the first was answered is
+        the precondition of the next.
+        """
+        results: list[WriteResult] = []
+        answered: dict[tuple[object, ...], str] = {}
+        for write in writes:
+            place = (write.kind, write.key, _metadata(write).get("resourceVersion"))
+            result = await self._carry_out_one(_after(write, answered.get(place)))
+            results.append(replace(result, write=write))
+            if result.outcome is not WriteOutcome.DONE:
+                break
+            answered[place] = result.resource_version
+        return tuple(results)
+
+    async def _carry_out_one(self, write: LeverWrite) -> WriteResult:
+        if not self._may_write():
+            return WriteResult(write=write, outcome=WriteOutcome.FENCED, message="not the leader, or not for sure")
+        try:
+            answer = await self._send(write)
+            version = decode(answer, _Versioned).metadata.resource_version if write.how is not How.DELETE else ""
+        except ApiError as error:
+            outcome = outcome_of(error)
+            return WriteResult(write=write, outcome=outcome, message=error.message, retry_after_s=error.retry_after_s)
+        return WriteResult(write=write, outcome=WriteOutcome.DONE, resource_version=version)
+
+    async def _send(self, write: LeverWrite) -> bytes:
+        resource, name = resource_of(write), write.key.name
+        namespace = write.key.namespace or None
+        match write.how:
+            case How.APPLY:
+                return await self._client.apply(
+                    resource, write.body, name, namespace, field_manager=write.field_manager, force=write.is_forced
+                )
+            case How.MERGE:
+                return await self._client.patch(
+                    resource, write.body, name, namespace, field_manager=write.field_manager
+                )
+            case How.JSON:
+                return await self._client.patch(
+                    resource, write.body, name, namespace, kind=PatchKind.JSON, field_manager=write.field_manager
+                )
+            case How.APPROVE:
+                return await self._client.patch(
+                    resource, write.body, name, field_manager=write.field_manager, subresource="approval"
+                )
+            case How.DELETE:
+                wanted = _metadata(write)
+                return await self._client.delete(
+                    resource, name, namespace, uid=wanted.get("uid"), resource_version=wanted.get("resourceVersion")
+                )
+
+
+def resource_of(write: LeverWrite) -> Resource:
+    """Which resource a write is about; KeyError for a kind that no lever writes."""
+    group, _, version = write.api_version.rpartition("/")
+    plural, is_namespaced = PLURALS[write.kind]
+    return Resource(group, version, plural, write.kind, is_namespaced)
+
+
+def outcome_of(error: ApiError) -> WriteOutcome:
+    """What an error of the client means for a write."""
+    if any(word in error.message for word in _WEBHOOK_WORDS):
+        return WriteOutcome.WEBHOOK
+    return next((outcome for kind, outcome in _BY_ERROR if isinstance(error, kind)), WriteOutcome.UNKNOWN)
+
+
+def _metadata(write: LeverWrite) -> Mapping[str, Any]:
+    """The object's metadata in a body; empty for a JSON patch, whose preconditions are among its operations."""
+    return write.body.get("metadata", {}) if isinstance(write.body, Mapping) else {}
+
+
+def _after(write: LeverWrite, version: str | None) -> LeverWrite:
+    """The write with the version that an earlier one on the same object was answered."""
+    metadata = _metadata(write)
+    if not version or "resourceVersion" not in metadata or not isinstance(write.body, Mapping):
+        return write
+    return replace(write, body={**write.body, "metadata": {**metadata, "resourceVersion": version}})

@@ -1,0 +1,207 @@
+"""The throttle's metrics, beside the others of the service in one registry. No series per node; one per API server.
+
+Series of known label values are there from the start, those of a throttle begin and end with it.
+"""
+
+from collections.abc import Iterable, Mapping
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+from throttler.kube.quantity import QuantityError, parse_quantity
+from throttler.law.because import ThrottleReason
+from throttler.law.verdict import Phase, Verdict
+from throttler.levers.lever import LeverReport, LeverState
+from throttler.service.findings import Findings
+from throttler.service.lever_writer import PLURALS, WriteOutcome
+from throttler.service.tick_view import Turn
+from throttler.signals.freshness import State, server_states
+from throttler.signals.reading import Signals
+from throttler.sources.outcome import Outcome, Read
+
+PREFIX = "kube_balloons_throttle"
+SOURCES = ("scrape", "prometheus")
+STAGES = ("waiting", "urgent", "booting", "held", "joining", "in_flight", "registered")
+READ_BUCKETS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+"""Seconds: a scrape of a small server to one that is given up."""
+_FIGURES = {
+    "window": ("window_joins", "Joins that may load the API servers at the same time."),
+    "pace": ("pace_joins_per_minute", "What the window means at the present duration of joins."),
+    "allowance": ("allowance_nodes", "How many more nodes may be asked for now."),
+    "admit": ("admit_nodes", "How many held nodes may be let in now."),
+    "index": ("index", "Latency and queue wait of the worst API server over their baseline; 0 while unknown."),
+    "error_share": ("error_ratio", "429 and 5xx over all requests, of the worst API server."),
+    "learned": ("learned_window_joins", "The window that the last scale-up taught; 0 while never learned."),
+    "join_s": ("join_seconds", "Mean duration of the latest joins; 0 before the first."),
+    "boot_s": ("boot_seconds", "Mean time from asking for a machine to hearing of it; 0 before the first."),
+    "controller": ("is_controller_bound", "Whether joins wait for the controller manager's own limit (1) or not (0)."),
+}
+
+
+class ThrottleMetrics:
+    """Told what was decided, read and written; knows which series that concerns. `labels` collects label names."""
+
+    def __init__(self, registry: CollectorRegistry, labels: dict[str, tuple[str, ...]]) -> None:
+        self._registry = registry
+        self._labels = labels
+        self._figures = {key: self._gauge(name, text, "throttle") for key, (name, text) in _FIGURES.items()}
+        self._nodes = self._gauge("nodes", "Nodes on their way to being usable, by stage.", "throttle", "stage")
+        self._because = self._gauge(
+            "because", "Why the window is what it is: 1 for the present reason.", "throttle", "reason"
+        )
+        self._phase = self._gauge("phase", "What the law is doing: 1 for the present phase.", "throttle", "phase")
+        self._joined = self._counter("joined", "Joins that ended.", "throttle")
+        self._lost = self._counter("lost", "Machines that never arrived and were given up.", "throttle")
+        self._make_lever_metrics()
+        self._make_source_metrics()
+        self._shown: dict[str, tuple[int, int]] = {}
+        self._levers: dict[str, set[tuple[str, ...]]] = {}
+        self._servers: set[str] = set()
+
+    # --- told by the loop ---
+
+    def show(self, turns: Iterable[Turn], signals: Iterable[Signals], now_s: float) -> None:
+        """The throttles as they were decided; series of throttles, levers and servers that are gone end."""
+        shown = {turn.name: turn for turn in turns}
+        for name, turn in shown.items():
+            self._show_figures(name, turn.findings)
+            self._show_reason(name, turn.findings.verdict)
+            self._show_levers(name, turn.findings.levers)
+        for name in self._shown.keys() - shown.keys():
+            self._forget(name)
+        self._show_servers(signals, now_s)
+
+    def read(self, read: Read) -> None:
+        """One scrape, or one round of queries, has ended."""
+        self._reads.labels(read.source, read.outcome.value).inc()
+        self._read_seconds.labels(read.source).observe(read.seconds)
+        self._read_bytes.labels(read.source).inc(read.size_bytes)
+
+    def wrote(self, kind: str, outcome: WriteOutcome) -> None:
+        """One write of a lever has ended."""
+        self._writes.labels(kind, outcome.value).inc()
+
+    # --- one throttle ---
+
+    def _show_figures(self, name: str, found: Findings) -> None:
+        joins, verdict = found.joins, found.verdict
+        if verdict is None:
+            self._shown.setdefault(name, (0, 0))
+            return
+        figures: Mapping[str, float] = {
+            "window": verdict.window,
+            "pace": verdict.pace_per_min,
+            "allowance": verdict.ask,
+            "admit": verdict.admit,
+            "index": verdict.index or 0.0,
+            "error_share": verdict.error_share,
+            "learned": found.learned.window or 0.0,
+            "join_s": joins.join_s or 0.0,
+            "boot_s": joins.boot_s or 0.0,
+            "controller": float(joins.is_controller_bound),
+        }
+        for key, value in figures.items():
+            self._figures[key].labels(name).set(value)
+        for stage in STAGES:
+            self._nodes.labels(name, stage).set(getattr(joins, stage))
+        joined, lost = self._shown.get(name, (0, 0))
+        # A throttle whose selector changed is counted anew, from 0.
+        self._joined.labels(name).inc(max(0, joins.joined - joined))
+        self._lost.labels(name).inc(max(0, joins.lost - lost))
+        self._shown[name] = joins.joined, joins.lost
+
+    def _show_reason(self, name: str, verdict: Verdict | None) -> None:
+        for reason in ThrottleReason:
+            self._because.labels(name, reason.code).set(verdict is not None and verdict.because.reason is reason)
+        for phase in Phase:
+            self._phase.labels(name, phase.value).set(verdict is not None and verdict.phase is phase)
+
+    def _show_levers(self, name: str, reports: tuple[LeverReport, ...]) -> None:
+        known = self._levers.setdefault(name, set())
+        shown: set[tuple[str, ...]] = set()
+        for report in reports:
+            for state in LeverState:
+                shown.add((report.name, state.value))
+                self._lever_state.labels(name, report.name, state.value).set(report.state is state)
+            for resource, amount in ceiling_of(report).items():
+                shown.add((report.name, "ceiling", resource))
+                self._lever_ceiling.labels(name, report.name, resource).set(amount)
+        for gone in known - shown:
+            gauge = self._lever_state if len(gone) == 2 else self._lever_ceiling
+            gauge.remove(name, gone[0], gone[-1])
+        self._levers[name] = shown
+
+    def _forget(self, name: str) -> None:
+        self._shown.pop(name, None)
+        self._show_levers(name, ())
+        self._levers.pop(name, None)
+        for gauge in (*self._figures.values(), self._nodes, self._because, self._phase, self._joined, self._lost):
+            gauge.remove_by_labels({"throttle": name})
+
+    def _show_servers(self, signals: Iterable[Signals], now_s: float) -> None:
+        states = {state.name: state for each in signals for state in server_states(each, now_s)}
+        for server, state in states.items():
+            self._server_age.labels(server).set(state.age_s if state.age_s is not None else float("inf"))
+            self._server_fresh.labels(server).set(state.state is State.FRESH)
+        for gone in self._servers - states.keys():
+            self._server_age.remove(gone)
+            self._server_fresh.remove(gone)
+        self._servers = set(states)
+
+    # --- what they are ---
+
+    def _make_lever_metrics(self) -> None:
+        self._lever_state = self._gauge(
+            "lever_state", "How far a lever can be trusted: 1 for the present state.", "throttle", "lever", "state"
+        )
+        self._lever_ceiling = self._gauge(
+            "lever_ceiling",
+            "What a lever enforces now, in units of the resource (bytes, cores, nodes, objects held).",
+            "throttle",
+            "lever",
+            "resource",
+        )
+        self._writes = self._counter("lever_writes", "Writes of levers, by how they ended.", "kind", "outcome")
+        for kind in PLURALS:
+            for outcome in WriteOutcome:
+                self._writes.labels(kind, outcome.value)
+
+    def _make_source_metrics(self) -> None:
+        self._server_age = self._gauge(
+            "server_reading_age_seconds", "Age of the newest complete window of counts of an API server.", "server"
+        )
+        self._server_fresh = self._gauge(
+            "server_is_fresh", "Whether an API server's figures may be acted on (1) or not (0).", "server"
+        )
+        self._reads = self._counter("reads", "Scrapes and rounds of queries, by how they ended.", "source", "outcome")
+        self._read_bytes = self._counter("read_bytes", "Bytes of answers as sent, before inflating.", "source")
+        self._read_seconds = self._histogram("read_seconds", "Time that a scrape or a round of queries took.", "source")
+        for source in SOURCES:
+            self._read_bytes.labels(source)
+            self._read_seconds.labels(source)
+            for outcome in Outcome:
+                self._reads.labels(source, outcome.value)
+
+    def _counter(self, name: str, text: str, *labels: str) -> Counter:
+        self._labels[f"{PREFIX}_{name}"] = labels
+        return Counter(f"{PREFIX}_{name}_total", text, labels, registry=self._registry)
+
+    def _gauge(self, name: str, text: str, *labels: str) -> Gauge:
+        self._labels[f"{PREFIX}_{name}"] = labels
+        return Gauge(f"{PREFIX}_{name}", text, labels, registry=self._registry)
+
+    def _histogram(self, name: str, text: str, *labels: str) -> Histogram:
+        self._labels[f"{PREFIX}_{name}"] = labels
+        return Histogram(f"{PREFIX}_{name}", text, labels, registry=self._registry, buckets=READ_BUCKETS)
+
+
+def ceiling_of(report: LeverReport) -> dict[str, float]:
+    """The figures of a report's ceiling: `cpu 24, memory 96Gi`, or `5 held`; what is no figure is left out."""
+    found: dict[str, float] = {}
+    for part in filter(None, report.ceiling.split(", ")):
+        first, _, second = part.partition(" ")
+        name, text = (second, first) if second == "held" else (first, second)
+        try:
+            found[name] = parse_quantity(text) / 1000
+        except QuantityError:
+            continue
+    return found

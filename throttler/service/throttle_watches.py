@@ -1,0 +1,270 @@
+"""The watch caches that only a throttle needs, followed only while a JoinThrottle exists.
+
+Nodes and pods are not among them: the service follows those anyway, and hands them in.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import Any, cast
+
+import msgspec
+import structlog
+
+from throttler.api.stored import StoredThrottle, ThrottleWire, throttle_from_wire
+from throttler.client.errors import ApiError
+from throttler.client.kube_client import KubeClient
+from throttler.client.reflector import CacheObserver, Reflector
+from throttler.client.requests import EVERYTHING, Selection
+from throttler.client.resource import Resource
+from throttler.kube import autoscaler_status
+from throttler.kube.autoscaler_status import AutoscalerStatus, ConfigMapWire, read_status
+from throttler.kube.capacity_quota import CapacityQuota
+from throttler.kube.daemon_set import DaemonSet, DaemonSetWire, daemon_set_from_wire
+from throttler.kube.node_claim import NodeClaim
+from throttler.kube.node_pool import NodePool
+from throttler.levers.certificate_request import CertificateRequest, CertificateRequestWire, request_from_wire
+from throttler.service.throttle_discovery import (
+    CERTIFICATES,
+    CONFIG_MAPS,
+    DAEMON_SETS,
+    NODE_CLAIMS,
+    NODE_POOLS,
+    ThrottleKinds,
+    discover_kinds,
+)
+from throttler.service.throttle_resource import THROTTLES
+
+REDISCOVER_S = 60.0
+"""CRDs may be installed at any time; a few cheap requests a minute notice."""
+RETRY_S = 5.0
+"""... and so much later after a failure at the start."""
+URGENT_S, SOON_S = 0.05, 1.0
+"""How soon a change of a throttle, and of any other object, calls for a decision."""
+USUAL_SILENCE_S = 62.0
+"""Bookmarks come once a minute: silence up to here is no sign of age."""
+
+_HAS_CERTIFICATE_LIBRARY = find_spec("cryptography") is not None
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class _Followed:
+    """How a kind is read."""
+
+    resource: Resource
+    wire: Any
+    shape: Callable[[Any], Any]
+    selection: Selection = EVERYTHING
+    within_s: float = SOON_S
+
+
+_THROTTLES = _Followed(THROTTLES, ThrottleWire, throttle_from_wire, within_s=URGENT_S)
+_DAEMON_SETS = _Followed(DAEMON_SETS, DaemonSetWire, daemon_set_from_wire)
+_AUTOSCALER = _Followed(
+    CONFIG_MAPS,
+    ConfigMapWire,
+    lambda wire: read_status(wire.data.get(autoscaler_status.KEY, "")),
+    Selection(namespace=autoscaler_status.NAMESPACE, fields=f"metadata.name={autoscaler_status.NAME}"),
+)
+_POOLS = _Followed(NODE_POOLS, NodePool, lambda wire: wire)
+_CLAIMS = _Followed(NODE_CLAIMS, NodeClaim, lambda wire: wire)
+_CERTIFICATES = _Followed(CERTIFICATES, CertificateRequestWire, request_from_wire)
+
+
+class ThrottleWatches:
+    """All of these caches. `poke` is called with the seconds within which a change wants a decision."""
+
+    def __init__(self, client: KubeClient, poke: Callable[[float], None], observer: CacheObserver) -> None:
+        self._client = client
+        self._poke = poke
+        self._observer = observer
+        self._kinds = ThrottleKinds()
+        self._is_discovered = False
+        self._was_listed = False
+        self._running: dict[Resource, tuple[Reflector[Any, Any], asyncio.Task[None]]] = {}
+        self._turn = asyncio.Event()
+
+    async def run(self) -> None:
+        """Follow what is served and needed; ends only by cancellation."""
+        try:
+            while True:
+                await self._discover()
+                while not await self._is_rediscovery_due():
+                    self._follow(self._needed())
+        finally:
+            self._follow(())
+
+    # --- what there is ---
+
+    @property
+    def throttles(self) -> tuple[StoredThrottle, ...]:
+        """Every JoinThrottle, oldest first."""
+        found = cast("Iterable[StoredThrottle]", self._items(THROTTLES).values())
+        return tuple(sorted(found, key=lambda each: (each.metadata.created_s, each.metadata.name)))
+
+    @property
+    def unreadable(self) -> Mapping[str, str]:
+        """JoinThrottles that could not even be told apart, with the reason."""
+        reflector = self._reflector(THROTTLES)
+        return {key[1]: why for key, why in reflector.store.skipped.items()} if reflector else {}
+
+    @property
+    def is_known(self) -> bool:
+        """Whether it has been known which JoinThrottles there are; where the kind is not served, there are none.
+
+        A watch that broke since makes the view incomplete (`missing`), not the throttles unknown.
+        """
+        reflector = self._reflector(THROTTLES)
+        has_none = self._is_discovered and not self._kinds.has_throttles
+        self._was_listed = has_none or self._was_listed or (reflector is not None and reflector.store.is_complete)
+        return self._was_listed
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """The caches that are not complete, with the server's reason where it gave one."""
+        needed = {each.resource for each in self._needed()}
+        found = [self._in_words(each) for each in sorted(needed, key=lambda r: r.plural) if not self._is_complete(each)]
+        return tuple(found)
+
+    @property
+    def age_s(self) -> float:
+        """How old the oldest of these views is, beyond what is usual on a quiet resource."""
+        ages = (reflector.age_s for reflector, _ in self._running.values())
+        return max(0.0, max(ages, default=0.0) - USUAL_SILENCE_S)
+
+    @property
+    def quota_version(self) -> str | None:
+        """The apiVersion under which CapacityQuotas are served; None: not at all."""
+        return self._kinds.quotas.api_version if self._kinds.quotas else None
+
+    @property
+    def daemon_sets(self) -> tuple[DaemonSet, ...]:
+        """All DaemonSets."""
+        return tuple(self._items(DAEMON_SETS).values())
+
+    @property
+    def claims(self) -> tuple[NodeClaim, ...]:
+        """Karpenter's machines."""
+        return tuple(self._items(NODE_CLAIMS).values())
+
+    @property
+    def pools(self) -> tuple[NodePool, ...]:
+        """Karpenter's NodePools, by name."""
+        return tuple(sorted(self._items(NODE_POOLS).values(), key=lambda pool: pool.metadata.name))
+
+    @property
+    def quotas(self) -> Mapping[str, CapacityQuota]:
+        """cluster-autoscaler's quotas by name."""
+        return {key[1]: quota for key, quota in self._items(self._kinds.quotas).items()}
+
+    @property
+    def autoscaler(self) -> AutoscalerStatus | None:
+        """What cluster-autoscaler says; None where there is none."""
+        return next(iter(self._items(CONFIG_MAPS).values()), None)
+
+    @property
+    def can_read_certificates(self) -> bool:
+        """Whether the optional library is installed (the extra `csr`)."""
+        return _HAS_CERTIFICATE_LIBRARY
+
+    @property
+    def certificates(self) -> tuple[CertificateRequest, ...]:
+        """Certificate requests, where a throttle approves them."""
+        return tuple(self._items(CERTIFICATES).values())
+
+    # --- what is followed ---
+
+    def _needed(self) -> tuple[_Followed, ...]:
+        if not self._kinds.has_throttles:
+            return ()
+        throttles = self.throttles
+        if not throttles:
+            return (_THROTTLES,)
+        found = [_THROTTLES, _DAEMON_SETS, _AUTOSCALER]
+        found += [each for each in (_POOLS, _CLAIMS) if each.resource in self._kinds.karpenter]
+        if self._kinds.quotas is not None:
+            found.append(_quotas(self._kinds.quotas))
+        if self.can_read_certificates and any(_approves(each) for each in throttles):
+            found.append(_CERTIFICATES)
+        return tuple(found)
+
+    def _follow(self, needed: Iterable[_Followed]) -> None:
+        """Begin what is needed and is not followed, end what is followed and not needed."""
+        wanted = {each.resource: each for each in needed}
+        for resource in [each for each in self._running if each not in wanted]:
+            self._running.pop(resource)[1].cancel()
+        for resource, how in wanted.items():
+            if resource not in self._running:
+                self._running[resource] = self._begin(how)
+
+    def _begin(self, how: _Followed) -> tuple[Reflector[Any, Any], asyncio.Task[None]]:
+        reflector: Reflector[Any, Any] = Reflector(
+            self._client,
+            how.resource,
+            how.wire,
+            how.shape,
+            how.selection,
+            on_change=lambda: self._changed(how),
+            observer=self._observer,
+        )
+        return reflector, asyncio.create_task(reflector.run(), name=f"reflect {how.resource.plural}")
+
+    def _changed(self, how: _Followed) -> None:
+        self._poke(how.within_s)
+        if how.resource == THROTTLES:
+            self._turn.set()
+
+    async def _is_rediscovery_due(self) -> bool:
+        """Waits until other throttles may need other caches (False), or until it is time to ask the server again."""
+        self._follow(self._needed())
+        self._turn.clear()
+        try:
+            async with asyncio.timeout(REDISCOVER_S if self._is_discovered else RETRY_S):
+                await self._turn.wait()
+        except TimeoutError:
+            return True
+        return False
+
+    async def _discover(self) -> None:
+        try:
+            self._kinds = await discover_kinds(self._client)
+            self._is_discovered = True
+        except ApiError as error:
+            log.warning("discovery of the throttle's kinds failed", problem=error.message)
+        self._poke(SOON_S)
+
+    # --- one cache ---
+
+    def _reflector(self, resource: Resource | None) -> Reflector[Any, Any] | None:
+        found = self._running.get(resource) if resource is not None else None
+        return found[0] if found else None
+
+    def _items(self, resource: Resource | None) -> Mapping[tuple[str, str], Any]:
+        reflector = self._reflector(resource)
+        return reflector.store.items if reflector is not None else {}
+
+    def _is_complete(self, resource: Resource) -> bool:
+        reflector = self._reflector(resource)
+        return reflector is not None and reflector.store.is_complete
+
+    def _in_words(self, resource: Resource) -> str:
+        reflector = self._reflector(resource)
+        error = reflector.last_error if reflector is not None else None
+        return f"{resource.plural} ({error.message})" if error is not None else resource.plural
+
+
+def _quotas(resource: Resource) -> _Followed:
+    """Items of a list do not say which version they are of."""
+
+    def shape(wire: CapacityQuota) -> CapacityQuota:
+        return msgspec.structs.replace(wire, api_version=resource.api_version)
+
+    return _Followed(resource, CapacityQuota, shape)
+
+
+def _approves(throttle: StoredThrottle) -> bool:
+    spec = getattr(throttle, "spec", None)
+    return spec is not None and spec.levers.certificate_approval is not None

@@ -1,0 +1,217 @@
+"""The throttle's half of the service: runs what it needs only while a JoinThrottle exists, and decides when asked.
+
+The decision loop calls `tick` with the cluster as it sees it and gets the lanes in which Headroom may grow; the levers'
+writes go out by themselves. On an orderly stop everything is given back before the Lease is let go.
+"""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import msgspec
+import structlog
+
+from throttler.api.stored import StoredThrottle
+from throttler.api.throttle import JoinThrottle
+from throttler.joins.world import JoinWorld
+from throttler.kube.node import Node
+from throttler.kube.pod import Pod
+from throttler.kube.selectors import LabelSelector
+from throttler.levers.certificate_request import heard_of
+from throttler.levers.headroom import Lane
+from throttler.levers.held import Moment
+from throttler.service.holding import Holding
+from throttler.service.leftover_writes import leftover_writes
+from throttler.service.lever_scene import LeverScene
+from throttler.service.signal_sources import SignalSources
+from throttler.service.throttle_metrics import ThrottleMetrics
+from throttler.service.throttle_watches import ThrottleWatches
+from throttler.service.throttle_writes import ThrottleWrites
+from throttler.service.tick import decide_throttles
+from throttler.service.tick_view import Memories, PoolGrowth, TickView, Turn
+
+BUSY_S = 2.0
+"""How soon to look again while anything waits or is in flight: readings come every five seconds."""
+BLIND_PATIENCE_S = 15.0
+"""A view that is incomplete for no longer than this (a watch that reconnects) is not reported to users."""
+LEAVING_S = 60.0
+"""For so long a throttle that was deleted, or cannot be read any more, still gives back what it held."""
+NODES = "nodes"
+"""How `Cluster.missing` names the nodes, before the reason in parentheses."""
+NOBODY = "(nobody)"
+"""In whose name leftovers are written; no object can have this name."""
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cluster:
+    """What the service sees anyway; `pods` by the name of their node."""
+
+    nodes: Mapping[str, Node] = field(default_factory=dict)
+    pods: Mapping[str, tuple[Pod, ...]] = field(default_factory=dict)
+    unplaced: tuple[Pod, ...] = ()
+    growth: tuple[PoolGrowth, ...] = ()
+    missing: tuple[str, ...] = ()
+    age_s: float = 0.0
+
+    @property
+    def shows_all_nodes(self) -> bool:
+        """Whether the nodes are completely read, whatever else is not."""
+        return all(words.partition(" ")[0] != NODES for words in self.missing)
+
+
+class Throttling:
+    """Everything of the throttle behind one call per tick."""
+
+    def __init__(
+        self,
+        watches: ThrottleWatches,
+        sources: SignalSources,
+        writes: ThrottleWrites,
+        holding: Holding,
+        metrics: ThrottleMetrics,
+        clock: Callable[[], float],
+        wall: Callable[[], float] = time.time,
+    ) -> None:
+        self._watches = watches
+        self._sources = sources
+        self._writes = writes
+        self._holding = holding
+        self._metrics = metrics
+        self._clock = clock
+        self._wall = wall
+        self._memories: Memories = {}
+        self._known: dict[str, JoinThrottle] = {}
+        self._leaving: dict[str, tuple[JoinThrottle, float]] = {}
+        self._told: dict[str, tuple[str, str]] = {}
+        self._complete_at = clock()
+        self._were_nodes_listed = False
+        self.again_s: float | None = None
+        """How soon a tick is wanted although nothing changes; None: whenever it comes."""
+
+    async def run(self) -> None:
+        """Follow what is needed; ends only by cancellation."""
+        await self._watches.run()
+
+    async def stop(self) -> None:
+        """The end of an orderly stop: nothing decides any more; give everything back, then let the Lease go."""
+        self._sources.follow(())
+        await self._holding.stop(self._writes.drain)
+
+    @property
+    def is_known(self) -> bool:
+        """Whether it is known which throttles there are."""
+        return self._watches.is_known
+
+    def tick(self, cluster: Cluster) -> Sequence[Lane] | None:
+        """Decide for all throttles and begin to write; gives the lanes of Headroom, None where nobody paces it."""
+        if not self._watches.is_known:
+            # There may be a throttle: what grows now could not be taken back.
+            return (Lane(LabelSelector(), 0),)
+        stored = self._watches.throttles
+        self._follow(stored)
+        if not stored and not self._leaving:
+            self.again_s = None
+            return None
+        turns = self._decide(stored, cluster)
+        return tuple(turn.lane for turn in turns if turn.lane is not None)
+
+    # --- one tick ---
+
+    def _follow(self, stored: Sequence[StoredThrottle]) -> None:
+        """Begin and end what the throttles need; those that are gone or unreadable begin to leave."""
+        now_s = self._clock()
+        readable = {each.metadata.name: each for each in stored if isinstance(each, JoinThrottle)}
+        for name in self._known.keys() - readable.keys():
+            paused = msgspec.structs.replace(self._known[name].spec, paused=True)
+            self._leaving[name] = msgspec.structs.replace(self._known[name], spec=paused), now_s + LEAVING_S
+        self._leaving = {
+            name: (throttle, until_s)
+            for name, (throttle, until_s) in self._leaving.items()
+            if name not in readable and now_s < until_s
+        }
+        self._known = readable
+        self._sources.follow(readable.values())
+        self._holding.follow(is_needed=bool(stored or self._leaving))
+
+    def _decide(self, stored: Sequence[StoredThrottle], cluster: Cluster) -> tuple[Turn, ...]:
+        view, before = self._view(cluster), self._memories
+        if not view.missing:
+            self._complete_at = self._clock()
+        leaving = tuple(throttle for throttle, _ in self._leaving.values())
+        present = tuple(each for each in stored if each.metadata.name not in self._leaving)
+        turns, after = decide_throttles((*present, *leaving), view, before)
+        refused = tuple(each for each in stored if each.metadata.name in self._leaving)
+        told, _ = decide_throttles(refused, view, {})
+        self._memories = after
+        self._write((*turns[: len(present)], *told), turns[len(present) :], view, before)
+        self._metrics.show((*turns[: len(present)], *told), self._sources.distinct(self._clock()), self._clock())
+        self.again_s = BUSY_S if any(turn.is_busy for turn in turns) else None
+        return turns
+
+    def _write(self, turns: Sequence[Turn], leaving: Sequence[Turn], view: TickView, before: Memories) -> None:
+        is_told = not view.missing or self._clock() - self._complete_at > BLIND_PATIENCE_S
+        for turn in turns:
+            self._log_changes(turn)
+            if not self._writes.start(turn.name, turn.lever_writes, turn if is_told else None):
+                self._forget_plans(turn.name, before)
+        for turn in leaving:
+            self._writes.start(f"{turn.name} (leaving)", turn.lever_writes)
+        if not view.missing:
+            self._writes.start(NOBODY, leftover_writes(view.scene, (*turns, *leaving)))
+        self._writes.forget({turn.name for turn in turns})
+
+    def _forget_plans(self, name: str, before: Memories) -> None:
+        """Nobody carries out what was planned: the levers remember what they did before."""
+        if name in before and name in self._memories:
+            kept = replace(self._memories[name], levers=before[name].levers)
+            self._memories = {**self._memories, name: kept}
+
+    def _view(self, cluster: Cluster) -> TickView:
+        now_s, wall_s, watches = self._clock(), self._wall(), self._watches
+        requests = watches.certificates
+        self._were_nodes_listed |= cluster.shows_all_nodes
+        heard = heard_of(cluster.nodes.values()) if requests else frozenset()
+        waiting = {each.node: each.created_s for each in requests if each.is_pending and each.node}
+        world = JoinWorld(
+            nodes=cluster.nodes,
+            pods=cluster.pods,
+            daemon_sets=watches.daemon_sets,
+            unplaced=cluster.unplaced,
+            claims=watches.claims,
+            autoscaler=watches.autoscaler,
+            certificates={node: at_s for node, at_s in waiting.items() if node not in heard},
+            wall_s=wall_s,
+        )
+        scene = LeverScene(
+            moment=Moment(now_s, wall_s),
+            lease=self._holding.lease,
+            nodes=cluster.nodes,
+            were_nodes_listed=self._were_nodes_listed,
+            unplaced=cluster.unplaced,
+            pools=watches.pools,
+            claims=watches.claims,
+            quotas=watches.quotas,
+            quota_version=watches.quota_version,
+            certificates=requests,
+            can_read_certificates=watches.can_read_certificates,
+        )
+        return TickView(
+            world=world,
+            scene=scene,
+            signals=self._sources.by_throttle(now_s),
+            growth=cluster.growth,
+            missing=(*cluster.missing, *watches.missing),
+            age_s=max(cluster.age_s, watches.age_s),
+        )
+
+    def _log_changes(self, turn: Turn) -> None:
+        """One line when the phase or the reason changes; the figures are in status and metrics."""
+        verdict = turn.findings.verdict
+        if verdict is None:
+            return
+        told = verdict.phase.value, verdict.because.code
+        if self._told.get(turn.name) != told:
+            self._told[turn.name] = told
+            log.info("paced", throttle=turn.name, phase=told[0], because=told[1], why=verdict.because.sentence)

@@ -1,0 +1,218 @@
+"""One tick of all throttles: count, ask the law, share among throttles, plan the levers. Pure.
+
+The API servers are one for all throttles, so each throttle's law sees the joins of all of them and its verdict is about
+the cluster. What may be asked for or let in is then shared by max-min fairness over what each throttle waits for.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import partial
+from typing import TypeVar
+
+from throttler.api.stored import StoredThrottle
+from throttler.api.throttle import JoinThrottle
+from throttler.joins.count import count_joins
+from throttler.joins.grants import Grants, as_asked
+from throttler.joins.joins import Joins
+from throttler.joins.memory import JoinMemory
+from throttler.joins.total import total_joins
+from throttler.joins.world import JoinRules
+from throttler.kube.selectors import can_match
+from throttler.law.govern import govern
+from throttler.law.memory import LawMemory, learned_of
+from throttler.law.share import fair_shares
+from throttler.law.verdict import Verdict
+from throttler.levers.headroom import Lane, headroom_lane
+from throttler.levers.lever import Room
+from throttler.levers.scheduling_gate import PACED_GATE
+from throttler.service.findings import Findings
+from throttler.service.law_settings import law_settings
+from throttler.service.learned_status import learned_of_status
+from throttler.service.lever_plans import LeverCase, plan_levers
+from throttler.service.tick_view import Memories, PoolGrowth, ThrottleMemory, TickView, Turn
+from throttler.signals.reading import Signals
+
+MOST_ERROR_TEXT = 200
+"""Characters of an unexpected error that a status shows."""
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class _Failure:
+    """What went wrong with one throttle, in words."""
+
+    words: str
+
+
+def decide_throttles(
+    stored: Sequence[StoredThrottle], view: TickView, memories: Memories
+) -> tuple[tuple[Turn, ...], Memories]:
+    """Decide for every throttle, oldest first; one that cannot be read or fails never changes another's turn."""
+    known = [each for each in stored if isinstance(each, JoinThrottle)]
+    cases = {each.metadata.name: _case(each, known[:i], view, memories) for i, each in enumerate(known)}
+    counts = {name: _tried(partial(_count, case, view)) for name, case in cases.items()}
+    joins = _Joins(cases, {name: found for name, found in counts.items() if not isinstance(found, _Failure)})
+    turns, after = [], {}
+    for each in stored:
+        case, counted = cases.get(each.metadata.name), counts.get(each.metadata.name)
+        if case is None or counted is None:
+            turns.append(Turn(stored=each, findings=Findings(now_s=view.scene.moment.now_s, missing=view.missing)))
+            continue
+        found = counted if isinstance(counted, _Failure) else _tried(partial(_turn, case, view, joins))
+        turn, memory = _failed(case, view, found) if isinstance(found, _Failure) else found
+        turns.append(turn)
+        after[turn.name] = memory if isinstance(counted, _Failure) else replace(memory, joins=counted.memory)
+    return tuple(turns), after
+
+
+def _tried(make: Callable[[], T]) -> T | _Failure:
+    try:
+        return make()
+    except Exception as error:  # noqa: BLE001 - one throttle's error never changes another's turn
+        return _Failure(f"deciding failed: {type(error).__name__}: {error}"[:MOST_ERROR_TEXT])
+
+
+@dataclass(frozen=True, slots=True)
+class _Case:
+    """One throttle, taken apart; `growth` are the Headroom pools whose nodes it paces."""
+
+    throttle: JoinThrottle
+    rules: JoinRules
+    growth: tuple[PoolGrowth, ...]
+    memory: ThrottleMemory
+    older: tuple[JoinThrottle, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The throttle's name."""
+        return self.throttle.metadata.name
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether the throttle is to give everything back: it decides and shows, and holds nothing."""
+        return self.throttle.spec.paused or self.throttle.spec.dry_run
+
+
+@dataclass(frozen=True, slots=True)
+class _Counted:
+    """One throttle's own joins, and its leave of earlier ticks that is not used up."""
+
+    joins: Joins
+    memory: JoinMemory
+    grants: Grants
+
+    @property
+    def asked(self) -> Joins:
+        """As the law takes them."""
+        return as_asked(self.joins, self.grants.left)
+
+
+@dataclass(frozen=True, slots=True)
+class _Joins:
+    """The joins of every throttle that could be counted."""
+
+    cases: Mapping[str, _Case]
+    by_name: Mapping[str, _Counted]
+
+    @property
+    def total(self) -> Joins:
+        """Of all of them, as the law takes them."""
+        return total_joins(counted.asked for counted in self.by_name.values())
+
+    def share(self, name: str, amount: int, wants: Callable[[Joins], int]) -> int:
+        """One throttle's fair part; those that are paused hold nobody back, and take no part."""
+        hungry = {each: wants(found.asked) for each, found in self.by_name.items() if not self.cases[each].is_idle}
+        return fair_shares(amount, hungry).get(name, 0)
+
+
+def _case(throttle: JoinThrottle, older: Sequence[JoinThrottle], view: TickView, memories: Memories) -> _Case:
+    """Nodes and pools that an older throttle selects are that throttle's."""
+    growth = tuple(
+        pool
+        for pool in view.growth
+        if can_match(throttle.spec.nodes, pool.labels)
+        and not any(can_match(each.spec.nodes, pool.labels) for each in older)
+    )
+    memory = memories.get(throttle.metadata.name) or _first_memory(throttle, view)
+    return _Case(throttle, JoinRules.of(throttle, PACED_GATE, older), growth, memory, tuple(older))
+
+
+def _first_memory(throttle: JoinThrottle, view: TickView) -> ThrottleMemory:
+    """What the last process wrote down."""
+    wall = datetime.fromtimestamp(view.scene.moment.wall_s, UTC)
+    return ThrottleMemory(law=LawMemory.start(learned_of_status(throttle.status.learned, wall)))
+
+
+def _count(case: _Case, view: TickView) -> _Counted:
+    """The throttle's own joins; while the view is incomplete nothing is counted, and nothing forgotten."""
+    if view.missing:
+        return _Counted(Joins(), case.memory.joins, case.memory.grants)
+    wanted = sum(pool.lacking for pool in case.growth)
+    world = replace(view.world, balloons_wanted=wanted, index=case.memory.index)
+    now_s = view.scene.moment.now_s
+    joins, memory = count_joins(world, case.memory.joins, case.rules, now_s)
+    return _Counted(joins, memory, case.memory.grants.looked(memory.ordered, joins.waiting, now_s))
+
+
+def _turn(case: _Case, view: TickView, joins: _Joins) -> tuple[Turn, ThrottleMemory]:
+    now_s, memory = view.scene.moment.now_s, case.memory
+    signals, own = view.signals.get(case.name, Signals()), joins.by_name[case.name]
+    verdict = None
+    if not view.missing:
+        verdict, law = govern(signals, joins.total, memory.law, law_settings(case.throttle.spec), now_s)
+        granted = joins.share(case.name, verdict.ask, lambda each: each.waiting) if view.may_move else 0
+        memory = replace(memory, law=law, index=verdict.index, grants=own.grants.and_also(granted, now_s))
+        verdict = replace(verdict, ask=memory.grants.left)
+    room = _room(case, view, verdict, joins)
+    outcomes, levers = plan_levers(_lever_case(case, view, room, joins), memory.levers)
+    findings = Findings(
+        now_s=now_s,
+        verdict=verdict,
+        joins=own.joins,
+        signals=signals,
+        levers=tuple(outcome.report for outcome in outcomes),
+        learned=learned_of(memory.law, now_s),
+        missing=view.missing,
+    )
+    turn = Turn(stored=case.throttle, findings=findings, outcomes=outcomes, lane=_lane(case, room))
+    return turn, replace(memory, levers=levers)
+
+
+def _room(case: _Case, view: TickView, verdict: Verdict | None, joins: _Joins) -> Room:
+    own = joins.by_name[case.name].joins
+    return Room(
+        existing=own.registered,
+        booting=own.booting + own.held_unregistered,
+        allowance=verdict.ask if verdict else 0,
+        admit=joins.share(case.name, verdict.admit, lambda each: each.held) if verdict else 0,
+        waiting=own.waiting,
+        may_move=view.may_move,
+        is_stopping=case.is_idle,
+    )
+
+
+def _lever_case(case: _Case, view: TickView, room: Room, joins: _Joins) -> LeverCase:
+    return LeverCase(
+        throttle=case.throttle,
+        rules=case.rules,
+        scene=view.scene,
+        room=room,
+        joins=joins.by_name[case.name].joins,
+        largest=case.memory.joins.largest,
+        older=case.older,
+    )
+
+
+def _lane(case: _Case, room: Room) -> Lane | None:
+    if not case.throttle.spec.levers.headroom or case.is_idle:
+        return None
+    return headroom_lane(case.throttle.spec.nodes, room, sum(pool.granted for pool in case.growth))
+
+
+def _failed(case: _Case, view: TickView, failure: _Failure) -> tuple[Turn, ThrottleMemory]:
+    """A throttle that could not be decided: nothing is written for it, and its pools start nothing new."""
+    findings = Findings(now_s=view.scene.moment.now_s, missing=view.missing, problem=failure.words)
+    still = Room(existing=0, booting=0, allowance=0, admit=0, waiting=0, may_move=False)
+    return Turn(stored=case.throttle, findings=findings, lane=_lane(case, still)), case.memory

@@ -1,0 +1,86 @@
+"""What one tick of the throttles reads, remembers and gives. Values."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from throttler.api.stored import StoredThrottle
+from throttler.joins.grants import Grants
+from throttler.joins.memory import JoinMemory
+from throttler.joins.world import JoinWorld
+from throttler.kube.selectors import Labels
+from throttler.law.memory import LawMemory
+from throttler.levers.headroom import Lane
+from throttler.levers.lever import LeverOutcome, LeverWrite
+from throttler.service.findings import Findings
+from throttler.service.lever_scene import LeverMemory, LeverScene
+from throttler.signals.reading import Signals
+
+STALE_VIEW_S = 30.0
+"""A view older than this moves no lever (reliability.md, invariant 4)."""
+
+
+@dataclass(frozen=True, slots=True)
+class PoolGrowth:
+    """What one Headroom pool wants: its nodes carry `labels`; `lacking` nodes are wanted, `granted` were let out."""
+
+    labels: Labels
+    lacking: int
+    granted: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TickView:
+    """Everything that a tick reads. `world.balloons_wanted` and `world.index` are filled in for each throttle."""
+
+    world: JoinWorld
+    scene: LeverScene
+    signals: Mapping[str, Signals] = field(default_factory=dict)
+    """By throttle: each names its own sources."""
+    growth: tuple[PoolGrowth, ...] = ()
+    missing: tuple[str, ...] = ()
+    age_s: float = 0.0
+
+    @property
+    def may_move(self) -> bool:
+        """Whether the view is complete and fresh."""
+        return not self.missing and self.age_s <= STALE_VIEW_S
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ThrottleMemory:
+    """What one throttle remembers from tick to tick."""
+
+    joins: JoinMemory = field(default_factory=JoinMemory)
+    law: LawMemory = field(default_factory=LawMemory)
+    levers: LeverMemory = field(default_factory=LeverMemory)
+    grants: Grants = field(default_factory=Grants)
+    index: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    """What came of one throttle. `lane` is None where Headroom is not paced by it."""
+
+    stored: StoredThrottle
+    findings: Findings
+    outcomes: tuple[LeverOutcome, ...] = ()
+    lane: Lane | None = None
+
+    @property
+    def name(self) -> str:
+        """The throttle's name."""
+        return self.stored.metadata.name
+
+    @property
+    def lever_writes(self) -> tuple[LeverWrite, ...]:
+        """What all its levers ask for, each lever's in order."""
+        return tuple(write for outcome in self.outcomes for write in outcome.writes)
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether anything waits or is in flight."""
+        return self.findings.joins.waiting > 0 or self.findings.joins.in_flight > 0
+
+
+Memories = Mapping[str, ThrottleMemory]
+"""By the throttle's name."""
