@@ -1,4 +1,4 @@
-"""The two kinds of machines of the clouds: a hollow kubelet, or a node on paper."""
+"""The kinds of machines of the clouds: a hollow kubelet, a joiner, or a node on paper."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Mapping
 
 from lab.clouds.machine import Machine, MachineKind, MachineOrder, MachineSort
 from lab.controlplane import ControlPlane
+from lab.joiner import Herd, JoinerSettings, JoinRecord
 from lab.machines import HollowNode, HollowNodes, HollowNodeSettings, PaperMachines, PaperNode
 
 ADMIN_GROUPS = ("system:masters",)
@@ -61,9 +62,42 @@ class PaperKind:
         return _PaperMachine(self._machines, order.name)
 
 
+class _JoinerMachine:
+    def __init__(self, herd: Herd, name: str) -> None:
+        self._herd = herd
+        self._name = name
+
+    async def end(self) -> None:
+        await self._herd.stop(self._name)
+
+
+class JoinerKind:
+    """All the requests of a kubelet and no kubelet: hundreds of them load the API servers as real ones would."""
+
+    def __init__(self, herd: Herd) -> None:
+        self._herd = herd
+        self._joins: set[asyncio.Task[JoinRecord]] = set()
+
+    async def join(self, order: MachineOrder) -> Machine:
+        """Begin to join; the Node exists already and is taken over, as a hollow machine does."""
+        sizes = dict(order.allocatable)
+        cpu, memory = sizes.pop("cpu"), sizes.pop("memory")
+        extended = {name: int(count) for name, count in sizes.items() if "/" in name}
+        settings = JoinerSettings(name=order.name, cpu=cpu, memory=memory, extended_resources=extended)
+        task = asyncio.create_task(self._herd.join(settings), name=f"join {order.name}")
+        self._joins.add(task)
+        task.add_done_callback(self._joins.discard)
+        return _JoinerMachine(self._herd, order.name)
+
+
 @contextlib.asynccontextmanager
 async def machine_kinds(plane: ControlPlane) -> AsyncIterator[Mapping[MachineSort, MachineKind]]:
-    """Make both kinds for `plane`; every machine ends when this is left."""
+    """Make all kinds for `plane`; every machine ends when this is left. Joiners are dealt to all API servers."""
     access = plane.access("lab:paper-kubelets", ADMIN_GROUPS)
-    async with PaperMachines(access) as paper, HollowNodes(plane) as hollow:
-        yield {MachineSort.PAPER: PaperKind(paper), MachineSort.HOLLOW: HollowKind(hollow)}
+    servers = [plane.access("lab:joiners", ADMIN_GROUPS, server=number) for number in range(len(plane.server_urls))]
+    async with PaperMachines(access) as paper, HollowNodes(plane) as hollow, Herd(*servers) as herd:
+        yield {
+            MachineSort.PAPER: PaperKind(paper),
+            MachineSort.HOLLOW: HollowKind(hollow),
+            MachineSort.JOINER: JoinerKind(herd),
+        }

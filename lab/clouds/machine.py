@@ -9,9 +9,10 @@ from typing import Any, Protocol
 
 
 class MachineSort(Enum):
-    """What runs behind a Node: a real kubelet with a fake runtime, or a few status writes."""
+    """What runs behind a Node: a real kubelet with a fake runtime, a kubelet's requests alone, a few status writes."""
 
     HOLLOW = "hollow"
+    JOINER = "joiner"
     PAPER = "paper"
 
 

@@ -9,9 +9,11 @@ import click
 
 from lab.binaries import find_binaries
 from lab.binaries.catalogue import ALL_BINARIES
+from lab.demo.findings import Findings
 from lab.demo.narration import Narrator
+from lab.demo.rush_story import tell_rush
 from lab.demo.scene import open_scene
-from lab.demo.story import Findings, tell
+from lab.demo.story import tell
 from lab.demo.summary import summarise
 
 
@@ -26,11 +28,12 @@ def demo() -> None:
 
 async def _run() -> list[str]:
     narrator, findings = Narrator(), Findings()
-    narrator.plain("kube-balloons: warm GPU nodes that an autoscaler does not remove, and real work takes at once")
+    narrator.plain("kube-balloons: warm GPU nodes that no autoscaler removes, and growth that the API servers can bear")
     narrator.plain("Starting a control plane and its autoscaler on loopback (about 15 s) ...")
     async with open_scene() as scene:
         narrator.say(f"running: etcd, kube-apiserver, controller manager, scheduler and {scene.autoscaler}")
         await tell(scene, narrator, findings)
-        summarise(narrator, findings, scene.autoscaler)
+    rushes = await tell_rush(narrator, findings)
+    summarise(narrator, findings, rushes, scene.autoscaler)
     narrator.plain("  Everything that was started is ended.")
     return findings.broken

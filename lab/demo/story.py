@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
 from typing import Any
 
+from lab.demo.findings import Findings
 from lab.demo.gang import GangRecord, end_gang, run_gang
 from lab.demo.narration import Narrator
 from lab.demo.objects import balloon_pool
@@ -18,20 +18,6 @@ BUSY = 6
 """Nodes of the busy hour before: two more than the pool will keep."""
 WATCH_S = 3 * UNNEEDED_S
 """How long the held nodes are watched; the lab's tests watch ten times the delay."""
-
-
-@dataclass
-class Findings:
-    """What was seen; every promise that did not hold is in `broken`."""
-
-    figures: dict[str, Any] = field(default_factory=dict)
-    broken: list[str] = field(default_factory=list)
-
-    def check(self, narrator: Narrator, is_as_promised: bool, text: str) -> None:
-        """Say a finding, and remember it if it breaks a promise."""
-        narrator.found(is_as_promised, text)
-        if not is_as_promised:
-            self.broken.append(text)
 
 
 async def tell(scene: Scene, narrator: Narrator, findings: Findings) -> None:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import socket
 import ssl
+import weakref
 from collections import Counter
 from collections.abc import Callable, Mapping
 from types import TracebackType
@@ -25,6 +28,7 @@ NORMAL_TIMEOUT = aiohttp.ClientTimeout(total=70)
 HEARTBEAT_TIMEOUT = aiohttp.ClientTimeout(total=HEARTBEAT_S)
 WATCH_TIMEOUT = aiohttp.ClientTimeout(total=None, sock_connect=30, sock_read=LONGEST_WATCH_S + 30)
 """A watch of a quiet collection gets no bookmarks, so only the end that was asked for tells that it is dead."""
+CLOSED_WITHIN_S = 10.0
 
 
 class Connection:
@@ -35,10 +39,13 @@ class Connection:
         self._shows_certificate = shows_certificate
         self._base = URL(access.url)
         self._session: aiohttp.ClientSession | None = None
+        self._sockets: weakref.WeakSet[socket.socket] = weakref.WeakSet()
 
     async def __aenter__(self) -> Self:
         # One task's requests are few; the herd's watches are thousands: no limit, the kernel has its own.
-        connector = aiohttp.TCPConnector(ssl=self._tls(), limit=0, keepalive_timeout=60)
+        connector = aiohttp.TCPConnector(
+            ssl=self._tls(), limit=0, keepalive_timeout=60, socket_factory=self._open_socket
+        )
         self._session = aiohttp.ClientSession(
             connector=connector, cookie_jar=aiohttp.DummyCookieJar(), headers={"User-Agent": USER_AGENT}
         )
@@ -48,6 +55,20 @@ class Connection:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.session.close()
+        await self._until_closed()
+
+    def _open_socket(self, address: aiohttp.AddrInfoType) -> socket.socket:
+        family, kind, protocol, *_ = address
+        opened = socket.socket(family=family, type=kind, proto=protocol)
+        self._sockets.add(opened)
+        return opened
+
+    async def _until_closed(self) -> None:
+        """A watch that was cancelled says goodbye to a busy server after the session has long been closed."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(CLOSED_WITHIN_S):
+                while any(each.fileno() >= 0 for each in self._sockets):
+                    await asyncio.sleep(0.01)
 
     @property
     def session(self) -> aiohttp.ClientSession:

@@ -1,8 +1,8 @@
 """The instance types that Karpenter may choose from, and what a machine of each type really is.
 
-Two kinds of machine exist. A *hollow* one is a real kubelet, which always reports 1 core and 3.75 GiB: Karpenter
+Three kinds of machine exist. A *hollow* one is a real kubelet, which always reports 1 core and 3.75 GiB: Karpenter
 must be told that very size, or work that it placed on a bigger promise fails with OutOfcpu and it buys node
-after node. A *paper* one may be of any size.
+after node. A *joiner* (all the requests of a kubelet) and a *paper* one (a few) may be of any size.
 """
 
 from __future__ import annotations
@@ -78,12 +78,15 @@ HOLLOW_GPU = InstanceType(
 """A hollow kubelet that reports eight GPUs beside its fixed size."""
 
 
-def paper_type(name: str, cores: int, memory_gib: int, gpus: int = 0) -> InstanceType:
-    """Return a paper type of any size; its price grows with cores and GPUs, so that smaller is cheaper."""
+def paper_type(
+    name: str, cores: int, memory_gib: int, gpus: int = 0, sort: MachineSort = MachineSort.PAPER
+) -> InstanceType:
+    """Return a type of any size, on paper or of joiners; its price grows with cores and GPUs: smaller is cheaper."""
     return InstanceType(
         name=name,
         cpu_millis=cores * 1000,
         memory_mib=memory_gib * 1024,
         price_per_hour=0.05 * cores + 1.0 * gpus,
+        sort=sort,
         extended={"nvidia.com/gpu": str(gpus)} if gpus else {},
     )

@@ -12,6 +12,7 @@ import asyncio
 import json
 import subprocess
 import tempfile
+import threading
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -103,6 +104,7 @@ class HollowNodes:
         self._folder = Path(tempfile.mkdtemp(prefix="kb-hollow-"))
         self._processes = ProcessGroup(remove_at_end=self._folder)
         self._nodes: dict[str, HollowNode] = {}
+        self._launching = threading.Lock()
 
     async def start(self, *settings: HollowNodeSettings, at_once: int = 4, deadline_s: float = 300) -> None:
         """Start nodes, at most `at_once` of them joining at a time, and return when all are Ready."""
@@ -114,14 +116,14 @@ class HollowNodes:
             await for_each(settings, start_one, at_once=at_once)
 
     def launch(self, settings: HollowNodeSettings) -> HollowNode:
-        """Start one node's kubelet without waiting for anything."""
+        """Start one node's kubelet without waiting for anything; may be called from several threads."""
         if settings.name in self._nodes and self._nodes[settings.name].is_running:
             raise LabError(f"hollow node {settings.name} runs already")
-        user = f"system:node:{settings.name}"
-        kubeconfig = self._plane.kubeconfig_for(user, ("system:nodes",), self._server)
         log = self._folder / f"{settings.name}.log"
-        command = [str(self._binary), *settings.flags(kubeconfig)]
-        process = self._processes.spawn(command, log=log, env={"TMPDIR": str(self._folder)})
+        with self._launching:
+            kubeconfig = self._plane.kubeconfig_for(f"system:node:{settings.name}", ("system:nodes",), self._server)
+            command = [str(self._binary), *settings.flags(kubeconfig)]
+            process = self._processes.spawn(command, log=log, env={"TMPDIR": str(self._folder)})
         node = self._nodes[settings.name] = HollowNode(settings, process, log)
         return node
 

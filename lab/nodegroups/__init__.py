@@ -8,11 +8,13 @@ from lab.nodegroups.autoscaler import (
     start_cluster_autoscaler,
 )
 from lab.nodegroups.cloud import NodeGroupCloud
+from lab.nodegroups.quota_crd import QUOTA_FLAGS, install_capacity_quotas
 from lab.nodegroups.server import NodeGroupServer, serve, start_node_groups
 from lab.nodegroups.settings import NodeGroup, NodeGroupsSettings
 
 __all__ = [
     "NOT_GIVEN",
+    "QUOTA_FLAGS",
     "AutoscalerSettings",
     "ClusterAutoscaler",
     "NodeGroup",
@@ -20,6 +22,7 @@ __all__ = [
     "NodeGroupServer",
     "NodeGroupsSettings",
     "autoscaler_binary",
+    "install_capacity_quotas",
     "serve",
     "start_cluster_autoscaler",
     "start_node_groups",

@@ -1,0 +1,110 @@
+"""A rush: one job asks for many whole nodes at once. What it was like for the job and for an innocent client."""
+
+from __future__ import annotations
+
+import asyncio
+import statistics
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from lab.clouds.json_api import Json, JsonApi
+from lab.demo.objects import JOBS
+from lab.demo.rush_scene import RushScene, training
+from lab.errors import LabError
+from lab.scaleup.bystander import Bystander, bystander
+from lab.scaleup.cluster import STRANGER
+from lab.scaleup.server_errors import errors_answered
+
+PODS_PATH = f"/api/v1/namespaces/{JOBS}/pods"
+DEADLINE_S = 400.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class RushRecord:
+    """Seconds count from the moment when the job was submitted; a node is usable when its worker runs."""
+
+    usable_s: tuple[float, ...]
+    bystander_p50_ms: float
+    bystander_p99_ms: float
+    bystander_requests: int
+    """How many were answered well."""
+    errors: int
+    """429 and 5xx that the API server answered, whoever asked, by its own counters."""
+    in_vain: int
+    """Requests in the audit log that met 429 or 5xx and were sent again; the innocent client's are left out."""
+    machines: int
+    """Machines that were ordered in all."""
+
+    @property
+    def all_usable_s(self) -> float:
+        """When the last node was usable."""
+        return self.usable_s[-1]
+
+    @property
+    def mean_usable_s(self) -> float:
+        """How long a node took on average."""
+        return statistics.fmean(self.usable_s)
+
+    def usable_at(self, at_s: float) -> int:
+        """How many nodes were usable by then."""
+        return sum(1 for each in self.usable_s if each <= at_s)
+
+
+async def run_rush(scene: RushScene, nodes: int) -> RushRecord:
+    """Submit the job and wait until every worker runs."""
+    accesses = [scene.plane.access()]
+    before, in_vain = await errors_answered(accesses), sent_in_vain(scene.plane.audit_events())
+    async with bystander(scene.plane.access(STRANGER)) as seen:
+        try:
+            usable = await asyncio.wait_for(_until_all_run(scene.api, nodes), DEADLINE_S)
+        except TimeoutError as error:
+            raise LabError(f"{nodes} workers did not run within {DEADLINE_S:.0f} s") from error
+    errors = await errors_answered(accesses) - before
+    in_vain = sent_in_vain(scene.plane.audit_events()) - in_vain
+    return _record(usable, seen, int(errors), in_vain, len(scene.karpenter.cloud.ordered))
+
+
+def sent_in_vain(events: Iterable[Json]) -> int:
+    """Requests that their client has to send again."""
+    refused = (event for event in events if event["user"]["username"] != STRANGER)
+    return sum(1 for event in refused if _is_refusal(event.get("responseStatus", {}).get("code", 0)))
+
+
+def _is_refusal(code: int) -> bool:
+    return code == 429 or code >= 500
+
+
+async def _until_all_run(api: JsonApi, nodes: int) -> Sequence[float]:
+    running: dict[str, float] = {}
+    watch = asyncio.create_task(_watch(api, running, nodes))
+    await asyncio.sleep(0.5)  # the watch is open before the first pod exists
+    started = time.monotonic()
+    await api.create(f"/apis/apps/v1/namespaces/{JOBS}/deployments", training(nodes))
+    await watch
+    return sorted(at - started for at in running.values())
+
+
+async def _watch(api: JsonApi, running: dict[str, float], nodes: int) -> None:
+    async for name, pod in api.follow(PODS_PATH):
+        if pod is not None and _runs(pod):
+            running.setdefault(name, time.monotonic())
+        if len(running) == nodes:
+            return
+
+
+def _runs(pod: Json) -> bool:
+    return bool(pod.get("status", {}).get("phase") == "Running")
+
+
+def _record(usable: Sequence[float], seen: Bystander, errors: int, in_vain: int, machines: int) -> RushRecord:
+    ordered = sorted(seen.latencies_s)
+    return RushRecord(
+        usable_s=tuple(usable),
+        bystander_p50_ms=1000 * ordered[len(ordered) // 2],
+        bystander_p99_ms=1000 * ordered[int(0.99 * (len(ordered) - 1))],
+        bystander_requests=len(ordered),
+        errors=errors,
+        in_vain=in_vain,
+        machines=machines,
+    )

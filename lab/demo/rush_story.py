@@ -1,0 +1,83 @@
+"""The second half: the same rush twice, at once and paced, and what everybody else felt of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lab.demo.findings import Findings
+from lab.demo.narration import Narrator
+from lab.demo.rush import RushRecord, run_rush
+from lab.demo.rush_scene import BOOT_S, RushScene, open_rush, wait_for_throttle
+
+NODES = 150
+"""Whole nodes that one job asks for; enough to press a server of one core and 30 seats hard."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rushes:
+    """Both runs."""
+
+    at_once: RushRecord
+    paced: RushRecord
+
+    @property
+    def half_time_s(self) -> float:
+        """When the run at once was half through."""
+        return self.at_once.all_usable_s / 2
+
+
+async def tell_rush(narrator: Narrator, findings: Findings, nodes: int = NODES) -> Rushes:
+    """Both runs, each on a control plane and a Karpenter of its own."""
+    narrator.act(f"e. A rush: one job asks for {nodes} whole nodes, and nobody paces them")
+    narrator.say(
+        "a small control plane: one API server with 1 core and 30 seats; machines that send all of a kubelet's"
+    )
+    narrator.say(
+        f"requests, boot in about {BOOT_S:.0f} s, and run 8 DaemonSets; an innocent client asks 10 times a second"
+    )
+    async with open_rush(is_paced=False) as scene:
+        at_once = await run_rush(scene, nodes)
+    _say(narrator, at_once)
+    narrator.act("f. The same rush, paced: a JoinThrottle moves the NodePool's ceiling by what the API server can bear")
+    async with open_rush(is_paced=True) as scene:
+        await wait_for_throttle(scene)
+        paced = await run_rush(scene, nodes)
+        _say(narrator, paced)
+        await _show(narrator, scene)
+    rushes = Rushes(at_once, paced)
+    _judge(narrator, findings, rushes)
+    return rushes
+
+
+def _say(narrator: Narrator, record: RushRecord) -> None:
+    narrator.say(
+        f"all usable after {record.all_usable_s:.0f} s, on average after {record.mean_usable_s:.0f} s; "
+        f"the innocent client waited {record.bystander_p50_ms:.0f} ms (p50), {record.bystander_p99_ms:.0f} ms (p99)"
+    )
+
+
+async def _show(narrator: Narrator, scene: RushScene) -> None:
+    narrator.plain()
+    narrator.plain((await scene.plane.kubectl_async("get", "jointhrottles", "-o", "wide")).rstrip())
+    narrator.plain()
+
+
+def _judge(narrator: Narrator, findings: Findings, rushes: Rushes) -> None:
+    herd, paced = rushes.at_once, rushes.paced
+    usable = [record.usable_at(rushes.half_time_s) for record in (herd, paced)]
+    findings.check(
+        narrator,
+        usable[1] > usable[0],
+        f"when the rush at once was half through ({rushes.half_time_s:.0f} s), {usable[0]} of its nodes were usable, "
+        f"and {usable[1]} of the paced ones",
+    )
+    findings.check(
+        narrator,
+        paced.errors < herd.errors,
+        f"the API server refused or failed {herd.errors} requests at once, {paced.errors} paced",
+    )
+    findings.check(
+        narrator,
+        paced.machines == herd.machines == len(herd.usable_s),
+        f"both bought {paced.machines} machines for {len(herd.usable_s)} workers",
+    )

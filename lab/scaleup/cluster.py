@@ -1,0 +1,64 @@
+"""A small real control plane with DaemonSets: what a herd of joiners meets."""
+
+import contextlib
+import json
+from collections.abc import AsyncIterator
+
+from lab.controlplane import ControlPlane, ControlPlaneSettings, start_control_plane
+from lab.controlplane.settings import ApiServerSettings, ControllerManagerSettings, SchedulerSettings
+
+DAEMON_SETS = 8
+"""As many agents as a usual node carries (facts.md 3.1)."""
+READ_SEATS, WRITE_SEATS = 20, 10
+"""Of each server, in place of 400 and 200; one core each."""
+QUICK_MANAGER_QPS, DEFAULT_MANAGER_QPS = 300.0, 20.0
+"""Out of the way, so that the API server is what binds; and the binary's default (facts.md 3.2)."""
+SCHEDULER_QPS = 300.0
+NEVER_S = 86_400
+STRANGER = "lab:stranger"
+"""Everybody else. No administrator: system:masters is exempt from Priority and Fairness and would wait for nobody."""
+
+
+def small_plane(servers: int, manager_qps: float, is_audited: bool) -> ControlPlaneSettings:
+    """Servers of one core and few seats; nodes that fall silent stay Ready, since a run is short."""
+    server = ApiServerSettings(
+        max_requests_inflight=READ_SEATS, max_mutating_requests_inflight=WRITE_SEATS, gomaxprocs=1
+    )
+    return ControlPlaneSettings(
+        api_servers=(server,) * servers,
+        controller_manager=ControllerManagerSettings(
+            kube_api_qps=manager_qps, kube_api_burst=int(2 * manager_qps), node_monitor_grace_period_s=NEVER_S
+        ),
+        scheduler=SchedulerSettings(kube_api_qps=SCHEDULER_QPS, kube_api_burst=int(2 * SCHEDULER_QPS)),
+        audit=is_audited,
+    )
+
+
+@contextlib.asynccontextmanager
+async def start_small_plane(servers: int, manager_qps: float, is_audited: bool = False) -> AsyncIterator[ControlPlane]:
+    """The control plane with its DaemonSets, and no node yet."""
+    async with start_control_plane(small_plane(servers, manager_qps, is_audited)) as plane:
+        manifests = {"apiVersion": "v1", "kind": "List", "items": [daemon_set(n) for n in range(DAEMON_SETS)]}
+        await plane.kubectl_async("apply", "-f", "-", input=json.dumps(manifests))
+        await plane.kubectl_async(
+            "create", "clusterrolebinding", "strangers", "--clusterrole=view", f"--user={STRANGER}"
+        )
+        yield plane
+
+
+def daemon_set(number: int) -> dict[str, object]:
+    """An agent that tolerates everything, as agents do."""
+    labels = {"app": f"agent-{number}"}
+    pod = {
+        "tolerations": [{"operator": "Exists"}],
+        "containers": [{"name": "agent", "image": "registry.example/agent:1"}],
+    }
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "DaemonSet",
+        "metadata": {"name": f"agent-{number}", "namespace": "kube-system", "labels": labels},
+        "spec": {
+            "selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": labels}, "spec": pod},
+        },
+    }

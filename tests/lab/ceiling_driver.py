@@ -1,0 +1,147 @@
+"""A throttle with a fixed window instead of the law: reads a real cluster, writes its ceilings, and records."""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from lab.controlplane import ControlPlane
+from throttler.client.connection import ConnectionOptions, load_connection
+from throttler.client.errors import NotFoundError
+from throttler.client.kube_client import KubeClient, decode, open_client
+from throttler.client.requests import Selection
+from throttler.client.resource import Resource
+from throttler.kube.capacity_quota import CapacityQuota
+from throttler.kube.node import NodeWire
+from throttler.kube.node_claim import NodeClaim
+from throttler.kube.node_pool import NodePool
+from throttler.kube.selectors import LabelSelector
+from throttler.levers.capacity_quota import QuotaMemory, QuotaSeen, plan_capacity_quota
+from throttler.levers.holder import Holder
+from throttler.levers.lever import LeverOutcome, LeverReport, Room
+from throttler.levers.node_pool import NodePoolMemory, NodePoolSeen, plan_node_pools
+from throttler.service.lever_writer import LeverWriter, WriteOutcome
+
+POOLS = Resource("karpenter.sh", "v1", "nodepools", "NodePool", False)
+CLAIMS = Resource("karpenter.sh", "v1", "nodeclaims", "NodeClaim", False)
+QUOTAS = Resource("autoscaling.x-k8s.io", "v1alpha1", "capacityquotas", "CapacityQuota", False)
+NODES = Resource("", "v1", "nodes", "Node", False)
+PODS = Resource("", "v1", "pods", "Pod")
+LOOK_EVERY_S = 0.5
+HOLDER = Holder(throttle="lab", lease="kube-balloons/kube-balloons", epoch=1)
+
+
+@dataclass
+class Record:
+    """What was seen: (s since start, machines in flight, usable, ceiling) at every look, and all writes."""
+
+    looks: list[tuple[float, int, int, str]] = field(default_factory=list)
+    reports: list[LeverReport] = field(default_factory=list)
+    writes: list[tuple[float, WriteOutcome]] = field(default_factory=list)
+
+    @property
+    def most_in_flight(self) -> int:
+        return max((in_flight for _, in_flight, _, _ in self.looks), default=0)
+
+
+class CeilingDriver:
+    """`window` machines may be in flight; change it while it runs. `hint` is what a waiting pod asks for."""
+
+    def __init__(self, client: KubeClient, window: int, hint_cpu: int) -> None:
+        self.window = window
+        self.is_stopping = False
+        self.record = Record()
+        self._client = client
+        self._writer = LeverWriter(client)
+        self._hint = {"cpu": hint_cpu}
+        self._pools, self._quota = NodePoolMemory(), QuotaMemory()
+        self._start_s = time.monotonic()
+
+    @property
+    def now_s(self) -> float:
+        return time.monotonic() - self._start_s
+
+    async def run_node_pools(self) -> None:
+        while True:
+            await self.look_at_node_pools()
+            await asyncio.sleep(LOOK_EVERY_S)
+
+    async def look_at_node_pools(self) -> None:
+        claims = [claim async for claim in self._items(CLAIMS, NodeClaim)]
+        pools = [pool async for pool in self._items(POOLS, NodePool)]
+        in_flight = sum(not claim.is_initialized and not claim.is_deleting for claim in claims)
+        seen = [NodePoolSeen(pool=p, claims=tuple(c for c in claims if c.pool == p.metadata.name)) for p in pools]
+        room = await self._room(len(claims) - in_flight, in_flight)
+        outcomes, self._pools = plan_node_pools(seen, room, self._hint, HOLDER, self._pools, self.now_s)
+        await self._carry_out(outcomes, room)
+
+    async def run_quota(self, name: str, target: Any) -> None:
+        """`target()` is how many machines the cloud was asked for: those without a Node are in flight."""
+        while True:
+            nodes = [node async for node in self._items(NODES, NodeWire)]
+            usable = sum(any(c.type == "Ready" and c.status == "True" for c in n.status.conditions) for n in nodes)
+            booting = max(0, target() - len(nodes))
+            room = await self._room(len(nodes), booting, target() - usable)
+            quota = await self._found(name)
+            seen = QuotaSeen(name=name, selector=LabelSelector(), api_version=QUOTAS.api_version, quota=quota)
+            outcome, self._quota = plan_capacity_quota(seen, room, HOLDER, self._quota, self.now_s)
+            await self._carry_out((outcome,), room)
+            await asyncio.sleep(LOOK_EVERY_S)
+
+    async def _room(self, existing: int, booting: int, in_flight: int | None = None) -> Room:
+        in_flight = booting if in_flight is None else in_flight
+        unbound = Selection(namespace="default", fields="spec.nodeName=,status.phase=Pending")
+        waiting = len([pod async for pod in self._items(PODS, NodeClaim, unbound)])
+        self._in_flight, self._usable = in_flight, existing + booting - in_flight
+        return Room(
+            existing=existing,
+            booting=booting,
+            allowance=max(0, self.window - in_flight),
+            admit=0,
+            waiting=max(0, waiting - booting),
+            may_move=True,
+            is_stopping=self.is_stopping,
+        )
+
+    async def _carry_out(self, outcomes: tuple[LeverOutcome, ...], room: Room) -> None:
+        for outcome in outcomes:
+            results = await self._writer.carry_out(outcome.writes)
+            self.record.writes += [(self.now_s, result.outcome) for result in results]
+            self.record.reports.append(outcome.report)
+            look = (self.now_s, self._in_flight, self._usable, outcome.report.ceiling)
+            self.record.looks.append(look)
+
+    async def _items(self, resource: Resource, wire: Any, selection: Selection | None = None) -> AsyncIterator[Any]:
+        async for page in self._client.pages(resource, wire, selection or Selection()):
+            for item in page.items:
+                yield item
+
+    async def _found(self, name: str) -> CapacityQuota | None:
+        try:
+            return decode(await self._client.get(QUOTAS, name), CapacityQuota)
+        except NotFoundError:
+            return None
+
+
+@contextlib.asynccontextmanager
+async def driving(plane: ControlPlane, window: int, hint_cpu: int) -> AsyncIterator[CeilingDriver]:
+    """A driver with a client of its own; the test starts its loop."""
+    connection = await load_connection(ConnectionOptions(kubeconfig=str(plane.kubeconfig())))
+    async with open_client(connection, "lab-throttle") as client:
+        yield CeilingDriver(client, window, hint_cpu)
+
+
+@contextlib.asynccontextmanager
+async def in_background(work: Any) -> AsyncIterator[asyncio.Task[None]]:
+    """Run a loop beside the test; its failure fails the test."""
+    task = asyncio.ensure_future(work)
+    try:
+        yield task
+        if task.done():
+            await task
+    finally:
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task

@@ -1,0 +1,74 @@
+"""The demo's figures of a rush, worked out again from the audit log and the API server's metrics."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from lab.demo.objects import JOBS
+from lab.demo.rush import run_rush
+from lab.demo.rush_scene import open_rush, wait_for_throttle
+from lab.demo.rush_story import Rushes
+from lab.demo.summary import rush_figures
+from lab.scaleup.cluster import STRANGER
+
+NODES = 12
+pytestmark = pytest.mark.lab
+LOOSE_S = 3.0
+"""The record is taken by a watch, the audit log by the server: a busy machine keeps them apart by that much."""
+
+Event = Mapping[str, Any]
+
+
+def at(event: Event) -> float:
+    return datetime.fromisoformat(event["stageTimestamp"].replace("Z", "+00:00")).timestamp()
+
+
+def on(event: Event, resource: str, namespace: str = JOBS) -> bool:
+    reference = event.get("objectRef", {})
+    named = "/".join(filter(None, (reference.get("resource"), reference.get("subresource"))))
+    return named == resource and reference.get("namespace", "") == namespace
+
+
+def code(event: Event) -> int:
+    return int(event.get("responseStatus", {}).get("code", 0))
+
+
+def is_refused(number: int) -> bool:
+    return number == 429 or number >= 500
+
+
+def errors_in(metrics: str) -> int:
+    families = text_string_to_metric_families(metrics)
+    samples = [sample for family in families for sample in family.samples if sample.name == "apiserver_request_total"]
+    return int(sum(sample.value for sample in samples if is_refused(int(sample.labels["code"]))))
+
+
+def last_status_s(events: Sequence[Event]) -> float:
+    created = next(at(event) for event in events if event["verb"] == "create" and on(event, "deployments"))
+    return max(at(event) for event in events if on(event, "pods/status") and code(event) == 200) - created
+
+
+@pytest.mark.parametrize("is_paced", [False, True], ids=["at once", "paced"])
+async def test_figures_match_the_audit_log_and_the_metrics(is_paced):
+    async with open_rush(is_paced) as scene:
+        if is_paced:
+            await wait_for_throttle(scene)
+        metrics_before = await scene.plane.kubectl_async("get", "--raw", "/metrics")
+        events_before = list(scene.plane.audit_events())
+        record = await run_rush(scene, NODES)
+        events = list(scene.plane.audit_events())[len(events_before) :]
+        metrics = await scene.plane.kubectl_async("get", "--raw", "/metrics")
+        claims = (await scene.plane.kubectl_async("get", "nodeclaims", "-o", "name")).split()
+    figures = rush_figures(Rushes(record, record))["paced"]
+
+    answered = [event for event in events if event["user"]["username"] == STRANGER and code(event) == 200]
+    refused = [event for event in events if event["user"]["username"] != STRANGER and is_refused(code(event))]
+    assert len(record.usable_s) == NODES
+    assert figures["machines"] == len(claims) == NODES
+    assert figures["errors"] <= errors_in(metrics) - errors_in(metrics_before) <= figures["errors"] + 5
+    assert abs(figures["sent_in_vain"] - len(refused)) <= 5
+    assert abs(figures["innocent_requests"] - len(answered)) <= 5
+    assert abs(figures["all_usable_s"] - last_status_s(events)) <= LOOSE_S

@@ -1,0 +1,259 @@
+"""The guard as a process of its own, as its own ServiceAccount, beside a service that lives or has died."""
+
+import asyncio
+import json
+import sys
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from lab.binaries import find_karpenter_crds
+from lab.controlplane import ControlPlane, ControlPlaneSettings, start_control_plane
+from lab.machines import PaperMachines, PaperNode
+from tests.certificate_requests import GROUPS, REQUESTOR, manifest, pem, spec
+from tests.lab.hold_view import View, eventually, gated_deployment, view
+from throttler.client.connection import ConnectionOptions, load_connection
+from throttler.levers.holder import HOLDER_ANNOTATION, THROTTLE_LABEL
+from throttler.levers.lever import FIELD_MANAGER
+from throttler.levers.original import ORIGINAL_ANNOTATION, Mark
+from throttler.levers.scheduling_gate import PACED_GATE
+from throttler.service.guard import AGAIN_PERIODS
+from throttler.service.lease import LEASE_NAME
+from throttler.service.renewal import Renewal, RenewalSettings, open_lease_client
+
+pytestmark = pytest.mark.lab
+
+ROOT = Path(__file__).resolve().parents[2]
+MANIFESTS, QUOTA_CRD = ROOT / "manifests", ROOT / "lab" / "nodegroups" / "capacityquotas.yaml"
+SYSTEM = "kube-balloons"
+ACCOUNT = f"system:serviceaccount:{SYSTEM}:kube-balloons-guard"
+TAINT, LABEL = "startup-taint.cluster-autoscaler.kubernetes.io/kube-balloons", "example.com/daemons"
+AFTER_S, PERIOD_S = 5.0, 0.5
+MARGIN_S = 60.0
+"""For a machine of two cores that does other things as well."""
+EVERYTHING = {"taint", "label", "gate", "ceiling", "quota", "certificate"}
+WRITES = ("create", "update", "patch", "delete", "deletecollection")
+
+
+class Scene:
+    """Nodes, pods and a NodePool as a service leaves them that was killed in the middle of a ramp."""
+
+    def __init__(self, plane: ControlPlane, seen: View, logs: Path) -> None:
+        self.plane, self.seen, self._logs = plane, seen, logs
+        self.guards = 0
+
+    def guard(self, *options: str) -> Any:
+        """Start the guard."""
+        kubeconfig = self.plane.service_account_kubeconfig(SYSTEM, "kube-balloons-guard")
+        command = [sys.executable, "-m", "balloons", "guard", "--kubeconfig", str(kubeconfig)]
+        command += ["--after", str(AFTER_S), "--period", str(PERIOD_S), *options]
+        self.guards += 1
+        return self.plane.processes.spawn(command, log=self.log)
+
+    @property
+    def log(self) -> Path:
+        return self._logs / f"guard-{self.guards}.log"
+
+    async def leave_behind(self, name: str) -> None:
+        """One of everything."""
+        node = json.dumps({"spec": {"taints": [{"key": "team", "effect": "NoSchedule"}, _taint()]}})
+        await self.plane.kubectl_async("patch", "node", "held", "--type=merge", "-p", node)
+        await self.plane.kubectl_async("label", "node", "held", f"{LABEL}-")
+        await self.seen.apply(gated_deployment("default", name, 2, [PACED_GATE, "example.com/theirs"]))
+        users = json.dumps(_pool({"cpu": "100", "memory": "1Ti"}))
+        await self.plane.kubectl_async("apply", "--server-side", "--force-conflicts", "-f", "-", input=users)
+        mark = Mark(original={"cpu": "100"}, ceiling={"cpu": "8"}, owners={"cpu": (("kubectl", "Apply"),)})
+        ceiling = _pool({"cpu": "8"})
+        ceiling["metadata"] |= {"labels": {THROTTLE_LABEL: "default"}, "annotations": _annotations(mark)}
+        ceiling["spec"] = {"limits": {"cpu": "8"}}
+        ours = ("--server-side", "--force-conflicts", f"--field-manager={FIELD_MANAGER}")
+        await self.plane.kubectl_async("apply", *ours, "-f", "-", input=json.dumps(ceiling))
+        for quota, lease in (("made", f"{SYSTEM}/{LEASE_NAME}"), ("elsewhere", "other/lease")):
+            await self.plane.kubectl_async("apply", *ours, "-f", "-", input=json.dumps(_quota(quota, lease)))
+        as_kubelet = ("--as", REQUESTOR, *(f"--as-group={group}" for group in GROUPS))
+        request = json.dumps(manifest(f"csr-{name}", spec(pem(f"machine-{name}"))))
+        await self.plane.kubectl_async("create", "-f", "-", *as_kubelet, input=request)
+
+    async def held(self) -> set[str]:
+        """What still holds something back."""
+        node = (await self.seen.get("node", "held"))["spec"].get("taints", [])
+        pods = (await self.seen.get("pods", "-n", "default"))["items"]
+        pool = await self.seen.get("nodepool", "user")
+        requests = (await self.seen.get("csr"))["items"]
+        quotas = {each["metadata"]["name"] for each in (await self.seen.get("capacityquotas"))["items"]}
+        found = {
+            "taint": any(each["key"] == TAINT for each in node),
+            "label": LABEL not in (await self.seen.get("node", "held"))["metadata"]["labels"],
+            "gate": any(_is_gated(pod) for pod in pods) or not pods,
+            "ceiling": pool["spec"]["limits"] != {"cpu": "100", "memory": "1Ti"} or _is_marked(pool),
+            "quota": "made" in quotas,
+            "certificate": any(not each["status"].get("conditions") for each in requests),
+        }
+        return {name for name, is_held in found.items() if is_held}
+
+    async def is_free(self) -> bool:
+        return not await self.held()
+
+    def writes(self) -> list[dict[str, Any]]:
+        """What the guard wrote, from the audit log."""
+        events = self.plane.audit_events()
+        return [each for each in events if each["user"]["username"] == ACCOUNT and each["verb"] in WRITES]
+
+    @asynccontextmanager
+    async def living_service(self) -> AsyncIterator[Renewal]:
+        """Somebody who renews as the service does, as the service's ServiceAccount."""
+        kubeconfig = self.plane.service_account_kubeconfig(SYSTEM, "kube-balloons")
+        connection = await load_connection(ConnectionOptions(kubeconfig=str(kubeconfig)))
+        clock = asyncio.get_running_loop().time
+        settings = RenewalSettings(namespace=SYSTEM, identity="test", period_s=1.0)
+        async with open_lease_client(connection) as client:
+            renewal = Renewal(client, settings, lambda: True, clock)
+            running = asyncio.create_task(renewal.run())
+            try:
+                yield renewal
+            finally:
+                running.cancel()
+
+
+@pytest.fixture
+async def scene(tmp_path: Path) -> AsyncIterator[Scene]:
+    """A plane of its own: the guard looks after the whole cluster."""
+    async with start_control_plane(ControlPlaneSettings(audit=True)) as plane:
+        for each in ("base", "guard"):
+            await plane.kubectl_async("apply", "-k", str(MANIFESTS / each))
+        for crds in (find_karpenter_crds(), QUOTA_CRD):
+            await plane.kubectl_async("apply", "-f", str(crds))
+        await plane.kubectl_async("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
+        bind = ("--clusterrole=kube-balloons-guard-certificates", f"--serviceaccount={SYSTEM}:kube-balloons-guard")
+        await plane.kubectl_async("create", "clusterrolebinding", "guard-certificates", *bind)
+        ask = ("--clusterrole=system:node-bootstrapper", "--group=system:bootstrappers")
+        await plane.kubectl_async("create", "clusterrolebinding", "bootstrappers", *ask)
+        async with view(plane) as seen, PaperMachines(plane.access()) as machines:
+            allocatable = {"cpu": "8", "memory": "32Gi", "pods": "110"}
+            await machines.add([PaperNode(name="held", labels={"test": "default"}, allocatable=allocatable)])
+            await seen.apply(_throttle())
+            yield Scene(plane, seen, tmp_path)
+
+
+async def test_everything_is_given_back_after_the_service_has_died(scene: Scene) -> None:
+    async with scene.living_service():
+        await eventually(lambda: _has_lease(scene))
+        await scene.leave_behind("before")
+        assert await scene.held() == EVERYTHING
+        guard = scene.guard()
+        await asyncio.sleep(3 * AFTER_S)
+        assert scene.writes() == []
+        assert await scene.held() == EVERYTHING
+    died_at = time.monotonic()
+    await eventually(scene.is_free)
+    assert time.monotonic() - died_at < AFTER_S + MARGIN_S
+    await _nothing_else_changed(scene)
+    # The guard goes on: nodes go on registering, and pods go on being made, after the service has died.
+    await scene.seen.apply(gated_deployment("default", "after", 1, [PACED_GATE, "example.com/theirs"]))
+    await asyncio.sleep(AGAIN_PERIODS * PERIOD_S)
+    await eventually(scene.is_free)
+    # And what a service holds that comes back is left to it.
+    async with scene.living_service() as renewal:
+        await eventually(lambda: _is_renewed(renewal))
+        await asyncio.sleep(4 * PERIOD_S)
+        done = len(scene.writes())
+        await scene.leave_behind("again")
+        await asyncio.sleep(2 * AFTER_S)
+        assert len(scene.writes()) == done
+    guard.terminate()
+    assert await asyncio.to_thread(guard.wait, 30) == 0
+
+
+async def test_once_says_by_its_exit_code_how_it_ended(scene: Scene) -> None:
+    async with scene.living_service():
+        await eventually(lambda: _has_lease(scene))
+        await scene.leave_behind("before")
+        guard = scene.guard("--once")
+        assert await asyncio.to_thread(guard.wait, 60) == 0
+        assert scene.writes() == []
+    dry = scene.guard("--once", "--dry-run")
+    assert await asyncio.to_thread(dry.wait, 60) == 0
+    assert "would give back" in scene.log.read_text()
+    assert scene.writes() == []
+    guard = scene.guard("--once")
+    assert await asyncio.to_thread(guard.wait, 60) == 0, scene.log.read_text()
+    assert await scene.is_free()
+    await scene.plane.kubectl_async("delete", "clusterrolebinding", "kube-balloons-guard")
+    await scene.leave_behind("again")
+    guard = scene.guard("--once")
+    assert await asyncio.to_thread(guard.wait, 60) == 1
+    await scene.plane.kubectl_async("delete", "rolebinding", "-n", SYSTEM, "kube-balloons-guard")
+    guard = scene.guard("--once")
+    assert await asyncio.to_thread(guard.wait, 120) == 1
+    assert "could not be watched" in scene.log.read_text()
+
+
+async def _nothing_else_changed(scene: Scene) -> None:
+    taints = (await scene.seen.get("node", "held"))["spec"]["taints"]
+    assert [each["key"] for each in taints] == ["team"]
+    for pod in (await scene.seen.get("pods", "-n", "default"))["items"]:
+        assert pod["spec"]["schedulingGates"] == [{"name": "example.com/theirs"}]
+    pool = await scene.seen.get("nodepool", "user", "--show-managed-fields")
+    owners = {each["manager"]: each for each in pool["metadata"]["managedFields"]}
+    assert owners.keys() == {"kubectl"}, owners
+    assert [each["metadata"]["name"] for each in (await scene.seen.get("capacityquotas"))["items"]] == ["elsewhere"]
+
+
+async def _has_lease(scene: Scene) -> bool:
+    return bool((await scene.seen.get("leases", "-n", SYSTEM))["items"])
+
+
+async def _is_renewed(renewal: Renewal) -> bool:
+    return renewal.renewed_at is not None
+
+
+def _taint() -> dict[str, str]:
+    return {"key": TAINT, "effect": "NoSchedule"}
+
+
+def _is_gated(pod: dict[str, Any]) -> bool:
+    return any(each["name"] == PACED_GATE for each in pod["spec"].get("schedulingGates", []))
+
+
+def _is_marked(pool: dict[str, Any]) -> bool:
+    metadata = pool["metadata"]
+    return THROTTLE_LABEL in metadata.get("labels", {}) or ORIGINAL_ANNOTATION in metadata.get("annotations", {})
+
+
+def _annotations(mark: Mark, lease: str = f"{SYSTEM}/{LEASE_NAME}") -> dict[str, str]:
+    return {ORIGINAL_ANNOTATION: msgspec.json.encode(mark).decode(), HOLDER_ANNOTATION: lease}
+
+
+def _quota(name: str, lease: str) -> dict[str, Any]:
+    annotations = _annotations(Mark(original={}, ceiling={"nodes": 3}, is_made=True), lease)
+    return {
+        "apiVersion": "autoscaling.x-k8s.io/v1alpha1",
+        "kind": "CapacityQuota",
+        "metadata": {"name": name, "labels": {THROTTLE_LABEL: "default"}, "annotations": annotations},
+        "spec": {"limits": {"resources": {"nodes": 3}}},
+    }
+
+
+def _throttle() -> dict[str, Any]:
+    levers = {"startupTaint": {"key": TAINT}, "daemonSetLabel": {"key": LABEL}, "certificateApproval": {}}
+    return {
+        "apiVersion": "kube-balloons.github.io/v1alpha1",
+        "kind": "JoinThrottle",
+        "metadata": {"name": "default"},
+        "spec": {"nodes": {"matchLabels": {"test": "default"}}, "maxWait": "3m", "levers": levers},
+    }
+
+
+def _pool(limits: dict[str, str]) -> dict[str, Any]:
+    reference = {"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": "default"}
+    return {
+        "apiVersion": "karpenter.sh/v1",
+        "kind": "NodePool",
+        "metadata": {"name": "user"},
+        "spec": {"limits": limits, "template": {"spec": {"nodeClassRef": reference, "requirements": []}}},
+    }

@@ -1,0 +1,176 @@
+"""Gates on real pods, taints on real kubelets, labels before a real DaemonSet: held, and let in one by one."""
+
+import asyncio
+import time
+from functools import partial
+from typing import Any
+
+import pytest
+
+from lab.controlplane import ControlPlane
+from lab.machines import HollowNodes, HollowNodeSettings, PaperMachines, PaperNode
+from tests.lab.hold_view import View, daemon_set, eventually, gated_deployment, room, this_moment, view
+from throttler.client.errors import ConflictError
+from throttler.client.requests import PatchKind
+from throttler.levers.daemon_set_label import LabelSettings, put_labels
+from throttler.levers.held import HeldSince
+from throttler.levers.one_element import without_elements
+from throttler.levers.packing import largest_shape
+from throttler.levers.scheduling_gate import PACED_GATE, Demand, GateSettings, release_gates
+from throttler.levers.startup_taint import TaintSettings, release_taints
+from throttler.service.leftovers import NODES
+from throttler.service.lever_writer import WriteOutcome
+
+pytestmark = pytest.mark.lab
+
+TAINT = "startup-taint.cluster-autoscaler.kubernetes.io/kube-balloons"
+LABEL = "kube-balloons.example/daemons"
+TAINTS = TaintSettings(key=TAINT, max_wait_s=600.0)
+SIZE = {"cpu": "8", "memory": "32Gi", "pods": "110"}
+
+
+async def test_gated_pods_reach_the_scheduler_as_they_are_released(control_plane: ControlPlane, namespace: str) -> None:
+    async with view(control_plane) as seen, PaperMachines(control_plane.access()) as machines:
+        names = [f"{namespace}-{i}" for i in range(3)]
+        await machines.add([PaperNode(name=each, labels={"test": namespace}, allocatable=SIZE) for each in names])
+        await seen.apply(gated_deployment(namespace, "work", 3, [PACED_GATE]))
+        await eventually(lambda: _has(seen, namespace, 3))
+        since = HeldSince()
+        for released in (1, 2, 3):
+            pods = await seen.pods(namespace)
+            demand = Demand(
+                pods=[pod for pod in pods if not pod.node],
+                shape=largest_shape(await seen.nodes(f"test={namespace}")),
+                in_flight=0,
+            )
+            outcome, since = release_gates(demand, GateSettings(max_wait_s=600.0), room(1), since, this_moment())
+            assert await seen.carry_out(outcome) == [WriteOutcome.DONE]
+            await eventually(partial(_runs, seen, namespace, released))
+        for each in names:
+            await machines.remove(each)
+
+
+async def test_only_our_gate_goes_and_nothing_else_of_the_pod_changes(
+    control_plane: ControlPlane, namespace: str
+) -> None:
+    gates = ["example.com/first", PACED_GATE, "example.com/last"]
+    async with view(control_plane) as seen:
+        await seen.apply(gated_deployment(namespace, "work", 1, gates))
+        await eventually(lambda: _has(seen, namespace, 1))
+        before = (await seen.get("pods", "-n", namespace))["items"][0]
+        demand = Demand(pods=await seen.pods(namespace), shape={}, in_flight=0)
+        held, _ = release_gates(demand, GateSettings(max_wait_s=0.0), room(9), HeldSince(), this_moment())
+        assert held.writes == ()
+        back, _ = release_gates(
+            demand, GateSettings(max_wait_s=0.0), room(is_stopping=True), HeldSince(), this_moment()
+        )
+        assert await seen.carry_out(back) == [WriteOutcome.DONE]
+        after = (await seen.get("pods", "-n", namespace))["items"][0]
+    assert [each["name"] for each in after["spec"]["schedulingGates"]] == ["example.com/first", "example.com/last"]
+    assert _without(after, "schedulingGates") == _without(before, "schedulingGates")
+
+
+async def test_real_kubelets_lose_our_taint_and_keep_the_others(control_plane: ControlPlane, namespace: str) -> None:
+    names = [f"{namespace}-{i}" for i in range(3)]
+    async with view(control_plane) as seen, HollowNodes(control_plane) as hollow:
+        await seen.apply(daemon_set(namespace, "agent", {"test": namespace}))
+        for name in names:
+            taints = (f"{TAINT}=true:NoSchedule", "team=a:NoSchedule")
+            hollow.launch(HollowNodeSettings(name=name, labels={"test": namespace}, taints=taints))
+        await eventually(lambda: _are_there(seen, namespace, 3))
+        # Somebody's NoExecute taint carries a time that our caches do not hold.
+        flaky = {"key": "flaky", "effect": "NoExecute", "timeAdded": "2026-01-02T03:04:05Z"}
+        for name in names:
+            more = [{"op": "add", "path": "/spec/taints/-", "value": flaky}]
+            await seen.client.patch(NODES, more, name, kind=PatchKind.JSON)
+        assert await seen.pods(namespace) == []
+        since = HeldSince()
+        for done in (1, 2, 3):
+            # A kubelet that is busy with its join writes the Node as well: the loser looks again.
+            async def one_more(want: int = done) -> bool:
+                nonlocal since
+                nodes = await seen.nodes(f"test={namespace}")
+                if sum(any(taint.key == TAINT for taint in node.taints) for node in nodes) > 3 - want:
+                    outcome, since = release_taints(nodes, TAINTS, room(1), since, this_moment())
+                    return await seen.carry_out(outcome) == [WriteOutcome.DONE]
+                return True
+
+            await eventually(one_more)
+        nodes = (await seen.get("nodes", "-l", f"test={namespace}"))["items"]
+        for node in nodes:
+            kept = {taint["key"]: taint for taint in node["spec"]["taints"]}
+            assert TAINT not in kept
+            assert "team" in kept
+            assert kept["flaky"] == flaky
+        await control_plane.kubectl_async("taint", "node", *names, "team-", "flaky-")
+        await eventually(lambda: _runs(seen, namespace, 3))
+
+
+async def test_patch_on_an_older_version_is_a_conflict(control_plane: ControlPlane, namespace: str) -> None:
+    async with view(control_plane) as seen, PaperMachines(control_plane.access()) as machines:
+        taint = {"key": TAINT, "effect": "NoSchedule"}
+        labels = {"test": namespace}
+        await machines.add([PaperNode(name=namespace, labels=labels, taints=(taint,), allocatable=SIZE)])
+        node = (await seen.nodes(f"test={namespace}"))[0]
+        await control_plane.kubectl_async("annotate", "node", namespace, "somebody=else")
+        outcome, _ = release_taints([node], TAINTS, room(1), HeldSince(), this_moment())
+        assert await seen.carry_out(outcome) == [WriteOutcome.CONFLICT]
+        older = without_elements("/spec/taints", [0], node.resource_version, {"key": TAINT})
+        with pytest.raises(ConflictError):
+            await seen.client.patch(NODES, older, namespace, kind=PatchKind.JSON)
+        fresh, _ = release_taints(await seen.nodes(f"test={namespace}"), TAINTS, room(1), HeldSince(), this_moment())
+        assert await seen.carry_out(fresh) == [WriteOutcome.DONE]
+        assert "taints" not in (await seen.get("node", namespace))["spec"]
+        await machines.remove(namespace)
+
+
+async def test_daemon_set_follows_the_label(control_plane: ControlPlane, namespace: str) -> None:
+    settings = LabelSettings(key=LABEL, value="true", max_wait_s=600.0)
+    async with view(control_plane) as seen, PaperMachines(control_plane.access()) as machines:
+        await seen.apply(daemon_set(namespace, "agent", {LABEL: "true", "test": namespace}))
+        names = [f"{namespace}-{i}" for i in range(4)]
+        await machines.add([PaperNode(name=each, labels={"test": namespace}, allocatable=SIZE) for each in names])
+        since = HeldSince()
+        for labelled in (1, 2):
+            nodes = await seen.nodes(f"test={namespace}")
+            outcome, since = put_labels(nodes, settings, room(1), since, this_moment())
+            await seen.carry_out(outcome)
+            await eventually(partial(_runs, seen, namespace, labelled))
+            assert len(await seen.pods(namespace)) == labelled
+        nodes = await seen.nodes(f"test={namespace}")
+        rest, _ = put_labels(nodes, settings, room(is_stopping=True), since, this_moment())
+        await seen.carry_out(rest)
+        await eventually(lambda: _runs(seen, namespace, 4))
+        for each in names:
+            await machines.remove(each)
+
+
+async def test_overdue_pods_go_while_nothing_may_move(control_plane: ControlPlane, namespace: str) -> None:
+    async with view(control_plane) as seen:
+        await seen.apply(gated_deployment(namespace, "work", 2, [PACED_GATE]))
+        await eventually(lambda: _has(seen, namespace, 2))
+        begun_at, since, settings = time.monotonic(), HeldSince(), GateSettings(max_wait_s=3.0)
+        while True:
+            demand = Demand(pods=await seen.pods(namespace), shape={}, in_flight=0)
+            outcome, since = release_gates(demand, settings, room(0), since, this_moment())
+            if outcome.writes:
+                break
+            assert time.monotonic() - begun_at < 60.0
+            await asyncio.sleep(0.1)
+        assert await seen.carry_out(outcome) == [WriteOutcome.DONE] * len(outcome.writes)
+
+
+async def _has(seen: View, namespace: str, count: int) -> bool:
+    return len(await seen.pods(namespace)) == count
+
+
+async def _runs(seen: View, namespace: str, count: int) -> bool:
+    return sum(pod.is_running for pod in await seen.pods(namespace)) == count
+
+
+async def _are_there(seen: View, namespace: str, count: int) -> bool:
+    return len(await seen.nodes(f"test={namespace}")) == count
+
+
+def _without(thing: dict[str, Any], name: str) -> dict[str, Any]:
+    return {key: value for key, value in thing["spec"].items() if key != name}

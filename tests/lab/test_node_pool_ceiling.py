@@ -1,0 +1,140 @@
+"""The ceiling on a real Karpenter: paces a burst, lets replacements start, gives way to its user, leaves no trace."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+
+from lab.clouds import BootTime
+from lab.clouds.json_api import Json, JsonApi
+from lab.controlplane import ControllerManagerSettings, ControlPlane, ControlPlaneSettings, start_control_plane
+from lab.karpenter import KarpenterSettings, NodePoolSettings, paper_type, start_karpenter
+from tests.lab.ceiling_driver import CeilingDriver, driving, in_background
+from tests.lab.cluster_view import ClusterView, deployment, until
+from throttler.levers.lever import LeverState
+
+pytestmark = pytest.mark.lab
+
+POOL_PATH = "/apis/karpenter.sh/v1/nodepools/default"
+EIGHT_CORES = paper_type("paper-8", cores=8, memory_gib=32)
+WHOLE_NODE, WHOLE_NODE_MILLIS = "7", 7000
+USERS_LIMITS = {"cpu": "1000", "memory": "10Ti"}
+WINDOW = 8
+
+
+def settings(boot_s: float = 3) -> KarpenterSettings:
+    pool = NodePoolSettings(consolidate_after_s=None, limits=USERS_LIMITS)
+    boot_time = BootTime(median_s=boot_s, jitter=0.2)
+    return KarpenterSettings(node_pools=(pool,), instance_types=(EIGHT_CORES,), boot_time=boot_time)
+
+
+@pytest.fixture
+async def plane() -> AsyncIterator[ControlPlane]:
+    """A plane of one's own: Karpenter leaves NodeClaims behind."""
+    manager = ControllerManagerSettings(kube_api_qps=200, kube_api_burst=300)
+    async with start_control_plane(ControlPlaneSettings(controller_manager=manager)) as plane:
+        yield plane
+
+
+@pytest.fixture
+async def view(plane: ControlPlane) -> AsyncIterator[ClusterView]:
+    async with JsonApi(plane.access()) as api:
+        yield ClusterView(api)
+
+
+async def pool(view: ClusterView) -> Json:
+    found = await view.api.get(POOL_PATH)
+    assert found is not None
+    return found
+
+
+def trace_of(pool: Json) -> Json:
+    """What must be the same before and after."""
+    metadata = pool["metadata"]
+    entries = [entry for entry in metadata["managedFields"] if "f:limits" in entry["fieldsV1"].get("f:spec", {})]
+    owners = sorted((entry["manager"], entry["operation"]) for entry in entries)
+    annotations = {k: v for k, v in metadata.get("annotations", {}).items() if not k.startswith("karpenter.sh/")}
+    return {"limits": pool["spec"].get("limits"), "labels": metadata.get("labels"), "other": annotations, "who": owners}
+
+
+async def test_burst_is_paced_and_the_pool_is_as_before(plane: ControlPlane, view: ClusterView) -> None:
+    async with start_karpenter(plane, settings()), driving(plane, WINDOW, WHOLE_NODE_MILLIS) as driver:
+        before = trace_of(await pool(view))
+        async with in_background(driver.run_node_pools()):
+            await asyncio.sleep(2)
+            assert driver.record.writes == [], "nothing waits"
+            await view.deploy(deployment("work", 60, WHOLE_NODE))
+            await view.wait_running("work", 60, deadline_s=400)
+            await until("the pool is as before", lambda: _is_as(view, before), deadline_s=90)
+        print_looks(driver)
+        assert driver.record.most_in_flight <= WINDOW + WINDOW, "the window and at most one batch"
+        assert len(await view.claims()) == 60
+        states = {report.state for report in driver.record.reports}
+        assert LeverState.CONFIRMED in states
+        assert states <= {LeverState.HANDED_BACK, LeverState.PENDING, LeverState.CONFIRMED}
+
+
+async def test_replacement_starts_under_a_tight_ceiling(plane: ControlPlane, view: ClusterView) -> None:
+    async with start_karpenter(plane, settings(1)), driving(plane, WINDOW, WHOLE_NODE_MILLIS) as driver:
+        await view.deploy(deployment("work", 3, WHOLE_NODE))
+        await view.wait_running("work", 3)
+        async with in_background(driver.run_node_pools()):
+            driver.window = 0
+            await view.scale("work", 6)
+            await until("the ceiling is tight", lambda: _has_cpu(view, "24"))
+            old = set(await view.claims())
+            await view.api.merge(POOL_PATH, {"spec": {"template": {"metadata": {"labels": {"revision": "2"}}}}})
+            await until("a replacement is ordered", lambda: _has_new(view, old), deadline_s=60)
+            await until("all are replaced", lambda: _has_none_of(view, old), deadline_s=180)
+
+
+async def test_user_who_writes_the_limit_again_and_again_wins(plane: ControlPlane, view: ClusterView) -> None:
+    async with start_karpenter(plane, settings(60)), driving(plane, WINDOW, WHOLE_NODE_MILLIS) as driver:
+        await view.deploy(deployment("work", 60, WHOLE_NODE))
+        async with in_background(driver.run_node_pools()):
+            await until("we hold the limit", lambda: _has_other_cpu(view, "1000"))
+            before = len(driver.record.writes)
+            for _ in range(8):
+                await view.api.merge(POOL_PATH, {"spec": {"limits": {"cpu": "400"}}})
+                await asyncio.sleep(5)
+            assert driver.record.reports[-1].state is LeverState.CONTESTED
+            assert len(driver.record.writes) - before <= 2, "one in 30 s"
+            driver.is_stopping = True
+            await until("the user's value stands", lambda: _has_cpu(view, "400"))
+            await until("the mark is gone", lambda: _has_no_mark(view))
+
+
+def print_looks(driver: CeilingDriver) -> None:
+    """The figures for docs/levers.md, seen with `pytest -s`."""
+    for at_s, in_flight, usable, ceiling in driver.record.looks[::4]:
+        print(f"{at_s:6.1f} s  in flight {in_flight:3d}  usable {usable:3d}  {ceiling}")
+    print("writes", len(driver.record.writes), "most in flight", driver.record.most_in_flight)
+
+
+async def _cpu(view: ClusterView) -> str | None:
+    limits: Json = (await pool(view))["spec"].get("limits") or {}
+    return limits.get("cpu")
+
+
+async def _has_cpu(view: ClusterView, cpu: str) -> bool:
+    return await _cpu(view) == cpu
+
+
+async def _has_other_cpu(view: ClusterView, cpu: str) -> bool:
+    return await _cpu(view) != cpu
+
+
+async def _has_no_mark(view: ClusterView) -> bool:
+    return "kube-balloons.github.io/original" not in (await pool(view))["metadata"].get("annotations", {})
+
+
+async def _is_as(view: ClusterView, before: Json) -> bool:
+    return trace_of(await pool(view)) == before
+
+
+async def _has_new(view: ClusterView, old: set[str]) -> bool:
+    return bool(set(await view.claims()) - old)
+
+
+async def _has_none_of(view: ClusterView, old: set[str]) -> bool:
+    return not set(await view.claims()) & old
