@@ -1,0 +1,131 @@
+"""The product's own law at the gate: real scrapes of the real servers, `govern`, and nothing else."""
+
+import asyncio
+import contextlib
+import statistics
+from collections import deque
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+
+from lab.controlplane import ControlPlane
+from lab.joiner import JoinRecord
+from throttler.client.connection import ConnectionOptions, load_connection
+from throttler.joins.joins import Joins
+from throttler.law.govern import govern
+from throttler.law.learned import Learned
+from throttler.law.memory import LawMemory, learned_of
+from throttler.law.settings import LawSettings
+from throttler.law.verdict import Verdict
+from throttler.sources.settings import SourceSettings
+from throttler.sources.signal_watch import SignalWatch
+
+SCRAPE_EVERY_S = 5.0
+LOOK_EVERY_S = 1.0
+"""The service looks at every change of its caches and at every scrape; here, so often."""
+IDLE_S = 12.0
+"""How long the servers are watched before the machines come: two scrapes and more, as the service always has."""
+RECENT = 20
+"""The mean duration of a join is that of so many latest ones, as in throttler/joins."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """One decision, for the table behind the figures."""
+
+    at_s: float
+    joining: int
+    window: float
+    index: float | None
+    phase: str
+    because: str
+
+
+class LawPacer:
+    """Machines are let in as the law admits them; `learned` is what an earlier scale-up left, None a cold start."""
+
+    def __init__(self, plane: ControlPlane, learned: Learned | None = None) -> None:
+        self.name = "ours cold" if learned is None else "ours warm"
+        self.looks: list[Look] = []
+        self._plane = plane
+        self._memory = LawMemory.start(learned)
+        self._held: deque[asyncio.Event] = deque()
+        self._held_since_s = asyncio.get_running_loop().time()
+        self._joining = 0
+        self._joined = 0
+        self._recent_s: deque[float] = deque(maxlen=RECENT)
+
+    @property
+    def learned(self) -> Learned:
+        """What would stand on the JoinThrottle's status now."""
+        return learned_of(self._memory, asyncio.get_running_loop().time())
+
+    def at_work(self) -> AbstractAsyncContextManager[object]:
+        """Scrape and decide until left."""
+        return self._work()
+
+    async def enter(self, name: str) -> None:
+        """When the law admits it; machines stand in line."""
+        place = asyncio.Event()
+        self._held.append(place)
+        await place.wait()
+
+    def leave(self, record: JoinRecord) -> None:
+        """Its join is over."""
+        self._joining -= 1
+        self._joined += 1
+        if record.joining_s is not None:
+            self._recent_s.append(record.joining_s)
+
+    @contextlib.asynccontextmanager
+    async def _work(self) -> AsyncIterator[None]:
+        kubeconfig = await asyncio.to_thread(self._plane.kubeconfig)
+        connection = await load_connection(ConnectionOptions(kubeconfig=str(kubeconfig)))
+        watch = SignalWatch(
+            connection, SourceSettings(servers=tuple(self._plane.server_urls), interval_s=SCRAPE_EVERY_S)
+        )
+        tasks = [asyncio.create_task(watch.run()), asyncio.create_task(self._look_for_ever(watch))]
+        await asyncio.sleep(IDLE_S)
+        self._held_since_s = asyncio.get_running_loop().time()
+        try:
+            yield
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _look_for_ever(self, watch: SignalWatch) -> None:
+        clock = asyncio.get_running_loop().time
+        settings = LawSettings(has_gate=True)
+        while True:
+            now_s = clock()
+            verdict, self._memory = govern(watch.signals(now_s), self._joins(now_s), self._memory, settings, now_s)
+            self._admit(verdict.admit)
+            self._note(verdict, now_s)
+            await asyncio.sleep(LOOK_EVERY_S)
+
+    def _joins(self, now_s: float) -> Joins:
+        return Joins(
+            held=len(self._held),
+            joining=self._joining,
+            joined=self._joined,
+            join_s=statistics.fmean(self._recent_s) if self._recent_s else None,
+            oldest_held_s=now_s - self._held_since_s if self._held else 0.0,
+        )
+
+    def _admit(self, count: int) -> None:
+        for _ in range(min(count, len(self._held))):
+            self._held.popleft().set()
+            self._joining += 1
+
+    def _note(self, verdict: Verdict, now_s: float) -> None:
+        self.looks.append(
+            Look(
+                at_s=round(now_s - self._held_since_s, 1),
+                joining=self._joining,
+                window=round(verdict.window, 1),
+                index=None if verdict.index is None else round(verdict.index, 2),
+                phase=verdict.phase.value,
+                because=verdict.because.sentence,
+            )
+        )

@@ -1,0 +1,143 @@
+"""One scale-up from an empty cluster to the last usable node, and what it was like for everybody."""
+
+import asyncio
+import contextlib
+import statistics
+from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from typing import Protocol
+
+from benchmarks.percentile import percentile
+from benchmarks.scaleup.disturbance import Disturbance, disturb
+from benchmarks.scaleup.pacers import Pacer
+from lab.controlplane import ApiAccess, ControlPlane
+from lab.joiner import Herd, JoinerSettings, JoinRecord, joiners
+from lab.scaleup.bystander import Bystander, bystander
+from lab.scaleup.cluster import DAEMON_SETS, DEFAULT_MANAGER_QPS, STRANGER
+from lab.scaleup.server_errors import errors_answered
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setup:
+    """What is the same for every way of pacing that is compared."""
+
+    nodes: int = 400
+    servers: int = 1
+    manager_qps: float = 300.0
+    disturbance: Disturbance = Disturbance.NONE
+
+    @property
+    def text(self) -> str:
+        """One line for the progress."""
+        slow = ", controller manager at its default" if self.manager_qps == DEFAULT_MANAGER_QPS else ""
+        noise = "" if self.disturbance is Disturbance.NONE else f", {self.disturbance.value} half way"
+        return f"{self.nodes} joins, {self.servers} server{'s' if self.servers > 1 else ''}{slow}{noise}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trial:
+    """Seconds count from the moment when all machines stood ready."""
+
+    pacer: str
+    nodes: int
+    completed: int
+    all_usable_s: float
+    mean_usable_s: float
+    first_ten_usable_s: float
+    join_s: float
+    """Median time of a join in flight."""
+    bystander_p50_s: float
+    bystander_p99_s: float
+    bystander_failures: int
+    errors: float
+    """429 and 5xx that the API servers answered, whoever asked; of a frozen server what it says afterwards."""
+    retries: int
+    usable_s: tuple[float, ...]
+
+    def usable_at(self, at_s: float) -> int:
+        """How many nodes were usable by then."""
+        return sum(1 for each in self.usable_s if each <= at_s)
+
+
+class Machines(Protocol):
+    """Whoever joins when told to: joiners, or real kubelets."""
+
+    async def join(self, settings: JoinerSettings) -> JoinRecord:
+        """Join one node; returns when it is usable, or given up."""
+
+
+OpenMachines = Callable[[Sequence[ApiAccess]], AbstractAsyncContextManager[Machines]]
+
+
+def joiner_machines(accesses: Sequence[ApiAccess]) -> AbstractAsyncContextManager[Machines]:
+    """Joiners, dealt to the API servers in turn."""
+    return Herd(*accesses)
+
+
+async def run_trial(
+    setup: Setup, pacer: Pacer, plane: ControlPlane, open_machines: OpenMachines = joiner_machines
+) -> Trial:
+    """Join all machines of the setup on a fresh control plane."""
+    accesses = [plane.access(server=number) for number in range(setup.servers)]
+    errors_before = await errors_answered(accesses)
+    strangers = [plane.access(STRANGER, server=number) for number in range(setup.servers)]
+    async with open_machines(accesses) as herd, bystander(*strangers) as seen, pacer.at_work():
+        started_s = asyncio.get_running_loop().time()
+        half = _HalfWay(setup.nodes // 2)
+        trouble = asyncio.create_task(_disturb_half_way(plane, setup.disturbance, half))
+        machines = joiners(setup.nodes, daemon_pods=DAEMON_SETS)
+        joins = [asyncio.create_task(_join(herd, machine, pacer, half)) for machine in machines]
+        records = await asyncio.gather(*joins)
+        trouble.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await trouble
+        errors = await errors_answered(accesses) - errors_before
+    return _trial(pacer.name, records, seen, errors, started_s)
+
+
+class _HalfWay:
+    """Set when half of the nodes are usable."""
+
+    def __init__(self, half: int) -> None:
+        self._left = half
+        self.reached = asyncio.Event()
+
+    def one_more(self) -> None:
+        self._left -= 1
+        if self._left <= 0:
+            self.reached.set()
+
+
+async def _join(herd: Machines, machine: JoinerSettings, pacer: Pacer, half: _HalfWay) -> JoinRecord:
+    await pacer.enter(machine.name)
+    record = await herd.join(machine)
+    pacer.leave(record)
+    half.one_more()
+    return record
+
+
+async def _disturb_half_way(plane: ControlPlane, kind: Disturbance, half: _HalfWay) -> None:
+    await half.reached.wait()
+    await disturb(plane, kind)
+
+
+def _trial(name: str, records: Sequence[JoinRecord], seen: Bystander, errors: float, started_s: float) -> Trial:
+    usable = sorted(record.ended_s - started_s for record in records if record.ended_s is not None)
+    in_flight = [record.joining_s for record in records if record.joining_s is not None]
+    latencies = seen.latencies_s or [float("nan")]
+    return Trial(
+        pacer=name,
+        nodes=len(records),
+        completed=len(usable),
+        all_usable_s=usable[-1] if len(usable) == len(records) else float("inf"),
+        mean_usable_s=statistics.fmean(usable),
+        first_ten_usable_s=usable[min(9, len(usable) - 1)],
+        join_s=statistics.median(in_flight),
+        bystander_p50_s=percentile(latencies, 0.5),
+        bystander_p99_s=percentile(latencies, 0.99),
+        bystander_failures=seen.failures,
+        errors=errors,
+        retries=sum(record.retries for record in records),
+        usable_s=tuple(round(each, 2) for each in usable),
+    )
