@@ -15,7 +15,7 @@ setup: ## Make .venv and install everything from the lock
 binaries: setup ## Find or build the control plane's binaries
 	@$(PY) -m lab binaries
 
-demo: binaries ## The main job on a real control plane, in under 5 minutes
+demo: binaries ## Both main jobs on a real control plane, in about 7 minutes
 	@$(PY) -m lab demo
 
 test: binaries lint ## Lint, then all tests, two at a time, on the real control plane where they need one
@@ -31,7 +31,7 @@ lab: binaries ## A control plane to play with; prints its KUBECONFIG and how to 
 	@$(PY) -m lab up
 
 bench: binaries ## Every benchmark, each with its floor and goal
-	@for name in decode decide preempt spread; do $(PY) -m benchmarks.$$name || exit 1; done
+	@for name in decode decide preempt spread pacing scaleup herd; do $(PY) -m benchmarks.$$name || exit 1; done
 
 lock: setup ## Resolve pyproject.toml anew into requirements.lock
 	@$(PY) -m uv pip compile pyproject.toml --group dev --generate-hashes --no-emit-index-url --no-header \
