@@ -1,0 +1,1 @@
+"""A cluster as it was read once: the one value that plan, simulate, doctor, explain and report take. Pure."""

@@ -1,0 +1,67 @@
+"""Reads plain data by path, whatever is really there: objects may come from a file that anybody wrote."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+Plain = Mapping[str, Any]
+
+
+def part(value: Any, *path: str) -> Plain:
+    """The mapping at the path; an empty one where there is none."""
+    found = _at(value, path)
+    return found if isinstance(found, dict) else {}
+
+
+def parts(value: Any, *path: str) -> tuple[dict[str, Any], ...]:
+    """The mappings in the list at the path."""
+    found = _at(value, path)
+    return tuple(each for each in found if isinstance(each, dict)) if isinstance(found, list) else ()
+
+
+def text(value: Any, *path: str) -> str:
+    """The text at the path; numbers and booleans are no text, absent is empty."""
+    found = _at(value, path)
+    return found if isinstance(found, str) else ""
+
+
+def texts(value: Any, *path: str) -> tuple[str, ...]:
+    """The texts in the list at the path."""
+    found = _at(value, path)
+    return tuple(each for each in found if isinstance(each, str)) if isinstance(found, list) else ()
+
+
+def whole(value: Any, *path: str) -> int | None:
+    """The whole number at the path; None where there is none."""
+    found = _at(value, path)
+    return found if isinstance(found, int) and not isinstance(found, bool) else None
+
+
+def is_true(value: Any, *path: str) -> bool:
+    """Whether the path leads to true."""
+    return _at(value, path) is True
+
+
+def moment(value: Any, *path: str) -> datetime | None:
+    """The time at the path (RFC 3339), in UTC."""
+    try:
+        found = datetime.fromisoformat(text(value, *path))
+    except ValueError:
+        return None
+    return found.astimezone(UTC) if found.tzinfo else found.replace(tzinfo=UTC)
+
+
+def name_of(value: Any) -> str:
+    """An object's name."""
+    return text(value, "metadata", "name")
+
+
+def namespace_of(value: Any) -> str:
+    """An object's namespace; empty where it has none."""
+    return text(value, "metadata", "namespace")
+
+
+def _at(value: Any, path: tuple[str, ...]) -> Any:
+    for key in path:
+        value = value.get(key) if isinstance(value, dict) else None
+    return value

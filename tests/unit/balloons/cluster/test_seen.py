@@ -1,0 +1,156 @@
+import msgspec
+import pytest
+
+from balloons.cluster import kinds, typed
+from balloons.cluster.detect import Autoscaler, detect
+from balloons.cluster.kept import kept
+from balloons.cluster.seen import Listed, SeenCluster, Unread
+from tests.seen_clusters import TAKEN_AT, cluster
+from throttler.kube.decoding import Invalid
+
+NODE = {
+    "metadata": {"name": "n1", "labels": {"zone": "a"}, "managedFields": [{"manager": "kubelet"}]},
+    "spec": {"providerID": "aws:///eu-1a/i-1"},
+    "status": {"allocatable": {"cpu": "8"}, "images": [{"names": ["a"]}], "conditions": []},
+}
+POD = {
+    "metadata": {
+        "name": "p1",
+        "namespace": "ml",
+        "annotations": {
+            "kubectl.kubernetes.io/last-applied-configuration": "{}",
+            "controller.kubernetes.io/pod-deletion-cost": "-5",
+        },
+    },
+    "spec": {
+        "containers": [
+            {
+                "name": "main",
+                "args": ["--password=hunter2"],
+                "env": [{"name": "TOKEN", "value": "hunter2"}],
+                "resources": {"requests": {"cpu": "2"}},
+            }
+        ],
+        "volumes": [{"name": "keys", "secret": {"secretName": "hunter2"}}],
+    },
+}
+
+
+def deployment(name: str, image: str, **container: object) -> dict[str, object]:
+    return {
+        "metadata": {"name": name, "namespace": "kube-system"},
+        "spec": {"template": {"spec": {"containers": [{"name": "c", "image": image, **container}]}}},
+    }
+
+
+def test_secrets_and_bulk_are_not_kept() -> None:
+    text = kept(kinds.PODS, msgspec.json.encode(POD))
+    assert b"hunter2" not in text
+    assert b"last-applied" not in text
+    found = msgspec.json.decode(text)
+    assert found["metadata"]["annotations"] == {"controller.kubernetes.io/pod-deletion-cost": "-5"}
+    assert found["spec"]["volumes"] == [{"secret": {}}]
+    assert b"images" not in kept(kinds.NODES, msgspec.json.encode(NODE))
+
+
+def test_arguments_are_kept_of_components_only() -> None:
+    env = [{"name": "FEATURE_GATES", "value": "StaticCapacity=true"}, {"name": "KEY", "value": "hunter2"}]
+    ours = deployment("k", "public.ecr.aws/karpenter/controller:1.14.0@sha256:0a", args=["--x=1"], env=env)
+    text = kept(kinds.DEPLOYMENTS, msgspec.json.encode(ours))
+    assert b"--x=1" in text
+    assert b"StaticCapacity" in text
+    assert b"hunter2" not in text
+
+
+def test_equal_objects_are_equal_bytes_whatever_their_order() -> None:
+    turned = dict(reversed(NODE.items()))
+    assert kept(kinds.NODES, msgspec.json.encode(NODE)) == kept(kinds.NODES, msgspec.json.encode(turned))
+
+
+@pytest.mark.parametrize("text", [b"[]", b"1", b"{", b"[" * 100_000, b'"\xff"'])
+def test_what_is_no_object_is_refused(text: bytes) -> None:
+    with pytest.raises((msgspec.MsgspecError, RecursionError, UnicodeDecodeError)):
+        kept(kinds.PODS, text)
+
+
+@pytest.mark.parametrize("spec", [1, "x", [], {"containers": 1}, {"containers": [1, None], "volumes": ["x"]}])
+def test_odd_types_are_cut_down_without_an_error(spec: object) -> None:
+    assert msgspec.json.decode(kept(kinds.PODS, msgspec.json.encode({"spec": spec})))
+
+
+def test_objects_come_in_types_and_a_broken_one_is_left_out() -> None:
+    broken = {"metadata": {"name": "n2"}, "status": {"allocatable": {"cpu": "many"}}}
+    seen = cluster({kinds.NODES: [NODE, broken], kinds.PODS: [POD]})
+    assert [node.name for node in typed.nodes(seen)] == ["n1"]
+    assert [pod.deletion_cost for pod in typed.pods(seen)] == [-5]
+
+
+def test_a_pool_that_breaks_a_rule_says_why() -> None:
+    seen = cluster(
+        {kinds.BALLOON_POOLS: [{"metadata": {"name": "p", "namespace": "ml"}, "spec": {"mode": "Sideways"}}]}
+    )
+    (found,) = typed.balloon_pools(seen)
+    assert isinstance(found, Invalid)
+    assert "Sideways" in found.message
+
+
+def test_cluster_autoscaler_is_found_with_version_flags_and_gates() -> None:
+    args = ["--capacity-quotas-enabled", "--cloud-provider", "aws", "--scale-down-enabled=false"]
+    seen = cluster(
+        {kinds.DEPLOYMENTS: [deployment("ca", "registry.k8s.io/autoscaling/cluster-autoscaler:v1.36.1", args=args)]}
+    )
+    found = detect(seen)
+    assert found.autoscalers == (Autoscaler.CLUSTER_AUTOSCALER,)
+    assert found.cluster_autoscaler is not None
+    assert found.cluster_autoscaler.version == "v1.36.1"
+    assert found.cluster_autoscaler.flags["cloud-provider"] == "aws"
+    assert found.cluster_autoscaler.is_on("capacity-quotas-enabled")
+    assert not found.cluster_autoscaler.is_on("scale-down-enabled")
+    assert not found.cluster_autoscaler.is_on("never-given")
+
+
+def test_karpenter_is_found_by_its_image_or_by_its_pools_alone() -> None:
+    env = [{"name": "FEATURE_GATES", "value": "StaticCapacity=true,NodeRepair=false"}]
+    by_image = detect(
+        cluster({kinds.DEPLOYMENTS: [deployment("k", "public.ecr.aws/karpenter/controller:1.14.0", env=env)]})
+    )
+    assert by_image.karpenter is not None
+    assert by_image.karpenter.gates == {"StaticCapacity": True, "NodeRepair": False}
+    managed = detect(cluster({kinds.NODE_POOLS: [{"metadata": {"name": "default"}}]}))
+    assert managed.autoscalers == (Autoscaler.KARPENTER,)
+    assert managed.in_words.startswith("Karpenter (version not seen), Kubernetes v1.36.3")
+
+
+def test_version_provider_and_api_servers() -> None:
+    slices = [{"metadata": {"name": "kubernetes"}, "endpoints": [{"addresses": ["10.0.0.1", "10.0.0.2"]}]}]
+    found = detect(cluster({kinds.NODES: [NODE], kinds.API_SERVERS: slices}, version="v1.34.1-eks-0"))
+    assert (found.minor, found.provider, found.api_servers) == (34, "aws", 2)
+    assert found.in_words == "no autoscaler seen, Kubernetes v1.34.1-eks-0, provider aws, 2 API servers"
+
+
+def test_the_controller_managers_flags_come_from_its_static_pod() -> None:
+    pod = {
+        "metadata": {"name": "kube-controller-manager-a", "namespace": "kube-system"},
+        "spec": {
+            "containers": [
+                {"name": "kube-controller-manager", "command": ["kube-controller-manager", "--kube-api-qps=50"]}
+            ]
+        },
+    }
+    elsewhere = {**pod, "metadata": {"name": "x", "namespace": "mallory"}}
+    assert detect(cluster({kinds.PODS: [elsewhere]})).controller_manager is None
+    found = detect(cluster({kinds.PODS: [pod, elsewhere]})).controller_manager
+    assert found is not None
+    assert found.flags == {"kube-api-qps": "50"}
+
+
+def test_what_could_not_be_read_is_said_and_what_is_not_served_is_not_missing() -> None:
+    lists = {
+        "pods": Listed(unread=Unread.FORBIDDEN, message="pods is forbidden"),
+        "nodepools.karpenter.sh": Listed(unread=Unread.NOT_SERVED),
+    }
+    seen = SeenCluster(taken_at=TAKEN_AT, lists=lists)
+    assert list(seen.not_seen) == ["pods"]
+    assert seen.listed(kinds.NODES).unread is Unread.NOT_ASKED
+    assert seen.only([kinds.NODES, kinds.PODS]).lists.keys() == {"nodes", "pods"}
+    assert detect(seen).api_servers is None
