@@ -142,7 +142,7 @@ def _name_of(container: Mapping[str, Any]) -> str:
 def _status(seen: SeenCluster) -> AutoscalerStatus | None:
     for each in seen.plain(kinds.AUTOSCALER_STATUS):
         if said := text(each, "data", autoscaler_status.KEY):
-            return read_status(said) or AutoscalerStatus(target=0, registered=0)
+            return read_status(said) or AutoscalerStatus()
     return None
 
 

@@ -5,9 +5,10 @@ line by line, because a YAML parser takes seconds for the megabyte that a thousa
 older versions has no `nodeGroups` and reads as "unknown".
 """
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 
 import msgspec
 
@@ -15,9 +16,14 @@ from throttler.kube.metadata import Metadata
 
 NAMESPACE, NAME, KEY = "kube-system", "cluster-autoscaler-status", "status"
 
-_TARGET = ("nodeGroups", "health", "cloudProviderTarget")
-_REGISTERED = ("nodeGroups", "health", "nodeCounts", "registered", "total")
-_LONG_UNREGISTERED = ("nodeGroups", "health", "nodeCounts", "longUnregistered")
+_GROUPS = "nodeGroups"
+_NAME = (_GROUPS, "name")
+_COUNTS = {
+    (_GROUPS, "health", "cloudProviderTarget"): "target",
+    (_GROUPS, "health", "nodeCounts", "registered", "total"): "registered",
+    (_GROUPS, "health", "nodeCounts", "longUnregistered"): "long_unregistered",
+}
+_TIME = re.compile(r"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)(?:\.\d+)? ([+-]\d{4})\b", re.ASCII)
 
 
 class ConfigMapWire(msgspec.Struct, frozen=True):
@@ -28,15 +34,15 @@ class ConfigMapWire(msgspec.Struct, frozen=True):
 
 
 @dataclass(frozen=True, slots=True)
-class AutoscalerStatus:
-    """All node groups together, as cluster-autoscaler saw them at `at_s` (seconds since the epoch; 0: not said)."""
+class NodeGroup:
+    """One node group; its name is the cloud provider's (an ASG's name, a MIG's URL, ...)."""
 
-    target: int
-    """Nodes that the groups are to have."""
-    registered: int
+    name: str = ""
+    target: int = 0
+    """Nodes that the group is to have."""
+    registered: int = 0
     long_unregistered: int = 0
     """Machines that have not registered for longer than its limit (15 min): given up."""
-    at_s: float = 0.0
 
     @property
     def booting(self) -> int:
@@ -44,22 +50,42 @@ class AutoscalerStatus:
         return max(0, self.target - self.registered - self.long_unregistered)
 
 
+@dataclass(frozen=True, slots=True)
+class AutoscalerStatus:
+    """The node groups, as cluster-autoscaler saw them at `at_s` (seconds since the epoch; 0: not said)."""
+
+    groups: tuple[NodeGroup, ...] = ()
+    at_s: float = 0.0
+
+    @property
+    def booting(self) -> int:
+        """Of all groups. A group that has more nodes than it is to have takes nothing off another's."""
+        return sum(group.booting for group in self.groups)
+
+
 def read_status(text: str) -> AutoscalerStatus | None:
     """The groups' counts; None where the text names no groups."""
-    totals = dict.fromkeys((_TARGET, _REGISTERED, _LONG_UNREGISTERED), 0)
+    found: list[dict[str, int | str]] = []
     at_s, has_groups = 0.0, False
-    for path, value in _scalars(text):
-        has_groups = has_groups or path[0] == "nodeGroups"
-        if path in totals and value.isdecimal() and value.isascii() and len(value) < 10:
-            totals[path] += int(value)
-        elif path == ("time",):
+    for path, value, is_item in _scalars(text):
+        has_groups = has_groups or path[0] == _GROUPS
+        if path[0] == _GROUPS and ((is_item and len(path) == 2) or not found):
+            found.append({})
+        if path == ("time",):
             at_s = _epoch_s(value)
-    target, registered, lost = totals.values()
-    return AutoscalerStatus(target, registered, lost, at_s) if has_groups else None
+        elif path == _NAME:
+            found[-1]["name"] = value.strip("'\"")
+        elif path in _COUNTS and value.isdecimal() and value.isascii() and len(value) < 10:
+            found[-1][_COUNTS[path]] = int(value)
+    groups = tuple(msgspec.convert(each, NodeGroup) for each in found if each)
+    return AutoscalerStatus(groups, at_s) if has_groups else None
 
 
-def _scalars(text: str) -> Iterator[tuple[tuple[str, ...], str]]:
-    """Every `key: value` line with the keys that lead to it; items of a list share their list's path."""
+def _scalars(text: str) -> Iterator[tuple[tuple[str, ...], str, bool]]:
+    """Every `key: value` line with the keys that lead to it, and whether it begins an item of a list.
+
+    Items of a list share their list's path.
+    """
     stack: list[tuple[int, str]] = []
     for line in text.splitlines():
         key, colon, value = line.lstrip(" -").partition(":")
@@ -68,12 +94,16 @@ def _scalars(text: str) -> Iterator[tuple[tuple[str, ...], str]]:
             stack.pop()
         if colon and key:
             stack.append((indent, key))
-            yield tuple(name for _, name in stack), value.strip()
+            yield tuple(name for _, name in stack), value.strip(), line.lstrip(" ").startswith("-")
 
 
 def _epoch_s(text: str) -> float:
-    """`2026-11-21 07:16:26.33 +0000 UTC`, as Go prints it; to the second. 0 when it cannot be read."""
+    """`2026-11-21 07:16:26.33 +0000 UTC`, as Go prints it, in the zone of the autoscaler's host; to the second.
+
+    0 when it cannot be read.
+    """
+    found = _TIME.match(text.strip("'\""))
     try:
-        return datetime.strptime(text.strip("'\"")[:19], "%Y-%m-%d %H:%M:%S").replace(tzinfo=UTC).timestamp()
-    except ValueError:
+        return datetime.strptime(" ".join(found.groups()), "%Y-%m-%d %H:%M:%S %z").timestamp() if found else 0.0
+    except (ValueError, OverflowError):
         return 0.0

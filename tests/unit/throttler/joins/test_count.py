@@ -23,7 +23,7 @@ from throttler.joins.count import count_joins
 from throttler.joins.joins import Joins
 from throttler.joins.memory import JoinMemory
 from throttler.joins.world import JoinRules, JoinWorld
-from throttler.kube.autoscaler_status import AutoscalerStatus
+from throttler.kube.autoscaler_status import AutoscalerStatus, NodeGroup
 from throttler.kube.node import Node
 from throttler.kube.pod import Pod, PodKind
 from throttler.kube.selectors import LabelSelector, Taint
@@ -44,6 +44,11 @@ class Story:
         world = replace(world, wall_s=WALL_S + self.now_s - 1000.0)
         joins, self.memory = count_joins(world, self.memory, self.rules, self.now_s)
         return joins
+
+
+def a_status(target: int, registered: int = 0, *, lost: int = 0, at_s: float = 0.0) -> AutoscalerStatus:
+    """cluster-autoscaler with one node group."""
+    return AutoscalerStatus((NodeGroup("group", target, registered, lost),), at_s)
 
 
 def usable(*names: str, **changes: Any) -> dict[str, Any]:
@@ -156,7 +161,7 @@ def test_a_machine_that_the_autoscaler_gives_up_at_its_timer_is_lost_and_one_can
 def test_cluster_autoscaler_tells_what_boots_and_what_registered_since_is_taken_off() -> None:
     story = Story()
     story.after(0, a_world())
-    status = AutoscalerStatus(target=5, registered=0, at_s=WALL_S + 10)
+    status = a_status(5, at_s=WALL_S + 10)
     assert story.after(10, a_world(autoscaler=status)).booting == 5
     fresh = [a_node(n, age_s=-15, is_ready=False) for n in ("a", "b")]
     joins = story.after(10, a_world(*fresh, autoscaler=status))
@@ -166,13 +171,13 @@ def test_cluster_autoscaler_tells_what_boots_and_what_registered_since_is_taken_
 def test_what_has_even_become_usable_since_cluster_autoscaler_looked_is_taken_off() -> None:
     story = Story()
     story.after(0, a_world())
-    status = AutoscalerStatus(target=5, registered=0, at_s=WALL_S + 10)
+    status = a_status(5, at_s=WALL_S + 10)
     story.after(10, a_world(autoscaler=status))
     quick = a_node("a", age_s=-15)
     story.after(10, a_world(quick, autoscaler=status))
     joins = story.after(1, a_world(quick, pods=daemons_on("a", CNI, LOGS), autoscaler=status))
     assert (joins.booting, joins.joining, joins.joined) == (4, 0, 1)
-    later = AutoscalerStatus(target=5, registered=1, at_s=WALL_S + 25)
+    later = a_status(5, 1, at_s=WALL_S + 25)
     joins = story.after(5, a_world(quick, pods=daemons_on("a", CNI, LOGS), autoscaler=later))
     assert joins.booting == 4
 
@@ -185,8 +190,8 @@ def test_a_node_that_an_older_throttle_selects_is_not_counted() -> None:
 
 def test_a_machine_of_cluster_autoscaler_that_goes_at_its_timer_is_lost() -> None:
     story = Story()
-    story.after(0, a_world(autoscaler=AutoscalerStatus(3, 0)))
-    joins = story.after(890, a_world(autoscaler=AutoscalerStatus(3, 0, long_unregistered=3)))
+    story.after(0, a_world(autoscaler=a_status(3)))
+    joins = story.after(890, a_world(autoscaler=a_status(3, lost=3)))
     assert (joins.booting, joins.lost) == (0, 3)
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from throttler.kube.autoscaler_status import AutoscalerStatus, read_status
+from throttler.kube.autoscaler_status import AutoscalerStatus, NodeGroup, read_status
 
 RECORDED = Path(__file__).resolve().parents[3] / "recorded" / "cluster_autoscaler_status_1.36.1.yaml"
 AT_S = datetime(2026, 11, 21, 7, 16, 12, tzinfo=UTC).timestamp()
@@ -15,7 +15,7 @@ AT_S = datetime(2026, 11, 21, 7, 16, 12, tzinfo=UTC).timestamp()
 
 def test_a_recorded_status_is_read() -> None:
     found = read_status(RECORDED.read_text())
-    assert found == AutoscalerStatus(target=5, registered=1, long_unregistered=0, at_s=AT_S)
+    assert found == AutoscalerStatus((NodeGroup("workers", target=5, registered=1), NodeGroup("gpu")), AT_S)
     assert found.booting == 4
 
 
@@ -24,7 +24,12 @@ def test_machines_that_were_given_up_boot_no_more() -> None:
     found = read_status(text)
     assert found is not None
     # Both node groups say so; the sum of the whole cluster is not counted beside them.
-    assert (found.long_unregistered, found.booting) == (6, 0)
+    assert [group.long_unregistered for group in found.groups] == [3, 3]
+    assert found.booting == 1
+
+
+def test_a_group_with_too_many_nodes_takes_nothing_off_anothers() -> None:
+    assert AutoscalerStatus((NodeGroup("full", 2, 7), NodeGroup("grows", 5, 1))).booting == 4
 
 
 @pytest.mark.parametrize(
@@ -36,7 +41,24 @@ def test_other_texts_say_nothing(text: str) -> None:
 
 def test_a_time_that_cannot_be_read_is_none() -> None:
     found = read_status("nodeGroups:\n- health:\n    cloudProviderTarget: 2\n  name: a\ntime: soon\n")
-    assert found == AutoscalerStatus(target=2, registered=0)
+    assert found == AutoscalerStatus((NodeGroup("a", target=2),))
+
+
+@pytest.mark.parametrize(
+    ("written", "utc_hour"), [("+0000 UTC", 7), ("+0200 CEST", 5), ("-0330 NST", 10), ("+0545 +0545", 1)]
+)
+def test_the_time_is_read_in_the_zone_that_it_names(written: str, utc_hour: int) -> None:
+    found = read_status(RECORDED.read_text().replace("+0000 UTC", written))
+    assert found is not None
+    assert datetime.fromtimestamp(found.at_s, UTC).hour == utc_hour
+
+
+def test_names_are_read_whatever_is_in_them() -> None:
+    url = "https://compute.test/projects/p/zones/z/instanceGroups/gke-c-pool-1-grp"
+    text = f'nodeGroups:\n- health:\n    cloudProviderTarget: 1\n  name: {url}\n- name: "12"\n'
+    found = read_status(text)
+    assert found is not None
+    assert [group.name for group in found.groups] == [url, "12"]
 
 
 @settings(deadline=None)
