@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import socket
 import ssl
-import weakref
 from collections import Counter
 from collections.abc import Callable, Mapping
 from types import TracebackType
@@ -20,6 +17,7 @@ from lab.errors import LabError
 from lab.joiner.node_api import HEARTBEAT, HEARTBEAT_S, JSON, LONGEST_WATCH_S, Answer
 from lab.joiner.retry import BROKEN, wait_before_retry_s
 from lab.joiner.turns import Turns
+from throttler.client.connector import EndingConnector
 
 PROTOBUF = "application/vnd.kubernetes.protobuf"
 USER_AGENT = "lab-joiner"
@@ -28,7 +26,6 @@ NORMAL_TIMEOUT = aiohttp.ClientTimeout(total=70)
 HEARTBEAT_TIMEOUT = aiohttp.ClientTimeout(total=HEARTBEAT_S)
 WATCH_TIMEOUT = aiohttp.ClientTimeout(total=None, sock_connect=30, sock_read=LONGEST_WATCH_S + 30)
 """A watch of a quiet collection gets no bookmarks, so only the end that was asked for tells that it is dead."""
-CLOSED_WITHIN_S = 10.0
 
 
 class Connection:
@@ -39,13 +36,10 @@ class Connection:
         self._shows_certificate = shows_certificate
         self._base = URL(access.url)
         self._session: aiohttp.ClientSession | None = None
-        self._sockets: weakref.WeakSet[socket.socket] = weakref.WeakSet()
 
     async def __aenter__(self) -> Self:
         # One task's requests are few; the herd's watches are thousands: no limit, the kernel has its own.
-        connector = aiohttp.TCPConnector(
-            ssl=self._tls(), limit=0, keepalive_timeout=60, socket_factory=self._open_socket
-        )
+        connector = EndingConnector(ssl=self._tls(), limit=0, keepalive_timeout=60)
         self._session = aiohttp.ClientSession(
             connector=connector, cookie_jar=aiohttp.DummyCookieJar(), headers={"User-Agent": USER_AGENT}
         )
@@ -55,20 +49,6 @@ class Connection:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.session.close()
-        await self._until_closed()
-
-    def _open_socket(self, address: aiohttp.AddrInfoType) -> socket.socket:
-        family, kind, protocol, *_ = address
-        opened = socket.socket(family=family, type=kind, proto=protocol)
-        self._sockets.add(opened)
-        return opened
-
-    async def _until_closed(self) -> None:
-        """A watch that was cancelled says goodbye to a busy server after the session has long been closed."""
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(CLOSED_WITHIN_S):
-                while any(each.fileno() >= 0 for each in self._sockets):
-                    await asyncio.sleep(0.01)
 
     @property
     def session(self) -> aiohttp.ClientSession:

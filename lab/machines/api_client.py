@@ -11,6 +11,7 @@ import aiohttp
 
 from lab.controlplane.access import ApiAccess
 from lab.errors import LabError
+from throttler.client.connector import EndingConnector
 
 MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
@@ -37,7 +38,7 @@ class ApiClient:
         self._session: aiohttp.ClientSession | None = None
 
     async def __aenter__(self) -> Self:
-        connector = aiohttp.TCPConnector(ssl=self._access.ssl_context(), limit=self._max_connections)
+        connector = EndingConnector(ssl=self._access.ssl_context(), limit=self._max_connections)
         headers = {"User-Agent": self._user_agent}
         self._session = aiohttp.ClientSession(self._access.url, connector=connector, headers=headers)
         return self

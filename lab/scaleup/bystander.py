@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import aiohttp
 
 from lab.controlplane import ApiAccess
+from throttler.client.connector import EndingConnector
 
 EVERY_S = 0.1
 TIMEOUT_S = 30.0
@@ -41,7 +42,7 @@ async def bystander(*accesses: ApiAccess) -> AsyncIterator[Bystander]:
 
 
 def _session(access: ApiAccess) -> aiohttp.ClientSession:
-    connector = aiohttp.TCPConnector(ssl=access.ssl_context(), limit=0)
+    connector = EndingConnector(ssl=access.ssl_context(), limit=0)
     return aiohttp.ClientSession(connector=connector, timeout=aiohttp.ClientTimeout(total=TIMEOUT_S))
 
 

@@ -11,6 +11,7 @@ import aiohttp
 from multidict import CIMultiDict
 from yarl import URL
 
+from throttler.client.connector import EndingConnector
 from throttler.client.credentials import Credentials
 from throttler.client.errors import TlsRefusedError, UnreachableError, cut
 from throttler.client.requests import Request
@@ -63,7 +64,7 @@ class AiohttpTransport:
     def __init__(self, endpoint: Endpoint) -> None:
         self._endpoint = endpoint
         self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=KEEP_ALIVE_S),
+            connector=EndingConnector(limit=0, keepalive_timeout=KEEP_ALIVE_S),
             timeout=aiohttp.ClientTimeout(total=None),
             read_bufsize=READ_BUFFER_BYTES,
             cookie_jar=aiohttp.DummyCookieJar(),

@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 
 import aiohttp
 
+from throttler.client.connector import EndingConnector
 from throttler.sources.allowed_hosts import JudgingResolver
 
 
@@ -12,7 +13,7 @@ from throttler.sources.allowed_hosts import JudgingResolver
 async def fresh_session(*, judges_hosts: bool) -> AsyncIterator[aiohttp.ClientSession]:
     """A session whose connection ends with it; `judges_hosts` refuses forbidden addresses after DNS."""
     resolver = JudgingResolver() if judges_hosts else None
-    connector = aiohttp.TCPConnector(limit=0, force_close=True, use_dns_cache=False, resolver=resolver)
+    connector = EndingConnector(limit=0, force_close=True, use_dns_cache=False, resolver=resolver)
     session = aiohttp.ClientSession(
         connector=connector,
         timeout=aiohttp.ClientTimeout(total=None),

@@ -1,21 +1,18 @@
 """The aiohttp transport over a real socket on loopback."""
 
 import asyncio
-import gc
 import gzip
 import json
-import socket
 import ssl
 import threading
-import warnings
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import pytest
 from aiohttp import web
 
-from lab.controlplane.certificates import KeyPair
 from tests.unit.throttler.client.fake_api import THINGS, FixedSource
+from tests.unit.throttler.client.frozen_server import BEGINNING, cancelled, frozen_server, left_open_by
 from tests.unit.throttler.client.loopback_api import authority, loopback_api
 from throttler.client.attempts import Attempt
 from throttler.client.connection import Connection
@@ -204,28 +201,6 @@ async def test_a_stranger_with_a_certificate_of_his_own_is_refused(tmp_path):
     assert api.asked == []
 
 
-@contextmanager
-def frozen_after_one_chunk(pair: KeyPair) -> Iterator[str]:
-    """A TLS server in a thread that begins an answer and then neither reads nor writes, as under SIGSTOP."""
-    context, is_over = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH), threading.Event()
-    context.load_cert_chain(pair.certificate, pair.key)
-
-    def serve() -> None:
-        with listener.accept()[0] as plain, context.wrap_socket(plain, server_side=True) as secure:
-            secure.recv(65536)
-            secure.sendall(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\none\r\n")
-            is_over.wait()
-
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        thread = threading.Thread(target=serve)
-        thread.start()
-        try:
-            yield f"https://127.0.0.1:{listener.getsockname()[1]}"
-        finally:
-            is_over.set()
-            thread.join()
-
-
 def test_hanging_up_on_a_frozen_server_waits_for_nothing_and_leaves_nothing_open(tmp_path):
     ca = authority(tmp_path)
     trust = ssl.create_default_context(cafile=str(ca.pair.certificate))
@@ -236,8 +211,17 @@ def test_hanging_up_on_a_frozen_server_waits_for_nothing_and_leaves_nothing_open
             async with watch as response:
                 assert await response.read_chunk() == b"one"
 
-    with frozen_after_one_chunk(ca.issue_server("server")) as url, warnings.catch_warnings(record=True) as seen:
-        warnings.simplefilter("always", ResourceWarning)
-        asyncio.run(give_up_a_watch(url))
-        gc.collect()
-    assert [str(warning.message) for warning in seen] == []
+    with frozen_server(ca.issue_server("server"), BEGINNING) as (url, _):
+        assert left_open_by(give_up_a_watch(url)) == []
+
+
+def test_a_request_that_was_cancelled_before_its_answer_leaves_nothing_open(tmp_path):
+    ca = authority(tmp_path)
+    trust = ssl.create_default_context(cafile=str(ca.pair.certificate))
+
+    async def give_up_a_request(url: str, is_frozen: threading.Event) -> None:
+        async with client_of(url, tls=trust) as client:
+            await cancelled(client.get(THINGS, "n"), is_frozen)
+
+    with frozen_server(ca.issue_server("server")) as server:
+        assert left_open_by(give_up_a_request(*server)) == []

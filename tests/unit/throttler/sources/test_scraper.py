@@ -4,12 +4,14 @@ import asyncio
 import gzip
 import socket
 import ssl
+import threading
 import time
 
 import pytest
 from aiohttp import web
 
 from tests.recorded_metrics import recorded, small_body
+from tests.unit.throttler.client.frozen_server import cancelled, frozen_server, left_open_by
 from tests.unit.throttler.client.loopback_api import authority, loopback_api
 from tests.unit.throttler.sources.metrics_server import answering, connection_to, gzipped, stall, trickle
 from throttler.sources.metrics_body import MAX_INFLATED_BYTES, STEP_BYTES, MetricsBody
@@ -177,3 +179,15 @@ async def test_the_loop_goes_on_while_a_large_body_is_read() -> None:
             lags.append(time.perf_counter() - before_s)
         assert (await task).queued == 491
     assert len(lags) > 20
+
+
+def test_a_scrape_that_was_cancelled_before_its_answer_leaves_nothing_open(tmp_path) -> None:
+    ca = authority(tmp_path)
+    trust = ssl.create_default_context(cafile=ca.pair.certificate)
+
+    async def give_up_a_scrape(url: str, is_frozen: threading.Event) -> None:
+        with Scraper(connection_to(url, tls=trust)) as scraper:
+            await cancelled(scraper.scrape(Target("a", url)), is_frozen)
+
+    with frozen_server(ca.issue_server("server")) as server:
+        assert left_open_by(give_up_a_scrape(*server)) == []

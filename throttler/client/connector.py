@@ -1,0 +1,44 @@
+"""Connections that end with their session, those that aiohttp has let go of included."""
+
+import asyncio
+import contextlib
+import socket
+from typing import Any
+from weakref import WeakSet
+
+import aiohttp
+
+CLOSED_WITHIN_S = 1.0
+"""An end of file of our own making is read within a few turns of the loop; nothing here waits for the server."""
+
+
+class EndingConnector(aiohttp.TCPConnector):
+    """A TCPConnector that leaves no socket open once it is closed.
+
+    aiohttp lets go of the connection of a cancelled request, and asyncio then waits up to 30 s for the server's
+    goodbye over TLS, which a frozen server never says. Nobody knows of that socket any more: it would outlive the
+    session, and be leaked by a loop that ends sooner.
+    """
+
+    def __init__(self, **options: Any) -> None:
+        self._opened = WeakSet[socket.socket]()
+        super().__init__(socket_factory=self._open, **options)
+
+    async def close(self, *, abort_ssl: bool = False) -> None:
+        """Close every connection; returns when all their sockets are closed."""
+        await super().close(abort_ssl=abort_ssl)
+        left = [each for each in self._opened if each.fileno() >= 0]
+        for each in left:
+            with contextlib.suppress(OSError):
+                # Its transport reads the end of the stream and closes it.
+                each.shutdown(socket.SHUT_RDWR)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(CLOSED_WITHIN_S):
+                while any(each.fileno() >= 0 for each in left):
+                    await asyncio.sleep(0.001)
+
+    def _open(self, address: aiohttp.AddrInfoType) -> socket.socket:
+        family, kind, protocol, *_ = address
+        opened = socket.socket(family=family, type=kind, proto=protocol)
+        self._opened.add(opened)
+        return opened
