@@ -155,11 +155,12 @@ async def test_static_pool_refuses_what_we_would_never_write(
 async def test_quota_is_made_moved_and_deleted(client: KubeClient, name: str, version: str) -> None:
     resource = Resource("autoscaling.x-k8s.io", version, "capacityquotas", "CapacityQuota", False)
     writer, memory = LeverWriter(client), QuotaMemory()
-    for allowance in (8, 0, 3):
+    # Two seconds apart, because more room is given at most so often.
+    for now_s, allowance in ((0.0, 8), (2.0, 0), (4.0, 3)):
         quota = await found(client, resource, name)
         seen = QuotaSeen(name=name, selector=SELECTOR, api_version=resource.api_version, quota=quota)
         room = Room(existing=10, booting=2, allowance=allowance, admit=0, waiting=5, may_move=True)
-        outcome, memory = plan_capacity_quota(seen, room, HOLDER, memory, 0.0)
+        outcome, memory = plan_capacity_quota(seen, room, HOLDER, memory, now_s)
         (result,) = await writer.carry_out(outcome.writes)
         assert result.outcome is WriteOutcome.DONE, result.message
         now = await found(client, resource, name)
@@ -172,7 +173,7 @@ async def test_quota_is_made_moved_and_deleted(client: KubeClient, name: str, ve
                 room,
                 HOLDER,
                 memory,
-                1.0,
+                now_s + 1.0,
             )[0].writes
             == ()
         ), "the second look finds nothing to do"
