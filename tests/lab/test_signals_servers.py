@@ -11,6 +11,7 @@ import pytest
 
 from lab.controlplane import ApiServerSettings, ControlPlane, ControlPlaneSettings
 from throttler.client.connection import ConnectionOptions, load_connection
+from throttler.client.connector import EndingConnector
 from throttler.signals.freshness import State, server_states
 from throttler.signals.reading import Reading, Signals
 from throttler.sources.settings import SourceSettings
@@ -95,7 +96,7 @@ async def flood(plane: ControlPlane, server: int) -> AsyncIterator[None]:
             async with session.get(f"{access.url}/api/v1/nodes/flood") as response:
                 await response.read()
 
-    connector = aiohttp.TCPConnector(limit=0, ssl=access.ssl_context())
+    connector = EndingConnector(limit=0, ssl=access.ssl_context())
     async with aiohttp.ClientSession(connector=connector) as session:
         tasks = [asyncio.create_task(ask(session)) for _ in range(FLOODERS)]
         try:
@@ -167,25 +168,41 @@ async def pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> No
     writer.close()
 
 
+async def pass_on(url: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Both ways until both are over, or the balancer is."""
+    async with aborted(writer):
+        inner_reader, inner_writer = await asyncio.open_connection(urlsplit(url).hostname, urlsplit(url).port)
+        async with aborted(inner_writer):
+            await asyncio.gather(pump(reader, inner_writer), pump(inner_reader, writer))
+
+
+@asynccontextmanager
+async def aborted(writer: asyncio.StreamWriter) -> AsyncIterator[None]:
+    """Closed in the end, at once and for sure."""
+    try:
+        yield
+    finally:
+        writer.transport.abort()
+        with suppress(OSError):
+            await writer.wait_closed()
+
+
 @asynccontextmanager
 async def balancer(urls: tuple[str, ...]) -> AsyncIterator[str]:
     """One address that passes each connection on to the next server in turn."""
-    turn, writers = itertools.cycle(urls), list[asyncio.StreamWriter]()
+    turn, connections = itertools.cycle(urls), set[asyncio.Task[None]]()
 
     async def connect(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        parts = urlsplit(next(turn))
-        inner_reader, inner_writer = await asyncio.open_connection(parts.hostname, parts.port)
-        writers.extend((writer, inner_writer))
-        await asyncio.gather(pump(reader, inner_writer), pump(inner_reader, writer))
+        connections.add(asyncio.ensure_future(pass_on(next(turn), reader, writer)))
 
     server = await asyncio.start_server(connect, "127.0.0.1", 0)
     try:
         yield f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}"
     finally:
         server.close()
-        for writer in writers:
-            writer.transport.abort()
-        await asyncio.sleep(0.1)
+        for connection in connections:
+            connection.cancel()
+        await asyncio.gather(*connections, return_exceptions=True)
 
 
 async def test_servers_behind_one_address_are_told_apart(plane: ControlPlane) -> None:
