@@ -9,7 +9,6 @@ from dataclasses import replace
 from throttler.joins.controller_limit import is_controller_bound
 from throttler.joins.demand import count_demand
 from throttler.joins.joins import Joins
-from throttler.joins.lost import vanished_late
 from throttler.joins.memory import JoinMemory
 from throttler.joins.registered import Registered, sort_nodes
 from throttler.joins.requested import Requested, count_requested, new_certificates
@@ -49,6 +48,7 @@ def _joins(
         waiting=waiting,
         urgent=min(waiting, demand.urgent),
         booting=requested.booting,
+        booting_by_groups=requested.by_groups,
         held=held,
         held_unregistered=len(certificates),
         joining=nodes.joining,
@@ -81,10 +81,7 @@ def _durations(
     heard_of = sum(1 for node in nodes.heard_of if node.name not in known) + len(certificates.keys() - known.keys())
     queue, arrived = memory.queue.heard_of(heard_of)
     ordered = max(0, requested.booting - len(queue.asked_s)) + max(0, heard_of - len(arrived))
-    queue, vanished = queue.of_length(requested.booting, now_s)
-    # NodeClaims are known one by one, and their losses are counted there.
-    is_anonymous = not world.claims and not memory.asked_s
-    lost = sum(1 for asked_s in vanished if is_anonymous and vanished_late(asked_s, rules, now_s))
+    queue, _ = queue.of_length(requested.booting, now_s)
     return JoinMemory(
         nodes=rules.selectors,
         counted_s=now_s,
@@ -96,12 +93,13 @@ def _durations(
         certificates_s=certificates,
         asked_s=requested.asked_s,
         groups_s=requested.groups_s,
+        groups_queue=requested.groups_queue,
         queue=queue,
         join_times=memory.join_times.and_then(nodes.joined_in_s),
         boot_times=memory.boot_times.and_then(now_s - asked_s for asked_s in arrived),
         ordered=memory.ordered + ordered,
         joined=memory.joined + len(nodes.joined_in_s),
-        lost=memory.lost + lost + requested.lost + nodes.given_up,
+        lost=memory.lost + requested.lost + nodes.given_up,
         largest=memory.largest,
         largest_until_s=memory.largest_until_s,
     )

@@ -38,8 +38,8 @@ class Queue:
         """So many have been heard of: what is left, and when those were asked for."""
         return Queue(self.asked_s[count:]), self.asked_s[:count]
 
-    def of_length(self, count: int, now_s: float) -> tuple["Queue", tuple[float, ...]]:
-        """As many as are asked for now: new ones join behind, given up are the oldest; also returns those."""
+    def of_length(self, count: int, asked_s: float) -> tuple["Queue", tuple[float, ...]]:
+        """As many as are asked for: new ones join behind, given up are the oldest; also returns those."""
         surplus = max(0, len(self.asked_s) - count)
-        new = (now_s,) * max(0, count - len(self.asked_s))
+        new = (asked_s,) * max(0, count - len(self.asked_s))
         return Queue((*self.asked_s[surplus:], *new)), self.asked_s[:surplus]

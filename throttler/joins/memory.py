@@ -35,6 +35,8 @@ class JoinMemory:
     """When each NodeClaim that is not registered was made."""
     groups_s: tuple[float, ...] = ()
     """When nodes registered of which cluster-autoscaler did not know yet when it spoke last, by the wall clock."""
+    groups_queue: Queue = field(default_factory=Queue)
+    """Of the machines that cluster-autoscaler says to boot, those past their kill timer included."""
     queue: Queue = field(default_factory=Queue)
     join_times: Durations = field(default_factory=Durations)
     boot_times: Durations = field(default_factory=Durations)

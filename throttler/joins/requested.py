@@ -1,13 +1,13 @@
 """Machines that were asked for and have not been heard of: from NodeClaims, or from what cluster-autoscaler says.
 
-Karpenter's are known one by one. cluster-autoscaler tells numbers, and of all its node groups together (a CapacityQuota
-counts registered nodes only): a throttle that selects only some nodes takes all of them for its own, which errs towards
-fewer joins.
+Karpenter's are known one by one. cluster-autoscaler tells numbers, per node group. It may stop telling: what it said
+last holds for as long as those machines may still come, which is the kill timer.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 
+from throttler.joins.durations import Queue
 from throttler.joins.lost import past_timer, vanished_late
 from throttler.joins.memory import JoinMemory
 from throttler.joins.registered import Registered
@@ -23,8 +23,11 @@ class Requested:
     oldest_s: float
     asked_s: Mapping[str, float]
     lost: int
+    by_groups: int = 0
+    """Of cluster-autoscaler, those that wait for a certificate included."""
     groups_s: tuple[float, ...] = ()
-    """As of JoinMemory."""
+    groups_queue: Queue = field(default_factory=Queue)
+    """Both as of JoinMemory."""
 
 
 def count_requested(
@@ -37,14 +40,18 @@ def count_requested(
     # Nodes that have registered and are not matched yet still have such a claim each.
     booting = alive[nodes.unmatched :]
     later = _registered_since(world, memory, nodes)
-    by_groups = max(0, world.autoscaler.booting - len(later)) if world.autoscaler else 0
+    groups_queue, given_up = _groups_queue(world, memory, nodes, len(later), now_s)
+    by_groups = sum(1 for at_s in groups_queue.asked_s if not past_timer(at_s, rules, now_s))
     counted = max(0, len(booting) + by_groups - len(new_certificates(world)))
     return Requested(
         booting=counted,
         oldest_s=now_s - booting[0] if booting and counted else 0.0,
         asked_s=asked_s,
-        lost=_newly_lost(world, asked_s, memory, rules, now_s),
+        lost=_lost_claims(world, asked_s, memory, rules, now_s)
+        + _newly_lost(groups_queue.asked_s, given_up, memory, rules, now_s),
+        by_groups=by_groups,
         groups_s=later,
+        groups_queue=groups_queue,
     )
 
 
@@ -54,19 +61,37 @@ def _asked_s(claim: NodeClaim, world: JoinWorld, memory: JoinMemory, now_s: floa
     return known if known is not None else memory.first_s(claim.metadata.created_s, world.wall_s, now_s)
 
 
-def _newly_lost(
+def _lost_claims(
     world: JoinWorld, asked_s: Mapping[str, float], memory: JoinMemory, rules: JoinRules, now_s: float
 ) -> int:
-    """Claims that passed their timer since the last count, or went shortly before it without a Node."""
+    registered = {claim.metadata.uid for claim in world.claims if claim.is_registered}
+    gone = (at_s for uid, at_s in memory.asked_s.items() if uid not in asked_s and uid not in registered)
+    return _newly_lost(asked_s.values(), gone, memory, rules, now_s)
+
+
+def _newly_lost(
+    asked_s: Iterable[float], gone: Iterable[float], memory: JoinMemory, rules: JoinRules, now_s: float
+) -> int:
+    """Machines that passed their timer since the last count, or went shortly before it without a Node."""
     if not memory.nodes:
         return 0
-    registered = {claim.metadata.uid for claim in world.claims if claim.is_registered}
-    gone = [at_s for uid, at_s in memory.asked_s.items() if uid not in asked_s and uid not in registered]
-    passed = [at_s for uid, at_s in asked_s.items() if past_timer(at_s, rules, now_s)]
     before_s = memory.counted_s
-    return sum(1 for at_s in passed if not past_timer(at_s, rules, before_s)) + sum(
-        1 for at_s in gone if vanished_late(at_s, rules, now_s) and not past_timer(at_s, rules, before_s)
-    )
+    ended = [at_s for at_s in asked_s if past_timer(at_s, rules, now_s)]
+    ended += [at_s for at_s in gone if vanished_late(at_s, rules, now_s)]
+    return sum(1 for at_s in ended if not past_timer(at_s, rules, before_s))
+
+
+def _groups_queue(
+    world: JoinWorld, memory: JoinMemory, nodes: Registered, registered: int, now_s: float
+) -> tuple[Queue, tuple[float, ...]]:
+    """All that cluster-autoscaler says to boot, and what went without a Node since the last count.
+
+    What is new in its words was asked for before it spoke.
+    """
+    said = world.autoscaler
+    queue, _ = memory.groups_queue.heard_of(len(nodes.ordered_by_groups_s))
+    asked_s = memory.first_s(said.at_s, world.wall_s, now_s) if said and said.at_s else now_s
+    return queue.of_length(max(0, said.booting - registered) if said else 0, asked_s)
 
 
 def _registered_since(world: JoinWorld, memory: JoinMemory, nodes: Registered) -> tuple[float, ...]:

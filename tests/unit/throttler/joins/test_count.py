@@ -195,6 +195,28 @@ def test_a_machine_of_cluster_autoscaler_that_goes_at_its_timer_is_lost() -> Non
     assert (joins.booting, joins.lost) == (0, 3)
 
 
+def test_a_machine_that_cluster_autoscaler_never_gives_up_leaves_by_its_timer_and_counts_once() -> None:
+    story = Story()
+    story.after(0, a_world(autoscaler=a_status(3)))
+    assert story.after(900, a_world(autoscaler=a_status(3))).booting == 3
+    joins = story.after(10, a_world(autoscaler=a_status(5)))
+    assert (joins.booting, joins.booting_by_groups, joins.lost) == (2, 2, 3)
+    joins = story.after(10, a_world(autoscaler=a_status(5, lost=3)))
+    assert (joins.booting, joins.lost) == (2, 3)
+
+
+def test_what_cluster_autoscaler_said_last_is_not_believed_for_ever() -> None:
+    said = a_status(5, at_s=WALL_S - 600)
+    story = Story()
+    assert story.after(0, a_world(autoscaler=said)).booting == 5
+    assert story.after(299, a_world(autoscaler=said)).booting == 5
+    assert story.after(2, a_world(autoscaler=said)).booting == 0
+
+
+def test_a_status_that_an_autoscaler_left_behind_days_ago_counts_nothing_after_a_restart_either() -> None:
+    assert Story().after(0, a_world(autoscaler=a_status(5, at_s=WALL_S - 86_400))).booting == 0
+
+
 def test_machines_that_wait_for_certificates_are_held_and_boot_no_more() -> None:
     story = Story()
     story.after(0, a_world())
