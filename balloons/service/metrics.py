@@ -10,8 +10,9 @@ from collections.abc import Iterable
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info, disable_created_metrics
 
 from balloons.decide.plan import PoolDecision
+from balloons.service.arrivals import Found
 from balloons.service.preemptions import GaveWay, Leaving, Taken
-from balloons.service.standing import HOLDS
+from balloons.service.standing import HOLDS, Standing, standing
 from balloons.service.write_outcome import ActionKind, Outcome
 from throttler.client.attempts import Attempt
 from throttler.client.intake import CacheEvent
@@ -59,8 +60,8 @@ class Metrics:
             self._show_pool(decision)
         for gone in self._shown - shown:
             self._reasons.pop(gone, None)
-            for gauge in self._pool_gauges.values():
-                gauge.remove(gone.namespace, gone.name)
+            for family in (*self._pool_gauges.values(), self._standing, self._bound):
+                family.remove_by_labels(_labels_of(gone))
         self._shown = shown
 
     def tick(self, outcome: str, seconds: float) -> None:
@@ -82,6 +83,10 @@ class Metrics:
             self._preemptions.labels(seen.how.value).inc()
         else:
             self._preempt_to_bind.observe(seen.seconds)
+
+    def bound(self, pool: ObjectKey, found: Found) -> None:
+        """Real work was bound on a node of the pool."""
+        self._bound.labels(pool.namespace, pool.name, found.value).inc()
 
     # --- told by the client and the caches ---
 
@@ -110,6 +115,10 @@ class Metrics:
         key, status, reason = decision.pool, decision.status, decision.because.reason
         for name, gauge in self._pool_gauges.items():
             gauge.labels(key.namespace, key.name).set(getattr(status, name))
+        for each in Standing:
+            self._standing.labels(key.namespace, key.name, each.name.lower()).set(standing(reason) is each)
+        for found in Found:
+            self._bound.labels(key.namespace, key.name, found.value)
         if reason in HOLDS and self._reasons.get(key) != decision.because.code:
             self._holds.labels(decision.because.code).inc()
         self._reasons[key] = decision.because.code
@@ -125,6 +134,18 @@ class Metrics:
             "target": ("target_nodes", "Warm nodes wanted now."),
         }
         self._pool_gauges = {field: self._gauge(f"pool_{name}", text, *_POOL) for field, (name, text) in texts.items()}
+        self._standing = self._gauge(
+            "pool_standing",
+            "1 for how the pool stands: settled, moving, blind or stuck.",
+            *_POOL,
+            "standing",
+        )
+        self._bound = self._counter(
+            "pool_bound_pods",
+            "Real pods bound on the pool's nodes: warm where the node was there first, cold where the pod was.",
+            *_POOL,
+            "found",
+        )
 
     def _make_decision_metrics(self) -> None:
         self._ticks = self._counter("ticks", "Decisions, by whether they were made or failed.", "outcome")
@@ -183,6 +204,10 @@ class Metrics:
 
     def _histogram(self, name: str, text: str, buckets: tuple[float, ...]) -> Histogram:
         return Histogram(f"{PREFIX}_{name}", text, buckets=buckets, registry=self.registry)
+
+
+def _labels_of(pool: ObjectKey) -> dict[str, str]:
+    return {"namespace": pool.namespace, "pool": pool.name}
 
 
 def _start(counter: Counter, values: Iterable[str]) -> None:

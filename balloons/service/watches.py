@@ -8,6 +8,7 @@ import structlog
 
 from balloons.api.pool import BalloonPool
 from balloons.service import relevance
+from balloons.service.arrivals import found_by
 from balloons.service.discovery import Served, discover
 from balloons.service.metrics import Metrics
 from balloons.service.preemptions import Preemptions
@@ -129,7 +130,14 @@ class Watches:
         seen = self._preemptions.pod_changed(before, after, self._clock())
         if seen is not None:
             self._metrics.gave_way(seen)
+        self._note_arrival(before, after)
         self._wake.poke(relevance.pod_within_s(before, after))
+
+    def _note_arrival(self, before: Pod | None, after: Pod | None) -> None:
+        name = after.node if after is not None else ""
+        found, pool = found_by(before, after, self._index.node(name)), self._index.pool_of_node(name)
+        if found is not None and pool is not None:
+            self._metrics.bound(pool, found)
 
     def _pool_changed(
         self, key: Key, before: BalloonPool | RefusedPool | None, after: BalloonPool | RefusedPool | None

@@ -103,6 +103,10 @@ class Claims:
         self._contested.pop(name, None)
         self._strays.pop(name, None)
 
+    def owner_of(self, node: str) -> ObjectKey | None:
+        """The pool that a node counts for; None where no pool selects it."""
+        return self._owner.get(node)
+
     def by_pool(self) -> dict[ObjectKey, Claim]:
         """Every pool's claim; a node goes to the oldest pool that selects it and counts as lost by the others."""
         claims = {key: Claim(seen=list(seen.values())) for key, seen in self._seen.items()}

@@ -151,6 +151,14 @@ class Index:
         """The pool as it is stored now, whether it breaks a rule or not."""
         return self._pools.get(key)
 
+    def node(self, name: str) -> Node | None:
+        """The node as it is now."""
+        return self._nodes.get(name)
+
+    def pool_of_node(self, name: str) -> ObjectKey | None:
+        """The pool that the node counted for in the last snapshot."""
+        return self._claims.owner_of(name)
+
     def pod_on(self, node: str, uid: str) -> Pod | None:
         """One pod of a node, by uid; `node` is empty for a pod without one."""
         return next((pod for pod in self._pods.get(node, ()) if pod.uid == uid), None)
