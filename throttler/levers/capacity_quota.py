@@ -1,7 +1,8 @@
 """cluster-autoscaler's ceiling: a CapacityQuota in nodes, made when there is none of its name.
 
 cluster-autoscaler caps a scale-up to what is left and counts nodes that it asked for, so `limit = existing + booting +
-allowance` paces what is in flight exactly (facts.md 2.2). The quota fails open: deleted, invalid or unknown to the
+allowance` paces what is in flight exactly (facts.md 2.2). `existing` is the larger of our count and its own: the quota
+counts every node that its selector matches, also those that an older throttle paces. The quota fails open: deleted, invalid or unknown to the
 autoscaler, it means no limit. So each look asks anew whether it stands, is ours, and is honoured.
 """
 
@@ -94,7 +95,8 @@ def _heard(seen: QuotaSeen, mark: Mark | None, memory: QuotaMemory, now_s: float
 def _in_force(
     seen: QuotaSeen, mark: Mark | None, room: Room, holder: Holder, memory: QuotaMemory, now_s: float
 ) -> Planned:
-    floor = max(room.existing + room.booting, seen.used)
+    # What boots is in neither count of nodes.
+    floor = max(room.existing, seen.used) + room.booting
     wanted: Resources = {NODES: (max(floor, memory.floor) + room.allowance) * MILLI}
     kept = _kept(seen, mark)
     if seen.quota is not None and not memory.contest.may_raise(now_s):

@@ -60,12 +60,12 @@ def test_quota_is_made_with_what_exists_what_boots_and_the_allowance() -> None:
     assert quota.spec.selector == SELECTOR
 
 
-def test_nodes_that_cluster_autoscaler_counts_are_a_floor_too() -> None:
+def test_nodes_that_cluster_autoscaler_counts_exist_beside_what_boots() -> None:
     story = Story()
     story.look(room(allowance=8, **THERE))
     story.server.observed(used={"resources": {"nodes": "15"}})
     story.look(room(allowance=1, **THERE), 10.0)
-    assert story.nodes == "16"
+    assert story.nodes == "18", "15 nodes by its own count, 2 that boot, 1 more"
 
 
 def test_quota_counts_once_it_is_valid_at_this_generation() -> None:
