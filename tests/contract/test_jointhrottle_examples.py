@@ -15,7 +15,6 @@ from throttler.api.throttle import JoinThrottle
 PAGE = Path(__file__).parents[2] / "docs" / "jointhrottle.md"
 MANIFESTS = Path(__file__).parents[2] / "manifests"
 EXAMPLES = [yaml.safe_load(text) for text in re.findall(r"```yaml\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.S)]
-ACCOUNTS = ("kube-balloons", "kube-balloons-certificates")
 
 
 def name_of(manifest: dict[str, Any]) -> str:
@@ -126,20 +125,20 @@ def test_levers_have_their_right_only_where_it_was_bound(control_plane: ControlP
     assert [right for right in READS if not may(control_plane, "kube-balloons", right)] == []
     for file, rights in LEVERS.items():
         assert [right for right in rights if may(control_plane, "kube-balloons", right)] == [], file
-        control_plane.kubectl("apply", f"--filename={MANIFESTS}/levers/{file}.yaml")
+        control_plane.kubectl("apply", "--kustomize", f"{MANIFESTS}/levers/{file}")
         try:
             assert [right for right in rights if not may(control_plane, "kube-balloons", right)] == [], file
         finally:
-            control_plane.kubectl("delete", f"--filename={MANIFESTS}/levers/{file}.yaml")
+            control_plane.kubectl("delete", "--kustomize", f"{MANIFESTS}/levers/{file}")
 
 
-def test_certificates_are_approved_by_an_account_of_its_own(control_plane: ControlPlane) -> None:
+def test_certificates_are_approved_only_where_that_was_bound(control_plane: ControlPlane) -> None:
     control_plane.kubectl("apply", "--kustomize", f"{MANIFESTS}/base")
-    control_plane.kubectl("apply", f"--filename={MANIFESTS}/levers/certificates.yaml")
+    assert not any(may(control_plane, "kube-balloons", right) for right in CERTIFICATES)
+    control_plane.kubectl("apply", "--kustomize", f"{MANIFESTS}/components/csr-gate")
     try:
-        allowed = {name: [may(control_plane, name, right) for right in CERTIFICATES] for name in ACCOUNTS}
+        assert all(may(control_plane, "kube-balloons", right) for right in CERTIFICATES)
         serving = ("approve", "certificates.k8s.io", "signers", "kubernetes.io/kubelet-serving")
-        assert not may(control_plane, "kube-balloons-certificates", serving)
+        assert not may(control_plane, "kube-balloons", serving)
     finally:
-        control_plane.kubectl("delete", f"--filename={MANIFESTS}/levers/certificates.yaml")
-    assert allowed == {"kube-balloons": [False] * 3, "kube-balloons-certificates": [True] * 3}
+        control_plane.kubectl("delete", "--kustomize", f"{MANIFESTS}/components/csr-gate")

@@ -124,8 +124,8 @@ class Scene:
 async def scene(tmp_path: Path) -> AsyncIterator[Scene]:
     """A plane of its own: the guard looks after the whole cluster."""
     async with start_control_plane(ControlPlaneSettings(audit=True)) as plane:
-        for each in ("base", "guard"):
-            await plane.kubectl_async("apply", "-k", str(MANIFESTS / each))
+        await plane.kubectl_async("apply", "-k", str(MANIFESTS / "base"))
+        await plane.kubectl_async("apply", "-f", str(MANIFESTS / "components" / "guard" / "rbac.yaml"))
         for crds in (find_karpenter_crds(), QUOTA_CRD):
             await plane.kubectl_async("apply", "-f", str(crds))
         await plane.kubectl_async("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
