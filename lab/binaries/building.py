@@ -39,7 +39,7 @@ def go_environment() -> dict[str, str]:
 
 def build_command(binary: Binary, go: GoToolchain, output: Path) -> list[str]:
     """Return the Go call that writes `binary` to `output`."""
-    flags = ["-trimpath", "-ldflags", _linker_flags()]
+    flags = ["-trimpath", "-tags", binary.module.tags, "-ldflags", _linker_flags()]
     return [str(go.command), "build", *flags, "-o", str(output), binary.package]
 
 

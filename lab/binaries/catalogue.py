@@ -16,11 +16,12 @@ MODULES_FOLDER = Path(__file__).parent
 class GoModule:
     """A folder with a go.mod and go.sum of ours that pins one upstream project.
 
-    `pinned` is the upstream module whose version names the cache folder.
+    `pinned` is the upstream module whose version names the cache folder. `tags` are Go's build tags.
     """
 
     name: str
     pinned: str
+    tags: str = ""
 
     @property
     def folder(self) -> Path:
@@ -62,6 +63,9 @@ class Binary:
 KUBERNETES = GoModule("kubernetes", "k8s.io/kubernetes")
 ETCD = GoModule("etcd", "go.etcd.io/etcd/server/v3")
 KARPENTER = GoModule("karpenter", "sigs.k8s.io/karpenter")
+HELM = GoModule("helm", "helm.sh/helm/v3")
+# Without the tag the SDKs of twenty clouds are compiled in, to find targets that no test has.
+PROMETHEUS = GoModule("prometheus", "github.com/prometheus/prometheus", tags="remove_all_sd")
 
 
 def _kubernetes_command(name: str) -> Binary:
@@ -81,13 +85,22 @@ ALL_BINARIES: tuple[Binary, ...] = (
 
 CONTROL_PLANE_BINARIES = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl")
 
+MONITORING_BINARIES: tuple[Binary, ...] = tuple(
+    Binary(name, PROMETHEUS, f"github.com/prometheus/prometheus/cmd/{name}", ("--version",), f"{name}, version")
+    for name in ("prometheus", "promtool")
+)
+"""What the tests of alerts and dashboards need; the demo does not, so it need not wait for them."""
+
+CHART_BINARIES = (Binary("helm", HELM, "helm.sh/helm/v3/cmd/helm", ("version",), "version.BuildInfo"),)
+"""What the tests of the chart need."""
+
 ON_REQUEST_ONLY: tuple[Binary, ...] = (_kubernetes_command("kubelet"),)
 """Known, but built only when somebody asks for it by name: the real kubelet needs a container runtime."""
 
 
 def binary_named(name: str) -> Binary:
     """Return the binary called `name`; an unknown name is refused with the list of known ones."""
-    known = {binary.name: binary for binary in ALL_BINARIES + ON_REQUEST_ONLY}
+    known = {binary.name: binary for binary in ALL_BINARIES + MONITORING_BINARIES + CHART_BINARIES + ON_REQUEST_ONLY}
     if name not in known:
         raise LabError(f"no binary is called {name!r}; known: {', '.join(known)}")
     return known[name]
