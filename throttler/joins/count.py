@@ -87,6 +87,7 @@ def _durations(
         counted_s=now_s,
         settled=nodes.settled,
         foreign=nodes.foreign,
+        labels_until_s=nodes.labels_until_s,
         created_s=nodes.created_s,
         let_in_s=nodes.let_in_s,
         ready_s=nodes.ready_s,

@@ -23,6 +23,8 @@ class JoinMemory:
     """Registered nodes of the throttle whose join has ended one way or the other."""
     foreign: frozenset[str] = frozenset()
     """Registered nodes that are not the throttle's."""
+    labels_until_s: float = float("-inf")
+    """Until when it need not be looked again which side those two kinds of nodes are on."""
     created_s: Mapping[str, float] = field(default_factory=dict)
     """When each node that is not settled registered."""
     let_in_s: Mapping[str, float] = field(default_factory=dict)

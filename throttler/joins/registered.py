@@ -1,6 +1,9 @@
-"""The registered nodes of a throttle by stage. Only nodes that were not usable yet at the last count are looked at."""
+"""The registered nodes of a throttle by stage. Only nodes that were not usable yet at the last count are looked at.
 
-from collections.abc import Mapping
+The labels of all others are looked at once a minute: there may be 100,000 of them, and labels rarely change.
+"""
+
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from throttler.joins.memory import JoinMemory
@@ -13,6 +16,9 @@ STUCK_S = 300.0
 """A Ready node whose DaemonSet pods exist and still do not run by then (an image that nobody can pull) joins no more:
 its kubelet's start-up is over, and it must not hold a place in the window until its kill timer."""
 
+LABELS_KEPT_S = 60.0
+"""A node that is given, or loses, the throttle's labels after its join changes sides so much later at most."""
+
 _JOINING = (Stage.UNREADY, Stage.WITHOUT_DAEMONS, Stage.STARTING_DAEMONS)
 
 
@@ -24,6 +30,8 @@ class Registered:
     settled_before: frozenset[str] = frozenset()
     foreign_before: frozenset[str] = frozenset()
     """What is left of those that had settled at the last count."""
+    labels_until_s: float = float("-inf")
+    """As of JoinMemory."""
     newly_settled: set[str] = field(default_factory=set)
     newly_foreign: set[str] = field(default_factory=set)
     created_s: dict[str, float] = field(default_factory=dict)
@@ -73,8 +81,12 @@ def sort_nodes(world: JoinWorld, memory: JoinMemory, rules: JoinRules, now_s: fl
     """Look at every node whose join had not ended."""
     settled, foreign = memory.settled, memory.foreign
     fresh = [node for node in world.nodes.values() if node.uid not in settled and node.uid not in foreign]
-    found = Registered()
-    found.settled_before, found.foreign_before = _still_there(world.nodes, memory, len(fresh))
+    found = Registered(labels_until_s=memory.labels_until_s)
+    if now_s >= memory.labels_until_s:
+        found.settled_before, found.foreign_before = _by_label(world.nodes.values(), settled | foreign, rules)
+        found.labels_until_s = now_s + LABELS_KEPT_S
+    else:
+        found.settled_before, found.foreign_before = _still_there(world.nodes, memory, len(fresh))
     before = _Before(world, memory, rules, now_s, Wanted.by(world.daemon_sets))
     for node in fresh:
         if rules.selects(node.labels):
@@ -83,6 +95,13 @@ def sort_nodes(world: JoinWorld, memory: JoinMemory, rules: JoinRules, now_s: fl
             # Only now its labels are final: Karpenter may add some when it matches Node and NodeClaim.
             found.newly_foreign.add(node.uid)
     return found
+
+
+def _by_label(nodes: Iterable[Node], known: frozenset[str], rules: JoinRules) -> tuple[frozenset[str], frozenset[str]]:
+    """The nodes that need no look any more, by whether they are the throttle's: who changes sides does not join."""
+    old = [node for node in nodes if node.uid in known]
+    ours = frozenset(node.uid for node in old if rules.selects(node.labels))
+    return ours, frozenset(node.uid for node in old) - ours
 
 
 def _still_there(nodes: Mapping[str, Node], memory: JoinMemory, fresh: int) -> tuple[frozenset[str], frozenset[str]]:

@@ -237,6 +237,20 @@ def test_nodes_of_others_do_not_count_and_one_that_turns_out_to_be_ours_does() -
     assert story.after(10, a_world(foreign)).registered == 0
 
 
+def test_a_node_whose_labels_change_after_its_join_changes_sides_and_does_not_join_again() -> None:
+    story = Story()
+    pods = [*daemons_on("a", CNI, LOGS), *daemons_on("b", CNI, LOGS)]
+    story.after(0, a_world(a_node("a"), a_node("b", labels={"pool": "b"}), pods=pods))
+    story.after(1, a_world(a_node("a"), a_node("b", labels={"pool": "b"}), pods=pods))
+    assert story.memory.settled == {"uid-a"}
+    swapped = a_world(a_node("a", labels={"pool": "b"}), a_node("b"), pods=pods)
+    joins = story.after(60, swapped)
+    assert (story.memory.settled, story.memory.foreign) == ({"uid-b"}, {"uid-a"})
+    assert (joins.registered, joins.joining, joins.joined, joins.lost) == (1, 0, 0, 0)
+    both = a_world(a_node("a"), a_node("b"), pods=pods)
+    assert story.after(60, both).registered == 2
+
+
 def test_waiting_pods_become_nodes_less_the_machines_that_come_for_them() -> None:
     story = Story()
     there = usable("a", age_s=5000)
