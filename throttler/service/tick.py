@@ -4,7 +4,7 @@ The API servers are one for all throttles, so each throttle's law sees the joins
 the cluster. What may be asked for or let in is then shared by max-min fairness over what each throttle waits for.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -30,7 +30,7 @@ from throttler.service.findings import Findings
 from throttler.service.law_settings import law_settings
 from throttler.service.learned_status import learned_of_status
 from throttler.service.lever_plans import LeverCase, plan_levers
-from throttler.service.tick_view import Memories, PoolGrowth, ThrottleMemory, TickView, Turn
+from throttler.service.tick_view import LastJoins, Memories, PoolGrowth, ThrottleMemory, TickView, Turn
 from throttler.signals.reading import Signals
 
 MOST_ERROR_TEXT = 200
@@ -53,18 +53,33 @@ def decide_throttles(
     known = [each for each in stored if isinstance(each, JoinThrottle)]
     cases = {each.metadata.name: _case(each, known[:i], view, memories) for i, each in enumerate(known)}
     counts = {name: _tried(partial(_count, case, view)) for name, case in cases.items()}
-    joins = _Joins(cases, {name: found for name, found in counts.items() if not isinstance(found, _Failure)})
+    now_s = view.scene.moment.now_s
+    joins = _Joins(
+        cases,
+        {name: found for name, found in counts.items() if not isinstance(found, _Failure)},
+        _uncounted((cases[name].memory for name, found in counts.items() if isinstance(found, _Failure)), now_s),
+    )
     turns, after = [], {}
     for each in stored:
         case, counted = cases.get(each.metadata.name), counts.get(each.metadata.name)
         if case is None or counted is None:
-            turns.append(Turn(stored=each, findings=Findings(now_s=view.scene.moment.now_s, missing=view.missing)))
+            turns.append(Turn(stored=each, findings=Findings(now_s=now_s, missing=view.missing)))
             continue
         found = counted if isinstance(counted, _Failure) else _tried(partial(_turn, case, view, joins))
         turn, memory = _failed(case, view, found) if isinstance(found, _Failure) else found
         turns.append(turn)
-        after[turn.name] = memory if isinstance(counted, _Failure) else replace(memory, joins=counted.memory)
+        after[turn.name] = memory if isinstance(counted, _Failure) else _remembered(memory, counted, view)
     return tuple(turns), after
+
+
+def _uncounted(memories: Iterable[ThrottleMemory], now_s: float) -> tuple[Joins, ...]:
+    """What was under way of throttles that cannot be counted now."""
+    return tuple(each.last.joins for each in memories if each.last is not None and each.last.may_hold(now_s))
+
+
+def _remembered(memory: ThrottleMemory, counted: "_Counted", view: TickView) -> ThrottleMemory:
+    last = memory.last if view.missing else LastJoins.of(counted.joins, view.scene.moment.now_s)
+    return replace(memory, joins=counted.memory, last=last)
 
 
 def _tried(make: Callable[[], T]) -> T | _Failure:
@@ -111,20 +126,26 @@ class _Counted:
 
 @dataclass(frozen=True, slots=True)
 class _Joins:
-    """The joins of every throttle that could be counted."""
+    """The joins of every throttle that could be counted, and the last ones of those that could not."""
 
     cases: Mapping[str, _Case]
     by_name: Mapping[str, _Counted]
+    uncounted: tuple[Joins, ...]
 
-    @property
-    def total(self) -> Joins:
-        """Of all of them, as the law takes them."""
-        return total_joins(counted.asked for counted in self.by_name.values())
+    def total(self, name: str) -> Joins:
+        """Of all of them, as the law of one throttle takes them: leave of those that hold nothing is no order."""
+        counts = (own.asked if self._takes_part(each, name) else own.joins for each, own in self.by_name.items())
+        return total_joins((*counts, *self.uncounted))
 
     def share(self, name: str, amount: int, wants: Callable[[Joins], int]) -> int:
-        """One throttle's fair part; those that are paused hold nobody back, and take no part."""
-        hungry = {each: wants(found.asked) for each, found in self.by_name.items() if not self.cases[each].is_idle}
+        """One throttle's fair part; those that hold nobody back take none from others."""
+        hungry = {each: wants(own.asked) for each, own in self.by_name.items() if self._takes_part(each, name)}
         return fair_shares(amount, hungry).get(name, 0)
+
+    def _takes_part(self, each: str, name: str) -> bool:
+        """Whether a throttle counts in what `name` is given: who only tries things out does so for itself."""
+        case = self.cases[each]
+        return not case.is_idle or (each == name and not case.throttle.spec.paused)
 
 
 def _case(throttle: JoinThrottle, older: Sequence[JoinThrottle], view: TickView, memories: Memories) -> _Case:
@@ -161,7 +182,7 @@ def _turn(case: _Case, view: TickView, joins: _Joins) -> tuple[Turn, ThrottleMem
     signals, own = view.signals.get(case.name, Signals()), joins.by_name[case.name]
     verdict = None
     if not view.missing:
-        verdict, law = govern(signals, joins.total, memory.law, law_settings(case.throttle.spec), now_s)
+        verdict, law = govern(signals, joins.total(case.name), memory.law, law_settings(case.throttle.spec), now_s)
         granted = joins.share(case.name, verdict.ask, lambda each: each.waiting) if view.may_move else 0
         memory = replace(memory, law=law, index=verdict.index, grants=own.grants.and_also(granted, now_s))
         verdict = replace(verdict, ask=memory.grants.left)

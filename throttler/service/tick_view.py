@@ -1,10 +1,12 @@
 """What one tick of the throttles reads, remembers and gives. Values."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Self
 
 from throttler.api.stored import StoredThrottle
 from throttler.joins.grants import Grants
+from throttler.joins.joins import Joins
 from throttler.joins.memory import JoinMemory
 from throttler.joins.world import JoinWorld
 from throttler.kube.selectors import Labels
@@ -17,6 +19,10 @@ from throttler.signals.reading import Signals
 
 STALE_VIEW_S = 30.0
 """A view older than this moves no lever (reliability.md, invariant 4)."""
+
+UNCOUNTED_S = 300.0
+"""Joins that cannot be counted any more take part in the cluster's window for so long: most machines have booted and
+joined by then, and one throttle's error must not hold the others for ever."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +52,23 @@ class TickView:
         return not self.missing and self.age_s <= STALE_VIEW_S
 
 
+@dataclass(frozen=True, slots=True)
+class LastJoins:
+    """The joins of the last complete count: they load the servers on, also when the next count fails."""
+
+    joins: Joins
+    counted_s: float
+
+    @classmethod
+    def of(cls, joins: Joins, now_s: float) -> Self:
+        """What is under way; a throttle that cannot be counted waits for nothing."""
+        return cls(replace(joins, waiting=0, urgent=0), now_s)
+
+    def may_hold(self, now_s: float) -> bool:
+        """Whether they may still be under way."""
+        return now_s - self.counted_s <= UNCOUNTED_S
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThrottleMemory:
     """What one throttle remembers from tick to tick."""
@@ -54,6 +77,7 @@ class ThrottleMemory:
     law: LawMemory = field(default_factory=LawMemory)
     levers: LeverMemory = field(default_factory=LeverMemory)
     grants: Grants = field(default_factory=Grants)
+    last: LastJoins | None = None
     index: float | None = None
 
 

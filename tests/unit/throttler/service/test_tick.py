@@ -9,6 +9,7 @@ from tests.unit.throttler.joins.cluster import CNI, LOGS, a_claim, a_node, a_wor
 from tests.unit.throttler.service.throttle_scene import a_pool, a_throttle, a_view, refused
 from throttler.api.stored import StoredThrottle
 from throttler.api.throttle import LearnedStatus, ThrottleStatus
+from throttler.joins.count import count_joins
 from throttler.joins.world import JoinWorld
 from throttler.kube.node_pool import NodePool
 from throttler.kube.selectors import LabelSelector
@@ -217,6 +218,49 @@ def test_a_throttle_whose_decision_fails_stands_still_and_says_so(monkeypatch: p
     turns = story.after(10, world=waiting(), scene={"pools": (a_pool(),)})
     assert "odd figure" in turns[0].findings.problem
     assert turns[1].lever_writes
+
+
+def test_joins_of_a_throttle_that_cannot_be_counted_take_part_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    count = count_joins
+
+    def fragile(*given: Any) -> Any:
+        if is_broken and given[2].nodes == LabelSelector({"pool": "a"}):
+            raise ValueError("odd node")
+        return count(*given)
+
+    is_broken = False
+    seen: list[int] = []
+
+    def told(*given: Any) -> Any:
+        seen.append(given[1].in_flight)
+        return govern(*given)
+
+    monkeypatch.setattr("throttler.service.tick.count_joins", fragile)
+    monkeypatch.setattr("throttler.service.tick.govern", told)
+    story = Story(a_throttle("odd", nodes={"matchLabels": {"pool": "a"}}), a_throttle("sound"))
+    story.after(0, world=waiting(unplaced=()))
+    story.after(10, world=waiting("c1", "c2", "c3", unplaced=()))
+    is_broken = True
+    story.after(10, world=waiting("c1", "c2", "c3", unplaced=()))
+    assert seen[-1] == 3
+    story.after(301, world=waiting("c1", "c2", "c3", unplaced=()))
+    assert seen[-1] == 0
+
+
+def test_a_throttle_that_tries_things_out_shows_what_it_would_allow_and_takes_nothing_from_others() -> None:
+    tries = a_throttle("tries", dryRun=True, **LIMITS)
+    turn = grown(Story(tries))
+    assert turn.findings.verdict is not None
+    assert turn.findings.verdict.ask > 0
+    growth = tuple(PoolGrowth({"pool": name}, 30, 0) for name in "ab")
+    other = a_throttle("b", nodes={"matchLabels": {"pool": "b"}}, window={"initial": 8, "max": 8})
+
+    def lanes(*wanted: StoredThrottle) -> list[int]:
+        story = Story(*wanted)
+        ticks = [story.after(1, growth=growth)[-1].lane for _ in range(6)]
+        return [lane.allowance for lane in ticks if lane]
+
+    assert lanes(tries, other) == lanes(other)
 
 
 def test_what_the_last_process_learned_is_where_the_next_one_begins() -> None:
