@@ -30,7 +30,7 @@ class JoinWorld:
     autoscaler: AutoscalerStatus | None = None
     """What cluster-autoscaler says; None where there is none."""
     certificates: Mapping[str, float] = field(default_factory=dict)
-    """Nodes whose kubelet waits for a certificate, where that is a lever -> when it asked (seconds since the epoch)."""
+    """Nodes whose kubelet waits for a certificate that the throttle approves -> when it asked (epoch seconds)."""
     balloons_wanted: int = 0
     """Nodes that Headroom pools want and have not asked for, or have and that no machine was ordered for."""
     index: float | None = None

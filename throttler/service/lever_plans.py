@@ -14,6 +14,7 @@ from throttler.kube.node_pool import NODE_POOL_KIND, NodePool
 from throttler.kube.pod import Pod
 from throttler.kube.resources import Resources, larger
 from throttler.levers.capacity_quota import QuotaMemory, QuotaSeen, plan_capacity_quota
+from throttler.levers.certificate_request import NAME as CERTIFICATES
 from throttler.levers.certificate_request import (
     CertificateSettings,
     approve_requests,
@@ -26,7 +27,7 @@ from throttler.levers.lever import LeverOutcome, Room
 from throttler.levers.node_pool import NodePoolSeen, plan_node_pools
 from throttler.levers.scheduling_gate import Demand, GateSettings, release_gates
 from throttler.levers.startup_taint import TaintSettings, release_taints
-from throttler.service.lever_objects import is_of, let_go, pool_owner, quota_owner
+from throttler.service.lever_objects import certificates_owner, is_of, let_go, pool_owner, quota_owner
 from throttler.service.lever_scene import LeverMemory, LeverScene
 
 Planned = tuple[tuple[LeverOutcome, ...], LeverMemory]
@@ -143,6 +144,8 @@ def _certificates(case: LeverCase, memory: LeverMemory) -> Planned:
     lever = case.throttle.spec.levers.certificate_approval
     if lever is None:
         return (), memory
+    if owner := certificates_owner(case.older):
+        return (let_go(CERTIFICATES, None, owner, case.holder),), memory
     if not case.scene.can_read_certificates:
         return (without_library(),), memory
     settings = CertificateSettings(

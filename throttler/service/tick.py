@@ -29,6 +29,7 @@ from throttler.levers.scheduling_gate import PACED_GATE
 from throttler.service.findings import Findings
 from throttler.service.law_settings import law_settings
 from throttler.service.learned_status import learned_of_status
+from throttler.service.lever_objects import certificates_owner
 from throttler.service.lever_plans import LeverCase, plan_levers
 from throttler.service.tick_view import LastJoins, Memories, PoolGrowth, ThrottleMemory, TickView, Turn
 from throttler.signals.reading import Signals
@@ -171,7 +172,9 @@ def _count(case: _Case, view: TickView) -> _Counted:
     if view.missing:
         return _Counted(Joins(), case.memory.joins, case.memory.grants)
     wanted = sum(pool.lacking for pool in case.growth)
-    world = replace(view.world, balloons_wanted=wanted, index=case.memory.index)
+    is_approver = certificates_owner((*case.older, case.throttle)) == case.name
+    certificates = view.world.certificates if is_approver else {}
+    world = replace(view.world, balloons_wanted=wanted, index=case.memory.index, certificates=certificates)
     now_s = view.scene.moment.now_s
     joins, memory = count_joins(world, case.memory.joins, case.rules, now_s)
     return _Counted(joins, memory, case.memory.grants.looked(memory.ordered, joins.waiting, now_s))

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from tests.unit.throttler.joins.cluster import CNI, LOGS, a_claim, a_node, a_world, daemons_on, pending
+from tests.unit.throttler.joins.cluster import CNI, LOGS, WALL_S, a_claim, a_node, a_world, daemons_on, pending
 from tests.unit.throttler.service.throttle_scene import a_pool, a_throttle, a_view, refused
 from throttler.api.stored import StoredThrottle
 from throttler.api.throttle import LearnedStatus, ThrottleStatus
@@ -14,6 +14,7 @@ from throttler.joins.world import JoinWorld
 from throttler.kube.node_pool import NodePool
 from throttler.kube.selectors import LabelSelector
 from throttler.law.govern import govern
+from throttler.levers.certificate_request import CertificateRequest
 from throttler.levers.holder import THROTTLE_LABEL
 from throttler.levers.lever import LeverState
 from throttler.levers.original import ORIGINAL_ANNOTATION
@@ -261,6 +262,26 @@ def test_a_throttle_that_tries_things_out_shows_what_it_would_allow_and_takes_no
         return [lane.allowance for lane in ticks if lane]
 
     assert lanes(tries, other) == lanes(other)
+
+
+def test_machines_that_wait_for_a_certificate_are_held_by_one_throttle_and_counted_once() -> None:
+    approves: dict[str, Any] = {"certificateApproval": {}}
+    story = Story(
+        a_throttle("plain"),
+        a_throttle("first", levers=approves, maxWait="3m", nodes={"matchLabels": {"pool": "a"}}),
+        a_throttle("second", levers=approves, maxWait="3m", nodes={"matchLabels": {"pool": "b"}}),
+    )
+    world = a_world(certificates={"n1": WALL_S, "n2": WALL_S})
+    requests = tuple(
+        CertificateRequest(name=f"csr-{node}", uid=node, resource_version="1", created_s=WALL_S, node=node)
+        for node in world.certificates
+    )
+    turns = story.after(0, world=world, scene={"certificates": requests})
+    assert [turn.findings.joins.held for turn in turns] == [0, 2, 0]
+    assert {write.key.name for turn in turns for write in turn.lever_writes} == {"csr-n1", "csr-n2"}
+    assert sum(len(turn.lever_writes) for turn in turns) == 2
+    (told,) = turns[2].findings.levers
+    assert (told.state, told.because.code) == (LeverState.REFUSED, "OtherThrottle")
 
 
 def test_what_the_last_process_learned_is_where_the_next_one_begins() -> None:
