@@ -5,10 +5,12 @@ Nothing heavy is imported before a command runs: help and completion answer at o
 
 import os
 import sys
+from difflib import get_close_matches
 from pathlib import Path
 
 import click
 
+from balloons.cli.dump_command import dump
 from balloons.cli.failing import ExitCode, end_quietly, fail
 from balloons.cli.guard_command import guard
 from balloons.cli.run_command import run
@@ -19,7 +21,21 @@ COMPLETION = "_BALLOONS_COMPLETE"
 """Set by the shell's completion script."""
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+class Commands(click.Group):
+    """A group that suggests what a misspelt command may have meant."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command; fails naming the nearest ones."""
+        if args and self.get_command(ctx, args[0]) is None and not args[0].startswith("-"):
+            near = get_close_matches(args[0], self.commands, n=3)
+            meant = f" did you mean {' or '.join(near)}?" if near else f" accepted: {', '.join(sorted(self.commands))}"
+            ctx.fail(f"no command {args[0]!r};{meant}")
+        return super().resolve_command(ctx, args)
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 def balloons() -> None:
     """Keep nodes warm with balloon pods, and see how warm they are.
 
@@ -30,7 +46,7 @@ def balloons() -> None:
     """
 
 
-for command in (guard, run, status, version):
+for command in (dump, guard, run, status, version):
     balloons.add_command(command)
 
 

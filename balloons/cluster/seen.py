@@ -11,6 +11,9 @@ import msgspec
 
 from balloons.cluster.kinds import Kind
 
+MOST_OBJECTS = 250_000
+"""Of one kind: above what the largest known clusters hold of pods; more are left out of a list and counted."""
+
 
 class Unread(enum.Enum):
     """Why there is no list; the value is how a sentence says it."""

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 DEFAULT_KUBECONFIG = "~/.kube/config"
+SERVICE = "kube-balloons"
+"""How the service names itself to the API server."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -79,12 +81,12 @@ def is_in_cluster(options: ConnectionOptions) -> bool:
     return has_host and (options.service_account / "token").exists()
 
 
-def user_agent(component: str) -> str:
+def user_agent(component: str, program: str = SERVICE) -> str:
     """What audit logs and flow control see: `kube-balloons/VERSION (component)`."""
     try:
-        return f"kube-balloons/{version('kube-balloons')} ({component})"
+        return f"{program}/{version('kube-balloons')} ({component})"
     except PackageNotFoundError:
-        return f"kube-balloons/source ({component})"
+        return f"{program}/source ({component})"
 
 
 async def _in_cluster(options: ConnectionOptions) -> Connection:

@@ -1,6 +1,6 @@
 """The calls that both halves make: get, list, watch, apply, patch, create, delete; raw bytes come back."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
 from functools import lru_cache
@@ -11,10 +11,10 @@ import msgspec
 
 from throttler.client.attempts import AttemptObserver, ignore_attempt
 from throttler.client.caller import Caller
-from throttler.client.connection import Connection, user_agent
+from throttler.client.connection import SERVICE, Connection, user_agent
 from throttler.client.errors import UndecodableError, cut
 from throttler.client.gate import Gate, OpenGate
-from throttler.client.pages import READ_ERRORS, Page, PageDecoder, Wire
+from throttler.client.pages import READ_ERRORS, Page, PageDecoder, RawPage, Wire, raw_page
 from throttler.client.requests import (
     DRY_RUN,
     EVERYTHING,
@@ -77,6 +77,25 @@ class KubeClient:
                 resource, selection, limit=limit, continue_token=token, resource_version=resource_version
             )
             page = decoder.decode(await self._caller.call(request))
+            yield page
+            if not (token := page.continue_token):
+                return
+
+    async def raw_pages(
+        self,
+        resource: Resource,
+        selection: Selection = EVERYTHING,
+        *,
+        limit: int = PAGE_LIMIT,
+        resource_version: str | None = None,
+    ) -> AsyncGenerator[RawPage]:
+        """As `pages`, the items left as they came."""
+        token = ""
+        while True:
+            request = list_request(
+                resource, selection, limit=limit, continue_token=token, resource_version=resource_version
+            )
+            page = raw_page(await self._caller.call(request))
             yield page
             if not (token := page.continue_token):
                 return
@@ -182,12 +201,14 @@ async def open_client(
     observer: AttemptObserver = ignore_attempt,
     is_dry_run: bool = False,
     timeout_s: float | None = None,
+    program: str = SERVICE,
 ) -> AsyncIterator[KubeClient]:
     """A client with connections of its own, closed at the end.
 
     `gate` None does not pace: for Lease traffic, together with a short `timeout_s` per attempt.
+    `program` is who calls: the service, or a person at the command line.
     """
-    headers = (("User-Agent", user_agent(component)), *connection.impersonation)
+    headers = (("User-Agent", user_agent(component, program)), *connection.impersonation)
     endpoint = Endpoint(connection.base_url, headers, connection.tls_server_name, connection.proxy)
     transport = AiohttpTransport(endpoint)
     caller = Caller(

@@ -84,6 +84,24 @@ _identity_decoder = msgspec.json.Decoder(Identity)
 _raw_decoder: msgspec.json.Decoder[_Body[msgspec.Raw]] = msgspec.json.Decoder(_Body[msgspec.Raw])
 
 
+@dataclass(frozen=True, slots=True)
+class RawPage:
+    """One page of a list with its items as they came; `continue_token` is empty on the last."""
+
+    items: list[msgspec.Raw]
+    resource_version: str
+    continue_token: str = ""
+
+
+def raw_page(body: bytes) -> RawPage:
+    """The page, its items not looked at; raises UndecodableError when it is no list at all."""
+    try:
+        found = _raw_decoder.decode(body)
+    except READ_ERRORS as error:
+        raise UndecodableError(f"not a list: {cut(str(error))}") from error
+    return RawPage(found.items or [], found.metadata.resource_version, found.metadata.continue_token)
+
+
 class PageDecoder(Generic[W]):
     """Decodes pages of one type: the whole page at once, item by item only when that fails."""
 
@@ -102,14 +120,11 @@ class PageDecoder(Generic[W]):
         return Page(found.items or [], meta.resource_version, meta.continue_token)
 
     def _item_by_item(self, body: bytes) -> Page[W]:
-        try:
-            found = _raw_decoder.decode(body)
-        except READ_ERRORS as error:
-            raise UndecodableError(f"not a list: {cut(str(error))}") from error
-        read = [decode_item(self._item, raw) for raw in found.items or ()]
+        found = raw_page(body)
+        read = [decode_item(self._item, raw) for raw in found.items]
         good = [item for item in read if not isinstance(item, Skipped)]
         bad = tuple(item for item in read if isinstance(item, Skipped))
-        return Page(good, found.metadata.resource_version, found.metadata.continue_token, bad)
+        return Page(good, found.resource_version, found.continue_token, bad)
 
 
 def decode_item(decoder: msgspec.json.Decoder[W], raw: msgspec.Raw) -> W | Skipped:

@@ -1,0 +1,124 @@
+"""Where a reading command finds its cluster: a kubeconfig, the pod it runs in, or a dump (`--from`)."""
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from balloons.cli.failing import CommandError, ExitCode
+from balloons.cli.options import connection_options, option
+
+if TYPE_CHECKING:
+    from balloons.cluster.kinds import Kind
+    from balloons.cluster.seen import SeenCluster
+    from throttler.client.attempts import Attempt
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+PROGRAM = "kube-balloons-cli"
+CALLS_PER_S, BURST = 50.0, 50
+"""As kubectl limits itself."""
+
+
+def request_options(command: F) -> F:
+    """Who asks, how long one request may take, and whether requests are shown."""
+    command = click.option("--debug", is_flag=True, help="Show tracebacks.")(command)
+    command = click.option("-v", "--verbose", is_flag=True, help="Show every request on stderr.")(command)
+    command = option(
+        "--request-timeout", metavar="TIME", default="30s", show_default=True, help="Longest time for one request."
+    )(command)
+    command = option("--as-group", multiple=True, metavar="GROUP", help="Groups to act as; repeatable.")(command)
+    command = option("--as", "as_user", metavar="USER", help="User to act as.")(command)
+    return connection_options(command)
+
+
+def cluster_options(command: F) -> F:
+    """`request_options`, and `--from` for a dump instead of a cluster."""
+    command = request_options(command)
+    return option("--from", "from_file", metavar="FILE", help="A file that `balloons dump` wrote.")(command)
+
+
+def see(given: dict[str, Any], command: str, wanted: "Iterable[Kind]") -> "SeenCluster":
+    """The cluster that the options name, with these kinds; says on stderr what could not be seen.
+
+    Raises ConfigError, ApiError (nothing can be read at all) and CommandError (a dump that is none).
+    """
+    seen = _from_file(given["from_file"]) if given.get("from_file") else _live(given, command, wanted)
+    seen = seen.only(wanted)
+    for name, listed in seen.not_seen.items():
+        because = f": {listed.message}" if listed.message else ""
+        assert listed.unread is not None
+        warn(f"{name} not seen ({listed.unread.value}{because})")
+    return seen
+
+
+def warn(sentence: str) -> None:
+    """One line on stderr."""
+    from balloons.printable import printable
+
+    click.echo(printable(sentence), err=True)
+
+
+def _from_file(path: str) -> "SeenCluster":
+    from balloons.reading.archive import ArchiveError, read_archive
+
+    try:
+        return read_archive(path)
+    except (ArchiveError, OSError) as error:
+        raise CommandError(f"{path}: {error}", ExitCode.BAD_INPUT) from error
+
+
+def _live(given: dict[str, Any], command: str, wanted: "Iterable[Kind]") -> "SeenCluster":
+    import asyncio
+
+    return asyncio.run(_read(given, command, wanted))
+
+
+async def _read(given: dict[str, Any], command: str, wanted: "Iterable[Kind]") -> "SeenCluster":
+    from balloons.reading.live import read_cluster
+    from throttler.client.attempts import ignore_attempt
+    from throttler.client.connection import ConnectionOptions, load_connection
+    from throttler.client.errors import UnauthorizedError, UnreachableError
+    from throttler.client.gate import CeilingGate
+    from throttler.client.kube_client import open_client
+
+    options = ConnectionOptions(
+        kubeconfig=given["kubeconfig"],
+        context=given["context"],
+        as_user=given["as_user"],
+        as_groups=given["as_group"],
+        request_timeout_s=seconds(given["request_timeout"]),
+    )
+    connection = await load_connection(options)
+    gate = CeilingGate(CALLS_PER_S, burst=BURST)
+    observer = _show if given["verbose"] else ignore_attempt
+    async with open_client(connection, command, gate=gate, observer=observer, program=PROGRAM) as client:
+        try:
+            return await read_cluster(client, wanted, given["context"] or "")
+        except UnreachableError as error:
+            raise CommandError(
+                f"{connection.base_url}: {error.message}; is the cluster up, and the context right "
+                "(kubectl config current-context)? a dump is read with --from FILE"
+            ) from error
+        except UnauthorizedError as error:
+            raise CommandError(
+                f"{connection.base_url}: {error.message}; log in again, then try `kubectl auth whoami`"
+            ) from error
+
+
+def seconds(text: str) -> float:
+    """A length of time as kubectl takes it (30s, 2m, or a number of seconds); raises click.BadParameter."""
+    from throttler.kube.duration import DurationError, parse_duration
+
+    try:
+        found = float(text) if text.replace(".", "", 1).isdecimal() and text.isascii() else parse_duration(text)
+    except DurationError:
+        found = 0.0
+    if not 0 < found <= 300:
+        raise click.BadParameter(f"{text!r}; accepted: 1s to 300s", param_hint="--request-timeout")
+    return found
+
+
+def _show(attempt: "Attempt") -> None:
+    size = f"{attempt.size_bytes:,} bytes"
+    click.echo(f"{attempt.verb} {attempt.resource}: {attempt.code}, {attempt.seconds:.3f} s, {size}", err=True)

@@ -1,0 +1,78 @@
+"""`balloons dump`: what the other commands read, in one file."""
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from balloons.cli.cluster_options import request_options, see
+from balloons.cli.failing import CommandError, ExitCode
+from balloons.cli.options import option
+
+SHORTEST_KEY = 16
+
+
+@click.command()
+@click.argument("file")
+@request_options
+@option("--hash-names", is_flag=True, help="Write hashes in place of names; equal names get equal hashes.")
+@option(
+    "--hash-key-file",
+    metavar="FILE",
+    help=f"Key of the hashes, at least {SHORTEST_KEY} bytes; without it a new one that is then forgotten.",
+)
+def dump(file: str, **given: Any) -> None:
+    """Save what doctor, explain, plan and simulate read, as one file.
+
+    \b
+    Examples:
+      balloons dump cluster.tar.gz
+      balloons dump cluster.tar.gz --hash-names
+
+    The file holds no Secret, no environment, no last-applied annotation and no argument of ordinary programs. FILE may
+    be - for stdout. Answers with --from FILE are the same, byte for byte, as those on the cluster at that moment.
+    """
+    from balloons.cluster.hashed import hashed
+    from balloons.cluster.kinds import ALL_KINDS
+
+    if given["hash_key_file"] and not given["hash_names"]:
+        raise click.UsageError("--hash-key-file is for --hash-names")
+    key = _key(given["hash_key_file"]) if given["hash_names"] else b""
+    seen = see(given, "dump", ALL_KINDS)
+    _write(file, hashed(seen, key) if key else seen)
+
+
+def _key(path: str | None) -> bytes:
+    if path is None:
+        return os.urandom(32)
+    try:
+        with open(path, "rb") as file:
+            key = file.read(4096)
+    except OSError as error:
+        raise CommandError(f"{path}: {error.strerror}", ExitCode.BAD_INPUT) from error
+    if len(key) < SHORTEST_KEY:
+        raise CommandError(f"{path} has {len(key)} bytes; accepted: at least {SHORTEST_KEY}", ExitCode.BAD_INPUT)
+    return key
+
+
+def _write(path: str, seen: Any) -> None:
+    """To stdout, or beside the file and then in its place: a dump is there whole or not at all."""
+    from balloons.reading.archive import write_archive
+
+    if path == "-":
+        write_archive(seen, sys.stdout.buffer)
+        return
+    target = Path(path)
+    draft = target.with_name(f".{target.name}.{os.getpid()}")
+    try:
+        with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+            write_archive(seen, file)
+        draft.replace(target)
+    except OSError as error:
+        raise CommandError(f"{path}: {error.strerror}", ExitCode.BAD_INPUT) from error
+    finally:
+        draft.unlink(missing_ok=True)
+    objects = sum(len(listed.objects) for listed in seen.lists.values())
+    click.echo(f"{path}: {objects:,} objects, {target.stat().st_size:,} bytes", err=True)
