@@ -79,8 +79,7 @@ async def _watch(given: dict[str, Any]) -> bool:
     from throttler.client.gate import CeilingGate
     from throttler.client.kube_client import open_client
     from throttler.service.guard import Guard, GuardSettings
-    from throttler.service.lease import LEASE_NAME
-    from throttler.service.renewal import open_lease_client
+    from throttler.service.lease import LEASE_NAME, open_lease_client
 
     settings = GuardSettings(
         namespace=given["lease_namespace"],

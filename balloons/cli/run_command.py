@@ -32,8 +32,9 @@ IN_CLUSTER_ADDRESS = "0.0.0.0:8080"
     metavar="NAME",
     default="kube-balloons",
     show_default=True,
-    help="Namespace of the Lease that the guard watches.",
+    help="Namespace of the Lease by which replicas elect a leader, and which the guard watches.",
 )
+@option("--no-leader-election", is_flag=True, help="The only replica: wait for no other. The Lease is renewed anyway.")
 @option(
     "--log-format", type=click.Choice(["auto", "json", "pretty"]), default="auto", help="Default: pretty on a terminal."
 )
@@ -62,6 +63,7 @@ def run(**given: Any) -> int:
         max_calls_per_s=given["max_calls_per_second"],
         metrics_address=given["metrics_address"] or default_address(),
         lease_namespace=given["lease_namespace"],
+        is_alone=given["no_leader_election"],
         decide=DecideSettings(allowed_images=given["allowed_image"]),
     )
     is_well = asyncio.run(serve(settings, own_version()))

@@ -8,9 +8,11 @@ from balloons.service.metrics import Metrics
 from balloons.service.settings import ServiceSettings
 from throttler.client.attempts import Attempt
 from throttler.client.connection import Connection, ConnectionOptions, load_connection
+from throttler.client.connector import always
 from throttler.client.gate import CeilingGate
 from throttler.client.kube_client import KubeClient, open_client
-from throttler.service.renewal import open_lease_client
+from throttler.service.elector import Elector, ElectorSettings
+from throttler.service.lease import open_lease_client
 from throttler.sources.own_attempts import OwnAttempts
 
 READS_PER_S, READ_BURST = 5.0, 25
@@ -23,13 +25,16 @@ OWN_WINDOW_S = 5.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Clients:
-    """Who reads, who writes for pools, who for levers, and who renews the Lease; `own` is what they all meet."""
+    """Who reads, who writes for pools, and who for levers; `own` is what they all meet.
+
+    `elector` holds the Lease that the writers are fenced by; None where no Lease is held, in a dry run for one.
+    """
 
     connection: Connection
     reading: KubeClient
     writing: KubeClient
     pulling: KubeClient
-    leasing: KubeClient
+    elector: Elector | None
     own: OwnAttempts
 
 
@@ -43,15 +48,31 @@ async def open_clients(settings: ServiceSettings, metrics: Metrics) -> AsyncIter
         metrics.attempt(attempt)
         own.observe(attempt)
 
-    async with (
-        open_client(connection, "watch", gate=CeilingGate(READS_PER_S, burst=READ_BURST), observer=observe) as reading,
-        open_client(connection, "service", gate=_write_gate(settings), observer=observe) as writing,
-        open_client(connection, "throttle", gate=_write_gate(settings), observer=observe) as pulling,
-        open_lease_client(connection, observer=metrics.attempt) as leasing,
-    ):
-        yield Clients(
-            connection=connection, reading=reading, writing=writing, pulling=pulling, leasing=leasing, own=own
-        )
+    async with open_lease_client(connection, observer=metrics.attempt) as leasing:
+        elector = _elector(settings, leasing)
+        may_pull = elector.may_write if elector is not None else always
+        # Who is alone needs no leave to keep pools; what holds nodes back needs a Lease that moves all the same.
+        may_write = always if settings.is_alone else may_pull
+        read_gate = CeilingGate(READS_PER_S, burst=READ_BURST)
+        async with (
+            open_client(connection, "watch", gate=read_gate, observer=observe) as reading,
+            open_client(
+                connection, "service", gate=_write_gate(settings), observer=observe, may_send=may_write
+            ) as writing,
+            open_client(
+                connection, "throttle", gate=_write_gate(settings), observer=observe, may_send=may_pull
+            ) as pulling,
+        ):
+            yield Clients(
+                connection=connection, reading=reading, writing=writing, pulling=pulling, elector=elector, own=own
+            )
+
+
+def _elector(settings: ServiceSettings, leasing: KubeClient) -> Elector | None:
+    """None for who writes nothing, and for who would not be there to renew what he took."""
+    if settings.is_dry_run or settings.is_once:
+        return None
+    return Elector(leasing, ElectorSettings(namespace=settings.lease_namespace, is_alone=settings.is_alone))
 
 
 def _write_gate(settings: ServiceSettings) -> CeilingGate:

@@ -59,9 +59,20 @@ class Pacing(Protocol):
     def tick(self, cluster: Cluster) -> Sequence[Lane] | None:
         """How much Headroom may grow; None: as much as it wants."""
 
+    def stand_by(self) -> None:
+        """Somebody else leads: forget what was decided."""
+
+
+def _always() -> bool:
+    return True
+
 
 class DecisionLoop:
-    """Decides at every change and at every interval, until it is told to stop."""
+    """Decides at every change and at every interval, until it is told to stop.
+
+    While another replica leads (`leads` says no) nothing is decided: the caches are kept, what was learned is not, as
+    the world has gone on without us. Leading again is like a restart with warm caches.
+    """
 
     def __init__(
         self,
@@ -77,6 +88,7 @@ class DecisionLoop:
         clock: Callable[[], float],
         pacing: Pacing | None = None,
         decide: Decide = decide,
+        leads: Callable[[], bool] = _always,
     ) -> None:
         self._index = index
         self._view = view
@@ -90,11 +102,12 @@ class DecisionLoop:
         self._pacing = pacing
         self._growth: Mapping[ObjectKey, int] = {}
         self._decide = decide
+        self._leads = leads
         self._memory = Memory()
         self._told: dict[ObjectKey, str] = {}
         self._complete_at = clock()
         self.decided_at: float | None = None
-        """Monotonic time of the last decision that was made; None before the first."""
+        """Monotonic time of the last decision that was made, or found not to be ours to make; None before the first."""
 
     async def run(self, stop: asyncio.Event) -> None:
         """Decide until `stop` is set; one tick that fails is counted and logged, and the next one comes."""
@@ -117,9 +130,9 @@ class DecisionLoop:
     def tick(self) -> float:
         """Decide once and begin to write; returns the seconds after which to look again if nothing changes."""
         started_at = self._clock()
-        outcome, again_s = "decided", FAILED_S
+        outcome, again_s = "decided" if self._leads() else "stood_by", FAILED_S
         try:
-            again_s = self._tick()
+            again_s = self._tick() if outcome == "decided" else self._stand_by()
             self.decided_at = self._clock()
         except Exception:
             outcome = "failed"
@@ -143,6 +156,16 @@ class DecisionLoop:
             return self._write(plan, memory)
         self._memory = memory
         return BLIND_S
+
+    def _stand_by(self) -> float:
+        self._memory, self._growth, self._told = Memory(), {}, {}
+        self._complete_at = self._clock()
+        self._preemptions.prune(self._clock())
+        self._metrics.show(())
+        self._writes.stand_by()
+        if self._pacing is not None:
+            self._pacing.stand_by()
+        return self._interval_s
 
     def _write(self, plan: Plan, memory: Memory) -> float:
         passed = self._writes.start(plan)

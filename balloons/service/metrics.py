@@ -5,7 +5,7 @@ docs/metrics.md is written from this registry (metrics_page.py).
 """
 
 import platform
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info, disable_created_metrics
 
@@ -20,7 +20,7 @@ from throttler.kube.metadata import ObjectKey
 from throttler.service.throttle_metrics import ThrottleMetrics
 
 PREFIX = "kube_balloons"
-TICK_OUTCOMES = ("decided", "failed")
+TICK_OUTCOMES = ("decided", "failed", "stood_by")
 WATCHED = (
     *("nodes", "pods", "balloonpools", "deployments", "priorityclasses", "podtemplates", "capacitybuffers"),
     *("jointhrottles", "daemonsets", "configmaps", "nodepools", "nodeclaims", "capacityquotas"),
@@ -41,6 +41,7 @@ class Metrics:
         self.registry = CollectorRegistry(auto_describe=True)
         self.labels: dict[str, tuple[str, ...]] = {f"{PREFIX}_build": ("version", "python")}
         """The label names of each family that has any."""
+        self._leads: Callable[[], bool] = lambda: True
         self._make_pool_gauges()
         self._make_decision_metrics()
         self._make_api_metrics()
@@ -49,6 +50,11 @@ class Metrics:
         info.info({"version": version, "python": platform.python_version()})
         self._shown: set[ObjectKey] = set()
         self._reasons: dict[ObjectKey, str] = {}
+
+    def follow_leader(self, leads: Callable[[], bool]) -> None:
+        """Ask at each scrape whether this replica leads; one that does not counts nothing that the leader counts."""
+        self._leads = leads
+        self._leader.set_function(lambda: float(leads()))
 
     # --- told by the loop ---
 
@@ -78,15 +84,18 @@ class Metrics:
         self._writes.labels(kind.value, outcome.value).inc()
 
     def gave_way(self, seen: GaveWay | Taken) -> None:
-        """A balloon left its node for real work, or real work took such a node."""
+        """A balloon left its node for real work, or real work took such a node: all replicas see it, one counts."""
+        if not self._leads():
+            return
         if isinstance(seen, GaveWay):
             self._preemptions.labels(seen.how.value).inc()
         else:
             self._preempt_to_bind.observe(seen.seconds)
 
     def bound(self, pool: ObjectKey, found: Found) -> None:
-        """Real work was bound on a node of the pool."""
-        self._bound.labels(pool.namespace, pool.name, found.value).inc()
+        """Real work was bound on a node of the pool: all replicas see it, one counts."""
+        if self._leads():
+            self._bound.labels(pool.namespace, pool.name, found.value).inc()
 
     # --- told by the client and the caches ---
 
@@ -148,7 +157,10 @@ class Metrics:
         )
 
     def _make_decision_metrics(self) -> None:
-        self._ticks = self._counter("ticks", "Decisions, by whether they were made or failed.", "outcome")
+        self._leader = self._gauge("leader", "Whether this replica leads and may write (1) or stands by (0).")
+        self._ticks = self._counter(
+            "ticks", "Decisions, by whether they were made, failed, or left to the leader.", "outcome"
+        )
         self._tick_seconds = self._histogram("tick_seconds", "Time to take a snapshot and decide on it.", SHORT_BUCKETS)
         self._loop_lag = self._histogram(
             "loop_lag_seconds", "How late the event loop woke a timer, sampled once a second.", SHORT_BUCKETS

@@ -1,6 +1,5 @@
 """The throttle's half of the service, wired to its clients."""
 
-import os
 import socket
 from collections.abc import Callable
 
@@ -9,7 +8,6 @@ from balloons.service.metrics import Metrics
 from balloons.service.settings import ServiceSettings
 from throttler.service.holding import Holding
 from throttler.service.lever_writer import LeverWriter
-from throttler.service.renewal import Renewal, RenewalSettings
 from throttler.service.signal_sources import SignalSources
 from throttler.service.throttle_events import ThrottleAnnouncer
 from throttler.service.throttle_report import ThrottleReport
@@ -23,24 +21,21 @@ def make_throttling(
     settings: ServiceSettings,
     metrics: Metrics,
     poke: Callable[[float], None],
-    is_deciding: Callable[[], bool],
     clock: Callable[[], float],
 ) -> Throttling:
     """All parts. One decision (`--once`) holds nothing, because nobody would renew what it held."""
     is_dry_run = settings.is_dry_run or settings.is_once
-    identity = f"{socket.gethostname()}_{os.getpid()}"
-    renewal = RenewalSettings(namespace=settings.lease_namespace, identity=identity)
     return Throttling(
         ThrottleWatches(clients.reading, poke, metrics.cache_event),
         SignalSources(clients.connection, clients.own, metrics.throttle.read, metrics.attempt),
         ThrottleWrites(
             LeverWriter(clients.pulling),
-            ThrottleReport(clients.pulling, ThrottleAnnouncer(identity), clock),
+            ThrottleReport(clients.pulling, ThrottleAnnouncer(socket.gethostname()), clock),
             metrics.throttle,
             clock,
             is_dry_run=is_dry_run,
         ),
-        Holding(clients.connection, None if is_dry_run else Renewal(clients.leasing, renewal, is_deciding, clock)),
+        Holding(clients.connection, clients.elector),
         metrics.throttle,
         clock,
     )

@@ -34,6 +34,8 @@ RESTING_S = 1.0
 SWEEPS = ObjectKey("", "")
 """What is swept up after pools that are gone is written like a pool of its own."""
 
+_NOBODYS_FAULT = (Outcome.CONFLICT, Outcome.FENCED)
+
 log = structlog.get_logger()
 
 
@@ -108,6 +110,11 @@ class PoolWrites:
     def problems(self) -> dict[ObjectKey, str]:
         """What could not be written, by pool, until it has been."""
         return {key: text for key, text in self._problems.items() if text}
+
+    def stand_by(self) -> None:
+        """Somebody else leads: what was told and what failed is theirs to know. Writes under way meet the fence."""
+        self._reporter.forget(())
+        self._problems, self._shown = {}, {}
 
     async def drain(self, timeout_s: float) -> None:
         """Let writes under way finish; what takes longer is cancelled."""
@@ -193,7 +200,7 @@ class PoolWrites:
             return None
         words = failure_in_words(action, error)
         log.warning("write failed", pool=str(key), outcome=outcome.value, problem=words)
-        return _Failure("" if outcome is Outcome.CONFLICT else words, least_rest_s(error))
+        return _Failure("" if outcome in _NOBODYS_FAULT else words, least_rest_s(error))
 
     # --- the rest ---
 

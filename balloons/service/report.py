@@ -129,7 +129,7 @@ class Reporter:
     def _failed(self, key: ObjectKey, kind: ActionKind, error: ApiError) -> None:
         outcome = outcome_of(error)
         self._metrics.wrote(kind, outcome)
-        if outcome is not Outcome.GONE:
+        if outcome not in (Outcome.GONE, Outcome.FENCED):
             log.warning("report failed", pool=str(key), what=kind.value, problem=error.message)
 
 

@@ -51,6 +51,9 @@ class _Service:
         self._settings = settings
         self._metrics = metrics
         self._clock = clock
+        self._elector = clients.elector
+        self._is_stopping = False
+        metrics.follow_leader(self._leads)
         self._watches = Watches(
             clients.reading, index, wake, metrics, preemptions, namespace=settings.namespace, clock=clock
         )
@@ -64,7 +67,8 @@ class _Service:
             is_dry_run=settings.is_dry_run,
             clock=clock,
         )
-        self._throttling = make_throttling(clients, settings, metrics, wake.poke, self._is_deciding, clock)
+        self._wake = wake
+        self._throttling = make_throttling(clients, settings, metrics, wake.poke, clock)
         self._loop = DecisionLoop(
             index,
             self._watches,
@@ -76,6 +80,7 @@ class _Service:
             interval_s=settings.interval_s,
             clock=clock,
             pacing=self._throttling,
+            leads=self._leads,
         )
 
     async def run(self, stop: asyncio.Event) -> bool:
@@ -86,6 +91,9 @@ class _Service:
                 group.create_task(self._throttling.run(), name="throttle watches"),
                 group.create_task(measure_lag(self._metrics.lag), name="lag"),
             ]
+            if self._elector is not None:
+                campaign = self._elector.run(self._is_deciding, lambda: self._wake.poke(0.0))
+                background.append(group.create_task(campaign, name="election"))
             try:
                 return await (self._once(stop) if self._settings.is_once else self._until(stop))
             finally:
@@ -95,7 +103,11 @@ class _Service:
     async def _until(self, stop: asyncio.Event) -> bool:
         await self._loop.run(stop)
         log.info("stopping")
+        self._is_stopping = True
         await asyncio.gather(self._writes.drain(self._settings.shutdown_s), self._throttling.stop())
+        if self._elector is not None:
+            # The last act: from here on a successor writes (controller-runtime#1132).
+            await self._elector.release()
         log.info("stopped")
         return True
 
@@ -130,11 +142,19 @@ class _Service:
         return f"no decision for {self._clock() - decided_at:.0f} s"
 
     def _is_deciding(self) -> bool:
-        """Whether the loop's heart beats: what is held must be let go when it does not (reliability.md, finding 4)."""
+        """Whether the loop's heart beats: what is held must be let go when it does not (reliability.md, finding 4).
+
+        On a stop, which ends by itself in seconds, what is held is being given back.
+        """
         decided_at = self._loop.decided_at
-        return decided_at is not None and self._clock() - decided_at <= 2 * self._settings.interval_s
+        is_beating = decided_at is not None and self._clock() - decided_at <= 2 * self._settings.interval_s
+        return is_beating or self._is_stopping
+
+    def _leads(self) -> bool:
+        return self._elector is None or self._elector.is_alone or self._elector.may_write()
 
     def _not_ready(self) -> str:
+        """Ready means that the view is complete, so that this replica could lead at once; not that it does."""
         if not self._watches.is_complete:
             return f"view incomplete: {', '.join(self._watches.missing)}"
         return "" if self._loop.decided_at is not None else "no decision yet"

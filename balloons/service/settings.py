@@ -46,8 +46,10 @@ class ServiceSettings:
     metrics_address: str = "127.0.0.1:8080"
     """host:port for /metrics, /healthz and /readyz; port 0 takes a free one; `off` serves nothing."""
     lease_namespace: str = "kube-balloons"
-    """Where the Lease is that is renewed while a throttle exists: `balloons guard` looks for it there."""
-    shutdown_s: float = 3.0
+    """Where the Lease is by which replicas agree who leads; `balloons guard` looks for it there."""
+    is_alone: bool = False
+    """Whether there is no other replica: then nobody is waited for."""
+    shutdown_s: float = 1.0
     """How long writes under way may take to finish when the service is told to end."""
     decide: DecideSettings = field(default_factory=DecideSettings)
     """Limits and defaults of the decision itself."""

@@ -6,6 +6,7 @@ from balloons.decide.plan import Action, AnnotateNode, ApplyObject, DeleteObject
 from throttler.client.errors import (
     ApiError,
     ConflictError,
+    FencedError,
     ForbiddenError,
     InvalidError,
     NotFoundError,
@@ -53,10 +54,14 @@ class Outcome(enum.StrEnum):
     """The server will not have it: rights, admission, quota, or a rule."""
     UNKNOWN = "unknown"
     """No answer, or none that tells: it may have been done."""
+    FENCED = "fenced"
+    """Not sent: we do not lead, or not for sure."""
 
 
 def outcome_of(error: ApiError) -> Outcome:
     """What a failed call means for what was to be done."""
+    if isinstance(error, FencedError):
+        return Outcome.FENCED
     if isinstance(error, NotFoundError):
         return Outcome.GONE
     if isinstance(error, ConflictError):

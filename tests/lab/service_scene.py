@@ -31,6 +31,8 @@ class Service:
     def __init__(self, plane: ControlPlane, namespace: str, log: Path, *options: str) -> None:
         kubeconfig = plane.service_account_kubeconfig("kube-balloons", "kube-balloons")
         command = [sys.executable, "-m", "balloons", "run", "--kubeconfig", str(kubeconfig)]
+        # Killed and started again at once, it would wait for its own dead Lease: leadership has tests of its own.
+        command += ["--no-leader-election"]
         command += ["--namespace", namespace, "--metrics-address", "127.0.0.1:0", "--interval", "1", *options]
         self.log = log
         self.process = plane.processes.spawn(command, log=log)

@@ -22,9 +22,9 @@ from throttler.levers.holder import HOLDER_ANNOTATION, THROTTLE_LABEL
 from throttler.levers.lever import FIELD_MANAGER
 from throttler.levers.original import ORIGINAL_ANNOTATION, Mark
 from throttler.levers.scheduling_gate import PACED_GATE
+from throttler.service.elector import Elector, ElectorSettings
 from throttler.service.guard import AGAIN_PERIODS
-from throttler.service.lease import LEASE_NAME
-from throttler.service.renewal import Renewal, RenewalSettings, open_lease_client
+from throttler.service.lease import LEASE_NAME, open_lease_client
 
 pytestmark = pytest.mark.lab
 
@@ -105,17 +105,16 @@ class Scene:
         return [each for each in events if each["user"]["username"] == ACCOUNT and each["verb"] in WRITES]
 
     @asynccontextmanager
-    async def living_service(self) -> AsyncIterator[Renewal]:
+    async def living_service(self) -> AsyncIterator[Elector]:
         """Somebody who renews as the service does, as the service's ServiceAccount."""
         kubeconfig = self.plane.service_account_kubeconfig(SYSTEM, "kube-balloons")
         connection = await load_connection(ConnectionOptions(kubeconfig=str(kubeconfig)))
-        clock = asyncio.get_running_loop().time
-        settings = RenewalSettings(namespace=SYSTEM, identity="test", period_s=1.0)
+        settings = ElectorSettings(namespace=SYSTEM, identity="test", is_alone=True)
         async with open_lease_client(connection) as client:
-            renewal = Renewal(client, settings, lambda: True, clock)
-            running = asyncio.create_task(renewal.run())
+            elector = Elector(client, settings)
+            running = asyncio.create_task(elector.run(lambda: True, lambda: None))
             try:
-                yield renewal
+                yield elector
             finally:
                 running.cancel()
 
@@ -125,7 +124,8 @@ async def scene(tmp_path: Path) -> AsyncIterator[Scene]:
     """A plane of its own: the guard looks after the whole cluster."""
     async with start_control_plane(ControlPlaneSettings(audit=True)) as plane:
         await plane.kubectl_async("apply", "-k", str(MANIFESTS / "base"))
-        await plane.kubectl_async("apply", "-f", str(MANIFESTS / "components" / "guard" / "rbac.yaml"))
+        for each in ("serviceaccount", "rbac"):
+            await plane.kubectl_async("apply", "-f", str(MANIFESTS / "components" / "guard" / f"{each}.yaml"))
         for crds in (find_karpenter_crds(), QUOTA_CRD):
             await plane.kubectl_async("apply", "-f", str(crds))
         await plane.kubectl_async("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
@@ -158,8 +158,8 @@ async def test_everything_is_given_back_after_the_service_has_died(scene: Scene)
     await asyncio.sleep(AGAIN_PERIODS * PERIOD_S)
     await eventually(scene.is_free)
     # And what a service holds that comes back is left to it.
-    async with scene.living_service() as renewal:
-        await eventually(lambda: _is_renewed(renewal))
+    async with scene.living_service() as elector:
+        await eventually(lambda: _leads(elector))
         await asyncio.sleep(4 * PERIOD_S)
         done = len(scene.writes())
         await scene.leave_behind("again")
@@ -208,8 +208,8 @@ async def _has_lease(scene: Scene) -> bool:
     return bool((await scene.seen.get("leases", "-n", SYSTEM))["items"])
 
 
-async def _is_renewed(renewal: Renewal) -> bool:
-    return renewal.renewed_at is not None
+async def _leads(elector: Elector) -> bool:
+    return elector.may_write()
 
 
 def _taint() -> dict[str, str]:

@@ -14,6 +14,7 @@ from throttler.client.attempts import CANCELLED, ERROR, TIMEOUT, Attempt, Attemp
 from throttler.client.credentials import CredentialKeeper
 from throttler.client.errors import (
     AttemptTimeoutError,
+    FencedError,
     TlsRefusedError,
     UnauthorizedError,
     error_from_answer,
@@ -101,6 +102,10 @@ class Caller:
             seen.code = TIMEOUT
             raise AttemptTimeoutError(f"no answer to {_words(request)} in {self.timeout_s} s") from error
         except asyncio.CancelledError:
+            seen.code = CANCELLED
+            raise
+        except FencedError:
+            # Nothing went over the wire: it says nothing about the server either.
             seen.code = CANCELLED
             raise
         finally:

@@ -3,13 +3,23 @@
 import asyncio
 import contextlib
 import socket
+from collections.abc import Callable
 from typing import Any
 from weakref import WeakSet
 
 import aiohttp
 
+from throttler.client.errors import FencedError
+
 CLOSED_WITHIN_S = 1.0
 """An end of file of our own making is read within a few turns of the loop; nothing here waits for the server."""
+
+MaySend = Callable[[], bool]
+
+
+def always() -> bool:
+    """The fence of a client that has none."""
+    return True
 
 
 class EndingConnector(aiohttp.TCPConnector):
@@ -20,9 +30,24 @@ class EndingConnector(aiohttp.TCPConnector):
     session, and be leaked by a loop that ends sooner.
     """
 
-    def __init__(self, **options: Any) -> None:
+    def __init__(self, may_send: MaySend = always, **options: Any) -> None:
         self._opened = WeakSet[socket.socket]()
+        self._may_send = may_send
         super().__init__(socket_factory=self._open, **options)
+
+    async def connect(
+        self, req: aiohttp.ClientRequest, traces: list[aiohttp.tracing.Trace], timeout: aiohttp.ClientTimeout
+    ) -> aiohttp.connector.Connection:
+        """A connection to send on at once; raises FencedError.
+
+        What is asked here is asked last: between the question and the request there is no turn of the loop, while
+        making a connection takes several, and a process may be frozen in any of them.
+        """
+        connection = await super().connect(req, traces, timeout)
+        if not self._may_send():
+            connection.close()
+            raise FencedError("not sent: not the leader, or not for sure")
+        return connection
 
     async def close(self, *, abort_ssl: bool = False) -> None:
         """Close every connection; returns when all their sockets are closed."""

@@ -66,6 +66,10 @@ class TlsRefusedError(UnreachableError):
     """The server's certificate was not accepted, or the server refused ours; nothing was sent."""
 
 
+class FencedError(ApiError):
+    """Not sent: whoever sends it may not write just now, as another process may by now."""
+
+
 class SilentWatchError(UnreachableError):
     """A watch stayed open and said nothing for too long."""
 

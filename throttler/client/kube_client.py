@@ -12,6 +12,7 @@ import msgspec
 from throttler.client.attempts import AttemptObserver, ignore_attempt
 from throttler.client.caller import Caller
 from throttler.client.connection import SERVICE, Connection, user_agent
+from throttler.client.connector import MaySend, always
 from throttler.client.errors import UndecodableError, cut
 from throttler.client.gate import Gate, OpenGate
 from throttler.client.pages import READ_ERRORS, Page, PageDecoder, RawPage, Wire, raw_page
@@ -202,15 +203,17 @@ async def open_client(
     is_dry_run: bool = False,
     timeout_s: float | None = None,
     program: str = SERVICE,
+    may_send: MaySend = always,
 ) -> AsyncIterator[KubeClient]:
     """A client with connections of its own, closed at the end.
 
     `gate` None does not pace: for Lease traffic, together with a short `timeout_s` per attempt.
     `program` is who calls: the service, or a person at the command line.
+    `may_send` is the fence: asked right before each attempt, and where it says no the call raises FencedError.
     """
     headers = (("User-Agent", user_agent(component, program)), *connection.impersonation)
     endpoint = Endpoint(connection.base_url, headers, connection.tls_server_name, connection.proxy)
-    transport = AiohttpTransport(endpoint)
+    transport = AiohttpTransport(endpoint, may_send)
     caller = Caller(
         transport=transport,
         credentials=connection.credentials,

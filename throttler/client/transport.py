@@ -11,7 +11,7 @@ import aiohttp
 from multidict import CIMultiDict
 from yarl import URL
 
-from throttler.client.connector import EndingConnector
+from throttler.client.connector import EndingConnector, MaySend, always
 from throttler.client.credentials import Credentials
 from throttler.client.errors import TlsRefusedError, UnreachableError, cut
 from throttler.client.requests import Request
@@ -59,12 +59,15 @@ class Endpoint:
 
 
 class AiohttpTransport:
-    """The transport that the service uses; make it inside the running loop."""
+    """The transport that the service uses; make it inside the running loop.
 
-    def __init__(self, endpoint: Endpoint) -> None:
+    `may_send` is asked right before each request; where it says no, FencedError is raised and nothing is sent.
+    """
+
+    def __init__(self, endpoint: Endpoint, may_send: MaySend = always) -> None:
         self._endpoint = endpoint
         self._session = aiohttp.ClientSession(
-            connector=EndingConnector(limit=0, keepalive_timeout=KEEP_ALIVE_S),
+            connector=EndingConnector(may_send, limit=0, keepalive_timeout=KEEP_ALIVE_S),
             timeout=aiohttp.ClientTimeout(total=None),
             read_bufsize=READ_BUFFER_BYTES,
             cookie_jar=aiohttp.DummyCookieJar(),

@@ -1,18 +1,21 @@
 """Why ceilings of ours may stay: a Lease that is renewed while decisions are made, and the way back on a stop."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 
 import structlog
 
 from throttler.client.connection import Connection
 from throttler.client.gate import CeilingGate
 from throttler.client.kube_client import open_client
+from throttler.kube.capacity_quota import CapacityQuota
+from throttler.kube.node_pool import NodePool
+from throttler.levers.holder import HOLDER_ANNOTATION, epoch_of
+from throttler.service.elector import Elector
 from throttler.service.give_back import give_back_all
-from throttler.service.renewal import Renewal
 
-DRAIN_S = 3.0
-"""How long writes under way may take to finish on a stop."""
+DRAIN_S = 1.0
+"""How long writes under way may take to finish on a stop: a write takes milliseconds, and a successor waits."""
 GIVE_BACK_S = 12.0
 """The longest that giving everything back may take on a stop: what is left is the guard's."""
 GIVE_BACK_PER_S, GIVE_BACK_BURST = 50.0, 100
@@ -23,49 +26,54 @@ log = structlog.get_logger()
 
 
 class Holding:
-    """The Lease of this process. `renewal` is None in a dry run, which holds nothing."""
+    """What is held in the name of the Lease. `elector` is None in a dry run, which holds nothing."""
 
-    def __init__(self, connection: Connection, renewal: Renewal | None) -> None:
+    def __init__(self, connection: Connection, elector: Elector | None) -> None:
         self._connection = connection
-        self._renewal = renewal
-        self._renewing: asyncio.Task[None] | None = None
-        self._giving_up: asyncio.Task[None] | None = None
+        self._elector = elector
         self._has_held = False
 
     @property
     def lease(self) -> str:
         """`namespace/name`; empty where nothing is held."""
-        return self._renewal.lease if self._renewal is not None else ""
+        return self._elector.lease if self._elector is not None else ""
+
+    @property
+    def epoch(self) -> int:
+        """The leadership under which is held; 0 where nothing is."""
+        return self._elector.epoch if self._elector is not None else 0
 
     def follow(self, *, is_needed: bool) -> None:
-        """Renew while a throttle exists, and not otherwise."""
-        if self._renewal is None:
-            return
+        """Told at each tick whether a throttle exists: only then may anything be held."""
         self._has_held |= is_needed
-        if is_needed and self._renewing is None:
-            self._renewing = asyncio.create_task(self._renewal.run(), name="renew lease")
-        elif not is_needed and self._renewing is not None:
-            self._renewing.cancel()
-            self._renewing = None
-            # A Lease that falls silent means that the service has died; the guard is to know better.
-            self._giving_up = asyncio.create_task(self._renewal.give_up(), name="give up lease")
+
+    def saw(self, things: Iterable[NodePool | CapacityQuota]) -> None:
+        """Objects that levers move. Where one names our Lease and a higher epoch, the Lease was removed since; epochs
+        never go down, so ours is raised above it with the next renewal."""
+        notes = [thing.metadata.annotations for thing in things]
+        seen = max((epoch_of(each) for each in notes if each.get(HOLDER_ANNOTATION) == self.lease), default=0)
+        if self._elector is not None and seen > self._elector.epoch:
+            self._elector.outgrow(seen)
 
     async def stop(self, drain: Drain) -> None:
-        """Let writes finish, give everything back, let the Lease go; under 25 s whatever the servers do."""
+        """Let writes finish and give everything back, while the Lease is still ours; under 15 s, whatever servers do.
+
+        A replica that stands by holds nothing, and what a leader that lost its Lease held is its successor's.
+        """
         await drain(DRAIN_S)
-        if self._renewal is None or not self._has_held:
+        if self._elector is None or not self._has_held or not self._elector.may_write():
             return
         try:
             async with asyncio.timeout(GIVE_BACK_S):
-                await self._give_back()
+                await self._give_back(self._elector)
         except TimeoutError:
             log.warning("giving back took too long", limit_s=GIVE_BACK_S, rest="the guard's")
-        if self._renewing is not None:
-            self._renewing.cancel()
-        await self._renewal.give_up()
 
-    async def _give_back(self) -> None:
+    async def _give_back(self, elector: Elector) -> None:
+        async def may_go_on() -> bool:
+            return elector.may_write()
+
         gate = CeilingGate(GIVE_BACK_PER_S, burst=GIVE_BACK_BURST)
-        async with open_client(self._connection, "give-back", gate=gate) as client:
-            given = await give_back_all(client, lease=self.lease)
+        async with open_client(self._connection, "give-back", gate=gate, may_send=elector.may_write) as client:
+            given = await give_back_all(client, lease=elector.lease, may_go_on=may_go_on)
         log.info("gave everything back", objects=given.done, problems=list(given.problems))

@@ -26,6 +26,7 @@ from throttler.levers.holder import Holder
 from throttler.levers.lever import LeverOutcome, Room
 from throttler.levers.node_pool import NodePoolSeen, plan_node_pools
 from throttler.levers.scheduling_gate import Demand, GateSettings, release_gates
+from throttler.levers.shares import by_autoscaler
 from throttler.levers.startup_taint import TaintSettings, release_taints
 from throttler.service.lever_objects import certificates_owner, is_of, let_go, pool_owner, quota_owner
 from throttler.service.lever_scene import LeverMemory, LeverScene
@@ -49,12 +50,32 @@ class LeverCase:
     @property
     def holder(self) -> Holder:
         """In whose name is written."""
-        return Holder(throttle=self.throttle.metadata.name, lease=self.scene.lease)
+        return Holder(throttle=self.throttle.metadata.name, lease=self.scene.lease, epoch=self.scene.epoch)
 
     @property
     def nodes(self) -> list[Node]:
         """The throttle's nodes."""
         return [node for node in self.scene.nodes.values() if self.rules.selects(node.labels)]
+
+    @property
+    def quota_room(self) -> Room:
+        """cluster-autoscaler's part: it knows nothing of machines that Karpenter ordered."""
+        booting = min(self.room.booting, self.joins.booting_by_groups)
+        return replace(self.room, booting=booting, allowance=self._allowances[0])
+
+    @property
+    def pools_room(self) -> Room:
+        """Karpenter's part; what exists and boots is counted from each pool's own machines."""
+        return replace(self.room, allowance=self._allowances[1])
+
+    @property
+    def _allowances(self) -> tuple[int, int]:
+        """All of the allowance where one autoscaler has a ceiling, else they share it: each could use up all of it."""
+        levers = self.throttle.spec.levers
+        has_both = levers.capacity_quota is not None and levers.node_pool_limits is not None
+        if not (has_both and self.scene.quota_version and self.scene.pools):
+            return self.room.allowance, self.room.allowance
+        return by_autoscaler(self.room, self.joins.booting_by_groups, self.scene.moment.now_s)
 
     @property
     def pods(self) -> list[Pod]:
@@ -82,7 +103,7 @@ def _quota(case: LeverCase, memory: LeverMemory) -> Planned:
     seen = QuotaSeen(
         name=lever.name, selector=case.throttle.spec.nodes, api_version=case.scene.quota_version, quota=stored
     )
-    outcome, quota = plan_capacity_quota(seen, case.room, case.holder, memory.quota, case.scene.moment.now_s)
+    outcome, quota = plan_capacity_quota(seen, case.quota_room, case.holder, memory.quota, case.scene.moment.now_s)
     return (outcome,), replace(memory, quota=quota)
 
 
@@ -99,7 +120,7 @@ def _node_pools(case: LeverCase, memory: LeverMemory) -> Planned:
         if pool.metadata.name not in others
     ]
     hint = _largest_request(case.pods)
-    found, pools = plan_node_pools(seen, case.room, hint, case.holder, memory.pools, case.scene.moment.now_s)
+    found, pools = plan_node_pools(seen, case.pools_room, hint, case.holder, memory.pools, case.scene.moment.now_s)
     gone = (_let_go(pool, others[pool.metadata.name], case) for pool in named if pool.metadata.name in others)
     return (*found, *gone), replace(memory, pools=pools)
 

@@ -21,6 +21,8 @@ class LeverScene:
     moment: Moment
     lease: str = ""
     """`namespace/name` of the Lease whose renewal keeps ceilings in force; empty without one."""
+    epoch: int = 0
+    """The leadership under which is decided: written on every object with a ceiling, and never lowered there."""
     nodes: Mapping[str, Node] = field(default_factory=dict)
     were_nodes_listed: bool = True
     """Whether `nodes` has been all of them at least once: until then a name that is not there may be taken."""

@@ -5,7 +5,7 @@ and the next tick decides afresh.
 """
 
 import enum
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
@@ -15,6 +15,7 @@ import msgspec
 from throttler.client.errors import (
     ApiError,
     ConflictError,
+    FencedError,
     ForbiddenError,
     InvalidError,
     NotFoundError,
@@ -75,6 +76,7 @@ PLURALS: Mapping[str, tuple[str, bool]] = MappingProxyType(
 
 _WEBHOOK_WORDS = ("admission webhook", "failed calling webhook")
 _BY_ERROR: tuple[tuple[type[ApiError], WriteOutcome], ...] = (
+    (FencedError, WriteOutcome.FENCED),
     (ConflictError, WriteOutcome.CONFLICT),
     (ForbiddenError, WriteOutcome.FORBIDDEN),
     (UnauthorizedError, WriteOutcome.FORBIDDEN),
@@ -95,14 +97,10 @@ class _Versioned(msgspec.Struct, frozen=True):
 
 
 class LeverWriter:
-    """The writes of all levers, through one client.
+    """The writes of all levers, through one client, whose fence is asked right before each request (invariant 7)."""
 
-    `may_write` is asked before each single call: it says whether we still lead.
-    """
-
-    def __init__(self, client: KubeClient, may_write: Callable[[], bool] = lambda: True) -> None:
+    def __init__(self, client: KubeClient) -> None:
         self._client = client
-        self._may_write = may_write
 
     async def carry_out(self, writes: Iterable[LeverWrite]) -> tuple[WriteResult, ...]:
         """Make the calls in their order; after one that failed, the rest is left for the next tick.
@@ -122,8 +120,6 @@ class LeverWriter:
         return tuple(results)
 
     async def _carry_out_one(self, write: LeverWrite) -> WriteResult:
-        if not self._may_write():
-            return WriteResult(write=write, outcome=WriteOutcome.FENCED, message="not the leader, or not for sure")
         try:
             answer = await self._send(write)
             version = decode(answer, _Versioned).metadata.resource_version if write.how is not How.DELETE else ""

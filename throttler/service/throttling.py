@@ -95,9 +95,18 @@ class Throttling:
         await self._watches.run()
 
     async def stop(self) -> None:
-        """The end of an orderly stop: nothing decides any more; give everything back, then let the Lease go."""
+        """The end of an orderly stop: nothing decides any more, and everything is given back before the Lease goes."""
         self._sources.follow(())
         await self._holding.stop(self._writes.drain)
+
+    def stand_by(self) -> None:
+        """Somebody else leads: nothing is asked of the servers, nothing remembered; the caches stay warm."""
+        self._sources.follow(())
+        self._memories, self._known, self._leaving, self._told = {}, {}, {}, {}
+        self._complete_at = self._clock()
+        self.again_s = None
+        self._writes.forget(())
+        self._metrics.show((), (), self._clock())
 
     @property
     def is_known(self) -> bool:
@@ -171,6 +180,7 @@ class Throttling:
     def _view(self, cluster: Cluster) -> TickView:
         now_s, wall_s, watches = self._clock(), self._wall(), self._watches
         requests = watches.certificates
+        self._holding.saw((*watches.pools, *watches.quotas.values()))
         self._were_nodes_listed |= cluster.shows_all_nodes
         heard = heard_of(cluster.nodes.values()) if requests else frozenset()
         waiting = {each.node: each.created_s for each in requests if each.is_pending and each.node}
@@ -187,6 +197,7 @@ class Throttling:
         scene = LeverScene(
             moment=Moment(now_s, wall_s),
             lease=self._holding.lease,
+            epoch=self._holding.epoch,
             nodes=cluster.nodes,
             were_nodes_listed=self._were_nodes_listed,
             unplaced=cluster.unplaced,

@@ -39,6 +39,10 @@ class FakeWrites:
     def __init__(self) -> None:
         self.plans: list[Plan] = []
         self.passed: dict[ObjectKey, float] = {}
+        self.stood_by = 0
+
+    def stand_by(self) -> None:
+        self.stood_by += 1
 
     def start(self, plan: Plan) -> dict[ObjectKey, float]:
         self.plans.append(plan)
@@ -72,6 +76,7 @@ class Scene:
     def __init__(self) -> None:
         self.view, self.writes, self.decide = FakeView(), FakeWrites(), FakeDecide()
         self.metrics = Metrics("test")
+        self.is_leader = True
         clock = asyncio.get_running_loop().time
         self.wake = Wake(clock)
         writes: Any = self.writes
@@ -86,6 +91,7 @@ class Scene:
             interval_s=10.0,
             clock=clock,
             decide=self.decide,
+            leads=lambda: self.is_leader,
         )
 
     async def run_for(self, seconds: float) -> None:
@@ -161,3 +167,34 @@ async def test_pools_are_shown_as_decided() -> None:
     scene.loop.tick()
     labels = {"namespace": "ns", "pool": "gpu"}
     assert scene.metrics.registry.get_sample_value("kube_balloons_pool_warm_nodes", labels) == 0
+
+
+async def test_a_replica_that_stands_by_decides_and_writes_nothing_and_is_alive() -> None:
+    scene = Scene()
+    scene.is_leader = False
+    await scene.run_for(35)
+    assert (scene.decide.at_s, scene.writes.plans) == ([], [])
+    assert scene.ticks("stood_by") == 4
+    assert scene.loop.decided_at is not None
+
+
+async def test_who_leads_again_begins_anew_and_shows_no_old_figures_meanwhile() -> None:
+    scene = Scene()
+    scene.loop.tick()
+    scene.is_leader = False
+    scene.loop.tick()
+    assert scene.writes.stood_by == 1
+    labels = {"namespace": "ns", "pool": "gpu"}
+    assert scene.metrics.registry.get_sample_value("kube_balloons_pool_warm_nodes", labels) is None
+    scene.is_leader = True
+    scene.loop.tick()
+    assert scene.decide.memories[-1] == Memory()
+
+
+async def test_blindness_of_a_replica_that_stood_by_is_not_reported_at_once() -> None:
+    scene = Scene()
+    scene.is_leader, scene.view.missing = False, ("pods",)
+    await scene.run_for(2 * BLIND_PATIENCE_S)
+    scene.is_leader = True
+    scene.loop.tick()
+    assert scene.writes.plans == []

@@ -30,6 +30,10 @@ class FakePacing:
         self.seen: list[Cluster] = []
         self.again_s: float | None = None
         self.is_broken = False
+        self.stood_by = 0
+
+    def stand_by(self) -> None:
+        self.stood_by += 1
 
     def tick(self, cluster: Cluster) -> Sequence[Lane] | None:
         self.seen.append(cluster)

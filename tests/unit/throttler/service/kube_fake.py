@@ -6,7 +6,7 @@ from typing import Any, cast
 import msgspec
 
 from tests.unit.throttler.levers.json_patch import RefusedError, apply_patch
-from throttler.client.errors import ApiError, ConflictError, NotFoundError
+from throttler.client.errors import AlreadyExistsError, ApiError, ConflictError, NotFoundError
 from throttler.client.kube_client import KubeClient
 from throttler.client.pages import PageDecoder
 from throttler.client.requests import EVERYTHING, PatchKind, Selection
@@ -83,6 +83,8 @@ class FakeCluster:
 
     async def create(self, resource: Resource, body: Any, namespace: str | None = None) -> bytes:
         self._called("create", resource, body["metadata"]["name"])
+        if body["metadata"]["name"] in self.objects.get(resource.plural, {}):
+            raise AlreadyExistsError("already exists", status=409)
         return msgspec.json.encode(self.put(resource.plural, body["metadata"]["name"], spec=body["spec"]))
 
     async def delete(

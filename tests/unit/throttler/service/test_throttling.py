@@ -198,3 +198,16 @@ def test_a_watch_that_reconnects_is_not_told_to_anybody_and_one_that_stays_away_
     assert scene.writes.turns == []
     scene.tick(BLIND_PATIENCE_S)
     assert [turn.findings.missing for turn in scene.writes.turns] == [("nodeclaims",)]
+
+
+def test_who_stands_by_asks_no_server_remembers_nothing_and_shows_nothing() -> None:
+    scene = Scene(a_throttle(**LIMITS))
+    scene.tick()
+    scene.tick(5)
+    assert scene.figure("window_joins", throttle="default") is not None
+    scene.throttling.stand_by()
+    assert scene.sources.followed == ()
+    assert scene.figure("window_joins", throttle="default") is None
+    assert scene.throttling._memories == {}
+    scene.watches.throttles = ()
+    assert scene.tick(1) is None, "a throttle that went while another led is no longer ours to end"

@@ -133,6 +133,10 @@ class FakeHolding:
     is_needed: bool = False
     is_stopped: bool = False
     lease: str = "kube-balloons/throttle"
+    epoch: int = 0
+
+    def saw(self, things: Iterable[Any]) -> None:
+        """Any epoch will do."""
 
     def follow(self, *, is_needed: bool) -> None:
         self.is_needed = is_needed
