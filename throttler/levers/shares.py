@@ -1,11 +1,26 @@
-"""Splits the allowance of one throttle between its NodePools.
+"""Splits the allowance of one throttle: between the autoscalers where it has a ceiling for each, then between pools.
 
-Which pool Karpenter will take for a pending pod cannot be known. Machines that are on their way are evidence of
-demand, so a pool's share grows with them; every pool without any counts as one. What a share leaves unused is in the
-next allowance again, so a single busy pool soon has all of it.
+Which of them will order for a pending pod, and in which pool, cannot be known. Machines that are on their way are
+evidence of demand, so a share grows with them; who has none counts as one. What a share leaves unused is in the next
+allowance again, so a single busy pool soon has all of it.
 """
 
 from collections.abc import Mapping
+
+from throttler.levers.lever import Room
+
+TURN_S = 30.0
+"""What does not divide goes to each autoscaler in turn for so long: both look within ten seconds (facts.md 2.9)."""
+
+
+def by_autoscaler(room: Room, by_groups: int, now_s: float) -> tuple[int, int]:
+    """How many nodes cluster-autoscaler, and how many Karpenter, may order of one allowance.
+
+    `by_groups` of the booting machines are cluster-autoscaler's.
+    """
+    share, rest = divmod(room.allowance * (1 + min(by_groups, room.booting)), 2 + room.booting)
+    share += 1 if rest and int(now_s // TURN_S) % 2 == 0 else 0
+    return share, room.allowance - share
 
 
 def shares(allowance: int, booting: Mapping[str, int]) -> dict[str, int]:

@@ -10,7 +10,7 @@ from throttler.levers.contest import Contest
 from throttler.levers.demand import QUIET_S, STEPS, Demand
 from throttler.levers.lever import Room
 from throttler.levers.replacements import replacements
-from throttler.levers.shares import shares
+from throttler.levers.shares import TURN_S, by_autoscaler, shares
 
 
 @given(allowance=st.integers(0, 500), booting=st.dictionaries(st.text(max_size=3), st.integers(0, 100), min_size=1))
@@ -19,6 +19,19 @@ def test_shares_add_up_to_the_allowance(allowance: int, booting: dict[str, int])
     assert found.keys() == booting.keys()
     assert sum(found.values()) == allowance
     assert all(share >= 0 for share in found.values())
+
+
+@given(st.integers(0, 50), st.integers(0, 50), st.integers(0, 50), st.floats(0, 1e6))
+def test_two_autoscalers_have_one_allowance(allowance: int, claims: int, groups: int, now_s: float) -> None:
+    both = by_autoscaler(room(allowance, booting=claims + groups), groups, now_s)
+    assert sum(both) == allowance
+    assert min(both) >= 0
+
+
+def test_the_autoscaler_that_orders_gets_the_most_and_a_single_place_is_given_in_turn() -> None:
+    assert by_autoscaler(room(10, booting=8), 8, 0.0) == (9, 1)
+    assert by_autoscaler(room(10, booting=8), 0, 0.0) == (1, 9)
+    assert {by_autoscaler(room(1), 0, now_s) for now_s in (0.0, TURN_S)} == {(1, 0), (0, 1)}
 
 
 def test_busy_pool_gets_the_last_of_the_allowance() -> None:

@@ -187,6 +187,19 @@ def test_an_object_that_two_throttles_name_is_the_older_ones() -> None:
     assert all("JoinThrottle old " in report.because.sentence for report in new.findings.levers)
 
 
+def test_two_ceilings_of_one_throttle_do_not_both_give_all_of_the_allowance() -> None:
+    story = Story(a_throttle(nodes={"matchLabels": {"pool": "a"}}, levers=NAMED))
+    scene = {"pools": (a_pool(),), "quota_version": "autoscaling.x-k8s.io/v1alpha1"}
+    story.after(0, world=waiting(unplaced=()), scene=scene)
+    (turn,) = story.after(10, world=waiting("c1", "c2"), scene=scene)
+    assert turn.findings.verdict is not None
+    quota, pool = (msgspec.to_builtins(write.body)["spec"]["limits"] for write in turn.lever_writes)
+    # One node exists, and the two machines that boot are Karpenter's; each has room for one pod of 6 cores.
+    by_groups, by_pools = int(quota["resources"]["nodes"]) - 1, int(pool["cpu"]) // 6
+    assert by_groups + by_pools == turn.findings.verdict.ask
+    assert 0 < by_groups < by_pools, "Karpenter has machines on their way"
+
+
 def test_the_younger_throttle_lets_go_of_what_it_held() -> None:
     old, new = both(held_by("new"))
     (back,) = new.lever_writes
