@@ -50,7 +50,7 @@ class LeverCase:
     @property
     def holder(self) -> Holder:
         """In whose name is written."""
-        return Holder(throttle=self.throttle.metadata.name, lease=self.scene.lease)
+        return Holder(throttle=self.throttle.metadata.name, lease=self.scene.lease, epoch=self.scene.epoch)
 
     @property
     def nodes(self) -> list[Node]:
