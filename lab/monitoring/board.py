@@ -1,0 +1,104 @@
+"""What a dashboard is made of, before it is Grafana's JSON: rows of panels, each with its queries."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+
+class Kind(enum.Enum):
+    """How a panel shows its series; the value is Grafana's name of it."""
+
+    LINES = "timeseries"
+    NUMBER = "stat"
+    STATES = "state-timeline"
+    BARS = "bargauge"
+
+
+@dataclass(frozen=True)
+class Query:
+    """One PromQL expression with dashboard variables in it; `legend` is a template such as `{{pool}}`."""
+
+    expr: str
+    legend: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Panel:
+    """One panel. `unit` is Grafana's: short, s, bytes, percentunit, ops.
+
+    `names` are the words for the values of a STATES panel. `width` is of 24.
+    """
+
+    title: str
+    description: str
+    unit: str
+    queries: tuple[Query, ...]
+    kind: Kind = Kind.LINES
+    width: int = 12
+    is_stacked: bool = False
+    names: tuple[str, ...] = ()
+
+    @property
+    def height(self) -> int:
+        """In Grafana's grid units of 30 pixels."""
+        return 4 if self.kind is Kind.NUMBER else 8
+
+    @property
+    def is_instant(self) -> bool:
+        """Whether it shows the present values only, not their course."""
+        return self.kind in (Kind.NUMBER, Kind.BARS)
+
+
+@dataclass(frozen=True)
+class Row:
+    """A titled row of panels, filled from left to right."""
+
+    title: str
+    panels: tuple[Panel, ...]
+
+
+@dataclass(frozen=True)
+class Variable:
+    """A choice at the top, filled with the values of a label of a series."""
+
+    name: str
+    series: str
+
+    @property
+    def query(self) -> str:
+        """As Grafana's Prometheus data source understands it."""
+        return f"label_values({self.series}, {self.name})"
+
+
+@dataclass(frozen=True)
+class Annotation:
+    """Marks on every panel while a query has values."""
+
+    name: str
+    query: Query
+
+
+@dataclass(frozen=True, kw_only=True)
+class Board:
+    """One dashboard."""
+
+    uid: str
+    title: str
+    description: str
+    variables: tuple[Variable, ...]
+    rows: tuple[Row, ...]
+    annotations: tuple[Annotation, ...] = ()
+
+    @property
+    def panels(self) -> Iterator[Panel]:
+        """All of them, in order."""
+        return (panel for row in self.rows for panel in row.panels)
+
+    @cached_property
+    def queries(self) -> tuple[Query, ...]:
+        """All of them, those of annotations among them."""
+        of_panels = (query for panel in self.panels for query in panel.queries)
+        return (*of_panels, *(annotation.query for annotation in self.annotations))
