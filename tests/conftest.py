@@ -8,9 +8,12 @@ from collections.abc import Iterator
 import pytest
 
 from lab.binaries import find_binaries
-from lab.binaries.catalogue import ALL_BINARIES
+from lab.binaries.catalogue import ALL_BINARIES, MONITORING_BINARIES, Binary
 from lab.controlplane import ControllerManagerSettings, ControlPlane, ControlPlaneSettings
 from lab.errors import LabError
+
+BINARIES: dict[str, tuple[Binary, ...]] = {"lab": ALL_BINARIES, "promtool": MONITORING_BINARIES}
+"""What the tests of each mark need."""
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -23,11 +26,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Get the binaries before the first test: a build takes minutes, shows progress, breaks no timeout."""
-    if session.config.option.collectonly or not any(item.get_closest_marker("lab") for item in session.items):
+    wanted = [binary.name for mark, binaries in BINARIES.items() if _has(session, mark) for binary in binaries]
+    if session.config.option.collectonly or not wanted:
         return
     capture = session.config.pluginmanager.getplugin("capturemanager")
     with capture.global_and_fixture_disabled():
-        find_binaries(binary.name for binary in ALL_BINARIES)
+        find_binaries(wanted)
+
+
+def _has(session: pytest.Session, mark: str) -> bool:
+    return any(item.get_closest_marker(mark) for item in session.items)
 
 
 @pytest.fixture(scope="session")

@@ -14,6 +14,7 @@ RUNBOOK = Path(__file__).resolve().parents[4] / "docs" / "runbook.md"
 
 
 def test_the_runbook_has_a_section_for_each_reason_and_no_other() -> None:
-    sections = re.findall(r"^### (\w+)$", RUNBOOK.read_text(), re.MULTILINE)
+    # Alerts have sections of their own: tests/unit/monitoring/test_alerts.py.
+    sections = re.findall(r"^### (?!KubeBalloons)(\w+)$", RUNBOOK.read_text(), re.MULTILINE)
     assert len(sections) == len(set(sections))
     assert set(sections) == {reason.code for reasons in REASONS for reason in reasons}
