@@ -1,9 +1,10 @@
 """Whether anything waits that is to be paced, and whether machines start meanwhile. Times are monotonic seconds."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Self
 
 from throttler.levers.lever import Room
+from throttler.levers.taken_up import Uptake
 
 QUIET_S = 30.0
 """A ceiling is handed back after so long without demand: a gang's pods do not all come in one moment."""
@@ -24,15 +25,26 @@ class Demand:
     unmet_since_s: float | None = None
     newest_order_s: float = 0.0
     """Creation of the newest order, in wall-clock seconds: only compared with itself."""
+    looked_s: float | None = None
+    uptake: Uptake = field(default_factory=Uptake)
 
-    def looked(self, room: Room, newest_order_s: float, now_s: float) -> Self:
-        """After a look: `newest_order_s` is when the newest machine was ordered."""
+    def looked(self, room: Room, newest_order_s: float, now_s: float, *, is_taken_up: bool = True) -> Self:
+        """After a look: `newest_order_s` is when the newest machine was ordered.
+
+        `is_taken_up` says whether the autoscaler has seen the room that it was given last. Nothing can be too small
+        before it was seen: until then no time passes, and an autoscaler that is away is given no more room at all.
+        """
+        uptake = self.uptake.looked(now_s, is_taken_up=is_taken_up)
         is_wanted = room.waiting > 0
-        is_unmet = is_wanted and room.allowance > 0 and newest_order_s <= self.newest_order_s
+        is_ordered = newest_order_s > self.newest_order_s
+        is_unmet = is_wanted and room.allowance > 0 and not is_ordered and not uptake.is_late(now_s)
+        unseen_s = 0.0 if is_taken_up or self.looked_s is None else now_s - self.looked_s
         return type(self)(
             quiet_since_s=None if is_wanted else _since(self.quiet_since_s, now_s),
-            unmet_since_s=_since(self.unmet_since_s, now_s) if is_unmet else None,
+            unmet_since_s=min(now_s, _since(self.unmet_since_s, now_s) + unseen_s) if is_unmet else None,
             newest_order_s=max(newest_order_s, self.newest_order_s),
+            looked_s=now_s,
+            uptake=uptake,
         )
 
     def unseen(self) -> Self:

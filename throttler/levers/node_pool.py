@@ -11,12 +11,13 @@ from throttler.kube.node_claim import NodeClaim
 from throttler.kube.node_pool import NodePool
 from throttler.kube.resources import Resources
 from throttler.levers.demand import Demand
-from throttler.levers.holder import Holder
+from throttler.levers.holder import THROTTLE_LABEL, Holder
 from throttler.levers.lever import LeverOutcome, Room
 from throttler.levers.one_pool import Look, PoolMemory, plan_pool
 from throttler.levers.pool_ceiling import PoolRoom
 from throttler.levers.replacements import replacements
 from throttler.levers.shares import shares
+from throttler.levers.taken_up import is_pool_taken_up
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +55,7 @@ def plan_node_pools(
     pool's own claims. `hint` is the largest request among the waiting pods, used for pools that never had a machine.
     """
     ordered = sorted(seen, key=lambda one: one.name)
-    demand = memory.demand.looked(room, _newest_order_s(ordered), now_s) if room.may_move else memory.demand.unseen()
+    demand = _demand(ordered, room, holder, memory.demand, now_s)
     rooms = _rooms(ordered, room, demand.step(now_s))
     is_over = demand.is_over(room, now_s)
     look = Look(room=room, hint=hint, holder=holder, now_s=now_s, is_over=is_over, unmet_s=demand.unmet_s(now_s))
@@ -64,6 +65,13 @@ def plan_node_pools(
         outcome, pools[one.name] = plan_pool(one.pool, one.claims, rooms[one.name], look, known)
         outcomes.append(outcome)
     return tuple(outcomes), replace(memory, demand=demand, pools=pools)
+
+
+def _demand(seen: Sequence[NodePoolSeen], room: Room, holder: Holder, known: Demand, now_s: float) -> Demand:
+    if not room.may_move:
+        return known.unseen()
+    ours = [one.pool for one in seen if one.pool.metadata.labels.get(THROTTLE_LABEL) == holder.label]
+    return known.looked(room, _newest_order_s(seen), now_s, is_taken_up=all(map(is_pool_taken_up, ours)))
 
 
 def _newest_order_s(seen: Sequence[NodePoolSeen]) -> float:

@@ -362,16 +362,43 @@ class TestUnknownSize:
         found = []
         for second in range(0, 60, 10):
             story.look(room(allowance=2), (), float(second))
+            story.server.observed()
             found.append((story.limits or {})["cpu"])
         assert found == ["2", "2", "4", "8", "16", "32"]
         story.look(room(allowance=2), claims(1, 1, ordered_s=1), 60.0)
         assert (story.limits or {})["cpu"] == "24", "one machine of 8 cores, and two more of them"
+
+    def test_room_that_karpenter_has_not_seen_is_not_too_small(self) -> None:
+        story = Story()
+        story.look(room(allowance=2), (), 0.0)
+        for second in range(1, 300):
+            story.look(room(allowance=2), (), float(second))
+            assert (story.limits or {})["cpu"] == "2"
+        story.server.observed()
+        found = []
+        for second in range(300, 330, 10):
+            story.look(room(allowance=2), (), float(second))
+            story.server.observed()
+            found.append((story.limits or {})["cpu"])
+        assert found == ["2", "2", "4"], "once it is back the search begins"
+
+    def test_karpenter_that_goes_away_is_given_one_doubling_at_most_and_that_is_taken_back(self) -> None:
+        story = Story()
+        story.look(room(allowance=2), (), 0.0)
+        story.server.observed()
+        found = []
+        for second in range(1, 300):
+            story.look(room(allowance=2), (), float(second))
+            found.append(int((story.limits or {})["cpu"]))
+        assert max(found) == 4
+        assert found[-200:] == [2] * 200
 
     def test_room_for_what_can_never_start_is_not_kept_open(self) -> None:
         story = Story()
         most = 0
         for second in range(0, 1200, 10):
             story.look(room(allowance=4), claims(3), float(second))
+            story.server.observed()
             if 120 <= second < 600:
                 assert (story.limits or {})["cpu"] == "56"
             most = max(most, int((story.limits or {})["cpu"]))
