@@ -4,7 +4,7 @@ PY := .venv/bin/python
 export PYTHONDONTWRITEBYTECODE := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint unit lab bench setup binaries lock clean
+.PHONY: help demo test lint unit lab bench setup binaries manifests lock clean
 
 help: ## Show what there is to run
 	@awk -F':.*## ' '/^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -32,6 +32,9 @@ lab: binaries ## A control plane to play with; prints its KUBECONFIG and how to 
 
 bench: binaries ## Every benchmark, each with its floor and goal
 	@for name in decode decide preempt spread pacing scaleup herd; do $(PY) -m benchmarks.$$name || exit 1; done
+
+manifests: setup ## Write what is generated from manifests/: the chart's copies, schema and values, the table of rights
+	@$(PY) -m lab.manifests
 
 lock: setup ## Resolve pyproject.toml anew into requirements.lock
 	@$(PY) -m uv pip compile pyproject.toml --group dev --generate-hashes --no-emit-index-url --no-header \

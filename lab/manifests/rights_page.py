@@ -1,0 +1,67 @@
+"""docs/rbac.md: every role that the manifests make, who has it, and what it allows."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+_HEAD = """# Rights
+
+Every role of the manifests, who has it once they are applied, and what it allows. Written from `manifests/` by
+`make manifests`; a test compares the two. What rights cannot say, because they know no fields, the policies in
+`manifests/components/policies` do: SECURITY.md.
+
+A role that nobody has is for you to bind: by a directory of `manifests/levers` or a switch of the chart.
+"""
+_FILES = ("base/*.yaml", "components/guard/*.yaml", "components/csr-gate/*.yaml", "levers/*/*.yaml")
+
+
+def rights_page(manifests: Path) -> str:
+    """The whole page."""
+    objects = list(_objects(manifests))
+    holders = _holders(objects)
+    roles = [each for _, each in objects if each["kind"] in ("Role", "ClusterRole")]
+    return _HEAD + "".join(_section(role, holders) for role in roles)
+
+
+def _objects(manifests: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Every object with the directory that brings it."""
+    for pattern in _FILES:
+        for path in sorted(manifests.glob(pattern)):
+            for each in yaml.safe_load_all(path.read_text(encoding="utf-8")):
+                yield str(path.parent.relative_to(manifests)), each
+
+
+def _key(kind: str, name: str, namespace: str) -> tuple[str, str, str]:
+    return kind, name, namespace if kind == "Role" else ""
+
+
+def _holders(objects: Iterable[tuple[str, Mapping[str, Any]]]) -> dict[tuple[str, str, str], list[str]]:
+    found: dict[tuple[str, str, str], list[str]] = defaultdict(list)
+    for directory, each in objects:
+        if "roleRef" not in each:
+            continue
+        namespace = each["metadata"].get("namespace", "")
+        names = ", ".join(f"`{subject['name']}`" for subject in each["subjects"])
+        reach = f"in namespace `{namespace}`" if namespace else "in the whole cluster"
+        by = "" if directory in ("base", "components/guard") else f", by `{directory}`"
+        found[_key(each["roleRef"]["kind"], each["roleRef"]["name"], namespace)].append(f"{names} {reach}{by}")
+    return found
+
+
+def _section(role: Mapping[str, Any], holders: Mapping[tuple[str, str, str], list[str]]) -> str:
+    name, namespace = role["metadata"]["name"], role["metadata"].get("namespace", "")
+    held = holders.get(_key(role["kind"], name, namespace), ["nobody"])
+    title = f"{role['kind']} {name}" + (f" in {namespace}" if namespace else "")
+    added = [label.rpartition("-")[2] for label in role["metadata"]["labels"] if "/aggregate-to-" in label]
+    who = f"added to the cluster's roles {', '.join(added)}" if added else "; ".join(held)
+    rows = "".join(_row(rule) for rule in role["rules"])
+    return f"\n## {title}\n\nHas it: {who}.\n\n| group | resources | only | verbs |\n|---|---|---|---|\n{rows}"
+
+
+def _row(rule: Mapping[str, Any]) -> str:
+    groups = ", ".join(group or "core" for group in rule.get("apiGroups", ()))
+    resources = ", ".join(rule.get("resources", rule.get("nonResourceURLs", ())))
+    return f"| {groups} | {resources} | {', '.join(rule.get('resourceNames', ()))} | {', '.join(rule['verbs'])} |\n"

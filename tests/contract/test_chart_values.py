@@ -1,0 +1,227 @@
+"""Every value of the chart does something, and no misspelt one is taken."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from lab.manifests import CHART
+from lab.manifests.values import Value, read_values
+from tests.contract.rendered import Object, comparable, helm, helm_text
+
+VALUES = read_values((CHART / "values.yaml").read_text(encoding="utf-8"))
+DIGEST = "sha256:" + "a" * 64
+ON = {"enabled": True}
+
+
+def leaves(values: tuple[Value, ...] = VALUES) -> Iterator[Value]:
+    for value in values:
+        yield from leaves(value.below) if value.below else (value,)
+
+
+def nested(path: tuple[str, ...], value: Any) -> dict[str, Any]:
+    for part in reversed(path):
+        value = {part: value}
+    found: dict[str, Any] = value
+    return found
+
+
+def merged(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
+    both = {key: merged(one[key], other[key]) for key in one.keys() & other.keys() if isinstance(one[key], dict)}
+    return {**one, **other, **both}
+
+
+PAIR = {"example.com/key": "value"}
+PEER: dict[str, Any] = {"namespaceSelector": {}}
+VARIABLE, NAMED = {"name": "EXTRA", "value": "1"}, {"name": "extra"}
+BY_KEY: dict[str, Any] = {
+    "commonLabels": PAIR,
+    "labels": PAIR,
+    "annotations": PAIR,
+    "podLabels": PAIR,
+    "podAnnotations": PAIR,
+    "nodeSelector": PAIR,
+    "matchLabels": PAIR,
+    "resources": {"requests": {"cpu": "1"}},
+    "affinity": {"nodeAffinity": {}},
+    "topologySpreadConstraints": [{"maxSkew": 1}],
+    "tolerations": [{"key": "example.com/own", "operator": "Exists"}],
+    "imagePullSecrets": [NAMED],
+    "env": [VARIABLE],
+    "envFrom": [{"configMapRef": NAMED}],
+    "extraArgs": ["--context=x"],
+    "extraVolumes": [{"name": "extra", "emptyDir": {}}],
+    "extraVolumeMounts": [{"name": "extra", "mountPath": "/extra"}],
+    "extraEgress": [{"to": [PEER]}],
+    "extraObjects": [{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "extra", "labels": {}}}],
+    "scrapeFrom": [PEER],
+    "apiServerPorts": [8443],
+    "prometheusPorts": [9091],
+    "relabelings": [{"action": "labeldrop", "regex": "x"}],
+    "metricRelabelings": [{"action": "labeldrop", "regex": "x"}],
+    "poolNamespaces": ["team-a"],
+    "allowedImages": ["registry.example/"],
+    "dnsPolicy": "Default",
+    "dnsConfig": {"options": [{"name": "ndots", "value": "1"}]},
+    "digest": DIGEST,
+    "pullPolicy": "Always",
+    "logFormat": "pretty",
+    "period": 7,
+    "interval": 30,
+    "scrapeTimeout": "3s",
+    "resyncPeriod": "3m",
+}
+"""A value that is not the default, by the last part of the path; numbers, switches and texts are changed as such."""
+
+NEEDS: dict[str, dict[str, Any]] = {
+    "metrics.serviceMonitor": {"metrics": {"serviceMonitor": ON}},
+    "metrics.podMonitor": {"metrics": {"podMonitor": ON}},
+    "prometheusRule": {"prometheusRule": ON},
+    "dashboards": {"dashboards": {**ON, "grafanaOperator": ON}},
+    "networkPolicy": {"networkPolicy": ON},
+}
+"""Other values without which one has no effect, by the beginning of its path."""
+
+
+def other(value: Value) -> Any:
+    if value.dotted in ("metrics.serviceMonitor.interval", "metrics.podMonitor.interval"):
+        return "7s"
+    if value.key in BY_KEY:
+        return BY_KEY[value.key]
+    if isinstance(value.default, bool):
+        return not value.default
+    return value.default + 1 if isinstance(value.default, int) else f"{value.default}x"
+
+
+def objects(values: dict[str, Any], *arguments: str) -> dict[tuple[str, str, str], Object]:
+    return comparable(helm(values, *arguments))
+
+
+@pytest.fixture(scope="module")
+def bases() -> dict[str, Any]:
+    """What each of NEEDS renders to, and nothing at all."""
+    return {prefix: objects(values) for prefix, values in NEEDS.items()} | {"": objects({})}
+
+
+@pytest.mark.parametrize("value", list(leaves()), ids=lambda value: value.dotted)
+def test_each_value_changes_what_is_rendered(value: Value, bases: dict[str, Any]) -> None:
+    if value.dotted == "crds.keep":
+        pytest.skip("the comparison leaves out Helm's own annotations; a test of its own looks at it")
+    if value.dotted == "tests.enabled":
+        pytest.skip("the comparison leaves out the tests; a test of its own looks at them")
+    prefix = next((each for each in NEEDS if value.dotted.startswith(f"{each}.") and value.key != "enabled"), "")
+    change = nested(value.path, other(value))
+    if value.dotted == "dashboards.grafanaOperator.enabled":
+        change = merged(change, {"dashboards": ON})
+    if value.dotted == "metrics.service.enabled":
+        assert ("Service", "kube-balloons", "kube-balloons") not in objects(change)
+    if value.dotted == "commonLabels":
+        assert all(each["metadata"]["labels"].get("example.com/key") for each in objects(change).values())
+    assert objects(merged(NEEDS.get(prefix, {}), change)) != bases[prefix]
+
+
+def misspelt(values: tuple[Value, ...] = VALUES) -> dict[str, Any]:
+    """Every key once more, with a letter too many beside it."""
+    found: dict[str, Any] = {}
+    for value in values:
+        found[f"{value.key}z"] = None if value.key == "none" else 1
+        if value.below:
+            found[value.key] = misspelt(value.below)
+    return found
+
+
+def test_every_misspelt_key_is_refused() -> None:
+    wrong = misspelt()
+    # `global` belongs to the parent chart as well.
+    wrong["global"] = {}
+    with pytest.raises(RuntimeError) as refusal:
+        helm(wrong)
+    below_global = ("global",)
+    unnoticed = [
+        v.dotted for v in every(VALUES) if f"'{v.key}z'" not in str(refusal.value) and v.path[:1] != below_global
+    ]
+    assert unnoticed == []
+
+
+def every(values: tuple[Value, ...]) -> Iterator[Value]:
+    for value in values:
+        yield value
+        yield from every(value.below)
+
+
+def test_what_a_parent_chart_hands_down_is_taken() -> None:
+    assert objects({"global": {"clusterName": "a"}, "enabled": True, "tags": {"capacity": True}}) == objects({})
+
+
+@pytest.mark.parametrize(
+    ("values", "says"),
+    [
+        ({"run": {"replicas": "two"}}, "replicas"),
+        ({"run": {"replicas": -1}}, "replicas"),
+        ({"image": {"digest": "latest"}}, "digest"),
+        ({"image": {"pullPolicy": "Sometimes"}}, "pullPolicy"),
+        ({"run": {"resources": {"limit": {}}}}, "limit"),
+        ({"commonLabels": {"app.kubernetes.io/name": "mine"}}, "app.kubernetes.io/name"),
+        ({"guard": {"after": 10}}, "more than a quarter"),
+        ({"metrics": {"serviceMonitor": ON, "podMonitor": ON}}, "twice"),
+        ({"dashboards": {"grafanaOperator": ON}}, "enable both"),
+        ({"levers": {"certificateApproval": True}, "guard": {"enabled": False}}, "nobody joins"),
+    ],
+)
+def test_what_cannot_work_is_refused(values: dict[str, Any], says: str) -> None:
+    with pytest.raises(RuntimeError, match=says):
+        helm(values)
+
+
+def test_zero_is_a_number() -> None:
+    deployment = objects({"run": {"replicas": 0, "revisionHistoryLimit": 0, "terminationGracePeriodSeconds": 0}})[
+        ("Deployment", "kube-balloons", "kube-balloons")
+    ]
+    spec = deployment["spec"]
+    assert spec["replicas"] == spec["revisionHistoryLimit"] == 0
+    assert spec["template"]["spec"]["terminationGracePeriodSeconds"] == 0
+
+
+def test_the_platform_may_choose_the_user() -> None:
+    found = objects({"run": {"runAsUser": None}})[("Deployment", "kube-balloons", "kube-balloons")]
+    context = found["spec"]["template"]["spec"]["securityContext"]
+    assert context == {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
+
+
+def test_an_image_has_a_registry_a_tag_and_a_digest() -> None:
+    given = {"global": {"imageRegistry": "registry.example"}, "image": {"tag": "2", "digest": DIGEST}}
+    for name in ("kube-balloons", "kube-balloons-guard"):
+        pod = objects(given)[("Deployment", "kube-balloons", name)]["spec"]["template"]["spec"]
+        assert pod["containers"][0]["image"] == f"registry.example/kube-balloons:2@{DIGEST}"
+
+
+def test_crds_stay_when_the_release_goes() -> None:
+    def policies(values: dict[str, Any]) -> list[str | None]:
+        crds = [each for each in helm(values) if each["kind"] == "CustomResourceDefinition"]
+        return [each["metadata"].get("annotations", {}).get("helm.sh/resource-policy") for each in crds]
+
+    assert policies({}) == ["keep", "keep"]
+    assert policies({"crds": {"keep": False}}) == [None, None]
+    assert policies({"crds": {"enabled": False}}) == []
+
+
+def test_the_test_runs_the_doctor_with_the_right_to_look_only() -> None:
+    text = helm_text({}, "--show-only=templates/tests/doctor.yaml")
+    assert "[doctor, --in-cluster]" in text
+    assert "name: kube-balloons-cli-viewer" in text
+    with pytest.raises(RuntimeError, match="could not find template"):
+        helm_text({"tests": {"enabled": False}}, "--show-only=templates/tests/doctor.yaml")
+
+
+def test_another_namespace_is_everywhere() -> None:
+    text = helm_text({"networkPolicy": ON, "levers": {"nodePoolLimits": True}}, namespace="elsewhere")
+    assert "namespace: kube-balloons\n" not in text
+    assert "system:serviceaccount:kube-balloons:" not in text
+    assert "system:serviceaccount:elsewhere:kube-balloons-guard" in text
+    assert "request.namespace == 'elsewhere'" in text
+    assert "namespaces: [elsewhere]" in text
+
+
+def test_text_with_templates_is_an_extra_object() -> None:
+    text = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {{ .Release.Name }}-extra\n  labels: {}\n"
+    assert ("ConfigMap", "", "kube-balloons-extra") in objects({"extraObjects": [text]})
