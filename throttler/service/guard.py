@@ -20,6 +20,8 @@ from throttler.service.lease_watch import LeaseWatch
 
 AGAIN_PERIODS = 12.0
 """Periods between two looks for leftovers while nobody renews: lists of every node must not load a cluster in need."""
+FIRST_AGAIN_PERIODS = 1.0
+"""What could not be given back is tried again at the next look, and less and less often while nothing changes."""
 
 log = structlog.get_logger()
 
@@ -63,6 +65,7 @@ class Guard:
         self._told = ""
         self._given = GivenBack()
         self._gave_at = -math.inf
+        self._again_periods = FIRST_AGAIN_PERIODS
 
     async def run(self, stop: asyncio.Event) -> bool:
         """Watch until `stop`, or once; returns whether it ended well: nothing of ours was knowingly left behind."""
@@ -71,7 +74,7 @@ class Guard:
             looked_at = self._clock()
             await self._look()
             if self._is_due():
-                self._given, self._gave_at = await self._give_back(), self._clock()
+                await self._give_back()
             ended = self._ended(begun_at) if self._settings.is_once else None
             if ended is not None:
                 return ended
@@ -79,10 +82,17 @@ class Guard:
         return self._given.is_all
 
     def _is_due(self) -> bool:
-        """Whether to give back now: nobody renews, and the last time is long enough ago or did not get everything."""
+        """Whether to give back now: nobody renews, and the last time is long enough ago."""
         if not self._watch.is_abandoned(self._settings.after_s):
             return False
-        return not self._given.is_all or self._clock() - self._gave_at >= AGAIN_PERIODS * self._settings.period_s
+        return self._clock() - self._gave_at >= self._again_periods * self._settings.period_s
+
+    def _next_again_periods(self, given: GivenBack) -> float:
+        """How long to wait after this round: a minute after all is done, up to a minute while the same is left."""
+        if given.is_all:
+            return AGAIN_PERIODS
+        is_stuck = not given.done and not given.is_stopped and _left(given) == _left(self._given)
+        return min(AGAIN_PERIODS, 2 * self._again_periods) if is_stuck else FIRST_AGAIN_PERIODS
 
     def _ended(self, begun_at: float) -> bool | None:
         """For `is_once`: how it ended, or None while it goes on."""
@@ -125,7 +135,7 @@ class Guard:
         except ApiError:
             return False
 
-    async def _give_back(self) -> GivenBack:
+    async def _give_back(self) -> None:
         self._tell("abandoned", silent_s=round(self._watch.silent_s(), 1))
         given = await give_back_all(
             self._client,
@@ -135,10 +145,16 @@ class Guard:
         )
         if given.done or given.problems or given.is_stopped:
             log.warning("gave back", objects=given.done, left=list(given.problems), renewed_meanwhile=given.is_stopped)
-        return given
+        self._again_periods = self._next_again_periods(given)
+        self._given, self._gave_at = given, self._clock()
 
     def _tell(self, state: str, **detail: object) -> None:
         """One line whenever the state changes."""
         if state != self._told:
             self._told = state
             log.info(f"lease {state}", lease=self._settings.lease, **detail)
+
+
+def _left(given: GivenBack) -> frozenset[str]:
+    """What still holds, without the server's words about it, which may differ each time."""
+    return frozenset(problem.partition(":")[0] for problem in given.problems)

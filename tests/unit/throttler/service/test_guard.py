@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.unit.throttler.service.kube_fake import FakeCluster
-from throttler.client.errors import UnreachableError
+from throttler.client.errors import ForbiddenError, UnreachableError
 from throttler.levers.scheduling_gate import PACED_GATE
 from throttler.service.guard import AGAIN_PERIODS, Guard, GuardSettings
 from throttler.service.lease import LEASE_NAME
@@ -114,6 +114,28 @@ async def test_lists_are_rare_while_nobody_renews() -> None:
     await stage.run_for(3600.0)
     lists = sum(verb == "list" and plural == "pods" for verb, plural, _ in stage.cluster.calls)
     assert 50 <= lists <= 60
+
+
+async def test_lists_become_rare_while_what_is_left_cannot_be_given_back() -> None:
+    stage = Stage()
+    stage.cluster.faults["patch", "pods"] = ForbiddenError("may not patch pods", status=403)
+    await stage.run_for(3600.0)
+    lists = sum(verb == "list" and plural == "pods" for verb, plural, _ in stage.cluster.calls)
+    assert 50 <= lists <= 65
+
+
+async def test_news_about_what_is_left_end_the_patience() -> None:
+    stage = Stage()
+    forbidden = ForbiddenError("may not patch pods", status=403)
+    stage.cluster.faults["patch", "pods"] = forbidden
+    await stage.run_for(600.0)
+    del stage.cluster.faults["patch", "pods"]
+    stage.cluster.before_write = lambda plural, name: stage.cluster.faults.update({("patch", "pods"): forbidden})
+    stage.put_pod("p2")
+    await stage.run_for((AGAIN_PERIODS + 1) * stage.settings.period_s)
+    del stage.cluster.faults["patch", "pods"]
+    await stage.run_for(2 * stage.settings.period_s)
+    assert not stage.is_held
 
 
 async def test_service_that_comes_back_stops_the_guard_before_its_next_write() -> None:
