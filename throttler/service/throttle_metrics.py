@@ -49,6 +49,9 @@ class ThrottleMetrics:
             "because", "Why the window is what it is: 1 for the present reason.", "throttle", "reason"
         )
         self._phase = self._gauge("phase", "What the law is doing: 1 for the present phase.", "throttle", "phase")
+        self._forbidden = self._gauge(
+            "is_forbidden", "Whether the service may not read JoinThrottles, and so paces nothing (1), or may (0)."
+        )
         self._joined = self._counter("joined", "Joins that ended.", "throttle")
         self._lost = self._counter("lost", "Machines that never arrived and were given up.", "throttle")
         self._make_lever_metrics()
@@ -69,6 +72,10 @@ class ThrottleMetrics:
         for name in self._shown.keys() - shown.keys():
             self._forget(name)
         self._show_servers(signals, now_s)
+
+    def forbidden(self, is_forbidden: bool) -> None:
+        """Whether JoinThrottles may not be read."""
+        self._forbidden.set(is_forbidden)
 
     def read(self, read: Read) -> None:
         """One scrape, or one round of queries, has ended."""

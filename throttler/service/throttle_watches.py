@@ -13,7 +13,7 @@ import msgspec
 import structlog
 
 from throttler.api.stored import StoredThrottle, ThrottleWire, throttle_from_wire
-from throttler.client.errors import ApiError
+from throttler.client.errors import ApiError, ForbiddenError
 from throttler.client.kube_client import KubeClient
 from throttler.client.reflector import CacheObserver, Reflector
 from throttler.client.requests import EVERYTHING, Selection
@@ -42,6 +42,8 @@ RETRY_S = 5.0
 """... and so much later after a failure at the start."""
 URGENT_S, SOON_S = 0.05, 1.0
 """How soon a change of a throttle, and of any other object, calls for a decision."""
+FORBIDDEN_S = 60.0
+"""JoinThrottles that we may not read for this long are not meant for us; before, our rights may be on their way."""
 USUAL_SILENCE_S = 62.0
 """Bookmarks come once a minute: silence up to here is no sign of age."""
 
@@ -84,6 +86,8 @@ class ThrottleWatches:
         self._kinds = ThrottleKinds()
         self._is_discovered = False
         self._was_listed = False
+        self._forbidden_at: float | None = None
+        self._told_forbidden = False
         self._running: dict[Resource, tuple[Reflector[Any, Any], asyncio.Task[None]]] = {}
         self._turn = asyncio.Event()
 
@@ -115,12 +119,30 @@ class ThrottleWatches:
     def is_known(self) -> bool:
         """Whether it has been known which JoinThrottles there are; where the kind is not served, there are none.
 
-        A watch that broke since makes the view incomplete (`missing`), not the throttles unknown.
+        A watch that broke since makes the view incomplete (`missing`), not the throttles unknown. Where we may not read
+        them (`is_forbidden`) there are none for us: growth must not stand still for ever for want of a right.
         """
         reflector = self._reflector(THROTTLES)
         has_none = self._is_discovered and not self._kinds.has_throttles
         self._was_listed = has_none or self._was_listed or (reflector is not None and reflector.store.is_complete)
-        return self._was_listed
+        return self._was_listed or self.is_forbidden
+
+    @property
+    def is_forbidden(self) -> bool:
+        """Whether the server has refused us the JoinThrottles from the start, for `FORBIDDEN_S`; nothing is paced then.
+
+        A right that is taken away later leaves us with the throttles as they were.
+        """
+        error, now_s = self._refusal(), asyncio.get_running_loop().time()
+        if error is None:
+            self._forbidden_at = None
+            return False
+        self._forbidden_at = now_s if self._forbidden_at is None else self._forbidden_at
+        is_forbidden = now_s - self._forbidden_at >= FORBIDDEN_S
+        if is_forbidden and not self._told_forbidden:
+            log.error("JoinThrottles may not be read: nothing is paced", problem=error.message)
+        self._told_forbidden = is_forbidden
+        return is_forbidden
 
     @property
     def missing(self) -> tuple[str, ...]:
@@ -235,6 +257,12 @@ class ThrottleWatches:
         except ApiError as error:
             log.warning("discovery of the throttle's kinds failed", problem=error.message)
         self._poke(SOON_S)
+
+    def _refusal(self) -> ForbiddenError | None:
+        """The 403 that is all we know of JoinThrottles."""
+        reflector = self._reflector(THROTTLES)
+        error = reflector.last_error if reflector is not None else None
+        return error if isinstance(error, ForbiddenError) and not self._was_listed else None
 
     # --- one cache ---
 

@@ -115,6 +115,7 @@ class Throttling:
 
     def tick(self, cluster: Cluster) -> Sequence[Lane] | None:
         """Decide for all throttles and begin to write; gives the lanes of Headroom, None where nobody paces it."""
+        self._metrics.forbidden(self._watches.is_forbidden)
         if not self._watches.is_known:
             # There may be a throttle: what grows now could not be taken back.
             return (Lane(LabelSelector(), 0),)

@@ -15,7 +15,7 @@ from throttler.client.intake import CacheEvent
 from throttler.client.kube_client import KubeClient
 from throttler.client.reflector import ignore_cache_event
 from throttler.client.resource import Resource
-from throttler.service.throttle_watches import REDISCOVER_S, RETRY_S, ThrottleWatches
+from throttler.service.throttle_watches import FORBIDDEN_S, REDISCOVER_S, RETRY_S, ThrottleWatches
 
 pytestmark = pytest.mark.virtual_time
 
@@ -154,6 +154,38 @@ async def test_a_server_that_is_away_at_the_start_is_asked_again_soon_and_nothin
         server.is_down = False
         await asyncio.sleep(RETRY_S + 1)
         assert (before, watches.is_known) == (False, True)
+
+
+async def test_throttles_that_we_may_not_read_are_none_of_ours_after_a_minute_and_theirs_again_with_the_right() -> None:
+    server = FakeServer()
+    server.put("jointhrottles", "default", spec={})
+    server.faults["list", "jointhrottles"] = ForbiddenError("may not list jointhrottles", status=403)
+    async with following(server) as watches:
+        assert (watches.is_known, watches.is_forbidden) == (False, False), "the right may be on its way"
+        await asyncio.sleep(FORBIDDEN_S + 1)
+        assert (watches.is_known, watches.is_forbidden, watches.throttles) == (True, True, ())
+        server.faults.clear()
+        await asyncio.sleep(90)
+        assert (watches.is_known, watches.is_forbidden, len(watches.throttles)) == (True, False, 1)
+
+
+async def test_throttles_that_cannot_be_read_for_now_stay_unknown() -> None:
+    server = FakeServer()
+    server.faults["list", "jointhrottles"] = UnreachableError("no answer")
+    async with following(server) as watches:
+        await asyncio.sleep(10 * FORBIDDEN_S)
+        assert (watches.is_known, watches.is_forbidden) == (False, False)
+
+
+async def test_a_right_that_is_taken_away_leaves_the_throttles_as_they_were() -> None:
+    server = FakeServer()
+    server.put("jointhrottles", "default", spec={})
+    async with following(server) as watches:
+        assert watches.is_known
+        for verb in ("list", "watch"):
+            server.faults[verb, "jointhrottles"] = ForbiddenError("may not", status=403)
+        await asyncio.sleep(10 * FORBIDDEN_S)
+        assert (watches.is_known, watches.is_forbidden, len(watches.throttles)) == (True, False, 1)
 
 
 async def test_throttles_stay_known_while_their_watch_is_away() -> None:

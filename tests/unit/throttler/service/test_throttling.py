@@ -211,3 +211,10 @@ def test_who_stands_by_asks_no_server_remembers_nothing_and_shows_nothing() -> N
     assert scene.throttling._memories == {}
     scene.watches.throttles = ()
     assert scene.tick(1) is None, "a throttle that went while another led is no longer ours to end"
+
+
+def test_throttles_that_may_not_be_read_pace_nothing_and_metrics_say_so() -> None:
+    scene = Scene()
+    assert (scene.tick(), scene.figure("is_forbidden")) == (None, 0)
+    scene.watches.is_forbidden = True
+    assert (scene.tick(), scene.figure("is_forbidden")) == (None, 1)

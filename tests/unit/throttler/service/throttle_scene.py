@@ -71,6 +71,7 @@ class FakeWatches:
 
     throttles: tuple[StoredThrottle, ...] = ()
     is_known: bool = True
+    is_forbidden: bool = False
     missing: tuple[str, ...] = ()
     age_s: float = 0.0
     daemon_sets: tuple[Any, ...] = ()
