@@ -95,10 +95,10 @@ def _groups_queue(
 
 
 def _registered_since(world: JoinWorld, memory: JoinMemory, nodes: Registered) -> tuple[float, ...]:
-    """Nodes that registered after cluster-autoscaler looked, which it does every ten seconds."""
-    if world.autoscaler is None:
+    """Nodes that registered after cluster-autoscaler looked, every ten seconds; none where it says no time."""
+    since_s = world.autoscaler.at_s if world.autoscaler else 0.0
+    if not since_s:
         return ()
-    since_s = world.autoscaler.at_s
     return tuple(at_s for at_s in (*memory.groups_s, *nodes.ordered_by_groups_s) if at_s > since_s)
 
 

@@ -28,7 +28,7 @@ class JoinWorld:
     claims: tuple[NodeClaim, ...] = ()
     """Karpenter's NodeClaims, where they are served."""
     autoscaler: AutoscalerStatus | None = None
-    """What cluster-autoscaler says; None where there is none."""
+    """What cluster-autoscaler says of the throttle's node groups; None where there is none."""
     certificates: Mapping[str, float] = field(default_factory=dict)
     """Nodes whose kubelet waits for a certificate that the throttle approves -> when it asked (epoch seconds)."""
     balloons_wanted: int = 0

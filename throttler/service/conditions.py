@@ -116,8 +116,16 @@ def _levers(found: Findings, before: str) -> _Say:
     if pending and before != "True":
         why = because(StatusReason.LEVERS_PENDING, names=_listed(each.name for each in pending))
         return _Say("LeversConfirmed", "Unknown", why)
-    why = because(StatusReason.LEVERS_CONFIRMED, levers=len(reports)) if reports else because(StatusReason.NO_LEVERS)
-    return _Say("LeversConfirmed", "True", why)
+    reason = StatusReason.LEVERS_CONFIRMED if reports else StatusReason.NO_LEVERS
+    return _Say("LeversConfirmed", "True", because(reason, levers=len(reports), also=_guessed(found)))
+
+
+def _guessed(found: Findings) -> str:
+    """Machines that may be another throttle's make a ceiling higher than it had to be."""
+    names = [each.rpartition("/")[2] for each in found.guessed_groups]
+    return (
+        f"; nothing tells whose nodes the groups {_listed(names)} have: what boots there counts here" if names else ""
+    )
 
 
 def _status_before(stored: StoredThrottle, kind: str) -> str:

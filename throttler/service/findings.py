@@ -25,6 +25,8 @@ class Findings:
     learned: Learned = field(default_factory=Learned)
     missing: tuple[str, ...] = ()
     """What could not be read completely, in words (`nodes`, `pods`): the view is incomplete."""
+    guessed_groups: tuple[str, ...] = ()
+    """Node groups of cluster-autoscaler whose machines count here because nothing tells whose they are."""
     problem: str = ""
     """What went wrong when this decision or the last was written, in words; empty if nothing did."""
 

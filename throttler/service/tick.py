@@ -16,6 +16,7 @@ from throttler.joins.count import count_joins
 from throttler.joins.grants import Grants, as_asked
 from throttler.joins.joins import Joins
 from throttler.joins.memory import JoinMemory
+from throttler.joins.node_groups import GroupsOf, share_groups
 from throttler.joins.total import total_joins
 from throttler.joins.world import JoinRules
 from throttler.kube.selectors import can_match
@@ -52,7 +53,8 @@ def decide_throttles(
 ) -> tuple[tuple[Turn, ...], Memories]:
     """Decide for every throttle, oldest first; one that cannot be read or fails never changes another's turn."""
     known = [each for each in stored if isinstance(each, JoinThrottle)]
-    cases = {each.metadata.name: _case(each, known[:i], view, memories) for i, each in enumerate(known)}
+    groups = _groups(view, known)
+    cases = {each.metadata.name: _case(each, known[:i], view, memories, groups) for i, each in enumerate(known)}
     counts = {name: _tried(partial(_count, case, view)) for name, case in cases.items()}
     now_s = view.scene.moment.now_s
     joins = _Joins(
@@ -71,6 +73,12 @@ def decide_throttles(
         turns.append(turn)
         after[turn.name] = memory if isinstance(counted, _Failure) else _remembered(memory, counted, view)
     return tuple(turns), after
+
+
+def _groups(view: TickView, throttles: Sequence[JoinThrottle]) -> Mapping[str, GroupsOf]:
+    """Whose machines cluster-autoscaler's groups boot; nobody's while not all nodes are there to tell."""
+    status = view.world.autoscaler
+    return share_groups(status, view.world.nodes.values(), throttles) if status and not view.missing else {}
 
 
 def _uncounted(memories: Iterable[ThrottleMemory], now_s: float) -> tuple[Joins, ...]:
@@ -99,6 +107,7 @@ class _Case:
     growth: tuple[PoolGrowth, ...]
     memory: ThrottleMemory
     older: tuple[JoinThrottle, ...] = ()
+    groups: GroupsOf | None = None
 
     @property
     def name(self) -> str:
@@ -149,7 +158,13 @@ class _Joins:
         return not case.is_idle or (each == name and not case.throttle.spec.paused)
 
 
-def _case(throttle: JoinThrottle, older: Sequence[JoinThrottle], view: TickView, memories: Memories) -> _Case:
+def _case(
+    throttle: JoinThrottle,
+    older: Sequence[JoinThrottle],
+    view: TickView,
+    memories: Memories,
+    groups: Mapping[str, GroupsOf],
+) -> _Case:
     """Nodes and pools that an older throttle selects are that throttle's."""
     growth = tuple(
         pool
@@ -157,8 +172,9 @@ def _case(throttle: JoinThrottle, older: Sequence[JoinThrottle], view: TickView,
         if can_match(throttle.spec.nodes, pool.labels)
         and not any(can_match(each.spec.nodes, pool.labels) for each in older)
     )
-    memory = memories.get(throttle.metadata.name) or _first_memory(throttle, view)
-    return _Case(throttle, JoinRules.of(throttle, PACED_GATE, older), growth, memory, tuple(older))
+    name = throttle.metadata.name
+    memory = memories.get(name) or _first_memory(throttle, view)
+    return _Case(throttle, JoinRules.of(throttle, PACED_GATE, older), growth, memory, tuple(older), groups.get(name))
 
 
 def _first_memory(throttle: JoinThrottle, view: TickView) -> ThrottleMemory:
@@ -174,7 +190,13 @@ def _count(case: _Case, view: TickView) -> _Counted:
     wanted = sum(pool.lacking for pool in case.growth)
     is_approver = certificates_owner((*case.older, case.throttle)) == case.name
     certificates = view.world.certificates if is_approver else {}
-    world = replace(view.world, balloons_wanted=wanted, index=case.memory.index, certificates=certificates)
+    world = replace(
+        view.world,
+        balloons_wanted=wanted,
+        index=case.memory.index,
+        certificates=certificates,
+        autoscaler=case.groups.status if case.groups else None,
+    )
     now_s = view.scene.moment.now_s
     joins, memory = count_joins(world, case.memory.joins, case.rules, now_s)
     return _Counted(joins, memory, case.memory.grants.looked(memory.ordered, joins.waiting, now_s))
@@ -199,6 +221,7 @@ def _turn(case: _Case, view: TickView, joins: _Joins) -> tuple[Turn, ThrottleMem
         levers=tuple(outcome.report for outcome in outcomes),
         learned=learned_of(memory.law, now_s),
         missing=view.missing,
+        guessed_groups=case.groups.guessed if case.groups else (),
     )
     turn = Turn(stored=case.throttle, findings=findings, outcomes=outcomes, lane=_lane(case, room))
     return turn, replace(memory, levers=levers)

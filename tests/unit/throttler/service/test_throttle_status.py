@@ -116,6 +116,14 @@ def test_servers_and_levers_are_listed_by_name() -> None:
     assert told["LeversConfirmed"].startswith("b Lost: ")
 
 
+def test_node_groups_of_which_nothing_tells_whose_they_are_are_named() -> None:
+    groups = ("asg-1", "https://compute.test/zones/z/instanceGroups/mig-2")
+    status = written(stored(), found(levers=(lever(LeverState.CONFIRMED),), guessed_groups=groups))
+    (told,) = [each for each in status.conditions if each.type == "LeversConfirmed"]
+    assert told.status == "True"
+    assert "the groups asg-1, mig-2 have" in told.message
+
+
 def own_requests(errors: float) -> Reading:
     return Reading(server=OWN_REQUESTS, ended_s=998, span_s=5, requests=40, errors=errors)
 

@@ -11,6 +11,7 @@ from throttler.api.stored import StoredThrottle
 from throttler.api.throttle import LearnedStatus, ThrottleStatus
 from throttler.joins.count import count_joins
 from throttler.joins.world import JoinWorld
+from throttler.kube.autoscaler_status import AutoscalerStatus, NodeGroup
 from throttler.kube.node_pool import NodePool
 from throttler.kube.selectors import LabelSelector
 from throttler.law.govern import govern
@@ -275,6 +276,19 @@ def test_a_throttle_that_tries_things_out_shows_what_it_would_allow_and_takes_no
         return [lane.allowance for lane in ticks if lane]
 
     assert lanes(tries, other) == lanes(other)
+
+
+def test_machines_of_one_node_group_boot_for_one_throttle() -> None:
+    story = Story(*(a_throttle(name, nodes={"matchLabels": {"pool": name}}) for name in "ab"))
+    there = [a_node(name, age_s=9999, labels={"pool": name, "group": f"asg-{name}"}) for name in "ab"]
+    groups = (NodeGroup("asg-a", target=3, registered=1), NodeGroup("asg-b", target=21, registered=1))
+    turns = story.after(0, world=a_world(*there, autoscaler=AutoscalerStatus(groups, WALL_S + 1000)))
+    assert [turn.findings.joins.booting for turn in turns] == [2, 20]
+    assert [turn.findings.guessed_groups for turn in turns] == [(), ()]
+    unknown = AutoscalerStatus((NodeGroup("new", target=5),), WALL_S + 1001)
+    turns = story.after(1, world=a_world(*there, autoscaler=unknown))
+    assert [turn.findings.joins.booting for turn in turns] == [5, 0]
+    assert [turn.findings.guessed_groups for turn in turns] == [("new",), ()]
 
 
 def test_machines_that_wait_for_a_certificate_are_held_by_one_throttle_and_counted_once() -> None:

@@ -1,0 +1,93 @@
+"""Whose machines cluster-autoscaler's node groups boot: told by nodes, by selectors, or guessed for one."""
+
+from typing import Any
+
+import pytest
+
+from tests.unit.throttler.joins.cluster import a_node
+from tests.unit.throttler.service.throttle_scene import a_throttle
+from throttler.api.throttle import JoinThrottle
+from throttler.joins.node_groups import share_groups
+from throttler.kube.autoscaler_status import AutoscalerStatus, NodeGroup
+from throttler.kube.node import KARPENTER_POOL_LABEL, Node
+
+EKS = "eks.amazonaws.com/nodegroup"
+GKE = "cloud.google.com/gke-nodepool"
+GPU_MIG = "https://compute.test/compute/v1/projects/p/zones/z/instanceGroups/gke-main-gpu-1a2b-grp"
+
+
+def throttle(name: str, quota: str = "", **labels: str) -> JoinThrottle:
+    levers: dict[str, Any] = {"capacityQuota": {"name": quota}} if quota else {}
+    return a_throttle(name, nodes={"matchLabels": labels}, levers=levers)
+
+
+GPU, WEB = throttle("gpu", pool="gpu"), throttle("web", pool="web")
+
+
+def shared(
+    groups: dict[str, int], nodes: tuple[Node, ...], *throttles: JoinThrottle
+) -> dict[str, tuple[int, tuple[str, ...]]]:
+    """Throttle -> how many machines boot for it, and which groups are guessed."""
+    status = AutoscalerStatus(tuple(NodeGroup(name, target=count) for name, count in groups.items()), 7.0)
+    found = share_groups(status, nodes, throttles)
+    assert all(each.status.at_s == 7.0 for each in found.values())
+    return {name: (each.status.booting, each.guessed) for name, each in found.items()}
+
+
+def node(name: str, pool: str, **labels: str) -> Node:
+    return a_node(name, labels={"pool": pool, **labels})
+
+
+@pytest.mark.parametrize(
+    ("group", "label", "value"),
+    [
+        ("workers-1", "example.com/group", "workers-1"),
+        ("eks-workers-8ac1f7e2-11aa", EKS, "workers"),
+        (GPU_MIG, GKE, "gpu"),
+        ("aks-gpu-12345678-vmss", "kubernetes.azure.com/agentpool", "gpu"),
+        ("nodes-eu-1a.k8s.example.com", "kops.k8s.io/instancegroup", "nodes-eu-1a"),
+    ],
+)
+def test_nodes_tell_of_which_throttle_their_group_is(group: str, label: str, value: str) -> None:
+    there = (node("n1", "web", **{label: value}), node("n2", "gpu", **{label: "other"}))
+    assert shared({group: 20}, there, GPU, WEB) == {"gpu": (0, ()), "web": (20, ())}
+
+
+def test_a_group_whose_nodes_no_throttle_selects_is_nobodys() -> None:
+    there = (node("n1", "batch", **{EKS: "batch"}),)
+    assert shared({"eks-batch-1": 20}, there, GPU, WEB) == {"gpu": (0, ()), "web": (0, ())}
+
+
+def test_the_longer_of_two_names_that_fit_is_the_groups() -> None:
+    there = (node("n1", "web", **{EKS: "large"}), node("n2", "gpu", **{EKS: "large-gpu"}))
+    assert shared({"eks-large-gpu-1": 3, "eks-large-1": 4}, there, GPU, WEB) == {"gpu": (3, ()), "web": (4, ())}
+
+
+def test_a_group_without_nodes_is_told_by_the_selector_that_names_it() -> None:
+    by_cloud = throttle("later", **{EKS: "fresh"})
+    assert shared({"eks-fresh-1": 5}, (), GPU, by_cloud) == {"gpu": (0, ()), "later": (5, ())}
+
+
+def test_who_selects_every_node_has_every_group() -> None:
+    assert shared({"a": 2, "b": 3}, (), throttle("all"), WEB) == {"all": (5, ()), "web": (0, ())}
+
+
+def test_what_nobody_tells_counts_once_and_is_said() -> None:
+    assert shared({"asg-1": 5}, (), GPU, WEB) == {"gpu": (5, ("asg-1",)), "web": (0, ())}
+    quota = throttle("quota", "q", pool="web")
+    assert shared({"asg-1": 5}, (), GPU, quota) == {"gpu": (0, ()), "quota": (5, ("asg-1",))}
+
+
+def test_nodes_that_contradict_each_other_tell_nothing() -> None:
+    there = (node("n1", "web", **{EKS: "odd"}), node("n2", "gpu", **{EKS: "odd"}))
+    assert shared({"eks-odd-1": 5}, there, GPU, WEB)["gpu"] == (5, ("eks-odd-1",))
+
+
+def test_nodes_of_karpenter_are_of_no_group() -> None:
+    there = (node("n1", "web", **{KARPENTER_POOL_LABEL: "asg-1"}),)
+    assert shared({"asg-1": 5}, there, GPU, WEB)["gpu"] == (5, ("asg-1",))
+
+
+def test_without_throttles_or_machines_nothing_is_shared() -> None:
+    assert shared({"a": 5}, ()) == {}
+    assert shared({"a": 0}, (), GPU) == {"gpu": (0, ())}
