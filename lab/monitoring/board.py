@@ -25,11 +25,19 @@ class Query:
     legend: str
 
 
+@dataclass(frozen=True)
+class Word:
+    """What a value of a STATES panel means; `colour` is one that Grafana names."""
+
+    text: str
+    colour: str
+
+
 @dataclass(frozen=True, kw_only=True)
 class Panel:
     """One panel. `unit` is Grafana's: short, s, bytes, percentunit, ops.
 
-    `names` are the words for the values of a STATES panel. `width` is of 24.
+    `words` stand for the values 0, 1, 2, ... of a STATES panel. `width` is of 24.
     """
 
     title: str
@@ -39,7 +47,7 @@ class Panel:
     kind: Kind = Kind.LINES
     width: int = 12
     is_stacked: bool = False
-    names: tuple[str, ...] = ()
+    words: tuple[Word, ...] = ()
 
     @property
     def height(self) -> int:

@@ -10,14 +10,12 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from lab.monitoring.board import Annotation, Board, Kind, Panel, Query, Row, Variable
+from lab.monitoring.board import Annotation, Board, Kind, Panel, Query, Row, Variable, Word
 
 SCHEMA = 39
 COLUMNS = 24
 TAGS = ["kubernetes", "kube-balloons"]
 DATASOURCE = {"type": "prometheus", "uid": "${datasource}"}
-STATE_COLOURS = ("green", "blue", "orange", "red")
-"""For the values 0, 1, 2, 3 of a STATES panel: from well to ill."""
 
 Json = dict[str, Any]
 
@@ -86,14 +84,13 @@ def _field(panel: Panel) -> Json:
         mode = {"mode": "normal" if panel.is_stacked else "none", "group": "A"}
         field["custom"] = {"fillOpacity": 30 if panel.is_stacked else 8, "lineWidth": 1, "stacking": mode}
         field["custom"]["showPoints"] = "never"
-    if panel.names:
-        field["mappings"] = [{"type": "value", "options": _words(panel.names)}]
+    if panel.words:
+        field["mappings"] = [{"type": "value", "options": _words(panel.words)}]
     return field
 
 
-def _words(names: tuple[str, ...]) -> Json:
-    colours = zip(names, STATE_COLOURS[: len(names)], strict=True)
-    return {str(n): {"text": name, "color": colour, "index": n} for n, (name, colour) in enumerate(colours)}
+def _words(words: tuple[Word, ...]) -> Json:
+    return {str(n): {"text": word.text, "color": word.colour, "index": n} for n, word in enumerate(words)}
 
 
 def _options(panel: Panel) -> Json:
@@ -101,7 +98,7 @@ def _options(panel: Panel) -> Json:
         legend = {"displayMode": "list", "placement": "bottom", "showLegend": True}
         return {"legend": legend, "tooltip": {"mode": "multi", "sort": "desc"}}
     if panel.kind is Kind.STATES:
-        return {"mergeValues": True, "showValue": "never" if not panel.names else "auto", "rowHeight": 0.8}
+        return {"mergeValues": True, "showValue": "auto" if panel.words else "never", "rowHeight": 0.8}
     shown: Json = {"reduceOptions": {"calcs": ["lastNotNull"], "fields": "", "values": False}}
     if panel.kind is Kind.BARS:
         return {**shown, "orientation": "horizontal", "displayMode": "basic"}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lab.monitoring.board import Board, Kind, Panel, Query, Row
+from lab.monitoring.board import Board, Kind, Panel, Query, Row, Word
 from lab.monitoring.selectors import CLUSTER, OF_POOL, POOL, of_pool
 
 _RATE = "$__rate_interval"
@@ -25,8 +25,8 @@ def _rate_by(label: str, name: str) -> str:
     return f"sum by ({label}) (rate(kube_balloons_{name}{{{CLUSTER}}}[{_RATE}]))"
 
 
-_STANDINGS = ("settled", "moving", "blind", "stuck")
-_STANDING = " + ".join(f"{value} * {of_pool('standing', standing=name)}" for value, name in enumerate(_STANDINGS))
+_STANDINGS = (Word("settled", "green"), Word("moving", "blue"), Word("blind", "orange"), Word("stuck", "red"))
+_STANDING = " + ".join(f"{value} * {of_pool('standing', standing=word.text)}" for value, word in enumerate(_STANDINGS))
 
 _NOW = Row(
     "Now",
@@ -106,7 +106,7 @@ _WARM = Row(
             description="Settled: as near to the wish as rules allow. Stuck: needs a person. Blind: trusts no view.",
             unit="short",
             kind=Kind.STATES,
-            names=_STANDINGS,
+            words=_STANDINGS,
             queries=(Query(_STANDING, _POOL_LEGEND),),
         ),
         Panel(

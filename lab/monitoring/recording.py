@@ -92,10 +92,14 @@ async def _until(scene: RushScene, path: str, field: str, count: int) -> None:
 async def scraping(address: str) -> AsyncIterator[Scrapes]:
     """Scrape as Prometheus would, until left."""
     scrapes = Scrapes()
-    async with aiohttp.ClientSession(headers=OPEN_METRICS) as session, asyncio.TaskGroup() as group:
-        task = group.create_task(_keep_scraping(session, address, scrapes))
-        yield scrapes
-        task.cancel()
+    async with aiohttp.ClientSession(headers=OPEN_METRICS) as session:
+        task = asyncio.create_task(_keep_scraping(session, address, scrapes))
+        try:
+            yield scrapes
+            if task.done():
+                task.result()  # it never ends but by an error: a recording with a gap is none
+        finally:
+            task.cancel()
 
 
 async def _keep_scraping(session: aiohttp.ClientSession, address: str, scrapes: Scrapes) -> None:
@@ -130,6 +134,7 @@ def _pool() -> dict[str, object]:
             "nodes": {"selector": {"matchLabels": POOL_LABELS}},
             "mode": "Headroom",
             "size": WARM,
+            "maxSize": WARM + RUSH,
             "shape": {"type": "Explicit", "resources": {"cpu": "6", "memory": "16Gi"}},
         },
     }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lab.monitoring.board import Annotation, Board, Kind, Panel, Query, Row
+from lab.monitoring.board import Annotation, Board, Kind, Panel, Query, Row, Word
 from lab.monitoring.selectors import CLUSTER, OF_CLUSTER, OF_THROTTLE, THROTTLE, of_throttle
 
 _RATE = "$__rate_interval"
@@ -181,7 +181,7 @@ _SERVERS = Row(
             unit="short",
             kind=Kind.STATES,
             width=8,
-            names=("stale", "fresh"),
+            words=(Word("stale", "red"), Word("fresh", "green")),
             queries=(Query(f"max by (server) (kube_balloons_throttle_server_is_fresh{{{CLUSTER}}})", "{{server}}"),),
         ),
         Panel(

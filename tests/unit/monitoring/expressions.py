@@ -10,14 +10,12 @@ from balloons.api.pool import PoolStatus
 from balloons.decide.because import Reason, because
 from balloons.decide.plan import PoolDecision
 from balloons.service.metrics import Metrics
+from lab.monitoring.asking import filled
 from throttler.kube.metadata import ObjectKey
 from throttler.law.because import ThrottleReason
 from throttler.law.verdict import Phase
 from throttler.levers.lever import LeverState
 from throttler.service.throttle_metrics import STAGES
-
-CHOICES = re.compile(r"\$(datasource|cluster|namespace|pool|throttle)\b")
-LEVER_OUTCOMES = "kube_balloons_throttle_lever_writes"
 
 
 @dataclass(frozen=True)
@@ -35,10 +33,9 @@ class Selector:
         return re.sub(r"_(total|bucket|sum|count|info)$", "", self.name)
 
 
-def plain(expr: str, *, interval: str = "1m", window: str = "1h") -> str:
+def plain(expr: str, window: str = "1h") -> str:
     """The expression as Grafana would send it with every variable at All."""
-    filled = expr.replace("$__rate_interval", interval).replace("$__range", window)
-    return CHOICES.sub(".*", filled)
+    return filled(expr, window)
 
 
 def selectors(expr: str) -> list[Selector]:

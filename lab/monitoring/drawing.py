@@ -1,0 +1,173 @@
+"""A dashboard as a picture: panels in Grafana's own arrangement, with the values that its queries gave."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, MaxNLocator
+
+from lab.monitoring.asking import Course, courses, numbers, steps
+from lab.monitoring.board import Board, Kind, Panel
+from lab.monitoring.grafana import COLUMNS, Json, board_json
+from lab.monitoring.prometheus import STEP_S, RecordedRun
+from lab.monitoring.units import in_unit
+
+COLUMN_IN, LINE_IN = 0.66, 0.34
+"""Inches per column and per line of Grafana's grid."""
+COLOURS = {"green": "#4c9f50", "blue": "#3f7fbf", "orange": "#e08a1e", "red": "#c9302c"}
+FRAME, PAPER = "#c8ccd2", "#f4f5f7"
+SMALL, MOST_NAMES = 7, 8
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """A figure and where things go on it."""
+
+    figure: Figure
+    lines: int
+
+    def axes(self, place: Json, *, head: float = 1.0, foot: float = 0.7, left: float = 1.0, right: float = 0.3) -> Axes:
+        """Axes within a panel's frame; margins are in grid units."""
+        x, y, w, h = (place[name] for name in ("x", "y", "w", "h"))
+        box = (x + left, y + head, w - left - right, h - head - foot)
+        return self.figure.add_axes(self._share(*box))
+
+    def frame(self, place: Json, title: str) -> None:
+        """A panel's background and title."""
+        x, y, w, h = (place[name] for name in ("x", "y", "w", "h"))
+        back = self.figure.add_axes(self._share(x + 0.06, y + 0.06, w - 0.12, h - 0.12), facecolor="white")
+        back.set(xticks=[], yticks=[])
+        for spine in back.spines.values():
+            spine.set_color(FRAME)
+        self.write(x + 0.3, y + 0.6, title, size=8, weight="bold")
+
+    def write(
+        self, x: float, y: float, text: str, *, size: float, weight: str = "normal", colour: str = "#222"
+    ) -> None:
+        """Text that begins at a place of the grid."""
+        at = (x / COLUMNS, 1 - y / self.lines)
+        self.figure.text(*at, text, fontsize=size, fontweight=weight, color=colour, va="center")
+
+    def _share(self, x: float, y: float, w: float, h: float) -> tuple[float, float, float, float]:
+        return x / COLUMNS, 1 - (y + h) / self.lines, w / COLUMNS, h / self.lines
+
+
+def draw(board: Board, run: RecordedRun) -> Figure:
+    """The whole board over the whole run."""
+    placed = board_json(board)["panels"]
+    top = 2
+    lines = top + max(each["gridPos"]["y"] + each["gridPos"]["h"] for each in placed)
+    sheet = Sheet(Figure(figsize=(COLUMNS * COLUMN_IN, lines * LINE_IN), facecolor=PAPER), lines)
+    sheet.write(0.3, 0.7, board.title, size=13, weight="bold")
+    sheet.write(0.3, 1.5, f"{board.description} Drawn from the recorded run; minutes since its start.", size=8)
+    marks = [mark for each in board.annotations for mark in courses(run, each.query)]
+    panels = iter(board.panels)
+    for each in placed:
+        place = {**each["gridPos"], "y": each["gridPos"]["y"] + top}
+        if each["type"] == "row":
+            sheet.write(0.3, place["y"] + 0.55, each["title"], size=10, weight="bold", colour="#555")
+            continue
+        panel = next(panels)
+        sheet.frame(place, panel.title)
+        DRAWN[panel.kind](sheet, place, panel, run, marks)
+    return sheet.figure
+
+
+def _lines(sheet: Sheet, place: Json, panel: Panel, run: RecordedRun, marks: list[Course]) -> None:
+    found = [course for query in panel.queries for course in courses(run, query)]
+    minutes = [after_s / 60 for after_s in steps(run)]
+    axes = sheet.axes(place, foot=2.6)
+    if panel.is_stacked:
+        stacked = [[0.0 if math.isnan(value) else value for value in course.values] for course in found]
+        axes.stackplot(minutes, stacked, labels=[course.name for course in found], alpha=0.55)
+    else:
+        for course in found:
+            axes.plot(minutes, course.values, label=course.name, linewidth=1.2)
+    _mark(axes, minutes, marks)
+    axes.set_xlim(minutes[0], minutes[-1])
+    _scale(axes, panel.unit)
+    _legend(axes, found)
+
+
+def _mark(axes: Axes, minutes: list[float], marks: list[Course]) -> None:
+    for mark in marks:
+        for minute, value in zip(minutes, mark.values, strict=True):
+            if not math.isnan(value):
+                axes.axvspan(minute, minute + STEP_S / 60, color=COLOURS["orange"], alpha=0.13, linewidth=0)
+
+
+def _scale(axes: Axes, unit: str) -> None:
+    lowest, highest = axes.get_ylim()
+    axes.set_ylim(min(0.0, lowest), max(highest, 0.1) if unit != "short" else max(highest, 1.0))
+    axes.yaxis.set_major_locator(MaxNLocator(5))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: in_unit(value, unit)))
+    axes.tick_params(labelsize=SMALL, length=2, color=FRAME)
+    axes.grid(color="#e6e8eb", linewidth=0.6)
+    for spine in axes.spines.values():
+        spine.set_visible(False)
+
+
+def _legend(axes: Axes, found: list[Course]) -> None:
+    """The series that show most, in the order of their size."""
+    handles, names = axes.get_legend_handles_labels()
+    sizes = [max((value for value in course.values if not math.isnan(value)), default=0.0) for course in found]
+    order = sorted(range(len(names)), key=lambda n: -sizes[n])[:MOST_NAMES]
+    shown = [names[n] for n in order]
+    if len(names) > MOST_NAMES:
+        shown[-1] += f" (and {len(names) - MOST_NAMES} more)"
+    axes.legend(
+        [handles[n] for n in order],
+        shown,
+        loc="upper left",
+        bbox_to_anchor=(-0.02, -0.13),
+        ncols=4,
+        fontsize=SMALL - 0.5,
+        frameon=False,
+        borderaxespad=0,
+        columnspacing=1.0,
+        handlelength=1.2,
+    )
+
+
+def _number(sheet: Sheet, place: Json, panel: Panel, run: RecordedRun, marks: list[Course]) -> None:
+    found = [number for query in panel.queries for number in numbers(run, query)]
+    text = "\n".join(in_unit(value, panel.unit) for _, value in found)
+    sheet.write(place["x"] + 0.4, place["y"] + 2.1, text, size=22, weight="bold", colour=COLOURS["blue"])
+    sheet.write(place["x"] + 0.4, place["y"] + 3.4, ", ".join(name for name, _ in found), size=SMALL, colour="#666")
+
+
+def _states(sheet: Sheet, place: Json, panel: Panel, run: RecordedRun, marks: list[Course]) -> None:
+    found = [course for query in panel.queries for course in courses(run, query)][::-1]
+    axes = sheet.axes(place, left=max(2.0, max(len(course.name) for course in found) * 0.105 + 0.4))
+    for row, course in enumerate(found):
+        for after_s, value in zip(steps(run), course.values, strict=True):
+            if not math.isnan(value):
+                colour = COLOURS[panel.words[int(value)].colour if panel.words else "blue"]
+                axes.barh(row, STEP_S / 60, left=after_s / 60, height=0.7, color=colour, linewidth=0)
+    axes.set(xlim=(0, steps(run)[-1] / 60), ylim=(-0.6, len(found) - 0.4))
+    axes.set_yticks(range(len(found)), [course.name for course in found])
+    axes.tick_params(labelsize=SMALL, length=0)
+    for spine in axes.spines.values():
+        spine.set_visible(False)
+    for number, word in enumerate(panel.words):
+        at = place["x"] + place["w"] - 1.9 * (len(panel.words) - number)
+        sheet.write(at, place["y"] + 0.6, f"■ {word.text}", size=SMALL, colour=COLOURS[word.colour])
+
+
+def _bars(sheet: Sheet, place: Json, panel: Panel, run: RecordedRun, marks: list[Course]) -> None:
+    found = [number for query in panel.queries for number in numbers(run, query)][:MOST_NAMES][::-1]
+    axes = sheet.axes(place, left=3.2, right=1.0)
+    axes.barh([name for name, _ in found], [value for _, value in found], color=COLOURS["blue"], height=0.6)
+    for row, (_, value) in enumerate(found):
+        axes.text(value, row, f" {in_unit(value, panel.unit)}", va="center", fontsize=SMALL)
+    axes.tick_params(labelsize=SMALL, length=0)
+    for spine in axes.spines.values():
+        spine.set_visible(False)
+
+
+Drawing = Callable[[Sheet, Json, Panel, RecordedRun, list[Course]], None]
+DRAWN: dict[Kind, Drawing] = {Kind.LINES: _lines, Kind.NUMBER: _number, Kind.STATES: _states, Kind.BARS: _bars}

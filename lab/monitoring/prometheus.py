@@ -1,0 +1,120 @@
+"""A real Prometheus on loopback over a recorded run: what the queries of dashboards and alerts are tried on."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import json
+import subprocess
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from lab.binaries import find_binaries
+from lab.controlplane.ports import free_port
+from lab.errors import LabError
+from lab.processes import ProcessGroup, log_tail
+
+RECORDING = Path(__file__).resolve().parents[2] / "tests" / "recorded" / "service" / "rush.om.gz"
+STEP_S = 15
+SCRAPED_AS = {"job": "kube-balloons", "pod": "kube-balloons-0", "instance": "10.0.0.7:8080"}
+"""Labels that a scrape adds."""
+START_S, ANSWER_S = 60.0, 30.0
+NO_END = "100y"
+"""Retention: a recording is older than Prometheus would keep it."""
+
+
+@dataclass(frozen=True)
+class Series:
+    """One answer: labels, and (time, value) in order; times are seconds since the epoch."""
+
+    labels: Mapping[str, str]
+    points: tuple[tuple[float, float], ...]
+
+
+@dataclass(frozen=True)
+class RecordedRun:
+    """A Prometheus that knows one run, from its first scrape to its last."""
+
+    address: str
+    start_s: float
+    end_s: float
+
+    def at_end(self, expr: str) -> list[Series]:
+        """An instant query at the last scrape."""
+        found = self._ask("query", query=expr, time=f"{self.end_s:.3f}")
+        return [Series(each["metric"], (_point(each["value"]),)) for each in found]
+
+    def over_run(self, expr: str, step_s: float = STEP_S) -> list[Series]:
+        """A range query over all of it."""
+        times = {"start": f"{self.start_s:.3f}", "end": f"{self.end_s:.3f}", "step": str(step_s)}
+        found = self._ask("query_range", query=expr, **times)
+        return [Series(each["metric"], tuple(_point(value) for value in each["values"])) for each in found]
+
+    @property
+    def window(self) -> str:
+        """How long it lasts, as PromQL writes it: what Grafana puts in place of `$__range`."""
+        return f"{self.end_s - self.start_s:.0f}s"
+
+    def _ask(self, what: str, **arguments: str) -> list[dict[str, Any]]:
+        body = urllib.parse.urlencode(arguments).encode()
+        try:
+            with urllib.request.urlopen(f"{self.address}/api/v1/{what}", body, timeout=ANSWER_S) as answer:
+                result: list[dict[str, Any]] = json.load(answer)["data"]["result"]
+        except urllib.error.HTTPError as error:
+            raise LabError(f"{arguments['query']}: {error.read().decode(errors='replace')[:500]}") from error
+        return result
+
+
+@contextlib.contextmanager
+def recorded_run(folder: Path, recording: Path = RECORDING, **labels: str) -> Iterator[RecordedRun]:
+    """Load the recording with further labels and serve it until left; `folder` is empty and ours."""
+    binaries = find_binaries(["prometheus", "promtool"])
+    text = gzip.decompress(recording.read_bytes()).decode()
+    _load(binaries["promtool"], text, folder, {**SCRAPED_AS, **labels})
+    (folder / "prometheus.yml").write_text("{}\n")
+    port, log = free_port(), folder / "prometheus.log"
+    options = {
+        "config.file": folder / "prometheus.yml",
+        "storage.tsdb.path": folder / "data",
+        "storage.tsdb.retention.time": NO_END,
+        "web.listen-address": f"127.0.0.1:{port}",
+    }
+    with ProcessGroup() as group:
+        command = [str(binaries["prometheus"]), *(f"--{name}={value}" for name, value in options.items())]
+        process = group.spawn(command, log=log)
+        _wait_ready(process, f"http://127.0.0.1:{port}/-/ready", log)
+        yield RecordedRun(f"http://127.0.0.1:{port}", *_span(text))
+
+
+def _load(promtool: Path, text: str, folder: Path, labels: Mapping[str, str]) -> None:
+    (folder / "run.om").write_text(text)
+    added = [f"--label={name}={value}" for name, value in labels.items()]
+    command = [str(promtool), "tsdb", "create-blocks-from", "openmetrics", *added, "run.om", "data"]
+    answer = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=ANSWER_S)
+    if answer.returncode != 0:
+        raise LabError(f"promtool cannot load the recording: {answer.stderr[-500:]}")
+
+
+def _wait_ready(process: subprocess.Popen[bytes], url: str, log: Path) -> None:
+    deadline = time.monotonic() + START_S
+    while time.monotonic() < deadline and process.poll() is None:
+        with contextlib.suppress(OSError), urllib.request.urlopen(url, timeout=ANSWER_S):
+            return
+        time.sleep(0.1)
+    raise LabError(f"Prometheus did not become ready; its log ends:\n{log_tail(log)}")
+
+
+def _span(text: str) -> tuple[float, float]:
+    """The first scrape and the last."""
+    times = [float(line.rpartition(" ")[2]) for line in text.splitlines() if line and not line.startswith("#")]
+    return min(times), max(times)
+
+
+def _point(value: tuple[float, str]) -> tuple[float, float]:
+    return float(value[0]), float(value[1])

@@ -1,0 +1,57 @@
+"""The names, types and texts of metrics, as promtool judges them; and no series per node."""
+
+import re
+import subprocess
+
+import pytest
+from prometheus_client import generate_latest
+
+from balloons.api.pool import PoolStatus
+from balloons.decide.because import Reason, because
+from balloons.decide.plan import PoolDecision
+from balloons.service.metrics import Metrics
+from lab.binaries import find_binary
+from throttler.kube.metadata import ObjectKey
+
+PER_NODE = {"node", "nodename", "instance", "uid", "hostname", "claim", "machine"}
+
+
+@pytest.fixture
+def metrics() -> Metrics:
+    """A service that has decided for one pool."""
+    made = Metrics("1.2.3")
+    made.show([PoolDecision(ObjectKey("ml", "gpu"), because(Reason.PAUSED), PoolStatus())])
+    return made
+
+
+@pytest.mark.promtool
+def test_promtool_has_nothing_to_say_about_the_page(metrics: Metrics) -> None:
+    answer = _check(_with_one_sample_each(generate_latest(metrics.registry).decode()))
+    assert (answer.returncode, answer.stderr + answer.stdout) == (0, "")
+
+
+@pytest.mark.promtool
+def test_promtool_would_say_something() -> None:
+    assert _check("# TYPE waits counter\nwaits 1\n").returncode != 0
+
+
+def test_no_label_tells_nodes_apart(metrics: Metrics) -> None:
+    assert not PER_NODE & {label for labels in metrics.labels.values() for label in labels}
+
+
+def test_build_is_told(metrics: Metrics) -> None:
+    (family,) = [each for each in metrics.registry.collect() if each.name == "kube_balloons_build"]
+    (sample,) = family.samples
+    assert (sample.name, sample.labels["version"], sample.value) == ("kube_balloons_build_info", "1.2.3", 1)
+
+
+def _with_one_sample_each(page: str) -> str:
+    """promtool looks at no family without samples, such as those of a throttle while there is none."""
+    page = re.sub(r"^(# TYPE (\w+) \w+)\n(?=#|\Z)", r'\1\n\2{throttle="t"} 0\n', page, flags=re.MULTILINE)
+    assert 'kube_balloons_throttle_window_joins{throttle="t"} 0' in page
+    return page
+
+
+def _check(page: str) -> "subprocess.CompletedProcess[str]":
+    command = [find_binary("promtool"), "check", "metrics"]
+    return subprocess.run(command, input=page, capture_output=True, text=True, check=False, timeout=60)
