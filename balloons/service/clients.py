@@ -25,7 +25,8 @@ OWN_WINDOW_S = 5.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Clients:
-    """Who reads, who writes for pools, and who for levers; `own` is what they all meet.
+    """Who reads, who writes for pools, who moves ceilings, and who releases what is held one by one; `own` is what they
+    all meet. None of them waits for another's ceiling of calls.
 
     `elector` holds the Lease that the writers are fenced by; None where no Lease is held, in a dry run for one.
     """
@@ -34,6 +35,7 @@ class Clients:
     reading: KubeClient
     writing: KubeClient
     pulling: KubeClient
+    releasing: KubeClient
     elector: Elector | None
     own: OwnAttempts
 
@@ -62,9 +64,18 @@ async def open_clients(settings: ServiceSettings, metrics: Metrics) -> AsyncIter
             open_client(
                 connection, "throttle", gate=_write_gate(settings), observer=observe, may_send=may_pull
             ) as pulling,
+            open_client(
+                connection, "release", gate=_write_gate(settings), observer=observe, may_send=may_pull
+            ) as releasing,
         ):
             yield Clients(
-                connection=connection, reading=reading, writing=writing, pulling=pulling, elector=elector, own=own
+                connection=connection,
+                reading=reading,
+                writing=writing,
+                pulling=pulling,
+                releasing=releasing,
+                elector=elector,
+                own=own,
             )
 
 

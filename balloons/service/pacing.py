@@ -30,6 +30,7 @@ def make_throttling(
         SignalSources(clients.connection, clients.own, metrics.throttle.read, metrics.attempt),
         ThrottleWrites(
             LeverWriter(clients.pulling),
+            LeverWriter(clients.releasing),
             ThrottleReport(clients.pulling, ThrottleAnnouncer(socket.gethostname()), clock),
             metrics.throttle,
             clock,

@@ -1,7 +1,9 @@
 """Writes what was decided for throttles: each in a task of its own, its levers first, then its status and Events.
 
 Writes on one object are made in order; those on different objects at the same time, so that one that fails stops no
-other. An object is not written again before the caches show our last write, nor for a while after one that failed.
+other. Ceilings go their own way: one blocks growth for everybody, and must not wait until thousands of gates and taints
+have been released one by one. An object is not written again before the caches show our last write, nor for a while
+after one that failed.
 """
 
 import asyncio
@@ -19,7 +21,9 @@ from throttler.service.throttle_report import ThrottleReport
 from throttler.service.tick_view import Turn
 
 AT_ONCE = 16
-"""Objects that are written at the same time."""
+"""Objects that are written at the same time, ceilings and the rest each."""
+CEILINGS = frozenset({"CapacityQuota", "NodePool"})
+"""The kinds that bear one; of all others there may be one per node or pod."""
 UNSEEN_S = 20.0
 """The caches show a write within a second as a rule; one that they never show is tried again after this."""
 RESTS_S = {
@@ -33,6 +37,8 @@ RESTS_S = {
 _HARMLESS = (WriteOutcome.DONE, WriteOutcome.CONFLICT, WriteOutcome.GONE, WriteOutcome.FENCED)
 
 _Place = tuple[str, ObjectKey]
+_Row = tuple[str, bool]
+"""A throttle's ceilings (False), or all else that it writes (True)."""
 log = structlog.get_logger()
 
 ANY = "*"
@@ -48,44 +54,60 @@ class _Rest:
 
 
 class ThrottleWrites:
-    """The writing half; `start` returns at once."""
+    """The writing half; `start` returns at once. `releasing` makes the writes that are not about ceilings."""
 
     def __init__(
         self,
         writer: LeverWriter,
+        releasing: LeverWriter,
         report: ThrottleReport,
         metrics: ThrottleMetrics,
         clock: Callable[[], float],
         *,
         is_dry_run: bool,
     ) -> None:
-        self._writer = writer
+        self._writers = {False: writer, True: releasing}
         self._report = report
         self._metrics = metrics
         self._clock = clock
         self._is_dry_run = is_dry_run
-        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._tasks: dict[_Row, asyncio.Task[None]] = {}
         self._rests: dict[_Place, _Rest] = {}
-        self._problems: dict[str, str] = {}
+        self._problems: dict[_Row, str] = {}
         self._shown: dict[str, tuple[str, ...]] = {}
-        self._room = asyncio.Semaphore(AT_ONCE)
+        self._rooms = {is_bulk: asyncio.Semaphore(AT_ONCE) for is_bulk in self._writers}
 
     def start(self, name: str, wanted: Iterable[LeverWrite], turn: Turn | None = None) -> bool:
-        """Begin to write what is wanted, then what the turn has to tell; False while earlier writes are under way."""
-        if name in self._tasks:
-            return False
+        """Begin to write what is wanted, and what the turn has to tell; False while earlier ceilings are under way.
+
+        Releases that are under way are left to end, and new ones to the next call: nothing is planned on them.
+        """
         writes = self._open(wanted)
         if self._is_dry_run:
             self._show(name, writes)
-        elif writes or (turn is not None and self._report.due(turn, self._problems.get(name, "")) is not None):
-            task = asyncio.create_task(self._write(name, writes, turn), name=f"write throttle {name}")
-            self._tasks[name] = task
-            task.add_done_callback(lambda ended: self._ended(name, ended))
+            return True
+        bulk = [write for write in writes if write.kind not in CEILINGS]
+        if bulk and (name, True) not in self._tasks:
+            self._begin((name, True), bulk, None)
+        if (name, False) in self._tasks:
+            return False
+        ceilings = [write for write in writes if write.kind in CEILINGS]
+        if ceilings or (turn is not None and self._report.due(turn, self._problem(name)) is not None):
+            self._begin((name, False), ceilings, turn)
         return True
+
+    def _begin(self, row: _Row, writes: Sequence[LeverWrite], turn: Turn | None) -> None:
+        task = asyncio.create_task(self._write(row, writes, turn), name=f"write throttle {row[0]}")
+        self._tasks[row] = task
+        task.add_done_callback(lambda ended: self._ended(row, ended))
+
+    def _problem(self, name: str) -> str:
+        """What could not be written, in words."""
+        return self._problems.get((name, False), "") or self._problems.get((name, True), "")
 
     def forget(self, known: Collection[str]) -> None:
         """Drop what is about throttles that are gone."""
-        self._problems = {name: text for name, text in self._problems.items() if name in known}
+        self._problems = {row: text for row, text in self._problems.items() if row[0] in known}
         self._shown = {name: words for name, words in self._shown.items() if name in known}
         now_s = self._clock()
         self._rests = {place: rest for place, rest in self._rests.items() if rest.until_s > now_s}
@@ -104,20 +126,20 @@ class ThrottleWrites:
             found += [] if is_resting else [write]
         return found
 
-    async def _write(self, name: str, writes: Sequence[LeverWrite], turn: Turn | None) -> None:
-        rows: dict[_Place, list[LeverWrite]] = {}
+    async def _write(self, row: _Row, writes: Sequence[LeverWrite], turn: Turn | None) -> None:
+        name, is_bulk = row
+        things: dict[_Place, list[LeverWrite]] = {}
         for write in writes:
-            rows.setdefault((write.kind, write.key), []).append(write)
-        found = await asyncio.gather(*(self._write_row(name, row) for row in rows.values()))
-        problems = [text for text in found if text]
-        self._problems[name] = problems[0] if problems else ""
+            things.setdefault((write.kind, write.key), []).append(write)
+        found = await asyncio.gather(*(self._write_one(name, each, is_bulk) for each in things.values()))
+        self._problems[row] = next(filter(None, found), "")
         if turn is not None:
-            await self._report.report(turn, self._report.due(turn, self._problems[name]))
+            await self._report.report(turn, self._report.due(turn, self._problem(name)))
 
-    async def _write_row(self, name: str, row: Sequence[LeverWrite]) -> str:
+    async def _write_one(self, name: str, writes: Sequence[LeverWrite], is_bulk: bool) -> str:
         """The writes of one object; returns what went wrong, in words, empty if nothing did."""
-        async with self._room:
-            results = await self._writer.carry_out(row)
+        async with self._rooms[is_bulk]:
+            results = await self._writers[is_bulk].carry_out(writes)
         for result in results:
             self._noted(name, result)
         last = results[-1]
@@ -136,10 +158,10 @@ class ThrottleWrites:
         if rest_s:
             self._rests[write.kind, write.key] = _Rest(ANY, now_s + rest_s)
 
-    def _ended(self, name: str, task: asyncio.Task[None]) -> None:
-        self._tasks.pop(name, None)
+    def _ended(self, row: _Row, task: asyncio.Task[None]) -> None:
+        self._tasks.pop(row, None)
         if not task.cancelled() and (error := task.exception()) is not None:
-            log.error("writing failed", throttle=name, exc_info=error)
+            log.error("writing failed", throttle=row[0], exc_info=error)
 
     def _show(self, name: str, writes: Sequence[LeverWrite]) -> None:
         """A dry run tells each plan once, not at every tick."""

@@ -14,7 +14,7 @@ from throttler.levers.because import LeverReason
 from throttler.levers.lever import How, LeverOutcome, LeverReport, LeverState, LeverWrite
 from throttler.service.findings import Findings
 from throttler.service.lever_writer import WriteOutcome, WriteResult
-from throttler.service.throttle_writes import RESTS_S, UNSEEN_S, ThrottleWrites, version_of
+from throttler.service.throttle_writes import AT_ONCE, RESTS_S, UNSEEN_S, ThrottleWrites, version_of
 from throttler.service.tick_view import Turn
 
 pytestmark = pytest.mark.virtual_time
@@ -27,6 +27,12 @@ def a_write(name: str, version: str = "1", note: str = "") -> LeverWrite:
     body = {"metadata": metadata}
     key = ObjectKey("", name)
     return LeverWrite(api_version="karpenter.sh/v1", kind="NodePool", key=key, how=How.MERGE, body=body, because=WHY)
+
+
+def a_release(name: str) -> LeverWrite:
+    body = {"metadata": {"name": name, "resourceVersion": "1", "annotations": {"note": "gate"}}}
+    key = ObjectKey("team", name)
+    return LeverWrite(api_version="v1", kind="Pod", key=key, how=How.MERGE, body=body, because=WHY)
 
 
 def a_turn(*writes: LeverWrite) -> Turn:
@@ -72,7 +78,7 @@ class Scene:
         writer: Any = self.writer
         report: Any = self.report
         clock = asyncio.get_running_loop().time
-        self.writes = ThrottleWrites(writer, report, self.metrics.throttle, clock, is_dry_run=is_dry_run)
+        self.writes = ThrottleWrites(writer, writer, report, self.metrics.throttle, clock, is_dry_run=is_dry_run)
 
     def start(self, *writes: LeverWrite) -> bool:
         turn = a_turn(*writes)
@@ -138,6 +144,28 @@ async def test_a_throttle_whose_writes_are_under_way_is_passed_over() -> None:
     assert not scene.start(a_write("b"))
     await scene.writes.drain(60)
     assert scene.writer.sent == [("a", "")]
+
+
+async def test_a_ceiling_waits_for_no_release_of_the_same_turn_or_of_one_before() -> None:
+    scene = Scene()
+    scene.writer.takes_s = 1.0
+    assert scene.start(*(a_release(f"p{number}") for number in range(10 * AT_ONCE)), a_write("a"))
+    await asyncio.sleep(1.1)
+    assert ("a", "") in scene.writer.sent
+    assert scene.start(a_release("late"), a_write("a", version="2", note="raised")), "ceilings are planned on"
+    await asyncio.sleep(1.1)
+    assert ("a", "raised") in scene.writer.sent
+    assert len(scene.writer.sent) < 10 * AT_ONCE
+    await scene.writes.drain(60)
+    assert ("late", "gate") not in scene.writer.sent, "decided anew when the others are done"
+
+
+async def test_what_could_not_be_released_is_told_with_the_next_turn() -> None:
+    scene = Scene()
+    scene.writer.ends["p"] = WriteOutcome.FORBIDDEN
+    await scene.write(a_release("p"))
+    scene.start()
+    assert scene.report.problems[-1] == "Pod team/p: no p"
 
 
 async def test_what_takes_too_long_is_cancelled_on_a_stop() -> None:
