@@ -8,6 +8,9 @@ from throttler.law.flow import Flow
 from throttler.law.settings import LawSettings
 from throttler.law.stock import MARGIN_S, OUT_OF_TURN_S
 
+OVERDUE_WINDOW = 1.25
+"""Machines that near their time limit may fill the window so far."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bucket:
@@ -47,6 +50,12 @@ def overdue(joins: Joins, flow: Flow, boot_s: float, elapsed_s: float, now_s: fl
     share = min(1.0, max(elapsed_s, 1.0) / settings.deadline_s)
     late = flow.held_since(now_s - limit_s)
     return min(joins.held, max(late, math.ceil(near * share)))
+
+
+def bearable(window: float, joins: Joins) -> int:
+    """Overdue machines that may go in beyond the window: a machine lost to its timer is asked for again, an overload
+    by all that were late together ends no join at all."""
+    return max(0, math.floor(OVERDUE_WINDOW * window) - joins.joining)
 
 
 def admitted(tokens: float, window: float, joins: Joins) -> int:

@@ -8,6 +8,8 @@ from throttler.law.settings import LawSettings
 LONGEST_STEP = 3.0
 """Adaptation times that one look may make up for after a pause."""
 FAR_BELOW_KNEE_BOOST = 2.0
+UNGATED_GAIN = 0.5
+"""Machines that cannot be held back are asked for at no less than this share of the pace."""
 QUICKEST_S = 5.0
 SLOWEST_S = 10.0
 """The window adapts by one step per quarter of a join, within these bounds: a scrape, and the study's 10 s."""
@@ -33,7 +35,7 @@ def grown(window: float, high_index: float, room: float | None, steps: float, se
     """
     share = max(0.0, pull(high_index, settings))
     if room is not None:
-        share = min(2.0 * share, settings.room_gain * max(0.0, room))
+        share = min(settings.room_boost * share, settings.room_gain * max(0.0, room))
     return window * (1.0 + share * min(steps, LONGEST_STEP))
 
 
@@ -52,6 +54,9 @@ def pacing_gain(index: float, settings: LawSettings) -> float:
     """Share of the window's pace that goes in while delay is up: the backlog drains now, before any cut can show.
 
     It goes by the newest sample alone: unlike a cut it is taken back as soon as delay falls. By the square, because
-    what is let in now loads most half a minute later: with less, one of twelve runs with list bursts collapsed.
+    what is let in now loads most half a minute later: with less, one of twelve runs with list bursts collapsed. What
+    nothing holds back after it was asked for arrives a boot time later, when that delay is long over: there a strong
+    answer only starves the servers and floods them in turn.
     """
-    return min(1.0, settings.equilibrium / index) ** 2 if index > 0 else 1.0
+    share = min(1.0, settings.equilibrium / index) if index > 0 else 1.0
+    return share**2 if settings.has_gate else max(UNGATED_GAIN, share)

@@ -1,6 +1,6 @@
 """The ordinary law: slow start, then congestion avoidance."""
 
-from throttler.law import avoid, knee, load, trouble
+from throttler.law import avoid, knee, trouble
 from throttler.law import slow_start as ramps
 from throttler.law.because import Because, ThrottleReason, because
 from throttler.law.sight import Course, Sight, course, judged, with_memory
@@ -49,7 +49,7 @@ def _is_filled(sight: Sight) -> bool:
     """Whether the servers are used as far as slow start may go, or will be with this window."""
     if sight.is_prompt:
         return False
-    by_load = load.window_at(sight.memory.load, sight.settings.feed_forward_share)
+    by_load = sight.warm_window
     is_reached = by_load is not None and sight.window >= NEARLY * by_load
     return is_reached or (sight.health.utilisation or 0.0) >= sight.settings.feed_forward_share
 
@@ -78,8 +78,8 @@ def _ramp(sight: Sight, high: float) -> ramps.Ramp:
         since_doubling_s=sight.now_s - since_s,
         scrape_s=sight.scrape_s,
         join_s=sight.join_s,
-        by_load=load.window_at(sight.memory.load, sight.settings.feed_forward_share),
-        full=None if sight.is_prompt else load.window_at(sight.memory.load, sight.settings.full_share),
+        by_load=sight.warm_window,
+        full=None if sight.is_prompt else sight.full_window,
     )
 
 
@@ -144,5 +144,5 @@ def _room(sight: Sight) -> float | None:
     """Share by which the window may grow until the busiest server is full; None while unknown, or of no use."""
     if sight.is_prompt:
         return None
-    full = load.window_at(sight.memory.load, sight.settings.full_share)
+    full = sight.full_window
     return None if full is None else full / (sight.settings.pacing * sight.window) - 1.0

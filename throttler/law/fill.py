@@ -15,7 +15,7 @@ PROOF_SLACK = 1.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filling:
-    """Counts of machines, and the tokens that are left."""
+    """Counts of machines, and the tokens that are left of each bucket."""
 
     admit: int
     overdue: int
@@ -23,15 +23,18 @@ class Filling:
     limit: int
     pace_per_min: float
     tokens: float
+    ask_tokens: float
 
 
 def filled(sight: Sight, course: Course) -> Filling:
     """Spend what the window allows. Held machines that near their limit go first, whatever the signals say."""
     window = course.memory.window or sight.settings.window_initial
-    tokens = _tokens(sight, course, window)
+    tokens = _tokens(sight, course, window, sight.memory.tokens)
+    # Who is held pays when it is let in; what is asked for meanwhile keeps to a bound of the user's by itself.
+    ask_tokens = _tokens(sight, course, window, sight.memory.ask_tokens) if sight.settings.has_gate else tokens
     limit = _limit(sight, window)
     admit, overdue = _admit(sight, course, window, tokens)
-    ask = _ask(sight, course, limit, tokens)
+    ask = _ask(sight, course, limit, ask_tokens)
     spent = admit if sight.settings.has_gate else ask
     return Filling(
         admit=admit,
@@ -40,15 +43,14 @@ def filled(sight: Sight, course: Course) -> Filling:
         limit=max(limit, sight.joins.in_flight + ask),
         pace_per_min=60.0 * window / sight.join_s,
         tokens=max(0.0, tokens - spent),
+        ask_tokens=max(0.0, ask_tokens - ask),
     )
 
 
-def _tokens(sight: Sight, course: Course, window: float) -> float:
+def _tokens(sight: Sight, course: Course, window: float, left: float | None) -> float:
     gain = 1.0 if sight.newest_index is None else avoid.pacing_gain(sight.newest_index, sight.settings)
     bucket = admission.bucket(window, sight.join_s, gain, _per_min(sight, course), sight.settings)
-    if sight.memory.tokens is None:
-        return bucket.burst
-    return bucket.filled(sight.memory.tokens, sight.elapsed_s)
+    return bucket.burst if left is None else bucket.filled(left, sight.elapsed_s)
 
 
 def _per_min(sight: Sight, course: Course) -> float | None:
@@ -63,8 +65,10 @@ def _admit(sight: Sight, course: Course, window: float, tokens: float) -> tuple[
         return 0, 0
     boot_s = stock.boot_time_s(sight.joins, sight.memory.boot_s, sight.settings)
     overdue = admission.overdue(sight.joins, sight.memory.flow, boot_s, sight.elapsed_s, sight.now_s, sight.settings)
-    by_window = 0 if course.phase is Phase.BRAKE else admission.admitted(tokens, window, sight.joins)
-    return max(by_window, overdue), overdue
+    if course.phase is Phase.BRAKE:
+        return 0, 0
+    overdue = min(overdue, admission.bearable(window, sight.joins))
+    return max(admission.admitted(tokens, window, sight.joins), overdue), overdue
 
 
 def _limit(sight: Sight, window: float) -> int:

@@ -9,6 +9,8 @@ class Learned:
 
     window: float | None = None
     """The knee: joins in flight at which the servers were just well used."""
+    is_proven: bool = False
+    """Whether the knee was met; otherwise so many joins only did no harm."""
     baseline_s: float | None = None
     """Latency plus queue wait while nothing joined."""
     join_s: float | None = None

@@ -63,6 +63,11 @@ class Load:
         """While nothing joins; 0 while unknown."""
         return statistics.fmean(self.idle) if self.idle else 0.0
 
+    @property
+    def idle_swing(self) -> float:
+        """Standard deviation of that; 0 while unknown."""
+        return statistics.pstdev(self.idle) if self.idle else 0.0
+
 
 def idled(load: Load, cpu: float | None, readings: Sequence[Reading]) -> Load:
     """Remember the utilisation of an idle moment, and what a request costs there."""
@@ -84,7 +89,7 @@ def joined(load: Load, cpu: float | None, joining: float, kept: float) -> Load:
     if cpu is None or joining < 1 or not load.idle:
         return load
     return replace(
-        load, slope=load.slope.with_sample(joining, cpu - load.idle_mean, kept, statistics.pstdev(load.idle))
+        load, slope=load.slope.with_sample(joining, cpu - load.idle_mean, kept, load.idle_swing)
     )
 
 
@@ -96,7 +101,11 @@ def guessed_pace_per_s(load: Load, servers: int, share: float, requests_per_join
     return servers * room / statistics.median(load.per_request) / requests_per_join
 
 
-def window_at(load: Load, share: float) -> float | None:
-    """Joins in flight that bring the busiest server to `share` of its CPU; None while unknown."""
+def window_at(load: Load, share: float, swings: float = 0.0) -> float | None:
+    """Joins in flight that bring the busiest server to `share` of its CPU; None while unknown.
+
+    So many standard deviations of the idle level stay free.
+    """
     per_join = load.per_join
-    return max(0.0, share - load.idle_mean) / per_join if per_join else None
+    free = share - load.idle_mean - swings * load.idle_swing
+    return max(0.0, free) / per_join if per_join else None

@@ -36,6 +36,8 @@ class LawMemory:
     """Servers whose loss has already been taken off the window."""
     tokens: float | None = None
     """What is in the bucket that lets joins in; None: full."""
+    ask_tokens: float | None = None
+    """The same of the bucket that asks are taken from where a gate holds machines back."""
     cut_s: float | None = None
     """When delay last cut the window."""
     traces: tuple[ServerTrace, ...] = ()
@@ -58,7 +60,7 @@ class LawMemory:
             load=Load(remembered=learned.load_per_join),
             join_time=JoinTime(least_s=learned.join_s),
             boot_s=learned.boot_s,
-            knee=Knee(window=learned.window, age_s=learned.age_s),
+            knee=Knee(window=learned.window, age_s=learned.age_s, is_proven=learned.is_proven),
         )
 
 
@@ -66,6 +68,7 @@ def learned_of(memory: LawMemory, now_s: float) -> Learned:
     """What is worth writing down on the JoinThrottle's status."""
     return Learned(
         window=memory.knee.window,
+        is_proven=memory.knee.is_proven,
         baseline_s=memory.baseline.measured_s,
         join_s=memory.join_time.least_s,
         boot_s=memory.boot_s,

@@ -58,7 +58,7 @@ def _learned_from_servers(
     if memory.quiet_since_s is not None:
         return _idled(memory, health, settings, now_s) if began_s >= memory.quiet_since_s else memory
     cpu = health.utilisation
-    if cpu is None or not has_demand or cpu > SATURATED:
+    if cpu is None or not has_demand or cpu > SATURATED or _is_delayed(memory, health, settings):
         return memory
     join_s = memory.join_time.or_guess(settings.join_guess_s)
     lag_s = LAG_JOINS * join_s
@@ -67,6 +67,11 @@ def _learned_from_servers(
         return memory
     kept = math.exp(-elapsed_s / (FORGET_JOINS * join_s))
     return replace(memory, load=load.joined(memory.load, cpu, joining, kept))
+
+
+def _is_delayed(memory: LawMemory, health: Health, settings: LawSettings) -> bool:
+    """Whether requests queue for something else than the CPU (seats): then joins stand still and seem to cost little."""
+    return health.low_s is not None and health.low_s > settings.equilibrium * memory.baseline.within(settings)
 
 
 def _idled(memory: LawMemory, health: Health, settings: LawSettings, now_s: float) -> LawMemory:

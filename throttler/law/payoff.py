@@ -52,7 +52,8 @@ def steady_level(flow: Flow, join_s: float, now_s: float) -> Level | None:
         return None
     joining = [point.joining for point in seen]
     is_whole = seen[0].at_s <= now_s - (STEADY_JOINS - 0.5) * join_s
-    if not is_whole or min(joining) < STEADY * max(joining):
+    # Joins that are over between two looks are none to hold others against.
+    if not is_whole or not max(joining) or min(joining) < STEADY * max(joining):
         return None
     return Level(joining=sum(joining) / len(joining), rate_per_s=rate_per_s)
 

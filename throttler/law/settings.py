@@ -71,6 +71,11 @@ class LawSettings:
     room_gain: float = 0.25
     """Share of the room that utilisation leaves by which the window grows per adaptation time."""
 
+    room_boost: float = 3.0
+    """... and so many times as fast as the gradient alone at most."""
+    swing_room: float = 1.0
+    """Standard deviations of the idle utilisation that stay free: what others do swings while joins are under way."""
+
     # Slow start.
 
     calm_index: float = 0.4

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 
 from throttler.joins.joins import Joins
-from throttler.law import avoid, slow_start
+from throttler.law import avoid, load, slow_start
 from throttler.law.because import Because
 from throttler.law.health import Health
 from throttler.law.memory import LawMemory
@@ -65,6 +65,17 @@ class Sight:
         """
         least_s = self.memory.join_time.least_s
         return least_s is not None and least_s <= slow_start.SCRAPES_PER_DOUBLING * self.scrape_s
+
+    @property
+    def warm_window(self) -> float | None:
+        """Joins in flight at the utilisation that slow start aims at; None while unknown."""
+        settings = self.settings
+        return load.window_at(self.memory.load, settings.feed_forward_share, settings.swing_room)
+
+    @property
+    def full_window(self) -> float | None:
+        """Joins in flight at which the busiest server is full; None while unknown."""
+        return load.window_at(self.memory.load, self.settings.full_share, self.settings.swing_room)
 
     @property
     def growth_pays(self) -> bool:

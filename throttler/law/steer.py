@@ -47,7 +47,7 @@ def _awake(sight: Sight) -> Sight:
     if not sight.memory.is_idle:
         return sight
     window = _start_window(sight)
-    by_load = load.window_at(sight.memory.load, sight.settings.feed_forward_share)
+    by_load = sight.warm_window
     has_room = by_load is not None and window < by_load
     return with_memory(
         sight,
