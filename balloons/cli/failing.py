@@ -14,11 +14,12 @@ from balloons.printable import printable
 
 
 class ExitCode(enum.IntEnum):
-    """The codes; findings and waits belong to the commands that know them."""
+    """The codes; that of waits belongs to the command that knows them."""
 
     DONE = 0
     FAILED = 1
     BAD_INPUT = 2
+    FINDINGS = 3
     INTERRUPTED = 130
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import click
 
+from balloons.cli.doctor_command import doctor
 from balloons.cli.dump_command import dump
 from balloons.cli.failing import ExitCode, end_quietly, fail
 from balloons.cli.guard_command import guard
@@ -46,7 +47,7 @@ def balloons() -> None:
     """
 
 
-for command in (dump, guard, run, status, version):
+for command in (doctor, dump, guard, run, status, version):
     balloons.add_command(command)
 
 

@@ -1,0 +1,87 @@
+"""A diagnosis for people and for machines. Pure."""
+
+import textwrap
+from typing import Any
+
+from balloons.cli.look import Look
+from balloons.cli.table import lines
+from balloons.doctor.check import Finding, Severity
+from balloons.doctor.diagnose import Diagnosis
+from balloons.printable import printable
+
+API_VERSION = "balloons.kube-balloons.github.io/v1"
+COLUMNS = ("SEVERITY", "CODE", "OBJECT", "FINDING")
+WIDE = (*COLUMNS, "FIX", "DOCS")
+_COLOURS = {Severity.ERROR: "\x1b[31m", Severity.WARNING: "\x1b[33m", Severity.INFO: "\x1b[36m"}
+_GLYPHS = {Severity.ERROR: "✗", Severity.WARNING: "!", Severity.INFO: "i"}
+
+
+def text(found: Diagnosis, look: Look) -> list[str]:
+    """For a terminal a few lines for each finding, for a pipe or `wide` one row of a table."""
+    if look.is_terminal and look.output != "wide":
+        width = min(look.width or 80, 120)
+        return [line for each in found.findings for line in _block(each, width, look)]
+    headers = WIDE if look.output == "wide" else COLUMNS
+    rows = [_row(each) for each in found.findings]
+    return lines(headers, rows, has_headers=look.has_headers) if rows else []
+
+
+def summary(found: Diagnosis) -> list[str]:
+    """What was looked at, and what not."""
+    counts = [(s.word, sum(each.check.severity is s for each in found.findings)) for s in reversed(Severity)]
+    said = ", ".join(f"{count} {word}{'s' if count != 1 and word != 'info' else ''}" for word, count in counts if count)
+    skipped = sorted(set(found.skipped.values()))
+    by_why = [f"{', '.join(c for c, w in found.skipped.items() if w == why)} ({why})" for why in skipped]
+    return [
+        found.detected,
+        f"{found.checked} checks: {said or 'nothing found'}",
+        *([f"skipped: {'; '.join(by_why)}"] if by_why else []),
+    ]
+
+
+def document(found: Diagnosis) -> dict[str, Any]:
+    """For machines; the list is there even when it is empty."""
+    return {
+        "apiVersion": API_VERSION,
+        "kind": "Diagnosis",
+        "detected": found.detected,
+        "checked": found.checked,
+        "skipped": [{"code": code, "reason": why} for code, why in found.skipped.items()],
+        "findings": [_item(each) for each in found.findings],
+    }
+
+
+def _item(finding: Finding) -> dict[str, str]:
+    return {
+        "code": finding.check.code,
+        "severity": finding.check.severity.word,
+        "title": finding.check.title,
+        "object": finding.trouble.object,
+        "message": finding.trouble.sentence,
+        "fix": finding.trouble.fix,
+        "docs": finding.check.page,
+    }
+
+
+def _row(finding: Finding) -> dict[str, str]:
+    item = _item(finding)
+    return {
+        "SEVERITY": item["severity"],
+        "CODE": item["code"],
+        "OBJECT": item["object"],
+        "FINDING": item["message"],
+        "FIX": item["fix"],
+        "DOCS": item["docs"],
+    }
+
+
+def _block(finding: Finding, width: int, look: Look) -> list[str]:
+    severity, trouble = finding.check.severity, finding.trouble
+    head = f"{_GLYPHS[severity]} {severity.word} {finding.check.code}"
+    shown = f"{_COLOURS[severity]}{head}\x1b[0m" if look.is_coloured else head
+    # A command is not wrapped: it is there to be copied.
+    return [
+        f"{shown}  {printable(trouble.object)}",
+        *textwrap.wrap(printable(trouble.sentence), width, initial_indent="    ", subsequent_indent="    "),
+        f"    fix: {printable(trouble.fix)}",
+    ]

@@ -1,0 +1,1 @@
+"""Looks for what makes warm capacity, autoscaling or pacing fail silently: functions of a seen cluster. Pure."""

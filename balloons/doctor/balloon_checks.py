@@ -1,0 +1,266 @@
+"""Checks of how balloons are made (facts 1.6 to 1.16)."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from balloons.cluster import kinds
+from balloons.cluster.reach import part, parts, text, texts, whole
+from balloons.doctor.check import Check, Severity, Trouble, called, some
+from balloons.doctor.facts import Facts, is_pause, template_of
+from throttler.kube.pod import PodKind
+from throttler.kube.resources import total
+from throttler.kube.selectors import LabelSelector, Requirement, matches
+
+_NEEDS = (kinds.DEPLOYMENTS, kinds.PRIORITY_CLASSES)
+DISK_VOLUMES = frozenset({"hostPath", "emptyDir", "persistentVolumeClaim", "ephemeral", "local"})
+UTILISATION = 0.5
+"""cluster-autoscaler's `--scale-down-utilization-threshold`: below it a node is a candidate for removal."""
+
+
+def slow_to_leave(facts: Facts) -> Iterator[Trouble]:
+    """Placeholders with a grace period."""
+    for each in facts.placeholders:
+        grace_s = whole(template_of(each), "terminationGracePeriodSeconds")
+        if grace_s != 0:
+            yield Trouble(
+                called(kinds.DEPLOYMENTS, each),
+                f"its pods take up to {30 if grace_s is None else grace_s} s to leave: every job that gets a warm "
+                "node waits for that",
+                _patch(each, '{"spec":{"template":{"spec":{"terminationGracePeriodSeconds":0}}}}'),
+            )
+
+
+def guarded_by_budget(facts: Facts) -> Iterator[Trouble]:
+    """PodDisruptionBudgets over placeholders."""
+    for budget in facts.items(kinds.DISRUPTION_BUDGETS):
+        selector = _selector(part(budget, "spec", "selector"))
+        for each in facts.placeholders:
+            labels = part(each, "spec", "template", "metadata", "labels")
+            is_near = text(each, "metadata", "namespace") == text(budget, "metadata", "namespace")
+            if is_near and selector is not None and matches(selector, _texts(labels)):
+                yield Trouble(
+                    called(kinds.DISRUPTION_BUDGETS, budget),
+                    f"it guards the balloons of {called(kinds.DEPLOYMENTS, each)}: preemption then prefers other, more "
+                    "important pods, and drains block",
+                    f"kubectl delete {called(kinds.DISRUPTION_BUDGETS, budget)}",
+                )
+
+
+def without_gpu(facts: Facts) -> Iterator[Trouble]:
+    """Placeholders on GPU nodes that do not ask for the GPU."""
+    gpu_nodes = {node.name: _gpus(node.allocatable) for node in facts.nodes if _gpus(node.allocatable)}
+    held = {(text(p, "metadata", "namespace"), text(p, "metadata", "name")) for p in facts.placeholder_pods}
+    idle = [
+        pod
+        for pod in facts.pods
+        if pod.node in gpu_nodes and (pod.key.namespace, pod.key.name) in held and not _gpus(pod.requests)
+    ]
+    if idle and facts.has_cluster_autoscaler:
+        yield Trouble(
+            f"pod/{idle[0].key.name} -n {idle[0].key.namespace}",
+            f"{len(idle)} balloons on GPU nodes request no GPU: cluster-autoscaler looks only at the GPU there, takes "
+            "these "
+            f"nodes for unused and removes them: {some({pod.node for pod in idle})}",
+            f"add {sorted(gpu_nodes[idle[0].node])[0]} to the requests and limits of their template",
+        )
+
+
+def too_small(facts: Facts) -> Iterator[Trouble]:
+    """Nodes that a placeholder is on and that are used less than the threshold."""
+    threshold = _threshold(facts)
+    held = {(text(p, "metadata", "namespace"), text(p, "metadata", "name")): p for p in facts.placeholder_pods}
+    on_node: dict[str, list[Any]] = {}
+    for pod in facts.pods:
+        if pod.node and not pod.is_finished:
+            on_node.setdefault(pod.node, []).append(pod)
+    low = []
+    for node in facts.nodes:
+        pods = on_node.get(node.name, [])
+        is_held = any((pod.key.namespace, pod.key.name) in held for pod in pods)
+        has_work = any(pod.kind is PodKind.WORK and (pod.key.namespace, pod.key.name) not in held for pod in pods)
+        if is_held and not has_work and not _gpus(node.allocatable) and _use(pods, node.allocatable) < threshold:
+            low.append(node.name)
+    if low and facts.has_cluster_autoscaler:
+        yield Trouble(
+            f"node/{sorted(low)[0]}",
+            f"{len(low)} nodes that balloons hold are used below {threshold:.0%}: candidates for removal all the "
+            f"same: {some(low)}",
+            "raise the balloons' requests to at least half of a node's cpu or memory (a BalloonPool of shape "
+            "WholeNode does)",
+        )
+
+
+def in_kube_system(facts: Facts) -> Iterator[Trouble]:
+    """Placeholders beside the system's own pods."""
+    for each in facts.placeholders:
+        if text(each, "metadata", "namespace") == "kube-system":
+            yield Trouble(
+                called(kinds.DEPLOYMENTS, each),
+                "it is in kube-system: cluster-autoscaler delays drains of nodes with such pods by an hour",
+                f"move it to a namespace of its own, then kubectl delete {called(kinds.DEPLOYMENTS, each)}",
+            )
+
+
+def with_disks(facts: Facts) -> Iterator[Trouble]:
+    """Placeholders with volumes on the node's disk."""
+    for each in facts.placeholders:
+        found = {key for volume in parts(template_of(each), "volumes") for key in volume} & DISK_VOLUMES
+        if found:
+            yield Trouble(
+                called(kinds.DEPLOYMENTS, each),
+                f"its pods have {some(found)} volumes: cluster-autoscaler may not remove their nodes, and they are "
+                "slow to leave",
+                _patch(each, '{"spec":{"template":{"spec":{"volumes":null}}}}'),
+            )
+
+
+def daemon_placeholders(facts: Facts) -> Iterator[Trouble]:
+    """DaemonSets that are meant to keep room."""
+    for each in facts.items(kinds.DAEMON_SETS):
+        priority = facts.priority_of(template_of(each))
+        if priority is not None and priority < 0 and is_pause(template_of(each)):
+            yield Trouble(
+                called(kinds.DAEMON_SETS, each),
+                "a DaemonSet of placeholders holds nothing: autoscalers do not count DaemonSet pods as work",
+                f"kubectl delete {called(kinds.DAEMON_SETS, each)} (and make a BalloonPool or a Deployment)",
+            )
+
+
+def preference_only(facts: Facts) -> Iterator[Trouble]:
+    """Workloads whose wishes about nodes never preempt a balloon."""
+    soft = [each for each in facts.deployments if each not in facts.placeholders and _only_prefers(template_of(each))]
+    if soft and facts.placeholders:
+        yield Trouble(
+            called(kinds.DEPLOYMENTS, soft[0]),
+            f"{len(soft)} Deployments choose nodes by preference only: while any node fits at all, they preempt no "
+            "balloon: "
+            f"{some(text(each, 'metadata', 'name') for each in soft)}",
+            "make the rule required (requiredDuringScheduling..., DoNotSchedule) where it must hold on warm nodes too",
+        )
+
+
+def _only_prefers(spec: Mapping[str, Any]) -> bool:
+    affinity = part(spec, "affinity")
+    rules = [part(affinity, key) for key in ("nodeAffinity", "podAntiAffinity", "podAffinity")]
+    spreads = [text(each, "whenUnsatisfiable") for each in parts(spec, "topologySpreadConstraints")]
+    is_required = "DoNotSchedule" in spreads or any(_REQUIRED in rule for rule in rules)
+    return not is_required and ("ScheduleAnyway" in spreads or any(_PREFERRED in rule for rule in rules))
+
+
+_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+_PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+
+
+def _selector(found: Mapping[str, Any]) -> LabelSelector | None:
+    """None where it is odd; an empty one matches every pod of the namespace."""
+    terms = tuple(
+        Requirement(text(e, "key"), text(e, "operator"), texts(e, "values")) for e in parts(found, "matchExpressions")
+    )
+    return LabelSelector(_texts(part(found, "matchLabels")), terms)
+
+
+def _texts(labels: Mapping[str, Any]) -> dict[str, str]:
+    return {key: value for key, value in labels.items() if isinstance(value, str)}
+
+
+def _gpus(amounts: Mapping[str, int]) -> set[str]:
+    return {name for name, milli in amounts.items() if name.endswith("/gpu") and milli > 0}
+
+
+def _use(pods: list[Any], allocatable: Mapping[str, int]) -> float:
+    """cluster-autoscaler's utilisation: the larger of cpu and memory requested."""
+    asked = total(pod.requests for pod in pods)
+    shares = [asked.get(name, 0) / allocatable[name] for name in ("cpu", "memory") if allocatable.get(name)]
+    return max(shares, default=1.0)
+
+
+def _threshold(facts: Facts) -> float:
+    autoscaler = facts.detected.cluster_autoscaler
+    given = autoscaler.flags.get("scale-down-utilization-threshold", "") if autoscaler else ""
+    try:
+        return min(1.0, max(0.0, float(given))) if given else UTILISATION
+    except ValueError:
+        return UTILISATION
+
+
+def _patch(thing: Mapping[str, Any], body: str) -> str:
+    return f"kubectl patch {called(kinds.DEPLOYMENTS, thing)} --type=merge -p '{body}'"
+
+
+CHECKS = (
+    Check(
+        code="KB010",
+        title="Balloons with a grace period",
+        severity=Severity.WARNING,
+        about="A preempted pod keeps its place until it has ended. `terminationGracePeriodSeconds: 0` must really be "
+        "set: a "
+        "template that takes 0 for absent gives 30 s. It is worth 3 to 11 s per preemption.",
+        needs=_NEEDS,
+        find=slow_to_leave,
+    ),
+    Check(
+        code="KB011",
+        title="A PodDisruptionBudget over balloons",
+        severity=Severity.ERROR,
+        about="Preemption prefers victims that violate no budget, so more important pods die in the balloons' place; "
+        "it also "
+        "blocks drains.",
+        needs=(*_NEEDS, kinds.DISRUPTION_BUDGETS),
+        find=guarded_by_budget,
+    ),
+    Check(
+        code="KB012",
+        title="Balloons without a GPU on GPU nodes",
+        severity=Severity.ERROR,
+        about="On nodes with GPUs cluster-autoscaler computes utilisation from the GPU alone: a balloon that requests "
+        "only cpu "
+        "and memory holds nothing.",
+        needs=(*_NEEDS, kinds.NODES, kinds.PODS),
+        find=without_gpu,
+    ),
+    Check(
+        code="KB013",
+        title="Balloons too small to hold their node",
+        severity=Severity.WARNING,
+        about="cluster-autoscaler removes nodes whose utilisation, the larger of cpu and memory requested over "
+        "allocatable, is "
+        "below `--scale-down-utilization-threshold` (0.5).",
+        needs=(*_NEEDS, kinds.NODES, kinds.PODS),
+        find=too_small,
+    ),
+    Check(
+        code="KB014",
+        title="Balloons in kube-system",
+        severity=Severity.WARNING,
+        about="Pods in kube-system make cluster-autoscaler wait before it drains a node.",
+        needs=_NEEDS,
+        find=in_kube_system,
+    ),
+    Check(
+        code="KB015",
+        title="Balloons with volumes on disk",
+        severity=Severity.WARNING,
+        about="Pods with local storage keep cluster-autoscaler from removing their nodes, and volumes delay the end "
+        "of a pod.",
+        needs=_NEEDS,
+        find=with_disks,
+    ),
+    Check(
+        code="KB016",
+        title="Placeholders in a DaemonSet",
+        severity=Severity.WARNING,
+        about="DaemonSet pods are not counted as work by either autoscaler: such nodes are empty to them.",
+        needs=(kinds.DAEMON_SETS, kinds.PRIORITY_CLASSES),
+        find=daemon_placeholders,
+    ),
+    Check(
+        code="KB017",
+        title="Preferences that never preempt",
+        severity=Severity.INFO,
+        about="The scheduler preempts only when no node passes its filters. Preferred affinity and `ScheduleAnyway` "
+        "filter "
+        "nothing, so such work goes to any other node rather than take a balloon's place.",
+        needs=_NEEDS,
+        find=preference_only,
+    ),
+)

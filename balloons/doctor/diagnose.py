@@ -1,0 +1,73 @@
+"""Runs the checks: which findings there are, and which checks could not say anything."""
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+
+from balloons.cluster import kinds
+from balloons.cluster.kinds import Kind
+from balloons.cluster.seen import SeenCluster, Unread
+from balloons.doctor import (
+    autoscaler_checks,
+    balloon_checks,
+    karpenter_checks,
+    own_checks,
+    priority_checks,
+    server_checks,
+)
+from balloons.doctor.check import Check, Finding
+from balloons.doctor.facts import Facts
+
+ALL_CHECKS: tuple[Check, ...] = (
+    *priority_checks.CHECKS,
+    *balloon_checks.CHECKS,
+    *autoscaler_checks.CHECKS,
+    *karpenter_checks.CHECKS,
+    *server_checks.CHECKS,
+    *own_checks.CHECKS,
+)
+"""By code."""
+
+DETECTION = (kinds.NODES, kinds.PODS, kinds.DEPLOYMENTS, kinds.AUTOSCALER_STATUS, kinds.API_SERVERS, kinds.NODE_POOLS)
+"""What tells what runs the cluster."""
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """`findings` from the worst to the least, by code and object; `skipped`: a check's code -> why nothing is said."""
+
+    detected: str
+    findings: tuple[Finding, ...]
+    checked: int
+    skipped: dict[str, str]
+
+
+def diagnose(seen: SeenCluster, checks: Iterable[Check] = ALL_CHECKS, *, is_live: bool = True) -> Diagnosis:
+    """The same cluster gives the same diagnosis. `is_live` is False for a folder of manifests."""
+    facts, chosen = Facts(seen, is_live=is_live), tuple(checks)
+    skipped = {check.code: why for check in chosen if (why := _why_not(check, seen, is_live=is_live))}
+    able = [check for check in chosen if check.code not in skipped]
+    found = [Finding(check, trouble) for check in able for trouble in check.find(facts)]
+    found.sort(key=lambda each: (-each.check.severity, each.check.code, each.trouble.object, each.trouble.sentence))
+    return Diagnosis(facts.detected.in_words, tuple(found), len(able), skipped)
+
+
+def kinds_of(checks: Iterable[Check]) -> tuple[Kind, ...]:
+    """The kinds to read: what the checks need, and what tells what runs the cluster."""
+    found = {kind.name: kind for kind in (*DETECTION, *(kind for check in checks for kind in check.needs))}
+    return tuple(found.values())
+
+
+def chosen_checks(only: Collection[str], skip: Collection[str]) -> tuple[Check, ...]:
+    """The checks with these codes (none: all) but for those to skip; raises KeyError with a code that is none."""
+    known = {check.code for check in ALL_CHECKS}
+    if unknown := sorted({*only, *skip} - known):
+        raise KeyError(unknown[0])
+    return tuple(check for check in ALL_CHECKS if (not only or check.code in only) and check.code not in skip)
+
+
+def _why_not(check: Check, seen: SeenCluster, *, is_live: bool) -> str:
+    """Why a check has nothing to say; empty where it has. In manifests a kind that is not there is an empty list."""
+    if not is_live:
+        return "needs a cluster" if check.is_live_only else ""
+    unread = ((kind, seen.listed(kind).unread) for kind in check.needs)
+    return next((f"{kind.name} {why.value}" for kind, why in unread if why not in (None, Unread.NOT_SERVED)), "")

@@ -1,0 +1,232 @@
+"""Checks of our own objects: pools, throttles, and what they hold back."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from balloons.cluster import kinds, typed
+from balloons.cluster.kinds import Kind
+from balloons.cluster.reach import moment, name_of, part, parts, text, whole
+from balloons.doctor.check import Check, Severity, Trouble, called, some
+from balloons.doctor.facts import Facts
+from throttler.api.stored import RefusedThrottle
+from throttler.kube.decoding import Invalid
+from throttler.kube.managed_fields import owners_of
+from throttler.kube.selectors import matches
+from throttler.levers.holder import THROTTLE_LABEL, Holder
+from throttler.levers.lever import FIELD_MANAGER
+from throttler.levers.original import ORIGINAL_ANNOTATION
+from throttler.levers.scheduling_gate import PACED_GATE
+
+LEASE = "kube-balloons-throttle"
+LEASE_LIMIT_S = 100.0
+"""As long as `balloons guard` waits by default."""
+
+
+def refused(facts: Facts) -> Iterator[Trouble]:
+    """Objects of ours that break a rule."""
+    for pool in typed.balloon_pools(facts.seen):
+        if isinstance(pool, Invalid):
+            yield Trouble(
+                f"balloonpool/{pool.key.name} -n {pool.key.namespace}", pool.message, "kubectl explain balloonpool.spec"
+            )
+    for throttle in typed.throttles(facts.seen):
+        if isinstance(throttle, RefusedThrottle):
+            yield Trouble(
+                f"jointhrottle/{throttle.metadata.name}", throttle.problem, "kubectl explain jointhrottle.spec"
+            )
+
+
+def nobody_serves(facts: Facts) -> Iterator[Trouble]:
+    """Objects of ours whose newest version nobody has looked at."""
+    for kind in (kinds.BALLOON_POOLS, kinds.THROTTLES):
+        waiting = [each for each in facts.items(kind) if _is_unseen(each, facts.now_s)]
+        if waiting:
+            yield Trouble(
+                called(kind, waiting[0]),
+                f"nobody has acted on {len(waiting)} {kind.plural} for a minute: the service does not run, or not for "
+                "them",
+                "kubectl get deployment -A -l app.kubernetes.io/part-of=kube-balloons",
+            )
+
+
+def silent_lease(facts: Facts) -> Iterator[Trouble]:
+    """A throttle whose service stopped renewing."""
+    for each in facts.items(kinds.LEASES):
+        renewed = moment(each, "spec", "renewTime")
+        age_s = facts.now_s - renewed.timestamp() if renewed else 0.0
+        if name_of(each) == LEASE and text(each, "spec", "holderIdentity") and age_s > LEASE_LIMIT_S:
+            yield Trouble(
+                called(kinds.LEASES, each),
+                f"it was renewed {age_s:.0f} s ago: no decisions are made, and ceilings in force stay until the guard "
+                "gives them back",
+                "balloons guard --once",
+            )
+
+
+def left_behind(facts: Facts) -> Iterator[Trouble]:
+    """Ceilings that carry our marks and belong to no throttle."""
+    there = {Holder(throttle=name_of(each)).label for each in facts.items(kinds.THROTTLES) if name_of(each)}
+    for kind in (kinds.NODE_POOLS, kinds.QUOTAS):
+        for each in facts.items(kind):
+            holder = text(each, "metadata", "labels", THROTTLE_LABEL)
+            is_held = ORIGINAL_ANNOTATION in part(each, "metadata", "annotations") or bool(holder)
+            if is_held and holder not in there:
+                yield Trouble(
+                    called(kind, each),
+                    f"it carries a ceiling of throttle {holder or '(no name)'}, which does not exist: growth is held "
+                    "for ever",
+                    "balloons guard --once --after 1 --period 0.2",
+                )
+
+
+def gates_left_behind(facts: Facts) -> Iterator[Trouble]:
+    """Pods behind our gate that nobody opens."""
+    has_lever = any(
+        not isinstance(each, RefusedThrottle) and each.spec.levers.scheduling_gates is not None
+        for each in typed.throttles(facts.seen)
+    )
+    gated = [pod for pod in facts.pods if pod.scheduling is not None and PACED_GATE in pod.scheduling.gates]
+    if gated and not has_lever:
+        yield Trouble(
+            f"pod/{gated[0].key.name} -n {gated[0].key.namespace}",
+            f"{len(gated)} pods wait behind {PACED_GATE} and no throttle has the lever schedulingGates: they never "
+            "start",
+            "balloons guard --once --after 1 --period 0.2",
+        )
+
+
+def fought_over(facts: Facts) -> Iterator[Trouble]:
+    """Ceilings with two owners."""
+    for kind in (kinds.NODE_POOLS, kinds.QUOTAS):
+        for each in facts.items(kind):
+            owners = _owners_of_limits(each)
+            others = owners - {FIELD_MANAGER}
+            if FIELD_MANAGER in owners and others:
+                yield Trouble(
+                    called(kind, each),
+                    f"spec.limits has two managers, {FIELD_MANAGER} and {some(others)}: each undoes what the other "
+                    "writes",
+                    "tell the other to leave spec.limits alone (Argo CD: ignoreDifferences with managedFieldsManagers)",
+                )
+
+
+def claimed_twice(facts: Facts) -> Iterator[Trouble]:
+    """Nodes that several pools select."""
+    pools = [each for each in typed.balloon_pools(facts.seen) if not isinstance(each, Invalid)]
+    twice: dict[tuple[str, ...], list[str]] = {}
+    for node in facts.nodes:
+        names = tuple(sorted(str(pool.key) for pool in pools if matches(pool.spec.nodes.selector, node.labels)))
+        if len(names) > 1:
+            twice.setdefault(names, []).append(node.name)
+    for names, nodes in sorted(twice.items()):
+        space, _, name = names[0].rpartition("/")
+        yield Trouble(
+            f"balloonpool/{name} -n {space}",
+            f"{len(nodes)} nodes are selected by {some(names)}: only the oldest pool gets them ({some(nodes)})",
+            "make the selectors exclude each other",
+        )
+
+
+def not_read(facts: Facts) -> Iterator[Trouble]:
+    """Objects that are no Kubernetes objects, and lists that were cut."""
+    for name, listed in sorted(facts.seen.lists.items()):
+        if listed.unreadable or listed.left_out:
+            yield Trouble(
+                name,
+                f"{listed.unreadable} of its objects could not be read and {listed.left_out} or more were left out: "
+                "what is said here does not cover them",
+                f"kubectl get {name} -A -o name | wc -l",
+            )
+
+
+def _owners_of_limits(thing: Mapping[str, Any]) -> set[str]:
+    entries = parts(thing, "metadata", "managedFields")
+    limits, quota = part(thing, "spec", "limits"), part(thing, "spec", "limits", "resources")
+    paths = [["spec", "limits", name] for name in limits] + [["spec", "limits", "resources", name] for name in quota]
+    owners = (owners_of(entries, path) for path in paths)
+    return {owner[0] for each in owners if len(each) > 1 for owner in each}
+
+
+def _is_unseen(thing: Mapping[str, Any], now_s: float) -> bool:
+    created = moment(thing, "metadata", "creationTimestamp")
+    is_young = created is not None and now_s - created.timestamp() < 60
+    seen = whole(thing, "status", "observedGeneration") or 0
+    return not is_young and seen < (whole(thing, "metadata", "generation") or 1)
+
+
+_CEILINGS: tuple[Kind, ...] = (kinds.NODE_POOLS, kinds.QUOTAS, kinds.THROTTLES)
+CHECKS = (
+    Check(
+        code="KB050",
+        title="A pool or throttle that breaks a rule",
+        severity=Severity.ERROR,
+        about="What is refused has no effect; pools keep the balloons they had, throttles give back what they held.",
+        needs=(kinds.BALLOON_POOLS, kinds.THROTTLES),
+        find=refused,
+    ),
+    Check(
+        code="KB051",
+        title="Nobody acts on pools or throttles",
+        severity=Severity.ERROR,
+        about="The service writes the generation that it has acted on into the status. One that lags for a minute "
+        "means that it "
+        "does not run, lacks rights, or serves another namespace.",
+        needs=(kinds.BALLOON_POOLS, kinds.THROTTLES),
+        find=nobody_serves,
+        is_live_only=True,
+    ),
+    Check(
+        code="KB052",
+        title="The service has stopped deciding",
+        severity=Severity.ERROR,
+        about="The Lease is renewed only while decisions are made. When it stands still, `balloons guard` gives "
+        "everything back.",
+        needs=(kinds.LEASES,),
+        find=silent_lease,
+        is_live_only=True,
+    ),
+    Check(
+        code="KB053",
+        title="Ceilings left behind",
+        severity=Severity.ERROR,
+        about="A ceiling of a throttle that is gone holds all growth. The service and the guard give such ceilings "
+        "back; one that "
+        "is still there means that neither runs, or that they lack the rights.",
+        needs=_CEILINGS,
+        find=left_behind,
+        is_live_only=True,
+    ),
+    Check(
+        code="KB054",
+        title="Scheduling gates left behind",
+        severity=Severity.ERROR,
+        about="Gated pods are invisible to the scheduler and to autoscalers until the gate goes.",
+        needs=(kinds.PODS, kinds.THROTTLES),
+        find=gates_left_behind,
+        is_live_only=True,
+    ),
+    Check(
+        code="KB055",
+        title="Two managers of one ceiling",
+        severity=Severity.WARNING,
+        about="A GitOps tool that owns `spec.limits` reverts what the throttle writes, and the other way round.",
+        needs=(kinds.NODE_POOLS, kinds.QUOTAS),
+        find=fought_over,
+    ),
+    Check(
+        code="KB056",
+        title="Nodes of two pools",
+        severity=Severity.WARNING,
+        about="A node belongs to one pool; the others count without it, and never become warm.",
+        needs=(kinds.BALLOON_POOLS, kinds.NODES),
+        find=claimed_twice,
+    ),
+    Check(
+        code="KB057",
+        title="Objects that could not be read",
+        severity=Severity.WARNING,
+        about="An object that cannot be decoded is skipped by every decision; a list beyond 250,000 objects is cut.",
+        needs=(),
+        find=not_read,
+    ),
+)

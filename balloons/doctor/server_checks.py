@@ -1,0 +1,191 @@
+"""Checks of the control plane and of what surrounds it (facts 3.2 to 3.4, 2.6)."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from balloons.cluster import kinds, typed
+from balloons.cluster.kinds import Kind
+from balloons.cluster.reach import part, parts, text, texts
+from balloons.doctor.check import Check, Severity, Trouble, called
+from balloons.doctor.facts import Facts
+from throttler.kube.node_claim import UNREGISTERED_TAINT
+from throttler.kube.selectors import LabelSelector, Requirement, matches
+
+DEFAULT_QPS = 20.0
+"""kube-controller-manager's `--kube-api-qps`, for each of its controllers."""
+SLOW_NODES_PER_S = 3.0
+"""Below it 500 nodes wait for minutes for their DaemonSet pods."""
+TAINT_LIMIT_S = 600.0
+"""A startup taint should be gone by then: after 15 min cluster-autoscaler counts the node as unready."""
+STARTUP_TAINT_PREFIX = "startup-taint.cluster-autoscaler.kubernetes.io/"
+JOINING_TAINTS = ("node.cloudprovider.kubernetes.io/uninitialized", UNREGISTERED_TAINT)
+OWN_NAMESPACE = "kube-balloons"
+PART_OF = "app.kubernetes.io/part-of"
+
+
+def slow_daemons(facts: Facts) -> Iterator[Trouble]:
+    """How fast new nodes can get their DaemonSet pods."""
+    manager = facts.detected.controller_manager
+    qps = _number(manager.flags.get("kube-api-qps", "")) if manager else None
+    daemons = len(typed.daemon_sets(facts.seen))
+    pace = (qps or DEFAULT_QPS) / daemons if daemons else SLOW_NODES_PER_S
+    if pace < SLOW_NODES_PER_S:
+        source = f"--kube-api-qps is {qps:g}" if qps else f"its default of {DEFAULT_QPS:g} requests/s is assumed"
+        yield Trouble(
+            "kube-controller-manager",
+            f"with {daemons} DaemonSets at most {pace:.1f} nodes/s get their pods ({source}): 500 nodes take "
+            f"{500 / pace:.0f} s however idle the API servers are",
+            f"set --kube-api-qps={SLOW_NODES_PER_S * daemons * 2:.0f} "
+            f"--kube-api-burst={SLOW_NODES_PER_S * daemons * 3:.0f} "
+            "on kube-controller-manager, where it is yours",
+        )
+
+
+def no_flow_schema(facts: Facts) -> Iterator[Trouble]:
+    """The service without a priority level of its own."""
+    is_installed = any(
+        text(each, "metadata", "namespace") == OWN_NAMESPACE
+        and part(each, "metadata", "labels").get(PART_OF) == "kube-balloons"
+        for each in facts.deployments
+    )
+    if is_installed and not any(_is_ours(each) for each in facts.items(kinds.FLOW_SCHEMAS)):
+        yield Trouble(
+            "flowschema/kube-balloons",
+            "there is none for the service: it shares workload-low with everybody and starves in the overload that it "
+            "must see",
+            "kubectl apply -k manifests/components/flow-control",
+        )
+
+
+def unseen_monitors(facts: Facts) -> Iterator[Trouble]:
+    """Our monitors that no Prometheus selects."""
+    prometheuses = facts.items(kinds.PROMETHEUSES)
+    for kind, field in ((kinds.SERVICE_MONITORS, "serviceMonitorSelector"), (kinds.POD_MONITORS, "podMonitorSelector")):
+        for each in facts.items(kind) if prometheuses else ():
+            labels = {k: v for k, v in part(each, "metadata", "labels").items() if isinstance(v, str)}
+            if labels.get(PART_OF) == "kube-balloons" and not any(_selects(p, field, labels) for p in prometheuses):
+                wanted = part(prometheuses[0], "spec", field, "matchLabels")
+                yield Trouble(
+                    called(kind, each),
+                    f"no Prometheus selects it (the first wants {_pairs(wanted)}): there are no metrics",
+                    f"kubectl label {called(kind, each)} {_pairs(wanted)}",
+                )
+
+
+def stuck_taints(facts: Facts) -> Iterator[Trouble]:
+    """Nodes that were to be released long ago."""
+    for node in facts.nodes:
+        for taint in node.taints:
+            is_start = taint.key in JOINING_TAINTS or taint.key.startswith(STARTUP_TAINT_PREFIX)
+            if is_start and facts.now_s - node.created_s > TAINT_LIMIT_S and not node.is_deleting:
+                yield Trouble(
+                    f"node/{node.name}",
+                    f"it still has the startup taint {taint.key} after {(facts.now_s - node.created_s) / 60:.0f} min: "
+                    "no work starts there, "
+                    "and after 15 min it counts as unready",
+                    f"kubectl taint node {node.name} {taint.key}:{taint.effect}-",
+                )
+
+
+def unready_daemons(facts: Facts) -> Iterator[Trouble]:
+    """DaemonSets that most nodes lack."""
+    for each in facts.items(kinds.DAEMON_SETS):
+        status = part(each, "status")
+        wanted, ready = status.get("desiredNumberScheduled"), status.get("numberReady")
+        if isinstance(wanted, int) and isinstance(ready, int) and wanted >= MANY and ready < wanted * READY_SHARE:
+            yield Trouble(
+                called(kinds.DAEMON_SETS, each),
+                f"{ready} of {wanted} of its pods are ready: nodes that wait for it are not usable",
+                f"kubectl rollout status {called(kinds.DAEMON_SETS, each)} --timeout=1s",
+            )
+
+
+MANY, READY_SHARE = 10, 0.8
+
+
+def _is_ours(schema: Mapping[str, Any]) -> bool:
+    subjects = (each for rule in parts(schema, "spec", "rules") for each in parts(rule, "subjects"))
+    return any(text(each, "serviceAccount", "namespace") == OWN_NAMESPACE for each in subjects)
+
+
+def _selects(prometheus: Mapping[str, Any], field: str, labels: Mapping[str, str]) -> bool:
+    """An absent selector selects nothing, an empty one everything (prometheus-operator's API)."""
+    spec = part(prometheus, "spec")
+    if not isinstance(spec.get(field), dict):
+        return False
+    found = part(spec, field)
+    pairs = {key: value for key, value in part(found, "matchLabels").items() if isinstance(value, str)}
+    terms = (
+        Requirement(text(e, "key"), text(e, "operator"), texts(e, "values")) for e in parts(found, "matchExpressions")
+    )
+    return matches(LabelSelector(pairs, tuple(terms)), labels)
+
+
+def _pairs(labels: Mapping[str, Any]) -> str:
+    return ",".join(f"{key}={value}" for key, value in sorted(labels.items())) or "other labels"
+
+
+def _number(given: str) -> float | None:
+    try:
+        return float(given) if 0 < float(given) < 1e9 else None
+    except ValueError:
+        return None
+
+
+_MONITORING: tuple[Kind, ...] = (kinds.PROMETHEUSES, kinds.SERVICE_MONITORS, kinds.POD_MONITORS)
+CHECKS = (
+    Check(
+        code="KB040",
+        title="The controller manager's limit against the number of DaemonSets",
+        severity=Severity.WARNING,
+        about="Each controller may send `--kube-api-qps` (20) requests per second, and each new node costs one pod "
+        "per DaemonSet: "
+        "20/D nodes per second. Seen: 200 nodes Ready in seconds, then 80 s of waiting for 1,600 pods while the API "
+        "server "
+        "was idle. No pace of joins helps there.",
+        needs=(kinds.DAEMON_SETS, kinds.PODS),
+        find=slow_daemons,
+        is_live_only=True,
+    ),
+    Check(
+        code="KB041",
+        title="The service has no priority level",
+        severity=Severity.WARNING,
+        about="A controller outside kube-system is in workload-low, with everybody else's controllers. In the "
+        "overload that the "
+        "throttle exists for it would be rejected itself.",
+        needs=(kinds.DEPLOYMENTS, kinds.FLOW_SCHEMAS),
+        find=no_flow_schema,
+        is_live_only=True,
+    ),
+    Check(
+        code="KB042",
+        title="Monitors that no Prometheus selects",
+        severity=Severity.WARNING,
+        about="A Prometheus picks monitors by their labels; a widely used chart selects only those of its own "
+        "release. Then all "
+        "panels are empty and no alert fires.",
+        needs=_MONITORING,
+        find=unseen_monitors,
+        is_live_only=True,
+    ),
+    Check(
+        code="KB043",
+        title="Startup taints that never leave",
+        severity=Severity.ERROR,
+        about="A taint that holds a node back while it starts must be taken off again within 10 min: after 15 min "
+        "cluster-autoscaler counts the node as unready, and above 45 % of such nodes it stops.",
+        needs=(kinds.NODES,),
+        find=stuck_taints,
+    ),
+    Check(
+        code="KB044",
+        title="DaemonSets behind",
+        severity=Severity.WARNING,
+        about="Nodes are usable when their agents run. A DaemonSet of which less than 80 % is ready is what a "
+        "scale-up waits for, "
+        "whatever the pace.",
+        needs=(kinds.DAEMON_SETS,),
+        find=unready_daemons,
+    ),
+)

@@ -1,0 +1,138 @@
+"""`balloons doctor` from outside: files, dumps, exit codes, what goes to which stream."""
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from balloons.cli.cluster_options import seconds
+from balloons.cli.doctor_text import text
+from balloons.cli.look import Look
+from balloons.cli.main import balloons
+from balloons.cluster import kinds
+from balloons.doctor.diagnose import diagnose
+from balloons.reading.archive import write_archive
+from tests.doctor_cases import room
+from tests.seen_clusters import cluster
+from tests.unit.balloons.cli.test_main import balloons as run_balloons
+
+LOW = """\
+apiVersion: scheduling.k8s.io/v1
+kind: PriorityClass
+metadata: {name: low}
+value: -11
+preemptionPolicy: Never
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: "room", namespace: default}
+spec:
+  template:
+    spec: {priorityClassName: low, terminationGracePeriodSeconds: 0, containers: [{image: pause}]}
+"""
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(balloons, ["doctor", *arguments], standalone_mode=False)
+
+
+@pytest.fixture
+def manifest(tmp_path: Path) -> str:
+    path = tmp_path / "low.yaml"
+    path.write_text(LOW)
+    return str(path)
+
+
+@pytest.fixture
+def dump(tmp_path: Path) -> str:
+    path = tmp_path / "dump.tar.gz"
+    with path.open("wb") as file:
+        write_archive(cluster({kind: [] for kind in kinds.ALL_KINDS} | dict(room(-11))), file)
+    return str(path)
+
+
+def test_findings_go_to_stdout_one_to_a_line_and_the_rest_to_stderr(manifest: str) -> None:
+    found = run("-f", manifest)
+    header, row = found.stdout.splitlines()
+    assert header.split() == ["SEVERITY", "CODE", "OBJECT", "FINDING"]
+    assert row.startswith("error     KB001  deployment/room -n default  its pods have priority -11")
+    assert "1 error" in found.stderr
+    assert found.return_value == 0
+
+
+def test_fail_on_decides_the_exit_code(manifest: str) -> None:
+    assert run_balloons("doctor", "-f", manifest, "--fail-on", "error").returncode == 3
+    assert run_balloons("doctor", "-f", manifest, "--fail-on", "error", "--skip", "kb001").returncode == 0
+    assert run_balloons("doctor", "-f", manifest, BALLOONS_FAIL_ON="warning").returncode == 3
+
+
+def test_json_is_one_document_and_the_same_from_a_dump(dump: str) -> None:
+    found = run("--from", dump, "-o", "json")
+    document = json.loads(found.stdout)
+    assert document["apiVersion"] == "balloons.kube-balloons.github.io/v1"
+    assert [each["code"] for each in document["findings"]] == ["KB001"]
+    assert document["findings"][0]["docs"] == "docs/doctor.md#kb001"
+    assert json.loads(run("--from", dump, "--skip", "KB001", "-o", "json").stdout)["findings"] == []
+
+
+def test_no_finding_is_no_table(manifest: str) -> None:
+    found = run("-f", manifest, "--only", "KB002")
+    assert found.stdout == ""
+    assert "1 checks: nothing found" in found.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--only", "KB999", "-f", "x"), "no check 'KB999'; accepted: KB001 to KB057"),
+        (("-f", "/no/such"), "/no/such: No such file or directory"),
+        (("--from", "/no/such"), "/no/such: "),
+        (("--from", "/dev/null"), "not a regular file"),
+        (("-f", "x", "--from", "y"), "not together"),
+        (("--in-cluster",), "runs in no pod"),
+        (("--request-timeout", "soon"), "accepted: 1s to 300s"),
+        (("--as-group", "a"), "as-group needs as"),
+    ],
+)
+def test_bad_input_is_one_sentence_and_code_two(arguments: tuple[str, ...], words: str) -> None:
+    found = run_balloons("doctor", *arguments)
+    assert (found.returncode, found.stdout) == (2, "")
+    assert words in found.stderr
+    assert "Traceback" not in found.stderr
+
+
+def test_a_cluster_that_is_away_says_what_to_try(tmp_path: Path) -> None:
+    path = tmp_path / "config"
+    body = {
+        "clusters": [{"name": "c", "cluster": {"server": "http://127.0.0.1:9"}}],
+        "users": [{"name": "u", "user": {}}],
+        "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
+        "current-context": "c",
+    }
+    path.write_text(json.dumps(body))
+    found = run_balloons("doctor", "--kubeconfig", str(path), "-v")
+    assert found.returncode == 1
+    assert "get /version: error" in found.stderr
+    assert "kubectl config current-context" in found.stderr
+
+
+def test_escapes_in_names_are_spelled_out_on_a_terminal_and_in_a_pipe() -> None:
+    objects = dict(room(-11))
+    objects[kinds.DEPLOYMENTS][0]["metadata"]["name"] = "x\x1b[2J\u202e"
+    found = diagnose(cluster({kind: [] for kind in kinds.ALL_KINDS} | objects))
+    for look in (Look(), Look(output="wide"), Look(width=40, is_terminal=True)):
+        shown = "\n".join(text(found, look))
+        assert "\x1b" not in shown
+        assert "\u202e" not in shown
+        assert "x\\x1b[2J\\u202e" in shown
+
+
+def test_misspelt_commands_are_guessed() -> None:
+    found = run_balloons("docter")
+    assert (found.returncode, found.stdout) == (2, "")
+    assert "did you mean doctor?" in found.stderr
+
+
+def test_lengths_of_time_as_kubectl_takes_them() -> None:
+    assert (seconds("30s"), seconds("2m"), seconds("5"), seconds("1.5")) == (30, 120, 5, 1.5)

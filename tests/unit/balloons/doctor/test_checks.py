@@ -1,0 +1,131 @@
+"""Each check finds its own trouble, and nothing where there is none."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from balloons.cluster import kinds
+from balloons.cluster.seen import Listed, SeenCluster, Unread
+from balloons.doctor.check import Severity
+from balloons.doctor.diagnose import ALL_CHECKS, chosen_checks, diagnose, kinds_of
+from balloons.doctor.page import page
+from tests.doctor_cases import CASES, Case, Cluster, autoscaler, node, pod, room
+from tests.seen_clusters import cluster
+
+CHECKS = {check.code: check for check in ALL_CHECKS}
+
+
+def seen(objects: Cluster) -> SeenCluster:
+    nothing = {kind: [] for kind in kinds.ALL_KINDS}
+    return cluster(nothing | dict(objects))
+
+
+def sentences(code: str, objects: Cluster) -> list[str]:
+    return [each.trouble.sentence for each in diagnose(seen(objects), [CHECKS[code]]).findings]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.code)
+def test_failing_case_is_found(case: Case) -> None:
+    (sentence,) = sentences(case.code, case.failing)
+    assert case.words in sentence
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.code)
+def test_passing_case_is_not(case: Case) -> None:
+    assert sentences(case.code, case.passing) == []
+
+
+def test_every_check_has_a_case_a_unique_code_and_words() -> None:
+    # KB057 is about bytes that no object can stand for; it is tested below.
+    assert [check.code for check in ALL_CHECKS if check.code != "KB057"] == [case.code for case in CASES]
+    assert len(CHECKS) == len(ALL_CHECKS) >= 20
+    assert all(check.title and check.about.endswith(".") for check in ALL_CHECKS)
+
+
+def test_every_finding_has_an_object_and_a_fix_on_one_line() -> None:
+    for case in CASES:
+        for each in diagnose(seen(case.failing)).findings:
+            assert each.trouble.object
+            assert each.trouble.fix
+            assert "\n" not in each.trouble.fix + each.trouble.sentence
+
+
+def test_an_empty_cluster_has_no_findings() -> None:
+    found = diagnose(seen({}))
+    assert (found.findings, found.skipped, found.checked) == ((), {}, len(ALL_CHECKS))
+
+
+def test_what_was_cut_or_broken_is_told() -> None:
+    lists = {"pods": Listed((), left_out=3), "nodes": Listed((), unreadable=1)}
+    found = diagnose(replace(seen({}), lists=lists), [CHECKS["KB057"]])
+    assert [each.trouble.object for each in found.findings] == ["nodes", "pods"]
+    assert diagnose(seen({}), [CHECKS["KB057"]]).findings == ()
+
+
+def test_a_check_that_cannot_see_says_so_and_others_go_on() -> None:
+    whole = seen(CASES[0].failing)
+    lists = {**whole.lists, kinds.PODS.name: Listed(unread=Unread.FORBIDDEN)}
+    found = diagnose(replace(whole, lists=lists))
+    assert found.skipped["KB004"] == "pods not allowed"
+    assert "KB001" in [each.check.code for each in found.findings]
+
+
+def test_kinds_that_are_not_served_are_empty() -> None:
+    lists = {kind.name: Listed(unread=Unread.NOT_SERVED) for kind in kinds.ALL_KINDS}
+    assert diagnose(replace(seen({}), lists=lists)).skipped == {}
+
+
+def test_manifests_are_not_blamed_for_what_they_leave_out() -> None:
+    case = next(case for case in CASES if case.code == "KB041")
+    found = diagnose(seen(case.failing), is_live=False)
+    assert found.findings == ()
+    assert found.skipped["KB041"] == "needs a cluster"
+
+
+def test_worst_comes_first_and_order_of_objects_changes_nothing() -> None:
+    objects = {**room(-11, policy="PreemptLowerPriority"), kinds.NODES: [node("b"), node("a")]}
+    turned = {kind: list(reversed(things)) for kind, things in objects.items()}
+    found = diagnose(seen(objects))
+    assert found == diagnose(seen(turned))
+    severities = [each.check.severity for each in found.findings]
+    assert severities == sorted(severities, reverse=True)
+    assert severities[0] is Severity.ERROR
+
+
+def test_only_karpenter_means_no_cutoff() -> None:
+    objects = {**room(-1000), kinds.NODE_POOLS: [{"metadata": {"name": "default"}}]}
+    assert sentences("KB001", objects) == []
+
+
+def test_a_cutoff_of_ones_own_counts() -> None:
+    own = room(-500)
+    lowered = autoscaler("--expendable-pods-priority-cutoff=-1000")
+    assert sentences("KB001", {**own, kinds.DEPLOYMENTS: [*own[kinds.DEPLOYMENTS], lowered]}) == []
+
+
+def test_codes_choose_checks() -> None:
+    assert [check.code for check in chosen_checks({"KB001", "KB002"}, {"KB002"})] == ["KB001"]
+    assert len(chosen_checks(set(), {"KB001"})) == len(ALL_CHECKS) - 1
+    with pytest.raises(KeyError, match="KB999"):
+        chosen_checks({"KB999"}, set())
+
+
+def test_only_the_kinds_that_are_needed_are_read() -> None:
+    assert kinds.EVENTS not in kinds_of(ALL_CHECKS)
+    assert kinds.PROMETHEUSES not in kinds_of([CHECKS["KB001"]])
+
+
+@pytest.mark.parametrize(
+    "odd", [None, 1, "x", [], [1], {}, {"spec": []}, {"metadata": {"labels": 1}, "spec": {"x": {}}}]
+)
+def test_odd_objects_of_any_kind_raise_nothing(odd: object) -> None:
+    things = [odd if isinstance(odd, dict) else {"metadata": odd, "spec": odd, "status": odd}]
+    objects = {kind: [*things, *(things and [{"spec": {"template": odd, "limits": odd}}])] for kind in kinds.ALL_KINDS}
+    diagnose(seen(objects))
+    diagnose(seen({**room(-11), kinds.PODS: [pod("room-1", "n1"), {"metadata": odd, "spec": odd}]}))
+
+
+def test_the_page_is_the_checks() -> None:
+    """`python -m balloons.doctor > docs/doctor.md` makes it anew."""
+    assert (Path(__file__).parents[4] / "docs" / "doctor.md").read_text() == page(ALL_CHECKS)
