@@ -1,0 +1,133 @@
+"""What is given back on a stop, by whom, and which epoch is written meanwhile."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from tests.unit.throttler.service.throttle_scene import a_pool
+from throttler.kube.node_pool import NodePool
+from throttler.levers.holder import EPOCH_ANNOTATION, HOLDER_ANNOTATION
+from throttler.service import holding
+from throttler.service.give_back import GivenBack
+from throttler.service.holding import DRAIN_S, Holding
+
+LEASE = "kube-balloons/kube-balloons-throttle"
+
+
+class FakeElector:
+    """Leads as long as it is told to."""
+
+    lease = LEASE
+    epoch = 7
+
+    def __init__(self) -> None:
+        self.is_leader = True
+        self.outgrown: list[int] = []
+
+    def may_write(self) -> bool:
+        return self.is_leader
+
+    def outgrow(self, epoch: int) -> None:
+        self.outgrown.append(epoch)
+
+
+class Scene:
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.elector = FakeElector()
+        self.steps: list[str] = []
+        elector: Any = self.elector
+        nobody: Any = None
+        self.holding = Holding(nobody, elector)
+
+        async def give_back(self_: Holding, elector: Any) -> None:
+            self.steps.append("given back")
+
+        monkeypatch.setattr(Holding, "_give_back", give_back)
+
+    async def drain(self, timeout_s: float) -> None:
+        assert timeout_s == DRAIN_S
+        self.steps.append("drained")
+
+
+@pytest.fixture
+def scene(monkeypatch: pytest.MonkeyPatch) -> Scene:
+    return Scene(monkeypatch)
+
+
+async def test_the_leader_gives_back_when_its_writes_have_ended(scene: Scene) -> None:
+    scene.holding.follow(is_needed=True)
+    await scene.holding.stop(scene.drain)
+    assert scene.steps == ["drained", "given back"]
+
+
+async def test_who_stands_by_gives_nothing_back_for_it_is_anothers(scene: Scene) -> None:
+    scene.holding.follow(is_needed=True)
+    scene.elector.is_leader = False
+    await scene.holding.stop(scene.drain)
+    assert scene.steps == ["drained"]
+
+
+async def test_where_there_never_was_a_throttle_nothing_is_looked_for(scene: Scene) -> None:
+    scene.holding.follow(is_needed=False)
+    await scene.holding.stop(scene.drain)
+    assert scene.steps == ["drained"]
+
+
+async def test_a_dry_run_holds_nothing() -> None:
+    nobody: Any = None
+    dry = Holding(nobody, None)
+    dry.saw([held_by(LEASE, "9")])
+    assert (dry.lease, dry.epoch) == ("", 0)
+
+
+def held_by(lease: str, epoch: str) -> NodePool:
+    pool = a_pool("pool-a")
+    notes = {HOLDER_ANNOTATION: lease, EPOCH_ANNOTATION: epoch}
+    return msgspec.structs.replace(pool, metadata=msgspec.structs.replace(pool.metadata, annotations=notes))
+
+
+@pytest.mark.parametrize(
+    ("things", "outgrown"),
+    [
+        ([], []),
+        ([held_by(LEASE, "7")], []),
+        ([held_by(LEASE, "8"), held_by(LEASE, "12")], [12]),
+        ([held_by("elsewhere/lease", "12")], []),
+        ([held_by(LEASE, "twelve")], []),
+    ],
+)
+def test_only_a_higher_epoch_of_our_own_lease_is_outgrown(
+    scene: Scene, things: list[NodePool], outgrown: list[int]
+) -> None:
+    scene.holding.saw(things)
+    assert scene.elector.outgrown == outgrown
+
+
+async def test_giving_back_stops_when_the_lease_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    elector = FakeElector()
+    asked: dict[str, Any] = {}
+
+    async def give_back_all(client: Any, **how: Any) -> GivenBack:
+        asked.update(how, may_send=client)
+        return GivenBack()
+
+    class Opened:
+        def __init__(self, connection: Any, component: str, **how: Any) -> None:
+            self.fence = how["may_send"]
+
+        async def __aenter__(self) -> Any:
+            return self.fence
+
+        async def __aexit__(self, *error: object) -> None:
+            """Nothing to close."""
+
+    monkeypatch.setattr(holding, "give_back_all", give_back_all)
+    monkeypatch.setattr(holding, "open_client", Opened)
+    some: Any = elector
+    nobody: Any = None
+    await Holding(nobody, some)._give_back(some)
+    assert asked["lease"] == LEASE
+    elector.is_leader = False
+    assert not await asked["may_go_on"]()
+    assert not asked["may_send"]()
