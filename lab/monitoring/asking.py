@@ -22,11 +22,6 @@ class Course:
     name: str
     values: tuple[float, ...]
 
-    @property
-    def last(self) -> float:
-        """The newest value."""
-        return next((value for value in reversed(self.values) if not math.isnan(value)), math.nan)
-
 
 def filled(expr: str, window: str) -> str:
     """The expression without variables; `window` is the time range."""

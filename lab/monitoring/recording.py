@@ -27,10 +27,10 @@ from lab.processes import log_tail
 
 INTERVAL_S = 15.0
 """Between two scrapes; half of Prometheus' usual interval, so that a short run has enough of them."""
-WARM, RUSH, SECOND = 12, 90, 10
+WARM, RUSH, SECOND = 10, 50, 8
 """Nodes kept warm, pods of the job that is too large for them, and of the one that is not."""
 SETTLE_S = 90.0
-PATIENCE_S, START_S = 420.0, 60.0
+PATIENCE_S, START_S = 600.0, 60.0
 OPEN_METRICS = {"Accept": "application/openmetrics-text;version=1.0.0"}
 NAMESPACE, POOL = "kube-balloons", "workers"
 _POOL_PATH = f"/apis/kube-balloons.github.io/v1alpha1/namespaces/{NAMESPACE}/balloonpools/{POOL}"

@@ -30,7 +30,7 @@ def test_alert_says_what_why_and_where_to_look(alert: dict[str, Any]) -> None:
     assert set(notes) == {"summary", "description", "runbook_url", "dashboard_url"}
     assert "{{" not in notes["summary"], "one summary for all of its alerts"
     assert notes["summary"].endswith(".")
-    assert _seconds(alert["for"]) >= 60, "two scrapes at least"
+    assert _seconds(alert["for"]) >= 30, "two scrapes at least"
 
 
 @each_alert
