@@ -1,0 +1,30 @@
+"""What is asked for keeps to the user's pace, with a gate at the join as without one."""
+
+import pytest
+
+from tests.unit.throttler.law.looks import STEP_S, Loop
+from throttler.joins.joins import Joins
+from throttler.law.settings import LawSettings
+
+MINUTES = 4
+
+
+@pytest.mark.parametrize("has_gate", [True, False])
+def test_asks_keep_to_the_users_pace_however_often_the_law_is_asked(*, has_gate: bool) -> None:
+    settings = LawSettings(has_gate=has_gate, max_per_min=30.0, window_initial=40, boot_guess_s=60.0)
+    loop = Loop(settings=settings)
+    loop.calm(Joins(), times=10)
+    asked = 0
+    for second in range(60 * MINUTES):
+        loop.now_s += 1.0 - STEP_S
+        joined = second // 2
+        joins = Joins(
+            waiting=5000,
+            booting=max(0, asked - joined),
+            joining=min(10, 1 + second),
+            joined=joined,
+            join_s=20.0,
+            boot_s=60.0,
+        )
+        asked += loop.calm(joins).ask
+    assert 20 * MINUTES <= asked <= 30 * MINUTES + 10
