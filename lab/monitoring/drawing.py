@@ -21,6 +21,8 @@ COLUMN_IN, LINE_IN = 0.66, 0.34
 COLOURS = {"green": "#4c9f50", "blue": "#3f7fbf", "orange": "#e08a1e", "red": "#c9302c"}
 FRAME, PAPER = "#c8ccd2", "#f4f5f7"
 SMALL, MOST_NAMES = 7, 8
+LEAST_TOP = {"short": 1.0, "percentunit": 0.05}
+"""So that nothing at all does not look like much."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +82,7 @@ def draw(board: Board, run: RecordedRun) -> Figure:
 def _lines(sheet: Sheet, place: Json, panel: Panel, run: RecordedRun, marks: list[Course]) -> None:
     found = [course for query in panel.queries for course in courses(run, query)]
     minutes = [after_s / 60 for after_s in steps(run)]
-    axes = sheet.axes(place, foot=2.6)
+    axes = sheet.axes(place, foot=1.4 + 0.45 * math.ceil(min(len(found), MOST_NAMES) / _names_per_line(place)))
     if panel.is_stacked:
         stacked = [[0.0 if math.isnan(value) else value for value in course.values] for course in found]
         axes.stackplot(minutes, stacked, labels=[course.name for course in found], alpha=0.55)
@@ -90,7 +92,7 @@ def _lines(sheet: Sheet, place: Json, panel: Panel, run: RecordedRun, marks: lis
     _mark(axes, minutes, marks)
     axes.set_xlim(minutes[0], minutes[-1])
     _scale(axes, panel.unit)
-    _legend(axes, found)
+    _legend(axes, found, _names_per_line(place))
 
 
 def _mark(axes: Axes, minutes: list[float], marks: list[Course]) -> None:
@@ -101,8 +103,8 @@ def _mark(axes: Axes, minutes: list[float], marks: list[Course]) -> None:
 
 
 def _scale(axes: Axes, unit: str) -> None:
-    lowest, highest = axes.get_ylim()
-    axes.set_ylim(min(0.0, lowest), max(highest, 0.1) if unit != "short" else max(highest, 1.0))
+    top = max(axes.get_ylim()[1], LEAST_TOP.get(unit, 0.1))
+    axes.set_ylim(-0.015 * top, top)  # a line of zeros is seen whole
     axes.yaxis.set_major_locator(MaxNLocator(5))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: in_unit(value, unit)))
     axes.tick_params(labelsize=SMALL, length=2, color=FRAME)
@@ -111,7 +113,11 @@ def _scale(axes: Axes, unit: str) -> None:
         spine.set_visible(False)
 
 
-def _legend(axes: Axes, found: list[Course]) -> None:
+def _names_per_line(place: Json) -> int:
+    return 4 if place["w"] > COLUMNS // 3 else 3
+
+
+def _legend(axes: Axes, found: list[Course], per_line: int) -> None:
     """The series that show most, in the order of their size."""
     handles, names = axes.get_legend_handles_labels()
     sizes = [max((value for value in course.values if not math.isnan(value)), default=0.0) for course in found]
@@ -123,8 +129,8 @@ def _legend(axes: Axes, found: list[Course]) -> None:
         [handles[n] for n in order],
         shown,
         loc="upper left",
-        bbox_to_anchor=(-0.02, -0.13),
-        ncols=4,
+        bbox_to_anchor=(-0.02, -0.12),
+        ncols=per_line,
         fontsize=SMALL - 0.5,
         frameon=False,
         borderaxespad=0,
@@ -148,7 +154,8 @@ def _states(sheet: Sheet, place: Json, panel: Panel, run: RecordedRun, marks: li
             if not math.isnan(value):
                 colour = COLOURS[panel.words[int(value)].colour if panel.words else "blue"]
                 axes.barh(row, STEP_S / 60, left=after_s / 60, height=0.7, color=colour, linewidth=0)
-    axes.set(xlim=(0, steps(run)[-1] / 60), ylim=(-0.6, len(found) - 0.4))
+    spare = max(0, 3 - len(found)) / 2
+    axes.set(xlim=(0, steps(run)[-1] / 60), ylim=(-0.6 - spare, len(found) - 0.4 + spare))
     axes.set_yticks(range(len(found)), [course.name for course in found])
     axes.tick_params(labelsize=SMALL, length=0)
     for spine in axes.spines.values():

@@ -29,7 +29,7 @@ INTERVAL_S = 15.0
 """Between two scrapes; half of Prometheus' usual interval, so that a short run has enough of them."""
 WARM, RUSH, SECOND = 10, 50, 8
 """Nodes kept warm, pods of the job that is too large for them, and of the one that is not."""
-SETTLE_S = 90.0
+SETTLE_S = 60.0
 PATIENCE_S, START_S = 600.0, 60.0
 OPEN_METRICS = {"Accept": "application/openmetrics-text;version=1.0.0"}
 NAMESPACE, POOL = "kube-balloons", "workers"
