@@ -12,10 +12,10 @@ from lab.machines import HollowNodes, HollowNodeSettings, PaperMachines, PaperNo
 from tests.lab.hold_view import View, daemon_set, eventually, gated_deployment, room, this_moment, view
 from throttler.client.errors import ConflictError
 from throttler.client.requests import PatchKind
+from throttler.kube.resources import largest
 from throttler.levers.daemon_set_label import LabelSettings, put_labels
 from throttler.levers.held import HeldSince
 from throttler.levers.one_element import without_elements
-from throttler.levers.packing import largest_shape
 from throttler.levers.scheduling_gate import PACED_GATE, Demand, GateSettings, release_gates
 from throttler.levers.startup_taint import TaintSettings, release_taints
 from throttler.service.leftovers import NODES
@@ -40,7 +40,7 @@ async def test_gated_pods_reach_the_scheduler_as_they_are_released(control_plane
             pods = await seen.pods(namespace)
             demand = Demand(
                 pods=[pod for pod in pods if not pod.node],
-                shape=largest_shape(await seen.nodes(f"test={namespace}")),
+                shape=largest(node.allocatable for node in await seen.nodes(f"test={namespace}")),
                 in_flight=0,
             )
             outcome, since = release_gates(demand, GateSettings(max_wait_s=600.0), room(1), since, this_moment())

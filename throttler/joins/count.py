@@ -15,7 +15,7 @@ from throttler.joins.requested import Requested, count_requested, new_certificat
 from throttler.joins.stages import Stage
 from throttler.joins.world import NO_PODS, JoinRules, JoinWorld
 from throttler.kube.pod import PodKind
-from throttler.kube.resources import Resources
+from throttler.kube.resources import largest
 
 LARGEST_KEPT_S = 60.0
 """The largest node is looked for this often: nodes of new sizes are rare, and there may be 100,000 to look at."""
@@ -110,9 +110,5 @@ def _largest(memory: JoinMemory, world: JoinWorld, now_s: float) -> JoinMemory:
     if not world.unplaced or now_s < memory.largest_until_s:
         return memory
     sizes = {id(node.allocatable): node.allocatable for node in world.nodes.values() if node.uid in memory.settled}
-    found = max(sizes.values(), key=_order, default={})
+    found = largest(sizes.values())
     return replace(memory, largest=found, largest_until_s=now_s + LARGEST_KEPT_S) if found else memory
-
-
-def _order(size: Resources) -> tuple[int, int]:
-    return size.get("cpu", 0), size.get("memory", 0)

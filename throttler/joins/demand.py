@@ -1,8 +1,11 @@
 """How many more nodes are wanted: from pods that the scheduler has found no room for, and from what Headroom wants.
 
-An estimate: pods of one size share nodes as densely as the largest node allows, and what is left over of one size is
+An estimate: as many pods of one size share a node as fit on the largest one, and what is left over of one size is
 filled with others. Whole-node pods, the case that matters, are exact. Machines in flight are for these very pods, so
 they are taken off.
+
+It looks at a crowd of pods, kind by kind. `throttler.levers.packing` looks at a row of them, one by one, because it has
+to say after each how many nodes those before it need; of pods that are alike both say the same.
 """
 
 from collections import defaultdict
@@ -73,11 +76,10 @@ def _waits(pod: Pod, rules: JoinRules) -> bool:
 
 
 def _share(pod: Pod, largest: Resources) -> float:
-    """The part of a node that the pod takes: all of it when two do not fit."""
+    """The part of a node that the pod takes: all of it when two do not fit, or when not even one does."""
     is_alone = pod.scheduling is not None and pod.scheduling.is_one_per_node
-    shares = [milli / largest[name] for name, milli in pod.requests.items() if milli and largest.get(name)]
-    share = max(shares, default=1.0)
-    return 1.0 if is_alone or share > 0.5 else share
+    alike = min((largest.get(name, 0) // milli for name, milli in pod.requests.items() if milli > 0), default=1)
+    return 1.0 if is_alone else 1.0 / max(1, alike)
 
 
 def _whole(nodes: float) -> int:

@@ -2,22 +2,13 @@
 
 Next fit: each pod goes on the node that was opened last, or opens another. It needs no more than twice the nodes of a
 perfect packing, and knows nothing of ports, volumes or affinity: whole-node pods, the case that matters, are exact.
+`throttler.joins.demand` says why it estimates in another way.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from throttler.kube.node import Node
 from throttler.kube.pod import Pod
 from throttler.kube.resources import Resources, fits, minus
-
-
-def largest_shape(nodes: Iterable[Node]) -> Resources:
-    """The allocatable of the largest node, by cpu and then memory; empty while there is none to look at."""
-    return max(
-        (node.allocatable for node in nodes),
-        key=lambda shape: (shape.get("cpu", 0), shape.get("memory", 0)),
-        default={},
-    )
 
 
 def nodes_opened(pods: Iterable[Pod], shape: Resources) -> Iterator[int]:

@@ -38,7 +38,7 @@ class Demand:
     pods: Sequence[Pod]
     """Work pods without a node, gated or not, that are for nodes of this throttle."""
     shape: Resources
-    """Allocatable of the largest node seen (`packing.largest_shape`)."""
+    """Allocatable of the largest node seen (`JoinMemory.largest`)."""
     in_flight: int
     """Nodes asked for and not usable yet: some pods that were released wait for these."""
 

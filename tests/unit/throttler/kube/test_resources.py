@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from throttler.kube.quantity import QuantityError
-from throttler.kube.resources import fits, format_resources, larger, minus, parse_resources, total
+from throttler.kube.resources import fits, format_resources, larger, largest, minus, parse_resources, total
 
 NAMES = st.sampled_from(["cpu", "memory", "nvidia.com/gpu", "ephemeral-storage", "pods", "hugepages-2Mi"])
 LISTS = st.dictionaries(NAMES, st.integers(min_value=0, max_value=10**18), max_size=6)
@@ -58,6 +58,12 @@ def test_the_larger_list_has_room_for_both(a: dict[str, int], b: dict[str, int])
     assert fits(a, both)
     assert fits(b, both)
     assert fits(both, total([a, b]))
+
+
+def test_the_largest_has_the_most_cores_and_then_the_most_memory() -> None:
+    small, large = {"cpu": 4, "memory": 900}, {"cpu": 8, "memory": 32}
+    assert largest([small, large, {**large, "memory": 31}]) == large
+    assert largest([]) == {}
 
 
 @given(LISTS, LISTS)

@@ -2,18 +2,22 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.throttler.levers.json_patch import apply_patch
-from tests.world import SIZE, a_node, work
+from tests.world import SIZE, work
+from throttler.joins.demand import count_demand
+from throttler.joins.world import JoinRules
 from throttler.kube.metadata import OwnerReference
 from throttler.kube.pod import Pod, Scheduling
 from throttler.kube.resources import parse_resources
+from throttler.kube.selectors import LabelSelector
 from throttler.levers.held import HeldSince, Moment
 from throttler.levers.lever import How, LeverOutcome, LeverState, Room
-from throttler.levers.packing import largest_shape, nodes_for
+from throttler.levers.packing import nodes_for
 from throttler.levers.scheduling_gate import PACED_GATE, Demand, GateSettings, is_held, release_gates
 
 SETTINGS = GateSettings(max_wait_s=600.0)
@@ -66,7 +70,7 @@ def test_pod_slots_bound_how_many_share_a_node() -> None:
 
 
 def test_each_pod_counts_as_a_node_while_no_node_was_seen() -> None:
-    assert len(decide(row(10, cpu="1"), room(allowance=2), shape=largest_shape([])).writes) == 2
+    assert len(decide(row(10, cpu="1"), room(allowance=2), shape={}).writes) == 2
 
 
 def test_pod_larger_than_any_node_counts_as_one() -> None:
@@ -160,11 +164,14 @@ def test_hand_back_releases_every_pod(gates: list[list[str]], may_move: bool) ->
     assert set(freed) == {pod.key.name for pod in pods if is_held(pod)}
 
 
-def test_largest_node_gives_the_shape() -> None:
-    small = a_node("s", allocatable=parse_resources({"cpu": "4", "memory": "512Gi"}))
-    assert largest_shape([small, a_node("l")]) == SIZE
-
-
 @pytest.mark.parametrize(("cpu", "count", "nodes"), [("16", 7, 7), ("8", 7, 4), ("5", 7, 3), ("99", 2, 2)])
 def test_nodes_are_counted_from_requests(cpu: str, count: int, nodes: int) -> None:
     assert nodes_for(row(count, cpu=cpu), SIZE) == nodes
+
+
+@given(st.integers(1, 40_000), st.sampled_from(["", "nvidia.com/gpu", "example.com/unknown"]), st.integers(0, 60))
+def test_the_law_and_the_lever_take_pods_that_are_alike_for_as_many_nodes(milli: int, device: str, count: int) -> None:
+    requests = {"cpu": milli, "memory": 5 * 2**30 * 1000, **({device: 1000} if device else {})}
+    pods = [msgspec.structs.replace(pod, requests=requests) for pod in row(count)]
+    rules = JoinRules(nodes=LabelSelector(), gate=PACED_GATE)
+    assert count_demand(pods, rules, SIZE).nodes == nodes_for(pods, SIZE)
