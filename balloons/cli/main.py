@@ -12,6 +12,7 @@ import click
 
 from balloons.cli.doctor_command import doctor
 from balloons.cli.dump_command import dump
+from balloons.cli.explain_command import explain
 from balloons.cli.failing import ExitCode, end_quietly, fail
 from balloons.cli.guard_command import guard
 from balloons.cli.run_command import run
@@ -47,7 +48,7 @@ def balloons() -> None:
     """
 
 
-for command in (doctor, dump, guard, run, status, version):
+for command in (doctor, dump, explain, guard, run, status, version):
     balloons.add_command(command)
 
 

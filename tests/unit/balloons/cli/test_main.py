@@ -33,7 +33,8 @@ def balloons(*arguments: str, **environment: str) -> "subprocess.CompletedProces
 
 
 @pytest.mark.parametrize(
-    "arguments", [["--help"], ["run", "--help"], ["guard", "--help"], ["status", "--help"], ["version"]]
+    "arguments",
+    [["--help"], *([name, "--help"] for name in ("run", "guard", "status", "dump", "doctor", "explain")), ["version"]],
 )
 def test_help_loads_nothing_heavy(arguments: list[str]) -> None:
     code = MODULES_AFTER.format(arguments=arguments, heavy=HEAVY)

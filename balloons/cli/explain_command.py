@@ -1,0 +1,105 @@
+"""`balloons explain`: one object's timeline."""
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from balloons.cli.cluster_options import cluster_options, see
+from balloons.cli.failing import CommandError, ExitCode
+from balloons.cli.options import option
+
+if TYPE_CHECKING:
+    from balloons.cluster.kinds import Kind
+    from balloons.cluster.seen import SeenCluster
+    from balloons.explain.timeline import Timeline
+
+SUBJECTS = ("pod", "node", "pool", "throttle")
+
+
+@click.command()
+@click.argument("subject", type=click.Choice(SUBJECTS))
+@click.argument("name")
+@cluster_options
+@option("-n", "--namespace", metavar="NAME", help="Namespace of a pod or pool, where the name alone is not enough.")
+@option("-o", "--output", type=click.Choice(["table", "json"]), default="table", help="How to print it.")
+@click.option("--no-headers", is_flag=True, help="Leave out the line of column names.")
+def explain(subject: str, name: str, **given: Any) -> None:
+    """Tell one object's story: asked, gated or capped, launched, joined, ready, warm or bound.
+
+    \b
+    Examples:
+      balloons explain pod train-0 -n ml
+      balloons explain node ip-10-0-3-7
+
+    Each step has its wait and the reason that is also in status, Events, log and metrics. A pool is a BalloonPool, else
+    a Karpenter NodePool.
+    """
+    seen = see(given, "explain", _kinds(subject, name))
+    found = _timeline(seen, subject, name, given["namespace"] or _only_namespace(seen, subject, name))
+    if found is None:
+        where = f" in namespace {given['namespace']}" if given["namespace"] else ""
+        raise CommandError(f"there is no {subject} {name!r}{where}{_unsure(seen)}", ExitCode.BAD_INPUT)
+    _print(found, given)
+
+
+def _kinds(subject: str, name: str) -> "tuple[Kind, ...]":
+    """What a story is told from; of pods only those that are in it."""
+    from balloons.cluster import kinds
+
+    match subject:
+        case "pod":
+            one = replace(kinds.PODS, fields=f"metadata.name={name}")
+            ceilings = (kinds.THROTTLES, kinds.QUOTAS, kinds.NODE_POOLS)
+            return (one, kinds.EVENTS, kinds.NODES, kinds.NODE_CLAIMS, *ceilings)
+        case "node":
+            on_it = replace(kinds.PODS, fields=f"spec.nodeName={name}")
+            return (on_it, kinds.EVENTS, kinds.NODES, kinds.NODE_CLAIMS)
+        case "pool":
+            return (kinds.BALLOON_POOLS, kinds.NODE_POOLS, kinds.EVENTS)
+    return (kinds.THROTTLES, kinds.EVENTS)
+
+
+def _timeline(seen: "SeenCluster", subject: str, name: str, namespace: str) -> "Timeline | None":
+    from balloons.explain.nodes import explain_node
+    from balloons.explain.own import explain_pool, explain_throttle
+    from balloons.explain.pods import explain_pod
+
+    match subject:
+        case "pod":
+            return explain_pod(seen, namespace, name)
+        case "node":
+            return explain_node(seen, name)
+        case "pool":
+            return explain_pool(seen, namespace, name)
+    return explain_throttle(seen, name)
+
+
+def _only_namespace(seen: "SeenCluster", subject: str, name: str) -> str:
+    """Where the object of this name is; raises CommandError when it is in several namespaces."""
+    from balloons.cluster import kinds
+    from balloons.cluster.reach import name_of, namespace_of
+
+    kind = {"pod": kinds.PODS, "pool": kinds.BALLOON_POOLS}.get(subject)
+    found = {namespace_of(each) for each in seen.plain(kind) if name_of(each) == name} if kind else set()
+    if len(found) > 1:
+        raise CommandError(f"{subject} {name!r} is in {', '.join(sorted(found))}; add -n", ExitCode.BAD_INPUT)
+    return "".join(found)
+
+
+def _unsure(seen: "SeenCluster") -> str:
+    """What was not seen may be why."""
+    return f" ({', '.join(seen.not_seen)} not seen)" if seen.not_seen else ""
+
+
+def _print(found: "Timeline", given: dict[str, Any]) -> None:
+    import json
+
+    from balloons.cli.explain_text import document, text
+    from balloons.cli.look import Look
+
+    if given["output"] == "json":
+        click.echo(json.dumps(document(found), indent=2))
+        return
+    look = Look.of_terminal("", has_headers=not given["no_headers"])
+    click.echo("".join(f"{line}\n" for line in text(found, look)), nl=False)

@@ -1,0 +1,55 @@
+"""A timeline for people and for machines. Pure."""
+
+from datetime import datetime
+from typing import Any
+
+from balloons.cli.look import Look
+from balloons.cli.pool_rows import API_VERSION
+from balloons.cli.table import lines
+from balloons.explain.timeline import Step, Timeline
+from balloons.printable import printable
+
+COLUMNS = ("TIME", "WAIT", "STEP", "BECAUSE", "MESSAGE")
+
+
+def text(found: Timeline, look: Look) -> list[str]:
+    """The table of steps, then how it stands. Messages end the line: a terminal may wrap them."""
+    rows = [_row(step) for step in found.steps]
+    return [*lines(COLUMNS, rows, has_headers=look.has_headers), f"now: {printable(found.now)}"]
+
+
+def document(found: Timeline) -> dict[str, Any]:
+    """For machines."""
+    return {
+        "apiVersion": API_VERSION,
+        "kind": "Explanation",
+        "subject": found.subject,
+        "seenAt": _time(found.seen_at),
+        "now": found.now,
+        "steps": [_item(step) for step in found.steps],
+    }
+
+
+def _item(step: Step) -> dict[str, Any]:
+    return {
+        "at": _time(step.at) if step.at else None,
+        "waitSeconds": step.wait_s,
+        "step": step.what,
+        "because": step.because,
+        "message": step.message,
+    }
+
+
+def _row(step: Step) -> dict[str, str]:
+    return {
+        "TIME": _time(step.at) if step.at else "now",
+        "WAIT": f"+{step.wait_s:g}s" if step.wait_s is not None else "",
+        "STEP": step.what,
+        "BECAUSE": step.because,
+        "MESSAGE": " ".join(step.message.split()),
+    }
+
+
+def _time(at: datetime) -> str:
+    """To the second: that is what most objects carry."""
+    return at.strftime("%Y-%m-%dT%H:%M:%SZ")

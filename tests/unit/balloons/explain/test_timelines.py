@@ -1,0 +1,275 @@
+"""Timelines: the steps in order, each with its wait, and one sentence on how it stands."""
+
+from typing import Any
+
+import pytest
+
+from balloons.cli.explain_text import document, text
+from balloons.cli.look import Look
+from balloons.cluster import kinds
+from balloons.cluster.kinds import Kind
+from balloons.explain.nodes import explain_node
+from balloons.explain.own import explain_pool, explain_throttle
+from balloons.explain.pods import explain_pod
+from balloons.explain.timeline import Timeline
+from tests.seen_clusters import cluster
+
+
+def at(minute: int, second: int = 0) -> str:
+    return f"2026-11-21T11:{minute:02}:{second:02}Z"
+
+
+def condition(type_: str, when: str, status: str = "True", **more: str) -> dict[str, str]:
+    return {"type": type_, "status": status, "lastTransitionTime": when, **more}
+
+
+def pod(node: str = "", conditions: Any = (), **spec: Any) -> dict[str, Any]:
+    placed = {"nodeName": node} if node else {}
+    return {
+        "metadata": {"name": "train-0", "namespace": "ml", "creationTimestamp": at(0)},
+        "spec": {**placed, "containers": [], **spec},
+        "status": {"phase": "Running" if node else "Pending", "conditions": list(conditions)},
+    }
+
+
+def balloon(node: str) -> dict[str, Any]:
+    return {
+        "metadata": {
+            "name": "warm-1",
+            "namespace": "ml",
+            "labels": {"kube-balloons.github.io/pool": "gpu"},
+            "ownerReferences": [{"kind": "ReplicaSet", "name": "r", "controller": True}],
+        },
+        "spec": {"nodeName": node, "containers": []},
+        "status": {"conditions": [condition("PodScheduled", at(4))]},
+    }
+
+
+def agent(node: str) -> dict[str, Any]:
+    owner = {"kind": "DaemonSet", "name": "agent", "controller": True}
+    return {
+        "metadata": {"name": "agent-1", "namespace": "kube-system", "ownerReferences": [owner]},
+        "spec": {"nodeName": node, "containers": []},
+        "status": {"conditions": [condition("PodScheduled", at(3))]},
+    }
+
+
+def node(ready: str = "True", **spec: Any) -> dict[str, Any]:
+    said = {"message": "container runtime network not ready"} if ready != "True" else {}
+    return {
+        "metadata": {"name": "n1", "creationTimestamp": at(2)},
+        "spec": spec,
+        "status": {"conditions": [condition("Ready", at(2, 30), ready, **said)]},
+    }
+
+
+def claim(*done: str) -> dict[str, Any]:
+    times = {"Launched": at(1, 5), "Registered": at(2, 1), "Initialized": at(3)}
+    return {
+        "metadata": {"name": "general-x", "creationTimestamp": at(1)},
+        "status": {"nodeName": "n1", "conditions": [condition(name, times[name]) for name in done]},
+    }
+
+
+def event(kind: str, name: str, reason: str, when: str, note: str = "") -> dict[str, Any]:
+    return {
+        "metadata": {"name": f"{name}.1", "namespace": "ml", "creationTimestamp": when},
+        "reportingController": "karpenter",
+        "regarding": {"kind": kind, "name": name, "namespace": "ml"},
+        "reason": reason,
+        "note": note,
+        "deprecatedLastTimestamp": when,
+    }
+
+
+def seen(**objects: list[dict[str, Any]]) -> Any:
+    names: dict[str, Kind] = {
+        "pods": kinds.PODS,
+        "nodes": kinds.NODES,
+        "claims": kinds.NODE_CLAIMS,
+        "events": kinds.EVENTS,
+        "pools": kinds.BALLOON_POOLS,
+        "node_pools": kinds.NODE_POOLS,
+        "throttles": kinds.THROTTLES,
+        "quotas": kinds.QUOTAS,
+    }
+    return cluster({names[key]: found for key, found in objects.items()})
+
+
+def story(found: Timeline | None) -> list[tuple[str, float | None]]:
+    assert found is not None
+    return [(step.what, step.wait_s) for step in found.steps]
+
+
+def test_a_pod_that_waited_for_its_node() -> None:
+    whole = seen(
+        pods=[pod("n1", [condition("PodScheduled", at(3, 10)), condition("Ready", at(3, 40))])],
+        nodes=[node()],
+        claims=[claim("Launched", "Registered", "Initialized")],
+        events=[event("Pod", "train-0", "Nominated", at(0, 10), "should schedule on nodeclaim/general-x")],
+    )
+    found = explain_pod(whole, "ml", "train-0")
+    assert story(found) == [
+        ("created", None),
+        ("event of karpenter", 10),
+        ("node n1 asked for", 50),
+        ("node n1 launched", 5),
+        ("node n1 joined", 55),
+        ("node n1 registered", 1),
+        ("node n1 ready", 29),
+        ("node n1 initialized", 30),
+        ("bound", 10),
+        ("ready", 30),
+    ]
+    assert found is not None
+    assert (found.steps[1].because, found.now) == ("Nominated", "running on n1")
+
+
+def test_a_pod_on_an_older_node_did_not_wait_for_it() -> None:
+    older = node()
+    older["metadata"]["creationTimestamp"] = "2026-11-20T00:00:00Z"
+    found = explain_pod(seen(pods=[pod("n1", [condition("PodScheduled", at(0, 1))])], nodes=[older]), "ml", "train-0")
+    assert story(found) == [("created", None), ("bound", 1)]
+
+
+def test_a_waiting_pod_says_who_holds_it() -> None:
+    why = condition("PodScheduled", at(0), "False", reason="Unschedulable", message="0/3 nodes are available")
+    throttle = {
+        "metadata": {"name": "joins"},
+        "status": {"phase": "Pacing", "because": "AtWindow", "message": "8 of 8"},
+    }
+    quota = {
+        "metadata": {"name": "cap"},
+        "spec": {"limits": {"resources": {"nodes": 8}}},
+        "status": {"used": {"resources": {"nodes": 8}}},
+    }
+    limit = {"metadata": {"name": "general"}, "spec": {"limits": {"cpu": "64"}}, "status": {"resources": {"cpu": "64"}}}
+    found = explain_pod(
+        seen(pods=[pod(conditions=[why])], throttles=[throttle], quotas=[quota], node_pools=[limit]), "ml", "train-0"
+    )
+    assert found is not None
+    assert found.now == "waiting for a node: 0/3 nodes are available"
+    assert [(step.what, step.because) for step in found.steps[1:]] == [
+        ("throttle joins Pacing", "AtWindow"),
+        ("capacityquota cap is used up", ""),
+        ("nodepool general is at its limits", ""),
+    ]
+
+
+def test_a_gated_pod_says_so() -> None:
+    gate = [{"name": "kube-balloons.github.io/paced"}]
+    found = explain_pod(seen(pods=[pod(schedulingGates=gate)]), "ml", "train-0")
+    assert found is not None
+    assert found.now.startswith("gated by kube-balloons.github.io/paced: a throttle opens it")
+
+
+@pytest.mark.parametrize(
+    ("objects", "now"),
+    [
+        ({"nodes": [node()], "pods": [balloon("n1"), agent("n1")]}, "warm: held for pool gpu"),
+        ({"nodes": [node()], "pods": [agent("n1")]}, "ready and idle"),
+        ({"nodes": [node()], "pods": [pod("n1"), agent("n1")]}, "ready, 1 pods of work on it"),
+        ({"nodes": [node("False")]}, "joined and not ready: container runtime network not ready"),
+        ({"nodes": [node(taints=[{"key": "karpenter.sh/unregistered"}])]}, "ready, and held back by the taint karp"),
+        ({"nodes": [node(unschedulable=True)]}, "ready and cordoned"),
+        ({"claims": [claim("Launched")]}, "it has not joined: its NodeClaim is not registered yet"),
+    ],
+)
+def test_how_a_node_stands(objects: dict[str, Any], now: str) -> None:
+    found = explain_node(seen(**objects), "n1")
+    assert found is not None
+    assert found.now.startswith(now)
+
+
+def test_a_nodes_way_ends_with_who_holds_it() -> None:
+    whole = seen(
+        nodes=[node()], claims=[claim("Launched", "Registered", "Initialized")], pods=[balloon("n1"), agent("n1")]
+    )
+    names = [what for what, _ in story(explain_node(whole, "n1"))]
+    assert names[0] == "asked for"
+    assert names[-1] == "warm: held for pool gpu"
+    assert "bound: kube-system/agent-1" not in names
+
+
+def test_a_pool_tells_its_conditions_its_zones_and_its_reason() -> None:
+    pool = {
+        "metadata": {"name": "gpu", "namespace": "ml", "creationTimestamp": at(0)},
+        "status": {
+            "because": "AtMaximum",
+            "message": "4 of 4 nodes",
+            "zones": [{"zone": "a", "nodes": 4, "warm": 2, "busy": 1}],
+            "conditions": [condition("Ready", at(5), reason="Steady", message="2 warm")],
+        },
+    }
+    told = event("BalloonPool", "gpu", "AtMaximum", at(6), "4 of 4 nodes")
+    found = explain_pool(seen(pools=[pool], events=[told]), "ml", "gpu")
+    assert story(found) == [("created", None), ("Ready became True", 300), ("event of karpenter", 60), ("zone a", None)]
+    assert found is not None
+    assert found.now == "AtMaximum: 4 of 4 nodes"
+    assert explain_pool(seen(pools=[pool]), "other", "gpu") is None
+
+
+def test_a_karpenter_pool_tells_its_limits() -> None:
+    pool = {"metadata": {"name": "general"}, "spec": {"limits": {"cpu": "64"}}, "status": {"resources": {"cpu": "56"}}}
+    found = explain_pool(seen(pools=[], node_pools=[pool]), "", "general")
+    assert found is not None
+    assert found.steps[-1].message == "56 of 64 used"
+
+
+def test_a_throttle_tells_its_levers_and_servers() -> None:
+    throttle = {
+        "metadata": {"name": "joins", "creationTimestamp": at(0)},
+        "status": {
+            "levers": [{"name": "CapacityQuota/cap", "state": "Held", "because": "AtWindow", "ceiling": "12"}],
+            "servers": [{"name": "10.0.0.1", "state": "Stale", "message": "no answer"}],
+        },
+    }
+    found = explain_throttle(seen(throttles=[throttle]), "joins")
+    assert story(found)[1:] == [("lever CapacityQuota/cap Held", None), ("API server 10.0.0.1 Stale", None)]
+    assert found is not None
+    assert found.steps[1].message == "ceiling 12"
+
+
+def test_what_is_not_there_is_none() -> None:
+    empty = seen(pods=[], nodes=[], claims=[], pools=[], throttles=[])
+    assert explain_pod(empty, "ml", "x") is None
+    assert explain_node(empty, "x") is None
+    assert explain_throttle(empty, "x") is None
+
+
+def test_printed_and_machine_readable() -> None:
+    found = explain_pod(seen(pods=[pod("n1", [condition("PodScheduled", at(0, 7))])]), "ml", "train-0")
+    assert found is not None
+    assert text(found, Look())[1:] == [
+        "2026-11-21T11:00:00Z        created",
+        "2026-11-21T11:00:07Z  +7s   bound",
+        "now: running on n1",
+    ]
+    steps = document(found)["steps"]
+    assert steps[1] == {"at": "2026-11-21T11:00:07Z", "waitSeconds": 7.0, "step": "bound", "because": "", "message": ""}
+
+
+def test_escapes_in_messages_are_spelled_out() -> None:
+    told = event("Pod", "train-0", "\x1b]8;;http://x\x07", at(1), "a\x1b[2Jb\u202e")
+    found = explain_pod(seen(pods=[pod()], events=[told]), "ml", "train-0")
+    assert found is not None
+    shown = "\n".join(text(found, Look(is_terminal=True, width=80)))
+    assert "\x1b" not in shown
+    assert "a\\x1b[2Jb\\u202e" in shown
+
+
+@pytest.mark.parametrize("odd", [1, "x", [], [1], {"x": 1}])
+def test_odd_objects_raise_nothing(odd: Any) -> None:
+    thing = {"metadata": {"name": "x", "namespace": "ml"}, "spec": odd, "status": odd, "regarding": odd}
+    other = {
+        "metadata": {"name": "x"},
+        "spec": {"limits": odd, "taints": odd},
+        "status": {"conditions": odd, "zones": odd},
+    }
+    whole = seen(
+        **{key: [thing, other] for key in ("pods", "nodes", "claims", "events", "pools", "node_pools", "throttles")}
+    )
+    assert explain_pod(whole, "ml", "x")
+    assert explain_node(whole, "x")
+    assert explain_pool(whole, "", "x")
+    assert explain_throttle(whole, "x")
