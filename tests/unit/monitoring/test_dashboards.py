@@ -24,7 +24,7 @@ def _panels(board: Board) -> list[dict[str, Any]]:
 
 @each_board
 def test_file_is_what_the_builder_makes(board: Board) -> None:
-    """If this fails: python -m lab dashboards"""
+    """If this fails: python -m lab dashboards && python -m lab.manifests (the chart has copies)."""
     assert (FOLDER / f"{board.uid}.json").read_text() == board_text(board)
 
 
