@@ -176,7 +176,7 @@ _SERVICE = Row(
         ),
         Panel(
             title="Time to decide, and lag of the loop",
-            description="99th percentiles. A lag of ten seconds would cost the lead.",
+            description="99th percentiles. A lag of six seconds costs the lead.",
             unit="s",
             width=8,
             queries=(
