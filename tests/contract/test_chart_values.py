@@ -207,7 +207,7 @@ def test_crds_stay_when_the_release_goes() -> None:
 
 def test_the_test_runs_the_doctor_with_the_right_to_look_only() -> None:
     text = helm_text({}, "--show-only=templates/tests/doctor.yaml")
-    assert "[doctor, --in-cluster]" in text
+    assert "[doctor, --in-cluster, --fail-on=error]" in text
     assert "name: kube-balloons-cli-viewer" in text
     with pytest.raises(RuntimeError, match="could not find template"):
         helm_text({"tests": {"enabled": False}}, "--show-only=templates/tests/doctor.yaml")
