@@ -5,6 +5,7 @@ apart. Everything else passes, watches included.
 """
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -42,9 +43,11 @@ class LeasePath:
             answer = web.StreamResponse(status=found.status)
             answer.headers["Content-Type"] = found.headers.get("Content-Type", "application/json")
             await answer.prepare(request)
-            async for chunk in found.content.iter_any():
-                await answer.write(chunk)
-            await answer.write_eof()
+            # A replica that is killed, or that gives up a request, reads no answer.
+            with contextlib.suppress(ConnectionResetError):
+                async for chunk in found.content.iter_any():
+                    await answer.write(chunk)
+                await answer.write_eof()
             return answer
 
     def kubeconfig(self, path: Path) -> Path:

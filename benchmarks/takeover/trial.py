@@ -73,14 +73,19 @@ class Ring:
         self._random = random.Random(seed)
 
     @property
+    def all_writes(self) -> list[Write]:
+        """What both replicas have written so far, the Lease included."""
+        return self._tail.read()
+
+    @property
     def two_writers(self) -> list[Write]:
         """Writes that reached the server while the other replica led, over all trials."""
-        return second_writers(self._tail.read())
+        return second_writers(self.all_writes)
 
     @property
     def writes(self) -> int:
         """How much was written besides the Lease: without writes no two could be seen."""
-        return sum(not write.is_lease for write in self._tail.read())
+        return sum(not write.is_lease for write in self.all_writes)
 
     async def run(self, fault: Fault) -> Trial:
         """One trial; raises TimeoutError when nobody takes over."""

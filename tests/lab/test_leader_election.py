@@ -3,17 +3,33 @@
 Only what must hold is asserted here; how soon is measured by `python -m benchmarks.takeover`.
 """
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 
 import pytest
 
+from benchmarks.takeover.judge import tenures
 from benchmarks.takeover.replicas import NAMES, NAMESPACE, Replica, open_replicas
 from benchmarks.takeover.trial import Fault, Ring
 from lab.controlplane import ControlPlane, ControlPlaneSettings, start_control_plane
+from tests.lab.hold_view import View, eventually, gated_deployment, view
+from throttler.levers.scheduling_gate import PACED_GATE, is_held
 from throttler.service.lease import LEASE_NAME
 
 pytestmark = pytest.mark.lab
+
+THROTTLE = {
+    "apiVersion": "kube-balloons.github.io/v1alpha1",
+    "kind": "JoinThrottle",
+    "metadata": {"name": "default"},
+    "spec": {
+        "nodes": {"matchLabels": {"test": "default"}},
+        "window": {"initial": 1, "min": 1, "max": 1},
+        "maxInFlight": 1,
+        "levers": {"schedulingGates": {}},
+    },
+}
 
 
 @pytest.fixture
@@ -37,7 +53,39 @@ async def test_one_replica_writes_whatever_becomes_of_the_leader(
     assert epochs == sorted(set(epochs)), "each leadership has an epoch of its own, and a higher one"
     assert on.writes > 4 * len(Fault), "too little was written to see two writers"
     assert on.two_writers == []
-    assert {write.who for write in on._tail.writes} == set(NAMES)
+    assert {write.who for write in on.all_writes} == set(NAMES)
+
+
+async def test_what_is_held_is_given_back_before_the_lease_is(
+    ring: tuple[ControlPlane, tuple[Replica, Replica], Ring],
+) -> None:
+    plane, _, on = ring
+    users = [f"--user={name}" for name in NAMES]
+    role = ("--clusterrole=kube-balloons-scheduling-gates", "--namespace=default", *users)
+    await plane.kubectl_async("create", "rolebinding", "replicas-gates", *role)
+    async with view(plane) as seen:
+        await seen.apply(THROTTLE, gated_deployment("default", "job", 6, [PACED_GATE]))
+        await eventually(lambda: is_let_in(seen, at_least=1))
+        await asyncio.sleep(3)
+        assert len(await gated(seen)) == 5, "one machine at a time"
+        await on.run(Fault.TERMINATED)
+        assert await gated(seen) == []
+    assert on.two_writers == []
+    reigns = tenures(on.all_writes)
+    releases = [write for write in on.all_writes if write.what == "pods" and write.is_done]
+    assert {write.who for write in releases} == {reigns[-2].who}
+    assert len(releases) >= 6
+    assert max(write.done_s for write in releases) < reigns[-1].since_s
+
+
+async def gated(seen: View) -> list[str]:
+    pods = await seen.pods("default")
+    return [pod.key.name for pod in pods if is_held(pod)]
+
+
+async def is_let_in(seen: View, at_least: int) -> bool:
+    pods = await seen.pods("default")
+    return len(pods) == 6 and len(pods) - len(await gated(seen)) >= at_least
 
 
 async def transitions(plane: ControlPlane) -> int:
