@@ -13,6 +13,8 @@ from balloons.service.metrics import Metrics
 from lab.binaries import find_binary
 from throttler.kube.metadata import ObjectKey
 
+OPEN = {"namespace", "pool", "throttle", "server", "verb"}
+"""Labels whose values are not known before something happens."""
 PER_NODE = {"node", "nodename", "instance", "uid", "hostname", "claim", "machine"}
 
 
@@ -37,6 +39,15 @@ def test_promtool_would_say_something() -> None:
 
 def test_no_label_tells_nodes_apart(metrics: Metrics) -> None:
     assert not PER_NODE & {label for labels in metrics.labels.values() for label in labels}
+
+
+def test_counts_of_known_things_are_there_before_the_first() -> None:
+    metrics = Metrics("1.2.3")
+    for family in metrics.registry.collect():
+        is_open = OPEN & set(metrics.labels.get(family.name, ()))
+        if family.type in ("counter", "histogram") and not is_open:
+            assert family.samples, family.name
+            assert {sample.value for sample in family.samples} == {0}
 
 
 def test_build_is_told(metrics: Metrics) -> None:
