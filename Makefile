@@ -18,11 +18,12 @@ binaries: setup ## Find or build the control plane's binaries
 demo: binaries ## Both main jobs on a real control plane, in about 7 minutes
 	@$(PY) -m lab demo
 
-test: binaries lint ## Lint, then all tests, two at a time, on the real control plane where they need one
+test: lint ## Lint, then all tests, two at a time, on the real control plane where they need one
+	@$(PY) -m lab binaries --tests
 	@$(PY) -m pytest --numprocesses 2 --dist worksteal
 
-unit: setup ## Only the tests that need no control plane
-	@$(PY) -m pytest tests/unit
+unit: setup ## Only the tests that need no binaries
+	@$(PY) -m pytest tests/unit -m "not promtool"
 
 lint: setup ## Style, types and the import contract
 	@$(PY) -m ruff check . && $(PY) -m ruff format --check . && $(PY) -m mypy && .venv/bin/lint-imports
