@@ -9,6 +9,7 @@ again.
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 
 from throttler.api.throttle import JoinThrottle
 from throttler.kube.autoscaler_status import AutoscalerStatus, NodeGroup
@@ -24,6 +25,7 @@ GROUP_LABELS = (
 )
 """Labels by which clouds say of which group a node is. The value is a part of the group's name, as in the ASG
 `eks-NAME-UUID`, the MIG `gke-CLUSTER-NAME-HASH-grp` and the scale set `aks-NAME-NUMBER-vmss`."""
+_GROUP_LABELS = frozenset(GROUP_LABELS)
 SAMPLE = 5
 """So many nodes are asked of which throttle they are; more would say the same."""
 
@@ -90,13 +92,17 @@ def _shown(
     asked = (each.spec.nodes.match_labels for each in throttles if not each.spec.nodes.match_expressions)
     there = (node.labels for node in nodes if KARPENTER_POOL_LABEL not in node.labels)
     found: dict[str, list[Labels]] = {}
-    for labels in (*asked, *there):
-        said = names.intersection(labels.values()).union(labels[key] for key in GROUP_LABELS if key in labels)
-        for text in said:
+    for labels in chain(asked, there):
+        for text in _said(names, labels):
             sample = found.setdefault(text, [])
             if len(sample) < SAMPLE:
                 sample.append(labels)
     return found
+
+
+def _said(names: frozenset[str], labels: Labels) -> list[str]:
+    said = [] if names.isdisjoint(labels.values()) else [*names.intersection(labels.values())]
+    return said if _GROUP_LABELS.isdisjoint(labels) else said + [labels[key] for key in GROUP_LABELS if key in labels]
 
 
 def _is_part(text: str, name: str) -> bool:

@@ -72,6 +72,12 @@ class JoinRules:
         """What decides which nodes are counted: the throttle's own selector, then those of older throttles."""
         return (self.nodes, *self.older)
 
+    @property
+    def label_keys(self) -> tuple[str, ...]:
+        """The labels that `selects` reads; nodes that are alike in these are selected alike."""
+        keys = (each.match_labels.keys() | {part.key for part in each.match_expressions} for each in self.selectors)
+        return tuple(sorted(set[str]().union(*keys)))
+
     def selects(self, labels: Mapping[str, str]) -> bool:
         """Whether nodes with these labels are this throttle's."""
         return matches(self.nodes, labels) and not any(matches(older, labels) for older in self.older)
