@@ -49,9 +49,12 @@ class EndingConnector(aiohttp.TCPConnector):
             raise FencedError("not sent: not the leader, or not for sure")
         return connection
 
-    async def close(self, *, abort_ssl: bool = False) -> None:
-        """Close every connection; returns when all their sockets are closed."""
-        await super().close(abort_ssl=abort_ssl)
+    async def close(self, **how: bool) -> None:
+        """Close every connection; returns when all their sockets are closed.
+
+        `how` is aiohttp's: its older versions of the range that we allow know no option.
+        """
+        await super().close(**how)
         left = [each for each in self._opened if each.fileno() >= 0]
         for each in left:
             with contextlib.suppress(OSError):
