@@ -1,0 +1,92 @@
+"""Files that `plan` and `simulate` take: bounded, and refused in one sentence."""
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from balloons.cli.failing import CommandError, ExitCode
+
+MOST_BYTES = 16 * 1024 * 1024
+"""Of a file of pods, prices or figures."""
+MOST_DOCUMENTS = 10_000
+DEEPEST = 64
+
+
+def documents(path: str) -> list[Any]:
+    """The YAML or JSON documents of a file; `-` is stdin. Raises CommandError."""
+    text = _text(path)
+    if _has_aliases(text, path):
+        raise _bad(path, "YAML anchors are not accepted")
+    try:
+        found = [each for each in yaml.load_all(text, _LOADER) if each is not None]
+    except (yaml.YAMLError, RecursionError, ValueError) as error:
+        raise _bad(path, f"no YAML or JSON: {' '.join(str(error).split())[:200]}") from error
+    if not found:
+        raise _bad(path, "it is empty")
+    return found[:MOST_DOCUMENTS]
+
+
+def prices(path: str | None, price: float | None) -> Mapping[str, float]:
+    """Instance type -> price per hour; `*` is what every other one costs."""
+    found: dict[str, float] = {} if price is None else {"*": price}
+    for document in documents(path) if path else ():
+        if not isinstance(document, dict):
+            raise _bad(path or "", "accepted: a mapping of instance types to prices per hour")
+        for name, value in document.items():
+            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e6:
+                raise _bad(path or "", f"price of {str(name)[:80]}: {str(value)[:40]!r}; accepted: a number, 0 or more")
+            found[str(name)] = float(value)
+    return found
+
+
+def write(path: str, text: str) -> None:
+    """The whole file or none of it."""
+    target = Path(path)
+    draft = target.with_name(f".{target.name}.draft")
+    try:
+        draft.write_text(text)
+        draft.replace(target)
+    except OSError as error:
+        raise _bad(path, error.strerror or str(error)) from error
+
+
+def _text(path: str) -> str:
+    try:
+        if path == "-":
+            raw = sys.stdin.buffer.read(MOST_BYTES + 1)
+        else:
+            with open(path, "rb") as file:
+                raw = file.read(MOST_BYTES + 1)
+        text = raw.decode()
+    except OSError as error:
+        raise _bad(path, error.strerror or str(error)) from error
+    except UnicodeDecodeError as error:
+        raise _bad(path, "not UTF-8 text") from error
+    if len(raw) > MOST_BYTES:
+        raise _bad(path, f"more than {MOST_BYTES:,} bytes")
+    return text
+
+
+_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+def _has_aliases(text: str, path: str) -> bool:
+    """Anchors repeat a part of a document, and a few of them in each other fill any memory."""
+    depth = 0
+    try:
+        for event in yaml.parse(text, _LOADER):
+            if isinstance(event, yaml.AliasEvent):
+                return True
+            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+            if depth > DEEPEST:
+                raise _bad(path, f"nested more than {DEEPEST} deep")
+    except yaml.YAMLError as error:
+        raise _bad(path, f"no YAML or JSON: {' '.join(str(error).split())[:200]}") from error
+    return False
+
+
+def _bad(path: str, why: str) -> CommandError:
+    return CommandError(f"{path}: {why}", ExitCode.BAD_INPUT)

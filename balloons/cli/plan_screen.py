@@ -1,0 +1,144 @@
+"""Reads what a plan is made from, and prints it: for a terminal, for a pipe, or for machines."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import click
+import yaml
+
+from balloons.cli.cluster_options import see
+from balloons.cli.failing import CommandError, ExitCode
+from balloons.cli.look import Look
+from balloons.cli.plan_chart import chart
+from balloons.cli.plan_files import documents, prices, write
+from balloons.cli.plan_options import stated_of
+from balloons.cli.plan_text import comparison_lines, plan_lines
+from balloons.cluster import typed
+from balloons.cluster.seen import SeenCluster
+from balloons.preview.asked_pods import PodsError, asked_pods
+from balloons.preview.assumed import assumed_inputs
+from balloons.preview.compare import SavedPlanError, compared, comparison_json, saved_plan
+from balloons.preview.fitting import Fitting, fit_pods
+from balloons.preview.from_cluster import KINDS, births_in, loads_of, plan_inputs
+from balloons.preview.inputs import PlanInputs
+from balloons.preview.plan import Asked, Plan, PlanError, make_plan
+from balloons.preview.plan_json import plan_json
+from balloons.preview.stated import with_stated
+
+PLAN_BROKEN = 3
+"""Exit code of a plan that breaks a promise (contract of the command line)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Basis:
+    """What is known when a plan is made; `seen` is None with --offline."""
+
+    inputs: PlanInputs
+    seen: SeenCluster | None
+    at: datetime
+
+
+def show_plan(given: Mapping[str, Any]) -> int:
+    """Make and print the plan; the exit code says whether it keeps its promises."""
+    basis = basis_of(given, "plan")
+    made = _made(given, basis)
+    if given["save"]:
+        write(given["save"], json.dumps(plan_json(made), indent=2) + "\n")
+    _print(made, given)
+    return PLAN_BROKEN if made.broken else ExitCode.DONE
+
+
+def compare(given: Mapping[str, Any]) -> int:
+    """Hold a saved plan against the nodes that have come since."""
+    try:
+        saved = saved_plan(documents(given["compare"])[0])
+    except SavedPlanError as error:
+        raise CommandError(f"{given['compare']}: {error}", ExitCode.BAD_INPUT) from error
+    if given["offline"]:
+        raise CommandError("--compare needs a cluster, or --from FILE: --offline has none", ExitCode.BAD_INPUT)
+    seen = see(dict(given), "plan", KINDS)
+    found = compared(saved, births_in(seen))
+    if given["output"]:
+        click.echo(document(comparison_json(found, seen.taken_at), given["output"]), nl=False)
+    else:
+        look = Look.of_terminal("", has_headers=not given["no_headers"])
+        click.echo("".join(f"{line}\n" for line in comparison_lines(found, look)), nl=False)
+    return ExitCode.DONE
+
+
+def basis_of(given: Mapping[str, Any], command: str) -> Basis:
+    """What is known of the cluster, under what is stated."""
+    stated = stated_of(given)
+    if given["offline"]:
+        return Basis(with_stated(assumed_inputs(), stated), None, datetime.now(UTC))
+    seen = _seen(given, command)
+    return Basis(with_stated(plan_inputs(seen), stated), seen, seen.taken_at)
+
+
+def _seen(given: Mapping[str, Any], command: str) -> SeenCluster:
+    from throttler.client.errors import ConfigError
+
+    try:
+        return see(dict(given), command, KINDS)
+    except ConfigError as error:
+        raise CommandError(f"{error}; without a cluster: --offline", ExitCode.BAD_INPUT) from error
+
+
+def _made(given: Mapping[str, Any], basis: Basis) -> Plan:
+    fitting = _fitting(given, basis) if given["pods"] or given["job"] else None
+    asked = _asked_by_pods(given, fitting) if fitting else _asked(given, basis.inputs)
+    try:
+        cost = prices(given["prices"], given["price"])
+        return make_plan(basis.inputs, asked, basis.at, prices=cost, fitting=fitting)
+    except PlanError as error:
+        raise CommandError(str(error), ExitCode.BAD_INPUT) from error
+
+
+def _fitting(given: Mapping[str, Any], basis: Basis) -> Fitting:
+    path = given["pods"] or given["job"]
+    try:
+        pods = asked_pods(documents(path), is_gang=given["job"] is not None)
+    except PodsError as error:
+        raise CommandError(f"{path}: {error}", ExitCode.BAD_INPUT) from error
+    if basis.seen is None:
+        raise CommandError("where pods go depends on nodes: give a cluster, or --from FILE", ExitCode.BAD_INPUT)
+    loads = loads_of(typed.pods(basis.seen))
+    return fit_pods(pods, typed.nodes(basis.seen), loads, basis.inputs, given["pool"])
+
+
+def _asked_by_pods(given: Mapping[str, Any], fitting: Fitting) -> Asked:
+    """New nodes of several pools boot side by side: the plan is for all of them, at the pace of the largest part."""
+    pool = max(fitting.new_nodes, key=lambda name: (fitting.new_nodes[name], name), default=given["pool"])
+    words = f"--pods {given['pods']}" if given["pods"] else f"--job {given['job']}"
+    return Asked(add=sum(fitting.new_nodes.values()), pool=pool, within_s=given["within"], in_words=words)
+
+
+def _asked(given: Mapping[str, Any], inputs: PlanInputs) -> Asked:
+    pool = inputs.pool(given["pool"])
+    nodes = pool.nodes if pool else 0
+    if given["add"] is not None:
+        return Asked(add=given["add"], pool=given["pool"], within_s=given["within"], in_words=f"--add {given['add']}")
+    if given["to"] <= nodes:
+        raise CommandError(f"--to {given['to']}: there are {nodes:,} nodes already", ExitCode.BAD_INPUT)
+    words = f"--to {given['to']}"
+    return Asked(add=given["to"] - nodes, pool=given["pool"], within_s=given["within"], in_words=words)
+
+
+def _print(made: Plan, given: Mapping[str, Any]) -> None:
+    if given["output"]:
+        click.echo(document(plan_json(made), given["output"]), nl=False)
+        return
+    look = Look.of_terminal("", has_headers=not given["no_headers"])
+    moments = made.forecast.run.moments if made.forecast and look.is_terminal else ()
+    drawn = chart(moments, look.width or 0, is_coloured=look.is_coloured)
+    click.echo("".join(f"{line}\n" for line in plan_lines(made, look, drawn)), nl=False)
+
+
+def document(body: Mapping[str, Any], output: str) -> str:
+    """JSON or YAML text."""
+    if output == "yaml":
+        return yaml.safe_dump(dict(body), sort_keys=False)
+    return json.dumps(body, indent=2) + "\n"

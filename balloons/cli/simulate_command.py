@@ -1,0 +1,44 @@
+"""`balloons simulate`: what if the cluster, the API servers or the pacing were different?"""
+
+from typing import Any
+
+import click
+
+from balloons.cli.cluster_options import cluster_options
+from balloons.cli.options import option
+from balloons.cli.plan_options import offline_option, stated_options
+
+
+@click.command()
+@option("--add", type=click.IntRange(1, 1_000_000), default=500, show_default=True, metavar="N", help="Nodes more.")
+@option("--pool", default="", metavar="NAME", help="NodePool or pool to grow; the largest if absent.")
+@option(
+    "--policy",
+    "policies",
+    multiple=True,
+    metavar="NAME",
+    help="throttle, none, oracle, gradient2, aimd, aimd-429, rate=PER_MINUTE or window=N; repeatable.",
+)
+@option("--fault", "faults", multiple=True, metavar="KIND@AT+FOR[=N]", help="loss, slow, blind or lists; repeatable.")
+@option("--sweep", metavar="NAME=A,B,C", help="Run with each value of a figure: add, boot, servers, ...")
+@option("--file", metavar="FILE", help="YAML of figures by the names of the options below.")
+@option("--gate/--no-gate", default=None, help="Whether booted machines can be held before they join.")
+@click.option("-o", "--output", type=click.Choice(["json", "yaml"]), help="For machines.")
+@click.option("--no-headers", is_flag=True, help="Leave out the line of column names.")
+@cluster_options
+@offline_option
+@stated_options
+def simulate(**given: Any) -> int:
+    """Compare policies, clusters and faults in simulation. Nothing is written.
+
+    \b
+    Examples:
+      balloons simulate --offline --add 2000 --servers 2 --fault loss@3m+2m
+      balloons simulate --policy throttle --policy rate=60 --sweep servers=1,2,4
+
+    Everything starts from the cluster (or --from a dump, or --offline from usual values); figures below replace what is
+    known of it. Times are medians of a few runs.
+    """
+    from balloons.cli.simulate_screen import show_simulation
+
+    return show_simulation(given)

@@ -1,0 +1,85 @@
+"""Pods out of what a user wrote: pods themselves, lists of them, and workloads by their templates."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from throttler.kube.pod import GANG_LABELS, Pod, PodWire, pod_from_wire
+from throttler.kube.quantity import QuantityError
+from throttler.kube.shared import Shared
+
+MOST_PODS = 1_000_000
+WORKLOADS = ("Job", "Deployment", "StatefulSet", "ReplicaSet")
+ACCEPTED = f"accepted: Pod, List, {', '.join(WORKLOADS)}"
+
+
+class PodsError(ValueError):
+    """Something is no pod and has none; the message says what and what is accepted."""
+
+
+def asked_pods(documents: Iterable[Any], *, is_gang: bool) -> tuple[Pod, ...]:
+    """All pods of the documents. `is_gang`: each workload runs whole or not at all, whatever its labels say.
+
+    Raises PodsError.
+    """
+    shared = Shared()
+    found: list[Pod] = []
+    for document in documents:
+        for template, count, name in _templates(document):
+            found += [_pod(template, name if is_gang else "", shared)] * count
+            if len(found) > MOST_PODS:
+                raise PodsError(f"more than {MOST_PODS:,} pods")
+    if not found:
+        raise PodsError(f"there are no pods in it; {ACCEPTED}")
+    return tuple(found)
+
+
+def _templates(document: Any) -> Iterator[tuple[Mapping[str, Any], int, str]]:
+    """(pod as plain data, how many of it, whose)."""
+    if not isinstance(document, Mapping):
+        raise PodsError(f"{str(document)[:40]!r} is no object; {ACCEPTED}")
+    kind, name = document.get("kind"), str(_mapping(document.get("metadata")).get("name") or "pods")
+    if kind == "Pod":
+        yield document, 1, name
+    elif kind in ("List", "PodList"):
+        for item in document.get("items") or ():
+            yield from _templates({"kind": "Pod", **item} if isinstance(item, Mapping) else item)
+    elif kind in WORKLOADS:
+        spec = _mapping(document.get("spec"))
+        template = _mapping(spec.get("template"))
+        metadata = {"name": name, **_mapping(template.get("metadata"))}
+        yield {**template, "metadata": metadata}, _replicas(kind, spec), name
+    else:
+        raise PodsError(f"kind {str(kind)[:60]!r} has no pods that are known here; {ACCEPTED}")
+
+
+def _replicas(kind: str, spec: Mapping[str, Any]) -> int:
+    """Of a Job the pods that run at once: its parallelism, and no more than its completions."""
+    if kind != "Job":
+        return _whole(spec.get("replicas"), 1)
+    return min(_whole(spec.get("parallelism"), 1), _whole(spec.get("completions"), MOST_PODS))
+
+
+def _pod(template: Mapping[str, Any], gang: str, shared: Shared) -> Pod:
+    metadata = dict(_mapping(template.get("metadata")))
+    metadata.setdefault("name", "pod")
+    labels = {**_mapping(metadata.get("labels")), **({GANG_LABELS[0]: gang} if gang else {})}
+    spec = {key: value for key, value in _mapping(template.get("spec")).items() if key != "nodeName"}
+    try:
+        wire = msgspec.convert({"metadata": {**metadata, "labels": labels}, "spec": spec}, PodWire, strict=False)
+        return pod_from_wire(wire, shared)
+    except (msgspec.ValidationError, QuantityError) as error:
+        raise PodsError(f"pod {str(metadata['name'])[:80]}: {error}") from error
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _whole(value: Any, otherwise: int) -> int:
+    if value is None:
+        return otherwise
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= MOST_PODS:
+        raise PodsError(f"{str(value)[:40]!r} pods; accepted: 0 to {MOST_PODS:,}")
+    return value

@@ -1,0 +1,65 @@
+"""What a cluster's own nodes teach: how long machines boot and nodes join."""
+
+import statistics
+from collections.abc import Callable, Iterable, Sequence
+
+from balloons.preview.births import Birth
+from balloons.preview.known import Known
+
+DAY_S = 86_400.0
+LEAST = 3
+"""Fewer nodes teach nothing."""
+LEAST_SPREAD = 0.05
+"""Scale-ups differ from each other by more than their nodes' mean tells."""
+GUESS_SPREAD = 0.2
+"""Where only the pods that a node was made for tell when it was asked for: they may have waited for something else."""
+MOST_JITTER = 0.3
+
+
+def recent(births: Iterable[Birth], now_s: float) -> list[Birth]:
+    """Those of the last 24 hours."""
+    return [each for each in births if now_s - DAY_S <= each.created_s <= now_s]
+
+
+def boot(births: Sequence[Birth], known: Known) -> Known:
+    """Boot time: by NodeClaims where there are enough, else by the pods that nodes were made for."""
+    claimed = [each for each in births if each.is_asked_by_claim and each.boot_s is not None]
+    if len(claimed) >= LEAST:
+        return _learned(claimed, _boot_s, known, "")
+    guessed = [each for each in births if each.boot_s is not None]
+    return _learned(guessed, _boot_s, known, ", by the pods they were made for", GUESS_SPREAD)
+
+
+def boot_jitter(births: Sequence[Birth], known: Known) -> Known:
+    """Standard deviation between machines over their median, robustly; only NodeClaims tell it."""
+    times = [each.boot_s for each in births if each.is_asked_by_claim and each.boot_s is not None]
+    if len(times) < 2 * LEAST or not (middle := statistics.median(times)):
+        return known
+    low, _, high = statistics.quantiles(times, n=4)
+    return Known.learned(min(MOST_JITTER, (high - low) / 1.349 / middle), _from(len(times)), 0.1)
+
+
+def join(births: Sequence[Birth], known: Known) -> Known:
+    """A join's own time, without its waiting for DaemonSet pods to be made: that is another limit."""
+    return _learned([each for each in births if each.own_s is not None], lambda each: each.own_s or 0.0, known, "")
+
+
+def _boot_s(birth: Birth) -> float:
+    return birth.boot_s or 0.0
+
+
+def _learned(
+    births: Sequence[Birth], time_s: Callable[[Birth], float], known: Known, how: str, least: float = LEAST_SPREAD
+) -> Known:
+    """The median; `known` while there are too few."""
+    if len(births) < LEAST:
+        return known
+    times = [time_s(each) for each in births]
+    middle = statistics.median(times)
+    deviation = statistics.stdev(times) / middle if middle else 0.0
+    spread = min(0.5, max(least, deviation / len(times) ** 0.5))
+    return Known.learned(max(0.5, middle), f"{_from(len(times))}{how}", spread)
+
+
+def _from(count: int) -> str:
+    return f"{count} node{'' if count == 1 else 's'} of the last 24 h"

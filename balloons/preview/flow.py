@@ -1,0 +1,281 @@
+"""One scale-up in one possible world, as a flow: the simulator's third grain, fast enough to be asked while one waits.
+
+Machines, policies, scrapes and weather are the simulator's own. Joins share one clock of progress that runs slower as
+the servers do, so a join is two numbers; servers are one fluid (`flow_server.py`); and what the simulator leaves out is
+in: the controller manager, the scheduler and the cloud's launch rate. tests/unit/balloons/preview/test_flow.py holds it
+to the grain by cohort.
+"""
+
+from collections import deque
+from dataclasses import dataclass
+from math import inf
+
+import numpy as np
+
+from balloons.preview.daemon_pods import DaemonPods
+from balloons.preview.flow_server import REQUESTS, FlowServer
+from balloons.preview.world import World
+from throttler.joins.joins import Joins
+from throttler.simulator.asking import permit
+from throttler.simulator.machines import Machines
+from throttler.simulator.observe import Observer
+from throttler.simulator.plant import JOIN, LIST, THINK_SPREAD, VISITOR_COST, heartbeat_load
+from throttler.simulator.policy import Oracle, Policy
+from throttler.simulator.streams import Streams
+from throttler.simulator.weather import background_levels, burst_rate, is_up, level_at, speed_factor
+
+STEPS_S = ((500, 0.5), (2000, 1.0), (inf, 2.0))
+"""Up to so many nodes, steps of so many seconds."""
+PODS_AT = 0.05
+"""Share of a join after which the node is registered and the controller manager sees it."""
+_LANE_REQUESTS = max(len(lane.steps) for lane in JOIN.lanes)
+"""Requests of a join that wait for each other: what latency costs a join."""
+_COST = JOIN.cost_at(0)
+_GROWTH = (JOIN.cost_at(1000) - _COST) / 1000
+"""Seat-seconds of one join in an empty cluster, and what each node adds to it."""
+_GRID = np.linspace(0.0, 1.0, 41)
+
+
+def _work_done() -> "np.ndarray[tuple[int], np.dtype[np.float64]]":
+    """Share of a join's work that is behind it at each share of its time, on idle servers."""
+    at, cost = [], []
+    for lane in JOIN.lanes:
+        now_s = 0.0
+        for step in lane.steps:
+            now_s += step.think_s
+            at.append(now_s / JOIN.alone_s)
+            cost.append(step.kind.cost_at(0))
+            now_s += step.kind.work_s
+    spread = np.array([np.clip((_GRID - t * (1 - THINK_SPREAD / 4)) / (t * THINK_SPREAD / 2), 0, 1) for t in at])
+    done = np.average(spread, axis=0, weights=cost)
+    return np.asarray((done - done[0]) / (done[-1] - done[0]))
+
+
+_DONE = _work_done()
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """The state at one time; counts are nodes, `pods_queued` those that wait for DaemonSet pods."""
+
+    at_s: float
+    waiting: int
+    booting: int
+    held: int
+    joining: int
+    ready: int
+    window: float | None
+    utilisation: float
+    """Busy share of the servers' capacity since the moment before."""
+    latency_s: float
+    requests_per_s: float
+    """Of joins alone."""
+    pods_queued: int
+    is_launch_bound: bool
+    """Whether the cloud let start fewer machines than were asked for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Flow:
+    """One run. `usable_s` holds (time, nodes) in order."""
+
+    nodes: int
+    done_s: float | None
+    """When the last node was usable; None: not within the run."""
+    usable_s: tuple[tuple[float, int], ...]
+    lost: int
+    """Machines destroyed by the kill timer."""
+    error_share: float
+    """429 over all requests, whoever sent them."""
+    worst_latency_s: float
+    idle_latency_s: float
+    moments: tuple[Moment, ...]
+
+
+def flow(world: World, policy: Policy | Oracle) -> Flow:
+    """Run it. Equal for equal arguments; a policy must be a new one."""
+    return _Run(world, policy).run()
+
+
+class _Run:
+    def __init__(self, world: World, policy: Policy | Oracle) -> None:
+        scenario = world.scenario
+        streams = Streams.of(world.seed)
+        self._world, self._policy, self._scenario = world, policy, scenario
+        self._now_s = -scenario.lead_s
+        self._step_s = next(step_s for nodes, step_s in STEPS_S if scenario.nodes <= nodes)
+        self._machines = Machines(scenario, streams.boots)
+        self._observer = Observer(scenario, streams.scrapes)
+        self._levels = background_levels(scenario, streams.background)
+        self._server = FlowServer(scenario, self._now_s)
+        self._pods = DaemonPods(world.daemon_sets, world.pods_per_s, world.burst)
+        self._clock = 0.0
+        """Shares of a join that have passed for whoever joins."""
+        self._starting: deque[tuple[float, int, float]] = deque()
+        """(clock at the beginning, joins, time) of those that have not registered."""
+        self._registered: deque[list[float]] = deque()
+        """[joins, time] of those that wait for DaemonSet pods."""
+        self._finishing: deque[tuple[float, int, float]] = deque()
+        self.joining = self.joined = 0
+        self._usable: list[tuple[float, int]] = []
+        self._latest: deque[float] = deque(maxlen=20)
+        self._launch_credit: float = world.launch_burst if world.launches_per_s else inf
+        self._moments: list[Moment] = []
+        self._busy_s = self._sent = 0.0
+        self._worst_s = 0.0
+        self._look_s = self._scrape_s = self._now_s
+
+    def run(self) -> Flow:
+        scenario = self._scenario
+        while self.joined < scenario.nodes and self._now_s < scenario.limit_s:
+            self._step()
+        self._film(None, is_launch_bound=False)
+        server = self._server
+        return Flow(
+            nodes=scenario.nodes,
+            done_s=self._usable[-1][0] if self.joined >= scenario.nodes and self._usable else None,
+            usable_s=tuple(self._usable),
+            lost=self._machines.lost,
+            error_share=server.errors / server.requests if server.requests else 0.0,
+            worst_latency_s=self._worst_s,
+            idle_latency_s=server.idle_s,
+            moments=tuple(self._moments),
+        )
+
+    def _step(self) -> None:
+        if self._machines.next_s <= self._now_s:
+            self._let_in(self._machines.advance(self._now_s))
+        if self._now_s >= self._scrape_s:
+            self._scrape_s += self._scenario.scrape_s
+            self._observer.scrape([self._server.counters], self._now_s)
+        if self._now_s >= self._look_s:
+            self._look_s += self._scenario.step_s
+            self._control()
+        self._serve()
+        self._now_s += self._step_s
+        self._advance()
+
+    def _control(self) -> None:
+        level = level_at(self._levels, self._scenario, self._now_s)
+        signals = self._observer.signals(self._now_s)
+        allowed = permit(self._policy, self._scenario, signals, self._joins(), level, self._now_s)
+        ask = min(allowed.ask, self._machines.waiting)
+        launched = self._launch(ask)
+        self._machines.ask(launched, self._now_s)
+        self._let_in(self._machines.admit(allowed.admit, self._now_s))
+        self._film(allowed.window, is_launch_bound=launched < ask)
+
+    def _launch(self, ask: int) -> int:
+        """What the cloud starts of it."""
+        if self._world.launches_per_s is None:
+            return ask
+        passed = self._world.launches_per_s * self._scenario.step_s
+        self._launch_credit = min(self._launch_credit + passed, max(passed, self._world.launch_burst))
+        started = min(ask, int(self._launch_credit))
+        self._launch_credit -= started
+        return started
+
+    def _joins(self) -> Joins:
+        oldest_s = min(
+            (queue[0][-1] for queue in (self._starting, self._registered, self._finishing) if queue),
+            default=self._now_s,
+        )
+        return self._machines.joins(
+            joining=self.joining,
+            joined=self.joined,
+            join_s=sum(self._latest) / len(self._latest) if self._latest else None,
+            oldest_joining_s=self._now_s - oldest_s,
+            now_s=self._now_s,
+        )
+
+    def _let_in(self, joins: int) -> None:
+        if joins:
+            self._starting.append((self._clock, joins, self._now_s))
+            self.joining += joins
+
+    # -- servers --------------------------------------------------------------------------------------------------
+
+    def _serve(self) -> None:
+        scenario, step_s = self._scenario, self._step_s
+        ups = sum(is_up(scenario, server, self._now_s) for server in range(scenario.servers))
+        felt = self._server.felt
+        gain = step_s / self._join_s
+        self._clock += gain
+        share, requests = self._work_share(gain)
+        nodes = self.joining + self.joined
+        work = share * scenario.join_weight * (_COST + _GROWTH * (scenario.nodes_before + nodes)) / felt.accepted
+        requests /= felt.accepted
+        level = level_at(self._levels, scenario, self._now_s)
+        others = (level * scenario.servers * scenario.capacity + heartbeat_load(self.joined)) * step_s
+        lists = burst_rate(scenario, self._now_s) * LIST.cost_at(scenario.nodes_before + nodes) * step_s
+        self._sent += requests
+        visitors = (others + lists) / VISITOR_COST
+        if ups:
+            capacity = scenario.capacity * speed_factor(scenario, self._now_s)
+            self._server.step((requests + visitors) / ups, (work + others + lists) / ups, capacity, self._now_s, step_s)
+        if self._now_s >= 0.0:
+            self._worst_s = max(self._worst_s, self._server.felt.latency_s)
+
+    @property
+    def _join_s(self) -> float:
+        """How long a join takes that would meet this moment's servers all the way."""
+        felt = self._server.felt
+        idle_s = self._server.idle_s
+        again_s = (1.0 - felt.accepted) / felt.accepted * felt.retry_after_s if felt.accepted < 1.0 else 0.0
+        return self._world.join_s + _LANE_REQUESTS * (felt.latency_s - idle_s + again_s)
+
+    def _work_share(self, gain: float) -> tuple[float, float]:
+        """Joins' worth of work, and requests, that were sent while the clock moved on by `gain`."""
+        if not self._starting and not self._finishing:
+            return 0.0, 0.0
+        found = [*self._starting, *self._finishing]
+        size = np.array([each[1] for each in found], dtype=float)
+        now = self._clock - np.array([each[0] for each in found])
+        share = float(size @ (np.interp(now, _GRID, _DONE) - np.interp(now - gain, _GRID, _DONE)))
+        return share, share * REQUESTS
+
+    # -- joins ----------------------------------------------------------------------------------------------------
+
+    def _advance(self) -> None:
+        while self._starting and self._clock - self._starting[0][0] >= PODS_AT:
+            _, joins, since_s = self._starting.popleft()
+            self._registered.append([joins, since_s])
+            self._pods.add(joins)
+        served = self._pods.step(self._step_s)
+        while served:
+            head = self._registered[0]
+            part = min(served, int(head[0]))
+            self._finishing.append((self._clock - PODS_AT, part, head[1]))
+            served -= part
+            head[0] -= part
+            if not head[0]:
+                self._registered.popleft()
+        while self._finishing and self._clock - self._finishing[0][0] >= 1.0:
+            self._end(*self._finishing.popleft())
+
+    def _end(self, _: float, joins: int, since_s: float) -> None:
+        self.joining -= joins
+        self.joined += joins
+        self._usable.append((self._now_s, joins))
+        self._latest.append(self._now_s - since_s)
+
+    def _film(self, window: float | None, *, is_launch_bound: bool) -> None:
+        server, machines = self._server, self._machines
+        span_s = self._now_s - self._moments[-1].at_s if self._moments else 0.0
+        self._moments.append(
+            Moment(
+                at_s=self._now_s,
+                waiting=machines.waiting,
+                booting=machines.booting,
+                held=machines.held,
+                joining=self.joining,
+                ready=self.joined,
+                window=window,
+                utilisation=min(1.0, (server.busy_s - self._busy_s) / span_s) if span_s else 0.0,
+                latency_s=server.felt.latency_s,
+                requests_per_s=self._sent / span_s if span_s else 0.0,
+                pods_queued=self._pods.queued,
+                is_launch_bound=is_launch_bound,
+            )
+        )
+        self._busy_s, self._sent = server.busy_s, 0.0

@@ -1,0 +1,120 @@
+"""What is known of a cluster when a scale-up is previewed: frozen values, each with its origin."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from balloons.preview.known import Known
+from throttler.kube.resources import Resources
+from throttler.kube.selectors import Taint
+from throttler.law.learned import Learned
+from throttler.law.settings import LawSettings
+from throttler.simulator.scenario import Disturbance
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ceiling:
+    """An upper bound on nodes: a CapacityQuota, a NodePool's limit, a group's maximum, the cloud's quota."""
+
+    name: str
+    """Kind/name, or the option that stated it."""
+    nodes: int
+    """How many more may still come."""
+    detail: str = ""
+    """In the object's own terms: `limits.cpu 400 of 512 used`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeShape:
+    """A machine of a pool as pods would find it; `room` is allocatable less DaemonSets, in milli-units."""
+
+    instance_type: str
+    room: Resources
+    labels: Mapping[str, str] = field(default_factory=dict)
+    taints: tuple[Taint, ...] = ()
+    price_per_hour: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolFacts:
+    """A group of nodes that can grow: a NodePool, a node group, or all nodes where nothing tells them apart."""
+
+    name: str
+    nodes: int
+    """There now."""
+    warm: int = 0
+    """Of these, Ready and free of real work."""
+    shape: NodeShape | None = None
+    """None while no node of the pool was ever seen."""
+    ceilings: tuple[Ceiling, ...] = ()
+    boot_s: Known
+    """From being asked for to being registered."""
+    boot_jitter: Known
+    """Standard deviation between machines, as a share of the mean."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerFacts:
+    """The API servers, and what a join costs them."""
+
+    count: Known
+    cores: Known
+    """Of one server: what its requests share."""
+    background: Known
+    """Share of that which is in use while nothing joins."""
+    join_cpu_s: Known
+    """Core-seconds of one join in a small cluster."""
+    requests_per_join: Known
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControllerFacts:
+    """Limits of others that a join passes (facts.md 3.2)."""
+
+    daemon_sets: Known
+    """Pods that DaemonSets put on each new node."""
+    pods_per_s: Known
+    """What the controller manager's DaemonSet controller may create (--kube-api-qps)."""
+    burst: Known
+    binds_per_s: Known
+    """What the scheduler may bind (its own --kube-api-qps)."""
+    reaction_s: Known
+    """From pods that wait to machines that are asked for."""
+    launches_per_s: Known | None = None
+    """The cloud's own rate; None: no such limit is known."""
+    launch_burst: int = 0
+    kill_timer_s: Known
+    """A machine that has not registered by then is destroyed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ThrottleFacts:
+    """Our own JoinThrottle, as the law would run it."""
+
+    name: str
+    settings: LawSettings
+    learned: Learned | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanInputs:
+    """Everything that a plan is made from."""
+
+    autoscaler: str
+    """In words: `Karpenter 1.14.0`, `cluster-autoscaler`, `none seen`."""
+    nodes: int
+    """In the cluster now."""
+    pools: tuple[PoolFacts, ...]
+    servers: ServerFacts
+    controllers: ControllerFacts
+    join_s: Known
+    """From registered to usable, on servers with nothing else to do."""
+    throttle: ThrottleFacts | None = None
+    faults: tuple[Disturbance, ...] = ()
+    unseen: tuple[str, ...] = ()
+    """What could not be read, and what was taken instead, in sentences."""
+
+    def pool(self, name: str) -> PoolFacts | None:
+        """The pool of this name; without a name the only or the largest one."""
+        if name:
+            return next((pool for pool in self.pools if pool.name == name), None)
+        return max(self.pools, key=lambda pool: (pool.nodes, pool.name), default=None)

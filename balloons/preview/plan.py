@@ -1,0 +1,155 @@
+"""A plan: what a scale-up to so many nodes will do, when, what limits it, and what could go wrong."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from balloons.preview.cost import Cost, cost_of
+from balloons.preview.fitting import Fitting
+from balloons.preview.forecast import LARGE, Forecast, forecast
+from balloons.preview.inputs import Ceiling, PlanInputs, PoolFacts
+from balloons.preview.limit import Limit
+from balloons.preview.policies import NONE, THROTTLE, policy_maker
+from balloons.preview.waves import Wave, main_limit
+
+COMPARED_SEEDS = 3
+"""Worlds for the other way, with pacing where there is none and without where there is: a comparison, no promise ..."""
+LARGE_COMPARED_SEEDS = 1
+"""... and of a large scale-up, whose chances average out."""
+
+
+class PlanError(ValueError):
+    """A plan cannot be made of this; the message is a sentence for the user."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What the user wants to happen: `add` more nodes in the pool."""
+
+    add: int
+    pool: str = ""
+    within_s: float | None = None
+    """A promise to check: one in ten may be later."""
+    in_words: str = ""
+    """As the user put it: `--to 500`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Side:
+    """The same scale-up under one policy, in short."""
+
+    policy: str
+    eta_s: float | None
+    peak_requests_per_s: float
+    peak_utilisation: float
+    error_share: float
+    slower_by: float
+    """Worst latency over that of idle servers."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """`coming` of `asked.add` nodes can come; without any, `forecast` is None."""
+
+    at: datetime
+    asked: Asked
+    inputs: PlanInputs
+    pool: PoolFacts
+    coming: int
+    ceiling: Ceiling | None
+    """The one that stops it before all have come."""
+    policy: str
+    forecast: Forecast | None
+    waves: tuple[Wave, ...]
+    limit: Limit | None
+    sides: tuple[Side, ...]
+    cost: Cost
+    fitting: Fitting | None = None
+    """Where pods were given: where they go."""
+
+    @property
+    def broken(self) -> tuple[str, ...]:
+        """Promises that this plan does not keep, in sentences."""
+        return tuple(_broken(self))
+
+
+def make_plan(
+    inputs: PlanInputs,
+    asked: Asked,
+    at: datetime,
+    *,
+    prices: Mapping[str, float] | None = None,
+    fitting: Fitting | None = None,
+) -> Plan:
+    """Preview it; raises PlanError where there is no such pool."""
+    pool = inputs.pool(asked.pool)
+    if pool is None:
+        known = ", ".join(sorted(each.name for each in inputs.pools)) or "none"
+        raise PlanError(f"pool {asked.pool!r} is not there; there are: {known}")
+    ceiling = min(pool.ceilings, key=lambda each: each.nodes, default=None)
+    coming = asked.add if ceiling is None else max(0, min(asked.add, ceiling.nodes))
+    stopping = ceiling if coming < asked.add else None
+    policy = THROTTLE if inputs.throttle else NONE
+    found = forecast(inputs, pool, coming, policy_maker(policy, inputs.throttle)) if coming else None
+    waves = _with_ceiling(found.waves if found else (), asked.add - coming, coming, stopping)
+    return Plan(
+        at=at,
+        asked=asked,
+        inputs=inputs,
+        pool=pool,
+        coming=coming,
+        ceiling=stopping,
+        policy=policy,
+        forecast=found,
+        waves=waves,
+        limit=main_limit(waves),
+        sides=_sides(inputs, pool, found, policy) if found else (),
+        cost=cost_of(pool, found.node_seconds if found else 0.0, prices or {}),
+        fitting=fitting,
+    )
+
+
+def _with_ceiling(waves: tuple[Wave, ...], missing: int, ready: int, ceiling: Ceiling | None) -> tuple[Wave, ...]:
+    """A wave without end for the nodes that cannot come."""
+    if ceiling is None:
+        return waves
+    from_s = waves[-1].until_s or 0.0 if waves else 0.0
+    return (*waves, Wave(from_s, None, missing, ready, Limit.CEILING, ceiling.name))
+
+
+def _sides(inputs: PlanInputs, pool: PoolFacts, found: Forecast, policy: str) -> tuple[Side, ...]:
+    other = NONE if policy == THROTTLE else THROTTLE
+    seeds = LARGE_COMPARED_SEEDS if found.nodes >= LARGE else COMPARED_SEEDS
+    compared = forecast(inputs, pool, found.nodes, policy_maker(other, inputs.throttle), seeds)
+    return side(policy, found), side(other, compared)
+
+
+def side(policy: str, found: Forecast) -> Side:
+    """A forecast in short."""
+    return Side(
+        policy=policy,
+        eta_s=found.eta_s.median,
+        peak_requests_per_s=found.peak_requests_per_s,
+        peak_utilisation=found.peak_utilisation,
+        error_share=found.error_share,
+        slower_by=found.worst_latency_s / found.run.idle_latency_s,
+    )
+
+
+def _broken(plan: Plan) -> list[str]:
+    found = []
+    if plan.ceiling is not None:
+        missing = plan.asked.add - plan.coming
+        found.append(
+            f"{missing} of {plan.asked.add} nodes cannot come: {plan.ceiling.name} leaves room for {plan.coming}"
+        )
+    eta = plan.forecast.eta_s if plan.forecast else None
+    if eta is not None and eta.median is None:
+        found.append("this does not end within 12 hours")
+    elif eta is not None and plan.asked.within_s is not None and (eta.high is None or eta.high > plan.asked.within_s):
+        found.append(f"one in ten such scale-ups takes longer than the {plan.asked.within_s:g} s asked for")
+    if plan.forecast and (plan.forecast.lost.median or 0) >= 1:
+        found.append(f"{plan.forecast.lost.median:.0f} machines would be destroyed by the kill timer before they join")
+    if plan.fitting is not None and plan.fitting.unplaceable:
+        found.append(f"{len(plan.fitting.unplaceable)} pods fit no node that is there or could come")
+    return found

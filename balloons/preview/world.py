@@ -1,0 +1,120 @@
+"""Possible worlds: every uncertain figure drawn once per world, so that the plan's band says what is not known."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from statistics import NormalDist
+
+import numpy as np
+
+from balloons.preview.inputs import PlanInputs, PoolFacts
+from balloons.preview.known import Known
+from throttler.simulator.plant import JOIN
+from throttler.simulator.scenario import Demand, Scenario
+
+SEATS_PER_CAPACITY = 20.0
+"""Real servers are out of CPU long before they are out of seats (600 by default)."""
+MOST_BACKGROUND = 0.9
+MOST_JITTER = 0.3
+LEAD_S = 60.0
+"""Quiet time before the demand, in which the law learns what idle servers look like."""
+LONG_S = 10.0
+SHORT_S = 5.0
+SMALL = 1000
+"""Scale-ups up to so many nodes are looked at every five seconds, larger ones every ten."""
+LIMIT_S = 12 * 3600.0
+"""A scale-up that has not ended by then does not end."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class World:
+    """One world: the simulator's scenario, and what it leaves out (docs/simulator.md).
+
+    The scenario counts work in the simulator's units, in which a join in an empty cluster costs 4.5 seat-seconds:
+    servers are so large that a join is as large a part of them as here. Latencies mean something only over idle ones.
+    """
+
+    seed: int
+    scenario: Scenario
+    join_s: float
+    daemon_sets: float
+    pods_per_s: float
+    """The slower of controller manager and scheduler, and its burst (the scheduler's is twice its rate by default)."""
+    burst: float
+    is_scheduler_slower: bool
+    launches_per_s: float | None
+    launch_burst: int
+
+
+def worlds(inputs: PlanInputs, pool: PoolFacts, nodes: int, count: int) -> list[World]:
+    """So many worlds in which `nodes` are wanted. The same for the same inputs.
+
+    A Latin hypercube: each figure takes every quantile once, in an order of its own, so that few worlds are enough.
+    """
+    draws = np.random.default_rng(count)
+    middle = NormalDist()
+    quantiles = [middle.inv_cdf((index + 0.5) / count) for index in range(count)]
+    columns = _Columns([draws.permutation(quantiles).tolist() for _ in range(len(_figures(inputs, pool)))])
+    return [_world(inputs, pool, nodes, seed, columns.at(seed)) for seed in range(count)]
+
+
+def median_world(inputs: PlanInputs, pool: PoolFacts, nodes: int) -> World:
+    """The world in which every figure is what it is thought to be."""
+    return _world(inputs, pool, nodes, 0, iter([0.0] * len(_figures(inputs, pool))))
+
+
+@dataclass(frozen=True, slots=True)
+class _Columns:
+    values: Sequence[Sequence[float]]
+
+    def at(self, row: int) -> Iterator[float]:
+        return iter([column[row] for column in self.values])
+
+
+def _figures(inputs: PlanInputs, pool: PoolFacts) -> tuple[Known, ...]:
+    """Every figure that may differ from world to world, in a fixed order."""
+    servers, controllers = inputs.servers, inputs.controllers
+    return (
+        pool.boot_s,
+        pool.boot_jitter,
+        inputs.join_s,
+        servers.cores,
+        servers.background,
+        servers.join_cpu_s,
+        controllers.reaction_s,
+    )
+
+
+def _world(inputs: PlanInputs, pool: PoolFacts, nodes: int, seed: int, deviations: Iterator[float]) -> World:
+    drawn = [known.at(deviation) for known, deviation in zip(_figures(inputs, pool), deviations, strict=True)]
+    boot_s, jitter, join_s, cores, background, join_cpu_s, reaction_s = drawn
+    controllers, throttle = inputs.controllers, inputs.throttle
+    scenario = Scenario(
+        name="preview",
+        demands=(Demand(at_s=reaction_s, nodes=nodes),),
+        servers=round(inputs.servers.count.value),
+        capacity=cores * JOIN.cost_at(0) / join_cpu_s,
+        seats_per_capacity=SEATS_PER_CAPACITY,
+        boot_s=boot_s,
+        boot_jitter=min(MOST_JITTER, jitter),
+        nodes_before=inputs.nodes,
+        background=min(MOST_BACKGROUND, background),
+        has_gate=throttle is not None and throttle.settings.has_gate,
+        kill_timer_s=controllers.kill_timer_s.value,
+        disturbances=inputs.faults,
+        lead_s=LEAD_S,
+        step_s=SHORT_S if nodes <= SMALL else LONG_S,
+        limit_s=LIMIT_S,
+    )
+    pods_per_s, binds_per_s = controllers.pods_per_s.value, controllers.binds_per_s.value
+    rate = controllers.launches_per_s
+    return World(
+        seed=seed,
+        scenario=scenario,
+        join_s=join_s,
+        daemon_sets=controllers.daemon_sets.value,
+        pods_per_s=min(pods_per_s, binds_per_s),
+        burst=2 * binds_per_s if binds_per_s < pods_per_s else controllers.burst.value,
+        is_scheduler_slower=binds_per_s < pods_per_s,
+        launches_per_s=rate.value if rate else None,
+        launch_burst=controllers.launch_burst,
+    )

@@ -1,0 +1,114 @@
+"""What timestamps teach, and a saved plan held against them."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from balloons.preview.assumed import BOOT_JITTER, BOOT_S, JOIN_S
+from balloons.preview.births import Birth, births_of
+from balloons.preview.calibrate import boot, boot_jitter, join, recent
+from balloons.preview.compare import SavedPlanError, compared, comparison_json, saved_plan
+from balloons.preview.known import Source
+
+T0 = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
+
+
+def at(seconds: float) -> str:
+    return (T0 + timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def node(name: str, created: float, ready: float | None) -> dict[str, Any]:
+    conditions = [] if ready is None else [{"type": "Ready", "status": "True", "lastTransitionTime": at(ready)}]
+    labels = {"karpenter.sh/nodepool": "gpu"}
+    metadata = {"name": name, "creationTimestamp": at(created), "labels": labels}
+    return {"metadata": metadata, "status": {"conditions": conditions}}
+
+
+def pod(on: str, created: float, ready: float, owner: str = "DaemonSet") -> dict[str, Any]:
+    conditions = [{"type": "Ready", "status": "True", "lastTransitionTime": at(ready)}]
+    metadata = {"name": f"p-{on}-{created}", "creationTimestamp": at(created), "ownerReferences": [{"kind": owner}]}
+    return {"metadata": metadata, "spec": {"nodeName": on}, "status": {"conditions": conditions}}
+
+
+def claim(for_: str, created: float) -> dict[str, Any]:
+    return {"metadata": {"name": f"c-{for_}", "creationTimestamp": at(created)}, "status": {"nodeName": for_}}
+
+
+def births(count: int = 6) -> tuple[Birth, ...]:
+    """Machines that boot 90-95 s and join 30 s, of which 20 s pass before their DaemonSet pod is made."""
+    nodes = [node(f"n{i}", 100 + i, 110 + i) for i in range(count)]
+    pods = [pod(f"n{i}", 120 + i, 130 + i) for i in range(count)]
+    return births_of(nodes, pods, [claim(f"n{i}", 10) for i in range(count)])
+
+
+def test_birth_is_read_off_node_claim_and_daemon_pods() -> None:
+    found = births()[0]
+    assert (found.boot_s, found.join_s, found.pool) == (90, 30, "gpu")
+    # The wait for the DaemonSet pod to be made is the controller manager's, not the join's.
+    assert found.own_s == 10
+
+
+def test_boot_and_join_are_learned_from_enough_nodes() -> None:
+    known = boot(births(), BOOT_S)
+    assert (known.source, known.value, known.detail) == (Source.LEARNED, 92.5, "6 nodes of the last 24 h")
+    assert join(births(), JOIN_S).value == 10
+    assert boot_jitter(births(), BOOT_JITTER).source is Source.LEARNED
+    assert boot(births(2), BOOT_S) is BOOT_S
+
+
+def test_without_claims_the_pods_that_waited_tell_and_are_trusted_less() -> None:
+    nodes = [node(f"n{i}", 100, 110) for i in range(4)]
+    waiting = [pod(f"n{i}", 20, 115, owner="ReplicaSet") for i in range(4)]
+    known = boot(births_of(nodes, waiting, ()), BOOT_S)
+    assert (known.value, known.spread) == (80, 0.2)
+    assert "by the pods they were made for" in known.detail
+
+
+def test_later_restarts_are_no_part_of_a_birth() -> None:
+    late = births_of([node("n", 0, 90_000)], [pod("n", 5, 95_000)], ())
+    assert (late[0].ready_s, late[0].usable_s) == (None, None)
+
+
+def test_only_the_last_day_counts() -> None:
+    now_s = T0.timestamp() + 86_400 + 102
+    assert len(recent(births(), now_s)) == 4
+
+
+def saved(**changes: Any) -> dict[str, Any]:
+    timeline = [{"atSeconds": float(s), "ready": s - 90} for s in range(90, 97)]
+    body = {
+        "kind": "Plan",
+        "createdAt": at(0),
+        "request": {"pool": "gpu"},
+        "nodesComing": 6,
+        "eta": {"medianSeconds": 100.0, "lowSeconds": 90.0, "highSeconds": 130.0},
+        "firstNode": {"medianSeconds": 91.0},
+        "timeline": timeline,
+    }
+    return {**body, **changes}
+
+
+def test_plan_is_held_against_what_came() -> None:
+    found = compared(saved_plan(saved()), births())
+    # Asked for at 10 s after the plan; usable at 130..135 s.
+    assert (found.came, found.ready, found.since_s) == (6, 6, 10)
+    assert found.steps[-1].real_s == 125
+    assert found.steps[-1].off_by == pytest.approx(0.25)
+    assert found.is_in_band is True
+    body = comparison_json(found, T0)
+    assert (body["kind"], body["steps"][-1]["offBy"]) == ("PlanComparison", 0.25)
+
+
+def test_nodes_that_were_there_before_are_not_counted() -> None:
+    found = compared(saved_plan(saved(createdAt=at(103))), births())
+    assert found.came == 3
+    assert found.is_in_band is None
+
+
+@pytest.mark.parametrize(
+    "body", [{}, [], {"kind": "Plan"}, saved(nodesComing=0), saved(nodesComing="6"), saved(kind="x")]
+)
+def test_what_is_no_plan_is_refused(body: Any) -> None:
+    with pytest.raises(SavedPlanError):
+        saved_plan(body)

@@ -1,0 +1,119 @@
+"""Where pods go: onto what is there, onto new machines, or nowhere; and gangs whole."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from balloons.preview.asked_pods import PodsError, asked_pods
+from balloons.preview.assumed import assumed_inputs
+from balloons.preview.fitting import Fitting, fit_pods
+from balloons.preview.inputs import NodeShape, PlanInputs
+from balloons.view.load import load_of
+from tests.world import a_node, work
+from throttler.kube.resources import parse_resources
+from throttler.kube.selectors import Taint
+
+ROOM = parse_resources({"cpu": "15", "memory": "60Gi", "pods": "110"})
+
+
+def inputs(**shape: Any) -> PlanInputs:
+    found = assumed_inputs()
+    given = {"instance_type": "big", "room": ROOM, "labels": {"pool": "gpu"}, **shape}
+    return replace(found, pools=(replace(found.pools[0], name="gpu", shape=NodeShape(**given)),))
+
+
+def job(cpu: str = "8", parallelism: int = 4, **spec: Any) -> dict[str, Any]:
+    containers = [{"name": "main", "resources": {"requests": {"cpu": cpu, "memory": "1Gi"}}}]
+    template = {"metadata": {"labels": {"app": "train"}}, "spec": {"containers": containers, **spec}}
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": "train", "namespace": "ml"},
+        "spec": {"parallelism": parallelism, "template": template},
+    }
+
+
+def fitted(document: dict[str, Any], nodes: int = 0, given: PlanInputs | None = None, gang: bool = True) -> Fitting:
+    pods = asked_pods([document], is_gang=gang)
+    return fit_pods(pods, [a_node(f"n{index}") for index in range(nodes)], {}, given or inputs())
+
+
+def test_gang_that_fits_warm_nodes_goes_now() -> None:
+    found = fitted(job(parallelism=4), nodes=2)
+    assert (found.on_there, found.on_new, dict(found.new_nodes)) == (4, 0, {})
+    assert [(gang.name, gang.fits_now) for gang in found.gangs] == [("/train", True)]
+
+
+def test_gang_that_does_not_fit_whole_waits_for_new_nodes() -> None:
+    found = fitted(job(parallelism=5), nodes=2)
+    # Two pods of 8 cores fit a node of 16 that is there, one a new one that keeps 15.
+    assert (found.on_there, found.on_new, dict(found.new_nodes)) == (4, 1, {"gpu": 1})
+    assert not found.gangs[0].fits_now
+    assert found.gangs[0].is_placeable
+
+
+def test_room_is_what_running_pods_leave() -> None:
+    busy = work("w", "n0", cpu="12")
+    pods = asked_pods([job(parallelism=1)], is_gang=False)
+    found = fit_pods(pods, [a_node("n0")], {"n0": load_of([busy], -10)}, inputs())
+    assert (found.on_there, found.on_new) == (0, 1)
+
+
+@pytest.mark.parametrize(
+    ("spec", "shape", "reason"),
+    [
+        ({"nodeSelector": {"pool": "cpu"}}, {}, "labels it asks for"),
+        ({}, {"taints": (Taint("dedicated", "NoSchedule", "x"),)}, "labels it asks for"),
+        ({"cpu": "64"}, {}, "larger than a new node"),
+    ],
+)
+def test_pods_that_fit_nowhere_are_named_with_the_reason(
+    spec: dict[str, Any], shape: dict[str, Any], reason: str
+) -> None:
+    found = fitted(job(**spec), given=inputs(**shape))
+    assert found.unplaceable[0].pods == 4
+    assert reason in found.unplaceable[0].reason
+    assert not found.gangs[0].is_placeable
+
+
+def test_toleration_lets_pods_in() -> None:
+    tolerations = [{"key": "dedicated", "operator": "Exists"}]
+    found = fitted(job(tolerations=tolerations), given=inputs(taints=(Taint("dedicated", "NoSchedule", "x"),)))
+    assert (found.on_new, dict(found.new_nodes)) == (4, {"gpu": 4})
+
+
+def test_pods_that_keep_each_other_away_get_a_node_each() -> None:
+    term = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": "train"}}}
+    anti = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    found = fitted(job(cpu="1", affinity=anti), nodes=1)
+    assert (found.on_there, dict(found.new_nodes)) == (1, {"gpu": 3})
+
+
+def test_small_pods_share_new_nodes() -> None:
+    found = fitted(job(cpu="1", parallelism=31), gang=False)
+    assert (dict(found.new_nodes), found.gangs) == ({"gpu": 3}, ())
+
+
+def test_rules_that_are_not_judged_are_counted() -> None:
+    claims = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
+    assert fitted(job(volumes=claims)).unjudged == 4
+
+
+@pytest.mark.parametrize(
+    ("document", "pods"),
+    [
+        ({"kind": "Deployment", "spec": {"replicas": 3, "template": {"spec": {"containers": []}}}}, 3),
+        ({"kind": "List", "items": [{"spec": {"containers": []}}, {"kind": "Pod", "spec": {}}]}, 2),
+        ({**job(parallelism=9), "spec": {**job()["spec"], "parallelism": 9, "completions": 5}}, 5),
+    ],
+)
+def test_workloads_stand_for_their_pods(document: dict[str, Any], pods: int) -> None:
+    assert len(asked_pods([document], is_gang=False)) == pods
+
+
+@pytest.mark.parametrize("replicas", [-1, True, "many", 10**9])
+def test_impossible_numbers_of_pods_are_refused(replicas: Any) -> None:
+    document = {"kind": "Deployment", "spec": {"replicas": replicas, "template": {}}}
+    with pytest.raises(PodsError, match="pods; accepted: 0 to 1,000,000"):
+        asked_pods([document], is_gang=False)

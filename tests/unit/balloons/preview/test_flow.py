@@ -1,0 +1,109 @@
+"""The fast grain against the grain by cohort, and the limits that only it knows."""
+
+import pytest
+
+from balloons.preview.daemon_pods import ROUND, DaemonPods
+from balloons.preview.flow import flow
+from balloons.preview.world import World
+from throttler.simulator.by_cohort import simulate
+from throttler.simulator.plant import JOIN
+from throttler.simulator.policies.at_once import AtOnce
+from throttler.simulator.policies.fixed import FixedWindow
+from throttler.simulator.policies.oracle import FullKnowledge
+from throttler.simulator.scenario import Demand, Scenario
+from throttler.simulator.twelve import TWELVE
+
+ROOMY = Scenario(name="roomy", demands=(Demand(at_s=0.0, nodes=120),), servers=4, capacity=100.0, lead_s=60.0)
+BY_LETTER = {scenario.name[0]: scenario for scenario in TWELVE}
+
+
+def world(scenario: Scenario = ROOMY, **changes: object) -> World:
+    given: dict[str, object] = {
+        "seed": 1,
+        "scenario": scenario,
+        "join_s": JOIN.alone_s,
+        "daemon_sets": 0,
+        "pods_per_s": 1e9,
+        "burst": 1e9,
+        "is_scheduler_slower": False,
+        "launches_per_s": None,
+        "launch_burst": 0,
+    }
+    return World(**{**given, **changes})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("letter", ["A", "G", "M"])
+def test_ends_when_the_grain_by_cohort_ends(letter: str) -> None:
+    scenario = BY_LETTER[letter]
+    fast = flow(world(scenario), FullKnowledge(scenario))
+    slow = simulate(scenario, FullKnowledge(scenario), 1)
+    assert fast.done_s == pytest.approx(slow.done_s, rel=0.08)
+    assert fast.error_share < 1e-4
+
+
+def test_every_node_becomes_usable_once() -> None:
+    found = flow(world(), AtOnce())
+    assert sum(nodes for _, nodes in found.usable_s) == 120
+    last = found.moments[-1]
+    assert (last.ready, last.waiting, last.booting, last.held, last.joining) == (120, 0, 0, 0, 0)
+
+
+def test_equal_worlds_run_alike() -> None:
+    assert flow(world(), AtOnce()) == flow(world(), AtOnce())
+
+
+def test_controller_manager_makes_daemon_pods_at_its_own_pace() -> None:
+    """Observed on a real one: 200 joins with 8 DaemonSets wait 80 s for their 1,600 pods (facts.md 3.2)."""
+    herd = Scenario(
+        name="herd", demands=(Demand(at_s=0.0, nodes=200),), servers=1, capacity=500.0, boot_s=1.0, lead_s=60.0
+    )
+    found = flow(world(herd, join_s=8.0, daemon_sets=8, pods_per_s=20.0, burst=30.0), AtOnce())
+    assert found.done_s == pytest.approx(1 + 80 + 8, rel=0.08)
+
+
+def test_nodes_that_come_together_get_their_last_pod_together() -> None:
+    """Of 150 joins whose pods took 60 s the mean was usable after 51.6 s (control.md): DaemonSet by DaemonSet."""
+    pods = DaemonPods(8, 20.0, 0.0)
+    pods.add(150)
+    served = {at_s: pods.step(1.0) for at_s in range(1, 70)}
+    assert sum(served.values()) == 150
+    mean_s = sum(at_s * nodes for at_s, nodes in served.items()) / 150
+    assert mean_s == pytest.approx(51.6, rel=0.05)
+
+
+def test_larger_herds_are_served_in_rounds() -> None:
+    pods = DaemonPods(1, 1000.0, 0.0)
+    pods.add(3 * ROUND)
+    assert sum(pods.step(0.25) for _ in range(3)) == 3 * ROUND
+    assert pods.queued == 0
+
+
+def test_cloud_starts_machines_no_faster_than_it_does() -> None:
+    found = flow(world(launches_per_s=1.0, launch_burst=20), AtOnce())
+    # 100 of the 120 machines after the burst, at one per second; then the last one boots and joins.
+    assert found.done_s == pytest.approx(100 + 120 + JOIN.alone_s, rel=0.15)
+    assert any(moment.is_launch_bound for moment in found.moments)
+
+
+def test_slow_boots_are_lost_to_the_kill_timer() -> None:
+    slow = Scenario(
+        name="slow",
+        demands=(Demand(at_s=0.0, nodes=20),),
+        servers=2,
+        capacity=50.0,
+        boot_s=300.0,
+        boot_jitter=0.2,
+        kill_timer_s=300.0,
+        lead_s=60.0,
+    )
+    assert flow(world(slow), AtOnce()).lost > 0
+
+
+def test_overload_is_felt() -> None:
+    """A tenth of the servers: requests wait, some are refused, and the end comes later."""
+    small = Scenario(name="small", demands=(Demand(at_s=0.0, nodes=300),), servers=1, capacity=4.0, lead_s=60.0)
+    herd = flow(world(small), AtOnce())
+    paced = flow(world(small), FixedWindow(20))
+    assert herd.worst_latency_s > 20 * herd.idle_latency_s
+    assert paced.worst_latency_s < 0.25 * herd.worst_latency_s
+    assert paced.error_share == 0

@@ -1,0 +1,123 @@
+"""Plans: what they promise, what they say for machines, and that the schema that we publish holds."""
+
+import json
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from balloons.preview.assumed import assumed_inputs
+from balloons.preview.fitting import Fitting, GangFit, Unplaceable
+from balloons.preview.inputs import Ceiling, NodeShape, PlanInputs
+from balloons.preview.limit import Limit
+from balloons.preview.plan import Asked, Plan, PlanError, make_plan
+from balloons.preview.plan_json import MOST_MOMENTS, plan_json, thinned
+from balloons.preview.stated import Stated, StatedError, check, with_stated
+
+AT = datetime(2026, 11, 21, 12, 0, 30, tzinfo=UTC)
+SCHEMA = json.loads((Path(__file__).parents[4] / "docs/schemas/plan.json").read_text())
+SURE = Stated(boot=60, join=30, servers=3, server_cores=64, daemonsets=4)
+
+
+def inputs(stated: Stated = SURE, **pool_changes: object) -> PlanInputs:
+    found = with_stated(assumed_inputs(nodes=10), stated)
+    pools = tuple(replace(pool, **pool_changes) for pool in found.pools)  # type: ignore[arg-type]
+    return replace(found, pools=pools)
+
+
+def plan(given: PlanInputs | None = None, add: int = 40, **asked: object) -> Plan:
+    return make_plan(given or inputs(), Asked(add=add, **asked), AT)  # type: ignore[arg-type]
+
+
+PLANS = {
+    "usual": plan(),
+    "nothing can come": plan(inputs(ceilings=(Ceiling(name="NodePool/x", nodes=0),))),
+    "some can come": plan(inputs(ceilings=(Ceiling(name="NodePool/x", nodes=15), Ceiling(name="y", nodes=99)))),
+    "pods": make_plan(
+        inputs(),
+        Asked(add=3),
+        AT,
+        fitting=Fitting(
+            pods=9,
+            on_there=2,
+            on_new=6,
+            new_nodes={"": 3},
+            gangs=(GangFit(name="a/b", pods=4, pods_on_new=0, is_placeable=True),),
+            unplaceable=(Unplaceable(pods=1, requests={"cpu": 1500}, reason="too large"),),
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_json_keeps_the_published_schema(name: str) -> None:
+    body = json.loads(json.dumps(plan_json(PLANS[name])))
+    jsonschema.Draft202012Validator(SCHEMA).validate(body)
+
+
+def test_schema_refuses_what_is_no_plan() -> None:
+    body = plan_json(PLANS["usual"])
+    for name in ("eta", "waves", "inputs"):
+        with pytest.raises(jsonschema.ValidationError):
+            jsonschema.Draft202012Validator(SCHEMA).validate({**body, name: "soon"})
+
+
+def test_equal_inputs_make_equal_plans() -> None:
+    assert plan_json(plan()) == plan_json(plan())
+
+
+def test_keeps_its_promises_where_all_nodes_come_in_time() -> None:
+    assert plan(within_s=600.0).broken == ()
+    assert plan(within_s=60.0).broken == ("one in ten such scale-ups takes longer than the 60 s asked for",)
+
+
+def test_names_the_lowest_ceiling_and_what_is_missing() -> None:
+    found = PLANS["some can come"]
+    assert (found.coming, found.limit) == (15, Limit.CEILING)
+    assert found.broken == ("25 of 40 nodes cannot come: NodePool/x leaves room for 15",)
+    last = found.waves[-1]
+    assert (last.nodes, last.until_s, last.name) == (25, None, "NodePool/x")
+
+
+def test_says_that_machines_are_lost() -> None:
+    found = plan(inputs(replace(SURE, boot=200, boot_spread=0.3, kill_timer=150)))
+    assert any("destroyed by the kill timer" in each for each in found.broken)
+
+
+def test_unknown_pool_is_refused_with_those_that_are_there() -> None:
+    with pytest.raises(PlanError, match="pool 'gpu' is not there; there are: cpu"):
+        plan(inputs(name="cpu"), pool="gpu")
+
+
+def test_costs_follow_the_price() -> None:
+    shape = NodeShape(instance_type="big", room={}, price_per_hour=10.0)
+    given = inputs(shape=shape, warm=3)
+    own = make_plan(given, Asked(add=40), AT)
+    other = make_plan(given, Asked(add=40), AT, prices={"big": 20.0})
+    assert own.cost.warm_per_hour == 30.0
+    assert own.forecast is not None
+    assert own.cost.waiting == pytest.approx(10.0 * own.forecast.node_seconds / 3600)
+    assert other.cost.waiting == pytest.approx(2 * (own.cost.waiting or 0))
+    assert plan().cost.unpriced == "new nodes"
+
+
+def test_timeline_is_bounded() -> None:
+    found = thinned(list(range(1000)))
+    assert len(found) == MOST_MOMENTS
+    assert (found[0], found[-1]) == (0, 999)
+    assert found == sorted(set(found))
+
+
+@pytest.mark.parametrize(("name", "value"), [("servers", 0), ("background", 1), ("boot", float("nan"))])
+def test_figures_out_of_bounds_are_named(name: str, value: float) -> None:
+    with pytest.raises(StatedError, match=f"{name} .*: accepted are"):
+        check(Stated(**{name: value}))
+
+
+def test_what_is_stated_stands_before_what_was_known() -> None:
+    found = with_stated(assumed_inputs(), Stated(boot=45, daemonsets=20, max_nodes=70, nodes=50))
+    assert (found.pools[0].boot_s.value, found.pools[0].boot_s.detail) == (45, "--boot")
+    assert found.servers.join_cpu_s.value > assumed_inputs().servers.join_cpu_s.value
+    assert found.pools[0].ceilings == (Ceiling(name="--max-nodes", nodes=20),)
