@@ -1,0 +1,213 @@
+"""What a plan takes from a cluster: Karpenter's, cluster-autoscaler's, and one of which little can be read."""
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from balloons.cluster import kinds
+from balloons.cluster.kinds import Kind
+from balloons.cluster.seen import Listed, SeenCluster, Unread
+from balloons.preview.from_cluster import plan_inputs
+from balloons.preview.inputs import PlanInputs
+from balloons.preview.known import Source
+from balloons.preview.plan import Asked, make_plan
+from balloons.preview.plan_json import plan_json
+
+T0 = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
+STATUS = (Path(__file__).parents[3] / "recorded/cluster_autoscaler_status_1.36.1.yaml").read_text()
+
+
+def at(seconds: float) -> str:
+    return (T0 + timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def node(index: int, **labels: str) -> dict[str, Any]:
+    size = {"cpu": "8", "memory": "32Gi", "pods": "110"}
+    return {
+        "metadata": {
+            "name": f"n{index}",
+            "uid": f"u{index}",
+            "creationTimestamp": at(-3600 + index),
+            "labels": {"kubernetes.io/hostname": f"n{index}", "node.kubernetes.io/instance-type": "m8", **labels},
+        },
+        "spec": {"providerID": f"kwok://n{index}"},
+        "status": {
+            "allocatable": size,
+            "conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": at(-3570 + index)}],
+        },
+    }
+
+
+def pod(index: int, kind: str = "ReplicaSet", namespace: str = "a", **spec: Any) -> dict[str, Any]:
+    owner = {"kind": kind, "name": "x", "uid": "x", "controller": True}
+    container = {"name": "c", "image": "app:v1", "resources": {"requests": {"cpu": "500m"}}}
+    return {
+        "metadata": {
+            "name": f"{kind}-{index}".lower(),
+            "namespace": namespace,
+            "uid": f"{kind}{index}",
+            "creationTimestamp": at(-3600 + index),
+            "ownerReferences": [owner],
+        },
+        "spec": {"nodeName": f"n{index}", "containers": [container], **spec},
+        "status": {"phase": "Running", "conditions": [ready(-3560 + index)]},
+    }
+
+
+def ready(seconds: float) -> dict[str, str]:
+    return {"type": "Ready", "status": "True", "lastTransitionTime": at(seconds)}
+
+
+def claim(index: int) -> dict[str, Any]:
+    metadata = {
+        "name": f"c{index}",
+        "creationTimestamp": at(-3690 + index),
+        "labels": {"karpenter.sh/nodepool": "gpu"},
+    }
+    return {"metadata": metadata, "status": {"nodeName": f"n{index}", "conditions": []}}
+
+
+def daemon_set(name: str) -> dict[str, Any]:
+    return {"metadata": {"name": name, "namespace": "kube-system", "uid": name}, "spec": {"template": {"spec": {}}}}
+
+
+def component(name: str, *flags: str) -> dict[str, Any]:
+    container = {"name": name, "image": f"registry/{name}:v1.36.1", "command": [name, *flags]}
+    found = pod(0, "Node", "kube-system", containers=[container])
+    return {**found, "metadata": {**found["metadata"], "name": f"{name}-0"}}
+
+
+def cluster(lists: Mapping[Kind, Sequence[Any]], unread: Mapping[Kind, Unread] | None = None) -> SeenCluster:
+    texts = {kind.name: Listed(tuple(json.dumps(each).encode() for each in found)) for kind, found in lists.items()}
+    missing = {kind.name: Listed(unread=why) for kind, why in (unread or {}).items()}
+    return SeenCluster(taken_at=T0, lists={**texts, **missing}, version="v1.36.3")
+
+
+def karpenter(limits: dict[str, Any] | None = None, **more: Any) -> SeenCluster:
+    nodes = [node(index, **{"karpenter.sh/nodepool": "gpu"}) for index in range(6)]
+    metadata = {"name": "gpu", **more}
+    node_pool = {"metadata": metadata, "spec": {"limits": limits or {}}, "status": {"resources": {"cpu": "48"}}}
+    return cluster(
+        {
+            kinds.NODES: nodes,
+            kinds.PODS: [*(pod(index, "DaemonSet") for index in range(6)), pod(1), pod(2)],
+            kinds.NODE_CLAIMS: [claim(index) for index in range(6)],
+            kinds.NODE_POOLS: [node_pool],
+            kinds.DAEMON_SETS: [daemon_set("cni"), daemon_set("csi")],
+            kinds.API_SERVERS: [{"metadata": {"name": "k"}, "endpoints": [{"addresses": ["10.0.0.1"]}]}],
+        }
+    )
+
+
+def test_karpenter_pool_is_learned_from_its_own_nodes() -> None:
+    found = plan_inputs(karpenter())
+    (pool,) = found.pools
+    assert (pool.name, pool.nodes, pool.warm) == ("gpu", 6, 4)
+    assert (pool.boot_s.value, pool.boot_s.detail) == (90, "6 nodes of the last 24 h")
+    assert (found.join_s.value, found.join_s.source) == (40, Source.LEARNED)
+    assert (found.controllers.daemon_sets.value, found.servers.count.value) == (2, 1)
+    assert pool.shape is not None
+    assert pool.shape.room["cpu"] == 7500
+    assert "kubernetes.io/hostname" not in pool.shape.labels
+    assert found.autoscaler.startswith("Karpenter")
+
+
+@pytest.mark.parametrize(("limits", "room"), [({"cpu": "100"}, 6), ({"cpu": 48}, 0), ({"nodes": "10"}, 10), ({}, None)])
+def test_limits_of_a_node_pool_are_a_ceiling(limits: dict[str, Any], room: int | None) -> None:
+    (pool,) = plan_inputs(karpenter(limits)).pools
+    assert [each.nodes for each in pool.ceilings] == ([] if room is None else [room])
+
+
+def test_limit_that_our_throttle_holds_is_no_ceiling_but_the_users_own_is() -> None:
+    mark = json.dumps({"original": {"cpu": "100"}, "ceiling": {"cpu": "56"}})
+    held = karpenter(
+        {"cpu": "56"},
+        labels={"kube-balloons.github.io/throttle": "all"},
+        annotations={"kube-balloons.github.io/original": mark},
+    )
+    assert [each.nodes for each in plan_inputs(held).pools[0].ceilings] == [6]
+
+
+def ca() -> PlanInputs:
+    status = {"metadata": {"name": "cluster-autoscaler-status"}, "data": {"status": STATUS}}
+    quota = {
+        "metadata": {"name": "small"},
+        "spec": {"limits": {"resources": {"nodes": 5}}},
+        "status": {"conditions": [{"type": "Valid", "status": "True"}]},
+    }
+    invalid = {**quota, "metadata": {"name": "other"}, "spec": {"limits": {"resources": {"nodes": 1}}}, "status": {}}
+    pods = [
+        component("cluster-autoscaler", "--scan-interval=20s", "--max-node-provision-time=10m"),
+        component("kube-controller-manager", "--kube-api-qps=100", "--kube-api-burst=200"),
+        component("kube-scheduler"),
+    ]
+    lists = {
+        kinds.NODES: [node(index) for index in range(3)],
+        kinds.PODS: pods,
+        kinds.AUTOSCALER_STATUS: [status],
+        kinds.QUOTAS: [quota, invalid],
+    }
+    return plan_inputs(cluster(lists, {kinds.DAEMON_SETS: Unread.FORBIDDEN, kinds.API_SERVERS: Unread.FORBIDDEN}))
+
+
+def test_flags_of_components_are_read() -> None:
+    controllers = ca().controllers
+    assert (controllers.reaction_s.value, controllers.kill_timer_s.value) == (20, 600)
+    assert (controllers.pods_per_s.value, controllers.burst.value) == (100, 200)
+    assert controllers.pods_per_s.detail == "--kube-api-qps of kube-controller-manager"
+    assert controllers.binds_per_s.source is Source.ASSUMED
+
+
+def test_groups_and_valid_quotas_are_ceilings_and_invalid_ones_are_not() -> None:
+    (pool,) = ca().pools
+    assert pool.name == "m8"
+    assert [(each.name, each.nodes) for each in pool.ceilings] == [
+        ("CapacityQuota/small", 2),
+        ("cluster-autoscaler's groups", 11),
+    ]
+
+
+def test_what_cannot_be_read_is_assumed_and_said() -> None:
+    found = ca()
+    assert found.controllers.daemon_sets.source is Source.ASSUMED
+    assert found.servers.count.source is Source.ASSUMED
+    assert found.unseen == (
+        "daemonsets.apps not seen: their number is assumed",
+        "endpointslices.discovery.k8s.io not seen: the number of API servers is assumed",
+    )
+
+
+def test_empty_cluster_can_be_planned_for() -> None:
+    found = plan_inputs(cluster({kind: [] for kind in (kinds.NODES, kinds.PODS)}))
+    made = make_plan(found, Asked(add=3), T0)
+    assert made.coming == 3
+    assert made.forecast is not None
+
+
+def test_equal_clusters_give_equal_plans() -> None:
+    first, second = (plan_json(make_plan(plan_inputs(karpenter()), Asked(add=3), T0)) for _ in range(2))
+    assert first == second
+
+
+def test_throttle_that_acts_is_the_policy() -> None:
+    learned = {
+        "window": 40,
+        "joinMilliseconds": 20_000,
+        "loadPerJoinMillionths": 5000,
+        "learnedAt": at(-600),
+        "baselineMicroseconds": 2000,
+    }
+    throttle = {"metadata": {"name": "all", "uid": "t"}, "spec": {}, "status": {"learned": learned}}
+    paused = {"metadata": {"name": "aaa", "uid": "p"}, "spec": {"paused": True}}
+    lists = {kinds.NODES: [node(0)], kinds.THROTTLES: [paused, throttle]}
+    found = plan_inputs(cluster(lists))
+    assert found.throttle is not None
+    assert (found.throttle.name, found.throttle.learned and found.throttle.learned.window) == ("all", 40)
+    assert (found.join_s.value, found.join_s.detail) == (20, "JoinThrottle/all")
+    # 0.5 % of a server of 4 cores for 20 s, on each of two.
+    assert found.servers.join_cpu_s.value == pytest.approx(0.005 * 4 * 20 * 2)
+    assert make_plan(found, Asked(add=3), T0).policy == "throttle"
