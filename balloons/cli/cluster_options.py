@@ -1,6 +1,7 @@
 """Where a reading command finds its cluster: a kubeconfig, the pod it runs in, or a dump (`--from`)."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -12,6 +13,8 @@ if TYPE_CHECKING:
     from balloons.cluster.kinds import Kind
     from balloons.cluster.seen import SeenCluster
     from throttler.client.attempts import Attempt
+    from throttler.client.connection import Connection
+    from throttler.client.kube_client import KubeClient
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -76,6 +79,16 @@ def _live(given: dict[str, Any], command: str, wanted: "Iterable[Kind]") -> "See
 
 async def _read(given: dict[str, Any], command: str, wanted: "Iterable[Kind]") -> "SeenCluster":
     from balloons.reading.live import read_cluster
+
+    async with open_cluster(given, command) as (client, _):
+        return await read_cluster(client, wanted, given["context"] or "")
+
+
+@asynccontextmanager
+async def open_cluster(
+    given: dict[str, Any], command: str, *, is_dry_run: bool = False
+) -> "AsyncIterator[tuple[KubeClient, Connection]]":
+    """A client for what the options name; errors that mean "nobody there" say what to try next."""
     from throttler.client.attempts import ignore_attempt
     from throttler.client.connection import ConnectionOptions, load_connection
     from throttler.client.errors import UnauthorizedError, UnreachableError
@@ -92,13 +105,14 @@ async def _read(given: dict[str, Any], command: str, wanted: "Iterable[Kind]") -
     connection = await load_connection(options)
     gate = CeilingGate(CALLS_PER_S, burst=BURST)
     observer = _show if given["verbose"] else ignore_attempt
-    async with open_client(connection, command, gate=gate, observer=observer, program=PROGRAM) as client:
+    opened = open_client(connection, command, gate=gate, observer=observer, is_dry_run=is_dry_run, program=PROGRAM)
+    async with opened as client:
         try:
-            return await read_cluster(client, wanted, given["context"] or "")
+            yield client, connection
         except UnreachableError as error:
             raise CommandError(
                 f"{connection.base_url}: {error.message}; is the cluster up, and the context right "
-                "(kubectl config current-context)? a dump is read with --from FILE"
+                "(kubectl config current-context)?"
             ) from error
         except UnauthorizedError as error:
             raise CommandError(

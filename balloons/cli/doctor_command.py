@@ -18,7 +18,7 @@ from balloons.cli.options import option
 @option("--only", metavar="CODES", help="Only these checks, such as KB001,KB020.")
 @option("--skip", metavar="CODES", help="Not these checks.")
 @option("--fail-on", type=click.Choice(["info", "warning", "error"]), help="Exit with 3 from this severity on.")
-@option("-o", "--output", type=click.Choice(["table", "wide", "json"]), default="table", help="How to print it.")
+@click.option("-o", "--output", type=click.Choice(["table", "wide", "json"]), default="table", help="How to print it.")
 @click.option("--no-headers", is_flag=True, help="Leave out the line of column names.")
 def doctor(**given: Any) -> int:
     """Find what makes warm capacity, autoscaling or pacing fail silently.

@@ -22,7 +22,7 @@ SUBJECTS = ("pod", "node", "pool", "throttle")
 @click.argument("name")
 @cluster_options
 @option("-n", "--namespace", metavar="NAME", help="Namespace of a pod or pool, where the name alone is not enough.")
-@option("-o", "--output", type=click.Choice(["table", "json"]), default="table", help="How to print it.")
+@click.option("-o", "--output", type=click.Choice(["table", "json"]), default="table", help="How to print it.")
 @click.option("--no-headers", is_flag=True, help="Leave out the line of column names.")
 def explain(subject: str, name: str, **given: Any) -> None:
     """Tell one object's story: asked, gated or capped, launched, joined, ready, warm or bound.

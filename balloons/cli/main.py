@@ -10,14 +10,17 @@ from pathlib import Path
 
 import click
 
+from balloons.cli.completion_command import completion
 from balloons.cli.doctor_command import doctor
 from balloons.cli.dump_command import dump
 from balloons.cli.explain_command import explain
 from balloons.cli.failing import ExitCode, end_quietly, fail
 from balloons.cli.guard_command import guard
+from balloons.cli.pause_command import pause, resume
 from balloons.cli.run_command import run
 from balloons.cli.status_command import status
-from balloons.cli.version_command import version
+from balloons.cli.top_command import top
+from balloons.cli.version_command import own_version, version
 
 COMPLETION = "_BALLOONS_COMPLETE"
 """Set by the shell's completion script."""
@@ -37,18 +40,25 @@ class Commands(click.Group):
         return super().resolve_command(ctx, args)
 
 
+def _tell_version(context: click.Context, _: click.Parameter, is_asked: bool) -> None:
+    if is_asked:
+        click.echo(f"balloons {own_version()}")
+        context.exit()
+
+
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_tell_version, help="Print it.")
 def balloons() -> None:
     """Keep nodes warm with balloon pods, and see how warm they are.
 
     \b
     Examples:
-      balloons status -A          all pools, as kubectl would show them
-      balloons run --dry-run      decide and log, write nothing
+      balloons doctor             what makes autoscaling fail silently, on any cluster
+      balloons status -A          all pools and throttles, as kubectl would show them
     """
 
 
-for command in (doctor, dump, explain, guard, run, status, version):
+for command in (completion, doctor, dump, explain, guard, pause, resume, run, status, top, version):
     balloons.add_command(command)
 
 

@@ -5,9 +5,12 @@ from typing import Any
 
 from balloons.cluster import kinds
 from balloons.cluster.kinds import Kind
-from balloons.cluster.reach import moment, name_of, namespace_of, part, parts, text, whole
+from balloons.cluster.reach import is_true, moment, name_of, namespace_of, part, parts, text, whole
 from balloons.cluster.seen import SeenCluster
 from balloons.explain.timeline import Step, Timeline, event_steps, in_order
+
+PAUSE_REASON = "kube-balloons.github.io/pause-reason"
+"""What `balloons pause --reason` writes beside `spec.paused`."""
 
 
 def explain_pool(seen: SeenCluster, namespace: str, name: str) -> Timeline | None:
@@ -38,6 +41,7 @@ def _told(seen: SeenCluster, kind: Kind, thing: Any, more: list[Step]) -> Timeli
         )
         for each in parts(thing, "status", "conditions")
     ]
+    steps += _pause(thing)
     where = f" -n {namespace}" if namespace else ""
     return Timeline(
         subject=f"{kind.kind.lower()}/{name}{where}",
@@ -45,6 +49,13 @@ def _told(seen: SeenCluster, kind: Kind, thing: Any, more: list[Step]) -> Timeli
         steps=in_order([*steps, *event_steps(seen, kind.kind, name, namespace), *more]),
         now=_stands(thing),
     )
+
+
+def _pause(thing: Any) -> list[Step]:
+    """That it is paused, and why, as `balloons pause` wrote it."""
+    reason = text(thing, "metadata", "annotations", PAUSE_REASON)
+    is_paused = is_true(thing, "spec", "paused")
+    return [Step(what="paused", message=reason or "nobody said why")] if is_paused else []
 
 
 def _counts(pool: Mapping[str, Any]) -> list[Step]:

@@ -209,6 +209,22 @@ def test_a_pool_tells_its_conditions_its_zones_and_its_reason() -> None:
     assert explain_pool(seen(pools=[pool]), "other", "gpu") is None
 
 
+def test_a_paused_pool_says_who_wants_it_so() -> None:
+    pool = {
+        "metadata": {
+            "name": "gpu",
+            "namespace": "ml",
+            "annotations": {"kube-balloons.github.io/pause-reason": "INC-1"},
+        },
+        "spec": {"paused": True},
+    }
+    found = explain_pool(seen(pools=[pool]), "ml", "gpu")
+    assert found is not None
+    assert [(step.what, step.message) for step in found.steps if step.what == "paused"] == [("paused", "INC-1")]
+    del pool["spec"]
+    assert explain_pool(seen(pools=[pool]), "ml", "gpu") != found
+
+
 def test_a_karpenter_pool_tells_its_limits() -> None:
     pool = {"metadata": {"name": "general"}, "spec": {"limits": {"cpu": "64"}}, "status": {"resources": {"cpu": "56"}}}
     found = explain_pool(seen(pools=[], node_pools=[pool]), "", "general")

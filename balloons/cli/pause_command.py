@@ -1,0 +1,83 @@
+"""`balloons pause` and `balloons resume`: the only commands that write, and only one field and its reason."""
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from balloons.cli.cluster_options import open_cluster, request_options, warn
+from balloons.cli.failing import CommandError, ExitCode
+from balloons.cli.options import option
+
+if TYPE_CHECKING:
+    from throttler.client.resource import Resource
+
+LONGEST_REASON = 500
+FIELD_MANAGER = "kube-balloons-cli"
+SUBJECTS = ("pool", "throttle")
+
+
+@click.command()
+@click.argument("subject", type=click.Choice(SUBJECTS))
+@click.argument("name")
+@request_options
+@option("-n", "--namespace", metavar="NAME", help="Namespace of a pool; the context's own if absent.")
+@option("--reason", metavar="TEXT", required=True, help="Why; kept beside the pause for whoever finds it.")
+@option("--dry-run", is_flag=True, help="Let the server check it and write nothing.")
+def pause(subject: str, name: str, **given: Any) -> None:
+    """Stop a pool or throttle from changing anything.
+
+    \b
+    Examples:
+      balloons pause pool gpu -n ml --reason "maintenance until 18:00"
+      balloons pause throttle default --reason INC-1234
+
+    A paused pool keeps the balloons it has; a paused throttle gives back what it holds.
+    """
+    if not 0 < len(given["reason"].strip()) <= LONGEST_REASON:
+        raise click.BadParameter(f"accepted: 1 to {LONGEST_REASON} characters", param_hint="--reason")
+    _set(subject, name, given, is_paused=True)
+
+
+@click.command()
+@click.argument("subject", type=click.Choice(SUBJECTS))
+@click.argument("name")
+@request_options
+@option("-n", "--namespace", metavar="NAME", help="Namespace of a pool; the context's own if absent.")
+@option("--dry-run", is_flag=True, help="Let the server check it and write nothing.")
+def resume(subject: str, name: str, **given: Any) -> None:
+    """Let a paused pool or throttle go on.
+
+    \b
+    Examples:
+      balloons resume pool gpu -n ml
+      balloons resume throttle default
+    """
+    _set(subject, name, {**given, "reason": None}, is_paused=False)
+
+
+def _set(subject: str, name: str, given: dict[str, Any], *, is_paused: bool) -> None:
+    import asyncio
+
+    from balloons.service.resources import POOLS
+    from throttler.service.throttle_resource import THROTTLES
+
+    resource = POOLS if subject == "pool" else THROTTLES
+    asyncio.run(_patch(resource, name, given, is_paused=is_paused))
+    done = "paused" if is_paused else "resumed"
+    warn(f"{resource.kind.lower()}/{name} {done}{' (dry run: nothing was written)' if given['dry_run'] else ''}")
+
+
+async def _patch(resource: "Resource", name: str, given: dict[str, Any], *, is_paused: bool) -> None:
+    from balloons.explain.own import PAUSE_REASON
+    from throttler.client.errors import NotFoundError
+
+    body = {"metadata": {"annotations": {PAUSE_REASON: given["reason"]}}, "spec": {"paused": is_paused}}
+    command = "pause" if is_paused else "resume"
+    async with open_cluster(given, command, is_dry_run=given["dry_run"]) as (client, connection):
+        namespace = (given["namespace"] or connection.namespace) if resource.is_namespaced else None
+        try:
+            await client.patch(resource, body, name, namespace, field_manager=FIELD_MANAGER)
+        except NotFoundError as error:
+            raise CommandError(
+                f"{error.message}; see what there is with balloons status -A", ExitCode.BAD_INPUT
+            ) from error

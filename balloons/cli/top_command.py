@@ -1,0 +1,43 @@
+"""`balloons top`: pools and zones at a glance, never thousands of lines."""
+
+from typing import Any
+
+import click
+
+from balloons.cli.cluster_options import cluster_options, see, warn
+
+
+@click.command()
+@cluster_options
+@click.option("-o", "--output", type=click.Choice(["table", "json"]), default="table", help="How to print it.")
+@click.option("--no-headers", is_flag=True, help="Leave out the line of column names.")
+def top(**given: Any) -> None:
+    """Show nodes by pool and zone: ready, busy, warm, idle, and how full of real work.
+
+    \b
+    Examples:
+      balloons top
+      balloons top --from cluster.tar.gz -o json
+
+    Pools are those of Karpenter, EKS, GKE or AKS, else instance types. Shares are requests of work over allocatable.
+    """
+    import json
+
+    from balloons.cli.look import Look
+    from balloons.cli.table import fitting, lines
+    from balloons.cli.top_rows import COLUMNS, document, groups, rows
+    from balloons.cluster import typed
+    from balloons.cluster.detect import detect
+    from balloons.doctor.diagnose import DETECTION
+
+    seen = see(given, "top", DETECTION)
+    found = groups(typed.nodes(seen), typed.pods(seen))
+    if given["output"] == "json":
+        click.echo(json.dumps(document(found), indent=2))
+        return
+    look = Look.of_terminal("", has_headers=not given["no_headers"])
+    shown = rows(found)
+    headers = fitting(COLUMNS, shown, look.width, kept=2)
+    text = lines(headers, shown, has_headers=look.has_headers) if shown else []
+    click.echo("".join(f"{line}\n" for line in text), nl=False)
+    warn(detect(seen).in_words if shown else f"no nodes seen; {detect(seen).in_words}")

@@ -1,0 +1,116 @@
+"""The doctor's cases on the real API server: what it accepts, refuses and adds changes no finding."""
+
+import asyncio
+import json
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from balloons.cluster import kinds
+from balloons.cluster.kinds import Kind
+from balloons.doctor.diagnose import ALL_CHECKS, diagnose
+from lab.binaries import find_karpenter_crds
+from lab.controlplane import ControlPlane
+from lab.nodegroups import install_capacity_quotas
+from tests.doctor_cases import CASES, Case, Cluster, room
+from tests.seen_clusters import cluster
+
+pytestmark = pytest.mark.lab
+
+CHECKS = {check.code: check for check in ALL_CHECKS}
+STORED = [case for case in CASES if case.is_stored]
+
+
+@pytest.fixture(scope="module")
+def served(control_plane: ControlPlane, balloonpool_crd: str, jointhrottle_crd: str) -> ControlPlane:
+    for file in find_karpenter_crds().glob("*.yaml"):
+        control_plane.kubectl("apply", "--server-side", "-f", str(file))
+        control_plane.kubectl("wait", "--for=condition=Established", "-f", str(file))
+    asyncio.run(install_capacity_quotas(control_plane))
+    control_plane.kubectl(
+        "apply", "-f", "-", input='{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"kube-balloons"}}'
+    )
+    return control_plane
+
+
+@pytest.mark.parametrize("case", STORED, ids=lambda case: case.code)
+def test_failing_objects_can_be_stored_and_are_found(case: Case, served: ControlPlane) -> None:
+    (finding,) = diagnose(as_stored(served, case.failing), [CHECKS[case.code]]).findings
+    assert case.words in finding.trouble.sentence
+
+
+@pytest.mark.parametrize("case", STORED, ids=lambda case: case.code)
+def test_passing_objects_can_be_stored_and_are_not(case: Case, served: ControlPlane) -> None:
+    assert diagnose(as_stored(served, case.passing), [CHECKS[case.code]]).findings == ()
+
+
+def test_live_and_dump_agree_byte_for_byte(served: ControlPlane, tmp_path: Path) -> None:
+    kept = [{**manifest(kind, thing)} for kind, things in room(-11).items() for thing in things]
+    kept[1]["spec"]["replicas"] = 0
+    served.kubectl("apply", "--server-side", "-f", "-", input=as_list(kept))
+    config, dump = str(served.kubeconfig()), str(tmp_path / "dump.tar.gz")
+    live = balloons("doctor", "-o", "json", "--kubeconfig", config)
+    balloons("dump", dump, "--kubeconfig", config)
+    assert balloons("doctor", "-o", "json", "--from", dump).stdout == live.stdout
+    assert (
+        balloons("doctor", "-o", "wide", "--from", dump).stdout
+        == balloons("doctor", "-o", "wide", "--kubeconfig", config).stdout
+    )
+    assert "KB001" in {each["code"] for each in json.loads(live.stdout)["findings"]}
+    served.kubectl("delete", "deployment/room", "--namespace=default", "--wait=false")
+    served.kubectl("delete", "priorityclass/low")
+
+
+def test_it_reads_as_itself_and_never_a_secret(served: ControlPlane) -> None:
+    shown = balloons("doctor", "-v", "--kubeconfig", str(served.kubeconfig()))
+    assert "list nodes: 200" in shown.stderr
+    ours = [each for each in served.audit_events() if each.get("userAgent", "").startswith("kube-balloons-cli/")]
+    assert ours
+    assert all(each["userAgent"].endswith(("(doctor)", "(dump)")) for each in ours)
+    assert {each["verb"] for each in ours} == {"list", "get"}
+    assert "secrets" not in {each.get("objectRef", {}).get("resource") for each in ours}
+
+
+def test_a_viewer_sees_what_he_may_and_is_told_the_rest(served: ControlPlane) -> None:
+    served.kubectl("create", "clusterrolebinding", "doctor-viewer", "--clusterrole=view", "--user=vera")
+    shown = balloons("doctor", "--kubeconfig", str(served.kubeconfig_for("vera")))
+    assert shown.returncode == 0
+    assert "nodes not seen (not allowed" in shown.stderr
+    assert "skipped: " in shown.stderr
+    served.kubectl("delete", "clusterrolebinding", "doctor-viewer")
+
+
+def as_stored(plane: ControlPlane, objects: Cluster) -> Any:
+    """The cluster as the server would have it: every object validated, completed and answered, and none kept."""
+    return cluster(
+        {kind: [] for kind in kinds.ALL_KINDS}
+        | {kind: [answered(plane, kind, thing) for thing in things] for kind, things in objects.items()}
+    )
+
+
+def answered(plane: ControlPlane, kind: Kind, thing: Mapping[str, Any]) -> dict[str, Any]:
+    """What users give as the server completes it; what controllers and time would add, from the case."""
+    body = plane.kubectl("create", "--dry-run=server", "-o", "json", "-f", "-", input=json.dumps(manifest(kind, thing)))
+    found: dict[str, Any] = json.loads(body)
+    for key in ("creationTimestamp", "generation"):
+        if key in thing["metadata"]:
+            found["metadata"][key] = thing["metadata"][key]
+    return found | ({"status": thing["status"]} if "status" in thing else {})
+
+
+def manifest(kind: Kind, thing: Mapping[str, Any]) -> dict[str, Any]:
+    version = "v1alpha1" if kind is kinds.QUOTAS else kind.versions[0]
+    return {"apiVersion": f"{kind.group}/{version}".lstrip("/"), "kind": kind.kind, **thing}
+
+
+def as_list(things: list[dict[str, Any]]) -> str:
+    return json.dumps({"apiVersion": "v1", "kind": "List", "items": things})
+
+
+def balloons(*arguments: str) -> "subprocess.CompletedProcess[str]":
+    command = [sys.executable, "-m", "balloons", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)

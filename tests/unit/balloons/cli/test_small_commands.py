@@ -1,0 +1,163 @@
+"""top, pause, resume, completion and version from outside."""
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import web
+from click.testing import CliRunner
+
+from balloons.cli.main import balloons as commands
+from balloons.cli.top_rows import document, groups, rows
+from balloons.cluster import kinds, typed
+from balloons.reading.archive import write_archive
+from tests.doctor_cases import autoscaler, node, pod
+from tests.seen_clusters import cluster
+from tests.unit.balloons.cli.test_main import balloons
+from tests.unit.throttler.client.loopback_api import LoopbackApi, loopback_api
+
+GPU = {"nvidia.com/gpu": "8"}
+
+
+def labelled(name: str, pool: str, zone: str, **more: Any) -> dict[str, Any]:
+    labels = {"karpenter.sh/nodepool": pool, "topology.kubernetes.io/zone": zone}
+    return node(name, metadata={"labels": labels}, **more)
+
+
+def a_cluster() -> Any:
+    daemon = pod("agent", "a1", requests={"cpu": "1"})
+    daemon["metadata"]["ownerReferences"] = [{"kind": "DaemonSet", "name": "d", "controller": True}]
+    return cluster(
+        {
+            kinds.NODES: [
+                labelled("a1", "gpu", "a", sizes=GPU),
+                labelled("a2", "gpu", "a", sizes=GPU),
+                labelled("b1", "gpu", "b", ready="False"),
+                node("c1"),
+            ],
+            kinds.PODS: [
+                pod("work", "a1", requests={"cpu": "2", **GPU}),
+                pod("room", "a2", requests={"cpu": "7"}, priority=-10),
+                daemon,
+            ],
+            kinds.DEPLOYMENTS: [autoscaler()],
+        }
+    )
+
+
+def test_top_groups_by_pool_and_zone() -> None:
+    found = groups(typed.nodes(a_cluster()), typed.pods(a_cluster()))
+    shown = [
+        [row[name] for name in ("POOL", "ZONE", "NODES", "READY", "BUSY", "WARM", "IDLE", "CPU", "GPU")]
+        for row in rows(found)
+    ]
+    assert shown == [
+        ["<none>", "<none>", "1", "1", "0", "0", "1", "0%", "<none>"],
+        ["gpu", "a", "2", "2", "1", "1", "0", "12%", "50%"],
+        ["gpu", "b", "1", "0", "0", "0", "0", "0%", "<none>"],
+    ]
+    assert document(found)["items"][1]["requested"] == {"cpu": 0.125, "memory": 0.0, "gpu": 0.5}
+
+
+def test_top_and_version_from_a_dump(tmp_path: Path) -> None:
+    with (tmp_path / "d").open("wb") as file:
+        write_archive(a_cluster(), file)
+    found = CliRunner().invoke(commands, ["top", "--from", str(tmp_path / "d")], standalone_mode=False)
+    assert found.stdout.splitlines()[2].split()[:3] == ["gpu", "a", "2"]
+    assert "cluster-autoscaler v1.36.1" in found.stderr
+    found = CliRunner().invoke(
+        commands, ["version", "--from", str(tmp_path / "d"), "-o", "json"], standalone_mode=False
+    )
+    told = json.loads(found.stdout)
+    assert told["kubernetes"] == "v1.36.3"
+    assert told["components"]["cluster-autoscaler"]["where"] == "kube-system/ca"
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish", "kubectl"])
+def test_completion_is_a_script(shell: str) -> None:
+    found = balloons("completion", shell, PATH=os.environ["PATH"])
+    assert (found.returncode, found.stderr) == (0, "")
+    assert "_BALLOONS_COMPLETE" in found.stdout
+
+
+def test_the_script_for_kubectl_completes(tmp_path: Path) -> None:
+    """As kubectl runs it: the words after `balloons`, the last one unfinished; answers, then cobra's directive."""
+    script, program = tmp_path / "kubectl_complete-balloons", tmp_path / "balloons"
+    script.write_text(balloons("completion", "kubectl").stdout)
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m balloons "$@"\n')
+    for file in (script, program):
+        file.chmod(0o755)
+    env = {"PATH": f"{tmp_path}:/usr/bin:/bin"}
+    found = subprocess.run([script, "doc"], capture_output=True, text=True, env=env, check=True, timeout=60)
+    assert found.stdout.split() == ["doctor", ":4"]
+
+
+def test_version_flag_and_command_agree() -> None:
+    assert balloons("--version").stdout == balloons("version").stdout
+
+
+def config_for(api: LoopbackApi, folder: Path) -> str:
+    body = {
+        "clusters": [{"name": "c", "cluster": {"server": api.url}}],
+        "users": [{"name": "u", "user": {}}],
+        "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u", "namespace": "ml"}}],
+        "current-context": "c",
+    }
+    path = folder / "config"
+    path.write_text(json.dumps(body))
+    return str(path)
+
+
+async def run(*arguments: str) -> tuple[int, str]:
+    running = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "balloons", *arguments, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    )
+    said, _ = await running.communicate()
+    return running.returncode or 0, said.decode()
+
+
+async def test_pause_and_resume_write_one_field_and_its_reason(tmp_path: Path) -> None:
+    bodies = []
+
+    async def keep(request: web.BaseRequest) -> web.Response:
+        bodies.append(json.loads(await request.read()))
+        return web.json_response({})
+
+    async with loopback_api(keep) as api:
+        at = ("--kubeconfig", config_for(api, tmp_path))
+        assert (await run("pause", "pool", "gpu", "--reason", "INC-1", *at))[0] == 0
+        assert (await run("resume", "throttle", "joins", "--dry-run", *at))[0] == 0
+    base = "/apis/kube-balloons.github.io/v1alpha1"
+    assert [request.path for request in api.asked] == [
+        f"{base}/namespaces/ml/balloonpools/gpu",
+        f"{base}/jointhrottles/joins",
+    ]
+    assert [request.method for request in api.asked] == ["PATCH", "PATCH"]
+    assert "dryRun" not in api.asked[0].query
+    assert api.asked[1].query["dryRun"] == "All"
+    assert api.asked[0].headers["User-Agent"].startswith("kube-balloons-cli/")
+    reason = "kube-balloons.github.io/pause-reason"
+    assert bodies == [
+        {"metadata": {"annotations": {reason: "INC-1"}}, "spec": {"paused": True}},
+        {"metadata": {"annotations": {reason: None}}, "spec": {"paused": False}},
+    ]
+
+
+async def test_pausing_what_is_not_there_says_where_to_look(tmp_path: Path) -> None:
+    async def missing(request: web.BaseRequest) -> web.Response:
+        return web.json_response({"message": 'balloonpools "x" not found', "code": 404}, status=404)
+
+    async with loopback_api(missing) as api:
+        code, said = await run("pause", "pool", "x", "--reason", "y", "--kubeconfig", config_for(api, tmp_path))
+    assert code == 2
+    assert "not found; see what there is with balloons status -A" in said
+
+
+def test_a_pause_needs_a_reason() -> None:
+    assert balloons("pause", "pool", "gpu").returncode == 2
+    assert "accepted: 1 to 500 characters" in balloons("pause", "pool", "gpu", "--reason", " ").stderr
