@@ -78,7 +78,7 @@ _SCALE_UP = Row(
         ),
         Panel(
             title="Time per step",
-            description="Means of the latest: from being asked for to being heard of, and from there to being usable.",
+            description="Means of the latest, 0 while unknown: until the machine is heard of, and then until usable.",
             unit="s",
             width=24,
             queries=(

@@ -25,6 +25,8 @@ STEP_S = 15
 SCRAPED_AS = {"job": "kube-balloons", "pod": "kube-balloons-0", "instance": "10.0.0.7:8080"}
 """Labels that a scrape adds."""
 START_S, ANSWER_S = 60.0, 30.0
+LOOKBACK = f"{2 * STEP_S}s"
+"""A series that a scrape no longer has ends at once in a live Prometheus; a file cannot say so, hence not 5 minutes."""
 NO_END = "100y"
 """Retention: a recording is older than Prometheus would keep it."""
 
@@ -83,6 +85,7 @@ def recorded_run(folder: Path, recording: Path = RECORDING, **labels: str) -> It
         "config.file": folder / "prometheus.yml",
         "storage.tsdb.path": folder / "data",
         "storage.tsdb.retention.time": NO_END,
+        "query.lookback-delta": LOOKBACK,
         "web.listen-address": f"127.0.0.1:{port}",
     }
     with ProcessGroup() as group:

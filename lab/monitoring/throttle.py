@@ -120,7 +120,7 @@ _NODES = Row(
         ),
         Panel(
             title="How long a node takes",
-            description="Means of the latest. Booting ends when the machine is heard of, joining when it is usable.",
+            description="Means of the latest, 0 while unknown. Booting ends when the machine is heard of.",
             unit="s",
             queries=(
                 Query(of_throttle("boot_seconds"), "{{throttle}} booting"),

@@ -14,10 +14,16 @@ def in_unit(value: float, unit: str) -> str:
     if unit == "percentunit":
         return f"{100 * value:.3g} %"
     if unit == "s":
-        return f"{1000 * value:.3g} ms" if 0 < abs(value) < 1 else f"{value:.3g} s"
+        return _time(value)
     if unit in ("bytes", "Bps"):
         return _binary(value) + ("/s" if unit == "Bps" else "")
     return f"{value:.3g}/s" if unit == "ops" else f"{round(value, 2):,g}"
+
+
+def _time(seconds: float) -> str:
+    if 0 < abs(seconds) < 1:
+        return f"{1000 * seconds:.3g} ms"
+    return f"{seconds:.3g} s" if abs(seconds) < 300 else f"{seconds / 60:.3g} min"
 
 
 def _binary(value: float) -> str:

@@ -61,6 +61,7 @@ def test_legend_names_a_series_by_its_labels() -> None:
         (0.25, "percentunit", "25 %"),
         (0.012, "s", "12 ms"),
         (90.0, "s", "90 s"),
+        (600.0, "s", "10 min"),
         (3 * 1024**3, "bytes", "3 GiB"),
         (2048.0, "Bps", "2 KiB/s"),
         (0.5, "ops", "0.5/s"),
