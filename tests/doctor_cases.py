@@ -358,8 +358,11 @@ CASES = (
     ),
     Case(
         "KB040",
-        {kinds.DAEMON_SETS: [daemon_set(f"d{i}") for i in range(8)], kinds.PODS: []},
-        {kinds.DAEMON_SETS: [daemon_set(f"d{i}") for i in range(6)], kinds.PODS: []},
+        {kinds.DAEMON_SETS: [daemon_set(f"d{i}", desired=1, ready=1) for i in range(8)], kinds.PODS: []},
+        {
+            kinds.DAEMON_SETS: [*(daemon_set(f"d{i}", desired=1, ready=1) for i in range(6)), daemon_set("windows")],
+            kinds.PODS: [],
+        },
         "with 8 DaemonSets at most 2.5 nodes/s",
     ),
     Case(

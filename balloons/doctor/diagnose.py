@@ -48,7 +48,7 @@ def diagnose(seen: SeenCluster, checks: Iterable[Check] = ALL_CHECKS, *, is_live
     able = [check for check in chosen if check.code not in skipped]
     found = [Finding(check, trouble) for check in able for trouble in check.find(facts)]
     found.sort(key=lambda each: (-each.check.severity, each.check.code, each.trouble.object, each.trouble.sentence))
-    return Diagnosis(facts.detected.in_words, tuple(found), len(able), skipped)
+    return Diagnosis(_looked_at(facts), tuple(found), len(able), skipped)
 
 
 def kinds_of(checks: Iterable[Check]) -> tuple[Kind, ...]:
@@ -63,6 +63,12 @@ def chosen_checks(only: Collection[str], skip: Collection[str]) -> tuple[Check, 
     if unknown := sorted({*only, *skip} - known):
         raise KeyError(unknown[0])
     return tuple(check for check in ALL_CHECKS if (not only or check.code in only) and check.code not in skip)
+
+
+def _looked_at(facts: Facts) -> str:
+    if facts.is_live:
+        return facts.detected.in_words
+    return f"manifests of {sum(len(listed.objects) for listed in facts.seen.lists.values())} objects that matter here"
 
 
 def _why_not(check: Check, seen: SeenCluster, *, is_live: bool) -> str:

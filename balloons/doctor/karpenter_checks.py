@@ -8,7 +8,7 @@ from balloons.cluster.reach import name_of, parts, text
 from balloons.doctor.check import Check, Severity, Trouble, some
 from balloons.doctor.facts import Facts
 from throttler.api.stored import RefusedThrottle
-from throttler.kube.node import KARPENTER_KEEP_ANNOTATION
+from throttler.kube.node import HELD_BY_ANNOTATION, KARPENTER_KEEP_ANNOTATION
 from throttler.kube.quantity import QuantityError, parse_quantity
 
 LAUNCH_S, REGISTRATION_S = 300, 900
@@ -80,7 +80,11 @@ def unlisted_startup_taint(facts: Facts) -> Iterator[Trouble]:
 
 def never_disrupted(facts: Facts) -> Iterator[Trouble]:
     """Nodes that Karpenter may never touch, by nobody's schedule."""
-    kept = [node.name for node in facts.nodes if node.annotations.get(KARPENTER_KEEP_ANNOTATION) == "true"]
+    kept = [
+        node.name
+        for node in facts.nodes
+        if node.annotations.get(KARPENTER_KEEP_ANNOTATION) == "true" and HELD_BY_ANNOTATION not in node.annotations
+    ]
     if kept:
         yield Trouble(
             f"node/{sorted(kept)[0]}",
@@ -146,8 +150,7 @@ CHECKS = (
         title="Nodes that Karpenter may never disrupt",
         severity=Severity.INFO,
         about='`karpenter.sh/do-not-disrupt: "true"` also blocks drift, and with it upgrades of the machine image. '
-        "Pools of "
-        "strategy Annotate set it while they hold a node and take it off again.",
+        "Nodes that a pool of strategy Annotate holds are left out: it takes the annotation off again.",
         needs=(kinds.NODES,),
         find=never_disrupted,
     ),

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from balloons.cluster import kinds, typed
+from balloons.cluster import kinds
 from balloons.cluster.kinds import Kind
 from balloons.cluster.reach import part, parts, text, texts
 from balloons.doctor.check import Check, Severity, Trouble, called
@@ -27,7 +27,7 @@ def slow_daemons(facts: Facts) -> Iterator[Trouble]:
     """How fast new nodes can get their DaemonSet pods."""
     manager = facts.detected.controller_manager
     qps = _number(manager.flags.get("kube-api-qps", "")) if manager else None
-    daemons = len(typed.daemon_sets(facts.seen))
+    daemons = sum(part(each, "status").get("desiredNumberScheduled") != 0 for each in facts.items(kinds.DAEMON_SETS))
     pace = (qps or DEFAULT_QPS) / daemons if daemons else SLOW_NODES_PER_S
     if pace < SLOW_NODES_PER_S:
         source = f"--kube-api-qps is {qps:g}" if qps else f"its default of {DEFAULT_QPS:g} requests/s is assumed"

@@ -77,7 +77,8 @@ def _documents(name: str, text: str) -> Iterator[Any]:
         _check_shape(name, text)
         yield from yaml.load_all(text, Loader=_LOADER)
     except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise ManifestError(f"{name}: {' '.join(str(error).split())}") from error
+        hint = "; of a chart: helm template CHART | balloons doctor -f -" if "{{" in text else ""
+        raise ManifestError(f"{name}: {' '.join(str(error).split())}{hint}") from error
 
 
 def _check_shape(name: str, text: str) -> None:

@@ -122,7 +122,10 @@ def _documents(paths: str) -> list[tuple[str, Any]]:
     """The parsed files that exist; several paths may name files that do not, as with kubectl."""
     found = [path for path in paths.split(os.pathsep) if path and Path(path).expanduser().exists()]
     if not found:
-        raise ConfigError(f"{paths}: no such kubeconfig, and this process does not run in a pod")
+        raise ConfigError(
+            f"{paths}: no such kubeconfig, and this process does not run in a pod; "
+            "name one in --kubeconfig or $KUBECONFIG"
+        )
     return [(path, _parse(path)) for path in found]
 
 

@@ -34,7 +34,11 @@ def balloons(*arguments: str, **environment: str) -> "subprocess.CompletedProces
 
 @pytest.mark.parametrize(
     "arguments",
-    [["--help"], *([name, "--help"] for name in ("run", "guard", "status", "dump", "doctor", "explain")), ["version"]],
+    [
+        ["--help"],
+        *([name, "--help"] for name in ("run", "guard", "status", "dump", "doctor", "explain", "top", "pause")),
+        ["version"],
+    ],
 )
 def test_help_loads_nothing_heavy(arguments: list[str]) -> None:
     code = MODULES_AFTER.format(arguments=arguments, heavy=HEAVY)

@@ -50,6 +50,7 @@ def test_folders_are_read_one_deep_or_wholly_and_only_manifests(tmp_path: Path) 
         ("a: &a [x]\nb: [*a, *a]\n", "line 2 has an alias"),
         ("[" * 5000, "nested deeper than 100 levels"),
         ("a: [\n", "x.yaml: while parsing"),
+        ("{{ if .x }}\na: 1\n", "helm template CHART | balloons doctor -f -"),
         ("- 1\n", "holds list; accepted: Kubernetes objects"),
         ("\x00", "x.yaml: "),
         ("!!python/object/apply:os.system [id]", "could not determine a constructor"),
