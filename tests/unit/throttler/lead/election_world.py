@@ -102,6 +102,15 @@ class World:
         pairs = combinations((t for t in self.tenures if t.until > t.since), 2)
         return [(a, b) for a, b in pairs if a.who != b.who and a.since < b.until and b.since < a.until]
 
+    def led_s(self) -> float:
+        """For how long anybody might write, so far."""
+        led, until = 0.0, 0.0
+        for each in sorted(self.tenures, key=lambda tenure: tenure.since):
+            end = min(each.until, self.now)
+            led += max(0.0, end - max(each.since, until))
+            until = max(until, end)
+        return led
+
     def leaders(self) -> set[str]:
         """Who may write now."""
         return {each.who for each in self.tenures if each.since <= self.now < each.until}

@@ -22,7 +22,7 @@ any_faults = st.builds(
 )
 
 
-def run(seed: int, faults: Faults, replicas: int, timing: LeadTiming = TIMING, seconds: float = 120.0) -> World:
+def run(seed: int, faults: Faults, replicas: int, timing: LeadTiming = TIMING, seconds: float = 90.0) -> World:
     world = World(seed, faults, timing)
     for number in range(replicas):
         # All are there before anybody meddles: see the record of decisions on a Lease removed while one starts.
@@ -65,9 +65,8 @@ def test_the_worlds_would_show_two_writers() -> None:
 @settings(deadline=None)
 @given(SEEDS, st.integers(2, 3))
 def test_somebody_leads_nearly_always_in_a_lossy_world(seed: int, replicas: int) -> None:
-    world = run(seed, Faults(lost=0.02, drift=0.05), replicas, seconds=200.0)
-    assert sum(each.until - each.since for each in world.tenures) > 0
-    assert len({each.who for each in world.tenures}) <= 2
+    world = run(seed, Faults(lost=0.02, drift=0.05), replicas)
+    assert world.led_s() > 0.95 * world.now
 
 
 @settings(deadline=None)
