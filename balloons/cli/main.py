@@ -5,7 +5,6 @@ Nothing heavy is imported before a command runs: help and completion answer at o
 
 import os
 import sys
-from difflib import get_close_matches
 from pathlib import Path
 
 import click
@@ -17,7 +16,9 @@ from balloons.cli.explain_command import explain
 from balloons.cli.failing import ExitCode, end_quietly, fail
 from balloons.cli.guard_command import guard
 from balloons.cli.pause_command import pause, resume
+from balloons.cli.plan_command import plan
 from balloons.cli.run_command import run
+from balloons.cli.simulate_command import simulate
 from balloons.cli.status_command import status
 from balloons.cli.top_command import top
 from balloons.cli.version_command import own_version, version
@@ -34,6 +35,8 @@ class Commands(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """The command; fails naming the nearest ones."""
         if args and self.get_command(ctx, args[0]) is None and not args[0].startswith("-"):
+            from difflib import get_close_matches
+
             near = get_close_matches(args[0], self.commands, n=3)
             meant = f" did you mean {' or '.join(near)}?" if near else f" accepted: {', '.join(sorted(self.commands))}"
             ctx.fail(f"no command {args[0]!r};{meant}")
@@ -58,7 +61,7 @@ def balloons() -> None:
     """
 
 
-for command in (completion, doctor, dump, explain, guard, pause, resume, run, status, top, version):
+for command in (completion, doctor, dump, explain, guard, pause, plan, resume, run, simulate, status, top, version):
     balloons.add_command(command)
 
 

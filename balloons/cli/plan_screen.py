@@ -60,7 +60,7 @@ def compare(given: Mapping[str, Any]) -> int:
     if given["offline"]:
         raise CommandError("--compare needs a cluster, or --from FILE: --offline has none", ExitCode.BAD_INPUT)
     seen = see(dict(given), "plan", KINDS)
-    found = compared(saved, births_in(seen))
+    found = compared(saved, births_in(seen, saved.at.timestamp()))
     if given["output"]:
         click.echo(document(comparison_json(found, seen.taken_at), given["output"]), nl=False)
     else:

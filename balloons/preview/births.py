@@ -1,16 +1,83 @@
 """How nodes came to be, read off their own timestamps: whatever else was lost, objects remember when they were made."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from datetime import datetime
 
-from balloons.cluster.reach import moment, name_of, part, parts, text
+import msgspec
+
 from throttler.kube.node import INSTANCE_TYPE_LABEL, KARPENTER_POOL_LABEL
 
 LONGEST_S = 1800.0
 """A transition later than this after a node's birth is no part of it: nodes and pods restart."""
 
-Plain = Mapping[str, Any]
+
+class _Owner(msgspec.Struct, frozen=True, gc=False):
+    kind: str = ""
+
+
+class _Metadata(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    name: str = ""
+    creation_timestamp: datetime | None = None
+    labels: dict[str, str] = {}
+    owner_references: tuple[_Owner, ...] = ()
+
+
+class _Condition(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    type: str = ""
+    status: str = ""
+    last_transition_time: datetime | None = None
+
+
+class _Spec(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    node_name: str = ""
+
+
+class _Status(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    node_name: str = ""
+    conditions: tuple[_Condition, ...] = ()
+
+
+class Dated(msgspec.Struct, frozen=True, gc=False):
+    """A node, a pod or a NodeClaim, cut down to what its timestamps tell."""
+
+    metadata: _Metadata = _Metadata()
+    spec: _Spec = _Spec()
+    status: _Status = _Status()
+
+    @property
+    def created_s(self) -> float | None:
+        """When it was made."""
+        at = self.metadata.creation_timestamp
+        return at.timestamp() if at else None
+
+    @property
+    def ready_s(self) -> float | None:
+        """Since when it has been Ready; None while it is not."""
+        for condition in self.status.conditions:
+            if condition.type == "Ready" and condition.status == "True":
+                at = condition.last_transition_time
+                return at.timestamp() if at else None
+        return None
+
+    @property
+    def is_daemon(self) -> bool:
+        """Whether a DaemonSet made it."""
+        return any(owner.kind == "DaemonSet" for owner in self.metadata.owner_references)
+
+
+_decoder = msgspec.json.Decoder(Dated)
+
+
+def dated(texts: Iterable[bytes]) -> list[Dated]:
+    """The objects of these JSON texts; what cannot be read is left out."""
+    found = []
+    for text in texts:
+        try:
+            found.append(_decoder.decode(text))
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+            continue
+    return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,6 +86,7 @@ class Birth:
 
     name: str
     pool: str
+    """Karpenter's NodePool; empty where it is not Karpenter's."""
     instance_type: str
     created_s: float
     """Registered."""
@@ -42,30 +110,31 @@ class Birth:
         return None if self.usable_s is None else self.usable_s - self.created_s
 
 
-def births_of(nodes: Iterable[Plain], pods: Iterable[Plain], claims: Iterable[Plain]) -> tuple[Birth, ...]:
-    """Every node's, the oldest first; plain objects as the API server has them."""
-    by_node: dict[str, list[Plain]] = {}
+def births_of(
+    nodes: Iterable[Dated], pods: Iterable[Dated], claims: Iterable[Dated], since_s: float = 0.0
+) -> tuple[Birth, ...]:
+    """Every node's that registered since then (seconds since the epoch), the oldest first."""
+    young = {node.metadata.name: node for node in nodes if (node.created_s or 0.0) >= max(since_s, 1.0)}
+    by_node: dict[str, list[Dated]] = {name: [] for name in young}
     for pod in pods:
-        by_node.setdefault(text(pod, "spec", "nodeName"), []).append(pod)
-    claimed = {text(claim, "status", "nodeName"): claim for claim in claims}
-    found = (_birth(node, by_node.get(name_of(node), []), claimed.get(name_of(node))) for node in nodes)
-    return tuple(sorted((each for each in found if each), key=lambda each: (each.created_s, each.name)))
+        if (found := by_node.get(pod.spec.node_name)) is not None:
+            found.append(pod)
+    claimed = {claim.status.node_name: claim for claim in claims}
+    births = (_birth(node, by_node[name], claimed.get(name)) for name, node in young.items())
+    return tuple(sorted(births, key=lambda each: (each.created_s, each.name)))
 
 
-def _birth(node: Plain, pods: list[Plain], claim: Plain | None) -> Birth | None:
-    created_s = _created_s(node)
-    if created_s is None:
-        return None
-    labels = part(node, "metadata", "labels")
-    ready_s = _since(_condition_s(node, "Ready"), created_s)
+def _birth(node: Dated, pods: list[Dated], claim: Dated | None) -> Birth:
+    created_s = node.created_s or 0.0
+    ready_s = _since(node.ready_s, created_s)
     daemons = [times for pod in pods if (times := _daemon_times(pod, created_s)) is not None]
-    asked_s = _created_s(claim) if claim is not None else _asked_by_pods(pods, created_s)
+    asked_s = claim.created_s if claim is not None else _asked_by_pods(pods, created_s)
     usable_s = None if ready_s is None else max([ready_s, *(done_s for _, done_s in daemons)])
     own_s = None if ready_s is None else max([ready_s - created_s, *(done_s - made_s for made_s, done_s in daemons)])
     return Birth(
-        name=name_of(node),
-        pool=text(labels, KARPENTER_POOL_LABEL),
-        instance_type=text(labels, INSTANCE_TYPE_LABEL),
+        name=node.metadata.name,
+        pool=node.metadata.labels.get(KARPENTER_POOL_LABEL, ""),
+        instance_type=node.metadata.labels.get(INSTANCE_TYPE_LABEL, ""),
         created_s=created_s,
         asked_s=asked_s if asked_s is not None and created_s - LONGEST_S <= asked_s <= created_s else None,
         is_asked_by_claim=claim is not None,
@@ -75,33 +144,18 @@ def _birth(node: Plain, pods: list[Plain], claim: Plain | None) -> Birth | None:
     )
 
 
-def _daemon_times(pod: Plain, born_s: float) -> tuple[float, float] | None:
+def _daemon_times(pod: Dated, born_s: float) -> tuple[float, float] | None:
     """(made, ready) of a DaemonSet pod that came with the node."""
-    owners = parts(pod, "metadata", "ownerReferences")
-    if not any(text(owner, "kind") == "DaemonSet" for owner in owners):
+    if not pod.is_daemon:
         return None
-    made_s = _since(_created_s(pod), born_s)
-    ready_s = _since(_condition_s(pod, "Ready"), born_s)
+    made_s, ready_s = _since(pod.created_s, born_s), _since(pod.ready_s, born_s)
     return None if made_s is None or ready_s is None or ready_s < made_s else (made_s, ready_s)
 
 
-def _asked_by_pods(pods: list[Plain], born_s: float) -> float | None:
+def _asked_by_pods(pods: list[Dated], born_s: float) -> float | None:
     """The newest pod that runs on the node and is older than it: what the node was most likely made for."""
-    found = [made_s for pod in pods if (made_s := _created_s(pod)) is not None and made_s < born_s]
+    found = [made_s for pod in pods if (made_s := pod.created_s) is not None and made_s < born_s]
     return max(found, default=None)
-
-
-def _condition_s(value: Plain, type_: str) -> float | None:
-    for condition in parts(value, "status", "conditions"):
-        if text(condition, "type") == type_ and text(condition, "status") == "True":
-            at = moment(condition, "lastTransitionTime")
-            return at.timestamp() if at else None
-    return None
-
-
-def _created_s(value: Plain | None) -> float | None:
-    at = moment(value, "metadata", "creationTimestamp")
-    return at.timestamp() if at else None
 
 
 def _since(at_s: float | None, born_s: float) -> float | None:

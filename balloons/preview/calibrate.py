@@ -1,12 +1,13 @@
 """What a cluster's own nodes teach: how long machines boot and nodes join."""
 
 import statistics
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 
 from balloons.preview.births import Birth
 from balloons.preview.known import Known
 
 DAY_S = 86_400.0
+"""Older nodes say little about today's images and agents."""
 LEAST = 3
 """Fewer nodes teach nothing."""
 LEAST_SPREAD = 0.05
@@ -14,11 +15,6 @@ LEAST_SPREAD = 0.05
 GUESS_SPREAD = 0.2
 """Where only the pods that a node was made for tell when it was asked for: they may have waited for something else."""
 MOST_JITTER = 0.3
-
-
-def recent(births: Iterable[Birth], now_s: float) -> list[Birth]:
-    """Those of the last 24 hours."""
-    return [each for each in births if now_s - DAY_S <= each.created_s <= now_s]
 
 
 def boot(births: Sequence[Birth], known: Known) -> Known:

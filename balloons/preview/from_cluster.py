@@ -10,8 +10,8 @@ from balloons.cluster.reach import text
 from balloons.cluster.seen import SeenCluster
 from balloons.preview import ceilings
 from balloons.preview.assumed import BACKGROUND, CORES, assumed_inputs, join_cpu_s, requests_per_join
-from balloons.preview.births import Birth, births_of
-from balloons.preview.calibrate import join, recent
+from balloons.preview.births import Birth, births_of, dated
+from balloons.preview.calibrate import DAY_S, join
 from balloons.preview.inputs import ControllerFacts, PlanInputs, PoolFacts, ServerFacts, ThrottleFacts
 from balloons.preview.known import Known
 from balloons.preview.pools import World, group_of, pools_of
@@ -43,9 +43,10 @@ KINDS = (
 """What a plan reads."""
 
 
-def births_in(seen: SeenCluster) -> tuple[Birth, ...]:
-    """How the nodes came to be that are there."""
-    return births_of(seen.plain(kinds.NODES), seen.plain(kinds.PODS), seen.plain(kinds.NODE_CLAIMS))
+def births_in(seen: SeenCluster, since_s: float) -> tuple[Birth, ...]:
+    """How the nodes came to be that are there and registered since then (seconds since the epoch)."""
+    nodes, pods, claims = (dated(seen.listed(kind).objects) for kind in (kinds.NODES, kinds.PODS, kinds.NODE_CLAIMS))
+    return births_of(nodes, pods, claims, since_s)
 
 
 def loads_of(pods: tuple[Pod, ...]) -> dict[str, NodeLoad]:
@@ -60,9 +61,8 @@ def loads_of(pods: tuple[Pod, ...]) -> dict[str, NodeLoad]:
 def plan_inputs(seen: SeenCluster) -> PlanInputs:
     """Everything that is known, with its origin; what could not be read is assumed, and said."""
     nodes, found = typed.nodes(seen), detect(seen)
-    births = births_in(seen)
-    now_s = seen.taken_at.timestamp()
-    world = World(nodes=nodes, loads=loads_of(typed.pods(seen)), births=recent(births, now_s))
+    births = births_in(seen, seen.taken_at.timestamp() - DAY_S)
+    world = World(nodes=nodes, loads=loads_of(typed.pods(seen)), births=births)
     assumed = assumed_inputs(nodes=len(nodes))
     throttle = _throttle(seen)
     daemons = _daemon_sets(typed.daemon_sets(seen), nodes)

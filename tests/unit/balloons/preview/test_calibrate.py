@@ -1,13 +1,14 @@
 """What timestamps teach, and a saved plan held against them."""
 
+import json
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
 from balloons.preview.assumed import BOOT_JITTER, BOOT_S, JOIN_S
-from balloons.preview.births import Birth, births_of
-from balloons.preview.calibrate import boot, boot_jitter, join, recent
+from balloons.preview.births import Birth, births_of, dated
+from balloons.preview.calibrate import boot, boot_jitter, join
 from balloons.preview.compare import SavedPlanError, compared, comparison_json, saved_plan
 from balloons.preview.known import Source
 
@@ -39,7 +40,12 @@ def births(count: int = 6) -> tuple[Birth, ...]:
     """Machines that boot 90-95 s and join 30 s, of which 20 s pass before their DaemonSet pod is made."""
     nodes = [node(f"n{i}", 100 + i, 110 + i) for i in range(count)]
     pods = [pod(f"n{i}", 120 + i, 130 + i) for i in range(count)]
-    return births_of(nodes, pods, [claim(f"n{i}", 10) for i in range(count)])
+    return of(nodes, pods, [claim(f"n{i}", 10) for i in range(count)])
+
+
+def of(*lists: Any, since_s: float = 0.0) -> tuple[Birth, ...]:
+    nodes, pods, claims = (dated(json.dumps(each).encode() for each in found) for found in lists)
+    return births_of(nodes, pods, claims, since_s)
 
 
 def test_birth_is_read_off_node_claim_and_daemon_pods() -> None:
@@ -60,19 +66,19 @@ def test_boot_and_join_are_learned_from_enough_nodes() -> None:
 def test_without_claims_the_pods_that_waited_tell_and_are_trusted_less() -> None:
     nodes = [node(f"n{i}", 100, 110) for i in range(4)]
     waiting = [pod(f"n{i}", 20, 115, owner="ReplicaSet") for i in range(4)]
-    known = boot(births_of(nodes, waiting, ()), BOOT_S)
+    known = boot(of(nodes, waiting, ()), BOOT_S)
     assert (known.value, known.spread) == (80, 0.2)
     assert "by the pods they were made for" in known.detail
 
 
 def test_later_restarts_are_no_part_of_a_birth() -> None:
-    late = births_of([node("n", 0, 90_000)], [pod("n", 5, 95_000)], ())
+    late = of([node("n", 0, 90_000)], [pod("n", 5, 95_000)], ())
     assert (late[0].ready_s, late[0].usable_s) == (None, None)
 
 
-def test_only_the_last_day_counts() -> None:
-    now_s = T0.timestamp() + 86_400 + 102
-    assert len(recent(births(), now_s)) == 4
+def test_only_young_nodes_count() -> None:
+    nodes = [node(f"n{i}", 100 + i, None) for i in range(6)]
+    assert [each.name for each in of(nodes, (), (), since_s=T0.timestamp() + 104)] == ["n4", "n5"]
 
 
 def saved(**changes: Any) -> dict[str, Any]:

@@ -1,0 +1,126 @@
+"""`balloons plan` as a user runs it: without a cluster, on a dump, with bad input, and what it imports."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+MODULES_AFTER = """
+import sys
+from balloons.cli.main import main
+try:
+    main({arguments!r})
+except SystemExit as ended:
+    assert not ended.code, ended.code
+print("LOADED", *[m for m in {heavy!r} if m in sys.modules])
+"""
+HEAVY = ("kubernetes", "aiohttp", "numpy", "plotext", "rich", "msgspec", "yaml", "throttler.simulator")
+SURE = ("--offline", "--boot", "30s", "--join", "20s", "--servers", "3", "--server-cores", "32", "--daemonsets", "2")
+
+
+def balloons(*arguments: str, given: str = "") -> "subprocess.CompletedProcess[str]":
+    command = [sys.executable, "-m", "balloons", *arguments]
+    env = {"PATH": "/usr/bin:/bin", "HOME": "/nonexistent"}
+    return subprocess.run(command, capture_output=True, text=True, env=env, check=False, timeout=120, input=given)
+
+
+@pytest.mark.parametrize("arguments", [["plan", "--help"], ["simulate", "--help"]])
+def test_help_loads_nothing_heavy(arguments: list[str]) -> None:
+    code = MODULES_AFTER.format(arguments=arguments, heavy=HEAVY)
+    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    assert answer.stdout.splitlines()[-1] == "LOADED"
+
+
+def test_plans_without_a_cluster_and_says_what_was_assumed() -> None:
+    answer = balloons("plan", "--to", "20", *SURE)
+    assert (answer.returncode, answer.stderr) == (0, "")
+    assert "20 nodes more: 0 -> 20" in answer.stdout
+    assert "\x1b" not in answer.stdout
+    assert "machine boot" in answer.stdout
+    assert "--boot" in answer.stdout
+    assert "kill timer" in answer.stdout
+    assert "assumed" in answer.stdout
+
+
+def test_saves_what_it_prints_for_machines(tmp_path: Path) -> None:
+    saved = tmp_path / "plan.json"
+    answer = balloons("plan", "--add", "20", "-o", "json", "--save", str(saved), *SURE)
+    printed = json.loads(answer.stdout)
+    assert printed == json.loads(saved.read_text())
+    assert (printed["kind"], printed["nodesComing"]) == ("Plan", 20)
+    assert {each["name"]: each["source"] for each in printed["inputs"]}["boot"] == "stated"
+
+
+def test_broken_promise_is_code_three() -> None:
+    answer = balloons("plan", "--add", "20", "--within", "10s", *SURE)
+    assert answer.returncode == 3
+    assert "! one in ten such scale-ups takes longer than the 10 s asked for" in answer.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("plan",), "accepted: one of --to N, --add N, --pods FILE, --job FILE, --compare FILE"),
+        (("plan", "--to", "5", "--add", "5"), "--to with --add asked for"),
+        (("plan", "--to", "0", "--offline"), "0 is not in the range"),
+        (("plan", "--to", "5", "--nodes", "9", "--offline"), "--to 5: there are 9 nodes already"),
+        (("plan", "--to", "5", "--offline", "--boot", "soon"), 'duration "soon'),
+        (("plan", "--to", "5", "--offline", "--servers", "0"), "--servers 0: accepted are 1 to 100"),
+        (("plan", "--to", "5", "--offline", "--servers", "nan"), "'nan' is not a number"),
+        (("plan", "--to", "5", "--offline", "--pool", "gpu"), "pool 'gpu' is not there"),
+        (("plan", "--to", "5", "--offline", "--prices", "/no/file"), "/no/file: No such file"),
+        (("plan", "--pods", "/no/file", "--offline"), "/no/file: No such file"),
+        (("plan", "--to", "5", "--kubeconfig", "/no/file"), "without a cluster: --offline"),
+        (("plan", "--compare", "/no/file"), "/no/file: No such file"),
+        (("simulate", "--offline", "--policy", "fast"), "policy 'fast' is not accepted; accepted: throttle"),
+        (("simulate", "--offline", "--fault", "fire@3m"), "fault 'fire@3m' is not accepted; accepted: loss@AT+FOR"),
+        (("simulate", "--offline", "--sweep", "servers"), "accepted: NAME=A,B,C"),
+        (("simulate", "--offline", "--sweep", "add=nan"), "accepted: NAME=A,B,C"),
+        (("simulate", "--offline", "--sweep", "colour=1,2"), "'colour' cannot be swept; accepted: add, nodes"),
+    ],
+)
+def test_unusable_input_is_one_sentence_and_code_two(arguments: tuple[str, ...], sentence: str) -> None:
+    answer = balloons(*arguments)
+    assert answer.returncode == 2, answer.stderr
+    assert sentence in answer.stderr
+    assert "Traceback" not in answer.stderr
+    assert answer.stdout == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("a: &x [1]\nb: *x\n", "YAML anchors are not accepted"),
+        ("[" * 200, "nested more than 64 deep"),
+        ("{not: [yaml", "no YAML or JSON"),
+        ("", "it is empty"),
+        ("kind: Secret\n", "kind 'Secret' has no pods"),
+        ("- 3\n", "is no object"),
+        ("kind: Pod\nspec: {containers: [{resources: {requests: {cpu: lots}}}]}\n", "'lots' is not a quantity"),
+    ],
+)
+def test_hostile_files_are_refused(text: str, sentence: str) -> None:
+    answer = balloons("plan", "--pods", "-", "--offline", given=text)
+    assert answer.returncode == 2, answer.stderr
+    assert sentence in answer.stderr
+
+
+def test_simulates_policies_side_by_side_over_a_sweep(tmp_path: Path) -> None:
+    figures = tmp_path / "figures.yaml"
+    figures.write_text("boot: 30s\njoin: 20\nservers: 3\nserver-cores: 32\n")
+    arguments = ("--policy", "none", "--policy", "window=5", "--sweep", "daemonsets=1,60", "-o", "json")
+    answer = balloons("simulate", "--offline", "--add", "20", "--file", str(figures), *arguments)
+    assert answer.returncode == 0, answer.stderr
+    runs = json.loads(answer.stdout)["runs"]
+    assert [(run["policy"], run["value"]) for run in runs] == [
+        ("none", 1.0),
+        ("window=5", 1.0),
+        ("none", 60.0),
+        ("window=5", 60.0),
+    ]
+    assert runs[1]["etaSeconds"] > runs[0]["etaSeconds"]
+    # 1,200 pods at 20/s take a minute, which begins with the first nodes and not with the last.
+    assert runs[2]["etaSeconds"] - runs[0]["etaSeconds"] == pytest.approx(48, abs=12)
+    assert runs[2]["limit"] == "controller manager"
