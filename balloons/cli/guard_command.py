@@ -1,6 +1,5 @@
 """`balloons guard`: gives everything back when the service has died."""
 
-import asyncio
 import math
 import signal
 from typing import Any
@@ -67,6 +66,8 @@ def guard(**given: Any) -> int:
     """
     if given["period"] * 4 > given["after"]:
         raise click.BadParameter(f"{given['period']:g} is more than a quarter of --after", param_hint="--period")
+    import asyncio
+
     from balloons.service.logs import set_up_logs
 
     set_up_logs(given["log_format"], is_debug=given["debug"])
@@ -75,6 +76,8 @@ def guard(**given: Any) -> int:
 
 
 async def _watch(given: dict[str, Any]) -> bool:
+    import asyncio
+
     from throttler.client.connection import ConnectionOptions, load_connection
     from throttler.client.gate import CeilingGate
     from throttler.client.kube_client import open_client

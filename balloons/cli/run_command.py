@@ -1,6 +1,5 @@
 """`balloons run`: the service."""
 
-import asyncio
 import os
 from typing import Any
 
@@ -47,6 +46,8 @@ def run(**given: Any) -> int:
       balloons run --dry-run --once
       balloons run --kubeconfig ~/.kube/config --metrics-address 127.0.0.1:9090
     """
+    import asyncio
+
     from balloons.decide.settings import DecideSettings
     from balloons.service.logs import set_up_logs
     from balloons.service.run import serve

@@ -1,7 +1,5 @@
 """`balloons version`."""
 
-from importlib.metadata import PackageNotFoundError
-from importlib.metadata import version as installed_version
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -15,6 +13,9 @@ if TYPE_CHECKING:
 
 def own_version() -> str:
     """The installed version, or `source` when run from a checkout that is not installed."""
+    from importlib.metadata import PackageNotFoundError
+    from importlib.metadata import version as installed_version
+
     try:
         return installed_version("kube-balloons")
     except PackageNotFoundError:

@@ -14,7 +14,17 @@ from balloons.cli.run_command import DEFAULT_ADDRESS, IN_CLUSTER_ADDRESS, defaul
 from balloons.service.settings import SettingsError
 from throttler.client.errors import ConfigError, ForbiddenError
 
-HEAVY = ("kubernetes", "aiohttp", "prometheus_client", "rich", "structlog", "asyncio_throttle")
+HEAVY = (
+    "kubernetes",
+    "aiohttp",
+    "asyncio",
+    "numpy",
+    "msgspec",
+    "prometheus_client",
+    "rich",
+    "structlog",
+    "asyncio_throttle",
+)
 MODULES_AFTER = """
 import sys
 from balloons.cli.main import main
