@@ -64,10 +64,20 @@ def test_promtool_finds_the_rules_sound(tmp_path: Path) -> None:
 @pytest.mark.promtool
 @pytest.mark.parametrize("which", ["firing", "silent"])
 def test_promtool_sees_each_alert_as_its_case_says(which: str, tmp_path: Path) -> None:
-    tests = [_promtool_test(name, case[which]) for name, case in CASES.items()]
-    cases = {"rule_files": ["rules.yaml"], "evaluation_interval": "1m", "tests": tests}
-    (tmp_path / "cases.yaml").write_text(yaml.safe_dump(cases))
-    _promtool(tmp_path, "test", "rules", "cases.yaml")
+    _see(tmp_path, [_promtool_test(name, case[which]) for name, case in CASES.items()])
+
+
+@pytest.mark.promtool
+def test_promtool_sees_no_alert_before_its_time(tmp_path: Path) -> None:
+    early = {name: f"{_seconds(ALERTS[name]['for']) - 15}s" for name in CASES}
+    cases = {name: {"series": case["firing"]["series"], "at": early[name]} for name, case in CASES.items()}
+    _see(tmp_path, [_promtool_test(name, case) for name, case in cases.items()])
+
+
+def _see(folder: Path, tests: list[dict[str, Any]]) -> None:
+    cases = {"rule_files": ["rules.yaml"], "evaluation_interval": "15s", "tests": tests}
+    (folder / "cases.yaml").write_text(yaml.safe_dump(cases))
+    _promtool(folder, "test", "rules", "cases.yaml")
 
 
 def _promtool_test(name: str, case: dict[str, Any]) -> dict[str, Any]:
