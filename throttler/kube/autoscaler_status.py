@@ -24,6 +24,8 @@ _COUNTS = {
     (_GROUPS, "health", "nodeCounts", "longUnregistered"): "long_unregistered",
 }
 _TIME = re.compile(r"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)(?:\.\d+)? ([+-]\d{4})\b", re.ASCII)
+OLD_S = 120.0
+"""It writes at the end of each scan: every 10 s by default, and a scan of a large cluster may take a minute."""
 
 
 class ConfigMapWire(msgspec.Struct, frozen=True):
@@ -56,6 +58,10 @@ class AutoscalerStatus:
 
     groups: tuple[NodeGroup, ...] = ()
     at_s: float = 0.0
+
+    def is_old(self, wall_s: float) -> bool:
+        """Whether cluster-autoscaler has stopped looking."""
+        return bool(self.at_s) and wall_s - self.at_s > OLD_S
 
     @property
     def booting(self) -> int:

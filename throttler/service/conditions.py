@@ -117,15 +117,17 @@ def _levers(found: Findings, before: str) -> _Say:
         why = because(StatusReason.LEVERS_PENDING, names=_listed(each.name for each in pending))
         return _Say("LeversConfirmed", "Unknown", why)
     reason = StatusReason.LEVERS_CONFIRMED if reports else StatusReason.NO_LEVERS
-    return _Say("LeversConfirmed", "True", because(reason, levers=len(reports), also=_guessed(found)))
+    return _Say("LeversConfirmed", "True", because(reason, levers=len(reports), also=_also(found)))
 
 
-def _guessed(found: Findings) -> str:
-    """Machines that may be another throttle's make a ceiling higher than it had to be."""
-    names = [each.rpartition("/")[2] for each in found.guessed_groups]
-    return (
-        f"; nothing tells whose nodes the groups {_listed(names)} have: what boots there counts here" if names else ""
-    )
+def _also(found: Findings) -> str:
+    """Where the count of booting machines is a guess: it goes into ceilings."""
+    said = ""
+    if names := [each.rpartition("/")[2] for each in found.guessed_groups]:
+        said += f"; nothing tells whose nodes the groups {_listed(names)} have: what boots there counts here"
+    if found.is_autoscaler_silent:
+        said += "; cluster-autoscaler is silent: what it asked for before counts until its kill timer"
+    return said
 
 
 def _status_before(stored: StoredThrottle, kind: str) -> str:

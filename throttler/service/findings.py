@@ -27,6 +27,8 @@ class Findings:
     """What could not be read completely, in words (`nodes`, `pods`): the view is incomplete."""
     guessed_groups: tuple[str, ...] = ()
     """Node groups of cluster-autoscaler whose machines count here because nothing tells whose they are."""
+    is_autoscaler_silent: bool = False
+    """Whether machines count here that cluster-autoscaler asked for before it fell silent."""
     problem: str = ""
     """What went wrong when this decision or the last was written, in words; empty if nothing did."""
 

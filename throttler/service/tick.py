@@ -222,9 +222,14 @@ def _turn(case: _Case, view: TickView, joins: _Joins) -> tuple[Turn, ThrottleMem
         learned=learned_of(memory.law, now_s),
         missing=view.missing,
         guessed_groups=case.groups.guessed if case.groups else (),
+        is_autoscaler_silent=own.joins.booting_by_groups > 0 and _is_silent(case, view),
     )
     turn = Turn(stored=case.throttle, findings=findings, outcomes=outcomes, lane=_lane(case, room))
     return turn, replace(memory, levers=levers)
+
+
+def _is_silent(case: _Case, view: TickView) -> bool:
+    return case.groups is not None and case.groups.status.is_old(view.scene.moment.wall_s)
 
 
 def _room(case: _Case, view: TickView, verdict: Verdict | None, joins: _Joins) -> Room:

@@ -124,6 +124,13 @@ def test_node_groups_of_which_nothing_tells_whose_they_are_are_named() -> None:
     assert "the groups asg-1, mig-2 have" in told.message
 
 
+def test_an_autoscaler_that_fell_silent_is_named() -> None:
+    status = written(stored(), found(is_autoscaler_silent=True))
+    (told,) = [each for each in status.conditions if each.type == "LeversConfirmed"]
+    assert told.status == "True"
+    assert "cluster-autoscaler is silent" in told.message
+
+
 def own_requests(errors: float) -> Reading:
     return Reading(server=OWN_REQUESTS, ended_s=998, span_s=5, requests=40, errors=errors)
 

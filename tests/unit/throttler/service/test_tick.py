@@ -291,6 +291,16 @@ def test_machines_of_one_node_group_boot_for_one_throttle() -> None:
     assert [turn.findings.guessed_groups for turn in turns] == [("new",), ()]
 
 
+def test_an_autoscaler_is_silent_only_while_its_machines_count() -> None:
+    story = Story(a_throttle())
+    status = AutoscalerStatus((NodeGroup("asg", target=5),), WALL_S + 1000)
+    told = [
+        story.after(seconds, world=a_world(autoscaler=status))[0].findings.is_autoscaler_silent
+        for seconds in (0, 119, 2, 779, 1)
+    ]
+    assert told == [False, False, True, True, False]
+
+
 def test_machines_that_wait_for_a_certificate_are_held_by_one_throttle_and_counted_once() -> None:
     approves: dict[str, Any] = {"certificateApproval": {}}
     story = Story(
