@@ -31,6 +31,11 @@ def texts(value: Any, *path: str) -> tuple[str, ...]:
     return tuple(each for each in found if isinstance(each, str)) if isinstance(found, list) else ()
 
 
+def pairs(value: Any, *path: str) -> dict[str, str]:
+    """The mapping at the path as labels are: what is no text is left out."""
+    return {key: each for key, each in part(value, *path).items() if isinstance(each, str)}
+
+
 def whole(value: Any, *path: str) -> int | None:
     """The whole number at the path; None where there is none."""
     found = _at(value, path)

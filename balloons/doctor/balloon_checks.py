@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from balloons.cluster import kinds
-from balloons.cluster.reach import part, parts, text, texts, whole
+from balloons.cluster.reach import pairs, part, parts, text, texts, whole
 from balloons.doctor.check import Check, Severity, Trouble, called, some
 from balloons.doctor.facts import Facts, is_pause, template_of
 from throttler.kube.pod import PodKind
@@ -35,9 +35,9 @@ def guarded_by_budget(facts: Facts) -> Iterator[Trouble]:
     for budget in facts.items(kinds.DISRUPTION_BUDGETS):
         selector = _selector(part(budget, "spec", "selector"))
         for each in facts.placeholders:
-            labels = part(each, "spec", "template", "metadata", "labels")
+            labels = pairs(each, "spec", "template", "metadata", "labels")
             is_near = text(each, "metadata", "namespace") == text(budget, "metadata", "namespace")
-            if is_near and selector is not None and matches(selector, _texts(labels)):
+            if is_near and selector is not None and matches(selector, labels):
                 yield Trouble(
                     called(kinds.DISRUPTION_BUDGETS, budget),
                     f"it guards the balloons of {called(kinds.DEPLOYMENTS, each)}: preemption then prefers other, more "
@@ -156,11 +156,7 @@ def _selector(found: Mapping[str, Any]) -> LabelSelector | None:
     terms = tuple(
         Requirement(text(e, "key"), text(e, "operator"), texts(e, "values")) for e in parts(found, "matchExpressions")
     )
-    return LabelSelector(_texts(part(found, "matchLabels")), terms)
-
-
-def _texts(labels: Mapping[str, Any]) -> dict[str, str]:
-    return {key: value for key, value in labels.items() if isinstance(value, str)}
+    return LabelSelector(pairs(found, "matchLabels"), terms)
 
 
 def _gpus(amounts: Mapping[str, int]) -> set[str]:

@@ -9,7 +9,7 @@ import msgspec
 from balloons.cluster import kinds, typed
 from balloons.cluster.detect import Autoscaler, Detected, detect
 from balloons.cluster.kinds import Kind
-from balloons.cluster.reach import is_true, name_of, part, parts, text, whole
+from balloons.cluster.reach import is_true, name_of, pairs, part, parts, text, whole
 from balloons.cluster.seen import SeenCluster
 from throttler.kube.node import Node
 from throttler.kube.pod import POOL_LABEL, Pod
@@ -90,14 +90,17 @@ class Facts:
     @cached_property
     def placeholder_pods(self) -> tuple[dict[str, Any], ...]:
         """The pods of `placeholders`, as plain data: those whose labels such a Deployment selects."""
-        wanted = [(_namespace(each), _labels(each)) for each in self.placeholders]
+        wanted = [(_namespace(each), labels) for each in self.placeholders if (labels := _labels(each))]
         likely = {value for _, labels in wanted for value in labels.values()}
         raws = self.seen.listed(kinds.PODS).objects
         found = (msgspec.json.decode(raw) for raw in raws if any(value.encode() in raw for value in likely))
         return tuple(
             pod
             for pod in found
-            if any(_namespace(pod) == space and labels.items() <= _own_labels(pod).items() for space, labels in wanted)
+            if any(
+                _namespace(pod) == space and labels.items() <= pairs(pod, "metadata", "labels").items()
+                for space, labels in wanted
+            )
         )
 
     @cached_property
@@ -124,13 +127,10 @@ def template_of(workload: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _labels(deployment: Mapping[str, Any]) -> Mapping[str, str]:
-    return part(deployment, "spec", "selector", "matchLabels") or part(
+    """What its pods carry; those of a Deployment that selects nothing are not told from others."""
+    return pairs(deployment, "spec", "selector", "matchLabels") or pairs(
         deployment, "spec", "template", "metadata", "labels"
     )
-
-
-def _own_labels(thing: Mapping[str, Any]) -> Mapping[str, Any]:
-    return part(thing, "metadata", "labels")
 
 
 def _namespace(thing: Mapping[str, Any]) -> str:

@@ -5,7 +5,7 @@ from typing import Any
 
 from balloons.cluster import kinds
 from balloons.cluster.kinds import Kind
-from balloons.cluster.reach import part, parts, text, texts
+from balloons.cluster.reach import pairs, part, parts, text, texts
 from balloons.doctor.check import Check, Severity, Trouble, called
 from balloons.doctor.facts import Facts
 from throttler.kube.node_claim import UNREGISTERED_TAINT
@@ -62,7 +62,7 @@ def unseen_monitors(facts: Facts) -> Iterator[Trouble]:
     prometheuses = facts.items(kinds.PROMETHEUSES)
     for kind, field in ((kinds.SERVICE_MONITORS, "serviceMonitorSelector"), (kinds.POD_MONITORS, "podMonitorSelector")):
         for each in facts.items(kind) if prometheuses else ():
-            labels = {k: v for k, v in part(each, "metadata", "labels").items() if isinstance(v, str)}
+            labels = pairs(each, "metadata", "labels")
             if labels.get(PART_OF) == "kube-balloons" and not any(_selects(p, field, labels) for p in prometheuses):
                 wanted = part(prometheuses[0], "spec", field, "matchLabels")
                 yield Trouble(
@@ -114,11 +114,10 @@ def _selects(prometheus: Mapping[str, Any], field: str, labels: Mapping[str, str
     if not isinstance(spec.get(field), dict):
         return False
     found = part(spec, field)
-    pairs = {key: value for key, value in part(found, "matchLabels").items() if isinstance(value, str)}
     terms = (
         Requirement(text(e, "key"), text(e, "operator"), texts(e, "values")) for e in parts(found, "matchExpressions")
     )
-    return matches(LabelSelector(pairs, tuple(terms)), labels)
+    return matches(LabelSelector(pairs(found, "matchLabels"), tuple(terms)), labels)
 
 
 def _pairs(labels: Mapping[str, Any]) -> str:

@@ -1,0 +1,73 @@
+"""An object with anything at all at any place, from a dump of anybody: every command still answers.
+
+reliability.md row 41: only that object is judged wrongly, and nothing raises.
+"""
+
+import random
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from balloons.cli.doctor_text import document, summary, text
+from balloons.cli.look import Look
+from balloons.cli.top_rows import groups, rows
+from balloons.cluster import kinds, typed
+from balloons.cluster.hashed import hashed
+from balloons.cluster.reach import name_of
+from balloons.doctor.diagnose import diagnose
+from balloons.explain.nodes import explain_node
+from balloons.explain.own import explain_pool, explain_throttle
+from balloons.explain.pods import explain_pod
+from tests.doctor_cases import CASES
+from tests.odd_json import JSON_VALUES, with_value_at
+from tests.seen_clusters import cluster
+
+WHOLE = {
+    kind: [thing for case in CASES for cases in (case.failing, case.passing) for thing in cases.get(kind, [])]
+    for kind in kinds.ALL_KINDS
+}
+
+
+def paths(value: Any, so_far: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Every place in a manifest."""
+    if so_far:
+        yield so_far
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, each in items:
+        yield from paths(each, (*so_far, key))
+
+
+PLACES: Sequence[Any] = [
+    (kind, index, path) for kind, things in WHOLE.items() for index, thing in enumerate(things) for path in paths(thing)
+]
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.sampled_from(PLACES), min_size=1, max_size=4), JSON_VALUES)
+def test_nothing_raises(places: Sequence[Any], value: Any) -> None:
+    objects = {kind: list(things) for kind, things in WHOLE.items()}
+    for kind, index, path in places:
+        objects[kind][index] = with_value_at(WHOLE[kind][index], path, value)
+    seen = cluster(objects)
+    found = diagnose(seen)
+    shown = "\n".join([*text(found, Look(output="wide")), *summary(found)])
+    assert all(char >= " " or char == "\n" for char in shown)
+    assert msgspec.json.encode(document(found))
+    rows(groups(typed.nodes(seen), typed.pods(seen)))
+    for each in seen.plain(kinds.PODS)[:2]:
+        explain_pod(seen, "default", name_of(each))
+    for each in seen.plain(kinds.NODES)[:2]:
+        explain_node(seen, name_of(each))
+    explain_pool(seen, "default", "warm")
+    explain_pool(seen, "", "general")
+    explain_throttle(seen, "joins")
+
+
+def test_hashing_takes_any_object() -> None:
+    chosen = random.Random(7).sample(PLACES, 40)
+    for kind, index, path in chosen:
+        odd = with_value_at(WHOLE[kind][index], path, {"x": [1, None, "a\x00b"]})
+        hashed(cluster({kind: [odd]}), b"key")
