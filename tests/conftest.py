@@ -8,11 +8,15 @@ from collections.abc import Iterator
 import pytest
 
 from lab.binaries import find_binaries
-from lab.binaries.catalogue import ALL_BINARIES, MONITORING_BINARIES, Binary
+from lab.binaries.catalogue import ALL_BINARIES, CHART_BINARIES, MONITORING_BINARIES, Binary, binary_named
 from lab.controlplane import ControllerManagerSettings, ControlPlane, ControlPlaneSettings
 from lab.errors import LabError
 
-BINARIES: dict[str, tuple[Binary, ...]] = {"lab": ALL_BINARIES, "promtool": MONITORING_BINARIES}
+BINARIES: dict[str, tuple[Binary, ...]] = {
+    "lab": ALL_BINARIES,
+    "promtool": MONITORING_BINARIES,
+    "helm": (*CHART_BINARIES, binary_named("kubectl")),
+}
 """What the tests of each mark need."""
 
 

@@ -8,6 +8,8 @@ import pytest
 from lab.manifests import MANIFESTS
 from tests.contract.rendered import Object, comparable, helm, kustomize, kustomize_with
 
+pytestmark = pytest.mark.helm
+
 ON = {"enabled": True}
 LEVERS = {
     "levers/node-pools": {"nodePoolLimits": True},

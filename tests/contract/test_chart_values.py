@@ -9,6 +9,8 @@ from lab.manifests import CHART
 from lab.manifests.values import Value, read_values
 from tests.contract.rendered import Object, comparable, helm, helm_text
 
+pytestmark = pytest.mark.helm
+
 VALUES = read_values((CHART / "values.yaml").read_text(encoding="utf-8"))
 DIGEST = "sha256:" + "a" * 64
 ON = {"enabled": True}
