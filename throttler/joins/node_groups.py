@@ -55,6 +55,8 @@ def share_groups(
     booting = [group for group in status.groups if group.booting]
     if not booting or not throttles:
         return found
+    if throttles[0].spec.nodes == LabelSelector():
+        return {**found, throttles[0].metadata.name: GroupsOf(status=status)}
     shown = _shown(frozenset(group.name for group in booting), nodes, throttles)
     for group in booting:
         owners = _owners(group.name, shown, throttles)
@@ -66,8 +68,6 @@ def share_groups(
 
 def _owners(name: str, shown: Mapping[str, Sequence[Labels]], throttles: Sequence[JoinThrottle]) -> list[str | None]:
     """The throttles whose nodes those of the group can be; None among them: nobody's."""
-    if throttles[0].spec.nodes == LabelSelector():
-        return [throttles[0].metadata.name]
     parts = [text for text in shown if _is_part(text, name)]
     nodes = shown[max(sorted(parts), key=len)] if parts else ()
     return [*{_owner(labels, throttles) for labels in nodes}]
