@@ -16,7 +16,9 @@ from balloons.cli.explain_command import explain
 from balloons.cli.failing import ExitCode, end_quietly, fail
 from balloons.cli.guard_command import guard
 from balloons.cli.pause_command import pause, resume
+from balloons.cli.plan_command import plan
 from balloons.cli.run_command import run
+from balloons.cli.simulate_command import simulate
 from balloons.cli.status_command import status
 from balloons.cli.top_command import top
 from balloons.cli.version_command import own_version, version
@@ -59,7 +61,7 @@ def balloons() -> None:
     """
 
 
-for command in (completion, doctor, dump, explain, guard, pause, resume, run, status, top, version):
+for command in (completion, doctor, dump, explain, guard, pause, plan, resume, run, simulate, status, top, version):
     balloons.add_command(command)
 
 
