@@ -3,6 +3,7 @@
 from balloons.cli.look import Look
 from balloons.cli.table import Row, fitting, lines
 from balloons.preview.compare import Comparison
+from balloons.preview.fitting import GangFit
 from balloons.preview.forecast import Forecast
 from balloons.preview.plan import Plan
 from balloons.preview.plan_json import figures
@@ -62,13 +63,15 @@ def wave_rows(waves: tuple[Wave, ...]) -> list[Row]:
 def _head(plan: Plan, look: Look) -> list[str]:
     inputs, asked = plan.inputs, plan.asked
     name = f" of {printable(plan.pool.name)}" if plan.pool.name else ""
-    lines_ = [f"{count(asked.add, 'node')} more: {plan.pool.nodes:,} -> {plan.pool.nodes + asked.add:,}{name}"]
-    lines_[0] += f"   ({printable(inputs.autoscaler)})"
+    text = [
+        f"{count(asked.add, 'node')} more: {plan.pool.nodes:,} -> {plan.pool.nodes + asked.add:,}{name}",
+        f"Seen: {printable(inputs.autoscaler)}",
+    ]
     if plan.forecast is not None:
-        lines_.append(_bold(_eta(plan, plan.forecast), look))
+        text.append(_bold(_eta(plan, plan.forecast), look))
     if plan.limit is not None:
-        lines_.append(f"Limited by: {plan.limit.value}: {plan.limit.meaning}.")
-    return lines_
+        text.append(f"Limited by: {plan.limit.value}: {plan.limit.meaning}.")
+    return text
 
 
 def _eta(plan: Plan, found: Forecast) -> str:
@@ -104,15 +107,23 @@ def _pods(plan: Plan) -> list[str]:
     new = ", ".join(f"{nodes:,} {printable(pool) or 'new'}" for pool, nodes in sorted(found.new_nodes.items()))
     text = [f"{count(found.pods, 'pod')}: {found.on_there:,} fit nodes that are there, {found.on_new:,} need new ones"]
     text[0] += f" ({new})" if new else ""
-    for gang in found.gangs:
-        eta = plan.forecast.eta_s if plan.forecast else None
-        when = "now, on nodes that are there" if gang.fits_now else f"in {duration(eta.median if eta else None)}"
-        when = when if gang.is_placeable else "never: not all of it fits"
-        text.append(f"Gang {printable(gang.name)}, {count(gang.pods, 'pod')}: whole {when}")
+    text += [
+        f"Gang {printable(gang.name)}, {count(gang.pods, 'pod')}: whole {_when(gang, plan)}" for gang in found.gangs
+    ]
     text += [f"{count(each.pods, 'pod')} cannot run: {each.reason}" for each in found.unplaceable]
     if found.unjudged:
         text.append(f"{count(found.unjudged, 'pod')} with rules that are not judged here (volumes, zones, other pods)")
     return text
+
+
+def _when(gang: GangFit, plan: Plan) -> str:
+    if not gang.is_placeable:
+        return "never: not all of it fits"
+    if gang.fits_now:
+        return "now, on nodes that are there"
+    if plan.ceiling is not None or plan.forecast is None:
+        return "never: not all nodes that it needs can come"
+    return f"in {duration(plan.forecast.eta_s.median)}"
 
 
 def _load(plan: Plan, look: Look) -> list[str]:

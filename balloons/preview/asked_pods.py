@@ -39,7 +39,8 @@ def _templates(document: Any) -> Iterator[tuple[Mapping[str, Any], int, str]]:
     """(pod as plain data, how many of it, whose)."""
     if not isinstance(document, Mapping):
         raise PodsError(f"{str(document)[:40]!r} is no object; {ACCEPTED}")
-    kind, name = document.get("kind"), str(_mapping(document.get("metadata")).get("name") or "pods")
+    own = _mapping(document.get("metadata"))
+    kind, name = document.get("kind"), str(own.get("name") or "pods")
     if kind == "Pod":
         yield document, 1, name
     elif kind in ("List", "PodList"):
@@ -48,7 +49,7 @@ def _templates(document: Any) -> Iterator[tuple[Mapping[str, Any], int, str]]:
     elif kind in WORKLOADS:
         spec = _mapping(document.get("spec"))
         template = _mapping(spec.get("template"))
-        metadata = {"name": name, **_mapping(template.get("metadata"))}
+        metadata = {"name": name, "namespace": own.get("namespace") or "", **_mapping(template.get("metadata"))}
         yield {**template, "metadata": metadata}, _replicas(kind, spec), name
     else:
         raise PodsError(f"kind {str(kind)[:60]!r} has no pods that are known here; {ACCEPTED}")

@@ -45,7 +45,7 @@ def assumed_inputs(*, nodes: int = 0) -> PlanInputs:
     """A cluster of which only the number of nodes is known."""
     pool = PoolFacts(name="", nodes=nodes, boot_s=BOOT_S, boot_jitter=BOOT_JITTER)
     return PlanInputs(
-        autoscaler="none seen",
+        autoscaler="no cluster looked at",
         nodes=nodes,
         pools=(pool,),
         servers=ServerFacts(

@@ -100,7 +100,7 @@ class PlanInputs:
     """Everything that a plan is made from."""
 
     autoscaler: str
-    """In words: `Karpenter 1.14.0`, `cluster-autoscaler`, `none seen`."""
+    """What was detected, in words: `Karpenter 1.14.0, Kubernetes v1.36.3`."""
     nodes: int
     """In the cluster now."""
     pools: tuple[PoolFacts, ...]

@@ -17,10 +17,8 @@ MOST_BACKGROUND = 0.9
 MOST_JITTER = 0.3
 LEAD_S = 60.0
 """Quiet time before the demand, in which the law learns what idle servers look like."""
-LONG_S = 10.0
-SHORT_S = 5.0
-SMALL = 1000
-"""Scale-ups up to so many nodes are looked at every five seconds, larger ones every ten."""
+LOOK_S = 5.0
+"""How often pacing is asked: the law lets six seconds' worth in at once, so that longer steps would slow it down."""
 LIMIT_S = 12 * 3600.0
 """A scale-up that has not ended by then does not end."""
 
@@ -102,7 +100,7 @@ def _world(inputs: PlanInputs, pool: PoolFacts, nodes: int, seed: int, deviation
         kill_timer_s=controllers.kill_timer_s.value,
         disturbances=inputs.faults,
         lead_s=LEAD_S,
-        step_s=SHORT_S if nodes <= SMALL else LONG_S,
+        step_s=LOOK_S,
         limit_s=LIMIT_S,
     )
     pods_per_s, binds_per_s = controllers.pods_per_s.value, controllers.binds_per_s.value

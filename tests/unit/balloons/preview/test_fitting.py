@@ -42,7 +42,7 @@ def fitted(document: dict[str, Any], nodes: int = 0, given: PlanInputs | None = 
 def test_gang_that_fits_warm_nodes_goes_now() -> None:
     found = fitted(job(parallelism=4), nodes=2)
     assert (found.on_there, found.on_new, dict(found.new_nodes)) == (4, 0, {})
-    assert [(gang.name, gang.fits_now) for gang in found.gangs] == [("/train", True)]
+    assert [(gang.name, gang.fits_now) for gang in found.gangs] == [("ml/train", True)]
 
 
 def test_gang_that_does_not_fit_whole_waits_for_new_nodes() -> None:
