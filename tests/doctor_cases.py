@@ -81,9 +81,9 @@ def autoscaler(*arguments: str) -> Thing:
     return found
 
 
-def autoscaler_status(lost: int) -> Thing:
+def autoscaler_status(lost: int = 0, at: str = "12:00:00") -> Thing:
     text = (
-        "time: 2026-11-21 12:00:00.33 +0000 UTC\nnodeGroups:\n- health:\n    cloudProviderTarget: 5\n"
+        f"time: 2026-11-21 {at}.33 +0000 UTC\nnodeGroups:\n- health:\n    cloudProviderTarget: 5\n"
         f"    nodeCounts:\n      longUnregistered: {lost}\n      registered:\n        total: 3\n  name: g\n"
     )
     return {"metadata": meta("cluster-autoscaler-status", "kube-system"), "data": {"status": text}}
@@ -324,6 +324,12 @@ CASES = (
         {kinds.DEPLOYMENTS: [autoscaler()], kinds.AUTOSCALER_STATUS: [], kinds.NODE_POOLS: [node_pool()]},
         {kinds.DEPLOYMENTS: [], kinds.AUTOSCALER_STATUS: [], kinds.NODE_POOLS: [node_pool()]},
         "both run",
+    ),
+    Case(
+        "KB027",
+        {kinds.DEPLOYMENTS: [], kinds.AUTOSCALER_STATUS: [autoscaler_status(at="11:50:00")]},
+        {kinds.DEPLOYMENTS: [], kinds.AUTOSCALER_STATUS: [autoscaler_status(at="11:59:00")]},
+        "last wrote its status 10 min ago",
     ),
     Case(
         "KB030",

@@ -14,6 +14,9 @@ DEFAULT_PER_SCALEUP = 1000
 UNREADY_SHARE, UNREADY_COUNT = 45.0, 3
 """cluster-autoscaler's `--max-total-unready-percentage` and `--ok-total-unready-count`."""
 
+SILENT_S = 300.0
+"""It writes its status in every loop, which is every 10 s; a loop over many groups may take a minute."""
+
 
 def gate_off(facts: Facts) -> Iterator[Trouble]:
     """Quotas that nobody enforces."""
@@ -79,6 +82,19 @@ def given_up(facts: Facts) -> Iterator[Trouble]:
             "and "
             "their groups back off for 5 to 30 min",
             "kubectl get configmap cluster-autoscaler-status -n kube-system -o jsonpath='{.data.status}'",
+        )
+
+
+def fallen_silent(facts: Facts) -> Iterator[Trouble]:
+    """A status that nobody writes any more."""
+    status = facts.detected.status
+    age_s = facts.now_s - status.at_s if status is not None and status.at_s else 0.0
+    if age_s > SILENT_S:
+        yield Trouble(
+            "configmap/cluster-autoscaler-status -n kube-system",
+            f"cluster-autoscaler last wrote its status {age_s / 60:.0f} min ago: it does not run, hangs, or leads no "
+            "more",
+            "kubectl get pods -A -l app.kubernetes.io/name=cluster-autoscaler",
         )
 
 
@@ -183,5 +199,15 @@ CHECKS = (
         about="Both see every waiting pod unless taints or labels keep them apart.",
         needs=(*_SEEN, kinds.NODE_POOLS),
         find=two_autoscalers,
+    ),
+    Check(
+        code="KB027",
+        title="cluster-autoscaler has fallen silent",
+        severity=Severity.ERROR,
+        about="It writes the time into its status ConfigMap in every loop. A status that stands still means that "
+        "nothing grows "
+        "or shrinks, and that what a throttle counts from it is out of date.",
+        needs=_SEEN,
+        find=fallen_silent,
     ),
 )
