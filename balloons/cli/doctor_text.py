@@ -82,6 +82,19 @@ def _block(finding: Finding, width: int, look: Look) -> list[str]:
     # A command is not wrapped: it is there to be copied.
     return [
         f"{shown}  {printable(trouble.object)}",
-        *textwrap.wrap(printable(trouble.sentence), width, initial_indent="    ", subsequent_indent="    "),
+        *_wrapped(printable(trouble.sentence), width),
         f"    fix: {printable(trouble.fix)}",
     ]
+
+
+def _wrapped(sentence: str, width: int) -> list[str]:
+    """Names are never cut, not at their hyphens either: they are there to be copied."""
+    indent = "    "
+    return textwrap.wrap(
+        sentence,
+        width,
+        initial_indent=indent,
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )

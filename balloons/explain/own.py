@@ -47,7 +47,7 @@ def _told(seen: SeenCluster, kind: Kind, thing: Any, more: list[Step]) -> Timeli
         subject=f"{kind.kind.lower()}/{name}{where}",
         seen_at=seen.taken_at,
         steps=in_order([*steps, *event_steps(seen, kind.kind, name, namespace), *more]),
-        now=_stands(thing),
+        now=_stands(thing, kind),
     )
 
 
@@ -92,7 +92,7 @@ def _levers(throttle: Mapping[str, Any]) -> list[Step]:
     ]
 
 
-def _stands(thing: Any) -> str:
+def _stands(thing: Any, kind: Kind) -> str:
     because, message = text(thing, "status", "because"), text(thing, "status", "message")
     if because or message:
         return ": ".join(filter(None, (because, message)))
@@ -100,4 +100,6 @@ def _stands(thing: Any) -> str:
     if ready is not None:
         said = text(ready, "message") or text(ready, "reason")
         return f"Ready is {text(ready, 'status')}{f': {said}' if said else ''}"
+    if kind is kinds.NODE_POOLS:
+        return "Karpenter has not looked at it yet"
     return "nobody has acted on it yet; is the service running? (balloons doctor)"

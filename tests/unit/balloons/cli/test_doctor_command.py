@@ -13,7 +13,7 @@ from balloons.cli.main import balloons
 from balloons.cluster import kinds
 from balloons.doctor.diagnose import diagnose
 from balloons.reading.archive import write_archive
-from tests.doctor_cases import room
+from tests.doctor_cases import room, workload
 from tests.seen_clusters import cluster
 from tests.unit.balloons.cli.test_main import balloons as run_balloons
 
@@ -126,6 +126,16 @@ def test_escapes_in_names_are_spelled_out_on_a_terminal_and_in_a_pipe() -> None:
         assert "\x1b" not in shown
         assert "\u202e" not in shown
         assert "x\\x1b[2J\\u202e" in shown
+
+
+def test_names_are_never_cut_on_a_narrow_terminal() -> None:
+    name = "a-very-long-name-of-a-deployment-that-is-wider-than-the-terminal"
+    objects = dict(room(-11))
+    objects[kinds.DEPLOYMENTS] = [workload(name)]
+    found = diagnose(cluster({kind: [] for kind in kinds.ALL_KINDS} | objects))
+    shown = text(found, Look(width=30, is_terminal=True))
+    assert shown[0] == f"✗ error KB001  deployment/{name} -n default"
+    assert max(len(line) for line in shown[1:-1]) <= 30
 
 
 def test_misspelt_commands_are_guessed() -> None:

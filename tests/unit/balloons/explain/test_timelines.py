@@ -230,6 +230,7 @@ def test_a_karpenter_pool_tells_its_limits() -> None:
     found = explain_pool(seen(pools=[], node_pools=[pool]), "", "general")
     assert found is not None
     assert found.steps[-1].message == "56 of 64 used"
+    assert found.now == "Karpenter has not looked at it yet"
 
 
 def test_a_throttle_tells_its_levers_and_servers() -> None:
