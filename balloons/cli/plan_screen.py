@@ -28,10 +28,6 @@ from balloons.preview.plan import Asked, Plan, PlanError, make_plan
 from balloons.preview.plan_json import plan_json
 from balloons.preview.stated import with_stated
 
-PLAN_BROKEN = 3
-"""Exit code of a plan that breaks a promise (contract of the command line)."""
-
-
 @dataclass(frozen=True, slots=True)
 class Basis:
     """What is known when a plan is made; `seen` is None with --offline."""
@@ -48,7 +44,7 @@ def show_plan(given: Mapping[str, Any]) -> int:
     if given["save"]:
         write(given["save"], json.dumps(plan_json(made), indent=2) + "\n")
     _print(made, given)
-    return PLAN_BROKEN if made.broken else ExitCode.DONE
+    return ExitCode.FINDINGS if made.broken else ExitCode.DONE
 
 
 def compare(given: Mapping[str, Any]) -> int:

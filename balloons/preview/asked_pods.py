@@ -1,6 +1,7 @@
 """Pods out of what a user wrote: pods themselves, lists of them, and workloads by their templates."""
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -14,17 +15,25 @@ WORKLOADS = ("Job", "Deployment", "StatefulSet", "ReplicaSet")
 ACCEPTED = f"accepted: Pod, List, {', '.join(WORKLOADS)}"
 
 
+@dataclass(frozen=True, slots=True)
+class AskedPod:
+    """A pod to place. `host_skew`: no host may have so many more of its kind than any other it could run on."""
+
+    pod: Pod
+    host_skew: int | None = None
+
+
 class PodsError(ValueError):
     """Something is no pod and has none; the message says what and what is accepted."""
 
 
-def asked_pods(documents: Iterable[Any], *, is_gang: bool) -> tuple[Pod, ...]:
+def asked_pods(documents: Iterable[Any], *, is_gang: bool) -> tuple[AskedPod, ...]:
     """All pods of the documents. `is_gang`: each workload runs whole or not at all, whatever its labels say.
 
     Raises PodsError.
     """
     shared = Shared()
-    found: list[Pod] = []
+    found: list[AskedPod] = []
     for document in documents:
         for template, count, name in _templates(document):
             found += [_pod(template, name if is_gang else "", shared)] * count
@@ -62,16 +71,32 @@ def _replicas(kind: str, spec: Mapping[str, Any]) -> int:
     return min(_whole(spec.get("parallelism"), 1), _whole(spec.get("completions"), MOST_PODS))
 
 
-def _pod(template: Mapping[str, Any], gang: str, shared: Shared) -> Pod:
+def _pod(template: Mapping[str, Any], gang: str, shared: Shared) -> AskedPod:
     metadata = dict(_mapping(template.get("metadata")))
     metadata.setdefault("name", "pod")
     labels = {**_mapping(metadata.get("labels")), **({GANG_LABELS[0]: gang} if gang else {})}
     spec = {key: value for key, value in _mapping(template.get("spec")).items() if key != "nodeName"}
+    skew = _host_skew(spec, labels)
+    if skew is not None:
+        spec["topologySpreadConstraints"] = []
     try:
         wire = msgspec.convert({"metadata": {**metadata, "labels": labels}, "spec": spec}, PodWire, strict=False)
-        return pod_from_wire(wire, shared)
+        return AskedPod(pod_from_wire(wire, shared), skew)
     except (msgspec.ValidationError, QuantityError) as error:
         raise PodsError(f"pod {str(metadata['name'])[:80]}: {error}") from error
+
+
+def _host_skew(spec: Mapping[str, Any], labels: Mapping[str, Any]) -> int | None:
+    """`maxSkew` of the one hard constraint, where it spreads the pod's own kind by host; else it stays unjudged."""
+    given = spec.get("topologySpreadConstraints")
+    constraints = [_mapping(each) for each in given] if isinstance(given, list) else []
+    hard = [each for each in constraints if each.get("whenUnsatisfiable", "DoNotSchedule") == "DoNotSchedule"]
+    if len(hard) != 1 or hard[0].get("topologyKey") != "kubernetes.io/hostname":
+        return None
+    selector = _mapping(hard[0].get("labelSelector"))
+    own = _mapping(selector.get("matchLabels"))
+    is_own = bool(own) and own.items() <= labels.items() and not selector.get("matchExpressions")
+    return max(1, _whole(hard[0].get("maxSkew"), 1)) if is_own else None
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:

@@ -1,17 +1,19 @@
 """Where given pods go: onto nodes that are there, onto new ones, or nowhere. A gang goes whole or not at all.
 
-A subset of the scheduler's filters (balloons.decide.fit): requests, node labels, taints, one pod of a kind per host.
-Pods with rules beyond these (volumes, zones, affinity to others) are placed by these alone, and counted as `unjudged`.
+A subset of the scheduler's filters (balloons.decide.fit): requests, node labels, taints, one pod of a kind per host,
+even spread over hosts. Pods with rules beyond these (volumes, zones, affinity to others) are placed by these alone, and
+counted as `unjudged`.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from balloons.decide.fit import PodClass, admits, class_of, how_many, room_without_balloon
+from balloons.preview.asked_pods import AskedPod
 from balloons.preview.inputs import NodeShape, PlanInputs, PoolFacts
 from balloons.view.load import NodeLoad
 from throttler.kube.node import Node
-from throttler.kube.pod import Pod, Scheduling
+from throttler.kube.pod import Scheduling
 from throttler.kube.resources import Resources, minus
 
 
@@ -60,12 +62,12 @@ class _Place:
     room: Resources
     pool: str = ""
     """Of one that is to come; empty where it is there."""
-    kinds: set[tuple[object, ...]] = field(default_factory=set)
-    """Classes that keep their own kind off it and are on it."""
+    placed: dict[tuple[object, ...], int] = field(default_factory=dict)
+    """How many pods of each class have been put here."""
 
 
 def fit_pods(
-    pods: Sequence[Pod], nodes: Iterable[Node], loads: Mapping[str, NodeLoad], inputs: PlanInputs, pool: str = ""
+    pods: Sequence[AskedPod], nodes: Iterable[Node], loads: Mapping[str, NodeLoad], inputs: PlanInputs, pool: str = ""
 ) -> Fitting:
     """Place the pods, the largest first. New nodes come in `pool`, or in the first pool that takes the class."""
     there = [_Place(node, room_without_balloon(node, loads.get(node.name, NodeLoad()))) for node in nodes]
@@ -73,21 +75,22 @@ def fit_pods(
     state = _State(there, pools)
     for (wanted, name), count in _classes(pods).items():
         state.place(wanted, name, count)
-    return state.fitting(len(pods), sum(1 for pod in pods if pod.scheduling and pod.scheduling.is_opaque))
+    return state.fitting(len(pods), sum(1 for each in pods if each.pod.scheduling and each.pod.scheduling.is_opaque))
 
 
 @dataclass(frozen=True, slots=True)
 class _Class:
     key: tuple[object, ...]
     wanted: PodClass = field(compare=False, hash=False)
+    host_skew: int | None = None
 
 
-def _classes(pods: Iterable[Pod]) -> dict[tuple[_Class, str], int]:
+def _classes(pods: Iterable[AskedPod]) -> dict[tuple[_Class, str], int]:
     """(class, gang) -> pods, the largest requests first."""
     found: dict[tuple[_Class, str], int] = {}
-    for pod in pods:
-        wanted = class_of(pod, pod.scheduling or Scheduling())
-        key = (_Class(wanted.key, wanted), wanted.gang)
+    for each in pods:
+        wanted = class_of(each.pod, each.pod.scheduling or Scheduling())
+        key = (_Class(wanted.key, wanted, each.host_skew), wanted.gang)
         found[key] = found.get(key, 0) + 1
     return dict(sorted(found.items(), key=lambda item: _size(item[0][0].wanted), reverse=True))
 
@@ -101,6 +104,7 @@ class _State:
     def __init__(self, places: list[_Place], pools: Sequence[PoolFacts]) -> None:
         self._places = places
         self._pools = pools
+        self._admitting: dict[tuple[object, ...], tuple[list[_Place], int]] = {}
         self._on_there = self._on_new = 0
         self._new: dict[str, int] = {}
         self._gangs: dict[str, GangFit] = {}
@@ -108,11 +112,13 @@ class _State:
 
     def place(self, asked: _Class, gang: str, count: int) -> None:
         """Put `count` pods of one class where they fit, nodes that are there first."""
-        there = self._fill([place for place in self._places if not place.pool], asked, count)
-        new = self._fill([place for place in self._places if place.pool], asked, count - there)
-        left = count - there - new
-        while left and (placed := self._open(asked, left)):
-            new, left = new + placed, left - placed
+        there, new = self._fill(asked, count)
+        while (left := count - there - new) and (opened := self._open(asked, left)):
+            new += opened
+            if asked.host_skew is not None:
+                # A host that has just come lets every other take one more.
+                more_there, more_new = self._fill(asked, count - there - new)
+                there, new = there + more_there, new + more_new
         self._on_there += there
         self._on_new += new
         if gang:
@@ -122,17 +128,32 @@ class _State:
                 Unplaceable(pods=left, requests=asked.wanted.requests, reason=self._why(asked.wanted))
             )
 
-    def _fill(self, places: Iterable[_Place], asked: _Class, count: int) -> int:
-        placed = 0
-        for place in places:
-            if placed == count:
+    def _fill(self, asked: _Class, count: int) -> tuple[int, int]:
+        """How many of the pods go onto nodes that are there, and onto those that are to come anyway."""
+        places = self._open_to(asked)
+        put = self._evenly(places, asked, count) if asked.host_skew is not None else _greedily(places, asked, count)
+        on_new = sum(pods for place, pods in put if place.pool)
+        return sum(pods for _, pods in put) - on_new, on_new
+
+    def _evenly(self, places: list[_Place], asked: _Class, count: int) -> list[tuple[_Place, int]]:
+        """One by one on the emptiest place, while no place falls too far behind: one that is full holds all back."""
+        put: list[tuple[_Place, int]] = []
+        while len(put) < count:
+            allowed = min((_has(place, asked) for place in places), default=0) + (asked.host_skew or 1)
+            fitting = [place for place in places if _has(place, asked) < allowed and _room(place, asked)]
+            if not fitting:
                 break
-            if _is_taken(place, asked) or not admits(place.node, asked.wanted):
-                continue
-            here = min(count - placed, how_many(asked.wanted, place.room))
-            _put(place, asked, here)
-            placed += here
-        return placed
+            for place in sorted(fitting, key=lambda each: _has(each, asked))[: count - len(put)]:
+                _put(place, asked, 1)
+                put.append((place, 1))
+        return put
+
+    def _open_to(self, asked: _Class) -> list[_Place]:
+        """Places whose labels and taints let the class in; judged once for each."""
+        known, seen = self._admitting.setdefault(asked.key, ([], 0))
+        known += [place for place in self._places[seen:] if admits(place.node, asked.wanted)]
+        self._admitting[asked.key] = known, len(self._places)
+        return known
 
     def _open(self, asked: _Class, count: int) -> int:
         """One more node in the first pool that takes the class; how many pods it takes."""
@@ -140,7 +161,8 @@ class _State:
             if pool.shape is None:
                 continue
             place = _Place(_node_of(pool.shape), pool.shape.room, pool.name or "new")
-            here = min(count, how_many(asked.wanted, place.room)) if admits(place.node, asked.wanted) else 0
+            here = min(count, _room(place, asked)) if admits(place.node, asked.wanted) else 0
+            here = min(here, asked.host_skew or here)
             if here:
                 _put(place, asked, here)
                 self._places.append(place)
@@ -177,14 +199,34 @@ class _State:
         )
 
 
-def _is_taken(place: _Place, asked: _Class) -> bool:
-    return asked.wanted.is_one_per_node and asked.key in place.kinds
+def _greedily(places: list[_Place], asked: _Class, count: int) -> list[tuple[_Place, int]]:
+    """As many as fit on each, in order."""
+    put: list[tuple[_Place, int]] = []
+    for place in places:
+        if not count:
+            break
+        if here := min(count, _room(place, asked)):
+            _put(place, asked, here)
+            put.append((place, here))
+            count -= here
+    return put
+
+
+def _has(place: _Place, asked: _Class) -> int:
+    return place.placed.get(asked.key, 0)
+
+
+def _room(place: _Place, asked: _Class) -> int:
+    """How many more pods of the class it takes by itself."""
+    if asked.wanted.is_one_per_node and asked.key in place.placed:
+        return 0
+    return how_many(asked.wanted, place.room)
 
 
 def _put(place: _Place, asked: _Class, count: int) -> None:
     if count:
         place.room = minus(place.room, {name: milli * count for name, milli in asked.wanted.requests.items()})
-        place.kinds.add(asked.key)
+        place.placed[asked.key] = _has(place, asked) + count
 
 
 def _node_of(shape: NodeShape) -> Node:

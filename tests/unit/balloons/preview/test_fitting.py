@@ -90,6 +90,38 @@ def test_pods_that_keep_each_other_away_get_a_node_each() -> None:
     assert (found.on_there, dict(found.new_nodes)) == (1, {"gpu": 3})
 
 
+def spread(skew: int = 1, **selector: str) -> list[dict[str, Any]]:
+    labels = selector or {"app": "train"}
+    return [
+        {
+            "topologyKey": "kubernetes.io/hostname",
+            "maxSkew": skew,
+            "whenUnsatisfiable": "DoNotSchedule",
+            "labelSelector": {"matchLabels": labels},
+        }
+    ]
+
+
+def test_pods_spread_evenly_over_hosts() -> None:
+    even = fitted(job(cpu="1", parallelism=6, topologySpreadConstraints=spread()), nodes=3)
+    assert (even.on_there, even.on_new, even.unjudged) == (6, 0, 0)
+
+
+def test_host_that_is_full_holds_an_even_spread_back() -> None:
+    pods = asked_pods([job(cpu="1", parallelism=5, topologySpreadConstraints=spread())], is_gang=False)
+    full = load_of([work("w", "n0", cpu="16")], -10)
+    found = fit_pods(pods, [a_node("n0"), a_node("n1")], {"n0": full}, inputs())
+    # One on n1, then n0 has none and can take none: each further pod needs a host of its own.
+    assert (found.on_there, dict(found.new_nodes)) == (1, {"gpu": 4})
+    wide = asked_pods([job(cpu="1", parallelism=5, topologySpreadConstraints=spread(skew=3))], is_gang=False)
+    found = fit_pods(wide, [a_node("n0"), a_node("n1")], {"n0": full}, inputs())
+    assert (found.on_there, dict(found.new_nodes)) == (3, {"gpu": 1})
+
+
+def test_spread_of_other_pods_is_not_judged() -> None:
+    assert fitted(job(topologySpreadConstraints=spread(app="other")), nodes=2).unjudged == 4
+
+
 def test_small_pods_share_new_nodes() -> None:
     found = fitted(job(cpu="1", parallelism=31), gang=False)
     assert (dict(found.new_nodes), found.gangs) == ({"gpu": 3}, ())
