@@ -3,6 +3,7 @@
 import statistics
 from collections.abc import Callable, Sequence
 
+from balloons.preview.assumed import REACTION_S
 from balloons.preview.births import Birth
 from balloons.preview.known import Known
 
@@ -23,7 +24,7 @@ def boot(births: Sequence[Birth], known: Known) -> Known:
     if len(claimed) >= LEAST:
         return _learned(claimed, _boot_s, known, "")
     guessed = [each for each in births if each.boot_s is not None]
-    return _learned(guessed, _boot_s, known, ", by the pods they were made for", GUESS_SPREAD)
+    return _learned(guessed, _boot_after_reaction_s, known, ", by the pods they were made for", GUESS_SPREAD)
 
 
 def boot_jitter(births: Sequence[Birth], known: Known) -> Known:
@@ -42,6 +43,11 @@ def join(births: Sequence[Birth], known: Known) -> Known:
 
 def _boot_s(birth: Birth) -> float:
     return birth.boot_s or 0.0
+
+
+def _boot_after_reaction_s(birth: Birth) -> float:
+    """Pods wait for the autoscaler's reaction first, which is counted by itself."""
+    return max(0.0, _boot_s(birth) - REACTION_S.value)
 
 
 def _learned(

@@ -26,6 +26,8 @@ class Saved:
     low_s: float | None
     high_s: float | None
     first_s: float | None
+    reaction_s: float
+    """From the demand, the plan's second 0, to the first machine asked for."""
     curve: tuple[tuple[float, int], ...]
     """(seconds, ready nodes)."""
 
@@ -54,7 +56,7 @@ class Comparison:
     came: int
     ready: int
     since_s: float
-    """From the plan to the first machine asked for, or the first node where that is not known: the plan's second 0."""
+    """From when the plan was made to when the demand came: the plan's second 0."""
     steps: tuple[Step, ...]
 
     @property
@@ -86,24 +88,32 @@ def saved_plan(body: Any) -> Saved:
         low_s=_number(eta, "lowSeconds"),
         high_s=_number(eta, "highSeconds"),
         first_s=_number(part(body, "firstNode"), "medianSeconds"),
+        reaction_s=_reaction_s(body),
         curve=tuple(_points(body)),
     )
 
 
 def compared(saved: Saved, births: Sequence[Birth], started: datetime | None = None) -> Comparison:
-    """`started` is when the scale-up began; None: when the first of its nodes was asked for."""
+    """`started` is when the demand came; None: as the nodes tell."""
     since = saved.at.timestamp()
     came = [each for each in births if each.created_s >= since and saved.pool in ("", each.pool)]
-    zero_s = started.timestamp() if started else _begin_s(came, since)
+    zero_s = started.timestamp() if started else _begin_s(came, since, saved.reaction_s)
     usable = sorted(each.usable_s - zero_s for each in came if each.usable_s is not None)
     steps = [_step(max(1, round(share * saved.nodes)), saved, usable) for share in SHARES]
     return Comparison(saved=saved, came=len(came), ready=len(usable), since_s=zero_s - since, steps=tuple(steps))
 
 
-def _begin_s(came: Sequence[Birth], since_s: float) -> float:
-    """The earliest order after the plan; without one nothing tells when it began but the plan itself."""
-    asked = [each.asked_s for each in came if each.asked_s is not None and each.asked_s >= since_s]
-    return min(asked, default=since_s)
+def _begin_s(came: Sequence[Birth], since_s: float, reaction_s: float) -> float:
+    """When the demand came: at the earliest order less the reaction, or with the pods that nodes were made for.
+
+    Without either nothing tells when it began but the plan itself.
+    """
+    asked = [
+        each.asked_s - (reaction_s if each.is_asked_by_claim else 0.0)
+        for each in came
+        if each.asked_s is not None and each.asked_s >= since_s
+    ]
+    return max(since_s, min(asked, default=since_s))
 
 
 def _step(ready: int, saved: Saved, usable: Sequence[float]) -> Step:
@@ -120,6 +130,11 @@ def _points(body: Any) -> list[tuple[float, int]]:
         if at_s is not None and ready is not None:
             found.append((at_s, ready))
     return found
+
+
+def _reaction_s(body: Any) -> float:
+    found = (_number(each, "value") for each in parts(body, "inputs") if text(each, "name") == "reaction")
+    return next((each for each in found if each is not None), 0.0)
 
 
 def _number(value: Mapping[str, Any], key: str) -> float | None:

@@ -67,7 +67,8 @@ def test_without_claims_the_pods_that_waited_tell_and_are_trusted_less() -> None
     nodes = [node(f"n{i}", 100, 110) for i in range(4)]
     waiting = [pod(f"n{i}", 20, 115, owner="ReplicaSet") for i in range(4)]
     known = boot(of(nodes, waiting, ()), BOOT_S)
-    assert (known.value, known.spread) == (80, 0.2)
+    # Made at 20 s, registered at 100 s; ten of these eighty seconds are the autoscaler's reaction.
+    assert (known.value, known.spread) == (70, 0.2)
     assert "by the pods they were made for" in known.detail
 
 
@@ -91,19 +92,20 @@ def saved(**changes: Any) -> dict[str, Any]:
         "eta": {"medianSeconds": 100.0, "lowSeconds": 90.0, "highSeconds": 130.0},
         "firstNode": {"medianSeconds": 91.0},
         "timeline": timeline,
+        "inputs": [{"name": "reaction", "value": 5.0}],
     }
     return {**body, **changes}
 
 
 def test_plan_is_held_against_what_came() -> None:
     found = compared(saved_plan(saved()), births())
-    # Asked for at 10 s after the plan; usable at 130..135 s.
-    assert (found.came, found.ready, found.since_s) == (6, 6, 10)
-    assert found.steps[-1].real_s == 125
-    assert found.steps[-1].off_by == pytest.approx(0.25)
+    # Asked for at 10 s after the plan, 5 s after the demand; usable at 130..135 s.
+    assert (found.came, found.ready, found.since_s) == (6, 6, 5)
+    assert found.steps[-1].real_s == 130
+    assert found.steps[-1].off_by == pytest.approx(0.3)
     assert found.is_in_band is True
     body = comparison_json(found, T0)
-    assert (body["kind"], body["steps"][-1]["offBy"]) == ("PlanComparison", 0.25)
+    assert (body["kind"], body["steps"][-1]["offBy"]) == ("PlanComparison", 0.3)
 
 
 def test_nodes_that_were_there_before_are_not_counted() -> None:
