@@ -188,6 +188,7 @@ class LearnedStatus(msgspec.Struct, frozen=True, rename="camel"):
     """`throttler.law.learned.Learned` in whole numbers; 0 is "never learned"."""
 
     window: int = 0
+    window_proven: bool = False
     baseline_microseconds: int = 0
     join_milliseconds: int = 0
     boot_milliseconds: int = 0

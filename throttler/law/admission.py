@@ -37,7 +37,7 @@ def bucket(window: float, join_s: float, gain: float, per_min: float | None, set
 
 
 def overdue(joins: Joins, flow: Flow, boot_s: float, elapsed_s: float, now_s: float, settings: LawSettings) -> int:
-    """Held machines that go in now whatever the signals say, because their time limit is near.
+    """Held machines that want to go in whatever delay says, because their time limit is near.
 
     Who nears it follows from when how many arrived; those are spread over what is left of their time. Should the
     oldest be older than that history says, one goes in at each step.
@@ -53,8 +53,10 @@ def overdue(joins: Joins, flow: Flow, boot_s: float, elapsed_s: float, now_s: fl
 
 
 def bearable(window: float, joins: Joins) -> int:
-    """Overdue machines that may go in beyond the window: a machine lost to its timer is asked for again, an overload
-    by all that were late together ends no join at all."""
+    """Overdue machines that may go in, beyond the window too, but not all that are late together.
+
+    A machine that is lost to its timer is asked for again; in an overload no join ends at all.
+    """
     return max(0, math.floor(OVERDUE_WINDOW * window) - joins.joining)
 
 

@@ -1,5 +1,7 @@
 """The ordinary law: slow start, then congestion avoidance."""
 
+import math
+
 from throttler.law import avoid, knee, trouble
 from throttler.law import slow_start as ramps
 from throttler.law.because import Because, ThrottleReason, because
@@ -119,10 +121,18 @@ def _grown(sight: Sight, high: float) -> Course:
     if not sight.growth_pays:
         why = because(ThrottleReason.DOES_NOT_PAY, joining=sight.peak, window=sight.window)
         return course(judged(sight), sight.window, Phase.AVOID, why)
-    boost = avoid.FAR_BELOW_KNEE_BOOST if sight.window < FAR_BELOW_KNEE * (sight.memory.knee.window or 0.0) else 1.0
-    window = avoid.grown(sight.window, high, _room(sight), boost * sight.steps, sight.settings)
+    window = avoid.grown(sight.window, high, _room(sight), _boost(sight) * sight.steps, sight.settings)
     figures = {"index": high, "target": sight.settings.equilibrium, "window": window}
     return course(judged(sight), window, Phase.AVOID, because(ThrottleReason.PROBING_UP, **figures))
+
+
+def _boost(sight: Sight) -> float:
+    """Quick far below the knee, slow beyond it."""
+    knee = sight.memory.knee
+    if sight.window < FAR_BELOW_KNEE * (knee.window or 0.0):
+        return avoid.FAR_BELOW_KNEE_BOOST
+    is_beyond = knee.is_proven and sight.window >= (knee.window or math.inf)
+    return sight.settings.beyond_knee if is_beyond else 1.0
 
 
 def known_knee(sight: Sight) -> Sight:
@@ -142,7 +152,7 @@ def known_knee(sight: Sight) -> Sight:
 
 def _room(sight: Sight) -> float | None:
     """Share by which the window may grow until the busiest server is full; None while unknown, or of no use."""
-    if sight.is_prompt:
+    if sight.is_prompt or sight.health.seats >= sight.settings.seats_taken:
         return None
     full = sight.full_window
     return None if full is None else full / (sight.settings.pacing * sight.window) - 1.0

@@ -27,7 +27,7 @@ class Filling:
 
 
 def filled(sight: Sight, course: Course) -> Filling:
-    """Spend what the window allows. Held machines that near their limit go first, whatever the signals say."""
+    """Spend what the window allows. Held machines that near their limit go first."""
     window = course.memory.window or sight.settings.window_initial
     tokens = _tokens(sight, course, window, sight.memory.tokens)
     # Who is held pays when it is let in; what is asked for meanwhile keeps to a bound of the user's by itself.

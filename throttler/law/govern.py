@@ -36,7 +36,8 @@ def govern(
     sight = _sight(signals, sane(joins), memory, settings, now_s)
     course = _bounded(steered(sight), settings)
     filling = filled(sight, course)
-    return _verdict(sight, course, filling), replace(course.memory, tokens=filling.tokens, ask_tokens=filling.ask_tokens)
+    memory = replace(course.memory, tokens=filling.tokens, ask_tokens=filling.ask_tokens)
+    return _verdict(sight, course, filling), memory
 
 
 def _sight(signals: Signals, joins: Joins, memory: LawMemory, settings: LawSettings, now_s: float) -> Sight:

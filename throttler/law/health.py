@@ -53,6 +53,11 @@ class Health:
         return max(known, default=None)
 
     @property
+    def seats(self) -> float:
+        """Share of its seats that the busiest server had taken; 0 while unknown."""
+        return max((reading.seats_share or 0.0 for reading in self.fresh), default=0.0)
+
+    @property
     def worst_server(self) -> str:
         """The slowest server."""
         return worst_low_s(self.traces)[1] or worst_high_s(self.traces)[1]

@@ -88,9 +88,7 @@ def joined(load: Load, cpu: float | None, joining: float, kept: float) -> Load:
     """Learn from the busiest server's CPU with `joining` joins in flight what one takes."""
     if cpu is None or joining < 1 or not load.idle:
         return load
-    return replace(
-        load, slope=load.slope.with_sample(joining, cpu - load.idle_mean, kept, load.idle_swing)
-    )
+    return replace(load, slope=load.slope.with_sample(joining, cpu - load.idle_mean, kept, load.idle_swing))
 
 
 def guessed_pace_per_s(load: Load, servers: int, share: float, requests_per_join: float) -> float | None:

@@ -70,7 +70,7 @@ def _learned_from_servers(
 
 
 def _is_delayed(memory: LawMemory, health: Health, settings: LawSettings) -> bool:
-    """Whether requests queue for something else than the CPU (seats): then joins stand still and seem to cost little."""
+    """Whether requests queue, for seats if not for the CPU: joins that stand still seem to cost little."""
     return health.low_s is not None and health.low_s > settings.equilibrium * memory.baseline.within(settings)
 
 

@@ -73,6 +73,11 @@ class LawSettings:
 
     room_boost: float = 3.0
     """... and so many times as fast as the gradient alone at most."""
+    beyond_knee: float = 0.75
+    """Beyond a knee that was met, the window grows by this share of the gradient's pull: it is the likely limit, as
+    CUBIC has it (RFC 9438, 4.2)."""
+    seats_taken: float = 0.7
+    """Share of a server's seats from which its CPU no longer tells how much room is left."""
     swing_room: float = 1.0
     """Standard deviations of the idle utilisation that stay free: what others do swings while joins are under way."""
 
@@ -124,7 +129,7 @@ class LawSettings:
     """Share of the estimated pace at which the last machine must still be let in before its time limit (study)."""
     deadline_s: float = 90.0
     """Held machines go first from so long before their time limit."""
-    pacing: float = 0.9
+    pacing: float = 0.85
     """Joins are let in at this share of the pace at which a full window renews itself: most of a join's work comes
     early, so bursts hurt; and the window is reached only when joins slow down."""
     burst_s: float = 6.0

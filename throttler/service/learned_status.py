@@ -26,6 +26,7 @@ def learned_of_status(status: LearnedStatus, wall: datetime) -> Learned:
         return Learned()
     return Learned(
         window=_figure(status.window, 1, MAX_JOINS),
+        is_proven=status.window_proven,
         baseline_s=_figure(status.baseline_microseconds, 1e6, 60),
         join_s=_figure(status.join_milliseconds, 1e3, _DAY_S),
         boot_s=_figure(status.boot_milliseconds, 1e3, _DAY_S),
@@ -38,6 +39,7 @@ def learned_status_of(learned: Learned, stored: LearnedStatus, wall: datetime) -
     """What to write: `stored` while it still says the same."""
     wanted = LearnedStatus(
         window=_whole(learned.window, 1, MAX_JOINS),
+        window_proven=learned.is_proven,
         baseline_microseconds=_whole(learned.baseline_s, 1e6, 60),
         join_milliseconds=_whole(learned.join_s, 1e3, _DAY_S),
         boot_milliseconds=_whole(learned.boot_s, 1e3, _DAY_S),
@@ -63,6 +65,8 @@ def _whole(figure: float | None, per_unit: float, most: float) -> int:
 
 
 def _is_same(wanted: LearnedStatus, stored: LearnedStatus) -> bool:
+    if wanted.window_proven != stored.window_proven:
+        return False
     pairs = zip(_figures(wanted), _figures(stored), strict=True)
     return all(abs(now - before) <= NEWS * max(now, before) for now, before in pairs)
 

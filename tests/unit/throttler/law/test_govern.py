@@ -71,7 +71,7 @@ def test_grows_while_calm_and_cuts_when_two_samples_are_hot() -> None:
     assert loop.calm(joins, latency_s=HOT_S).window == grown
     cut = loop.calm(joins, latency_s=HOT_S)
     # 10 % below what would have let in the 90 that are in flight.
-    assert cut.window == pytest.approx(0.9 * 90 / 0.9)
+    assert cut.window == pytest.approx(0.9 * 90 / LawSettings().pacing)
     assert cut.because.reason is ThrottleReason.BACKING_OFF
 
 
@@ -191,12 +191,19 @@ def test_growth_that_does_not_pay_is_taken_back_and_tried_again_later() -> None:
     assert min(windows) < 65
 
 
-def test_held_machine_near_its_limit_goes_in_whatever_the_signals_say() -> None:
+def test_held_machine_near_its_limit_goes_in_whatever_delay_says() -> None:
     loop, joins = begun(joining=100)
     near = replace(joins, held=10, oldest_held_s=590.0)
-    for verdict in (loop.calm(near, errors=50.0), loop.blind(near), loop.calm(near, latency_s=HOT_S)):
+    for verdict in (loop.blind(near), loop.calm(near, latency_s=HOT_S)):
         assert verdict.admit >= 1
         assert verdict.because.reason is ThrottleReason.DEADLINE
+
+
+def test_held_machine_near_its_limit_waits_while_servers_answer_with_errors() -> None:
+    loop, joins = begun(joining=100)
+    verdict = loop.calm(replace(joins, held=10, oldest_held_s=590.0), errors=50.0)
+    assert verdict.admit == 0
+    assert verdict.because.reason is ThrottleReason.ERRORS
 
 
 def test_urgent_demand_has_its_own_lane_beyond_a_full_stock() -> None:

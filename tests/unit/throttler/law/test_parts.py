@@ -1,5 +1,7 @@
 """Each part of the law by numbers that can be checked by hand."""
 
+from dataclasses import replace
+
 import pytest
 
 from throttler.api.throttle import Preset
@@ -7,6 +9,7 @@ from throttler.joins.joins import Joins
 from throttler.law import admission, avoid, baseline, brake, flow, knee, lanes, payoff, share, slow_start, stale, stock
 from throttler.law.flow import Flow, JoinTime
 from throttler.law.load import Load, Slope, guessed_pace_per_s, idled, joined, window_at
+from throttler.law.memory import LawMemory, learned_of
 from throttler.law.presets import PRESETS
 from throttler.law.settings import LawSettings
 from throttler.signals.reading import Reading
@@ -40,7 +43,7 @@ def test_gradient_rests_at_the_equilibrium() -> None:
 
 def test_growth_slows_as_the_room_that_utilisation_leaves_shrinks() -> None:
     assert avoid.grown(100, 1.0, None, 1.0, DEFAULTS) == pytest.approx(108)
-    assert avoid.grown(100, 1.0, 2.0, 1.0, DEFAULTS) == pytest.approx(116)
+    assert avoid.grown(100, 1.0, 2.0, 1.0, DEFAULTS) == pytest.approx(124)
     assert avoid.grown(100, 1.0, 0.2, 1.0, DEFAULTS) == pytest.approx(105)
     assert avoid.grown(100, 1.0, -0.5, 1.0, DEFAULTS) == 100
 
@@ -107,6 +110,30 @@ def test_slope_is_fitted_through_the_idle_level_with_its_error_on_top() -> None:
     assert slope.per_join(0.005) == pytest.approx(0.01)
 
 
+def test_what_nothing_holds_back_is_asked_for_at_half_the_pace_at_least() -> None:
+    ungated = replace(DEFAULTS, has_gate=False)
+    assert avoid.pacing_gain(1.25 * DEFAULTS.equilibrium, ungated) == pytest.approx(0.8)
+    assert avoid.pacing_gain(50 * DEFAULTS.equilibrium, ungated) == 0.5
+
+
+def test_late_machines_overfill_the_window_by_a_quarter_at_most() -> None:
+    assert admission.bearable(20.0, Joins(joining=18)) == 7
+    assert admission.bearable(20.0, Joins(joining=30)) == 0
+
+
+def test_a_cluster_whose_load_swings_keeps_that_much_free() -> None:
+    calm = Load(idle=(0.2, 0.2), remembered=0.01)
+    swinging = Load(idle=(0.1, 0.3), remembered=0.01)
+    assert window_at(calm, 0.8, swings=1.0) == pytest.approx(60)
+    assert window_at(swinging, 0.8, swings=1.0) == pytest.approx(50)
+
+
+def test_a_knee_that_was_met_is_still_met_after_a_restart() -> None:
+    memory = LawMemory(knee=knee.Knee(window=7.0, at_s=0.0, is_proven=True))
+    again = LawMemory.start(learned_of(memory, 60.0))
+    assert knee.start_window(again.knee, 0.0, DEFAULTS) < 8
+
+
 def test_window_at_a_utilisation_leaves_the_idle_level_out() -> None:
     reading = Reading(server="a", ended_s=10, span_s=10, requests=200, errors=0, cpu_share=0.2)
     load = joined(idled(Load(), 0.2, (reading,)), 0.4, 20, 1.0)
@@ -155,11 +182,11 @@ def test_stock_without_a_gate_arrives_at_the_pace() -> None:
     assert stock.ungated_stock(outlook, Joins(joining=80, booting=120), asked_lately=0) == 120
 
 
-def test_tokens_fill_at_nine_tenths_of_the_pace() -> None:
+def test_tokens_fill_a_bit_slower_than_a_full_window_renews_itself() -> None:
     bucket = admission.bucket(800, 80, 1.0, None, DEFAULTS)
-    assert bucket.per_s == pytest.approx(9.0)
-    assert bucket.filled(0.0, 5.0) == pytest.approx(45)
-    assert bucket.filled(0.0, 100.0) == pytest.approx(54)
+    assert bucket.per_s == pytest.approx(8.5)
+    assert bucket.filled(0.0, 5.0) == pytest.approx(42.5)
+    assert bucket.filled(0.0, 100.0) == pytest.approx(51)
     assert admission.bucket(800, 80, 1.0, 60.0, DEFAULTS).per_s == 1.0
 
 

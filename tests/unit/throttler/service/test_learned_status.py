@@ -11,13 +11,15 @@ from throttler.law.learned import Learned
 from throttler.service.learned_status import learned_of_status, learned_status_of
 
 WALL = datetime(2026, 11, 21, 7, 0, tzinfo=UTC)
-LEARNED = Learned(window=48.0, baseline_s=0.0085, join_s=61.5, boot_s=120.0, load_per_join=0.0123, age_s=3600.0)
+LEARNED = Learned(
+    window=48.0, is_proven=True, baseline_s=0.0085, join_s=61.5, boot_s=120.0, load_per_join=0.0123, age_s=3600.0
+)
 NOTHING = LearnedStatus()
 
 
 def test_memory_comes_back_as_it_went() -> None:
     status = learned_status_of(LEARNED, NOTHING, WALL)
-    assert status == LearnedStatus(48, 8500, 61_500, 120_000, 12_300, "2026-11-21T06:00:00Z")
+    assert status == LearnedStatus(48, True, 8500, 61_500, 120_000, 12_300, "2026-11-21T06:00:00Z")
     assert learned_of_status(status, WALL) == LEARNED
 
 
@@ -34,7 +36,9 @@ def test_nothing_learned_is_nothing_stored_and_back() -> None:
 def test_figures_that_say_the_same_are_not_written_again() -> None:
     stored = learned_status_of(LEARNED, NOTHING, WALL)
     soon = WALL + timedelta(seconds=300)
-    again = Learned(window=49.0, baseline_s=0.0086, join_s=60.0, boot_s=121.0, load_per_join=0.0125, age_s=3600.0)
+    again = Learned(
+        window=49.0, is_proven=True, baseline_s=0.0086, join_s=60.0, boot_s=121.0, load_per_join=0.0125, age_s=3600.0
+    )
     assert learned_status_of(again, stored, soon) is stored
 
 
