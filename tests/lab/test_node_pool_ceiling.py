@@ -20,9 +20,11 @@ EIGHT_CORES = paper_type("paper-8", cores=8, memory_gib=32)
 WHOLE_NODE, WHOLE_NODE_MILLIS = "7", 7000
 USERS_LIMITS = {"cpu": "1000", "memory": "10Ti"}
 WINDOW = 8
+PODS = 40
+"""Five windows: a burst that nobody paced would be in flight all at once."""
 
 
-def settings(boot_s: float = 3) -> KarpenterSettings:
+def settings(boot_s: float = 2) -> KarpenterSettings:
     pool = NodePoolSettings(consolidate_after_s=None, limits=USERS_LIMITS)
     boot_time = BootTime(median_s=boot_s, jitter=0.2)
     return KarpenterSettings(node_pools=(pool,), instance_types=(EIGHT_CORES,), boot_time=boot_time)
@@ -63,12 +65,12 @@ async def test_burst_is_paced_and_the_pool_is_as_before(plane: ControlPlane, vie
         async with in_background(driver.run_node_pools()):
             await asyncio.sleep(2)
             assert driver.record.writes == [], "nothing waits"
-            await view.deploy(deployment("work", 60, WHOLE_NODE))
-            await view.wait_running("work", 60, deadline_s=400)
+            await view.deploy(deployment("work", PODS, WHOLE_NODE))
+            await view.wait_running("work", PODS, deadline_s=400)
             await until("the pool is as before", lambda: _is_as(view, before), deadline_s=90)
         print_looks(driver)
         assert driver.record.most_in_flight <= WINDOW + WINDOW, "the window and at most one batch"
-        assert len(await view.claims()) == 60
+        assert len(await view.claims()) == PODS
         states = {report.state for report in driver.record.reports}
         assert LeverState.CONFIRMED in states
         assert states <= {LeverState.HANDED_BACK, LeverState.PENDING, LeverState.CONFIRMED}
@@ -90,6 +92,7 @@ async def test_replacement_starts_under_a_tight_ceiling(plane: ControlPlane, vie
 
 async def test_user_who_writes_the_limit_again_and_again_wins(plane: ControlPlane, view: ClusterView) -> None:
     async with start_karpenter(plane, settings(60)), driving(plane, WINDOW, WHOLE_NODE_MILLIS) as driver:
+        # More than fit into the 400 cores below, or nothing would wait and the limit would be given back.
         await view.deploy(deployment("work", 60, WHOLE_NODE))
         async with in_background(driver.run_node_pools()):
             await until("we hold the limit", lambda: _has_other_cpu(view, "1000"))

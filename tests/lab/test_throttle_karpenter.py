@@ -15,7 +15,8 @@ from throttler.levers.holder import THROTTLE_LABEL
 
 pytestmark = pytest.mark.lab
 
-PODS = 60
+PODS = 40
+"""Five windows: a burst that nobody paced would be in flight all at once."""
 
 
 async def test_a_burst_is_paced_all_arrive_and_the_pool_is_as_before(

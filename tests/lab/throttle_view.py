@@ -25,7 +25,7 @@ WINDOW = 8
 PATIENCE_S = 120.0
 
 
-def karpenter_settings(boot_s: float = 4.0) -> KarpenterSettings:
+def karpenter_settings(boot_s: float = 2.0) -> KarpenterSettings:
     pool = NodePoolSettings(consolidate_after_s=None, limits=USERS_LIMITS, labels={"team": "a"})
     boot_time = BootTime(median_s=boot_s, jitter=0.2)
     return KarpenterSettings(node_pools=(pool,), instance_types=(paper_type("paper-8", 8, 32),), boot_time=boot_time)
