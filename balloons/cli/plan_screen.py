@@ -28,6 +28,7 @@ from balloons.preview.plan import Asked, Plan, PlanError, make_plan
 from balloons.preview.plan_json import plan_json
 from balloons.preview.stated import with_stated
 
+
 @dataclass(frozen=True, slots=True)
 class Basis:
     """What is known when a plan is made; `seen` is None with --offline."""

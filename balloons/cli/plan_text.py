@@ -70,8 +70,16 @@ def _head(plan: Plan, look: Look) -> list[str]:
     if plan.forecast is not None:
         text.append(_bold(_eta(plan, plan.forecast), look))
     if plan.limit is not None:
-        text.append(f"Limited by: {plan.limit.value}: {plan.limit.meaning}.")
+        text.append(f"Limited by: {plan.limit.value}: {plan.limit.meaning}.{_without(plan)}")
     return text
+
+
+def _without(plan: Plan) -> str:
+    """Said where it would help by a twentieth or more."""
+    found = plan.relief
+    if found is None or found.share is None or found.share > 0.95:
+        return ""
+    return f" Without that: {duration(found.without_it_s)}."
 
 
 def _eta(plan: Plan, found: Forecast) -> str:

@@ -10,6 +10,7 @@ from balloons.preview.forecast import LARGE, Forecast, forecast
 from balloons.preview.inputs import Ceiling, PlanInputs, PoolFacts
 from balloons.preview.limit import Limit
 from balloons.preview.policies import NONE, THROTTLE, policy_maker
+from balloons.preview.relief import Relief, relief
 from balloons.preview.waves import Wave, main_limit
 
 COMPARED_SEEDS = 3
@@ -62,6 +63,8 @@ class Plan:
     forecast: Forecast | None
     waves: tuple[Wave, ...]
     limit: Limit | None
+    relief: Relief | None
+    """What lifting that limit would do; None where nobody can lift it."""
     sides: tuple[Side, ...]
     cost: Cost
     fitting: Fitting | None = None
@@ -90,8 +93,10 @@ def make_plan(
     coming = asked.add if ceiling is None else max(0, min(asked.add, ceiling.nodes))
     stopping = ceiling if coming < asked.add else None
     policy = THROTTLE if inputs.throttle else NONE
-    found = forecast(inputs, pool, coming, policy_maker(policy, inputs.throttle)) if coming else None
+    make = policy_maker(policy, inputs.throttle)
+    found = forecast(inputs, pool, coming, make) if coming else None
     waves = _with_ceiling(found.waves if found else (), asked.add - coming, coming, stopping)
+    limit = main_limit(waves)
     return Plan(
         at=at,
         asked=asked,
@@ -102,7 +107,8 @@ def make_plan(
         policy=policy,
         forecast=found,
         waves=waves,
-        limit=main_limit(waves),
+        limit=limit,
+        relief=relief(inputs, pool, coming, make, limit) if found and limit else None,
         sides=_sides(inputs, pool, found, policy) if found else (),
         cost=cost_of(pool, found.node_seconds if found else 0.0, prices or {}),
         fitting=fitting,

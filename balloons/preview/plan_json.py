@@ -8,7 +8,6 @@ from balloons.preview.fitting import Fitting
 from balloons.preview.forecast import Band, Forecast
 from balloons.preview.inputs import PlanInputs, PoolFacts
 from balloons.preview.known import Known
-from balloons.preview.limit import Limit
 from balloons.preview.plan import Plan, Side
 from balloons.preview.waves import Wave
 from throttler.kube.resources import format_resources
@@ -32,7 +31,7 @@ def plan_json(plan: Plan) -> Json:
         "nodesComing": plan.coming,
         "eta": _eta(found.eta_s, plan.at) if found else None,
         "firstNode": _band(found.first_s) if found else None,
-        "limit": _limit(plan.limit),
+        "limit": _limit(plan),
         "waves": [_wave(wave) for wave in plan.waves],
         "timeline": _timeline(found) if found else [],
         "killTimer": _kill_timer(plan),
@@ -122,8 +121,12 @@ def _band(found: Band) -> Json:
     }
 
 
-def _limit(limit: Limit | None) -> Json | None:
-    return {"name": limit.value, "because": limit.because, "meaning": limit.meaning} if limit else None
+def _limit(plan: Plan) -> Json | None:
+    limit, found = plan.limit, plan.relief
+    if limit is None:
+        return None
+    words = {"name": limit.value, "because": limit.because, "meaning": limit.meaning}
+    return {**words, "etaWithoutSeconds": seconds(found.without_it_s) if found else None}
 
 
 def _wave(wave: Wave) -> Json:

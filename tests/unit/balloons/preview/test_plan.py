@@ -86,6 +86,16 @@ def test_says_that_machines_are_lost() -> None:
     assert any("destroyed by the kill timer" in each for each in found.broken)
 
 
+def test_says_what_lifting_the_limit_would_do() -> None:
+    slow = plan(inputs(replace(SURE, controller_qps=1)))
+    assert slow.limit is Limit.CONTROLLER_MANAGER
+    assert slow.relief is not None
+    # 160 pods at one per second are gone; booting and joining stay.
+    assert slow.relief.without_it_s == pytest.approx(60 + 30 + 10, rel=0.2)
+    assert (slow.relief.with_it_s or 0) > slow.relief.without_it_s + 100
+    assert plan(inputs(replace(SURE, join=600))).relief is None
+
+
 def test_unknown_pool_is_refused_with_those_that_are_there() -> None:
     with pytest.raises(PlanError, match="pool 'gpu' is not there; there are: cpu"):
         plan(inputs(name="cpu"), pool="gpu")
