@@ -10,6 +10,7 @@ from aiohttp import web
 from lab.controlplane import ControlPlane
 from tests.unit.throttler.client.loopback_api import loopback_api
 from throttler.client.connection import Connection, ConnectionOptions, load_connection
+from throttler.client.connector import EndingConnector
 from throttler.signals.freshness import STALE_AFTER_S, ServerState, State, server_states
 from throttler.sources.settings import SourceSettings
 from throttler.sources.signal_watch import SignalWatch
@@ -35,7 +36,7 @@ class ReplayingProxy:
 
 async def test_a_replayed_body_is_stale_and_a_living_one_fresh_again(control_plane: ControlPlane) -> None:
     connection = await load_connection(ConnectionOptions(kubeconfig=str(control_plane.kubeconfig())))
-    connector = aiohttp.TCPConnector(ssl=control_plane.access().ssl_context(), force_close=True)
+    connector = EndingConnector(ssl=control_plane.access().ssl_context(), force_close=True)
     async with aiohttp.ClientSession(connector=connector) as session:
         proxy = ReplayingProxy(control_plane, session)
         async with loopback_api(proxy.handle) as api:
