@@ -158,7 +158,7 @@ def _risks(plan: Plan) -> list[str]:
         )
     timer_s = plan.inputs.controllers.kill_timer_s.value
     if plan.forecast is not None and not plan.forecast.lost.high:
-        found.append(f"No machine comes near its kill timer of {duration(timer_s)}.")
+        found.append(f"No machine is lost to its kill timer of {duration(timer_s)}.")
     return found
 
 
