@@ -84,14 +84,13 @@ def _manifests(given: dict[str, Any]) -> Any:
 
 
 def _print(found: Any, given: dict[str, Any]) -> None:
-    import json
-
     from balloons.cli.cluster_options import warn
     from balloons.cli.doctor_text import document, summary, text
+    from balloons.cli.documents import printed
     from balloons.cli.look import Look
 
     if given["output"] == "json":
-        click.echo(json.dumps(document(found), indent=2))
+        click.echo(printed(document(found)))
         return
     look = Look.of_terminal(given["output"], has_headers=not given["no_headers"])
     click.echo("".join(f"{line}\n" for line in text(found, look)), nl=False)

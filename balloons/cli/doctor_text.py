@@ -1,15 +1,14 @@
 """A diagnosis for people and for machines. Pure."""
 
 import textwrap
-from typing import Any
 
+from balloons.cli.documents import DiagnosisDocument, FindingItem, SkippedItem
 from balloons.cli.look import Look
 from balloons.cli.table import lines
 from balloons.doctor.check import Finding, Severity
 from balloons.doctor.diagnose import Diagnosis
 from balloons.printable import printable
 
-API_VERSION = "balloons.kube-balloons.github.io/v1"
 COLUMNS = ("SEVERITY", "CODE", "OBJECT", "FINDING")
 WIDE = (*COLUMNS, "FIX", "DOCS")
 _COLOURS = {Severity.ERROR: "\x1b[31m", Severity.WARNING: "\x1b[33m", Severity.INFO: "\x1b[36m"}
@@ -39,39 +38,38 @@ def summary(found: Diagnosis) -> list[str]:
     ]
 
 
-def document(found: Diagnosis) -> dict[str, Any]:
+def document(found: Diagnosis) -> DiagnosisDocument:
     """For machines; the list is there even when it is empty."""
-    return {
-        "apiVersion": API_VERSION,
-        "kind": "Diagnosis",
-        "detected": found.detected,
-        "checked": found.checked,
-        "skipped": [{"code": code, "reason": why} for code, why in found.skipped.items()],
-        "findings": [_item(each) for each in found.findings],
-    }
+    return DiagnosisDocument(
+        detected=found.detected,
+        checked=found.checked,
+        skipped=[SkippedItem(code, why) for code, why in found.skipped.items()],
+        findings=[_item(each) for each in found.findings],
+    )
 
 
-def _item(finding: Finding) -> dict[str, str]:
-    return {
-        "code": finding.check.code,
-        "severity": finding.check.severity.word,
-        "title": finding.check.title,
-        "object": finding.trouble.object,
-        "message": finding.trouble.sentence,
-        "fix": finding.trouble.fix,
-        "docs": finding.check.page,
-    }
+def _item(finding: Finding) -> FindingItem:
+    check, trouble = finding.check, finding.trouble
+    return FindingItem(
+        code=check.code,
+        severity=check.severity.word,
+        title=check.title,
+        object=trouble.object,
+        message=trouble.sentence,
+        fix=trouble.fix,
+        docs=check.page,
+    )
 
 
 def _row(finding: Finding) -> dict[str, str]:
     item = _item(finding)
     return {
-        "SEVERITY": item["severity"],
-        "CODE": item["code"],
-        "OBJECT": item["object"],
-        "FINDING": item["message"],
-        "FIX": item["fix"],
-        "DOCS": item["docs"],
+        "SEVERITY": item.severity,
+        "CODE": item.code,
+        "OBJECT": item.object,
+        "FINDING": item.message,
+        "FIX": item.fix,
+        "DOCS": item.docs,
     }
 
 

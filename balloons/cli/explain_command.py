@@ -44,20 +44,23 @@ def explain(subject: str, name: str, **given: Any) -> None:
 
 
 def _kinds(subject: str, name: str) -> "tuple[Kind, ...]":
-    """What a story is told from; of pods only those that are in it."""
+    """What a story is told from; of pods and Events only those that are in it."""
     from balloons.cluster import kinds
 
+    told = replace(kinds.EVENTS, fields=f"regarding.name={name}")
     match subject:
         case "pod":
             one = replace(kinds.PODS, fields=f"metadata.name={name}")
             ceilings = (kinds.THROTTLES, kinds.QUOTAS, kinds.NODE_POOLS)
-            return (one, kinds.EVENTS, kinds.NODES, kinds.NODE_CLAIMS, *ceilings)
+            return (one, told, kinds.NODES, kinds.NODE_CLAIMS, *ceilings)
         case "node":
             on_it = replace(kinds.PODS, fields=f"spec.nodeName={name}")
-            return (on_it, kinds.EVENTS, kinds.NODES, kinds.NODE_CLAIMS)
+            # Its NodeClaim has another name; most Events are about pods.
+            told = replace(kinds.EVENTS, fields="regarding.kind!=Pod")
+            return (on_it, told, kinds.NODES, kinds.NODE_CLAIMS)
         case "pool":
-            return (kinds.BALLOON_POOLS, kinds.NODE_POOLS, kinds.EVENTS)
-    return (kinds.THROTTLES, kinds.EVENTS)
+            return (kinds.BALLOON_POOLS, kinds.NODE_POOLS, told)
+    return (kinds.THROTTLES, told)
 
 
 def _timeline(seen: "SeenCluster", subject: str, name: str, namespace: str) -> "Timeline | None":
@@ -93,13 +96,12 @@ def _unsure(seen: "SeenCluster") -> str:
 
 
 def _print(found: "Timeline", given: dict[str, Any]) -> None:
-    import json
-
+    from balloons.cli.documents import printed
     from balloons.cli.explain_text import document, text
     from balloons.cli.look import Look
 
     if given["output"] == "json":
-        click.echo(json.dumps(document(found), indent=2))
+        click.echo(printed(document(found)))
         return
     look = Look.of_terminal("", has_headers=not given["no_headers"])
     click.echo("".join(f"{line}\n" for line in text(found, look)), nl=False)

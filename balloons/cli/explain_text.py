@@ -1,10 +1,9 @@
 """A timeline for people and for machines. Pure."""
 
 from datetime import datetime
-from typing import Any
 
+from balloons.cli.documents import ExplanationDocument, StepItem
 from balloons.cli.look import Look
-from balloons.cli.pool_rows import API_VERSION
 from balloons.cli.table import lines
 from balloons.explain.timeline import Step, Timeline
 from balloons.printable import printable
@@ -18,26 +17,15 @@ def text(found: Timeline, look: Look) -> list[str]:
     return [*lines(COLUMNS, rows, has_headers=look.has_headers), f"now: {printable(found.now)}"]
 
 
-def document(found: Timeline) -> dict[str, Any]:
+def document(found: Timeline) -> ExplanationDocument:
     """For machines."""
-    return {
-        "apiVersion": API_VERSION,
-        "kind": "Explanation",
-        "subject": found.subject,
-        "seenAt": _time(found.seen_at),
-        "now": found.now,
-        "steps": [_item(step) for step in found.steps],
-    }
+    return ExplanationDocument(
+        subject=found.subject, seen_at=_time(found.seen_at), now=found.now, steps=[_item(step) for step in found.steps]
+    )
 
 
-def _item(step: Step) -> dict[str, Any]:
-    return {
-        "at": _time(step.at) if step.at else None,
-        "waitSeconds": step.wait_s,
-        "step": step.what,
-        "because": step.because,
-        "message": step.message,
-    }
+def _item(step: Step) -> StepItem:
+    return StepItem(_time(step.at) if step.at else None, step.wait_s, step.what, step.because, step.message)
 
 
 def _row(step: Step) -> dict[str, str]:

@@ -21,8 +21,7 @@ def top(**given: Any) -> None:
 
     Pools are those of Karpenter, EKS, GKE or AKS, else instance types. Shares are requests of work over allocatable.
     """
-    import json
-
+    from balloons.cli.documents import printed
     from balloons.cli.look import Look
     from balloons.cli.table import fitting, lines
     from balloons.cli.top_rows import COLUMNS, document, groups, rows
@@ -33,7 +32,7 @@ def top(**given: Any) -> None:
     seen = see(given, "top", DETECTION)
     found = groups(typed.nodes(seen), typed.pods(seen))
     if given["output"] == "json":
-        click.echo(json.dumps(document(found), indent=2))
+        click.echo(printed(document(found)))
         return
     look = Look.of_terminal("", has_headers=not given["no_headers"])
     shown = rows(found)

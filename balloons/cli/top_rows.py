@@ -3,9 +3,9 @@
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
-from balloons.cli.pool_rows import API_VERSION, NONE
+from balloons.cli.documents import NodeGroupItem, NodeGroupListDocument, RequestedItem
+from balloons.cli.pool_rows import NONE
 from throttler.kube.node import KARPENTER_POOL_LABEL, Node
 from throttler.kube.pod import Pod, PodKind
 from throttler.kube.resources import total
@@ -51,9 +51,9 @@ def rows(found: Mapping[tuple[str, str], Group]) -> list[dict[str, str]]:
     return [_row(pool, zone, group) for (pool, zone), group in found.items()]
 
 
-def document(found: Mapping[tuple[str, str], Group]) -> dict[str, Any]:
+def document(found: Mapping[tuple[str, str], Group]) -> NodeGroupListDocument:
     """For machines; shares are of what is allocatable."""
-    return {"apiVersion": API_VERSION, "kind": "NodeGroupList", "items": [_item(*each) for each in found.items()]}
+    return NodeGroupListDocument(items=[_item(*each) for each in found.items()])
 
 
 def _add(group: Group, node: Node, pods: Sequence[Pod]) -> None:
@@ -79,9 +79,9 @@ def _row(pool: str, zone: str, group: Group) -> dict[str, str]:
     return {"POOL": pool, "ZONE": zone or NONE, **counts, **amounts}
 
 
-def _item(key: tuple[str, str], group: Group) -> dict[str, Any]:
+def _item(key: tuple[str, str], group: Group) -> NodeGroupItem:
     counts = {name: getattr(group, name) for name in ("nodes", "ready", "busy", "warm", "idle")}
-    return {"pool": key[0], "zone": key[1], **counts, "requested": _shares(group)}
+    return NodeGroupItem(pool=key[0], zone=key[1], **counts, requested=RequestedItem(**_shares(group)))
 
 
 def _shares(group: Group) -> dict[str, float | None]:

@@ -3,7 +3,7 @@
 import enum
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from balloons.cluster.kinds import Kind
 from balloons.cluster.reach import name_of, namespace_of
@@ -18,9 +18,14 @@ class Severity(enum.IntEnum):
     ERROR = 2
 
     @property
-    def word(self) -> str:
+    def word(self) -> Literal["info", "warning", "error"]:
         """In lower case, as options and tables have it."""
-        return self.name.lower()
+        match self:
+            case Severity.INFO:
+                return "info"
+            case Severity.WARNING:
+                return "warning"
+        return "error"
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ import asyncio
 import json
 import subprocess
 import sys
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -84,6 +85,28 @@ def test_a_viewer_sees_what_he_may_and_is_told_the_rest(served: ControlPlane) ->
     served.kubectl("delete", "clusterrolebinding", "doctor-viewer")
 
 
+def test_a_waiting_pod_is_explained_by_the_schedulers_own_event(served: ControlPlane, namespace: str) -> None:
+    wish = {"name": "main", "image": "pause", "resources": {"requests": {"cpu": "1000"}}}
+    thing = {"metadata": {"name": "waits", "namespace": namespace}, "spec": {"containers": [wish]}}
+    served.kubectl("create", "-f", "-", input=json.dumps(manifest(kinds.PODS, thing)))
+    told = explained(served, namespace)
+    assert told["steps"][0]["step"] == "created"
+    assert told["now"].startswith("waiting for a node: ")
+    assert balloons("explain", "node", "nowhere", "--kubeconfig", str(served.kubeconfig()), check=False).returncode == 2
+
+
+def explained(plane: ControlPlane, namespace: str) -> Any:
+    """Once the scheduler has said why."""
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        config = str(plane.kubeconfig())
+        found = json.loads(balloons("explain", "pod", "waits", "-o", "json", "--kubeconfig", config).stdout)
+        if any(step["because"] == "FailedScheduling" for step in found["steps"]):
+            return found
+        time.sleep(1)
+    raise AssertionError(f"no event: {found}")
+
+
 def as_stored(plane: ControlPlane, objects: Cluster) -> Any:
     """The cluster as the server would have it: every object validated, completed and answered, and none kept."""
     return cluster(
@@ -111,6 +134,6 @@ def as_list(things: list[dict[str, Any]]) -> str:
     return json.dumps({"apiVersion": "v1", "kind": "List", "items": things})
 
 
-def balloons(*arguments: str) -> "subprocess.CompletedProcess[str]":
+def balloons(*arguments: str, check: bool = True) -> "subprocess.CompletedProcess[str]":
     command = [sys.executable, "-m", "balloons", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
+    return subprocess.run(command, capture_output=True, text=True, check=check, timeout=120)

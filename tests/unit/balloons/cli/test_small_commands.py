@@ -12,6 +12,7 @@ import pytest
 from aiohttp import web
 from click.testing import CliRunner
 
+from balloons.cli.documents import RequestedItem
 from balloons.cli.main import balloons as commands
 from balloons.cli.top_rows import document, groups, rows
 from balloons.cluster import kinds, typed
@@ -61,7 +62,7 @@ def test_top_groups_by_pool_and_zone() -> None:
         ["gpu", "a", "2", "2", "1", "1", "0", "12%", "50%"],
         ["gpu", "b", "1", "0", "0", "0", "0", "0%", "<none>"],
     ]
-    assert document(found)["items"][1]["requested"] == {"cpu": 0.125, "memory": 0.0, "gpu": 0.5}
+    assert document(found).items[1].requested == RequestedItem(cpu=0.125, memory=0.0, gpu=0.5)
 
 
 def test_top_and_version_from_a_dump(tmp_path: Path) -> None:

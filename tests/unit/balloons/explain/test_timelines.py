@@ -1,9 +1,11 @@
 """Timelines: the steps in order, each with its wait, and one sentence on how it stands."""
 
+import json
 from typing import Any
 
 import pytest
 
+from balloons.cli.documents import printed
 from balloons.cli.explain_text import document, text
 from balloons.cli.look import Look
 from balloons.cluster import kinds
@@ -262,7 +264,7 @@ def test_printed_and_machine_readable() -> None:
         "2026-11-21T11:00:07Z  +7s   bound",
         "now: running on n1",
     ]
-    steps = document(found)["steps"]
+    steps = json.loads(printed(document(found)))["steps"]
     assert steps[1] == {"at": "2026-11-21T11:00:07Z", "waitSeconds": 7.0, "step": "bound", "because": "", "message": ""}
 
 

@@ -1,0 +1,113 @@
+"""What `-o json` prints, as types: the contract that docs/schemas is made from (`python -m balloons.cli.documents`)."""
+
+import json
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+ApiVersion = Literal["balloons.kube-balloons.github.io/v1"]
+
+
+class _Document(msgspec.Struct, frozen=True, rename="camel", kw_only=True, forbid_unknown_fields=True):
+    api_version: ApiVersion = "balloons.kube-balloons.github.io/v1"
+
+
+class FindingItem(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
+    """One finding; `object` is how kubectl takes it, `docs` a place in the documentation."""
+
+    code: str
+    severity: Literal["info", "warning", "error"]
+    title: str
+    object: str
+    message: str
+    fix: str
+    docs: str
+
+
+class SkippedItem(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
+    """A check that could say nothing, and why."""
+
+    code: str
+    reason: str
+
+
+class DiagnosisDocument(_Document, frozen=True, kw_only=True):
+    """`balloons doctor`."""
+
+    kind: Literal["Diagnosis"] = "Diagnosis"
+    detected: str
+    checked: int
+    skipped: list[SkippedItem]
+    findings: list[FindingItem]
+
+
+class StepItem(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
+    """One step; `at` is RFC 3339 in UTC, null for what holds now."""
+
+    at: str | None
+    wait_seconds: float | None
+    step: str
+    because: str
+    message: str
+
+
+class ExplanationDocument(_Document, frozen=True, kw_only=True):
+    """`balloons explain`."""
+
+    kind: Literal["Explanation"] = "Explanation"
+    subject: str
+    seen_at: str
+    now: str
+    steps: list[StepItem]
+
+
+class RequestedItem(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
+    """Shares from 0 to 1 of what is allocatable; null where there is none."""
+
+    cpu: float | None
+    memory: float | None
+    gpu: float | None
+
+
+class NodeGroupItem(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
+    """The nodes of one pool in one zone; counts are nodes."""
+
+    pool: str
+    zone: str
+    nodes: int
+    ready: int
+    busy: int
+    warm: int
+    idle: int
+    requested: RequestedItem
+
+
+class NodeGroupListDocument(_Document, frozen=True, kw_only=True):
+    """`balloons top`."""
+
+    kind: Literal["NodeGroupList"] = "NodeGroupList"
+    items: list[NodeGroupItem]
+
+
+DOCUMENTS: dict[str, type[_Document]] = {
+    "doctor": DiagnosisDocument,
+    "explain": ExplanationDocument,
+    "top": NodeGroupListDocument,
+}
+
+
+def printed(document: _Document) -> str:
+    """The JSON text, indented."""
+    return json.dumps(msgspec.to_builtins(document), indent=2)
+
+
+def schema(document: type[_Document]) -> str:
+    """Its JSON Schema (2020-12)."""
+    head: dict[str, Any] = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
+    return json.dumps(head | msgspec.json.schema(document), indent=2) + "\n"
+
+
+if __name__ == "__main__":
+    for name, each in DOCUMENTS.items():
+        Path("docs", "schemas", f"{name}.json").write_text(schema(each))
