@@ -39,7 +39,7 @@ def explain(subject: str, name: str, **given: Any) -> None:
     found = _timeline(seen, subject, name, given["namespace"] or _only_namespace(seen, subject, name))
     if found is None:
         where = f" in namespace {given['namespace']}" if given["namespace"] else ""
-        raise CommandError(f"there is no {subject} {name!r}{where}{_unsure(seen)}", ExitCode.BAD_INPUT)
+        raise CommandError(f"there is no {subject} {name!r}{where}{_unsure(seen, subject)}", ExitCode.BAD_INPUT)
     _print(found, given)
 
 
@@ -90,8 +90,14 @@ def _only_namespace(seen: "SeenCluster", subject: str, name: str) -> str:
     return "".join(found)
 
 
-def _unsure(seen: "SeenCluster") -> str:
+def _unsure(seen: "SeenCluster", subject: str) -> str:
     """What was not seen may be why."""
+    from balloons.cluster import kinds
+    from balloons.cluster.seen import Unread
+
+    kind = {"pool": kinds.BALLOON_POOLS, "throttle": kinds.THROTTLES}.get(subject)
+    if kind is not None and seen.listed(kind).unread is Unread.NOT_SERVED:
+        return f" (this cluster does not serve {kind.plural}: kubectl apply -k manifests/crds)"
     return f" ({', '.join(seen.not_seen)} not seen)" if seen.not_seen else ""
 
 
