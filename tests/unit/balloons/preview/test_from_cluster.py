@@ -16,6 +16,7 @@ from balloons.preview.inputs import PlanInputs
 from balloons.preview.known import Source
 from balloons.preview.plan import Asked, make_plan
 from balloons.preview.plan_json import plan_json
+from balloons.reading.archive import read_archive, write_archive
 
 T0 = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 STATUS = (Path(__file__).parents[3] / "recorded/cluster_autoscaler_status_1.36.1.yaml").read_text()
@@ -191,6 +192,21 @@ def test_empty_cluster_can_be_planned_for() -> None:
 def test_equal_clusters_give_equal_plans() -> None:
     first, second = (plan_json(make_plan(plan_inputs(karpenter()), Asked(add=3), T0)) for _ in range(2))
     assert first == second
+
+
+def test_dump_gives_the_same_plan_as_the_cluster(tmp_path: Path) -> None:
+    """Whatever a plan reads of an object is among what is kept of it."""
+    seen = karpenter(
+        {"cpu": "56"},
+        labels={"kube-balloons.github.io/throttle": "all"},
+        annotations={"kube-balloons.github.io/original": '{"original": {"cpu": "90"}, "ceiling": {"cpu": "56"}}'},
+    )
+    with (tmp_path / "dump").open("wb") as file:
+        write_archive(seen, file)
+    dumped = read_archive(str(tmp_path / "dump"))
+    live, offline = (plan_json(make_plan(plan_inputs(each), Asked(add=9), T0)) for each in (seen, dumped))
+    assert json.dumps(live) == json.dumps(offline)
+    assert live["nodesComing"] == 5
 
 
 def test_throttle_that_acts_is_the_policy() -> None:
