@@ -62,6 +62,8 @@ def _write(path: str, seen: Any) -> None:
     from balloons.reading.archive import write_archive
 
     if path == "-":
+        if sys.stdout.isatty():
+            raise click.UsageError("a dump is no text: send it to a file, `balloons dump - > FILE`")
         write_archive(seen, sys.stdout.buffer)
         return
     target = Path(path)

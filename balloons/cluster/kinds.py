@@ -9,6 +9,9 @@ from throttler.api.throttle import THROTTLE_KIND, THROTTLE_PLURAL
 from throttler.kube import autoscaler_status
 from throttler.kube.capacity_quota import CAPACITY_QUOTA_GROUP, CAPACITY_QUOTA_KIND
 
+OWN_LEASE = "kube-balloons-throttle"
+"""The Lease of the service, in whichever namespace it runs."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kind:
@@ -64,7 +67,7 @@ LEASES = Kind(
     plural="leases",
     kind="Lease",
     is_namespaced=True,
-    namespace="kube-balloons",
+    fields=f"metadata.name={OWN_LEASE}",
 )
 DEPLOYMENTS = Kind(group="apps", versions=("v1",), plural="deployments", kind="Deployment", is_namespaced=True)
 DAEMON_SETS = Kind(group="apps", versions=("v1",), plural="daemonsets", kind="DaemonSet", is_namespaced=True)

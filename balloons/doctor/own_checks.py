@@ -17,7 +17,6 @@ from throttler.levers.lever import FIELD_MANAGER
 from throttler.levers.original import ORIGINAL_ANNOTATION
 from throttler.levers.scheduling_gate import PACED_GATE
 
-LEASE = "kube-balloons-throttle"
 LEASE_LIMIT_S = 100.0
 """As long as `balloons guard` waits by default."""
 
@@ -54,7 +53,7 @@ def silent_lease(facts: Facts) -> Iterator[Trouble]:
     for each in facts.items(kinds.LEASES):
         renewed = moment(each, "spec", "renewTime")
         age_s = facts.now_s - renewed.timestamp() if renewed else 0.0
-        if name_of(each) == LEASE and text(each, "spec", "holderIdentity") and age_s > LEASE_LIMIT_S:
+        if name_of(each) == kinds.OWN_LEASE and text(each, "spec", "holderIdentity") and age_s > LEASE_LIMIT_S:
             yield Trouble(
                 called(kinds.LEASES, each),
                 f"it was renewed {age_s:.0f} s ago: no decisions are made, and ceilings in force stay until the guard "

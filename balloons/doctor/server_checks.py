@@ -19,7 +19,6 @@ TAINT_LIMIT_S = 600.0
 """A startup taint should be gone by then: after 15 min cluster-autoscaler counts the node as unready."""
 STARTUP_TAINT_PREFIX = "startup-taint.cluster-autoscaler.kubernetes.io/"
 JOINING_TAINTS = ("node.cloudprovider.kubernetes.io/uninitialized", UNREGISTERED_TAINT)
-OWN_NAMESPACE = "kube-balloons"
 PART_OF = "app.kubernetes.io/part-of"
 
 
@@ -43,17 +42,18 @@ def slow_daemons(facts: Facts) -> Iterator[Trouble]:
 
 def no_flow_schema(facts: Facts) -> Iterator[Trouble]:
     """The service without a priority level of its own."""
-    is_installed = any(
-        text(each, "metadata", "namespace") == OWN_NAMESPACE
-        and part(each, "metadata", "labels").get(PART_OF) == "kube-balloons"
+    homes = {
+        text(each, "metadata", "namespace")
         for each in facts.deployments
-    )
-    if is_installed and not any(_is_ours(each) for each in facts.items(kinds.FLOW_SCHEMAS)):
+        if part(each, "metadata", "labels").get(PART_OF) == "kube-balloons"
+    }
+    served = {home for each in facts.items(kinds.FLOW_SCHEMAS) for home in _namespaces_of(each)}
+    if homes - served:
         yield Trouble(
             "flowschema/kube-balloons",
             "there is none for the service: it shares workload-low with everybody and starves in the overload that it "
             "must see",
-            "kubectl apply -k manifests/components/flow-control",
+            "kubectl apply -f manifests/components/flow-control/flow-control.yaml",
         )
 
 
@@ -103,9 +103,10 @@ def unready_daemons(facts: Facts) -> Iterator[Trouble]:
 MANY, READY_SHARE = 10, 0.8
 
 
-def _is_ours(schema: Mapping[str, Any]) -> bool:
+def _namespaces_of(schema: Mapping[str, Any]) -> set[str]:
+    """Whose ServiceAccounts it is for."""
     subjects = (each for rule in parts(schema, "spec", "rules") for each in parts(rule, "subjects"))
-    return any(text(each, "serviceAccount", "namespace") == OWN_NAMESPACE for each in subjects)
+    return {text(each, "serviceAccount", "namespace") for each in subjects}
 
 
 def _selects(prometheus: Mapping[str, Any], field: str, labels: Mapping[str, str]) -> bool:

@@ -7,6 +7,7 @@ from balloons.cluster.kept import kept
 from balloons.cluster.seen import Listed, SeenCluster, Unread
 from tests.seen_clusters import TAKEN_AT, cluster
 from throttler.kube.decoding import Invalid
+from throttler.service.lease import LEASE_NAME
 
 NODE = {
     "metadata": {"name": "n1", "labels": {"zone": "a"}, "managedFields": [{"manager": "kubelet"}]},
@@ -154,3 +155,7 @@ def test_what_could_not_be_read_is_said_and_what_is_not_served_is_not_missing() 
     assert seen.listed(kinds.NODES).unread is Unread.NOT_ASKED
     assert seen.only([kinds.NODES, kinds.PODS]).lists.keys() == {"nodes", "pods"}
     assert detect(seen).api_servers is None
+
+
+def test_the_lease_is_the_services_own() -> None:
+    assert kinds.OWN_LEASE == LEASE_NAME

@@ -145,5 +145,7 @@ async def test_nothing_but_lists_is_asked_and_never_a_secret() -> None:
     await read_cluster(client_for(api), kinds.ALL_KINDS)
     assert {request.verb for request in api.asked[1:]} == {"list"}
     assert not any("secret" in request.path for request in api.asked)
+    (leases,) = [request for request in api.asked if request.path.endswith("/leases")]
+    assert leases.query["fieldSelector"] == "metadata.name=kube-balloons-throttle"
     (config_maps,) = [request for request in api.asked if request.path.endswith("/configmaps")]
     assert config_maps.query["fieldSelector"] == "metadata.name=cluster-autoscaler-status"
