@@ -20,8 +20,8 @@ class Seconds(click.ParamType[float]):
         """Seconds; fails with what is accepted."""
         from throttler.kube.duration import DurationError, parse_duration
 
-        if isinstance(value, int | float):
-            return float(value)
+        if isinstance(value, int | float) or not value.strip("0s"):
+            return float(str(value).rstrip("s") or 0)
         try:
             return parse_duration(f"{value}s" if value.replace(".", "", 1).isdecimal() else value)
         except DurationError as error:

@@ -33,6 +33,12 @@ def join_cpu_s(daemon_sets: float) -> Known:
     )
 
 
+def daemon_share(daemon_sets: float) -> float:
+    """Of that, what comes with those pods."""
+    pods = DAEMON_SET_CPU_S * daemon_sets
+    return pods / (LEAST_JOIN_CPU_S + pods)
+
+
 def requests_per_join(daemon_sets: float) -> Known:
     """Requests of one join, lists and watches among them."""
     return Known.assumed(

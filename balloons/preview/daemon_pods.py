@@ -26,6 +26,8 @@ class DaemonPods:
         """Of this round."""
         self.queued = 0
         """Nodes that have not got all their pods."""
+        self.made_of_nodes = 0.0
+        """Pods made in the latest step, as nodes' worth."""
 
     def add(self, nodes: int) -> None:
         """So many nodes have registered."""
@@ -36,16 +38,23 @@ class DaemonPods:
     def step(self, seconds: float) -> int:
         """Let time pass; how many nodes have got their last pod, the first come first."""
         self._credit = min(self._burst, self._credit) + self._per_s * seconds
+        self.made_of_nodes = 0.0
         served = 0
         while self.queued and (self._round or self._begin_round()):
             spent = min(self._credit, self._pods_left)
             self._credit -= spent
             self._pods_left -= spent
+            self.made_of_nodes += spent / self._pods_each if self._pods_each else 0.0
             served += self._serve()
             if self._pods_left > 1e-9:
                 break
             self._round = 0
         return served
+
+    @property
+    def round_s(self) -> float:
+        """How long the round at hand takes in all: for so long its first pods have run when its last are made."""
+        return self._round * self._pods_each / self._per_s
 
     def _begin_round(self) -> bool:
         """Takes whoever has come by now, up to `ROUND`."""

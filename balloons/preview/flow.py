@@ -116,6 +116,10 @@ class _Run:
         self._registered: deque[list[float]] = deque()
         """[joins, time] of those that wait for DaemonSet pods."""
         self._finishing: deque[tuple[float, int, float]] = deque()
+        self._sizes: deque[float] = deque()
+        """Of those: how many joins' worth of work they still bring; pods that were made long ago have done theirs."""
+        self._early_work = 0.0
+        """Joins' worth of such pods' work that the servers have not taken yet."""
         self.joining = self.joined = 0
         self._usable: list[tuple[float, int]] = []
         self._latest: deque[float] = deque(maxlen=20)
@@ -197,24 +201,27 @@ class _Run:
 
     def _serve(self) -> None:
         scenario, step_s = self._scenario, self._step_s
-        ups = sum(is_up(scenario, server, self._now_s) for server in range(scenario.servers))
-        felt = self._server.felt
         gain = step_s / self._join_s
         self._clock += gain
-        share, requests = self._work_share(gain)
-        nodes = self.joining + self.joined
-        work = share * scenario.join_weight * (_COST + _GROWTH * (scenario.nodes_before + nodes)) / felt.accepted
-        requests /= felt.accepted
-        level = level_at(self._levels, scenario, self._now_s)
-        others = (level * scenario.servers * scenario.capacity + heartbeat_load(self.joined)) * step_s
-        lists = burst_rate(scenario, self._now_s) * LIST.cost_at(scenario.nodes_before + nodes) * step_s
-        self._sent += requests
-        visitors = (others + lists) / VISITOR_COST
+        offered = self._offered(gain)
+        self._sent += offered * REQUESTS
+        nodes = scenario.nodes_before + self.joining + self.joined
+        work = offered * scenario.join_weight * (_COST + _GROWTH * nodes)
+        others = self._others(nodes) * step_s
+        ups = sum(is_up(scenario, server, self._now_s) for server in range(scenario.servers))
         if ups:
+            requests = offered * REQUESTS + others / VISITOR_COST
             capacity = scenario.capacity * speed_factor(scenario, self._now_s)
-            self._server.step((requests + visitors) / ups, (work + others + lists) / ups, capacity, self._now_s, step_s)
+            self._server.step(requests / ups, (work + others) / ups, capacity, self._now_s, step_s)
         if self._now_s >= 0.0:
             self._worst_s = max(self._worst_s, self._server.felt.latency_s)
+
+    def _others(self, nodes: int) -> float:
+        """Seat-seconds per second of everybody else's requests: the background, heartbeats, bursts of lists."""
+        scenario = self._scenario
+        level = level_at(self._levels, scenario, self._now_s)
+        usual = level * scenario.servers * scenario.capacity + heartbeat_load(self.joined)
+        return usual + burst_rate(scenario, self._now_s) * LIST.cost_at(nodes)
 
     @property
     def _join_s(self) -> float:
@@ -224,15 +231,17 @@ class _Run:
         again_s = (1.0 - felt.accepted) / felt.accepted * felt.retry_after_s if felt.accepted < 1.0 else 0.0
         return self._world.join_s + _LANE_REQUESTS * (felt.latency_s - idle_s + again_s)
 
-    def _work_share(self, gain: float) -> tuple[float, float]:
-        """Joins' worth of work, and requests, that were sent while the clock moved on by `gain`."""
+    def _offered(self, gain: float) -> float:
+        """Joins' worth of work sent while the clock moves on by `gain`, with what was refused and comes again."""
+        accepted = self._server.felt.accepted
+        early = accepted * self._early_work
+        self._early_work -= early
         if not self._starting and not self._finishing:
-            return 0.0, 0.0
-        found = [*self._starting, *self._finishing]
-        size = np.array([each[1] for each in found], dtype=float)
-        now = self._clock - np.array([each[0] for each in found])
+            return early
+        size = np.array([*(each[1] for each in self._starting), *self._sizes])
+        now = self._clock - np.array([each[0] for each in (*self._starting, *self._finishing)])
         share = float(size @ (np.interp(now, _GRID, _DONE) - np.interp(now - gain, _GRID, _DONE)))
-        return share, share * REQUESTS
+        return early + share / accepted
 
     # -- joins ----------------------------------------------------------------------------------------------------
 
@@ -241,17 +250,29 @@ class _Run:
             _, joins, since_s = self._starting.popleft()
             self._registered.append([joins, since_s])
             self._pods.add(joins)
+        early = self._early_share()
         served = self._pods.step(self._step_s)
+        self._early_work += early * self._pods.made_of_nodes
         while served:
             head = self._registered[0]
             part = min(served, int(head[0]))
             self._finishing.append((self._clock - PODS_AT, part, head[1]))
+            self._sizes.append(part * (1.0 - early))
             served -= part
             head[0] -= part
             if not head[0]:
                 self._registered.popleft()
         while self._finishing and self._clock - self._finishing[0][0] >= 1.0:
             self._end(*self._finishing.popleft())
+            self._sizes.popleft()
+
+    def _early_share(self) -> float:
+        """Of a join's work, what its DaemonSet pods have done before the last of them is made.
+
+        Where making them takes much longer than a join, that is nearly all of theirs.
+        """
+        round_s = self._pods.round_s
+        return self._world.daemon_share * round_s / (round_s + self._world.join_s)
 
     def _end(self, _: float, joins: int, since_s: float) -> None:
         self.joining -= joins

@@ -6,6 +6,7 @@ from statistics import NormalDist
 
 import numpy as np
 
+from balloons.preview.assumed import daemon_share
 from balloons.preview.inputs import PlanInputs, PoolFacts
 from balloons.preview.known import Known
 from throttler.simulator.plant import JOIN
@@ -35,6 +36,8 @@ class World:
     scenario: Scenario
     join_s: float
     daemon_sets: float
+    daemon_share: float
+    """Of a join's work, what comes with its DaemonSet pods."""
     pods_per_s: float
     """The slower of controller manager and scheduler, and its burst (the scheduler's is twice its rate by default)."""
     burst: float
@@ -110,6 +113,7 @@ def _world(inputs: PlanInputs, pool: PoolFacts, nodes: int, seed: int, deviation
         scenario=scenario,
         join_s=join_s,
         daemon_sets=controllers.daemon_sets.value,
+        daemon_share=daemon_share(controllers.daemon_sets.value),
         pods_per_s=min(pods_per_s, binds_per_s),
         burst=2 * binds_per_s if binds_per_s < pods_per_s else controllers.burst.value,
         is_scheduler_slower=binds_per_s < pods_per_s,

@@ -23,6 +23,7 @@ def world(scenario: Scenario = ROOMY, **changes: object) -> World:
         "scenario": scenario,
         "join_s": JOIN.alone_s,
         "daemon_sets": 0,
+        "daemon_share": 0.0,
         "pods_per_s": 1e9,
         "burst": 1e9,
         "is_scheduler_slower": False,
@@ -59,6 +60,19 @@ def test_controller_manager_makes_daemon_pods_at_its_own_pace() -> None:
     )
     found = flow(world(herd, join_s=8.0, daemon_sets=8, pods_per_s=20.0, burst=30.0), AtOnce())
     assert found.done_s == pytest.approx(1 + 80 + 8, rel=0.08)
+
+
+def test_daemon_pods_load_the_servers_as_they_are_made() -> None:
+    """One core, 200 joins of 0.27 core-seconds: 80 s of pods, over which most of the work is spread (facts.md 3.2)."""
+    herd = Scenario(
+        name="herd", demands=(Demand(at_s=0.0, nodes=200),), servers=1, capacity=17.0, boot_s=1.0, background=0.05
+    )
+    given = {"join_s": 8.0, "daemon_sets": 8, "pods_per_s": 20.0, "burst": 30.0}
+    spread = flow(world(herd, daemon_share=0.67, **given), AtOnce())
+    lumped = flow(world(herd, daemon_share=0.0, **given), AtOnce())
+    assert spread.done_s == pytest.approx(88, rel=0.15)
+    assert (lumped.done_s or 0) > 1.1 * (spread.done_s or 0)
+    assert spread.error_share < lumped.error_share
 
 
 def test_nodes_that_come_together_get_their_last_pod_together() -> None:
