@@ -17,11 +17,6 @@ Life = Generator[float, None, None]
 """Yields the real times at which it wants to go on."""
 
 
-ALL_STARTED_S = 25.0
-"""Whoever removes the Lease in the very second in which a replica starts can have two leaders for six seconds: the one
-gap that is accepted, for a first start without a wait. Here everybody has started, and looked, by then."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class Faults:
     """Shares of messages and of turns that something happens to."""
@@ -32,7 +27,9 @@ class Faults:
     deaf: float = 0.0
     """Turns in which no decision is being made."""
     meddled: float = 0.0
-    """Turns after which somebody edits or removes the Lease."""
+    """Turns after which somebody edits or removes the Lease, once every replica has looked at it: who removes it just
+    before a replica's first look can have two leaders for six seconds, the one gap that is accepted for a first start
+    without a wait (docs/decisions/0010)."""
     drift: float = 0.0
     """By how much clocks run faster or slower than they should."""
 
@@ -82,6 +79,7 @@ class World:
         self.server = LeaseServer()
         self.now = 0.0
         self.tenures: list[Tenure] = []
+        self.replicas: list[Replica] = []
         self._queue: list[tuple[float, int, Callable[[], None]]] = []
         self._order = count()
 
@@ -96,6 +94,11 @@ class World:
 
     def chance(self, share: float) -> bool:
         return self.random.random() < share
+
+    @property
+    def has_everybody_looked(self) -> bool:
+        """Whether each replica has seen the Lease, or that there is none."""
+        return all(replica.election.record is not None for replica in self.replicas)
 
     def two_writers(self) -> list[tuple[Tenure, Tenure]]:
         """Pairs of tenures of different replicas that overlap."""
@@ -127,6 +130,7 @@ class Replica:
         self.election = Election(identity=name)
         self.is_alive = True
         self.frozen_until = 0.0
+        world.replicas.append(self)
 
     def start(self, at: float) -> None:
         life = self._live()
@@ -151,7 +155,7 @@ class Replica:
             yield from self._turn()
             if world.chance(world.faults.frozen):
                 self.frozen_until = world.now + world.random.uniform(0, world.longest_freeze_s)
-            if world.chance(world.faults.meddled) and world.now > ALL_STARTED_S:
+            if world.chance(world.faults.meddled) and world.has_everybody_looked:
                 world.server.meddle(world.random.randrange(3))
             yield max(world.now, begun + timing.retry_s * world.random.uniform(1 - timing.jitter, 1) / self.rate)
 
