@@ -53,7 +53,7 @@ class LawSettings:
 
     # Avoid: the gradient law.
 
-    target: float = 8.5
+    target: float = 9.5
     """T: index at which the gradient alone neither grows nor shrinks the window (study)."""
     prompt_patience: float = 4.0
     """T is so many times as large where joins end within two scrapes. Delay then tells at once what a step did, and a
@@ -110,8 +110,9 @@ class LawSettings:
 
     # Memory.
 
-    knee_trust: float = 1.0
-    """Share of the remembered knee that the next scale-up begins with (study)."""
+    knee_trust: float = 1.15
+    """What the next scale-up begins with, relative to the remembered knee. More than it: the knee is a mean of swings,
+    and the first joins load the servers only later, while what is let in too slowly is lost at once."""
     knee_weight: float = 0.1
     """Weight of a new sample in the knee's moving average (study)."""
     forget_s: float = 3 * 86_400.0

@@ -37,7 +37,7 @@ def test_baseline_is_the_median_of_three_idle_minutes_between_floor_and_ceiling(
 
 def test_gradient_rests_at_the_equilibrium() -> None:
     assert avoid.pull(1.0, DEFAULTS) == pytest.approx(0.08)
-    assert avoid.pull(8.5 / 0.6, DEFAULTS) == pytest.approx(0.0)
+    assert avoid.pull(DEFAULTS.equilibrium, DEFAULTS) == pytest.approx(0.0)
     assert avoid.pull(1000.0, DEFAULTS) == pytest.approx(-0.02)
 
 
@@ -84,8 +84,8 @@ def test_blind_window_falls_to_half_between_one_minute_and_three() -> None:
 
 def test_knee_is_half_forgotten_after_three_days() -> None:
     learned = knee.Knee(window=205.2, at_s=0.0, is_proven=True)
-    assert knee.start_window(learned, 0.0, DEFAULTS) == pytest.approx(205.2)
-    assert knee.start_window(learned, 3 * 86_400.0, DEFAULTS) == pytest.approx(24 + (205.2 - 24) / 2)
+    assert knee.start_window(learned, 0.0, DEFAULTS) == pytest.approx(1.15 * 205.2)
+    assert knee.start_window(learned, 3 * 86_400.0, DEFAULTS) == pytest.approx(24 + (1.15 * 205.2 - 24) / 2)
     assert knee.near_equilibrium(learned, 105.2, 5.0, DEFAULTS).window == pytest.approx(195.2)
 
 
@@ -131,7 +131,7 @@ def test_a_cluster_whose_load_swings_keeps_that_much_free() -> None:
 def test_a_knee_that_was_met_is_still_met_after_a_restart() -> None:
     memory = LawMemory(knee=knee.Knee(window=7.0, at_s=0.0, is_proven=True))
     again = LawMemory.start(learned_of(memory, 60.0))
-    assert knee.start_window(again.knee, 0.0, DEFAULTS) < 8
+    assert knee.start_window(again.knee, 0.0, DEFAULTS) < 9
 
 
 def test_window_at_a_utilisation_leaves_the_idle_level_out() -> None:
