@@ -5,6 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import jsonschema
 import pytest
 
 MODULES_AFTER = """
@@ -113,7 +114,10 @@ def test_simulates_policies_side_by_side_over_a_sweep(tmp_path: Path) -> None:
     arguments = ("--policy", "none", "--policy", "window=5", "--sweep", "daemonsets=1,60", "-o", "json")
     answer = balloons("simulate", "--offline", "--add", "20", "--file", str(figures), *arguments)
     assert answer.returncode == 0, answer.stderr
-    runs = json.loads(answer.stdout)["runs"]
+    body = json.loads(answer.stdout)
+    schema = json.loads((Path(__file__).parents[4] / "docs/schemas/plan-simulation.json").read_text())
+    jsonschema.Draft202012Validator(schema).validate(body)
+    runs = body["runs"]
     assert [(run["policy"], run["value"]) for run in runs] == [
         ("none", 1.0),
         ("window=5", 1.0),

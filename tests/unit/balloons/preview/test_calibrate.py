@@ -2,8 +2,10 @@
 
 import json
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 
 from balloons.preview.assumed import BOOT_JITTER, BOOT_S, JOIN_S
@@ -12,6 +14,7 @@ from balloons.preview.calibrate import boot, boot_jitter, join
 from balloons.preview.compare import SavedPlanError, compared, comparison_json, saved_plan
 from balloons.preview.known import Source
 
+SCHEMA = Path(__file__).parents[4] / "docs/schemas/plan-comparison.json"
 T0 = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 
 
@@ -106,6 +109,7 @@ def test_plan_is_held_against_what_came() -> None:
     assert found.is_in_band is True
     body = comparison_json(found, T0)
     assert (body["kind"], body["steps"][-1]["offBy"]) == ("PlanComparison", 0.3)
+    jsonschema.Draft202012Validator(json.loads(SCHEMA.read_text())).validate(body)
 
 
 def test_nodes_that_were_there_before_are_not_counted() -> None:
