@@ -1,8 +1,11 @@
 """The estimate by utilisation, over time."""
 
+from dataclasses import replace
+
 from throttler.joins.joins import Joins
 from throttler.law.govern import govern
 from throttler.law.learned import Learned
+from throttler.law.load import Load, idled
 from throttler.law.memory import LawMemory
 from throttler.law.settings import LawSettings
 from throttler.signals.reading import Reading, Signals
@@ -31,3 +34,10 @@ def test_joins_that_began_within_a_window_do_not_seem_to_cost_nothing() -> None:
         joining += verdict.admit
     assert joining <= 60
     assert verdict.window <= 60
+
+
+def test_a_server_that_hardly_answers_does_not_tell_what_a_request_costs() -> None:
+    usual = Reading(server="a", ended_s=10.0, span_s=10.0, requests=30.0, errors=0.0, cpu_share=0.2)
+    busy = replace(usual, requests=400.0)
+    assert idled(Load(), 0.2, [usual]).per_request == ()
+    assert idled(Load(), 0.2, [busy]).per_request == (0.005,)
