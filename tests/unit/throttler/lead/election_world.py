@@ -27,9 +27,10 @@ class Faults:
     deaf: float = 0.0
     """Turns in which no decision is being made."""
     meddled: float = 0.0
-    """Turns after which somebody edits or removes the Lease, once every replica has looked at it: who removes it just
-    before a replica's first look can have two leaders for six seconds, the one gap that is accepted for a first start
-    without a wait (docs/decisions/0010)."""
+    """Turns after which somebody edits the Lease."""
+    removed: float = 0.0
+    """Turns after which somebody removes it, once every replica is well past its first look. A create cannot name a
+    version: one that is late, or sent after a freeze, is the gap that is accepted (docs/decisions/0010)."""
     drift: float = 0.0
     """By how much clocks run faster or slower than they should."""
 
@@ -48,12 +49,14 @@ class LeaseServer:
         self.record = replace(record, version=str(next(self._versions)))
         return self.record
 
-    def meddle(self, how: int) -> None:
-        """What people do to a Lease."""
-        if how == 0:
-            self.record = NO_RECORD
-        elif self.record.version:
-            self.write(self.record.version, replace(self.record, holder="" if how == 1 else self.record.holder))
+    def edit(self, *, empties: bool) -> None:
+        """What people do to a Lease that is there."""
+        if self.record.version:
+            self.write(self.record.version, replace(self.record, holder="" if empties else self.record.holder))
+
+    def remove(self) -> None:
+        """And what else they do."""
+        self.record = NO_RECORD
 
 
 @dataclass
@@ -77,7 +80,7 @@ class World:
     def __post_init__(self) -> None:
         self.random = Random(self.seed)
         self.server = LeaseServer()
-        self.now = 0.0
+        self.now = self._unsettled_at = 0.0
         self.tenures: list[Tenure] = []
         self.replicas: list[Replica] = []
         self._queue: list[tuple[float, int, Callable[[], None]]] = []
@@ -96,9 +99,11 @@ class World:
         return self.random.random() < share
 
     @property
-    def has_everybody_looked(self) -> bool:
-        """Whether each replica has seen the Lease, or that there is none."""
-        return all(replica.election.record is not None for replica in self.replicas)
+    def is_settled(self) -> bool:
+        """Whether each replica has been past its first look, and the write that may follow it, for some time."""
+        if any(replica.election.is_new for replica in self.replicas):
+            self._unsettled_at = self.now
+        return self.now - self._unsettled_at > 2 * self.timing.attempt_s
 
     def two_writers(self) -> list[tuple[Tenure, Tenure]]:
         """Pairs of tenures of different replicas that overlap."""
@@ -155,8 +160,10 @@ class Replica:
             yield from self._turn()
             if world.chance(world.faults.frozen):
                 self.frozen_until = world.now + world.random.uniform(0, world.longest_freeze_s)
-            if world.chance(world.faults.meddled) and world.has_everybody_looked:
-                world.server.meddle(world.random.randrange(3))
+            if world.chance(world.faults.meddled):
+                world.server.edit(empties=world.chance(0.5))
+            if world.is_settled and world.chance(world.faults.removed):
+                world.server.remove()
             yield max(world.now, begun + timing.retry_s * world.random.uniform(1 - timing.jitter, 1) / self.rate)
 
     def _turn(self) -> Life:
