@@ -228,7 +228,7 @@ CASES = (
         "KB004",
         placed({kinds.PODS: [pod("batch", labels={"app": "b"}, priority=-10)]}),
         placed({kinds.PODS: [pod("batch", labels={"app": "b"}, priority=0)]}),
-        "1 waiting pods have a priority not above",
+        "1 waiting pod with a priority not above",
         is_stored=False,
     ),
     Case(
@@ -254,7 +254,7 @@ CASES = (
         "KB012",
         placed({kinds.NODES: [node("g1", sizes=GPU)], kinds.PODS: [pod("room-1", "g1")]}),
         placed({kinds.NODES: [node("g1", sizes=GPU)], kinds.PODS: [pod("room-1", "g1", requests=GPU)]}),
-        "1 balloons on GPU nodes request no GPU",
+        "1 balloon on GPU nodes without a GPU request",
         is_stored=False,
     ),
     Case(
@@ -278,7 +278,7 @@ CASES = (
         "KB017",
         placed({kinds.DEPLOYMENTS: [workload("web", image="web:1", priorityClassName=None, affinity=SOFT)]}),
         placed({kinds.DEPLOYMENTS: [workload("web", image="web:1", priorityClassName=None, affinity=HARD)]}),
-        "1 Deployments choose nodes by preference only",
+        "1 Deployment with preferences only",
     ),
     Case(
         "KB020",
@@ -303,7 +303,7 @@ CASES = (
         "KB024",
         {kinds.DEPLOYMENTS: [], kinds.AUTOSCALER_STATUS: [autoscaler_status(lost=2)]},
         {kinds.DEPLOYMENTS: [], kinds.AUTOSCALER_STATUS: [autoscaler_status(lost=0)]},
-        "2 machines have not registered",
+        "2 machines not registered",
     ),
     Case(
         "KB025",
@@ -360,7 +360,7 @@ CASES = (
         "KB034",
         {kinds.NODES: [node("n1", metadata={"annotations": {"karpenter.sh/do-not-disrupt": "true"}})]},
         {kinds.NODES: [node("n1", metadata={"annotations": {"karpenter.sh/do-not-disrupt": "1h"}})]},
-        "1 nodes carry karpenter.sh/do-not-disrupt=true",
+        "1 node with karpenter.sh/do-not-disrupt=true",
     ),
     Case(
         "KB040",
@@ -416,7 +416,7 @@ CASES = (
         "KB051",
         {kinds.BALLOON_POOLS: [pool(seen=0)], kinds.THROTTLES: []},
         {kinds.BALLOON_POOLS: [pool()], kinds.THROTTLES: [throttle()]},
-        "nobody has acted on 1 balloonpools",
+        "no service has acted for a minute on warm",
         is_stored=False,
     ),
     Case(
@@ -436,7 +436,7 @@ CASES = (
         "KB054",
         {kinds.PODS: [pod("job", schedulingGates=GATED)], kinds.THROTTLES: []},
         {kinds.PODS: [pod("job", schedulingGates=GATED)], kinds.THROTTLES: [throttle(schedulingGates={})]},
-        "1 pods wait behind kube-balloons.github.io/paced",
+        "1 pod behind kube-balloons.github.io/paced",
     ),
     Case(
         "KB055",
@@ -455,6 +455,6 @@ CASES = (
             kinds.BALLOON_POOLS: [pool("a"), pool("b", labels={"pool": "cpu"})],
             kinds.NODES: [node("n1", metadata={"labels": {"pool": "gpu"}})],
         },
-        "1 nodes are selected by default/a, default/b",
+        "1 node selected by default/a, default/b",
     ),
 )

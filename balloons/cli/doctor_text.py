@@ -5,7 +5,7 @@ import textwrap
 from balloons.cli.documents import DiagnosisDocument, FindingItem, SkippedItem
 from balloons.cli.look import Look
 from balloons.cli.table import lines
-from balloons.doctor.check import Finding, Severity
+from balloons.doctor.check import Finding, Severity, count
 from balloons.doctor.diagnose import Diagnosis
 from balloons.printable import printable
 
@@ -33,7 +33,7 @@ def summary(found: Diagnosis) -> list[str]:
     by_why = [f"{', '.join(c for c, w in found.skipped.items() if w == why)} ({why})" for why in skipped]
     return [
         found.detected,
-        f"{found.checked} checks: {said or 'nothing found'}",
+        f"{count(found.checked, 'check')}: {said or 'nothing found'}",
         *([f"skipped: {'; '.join(by_why)}"] if by_why else []),
     ]
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from balloons.cluster import kinds, typed
 from balloons.cluster.detect import Autoscaler
-from balloons.doctor.check import Check, Severity, Trouble, some
+from balloons.doctor.check import Check, Severity, Trouble, count, some
 from balloons.doctor.facts import Facts
 from throttler.kube.capacity_quota import NODES
 from throttler.kube.quantity import QuantityError, parse_quantity
@@ -78,9 +78,7 @@ def given_up(facts: Facts) -> Iterator[Trouble]:
     if lost:
         yield Trouble(
             "configmap/cluster-autoscaler-status -n kube-system",
-            f"{lost} machines have not registered within their limit (15 min): they are deleted "
-            "and "
-            "their groups back off for 5 to 30 min",
+            f"{count(lost, 'machine')} not registered within 15 min: deleted, and the group backs off for 5 to 30 min",
             "kubectl get configmap cluster-autoscaler-status -n kube-system -o jsonpath='{.data.status}'",
         )
 
@@ -136,8 +134,7 @@ CHECKS = (
         title="CapacityQuotas without the feature",
         severity=Severity.ERROR,
         about="cluster-autoscaler enforces CapacityQuota only with `--capacity-quotas-enabled`. Without it the "
-        "objects are "
-        "decoration, and a throttle that relies on them holds nothing back.",
+        "objects are decoration, and a throttle that relies on them holds nothing back.",
         needs=(kinds.DEPLOYMENTS, kinds.QUOTAS),
         find=gate_off,
     ),
@@ -146,8 +143,7 @@ CHECKS = (
         title="A CapacityQuota that is not in force",
         severity=Severity.ERROR,
         about="A quota is enforced only while its condition Valid is True. An invalid selector, or an autoscaler that "
-        "never "
-        "looked, means no limit at all: it fails open.",
+        "never looked, means no limit at all: it fails open.",
         needs=(kinds.QUOTAS,),
         find=not_valid,
         is_live_only=True,
@@ -157,8 +153,7 @@ CHECKS = (
         title="A quota that leaves no room for repair",
         severity=Severity.WARNING,
         about="A ceiling equal to what exists blocks the replacement of broken nodes. Keep headroom, and hand the "
-        "lever back "
-        "while nothing waits, as a JoinThrottle does.",
+        "lever back while nothing waits, as a JoinThrottle does.",
         needs=(kinds.QUOTAS, kinds.PODS),
         find=at_ceiling,
     ),
@@ -167,8 +162,7 @@ CHECKS = (
         title="--max-nodes-per-scaleup as a pace",
         severity=Severity.WARNING,
         about="The flag is documented as no tool to limit throughput: it bounds the estimate of one loop, and loops "
-        "run "
-        "every 10 s.",
+        "run every 10 s.",
         needs=_SEEN,
         find=paced_by_flag,
     ),
@@ -177,8 +171,7 @@ CHECKS = (
         title="Machines that never registered",
         severity=Severity.WARNING,
         about="cluster-autoscaler deletes a machine that has not registered for 15 min, and backs its group off for 5 "
-        "to 30 min. "
-        "It is how an overloaded API server turns one slow scale-up into several.",
+        "to 30 min. It is how an overloaded API server turns one slow scale-up into several.",
         needs=_SEEN,
         find=given_up,
     ),
@@ -187,8 +180,7 @@ CHECKS = (
         title="Too many unready nodes",
         severity=Severity.ERROR,
         about="With more than 45 % of the nodes unready (and more than 3) cluster-autoscaler stops. Nodes whose "
-        "startup taint "
-        "stays for more than 15 min count.",
+        "startup taint stays for more than 15 min count.",
         needs=(*_SEEN, kinds.NODES),
         find=near_halt,
     ),
@@ -205,8 +197,7 @@ CHECKS = (
         title="cluster-autoscaler has fallen silent",
         severity=Severity.ERROR,
         about="It writes the time into its status ConfigMap in every loop. A status that stands still means that "
-        "nothing grows "
-        "or shrinks, and that what a throttle counts from it is out of date.",
+        "nothing grows or shrinks, and that what a throttle counts from it is out of date.",
         needs=_SEEN,
         find=fallen_silent,
     ),

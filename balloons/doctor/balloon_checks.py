@@ -5,7 +5,7 @@ from typing import Any
 
 from balloons.cluster import kinds
 from balloons.cluster.reach import pairs, part, parts, text, texts, whole
-from balloons.doctor.check import Check, Severity, Trouble, called, some
+from balloons.doctor.check import Check, Severity, Trouble, called, count, some
 from balloons.doctor.facts import Facts, is_pause, template_of
 from throttler.kube.pod import PodKind
 from throttler.kube.resources import total
@@ -58,9 +58,8 @@ def without_gpu(facts: Facts) -> Iterator[Trouble]:
     if idle and facts.has_cluster_autoscaler:
         yield Trouble(
             f"pod/{idle[0].key.name} -n {idle[0].key.namespace}",
-            f"{len(idle)} balloons on GPU nodes request no GPU: cluster-autoscaler looks only at the GPU there, takes "
-            "these "
-            f"nodes for unused and removes them: {some({pod.node for pod in idle})}",
+            f"{count(len(idle), 'balloon')} on GPU nodes without a GPU request: cluster-autoscaler looks only at the "
+            f"GPU there and removes what it takes for unused: {some({pod.node for pod in idle})}",
             f"add {sorted(gpu_nodes[idle[0].node])[0]} to the requests and limits of their template",
         )
 
@@ -83,7 +82,7 @@ def too_small(facts: Facts) -> Iterator[Trouble]:
     if low and facts.has_cluster_autoscaler:
         yield Trouble(
             f"node/{sorted(low)[0]}",
-            f"{len(low)} nodes that balloons hold are used below {threshold:.0%}: candidates for removal all the "
+            f"{count(len(low), 'node')} held by balloons and used below {threshold:.0%}, so to be removed all the "
             f"same: {some(low)}",
             "raise the balloons' requests to at least half of a node's cpu or memory (a BalloonPool of shape "
             "WholeNode does)",
@@ -132,9 +131,8 @@ def preference_only(facts: Facts) -> Iterator[Trouble]:
     if soft and facts.placeholders:
         yield Trouble(
             called(kinds.DEPLOYMENTS, soft[0]),
-            f"{len(soft)} Deployments choose nodes by preference only: while any node fits at all, they preempt no "
-            "balloon: "
-            f"{some(text(each, 'metadata', 'name') for each in soft)}",
+            f"{count(len(soft), 'Deployment')} with preferences only about nodes: while any node fits at all, no "
+            f"balloon gives way: {some(text(each, 'metadata', 'name') for each in soft)}",
             "make the rule required (requiredDuringScheduling..., DoNotSchedule) where it must hold on warm nodes too",
         )
 
@@ -189,8 +187,7 @@ CHECKS = (
         title="Balloons with a grace period",
         severity=Severity.WARNING,
         about="A preempted pod keeps its place until it has ended. `terminationGracePeriodSeconds: 0` must really be "
-        "set: a "
-        "template that takes 0 for absent gives 30 s. It is worth 3 to 11 s per preemption.",
+        "set: a template that takes 0 for absent gives 30 s. It is worth 3 to 11 s per preemption.",
         needs=_NEEDS,
         find=slow_to_leave,
     ),
@@ -199,8 +196,7 @@ CHECKS = (
         title="A PodDisruptionBudget over balloons",
         severity=Severity.ERROR,
         about="Preemption prefers victims that violate no budget, so more important pods die in the balloons' place; "
-        "it also "
-        "blocks drains.",
+        "it also blocks drains.",
         needs=(*_NEEDS, kinds.DISRUPTION_BUDGETS),
         find=guarded_by_budget,
     ),
@@ -209,8 +205,7 @@ CHECKS = (
         title="Balloons without a GPU on GPU nodes",
         severity=Severity.ERROR,
         about="On nodes with GPUs cluster-autoscaler computes utilisation from the GPU alone: a balloon that requests "
-        "only cpu "
-        "and memory holds nothing.",
+        "only cpu and memory holds nothing.",
         needs=(*_NEEDS, kinds.NODES, kinds.PODS),
         find=without_gpu,
     ),
@@ -219,8 +214,7 @@ CHECKS = (
         title="Balloons too small to hold their node",
         severity=Severity.WARNING,
         about="cluster-autoscaler removes nodes whose utilisation, the larger of cpu and memory requested over "
-        "allocatable, is "
-        "below `--scale-down-utilization-threshold` (0.5).",
+        "allocatable, is below `--scale-down-utilization-threshold` (0.5).",
         needs=(*_NEEDS, kinds.NODES, kinds.PODS),
         find=too_small,
     ),
@@ -254,8 +248,7 @@ CHECKS = (
         title="Preferences that never preempt",
         severity=Severity.INFO,
         about="The scheduler preempts only when no node passes its filters. Preferred affinity and `ScheduleAnyway` "
-        "filter "
-        "nothing, so such work goes to any other node rather than take a balloon's place.",
+        "filter nothing, so such work goes to any other node rather than take a balloon's place.",
         needs=_NEEDS,
         find=preference_only,
     ),

@@ -5,7 +5,7 @@ from typing import Any
 
 from balloons.cluster import kinds, typed
 from balloons.cluster.reach import name_of, parts, text
-from balloons.doctor.check import Check, Severity, Trouble, some
+from balloons.doctor.check import Check, Severity, Trouble, count, some
 from balloons.doctor.facts import Facts
 from throttler.api.stored import RefusedThrottle
 from throttler.kube.node import HELD_BY_ANNOTATION, KARPENTER_KEEP_ANNOTATION
@@ -72,8 +72,7 @@ def unlisted_startup_taint(facts: Facts) -> Iterator[Trouble]:
             yield Trouble(
                 f"nodepool/{name_of(pool)}",
                 f"the throttle's taint {key} is among its taints and not its startupTaints: Karpenter takes it for "
-                "lasting "
-                "and launches nothing for pods that do not tolerate it",
+                "lasting and launches nothing for pods that do not tolerate it",
                 f"kubectl edit nodepool {name_of(pool)} (move {key} from taints to startupTaints)",
             )
 
@@ -88,7 +87,7 @@ def never_disrupted(facts: Facts) -> Iterator[Trouble]:
     if kept:
         yield Trouble(
             f"node/{sorted(kept)[0]}",
-            f"{len(kept)} nodes carry {KARPENTER_KEEP_ANNOTATION}=true: drift and upgrades stop there as well: "
+            f"{count(len(kept), 'node')} with {KARPENTER_KEEP_ANNOTATION}=true, where drift and upgrades stop too: "
             f"{some(kept)}",
             f"kubectl annotate node {sorted(kept)[0]} {KARPENTER_KEEP_ANNOTATION}- (once nothing needs it)",
         )
@@ -112,8 +111,7 @@ CHECKS = (
         title="limits.nodes used as a pace on Karpenter",
         severity=Severity.WARNING,
         about="Karpenter checks `limits.nodes` before a scheduling round and does not subtract within it: with 4 it "
-        "was seen to "
-        "launch 40 at once. Limits on cpu and memory are subtracted. Only 0 blocks.",
+        "was seen to launch 40 at once. Limits on cpu and memory are subtracted. Only 0 blocks.",
         needs=(kinds.NODE_POOLS,),
         find=limited_by_count,
     ),
@@ -131,8 +129,7 @@ CHECKS = (
         title="Machines about to be given up",
         severity=Severity.WARNING,
         about="Karpenter deletes a NodeClaim that has not launched in 5 min, or whose node has not registered in 15 "
-        "min, and "
-        "starts over.",
+        "min, and starts over.",
         needs=(kinds.NODE_CLAIMS,),
         find=never_joined,
     ),

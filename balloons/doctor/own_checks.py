@@ -6,7 +6,7 @@ from typing import Any
 from balloons.cluster import kinds, typed
 from balloons.cluster.kinds import Kind
 from balloons.cluster.reach import moment, name_of, part, parts, text, whole
-from balloons.doctor.check import Check, Severity, Trouble, called, some
+from balloons.doctor.check import Check, Severity, Trouble, called, count, some
 from balloons.doctor.facts import Facts
 from throttler.api.stored import RefusedThrottle
 from throttler.kube.decoding import Invalid
@@ -42,8 +42,7 @@ def nobody_serves(facts: Facts) -> Iterator[Trouble]:
         if waiting:
             yield Trouble(
                 called(kind, waiting[0]),
-                f"nobody has acted on {len(waiting)} {kind.plural} for a minute: the service does not run, or not for "
-                "them",
+                f"no service has acted for a minute on {some(map(name_of, waiting))}: it does not run, or not there",
                 "kubectl get deployment -A -l app.kubernetes.io/part-of=kube-balloons",
             )
 
@@ -88,8 +87,7 @@ def gates_left_behind(facts: Facts) -> Iterator[Trouble]:
     if gated and not has_lever:
         yield Trouble(
             f"pod/{gated[0].key.name} -n {gated[0].key.namespace}",
-            f"{len(gated)} pods wait behind {PACED_GATE} and no throttle has the lever schedulingGates: they never "
-            "start",
+            f"{count(len(gated), 'pod')} behind {PACED_GATE}, and no throttle has the lever schedulingGates: stuck",
             "balloons guard --once --after 1 --period 0.2",
         )
 
@@ -121,7 +119,7 @@ def claimed_twice(facts: Facts) -> Iterator[Trouble]:
         space, _, name = names[0].rpartition("/")
         yield Trouble(
             f"balloonpool/{name} -n {space}",
-            f"{len(nodes)} nodes are selected by {some(names)}: only the oldest pool gets them ({some(nodes)})",
+            f"{count(len(nodes), 'node')} selected by {some(names)}: only the oldest pool gets them ({some(nodes)})",
             "make the selectors exclude each other",
         )
 
@@ -168,8 +166,7 @@ CHECKS = (
         title="Nobody acts on pools or throttles",
         severity=Severity.ERROR,
         about="The service writes the generation that it has acted on into the status. One that lags for a minute "
-        "means that it "
-        "does not run, lacks rights, or serves another namespace.",
+        "means that it does not run, lacks rights, or serves another namespace.",
         needs=(kinds.BALLOON_POOLS, kinds.THROTTLES),
         find=nobody_serves,
         is_live_only=True,
@@ -189,8 +186,7 @@ CHECKS = (
         title="Ceilings left behind",
         severity=Severity.ERROR,
         about="A ceiling of a throttle that is gone holds all growth. The service and the guard give such ceilings "
-        "back; one that "
-        "is still there means that neither runs, or that they lack the rights.",
+        "back; one that is still there means that neither runs, or that they lack the rights.",
         needs=_CEILINGS,
         find=left_behind,
         is_live_only=True,

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from balloons.cluster import kinds
 from balloons.cluster.reach import is_true, name_of, text, whole
-from balloons.doctor.check import Check, Severity, Trouble, called, some
+from balloons.doctor.check import Check, Severity, Trouble, called, count, some
 from balloons.doctor.facts import Facts, template_of
 
 CUTOFF = -10
@@ -31,8 +31,7 @@ def expendable(facts: Facts) -> Iterator[Trouble]:
             yield Trouble(
                 called(kinds.DEPLOYMENTS, each),
                 f"its pods have priority {priority}, below cluster-autoscaler's cutoff {cutoff}: they neither hold a "
-                "node "
-                "nor make it grow",
+                "node nor make it grow",
                 f"kubectl create priorityclass kube-balloons --value={cutoff} --preemption-policy=Never",
             )
 
@@ -87,7 +86,7 @@ def not_above(facts: Facts) -> Iterator[Trouble]:
     if stuck:
         yield Trouble(
             f"pod/{stuck[0].key.name} -n {stuck[0].key.namespace}",
-            f"{len(stuck)} waiting pods have a priority not above the balloons' {lowest} and never get their nodes: "
+            f"{count(len(stuck), 'waiting pod')} with a priority not above the balloons' {lowest}, which do not yield: "
             f"{some(str(pod.key) for pod in stuck)}",
             "set priorityClassName to a class above the balloons' in their templates",
         )
@@ -112,10 +111,8 @@ CHECKS = (
         severity=Severity.ERROR,
         about="Pods with a priority below `--expendable-pods-priority-cutoff` (default -10) are removed from "
         "cluster-autoscaler's whole view. A node that holds only such balloons looks empty and is deleted after about "
-        "ten "
-        "minutes; waiting ones trigger nothing. The widely copied overprovisioning example with -1000 does neither of "
-        "its "
-        "jobs. -10 itself is seen.",
+        "ten minutes; waiting ones trigger nothing. The widely copied overprovisioning example with -1000 does "
+        "neither of its jobs. -10 itself is seen.",
         needs=_NEEDS,
         find=expendable,
     ),
@@ -124,8 +121,7 @@ CHECKS = (
         title="A global default priority that is not above the balloons",
         severity=Severity.ERROR,
         about="Pods without a class get the priority of the class with `globalDefault: true`. When that is not above "
-        "the "
-        "balloons', ordinary work never preempts one: all warm capacity is lost, silently.",
+        "the balloons', ordinary work never preempts one: all warm capacity is lost, silently.",
         needs=_NEEDS,
         find=global_default_below,
     ),
@@ -134,8 +130,7 @@ CHECKS = (
         title="Balloons that may preempt",
         severity=Severity.WARNING,
         about="Without `preemptionPolicy: Never` a balloon at -10 pushes out batch pods at -100. The field of a "
-        "stored class "
-        "cannot be changed: replace the class.",
+        "stored class cannot be changed: replace the class.",
         needs=_NEEDS,
         find=preempts_others,
     ),
@@ -162,8 +157,8 @@ CHECKS = (
         title="Balloons whose nodes Karpenter takes for empty",
         severity=Severity.ERROR,
         about="Karpenter's cost of evicting a pod is 1 + deletionCost/2^27 + priority/2^25. From a priority of -2^25 "
-        "on the sum "
-        "is not positive, and a node with only such pods is consolidated like an empty one. Keep balloons near -10.",
+        "on the sum is not positive, and a node with only such pods is consolidated like an empty one. Keep balloons "
+        "near -10.",
         needs=_NEEDS,
         find=counts_as_empty,
     ),

@@ -81,8 +81,7 @@ def stuck_taints(facts: Facts) -> Iterator[Trouble]:
                 yield Trouble(
                     f"node/{node.name}",
                     f"it still has the startup taint {taint.key} after {(facts.now_s - node.created_s) / 60:.0f} min: "
-                    "no work starts there, "
-                    "and after 15 min it counts as unready",
+                    "no work starts there, and after 15 min it counts as unready",
                     f"kubectl taint node {node.name} {taint.key}:{taint.effect}-",
                 )
 
@@ -139,10 +138,8 @@ CHECKS = (
         title="The controller manager's limit against the number of DaemonSets",
         severity=Severity.WARNING,
         about="Each controller may send `--kube-api-qps` (20) requests per second, and each new node costs one pod "
-        "per DaemonSet: "
-        "20/D nodes per second. Seen: 200 nodes Ready in seconds, then 80 s of waiting for 1,600 pods while the API "
-        "server "
-        "was idle. No pace of joins helps there.",
+        "per DaemonSet: 20/D nodes per second. Seen: 200 nodes Ready in seconds, then 80 s of waiting for 1,600 pods "
+        "while the API server was idle. No pace of joins helps there.",
         needs=(kinds.DAEMON_SETS, kinds.PODS),
         find=slow_daemons,
         is_live_only=True,
@@ -152,8 +149,7 @@ CHECKS = (
         title="The service has no priority level",
         severity=Severity.WARNING,
         about="A controller outside kube-system is in workload-low, with everybody else's controllers. In the "
-        "overload that the "
-        "throttle exists for it would be rejected itself.",
+        "overload that the throttle exists for it would be rejected itself.",
         needs=(kinds.DEPLOYMENTS, kinds.FLOW_SCHEMAS),
         find=no_flow_schema,
         is_live_only=True,
@@ -163,8 +159,7 @@ CHECKS = (
         title="Monitors that no Prometheus selects",
         severity=Severity.WARNING,
         about="A Prometheus picks monitors by their labels; a widely used chart selects only those of its own "
-        "release. Then all "
-        "panels are empty and no alert fires.",
+        "release. Then all panels are empty and no alert fires.",
         needs=_MONITORING,
         find=unseen_monitors,
         is_live_only=True,
@@ -183,8 +178,7 @@ CHECKS = (
         title="DaemonSets behind",
         severity=Severity.WARNING,
         about="Nodes are usable when their agents run. A DaemonSet of which less than 80 % is ready is what a "
-        "scale-up waits for, "
-        "whatever the pace.",
+        "scale-up waits for, whatever the pace.",
         needs=(kinds.DAEMON_SETS,),
         find=unready_daemons,
     ),

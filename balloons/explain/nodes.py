@@ -82,7 +82,7 @@ def _stands(node: Any, claim: Any, on_it: list[dict[str, Any]]) -> str:
     work = sum(_is_work(each) and not text(each, "metadata", "labels", POOL_LABEL) for each in on_it)
     if pools and not work:
         return f"warm: held for pool {', '.join(sorted(pools))}"
-    return f"ready, {work} pods of work on it" if work else "ready and idle"
+    return f"ready, pods of work on it: {work}" if work else "ready and idle"
 
 
 def _is(thing: Any, name: str) -> bool:

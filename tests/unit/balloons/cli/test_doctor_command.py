@@ -79,7 +79,7 @@ def test_json_is_one_document_and_the_same_from_a_dump(dump: str) -> None:
 def test_no_finding_is_no_table(manifest: str) -> None:
     found = run("-f", manifest, "--only", "KB002")
     assert found.stdout == ""
-    assert "1 checks: nothing found" in found.stderr
+    assert "1 check: nothing found" in found.stderr
 
 
 @pytest.mark.parametrize(

@@ -170,7 +170,7 @@ def test_a_gated_pod_says_so() -> None:
     [
         ({"nodes": [node()], "pods": [balloon("n1"), agent("n1")]}, "warm: held for pool gpu"),
         ({"nodes": [node()], "pods": [agent("n1")]}, "ready and idle"),
-        ({"nodes": [node()], "pods": [pod("n1"), agent("n1")]}, "ready, 1 pods of work on it"),
+        ({"nodes": [node()], "pods": [pod("n1"), agent("n1")]}, "ready, pods of work on it: 1"),
         ({"nodes": [node("False")]}, "joined and not ready: container runtime network not ready"),
         ({"nodes": [node(taints=[{"key": "karpenter.sh/unregistered"}])]}, "ready, and held back by the taint karp"),
         ({"nodes": [node(unschedulable=True)]}, "ready and cordoned"),
