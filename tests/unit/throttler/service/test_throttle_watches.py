@@ -10,6 +10,7 @@ import pytest
 
 from tests.unit.throttler.service.kube_fake import FakeCluster
 from throttler.api.throttle import JoinThrottle
+from throttler.client.backoff import LONGEST_S
 from throttler.client.errors import ForbiddenError, NotFoundError, UnreachableError
 from throttler.client.intake import CacheEvent
 from throttler.client.kube_client import KubeClient
@@ -165,7 +166,7 @@ async def test_throttles_that_we_may_not_read_are_none_of_ours_after_a_minute_an
         await asyncio.sleep(FORBIDDEN_S + 1)
         assert (watches.is_known, watches.is_forbidden, watches.throttles) == (True, True, ())
         server.faults.clear()
-        await asyncio.sleep(90)
+        await asyncio.sleep(LONGEST_S + 1)
         assert (watches.is_known, watches.is_forbidden, len(watches.throttles)) == (True, False, 1)
 
 
