@@ -1,0 +1,203 @@
+"""What our accounts may not do, asked of a real API server, with every lever bound."""
+
+import json
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from balloons.cluster.kinds import ALL_KINDS
+from lab.controlplane import ControlPlane
+from tests.contract.rendered import Object, helm
+
+pytestmark = pytest.mark.helm
+
+NAMESPACE = "reviewed"
+EVERYTHING: dict[str, Any] = {
+    "levers": {"nodePoolLimits": True, "capacityQuota": True, "nodes": True, "schedulingGates": True},
+    "annotateNodes": True,
+}
+APPROVER = {**EVERYTHING, "levers": {**EVERYTHING["levers"], "certificateApproval": True}}
+
+
+@dataclass(frozen=True)
+class Right:
+    """A verb on a resource, everywhere unless a namespace or a name is given."""
+
+    verb: str
+    resource: str
+    group: str = ""
+    namespace: str = ""
+    name: str = ""
+
+    def __str__(self) -> str:
+        return " ".join(filter(None, (self.verb, self.resource, self.namespace, self.name)))
+
+
+RBAC, CERTIFICATES = "rbac.authorization.k8s.io", "certificates.k8s.io"
+ADMISSION, OUR = "admissionregistration.k8s.io", "kube-balloons.github.io"
+DENIED = (
+    *(Right(verb, "secrets") for verb in ("get", "list", "watch", "create", "update", "patch", "delete")),
+    *(Right(verb, "secrets", namespace=NAMESPACE) for verb in ("get", "list", "watch", "create")),
+    *(Right(verb, f"pods/{how}") for how in ("exec", "attach", "portforward", "proxy") for verb in ("get", "create")),
+    *(Right("create", f"pods/{what}", namespace=NAMESPACE) for what in ("exec", "eviction", "binding")),
+    Right("patch", "pods/ephemeralcontainers"),
+    Right("patch", "pods/resize"),
+    Right("create", "pods"),
+    Right("create", "pods", namespace=NAMESPACE),
+    Right("delete", "pods", namespace="kube-system"),
+    Right("delete", "pods", namespace="default"),
+    Right("deletecollection", "pods", namespace=NAMESPACE),
+    *(Right("get", f"nodes/{what}") for what in ("proxy", "metrics", "stats", "log", "configz")),
+    *(Right(verb, "nodes") for verb in ("create", "delete", "deletecollection", "update")),
+    Right("patch", "nodes/status"),
+    *(Right(verb, kind, RBAC) for kind in ("roles", "clusterroles")
+      for verb in ("escalate", "bind", "create", "patch")),
+    *(Right("create", kind, RBAC) for kind in ("rolebindings", "clusterrolebindings")),
+    *(Right("impersonate", kind) for kind in ("users", "groups", "serviceaccounts")),
+    Right("impersonate", "userextras", "authentication.k8s.io"),
+    *(Right(verb, "serviceaccounts/token", namespace=NAMESPACE) for verb in ("create", "get")),
+    *(Right("create", kind, "apps", "kube-system") for kind in ("deployments", "daemonsets", "statefulsets")),
+    Right("create", "daemonsets", "apps", NAMESPACE),
+    Right("create", "jobs", "batch", NAMESPACE),
+    *(Right(verb, f"{kind}webhookconfigurations", ADMISSION) for kind in ("mutating", "validating")
+      for verb in ("create", "patch")),
+    *(Right(verb, "validatingadmissionpolicies", ADMISSION) for verb in ("patch", "delete")),
+    Right("delete", "validatingadmissionpolicybindings", ADMISSION),
+    Right("create", "certificatesigningrequests", CERTIFICATES),
+    Right("delete", "certificatesigningrequests", CERTIFICATES),
+    Right("sign", "signers", CERTIFICATES, name="kubernetes.io/kube-apiserver-client-kubelet"),
+    Right("approve", "signers", CERTIFICATES, name="kubernetes.io/kube-apiserver-client"),
+    Right("approve", "signers", CERTIFICATES, name="kubernetes.io/kubelet-serving"),
+    Right("create", "persistentvolumes"),
+    Right("patch", "namespaces"),
+    Right("get", "configmaps", namespace=NAMESPACE),
+    Right("get", "leases", "coordination.k8s.io", "kube-system", "kube-scheduler"),
+    Right("patch", "leases", "coordination.k8s.io", NAMESPACE, "somebody"),
+    Right("delete", "leases", "coordination.k8s.io", NAMESPACE, "kube-balloons-throttle"),
+    *(Right(verb, "nodeclaims", "karpenter.sh") for verb in ("create", "patch", "delete")),
+    *(Right(verb, "nodepools", "karpenter.sh") for verb in ("create", "delete", "update")),
+    *(Right(verb, kind, OUR) for kind in ("balloonpools", "jointhrottles") for verb in ("create", "patch", "delete")),
+    Right("delete", "customresourcedefinitions", "apiextensions.k8s.io"),
+    Right("patch", "flowschemas", "flowcontrol.apiserver.k8s.io"),
+    Right("create", "poddisruptionbudgets", "policy", NAMESPACE),
+)  # fmt: skip
+"""Held against the service and the guard with every lever bound."""
+ACCOUNTS = ("kube-balloons", "kube-balloons-guard")
+GUARD_ONLY_READS = (
+    *(Right(verb, kind, group, NAMESPACE) for kind, group in (("deployments", "apps"), ("podtemplates", ""))
+      for verb in ("create", "patch", "delete")),
+    Right("delete", "pods", namespace=NAMESPACE),
+    Right("patch", "leases", "coordination.k8s.io", NAMESPACE, "kube-balloons-throttle"),
+    Right("create", "leases", "coordination.k8s.io", NAMESPACE),
+    Right("patch", "balloonpools/status", OUR),
+)  # fmt: skip
+
+
+def may(plane: ControlPlane, who: dict[str, Any], right: Right) -> bool:
+    """What the API server's authorizer says."""
+    resource, _, subresource = right.resource.partition("/")
+    asked = {"verb": right.verb, "group": right.group, "resource": resource, "subresource": subresource}
+    asked |= {"namespace": right.namespace, "name": right.name}
+    review = {
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": "SubjectAccessReview",
+        "spec": {**who, "resourceAttributes": asked},
+    }
+    answer = plane.kubectl("create", "--output=json", "--filename=-", input=json.dumps(review))
+    return bool(json.loads(answer)["status"]["allowed"])
+
+
+def account(name: str) -> dict[str, Any]:
+    groups = ["system:serviceaccounts", f"system:serviceaccounts:{NAMESPACE}", "system:authenticated"]
+    return {"user": f"system:serviceaccount:{NAMESPACE}:{name}", "groups": groups}
+
+
+def allowed(plane: ControlPlane, who: dict[str, Any], rights: tuple[Right, ...]) -> list[str]:
+    """Those of the rights that the server grants."""
+    with ThreadPoolExecutor(8) as pool:
+        answers = pool.map(lambda right: may(plane, who, right), rights)
+        return [str(right) for right, answer in zip(rights, answers, strict=True) if answer]
+
+
+@pytest.fixture(scope="module")
+def bound(control_plane: ControlPlane) -> Iterator[ControlPlane]:
+    """Every role and every binding of the chart, certificate approval included."""
+    kinds = ("Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding", "ServiceAccount")
+    objects = [each for each in helm(APPROVER, f"--namespace={NAMESPACE}") if each["kind"] in kinds]
+    given = json.dumps({"apiVersion": "v1", "kind": "List", "items": objects})
+    control_plane.kubectl("create", "namespace", NAMESPACE)
+    control_plane.kubectl("apply", "--filename=-", input=given)
+    yield control_plane
+    control_plane.kubectl("delete", "--ignore-not-found", "--filename=-", input=given)
+    control_plane.kubectl("delete", "namespace", NAMESPACE, "--wait=false")
+
+
+@pytest.mark.parametrize("name", ACCOUNTS)
+def test_the_server_denies_what_no_lever_needs(bound: ControlPlane, name: str) -> None:
+    assert len(set(DENIED)) >= 60
+    assert allowed(bound, account(name), DENIED) == []
+
+
+def test_the_guard_makes_nothing(bound: ControlPlane) -> None:
+    assert allowed(bound, account("kube-balloons-guard"), GUARD_ONLY_READS) == []
+
+
+def test_the_service_may_what_it_does(bound: ControlPlane) -> None:
+    needed = (*GUARD_ONLY_READS, Right("patch", "nodepools", "karpenter.sh"), Right("patch", "nodes"))
+    assert allowed(bound, account("kube-balloons"), needed) == [str(right) for right in needed]
+
+
+def test_people_get_pools_with_the_roles_they_have(bound: ControlPlane) -> None:
+    pools = tuple(Right(verb, "balloonpools", OUR, NAMESPACE) for verb in ("get", "create", "delete"))
+    throttle = (Right("create", "jointhrottles", OUR),)
+    for role, expected in (("view", 1), ("edit", 3), ("admin", 3)):
+        bound.kubectl(
+            "create", "rolebinding", f"--namespace={NAMESPACE}", role, f"--clusterrole={role}", f"--user={role}"
+        )
+        assert len(allowed(bound, {"user": role}, pools)) == expected, role
+        assert allowed(bound, {"user": role}, throttle) == [], role
+
+
+def test_the_viewer_sees_what_the_commands_read_and_nothing_else() -> None:
+    viewer = next(role for role in roles() if role["metadata"]["name"] == "kube-balloons-cli-viewer")
+    granted = {(group, kind) for rule in viewer["rules"] for group in rule["apiGroups"] for kind in rule["resources"]}
+    assert granted == {(kind.group, kind.plural) for kind in ALL_KINDS}
+    assert {verb for rule in viewer["rules"] for verb in rule["verbs"]} == {"get", "list", "watch"}
+
+
+def roles() -> list[Object]:
+    return [each for each in helm(APPROVER) if each["kind"] in ("Role", "ClusterRole")]
+
+
+def test_no_role_has_a_wildcard() -> None:
+    lists = ("apiGroups", "resources", "verbs", "nonResourceURLs")
+    found = [
+        role["metadata"]["name"]
+        for role in roles()
+        for rule in role["rules"]
+        for key in lists
+        if "*" in str(rule.get(key))
+    ]
+    assert found == []
+
+
+def test_approval_is_bound_only_where_it_was_asked_for() -> None:
+    def bindings(values: dict[str, Any]) -> set[str]:
+        return {
+            each["roleRef"]["name"] for each in helm(values) if each["kind"].endswith("Binding") and "roleRef" in each
+        }
+
+    approving = {"kube-balloons-certificates", "kube-balloons-guard-certificates"}
+    assert bindings(APPROVER) - bindings(EVERYTHING) == approving
+    writing = {name for name in bindings({}) if name.startswith("kube-balloons")}
+    assert writing == {
+        "kube-balloons-reader",
+        "kube-balloons-reporter",
+        "kube-balloons-writer",
+        "kube-balloons-servers",
+        "kube-balloons-lease",
+        "kube-balloons-guard",
+    }

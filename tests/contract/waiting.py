@@ -1,0 +1,22 @@
+"""Waiting for a server to take something up."""
+
+import time
+from collections.abc import Callable
+
+from lab.errors import LabError
+
+DEADLINE_S = 60.0
+
+
+def until(attempt: Callable[[], object], deadline_s: float = DEADLINE_S) -> None:
+    """Repeat until it raises neither LabError nor AssertionError; the last one is raised at the deadline."""
+    deadline = time.monotonic() + deadline_s
+    while True:
+        try:
+            attempt()
+        except (LabError, AssertionError):
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.2)
+        else:
+            return
