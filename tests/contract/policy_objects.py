@@ -1,0 +1,158 @@
+"""What stands on the server when our accounts try to write: the objects of users, and our own."""
+
+import json
+from typing import Any
+
+from balloons.render.buffer import template_object
+from balloons.render.deployment import BalloonSpec, deployment
+from balloons.view.shape import Shape
+from lab.karpenter.objects import node_pool
+from lab.karpenter.settings import NodePoolSettings
+from tests.certificate_requests import SIGNER, encoded, pem
+from tests.world import a_pool
+from throttler.kube.resources import parse_resources
+
+Object = dict[str, Any]
+
+NAMESPACE = "policed"
+"""Where the accounts are; a namespace of its own, so that no other test on this server is held to the policies."""
+OUR = "kube-balloons.github.io"
+STARTUP_TAINT = "startup-taint.cluster-autoscaler.kubernetes.io/paced"
+LABELS = {f"{OUR}/pool": "gpu", "app.kubernetes.io/managed-by": "kube-balloons"}
+CONTAINER = {"name": "main", "image": "registry.example/work:1"}
+POOL = a_pool(pre_pull=("registry.example/model:1",))
+SHAPE = Shape("p5", "p5.48xlarge", {}, 3)
+REQUESTS = parse_resources({"cpu": "190"})
+
+
+def node() -> Object:
+    taints = [("example.com/new", "NoSchedule"), (STARTUP_TAINT, "NoExecute"), ("karpenter.sh/x", "NoSchedule")]
+    metadata = {
+        "name": "policed",
+        "labels": {"example.com/zone": "a"},
+        "annotations": {"example.com/owner": "team", "karpenter.sh/do-not-disrupt": "true"},
+    }
+    spec = {"taints": [{"key": key, "effect": effect} for key, effect in taints]}
+    return {"apiVersion": "v1", "kind": "Node", "metadata": metadata, "spec": spec}
+
+
+def mark(original: Object, ceiling: Object, *, is_made: bool = False) -> str:
+    """The annotation as `throttler.levers.original` writes it."""
+    made = {"isMade": True} if is_made else {}
+    return json.dumps({"ceiling": ceiling, **made, "original": original}, separators=(",", ":"), sort_keys=True)
+
+
+def held(body: Object, original: Object, ceiling: Object, *, is_made: bool = False) -> Object:
+    """The object as a throttle holds it."""
+    annotations = {
+        f"{OUR}/original": mark(original, ceiling, is_made=is_made),
+        f"{OUR}/holder": f"{NAMESPACE}/kube-balloons-throttle",
+        f"{OUR}/epoch": "1",
+    }
+    metadata = {**body["metadata"], "labels": {f"{OUR}/throttle": "default"}, "annotations": annotations}
+    return {**body, "metadata": metadata}
+
+
+def free_pool() -> Object:
+    """A NodePool of 100 cores, 40 of them in use."""
+    body: Object = node_pool(NodePoolSettings(name="policed-free"))
+    return {**body, "spec": {**body["spec"], "limits": {"cpu": "100"}}}
+
+
+def held_pool() -> Object:
+    """One that stands at 50 of the user's 100 cores, and at 200Gi where the user had no limit."""
+    body: Object = node_pool(NodePoolSettings(name="policed-held"))
+    ceiling = {"cpu": "50", "memory": "200Gi"}
+    body = {**body, "spec": {**body["spec"], "limits": ceiling}}
+    return held(body, {"cpu": "100", "memory": None}, ceiling)
+
+
+IN_USE = {"cpu": "40", "memory": "80Gi"}
+
+
+def quota(name: str, nodes: int) -> Object:
+    return {
+        "apiVersion": "autoscaling.x-k8s.io/v1alpha1",
+        "kind": "CapacityQuota",
+        "metadata": {"name": name},
+        "spec": {"selector": {"matchLabels": {"pool": "a"}}, "limits": {"resources": {"nodes": nodes}}},
+    }
+
+
+def made_quota(name: str = "policed-made") -> Object:
+    return held(quota(name, 30), {"nodes": None}, {"nodes": 30}, is_made=True)
+
+
+def work_pod(name: str, **metadata: Any) -> Object:
+    """A pod of a user that waits behind our gate and one of his own."""
+    gates = [{"name": "example.com/other"}, {"name": f"{OUR}/paced"}]
+    spec = {"containers": [CONTAINER], "schedulingGates": gates}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, **metadata}, "spec": spec}
+
+
+def foreign_deployment(name: str = "foreign") -> Object:
+    labels = {"app": name}
+    template = {"metadata": {"labels": labels}, "spec": {"containers": [CONTAINER]}}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": name},
+        "spec": {"replicas": 0, "selector": {"matchLabels": labels}, "template": template},
+    }
+
+
+def our_deployment(name: str = "") -> Object:
+    """What the service really applies, pre-pulled image included; its pod waits for ever."""
+    body = deployment(POOL, SHAPE, BalloonSpec(REQUESTS, 1, "registry.k8s.io/pause:3.10.1", "kube-balloons"))
+    return {**body, "metadata": {**body["metadata"], "namespace": NAMESPACE, "name": name or body["metadata"]["name"]}}
+
+
+def our_template() -> Object:
+    body = template_object(POOL, SHAPE, BalloonSpec(REQUESTS, 1, "registry.k8s.io/pause:3.10.1", "kube-balloons"))
+    return {**body, "metadata": {**body["metadata"], "namespace": NAMESPACE}}
+
+
+def lease(name: str) -> Object:
+    return {
+        "apiVersion": "coordination.k8s.io/v1",
+        "kind": "Lease",
+        "metadata": {"name": name},
+        "spec": {"holderIdentity": "somebody"},
+    }
+
+
+def certificate_request(name: str, signer: str = SIGNER, purpose: str = "client auth") -> Object:
+    spec = {"request": encoded(pem()), "signerName": signer, "usages": ["digital signature", purpose]}
+    return {
+        "apiVersion": "certificates.k8s.io/v1",
+        "kind": "CertificateSigningRequest",
+        "metadata": {"name": name},
+        "spec": spec,
+    }
+
+
+BOOTSTRAPPER = ("--as=system:bootstrap:join01", "--as-group=system:bootstrappers")
+KUBELET = ("--as=system:node:node-1", "--as-group=system:nodes")
+STORED: tuple[tuple[Object, tuple[str, ...]], ...] = (
+    (node(), ()),
+    (free_pool(), ()),
+    (held_pool(), ()),
+    (quota("policed-users", 50), ()),
+    (made_quota(), ()),
+    (work_pod("work"), ()),
+    (work_pod("disguised", labels=LABELS), ()),
+    (foreign_deployment(), ()),
+    (our_deployment(), ()),
+    (lease("foreign"), ()),
+    (certificate_request("joining"), BOOTSTRAPPER),
+    (certificate_request("renewal"), KUBELET),
+    (certificate_request("serving", "kubernetes.io/kubelet-serving", "server auth"), KUBELET),
+    (certificate_request("stranger"), ()),
+)
+"""What is there before our accounts try anything, and who made it."""
+STATUS: dict[str, Object] = {
+    "nodepool/policed-free": {"resources": IN_USE},
+    "nodepool/policed-held": {"resources": IN_USE},
+    "capacityquota/policed-users": {"used": {"resources": {"nodes": 20}}},
+    "capacityquota/policed-made": {"used": {"resources": {"nodes": 20}}},
+}

@@ -1,0 +1,161 @@
+"""Our own accounts on a real API server that holds them to what they promise, though they have every right there is."""
+
+import asyncio
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from lab.binaries import find_karpenter_crds
+from lab.controlplane import ControlPlane
+from lab.errors import LabError
+from lab.manifests import MANIFESTS
+from lab.nodegroups import install_capacity_quotas
+from tests.contract.policy_objects import NAMESPACE, STATUS, STORED, lease
+from tests.contract.policy_table import FORBIDDEN, LEASES, LEGAL, PODS, Write
+from tests.contract.rendered import helm_text
+from tests.contract.waiting import until
+
+pytestmark = pytest.mark.helm
+
+ACCOUNTS = ("kube-balloons", "kube-balloons-guard")
+POLICIES = {"flowControl": {"enabled": False}}
+
+
+class Server:
+    """The server as one of our accounts meets it; nothing it lets pass is stored."""
+
+    def __init__(self, plane: ControlPlane) -> None:
+        self._plane = plane
+        self._balloon = ""
+
+    def find_balloon(self) -> None:
+        """The pod that the Deployment made: its name is the server's choice."""
+        wanted = ("--selector=kube-balloons.github.io/shape", "--output=name")
+        self._balloon = (
+            self._plane.kubectl("get", "pods", f"--namespace={NAMESPACE}", *wanted).strip().rpartition("/")[2]
+        )
+        if not self._balloon:
+            raise LabError("no balloon yet")
+
+    def attempt(self, write: Write, mode: str = "dryRun=All") -> str:
+        """Make the call; returns the server's refusal, empty if it would be done."""
+        who = f"--as=system:serviceaccount:{NAMESPACE}:{write.account}"
+        body = self._edited(write) if write.edit else write.body
+        verb = "replace" if write.edit else "create" if write.body is not None else "delete"
+        path = self._placed(write.path)
+        given = () if body is None else ("--filename=-",)
+        try:
+            self._plane.kubectl(
+                verb, "--raw", f"{path}{'&' if '?' in path else '?'}{mode}", who, *given, input=json.dumps(body)
+            )
+        except LabError as refusal:
+            return str(refusal)
+        return ""
+
+    def _edited(self, write: Write) -> dict[str, object]:
+        assert write.edit is not None
+        stored = json.loads(self._plane.kubectl("get", "--raw", self._placed(write.stored_at or write.path)))
+        return write.edit(stored) or stored
+
+    def _placed(self, path: str) -> str:
+        return path.replace(f"{PODS}/balloon", f"{PODS}/{self._balloon}")
+
+
+@pytest.fixture(scope="module")
+def server(control_plane: ControlPlane) -> Iterator[Server]:
+    """The policies in force for accounts that have every right, and the objects of the table."""
+    serve_kinds(control_plane)
+    given = policies()
+    control_plane.kubectl("create", "namespace", NAMESPACE)
+    try:
+        store_objects(control_plane)
+        control_plane.kubectl("apply", "--filename=-", input=given)
+        found = Server(control_plane)
+        until(found.find_balloon)
+        until(lambda: all_in_force(found))
+        make_lease(found)
+        yield found
+    finally:
+        control_plane.kubectl("delete", "--ignore-not-found", "--filename=-", input=given)
+        remove_objects(control_plane)
+
+
+def policies() -> str:
+    return helm_text(POLICIES, "--show-only=templates/policies.yaml", namespace=NAMESPACE)
+
+
+def serve_kinds(plane: ControlPlane) -> None:
+    for file in find_karpenter_crds().glob("*.yaml"):
+        plane.kubectl("apply", "--server-side", "--force-conflicts", f"--filename={file}")
+        plane.kubectl("wait", "--for=condition=Established", f"--filename={file}")
+    asyncio.run(install_capacity_quotas(plane))
+    plane.kubectl("apply", f"--filename={MANIFESTS}/base/priorityclass.yaml")
+
+
+def store_objects(plane: ControlPlane) -> None:
+    accounts = [f"--serviceaccount={NAMESPACE}:{account}" for account in ACCOUNTS]
+    plane.kubectl("create", "clusterrolebinding", "policed-all", "--clusterrole=cluster-admin", *accounts)
+    joining = ("--clusterrole=system:node-bootstrapper", "--group=system:bootstrappers")
+    plane.kubectl("create", "clusterrolebinding", "policed-join", *joining)
+    until(lambda: plane.kubectl("get", "serviceaccount", "default", f"--namespace={NAMESPACE}"))
+    for body, who in STORED:
+        plane.kubectl("create", "--filename=-", f"--namespace={NAMESPACE}", *who, input=json.dumps(body))
+    for name, status in STATUS.items():
+        patch = json.dumps({"status": status})
+        plane.kubectl("patch", name, "--subresource=status", "--type=merge", f"--patch={patch}")
+
+
+def remove_objects(plane: ControlPlane) -> None:
+    for name in ("clusterrolebinding/policed-all", "clusterrolebinding/policed-join", "node/policed", *STATUS):
+        plane.kubectl("delete", name, "--ignore-not-found")
+    plane.kubectl("delete", "csr", "--ignore-not-found", "joining", "renewal", "serving", "stranger")
+    plane.kubectl("delete", "namespace", NAMESPACE, "--wait=false")
+
+
+def all_in_force(server: Server) -> None:
+    """A policy is in force a moment after it was made; each refuses some delete."""
+    deletes = [write for write in FORBIDDEN if write.body is None and write.edit is None]
+    for write in deletes:
+        if "ValidatingAdmissionPolicy" not in server.attempt(write):
+            raise LabError(f"not yet refused: {write.name}")
+
+
+def make_lease(server: Server) -> None:
+    """In earnest: the service does so at its very first start."""
+    body = lease("kube-balloons-throttle")
+    assert server.attempt(Write("make its Lease", LEASES, body=body), "fieldManager=first") == ""
+
+
+@pytest.mark.parametrize("write", FORBIDDEN, ids=lambda write: write.name)
+def test_the_server_refuses(server: Server, write: Write) -> None:
+    refusal = server.attempt(write)
+    assert "ValidatingAdmissionPolicy 'kube-balloons-" in refusal
+    assert write.says in refusal
+
+
+@pytest.mark.parametrize("write", LEGAL, ids=lambda write: write.name)
+def test_the_server_lets_pass(server: Server, write: Write) -> None:
+    assert server.attempt(write) == ""
+
+
+def test_the_server_finds_nothing_wrong_with_the_expressions(control_plane: ControlPlane, server: Server) -> None:
+    """It checks their types in its own time, and writes what it finds into the status."""
+    found = json.loads(control_plane.kubectl("get", "validatingadmissionpolicies", "--output=json"))["items"]
+    ours = [each for each in found if each["metadata"]["name"].startswith("kube-balloons-")]
+    assert len(ours) == 7
+    for policy in ours:
+        warnings = policy.get("status", {}).get("typeChecking", {}).get("expressionWarnings", [])
+        assert warnings == [], policy["metadata"]["name"]
+
+
+def test_the_tables_are_large_enough() -> None:
+    assert len({write.name for write in FORBIDDEN}) == len(FORBIDDEN) >= 40
+    assert len({write.name for write in LEGAL}) == len(LEGAL) >= 20
+
+
+def test_others_are_not_held_to_our_promises(server: Server) -> None:
+    strangers = [write for write in FORBIDDEN if write.path.endswith("/foreign") and write.edit is None]
+    assert strangers
+    for write in strangers:
+        assert server.attempt(Write(write.name, write.path, account="default")).count("ValidatingAdmission") == 0
