@@ -53,7 +53,7 @@ class LawSettings:
 
     # Avoid: the gradient law.
 
-    target: float = 9.5
+    target: float = 9.0
     """T: index at which the gradient alone neither grows nor shrinks the window (study)."""
     prompt_patience: float = 4.0
     """T is so many times as large where joins end within two scrapes. Delay then tells at once what a step did, and a
@@ -78,7 +78,7 @@ class LawSettings:
     CUBIC has it (RFC 9438, 4.2)."""
     seats_taken: float = 0.7
     """Share of a server's seats from which its CPU no longer tells how much room is left."""
-    swing_room: float = 1.0
+    swing_room: float = 2.5
     """Standard deviations of the idle utilisation that stay free: what others do swings while joins are under way."""
 
     # Slow start.
@@ -122,6 +122,9 @@ class LawSettings:
 
     join_guess_s: float = 80.0
     """Duration of a join before the first one has ended, for the stock: real joins take 60-90 s (control.md)."""
+    guess_trust: float = 0.5
+    """A cold start tries this share of the joins that idle requests' cost allows, if that is more than
+    `window_initial`: joins may be four times as heavy as they seem (study, scenario K)."""
     join_guess_least_s: float = 30.0
     """The same for slow start, which must not be late where joins are quick."""
     boot_guess_s: float = 120.0

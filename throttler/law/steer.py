@@ -1,6 +1,5 @@
 """The window of this moment: the first part of the law that applies has the say."""
 
-import math
 
 from throttler.law import cruise, knee, load, payoff, trouble
 from throttler.law.because import ThrottleReason, because
@@ -64,16 +63,19 @@ def _start_window(sight: Sight) -> float:
     window = knee.start_window(sight.memory.knee, sight.now_s, sight.settings)
     if sight.memory.knee.window is not None:
         return window
-    return min(window, max(LEAST_START, _guess(sight)))
+    guess = _guess(sight)
+    if guess is None:
+        return window
+    return max(min(window, max(LEAST_START, guess)), sight.settings.guess_trust * guess)
 
 
-def _guess(sight: Sight) -> float:
-    """Joins in flight by what their requests may cost; infinite while that is unknown."""
+def _guess(sight: Sight) -> float | None:
+    """Joins in flight by what their requests may cost; None while that is unknown."""
     settings = sight.settings
     pace_per_s = load.guessed_pace_per_s(
         sight.memory.load, sight.health.servers, settings.feed_forward_share, settings.requests_per_join
     )
-    return math.inf if pace_per_s is None else pace_per_s * settings.join_guess_s
+    return None if pace_per_s is None else pace_per_s * settings.join_guess_s
 
 
 def _with_payoff(sight: Sight) -> Sight:
