@@ -129,6 +129,13 @@ def balloons(*path: Any, to: Any) -> Object:
     return body
 
 
+def mounting(source: Object) -> Object:
+    """A balloon Deployment with a volume more."""
+    body = deepcopy(objects.our_deployment("other"))
+    body["spec"]["template"]["spec"]["volumes"].append({"name": "more", **source})
+    return body
+
+
 def approved(kind: str = "Approved") -> Edit:
     condition = {"type": kind, "status": "True", "reason": "Admitted", "message": "there is room"}
     return put("status", to={"conditions": [condition]})
@@ -234,9 +241,9 @@ FORBIDDEN = (
     Write("balloons with an account", DEPLOYMENTS, "have no identity", balloons("serviceAccountName", to="admin")),
     Write("balloons with a token", DEPLOYMENTS, "have no identity", balloons("automountServiceAccountToken", to=True)),
     Write("balloons that mount a Secret", DEPLOYMENTS, "nothing but images",
-          balloons("volumes", to=[{"name": "s", "secret": {"secretName": "admin"}}])),
+          mounting({"secret": {"secretName": "admin"}})),
     Write("balloons that mount the host", DEPLOYMENTS, "nothing but images",
-          balloons("volumes", to=[{"name": "h", "hostPath": {"path": "/"}}])),
+          mounting({"hostPath": {"path": "/"}})),
     Write("balloons that read a Secret", DEPLOYMENTS, "is told nothing",
           balloons("containers", 0, "envFrom", to=[{"secretRef": {"name": "admin"}}])),
     Write("balloons that run a command", DEPLOYMENTS, "is told nothing",
@@ -298,7 +305,7 @@ LEGAL = (
     Write("the guard takes the gate off", f"{PODS}/work", edit=ungate(f"{OUR}/paced"), account="kube-balloons-guard"),
     Write("delete a balloon", f"{PODS}/balloon"),
     Write("mark the balloon that goes first", f"{PODS}/balloon",
-          edit=put("metadata", "annotations", to={"controller.kubernetes.io/pod-deletion-cost": "-100"})),
+          edit=put("metadata", "annotations", "controller.kubernetes.io/pod-deletion-cost", to="-100")),
 
     Write("balloons with a pre-pulled image", DEPLOYMENTS, body=objects.our_deployment("other")),
     Write("more balloons", OUR_DEPLOYMENT, edit=put("spec", "replicas", to=5)),
