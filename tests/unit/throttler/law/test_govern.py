@@ -252,3 +252,10 @@ def test_learns_the_knee_and_gives_it_away() -> None:
     assert learned.window is not None
     assert 100 <= learned.window < 120
     assert (learned.join_s, learned.boot_s) == (80.0, 120.0)
+
+
+def test_a_cold_start_tries_half_of_what_idle_servers_seem_to_bear() -> None:
+    loop = Loop()
+    loop.calm(Joins(), times=10, requests=400.0, cpu_share=0.1)
+    # 0.7 of the CPU is free, a request takes 2.5 ms, a join 250 requests and 80 s: 90 joins at a time.
+    assert loop.calm(Joins(waiting=500), requests=400.0, cpu_share=0.1).window == pytest.approx(45, rel=0.02)
