@@ -120,10 +120,18 @@ async def open_replicas(plane: ControlPlane) -> AsyncIterator[tuple[Replica, Rep
 async def _allow(plane: ControlPlane) -> None:
     """The rights of the service's own account, for each replica's user."""
     users = [f"--user={name}" for name in NAMES]
-    bind = ("create", "clusterrolebinding", "replicas", "--clusterrole=kube-balloons-reader", *users)
-    await plane.kubectl_async(*bind)
-    for name, role in (("lease", "--role=kube-balloons-lease"), ("writer", "--clusterrole=kube-balloons-writer")):
-        await plane.kubectl_async("create", "rolebinding", f"replicas-{name}", role, f"--namespace={NAMESPACE}", *users)
+    for role in ("reader", "reporter"):
+        bind = ("create", "clusterrolebinding", f"replicas-{role}", f"--clusterrole=kube-balloons-{role}", *users)
+        await plane.kubectl_async(*bind)
+    places = (
+        (NAMESPACE, "--role=kube-balloons-lease"),
+        (NAMESPACE, "--clusterrole=kube-balloons-writer"),
+        ("default", "--role=kube-balloons-servers"),
+        ("kube-system", "--role=kube-balloons-servers"),
+    )
+    for number, (namespace, role) in enumerate(places):
+        bind = ("create", "rolebinding", f"replicas-{number}", role, f"--namespace={namespace}", *users)
+        await plane.kubectl_async(*bind)
 
 
 async def _keep_busy(api: JsonApi) -> None:

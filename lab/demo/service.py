@@ -15,13 +15,18 @@ from lab.errors import LabError
 from lab.processes import log_tail
 
 MANIFESTS = Path(__file__).resolve().parents[2] / "manifests"
+FLOW_CONTROL = MANIFESTS / "components" / "flow-control" / "flow-control.yaml"
 ACCOUNT_NAMESPACE, ACCOUNT = "kube-balloons", "kube-balloons"
 STOP_DEADLINE_S = 15.0
 
 
 async def install(plane: ControlPlane) -> None:
-    """What a user applies once: the CRDs, the PriorityClass, the rights."""
+    """What a user applies once: the CRDs, the PriorityClass, the rights, and our place in the API servers' queues.
+
+    Without that place a rush on a small server costs the service its lead: renewals of the Lease wait with the herd.
+    """
     await plane.kubectl_async("apply", "-k", str(MANIFESTS / "base"))
+    await plane.kubectl_async("apply", "-f", str(FLOW_CONTROL))
     await plane.kubectl_async("wait", "--for=condition=Established", "crd/balloonpools.kube-balloons.github.io")
 
 

@@ -21,7 +21,6 @@ from lab.binaries import find_binaries
 from lab.binaries.catalogue import ALL_BINARIES
 from lab.demo.objects import JOBS
 from lab.demo.rush_scene import POOL_LABELS, RushScene, open_rush, training, wait_for_throttle
-from lab.demo.service import MANIFESTS
 from lab.errors import LabError
 from lab.monitoring.scrapes import Scrapes
 from lab.processes import log_tail
@@ -32,8 +31,6 @@ WARM, RUSH, SECOND = 10, 50, 8
 """Nodes kept warm, pods of the job that is too large for them, and of the one that is not."""
 SETTLE_S = 60.0
 PATIENCE_S, START_S = 600.0, 60.0
-FLOW_CONTROL = MANIFESTS / "components" / "flow-control" / "flow-control.yaml"
-"""Our place in the API server's queues, which every overlay brings: without it a rush costs us the lead."""
 OPEN_METRICS = {"Accept": "application/openmetrics-text;version=1.0.0"}
 NAMESPACE, POOL = "kube-balloons", "workers"
 _POOL_PATH = f"/apis/kube-balloons.github.io/v1alpha1/namespaces/{NAMESPACE}/balloonpools/{POOL}"
@@ -54,7 +51,6 @@ def record(file: Path) -> None:
 
 async def _record() -> str:
     async with open_rush(is_paced=True) as scene:
-        await scene.plane.kubectl_async("apply", "-f", str(FLOW_CONTROL))
         async with scraping(await _address(scene)) as scrapes:
             await wait_for_throttle(scene)
             await _play(scene)

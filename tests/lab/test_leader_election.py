@@ -27,9 +27,12 @@ THROTTLE = {
         "nodes": {"matchLabels": {"test": "default"}},
         "window": {"initial": 1, "min": 1, "max": 1},
         "maxInFlight": 1,
+        "signals": {"scrape": {"enabled": False}},
+        "pace": {"safePerMinute": 60},
         "levers": {"schedulingGates": {}},
     },
 }
+"""One machine at a time; not by scrapes, because the replicas' way to the server is the proxy of their Lease."""
 
 
 @pytest.fixture
@@ -72,10 +75,11 @@ async def test_what_is_held_is_given_back_before_the_lease_is(
         assert await gated(seen) == []
     assert on.two_writers == []
     reigns = tenures(on.all_writes)
-    releases = [write for write in on.all_writes if write.what == "pods" and write.is_done]
-    assert {write.who for write in releases} == {reigns[-2].who}
+    leaver, heir = reigns[-2], reigns[-1]
+    # The heir writes pods too, but of balloons: no gate is left for it.
+    releases = [write for write in on.all_writes if write.what == "pods" and write.is_done and write.who == leaver.who]
     assert len(releases) >= 6
-    assert max(write.done_s for write in releases) < reigns[-1].since_s
+    assert max(write.done_s for write in releases) < heir.since_s
 
 
 async def gated(seen: View) -> list[str]:
