@@ -1,6 +1,5 @@
 """The window of this moment: the first part of the law that applies has the say."""
 
-
 from throttler.law import cruise, knee, load, payoff, trouble
 from throttler.law.because import ThrottleReason, because
 from throttler.law.sight import Course, Sight, course, with_memory
