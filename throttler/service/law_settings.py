@@ -12,7 +12,10 @@ def law_settings(spec: ThrottleSpec) -> LawSettings:
     """What the user bounds; never raises for a spec that keeps the rules of `throttler.api.rules`."""
     bounds = window_bounds(spec.window, PRESETS[spec.preset])
     levers = spec.levers
+    # Where the user says how a cold start begins, idle CPU does not make it more.
+    guess_trust = LawSettings().guess_trust if spec.window.initial is None else 0.0
     return LawSettings(
+        guess_trust=guess_trust,
         window_initial=bounds.initial,
         window_min=bounds.min,
         window_max=bounds.max,
