@@ -128,10 +128,10 @@ def _grown(sight: Sight, high: float) -> Course:
 
 def _boost(sight: Sight) -> float:
     """Quick far below the knee, slow beyond it."""
-    knee = sight.memory.knee
-    if sight.window < FAR_BELOW_KNEE * (knee.window or 0.0):
+    known = sight.memory.knee
+    if sight.window < FAR_BELOW_KNEE * (known.window or 0.0):
         return avoid.FAR_BELOW_KNEE_BOOST
-    is_beyond = knee.is_proven and sight.window >= (knee.window or math.inf)
+    is_beyond = known.is_proven and sight.window >= (known.window or math.inf)
     return sight.settings.beyond_knee if is_beyond else 1.0
 
 

@@ -124,7 +124,7 @@ class LawSettings:
     """Duration of a join before the first one has ended, for the stock: real joins take 60-90 s (control.md)."""
     guess_trust: float = 0.5
     """A cold start tries this share of the joins that idle requests' cost allows, if that is more than
-    `window_initial`: joins may be four times as heavy as they seem (study, scenario K)."""
+    `window_initial`: joins may be heavier than they seem (K, with joins four times as heavy, stays clean at a half)."""
     join_guess_least_s: float = 30.0
     """The same for slow start, which must not be late where joins are quick."""
     boot_guess_s: float = 120.0
