@@ -38,6 +38,8 @@ class Joins:
     """Mean duration of the latest joins from being let in to being usable; None before the first."""
     boot_s: float | None = None
     """Mean time of the latest machines from being asked for to being heard of; None before the first."""
+    order_s: float = 0.0
+    """How long a raised ceiling waits until the autoscaler orders by it: it looks every so often. 0 while unknown."""
     oldest_booting_s: float = 0.0
     oldest_held_s: float = 0.0
     """Age of the one that has waited longest in that stage."""

@@ -23,6 +23,7 @@ def total_joins(counts: Iterable[Joins]) -> Joins:
         lost=sum(each.lost for each in parts),
         join_s=_mean(each.join_s for each in parts),
         boot_s=_mean(each.boot_s for each in parts),
+        order_s=max((each.order_s for each in parts), default=0.0),
         oldest_booting_s=max((each.oldest_booting_s for each in parts), default=0.0),
         oldest_held_s=max((each.oldest_held_s for each in parts), default=0.0),
         oldest_joining_s=max((each.oldest_joining_s for each in parts), default=0.0),

@@ -7,10 +7,10 @@ from throttler.law import admission, avoid, lanes, load, stock
 from throttler.law.sight import Course, Sight
 from throttler.law.verdict import Phase
 
-PROOF_S = 10.0
-"""The shortest time over which joins that ended prove a pace."""
+PROOF_S = 60.0
+"""The shortest time over which joins that ended prove a pace: a wave ends together, and then there is nothing."""
 PROOF_SLACK = 1.5
-"""What is asked for may be so many times the proven pace, or it could never rise."""
+"""While the window is not full, what is asked for may be so many times the proven pace, or it could hardly rise."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,6 +20,7 @@ class Filling:
     admit: int
     overdue: int
     ask: int
+    spare: int
     limit: int
     pace_per_min: float
     tokens: float
@@ -34,12 +35,14 @@ def filled(sight: Sight, course: Course) -> Filling:
     ask_tokens = _tokens(sight, course, window, sight.memory.ask_tokens) if sight.settings.has_gate else tokens
     limit = _limit(sight, window)
     admit, overdue = _admit(sight, course, window, tokens)
-    ask = _ask(sight, course, limit, ask_tokens)
+    free = _free(sight, course, limit, ask_tokens)
+    ask = max(min(sight.joins.waiting, free), _urgent(sight, course, limit, ask_tokens))
     spent = admit if sight.settings.has_gate else ask
     return Filling(
         admit=admit,
         overdue=overdue,
         ask=ask,
+        spare=0 if _per_min(sight, course) is not None else max(0, free - ask),
         limit=max(limit, sight.joins.in_flight + ask),
         pace_per_min=60.0 * window / sight.join_s,
         tokens=max(0.0, tokens - spent),
@@ -76,12 +79,15 @@ def _limit(sight: Sight, window: float) -> int:
     joins, settings = sight.joins, sight.settings
     boot_s = stock.boot_time_s(joins, sight.memory.boot_s, settings)
     pace_per_s = _pace_per_s(sight, window)
+    asked_lately = sight.memory.flow.asked_since(sight.now_s - max(sight.join_s, joins.order_s))
     if settings.has_gate:
         outlook = stock.Outlook(window=window, pace_per_s=pace_per_s, boot_s=boot_s)
         stocked = stock.gated_stock(outlook, joins, settings)
+        if settings.registers_freely:
+            stocked = min(stocked, stock.registering_stock(outlook, joins, asked_lately))
     else:
         outlook = stock.Outlook(window=window, pace_per_s=_proven_pace_per_s(sight, pace_per_s), boot_s=boot_s)
-        stocked = stock.ungated_stock(outlook, joins, sight.memory.flow.asked_since(sight.now_s - sight.join_s))
+        stocked = stock.ungated_stock(outlook, joins, asked_lately)
     return min(math.floor(joins.joining + stocked), settings.max_in_flight)
 
 
@@ -99,10 +105,11 @@ def _proven_pace_per_s(sight: Sight, pace_per_s: float) -> float:
 
     While the window grows, joins still last as long as they did in the smaller one, and Little's law promises too much.
     """
-    rate_per_s = sight.memory.flow.rate_per_s(max(sight.join_s, PROOF_S))
+    rate_per_s = sight.memory.flow.busy_rate_per_s(max(sight.latest_join_s, PROOF_S))
     if not sight.joins.joined or rate_per_s is None:
         return pace_per_s
-    return min(pace_per_s, PROOF_SLACK * rate_per_s)
+    is_full = sight.joins.joining >= sight.settings.used_share * sight.window
+    return min(pace_per_s, rate_per_s if is_full else PROOF_SLACK * rate_per_s)
 
 
 def prior_pace_per_s(sight: Sight) -> float | None:
@@ -112,10 +119,19 @@ def prior_pace_per_s(sight: Sight) -> float | None:
     )
 
 
-def _ask(sight: Sight, course: Course, limit: int, tokens: float) -> int:
-    """By the stock; without a gate, and while a bound holds, by the tokens too. Urgent demand has its own lane."""
-    joins = sight.joins
-    ask = 0 if course.phase is Phase.BRAKE else min(joins.waiting, max(0, limit - joins.in_flight))
-    if not sight.settings.has_gate or _per_min(sight, course) is not None:
-        ask = min(ask, math.floor(tokens))
-    return max(ask, lanes.urgent_ask(joins, limit, sight.settings.reserved_nodes))
+def _free(sight: Sight, course: Course, limit: int, tokens: float) -> int:
+    """Places for machines that are not asked for yet: by the stock; without a gate or under a bound by tokens too."""
+    if course.phase is Phase.BRAKE:
+        return 0
+    free = max(0, limit - sight.joins.in_flight)
+    is_by_tokens = not sight.settings.has_gate or _per_min(sight, course) is not None
+    return min(free, math.floor(tokens)) if is_by_tokens else free
+
+
+def _urgent(sight: Sight, course: Course, limit: int, tokens: float) -> int:
+    """What urgent demand may ask for in its own lane, which passes the window and no bound of the user's."""
+    settings = sight.settings
+    urgent = lanes.urgent_ask(sight.joins, limit, settings.reserved_nodes)
+    if _per_min(sight, course) is not None:
+        urgent = min(urgent, math.floor(tokens))
+    return min(urgent, max(0, settings.max_in_flight - sight.joins.in_flight))

@@ -4,6 +4,7 @@ joins in flight = completion rate x duration of a join
 """
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 from throttler.joins.joins import Joins
 
@@ -72,6 +73,19 @@ class Flow:
         if not before or span_s <= 0:
             return None
         return max(0, last.joined - before[-1].joined) / (last.at_s - before[-1].at_s)
+
+    def busy_rate_per_s(self, span_s: float) -> float | None:
+        """Joins that ended per second of the last `span_s` in which any was in flight; None when less is known.
+
+        Machines that come in waves leave gaps, which say nothing of what the servers can do.
+        """
+        rate_per_s = self.rate_per_s(span_s)
+        if rate_per_s is None:
+            return None
+        before = max(point.at_s for point in self.points if point.at_s <= self.points[-1].at_s - span_s)
+        seen = [point for point in self.points if point.at_s >= before]
+        busy_s = sum(b.at_s - a.at_s for a, b in pairwise(seen) if a.joining or b.joined > a.joined)
+        return rate_per_s * (seen[-1].at_s - before) / busy_s if busy_s else 0.0
 
 
 def seen(flow: Flow, joins: Joins, now_s: float) -> Flow:

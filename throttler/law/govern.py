@@ -43,7 +43,7 @@ def govern(
 def _sight(signals: Signals, joins: Joins, memory: LawMemory, settings: LawSettings, now_s: float) -> Sight:
     looked_s = now_s if memory.looked_s is None else memory.looked_s
     now_s = max(now_s, looked_s)
-    health = examine(signals, memory.traces, settings, now_s)
+    health = examine(signals, memory.traces, settings, now_s, memory.own_until_s)
     sight = Sight(
         memory=observed(memory, health, joins, settings, now_s),
         health=health,
@@ -72,6 +72,7 @@ def _verdict(sight: Sight, course: Course, filling: Filling) -> Verdict:
         window=course.memory.window or sight.settings.window_initial,
         admit=filling.admit,
         ask=filling.ask,
+        spare=filling.spare,
         in_flight_limit=filling.limit,
         pace_per_min=filling.pace_per_min,
         because=why,

@@ -1,5 +1,6 @@
 """How the API servers are, all of them, worst first: absent, stale, empty and zero are four different things."""
 
+import math
 from dataclasses import dataclass, replace
 
 from throttler.law.index import ServerTrace, is_usable, new_among, traced, worst_high_s, worst_low_s
@@ -18,6 +19,8 @@ class Health:
     """Of these, those that were not judged before."""
     own: tuple[Reading, ...]
     """What our own requests met, in a window that is not stale: errors count, but it is no server."""
+    new_own: tuple[Reading, ...]
+    """The same, if it was not judged before."""
     traces: tuple[ServerTrace, ...]
     silent: SilentServer | None
     """A server that gives no usable reading; the one that has been silent longest."""
@@ -73,16 +76,24 @@ def error_share(reading: Reading) -> float:
     return min(1.0, reading.errors / reading.requests) if reading.requests else 0.0
 
 
-def examine(signals: Signals, traces: tuple[ServerTrace, ...], settings: LawSettings, now_s: float) -> Health:
-    """Judge the signals of now; `traces` is what was remembered."""
+def examine(
+    signals: Signals,
+    traces: tuple[ServerTrace, ...],
+    settings: LawSettings,
+    now_s: float,
+    own_until_s: float = -math.inf,
+) -> Health:
+    """Judge the signals of now; `traces`, and until when our own requests were judged, is what was remembered."""
     signals, own = _apart(signals)
+    fresh_own = _fresh(own, settings, now_s)
     fresh = _fresh(signals.readings or own, settings, now_s)
     answering = {reading.server for reading in fresh}
     silent = _silent(signals, answering, now_s)
     return Health(
         fresh=fresh,
         new=new_among(traces, fresh),
-        own=_fresh(own, settings, now_s),
+        own=fresh_own,
+        new_own=tuple(reading for reading in fresh_own if reading.ended_s > own_until_s),
         traces=traced(traces, fresh),
         silent=min(silent, key=lambda server: server.since_s, default=None),
         servers=len(answering) + len({server.server for server in silent}),

@@ -1,5 +1,6 @@
 """What the law remembers from one look to the next. Losing it costs time, never correctness."""
 
+import math
 from dataclasses import dataclass, field
 from typing import Self
 
@@ -38,6 +39,8 @@ class LawMemory:
     """What is in the bucket that lets joins in; None: full."""
     ask_tokens: float | None = None
     """The same of the bucket that asks are taken from where a gate holds machines back."""
+    own_until_s: float = -math.inf
+    """Until when our own requests were judged: each window of them once, as each reading of a server."""
     cut_s: float | None = None
     """When delay last cut the window."""
     traces: tuple[ServerTrace, ...] = ()

@@ -36,6 +36,7 @@ def observed(memory: LawMemory, health: Health, joins: Joins, settings: LawSetti
         boot_s=joins.boot_s or memory.boot_s,
         quiet_since_s=_quiet_since(memory, joins, now_s),
         traces=health.traces if health.traces else memory.traces,
+        own_until_s=max((reading.ended_s for reading in health.own), default=memory.own_until_s),
         looked_s=now_s,
     )
     has_demand = joins.waiting + joins.booting + joins.held > 0
@@ -97,6 +98,7 @@ def sane(joins: Joins) -> Joins:
         lost=max(0, joins.lost),
         join_s=_duration(joins.join_s),
         boot_s=_duration(joins.boot_s),
+        order_s=_duration(joins.order_s) or 0.0,
         oldest_booting_s=_duration(joins.oldest_booting_s) or 0.0,
         oldest_held_s=_duration(joins.oldest_held_s) or 0.0,
         oldest_joining_s=_duration(joins.oldest_joining_s) or 0.0,

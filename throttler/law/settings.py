@@ -25,6 +25,8 @@ class LawSettings:
     """The most that may be booting, held and joining together."""
     has_gate: bool = True
     """Whether a lever at the join can hold booted machines back."""
+    registers_freely: bool = False
+    """Whether that lever lets a kubelet register first (taint, label): that part of a join nothing holds back."""
     max_wait_s: float = 600.0
     """The longest a booted machine may be held."""
     kill_timer_s: float = 900.0

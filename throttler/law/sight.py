@@ -107,7 +107,18 @@ class Sight:
     def is_used(self) -> bool:
         """Whether the window is filled and something waits to fill more of it."""
         has_demand = self.joins.waiting + self.joins.booting + self.joins.held > 0
-        return has_demand and self.peak >= self.settings.used_share * self.window
+        joining = self.felt if self.is_prompt else self.peak
+        return has_demand and joining >= self.settings.used_share * self.window
+
+    @property
+    def felt(self) -> float:
+        """Mean joins in flight while the newest readings were made: what their delay tells of.
+
+        Prompt joins come in bursts. After one has ended the mean is far below the peak, and the calm is no proof.
+        """
+        ended_s = max((reading.ended_s for reading in self.health.fresh), default=self.now_s)
+        mean = self.memory.flow.mean_joining(ended_s - self.scrape_s, ended_s)
+        return self.peak if mean is None else mean
 
     @property
     def steps(self) -> float:

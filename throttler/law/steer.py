@@ -8,6 +8,10 @@ from throttler.law.verdict import Phase
 LEAST_START = 4.0
 """A cold start tries at least so many joins: fewer show nothing."""
 
+PROMPT_START = 0.5
+"""Prompt joins begin with this share of what was learned: a doubling costs them two scrapes, while a whole window that
+goes in at once meets the servers cold (real: 63 joins, 100-220 errors, the first ten usable after 14-19 s, not 3)."""
+
 PARTS = (
     trouble.blind,
     trouble.braked,
@@ -41,8 +45,11 @@ def _idle(sight: Sight) -> Course:
 
 
 def _awake(sight: Sight) -> Sight:
-    """A scale-up begins: cold in slow start, warm near the knee that was learned."""
-    if not sight.memory.is_idle:
+    """A scale-up begins: cold in slow start, warm near the knee that was learned.
+
+    While nothing is known of the servers it has not begun: being blind makes the window small, and that is no lesson.
+    """
+    if not sight.memory.is_idle or sight.health.is_blind:
         return sight
     window = _start_window(sight)
     by_load = sight.warm_window
@@ -50,7 +57,7 @@ def _awake(sight: Sight) -> Sight:
     return with_memory(
         sight,
         window=window,
-        is_slow_start=has_room or sight.memory.knee.window is None,
+        is_slow_start=has_room or sight.is_prompt or sight.memory.knee.window is None,
         is_idle=False,
         doubled_s=sight.now_s,
         moved_s=sight.now_s,
@@ -61,7 +68,7 @@ def _start_window(sight: Sight) -> float:
     """What was learned; cold, no more than what the requests of joins may cost allows."""
     window = knee.start_window(sight.memory.knee, sight.now_s, sight.settings)
     if sight.memory.knee.window is not None:
-        return window
+        return max(sight.settings.window_initial, PROMPT_START * window) if sight.is_prompt else window
     guess = _guess(sight)
     if guess is None:
         return window

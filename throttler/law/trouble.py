@@ -26,7 +26,7 @@ def blind(sight: Sight) -> Course | None:
 
 def braked(sight: Sight) -> Course | None:
     """Errors in a new reading cut the window by up to half; then nothing is let in for a moment."""
-    culprit = brake.culprit((*sight.health.new, *sight.health.own), sight.settings)
+    culprit = brake.culprit((*sight.health.new, *sight.health.new_own), sight.settings)
     if culprit is not None and sight.memory.brake.may_pull(sight.now_s, sight.latest_join_s, sight.settings):
         window = (
             sight.window if sight.is_crowded else brake.cut(sight.window, sight.joins.joining, error_share(culprit))

@@ -32,6 +32,8 @@ class Verdict:
     pace_per_min: float
     """What the window means at the joins' present duration (Little's law)."""
     because: Because
+    spare: int = 0
+    """How many beyond `ask`, should more be wanted before the next look: a ceiling may stand so much higher."""
     index: float | None = None
     """Latency and queue wait of the worst server over their baseline; None while unknown."""
     error_share: float = 0.0

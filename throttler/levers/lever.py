@@ -22,6 +22,8 @@ class Room:
     """Asked for and not registered: an existing promise that no ceiling may go below."""
     allowance: int
     """How many more may be asked for now."""
+    spare: int = 0
+    """How many beyond those a ceiling leaves open for demand that is not seen yet."""
     admit: int
     """How many held ones may be let in now."""
     waiting: int

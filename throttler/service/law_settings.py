@@ -21,6 +21,7 @@ def law_settings(spec: ThrottleSpec) -> LawSettings:
         window_max=bounds.max,
         max_in_flight=spec.max_in_flight or UNLIMITED,
         has_gate=any((levers.startup_taint, levers.daemon_set_label, levers.certificate_approval)),
+        registers_freely=levers.certificate_approval is None,
         max_wait_s=spec.max_wait_s,
         kill_timer_s=spec.kill_timer_s,
         reserved_nodes=spec.reserved.nodes,

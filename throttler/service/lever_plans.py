@@ -73,9 +73,10 @@ class LeverCase:
         """All of the allowance where one autoscaler has a ceiling, else they share it: each could use up all of it."""
         levers = self.throttle.spec.levers
         has_both = levers.capacity_quota is not None and levers.node_pool_limits is not None
+        open_room = replace(self.room, allowance=self.room.allowance + self.room.spare)
         if not (has_both and self.scene.quota_version and self.scene.pools):
-            return self.room.allowance, self.room.allowance
-        return by_autoscaler(self.room, self.joins.booting_by_groups, self.scene.moment.now_s)
+            return open_room.allowance, open_room.allowance
+        return by_autoscaler(open_room, self.joins.booting_by_groups, self.scene.moment.now_s)
 
     @property
     def pods(self) -> list[Pod]:

@@ -131,7 +131,7 @@ class _Counted:
     @property
     def asked(self) -> Joins:
         """As the law takes them."""
-        return as_asked(self.joins, self.grants.left)
+        return as_asked(self.joins, self.grants)
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,6 +238,7 @@ def _room(case: _Case, view: TickView, verdict: Verdict | None, joins: _Joins) -
         existing=own.registered,
         booting=own.booting + own.held_unregistered,
         allowance=verdict.ask if verdict else 0,
+        spare=joins.share(case.name, verdict.spare, lambda _: verdict.spare) if verdict else 0,
         admit=joins.share(case.name, verdict.admit, lambda each: each.held) if verdict else 0,
         waiting=own.waiting,
         may_move=view.may_move,

@@ -64,8 +64,9 @@ class Machines:
         """Ask for `count` machines more, as far as so many are wanted."""
         count = max(0, min(count, self.waiting))
         self.waiting -= count
-        jitter = 1.0 + self._scenario.boot_jitter * self._draws.standard_normal(count)
-        boots = self._scenario.boot_s * np.clip(jitter, 0.3, 3.0)
+        deviations = self._scenario.boot_jitter * self._draws.standard_normal(count)
+        stretch = np.exp(deviations) if self._scenario.boot_is_skewed else 1.0 + deviations
+        boots = self._scenario.boot_s * np.clip(stretch, 0.3, 3.0)
         for boot_s in boots.tolist():
             heappush(self._booting, (now_s + min(boot_s, self._scenario.kill_timer_s), now_s))
 

@@ -63,6 +63,8 @@ class Scenario:
     boot_s: float = 120.0
     boot_jitter: float = 0.1
     """Standard deviation of the boot time, as a share of it."""
+    boot_is_skewed: bool = False
+    """Whether slow boots are further off than quick ones (log-normal), as those of real fleets are."""
     nodes_before: int = 0
     background: float = 0.25
     """Share of all capacity that other people's requests take on average."""

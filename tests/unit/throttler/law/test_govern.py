@@ -206,11 +206,78 @@ def test_held_machine_near_its_limit_waits_while_servers_answer_with_errors() ->
     assert verdict.because.reason is ThrottleReason.ERRORS
 
 
+def full_stock(max_in_flight: int = 100_000, max_per_min: float = 6000.0) -> tuple[Loop, Joins]:
+    """A window at its bound, and as many machines asked for as the law allows."""
+    loop, _ = begun(window_max=100, max_in_flight=max_in_flight, max_per_min=max_per_min)
+    joins = Joins(waiting=900, joining=90, joined=100, join_s=80.0)
+    return loop, replace(joins, booting=loop.calm(joins).in_flight_limit - 90)
+
+
 def test_urgent_demand_has_its_own_lane_beyond_a_full_stock() -> None:
-    loop, _ = begun(max_in_flight=100)
-    full = Joins(waiting=300, held=0, booting=10, joining=90, joined=100, join_s=80.0)
+    loop, full = full_stock()
     assert loop.calm(full).ask == 0
     assert loop.calm(replace(full, urgent=5)).ask == 2
+
+
+def test_urgent_demand_keeps_to_the_users_bound_on_what_is_in_flight() -> None:
+    loop, full = full_stock(max_in_flight=101)
+    assert loop.calm(replace(full, urgent=5)).ask == 0
+    assert loop.calm(replace(full, urgent=5, booting=full.booting - 1)).ask == 1
+
+
+def test_urgent_demand_keeps_to_the_users_pace() -> None:
+    loop, full = full_stock(max_per_min=6.0)
+    assert sum(loop.calm(replace(full, booting=900, urgent=5)).ask for _ in range(12)) <= 6
+
+
+def test_a_ceiling_stands_open_for_demand_that_is_not_seen_yet() -> None:
+    loop = Loop()
+    loop.calm(Joins(), times=10)
+    verdict = loop.calm(Joins(waiting=3))
+    assert verdict.ask == 3
+    assert verdict.ask + verdict.spare == verdict.in_flight_limit
+
+
+def test_nothing_is_spare_under_the_users_pace() -> None:
+    loop = Loop(settings=LawSettings(max_per_min=6.0))
+    loop.calm(Joins(), times=10)
+    assert loop.calm(Joins(waiting=3)).spare == 0
+
+
+def test_prompt_joins_begin_warm_with_half_the_knee_and_double_to_it() -> None:
+    loop = Loop(memory=LawMemory.start(Learned(window=200, join_s=5, age_s=60, is_proven=True)))
+    loop.calm(Joins(), times=10)
+    verdict = loop.calm(Joins(held=500))
+    assert 110 < verdict.window < 120
+    windows = [loop.calm(Joins(held=500, joining=115, joined=10, join_s=5.0)).window for _ in range(6)]
+    assert max(windows) > 200
+
+
+def test_a_first_look_at_nothing_does_not_lose_what_was_learned() -> None:
+    loop = Loop(memory=LawMemory.start(Learned(window=200, join_s=80, age_s=3600, is_proven=True)))
+    assert loop.blind(Joins(waiting=500), times=3).window <= 2
+    verdict = loop.calm(Joins(waiting=500))
+    assert verdict.window > 200
+
+
+def test_calm_after_a_burst_of_prompt_joins_is_no_leave_to_double() -> None:
+    loop = Loop()
+    loop.calm(Joins(), times=10)
+    burst = Joins(waiting=100, joining=24, joined=3, join_s=2.0)
+    loop.calm(burst, latency_s=HOT_S)
+    over = replace(burst, joining=1, joined=26)
+    window = loop.calm(over, times=3).window
+    assert window == 24
+    assert loop.calm(replace(burst, joined=27), times=6).window > 24, "under load the calm is a proof"
+
+
+def test_machines_that_register_before_they_are_held_are_not_all_asked_for_at_once() -> None:
+    asked = {}
+    for freely in (True, False):
+        loop = Loop(settings=LawSettings(registers_freely=freely))
+        loop.calm(Joins(), times=10)
+        asked[freely] = loop.calm(Joins(waiting=500)).ask
+    assert asked[True] == 2 * LawSettings().window_initial < asked[False]
 
 
 def test_without_a_gate_nothing_is_admitted_and_asks_are_spread() -> None:

@@ -1,5 +1,7 @@
 """Our own requests are a source of errors and no server."""
 
+from tests.unit.throttler.law.looks import begun, reading
+from throttler.law.because import ThrottleReason
 from throttler.law.health import examine
 from throttler.law.settings import LawSettings
 from throttler.signals.reading import Reading, Signals
@@ -12,3 +14,15 @@ def test_own_requests_that_were_not_sent_are_no_silent_server():
     health = examine(Signals(readings=(server, none_sent)), (), LawSettings(), now_s=100.0)
     assert health.silent is None
     assert health.servers == 1
+
+
+def test_errors_of_our_own_requests_are_judged_once():
+    """The window before is there until the next one is complete; it must not brake again, nor keep admissions shut."""
+    loop, joins = begun()
+    own = Reading(server=OWN_REQUESTS, ended_s=loop.now_s + 4.0, span_s=5.0, requests=20.0, errors=10.0)
+    first = loop.look(Signals(readings=(reading(loop.now_s + 5.0), own)), joins)
+    assert first.because.reason is ThrottleReason.ERRORS
+    began_s = loop.now_s
+    while loop.now_s - began_s <= loop.settings.brake_pause_s:
+        again = loop.look(Signals(readings=(reading(loop.now_s + 5.0), own)), joins)
+    assert again.because.reason is not ThrottleReason.RECOVERING, "the pause is over although the window is still there"

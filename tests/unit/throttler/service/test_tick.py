@@ -65,6 +65,17 @@ def test_what_waits_is_met_with_a_ceiling_at_once() -> None:
     assert turn.is_busy
 
 
+def test_a_ceiling_is_open_for_pods_that_come_before_the_next_look() -> None:
+    story = Story(a_throttle(**LIMITS))
+    story.after(0, world=waiting(unplaced=()), scene={"pools": (a_pool(),)})
+    (turn,) = story.after(10, world=waiting(unplaced=PODS[:1]), scene={"pools": (a_pool(),)})
+    assert turn.findings.verdict is not None
+    assert turn.findings.verdict.ask == 1
+    (write,) = turn.lever_writes
+    nodes = int(msgspec.to_builtins(write.body)["spec"]["limits"]["cpu"]) // 6
+    assert nodes == 1 + turn.findings.verdict.spare > 1
+
+
 def test_leave_stands_until_the_autoscaler_has_used_it_and_is_not_given_twice() -> None:
     story = Story(a_throttle(**LIMITS))
     first = grown(story).findings.verdict
