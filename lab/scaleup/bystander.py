@@ -1,24 +1,23 @@
-"""An innocent client: asks for one small object ten times a second, and never waits for the answer to ask again."""
+"""The innocent client in a process of its own, so that only the servers and the machine's cores are shared."""
 
 import asyncio
 import contextlib
+import json
+import sys
+from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 
-import aiohttp
-
 from lab.controlplane import ApiAccess
-from throttler.client.connector import EndingConnector
+from lab.errors import LabError
+from lab.scaleup.innocent_client import as_argument
 
-EVERY_S = 0.1
-TIMEOUT_S = 30.0
-PATH = "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication"
-"""A small object that every cluster has; one GET of it is as cheap as a request can be."""
+END_S = 10.0
 
 
 @dataclass(slots=True)
 class Bystander:
-    """Latencies of the requests that were answered well, in seconds, and how many were not."""
+    """Latencies of the requests that were answered well, in seconds, and how many were not; there once it was left."""
 
     latencies_s: list[float] = field(default_factory=list)
     failures: int = 0
@@ -26,45 +25,35 @@ class Bystander:
 
 @contextlib.asynccontextmanager
 async def bystander(*accesses: ApiAccess) -> AsyncIterator[Bystander]:
-    """Ask the servers in turn until left; what is open then is not counted."""
+    """Ask the servers in turn until left. The process ends with ours: its standard input does. Raises LabError."""
     seen = Bystander()
-    async with contextlib.AsyncExitStack() as stack:
-        sessions = [
-            (await stack.enter_async_context(_session(access)), access.url.rstrip("/") + PATH) for access in accesses
-        ]
-        asking = asyncio.create_task(_ask_for_ever(sessions, seen))
-        try:
-            yield seen
-        finally:
-            asking.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await asking
-
-
-def _session(access: ApiAccess) -> aiohttp.ClientSession:
-    connector = EndingConnector(ssl=access.ssl_context(), limit=0)
-    return aiohttp.ClientSession(connector=connector, timeout=aiohttp.ClientTimeout(total=TIMEOUT_S))
-
-
-async def _ask_for_ever(sessions: list[tuple[aiohttp.ClientSession, str]], seen: Bystander) -> None:
-    turn = 0
-    async with asyncio.TaskGroup() as group:
-        while True:
-            group.create_task(_ask(*sessions[turn % len(sessions)], seen))
-            turn += 1
-            await asyncio.sleep(EVERY_S)
-
-
-async def _ask(session: aiohttp.ClientSession, url: str, seen: Bystander) -> None:
-    clock = asyncio.get_running_loop().time
-    started_s = clock()
+    program = (sys.executable, "-m", "lab.scaleup.innocent_client", as_argument(accesses))
+    process = await asyncio.create_subprocess_exec(
+        *program, stdin=PIPE, stdout=PIPE, limit=2**26, start_new_session=True
+    )
     try:
-        async with session.get(url) as answer:
-            await answer.read()
-            is_good = answer.status == 200
-    except (aiohttp.ClientError, TimeoutError):
-        is_good = False
-    if is_good:
-        seen.latencies_s.append(clock() - started_s)
-    else:
-        seen.failures += 1
+        await _line(process)
+        yield seen
+        found = json.loads(await _told_to_end(process))
+        seen.latencies_s, seen.failures = found["latencies_s"], found["failures"]
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+
+
+async def _told_to_end(process: Process) -> bytes:
+    assert process.stdin is not None
+    process.stdin.close()
+    async with asyncio.timeout(END_S):
+        line = await _line(process)
+        await process.wait()
+    return line
+
+
+async def _line(process: Process) -> bytes:
+    assert process.stdout is not None
+    line = await process.stdout.readline()
+    if not line:
+        raise LabError(f"the innocent client ended by itself, with status {await process.wait()}")
+    return line

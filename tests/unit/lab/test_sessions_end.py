@@ -10,7 +10,7 @@ from lab.controlplane.access import ApiAccess
 from lab.joiner.connection import Connection, NodeClient
 from lab.joiner.turns import Turns
 from lab.machines.api_client import ApiClient
-from lab.scaleup.bystander import bystander
+from lab.scaleup.innocent_client import asking
 from tests.unit.throttler.client.frozen_server import cancelled, frozen_server, left_open_by
 from tests.unit.throttler.client.loopback_api import authority
 
@@ -34,7 +34,7 @@ async def give_up_a_clouds_watch(access: ApiAccess, is_frozen: threading.Event) 
 
 async def go_away_as_a_bystander(access: ApiAccess, is_frozen: threading.Event) -> None:
     async def stand_by() -> None:
-        async with bystander(access):
+        async with asking(access):
             await asyncio.sleep(60)
 
     await cancelled(stand_by(), is_frozen)

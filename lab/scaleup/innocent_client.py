@@ -1,0 +1,104 @@
+"""An innocent client: asks for one small object ten times a second, and never waits for the answer to ask again.
+
+As a program (`python -m lab.scaleup.innocent_client ACCESSES`) it asks until its standard input ends, and then prints
+what it met. The machines' hundreds of requests a second would keep an event loop that they share too busy to measure.
+"""
+
+import asyncio
+import contextlib
+import json
+import sys
+from collections.abc import AsyncIterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+import aiohttp
+
+from lab.controlplane.access import ApiAccess
+from lab.controlplane.certificates import KeyPair
+from throttler.client.connector import EndingConnector
+
+EVERY_S = 0.1
+TIMEOUT_S = 30.0
+PATH = "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication"
+"""A small object that every cluster has; one GET of it is as cheap as a request can be."""
+
+
+@dataclass(slots=True)
+class Met:
+    """Latencies of the requests that were answered well, in seconds, and how many were not."""
+
+    latencies_s: list[float] = field(default_factory=list)
+    failures: int = 0
+
+
+@contextlib.asynccontextmanager
+async def asking(*accesses: ApiAccess) -> AsyncIterator[Met]:
+    """Ask the servers in turn until left; what is open then is not counted."""
+    seen = Met()
+    async with contextlib.AsyncExitStack() as stack:
+        sessions = [
+            (await stack.enter_async_context(_session(access)), access.url.rstrip("/") + PATH) for access in accesses
+        ]
+        asking = asyncio.create_task(_ask_for_ever(sessions, seen))
+        try:
+            yield seen
+        finally:
+            asking.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await asking
+
+
+def _session(access: ApiAccess) -> aiohttp.ClientSession:
+    connector = EndingConnector(ssl=access.ssl_context(), limit=0)
+    return aiohttp.ClientSession(connector=connector, timeout=aiohttp.ClientTimeout(total=TIMEOUT_S))
+
+
+async def _ask_for_ever(sessions: list[tuple[aiohttp.ClientSession, str]], seen: Met) -> None:
+    turn = 0
+    async with asyncio.TaskGroup() as group:
+        while True:
+            group.create_task(_ask(*sessions[turn % len(sessions)], seen))
+            turn += 1
+            await asyncio.sleep(EVERY_S)
+
+
+async def _ask(session: aiohttp.ClientSession, url: str, seen: Met) -> None:
+    clock = asyncio.get_running_loop().time
+    started_s = clock()
+    try:
+        async with session.get(url) as answer:
+            await answer.read()
+            is_good = answer.status == 200
+    except (aiohttp.ClientError, TimeoutError):
+        is_good = False
+    if is_good:
+        seen.latencies_s.append(clock() - started_s)
+    else:
+        seen.failures += 1
+
+
+def as_argument(accesses: tuple[ApiAccess, ...]) -> str:
+    """The servers and the files of a client certificate, for the program."""
+    pairs = [(each.url, str(each.ca), str(each.client.certificate), str(each.client.key)) for each in accesses]
+    return json.dumps(pairs)
+
+
+async def _until_told(accesses: list[ApiAccess]) -> Met:
+    async with asking(*accesses) as met:
+        print("asking", flush=True)
+        await asyncio.to_thread(sys.stdin.buffer.read)
+    return met
+
+
+def main() -> None:
+    """Ask until the standard input ends; print what was met as JSON."""
+    accesses = [
+        ApiAccess(url, Path(ca), KeyPair(Path(certificate), Path(key)))
+        for url, ca, certificate, key in json.loads(sys.argv[1])
+    ]
+    print(json.dumps(asdict(asyncio.run(_until_told(accesses)))))
+
+
+if __name__ == "__main__":
+    main()

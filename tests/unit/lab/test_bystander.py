@@ -1,0 +1,37 @@
+"""The innocent client measures from a process of its own: a busy loop here is no slow server."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from aiohttp import web
+
+from lab.controlplane.access import ApiAccess
+from lab.errors import LabError
+from lab.scaleup.bystander import bystander
+from tests.unit.throttler.client.loopback_api import Handler, answer_empty, loopback_api
+from tests.unit.throttler.client.loopback_api import authority as an_authority
+
+
+async def refuse(request: web.BaseRequest) -> web.Response:
+    return web.json_response({}, status=429)
+
+
+@pytest.mark.parametrize(("handler", "is_good"), [(answer_empty, True), (refuse, False)])
+async def test_what_it_met_is_known_once_it_was_left(tmp_path: Path, handler: Handler, is_good: bool) -> None:
+    ca = an_authority(tmp_path)
+    async with loopback_api(handler, ca.issue_server("server")) as api:
+        access = ApiAccess(api.url, ca.pair.certificate, ca.issue_client("client", "somebody", ()))
+        async with bystander(access) as seen:
+            while len(api.asked) < 3:
+                await asyncio.sleep(0.01)
+    assert bool(seen.latencies_s) is is_good
+    assert bool(seen.failures) is not is_good
+
+
+async def test_one_that_ends_by_itself_is_an_error(tmp_path: Path) -> None:
+    ca = an_authority(tmp_path)
+    missing = ApiAccess("https://127.0.0.1:1", tmp_path / "missing", ca.issue_client("client", "somebody", ()))
+    with pytest.raises(LabError, match="ended by itself"):
+        async with bystander(missing):
+            pass
