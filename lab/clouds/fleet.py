@@ -15,21 +15,32 @@ from lab.clouds.boot_time import Boot, BootDraws, BootTime
 from lab.clouds.json_api import JsonApi
 from lab.clouds.machine import Machine, MachineKind, MachineOrder, MachineSort
 from lab.errors import LabError
+from lab.joiner.turns import Turns
 
 NODES = "/api/v1/nodes"
 TRY_AGAIN_AFTER_S = 1.0
 
 
 class Fleet:
-    """Keeps a life for each ordered machine. `room`: how many may exist at once, None for any number."""
+    """Keeps a life for each ordered machine.
+
+    `room`: how many may exist at once, None for any number. `starts`: the cloud's own limit on machines that begin to
+    boot, None for none.
+    """
 
     def __init__(
-        self, api: JsonApi, kinds: Mapping[MachineSort, MachineKind], boot_time: BootTime, room: int | None = None
+        self,
+        api: JsonApi,
+        kinds: Mapping[MachineSort, MachineKind],
+        boot_time: BootTime,
+        room: int | None = None,
+        starts: Turns | None = None,
     ) -> None:
         self._api = api
         self._kinds = kinds
         self._draws = BootDraws(boot_time)
         self._room = None if room is None else asyncio.Semaphore(room)
+        self._starts = starts
         self._lives: dict[str, asyncio.Task[None]] = {}
         self._machines: dict[str, Machine] = {}
 
@@ -83,7 +94,7 @@ class Fleet:
         self, order: MachineOrder, kind: MachineKind, boot: Boot, on_booted: Callable[[], None] | None
     ) -> None:
         async with self._a_place():
-            await asyncio.sleep(boot.seconds)
+            await asyncio.sleep(self._until_start_s() + boot.seconds)
             if on_booted is not None:
                 on_booted()
             if boot.registers:
@@ -93,6 +104,9 @@ class Fleet:
             finally:
                 if (machine := self._machines.pop(order.name, None)) is not None:
                     await machine.end()
+
+    def _until_start_s(self) -> float:
+        return 0.0 if self._starts is None else self._starts.take(asyncio.get_running_loop().time())
 
     @contextlib.asynccontextmanager
     async def _a_place(self) -> AsyncIterator[None]:

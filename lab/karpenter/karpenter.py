@@ -20,6 +20,7 @@ from lab.controlplane import ControlPlane
 from lab.controlplane.component import Component, ComponentSpec
 from lab.controlplane.ports import free_port
 from lab.errors import LabError
+from lab.joiner.turns import Turns
 from lab.karpenter.cloud import KarpenterCloud
 from lab.karpenter.objects import NODE_CLASS_PATH, NODE_POOLS_PATH, node_class, node_pool
 from lab.karpenter.settings import KarpenterSettings, NodePoolSettings
@@ -136,7 +137,7 @@ async def start_karpenter(plane: ControlPlane, settings: KarpenterSettings | Non
     """
     settings = settings or KarpenterSettings()
     async with JsonApi(plane.access("lab:cloud", ADMIN_GROUPS)) as api, machine_kinds(plane) as kinds:
-        fleet = Fleet(api, kinds, settings.boot_time, room=settings.capacity)
+        fleet = Fleet(api, kinds, settings.boot_time, room=settings.capacity, starts=_starts(settings))
         karpenter = Karpenter(plane, settings, api, KarpenterCloud(api, fleet, settings))
         machines = asyncio.create_task(karpenter.cloud.run(), name="karpenter cloud")
         try:
@@ -148,6 +149,13 @@ async def start_karpenter(plane: ControlPlane, settings: KarpenterSettings | Non
             machines.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await machines
+
+
+def _starts(settings: KarpenterSettings) -> Turns | None:
+    """The cloud's own limit; within the event loop that the machines live in."""
+    if settings.starts_per_s is None:
+        return None
+    return Turns(settings.starts_per_s, settings.starts_burst, asyncio.get_running_loop().time())
 
 
 def has_condition(thing: Json, wanted: str) -> bool:

@@ -42,7 +42,8 @@ class KarpenterSettings:
     """Karpenter, its NodePools, the instance types on offer, and how their machines boot.
 
     `capacity`: the number of machines that the cloud has; those beyond it wait until another one ends, and
-    Karpenter sees only a NodeClaim that does not register. None is no end. `feature_gates`: such as
+    Karpenter sees only a NodeClaim that does not register. None is no end. `starts_per_s`: how many machines the
+    cloud starts per second, after `starts_burst` at once; None is any number. `feature_gates`: such as
     {"CapacityBuffer": True}. `log_level`: debug, info or error.
     """
 
@@ -50,6 +51,8 @@ class KarpenterSettings:
     instance_types: tuple[InstanceType, ...] = (HOLLOW,)
     boot_time: BootTime = field(default_factory=BootTime)
     capacity: int | None = None
+    starts_per_s: float | None = None
+    starts_burst: int = 1
     feature_gates: Mapping[str, bool] = field(default_factory=dict)
     log_level: str = "info"
     start_deadline_s: float = 90.0

@@ -5,6 +5,7 @@ from typing import Any
 from lab.clouds import BootTime, Machine, MachineOrder, MachineSort
 from lab.clouds.fleet import Fleet
 from lab.errors import LabError
+from lab.joiner.turns import Turns
 
 
 class FakeApi:
@@ -47,6 +48,8 @@ class FakeKind:
         return FakeMachine(self.log, order.name)
 
 
-def fleet(api: FakeApi, kind: FakeKind, boot_time: BootTime, room: int | None = None) -> Fleet:
+def fleet(
+    api: FakeApi, kind: FakeKind, boot_time: BootTime, room: int | None = None, starts: Turns | None = None
+) -> Fleet:
     """A fleet of fakes, whatever sort of machine is asked for."""
-    return Fleet(api, dict.fromkeys(MachineSort, kind), boot_time, room)  # type: ignore[arg-type]
+    return Fleet(api, dict.fromkeys(MachineSort, kind), boot_time, room, starts)  # type: ignore[arg-type]

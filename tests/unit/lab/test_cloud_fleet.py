@@ -4,6 +4,7 @@ import pytest
 
 from lab.clouds import BootTime, MachineOrder, MachineSort
 from lab.errors import LabError
+from lab.joiner.turns import Turns
 from tests.unit.lab.cloud_fakes import FakeApi, FakeKind, fleet
 
 pytestmark = pytest.mark.virtual_time
@@ -49,6 +50,18 @@ async def test_machines_beyond_the_room_wait_for_others_to_end() -> None:
     await asyncio.sleep(11)
     assert machines.running == ("three", "two")
     assert kind.log == ["one joins", "two joins", "one ends", "three joins"]
+
+
+async def test_a_cloud_starts_machines_no_faster_than_its_limit() -> None:
+    api, kind = FakeApi(), FakeKind()
+    machines = fleet(api, kind, TEN_S, starts=Turns(0.5, 2, asyncio.get_running_loop().time()))
+    for name in ("one", "two", "three", "four"):
+        machines.order(order(name), MachineSort.PAPER)
+    found = []
+    for wait_s in (10.1, 2.0, 2.0):
+        await asyncio.sleep(wait_s)
+        found.append(len(machines.running))
+    assert found == [2, 3, 4], "two at once, then one every two seconds"
 
 
 async def test_a_machine_that_is_ended_while_it_boots_never_joins() -> None:
