@@ -1,55 +1,109 @@
-"""Nodes over time in the terminal, stacked by stage. plotext is imported only when a chart is drawn."""
+"""A plan over time in a terminal: nodes stacked by stage, then pace and the API servers' load beneath.
+
+Each stage has a glyph of its own, because colour alone says nothing to many; terminals that know no more than ASCII get
+letters of it.
+"""
 
 from collections.abc import Sequence
-from typing import Any
+from itertools import pairwise
 
-from balloons.preview.flow import Moment
-from balloons.preview.words import duration
+from balloons.cli.look import Look
+from balloons.preview.words import duration, share
+from balloons.report.series import Series, at, marks
 
-STAGES = (("ready", "█", "green"), ("joining", "▓", "orange"), ("booting", "░", "blue"))
-"""From the bottom: what is usable, what loads the API servers, what is paid for and not there yet; each with a glyph of
-its own, because colour alone says nothing to many."""
-HEIGHT = 13
-MOST_COLUMNS = 100
-LEAST_COLUMNS = 40
-MARGIN = 10
-TICKS = 5
+STAGES = {
+    "ready": ("█", "#", "\x1b[32m"),
+    "joining": ("▓", "=", "\x1b[33m"),
+    "held": ("▒", "+", "\x1b[35m"),
+    "booting": ("░", ".", "\x1b[36m"),
+}
+"""Glyph, the same in ASCII, colour; nodes that nobody has asked for yet are left blank."""
+SPARKS, ASCII_SPARKS = " ▁▂▃▄▅▆▇█", " .:-=+*#@"
+FRAME, ASCII_FRAME = tuple("┤│└─┬"), tuple("||+-+")
+END = "\x1b[0m"
+ROWS = 11
+MOST_COLUMNS, LEAST_COLUMNS = 100, 40
+MARGIN = 11
+"""For figures and names at the left."""
+TICK = 8
+"""Columns that the time of a mark needs at least."""
 
 
-def chart(moments: Sequence[Moment], width: int, *, is_coloured: bool) -> list[str]:
-    """The lines of the chart; none where the terminal is too narrow for one, or nothing happens."""
-    seen = [moment for moment in moments if moment.at_s >= 0.0]
-    columns = min(width, MOST_COLUMNS)
-    if columns < LEAST_COLUMNS or len(seen) < 2:
+def chart(series: Series | None, look: Look) -> list[str]:
+    """The lines; none where the terminal is too narrow for them, or nothing happens over time."""
+    columns = min(look.width or 80, MOST_COLUMNS) - MARGIN
+    if series is None or columns < LEAST_COLUMNS - MARGIN:
         return []
-    times = [seen[-1].at_s * index / (columns - MARGIN) for index in range(columns - MARGIN + 1)]
-    rows = _sampled(seen, times)
-    text: str = _figure(times, rows, columns).string(not is_coloured)
-    legend = "  ".join(f"{glyph} {name}" for name, glyph, _ in STAGES)
-    return [f"Nodes over time: {legend}", *(line.rstrip() for line in text.splitlines() if line.strip())]
+    end_s = series.times_s[-1]
+    times = [end_s * (column + 0.5) / columns for column in range(columns)]
+    legend = "  ".join(f"{_painted([name], look)} {name}" for name in series.stages if name in STAGES)
+    return [
+        f"Nodes over time: {legend}",
+        *_area(series, times, look),
+        *_axis(end_s, columns, look),
+        *_strips(series, times, look),
+    ]
 
 
-def _sampled(moments: Sequence[Moment], times: Sequence[float]) -> list[tuple[int, int, int]]:
-    """(ready, joining and held, booting) at each time."""
-    found, at = [], 0
-    for time_s in times:
-        while at + 1 < len(moments) and moments[at + 1].at_s <= time_s:
-            at += 1
-        moment = moments[at]
-        found.append((moment.ready, moment.joining + moment.held, moment.booting))
+def _area(series: Series, times: Sequence[float], look: Look) -> list[str]:
+    """From the top; a cell shows the stage that its middle lies in."""
+    tops = {name: [at(series.times_s, values, each) for each in times] for name, values in series.tops.items()}
+    most = max(max(values) for values in series.tops.values()) or 1
+    tick, bar = _frame(look)[:2]
+    found = []
+    for row in range(ROWS, 0, -1):
+        middle = most * (row - 0.5) / ROWS
+        names = [next((name for name in tops if tops[name][column] > middle), "") for column in range(len(times))]
+        label = {ROWS: f"{most:,}", (ROWS + 1) // 2: f"{most * (ROWS // 2 + 0.5) / ROWS:,.0f}", 1: "0"}.get(row, "")
+        found.append(f"{label:>{MARGIN - 2}} {tick if label else bar}{_painted(names, look)}".rstrip())
     return found
 
 
-def _figure(times: Sequence[float], rows: Sequence[tuple[int, int, int]], columns: int) -> Any:
-    import plotext
+def _painted(names: Sequence[str], look: Look) -> str:
+    """Cells of one row; a run of equal ones is coloured once."""
+    text, before = "", ""
+    for name in names:
+        if look.is_coloured and name != before:
+            text += (END if before in STAGES else "") + (STAGES[name][2] if name in STAGES else "")
+        text += _glyph(name, look)
+        before = name
+    return text + (END if look.is_coloured and before in STAGES else "")
 
-    figure = plotext.figure.clear()
-    figure.plot_size(columns, HEIGHT)
-    for stage in reversed(range(len(STAGES))):
-        _, glyph, colour = STAGES[stage]
-        tops = [sum(row[: stage + 1]) for row in rows]
-        marker = plotext.colorize(glyph, colour)
-        figure.draw(figure.bar(list(times), tops, marker=marker, width=1))
-    marks = [times[-1] * part / TICKS for part in range(TICKS + 1)]
-    figure.ruler("x").ticks(marks, [duration(each) for each in marks])
-    return figure.build()
+
+def _axis(end_s: float, columns: int, look: Look) -> list[str]:
+    """The line below with its marks, and their times."""
+    _, _, corner, line, mark = _frame(look)
+    rule, words = [line] * columns, [" "] * (columns + MARGIN)
+    for time_s in marks(end_s, max(1, columns // TICK)):
+        column = min(columns - 1, int(columns * time_s / end_s))
+        rule[column] = mark
+        text = duration(time_s)
+        if MARGIN + column + len(text) <= len(words):
+            words[MARGIN + column : MARGIN + column + len(text)] = text
+    return [" " * (MARGIN - 1) + corner + "".join(rule), "".join(words).rstrip()]
+
+
+def _strips(series: Series, times: Sequence[float], look: Look) -> list[str]:
+    """Pace against its own most, load against all that the servers can do."""
+    middles = [(before + after) / 2 for before, after in pairwise(series.edges_s)]
+    most = max(series.pace)
+    title = f"Pace: at most {most:,.0f} joins/min"
+    found = [_strip("pace", [at(middles, series.pace, each) for each in times], most, look)]
+    if series.load:
+        title += f"; API load: at most {share(max(series.load))}"
+        found.append(_strip("load", [at(series.times_s, series.load, each) for each in times], 1.0, look))
+    return [title, *found]
+
+
+def _strip(name: str, values: Sequence[float], top: float, look: Look) -> str:
+    sparks = SPARKS if look.is_unicode else ASCII_SPARKS
+    steps = [min(len(sparks) - 1, round((len(sparks) - 1) * value / top)) if top else 0 for value in values]
+    return f"{name:>{MARGIN - 2}}  {''.join(sparks[step] for step in steps)}".rstrip()
+
+
+def _glyph(name: str, look: Look) -> str:
+    return STAGES[name][0 if look.is_unicode else 1] if name in STAGES else " "
+
+
+def _frame(look: Look) -> tuple[str, ...]:
+    return FRAME if look.is_unicode else ASCII_FRAME

@@ -1,0 +1,51 @@
+"""`balloons report`: a plan as a page, a picture or a chart, for whoever has to agree to it."""
+
+from typing import Any
+
+import click
+
+from balloons.cli.cluster_options import cluster_options
+from balloons.cli.options import option
+from balloons.cli.plan_options import asked_options, check_asked, offline_option, stated_options
+
+FORMATS = ("html", "png", "svg", "text")
+OF_A_SAVED_PLAN = ("saved", "output", "output_format", "no_headers", "debug")
+"""Options that a plan that was made before can still have."""
+
+
+@click.command()
+@asked_options
+@option("--plan", "saved", metavar="FILE", help="A plan that `plan --save` wrote, instead of a new one.")
+@click.option("-o", "--output", metavar="FILE", help="Where to: .html, .png, .svg or .txt; stdout if absent.")
+@click.option("--format", "output_format", type=click.Choice(FORMATS), help="If FILE does not say; text if absent.")
+@click.option("--no-headers", is_flag=True, help="Leave out the line of column names (text).")
+@cluster_options
+@offline_option
+@stated_options
+def report(**given: Any) -> int:
+    """Draw a plan: nodes over time, pace and API load, waves, reasons, inputs.
+
+    \b
+    Examples:
+      balloons report --to 500 -o report.html
+      balloons report --plan plan.json -o report.svg
+
+    The page is one file that loads nothing, for light and dark and for paper. Equal plans give equal bytes. Pages and
+    pictures need the extra `kube-balloons[report]`. Figures below stand in for what is learned from the cluster. Exit
+    codes as of `plan`: 3 when the plan breaks a promise.
+    """
+    from balloons.cli.report_screen import show_report
+
+    check_asked({**given, "plan": given["saved"]}, "to", "add", "pods", "job", "plan")
+    if given["saved"] is not None:
+        _check_saved(click.get_current_context())
+    return show_report(given)
+
+
+def _check_saved(context: click.Context) -> None:
+    """A saved plan is drawn as it is: whatever would have made another one is refused, not passed over."""
+    asked = click.core.ParameterSource.COMMANDLINE
+    for each in context.command.params:
+        if each.name and context.get_parameter_source(each.name) is asked and each.name not in OF_A_SAVED_PLAN:
+            accepted = "-o, --format, --no-headers"
+            raise click.UsageError(f"{each.opts[0]} with --plan: a saved plan is drawn as it is; accepted: {accepted}")

@@ -1,0 +1,229 @@
+"""The chart: nodes over time by stage, the plan's waves beneath, then pace against the API servers' load."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch, Rectangle
+from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator
+
+from balloons.preview.words import duration
+from balloons.report.document import Band, Document, Wave
+from balloons.report.palette import BAND, FAINT, INK, LINE, LOAD, PACE, PAPER, STAGES, WAVES
+from balloons.report.sentences import arrowed, band, shown, title, when
+from balloons.report.series import Series, marks
+
+MEANINGS = {
+    "ready": "ready",
+    "joining": "joining",
+    "held": "booted, held back",
+    "booting": "booting",
+    "waiting": "not asked for yet",
+}
+HEADROOM = 1.13
+"""Above the nodes, for the end's time."""
+WIDEST_BAND = 1.4
+"""Of the run's own length."""
+LETTER = 0.62
+"""Width of a usual letter over the size of its font."""
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """Sizes in inches; type in points."""
+
+    width: float
+    height: float
+    type: float
+    marks: int
+    """Of the time axis, at most."""
+    names: int
+    """Of stages in a row."""
+    has_title: bool
+
+    def letters(self, number: float) -> float:
+        """The width of so many, as a share of the picture's."""
+        return number * self.type * LETTER / 72 / self.width
+
+    @property
+    def left(self) -> float:
+        """For an axis with its name."""
+        return self.letters(8.8)
+
+    @property
+    def right(self) -> float:
+        """The same; `100 %` stands there."""
+        return 1.0 - self.letters(9.8)
+
+
+SLIDE = Format(width=10.0, height=6.2, type=10.0, marks=12, names=5, has_title=True)
+"""A picture of its own."""
+WIDE = Format(width=10.0, height=5.4, type=10.0, marks=12, names=5, has_title=False)
+NARROW = Format(width=4.4, height=5.6, type=9.0, marks=5, names=3, has_title=False)
+"""The page's, for a screen and for a telephone."""
+
+
+def draw(plan: Document, series: Series, form: Format) -> Figure:
+    """The whole chart."""
+    figure = Figure(figsize=(form.width, form.height), facecolor=PAPER)
+    end_s = _end_s(plan, series)
+    nodes, waves, pace = _panels(figure, series, form)
+    _nodes(nodes, plan, series, form, end_s)
+    _waves(waves, plan.waves, form, end_s)
+    _pace(pace, series, form)
+    for axes in (nodes, waves, pace):
+        axes.set_xlim(0.0, end_s)
+    _times(pace, end_s, form)
+    _legend(nodes, series, form)
+    if form.has_title:
+        _title(figure, plan, form)
+    return figure
+
+
+def _panels(figure: Figure, series: Series, form: Format) -> Sequence[Axes]:
+    """Nodes, waves and pace, below the legend and the title, above the times."""
+    line = form.type * 1.6 / 72 / form.height
+    head = line * (1.4 * _legend_rows(series, form) + (3.2 if form.has_title else 0.2))
+    grid = figure.add_gridspec(
+        3,
+        1,
+        height_ratios=(6, 0.55, 2.9),
+        hspace=0.12,
+        left=form.left,
+        right=form.right,
+        top=1.0 - head,
+        bottom=1.8 * line,
+    )
+    return [figure.add_subplot(grid[row]) for row in range(3)]
+
+
+def _end_s(plan: Document, series: Series) -> float:
+    """Room for the band, unless it is so wide that nothing else would be seen."""
+    end_s = series.times_s[-1]
+    high_s = plan.eta.high_seconds if plan.eta else None
+    return end_s if high_s is None else min(max(end_s, 1.03 * high_s), WIDEST_BAND * end_s)
+
+
+def _nodes(axes: Axes, plan: Document, series: Series, form: Format, end_s: float) -> None:
+    times = (*series.times_s, max(end_s, series.times_s[-1]))
+    below: Sequence[int] = [0] * len(times)
+    for name, tops in series.tops.items():
+        top = (*tops, tops[-1])
+        axes.fill_between(times, below, top, color=STAGES[name], linewidth=0)
+        axes.plot(times, top, color=PAPER, linewidth=0.8)
+        below = top
+    axes.set_ylim(0, max(1, plan.nodes_coming) * HEADROOM)
+    axes.yaxis.set_major_locator(MaxNLocator(5, integer=True))
+    _axis(axes, "new nodes", form)
+    axes.tick_params(axis="x", length=0, labelbottom=False)
+    if plan.eta is not None and plan.eta.median_seconds is not None:
+        _eta(axes, plan.eta, plan.eta.median_seconds, form, end_s)
+
+
+def _eta(axes: Axes, eta: Band, median_s: float, form: Format, end_s: float) -> None:
+    if eta.low_seconds is not None:
+        high_s = end_s if eta.high_seconds is None else min(end_s, eta.high_seconds)
+        axes.axvspan(eta.low_seconds, high_s, color=BAND, alpha=0.25, linewidth=0)
+    axes.axvline(median_s, color=INK, linewidth=1.2, linestyle=(0, (4, 2)))
+    is_left = median_s > end_s / 2
+    axes.annotate(
+        f"{duration(median_s)} (80 %: {band(eta)})" if eta.low_seconds is not None else duration(median_s),
+        (median_s, 1.0),
+        xycoords=("data", "axes fraction"),
+        xytext=(-5 if is_left else 5, -0.75 * form.type),
+        textcoords="offset points",
+        ha="right" if is_left else "left",
+        va="center",
+        fontsize=form.type,
+        color=INK,
+    )
+
+
+def _waves(axes: Axes, waves: Sequence[Wave], form: Format, end_s: float) -> None:
+    letter_s = form.letters(1) / (form.right - form.left) * end_s
+    for index, wave in enumerate(waves):
+        until_s = min(end_s, end_s if wave.until_seconds is None else wave.until_seconds)
+        span_s = until_s - wave.from_seconds
+        if span_s <= 0:
+            continue
+        axes.add_patch(Rectangle((wave.from_seconds, 0), span_s, 1, facecolor=WAVES[index % 2], linewidth=0))
+        text = f"{index + 1} {shown(wave.limit)}"
+        if len(text) * letter_s > span_s:
+            text = str(index + 1)
+        if len(text) * letter_s <= span_s:
+            middle_s = wave.from_seconds + span_s / 2
+            axes.text(middle_s, 0.45, text, ha="center", va="center", fontsize=form.type - 1, color=INK)
+    axes.set(ylim=(0, 1), yticks=[], xticks=[])
+    axes.set_ylabel("wave", rotation=0, ha="right", va="center", fontsize=form.type, color=FAINT)
+    for spine in axes.spines.values():
+        spine.set_visible(False)
+
+
+def _pace(axes: Axes, series: Series, form: Format) -> None:
+    axes.stairs(series.pace, series.edges_s, fill=True, color=PACE, alpha=0.55, linewidth=0)
+    axes.set_ylim(0, max(1.0, *series.pace) * 1.1)
+    axes.yaxis.set_major_locator(MaxNLocator(4, integer=True))
+    _axis(axes, "joins/min", form, colour=PACE)
+    if not series.load:
+        return
+    health = axes.twinx()
+    health.plot(series.times_s, [100 * each for each in series.load], color=LOAD, linewidth=1.6)
+    health.set_ylim(0, max(100.0, 100 * max(series.load)))
+    health.yaxis.set_major_locator(FixedLocator([0, 25, 50, 75, 100]))
+    _axis(health, "API load", form, colour=LOAD, unit=" %")
+
+
+def _axis(axes: Axes, name: str, form: Format, *, colour: str = FAINT, unit: str = "") -> None:
+    axes.set_ylabel(name, fontsize=form.type, color=colour)
+    axes.tick_params(labelsize=form.type, labelcolor=FAINT, color=LINE, length=3)
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}{unit}"))
+    axes.set_axisbelow(False)
+    if not unit:
+        axes.yaxis.grid(color=LINE, linewidth=0.5, alpha=0.7)
+    for side, spine in axes.spines.items():
+        spine.set_visible(side == "bottom")
+        spine.set_color(LINE)
+
+
+def _times(axes: Axes, end_s: float, form: Format) -> None:
+    axes.xaxis.set_major_locator(FixedLocator(marks(end_s, form.marks)))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: duration(value)))
+
+
+def _legend_rows(series: Series, form: Format) -> int:
+    return -(-len(series.stages) // form.names)
+
+
+def _legend(axes: Axes, series: Series, form: Format) -> None:
+    names = list(series.stages)
+    axes.legend(
+        [Patch(color=STAGES[name]) for name in names],
+        [MEANINGS[name] for name in names],
+        loc="lower left",
+        bbox_to_anchor=(0.0, 1.0),
+        ncols=form.names,
+        fontsize=form.type,
+        labelcolor=INK,
+        frameon=False,
+        borderpad=0,
+        borderaxespad=0.3,
+        handlelength=1.0,
+        handleheight=0.9,
+        columnspacing=1.4,
+    )
+
+
+def _title(figure: Figure, plan: Document, form: Format) -> None:
+    limit = f"; limited by: {shown(plan.limit.name)}" if plan.limit else ""
+    top = 1.0 - 0.7 * (form.type + 4) * 1.6 / 72 / form.height
+    below = top - 1.2 * (form.type + 2) * 1.6 / 72 / form.height
+    head, line = _cut(arrowed(title(plan)), form.type + 5, form), _cut(f"{when(plan)}{limit}", form.type, form)
+    figure.text(0.012, top, head, fontsize=form.type + 4, fontweight="bold", color=INK, va="center")
+    figure.text(0.012, below, line, fontsize=form.type, color=FAINT, va="center")
+
+
+def _cut(text: str, size: float, form: Format) -> str:
+    """As much of it as the picture is wide."""
+    most = int(0.97 * form.width * 72 / (size * LETTER))
+    return text if len(text) <= most else text[: most - 1] + "…"

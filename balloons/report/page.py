@@ -1,0 +1,138 @@
+"""A plan as one HTML file: nothing is loaded, nothing runs, and whatever came from a cluster is escaped."""
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from balloons.preview.words import count, duration, share
+from balloons.printable import printable
+from balloons.report import sentences
+from balloons.report.document import Document
+from balloons.report.drawing import NARROW, WIDE
+from balloons.report.palette import DARK, VARIABLES
+from balloons.report.picture import FONTS, NothingToDrawError, inline_svg
+from balloons.report.sentences import arrowed, shown
+
+MOST_ROWS = 50
+"""Of any table or list: a page is for people."""
+MOST_JSON = 150_000
+"""Characters of the plan itself; with them a page stays under 500 KB."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """A figure at the top of the page."""
+
+    name: str
+    value: str
+    note: str = ""
+
+
+def page(plan: Document, version: str) -> str:
+    """The page; `version` is that of the program that draws it. Equal for equal arguments."""
+    environment = Environment(
+        loader=PackageLoader("balloons.report", ""), autoescape=True, undefined=StrictUndefined, trim_blocks=False
+    )
+    return environment.get_template("page.html").render(_values(plan, version))
+
+
+def _values(plan: Document, version: str) -> dict[str, Any]:
+    wide, narrow = _drawings(plan)
+    return {
+        "title": arrowed(sentences.title(plan)),
+        "made": f"Planned {plan.created_at[:10]} {plan.created_at[11:19]} UTC · {shown(plan.cluster.autoscaler)}",
+        "when": sentences.when(plan),
+        "limited_by": sentences.limited_by(plan),
+        "tiles": list(_tiles(plan)),
+        "broken": sentences.first(map(shown, plan.broken), MOST_ROWS),
+        "wide": wide,
+        "narrow": narrow,
+        "has_load": any(each.utilisation is not None for each in plan.timeline),
+        "waves": [sentences.wave_row(number, wave) for number, wave in enumerate(plan.waves[:MOST_ROWS], start=1)],
+        "more_waves": max(0, len(plan.waves) - MOST_ROWS),
+        "reasons": _reasons(plan),
+        "sides": _sides(plan),
+        "risks": sentences.risks(plan),
+        "cost": sentences.cost(plan),
+        "ceilings": [(shown(each.name), f"{each.nodes:,}", shown(each.detail)) for each in plan.ceilings[:MOST_ROWS]],
+        "pods": sentences.first(sentences.pods(plan), MOST_ROWS),
+        "inputs": [sentences.input_row(each) for each in plan.inputs[:MOST_ROWS]],
+        "assumed": _assumed(plan),
+        "unseen": sentences.first(map(shown, plan.unseen), MOST_ROWS),
+        "versions": _versions(plan, version),
+        "body": _body(plan),
+        "light": Markup(" ".join(f"{name}: {colour};" for colour, name in VARIABLES.items())),
+        "dark": Markup(" ".join(f"{VARIABLES[colour]}: {dark};" for colour, dark in DARK.items())),
+        "fonts": Markup(FONTS),
+    }
+
+
+def _drawings(plan: Document) -> tuple[Markup, Markup]:
+    """The drawing library escapes what it writes (xml.sax.saxutils), so that its SVG may stand as it is."""
+    try:
+        return Markup(inline_svg(plan, WIDE)), Markup(inline_svg(plan, NARROW))
+    except NothingToDrawError:
+        return Markup(), Markup()
+
+
+def _tiles(plan: Document) -> list[Tile]:
+    found, eta, limit = [], plan.eta, plan.limit
+    if eta is None:
+        found.append(Tile("all ready", "never", "none of them can come"))
+    else:
+        which = "all ready" if plan.nodes_coming == plan.request.add_nodes else f"{plan.nodes_coming:,} of them ready"
+        at_least = "at least " if sentences.is_collapse(plan) else ""
+        found.append(Tile(which, at_least + duration(eta.median_seconds), f"80 %: {sentences.band(eta)}"))
+    if plan.first_node is not None:
+        found.append(Tile("first node", duration(plan.first_node.median_seconds), sentences.band(plan.first_node)))
+    if limit is not None:
+        without = limit.eta_without_seconds
+        found.append(
+            Tile("limited by", shown(limit.name), "" if without is None else f"without it {duration(without)}")
+        )
+    for side in plan.pacing.sides:
+        if side.policy == plan.pacing.policy:
+            note = f"{side.peak_requests_per_second:,.0f} requests/s, {share(side.refused_share)} refused"
+            found.append(Tile("peak API load", share(side.peak_utilisation), note))
+    return found
+
+
+def _reasons(plan: Document) -> list[tuple[str, str, str, str]]:
+    return [
+        (each.because, each.limit, "for ever" if each.seconds is None else duration(each.seconds), each.meaning)
+        for each in sentences.reasons(plan)[:MOST_ROWS]
+    ]
+
+
+def _sides(plan: Document) -> list[tuple[str, ...]]:
+    rows = [(side, sentences.side_row(side)) for side in plan.pacing.sides[:MOST_ROWS]]
+    return [(f"{name} *" if side.policy == plan.pacing.policy else name, *rest) for side, (name, *rest) in rows]
+
+
+def _assumed(plan: Document) -> str:
+    number = sum(each.source == "assumed" for each in plan.inputs)
+    if not number:
+        return "Every figure was stated or learned in this cluster."
+    return f"Assumed: {number:,} of {count(len(plan.inputs), 'figure')}. They are usual values, and widen the band."
+
+
+def _versions(plan: Document, version: str) -> list[tuple[str, str]]:
+    throttle = plan.cluster.throttle
+    return [
+        ("this page", f"kube-balloons {version}"),
+        ("the plan", f"kube-balloons {shown(plan.made_by) or '(version not said)'}"),
+        ("detected", shown(plan.cluster.autoscaler)),
+        ("JoinThrottle", shown(throttle) if throttle else "none: nodes join as they come"),
+        ("asked for", shown(plan.request.in_words) or sentences.title(plan)),
+        ("schema", plan.api_version),
+    ]
+
+
+def _body(plan: Document) -> str:
+    """Empty where it is too large."""
+    text = "\n".join(map(printable, json.dumps(msgspec.to_builtins(plan), indent=1).splitlines()))
+    return text if len(text) <= MOST_JSON else ""

@@ -1,0 +1,81 @@
+"""A plan as PNG or SVG: equal bytes for equal input, whatever the machine, its fonts or its settings are."""
+
+import re
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from io import BytesIO
+
+import matplotlib
+import matplotlib.style
+from matplotlib.figure import Figure
+
+from balloons.report.document import Document
+from balloons.report.drawing import SLIDE, Format, draw
+from balloons.report.palette import VARIABLES
+from balloons.report.series import series_of
+
+DOTS_PER_INCH = 160
+"""Of a PNG: 1600 pixels wide, sharp on a slide."""
+FONTS = "system-ui, -apple-system, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif"
+_RULES = {
+    "font.family": "DejaVu Sans",  # comes with the library: letters have the same width everywhere
+    "svg.fonttype": "none",
+    "text.parse_math": False,  # a dollar in a pool's name is a dollar
+}
+
+
+_UNUSED_ID = re.compile(r' id="[A-Za-z0-9.]+_\d+"')
+"""Names of the drawing's parts, which nothing refers to: two drawings in a page must not share any."""
+
+
+class NothingToDrawError(ValueError):
+    """Nothing happens over time in this plan; the message says why."""
+
+
+def png(plan: Document) -> bytes:
+    """For slides and chats; raises NothingToDrawError."""
+    return _saved(plan, SLIDE, "png", {"Software": None}, dpi=DOTS_PER_INCH)
+
+
+def svg(plan: Document) -> bytes:
+    """For documents; raises NothingToDrawError."""
+    return _with_fonts(_svg(plan, SLIDE)).encode()
+
+
+def inline_svg(plan: Document, form: Format) -> str:
+    """For a page that sets the colours' variables; raises NothingToDrawError."""
+    text = _with_fonts(_svg(plan, form))
+    text = _UNUSED_ID.sub("", text[text.index("<svg") :])
+    for colour, variable in VARIABLES.items():
+        text = text.replace(colour, f"var({variable})")
+    return text
+
+
+def _svg(plan: Document, form: Format) -> str:
+    metadata = dict.fromkeys(("Date", "Creator", "Format", "Type"))
+    return _saved(plan, form, "svg", metadata).decode()
+
+
+def _with_fonts(text: str) -> str:
+    return text.replace("'DejaVu Sans'", FONTS)
+
+
+def _saved(plan: Document, form: Format, kind: str, metadata: dict[str, None], dpi: float = 100.0) -> bytes:
+    series = series_of(plan)
+    if series is None:
+        raise NothingToDrawError("nothing comes over time in this plan: there is no chart to draw")
+    out = BytesIO()
+    with _rules(form):
+        figure: Figure = draw(plan, series, form)
+        figure.savefig(out, format=kind, dpi=dpi, metadata=metadata)
+    return out.getvalue()
+
+
+@contextmanager
+def _rules(form: Format) -> Iterator[None]:
+    """The library's own defaults and ours, not the user's; a letter that no font has is a box, and no warning."""
+    salt = {"svg.hashsalt": f"kube-balloons {form.width:g}"}  # identifiers of one drawing are no other's
+    with matplotlib.style.context(["default", _RULES | salt]), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph .* missing from font")
+        yield

@@ -1,0 +1,193 @@
+"""A plan in words. Whatever may come from a cluster or a file is cut and made safe to show here, once."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from balloons.preview.limit import Limit
+from balloons.preview.words import POLICIES, TITLES, count, duration, figure, share
+from balloons.printable import printable
+from balloons.report.document import Band, Document, Gang, Input, Side, Wave
+
+LONGEST = 160
+"""Characters of a name or a detail; of objects 253 are possible, and of a file any number."""
+REFUSING = 0.01
+"""Share of 429 from which the end may be much later (balloons.preview.forecast)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """One `because` of the plan: for how long it binds (None: for ever), and what it means."""
+
+    because: str
+    limit: str
+    meaning: str
+    seconds: float | None
+
+
+def shown(text: str) -> str:
+    """Cut, and no character of it moves a cursor or turns the line round."""
+    safe = printable(text[: LONGEST + 1])
+    return safe if len(safe) <= LONGEST else safe[: LONGEST - 1] + "…"
+
+
+def title(plan: Document) -> str:
+    """What was asked for."""
+    asked = plan.request
+    name = f" of {shown(asked.pool)}" if asked.pool else ""
+    return f"{count(asked.add_nodes, 'node')} more: {plan.cluster.pool_nodes:,} -> {asked.to_nodes:,}{name}"
+
+
+def arrowed(text: str) -> str:
+    """For places that can show any letter."""
+    return text.replace("->", "→")
+
+
+def when(plan: Document) -> str:
+    """How long it takes: the first thing that anybody asks."""
+    if plan.eta is None:
+        return "None of them can come"
+    which = "" if plan.nodes_coming == plan.request.add_nodes else f"{plan.nodes_coming:,} of them "
+    if plan.eta.median_seconds is None:
+        return "Ready: not within 12 h"
+    at_least = "at least " if is_collapse(plan) else ""
+    return f"Ready: {which}in {at_least}{duration(plan.eta.median_seconds)} (80 %: {band(plan.eta)})"
+
+
+def band(found: Band) -> str:
+    """What one in ten is below and above."""
+    return f"{duration(found.low_seconds)} to {duration(found.high_seconds)}"
+
+
+def limited_by(plan: Document) -> str:
+    """What binds for longest, and what would be won without it; empty where nothing does."""
+    found = plan.limit
+    if found is None:
+        return ""
+    without = f" Without that: {duration(found.eta_without_seconds)}." if _helps(plan) else ""
+    return f"Limited by: {shown(found.name)}: {shown(found.meaning)}.{without}"
+
+
+def _helps(plan: Document) -> bool:
+    """By a twentieth or more."""
+    eta_s = plan.eta.median_seconds if plan.eta else None
+    without_s = plan.limit.eta_without_seconds if plan.limit else None
+    return eta_s is not None and without_s is not None and without_s <= 0.95 * eta_s
+
+
+def is_collapse(plan: Document) -> bool:
+    """Whether the API servers would refuse so much that the end may be much later than planned."""
+    return any(side.policy == plan.pacing.policy and side.refused_share > REFUSING for side in plan.pacing.sides)
+
+
+def reasons(plan: Document) -> tuple[Reason, ...]:
+    """Each `because` once, that which binds for longest first."""
+    found: dict[str, Reason] = {}
+    for wave in plan.waves:
+        before = found.get(wave.because)
+        spent = None if wave.until_seconds is None else wave.until_seconds - wave.from_seconds
+        if before is not None:
+            spent = None if spent is None or before.seconds is None else spent + before.seconds
+        found[wave.because] = Reason(shown(wave.because), shown(wave.limit), _meaning(wave.because), spent)
+    return tuple(sorted(found.values(), key=lambda each: (each.seconds is not None, -(each.seconds or 0.0))))
+
+
+def _meaning(because: str) -> str:
+    """Empty for a reason that a later version knows."""
+    return next((limit.meaning for limit in Limit if limit.because == because), "")
+
+
+def wave_row(number: int, wave: Wave) -> tuple[str, ...]:
+    """Number, from, until, nodes, ready, per minute, limited by."""
+    spent = 0.0 if wave.until_seconds is None else wave.until_seconds - wave.from_seconds
+    return (
+        str(number),
+        duration(wave.from_seconds),
+        duration(wave.until_seconds),
+        f"{wave.nodes:+,}" if wave.until_seconds is not None else f"{wave.nodes:,} missing",
+        f"{wave.ready:,}",
+        f"{60 * wave.nodes / spent:,.0f}" if spent >= 1.0 else "0",
+        shown(f"{wave.limit} ({wave.object})" if wave.object else wave.limit),
+    )
+
+
+def side_row(side: Side) -> tuple[str, ...]:
+    """Policy, end, peak requests per second, load, refused, slower by."""
+    return (
+        policy(side),
+        duration(side.eta_seconds),
+        f"{side.peak_requests_per_second:,.0f}",
+        share(side.peak_utilisation),
+        share(side.refused_share),
+        f"{side.slower_by:,.1f}x",
+    )
+
+
+def policy(side: Side) -> str:
+    """As users call it."""
+    return shown(POLICIES.get(side.policy, side.policy))
+
+
+def input_row(known: Input) -> tuple[str, str, str, str]:
+    """Name, value, source, detail."""
+    name = shown(TITLES.get(known.name, known.name))
+    return name, shown(figure(known.value, known.unit)), shown(known.source), shown(known.detail)
+
+
+def risks(plan: Document) -> tuple[str, ...]:
+    """What could go wrong, worst first; promises that are broken have their own place."""
+    timer, found = plan.kill_timer, []
+    if is_collapse(plan):
+        found.append("The API servers would refuse requests, and everybody else would feel it.")
+    if timer.lost_high is not None and timer.lost_high >= 0.5:
+        most = count(timer.lost_high, "machine")
+        found.append(
+            f"In one of ten such scale-ups the kill timer of {duration(timer.seconds)} destroys {most} or more."
+        )
+    elif plan.eta is not None:
+        found.append(f"No machine is lost to its kill timer of {duration(timer.seconds)}.")
+    return tuple(found)
+
+
+def cost(plan: Document) -> tuple[str, ...]:
+    """What waiting and warmth cost."""
+    found = plan.cost
+    if found.price_per_node_hour is None:
+        return (f"No price for {shown(found.no_price_for or 'new nodes')}.",)
+    text = [f"Waiting costs {found.waiting or 0:,.2f}: machines paid for before they are usable."]
+    if found.warm_per_hour:
+        text.append(f"Warmth costs {found.warm_per_hour:,.2f} per hour: {count(plan.cluster.warm_nodes, 'warm node')}.")
+    return tuple(text)
+
+
+def pods(plan: Document) -> tuple[str, ...]:
+    """Where the pods that were given go."""
+    found = plan.pods
+    if found is None:
+        return ()
+    text = [
+        f"{count(found.pods, 'pod')}: {found.on_nodes_there:,} fit nodes that are there, "
+        f"{found.on_new_nodes:,} need new ones."
+    ]
+    text += [
+        f"Gang {shown(each.name)} ({count(each.pods, 'pod')}): whole {_gang_fits(each, plan)}." for each in found.gangs
+    ]
+    text += [f"{count(each.pods, 'pod')} cannot run: {shown(each.reason)}." for each in found.unplaceable]
+    if found.unjudged:
+        text.append(f"{count(found.unjudged, 'pod')} with rules that are not judged here (volumes, zones, other pods).")
+    return tuple(text)
+
+
+def _gang_fits(gang: Gang, plan: Document) -> str:
+    if not gang.is_placeable:
+        return "never: not all of it fits"
+    if gang.fits_now:
+        return "now, on nodes that are there"
+    if plan.nodes_coming < plan.request.add_nodes or plan.eta is None:
+        return "never: not all nodes that it needs can come"
+    return f"in {duration(plan.eta.median_seconds)}"
+
+
+def first(texts: Iterable[str], most: int) -> list[str]:
+    """At most so many of them, and how many more there are."""
+    found = list(texts)
+    return found if len(found) <= most else [*found[: most - 1], f"... and {len(found) - most + 1:,} more."]

@@ -1,0 +1,134 @@
+"""The page: everything in one file, small, and harmless whatever a cluster calls its objects."""
+
+import re
+from html.parser import HTMLParser
+
+import pytest
+
+from balloons.report.page import MOST_ROWS, page
+from tests.unit.balloons.report.a_plan import EVIL, body, document, evil_document, moment, side, wave
+
+VOID = {"meta", "br", "link"}
+
+
+class Elements(HTMLParser):
+    """All elements with their attributes, and the text; fails where tags do not match."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.found: list[tuple[str, dict[str, str | None]]] = []
+        self.text = ""
+        self.feed(text)
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text += f"{data} "
+
+
+def elements(text: str) -> Elements:
+    return Elements(text)
+
+
+def test_page_tells_the_plan() -> None:
+    text = " ".join(elements(page(document(), "0.1.0")).text.split())
+    for words in (
+        "100 nodes more: 8 → 108 of gpu",
+        "Planned 2026-11-21 12:00:00 UTC",
+        "4m 80 %: 3m50s to 4m20s",
+        "BootTime",
+        "machines have been asked for and boot",
+        "Waiting costs 9.60",
+        "NodePool/gpu 900 limits.cpu",
+        "machine boot 1m learned 8 nodes",
+        "Every figure was stated or learned in this cluster.",
+        "Everything that was asked for could be seen.",
+        "kube-balloons 0.1.0",
+    ):
+        assert words in text
+
+
+def test_page_says_what_is_assumed_broken_and_unseen() -> None:
+    assumed = {"name": "join", "value": 60.0, "unit": "seconds", "source": "assumed", "detail": "usual"}
+    given = document(inputs=[assumed], broken=["28 nodes cannot come"], unseen=["nodes: forbidden"])
+    text = " ".join(elements(page(given, "0.1.0")).text.split())
+    for words in ("Assumed: 1 of 1 figure.", "✗ 28 nodes cannot come", "nodes: forbidden"):
+        assert words in text
+
+
+@pytest.mark.parametrize(
+    ("gang", "changes", "words"),
+    [
+        ({"fitsNow": True}, {}, "Gang jobs/train (4 pods): whole now, on nodes that are there."),
+        ({"fitsNow": False}, {}, "Gang jobs/train (4 pods): whole in 4m."),
+        ({"fitsNow": False, "isPlaceable": False}, {}, "Gang jobs/train (4 pods): whole never: not all of it fits."),
+        ({"fitsNow": False}, {"nodesComing": 50}, "Gang jobs/train (4 pods): whole never: not all nodes that"),
+    ],
+)
+def test_page_says_when_a_gang_fits_whole(gang: dict[str, bool], changes: dict[str, int], words: str) -> None:
+    found = {"name": "jobs/train", "pods": 4, "podsOnNewNodes": 2, **gang}
+    given = document(pods={"pods": 4, "onNodesThere": 2, "onNewNodes": 2, "gangs": [found], "unjudged": 1}, **changes)
+    text = " ".join(elements(page(given, "0.1.0")).text.split())
+    assert words in text
+    assert "1 pod with rules that are not judged here" in text
+
+
+@pytest.mark.parametrize("plan", [document(), evil_document()], ids=["usual", "hostile"])
+def test_nothing_runs_and_nothing_is_loaded(plan: object) -> None:
+    found = elements(page(plan, "0.1.0"))  # type: ignore[arg-type]
+    assert not {tag for tag, _ in found.found} & {"script", "iframe", "img", "link", "object", "embed", "form", "a"}
+    for _, attributes in found.found:
+        assert not [name for name in attributes if name.startswith("on")]
+        for name in ("href", "xlink:href", "src"):
+            assert (attributes.get(name) or "#").startswith("#")
+    assert not re.search(r"url\((?!#)|@import", page(plan, "0.1.0"))  # type: ignore[arg-type]
+
+
+def test_no_two_parts_of_the_page_have_the_same_name() -> None:
+    """A clip path that is found in the drawing that is not shown would hide the one that is."""
+    found = [attributes["id"] for _, attributes in elements(page(document(), "0.1.0")).found if "id" in attributes]
+    assert found
+    assert len(found) == len(set(found))
+
+
+def test_hostile_names_are_shown_as_what_they_are() -> None:
+    text = page(evil_document(), "0.1.0")
+    assert EVIL[:8] not in text
+    assert "&lt;script&gt;" in text
+    assert not any(char in text for char in "\x1b\u202e")
+
+
+def test_page_stays_small_whatever_is_in_the_plan() -> None:
+    long = "x" * 100_000
+    given = body(
+        waves=[wave(float(n), n + 1.0, 1, n, limit=long, because=f"{n}{long}", object=long) for n in range(200)],
+        timeline=[moment(float(n), max(0, n - 12), 10_000) for n in range(10_000)],
+        inputs=[{"name": long, "value": 1.0, "unit": long, "source": long, "detail": long}] * 300,
+        unseen=[long] * 300,
+        broken=[long] * 300,
+        ceilings=[{"name": long, "nodes": 1, "detail": long}] * 300,
+        pacing={"policy": "none", "sides": [side(long)] * 300},
+    )
+    text = page(document(**given), "0.1.0")
+    assert len(text.encode()) < 500_000
+    assert f"... and {200 - MOST_ROWS} more" in text
+    assert "Too large for this page" in text
+
+
+def test_light_and_dark_and_paper_are_there() -> None:
+    text = page(document(), "0.1.0")
+    assert "prefers-color-scheme: dark" in text
+    assert "@media print" in text
+    for name in set(re.findall(r"var\((--[\w-]+)\)", text)):
+        assert text.count(f"{name}: ") >= 2, name
