@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from balloons.api.pool import GROUP, BalloonPool, PoolStatus
+from balloons.cli.pause_reason import pause_reason
 from balloons.view.index import RefusedPool
 from throttler.kube.metadata import Metadata
 
@@ -38,8 +39,12 @@ def row(pool: Pool, now: datetime, glyphs: Mapping[str, str]) -> dict[str, str]:
         "IDLE": str(status.idle),
         "SICK": str(status.sick),
         "SCHEDULE": status.active_schedule or NONE,
-        "MESSAGE": status.message or (pool.problem if isinstance(pool, RefusedPool) else NONE),
+        "MESSAGE": _paused(pool) or status.message or (pool.problem if isinstance(pool, RefusedPool) else NONE),
     }
+
+
+def _paused(pool: Pool) -> str | None:
+    return pause_reason(pool.metadata, is_paused=isinstance(pool, BalloonPool) and pool.spec.paused)
 
 
 def ready_of(status: PoolStatus) -> str:
@@ -99,5 +104,6 @@ def _item(pool: Pool) -> dict[str, Any]:
         "maxSize": spec.max_size if spec else None,
         "ready": ready_of(pool.status),
         "problem": pool.problem if isinstance(pool, RefusedPool) else None,
+        "pauseReason": _paused(pool),
         "status": msgspec.to_builtins(pool.status),
     }

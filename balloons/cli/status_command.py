@@ -4,35 +4,74 @@ from typing import Any
 
 import click
 
-from balloons.cli.options import connection_options, option
+from balloons.cli.cluster_options import cluster_options
+from balloons.cli.options import option
+from balloons.cli.plan_options import Seconds
 
 
 @click.command()
-@connection_options
+@click.argument("names", nargs=-1, metavar="[NAME]...")
 @option("-n", "--namespace", metavar="NAME", help="Namespace to look in; the context's own if absent.")
 @click.option("-A", "--all-namespaces", is_flag=True, help="Look in every namespace.")
 @click.option("-w", "--watch", "is_watching", is_flag=True, help="Go on showing changes.")
+@click.option("--wait", "is_waiting", is_flag=True, help="Return when it is as --for says.")
+@click.option(
+    "--for",
+    "conditions",
+    multiple=True,
+    metavar="WHAT",
+    help="condition=Ready (or another, or =STATUS), warm=N, idle, phase=Idle; repeatable. condition=Ready if absent.",
+)
+@option("--timeout", type=Seconds(), metavar="TIME", default="5m", show_default=True, help="Of --wait; 0 is one look.")
 @click.option(
     "-o", "--output", type=click.Choice(["wide", "json", "yaml", "name"]), help="More columns, or for machines."
 )
 @click.option("--no-headers", is_flag=True, help="Leave out the line of column names.")
-@click.option("--debug", is_flag=True, help="Show tracebacks.")
-def status(**given: Any) -> None:
+@cluster_options
+def status(**given: Any) -> int:
     """Show throttles (pace, nodes in flight) and balloon pools (warm, wanted nodes), and why.
 
     \b
     Examples:
       balloons status -A -w
-      balloons status -n ml -o json
+      balloons status gpu --wait --for warm=8 --timeout 15m
+      balloons status --wait --for idle
+
+    NAME is that of a pool or a throttle. With --wait all that is shown has to be as asked for; what is missing is told
+    on stderr, and the exit code is 4 when the time is over.
     """
     import asyncio
 
     from balloons.cli.look import Look
-    from balloons.cli.status_screen import show_status
-    from throttler.client.connection import ConnectionOptions
+    from balloons.cli.status_screen import Wanted, show_dump, show_status
 
+    _check(given)
+    wanted = Wanted(
+        names=given["names"],
+        look=Look.of_terminal(output=given["output"] or "", has_headers=not given["no_headers"]),
+        is_watching=given["is_watching"],
+        awaited=_awaited(given) if given["is_waiting"] else (),
+        timeout_s=given["timeout"],
+    )
+    return show_dump(given, wanted) if given["from_file"] else asyncio.run(show_status(given, wanted))
+
+
+def _check(given: dict[str, Any]) -> None:
+    """Raises click.UsageError for options that contradict each other."""
     if given["is_watching"] and given["output"] in ("json", "yaml"):
         raise click.UsageError(f"--watch with --output {given['output']}: accepted with a table, wide or name")
-    look = Look.of_terminal(output=given["output"] or "", has_headers=not given["no_headers"])
-    options = ConnectionOptions(kubeconfig=given["kubeconfig"], context=given["context"])
-    asyncio.run(show_status(options, given["namespace"], given["all_namespaces"], given["is_watching"], look))
+    if given["is_watching"] and given["is_waiting"]:
+        raise click.UsageError("--watch with --wait: accepted is one of them")
+    if given["conditions"] and not given["is_waiting"]:
+        raise click.UsageError("--for without --wait: nothing would wait for it")
+    if given["from_file"] and (given["is_watching"] or given["is_waiting"]):
+        raise click.UsageError("--from with --watch or --wait: a dump does not change")
+
+
+def _awaited(given: dict[str, Any]) -> Any:
+    from balloons.cli.awaited import AwaitedError, awaited
+
+    try:
+        return [awaited(text) for text in given["conditions"] or ("condition=Ready",)]
+    except AwaitedError as error:
+        raise click.UsageError(f"--for {error}") from error

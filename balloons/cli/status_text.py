@@ -19,6 +19,15 @@ class Seen:
     throttles: Sequence[StoredThrottle] = ()
     pools: Sequence[Pool] = ()
 
+    def only(self, names: Sequence[str]) -> "Seen":
+        """Those of these names; all where none is given."""
+        if not names:
+            return self
+        return Seen(
+            [each for each in self.throttles if each.metadata.name in names],
+            [each for each in self.pools if each.metadata.name in names],
+        )
+
 
 def tables(seen: Seen, where: str | None, look: Look, now: datetime) -> list[str]:
     """The lines of the tables, an empty line between them; a kind of which there is none has no table."""
@@ -56,7 +65,7 @@ def document(seen: Seen) -> dict[str, Any]:
 
 
 def _glyphs(look: Look) -> dict[str, str]:
-    return GLYPHS if look.is_coloured else {}
+    return GLYPHS if look.is_coloured and look.is_unicode else {}
 
 
 def _fitted(headers: Sequence[str], rows: Sequence[Row], look: Look, kept: int) -> list[str]:

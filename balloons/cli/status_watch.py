@@ -1,8 +1,11 @@
 """`balloons status --watch`: on a terminal the tables are drawn anew in place, elsewhere a line is added per change."""
 
 import asyncio
+import re
+import shutil
 import sys
-from contextlib import AsyncExitStack
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import AsyncExitStack, aclosing
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
@@ -19,28 +22,38 @@ from throttler.client.reflector import Reflector, T, W
 from throttler.client.requests import Selection
 from throttler.service.throttle_resource import THROTTLES
 
-REDRAW_S = 0.2
-"""Changes within this time are shown together."""
+REDRAW_S = 0.5
+"""Changes within this time are shown together: two redraws a second at most."""
+LINES, COLUMNS = 24, 80
+_PAINT = re.compile(r"\x1b\[[0-9;]*m")
 
 
-async def follow(client: KubeClient, where: str | None, look: Look, *, has_throttles: bool) -> None:
-    """Show changes until cancelled; `has_throttles` says whether they are served and may be seen."""
+async def follow(changes: AsyncGenerator[Seen, None], where: str | None, look: Look) -> None:
+    """Show changes until cancelled."""
+    screen = Screen(where, look)
+    async with aclosing(changes):
+        async for seen in changes:
+            screen.show(seen)
+
+
+async def changes_of(
+    client: KubeClient, where: str | None, only: Sequence[str], *, has_throttles: bool
+) -> AsyncGenerator[Seen, None]:
+    """What is there (`only` these names), and again when it has changed; `has_throttles`: they may be seen."""
     changed = asyncio.Event()
     pools = Reflector(client, POOLS, PoolWire, pool_from_wire, Selection(namespace=where), on_change=changed.set)
     throttles = Reflector(client, THROTTLES, ThrottleWire, throttle_from_wire, on_change=changed.set)
-    screen = Screen(where, look)
     async with AsyncExitStack() as running:
         await _start(pools, running)
         if has_throttles:
             await _start(throttles, running)
         while True:
             changed.clear()
-            screen.show(
-                Seen(
-                    sorted(throttles.store.items.values(), key=lambda throttle: throttle.key),
-                    sorted(pools.store.items.values(), key=lambda pool: pool.key),
-                )
+            seen = Seen(
+                sorted(throttles.store.items.values(), key=lambda throttle: throttle.key),
+                sorted(pools.store.items.values(), key=lambda pool: pool.key),
             )
+            yield seen.only(only)
             await changed.wait()
             await asyncio.sleep(REDRAW_S)
 
@@ -71,10 +84,12 @@ class Screen:
         sys.stdout.flush()
 
     def _draw(self, seen: Seen) -> None:
+        size = shutil.get_terminal_size((COLUMNS, LINES))
         text = tables(seen, self.where, self.look, datetime.now(UTC))
         text += [] if seen.pools else ["No balloon pools found."]
-        click.echo((f"\x1b[{self.height}A\x1b[J" if self.height else "") + "\n".join(text))
-        self.height = len(text)
+        shown = _fitting(text, size.columns, size.lines - 1)
+        click.echo((f"\x1b[{self.height}A\x1b[J" if self.height else "") + "\n".join(shown))
+        self.height = sum(_height(line, size.columns) for line in shown)
 
     def _add(self, seen: Seen) -> None:
         changed = Seen(
@@ -98,3 +113,18 @@ class Screen:
     def _look_of(self, kind: str) -> Look:
         is_going_on, self.last = self.last == kind, kind
         return self.look.without_headers() if is_going_on else self.look
+
+
+def _fitting(text: list[str], columns: int, rows: int) -> list[str]:
+    """The lines that are on the screen at once: what has left it upwards cannot be drawn anew."""
+    if sum(_height(line, columns) for line in text) <= rows:
+        return text
+    kept = list(text)
+    while kept and sum(_height(line, columns) for line in kept) > rows - 1:
+        kept.pop()
+    return [*kept, f"... {len(text) - len(kept):,} lines more: a taller terminal, -n or NAME"]
+
+
+def _height(line: str, columns: int) -> int:
+    """Rows that it takes."""
+    return max(1, -(-len(_PAINT.sub("", line)) // columns))

@@ -6,9 +6,10 @@ from typing import Any
 
 import msgspec
 
+from balloons.cli.pause_reason import pause_reason
 from balloons.cli.pool_rows import NONE, age
 from throttler.api.stored import RefusedThrottle, StoredThrottle
-from throttler.api.throttle import GROUP, ThrottleStatus
+from throttler.api.throttle import GROUP, JoinThrottle, ThrottleStatus
 
 COLUMNS = ("NAME", "PACE", "WINDOW", "INFLIGHT", "WAITING", "PHASE", "READY", "BECAUSE", "AGE")
 WIDE = (*COLUMNS, "ALLOWANCE", "INDEX", "LEARNED", "SERVERS", "LEVERS", "MESSAGE")
@@ -32,8 +33,17 @@ def row(throttle: StoredThrottle, now: datetime, glyphs: Mapping[str, str]) -> d
         "LEARNED": str(status.learned.window) if status.learned.window else NONE,
         "SERVERS": _share(sum(each.state == "Fresh" for each in status.servers), len(status.servers)),
         "LEVERS": " ".join(f"{each.name}={each.state}" for each in status.levers) or NONE,
-        "MESSAGE": status.message or (throttle.problem if isinstance(throttle, RefusedThrottle) else NONE),
+        "MESSAGE": _message(throttle) or NONE,
     }
+
+
+def _message(throttle: StoredThrottle) -> str:
+    problem = throttle.problem if isinstance(throttle, RefusedThrottle) else ""
+    return _paused(throttle) or throttle.status.message or problem
+
+
+def _paused(throttle: StoredThrottle) -> str | None:
+    return pause_reason(throttle.metadata, is_paused=isinstance(throttle, JoinThrottle) and throttle.spec.paused)
 
 
 def ready_of(status: ThrottleStatus) -> str:
@@ -54,6 +64,7 @@ def item(throttle: StoredThrottle) -> dict[str, Any]:
         "createdAt": created.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ") if created else None,
         "ready": ready_of(throttle.status),
         "problem": throttle.problem if isinstance(throttle, RefusedThrottle) else None,
+        "pauseReason": _paused(throttle),
         "status": msgspec.to_builtins(throttle.status),
     }
 

@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,14 +10,17 @@ from syrupy.assertion import SnapshotAssertion
 
 from balloons.api.pool import BalloonPool, Mode, PoolNodes, PoolSpec, PoolStatus
 from balloons.cli.look import Look
+from balloons.cli.pool_rows import row as pool_row
 from balloons.cli.status_text import Seen, document, names, tables, throttle_table
 from balloons.cli.throttle_rows import COLUMNS, WIDE, row
+from balloons.explain.own import PAUSE_REASON
 from throttler.api.stored import RefusedThrottle
 from throttler.api.throttle import (
     JoinThrottle,
     LearnedStatus,
     LeverStatus,
     ServerStatus,
+    ThrottleSpec,
     ThrottleStatus,
 )
 from throttler.kube.condition import Condition
@@ -106,6 +110,21 @@ def test_refused_throttle_says_so_before_the_service_does() -> None:
     assert [cells[name] for name in ("PHASE", "BECAUSE", "MESSAGE")] == [
         "Invalid", "Invalid", "window 0; accepted: 1 or more",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("is_paused", "reason"), [(True, "until 18:00"), (False, None)], ids=["paused", "resumed"])
+def test_why_it_is_paused_is_said_while_it_is(is_paused: bool, reason: str | None) -> None:
+    noted = {PAUSE_REASON: "until 18:00"}
+    held = BalloonPool(Metadata("gpu", "ml", annotations=noted), msgspec.structs.replace(pool().spec, paused=is_paused))
+    slow = JoinThrottle(Metadata("default", annotations=noted), ThrottleSpec(paused=is_paused))
+    assert pool_row(held, NOW, {})["MESSAGE"] == row(slow, NOW, {})["MESSAGE"] == (reason or "<none>")
+    found = document(Seen([slow], [held]))
+    assert found["items"][0]["pauseReason"] == found["throttles"][0]["pauseReason"] == reason
+
+
+def test_nobody_said_why() -> None:
+    silent = JoinThrottle(Metadata("default"), ThrottleSpec(paused=True), ThrottleStatus(message="it is paused"))
+    assert row(silent, NOW, {})["MESSAGE"] == "it is paused"
 
 
 def test_glyphs_are_for_terminals() -> None:

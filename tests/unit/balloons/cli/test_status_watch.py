@@ -2,12 +2,14 @@
 
 import sys
 
+import msgspec
 import pytest
 
 from balloons.cli.look import Look
 from balloons.cli.status_text import Seen
 from balloons.cli.status_watch import Screen
 from tests.unit.balloons.cli.throttle_and_pool import pool, throttle
+from throttler.kube.metadata import Metadata
 
 
 def printed(capsys: pytest.CaptureFixture[str]) -> list[str]:
@@ -58,3 +60,18 @@ def test_terminal_is_drawn_anew_over_what_was_there(
     again = capsys.readouterr().out
     assert again.startswith("\x1b[5A\x1b[J")
     assert again.splitlines()[-1] == "No balloon pools found."
+
+
+def test_tall_and_wide_tables_stay_on_the_screen(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What has left a terminal upwards cannot be drawn over; a long name takes two rows of it."""
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("LINES", "24")
+    named = [msgspec.structs.replace(pool(), metadata=Metadata(f"{'x' * 100}{number}", "ml")) for number in range(50)]
+    screen = Screen("ml", Look(is_terminal=True, width=80))
+    screen.show(Seen([throttle()], named))
+    lines = capsys.readouterr().out.splitlines()
+    assert sum(-(-max(1, len(line)) // 80) for line in lines) == screen.height <= 23
+    assert lines[-1].startswith("... ")
+    assert "lines more" in lines[-1]
