@@ -6,19 +6,12 @@ import click
 
 from balloons.cli.cluster_options import cluster_options
 from balloons.cli.options import option
-from balloons.cli.plan_options import Number, Seconds, offline_option, stated_options
+from balloons.cli.plan_options import asked_options, check_asked, offline_option, stated_options
 
 
 @click.command()
-@option("--to", type=click.IntRange(1, 1_000_000), metavar="N", help="Nodes that there shall be in the pool.")
-@option("--add", type=click.IntRange(1, 1_000_000), metavar="N", help="Nodes more than there are.")
-@option("--pods", metavar="FILE", help="Pods to run (YAML or JSON; - is stdin): where do they go?")
-@option("--job", metavar="FILE", help="The same for a Job, as one gang: whole or not at all.")
-@option("--pool", default="", metavar="NAME", help="NodePool or pool to grow; the largest if absent.")
-@option("--within", type=Seconds(), metavar="TIME", help="Exit with 3 when one in ten takes longer.")
-@option("--price", type=Number(), metavar="N", help="Price of one new node per hour.")
-@option("--prices", metavar="FILE", help="YAML: instance type -> price per hour.")
-@option("--save", metavar="FILE", help="Write the plan as JSON, for --compare.")
+@asked_options
+@option("--save", metavar="FILE", help="Write the plan as JSON, for --compare and `report --plan`.")
 @option("--compare", metavar="FILE", help="Hold a saved plan against what has happened since.")
 @click.option("-o", "--output", type=click.Choice(["json", "yaml"]), help="For machines.")
 @click.option("--no-headers", is_flag=True, help="Leave out the lines of column names.")
@@ -39,10 +32,5 @@ def plan(**given: Any) -> int:
     """
     from balloons.cli.plan_screen import compare, show_plan
 
-    asked = [name for name in ("to", "add", "pods", "job", "compare") if given[name] is not None]
-    if len(asked) != 1:
-        raise click.UsageError(
-            f"{' with '.join(f'--{n}' for n in asked) or 'nothing'} asked for; "
-            "accepted: one of --to N, --add N, --pods FILE, --job FILE, --compare FILE"
-        )
+    check_asked(given, "to", "add", "pods", "job", "compare")
     return compare(given) if given["compare"] else show_plan(given)

@@ -1,5 +1,8 @@
 """Files that `plan` and `simulate` take: bounded, and refused in one sentence."""
 
+import contextlib
+import json
+import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,8 +19,14 @@ DEEPEST = 64
 
 
 def documents(path: str) -> list[Any]:
-    """The YAML or JSON documents of a file; `-` is stdin. Raises CommandError."""
+    """The YAML or JSON documents of a file; `-` is stdin. Raises CommandError.
+
+    JSON is read as what it is: YAML knows no surrogate pairs, as which JSON may spell letters beyond the first plane.
+    """
     text = _text(path)
+    if text.lstrip()[:1] in ("{", "["):
+        with contextlib.suppress(ValueError, RecursionError):  # it may still be YAML
+            return [json.loads(text)]
     if _has_aliases(text, path):
         raise _bad(path, "YAML anchors are not accepted")
     try:
@@ -42,12 +51,12 @@ def prices(path: str | None, price: float | None) -> Mapping[str, float]:
     return found
 
 
-def write(path: str, text: str) -> None:
-    """The whole file or none of it."""
+def write(path: str, content: str | bytes) -> None:
+    """The whole file or none of it; raises CommandError."""
     target = Path(path)
     draft = target.with_name(f".{target.name}.draft")
     try:
-        draft.write_text(text)
+        draft.write_bytes(content.encode() if isinstance(content, str) else content)
         draft.replace(target)
     except OSError as error:
         raise _bad(path, error.strerror or str(error)) from error
@@ -58,7 +67,7 @@ def _text(path: str) -> str:
         if path == "-":
             raw = sys.stdin.buffer.read(MOST_BYTES + 1)
         else:
-            with open(path, "rb") as file:
+            with open(path, "rb", opener=_at_once) as file:
                 raw = file.read(MOST_BYTES + 1)
         text = raw.decode()
     except OSError as error:
@@ -68,6 +77,13 @@ def _text(path: str) -> str:
     if len(raw) > MOST_BYTES:
         raise _bad(path, f"more than {MOST_BYTES:,} bytes")
     return text
+
+
+def _at_once(path: str, flags: int) -> int:
+    """A named pipe that nobody writes to is empty, and no reason to wait; one of the shell's (`<(...)`) is read."""
+    file = os.open(path, flags | os.O_NONBLOCK)
+    os.set_blocking(file, True)
+    return file
 
 
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)

@@ -72,6 +72,35 @@ def stated_options(command: F) -> F:
     return command
 
 
+def asked_options(command: F) -> F:
+    """What is to be planned, and by which prices."""
+    for decorate in reversed(
+        (
+            option(
+                "--to", type=click.IntRange(1, 1_000_000), metavar="N", help="Nodes that there shall be in the pool."
+            ),
+            option("--add", type=click.IntRange(1, 1_000_000), metavar="N", help="Nodes more than there are."),
+            option("--pods", metavar="FILE", help="Pods to run (YAML or JSON; - is stdin): where do they go?"),
+            option("--job", metavar="FILE", help="The same for a Job, as one gang: whole or not at all."),
+            option("--pool", default="", metavar="NAME", help="NodePool or pool to grow; the largest if absent."),
+            option("--within", type=Seconds(), metavar="TIME", help="Exit with 3 when one in ten takes longer."),
+            option("--price", type=Number(), metavar="N", help="Price of one new node per hour."),
+            option("--prices", metavar="FILE", help="YAML: instance type -> price per hour."),
+        )
+    ):
+        command = decorate(command)
+    return command
+
+
+def check_asked(given: Mapping[str, Any], *names: str) -> None:
+    """That exactly one of these options is there; raises click.UsageError."""
+    asked = [name for name in names if given[name] is not None]
+    if len(asked) != 1:
+        accepted = ", ".join(f"--{name} {'N' if name in ('to', 'add') else 'FILE'}" for name in names)
+        words = " with ".join(f"--{name}" for name in asked) or "nothing"
+        raise click.UsageError(f"{words} asked for; accepted: one of {accepted}")
+
+
 def offline_option(command: F) -> F:
     """For whoever has no cluster, or wants to ask about another one."""
     return click.option("--offline", is_flag=True, help="Look at no cluster: flags and usual values only.")(command)

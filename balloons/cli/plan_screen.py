@@ -16,6 +16,7 @@ from balloons.cli.plan_chart import chart
 from balloons.cli.plan_files import documents, prices, write
 from balloons.cli.plan_options import stated_of
 from balloons.cli.plan_text import comparison_lines, plan_lines
+from balloons.cli.version_command import own_version
 from balloons.cluster import typed
 from balloons.cluster.seen import SeenCluster
 from balloons.preview.asked_pods import PodsError, asked_pods
@@ -27,6 +28,8 @@ from balloons.preview.inputs import PlanInputs
 from balloons.preview.plan import Asked, Plan, PlanError, make_plan
 from balloons.preview.plan_json import plan_json
 from balloons.preview.stated import with_stated
+from balloons.report.document import read_document
+from balloons.report.series import series_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +43,17 @@ class Basis:
 
 def show_plan(given: Mapping[str, Any]) -> int:
     """Make and print the plan; the exit code says whether it keeps its promises."""
-    basis = basis_of(given, "plan")
-    made = _made(given, basis)
+    made = plan_of(given, "plan")
+    body = plan_json(made, own_version())
     if given["save"]:
-        write(given["save"], json.dumps(plan_json(made), indent=2) + "\n")
-    _print(made, given)
+        write(given["save"], json.dumps(body, indent=2) + "\n")
+    _print(made, body, given)
     return ExitCode.FINDINGS if made.broken else ExitCode.DONE
+
+
+def plan_of(given: Mapping[str, Any], command: str) -> Plan:
+    """The plan that the options ask for; raises CommandError, ConfigError and ApiError."""
+    return _made(given, basis_of(given, command))
 
 
 def compare(given: Mapping[str, Any]) -> int:
@@ -124,13 +132,12 @@ def _asked(given: Mapping[str, Any], inputs: PlanInputs) -> Asked:
     return Asked(add=given["to"] - nodes, pool=given["pool"], within_s=given["within"], in_words=words)
 
 
-def _print(made: Plan, given: Mapping[str, Any]) -> None:
+def _print(made: Plan, body: Mapping[str, Any], given: Mapping[str, Any]) -> None:
     if given["output"]:
-        click.echo(document(plan_json(made), given["output"]), nl=False)
+        click.echo(document(body, given["output"]), nl=False)
         return
     look = Look.of_terminal("", has_headers=not given["no_headers"])
-    moments = made.forecast.run.moments if made.forecast and look.is_terminal else ()
-    drawn = chart(moments, look.width or 0, is_coloured=look.is_coloured)
+    drawn = chart(series_of(read_document(body)), look) if look.is_terminal else []
     click.echo("".join(f"{line}\n" for line in plan_lines(made, look, drawn)), nl=False)
 
 

@@ -7,34 +7,15 @@ from balloons.preview.fitting import GangFit
 from balloons.preview.forecast import Forecast
 from balloons.preview.plan import Plan
 from balloons.preview.plan_json import figures
-from balloons.preview.policies import NONE
 from balloons.preview.waves import Wave
-from balloons.preview.words import count, duration, figure, share
+from balloons.preview.words import POLICIES, TITLES, count, duration, figure, share
 from balloons.printable import printable
 
 WAVES = ("WAVE", "FROM", "UNTIL", "NODES", "READY", "PER-MIN", "LIMITED-BY")
 SIDES = ("POLICY", "ETA", "PEAK-REQ/S", "API-LOAD", "REFUSED", "SLOWER-BY")
 STEPS = ("READY", "PREDICTED", "REAL", "OFF-BY")
 INPUTS = ("INPUT", "VALUE", "SOURCE", "DETAIL")
-POLICIES = {NONE: "no pacing", "throttle": "JoinThrottle"}
 BOLD, END = "\x1b[1m", "\x1b[0m"
-
-TITLES = {
-    "boot": "machine boot",
-    "bootSpread": "boot, machine to machine",
-    "join": "join (registered to usable)",
-    "reaction": "autoscaler's reaction",
-    "daemonSets": "DaemonSet pods per node",
-    "daemonPodRate": "controller manager, pods",
-    "bindRate": "scheduler, binds",
-    "killTimer": "kill timer",
-    "apiServers": "API servers",
-    "serverCores": "one API server",
-    "background": "API servers' usual load",
-    "joinCost": "cost of a join",
-    "joinRequests": "requests of a join",
-    "launchRate": "machines started by the cloud",
-}
 
 
 def plan_lines(plan: Plan, look: Look, chart: list[str]) -> list[str]:
@@ -174,7 +155,12 @@ def _cost(plan: Plan) -> list[str]:
 
 def _inputs(plan: Plan, look: Look) -> list[str]:
     rows: list[Row] = [
-        {"INPUT": TITLES[name], "VALUE": figure(known, unit), "SOURCE": known.source.value, "DETAIL": known.detail}
+        {
+            "INPUT": TITLES[name],
+            "VALUE": figure(known.value, unit),
+            "SOURCE": known.source.value,
+            "DETAIL": known.detail,
+        }
         for name, known, unit in figures(plan.inputs, plan.pool)
     ]
     rows += [

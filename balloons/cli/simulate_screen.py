@@ -11,7 +11,7 @@ from balloons.cli.look import Look
 from balloons.cli.plan_files import documents
 from balloons.cli.plan_options import DURATIONS, Number, Seconds
 from balloons.cli.plan_screen import basis_of, document
-from balloons.cli.plan_text import POLICIES, table
+from balloons.cli.plan_text import table
 from balloons.cli.table import Row
 from balloons.preview.faults import FaultError, fault_of
 from balloons.preview.inputs import PlanInputs, ThrottleFacts
@@ -19,7 +19,7 @@ from balloons.preview.plan import PlanError
 from balloons.preview.policies import NONE, THROTTLE, PolicyError
 from balloons.preview.stated import NAMES, StatedError
 from balloons.preview.what_if import Cell, Sweep, simulate, simulation_json
-from balloons.preview.words import duration, share
+from balloons.preview.words import POLICIES, duration, share
 from throttler.law.settings import LawSettings
 
 COLUMNS = ("POLICY", "ETA", "80%-BAND", "PEAK-REQ/S", "API-LOAD", "REFUSED", "SLOWER-BY", "LOST", "LIMITED-BY")

@@ -49,10 +49,11 @@ def admits(node: Node, wanted: PodClass) -> bool:
         return False
     if node.taints and untolerated(node.taints, wanted.tolerations) is not None:
         return False
-    return _selects(wanted, node.labels)
+    return selects(wanted, node.labels)
 
 
-def _selects(wanted: PodClass, labels: Labels) -> bool:
+def selects(wanted: PodClass, labels: Labels) -> bool:
+    """Whether the class's node selector and required node affinity hold for these labels."""
     if any(labels.get(key) != value for key, value in wanted.node_selector):
         return False
     if not wanted.node_terms:

@@ -16,11 +16,23 @@ ACCEPTED = f"accepted: Pod, List, {', '.join(WORKLOADS)}"
 
 
 @dataclass(frozen=True, slots=True)
+class HostSpread:
+    """No host may have more than `skew` pods of the kind beyond the host that has fewest.
+
+    Hosts with taints that keep the pods away count as well, unless `honors_taints` (nodeTaintsPolicy): one of them,
+    which never has any, then holds every other host at `skew`.
+    """
+
+    skew: int
+    honors_taints: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class AskedPod:
-    """A pod to place. `host_skew`: no host may have so many more of its kind than any other it could run on."""
+    """A pod to place, and how its kind is to be spread over hosts."""
 
     pod: Pod
-    host_skew: int | None = None
+    spread: HostSpread | None = None
 
 
 class PodsError(ValueError):
@@ -76,27 +88,30 @@ def _pod(template: Mapping[str, Any], gang: str, shared: Shared) -> AskedPod:
     metadata.setdefault("name", "pod")
     labels = {**_mapping(metadata.get("labels")), **({GANG_LABELS[0]: gang} if gang else {})}
     spec = {key: value for key, value in _mapping(template.get("spec")).items() if key != "nodeName"}
-    skew = _host_skew(spec, labels)
-    if skew is not None:
+    spread = _host_spread(spec, labels)
+    if spread is not None:
         spec["topologySpreadConstraints"] = []
     try:
         wire = msgspec.convert({"metadata": {**metadata, "labels": labels}, "spec": spec}, PodWire, strict=False)
-        return AskedPod(pod_from_wire(wire, shared), skew)
+        return AskedPod(pod_from_wire(wire, shared), spread)
     except (msgspec.ValidationError, QuantityError) as error:
         raise PodsError(f"pod {str(metadata['name'])[:80]}: {error}") from error
 
 
-def _host_skew(spec: Mapping[str, Any], labels: Mapping[str, Any]) -> int | None:
-    """`maxSkew` of the one hard constraint, where it spreads the pod's own kind by host; else it stays unjudged."""
+def _host_spread(spec: Mapping[str, Any], labels: Mapping[str, Any]) -> HostSpread | None:
+    """The one hard constraint, where it spreads the pod's own kind by host and nothing else; else it stays unjudged."""
     given = spec.get("topologySpreadConstraints")
     constraints = [_mapping(each) for each in given] if isinstance(given, list) else []
     hard = [each for each in constraints if each.get("whenUnsatisfiable", "DoNotSchedule") == "DoNotSchedule"]
     if len(hard) != 1 or hard[0].get("topologyKey") != "kubernetes.io/hostname":
         return None
+    if hard[0].get("minDomains") or hard[0].get("nodeAffinityPolicy", "Honor") != "Honor":
+        return None
     selector = _mapping(hard[0].get("labelSelector"))
     own = _mapping(selector.get("matchLabels"))
-    is_own = bool(own) and own.items() <= labels.items() and not selector.get("matchExpressions")
-    return max(1, _whole(hard[0].get("maxSkew"), 1)) if is_own else None
+    if not own or not own.items() <= labels.items() or selector.get("matchExpressions"):
+        return None
+    return HostSpread(max(1, _whole(hard[0].get("maxSkew"), 1)), hard[0].get("nodeTaintsPolicy") == "Honor")
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:

@@ -93,11 +93,18 @@ class Birth:
     asked_s: float | None = None
     """Its NodeClaim was made, or the pods that it was made for were."""
     is_asked_by_claim: bool = False
+    wanted_s: float | None = None
+    """The newest pod was made that runs on it and is older than its NodeClaim: what it was most likely made for."""
     ready_s: float | None = None
     usable_s: float | None = None
     """Ready, and the DaemonSet pods that came with it ready too."""
     own_s: float | None = None
     """Of its join, what was its own and no waiting for DaemonSet pods to be made."""
+
+    @property
+    def reaction_s(self) -> float | None:
+        """From pods that wait to the machine that is asked for; only NodeClaims tell."""
+        return None if self.asked_s is None or self.wanted_s is None else self.asked_s - self.wanted_s
 
     @property
     def boot_s(self) -> float | None:
@@ -128,7 +135,8 @@ def _birth(node: Dated, pods: list[Dated], claim: Dated | None) -> Birth:
     created_s = node.created_s or 0.0
     ready_s = _since(node.ready_s, created_s)
     daemons = [times for pod in pods if (times := _daemon_times(pod, created_s)) is not None]
-    asked_s = claim.created_s if claim is not None else _asked_by_pods(pods, created_s)
+    claimed_s = claim.created_s if claim is not None else None
+    asked_s = claimed_s if claim is not None else _asked_by_pods(pods, created_s)
     usable_s = None if ready_s is None else max([ready_s, *(done_s for _, done_s in daemons)])
     own_s = None if ready_s is None else max([ready_s - created_s, *(done_s - made_s for made_s, done_s in daemons)])
     return Birth(
@@ -138,6 +146,7 @@ def _birth(node: Dated, pods: list[Dated], claim: Dated | None) -> Birth:
         created_s=created_s,
         asked_s=asked_s if asked_s is not None and created_s - LONGEST_S <= asked_s <= created_s else None,
         is_asked_by_claim=claim is not None,
+        wanted_s=None if claimed_s is None else _wanted_s(pods, claimed_s),
         ready_s=ready_s,
         usable_s=usable_s,
         own_s=own_s,
@@ -156,6 +165,12 @@ def _asked_by_pods(pods: list[Dated], born_s: float) -> float | None:
     """The newest pod that runs on the node and is older than it: what the node was most likely made for."""
     found = [made_s for pod in pods if (made_s := pod.created_s) is not None and made_s < born_s]
     return max(found, default=None)
+
+
+def _wanted_s(pods: list[Dated], asked_s: float) -> float | None:
+    """The same for a NodeClaim. Times are whole seconds: a pod of the same second may have come first."""
+    found = [made_s for pod in pods if (made_s := pod.created_s) is not None and not pod.is_daemon]
+    return max((made_s for made_s in found if asked_s - LONGEST_S <= made_s <= asked_s), default=None)
 
 
 def _since(at_s: float | None, born_s: float) -> float | None:

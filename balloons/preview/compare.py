@@ -104,16 +104,17 @@ def compared(saved: Saved, births: Sequence[Birth], started: datetime | None = N
 
 
 def _begin_s(came: Sequence[Birth], since_s: float, reaction_s: float) -> float:
-    """When the demand came: at the earliest order less the reaction, or with the pods that nodes were made for.
+    """When the demand came: with the pods that nodes were made for, or at the earliest order less the reaction.
 
     Without either nothing tells when it began but the plan itself.
     """
+    wanted = [each.wanted_s for each in came if each.wanted_s is not None and each.wanted_s >= since_s]
     asked = [
         each.asked_s - (reaction_s if each.is_asked_by_claim else 0.0)
         for each in came
         if each.asked_s is not None and each.asked_s >= since_s
     ]
-    return max(since_s, min(asked, default=since_s))
+    return max(since_s, min(wanted or asked, default=since_s))
 
 
 def _step(ready: int, saved: Saved, usable: Sequence[float]) -> Step:

@@ -5,14 +5,14 @@ even spread over hosts. Pods with rules beyond these (volumes, zones, affinity t
 counted as `unjudged`.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from balloons.decide.fit import PodClass, admits, class_of, how_many, room_without_balloon
-from balloons.preview.asked_pods import AskedPod
+from balloons.decide.fit import PodClass, admits, class_of, how_many, room_without_balloon, selects
+from balloons.preview.asked_pods import AskedPod, HostSpread
 from balloons.preview.inputs import NodeShape, PlanInputs, PoolFacts
 from balloons.view.load import NodeLoad
-from throttler.kube.node import Node
+from throttler.kube.node import KARPENTER_POOL_LABEL, Node
 from throttler.kube.pod import Scheduling
 from throttler.kube.resources import Resources, minus
 
@@ -82,7 +82,7 @@ def fit_pods(
 class _Class:
     key: tuple[object, ...]
     wanted: PodClass = field(compare=False, hash=False)
-    host_skew: int | None = None
+    spread: HostSpread | None = None
 
 
 def _classes(pods: Iterable[AskedPod]) -> dict[tuple[_Class, str], int]:
@@ -90,7 +90,7 @@ def _classes(pods: Iterable[AskedPod]) -> dict[tuple[_Class, str], int]:
     found: dict[tuple[_Class, str], int] = {}
     for each in pods:
         wanted = class_of(each.pod, each.pod.scheduling or Scheduling())
-        key = (_Class(wanted.key, wanted, each.host_skew), wanted.gang)
+        key = (_Class(wanted.key, wanted, each.spread), wanted.gang)
         found[key] = found.get(key, 0) + 1
     return dict(sorted(found.items(), key=lambda item: _size(item[0][0].wanted), reverse=True))
 
@@ -104,7 +104,7 @@ class _State:
     def __init__(self, places: list[_Place], pools: Sequence[PoolFacts]) -> None:
         self._places = places
         self._pools = pools
-        self._admitting: dict[tuple[object, ...], tuple[list[_Place], int]] = {}
+        self._judged: dict[tuple[object, ...], tuple[list[_Place], int]] = {}
         self._on_there = self._on_new = 0
         self._new: dict[str, int] = {}
         self._gangs: dict[str, GangFit] = {}
@@ -115,7 +115,7 @@ class _State:
         there, new = self._fill(asked, count)
         while (left := count - there - new) and (opened := self._open(asked, left)):
             new += opened
-            if asked.host_skew is not None:
+            if asked.spread is not None:
                 # A host that has just come lets every other take one more.
                 more_there, more_new = self._fill(asked, count - there - new)
                 there, new = there + more_there, new + more_new
@@ -131,16 +131,19 @@ class _State:
     def _fill(self, asked: _Class, count: int) -> tuple[int, int]:
         """How many of the pods go onto nodes that are there, and onto those that are to come anyway."""
         places = self._open_to(asked)
-        put = self._evenly(places, asked, count) if asked.host_skew is not None else _greedily(places, asked, count)
+        put = _greedily(places, asked, count) if asked.spread is None else self._evenly(places, asked, count)
         on_new = sum(pods for place, pods in put if place.pool)
         return sum(pods for _, pods in put) - on_new, on_new
 
     def _evenly(self, places: list[_Place], asked: _Class, count: int) -> list[tuple[_Place, int]]:
         """One by one on the emptiest place, while no place falls too far behind: one that is full holds all back."""
+        spread = asked.spread or HostSpread(1)
+        domains = places if spread.honors_taints else self._domains(asked)
         put: list[tuple[_Place, int]] = []
         while len(put) < count:
-            allowed = min((_has(place, asked) for place in places), default=0) + (asked.host_skew or 1)
-            fitting = [place for place in places if _has(place, asked) < allowed and _room(place, asked)]
+            lowest = min((_has(place, asked) for place in domains), default=0)
+            fitting = [each for each in places if _has(each, asked) < _most(each, lowest, spread.skew)]
+            fitting = [each for each in fitting if _room(each, asked)]
             if not fitting:
                 break
             for place in sorted(fitting, key=lambda each: _has(each, asked))[: count - len(put)]:
@@ -149,10 +152,18 @@ class _State:
         return put
 
     def _open_to(self, asked: _Class) -> list[_Place]:
-        """Places whose labels and taints let the class in; judged once for each."""
-        known, seen = self._admitting.setdefault(asked.key, ([], 0))
-        known += [place for place in self._places[seen:] if admits(place.node, asked.wanted)]
-        self._admitting[asked.key] = known, len(self._places)
+        """Places whose labels and taints let the class in."""
+        return self._those(("open", *asked.key), lambda place: admits(place.node, asked.wanted))
+
+    def _domains(self, asked: _Class) -> list[_Place]:
+        """Hosts that the scheduler counts when it spreads the class: by their labels alone, whatever their taints."""
+        return self._those(("domain", *asked.key), lambda place: selects(asked.wanted, place.node.labels))
+
+    def _those(self, key: tuple[object, ...], is_one: Callable[[_Place], bool]) -> list[_Place]:
+        """Places for which it holds; judged once for each."""
+        known, seen = self._judged.setdefault(key, ([], 0))
+        known += [place for place in self._places[seen:] if is_one(place)]
+        self._judged[key] = known, len(self._places)
         return known
 
     def _open(self, asked: _Class, count: int) -> int:
@@ -162,7 +173,7 @@ class _State:
                 continue
             place = _Place(_node_of(pool.shape), pool.shape.room, pool.name or "new")
             here = min(count, _room(place, asked)) if admits(place.node, asked.wanted) else 0
-            here = min(here, asked.host_skew or here)
+            here = min(here, asked.spread.skew if asked.spread else here)
             if here:
                 _put(place, asked, here)
                 self._places.append(place)
@@ -210,6 +221,16 @@ def _greedily(places: list[_Place], asked: _Class, count: int) -> list[tuple[_Pl
             put.append((place, here))
             count -= here
     return put
+
+
+def _most(place: _Place, lowest: int, skew: int) -> int:
+    """Pods of a class that a place may have.
+
+    Karpenter takes the fewest to be none, since it can always buy another host: what it buys gets no more than `skew`
+    (domainMinCount and nextDomainTopologySpread of its topologygroup.go, 1.15).
+    """
+    is_bought = bool(place.pool) and KARPENTER_POOL_LABEL in place.node.labels
+    return skew if is_bought else lowest + skew
 
 
 def _has(place: _Place, asked: _Class) -> int:

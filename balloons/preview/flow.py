@@ -7,13 +7,16 @@ to the grain by cohort.
 """
 
 from collections import deque
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import takewhile
 from math import inf
 
 import numpy as np
 
 from balloons.preview.daemon_pods import DaemonPods
 from balloons.preview.flow_server import REQUESTS, FlowServer
+from balloons.preview.orders import Orders
 from balloons.preview.world import World
 from throttler.joins.joins import Joins
 from throttler.simulator.asking import permit
@@ -123,7 +126,7 @@ class _Run:
         self.joining = self.joined = 0
         self._usable: list[tuple[float, int]] = []
         self._latest: deque[float] = deque(maxlen=20)
-        self._launch_credit: float = world.launch_burst if world.launches_per_s else inf
+        self._orders = Orders(world, self._now_s)
         self._moments: list[Moment] = []
         self._busy_s = self._sent = 0.0
         self._worst_s = 0.0
@@ -148,13 +151,18 @@ class _Run:
 
     def _step(self) -> None:
         if self._machines.next_s <= self._now_s:
+            waiting = self._machines.waiting
             self._let_in(self._machines.advance(self._now_s))
+            if self._machines.waiting > waiting:
+                self._look_s = self._now_s
+                self._orders.expect_look(self._now_s)
         if self._now_s >= self._scrape_s:
             self._scrape_s += self._scenario.scrape_s
             self._observer.scrape([self._server.counters], self._now_s)
         if self._now_s >= self._look_s:
             self._look_s += self._scenario.step_s
             self._control()
+        self._start()
         self._serve()
         self._now_s += self._step_s
         self._advance()
@@ -162,35 +170,36 @@ class _Run:
     def _control(self) -> None:
         level = level_at(self._levels, self._scenario, self._now_s)
         signals = self._observer.signals(self._now_s)
-        allowed = permit(self._policy, self._scenario, signals, self._joins(), level, self._now_s)
-        ask = min(allowed.ask, self._machines.waiting)
-        launched = self._launch(ask)
-        self._machines.ask(launched, self._now_s)
+        joins = self._orders.as_asked(self._joins(), self._now_s)
+        allowed = permit(self._policy, self._scenario, signals, joins, level, self._now_s)
+        self._orders.give_leave(allowed.ask, self._now_s)
+        self._orders.look(is_anybody_waiting=self._machines.waiting > 0, now_s=self._now_s)
+        self._start()
         self._let_in(self._machines.admit(allowed.admit, self._now_s))
-        self._film(allowed.window, is_launch_bound=launched < ask)
+        self._film(allowed.window, is_launch_bound=self._orders.is_launch_bound)
 
-    def _launch(self, ask: int) -> int:
-        """What the cloud starts of it."""
-        if self._world.launches_per_s is None:
-            return ask
-        passed = self._world.launches_per_s * self._scenario.step_s
-        self._launch_credit = min(self._launch_credit + passed, max(passed, self._world.launch_burst))
-        started = min(ask, int(self._launch_credit))
-        self._launch_credit -= started
-        return started
+    def _start(self) -> None:
+        if started := self._orders.start(self._now_s):
+            self._machines.ask(started, self._now_s)
 
     def _joins(self) -> Joins:
         oldest_s = min(
             (queue[0][-1] for queue in (self._starting, self._registered, self._finishing) if queue),
             default=self._now_s,
         )
+        unnoticed = sum(nodes for at_s, nodes in self._unnoticed())
         return self._machines.joins(
-            joining=self.joining,
-            joined=self.joined,
+            joining=self.joining + unnoticed,
+            joined=self.joined - unnoticed,
             join_s=sum(self._latest) / len(self._latest) if self._latest else None,
             oldest_joining_s=self._now_s - oldest_s,
             now_s=self._now_s,
         )
+
+    def _unnoticed(self) -> Iterator[tuple[float, int]]:
+        """Joins that have ended and that pacing still counts."""
+        since_s = self._now_s - self._world.notice_s
+        return takewhile(lambda end: end[0] > since_s, reversed(self._usable))
 
     def _let_in(self, joins: int) -> None:
         if joins:

@@ -1,6 +1,7 @@
 """Several possible worlds run to their end: when all nodes are usable, how sure that is, and what it is made of."""
 
 from dataclasses import dataclass
+from math import exp, hypot, log
 
 import numpy as np
 
@@ -17,6 +18,13 @@ LARGE_SEEDS = 5
 """From so many nodes on: a large scale-up's own chances average out, and the plan is to come within a second."""
 REFUSING = 0.01
 """Share of 429 from which servers are in collapse, where this grain is too hopeful (docs/plan.md)."""
+
+
+OWN_ERROR = 0.05
+"""Standard deviation of the logarithm by which real scale-ups end earlier or later than the likeliest world even where
+every figure was learned or stated: chosen, as nine real ones are too few to tell (docs/benchmarks.md, truth)."""
+TENTH = 1.2816
+"""Standard deviations from the median of a normal distribution to its tenth and its ninetieth percentile."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +75,8 @@ def _summed(flows: list[Flow], run: Flow, world: World, inputs: PlanInputs) -> F
     scale = inputs.servers.requests_per_join.value / REQUESTS
     return Forecast(
         nodes=run.nodes,
-        eta_s=band([each.done_s for each in flows]),
-        first_s=band([each.usable_s[0][0] if each.usable_s else None for each in flows]),
+        eta_s=with_own_error(band([each.done_s for each in flows])),
+        first_s=with_own_error(band([each.usable_s[0][0] if each.usable_s else None for each in flows])),
         run=run,
         waves=waves_of(run, world),
         lost=band([float(each.lost) for each in flows]),
@@ -86,6 +94,16 @@ def band(values: list[float | None]) -> Band:
     ordered = [top if value is None else value for value in values]
     low, middle, high = (float(each) for each in np.percentile(ordered, [10, 50, 90], method="linear"))
     return Band(*(None if each > top / 1e6 else each for each in (middle, low, high)))
+
+
+def with_own_error(found: Band) -> Band:
+    """The band as wide as what is not known and the model's own error make it together."""
+    if found.median is None or found.low is None:
+        return found
+    low = found.median * exp(-hypot(log(found.median / found.low), TENTH * OWN_ERROR))
+    if found.high is None:
+        return Band(found.median, low, None)
+    return Band(found.median, low, found.median * exp(hypot(log(found.high / found.median), TENTH * OWN_ERROR)))
 
 
 def _node_seconds(run: Flow) -> float:

@@ -11,7 +11,7 @@ from balloons.cluster.seen import SeenCluster
 from balloons.preview import ceilings
 from balloons.preview.assumed import BACKGROUND, CORES, assumed_inputs, join_cpu_s, requests_per_join
 from balloons.preview.births import Birth, births_of, dated
-from balloons.preview.calibrate import DAY_S, join
+from balloons.preview.calibrate import DAY_S, join, reaction
 from balloons.preview.inputs import ControllerFacts, PlanInputs, PoolFacts, ServerFacts, ThrottleFacts
 from balloons.preview.known import Known
 from balloons.preview.pools import World, group_of, pools_of
@@ -22,7 +22,10 @@ from throttler.kube.autoscaler_status import KEY
 from throttler.kube.daemon_set import DaemonSet, wants
 from throttler.kube.duration import DurationError, parse_duration
 from throttler.kube.node import Node
+from throttler.kube.node_claim import NodeClaim
 from throttler.kube.pod import Pod
+from throttler.kube.quantity import QuantityError
+from throttler.kube.resources import Resources
 from throttler.kube.selectors import Taint
 from throttler.law.settings import LawSettings
 from throttler.service.law_settings import law_settings
@@ -71,7 +74,7 @@ def plan_inputs(seen: SeenCluster) -> PlanInputs:
         nodes=len(nodes),
         pools=_pools(seen, world, nodes, found),
         servers=_servers(assumed.servers, found, daemons or assumed.controllers.daemon_sets, throttle),
-        controllers=_controllers(assumed.controllers, found, daemons),
+        controllers=_controllers(assumed.controllers, found, daemons, births),
         join_s=_join_s(world, throttle, assumed.join_s),
         throttle=_throttle_facts(throttle, seen),
         unseen=tuple(_unseen(seen)),
@@ -84,7 +87,7 @@ def _pools(seen: SeenCluster, world: World, nodes: tuple[Node, ...], found: Dete
     is_ca = Autoscaler.CLUSTER_AUTOSCALER in found.autoscalers
     status = next((text(each, "data", KEY) for each in seen.plain(kinds.AUTOSCALER_STATUS)), "")
     groups = ceilings.of_groups(status) if is_ca else None
-    sizes = {group_of(node): node.allocatable for node in nodes}
+    sizes = {group_of(node): node.allocatable for node in nodes} | _claimed_sizes(seen)
     pools = []
     for pool in pools_of(world, node_pools):
         own = node_pools.get(pool.name)
@@ -92,6 +95,19 @@ def _pools(seen: SeenCluster, world: World, nodes: tuple[Node, ...], found: Dete
         bounds.append(ceilings.of_node_pool(own, sizes.get(pool.name)) if own else groups)
         pools.append(ceilings.with_ceilings(pool, bounds))
     return tuple(pools)
+
+
+def _claimed_sizes(seen: SeenCluster) -> dict[str, Resources]:
+    """What Karpenter counts for a machine of a NodePool: all that the newest one has, and not what pods may use."""
+    claims = sorted(typed.node_claims(seen), key=lambda each: (each.metadata.created_s, each.metadata.name))
+    return {each.pool: size for each in claims if (size := _capacity(each))}
+
+
+def _capacity(claim: NodeClaim) -> Resources:
+    try:
+        return claim.capacity
+    except QuantityError:
+        return {}
 
 
 def _servers(assumed: ServerFacts, found: Detected, daemons: Known, throttle: JoinThrottle | None) -> ServerFacts:
@@ -113,7 +129,9 @@ def _servers(assumed: ServerFacts, found: Detected, daemons: Known, throttle: Jo
     )
 
 
-def _controllers(assumed: ControllerFacts, found: Detected, daemons: Known | None) -> ControllerFacts:
+def _controllers(
+    assumed: ControllerFacts, found: Detected, daemons: Known | None, births: tuple[Birth, ...]
+) -> ControllerFacts:
     manager, scheduler, autoscaler = found.controller_manager, found.scheduler, found.cluster_autoscaler
     return replace(
         assumed,
@@ -121,7 +139,7 @@ def _controllers(assumed: ControllerFacts, found: Detected, daemons: Known | Non
         pods_per_s=_flag(manager, "kube-api-qps", assumed.pods_per_s),
         burst=_flag(manager, "kube-api-burst", assumed.burst),
         binds_per_s=_flag(scheduler, "kube-api-qps", assumed.binds_per_s),
-        reaction_s=_flag(autoscaler, "scan-interval", assumed.reaction_s),
+        reaction_s=_flag(autoscaler, "scan-interval", reaction(births, assumed.reaction_s)),
         kill_timer_s=_flag(autoscaler, "max-node-provision-time", assumed.kill_timer_s),
     )
 
@@ -177,7 +195,12 @@ def _throttle_facts(throttle: JoinThrottle | None, seen: SeenCluster) -> Throttl
     settings: LawSettings = law_settings(throttle.spec)
     learned = learned_of_status(throttle.status.learned, seen.taken_at)
     # The simulator's idle servers answer more slowly than real ones: their baseline is learned in the lead-in.
-    return ThrottleFacts(name=throttle.metadata.name, settings=settings, learned=replace(learned, baseline_s=None))
+    return ThrottleFacts(
+        name=throttle.metadata.name,
+        settings=settings,
+        learned=replace(learned, baseline_s=None),
+        join_s=throttle.status.learned.join_milliseconds / 1e3 or None,
+    )
 
 
 def _unseen(seen: SeenCluster) -> list[str]:

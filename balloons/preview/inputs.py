@@ -10,6 +10,10 @@ from throttler.law.learned import Learned
 from throttler.law.settings import LawSettings
 from throttler.simulator.scenario import Disturbance
 
+LOOK_S = Known.assumed(10.0, "both autoscalers look again every 10 s", 0.1)
+"""Karpenter puts each waiting pod back for so long (provisioning/controller.go, 1.15) and then waits for others of its
+batch; cluster-autoscaler scans as often by default."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ceiling:
@@ -79,6 +83,8 @@ class ControllerFacts:
     """What the scheduler may bind (its own --kube-api-qps)."""
     reaction_s: Known
     """From pods that wait to machines that are asked for."""
+    look_s: Known = LOOK_S
+    """How often the autoscaler looks again at pods that still wait: a ceiling that was raised waits for that."""
     launches_per_s: Known | None = None
     """The cloud's own rate; None: no such limit is known."""
     launch_burst: int = 0
@@ -93,6 +99,8 @@ class ThrottleFacts:
     name: str
     settings: LawSettings
     learned: Learned | None = None
+    join_s: float | None = None
+    """How long joins took as the throttle counts them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

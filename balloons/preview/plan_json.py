@@ -19,13 +19,14 @@ MOST_MOMENTS = 240
 Json = dict[str, Any]
 
 
-def plan_json(plan: Plan) -> Json:
-    """The whole plan as plain data."""
+def plan_json(plan: Plan, made_by: str = "") -> Json:
+    """The whole plan as plain data; `made_by` is the version of the program."""
     found = plan.forecast
     return {
         "apiVersion": API_VERSION,
         "kind": "Plan",
         "createdAt": rfc3339(plan.at),
+        "madeBy": made_by,
         "request": _request(plan),
         "cluster": _cluster(plan),
         "nodesComing": plan.coming,
@@ -150,6 +151,7 @@ def _timeline(found: Forecast) -> list[Json]:
             "held": each.held,
             "joining": each.joining,
             "ready": each.ready,
+            "utilisation": round(each.utilisation, 3),
         }
         for each in thinned([moment for moment in found.run.moments if moment.at_s >= 0])
     ]
@@ -187,7 +189,13 @@ def _pods(found: Fitting) -> Json:
         "newNodes": dict(found.new_nodes),
         "unjudged": found.unjudged,
         "gangs": [
-            {"name": each.name, "pods": each.pods, "fitsNow": each.fits_now, "podsOnNewNodes": each.pods_on_new}
+            {
+                "name": each.name,
+                "pods": each.pods,
+                "fitsNow": each.fits_now,
+                "isPlaceable": each.is_placeable,
+                "podsOnNewNodes": each.pods_on_new,
+            }
             for each in found.gangs
         ],
         "unplaceable": [

@@ -74,6 +74,10 @@ def with_stated(inputs: PlanInputs, stated: Stated, by: str = "--") -> PlanInput
     cost, requests = servers.join_cpu_s, servers.requests_per_join
     if daemons is not controllers.daemon_sets and cost.source is Source.ASSUMED:
         cost, requests = join_cpu_s(daemons.value), requests_per_join(daemons.value)
+    count, cores = given.over("servers", servers.count), given.over("server_cores", servers.cores)
+    if cost.source is Source.LEARNED:
+        # It was learned as a share of the servers, whose size was a guess.
+        cost = cost.but(cost.value * count.value * cores.value / (servers.count.value * servers.cores.value))
     nodes = inputs.nodes if stated.nodes is None else int(stated.nodes)
     return replace(
         inputs,
@@ -82,8 +86,8 @@ def with_stated(inputs: PlanInputs, stated: Stated, by: str = "--") -> PlanInput
         join_s=given.over("join", inputs.join_s),
         servers=replace(
             servers,
-            count=given.over("servers", servers.count),
-            cores=given.over("server_cores", servers.cores),
+            count=count,
+            cores=cores,
             background=given.over("background", servers.background),
             join_cpu_s=given.over("join_cost", cost),
             requests_per_join=requests,

@@ -1,6 +1,24 @@
 """Figures as people read them."""
 
-from balloons.preview.known import Known
+POLICIES = {"none": "no pacing", "throttle": "JoinThrottle"}
+"""`balloons.preview.policies` that users know by another name."""
+TITLES = {
+    "boot": "machine boot",
+    "bootSpread": "boot, machine to machine",
+    "join": "join (registered to usable)",
+    "reaction": "autoscaler's reaction",
+    "daemonSets": "DaemonSet pods per node",
+    "daemonPodRate": "controller manager, pods",
+    "bindRate": "scheduler, binds",
+    "killTimer": "kill timer",
+    "apiServers": "API servers",
+    "serverCores": "one API server",
+    "background": "API servers' usual load",
+    "joinCost": "cost of a join",
+    "joinRequests": "requests of a join",
+    "launchRate": "machines started by the cloud",
+}
+"""Of `plan_json.figures`."""
 
 
 def duration(seconds: float | None) -> str:
@@ -32,10 +50,11 @@ def count(number: float, noun: str) -> str:
 _UNITS = {"seconds": "", "share": "", "count": "", "cores": " cores", "coreSeconds": " core-seconds", "perSecond": "/s"}
 
 
-def figure(known: Known, unit: str) -> str:
-    """The value with its unit."""
+def figure(value: float, unit: str) -> str:
+    """The value with its unit; one that is not ours is shown as it is called."""
     if unit == "seconds":
-        return duration(known.value)
+        return duration(value)
     if unit == "share":
-        return share(known.value)
-    return f"{known.value:,.3g}{_UNITS[unit]}" if known.value < 1000 else f"{known.value:,.0f}{_UNITS[unit]}"
+        return share(value)
+    after = _UNITS.get(unit, f" {unit}")
+    return f"{value:,.3g}{after}" if value < 1000 else f"{value:,.0f}{after}"

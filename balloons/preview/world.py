@@ -44,6 +44,10 @@ class World:
     is_scheduler_slower: bool
     launches_per_s: float | None
     launch_burst: int
+    look_s: float
+    """How often the autoscaler looks."""
+    notice_s: float
+    """How much later than its end pacing counts a join as ended: others take taints off first."""
 
 
 def worlds(inputs: PlanInputs, pool: PoolFacts, nodes: int, count: int) -> list[World]:
@@ -82,12 +86,13 @@ def _figures(inputs: PlanInputs, pool: PoolFacts) -> tuple[Known, ...]:
         servers.background,
         servers.join_cpu_s,
         controllers.reaction_s,
+        controllers.look_s,
     )
 
 
 def _world(inputs: PlanInputs, pool: PoolFacts, nodes: int, seed: int, deviations: Iterator[float]) -> World:
     drawn = [known.at(deviation) for known, deviation in zip(_figures(inputs, pool), deviations, strict=True)]
-    boot_s, jitter, join_s, cores, background, join_cpu_s, reaction_s = drawn
+    boot_s, jitter, join_s, cores, background, join_cpu_s, reaction_s, look_s = drawn
     controllers, throttle = inputs.controllers, inputs.throttle
     scenario = Scenario(
         name="preview",
@@ -97,6 +102,7 @@ def _world(inputs: PlanInputs, pool: PoolFacts, nodes: int, seed: int, deviation
         seats_per_capacity=SEATS_PER_CAPACITY,
         boot_s=boot_s,
         boot_jitter=min(MOST_JITTER, jitter),
+        boot_is_skewed=True,
         nodes_before=inputs.nodes,
         background=min(MOST_BACKGROUND, background),
         has_gate=throttle is not None and throttle.settings.has_gate,
@@ -119,4 +125,6 @@ def _world(inputs: PlanInputs, pool: PoolFacts, nodes: int, seed: int, deviation
         is_scheduler_slower=binds_per_s < pods_per_s,
         launches_per_s=rate.value if rate else None,
         launch_burst=controllers.launch_burst,
+        look_s=look_s,
+        notice_s=max(0.0, throttle.join_s - inputs.join_s.value) if throttle and throttle.join_s else 0.0,
     )

@@ -1,6 +1,7 @@
 """`balloons plan` as a user runs it: without a cluster, on a dump, with bad input, and what it imports."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -17,7 +18,7 @@ except SystemExit as ended:
     assert not ended.code, ended.code
 print("LOADED", *[m for m in {heavy!r} if m in sys.modules])
 """
-HEAVY = ("kubernetes", "aiohttp", "numpy", "plotext", "rich", "msgspec", "yaml", "throttler.simulator")
+HEAVY = ("kubernetes", "aiohttp", "numpy", "matplotlib", "jinja2", "rich", "msgspec", "yaml", "throttler.simulator")
 SURE = ("--offline", "--boot", "30s", "--join", "20s", "--servers", "3", "--server-cores", "32", "--daemonsets", "2")
 
 
@@ -27,7 +28,7 @@ def balloons(*arguments: str, given: str = "") -> "subprocess.CompletedProcess[s
     return subprocess.run(command, capture_output=True, text=True, env=env, check=False, timeout=120, input=given)
 
 
-@pytest.mark.parametrize("arguments", [["plan", "--help"], ["simulate", "--help"]])
+@pytest.mark.parametrize("arguments", [["plan", "--help"], ["simulate", "--help"], ["report", "--help"]])
 def test_help_loads_nothing_heavy(arguments: list[str]) -> None:
     code = MODULES_AFTER.format(arguments=arguments, heavy=HEAVY)
     answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
@@ -106,6 +107,12 @@ def test_hostile_files_are_refused(text: str, sentence: str) -> None:
     answer = balloons("plan", "--pods", "-", "--offline", given=text)
     assert answer.returncode == 2, answer.stderr
     assert sentence in answer.stderr
+
+
+def test_pipe_that_nobody_writes_to_is_empty(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    answer = balloons("plan", "--pods", str(tmp_path / "pipe"), "--offline")
+    assert (answer.returncode, answer.stderr) == (2, f"error: {tmp_path / 'pipe'}: it is empty\n")
 
 
 def test_simulates_policies_side_by_side_over_a_sweep(tmp_path: Path) -> None:

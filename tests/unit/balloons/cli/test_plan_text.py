@@ -6,54 +6,56 @@ from datetime import UTC, datetime
 import pytest
 
 from balloons.cli.look import Look
-from balloons.cli.plan_chart import HEIGHT, chart
+from balloons.cli.plan_chart import ROWS, chart
 from balloons.cli.plan_text import plan_lines
 from balloons.preview.assumed import assumed_inputs
-from balloons.preview.flow import Moment
 from balloons.preview.inputs import Ceiling
 from balloons.preview.plan import Asked, make_plan
 from balloons.preview.stated import Stated, with_stated
 from balloons.preview.words import count, duration, share
+from balloons.report.series import Series
 
 AT = datetime(2026, 11, 21, tzinfo=UTC)
 
 
-def moments(nodes: int = 100, steps: int = 50) -> list[Moment]:
-    """All boot at once and join one after the other."""
-    return [
-        Moment(
-            at_s=5.0 * step,
-            waiting=0,
-            booting=nodes - nodes * step // steps,
-            held=0,
-            joining=0,
-            ready=nodes * step // steps,
-            window=None,
-            utilisation=0.0,
-            latency_s=0.0,
-            requests_per_s=0.0,
-            pods_queued=0,
-            is_launch_bound=False,
-        )
-        for step in range(steps + 1)
-    ]
+def series() -> Series:
+    """All boot at once and join one after the other, in 250 s."""
+    times = tuple(5.0 * step for step in range(51))
+    ready = tuple(2 * step for step in range(51))
+    edges = tuple(250.0 * part / 48 for part in range(49))
+    return Series(
+        times_s=times,
+        stages={"ready": ready, "booting": tuple(100 - each for each in ready)},
+        load=tuple(0.5 for _ in times),
+        edges_s=edges,
+        pace=tuple(24.0 for _ in edges[1:]),
+    )
 
 
-@pytest.mark.parametrize("width", [60, 80, 200])
+@pytest.mark.parametrize("width", [40, 60, 80, 200])
 def test_chart_fits_and_tells_stages_apart_without_colour(width: int) -> None:
-    lines = chart(moments(), width, is_coloured=False)
-    assert len(lines) <= HEIGHT + 1
-    assert max(map(len, lines)) <= width
-    assert "\x1b" not in "".join(lines)
+    lines = chart(series(), Look(width=width))
+    assert len(lines) == ROWS + 6
+    assert max(len(line) for line in lines if "Pace" not in line) <= width
     drawn = "\n".join(lines[1:])
     assert drawn.count("█") == pytest.approx(drawn.count("░"), rel=0.25)
-    assert "4m10s" in lines[-1]
+    assert "\x1b" not in drawn
+    assert "2m" in lines[ROWS + 2]
+    assert lines[ROWS + 3] == "Pace: at most 24 joins/min; API load: at most 50 %"
 
 
 def test_chart_is_coloured_on_request_and_left_out_where_there_is_no_room() -> None:
-    assert "\x1b[" in "".join(chart(moments(), 80, is_coloured=True))
-    assert chart(moments(), 30, is_coloured=False) == []
-    assert chart(moments()[:1], 80, is_coloured=False) == []
+    coloured = chart(series(), Look(width=80, is_coloured=True))
+    assert "\x1b[32m█" in coloured[ROWS]
+    assert coloured[ROWS].endswith("\x1b[0m")
+    assert chart(series(), Look(width=30)) == []
+    assert chart(None, Look(width=80)) == []
+
+
+def test_chart_for_a_terminal_that_knows_ascii_only() -> None:
+    lines = chart(series(), Look(width=80, is_unicode=False))
+    assert "\n".join(lines).isascii()
+    assert lines[0] == "Nodes over time: # ready  . booting"
 
 
 def test_names_from_the_cluster_cannot_paint() -> None:

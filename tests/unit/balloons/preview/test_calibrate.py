@@ -8,9 +8,9 @@ from typing import Any
 import jsonschema
 import pytest
 
-from balloons.preview.assumed import BOOT_JITTER, BOOT_S, JOIN_S
+from balloons.preview.assumed import BOOT_JITTER, BOOT_S, JOIN_S, REACTION_S
 from balloons.preview.births import Birth, births_of, dated
-from balloons.preview.calibrate import boot, boot_jitter, join
+from balloons.preview.calibrate import boot, boot_jitter, join, reaction
 from balloons.preview.compare import SavedPlanError, compared, comparison_json, saved_plan
 from balloons.preview.known import Source
 
@@ -66,6 +66,33 @@ def test_boot_and_join_are_learned_from_enough_nodes() -> None:
     assert boot(births(2), BOOT_S) is BOOT_S
 
 
+def burst(wanted: float, asked: list[float], prefix: str) -> tuple[list[Any], list[Any], list[Any]]:
+    """Nodes of one burst: pods of one moment, NodeClaims as given."""
+    names = [f"{prefix}{index}" for index in range(len(asked))]
+    nodes = [node(name, at_s + 60, at_s + 70) for name, at_s in zip(names, asked, strict=True)]
+    pods = [pod(name, wanted, wanted + 90, owner="ReplicaSet") for name in names]
+    return nodes, pods, [claim(name, at_s) for name, at_s in zip(names, asked, strict=True)]
+
+
+def test_reaction_is_that_to_the_first_machines_of_each_burst() -> None:
+    first, second = burst(0, [3, 3, 4, 40], "a"), burst(500, [501, 501, 560], "b")
+    known = reaction(of(*(x + y for x, y in zip(first, second, strict=True))), REACTION_S)
+    # (3 + 3 + 4) / 3 and 1; what was asked for at 40 s and 560 s was held back by something else.
+    assert known.source is Source.LEARNED
+    assert known.value == pytest.approx((10 / 3 + 1) / 2)
+    assert reaction(of(*burst(0, [3, 3], "a")), REACTION_S) is REACTION_S
+
+
+def test_jitter_is_not_made_of_whole_seconds() -> None:
+    """Boots of 15 or 16 s: what timestamps round to, not how machines differ."""
+    same = of(*burst(0, [0] * 8, "a"))
+    assert boot_jitter(same, BOOT_JITTER).value == 0
+    nodes = [node(f"n{i}", 15 + i % 2, 30) for i in range(8)]
+    rounded = of(nodes, (), [claim(f"n{i}", 0) for i in range(8)])
+    assert boot_jitter(rounded, BOOT_JITTER).value == 0
+    assert boot_jitter(rounded, BOOT_JITTER).spread > 0.2
+
+
 def test_without_claims_the_pods_that_waited_tell_and_are_trusted_less() -> None:
     nodes = [node(f"n{i}", 100, 110) for i in range(4)]
     waiting = [pod(f"n{i}", 20, 115, owner="ReplicaSet") for i in range(4)]
@@ -110,6 +137,12 @@ def test_plan_is_held_against_what_came() -> None:
     body = comparison_json(found, T0)
     assert (body["kind"], body["steps"][-1]["offBy"]) == ("PlanComparison", 0.3)
     jsonschema.Draft202012Validator(json.loads(SCHEMA.read_text())).validate(body)
+
+
+def test_comparison_begins_with_the_pods_that_nodes_were_made_for() -> None:
+    found = compared(saved_plan(saved(nodesComing=3)), of(*burst(7, [12, 12, 12], "a")))
+    # The plan thought 5 s of reaction; pods and NodeClaims say that it began 5 s before they were asked for.
+    assert (found.since_s, found.steps[-1].real_s) == (7, 75)
 
 
 def test_nodes_that_were_there_before_are_not_counted() -> None:

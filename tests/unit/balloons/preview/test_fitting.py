@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from balloons.preview.asked_pods import PodsError, asked_pods
 from balloons.preview.assumed import assumed_inputs
@@ -116,6 +117,32 @@ def test_host_that_is_full_holds_an_even_spread_back() -> None:
     wide = asked_pods([job(cpu="1", parallelism=5, topologySpreadConstraints=spread(skew=3))], is_gang=False)
     found = fit_pods(wide, [a_node("n0"), a_node("n1")], {"n0": full}, inputs())
     assert (found.on_there, dict(found.new_nodes)) == (3, {"gpu": 1})
+
+
+def test_tainted_hosts_hold_an_even_spread_back_unless_it_honors_taints() -> None:
+    """Kubernetes' default nodeTaintsPolicy is Ignore: a host that the pods cannot go to counts, and has none."""
+    tainted = structs.replace(a_node("t"), taints=(Taint("dedicated", "NoSchedule", "x"),))
+    document = job(cpu="1", parallelism=6, topologySpreadConstraints=spread())
+    honoring = [{**spread()[0], "nodeTaintsPolicy": "Honor"}]
+    nodes = [a_node("n0"), a_node("n1"), tainted]
+    found = fit_pods(asked_pods([document], is_gang=False), nodes, {}, inputs())
+    assert (found.on_there, dict(found.new_nodes)) == (2, {"gpu": 4})
+    honored = asked_pods([job(cpu="1", parallelism=6, topologySpreadConstraints=honoring)], is_gang=False)
+    assert fit_pods(honored, nodes, {}, inputs()).on_there == 6
+
+
+def test_karpenter_puts_no_more_than_the_skew_on_a_host_that_it_buys() -> None:
+    """Five hosts are full with two each; cluster-autoscaler would put two on a new one as well, Karpenter one."""
+    document = job(cpu="8", parallelism=12, topologySpreadConstraints=spread())
+    given = inputs(room=parse_resources({"cpu": "16", "memory": "60Gi", "pods": "110"}))
+    assert dict(fitted(document, nodes=5, given=given).new_nodes) == {"gpu": 1}
+    bought = inputs(room=given.pools[0].shape.room, labels={"karpenter.sh/nodepool": "gpu"})  # type: ignore[union-attr]
+    assert dict(fitted(document, nodes=5, given=bought).new_nodes) == {"gpu": 2}
+
+
+@pytest.mark.parametrize("more", [{"minDomains": 3}, {"nodeAffinityPolicy": "Ignore"}])
+def test_spread_with_rules_beyond_the_skew_is_not_judged(more: dict[str, Any]) -> None:
+    assert fitted(job(topologySpreadConstraints=[{**spread()[0], **more}]), nodes=2).unjudged == 4
 
 
 def test_spread_of_other_pods_is_not_judged() -> None:

@@ -1,11 +1,16 @@
 """The fast grain against the grain by cohort, and the limits that only it knows."""
 
+from dataclasses import replace
+from itertools import pairwise
+
 import pytest
 
 from balloons.preview.daemon_pods import ROUND, DaemonPods
 from balloons.preview.flow import flow
 from balloons.preview.world import World
+from throttler.law.settings import LawSettings
 from throttler.simulator.by_cohort import simulate
+from throttler.simulator.law_policy import LawPolicy
 from throttler.simulator.plant import JOIN
 from throttler.simulator.policies.at_once import AtOnce
 from throttler.simulator.policies.fixed import FixedWindow
@@ -29,6 +34,8 @@ def world(scenario: Scenario = ROOMY, **changes: object) -> World:
         "is_scheduler_slower": False,
         "launches_per_s": None,
         "launch_burst": 0,
+        "look_s": 10.0,
+        "notice_s": 0.0,
     }
     return World(**{**given, **changes})  # type: ignore[arg-type]
 
@@ -97,6 +104,42 @@ def test_cloud_starts_machines_no_faster_than_it_does() -> None:
     # 100 of the 120 machines after the burst, at one per second; then the last one boots and joins.
     assert found.done_s == pytest.approx(100 + 120 + JOIN.alone_s, rel=0.15)
     assert any(moment.is_launch_bound for moment in found.moments)
+
+
+def test_machines_are_asked_for_when_the_demand_comes_and_not_at_the_next_look() -> None:
+    late = replace(ROOMY, demands=(Demand(at_s=2.0, nodes=120),), boot_jitter=0.0)
+    found = flow(world(late), AtOnce())
+    assert found.usable_s[0][0] == pytest.approx(2.0 + 120.0 + JOIN.alone_s, abs=1.0)
+
+
+def test_what_a_window_lets_in_waits_for_the_autoscalers_next_look() -> None:
+    """Karpenter and cluster-autoscaler look again every 10 s: 15 joins of 3 s at a time are asked for 10 s apart."""
+    quick = replace(ROOMY, boot_s=4.0, boot_jitter=0.0, has_gate=False)
+    settings = LawSettings(window_initial=15, window_max=15, max_in_flight=15, has_gate=False)
+    found = flow(world(quick, join_s=3.0), LawPolicy(quick, settings=settings))
+    asked = [after.at_s for before, after in pairwise(found.moments) if after.waiting < before.waiting]
+    assert len(asked) > 5
+    assert all(at_s % 10.0 == 0.0 for at_s in asked)
+
+
+def test_joins_that_pacing_has_not_seen_to_end_keep_their_place() -> None:
+    """Joins of 3 s that are noticed 4 s later miss every other look of an autoscaler that comes every 10 s."""
+    quick = replace(ROOMY, boot_s=4.0, boot_jitter=0.0, has_gate=False)
+    settings = LawSettings(window_initial=15, window_max=15, max_in_flight=15, has_gate=False)
+    seen, late = (
+        flow(world(quick, join_s=3.0, notice_s=notice_s), LawPolicy(quick, settings=settings))
+        for notice_s in (0.0, 6.0)
+    )
+    assert (late.done_s or 0) > 1.2 * (seen.done_s or 0)
+    assert sum(nodes for _, nodes in late.usable_s) == 120
+
+
+def test_slow_boots_are_further_off_than_quick_ones() -> None:
+    """Log-normal, as the boots of real fleets: of 120 machines the slowest is 2.5 deviations off."""
+    even = flow(world(replace(ROOMY, boot_jitter=0.3)), AtOnce())
+    skewed = flow(world(replace(ROOMY, boot_jitter=0.3, boot_is_skewed=True)), AtOnce())
+    assert (skewed.done_s or 0) > 1.1 * (even.done_s or 0)
+    assert skewed.usable_s[0][0] > even.usable_s[0][0]
 
 
 def test_slow_boots_are_lost_to_the_kill_timer() -> None:

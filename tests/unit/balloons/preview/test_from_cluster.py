@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from balloons.preview.inputs import PlanInputs
 from balloons.preview.known import Source
 from balloons.preview.plan import Asked, make_plan
 from balloons.preview.plan_json import plan_json
+from balloons.preview.stated import Stated, with_stated
 from balloons.reading.archive import read_archive, write_archive
 
 T0 = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
@@ -123,6 +125,27 @@ def test_limits_of_a_node_pool_are_a_ceiling(limits: dict[str, Any], room: int |
     assert [each.nodes for each in pool.ceilings] == ([] if room is None else [room])
 
 
+def test_karpenter_counts_all_that_a_machine_has_and_not_what_pods_may_use() -> None:
+    """Six nodes offer 8 of their 10 cores: 60 of 100 are used, and 4 more machines fit, not 6."""
+    seen = karpenter({"cpu": "100"})
+    claims = [{**claim(index), "status": {"nodeName": f"n{index}", "capacity": {"cpu": "10"}}} for index in range(6)]
+    pool = {"metadata": {"name": "gpu"}, "spec": {"limits": {"cpu": "100"}}, "status": {"resources": {"cpu": "60"}}}
+    lists = {**seen.lists}
+    for kind, objects in ((kinds.NODE_CLAIMS, claims), (kinds.NODE_POOLS, [pool])):
+        lists[kind.name] = Listed(tuple(json.dumps(each).encode() for each in objects))
+    (found,) = plan_inputs(replace(seen, lists=lists)).pools
+    assert [(each.nodes, each.detail) for each in found.ceilings] == [(4, "limits.cpu 100, used 60")]
+
+
+def test_karpenters_reaction_is_learned_from_the_pods_that_its_nodes_were_made_for() -> None:
+    seen = karpenter()
+    waited = [{**pod(i), "metadata": {**pod(i)["metadata"], "creationTimestamp": at(-3693 + i)}} for i in range(6)]
+    texts = tuple(json.dumps(each).encode() for each in waited)
+    known = plan_inputs(replace(seen, lists={**seen.lists, kinds.PODS.name: Listed(texts)})).controllers.reaction_s
+    assert (known.source, known.value) == (Source.LEARNED, 3)
+    assert plan_inputs(karpenter()).controllers.reaction_s.source is Source.ASSUMED
+
+
 def test_limit_that_our_throttle_holds_is_no_ceiling_but_the_users_own_is() -> None:
     mark = json.dumps({"original": {"cpu": "100"}, "ceiling": {"cpu": "56"}})
     held = karpenter(
@@ -226,4 +249,6 @@ def test_throttle_that_acts_is_the_policy() -> None:
     assert (found.join_s.value, found.join_s.detail) == (20, "JoinThrottle/all")
     # 0.5 % of a server of 4 cores for 20 s, on each of two.
     assert found.servers.join_cpu_s.value == pytest.approx(0.005 * 4 * 20 * 2)
+    small = with_stated(found, Stated(servers=1, server_cores=1))
+    assert small.servers.join_cpu_s.value == pytest.approx(0.005 * 20)
     assert make_plan(found, Asked(add=3), T0).policy == "throttle"

@@ -1,0 +1,53 @@
+"""How busy one process, and the whole machine, have been: from /proc, which costs the measured servers nothing."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from time import monotonic
+
+TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+NANOSECONDS = 1e9
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """Seconds so far, at one moment."""
+
+    at_s: float
+    process_s: float
+    """Of CPU, by the process."""
+    wanted_s: float
+    """The same and what its threads waited for a core: on a shared machine a saturated server gets less than it has."""
+    machine_s: float
+    """Of CPU, by everybody (idle and waiting for disks left out)."""
+
+
+def spent(pid: int) -> Spent:
+    """Until now. Threads that have ended are not counted as wanting; those of a Go server live on."""
+    # The second field is the command in brackets, which may hold spaces.
+    own = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    user, nice, system, _, _, *interrupts = map(int, Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:8])
+    everybody = user + nice + system + sum(interrupts)
+    process_s = (int(own[11]) + int(own[12])) / TICKS_PER_S
+    return Spent(monotonic(), process_s, _wanted_s(pid), everybody / TICKS_PER_S)
+
+
+def _wanted_s(pid: int) -> float:
+    """On a core, and runnable without one (the first two figures of schedstat), over all threads."""
+    threads = [path.read_text().split() for path in Path(f"/proc/{pid}/task").glob("*/schedstat")]
+    return sum(int(on_core) + int(waiting) for on_core, waiting, _ in threads) / NANOSECONDS
+
+
+def server_share(before: Spent, after: Spent, cores: int) -> float:
+    """CPU used, of the cores that the process may use."""
+    return (after.process_s - before.process_s) / max(1e-3, after.at_s - before.at_s) / cores
+
+
+def wanted_share(before: Spent, after: Spent, cores: int) -> float:
+    """CPU used or waited for, of the same."""
+    return (after.wanted_s - before.wanted_s) / max(1e-3, after.at_s - before.at_s) / cores
+
+
+def machine_share(before: Spent, after: Spent) -> float:
+    """Of all cores of the machine."""
+    return (after.machine_s - before.machine_s) / max(1e-3, after.at_s - before.at_s) / (os.cpu_count() or 1)

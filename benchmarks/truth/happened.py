@@ -1,0 +1,55 @@
+"""All that is known of one scale-up besides its plan: plain values, kept as JSON beside what the plan saw."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from benchmarks.truth.case import Case
+from benchmarks.truth.life import Life
+
+FILE = "happened.json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Usual:
+    """What the API server's own CPU counter showed before: a plan may not read /metrics, an operator may."""
+
+    background: float
+    """Share of its cores in use while nothing joins."""
+    join_cpu_s: float
+    """Core-seconds of each join of the history."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Happened:
+    """One scale-up; times in seconds since the epoch."""
+
+    case: Case
+    usual: Usual
+    demand_s: float
+    """The pods were created."""
+    lives: tuple[Life, ...]
+    """Of the nodes that came, in the order in which they were usable."""
+    compared_s: float | None
+    """The end as `plan --compare` told it, from its own idea of when the demand came."""
+    server_busy: float
+    """Share of the API server's cores that it used or waited for while nodes joined."""
+    machine_busy: float
+    """Share of the machine's cores in use from the demand to the end, by anybody."""
+    load: float
+    """The machine's load average (1 min) at the demand: what others were doing."""
+
+
+def keep(happened: Happened, folder: Path) -> None:
+    """Write it down."""
+    (folder / FILE).write_bytes(msgspec.json.format(msgspec.json.encode(happened)))
+
+
+def kept(folder: Path, case: Case) -> Happened | None:
+    """What became of this very case, if it was run."""
+    path = folder / FILE
+    if not path.exists():
+        return None
+    found = msgspec.json.decode(path.read_bytes(), type=Happened)
+    return found if found.case == case else None

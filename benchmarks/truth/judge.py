@@ -1,0 +1,70 @@
+"""Which limit held the scale-up back, told by what happened and by the configuration, never by the plan.
+
+The truth is the longest stretch in the life of the nodes that came last (a tenth of all), from the demand on:
+
+- fewer nodes came than were asked for, and the configuration says why: a ceiling;
+- from the demand to the NodeClaim: our own window where there is a JoinThrottle, else the autoscaler;
+- from the NodeClaim to the Node: the boot time; where the cloud's launch rate is limited, what exceeds the configured
+  boot time is the cloud's quota;
+- from the Node to its last DaemonSet pod being made: the controller manager;
+- from then to usable: the join itself.
+
+Where the server used or waited for `BUSY` or more of its cores while nodes joined, the last two are its own but for
+what the controller manager's configured limit accounts for. Stretches that differ by less than timestamps can tell
+(`TIE_S`) are both true.
+"""
+
+import statistics
+from collections.abc import Mapping, Sequence
+
+from benchmarks.truth.case import MANAGER_BURST_S, Case
+from benchmarks.truth.life import Life
+
+CEILING, WINDOW, AUTOSCALER, QUOTA, BOOT, MANAGER, JOIN, SERVERS = (
+    "ceiling",
+    "our own window",
+    "autoscaler",
+    "cloud quota",
+    "boot time",
+    "controller manager",
+    "join time",
+    "API servers",
+)
+"""As a plan calls them."""
+LAST_SHARE = 0.1
+BUSY = 0.8
+"""From here on requests wait: the share is a mean over the whole time in which nodes joined, its thin ends included."""
+TIE_S = 2.0
+
+
+def held_by(case: Case, came: Sequence[Life], demand_s: float, server_busy: float) -> tuple[str, ...]:
+    """The limit that bound, or those that cannot be told apart."""
+    if case.can_come < case.nodes and len(came) == case.can_come:
+        return (CEILING,)
+    spans = stretches(case, came, demand_s, server_busy)
+    longest_s = max(spans.values())
+    return tuple(name for name, seconds in spans.items() if seconds > longest_s - TIE_S)
+
+
+def stretches(case: Case, came: Sequence[Life], demand_s: float, server_busy: float) -> Mapping[str, float]:
+    """Seconds that the last nodes spent before each limit, in the mean."""
+    last = came[-max(1, round(LAST_SHARE * len(came))) :]
+    waited_s = statistics.fmean(each.asked_s - demand_s for each in last)
+    booted_s = statistics.fmean(each.registered_s - each.asked_s for each in last)
+    manager_s = statistics.fmean(each.made_s - each.registered_s for each in last)
+    join_s = statistics.fmean(each.usable_s - each.made_s for each in last)
+    queued_s = max(0.0, booted_s - case.boot_s) if case.starts_per_s else 0.0
+    found = {
+        AUTOSCALER if case.window is None else WINDOW: waited_s,
+        QUOTA: queued_s,
+        BOOT: booted_s - queued_s,
+    }
+    if server_busy < BUSY:
+        return {**found, MANAGER: manager_s, JOIN: join_s}
+    limited_s = min(manager_s, _limit_s(case, len(came)))
+    return {**found, MANAGER: limited_s, SERVERS: manager_s - limited_s + join_s}
+
+
+def _limit_s(case: Case, nodes: int) -> float:
+    """How long the controller manager's own limit makes it take for so many nodes' DaemonSet pods."""
+    return max(0.0, nodes * case.daemon_sets / case.manager_qps - MANAGER_BURST_S)
