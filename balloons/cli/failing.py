@@ -14,12 +14,13 @@ from balloons.printable import printable
 
 
 class ExitCode(enum.IntEnum):
-    """The codes; that of waits belongs to the command that knows them."""
+    """The codes of all commands."""
 
     DONE = 0
     FAILED = 1
     BAD_INPUT = 2
     FINDINGS = 3
+    TIMED_OUT = 4
     INTERRUPTED = 130
 
 

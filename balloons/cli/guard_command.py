@@ -2,12 +2,15 @@
 
 import math
 import signal
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from balloons.cli.failing import ExitCode
 from balloons.cli.options import connection_options, option
+
+if TYPE_CHECKING:
+    import asyncio
 
 NAMESPACE = "kube-balloons"
 """Where the manifests put the service, and so its Lease."""
@@ -92,11 +95,18 @@ async def _watch(given: dict[str, Any]) -> bool:
         is_once=given["once"],
         is_dry_run=given["dry_run"],
     )
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
+    stop = stop_on_signals()
     connection = await load_connection(ConnectionOptions(kubeconfig=given["kubeconfig"], context=given["context"]))
     gate = CeilingGate(given["max_calls_per_second"], burst=BURST)
     async with open_lease_client(connection) as lease_client, open_client(connection, "guard", gate=gate) as client:
-        return await Guard(lease_client, client, settings, loop.time).run(stop)
+        return await Guard(lease_client, client, settings, asyncio.get_running_loop().time).run(stop)
+
+
+def stop_on_signals() -> "asyncio.Event":
+    """Set by SIGTERM or SIGINT from now on; inside a running loop."""
+    import asyncio
+
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    return stop

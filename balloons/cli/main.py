@@ -3,6 +3,7 @@
 Nothing heavy is imported before a command runs: help and completion answer at once.
 """
 
+import io
 import os
 import sys
 from pathlib import Path
@@ -14,9 +15,11 @@ from balloons.cli.doctor_command import doctor
 from balloons.cli.dump_command import dump
 from balloons.cli.explain_command import explain
 from balloons.cli.failing import ExitCode, end_quietly, fail
+from balloons.cli.give_back_command import give_back
 from balloons.cli.guard_command import guard
 from balloons.cli.pause_command import pause, resume
 from balloons.cli.plan_command import plan
+from balloons.cli.report_command import report
 from balloons.cli.run_command import run
 from balloons.cli.simulate_command import simulate
 from balloons.cli.status_command import status
@@ -61,14 +64,38 @@ def balloons() -> None:
     """
 
 
-for command in (completion, doctor, dump, explain, guard, pause, plan, resume, run, simulate, status, top, version):
+for command in (
+    completion,
+    doctor,
+    dump,
+    explain,
+    give_back,
+    guard,
+    pause,
+    plan,
+    report,
+    resume,
+    run,
+    simulate,
+    status,
+    top,
+    version,
+):
     balloons.add_command(command)
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Run a command and exit with its code."""
     arguments = sys.argv[1:] if arguments is None else arguments
+    _spell_out_what_cannot_be_written()
     sys.exit(_run(arguments, is_debug="--debug" in arguments))
+
+
+def _spell_out_what_cannot_be_written() -> None:
+    """A name of the cluster that this terminal's encoding has no letters for is no reason to fail."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 def program_name(argv0: str) -> str:

@@ -11,10 +11,10 @@ _INTRO = """# Commands
 This page is made from the commands (`python -m balloons.cli.reference > docs/cli.md`). As a kubectl plug-in all of
 them are also `kubectl balloons ...`.
 
-- All but `run`, `guard`, `pause` and `resume` only read, with whatever rights you have, and say what they could not
-  see.
+- All but `run`, `guard`, `give-back`, `pause` and `resume` only read, with whatever rights you have, and say what they
+  could not see.
 - Data goes to stdout, everything else to stderr. In a pipe a table has one row per object and neither colour nor boxes;
-  `NO_COLOR` works.
+  `NO_COLOR` and `TERM=dumb` work; a terminal that knows no more than ASCII gets charts made of it.
 - Every option with a variable below can be given in the environment.
 - `-v` shows each request; requests name themselves `kube-balloons-cli/VERSION (COMMAND)`.
 

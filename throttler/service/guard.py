@@ -39,6 +39,10 @@ class GuardSettings:
     is_once: bool = False
     """Whether to end as soon as the Lease moves, or everything has been given back."""
     is_dry_run: bool = False
+    waits_for_silence: bool = False
+    """Whether `is_once` goes on while somebody renews, and while anything is left: the service was told to stop."""
+    give_up_s: float | None = None
+    """How long `is_once` goes on at the longest; None: three times `after_s`."""
 
     @property
     def lease(self) -> str:
@@ -48,7 +52,7 @@ class GuardSettings:
     @property
     def once_timeout_s(self) -> float:
         """How long `is_once` goes on while the Lease can be neither read nor trusted."""
-        return 3 * self.after_s
+        return 3 * self.after_s if self.give_up_s is None else self.give_up_s
 
 
 class Guard:
@@ -96,12 +100,27 @@ class Guard:
 
     def _ended(self, begun_at: float) -> bool | None:
         """For `is_once`: how it ended, or None while it goes on."""
-        if self._watch.is_moving or self._gave_at > begun_at:
+        has_tried = self._gave_at > begun_at
+        if self._settings.waits_for_silence:
+            is_over = has_tried and self._given.is_all
+        else:
+            is_over = has_tried or self._watch.is_moving
+        if is_over:
             return self._given.is_all or self._given.is_stopped
         if self._clock() - begun_at > self._settings.once_timeout_s:
-            log.error("lease could not be watched", lease=self._settings.lease)
+            self._tell_end()
             return False
         return None
+
+    def _tell_end(self) -> None:
+        """Why it gave up."""
+        told = {"lease": self._settings.lease, "holder": self._watch.face.holder_identity if self._watch.face else None}
+        if not self._watch.is_fresh:
+            log.error("lease could not be watched", **told)
+        elif self._given.problems:
+            log.error("not all could be given back", left=list(self._given.problems), **told)
+        else:
+            log.error("somebody still renews", **told)
 
     async def _rest(self, stop: asyncio.Event, until: float) -> None:
         try:

@@ -24,6 +24,8 @@ HEAVY = (
     "rich",
     "structlog",
     "asyncio_throttle",
+    "matplotlib",
+    "jinja2",
 )
 MODULES_AFTER = """
 import sys
@@ -71,6 +73,12 @@ def test_bad_option_is_bad_input() -> None:
         (("run", "--kubeconfig", "/no/such/file"), "/no/such/file: no such kubeconfig"),
         (("status", "--kubeconfig", "/no/such/file"), "/no/such/file: no such kubeconfig"),
         (("status", "-w", "-o", "json"), "--watch with --output json"),
+        (("status", "-w", "--wait"), "--watch with --wait: accepted is one of them"),
+        (("status", "--for", "idle"), "--for without --wait"),
+        (("status", "--wait", "--for", "warm"), "--for 'warm' cannot be waited for; accepted: condition=Ready|"),
+        (("status", "--wait", "--timeout", "soon"), 'duration "soon'),
+        (("status", "--wait", "--timeout", "999h"), "accepted: above 0 and at most 744h"),
+        (("status", "--wait", "--from", "x"), "a dump does not change"),
     ],
 )
 def test_unusable_input_is_one_sentence_and_code_two(arguments: tuple[str, ...], sentence: str) -> None:

@@ -230,3 +230,55 @@ async def test_dry_run_writes_nothing() -> None:
     stage = Stage(is_dry_run=True)
     await stage.run_for(300.0)
     assert stage.cluster.written() == []
+
+
+PATIENT = {"is_once": True, "waits_for_silence": True, "after_s": 10.0, "period_s": 1.0, "give_up_s": 120.0}
+"""As before an uninstallation: the service was told to stop and takes its time."""
+
+
+async def test_patient_guard_waits_until_the_service_has_ended() -> None:
+    stage = Stage(**PATIENT)
+    service = asyncio.create_task(stage.keep_renewing())
+    guard = asyncio.create_task(stage.guard.run(stage.stop))
+    await asyncio.sleep(40.0)
+    assert stage.is_held
+    assert stage.cluster.written() == []
+    service.cancel()
+    assert await guard
+    assert not stage.is_held
+
+
+async def test_patient_guard_tries_again_until_all_is_given_back() -> None:
+    stage = Stage(**PATIENT)
+    stage.cluster.faults["patch", "pods"] = UnreachableError("no answer")
+    guard = asyncio.create_task(stage.guard.run(stage.stop))
+    await asyncio.sleep(30.0)
+    assert stage.is_held
+    del stage.cluster.faults["patch", "pods"]
+    assert await guard
+    assert not stage.is_held
+
+
+async def test_patient_guard_gives_up_beside_a_service_that_does_not_end() -> None:
+    stage = Stage(**PATIENT)
+    service = asyncio.create_task(stage.keep_renewing())
+    begun_at = stage.clock()
+    assert not await stage.guard.run(stage.stop)
+    service.cancel()
+    assert stage.clock() - begun_at == pytest.approx(120.0, abs=3.0)
+    assert stage.cluster.written() == []
+
+
+async def test_patient_guard_fails_when_something_is_left_in_the_end() -> None:
+    stage = Stage(**PATIENT)
+    stage.cluster.faults["patch", "pods"] = ForbiddenError("may not patch pods", status=403)
+    assert not await stage.guard.run(stage.stop)
+
+
+async def test_patient_guard_goes_on_when_somebody_renewed_in_between() -> None:
+    stage = Stage(**PATIENT)
+    stage.put_pod("q2")
+    stage.cluster.before_write = lambda plural, name: stage.renew() if name == "p1" and not stage.renewals else None
+    assert await stage.guard.run(stage.stop)
+    assert stage.renewals == 1
+    assert not stage.is_held

@@ -1,0 +1,89 @@
+"""`python -m benchmarks.removal`: the service is uninstalled in the middle of a ramp, again and again."""
+
+import argparse
+import asyncio
+import itertools
+import random
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+
+from benchmarks.removal.scene import open_scene
+from benchmarks.removal.trial import Trial, run_trial
+from benchmarks.removal.ways import TURNS
+from benchmarks.report import Figure, Report, as_json, as_table, progress
+from lab.controlplane import ControlPlaneSettings, start_control_plane
+
+TRIALS, QUICK_TRIALS = 20, 1
+FAKED = (
+    "The pods of the service run as processes of this host, with the token, the arguments and the signals of a pod.",
+    "Machines are objects; API server, etcd (without fsync), controllers, Karpenter, Helm and kubectl are real.",
+    "No cluster-autoscaler runs: its quota is made, moved and given back, and confirmed by nobody.",
+)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run and print; 1 when anything was left behind."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.removal")
+    parser.add_argument("--json", action="store_true", help="print one object of figures instead of a table")
+    parser.add_argument("--quick", action="store_true", help="one removal, which shows that it works")
+    parser.add_argument("--trials", type=int, default=TRIALS, help=f"removals (default {TRIALS})")
+    parser.add_argument("--seed", type=int, default=0, help="of the moments at which it is removed (default 0)")
+    asked = parser.parse_args(arguments)
+    report = asyncio.run(_measure(QUICK_TRIALS if asked.quick else asked.trials, asked.seed, is_quick=asked.quick))
+    print(as_json(report) if asked.json else as_table(report))
+    return int(any(figure.is_below_floor for figure in report.figures))
+
+
+async def _measure(count: int, seed: int, is_quick: bool) -> Report:
+    chance, trials = random.Random(seed), list[Trial]()
+    with tempfile.TemporaryDirectory(prefix="removal-") as folder:
+        async with (
+            start_control_plane(ControlPlaneSettings(audit=True)) as plane,
+            open_scene(plane, Path(folder)) as scene,
+        ):
+            for number, way in enumerate(itertools.islice(itertools.cycle(TURNS), count)):
+                trials.append(await run_trial(scene, way, chance, has_quota=number % 2 == 0))
+                progress(_line(trials[-1], number + 1))
+    return Report(
+        name="removal",
+        figures=tuple(_figures(trials)),
+        faked=FAKED,
+        behind={"trials": msgspec.to_builtins(trials), "ways": Counter(each.way for each in trials)},
+        is_quick=is_quick,
+    )
+
+
+def _line(trial: Trial, number: int) -> str:
+    held = f"{trial.ceilings} ceilings, {trial.gates} gates, {trial.taints} taints, {trial.unlabelled} unlabelled"
+    end = "as before" if trial.is_restored else "; ".join(trial.wrong)
+    return f"{number:>3} {trial.way:<46} {held}; {trial.removal_s:5.1f} s: {end}"
+
+
+def _figures(trials: Sequence[Trial]) -> Iterator[Figure]:
+    restored = sum(each.is_restored for each in trials)
+    yield Figure(name="trials", what="removals in the middle of a ramp", value=float(len(trials)), unit="")
+    yield Figure(
+        name="restored",
+        what="after which every object of the user's was as before",
+        value=float(restored),
+        unit="",
+        floor=float(len(trials)),
+        goal=float(len(trials)),
+        is_higher_better=True,
+    )
+    yield Figure(
+        name="objects",
+        what="objects of users that our accounts had written, over all trials",
+        value=float(sum(each.objects for each in trials)),
+        unit="",
+    )
+    yield Figure(name="removal_s", what="the longest removal", value=max(t.removal_s for t in trials), unit="s")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

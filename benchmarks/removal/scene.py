@@ -1,0 +1,193 @@
+"""A cluster in the middle of a ramp: machines are ordered, pods wait behind our gate, nodes come with our taint."""
+
+import asyncio
+import itertools
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+
+import yaml
+
+from benchmarks.removal.judge import GATE, Json, Marks, marks, trace
+from benchmarks.removal.ways import Shell
+from lab.clouds import BootTime
+from lab.clouds.json_api import JsonApi
+from lab.controlplane import ControlPlane
+from lab.karpenter import KarpenterSettings, NodePoolSettings, paper_type, start_karpenter
+from lab.machines import PaperMachines, PaperNode, ProcessPods
+
+QUOTA_CRD = Path(__file__).parents[2] / "lab" / "nodegroups" / "capacityquotas.yaml"
+TAINT, LABEL = "startup-taint.cluster-autoscaler.kubernetes.io/kube-balloons", "example.com/daemons"
+POOLS, QUOTAS = "/apis/karpenter.sh/v1/nodepools", "/apis/autoscaling.x-k8s.io/v1alpha1/capacityquotas"
+CLAIMS = "/apis/karpenter.sh/v1/nodeclaims"
+THROTTLES = "/apis/kube-balloons.github.io/v1alpha1/jointhrottles"
+DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
+QUOTA = "shared"
+PODS, WINDOW = 24, 3
+HOSTS = tuple(f"host-{number}" for number in range(3))
+HOST_TAINT = {"key": "CriticalAddonsOnly", "effect": "NoSchedule"}
+"""Which our pods tolerate and the work does not."""
+OTHERS = {"team": "others"}
+"""Nodes of a pool that no autoscaler of the lab knows; they register with our startup taint."""
+REGISTER_EVERY_S = 0.7
+PATIENCE_S = 120.0
+
+
+class Scene:
+    """The cluster around a removal; one for all trials."""
+
+    def __init__(
+        self, plane: ControlPlane, api: JsonApi, hosts: ProcessPods, others: PaperMachines, shell: Shell
+    ) -> None:
+        self.plane = plane
+        self.api = api
+        self.hosts = hosts
+        self.shell = shell
+        self._others = others
+        self._numbers = itertools.count()
+        self._registering: asyncio.Task[None] | None = None
+
+    async def traces(self) -> dict[str, Json]:
+        """What of the user's objects must not have changed in the end."""
+        things = [*await self.api.items(POOLS), *await self.api.items(QUOTAS)]
+        return {f"{each['metadata']['name']}": trace(each) for each in things}
+
+    async def marks(self) -> Marks:
+        """What holds anything back now."""
+        ceilings = [*await self.api.items(POOLS), *await self.api.items(QUOTAS)]
+        nodes = await self.api.items(f"/api/v1/nodes?labelSelector=team%3D{OTHERS['team']}")
+        pods = await self.api.items("/api/v1/namespaces/default/pods")
+        return marks(ceilings, pods, nodes, taint=TAINT, label=LABEL)
+
+    async def put_quota(self) -> None:
+        """A quota of the user's own."""
+        await self.api.apply(f"{QUOTAS}/{QUOTA}", _quota())
+
+    async def begin_ramp(self) -> None:
+        """Ask for machines, and let nodes register, until `end_ramp`; returns once the ceiling is in force."""
+        await self.api.create(THROTTLES, _throttle())
+        await self.until("the throttle is seen", self._is_idle)
+        await self.api.create(DEPLOYMENTS, _work("gated", PODS, gates=[{"name": GATE}]))
+        await self.api.create(DEPLOYMENTS, _work("plain", PODS))
+        self._registering = asyncio.create_task(self._register(), name="nodes that register")
+        await self.until("a ceiling, gates and taints are in force", self._is_held)
+
+    async def end_ramp(self) -> None:
+        """No machine registers any more: what comes after a removal is not ours to see."""
+        if self._registering is not None:
+            self._registering.cancel()
+            await asyncio.gather(self._registering, return_exceptions=True)
+
+    async def clear(self) -> None:
+        """Everything that a trial made is gone; the NodePool stays as the trial left it."""
+        await self.end_ramp()
+        for name in ("gated", "plain"):
+            await self.api.delete(f"{DEPLOYMENTS}/{name}")
+        await self.api.delete(f"{THROTTLES}/default")
+        await self.api.delete(f"{QUOTAS}/{QUOTA}")
+        names = [each["metadata"]["name"] for each in await self.api.items("/api/v1/nodes")]
+        await self._others.remove(*(name for name in names if name.startswith("other-")))
+        for claim in await self.api.items(CLAIMS):
+            await self.api.delete(f"{CLAIMS}/{claim['metadata']['name']}")
+        await self.until("no machine is left", self._is_empty)
+
+    async def until(self, what: str, holds: Callable[[], Awaitable[bool]]) -> None:
+        """Wait; raises TimeoutError naming what for."""
+        end = time.monotonic() + PATIENCE_S
+        while not await holds():
+            if time.monotonic() > end:
+                raise TimeoutError(f"waited {PATIENCE_S:.0f} s in vain until {what}")
+            await asyncio.sleep(0.2)
+
+    async def _register(self) -> None:
+        allocatable = {"cpu": "1", "memory": "4Gi", "pods": "110"}
+        while True:
+            name = f"other-{next(self._numbers)}"
+            taints = ({"key": TAINT, "effect": "NoSchedule"},)
+            await self._others.add([PaperNode(name=name, labels=OTHERS, taints=taints, allocatable=allocatable)])
+            await asyncio.sleep(REGISTER_EVERY_S)
+
+    async def _is_idle(self) -> bool:
+        throttle = await self.api.get(f"{THROTTLES}/default") or {}
+        return bool(throttle.get("status", {}).get("phase") == "Idle")
+
+    async def _is_held(self) -> bool:
+        held = await self.marks()
+        return bool("default" in held.ceilings and held.gates and held.taints)
+
+    async def _is_empty(self) -> bool:
+        return not await self.api.items(CLAIMS)
+
+
+@asynccontextmanager
+async def open_scene(plane: ControlPlane, folder: Path) -> AsyncIterator[Scene]:
+    """Karpenter, hosts for our own pods, and a CRD of cluster-autoscaler, on a plane of their own."""
+    await plane.kubectl_async("apply", "-f", str(QUOTA_CRD))
+    async with AsyncExitStack() as stack:
+        await stack.enter_async_context(start_karpenter(plane, _karpenter()))
+        api = await stack.enter_async_context(JsonApi(plane.access()))
+        hosts = await stack.enter_async_context(ProcessPods(plane))
+        others = await stack.enter_async_context(PaperMachines(plane.access()))
+        await hosts.add([PaperNode(name=name, taints=(HOST_TAINT,)) for name in HOSTS])
+        scene = Scene(plane, api, hosts, others, Shell(plane, folder))
+        try:
+            yield scene
+        finally:
+            await scene.end_ramp()
+
+
+def _karpenter() -> KarpenterSettings:
+    limits = {"cpu": "2000", "memory": "10Ti"}
+    pool = NodePoolSettings(consolidate_after_s=None, limits=limits, labels={"team": "work"})
+    boot_time = BootTime(median_s=6.0, jitter=0.3)
+    return KarpenterSettings(node_pools=(pool,), instance_types=(paper_type("paper-8", 8, 32),), boot_time=boot_time)
+
+
+def _throttle() -> Json:
+    levers = {
+        "nodePoolLimits": {},
+        "capacityQuota": {"name": QUOTA},
+        "schedulingGates": {"enabled": True},
+        "startupTaint": {"key": TAINT},
+        "daemonSetLabel": {"key": LABEL},
+    }
+    window = {"initial": WINDOW, "min": 2, "max": WINDOW}
+    return {
+        "apiVersion": "kube-balloons.github.io/v1alpha1",
+        "kind": "JoinThrottle",
+        "metadata": {"name": "default"},
+        "spec": {"window": window, "maxInFlight": WINDOW, "levers": levers},
+    }
+
+
+def _quota() -> Json:
+    return {
+        "apiVersion": "autoscaling.x-k8s.io/v1alpha1",
+        "kind": "CapacityQuota",
+        "metadata": {"name": QUOTA, "labels": {"team": "platform"}},
+        "spec": {"limits": {"resources": {"nodes": 400}}},
+    }
+
+
+_WORK = """
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: NAME}
+spec:
+  selector: {matchLabels: {app: NAME}}
+  template:
+    metadata: {labels: {app: NAME}}
+    spec:
+      terminationGracePeriodSeconds: 0
+      nodeSelector: {team: work}
+      containers: [{name: work, image: registry.invalid/work, resources: {requests: {cpu: "7"}}}]
+"""
+
+
+def _work(name: str, replicas: int, **spec: object) -> Json:
+    found: Json = yaml.safe_load(_WORK.replace("NAME", name))
+    found["spec"]["replicas"] = replicas
+    if gates := spec.get("gates"):
+        found["spec"]["template"]["spec"]["schedulingGates"] = gates
+    return found

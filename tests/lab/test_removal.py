@@ -1,0 +1,33 @@
+"""Uninstalled in the middle of a ramp: nothing of a user's is different afterwards.
+
+One removal by the chart's hook; `python -m benchmarks.removal` does twenty, every documented way.
+"""
+
+import random
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from benchmarks.removal.scene import Scene, open_scene
+from benchmarks.removal.trial import run_trial
+from benchmarks.removal.ways import Way
+from lab.controlplane import ControlPlaneSettings, start_control_plane
+
+pytestmark = [pytest.mark.lab, pytest.mark.helm]
+
+
+@pytest.fixture
+async def scene(tmp_path: Path) -> AsyncIterator[Scene]:
+    """A plane of its own: Karpenter leaves NodeClaims behind."""
+    async with start_control_plane(ControlPlaneSettings(audit=True)) as plane, open_scene(plane, tmp_path) as scene:
+        yield scene
+
+
+async def test_uninstalled_in_mid_ramp_everything_is_as_before(scene: Scene) -> None:
+    trial = await run_trial(scene, Way.HELM, random.Random(0), has_quota=True)
+    print(trial)
+    assert trial.ceilings
+    assert trial.gates
+    assert trial.objects > 1
+    assert trial.wrong == ()
