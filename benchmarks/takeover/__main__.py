@@ -1,4 +1,4 @@
-"""`python -m benchmarks.takeover`: two real replicas; their leader is killed, frozen and cut off, in turn."""
+"""`python -m benchmarks.takeover`: pairs of real replicas; their leaders are killed, frozen and cut off, in turn."""
 
 import argparse
 import asyncio
@@ -9,14 +9,17 @@ import msgspec
 
 from benchmarks.percentile import percentile
 from benchmarks.report import Figure, Report, as_json, as_table, progress
-from benchmarks.takeover.replicas import open_replicas
+from benchmarks.takeover.judge import Write
+from benchmarks.takeover.pair import open_pairs
 from benchmarks.takeover.trial import SUDDEN, Fault, Ring, Trial, faults
 from lab.controlplane import ControlPlaneSettings, start_control_plane
 
 TRIALS, QUICK_TRIALS = 200, 3
+AT_ONCE = 6
 SUDDEN_GOAL_S, ORDERLY_GOAL_S = 15.0, 3.0
 FAKED = (
-    "The nodes are objects; API server, etcd (without fsync), scheduler, controllers and both replicas are real.",
+    "The nodes are objects; API server, etcd (without fsync), scheduler, controllers and all replicas are real.",
+    "The pairs share the server and the machine, and nothing else: each has its own namespace, Lease, pool and nodes.",
     "Each replica reaches the server through a small proxy of ours, which is what swallows Lease requests.",
     "A takeover ends when the server has done the first write of the new leader besides the Lease, by the audit log.",
     "Two writers: requests of one replica that reached the server after the other's Lease was written, by one clock.",
@@ -29,25 +32,30 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--json", action="store_true", help="print one object of figures instead of a table")
     parser.add_argument("--quick", action="store_true", help="a small run that shows that it works, not how fast")
     parser.add_argument("--trials", type=int, default=TRIALS, help=f"sudden changes of leader (default {TRIALS})")
+    parser.add_argument("--at-once", type=int, default=AT_ONCE, help=f"pairs side by side (default {AT_ONCE})")
     asked = parser.parse_args(arguments)
-    report = asyncio.run(_measure(QUICK_TRIALS if asked.quick else asked.trials, is_quick=asked.quick))
+    count = QUICK_TRIALS if asked.quick else asked.trials
+    report = asyncio.run(_measure(count, min(asked.at_once, count), is_quick=asked.quick))
     print(as_json(report) if asked.json else as_table(report))
     return int(any(figure.is_below_floor for figure in report.figures) and not report.is_quick)
 
 
-async def _measure(count: int, is_quick: bool) -> Report:
-    async with start_control_plane(ControlPlaneSettings(audit=True)) as plane, open_replicas(plane) as replicas:
-        ring, trials = Ring(plane, replicas), []
-        for fault in faults(count):
-            trials.append(await ring.run(fault))
-            last = trials[-1]
-            progress(f"{len(trials):>3} {fault:<10} leads {last.leads_s:5.1f} s  writes {last.writes_s:5.1f} s")
-        wrong, writes = ring.two_writers, ring.writes
+async def _measure(count: int, at_once: int, is_quick: bool) -> Report:
+    trials: list[Trial] = []
+    async with start_control_plane(ControlPlaneSettings(audit=True)) as plane, open_pairs(plane, at_once) as pairs:
+        rings = [Ring(pair, plane.audit_logs[0], seed) for seed, pair in enumerate(pairs)]
+        waiting = faults(count)
+        async with asyncio.TaskGroup() as group:
+            for ring in rings:
+                group.create_task(_run(ring, waiting, trials))
+        wrong = [write for ring in rings for write in ring.two_writers]
+        writes = sum(ring.writes for ring in rings)
     return Report(
         name="takeover",
-        figures=tuple(_figures(trials, len(wrong))),
+        figures=tuple(_figures(trials, wrong)),
         faked=FAKED,
         behind={
+            "at_once": at_once,
             "trials": msgspec.to_builtins(trials),
             "writes": writes,
             "second_writers": msgspec.to_builtins(wrong),
@@ -56,11 +64,20 @@ async def _measure(count: int, is_quick: bool) -> Report:
     )
 
 
-def _figures(trials: Sequence[Trial], wrong: int) -> Iterator[Figure]:
+async def _run(ring: Ring, waiting: Iterator[Fault], trials: list[Trial]) -> None:
+    """Trial after trial on one pair, for as long as any are waiting."""
+    for fault in waiting:
+        trial = await ring.run(fault)
+        trials.append(trial)
+        took = f"leads {trial.leads_s:5.1f} s  writes {trial.writes_s:5.1f} s"
+        progress(f"{len(trials):>3} {ring.pair.namespace:<14} {fault:<10} {took}")
+
+
+def _figures(trials: Sequence[Trial], wrong: Sequence[Write]) -> Iterator[Figure]:
     sudden = [trial for trial in trials if trial.fault is not Fault.TERMINATED]
     orderly = [trial.writes_s for trial in trials if trial.fault is Fault.TERMINATED]
     yield Figure(
-        name="trials", what="kills, freezes and stalls of the leader, in turn", value=float(len(sudden)), unit=""
+        name="trials", what="kills, freezes and stalls of a leader, in turn", value=float(len(sudden)), unit=""
     )
     yield Figure(
         name="p100_s",
@@ -77,7 +94,7 @@ def _figures(trials: Sequence[Trial], wrong: int) -> Iterator[Figure]:
     yield Figure(
         name="two_writers",
         what="writes that arrived while the other replica led",
-        value=float(wrong),
+        value=float(len(wrong)),
         unit="",
         floor=0.0,
         goal=0.0,

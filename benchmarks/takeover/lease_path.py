@@ -42,9 +42,9 @@ class LeasePath:
         async with self._session.request(request.method, URL(url, encoded=True), headers=headers, data=body) as found:
             answer = web.StreamResponse(status=found.status)
             answer.headers["Content-Type"] = found.headers.get("Content-Type", "application/json")
-            await answer.prepare(request)
             # A replica that is killed, or that gives up a request, reads no answer.
             with contextlib.suppress(ConnectionResetError):
+                await answer.prepare(request)
                 async for chunk in found.content.iter_any():
                     await answer.write(chunk)
                 await answer.write_eof()

@@ -2,20 +2,20 @@
 
 import asyncio
 import enum
-import json
 import random
 import signal
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.takeover.judge import Write, second_writers, tenures, write_in
-from benchmarks.takeover.replicas import NAMES, PATIENCE_S, Replica
-from lab.controlplane import ControlPlane
+from benchmarks.takeover.audit_tail import AuditTail
+from benchmarks.takeover.judge import Write, second_writers, tenures
+from benchmarks.takeover.pair import SHARED_TURN_S, Pair
+from benchmarks.takeover.replica import PATIENCE_S, Replica
 
 LOOK_S = 0.1
-SETTLED_S = 1.5
+SETTLED_S = 2 * SHARED_TURN_S
 """Both replicas have been looked at, and the leader has written, for so long before anything is done to it."""
 AFTERMATH_S = (0.5, 3.0)
 """How long the other leads before the first comes back to life."""
@@ -44,32 +44,12 @@ class Trial:
     writes_s: float
 
 
-class AuditTail:
-    """The replicas' writes so far, read from where the last reading ended."""
-
-    def __init__(self, log: Path) -> None:
-        self._log = log
-        self._at = 0
-        self.writes: list[Write] = []
-
-    def read(self) -> list[Write]:
-        """All of them, the newest included."""
-        with self._log.open("rb") as file:
-            file.seek(self._at)
-            text = file.read()
-        whole, _, _ = text.rpartition(b"\n")
-        self._at += len(whole) + 1 if whole else 0
-        events = (json.loads(line) for line in whole.splitlines() if line)
-        self.writes += [write for event in events if (write := write_in(event, NAMES)) is not None]
-        return self.writes
-
-
 class Ring:
-    """The two replicas, and trial after trial on them."""
+    """A pair, and trial after trial on it."""
 
-    def __init__(self, plane: ControlPlane, replicas: Sequence[Replica], seed: int = 0) -> None:
-        self._replicas = {replica.name: replica for replica in replicas}
-        self._tail = AuditTail(plane.audit_logs[0])
+    def __init__(self, pair: Pair, audit_log: Path, seed: int = 0) -> None:
+        self.pair = pair
+        self._tail = AuditTail(audit_log, pair.users)
         self._random = random.Random(seed)
 
     @property
@@ -90,10 +70,9 @@ class Ring:
     async def run(self, fault: Fault) -> Trial:
         """One trial; raises TimeoutError when nobody takes over."""
         leader = await self._settled_leader()
-        other = next(each for each in self._replicas.values() if each is not leader)
-        before = len(tenures(self._tail.read()))
+        other = next(each for each in self.pair.replicas if each is not leader)
         await asyncio.sleep(self._random.uniform(0, 1.5))
-        begun_s = time.time()
+        before, begun_s = len(self._tail.read()), time.time()
         await self._strike(leader, fault)
         since_s, first_s = await self._taken_over(other, before)
         self._assert_it_bit(leader, fault)
@@ -104,8 +83,8 @@ class Ring:
     async def _settled_leader(self) -> Replica:
         deadline = time.monotonic() + PATIENCE_S
         while time.monotonic() < deadline:
-            leaders = [each for each in self._replicas.values() if await each.leads()]
-            are_ready = [await each.is_ready() for each in self._replicas.values()]
+            leaders = [each for each in self.pair.replicas if await each.leads()]
+            are_ready = [await each.is_ready() for each in self.pair.replicas]
             recent = [w for w in self._tail.read()[-50:] if not w.is_lease and time.time() - w.done_s < SETTLED_S]
             if len(leaders) == 1 and all(are_ready) and any(write.who == leaders[0].name for write in recent):
                 return leaders[0]
@@ -127,7 +106,7 @@ class Ring:
     async def _taken_over(self, other: Replica, before: int) -> tuple[float, float]:
         deadline = time.monotonic() + PATIENCE_S
         while time.monotonic() < deadline:
-            new = [each for each in tenures(self._tail.read())[before:] if each.who == other.name]
+            new = [each for each in tenures(self._tail.read()[before:]) if each.who == other.name]
             if new and new[0].first_write_s is not None:
                 return new[0].since_s, new[0].first_write_s
             await asyncio.sleep(LOOK_S)

@@ -10,9 +10,10 @@ from collections.abc import AsyncIterator
 import pytest
 
 from benchmarks.takeover.judge import tenures
-from benchmarks.takeover.replicas import NAMES, NAMESPACE, Replica, open_replicas
+from benchmarks.takeover.pair import open_pairs
 from benchmarks.takeover.trial import Fault, Ring
 from lab.controlplane import ControlPlane, ControlPlaneSettings, start_control_plane
+from lab.demo.service import ACCOUNT_NAMESPACE
 from tests.lab.hold_view import View, eventually, gated_deployment, view
 from throttler.levers.scheduling_gate import PACED_GATE, is_held
 from throttler.service.lease import LEASE_NAME
@@ -36,16 +37,17 @@ THROTTLE = {
 
 
 @pytest.fixture
-async def ring() -> AsyncIterator[tuple[ControlPlane, tuple[Replica, Replica], Ring]]:
+async def ring() -> AsyncIterator[tuple[ControlPlane, Ring]]:
     """A plane of its own: the Lease is the whole cluster's."""
-    async with start_control_plane(ControlPlaneSettings(audit=True)) as plane, open_replicas(plane) as replicas:
-        yield plane, replicas, Ring(plane, replicas)
+    async with start_control_plane(ControlPlaneSettings(audit=True)) as plane, open_pairs(plane) as pairs:
+        yield plane, Ring(pairs[0], plane.audit_logs[0])
 
 
 async def test_one_replica_writes_whatever_becomes_of_the_leader(
-    ring: tuple[ControlPlane, tuple[Replica, Replica], Ring],
+    ring: tuple[ControlPlane, Ring],
 ) -> None:
-    plane, replicas, on = ring
+    plane, on = ring
+    replicas = on.pair.replicas
     epochs = [await transitions(plane)]
     for fault in Fault:
         await on.run(fault)
@@ -56,14 +58,14 @@ async def test_one_replica_writes_whatever_becomes_of_the_leader(
     assert epochs == sorted(set(epochs)), "each leadership has an epoch of its own, and a higher one"
     assert on.writes > 4 * len(Fault), "too little was written to see two writers"
     assert on.two_writers == []
-    assert {write.who for write in on.all_writes} == set(NAMES)
+    assert {write.who for write in on.all_writes} == set(on.pair.users)
 
 
 async def test_what_is_held_is_given_back_before_the_lease_is(
-    ring: tuple[ControlPlane, tuple[Replica, Replica], Ring],
+    ring: tuple[ControlPlane, Ring],
 ) -> None:
-    plane, _, on = ring
-    users = [f"--user={name}" for name in NAMES]
+    plane, on = ring
+    users = [f"--user={name}" for name in on.pair.users]
     role = ("--clusterrole=kube-balloons-scheduling-gates", "--namespace=default", *users)
     await plane.kubectl_async("create", "rolebinding", "replicas-gates", *role)
     async with view(plane) as seen:
@@ -93,5 +95,5 @@ async def is_let_in(seen: View, at_least: int) -> bool:
 
 
 async def transitions(plane: ControlPlane) -> int:
-    lease = json.loads(await plane.kubectl_async("get", "lease", LEASE_NAME, "-n", NAMESPACE, "-o", "json"))
+    lease = json.loads(await plane.kubectl_async("get", "lease", LEASE_NAME, "-n", ACCOUNT_NAMESPACE, "-o", "json"))
     return int(lease["spec"]["leaseTransitions"])

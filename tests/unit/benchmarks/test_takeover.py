@@ -1,9 +1,12 @@
 """The judge of takeovers must itself be judged: it refuses histories in which two write."""
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from benchmarks.takeover.audit_tail import AuditTail
 from benchmarks.takeover.judge import Write, second_writers, tenures, write_in
 from benchmarks.takeover.trial import Fault, faults
 
@@ -76,3 +79,15 @@ def test_events_are_read_as_writes() -> None:
 def test_every_fault_has_its_turn() -> None:
     given = list(faults(6))
     assert [given.count(fault) for fault in Fault] == [2, 2, 2, 2]
+
+
+def test_the_log_is_read_on_where_it_ended_and_others_are_left_out(tmp_path: Path) -> None:
+    log = tmp_path / "audit.log"
+    ours, theirs = (json.dumps(event(user=user), separators=(",", ":")) for user in ("a", "c"))
+    log.write_text(f"{ours}\n{theirs}\n{ours[:40]}")
+    tail = AuditTail(log, ("a", "b"))
+    assert [write.who for write in tail.read()] == ["a"]
+    with log.open("a") as file:
+        file.write(f"{ours[40:]}\n{ours}\n")
+    assert [write.who for write in tail.read()] == ["a", "a", "a"]
+    assert len(tail.read()) == 3

@@ -1,0 +1,119 @@
+"""Pairs of replicas, each with a namespace, a Lease, a pool and nodes of its own, and work for whichever leads."""
+
+import asyncio
+import itertools
+import json
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import yaml
+
+from benchmarks.takeover.lease_path import open_lease_path
+from benchmarks.takeover.replica import Replica
+from lab.clouds.json_api import JsonApi
+from lab.controlplane import ControlPlane
+from lab.demo.service import ACCOUNT_NAMESPACE, MANIFESTS, install
+from lab.machines import PaperMachines, PaperNode
+
+POOL = "gpu"
+NODES = 3
+TURN_S = 0.25
+"""Between two changes of a lone pair's pool, each of which the leader answers with writes at once."""
+SHARED_TURN_S = 0.75
+"""The same where several pairs share one small server."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two replicas of one installation."""
+
+    namespace: str
+    replicas: tuple[Replica, Replica]
+
+    @property
+    def users(self) -> tuple[str, str]:
+        """Their users at the server."""
+        return self.replicas[0].name, self.replicas[1].name
+
+
+@asynccontextmanager
+async def open_pairs(plane: ControlPlane, count: int = 1) -> AsyncIterator[tuple[Pair, ...]]:
+    """So many pairs, ready, on a cluster where each leader always has something to write; killed in the end.
+
+    The first lives in the namespace of the manifests.
+    """
+    await install(plane)
+    async with AsyncExitStack() as stack:
+        machines = await stack.enter_async_context(PaperMachines(plane.access()))
+        api = await stack.enter_async_context(JsonApi(plane.access()))
+        turn_s = TURN_S if count == 1 else SHARED_TURN_S
+        pairs = tuple([await _open_pair(stack, plane, machines, number) for number in range(count)])
+        for pair in pairs:
+            work = asyncio.create_task(keep_busy(api, pair.namespace, turn_s), name=f"work for {pair.namespace}")
+            stack.callback(work.cancel)
+        yield pairs
+
+
+async def _open_pair(stack: AsyncExitStack, plane: ControlPlane, machines: PaperMachines, number: int) -> Pair:
+    namespace = ACCOUNT_NAMESPACE if number == 0 else f"pair-{number}"
+    users = (f"replica-{number}-a", f"replica-{number}-b")
+    if number:
+        await plane.kubectl_async("create", "namespace", namespace)
+    await _allow(plane, namespace, users)
+    allocatable = {"cpu": "8", "memory": "32Gi", "pods": "110"}
+    nodes = [f"{namespace}-n{i}" for i in range(NODES)]
+    await machines.add([PaperNode(name=each, labels={"pool": namespace}, allocatable=allocatable) for each in nodes])
+    await plane.kubectl_async("apply", "-f", "-", input=json.dumps(_pool(namespace)))
+    found = []
+    for name in users:
+        path = await stack.enter_async_context(open_lease_path(plane.access(name)))
+        replica = Replica(name, plane, path, plane.directory / "logs" / f"{name}.log", namespace)
+        stack.push_async_callback(replica.kill)
+        replica.start()
+        found.append(replica)
+        await replica.until_ready()
+    return Pair(namespace, (found[0], found[1]))
+
+
+async def _allow(plane: ControlPlane, namespace: str, users: tuple[str, str]) -> None:
+    """The rights of the service's own account, for both replicas' users."""
+    who = [f"--user={name}" for name in users]
+    for role in ("reader", "reporter"):
+        name = f"replicas-{namespace}-{role}"
+        await plane.kubectl_async("create", "clusterrolebinding", name, f"--clusterrole=kube-balloons-{role}", *who)
+    await plane.kubectl_async("apply", "-f", "-", input=json.dumps(_lease_role(namespace)))
+    places = (
+        (namespace, "--role=kube-balloons-lease"),
+        (namespace, "--clusterrole=kube-balloons-writer"),
+        ("default", "--role=kube-balloons-servers"),
+        ("kube-system", "--role=kube-balloons-servers"),
+    )
+    for number, (where, role) in enumerate(places):
+        bind = ("create", "rolebinding", f"replicas-{namespace}-{number}", role, f"--namespace={where}", *who)
+        await plane.kubectl_async(*bind)
+
+
+def _lease_role(namespace: str) -> dict[str, Any]:
+    """The manifests' Role for the Lease, in another namespace."""
+    documents = yaml.safe_load_all((MANIFESTS / "base" / "lease.yaml").read_text(encoding="utf-8"))
+    role: dict[str, Any] = next(each for each in documents if each["kind"] == "Role")
+    return {**role, "metadata": {**role["metadata"], "namespace": namespace}}
+
+
+async def keep_busy(api: JsonApi, namespace: str, turn_s: float) -> None:
+    """Change the pool's size for ever, so that whoever leads has something to write."""
+    path = f"/apis/kube-balloons.github.io/v1alpha1/namespaces/{namespace}/balloonpools/{POOL}"
+    for size in itertools.cycle((1, 2)):
+        await api.merge(path, {"spec": {"size": size}})
+        await asyncio.sleep(turn_s)
+
+
+def _pool(namespace: str) -> dict[str, object]:
+    return {
+        "apiVersion": "kube-balloons.github.io/v1alpha1",
+        "kind": "BalloonPool",
+        "metadata": {"name": POOL, "namespace": namespace},
+        "spec": {"mode": "Hold", "size": 1, "nodes": {"selector": {"matchLabels": {"pool": namespace}}}},
+    }
