@@ -1,0 +1,142 @@
+"""A cluster on which the service, the guard and the reading commands find work for every right that they have."""
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from lab.binaries import find_karpenter_crds
+from lab.controlplane import ControlPlane
+from lab.machines import PaperMachines, PaperNode
+from tests.lab.hold_view import View, view
+from tests.lab.service_scene import MANIFESTS, pool_object, work_object
+
+QUOTA_CRD = MANIFESTS.parent / "lab" / "nodegroups" / "capacityquotas.yaml"
+SYSTEM, VIEWER = "kube-balloons", "viewer"
+TAINT = "startup-taint.cluster-autoscaler.kubernetes.io/kube-balloons"
+USERS_NODES, USERS_LIMITS = 100, {"cpu": "100000"}
+LARGE = {"cpu": "8", "memory": "32Gi", "pods": "110"}
+SMALL = {"cpu": "4", "memory": "16Gi", "pods": "110"}
+HELD = 8
+"""Large nodes of the pool of balloons: enough for a burst that the service answers before the scheduler has."""
+
+
+@asynccontextmanager
+async def installed(plane: ControlPlane) -> AsyncIterator[tuple[View, PaperMachines]]:
+    """All roles bound, all kinds served, nodes of two sizes, three pools, two throttles, and pods that wait."""
+    await _serve_every_kind(plane)
+    await _bind_every_role(plane)
+    async with view(plane) as seen, PaperMachines(plane.access()) as machines:
+        await machines.add(_nodes())
+        await seen.apply(*_pools(), *_users_objects(), *_throttles(), *_waiting_pods())
+        yield seen, machines
+
+
+async def _serve_every_kind(plane: ControlPlane) -> None:
+    for crds in (find_karpenter_crds(), QUOTA_CRD):
+        await plane.kubectl_async("apply", "--server-side", "-f", str(crds))
+    monitors = {"apiVersion": "v1", "kind": "List", "items": _monitor_kinds()}
+    await plane.kubectl_async("apply", "-f", "-", input=json.dumps(monitors))
+    await plane.kubectl_async("apply", "-k", str(MANIFESTS / "base"))
+    await plane.kubectl_async("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
+
+
+async def _bind_every_role(plane: ControlPlane) -> None:
+    guard = [MANIFESTS / "components" / "guard" / f"{each}.yaml" for each in ("serviceaccount", "rbac")]
+    levers = sorted(MANIFESTS.glob("levers/*/binding.yaml"))
+    for path in (*guard, *levers, MANIFESTS / "components" / "csr-gate" / "binding.yaml"):
+        await plane.kubectl_async("apply", "-f", str(path))
+    await plane.kubectl_async("create", "serviceaccount", VIEWER, "-n", SYSTEM)
+    for role, account in (("annotator", "kube-balloons"), ("cli-viewer", VIEWER)):
+        bind = (f"--clusterrole=kube-balloons-{role}", f"--serviceaccount={SYSTEM}:{account}")
+        await plane.kubectl_async("create", "clusterrolebinding", f"test-{role}", *bind)
+    ask = ("--clusterrole=system:node-bootstrapper", "--group=system:bootstrappers")
+    await plane.kubectl_async("create", "clusterrolebinding", "bootstrappers", *ask)
+
+
+def _nodes() -> list[PaperNode]:
+    """Of each pool, and one that joins: it is the first throttle's."""
+    large = {f"large-{i}": "gpu" for i in range(HELD)} | {"buffered-0": "buffered", "noted-0": "notes"}
+    small = {"small-gpu": "gpu", "small-buffered": "buffered"}
+    found = [PaperNode(name=name, labels={"test": pool}, allocatable=LARGE) for name, pool in large.items()]
+    found += [PaperNode(name=name, labels={"test": pool}, allocatable=SMALL) for name, pool in small.items()]
+    return [*found, PaperNode(name="joining", labels={"test": "default"}, allocatable=LARGE)]
+
+
+def _pools() -> list[dict[str, Any]]:
+    specs: dict[str, dict[str, Any]] = {
+        "gpu": {"mode": "Hold"},
+        "notes": {"mode": "Hold", "strategy": "Annotate"},
+        "buffered": {"mode": "Headroom", "strategy": "CapacityBuffer", "size": 2, "maxSize": 4},
+    }
+    return [
+        pool_object(SYSTEM, name, nodes={"selector": {"matchLabels": {"test": name}}}, **spec)
+        for name, spec in specs.items()
+    ]
+
+
+def _users_objects() -> list[dict[str, Any]]:
+    """Ceilings that the user had before us."""
+    limits = {"resources": {"nodes": USERS_NODES}}
+    quota = {"selector": {"matchLabels": {"test": "second"}}, "limits": limits}
+    reference = {"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": "default"}
+    pool = {"limits": USERS_LIMITS, "template": {"spec": {"nodeClassRef": reference, "requirements": []}}}
+    return [
+        {
+            "apiVersion": "autoscaling.x-k8s.io/v1alpha1",
+            "kind": "CapacityQuota",
+            "metadata": {"name": "users"},
+            "spec": quota,
+        },
+        {"apiVersion": "karpenter.sh/v1", "kind": "NodePool", "metadata": {"name": "users"}, "spec": pool},
+    ]
+
+
+def _throttles() -> list[dict[str, Any]]:
+    """The first has every lever, the second a ceiling on an object of the user's."""
+    first = {
+        "capacityQuota": {"name": "made"},
+        "nodePoolLimits": {"names": ["users"]},
+        "schedulingGates": {},
+        "startupTaint": {"key": TAINT},
+        "certificateApproval": {},
+    }
+    return [_throttle("first", "default", first), _throttle("second", "second", {"capacityQuota": {"name": "users"}})]
+
+
+def _throttle(name: str, nodes: str, levers: dict[str, Any]) -> dict[str, Any]:
+    window = {"initial": 8, "min": 2, "max": 8}
+    pace = {"window": window, "maxInFlight": 8, "maxWait": "3m"}
+    spec = {"nodes": {"matchLabels": {"test": nodes}}, **pace, "levers": levers}
+    kind = {"apiVersion": "kube-balloons.github.io/v1alpha1", "kind": "JoinThrottle"}
+    return {**kind, "metadata": {"name": name}, "spec": spec}
+
+
+def _waiting_pods() -> list[dict[str, Any]]:
+    """They fit on no node there is, so that each throttle has something to hold back until the end."""
+    container = {"name": "work", "image": "none", "resources": {"requests": {"cpu": "64"}}}
+    return [
+        {**work_object("default", name), "spec": {"nodeSelector": {"test": nodes}, "containers": [container]}}
+        for name, nodes in (("waits", "default"), ("waits-too", "second"))
+    ]
+
+
+def _monitor_kinds() -> list[dict[str, Any]]:
+    """The Prometheus operator's kinds, in name only: the commands ask for them where they are served."""
+    anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": anything}}
+    kinds = {"servicemonitors": "ServiceMonitor", "podmonitors": "PodMonitor", "prometheuses": "Prometheus"}
+    return [
+        {
+            "apiVersion": "apiextensions.k8s.io/v1",
+            "kind": "CustomResourceDefinition",
+            "metadata": {"name": f"{plural}.monitoring.coreos.com"},
+            "spec": {
+                "group": "monitoring.coreos.com",
+                "scope": "Namespaced",
+                "names": {"plural": plural, "kind": kind},
+                "versions": [version],
+            },
+        }
+        for plural, kind in kinds.items()
+    ]

@@ -1,0 +1,190 @@
+"""The audit replay of rights: our accounts do all of their work with the shipped roles, and use every right of them."""
+
+import asyncio
+import json
+import signal
+import subprocess
+import sys
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from lab.controlplane import ControllerManagerSettings, ControlPlane, ControlPlaneSettings, start_control_plane
+from lab.machines import PaperMachines
+from lab.rights.grant import Grant, grants_of
+from lab.rights.replay import replay
+from lab.rights.unseen import UNSEEN
+from tests.certificate_requests import GROUPS, REQUESTOR, manifest, pem, spec
+from tests.lab.hold_view import View, eventually, gated_deployment
+from tests.lab.rights_scene import HELD, SYSTEM, TAINT, USERS_LIMITS, USERS_NODES, VIEWER, installed
+from throttler.levers.scheduling_gate import PACED_GATE
+
+pytestmark = pytest.mark.lab
+
+COMMANDS = (
+    ("status", "-A"),
+    ("doctor",),
+    ("top",),
+    ("explain", "node", "large-0"),
+    ("explain", "pod", "waits", "-n", "default"),
+    ("explain", "throttle", "first"),
+    ("dump", "-"),
+    ("plan", "--add", "10"),
+    ("version", "--server"),
+)
+"""Every command that reads a cluster, but for `simulate`, which reads what `plan` does."""
+BURSTS = 5
+GATED = 2
+
+
+class Work:
+    """The service, the guard and the commands, each as a process with its own ServiceAccount's token."""
+
+    def __init__(self, plane: ControlPlane, seen: View, logs: Path) -> None:
+        self.plane, self.seen, self._logs = plane, seen, logs
+        self._gated = 0
+
+    def run(self, account: str, *command: str) -> "subprocess.Popen[bytes]":
+        """Start a command of ours."""
+        kubeconfig = self.plane.service_account_kubeconfig(SYSTEM, account)
+        own = [sys.executable, "-m", "balloons", *command, "--kubeconfig", str(kubeconfig)]
+        return self.plane.processes.spawn(own, log=self._logs / f"{account}-{command[0]}.log")
+
+    # --- pools ---
+
+    async def pools_work(self, machines: PaperMachines) -> None:
+        """Each strategy makes, changes and removes what is its own, and real work is given way to."""
+        await eventually(partial(self._holds, HELD + 1))
+        for _ in range(BURSTS):
+            await self._burst()
+            # The scheduler preempts as well: it may have taken all nodes before the service has looked.
+            if self._wrote("delete", "pods"):
+                break
+        for size in (1, 0):
+            change = json.dumps({"spec": {"size": size}})
+            await self.plane.kubectl_async("patch", "balloonpool", "gpu", "-n", SYSTEM, "--type=merge", "-p", change)
+            await eventually(partial(self._holds, size))
+        await machines.remove("small-gpu", "small-buffered")
+        for what in ("deployments", "capacitybuffers", "podtemplates"):
+            await eventually(partial(self._has_one, what))
+        await eventually(partial(self._is_noted, "noted-0"))
+
+    async def _burst(self) -> None:
+        # Not where the balloons are: that namespace takes none but restricted pods.
+        work = gated_deployment("gpu", "burst", HELD, [])
+        work["metadata"]["namespace"] = "default"
+        await self.seen.apply(work)
+        await eventually(partial(self._holds, 1))
+        await self.plane.kubectl_async("delete", "deployment", "burst", "-n", "default")
+        await eventually(partial(self._holds, HELD + 1))
+
+    async def _holds(self, count: int) -> bool:
+        balloons = ("-n", SYSTEM, "-l", "kube-balloons.github.io/pool=gpu")
+        wanted = sum(each["spec"]["replicas"] for each in (await self.seen.get("deployments", *balloons))["items"])
+        pods = (await self.seen.get("pods", *balloons))["items"]
+        return (wanted, len(pods)) == (count, count)
+
+    async def _has_one(self, what: str) -> bool:
+        return len((await self.seen.get(what, "-n", SYSTEM))["items"]) == 1
+
+    async def _is_noted(self, node: str) -> bool:
+        annotations = (await self.seen.get("node", node))["metadata"].get("annotations", {})
+        return "kube-balloons.github.io/held-by" in annotations
+
+    def _wrote(self, verb: str, resource: str) -> bool:
+        user = f"system:serviceaccount:{SYSTEM}:kube-balloons"
+        return any(
+            event["user"]["username"] == user and event["verb"] == verb and event["objectRef"]["resource"] == resource
+            for event in self.plane.audit_events()
+            if "objectRef" in event
+        )
+
+    # --- throttles ---
+
+    async def throttles_work(self) -> None:
+        """Each lever is moved; on a pause all is handed back, and then held again."""
+        await eventually(self.is_in_force)
+        await eventually(self.is_let_in)
+        for is_paused in (True, False):
+            change = json.dumps({"spec": {"paused": is_paused}})
+            await self.plane.kubectl_async("patch", "jointhrottle", "first", "--type=merge", "-p", change)
+            await eventually(partial(self._has_made_a_quota, is_there=not is_paused))
+        await eventually(self.is_in_force)
+
+    async def hold_back(self, name: str) -> None:
+        """Put before the levers at the join what they deal with; `name` is `before` or `after` the service's death."""
+        await self.plane.kubectl_async("taint", "node", "joining", f"{TAINT}=:NoSchedule")
+        await self.seen.apply(gated_deployment("default", name, GATED, [PACED_GATE]))
+        self._gated += GATED
+        as_kubelet = ("--as", REQUESTOR, *(f"--as-group={group}" for group in GROUPS))
+        request = json.dumps(manifest(f"csr-{name}", spec(pem(f"machine-{name}"))))
+        await self.plane.kubectl_async("create", "-f", "-", *as_kubelet, input=request)
+
+    async def is_let_in(self) -> bool:
+        """Whether nothing waits at the join."""
+        taints = (await self.seen.get("node", "joining"))["spec"].get("taints", [])
+        pods = (await self.seen.get("pods", "-n", "default", "-l", "app in (before,after)"))["items"]
+        requests = (await self.seen.get("csr"))["items"]
+        is_gated = len(pods) < self._gated or any(pod["spec"].get("schedulingGates") for pod in pods)
+        return not (taints or is_gated or any(not each["status"].get("conditions") for each in requests))
+
+    async def is_in_force(self) -> bool:
+        """Whether all ceilings stand: one that we made, and two on objects of the user's."""
+        nodes, limits = await self._users_ceilings()
+        return nodes != USERS_NODES and limits != USERS_LIMITS and await self._has_made_a_quota(is_there=True)
+
+    async def is_given_back(self) -> bool:
+        """Whether all is as if we had never been there."""
+        is_theirs = await self._users_ceilings() == (USERS_NODES, USERS_LIMITS)
+        return is_theirs and await self.is_let_in() and await self._has_made_a_quota(is_there=False)
+
+    async def _users_ceilings(self) -> tuple[int, dict[str, str]]:
+        quota, pool = await self.seen.get("capacityquota", "users"), await self.seen.get("nodepool", "users")
+        return quota["spec"]["limits"]["resources"]["nodes"], pool["spec"]["limits"]
+
+    async def _has_made_a_quota(self, *, is_there: bool) -> bool:
+        names = {each["metadata"]["name"] for each in (await self.seen.get("capacityquotas"))["items"]}
+        return ("made" in names) == is_there
+
+    # --- people ---
+
+    async def look(self) -> None:
+        """All reading commands, and one that follows changes until it is interrupted."""
+        following = self.run(VIEWER, "status", "-A", "--watch")
+        for command in COMMANDS:
+            looking = self.run(VIEWER, *command)
+            assert await asyncio.to_thread(looking.wait, 60) in (0, 1, 3), command
+        following.send_signal(signal.SIGINT)
+        assert await asyncio.to_thread(following.wait, 30) == 130
+
+
+async def test_every_right_is_used_and_none_is_missing(tmp_path: Path) -> None:
+    manager = ControllerManagerSettings(kube_api_qps=200, kube_api_burst=300)
+    settings = ControlPlaneSettings(audit=True, controller_manager=manager)
+    async with start_control_plane(settings) as plane, installed(plane) as (seen, machines):
+        work = Work(plane, seen, tmp_path)
+        await work.hold_back("before")
+        service = work.run("kube-balloons", "run", "--metrics-address", "off", "--interval", "1")
+        await asyncio.gather(work.pools_work(machines), work.throttles_work())
+        await work.look()
+        service.kill()
+        await asyncio.to_thread(service.wait)
+        await work.hold_back("after")
+        guard = work.run("kube-balloons-guard", "guard", "--after", "5", "--period", "0.5")
+        await eventually(work.is_given_back)
+        guard.terminate()
+        assert await asyncio.to_thread(guard.wait, 30) == 0
+        grants = await _granted(plane)
+        found = replay(plane.audit_events(), grants)
+    assert found.refused == ()
+    assert found.foreign == ()
+    assert {str(grant) for grant in grants - found.used} == set(UNSEEN)
+
+
+async def _granted(plane: ControlPlane) -> frozenset[Grant]:
+    """Everything that the server has bound to our accounts."""
+    kinds = "roles,clusterroles,rolebindings,clusterrolebindings"
+    found = json.loads(await plane.kubectl_async("get", kinds, "--all-namespaces", "-o", "json"))["items"]
+    accounts = (f"{SYSTEM}:{name}" for name in ("kube-balloons", "kube-balloons-guard", VIEWER))
+    return frozenset(grant for account in accounts for grant in grants_of(account, found))
