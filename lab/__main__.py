@@ -9,6 +9,7 @@ import click
 from lab.binaries.command import binaries
 from lab.demo.command import demo
 from lab.errors import LabError
+from lab.image.command import image
 from lab.monitoring.boards import dashboards
 from lab.monitoring.proof import proof
 from lab.monitoring.recording import record
@@ -23,6 +24,7 @@ def lab() -> None:
 lab.add_command(binaries)
 lab.add_command(dashboards)
 lab.add_command(demo)
+lab.add_command(image)
 lab.add_command(proof)
 lab.add_command(record)
 lab.add_command(up)

@@ -107,14 +107,14 @@ class PaperMachines:
 
     async def set_ready(self, name: str, *, is_ready: bool) -> None:
         """Report a node Ready or not Ready."""
-        conditions = node_conditions(is_ready=is_ready, timestamp=_timestamp())
+        conditions = node_conditions(is_ready=is_ready, timestamp=timestamp())
         body = {"status": {"conditions": conditions}}
         await self._client.patch(f"/api/v1/nodes/{name}/status", body, STRATEGIC_MERGE_PATCH)
 
     async def _add_one(self, node: PaperNode) -> None:
         self._nodes.add(node.name)
         try:
-            await self._client.post("/api/v1/nodes", node_object(node, _timestamp()))
+            await self._client.post("/api/v1/nodes", node_object(node, timestamp()))
         except ApiError as error:
             if error.status != 409:
                 raise
@@ -125,12 +125,12 @@ class PaperMachines:
             taints = [dict(taint) for taint in node.taints]
             await self._client.patch(f"/api/v1/nodes/{node.name}", {"spec": {"taints": taints}})
         if self._heartbeat_every_s is not None:
-            with _unless_gone():
-                await self._client.post(LEASES, lease_object(node.name, _timestamp()))
+            with unless_gone():
+                await self._client.post(LEASES, lease_object(node.name, timestamp()))
 
     async def _take_over(self, node: PaperNode) -> None:
         # Like a kubelet that finds its Node: status and labels are its own, taints are not.
-        wanted = node_object(node, _timestamp())
+        wanted = node_object(node, timestamp())
         path = f"/api/v1/nodes/{node.name}"
         await self._client.patch(path, {"metadata": {"labels": wanted["metadata"]["labels"]}})
         await self._client.patch(f"{path}/status", {"status": wanted["status"]}, STRATEGIC_MERGE_PATCH)
@@ -139,7 +139,7 @@ class PaperMachines:
 
     async def _remove_one(self, name: str) -> None:
         self._nodes.discard(name)
-        with _unless_gone():
+        with unless_gone():
             await self._client.delete(f"/api/v1/nodes/{name}")
 
     # --- the shared kubelet ---
@@ -176,7 +176,7 @@ class PaperMachines:
         while True:
             pod = await self._work.get()
             try:
-                with _unless_gone():
+                with unless_gone():
                     await self._bring_to_wanted_state(pod)
             except ApiError:
                 await asyncio.sleep(RETRY_AFTER_S)
@@ -186,7 +186,7 @@ class PaperMachines:
         if pod.metadata.deletion_timestamp is not None:
             await self._client.delete(pod.path, final_delete(pod))
         else:
-            status = running_status(pod, _timestamp())
+            status = running_status(pod, timestamp())
             await self._client.patch(f"{pod.path}/status", status, STRATEGIC_MERGE_PATCH)
 
     async def _keep_alive(self, every_s: float) -> None:
@@ -197,7 +197,7 @@ class PaperMachines:
     async def _renew(self, name: str) -> None:
         # A missed renewal is made good by the next one.
         with contextlib.suppress(ApiError):
-            await self._client.patch(f"{LEASES}/{name}", {"spec": {"renewTime": _timestamp()}})
+            await self._client.patch(f"{LEASES}/{name}", {"spec": {"renewTime": timestamp()}})
 
 
 def _needs_work(pod: Pod) -> bool:
@@ -205,7 +205,8 @@ def _needs_work(pod: Pod) -> bool:
 
 
 @contextlib.contextmanager
-def _unless_gone() -> Iterator[None]:
+def unless_gone() -> Iterator[None]:
+    """Whoever else removed the object: it is gone, as it was to be."""
     try:
         yield
     except ApiError as error:
@@ -213,6 +214,7 @@ def _unless_gone() -> Iterator[None]:
             raise
 
 
-def _timestamp() -> str:
+def timestamp() -> str:
+    """The wall clock, as the API writes it."""
     # With microseconds: a Lease asks for them, and every other time field takes them.
     return datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

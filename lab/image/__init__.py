@@ -1,0 +1,1 @@
+"""The image of the service: built twice from the Containerfile, compared, measured."""

@@ -1,0 +1,44 @@
+"""Every link between our pages leads somewhere, to the very heading where it names one."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[3]
+PAGES = [*sorted(ROOT.glob("*.md")), *sorted(ROOT.glob("docs/**/*.md")), *sorted(ROOT.glob("manifests/**/*.md"))]
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+HEADING = re.compile(r"^#{1,6} +(.+?) *$", re.MULTILINE)
+FENCED = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
+
+
+def anchors(page: Path) -> set[str]:
+    """As GitHub makes them of headings: lower case, without punctuation, blanks as hyphens."""
+    text = FENCED.sub("", page.read_text(encoding="utf-8"))
+    return {re.sub(r"[^\w\- ]", "", found.lower()).replace(" ", "-") for found in HEADING.findall(text)}
+
+
+def broken(page: Path) -> list[str]:
+    """The links of a page to files or headings that are not there."""
+    found = []
+    for link in LINK.findall(FENCED.sub("", page.read_text(encoding="utf-8"))):
+        path, _, anchor = link.partition("#")
+        if "://" in link or link.startswith("mailto:"):
+            continue
+        target = (page.parent / path).resolve() if path else page
+        if not target.exists() or (anchor and anchor not in anchors(target)):
+            found.append(link)
+    return found
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_link_leads_somewhere(page: Path) -> None:
+    assert broken(page) == []
+
+
+def test_a_broken_link_is_found(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(
+        "# One, two\n[a](#one-two) [b](#three) [c](page.md#one-two) [d](none.md) [e](https://x.example/#y)\n"
+    )
+    assert broken(page) == ["#three", "none.md"]
