@@ -1,11 +1,14 @@
 """A namespace for a whole module: the tests here only read or dry-run, and there are many of them."""
 
-from collections.abc import Iterator
+import json
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from lab.controlplane import ControlPlane
+from tests.contract.waiting import make_namespace
+from tests.crd_and_types import older_crd
 
 MANIFESTS = Path(__file__).parents[2] / "manifests"
 
@@ -29,10 +32,21 @@ def _served(plane: ControlPlane, plural: str) -> str:
     return name
 
 
+@pytest.fixture(scope="session")
+def serve_older(control_plane: ControlPlane) -> Callable[[str, str], None]:
+    """Serve a CRD, by its plural, as a server without validations has it, under another group."""
+
+    def serve(plural: str, group: str) -> None:
+        control_plane.kubectl("apply", "--server-side", "--filename=-", input=json.dumps(older_crd(plural, group)))
+        control_plane.kubectl("wait", "--for=condition=Established", f"crd/{plural}.{group}", "--timeout=60s")
+
+    return serve
+
+
 @pytest.fixture(scope="module")
 def pool_namespace(control_plane: ControlPlane, balloonpool_crd: str, request: pytest.FixtureRequest) -> Iterator[str]:
     """A namespace in which BalloonPools are served."""
     name = request.module.__name__.rpartition(".")[2].replace("_", "-")
-    control_plane.kubectl("create", "namespace", name)
+    make_namespace(control_plane, name)
     yield name
     control_plane.kubectl("delete", "namespace", name, "--wait=false")

@@ -13,6 +13,7 @@ from lab.controlplane import ControlPlane
 from lab.errors import LabError
 from lab.manifests import CHART
 from tests.contract.rendered import Object, helm
+from tests.contract.waiting import make_namespace
 
 pytestmark = pytest.mark.helm
 
@@ -31,7 +32,7 @@ ALL: dict[str, Any] = {
 
 @pytest.fixture(scope="module")
 def restricted(control_plane: ControlPlane) -> Iterator[ControlPlane]:
-    control_plane.kubectl("create", "namespace", NAMESPACE)
+    make_namespace(control_plane, NAMESPACE)
     enforced = "pod-security.kubernetes.io/enforce=restricted"
     control_plane.kubectl("label", "namespace", NAMESPACE, enforced)
     for account in ("kube-balloons", "kube-balloons-guard", "kube-balloons-doctor"):

@@ -14,7 +14,7 @@ from lab.nodegroups import install_capacity_quotas
 from tests.contract.policy_objects import NAMESPACE, STATUS, STORED, lease
 from tests.contract.policy_table import FORBIDDEN, LEASES, LEGAL, PODS, Write
 from tests.contract.rendered import helm_text
-from tests.contract.waiting import until
+from tests.contract.waiting import make_namespace, until
 
 pytestmark = pytest.mark.helm
 
@@ -67,7 +67,7 @@ def server(control_plane: ControlPlane) -> Iterator[Server]:
     """The policies in force for accounts that have every right, and the objects of the table."""
     serve_kinds(control_plane)
     given = policies()
-    control_plane.kubectl("create", "namespace", NAMESPACE)
+    make_namespace(control_plane, NAMESPACE)
     try:
         store_objects(control_plane)
         control_plane.kubectl("apply", "--filename=-", input=given)
