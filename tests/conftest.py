@@ -4,6 +4,7 @@ import asyncio
 import time
 import uuid
 from collections.abc import Iterator
+from itertools import groupby
 
 import pytest
 
@@ -11,6 +12,7 @@ from lab.binaries import find_binaries
 from lab.binaries.catalogue import ALL_BINARIES, CHART_BINARIES, MONITORING_BINARIES, Binary, binary_named
 from lab.controlplane import ControllerManagerSettings, ControlPlane, ControlPlaneSettings
 from lab.errors import LabError
+from tests.dealing import dealt
 
 BINARIES: dict[str, tuple[Binary, ...]] = {
     "lab": ALL_BINARIES,
@@ -18,14 +20,27 @@ BINARIES: dict[str, tuple[Binary, ...]] = {
     "helm": (*CHART_BINARIES, binary_named("kubectl")),
 }
 """What the tests of each mark need."""
+LAB_WEIGHT, CONTRACT_WEIGHT = 10, 1
+"""Seconds, roughly: a test of tests/lab waits for machines, one of tests/contract for a few answers."""
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark whatever uses the control plane, so that `-m "not lab"` leaves all of it out."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark whatever uses the control plane, so that `-m "not lab"` leaves all of it out; and deal to the workers."""
     for item in items:
         if "control_plane" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.lab)
+    workers = getattr(config, "workerinput", {}).get("workercount", 1)
+    if workers > 1:
+        slow = [item for item in items if item.get_closest_marker("lab")]
+        quick = [item for item in items if not item.get_closest_marker("lab")]
+        files = ((_weight(tests), tests) for tests in (list(group) for _, group in groupby(slow, lambda i: i.path)))
+        items[:] = dealt(files, quick, workers)
+
+
+def _weight(tests: list[pytest.Item]) -> int:
+    each = LAB_WEIGHT if tests[0].path.parent.name == "lab" else CONTRACT_WEIGHT
+    return each * len(tests)
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

@@ -21,6 +21,22 @@ def crd_of(plural: str) -> dict[str, Any]:
     return found
 
 
+def without_validations(schema: Any) -> Any:
+    """A schema, or a whole manifest, as a server would have it that knows no validations."""
+    if isinstance(schema, dict):
+        return {name: without_validations(part) for name, part in schema.items() if name != "x-kubernetes-validations"}
+    return [without_validations(part) for part in schema] if isinstance(schema, list) else schema
+
+
+def older_crd(plural: str, group: str) -> dict[str, Any]:
+    """The manifest without its validations, under a group of its own: it may be served beside the real one."""
+    crd: dict[str, Any] = without_validations(crd_of(plural))
+    crd["metadata"]["name"] = f"{plural}.{group}"
+    # The short names belong to the real one.
+    names = {key: value for key, value in crd["spec"]["names"].items() if key not in ("shortNames", "categories")}
+    return {**crd, "spec": {**crd["spec"], "group": group, "names": names}}
+
+
 def served(crd: Mapping[str, Any]) -> dict[str, Any]:
     """The only version."""
     (version,) = crd["spec"]["versions"]

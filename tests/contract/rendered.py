@@ -2,9 +2,11 @@
 
 import json
 import os
+import shutil
 import subprocess
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from textwrap import indent
 from typing import Any
 
 import yaml
@@ -35,15 +37,30 @@ def kustomize_with(folder: Path, *directories: str) -> list[Object]:
 
 
 def helm(values: Mapping[str, Any] | None = None, *arguments: str) -> list[Object]:
-    """The objects of the chart with these values, but for `helm test`; raises RuntimeError with what Helm says."""
-    return _objects(helm_text(values, "--skip-tests", *arguments))
+    """The objects of the chart with these values, but for its hooks; raises RuntimeError with what Helm says."""
+    return _objects(helm_text(values, "--no-hooks", *arguments))
 
 
-def helm_text(values: Mapping[str, Any] | None, *arguments: str, namespace: str = "kube-balloons") -> str:
+def helm_notes(folder: Path, values: Mapping[str, Any]) -> str:
+    """The chart's notes on a cluster that serves the Prometheus operator's kinds, without installing anything.
+
+    `helm template` leaves NOTES.txt out: a copy of the chart in `folder` has them as the text of a YAML document.
+    """
+    shutil.copytree(CHART, folder, dirs_exist_ok=True)
+    notes = (folder / "templates" / "NOTES.txt").read_text(encoding="utf-8")
+    (folder / "templates" / "notes.yaml").write_text(f"notes: |-\n{indent(notes, '  ')}", encoding="utf-8")
+    served = "--api-versions=monitoring.coreos.com/v1"
+    text = helm_text(values, "--show-only=templates/notes.yaml", served, chart=folder)
+    return str(_objects(text)[0]["notes"])
+
+
+def helm_text(
+    values: Mapping[str, Any] | None, *arguments: str, namespace: str = "kube-balloons", chart: Path = CHART
+) -> str:
     """What `helm template` prints."""
     # A Helm that was built from its module says nothing of a newer Kubernetes by itself.
     version = f"--kube-version={KUBERNETES.version}"
-    placed = ("kube-balloons", str(CHART), f"--namespace={namespace}", version, "--values=-")
+    placed = ("kube-balloons", str(chart), f"--namespace={namespace}", version, "--values=-")
     return _run(find_binary("helm"), "template", *placed, *arguments, given=json.dumps(values or {}))
 
 

@@ -1,13 +1,15 @@
 """Every value of the chart does something, and no misspelt one is taken."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from lab.manifests import CHART
 from lab.manifests.values import Value, read_values
-from tests.contract.rendered import Object, comparable, helm, helm_text
+from tests.contract.rendered import Object, comparable, helm, helm_notes, helm_text
 
 pytestmark = pytest.mark.helm
 
@@ -109,8 +111,8 @@ def bases() -> dict[str, Any]:
 def test_each_value_changes_what_is_rendered(value: Value, bases: dict[str, Any]) -> None:
     if value.dotted == "crds.keep":
         pytest.skip("the comparison leaves out Helm's own annotations; a test of its own looks at it")
-    if value.dotted == "tests.enabled":
-        pytest.skip("the comparison leaves out the tests; a test of its own looks at them")
+    if value.dotted in ("tests.enabled", "giveBack.enabled"):
+        pytest.skip("the comparison leaves out hooks; a test of its own looks at them")
     prefix = next((each for each in NEEDS if value.dotted.startswith(f"{each}.") and value.key != "enabled"), "")
     change = nested(value.path, other(value))
     if value.dotted == "dashboards.grafanaOperator.enabled":
@@ -215,6 +217,30 @@ def test_the_test_runs_the_doctor_with_the_right_to_look_only() -> None:
         helm_text({"tests": {"enabled": False}}, "--show-only=templates/tests/doctor.yaml")
 
 
+GIVE_BACK = "--show-only=templates/hooks/give-back.yaml"
+
+
+def test_before_it_is_uninstalled_everything_is_given_back_with_the_rights_of_the_guard() -> None:
+    text = helm_text({}, GIVE_BACK)
+    objects = [each for each in yaml.safe_load_all(text) if each]
+    assert {each["metadata"]["annotations"]["helm.sh/hook"] for each in objects} == {"pre-delete"}
+    assert "- give-back" in text
+    assert "kube-balloons-guard-certificates" not in text
+    assert "kube-balloons-guard-certificates" in helm_text({"levers": {"certificateApproval": True}}, GIVE_BACK)
+    assert "RoleBinding" not in helm_text({"rbac": {"create": False}}, GIVE_BACK)
+
+
+@pytest.mark.parametrize("part", ["giveBack", "guard"])
+def test_without_the_guards_rights_nothing_can_be_given_back(part: str) -> None:
+    with pytest.raises(RuntimeError, match="could not find template"):
+        helm_text({part: {"enabled": False}}, GIVE_BACK)
+
+
+def test_a_dry_run_has_nothing_to_give_back() -> None:
+    with pytest.raises(RuntimeError, match="could not find template"):
+        helm_text({"settings": {"dryRun": True}}, GIVE_BACK)
+
+
 def test_another_namespace_is_everywhere() -> None:
     text = helm_text({"networkPolicy": ON, "levers": {"nodePoolLimits": True}}, namespace="elsewhere")
     assert "namespace: kube-balloons\n" not in text
@@ -227,3 +253,32 @@ def test_another_namespace_is_everywhere() -> None:
 def test_text_with_templates_is_an_extra_object() -> None:
     text = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {{ .Release.Name }}-extra\n  labels: {}\n"
     assert ("ConfigMap", "", "kube-balloons-extra") in objects({"extraObjects": [text]})
+
+
+LABELLED = {**ON, "labels": {"release": "stack"}}
+SCRAPED = {"prometheus.io/scrape": "true"}
+
+
+@pytest.mark.parametrize(
+    ("values", "says"),
+    [
+        ({"metrics": {"serviceMonitor": ON}}, "metrics.serviceMonitor.labels is empty"),
+        ({"metrics": {"podMonitor": ON}}, "metrics.podMonitor.labels is empty"),
+        ({"metrics": {"podMonitor": LABELLED}, "prometheusRule": ON}, "prometheusRule.labels is empty"),
+        ({"prometheusRule": LABELLED}, "KubeBalloonsDown fires"),
+        ({"metrics": {"podMonitor": LABELLED}, "run": {"podAnnotations": SCRAPED}}, "scrapes every replica twice"),
+        (
+            {"metrics": {"serviceMonitor": LABELLED, "service": {"annotations": SCRAPED}}},
+            "scrapes every replica twice",
+        ),
+    ],
+)
+def test_the_notes_warn_of_what_nobody_scrapes_and_of_what_is_scraped_twice(
+    values: dict[str, Any], says: str, tmp_path: Path
+) -> None:
+    assert says in helm_notes(tmp_path, {"levers": {"nodes": True}, **values})
+
+
+def test_monitors_that_are_well_set_up_are_no_reason_to_warn(tmp_path: Path) -> None:
+    values = {"metrics": {"serviceMonitor": LABELLED}, "prometheusRule": LABELLED, "levers": {"nodes": True}}
+    assert "Warnings" not in helm_notes(tmp_path, values)

@@ -16,6 +16,7 @@ from balloons.cluster.kinds import Kind
 from balloons.doctor.diagnose import ALL_CHECKS, diagnose
 from lab.binaries import find_karpenter_crds
 from lab.controlplane import ControlPlane
+from lab.errors import LabError
 from lab.nodegroups import install_capacity_quotas
 from tests.doctor_cases import CASES, Case, Cluster, room
 from tests.seen_clusters import cluster
@@ -117,12 +118,26 @@ def as_stored(plane: ControlPlane, objects: Cluster) -> Any:
 
 def answered(plane: ControlPlane, kind: Kind, thing: Mapping[str, Any]) -> dict[str, Any]:
     """What users give as the server completes it; what controllers and time would add, from the case."""
-    body = plane.kubectl("create", "--dry-run=server", "-o", "json", "-f", "-", input=json.dumps(manifest(kind, thing)))
-    found: dict[str, Any] = json.loads(body)
+    found = tried(plane, manifest(kind, thing))
     for key in ("creationTimestamp", "generation"):
         if key in thing["metadata"]:
             found["metadata"][key] = thing["metadata"][key]
     return found | ({"status": thing["status"]} if "status" in thing else {})
+
+
+def tried(plane: ControlPlane, given: Mapping[str, Any]) -> dict[str, Any]:
+    """The answer to a creation that is not kept; under another name where other tests left an object of that name."""
+    create = ("create", "--dry-run=server", "-o", "json", "-f", "-")
+    try:
+        found: dict[str, Any] = json.loads(plane.kubectl(*create, input=json.dumps(given)))
+    except LabError as error:
+        if "AlreadyExists" not in str(error):
+            raise
+        name = given["metadata"]["name"]
+        other = {**given, "metadata": {**given["metadata"], "name": f"{name}-too"}}
+        found = json.loads(plane.kubectl(*create, input=json.dumps(other)))
+        found["metadata"]["name"] = name
+    return found
 
 
 def manifest(kind: Kind, thing: Mapping[str, Any]) -> dict[str, Any]:

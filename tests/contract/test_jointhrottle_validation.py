@@ -1,11 +1,10 @@
 """The CRD on a real API server: what it refuses, in which words, and what it takes."""
 
 import json
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import pytest
-import yaml
 
 from lab.controlplane import ControlPlane
 from lab.errors import LabError
@@ -18,7 +17,6 @@ REFUSED = [case for case in refused() if not case.is_for_service_only]
 TAKEN = [*accepted(), *(case for case in refused() if case.is_for_service_only)]
 LET_IN = [case for case in REFUSED if case.server == case.says]
 """What only a validation refuses: the schema check of an older server finds nothing wrong with these."""
-CRD = Path(__file__).parents[2] / "manifests" / "crds" / "jointhrottles.yaml"
 OLDER_GROUP = "older-throttle.example"
 
 
@@ -47,31 +45,17 @@ def test_both_read_the_same_throttle_with_the_server_s_defaults_and_without(
     assert stored.spec == plain.spec
 
 
-def without_validations(schema: Any) -> Any:
-    if isinstance(schema, dict):
-        return {k: without_validations(part) for k, part in schema.items() if k != "x-kubernetes-validations"}
-    return [without_validations(part) for part in schema] if isinstance(schema, list) else schema
-
-
 @pytest.fixture(scope="module")
-def older_crd(control_plane: ControlPlane) -> str:
-    """The CRD as a server without validations has it, under a group of its own."""
-    crd = without_validations(yaml.safe_load(CRD.read_text(encoding="utf-8")))
-    name = crd["metadata"]["name"] = f"jointhrottles.{OLDER_GROUP}"
-    crd["spec"]["group"] = OLDER_GROUP
-    # The short names belong to the real one, which may be served at the same time.
-    crd["spec"]["names"].pop("shortNames")
-    crd["spec"]["names"].pop("categories")
-    control_plane.kubectl("apply", "--server-side", "--filename=-", input=json.dumps(crd))
-    control_plane.kubectl("wait", "--for=condition=Established", f"crd/{name}", "--timeout=60s")
-    return name
+def older_server(control_plane: ControlPlane, serve_older: Callable[[str, str], None]) -> ControlPlane:
+    serve_older("jointhrottles", OLDER_GROUP)
+    return control_plane
 
 
 @pytest.mark.parametrize("case", LET_IN, ids=lambda case: case.name)
 def test_the_service_refuses_what_an_older_server_stores_in_the_same_words(
-    control_plane: ControlPlane, older_crd: str, case: Case
+    older_server: ControlPlane, case: Case
 ) -> None:
-    found = decode_throttle(create(control_plane, {**case.manifest, "apiVersion": f"{OLDER_GROUP}/v1alpha1"}).encode())
+    found = decode_throttle(create(older_server, {**case.manifest, "apiVersion": f"{OLDER_GROUP}/v1alpha1"}).encode())
     assert isinstance(found, Invalid)
     assert case.says in found.message
 

@@ -129,6 +129,12 @@ async def test_status_shows_pools_as_kubectl_would(control_plane: ControlPlane, 
         header, line = run_balloons(control_plane, "status", "-n", namespace).stdout.splitlines()
         assert header.split() == ["NAME", "WARM", "WANT", "BUSY", "PENDING", "MAX", "MODE", "READY", "BECAUSE", "AGE"]
         assert line.split()[:9] == ["gpu", "1", "1", "0", "0", "3", "Hold", "True", "Steady"]
+        so = run_balloons(control_plane, "status", "gpu", "-n", namespace, "--wait", "--for", "warm=1")
+        assert (so.returncode, so.stdout.splitlines()[0]) == (0, header), so.stderr
+        never = ("--wait", "--for", "warm=9", "--timeout", "1s", "-o", "name")
+        late = run_balloons(control_plane, "status", "-n", namespace, *never)
+        assert (late.returncode, late.stdout) == (4, "balloonpool.kube-balloons.github.io/gpu\n")
+        assert "not so after 1 s: 1 of 9 nodes are warm" in late.stderr
         named = run_balloons(control_plane, "status", "-n", namespace, "-o", "name")
         assert named.stdout == "balloonpool.kube-balloons.github.io/gpu\n"
         machine = json.loads(run_balloons(control_plane, "status", "-n", namespace, "-o", "json").stdout)

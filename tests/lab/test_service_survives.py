@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from lab.controlplane import ControlPlane
+from tests.crd_and_types import crd_of, without_validations
 from tests.lab.service_scene import MANIFESTS, Scene, pool_object, scene
 
 CRD = MANIFESTS / "crds" / "balloonpools.yaml"
@@ -93,7 +94,9 @@ async def test_poison_objects_stop_nobody_else(control_plane: ControlPlane, name
     """Invariant 20; reliability.md row 41: one annotation has crashed a controller for good before."""
     async with scene(control_plane, namespace, tmp_path, nodes=2) as on:
         await on.apply(*poison_pods(namespace))
-        await control_plane.kubectl_async("apply", "-f", "-", input=yaml.safe_dump(without_rules(CRD)))
+        await control_plane.kubectl_async(
+            "apply", "-f", "-", input=yaml.safe_dump(without_validations(crd_of("balloonpools")))
+        )
         try:
             await store_when_accepted(
                 on, pool_object(namespace, "bad", mode="Headroom", size=9, maxSize=3, nodes={"selector": {}})
@@ -151,16 +154,5 @@ def poison_pods(namespace: str) -> list[dict[str, Any]]:
     ]
 
 
-def without_rules(path: Path) -> Any:
-    """The CRD as a server without CEL would have it."""
-    return _strip(yaml.safe_load(path.read_text()))
-
-
-def _strip(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _strip(each) for key, each in value.items() if key != "x-kubernetes-validations"}
-    return [_strip(each) for each in value] if isinstance(value, list) else value
-
-
 def test_stripped_crd_has_no_rules_left() -> None:
-    assert "x-kubernetes-validations" not in json.dumps(without_rules(CRD))
+    assert "x-kubernetes-validations" not in json.dumps(without_validations(crd_of("balloonpools")))
