@@ -1,13 +1,14 @@
 # Two commands do everything on a fresh machine: `make demo` and `make test`. Both set up what they need.
 SHELL := /bin/bash
 PY := .venv/bin/python
+COMPILE := $(PY) -m uv pip compile --generate-hashes --no-emit-index-url --no-header --python-version 3.11 --universal --quiet
 export PYTHONDONTWRITEBYTECODE := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint unit lab bench setup binaries manifests lock clean
+.PHONY: help demo test lint unit lab bench setup binaries manifests lock image image-test clean
 
 help: ## Show what there is to run
-	@awk -F':.*## ' '/^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: ## Make .venv and install everything from the lock
 	@bash lab/bootstrap.sh
@@ -18,9 +19,9 @@ binaries: setup ## Find or build the control plane's binaries
 demo: binaries ## Both main jobs on a real control plane, in about 7 minutes
 	@$(PY) -m lab demo
 
-test: lint ## Lint, then all tests, two at a time, on the real control plane where they need one
+test: lint ## Lint, then all tests, three at a time, on the real control plane where they need one
 	@$(PY) -m lab binaries --tests
-	@$(PY) -m pytest --numprocesses 2 --dist worksteal
+	@$(PY) -m pytest --numprocesses 3 --dist worksteal
 
 unit: setup ## Only the tests that need no binaries
 	@$(PY) -m pytest tests/unit -m "not promtool"
@@ -32,14 +33,22 @@ lab: binaries ## A control plane to play with; prints its KUBECONFIG and how to 
 	@$(PY) -m lab up
 
 bench: binaries ## Every benchmark, each with its floor and goal
-	@for name in decode decide preempt spread pacing scaleup herd preview; do $(PY) -m benchmarks.$$name || exit 1; done
+	@for name in decode decide preempt spread pacing scaleup herd preview truth takeover removal; do $(PY) -m benchmarks.$$name || exit 1; done
 
 manifests: setup ## Write what is generated from manifests/: the chart's copies, schema and values, the table of rights
 	@$(PY) -m lab.manifests
 
-lock: setup ## Resolve pyproject.toml anew into requirements.lock
-	@$(PY) -m uv pip compile pyproject.toml --group dev --generate-hashes --no-emit-index-url --no-header \
-	    --python-version 3.11 --universal --quiet --output-file requirements.lock
+lock: setup ## Resolve pyproject.toml anew into requirements*.lock
+	@$(COMPILE) pyproject.toml --group dev --output-file requirements.lock
+	@$(COMPILE) pyproject.toml --extra csr --constraint requirements.lock --output-file requirements-image.lock
+	@$(COMPILE) --group image --constraint requirements.lock --output-file requirements-image-build.lock
+
+image: setup ## Build the image twice and compare; needs root and buildah: docs/image.md
+	@$(PY) -m lab image
+
+image-test: image ## Run the image on real kubelets, containerd and runc; needs root
+	@$(PY) -m lab binaries --tests
+	@$(PY) -m pytest tests/image
 
 clean: ## Remove .venv and caches of tools; the binaries' cache stays
 	@rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

@@ -11,6 +11,8 @@ viewer's rights, with or without our CRDs, on clusters run by cluster-autoscaler
 and on manifests (`-f`).
 This page is made from the checks themselves; codes never change their meaning.
 
+![balloons doctor](pictures/doctor.svg)
+
 - **error**: something does not do what it is for, now. **warning**: it will not under load. **info**: worth knowing.
 - Exit code 0 whatever is found, 3 with `--fail-on warning` or `--fail-on error` when there is such a finding.
 - `--only KB001,KB002` and `--skip KB017` choose checks; a check that could not see what it needs is named as skipped.

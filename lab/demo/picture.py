@@ -26,7 +26,7 @@ FRAME = """<svg class="rich-terminal" viewBox="0 0 {width} {height}" xmlns="http
 {chrome}
 <g transform="translate({terminal_x}, {terminal_y})">
 {backgrounds}
-<g class="{unique_id}-matrix">
+<g class="{unique_id}-matrix" xml:space="preserve">
 {matrix}
 </g></g></svg>
 """
