@@ -66,12 +66,21 @@ def run(name: str, measure: Callable[[bool], Report], arguments: Sequence[str] |
 
     `measure` is told whether the run is a quick one, whose figures mean nothing and are not judged.
     """
+    asked = parser_of(name).parse_args(arguments)
+    return answer(measure(asked.quick), asked)
+
+
+def parser_of(name: str) -> argparse.ArgumentParser:
+    """What every benchmark can be asked; those that can be asked more add to it."""
     parser = argparse.ArgumentParser(prog=f"python -m benchmarks.{name}")
     parser.add_argument("--json", action="store_true", help="print one object of figures instead of a table")
     parser.add_argument("--quick", action="store_true", help="a small run that shows that it works, not how fast")
-    asked = parser.parse_args(arguments)
-    report = measure(asked.quick)
-    print(as_json(report) if asked.json else as_table(report))
+    return parser
+
+
+def answer(report: Report, asked: argparse.Namespace, beside: Sequence[str] = ()) -> int:
+    """Print the object, or what stands `beside` the figures and then them; returns 1 when one is below its floor."""
+    print(as_json(report) if asked.json else "\n\n".join((*beside, as_table(report))))
     return int(any(figure.is_below_floor for figure in report.figures) and not report.is_quick)
 
 

@@ -3,13 +3,13 @@
 import argparse
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 
 from benchmarks.pacing.contenders import COLD, ORACLE, WARM, names
 from benchmarks.pacing.runs import Job, Run, run_all
 from benchmarks.pacing.summary import CLEAN_SHARE, ScenarioRow, clean_share, policy_row, scenario_rows
 from benchmarks.pacing.tables import policy_table, scenario_table
-from benchmarks.report import Figure, Report, as_json, as_table, progress
+from benchmarks.report import Figure, Report, answer, parser_of, progress
 from throttler.simulator.random_scenarios import random_scenario
 from throttler.simulator.scenario import Scenario
 from throttler.simulator.twelve import TWELVE
@@ -30,49 +30,34 @@ FAKED = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """The command line."""
-
-    is_json: bool
-    is_quick: bool
-    random: int
-    seed: int
-    policies: tuple[str, ...]
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure and print; the exit code is 1 when a figure is below its floor."""
     asked = _asked(arguments)
     twelve, random = _scenarios(asked)
-    runs = measure(twelve, (1,) if asked.is_quick else SEEDS, asked.policies)
-    ours = tuple(name for name in (WARM, COLD) if name in asked.policies)
+    policies = (ORACLE, *(name for name in names()[1:] if not asked.policy or name in asked.policy))
+    runs = measure(twelve, (1,) if asked.quick else SEEDS, policies)
+    ours = tuple(name for name in (WARM, COLD) if name in policies)
     random_runs = measure(random, (asked.seed,), (ORACLE, *ours)) if random else []
-    report = report_of(runs, random_runs, ours, is_quick=asked.is_quick)
-    print(as_json(report) if asked.is_json else _text(runs, random_runs, asked.policies, report))
-    return int(any(figure.is_below_floor for figure in report.figures) and not asked.is_quick)
+    report = report_of(runs, random_runs, ours, is_quick=asked.quick)
+    return answer(report, asked, _tables(runs, random_runs, policies))
 
 
-def _asked(arguments: Sequence[str] | None) -> Asked:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.pacing")
-    parser.add_argument("--json", action="store_true", help="print one object of figures instead of a table")
-    parser.add_argument("--quick", action="store_true", help="two scenarios, one seed: shows that it works")
+def _asked(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = parser_of("pacing")
     parser.add_argument("--random", type=int, default=60, metavar="N", help="so many random scenarios beside (60)")
     parser.add_argument("--seed", type=int, default=1, help="which random scenarios (1)")
     parser.add_argument(
         "--policy", action="append", choices=names(), help="only this one beside the oracle; repeatable"
     )
-    found = parser.parse_args(arguments)
-    policies = (ORACLE, *(name for name in names()[1:] if not found.policy or name in found.policy))
-    return Asked(found.json, found.quick, found.random, found.seed, policies)
+    return parser.parse_args(arguments)
 
 
 def _random(count: int, seed: int) -> tuple[Scenario, ...]:
     return tuple(random_scenario(1000 * seed + number) for number in range(count))
 
 
-def _scenarios(asked: Asked) -> tuple[tuple[Scenario, ...], tuple[Scenario, ...]]:
-    if asked.is_quick:
+def _scenarios(asked: argparse.Namespace) -> tuple[tuple[Scenario, ...], tuple[Scenario, ...]]:
+    if asked.quick:
         small = tuple(scenario for scenario in TWELVE if scenario.name.startswith(("A", "E")))
         return small, _random(min(asked.random, 2), asked.seed)
     return TWELVE, _random(asked.random, asked.seed)
@@ -191,8 +176,7 @@ def _random_clean(rows: Mapping[str, Sequence[ScenarioRow]], ours: Sequence[str]
     )
 
 
-def _text(runs: Sequence[Run], random_runs: Sequence[Run], policies: Sequence[str], report: Report) -> str:
-    """All tables, the figures last."""
+def _tables(runs: Sequence[Run], random_runs: Sequence[Run], policies: Sequence[str]) -> list[str]:
     rows = {name: scenario_rows(runs, name) for name in policies}
     parts = [policy_table("Twelve scenarios, relative to the oracle", [policy_row(each) for each in rows.values()])]
     shown = [name for name in policies if name in (WARM, COLD)] or [name for name in policies if name != ORACLE][:1]
@@ -203,7 +187,7 @@ def _text(runs: Sequence[Run], random_runs: Sequence[Run], policies: Sequence[st
             policy_row(scenario_rows(random_runs, name)) for name in dict.fromkeys(r.policy for r in random_runs)
         ]
         parts.append(policy_table("Random scenarios, one seed each", random_rows))
-    return "\n".join([*parts, as_table(report)])
+    return parts
 
 
 if __name__ == "__main__":

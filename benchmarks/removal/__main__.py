@@ -1,6 +1,5 @@
 """`python -m benchmarks.removal`: the service is uninstalled in the middle of a ramp, again and again."""
 
-import argparse
 import asyncio
 import itertools
 import random
@@ -15,7 +14,7 @@ import msgspec
 from benchmarks.removal.scene import open_scene
 from benchmarks.removal.trial import Trial, run_trial
 from benchmarks.removal.ways import TURNS
-from benchmarks.report import Figure, Report, as_json, as_table, progress
+from benchmarks.report import Figure, Report, answer, parser_of, progress
 from lab.controlplane import ControlPlaneSettings, start_control_plane
 
 TRIALS, QUICK_TRIALS = 20, 1
@@ -28,15 +27,12 @@ FAKED = (
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run and print; 1 when anything was left behind."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.removal")
-    parser.add_argument("--json", action="store_true", help="print one object of figures instead of a table")
-    parser.add_argument("--quick", action="store_true", help="one removal, which shows that it works")
+    parser = parser_of("removal")
     parser.add_argument("--trials", type=int, default=TRIALS, help=f"removals (default {TRIALS})")
     parser.add_argument("--seed", type=int, default=0, help="of the moments at which it is removed (default 0)")
     asked = parser.parse_args(arguments)
     report = asyncio.run(_measure(QUICK_TRIALS if asked.quick else asked.trials, asked.seed, is_quick=asked.quick))
-    print(as_json(report) if asked.json else as_table(report))
-    return int(any(figure.is_below_floor for figure in report.figures))
+    return answer(report, asked)
 
 
 async def _measure(count: int, seed: int, is_quick: bool) -> Report:

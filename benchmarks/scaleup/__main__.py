@@ -3,14 +3,13 @@
 `--only GROUP` (repeatable) measures some of the groups; figures of the others are then left out.
 """
 
-import argparse
 import asyncio
 import sys
 from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from benchmarks.report import Report, as_json, as_table, progress
+from benchmarks.report import Report, answer, parser_of, progress
 from benchmarks.scaleup.figures import figures
 from benchmarks.scaleup.law_pacer import LawPacer
 from benchmarks.scaleup.own_requests import OwnRequests, measure_own_requests
@@ -32,16 +31,13 @@ FAKED = (
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure and print; 1 when a figure is below its floor."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.scaleup")
+    parser = parser_of("scaleup")
     names = [group.name for group in groups(NODES, ROUNDS)] + [SERVICE]
-    parser.add_argument("--json", action="store_true", help="print one object of figures instead of a table")
-    parser.add_argument("--quick", action="store_true", help="a small run that shows that it works, not how fast")
     parser.add_argument("--only", action="append", choices=names, help="measure this group, not all")
     parser.add_argument("--nodes", type=int, default=NODES, help=f"joins of each trial (default {NODES})")
     asked = parser.parse_args(arguments)
     report = asyncio.run(_measure(12 if asked.quick else asked.nodes, asked.only or names, is_quick=asked.quick))
-    print(as_json(report) if asked.json else f"{as_table(report)}\n\n{_trials_table(report)}")
-    return int(any(figure.is_below_floor for figure in report.figures) and not report.is_quick)
+    return answer(report, asked, [_trials_table(report)])
 
 
 async def _measure(nodes: int, only: Sequence[str], is_quick: bool) -> Report:

@@ -1,6 +1,5 @@
 """`python -m benchmarks.takeover`: pairs of real replicas; their leaders are killed, frozen and cut off, in turn."""
 
-import argparse
 import asyncio
 import sys
 from collections.abc import Iterator, Sequence
@@ -8,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from benchmarks.percentile import percentile
-from benchmarks.report import Figure, Report, as_json, as_table, progress
+from benchmarks.report import Figure, Report, answer, parser_of, progress
 from benchmarks.takeover.judge import Write
 from benchmarks.takeover.pair import open_pairs
 from benchmarks.takeover.trial import SUDDEN, Fault, Ring, Trial, faults
@@ -28,16 +27,13 @@ FAKED = (
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure and print; 1 when a figure is below its floor."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.takeover")
-    parser.add_argument("--json", action="store_true", help="print one object of figures instead of a table")
-    parser.add_argument("--quick", action="store_true", help="a small run that shows that it works, not how fast")
+    parser = parser_of("takeover")
     parser.add_argument("--trials", type=int, default=TRIALS, help=f"sudden changes of leader (default {TRIALS})")
     parser.add_argument("--at-once", type=int, default=AT_ONCE, help=f"pairs side by side (default {AT_ONCE})")
     asked = parser.parse_args(arguments)
     count = QUICK_TRIALS if asked.quick else asked.trials
     report = asyncio.run(_measure(count, min(asked.at_once, count), is_quick=asked.quick))
-    print(as_json(report) if asked.json else as_table(report))
-    return int(any(figure.is_below_floor for figure in report.figures) and not report.is_quick)
+    return answer(report, asked)
 
 
 async def _measure(count: int, at_once: int, is_quick: bool) -> Report:

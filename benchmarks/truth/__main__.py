@@ -5,7 +5,6 @@ and not run again, and `--minutes N` begins no other one after that time: a long
 judges plans that are made anew of the kept clusters, and runs nothing.
 """
 
-import argparse
 import asyncio
 import itertools
 import sys
@@ -16,7 +15,7 @@ from pathlib import Path
 
 import msgspec
 
-from benchmarks.report import Report, as_json, as_table, progress
+from benchmarks.report import Report, answer, parser_of, progress
 from benchmarks.truth.case import HISTORY, Case, cases
 from benchmarks.truth.figures import figures, row
 from benchmarks.truth.run import kept_trial, replan, run_trial
@@ -36,9 +35,7 @@ FAKED = (
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure and print; 1 when a figure is below its floor."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.truth")
-    parser.add_argument("--json", action="store_true", help="print one object of figures instead of a table")
-    parser.add_argument("--quick", action="store_true", help="two small runs that show that it works")
+    parser = parser_of("truth")
     parser.add_argument("--runs", type=int, default=RUNS, help=f"scale-ups (default {RUNS})")
     parser.add_argument("--seed", type=int, default=SEED, help=f"what they are drawn from (default {SEED})")
     parser.add_argument(
@@ -58,9 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         behind={"seed": asked.seed, "trials": msgspec.to_builtins(trials)},
         is_quick=asked.quick,
     )
-    rows = "\n".join(map(row, trials))
-    print(as_json(report) if asked.json else f"{as_table(report)}\n\n{rows}")
-    return int(any(figure.is_below_floor for figure in report.figures) and not report.is_quick)
+    return answer(report, asked, ["\n".join(map(row, trials))])
 
 
 def _measured(wanted: Sequence[Case], results: Path, minutes: float) -> Iterator[Trial]:
