@@ -25,6 +25,7 @@ from benchmarks.truth.judge import (
     stretches,
 )
 from benchmarks.truth.life import HALF_S, Life, lives
+from benchmarks.truth.scene import CORES, WHOLE_NODE_MILLIS
 from benchmarks.truth.trial import WaveEnd, judged, said_of, wave_ends
 
 CASE = Case(number=0, kind="boot", nodes=20, boot_s=20.0, boot_jitter=0.05, daemon_sets=1, seats=(400, 200), cores=2)
@@ -55,6 +56,13 @@ def test_what_can_come_follows_from_the_configuration() -> None:
     assert CASE.can_come == 20
     assert replace(CASE, pool_limit=HISTORY + 8).can_come == 8
     assert replace(CASE, pool_limit=HISTORY + 8, machines=HISTORY + 5).can_come == 5
+
+
+def test_karpenter_cannot_go_beyond_a_limit_by_what_its_claims_leave_out() -> None:
+    """Claims say what pods ask for, machines have more: all of it together must not make room for one machine."""
+    limits = [each.pool_limit for seed in range(200) for each in itertools.islice(cases(seed), 20) if each.pool_limit]
+    machine = CORES * 1000
+    assert max(limits) * machine - max(limits) * WHOLE_NODE_MILLIS < machine
 
 
 def test_quick_cases_are_small() -> None:
