@@ -39,6 +39,8 @@ class Happened:
     """Share of the machine's cores in use from the demand to the end, by anybody."""
     load: float
     """The machine's load average (1 min) at the demand: what others were doing."""
+    server_cpu_s: float = 0.0
+    """Core-seconds that the API server used from the demand to the end."""
 
 
 def keep(happened: Happened, folder: Path) -> None:

@@ -13,14 +13,14 @@ from benchmarks.truth.scene import NODE_POOL, pods
 from lab.errors import LabError
 from lab.scaleup.cluster import SCHEDULER_QPS
 
-CLUSTER, PLAN, PODS = "cluster.tar.gz", "plan.json", "pods.json"
+CLUSTER, AFTERWARDS, PLAN, PODS = "cluster.tar.gz", "afterwards.tar.gz", "plan.json", "pods.json"
 BREAKS_A_PROMISE = 3
 """Not all nodes can come: what the plan says, and no failure."""
 
 
-async def dump_cluster(kubeconfig: Path, folder: Path) -> None:
+async def dump_cluster(kubeconfig: Path, into: Path) -> None:
     """Keep what a plan sees; a plan of it is the same, byte for byte, as one of the cluster (docs/dump.md)."""
-    await _balloons("dump", str(folder / CLUSTER), "--kubeconfig", str(kubeconfig))
+    await _balloons("dump", str(into), "--kubeconfig", str(kubeconfig))
 
 
 async def make_plan(case: Case, usual: Usual, folder: Path) -> Any:

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import shutil
 import time
 from pathlib import Path
 
@@ -9,7 +10,7 @@ from benchmarks.truth.busy import Spent, machine_share, server_share, spent, wan
 from benchmarks.truth.case import HISTORY, Case
 from benchmarks.truth.happened import Happened, Usual, keep, kept
 from benchmarks.truth.life import Life
-from benchmarks.truth.own_plan import compare_plan, dump_cluster, make_plan, saved_plan
+from benchmarks.truth.own_plan import AFTERWARDS, CLUSTER, compare_plan, dump_cluster, make_plan, saved_plan
 from benchmarks.truth.scene import Scene, make_history, open_scene, pods
 from benchmarks.truth.trial import Trial, judged
 from lab.errors import LabError
@@ -25,14 +26,17 @@ SAMPLE_S = 1.0
 async def run_trial(case: Case, folder: Path) -> Trial:
     """On a control plane of its own. A scale-up that does not end in time is a trial in which fewer nodes came.
 
-    The folder then holds what the plan saw, the plan, and what happened. Raises LabError where the lab itself fails.
+    The folder then holds what the plan saw, the plan, what happened, and for whoever asks why it did the cluster as it
+    was afterwards and Karpenter's log. Raises LabError where the lab itself fails.
     """
     async with open_scene(case) as scene:
         kubeconfig = await asyncio.to_thread(scene.plane.kubeconfig)
         usual = await _history(scene)
-        await dump_cluster(kubeconfig, folder)
+        await dump_cluster(kubeconfig, folder / CLUSTER)
         plan = await make_plan(case, usual, folder)
         happened = await _scale_up(scene, usual, kubeconfig, folder)
+        await dump_cluster(kubeconfig, folder / AFTERWARDS)
+        shutil.copy(scene.karpenter.log, folder)
     keep(happened, folder)
     return judged(happened, plan)
 
@@ -70,6 +74,7 @@ async def _scale_up(scene: Scene, usual: Usual, kubeconfig: Path, folder: Path) 
         lives=tuple(came),
         compared_s=compared["steps"][-1]["realSeconds"],
         server_busy=_busy_while_joining(samples, came, demand_s, scene.case.cores),
+        server_cpu_s=samples[-1].process_s - samples[0].process_s,
         machine_busy=machine_share(samples[0], samples[-1]),
         load=load,
     )
