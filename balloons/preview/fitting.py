@@ -6,15 +6,16 @@ counted as `unjudged`.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from balloons.decide.fit import PodClass, admits, class_of, how_many, room_without_balloon, selects
-from balloons.preview.asked_pods import AskedPod, HostSpread
-from balloons.preview.inputs import NodeShape, PlanInputs, PoolFacts
+from balloons.decide.fit import PodClass, admits, class_of, room_without_balloon, selects
+from balloons.preview.asked_pods import AskedPod
+from balloons.preview.inputs import PlanInputs, PoolFacts
+from balloons.preview.place import AskedClass, Place, fill, fill_evenly, node_of
 from balloons.view.load import NodeLoad
-from throttler.kube.node import KARPENTER_POOL_LABEL, Node
+from throttler.kube.node import Node
 from throttler.kube.pod import Scheduling
-from throttler.kube.resources import Resources, minus
+from throttler.kube.resources import Resources
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,23 +55,11 @@ class Fitting:
     unjudged: int = 0
 
 
-@dataclass(slots=True)
-class _Place:
-    """A node, there or to come, and what is left of it."""
-
-    node: Node
-    room: Resources
-    pool: str = ""
-    """Of one that is to come; empty where it is there."""
-    placed: dict[tuple[object, ...], int] = field(default_factory=dict)
-    """How many pods of each class have been put here."""
-
-
 def fit_pods(
     pods: Sequence[AskedPod], nodes: Iterable[Node], loads: Mapping[str, NodeLoad], inputs: PlanInputs, pool: str = ""
 ) -> Fitting:
     """Place the pods, the largest first. New nodes come in `pool`, or in the first pool that takes the class."""
-    there = [_Place(node, room_without_balloon(node, loads.get(node.name, NodeLoad()))) for node in nodes]
+    there = [Place(node, room_without_balloon(node, loads.get(node.name, NodeLoad()))) for node in nodes]
     pools = [each for each in inputs.pools if each.shape is not None and pool in ("", each.name)]
     state = _State(there, pools)
     for (wanted, name), count in _classes(pods).items():
@@ -78,19 +67,12 @@ def fit_pods(
     return state.fitting(len(pods), sum(1 for each in pods if each.pod.scheduling and each.pod.scheduling.is_opaque))
 
 
-@dataclass(frozen=True, slots=True)
-class _Class:
-    key: tuple[object, ...]
-    wanted: PodClass = field(compare=False, hash=False)
-    spread: HostSpread | None = None
-
-
-def _classes(pods: Iterable[AskedPod]) -> dict[tuple[_Class, str], int]:
+def _classes(pods: Iterable[AskedPod]) -> dict[tuple[AskedClass, str], int]:
     """(class, gang) -> pods, the largest requests first."""
-    found: dict[tuple[_Class, str], int] = {}
+    found: dict[tuple[AskedClass, str], int] = {}
     for each in pods:
         wanted = class_of(each.pod, each.pod.scheduling or Scheduling())
-        key = (_Class(wanted.key, wanted, each.spread), wanted.gang)
+        key = (AskedClass(wanted.key, wanted, each.spread), wanted.gang)
         found[key] = found.get(key, 0) + 1
     return dict(sorted(found.items(), key=lambda item: _size(item[0][0].wanted), reverse=True))
 
@@ -101,16 +83,16 @@ def _size(wanted: PodClass) -> tuple[int, int, int, str]:
 
 
 class _State:
-    def __init__(self, places: list[_Place], pools: Sequence[PoolFacts]) -> None:
+    def __init__(self, places: list[Place], pools: Sequence[PoolFacts]) -> None:
         self._places = places
         self._pools = pools
-        self._judged: dict[tuple[object, ...], tuple[list[_Place], int]] = {}
+        self._judged: dict[tuple[object, ...], tuple[list[Place], int]] = {}
         self._on_there = self._on_new = 0
         self._new: dict[str, int] = {}
         self._gangs: dict[str, GangFit] = {}
         self._unplaceable: list[Unplaceable] = []
 
-    def place(self, asked: _Class, gang: str, count: int) -> None:
+    def place(self, asked: AskedClass, gang: str, count: int) -> None:
         """Put `count` pods of one class where they fit, nodes that are there first."""
         there, new = self._fill(asked, count)
         while (left := count - there - new) and (opened := self._open(asked, left)):
@@ -128,54 +110,42 @@ class _State:
                 Unplaceable(pods=left, requests=asked.wanted.requests, reason=self._why(asked.wanted))
             )
 
-    def _fill(self, asked: _Class, count: int) -> tuple[int, int]:
+    def _fill(self, asked: AskedClass, count: int) -> tuple[int, int]:
         """How many of the pods go onto nodes that are there, and onto those that are to come anyway."""
         places = self._open_to(asked)
-        put = _greedily(places, asked, count) if asked.spread is None else self._evenly(places, asked, count)
+        if asked.spread is None:
+            put = fill(places, asked, count)
+        else:
+            domains = places if asked.spread.honors_taints else self._domains(asked)
+            put = fill_evenly(places, domains, asked, asked.spread, count)
         on_new = sum(pods for place, pods in put if place.pool)
         return sum(pods for _, pods in put) - on_new, on_new
 
-    def _evenly(self, places: list[_Place], asked: _Class, count: int) -> list[tuple[_Place, int]]:
-        """One by one on the emptiest place, while no place falls too far behind: one that is full holds all back."""
-        spread = asked.spread or HostSpread(1)
-        domains = places if spread.honors_taints else self._domains(asked)
-        put: list[tuple[_Place, int]] = []
-        while len(put) < count:
-            lowest = min((_has(place, asked) for place in domains), default=0)
-            fitting = [each for each in places if _has(each, asked) < _most(each, lowest, spread.skew)]
-            fitting = [each for each in fitting if _room(each, asked)]
-            if not fitting:
-                break
-            for place in sorted(fitting, key=lambda each: _has(each, asked))[: count - len(put)]:
-                _put(place, asked, 1)
-                put.append((place, 1))
-        return put
-
-    def _open_to(self, asked: _Class) -> list[_Place]:
+    def _open_to(self, asked: AskedClass) -> list[Place]:
         """Places whose labels and taints let the class in."""
         return self._those(("open", *asked.key), lambda place: admits(place.node, asked.wanted))
 
-    def _domains(self, asked: _Class) -> list[_Place]:
+    def _domains(self, asked: AskedClass) -> list[Place]:
         """Hosts that the scheduler counts when it spreads the class: by their labels alone, whatever their taints."""
         return self._those(("domain", *asked.key), lambda place: selects(asked.wanted, place.node.labels))
 
-    def _those(self, key: tuple[object, ...], is_one: Callable[[_Place], bool]) -> list[_Place]:
+    def _those(self, key: tuple[object, ...], is_one: Callable[[Place], bool]) -> list[Place]:
         """Places for which it holds; judged once for each."""
         known, seen = self._judged.setdefault(key, ([], 0))
         known += [place for place in self._places[seen:] if is_one(place)]
         self._judged[key] = known, len(self._places)
         return known
 
-    def _open(self, asked: _Class, count: int) -> int:
+    def _open(self, asked: AskedClass, count: int) -> int:
         """One more node in the first pool that takes the class; how many pods it takes."""
         for pool in self._pools:
             if pool.shape is None:
                 continue
-            place = _Place(_node_of(pool.shape), pool.shape.room, pool.name or "new")
-            here = min(count, _room(place, asked)) if admits(place.node, asked.wanted) else 0
+            place = Place(node_of(pool.shape), pool.shape.room, pool.name or "new")
+            here = min(count, place.takes(asked)) if admits(place.node, asked.wanted) else 0
             here = min(here, asked.spread.skew if asked.spread else here)
             if here:
-                _put(place, asked, here)
+                place.put(asked, here)
                 self._places.append(place)
                 self._new[pool.name] = self._new.get(pool.name, 0) + 1
                 return here
@@ -184,7 +154,7 @@ class _State:
     def _why(self, wanted: PodClass) -> str:
         if not self._pools:
             return "no node fits, and no pool's machines are known"
-        if any(pool.shape and admits(_node_of(pool.shape), wanted) for pool in self._pools):
+        if any(pool.shape and admits(node_of(pool.shape), wanted) for pool in self._pools):
             return "larger than a new node of any pool that takes it"
         return "no pool has the labels it asks for without a taint that it does not tolerate"
 
@@ -208,50 +178,3 @@ class _State:
             unplaceable=tuple(self._unplaceable),
             unjudged=unjudged,
         )
-
-
-def _greedily(places: list[_Place], asked: _Class, count: int) -> list[tuple[_Place, int]]:
-    """As many as fit on each, in order."""
-    put: list[tuple[_Place, int]] = []
-    for place in places:
-        if not count:
-            break
-        if here := min(count, _room(place, asked)):
-            _put(place, asked, here)
-            put.append((place, here))
-            count -= here
-    return put
-
-
-def _most(place: _Place, lowest: int, skew: int) -> int:
-    """Pods of a class that a place may have.
-
-    Karpenter takes the fewest to be none, since it can always buy another host: what it buys gets no more than `skew`
-    (domainMinCount and nextDomainTopologySpread of its topologygroup.go, 1.15).
-    """
-    is_bought = bool(place.pool) and KARPENTER_POOL_LABEL in place.node.labels
-    return skew if is_bought else lowest + skew
-
-
-def _has(place: _Place, asked: _Class) -> int:
-    return place.placed.get(asked.key, 0)
-
-
-def _room(place: _Place, asked: _Class) -> int:
-    """How many more pods of the class it takes by itself."""
-    if asked.wanted.is_one_per_node and asked.key in place.placed:
-        return 0
-    return how_many(asked.wanted, place.room)
-
-
-def _put(place: _Place, asked: _Class, count: int) -> None:
-    if count:
-        place.room = minus(place.room, {name: milli * count for name, milli in asked.wanted.requests.items()})
-        place.placed[asked.key] = _has(place, asked) + count
-
-
-def _node_of(shape: NodeShape) -> Node:
-    """A new node as the filters see it."""
-    return Node(
-        name="", uid="", resource_version="", labels=dict(shape.labels), allocatable=shape.room, taints=shape.taints
-    )
