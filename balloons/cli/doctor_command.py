@@ -7,7 +7,7 @@ import click
 
 from balloons.cli.cluster_options import cluster_options, see
 from balloons.cli.failing import CommandError, ExitCode
-from balloons.cli.options import option
+from balloons.cli.options import color_option, option
 
 
 @click.command()
@@ -20,6 +20,7 @@ from balloons.cli.options import option
 @option("--fail-on", type=click.Choice(["info", "warning", "error"]), help="Exit with 3 from this severity on.")
 @click.option("-o", "--output", type=click.Choice(["table", "wide", "json"]), default="table", help="How to print it.")
 @click.option("--no-headers", is_flag=True, help="Leave out the line of column names.")
+@color_option
 def doctor(**given: Any) -> int:
     """Find what makes warm capacity, autoscaling or pacing fail silently.
 

@@ -7,7 +7,7 @@ import click
 
 from balloons.cli.cluster_options import cluster_options, see
 from balloons.cli.failing import CommandError, ExitCode
-from balloons.cli.options import option
+from balloons.cli.options import color_option, option
 
 if TYPE_CHECKING:
     from balloons.cluster.kinds import Kind
@@ -24,6 +24,7 @@ SUBJECTS = ("pod", "node", "pool", "throttle")
 @option("-n", "--namespace", metavar="NAME", help="Namespace of a pod or pool, where the name alone is not enough.")
 @click.option("-o", "--output", type=click.Choice(["table", "json"]), default="table", help="How to print it.")
 @click.option("--no-headers", is_flag=True, help="Leave out the line of column names.")
+@color_option
 def explain(subject: str, name: str, **given: Any) -> None:
     """Tell one object's story: asked, gated or capped, launched, joined, ready, warm or bound.
 

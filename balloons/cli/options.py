@@ -1,9 +1,12 @@
 """Options that several commands share; each can also be given as BALLOONS_<OPTION> in the environment."""
 
+import os
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 import click
+
+from balloons.cli.look import colour_asked
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -23,3 +26,20 @@ def connection_options(command: F) -> F:
         metavar="FILE",
         help="Path of a kubeconfig; if absent $KUBECONFIG, the pod's own account, or ~/.kube/config.",
     )(command)
+
+
+def color_option(command: F) -> F:
+    """--color: heeded by what is printed (`Look`) and by click, which takes colours out of pipes."""
+    return option(
+        "--color",
+        type=click.Choice(["auto", "always", "never"]),
+        default="auto",
+        show_default=True,
+        expose_value=False,
+        callback=_heed_color,
+        help="When to print in colour; auto heeds NO_COLOR, FORCE_COLOR and TERM.",
+    )(command)
+
+
+def _heed_color(context: click.Context, _: click.Parameter, choice: str) -> None:
+    context.color = colour_asked(choice, os.environ)

@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from balloons.cli.cluster_options import cluster_options
-from balloons.cli.options import option
+from balloons.cli.options import color_option, option
 from balloons.cli.plan_options import asked_options, check_asked, offline_option, stated_options
 
 
@@ -15,6 +15,7 @@ from balloons.cli.plan_options import asked_options, check_asked, offline_option
 @option("--compare", metavar="FILE", help="Hold a saved plan against what has happened since.")
 @click.option("-o", "--output", type=click.Choice(["json", "yaml"]), help="For machines.")
 @click.option("--no-headers", is_flag=True, help="Leave out the lines of column names.")
+@color_option
 @cluster_options
 @offline_option
 @stated_options

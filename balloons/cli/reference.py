@@ -13,8 +13,9 @@ them are also `kubectl balloons ...`.
 
 - All but `run`, `guard`, `give-back`, `pause` and `resume` only read, with whatever rights you have, and say what they
   could not see.
-- Data goes to stdout, everything else to stderr. In a pipe a table has one row per object and neither colour nor boxes;
-  `NO_COLOR` and `TERM=dumb` work; a terminal that knows no more than ASCII gets charts made of it.
+- Data goes to stdout, everything else to stderr. In a pipe a table has one row per object and neither colour nor boxes.
+- `--color always` or `never` says when to print in colour; without it `NO_COLOR`, then `FORCE_COLOR`, then `TERM=dumb`
+  are heeded. A terminal that knows no more than ASCII gets charts made of it.
 - Every option with a variable below can be given in the environment.
 - `-v` shows each request; requests name themselves `kube-balloons-cli/VERSION (COMMAND)`.
 

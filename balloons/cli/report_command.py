@@ -5,11 +5,11 @@ from typing import Any
 import click
 
 from balloons.cli.cluster_options import cluster_options
-from balloons.cli.options import option
+from balloons.cli.options import color_option, option
 from balloons.cli.plan_options import asked_options, check_asked, offline_option, stated_options
 
 FORMATS = ("html", "png", "svg", "text")
-OF_A_SAVED_PLAN = ("saved", "output", "output_format", "no_headers", "debug")
+OF_A_SAVED_PLAN = ("saved", "output", "output_format", "no_headers", "color", "debug")
 """Options that a plan that was made before can still have."""
 
 
@@ -19,6 +19,7 @@ OF_A_SAVED_PLAN = ("saved", "output", "output_format", "no_headers", "debug")
 @click.option("-o", "--output", metavar="FILE", help="Where to: .html, .png, .svg or .txt; stdout if absent.")
 @click.option("--format", "output_format", type=click.Choice(FORMATS), help="If FILE does not say; text if absent.")
 @click.option("--no-headers", is_flag=True, help="Leave out the line of column names (text).")
+@color_option
 @cluster_options
 @offline_option
 @stated_options
@@ -47,5 +48,5 @@ def _check_saved(context: click.Context) -> None:
     asked = click.core.ParameterSource.COMMANDLINE
     for each in context.command.params:
         if each.name and context.get_parameter_source(each.name) is asked and each.name not in OF_A_SAVED_PLAN:
-            accepted = "-o, --format, --no-headers"
+            accepted = "-o, --format, --no-headers, --color"
             raise click.UsageError(f"{each.opts[0]} with --plan: a saved plan is drawn as it is; accepted: {accepted}")

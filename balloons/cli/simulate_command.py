@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from balloons.cli.cluster_options import cluster_options
-from balloons.cli.options import option
+from balloons.cli.options import color_option, option
 from balloons.cli.plan_options import offline_option, stated_options
 
 
@@ -25,6 +25,7 @@ from balloons.cli.plan_options import offline_option, stated_options
 @option("--gate/--no-gate", default=None, help="Whether booted machines can be held before they join.")
 @click.option("-o", "--output", type=click.Choice(["json", "yaml"]), help="For machines.")
 @click.option("--no-headers", is_flag=True, help="Leave out the line of column names.")
+@color_option
 @cluster_options
 @offline_option
 @stated_options

@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from balloons.cli.cluster_options import cluster_options
-from balloons.cli.options import option
+from balloons.cli.options import color_option, option
 from balloons.cli.plan_options import Seconds
 
 
@@ -27,6 +27,7 @@ from balloons.cli.plan_options import Seconds
     "-o", "--output", type=click.Choice(["wide", "json", "yaml", "name"]), help="More columns, or for machines."
 )
 @click.option("--no-headers", is_flag=True, help="Leave out the line of column names.")
+@color_option
 @cluster_options
 def status(**given: Any) -> int:
     """Show throttles (pace, nodes in flight) and balloon pools (warm, wanted nodes), and why.

@@ -5,12 +5,14 @@ from typing import Any
 import click
 
 from balloons.cli.cluster_options import cluster_options, see, warn
+from balloons.cli.options import color_option
 
 
 @click.command()
 @cluster_options
 @click.option("-o", "--output", type=click.Choice(["table", "json"]), default="table", help="How to print it.")
 @click.option("--no-headers", is_flag=True, help="Leave out the line of column names.")
+@color_option
 def top(**given: Any) -> None:
     """Show nodes by pool and zone: ready, busy, warm, idle, and how full of real work.
 
