@@ -77,6 +77,13 @@ def join(births: Sequence[Birth], known: Known) -> Known:
     return _learned([each for each in births if each.own_s is not None], lambda each: each.own_s or 0.0, known, "")
 
 
+def ready_share(births: Sequence[Birth]) -> float | None:
+    """Share of joins after which nodes were Ready; None while there are too few."""
+    told = [(each.ready_s - each.created_s, each.join_s) for each in births if each.ready_s and each.join_s]
+    whole_s = sum(join_s for _, join_s in told)
+    return None if len(told) < LEAST or not whole_s else sum(ready_s for ready_s, _ in told) / whole_s
+
+
 def _boot_s(birth: Birth) -> float:
     return birth.boot_s or 0.0
 
@@ -89,14 +96,21 @@ def _boot_after_reaction_s(birth: Birth) -> float:
 def _learned(
     births: Sequence[Birth], time_s: Callable[[Birth], float], known: Known, how: str, least: float = LEAST_SPREAD
 ) -> Known:
-    """The median; `known` while there are too few."""
+    """The middle; `known` while there are too few."""
     if len(births) < LEAST:
         return known
     times = [time_s(each) for each in births]
-    middle = statistics.median(times)
-    deviation = statistics.stdev(times) / middle if middle else 0.0
+    centre = middle(times)
+    deviation = statistics.stdev(times) / centre if centre else 0.0
     spread = min(0.5, max(least, deviation / len(times) ** 0.5))
-    return Known.learned(max(0.5, middle), f"{_from(len(times))}{how}", spread)
+    return Known.learned(max(0.5, centre), f"{_from(len(times))}{how}", spread)
+
+
+def middle(times: Sequence[float]) -> float:
+    """The mean without the outermost tenths, at least one at each end: a few odd ones do not count, and whole seconds
+    still tell tenths, which a median does not."""
+    outer = max(1, round(len(times) / 10))
+    return statistics.fmean(sorted(times)[outer:-outer])
 
 
 def _from(count: int) -> str:

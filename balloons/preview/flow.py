@@ -7,7 +7,6 @@ holds it to the grain by cohort.
 """
 
 from dataclasses import dataclass
-from math import inf
 
 from balloons.preview.flow_server import REQUESTS, FlowServer
 from balloons.preview.joining import Joining
@@ -22,8 +21,6 @@ from throttler.simulator.policy import Oracle, Policy
 from throttler.simulator.streams import Streams
 from throttler.simulator.weather import background_levels, burst_rate, is_up, level_at, speed_factor
 
-STEPS_S = ((500, 0.5), (2000, 1.0), (inf, 2.0))
-"""Up to so many nodes, steps of so many seconds."""
 _LANE_REQUESTS = max(len(lane.steps) for lane in JOIN.lanes)
 """Requests of a join that wait for each other: what latency costs a join."""
 _COST = JOIN.cost_at(0)
@@ -80,7 +77,7 @@ class _Run:
         streams = Streams.of(world.seed)
         self._world, self._policy, self._scenario = world, policy, scenario
         self._now_s = -scenario.lead_s
-        self._step_s = next(step_s for nodes, step_s in STEPS_S if scenario.nodes <= nodes)
+        self._step_s = world.step_s
         self._machines = Machines(scenario, streams.boots)
         self._observer = Observer(scenario, streams.scrapes)
         self._levels = background_levels(scenario, streams.background)
@@ -90,7 +87,7 @@ class _Run:
         self._moments: list[Moment] = []
         self._busy_s = self._sent = 0.0
         self._worst_s = 0.0
-        self._look_s = self._scrape_s = self._now_s
+        self._ask_s = self._scrape_s = self._now_s
 
     def run(self) -> Flow:
         scenario = self._scenario
@@ -111,21 +108,28 @@ class _Run:
 
     def _step(self) -> None:
         if self._machines.next_s <= self._now_s:
-            waiting = self._machines.waiting
-            self._joining.let_in(self._machines.advance(self._now_s), self._now_s)
-            if self._machines.waiting > waiting:
-                self._look_s = self._now_s
-                self._orders.expect_look(self._now_s)
+            self._happen()
+        self._joining.tell(self._now_s, self._orders.prompt_look)
         if self._now_s >= self._scrape_s:
             self._scrape_s += self._scenario.scrape_s
             self._observer.scrape([self._server.counters], self._now_s)
-        if self._now_s >= self._look_s:
-            self._look_s += self._scenario.step_s
+        if self._now_s >= self._ask_s:
+            self._ask_s += self._scenario.step_s
             self._control()
-        self._start()
+        self._order()
         self._serve()
         self._now_s += self._step_s
         self._joining.advance(self._step_s, self._now_s)
+
+    def _happen(self) -> None:
+        """Demand comes, machines arrive, machines are lost."""
+        waiting, booting = self._machines.waiting, self._machines.booting
+        self._joining.let_in(self._machines.advance(self._now_s), self._now_s)
+        if self._machines.booting < booting:
+            self._orders.prompt_look(self._now_s)
+        if self._machines.waiting > waiting:
+            self._ask_s = self._now_s
+            self._orders.expect_look(self._now_s)
 
     def _control(self) -> None:
         level = level_at(self._levels, self._scenario, self._now_s)
@@ -133,12 +137,13 @@ class _Run:
         joins = self._orders.as_asked(self._joins(), self._now_s)
         allowed = permit(self._policy, self._scenario, signals, joins, level, self._now_s)
         self._orders.give_leave(allowed.ask, self._now_s)
-        self._orders.look(is_anybody_waiting=self._machines.waiting > 0, now_s=self._now_s)
-        self._start()
+        self._order()
         self._joining.let_in(self._machines.admit(allowed.admit, self._now_s), self._now_s)
         self._film(allowed.window, is_launch_bound=self._orders.is_launch_bound)
 
-    def _start(self) -> None:
+    def _order(self) -> None:
+        """The autoscaler asks for machines when it looks, and the cloud starts them."""
+        self._orders.look(is_anybody_waiting=self._machines.waiting > 0, now_s=self._now_s)
         if started := self._orders.start(self._now_s):
             self._machines.ask(started, self._now_s)
 

@@ -11,7 +11,7 @@ from balloons.cluster.seen import SeenCluster
 from balloons.preview import ceilings
 from balloons.preview.assumed import BACKGROUND, CORES, assumed_inputs, join_cpu_s, requests_per_join
 from balloons.preview.births import Birth, births_of, dated
-from balloons.preview.calibrate import DAY_S, join, reaction
+from balloons.preview.calibrate import DAY_S, join, reaction, ready_share
 from balloons.preview.inputs import ControllerFacts, PlanInputs, PoolFacts, ServerFacts, ThrottleFacts
 from balloons.preview.known import Known
 from balloons.preview.pools import World, group_of, pools_of
@@ -76,6 +76,7 @@ def plan_inputs(seen: SeenCluster) -> PlanInputs:
         servers=_servers(assumed.servers, found, daemons or assumed.controllers.daemon_sets, throttle),
         controllers=_controllers(assumed.controllers, found, daemons, births),
         join_s=_join_s(world, throttle, assumed.join_s),
+        ready_share=ready_share(births) or assumed.ready_share,
         throttle=_throttle_facts(throttle, seen),
         unseen=tuple(_unseen(seen)),
     )
@@ -140,6 +141,7 @@ def _controllers(
         burst=_flag(manager, "kube-api-burst", assumed.burst),
         binds_per_s=_flag(scheduler, "kube-api-qps", assumed.binds_per_s),
         reaction_s=_flag(autoscaler, "scan-interval", reaction(births, assumed.reaction_s)),
+        is_look_prompted=Autoscaler.KARPENTER in found.autoscalers,
         kill_timer_s=_flag(autoscaler, "max-node-provision-time", assumed.kill_timer_s),
     )
 

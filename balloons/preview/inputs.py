@@ -13,6 +13,8 @@ from throttler.simulator.scenario import Disturbance
 LOOK_S = Known.assumed(10.0, "both autoscalers look again every 10 s", 0.1)
 """Karpenter puts each waiting pod back for so long (provisioning/controller.go, 1.15) and then waits for others of its
 batch; cluster-autoscaler scans as often by default."""
+READY_SHARE = 0.5
+"""Of a join, as assumed: a node is Ready once its network agent runs, in the middle of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,6 +87,8 @@ class ControllerFacts:
     """From pods that wait to machines that are asked for."""
     look_s: Known = LOOK_S
     """How often the autoscaler looks again at pods that still wait: a ceiling that was raised waits for that."""
+    is_look_prompted: bool = False
+    """Whether it also looks as soon as nodes come, as Karpenter does."""
     launches_per_s: Known | None = None
     """The cloud's own rate; None: no such limit is known."""
     launch_burst: int = 0
@@ -116,6 +120,8 @@ class PlanInputs:
     controllers: ControllerFacts
     join_s: Known
     """From registered to usable, on servers with nothing else to do."""
+    ready_share: float = READY_SHARE
+    """Share of that after which the node is Ready; DaemonSet pods take the rest."""
     throttle: ThrottleFacts | None = None
     faults: tuple[Disturbance, ...] = ()
     unseen: tuple[str, ...] = ()

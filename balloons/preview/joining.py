@@ -4,7 +4,7 @@ A join registers, waits for its DaemonSet pods to be made, and finishes. What it
 """
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import takewhile
 
 import numpy as np
@@ -57,6 +57,8 @@ class Joining:
         self.usable: list[tuple[float, int]] = []
         """(time, nodes) in order."""
         self._latest: deque[float] = deque(maxlen=20)
+        self._ready_at: deque[float] = deque()
+        """On the clock, of nodes that are not Ready yet."""
 
     @property
     def pods_queued(self) -> int:
@@ -84,7 +86,14 @@ class Joining:
         """So many machines begin to join."""
         if joins:
             self._starting.append((self._clock, joins, now_s))
+            self._ready_at.append(self._clock + self._world.ready_share)
             self.under_way += joins
+
+    def tell(self, now_s: float, of_ready: Callable[[float], None]) -> None:
+        """Say that nodes have become Ready, if any have."""
+        while self._ready_at and self._clock >= self._ready_at[0]:
+            self._ready_at.popleft()
+            of_ready(now_s)
 
     def progress(self, gain: float, accepted: float) -> float:
         """Let the clock move on by `gain`; joins' worth of work sent meanwhile, with what was refused and comes again.

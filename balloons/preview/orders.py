@@ -2,6 +2,7 @@
 
 from math import inf
 
+from balloons.preview.looks import Looks
 from balloons.preview.world import World
 from throttler.joins.grants import Grants, as_asked
 from throttler.joins.joins import Joins
@@ -11,13 +12,13 @@ class Orders:
     """Leave that pacing gave, as the service keeps it, and machines that were asked for and have not been started."""
 
     def __init__(self, world: World, now_s: float) -> None:
-        self._every_s = world.look_s
+        self._looks = Looks(world.look_s, world.is_look_prompted)
         self._rate = world.launches_per_s
         self._burst = max(1.0, world.launch_burst)
         self._credit = float(world.launch_burst) if self._rate else inf
         self._grants = Grants()
         self._asked = self._started = 0
-        self._look_s = self._started_s = now_s
+        self._started_s = now_s
 
     @property
     def is_launch_bound(self) -> bool:
@@ -35,12 +36,15 @@ class Orders:
 
     def expect_look(self, now_s: float) -> None:
         """There is new demand: the autoscaler looks now (its reaction has been counted)."""
-        self._look_s = now_s
+        self._looks.expect(now_s)
+
+    def prompt_look(self, now_s: float) -> None:
+        """A node has come, or is Ready."""
+        self._looks.prompt(now_s)
 
     def look(self, *, is_anybody_waiting: bool, now_s: float) -> None:
         """The autoscaler asks for what it may, if it is time for it; whoever waits then waits for its next look."""
-        if now_s >= self._look_s:
-            self._look_s = now_s + (self._every_s if is_anybody_waiting else 0.0)
+        if is_anybody_waiting and self._looks.is_due(now_s):
             self._asked = self._grants.left
 
     def start(self, now_s: float) -> int:

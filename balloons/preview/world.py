@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from math import inf
 from statistics import NormalDist
 
 import numpy as np
@@ -18,8 +19,11 @@ MOST_BACKGROUND = 0.9
 MOST_JITTER = 0.3
 LEAD_S = 60.0
 """Quiet time before the demand, in which the law learns what idle servers look like."""
-LOOK_S = 5.0
-"""How often pacing is asked: the law lets six seconds' worth in at once, so that longer steps would slow it down."""
+STEPS_S = ((150, 0.25, 1.0), (500, 0.5, 1.0), (2000, 1.0, 2.0), (inf, 2.0, 4.0))
+"""Up to so many nodes: steps of so many seconds, and how often pacing is asked. The service looks a second after
+anything has changed and every two at the latest; the law lets six seconds' worth in at once."""
+COUNTED_MORE_S = 1.0
+"""Half a second on average for each of the two."""
 LIMIT_S = 12 * 3600.0
 """A scale-up that has not ended by then does not end."""
 
@@ -46,8 +50,14 @@ class World:
     launch_burst: int
     look_s: float
     """How often the autoscaler looks."""
+    is_look_prompted: bool
+    """Whether it also looks when nodes come, as Karpenter does."""
+    ready_share: float
+    """Share of a join after which its node is Ready."""
     notice_s: float
     """How much later than its end pacing counts a join as ended: others take taints off first."""
+    step_s: float
+    """Of the flow."""
 
 
 def worlds(inputs: PlanInputs, pool: PoolFacts, nodes: int, count: int) -> list[World]:
@@ -94,6 +104,7 @@ def _world(inputs: PlanInputs, pool: PoolFacts, nodes: int, seed: int, deviation
     drawn = [known.at(deviation) for known, deviation in zip(_figures(inputs, pool), deviations, strict=True)]
     boot_s, jitter, join_s, cores, background, join_cpu_s, reaction_s, look_s = drawn
     controllers, throttle = inputs.controllers, inputs.throttle
+    flow_step_s, ask_s = next(steps for most, *steps in STEPS_S if nodes <= most)
     scenario = Scenario(
         name="preview",
         demands=(Demand(at_s=reaction_s, nodes=nodes),),
@@ -109,7 +120,7 @@ def _world(inputs: PlanInputs, pool: PoolFacts, nodes: int, seed: int, deviation
         kill_timer_s=controllers.kill_timer_s.value,
         disturbances=inputs.faults,
         lead_s=LEAD_S,
-        step_s=LOOK_S,
+        step_s=ask_s,
         limit_s=LIMIT_S,
     )
     pods_per_s, binds_per_s = controllers.pods_per_s.value, controllers.binds_per_s.value
@@ -126,5 +137,15 @@ def _world(inputs: PlanInputs, pool: PoolFacts, nodes: int, seed: int, deviation
         launches_per_s=rate.value if rate else None,
         launch_burst=controllers.launch_burst,
         look_s=look_s,
-        notice_s=max(0.0, throttle.join_s - inputs.join_s.value) if throttle and throttle.join_s else 0.0,
+        is_look_prompted=controllers.is_look_prompted,
+        ready_share=inputs.ready_share,
+        notice_s=_notice_s(inputs),
+        step_s=flow_step_s,
     )
+
+
+def _notice_s(inputs: PlanInputs) -> float:
+    """What the throttle counts joins for longer, less what is not late: it looks once a second, as it does here, and
+    counts from the second in which the node was created."""
+    counted_s = inputs.throttle.join_s if inputs.throttle else None
+    return max(0.0, counted_s - inputs.join_s.value - COUNTED_MORE_S) if counted_s else 0.0

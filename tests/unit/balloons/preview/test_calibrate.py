@@ -10,7 +10,7 @@ import pytest
 
 from balloons.preview.assumed import BOOT_JITTER, BOOT_S, JOIN_S, REACTION_S
 from balloons.preview.births import Birth, births_of, dated
-from balloons.preview.calibrate import boot, boot_jitter, join, reaction
+from balloons.preview.calibrate import boot, boot_jitter, join, middle, reaction, ready_share
 from balloons.preview.compare import SavedPlanError, compared, comparison_json, saved_plan
 from balloons.preview.known import Source
 
@@ -64,6 +64,18 @@ def test_boot_and_join_are_learned_from_enough_nodes() -> None:
     assert join(births(), JOIN_S).value == 10
     assert boot_jitter(births(), BOOT_JITTER).source is Source.LEARNED
     assert boot(births(2), BOOT_S) is BOOT_S
+
+
+def test_whole_seconds_still_tell_tenths() -> None:
+    """Twelve boots of 6.4 s are seven of 6 s and five of 7 s; one that hung for a minute does not count."""
+    assert middle([6.0] * 7 + [7.0] * 5) == pytest.approx(6.4)
+    assert middle([6.0] * 6 + [7.0] * 5 + [66.0]) == pytest.approx(6.5)
+
+
+def test_when_in_their_joins_nodes_are_ready_is_learned() -> None:
+    # Ready after 10 s of 30 s, the pods after that.
+    assert ready_share(births()) == pytest.approx(1 / 3)
+    assert ready_share(births(2)) is None
 
 
 def burst(wanted: float, asked: list[float], prefix: str) -> tuple[list[Any], list[Any], list[Any]]:

@@ -35,7 +35,10 @@ def world(scenario: Scenario = ROOMY, **changes: object) -> World:
         "launches_per_s": None,
         "launch_burst": 0,
         "look_s": 10.0,
+        "is_look_prompted": False,
+        "ready_share": 0.5,
         "notice_s": 0.0,
+        "step_s": 0.5,
     }
     return World(**{**given, **changes})  # type: ignore[arg-type]
 
