@@ -5,18 +5,23 @@ from __future__ import annotations
 import asyncio
 import statistics
 import time
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from lab.clouds.json_api import Json, JsonApi
 from lab.demo.objects import JOBS
 from lab.demo.rush_scene import RushScene, training
+from lab.demo.service import service_log
 from lab.errors import LabError
+from lab.processes import log_tail
 from lab.scaleup.bystander import Bystander, bystander
 from lab.scaleup.cluster import STRANGER
 from lab.scaleup.server_errors import errors_answered
 
 PODS_PATH = f"/api/v1/namespaces/{JOBS}/pods"
+CLAIMS_PATH = "/apis/karpenter.sh/v1/nodeclaims"
+THROTTLES_PATH = "/apis/kube-balloons.github.io/v1alpha1/jointhrottles"
 DEADLINE_S = 400.0
 
 
@@ -59,10 +64,28 @@ async def run_rush(scene: RushScene, nodes: int) -> RushRecord:
         try:
             usable = await asyncio.wait_for(_until_all_run(scene.api, nodes), DEADLINE_S)
         except TimeoutError as error:
-            raise LabError(f"{nodes} workers did not run within {DEADLINE_S:.0f} s") from error
+            found, log = await how_far(scene.api), log_tail(service_log(scene.plane))
+            raise LabError(f"{nodes} workers did not run within {DEADLINE_S:.0f} s: {found}\n{log}".rstrip()) from error
     errors = await errors_answered(accesses) - before
     in_vain = sent_in_vain(scene.plane.audit_events()) - in_vain
     return _record(usable, seen, int(errors), in_vain, len(scene.karpenter.cloud.ordered))
+
+
+async def how_far(api: JsonApi) -> str:
+    """What a rush that does not end has come to: pods and claims by their state, and what each throttle says."""
+    pods = Counter(_pod_state(pod) for pod in await api.items(PODS_PATH))
+    claims = Counter(_claim_state(claim) for claim in await api.items(CLAIMS_PATH))
+    throttles = [each.get("status", {}).get("message", "says nothing") for each in await api.items(THROTTLES_PATH)]
+    return f"pods {dict(pods)}; claims {dict(claims)}; throttles {throttles}"
+
+
+def _pod_state(pod: Json) -> str:
+    return str(pod.get("status", {}).get("phase")) + (" on a node" if pod["spec"].get("nodeName") else "")
+
+
+def _claim_state(claim: Json) -> str:
+    conditions = claim.get("status", {}).get("conditions", ())
+    return next((str(each["type"]) for each in conditions if each["status"] != "True"), "well")
 
 
 def sent_in_vain(events: Iterable[Json]) -> int:

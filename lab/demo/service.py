@@ -30,11 +30,16 @@ async def install(plane: ControlPlane) -> None:
     await plane.kubectl_async("wait", "--for=condition=Established", "crd/balloonpools.kube-balloons.github.io")
 
 
+def service_log(plane: ControlPlane) -> Path:
+    """What the service of this plane logs; there is no file before it runs."""
+    return plane.directory / "logs" / "balloons.log"
+
+
 @contextlib.asynccontextmanager
 async def run_service(plane: ControlPlane, *options: str) -> AsyncIterator[subprocess.Popen[bytes]]:
     """Run the service until left; it is asked to stop by SIGTERM and must do so."""
     kubeconfig = await asyncio.to_thread(plane.service_account_kubeconfig, ACCOUNT_NAMESPACE, ACCOUNT)
-    log = plane.directory / "logs" / "balloons.log"
+    log = service_log(plane)
     command = [sys.executable, "-m", "balloons", "run", "--kubeconfig", str(kubeconfig), *options]
     process = plane.processes.spawn([*command, "--metrics-address", "127.0.0.1:0"], log=log)
     try:

@@ -8,7 +8,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from lab.demo.objects import JOBS
-from lab.demo.rush import run_rush
+from lab.demo.rush import how_far, run_rush
 from lab.demo.rush_scene import open_rush, wait_for_throttle
 from lab.demo.rush_story import Rushes
 from lab.demo.summary import rush_figures
@@ -59,6 +59,7 @@ async def test_figures_match_the_audit_log_and_the_metrics(is_paced):
         metrics_before = await scene.plane.kubectl_async("get", "--raw", "/metrics")
         events_before = list(scene.plane.audit_events())
         record = await run_rush(scene, NODES)
+        assert f"pods {{'Running on a node': {NODES}}}" in await how_far(scene.api)
         events = list(scene.plane.audit_events())[len(events_before) :]
         metrics = await scene.plane.kubectl_async("get", "--raw", "/metrics")
         claims = (await scene.plane.kubectl_async("get", "nodeclaims", "-o", "name")).split()
