@@ -83,7 +83,7 @@ def asked_options(command: F) -> F:
             option("--pods", metavar="FILE", help="Pods to run (YAML or JSON; - is stdin): where do they go?"),
             option("--job", metavar="FILE", help="The same for a Job, as one gang: whole or not at all."),
             option("--pool", default="", metavar="NAME", help="NodePool or pool to grow; the largest if absent."),
-            option("--within", type=Seconds(), metavar="TIME", help="Exit with 3 when one in ten takes longer."),
+            option("--within", type=Seconds(), metavar="TIME", help="Exit with 3 when one in twenty takes longer."),
             option("--price", type=Number(), metavar="N", help="Price of one new node per hour."),
             option("--prices", metavar="FILE", help="YAML: instance type -> price per hour."),
         )

@@ -71,7 +71,7 @@ def _eta(plan: Plan, found: Forecast) -> str:
     which = "" if plan.coming == plan.asked.add else f"{plan.coming:,} of them "
     high = duration(eta.high) if eta.high is not None else "no end"
     first = duration(found.first_s.median)
-    likely = f"80 %: {duration(eta.low)} to {high}"
+    likely = f"90 %: {duration(eta.low)} to {high}"
     return f"Ready: {which}in {at_least}{duration(eta.median)} ({likely}); the first after {first}"
 
 
@@ -176,7 +176,7 @@ def comparison_lines(found: Comparison, look: Look) -> list[str]:
     name = f" in {printable(saved.pool)}" if saved.pool else ""
     text = [
         f"Planned {saved.at:%Y-%m-%d %H:%M:%S} UTC: {count(saved.nodes, 'node')}{name} in {duration(saved.eta_s)} "
-        f"(80 %: {duration(saved.low_s)} to {duration(saved.high_s)})",
+        f"(90 %: {duration(saved.low_s)} to {duration(saved.high_s)})",
         f"Since then {count(found.came, 'node')} came, {found.ready:,} of them are usable; "
         f"it began {duration(max(0.0, found.since_s))} after the plan",
     ]

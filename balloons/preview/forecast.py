@@ -1,7 +1,7 @@
 """Several possible worlds run to their end: when all nodes are usable, how sure that is, and what it is made of."""
 
 from dataclasses import dataclass
-from math import exp, hypot, log
+from math import hypot, inf
 
 import numpy as np
 
@@ -12,24 +12,24 @@ from balloons.preview.policies import Maker
 from balloons.preview.waves import Wave, waves_of
 from balloons.preview.world import World, worlds
 
-SEEDS = 9
-LARGE = 2000
-LARGE_SEEDS = 5
-"""From so many nodes on: a large scale-up's own chances average out, and the plan is to come within a second."""
+SEEDS = ((150, 19), (2000, 9), (inf, 5))
+"""Up to so many nodes, so many worlds: a large scale-up's own chances average out, and the plan is to come within a
+second."""
 REFUSING = 0.01
 """Share of 429 from which servers are in collapse, where this grain is too hopeful (docs/plan.md)."""
 
 
-OWN_ERROR = 0.05
-"""Standard deviation of the logarithm by which real scale-ups end earlier or later than the likeliest world even where
-every figure was learned or stated: chosen, as nine real ones are too few to tell (docs/benchmarks.md, truth)."""
-TENTH = 1.2816
-"""Standard deviations from the median of a normal distribution to its tenth and its ninetieth percentile."""
+LOW, HIGH = 5.0, 95.0
+"""Percentiles: nine in ten scale-ups end between them."""
+TO_HIGH = 1.645
+"""As standard deviations of a normal distribution."""
+SECOND_S = 12**-0.5
+"""Standard deviation of what is cut off a time that is told in whole seconds, as every timestamp of Kubernetes is."""
 
 
 @dataclass(frozen=True, slots=True)
 class Band:
-    """A figure over all worlds: its median, and what one in ten is below and above; None where runs do not end."""
+    """A figure over all worlds: its median, and what one in twenty is below or above; None where runs do not end."""
 
     median: float | None
     low: float | None
@@ -63,7 +63,7 @@ class Forecast:
 
 def forecast(inputs: PlanInputs, pool: PoolFacts, nodes: int, make: Maker, seeds: int | None = None) -> Forecast:
     """Run `nodes` (1 or more) in `seeds` worlds."""
-    found = worlds(inputs, pool, nodes, seeds or (LARGE_SEEDS if nodes >= LARGE else SEEDS))
+    found = worlds(inputs, pool, nodes, seeds or next(count for most, count in SEEDS if nodes <= most))
     runs = [(world, flow(world, make(world.scenario))) for world in found]
     runs.sort(key=lambda pair: (pair[1].done_s is None, pair[1].done_s or 0.0, pair[0].seed))
     world, run = runs[(len(runs) - 1) // 2]
@@ -75,8 +75,8 @@ def _summed(flows: list[Flow], run: Flow, world: World, inputs: PlanInputs) -> F
     scale = inputs.servers.requests_per_join.value / REQUESTS
     return Forecast(
         nodes=run.nodes,
-        eta_s=with_own_error(band([each.done_s for each in flows])),
-        first_s=with_own_error(band([each.usable_s[0][0] if each.usable_s else None for each in flows])),
+        eta_s=told(band([each.done_s for each in flows])),
+        first_s=told(band([each.usable_s[0][0] if each.usable_s else None for each in flows])),
         run=run,
         waves=waves_of(run, world),
         lost=band([float(each.lost) for each in flows]),
@@ -89,21 +89,21 @@ def _summed(flows: list[Flow], run: Flow, world: World, inputs: PlanInputs) -> F
 
 
 def band(values: list[float | None]) -> Band:
-    """Median and the tenth and ninetieth percentile; None where too many runs have no value."""
+    """Median, `LOW` and `HIGH`; None where too many runs have no value."""
     top = 1e18
     ordered = [top if value is None else value for value in values]
-    low, middle, high = (float(each) for each in np.percentile(ordered, [10, 50, 90], method="linear"))
+    low, middle, high = (float(each) for each in np.percentile(ordered, [LOW, 50, HIGH], method="linear"))
     return Band(*(None if each > top / 1e6 else each for each in (middle, low, high)))
 
 
-def with_own_error(found: Band) -> Band:
-    """The band as wide as what is not known and the model's own error make it together."""
+def told(found: Band) -> Band:
+    """The band of what timestamps will say: as wide as the worlds and whole seconds make it together."""
     if found.median is None or found.low is None:
         return found
-    low = found.median * exp(-hypot(log(found.median / found.low), TENTH * OWN_ERROR))
-    if found.high is None:
-        return Band(found.median, low, None)
-    return Band(found.median, low, found.median * exp(hypot(log(found.high / found.median), TENTH * OWN_ERROR)))
+    second_s = TO_HIGH * SECOND_S
+    low = max(0.0, found.median - hypot(found.median - found.low, second_s))
+    high = None if found.high is None else found.median + hypot(found.high - found.median, second_s)
+    return Band(found.median, low, high)
 
 
 def _node_seconds(run: Flow) -> float:

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from balloons.preview.cost import Cost, cost_of
 from balloons.preview.fitting import Fitting
-from balloons.preview.forecast import LARGE, Forecast, forecast
+from balloons.preview.forecast import Forecast, forecast
 from balloons.preview.inputs import Ceiling, PlanInputs, PoolFacts
 from balloons.preview.limit import Limit
 from balloons.preview.policies import NONE, THROTTLE, policy_maker
@@ -15,8 +15,8 @@ from balloons.preview.waves import Wave, main_limit
 
 COMPARED_SEEDS = 3
 """Worlds for the other way, with pacing where there is none and without where there is: a comparison, no promise ..."""
-LARGE_COMPARED_SEEDS = 1
-"""... and of a large scale-up, whose chances average out."""
+LARGE, LARGE_COMPARED_SEEDS = 2000, 1
+"""... and fewer from so many nodes on, whose chances average out."""
 
 
 class PlanError(ValueError):
@@ -30,7 +30,7 @@ class Asked:
     add: int
     pool: str = ""
     within_s: float | None = None
-    """A promise to check: one in ten may be later."""
+    """A promise to check: one in twenty may be later."""
     in_words: str = ""
     """As the user put it: `--to 500`."""
 
@@ -153,7 +153,7 @@ def _broken(plan: Plan) -> list[str]:
     if eta is not None and eta.median is None:
         found.append("this does not end within 12 hours")
     elif eta is not None and plan.asked.within_s is not None and (eta.high is None or eta.high > plan.asked.within_s):
-        found.append(f"one in ten such scale-ups takes longer than the {plan.asked.within_s:g} s asked for")
+        found.append(f"one in twenty such scale-ups takes longer than the {plan.asked.within_s:g} s asked for")
     if plan.forecast and (plan.forecast.lost.median or 0) >= 1:
         found.append(f"{plan.forecast.lost.median:.0f} machines would be destroyed by the kill timer before they join")
     if plan.fitting is not None and plan.fitting.unplaceable:

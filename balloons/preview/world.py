@@ -19,9 +19,9 @@ MOST_BACKGROUND = 0.9
 MOST_JITTER = 0.3
 LEAD_S = 60.0
 """Quiet time before the demand, in which the law learns what idle servers look like."""
-STEPS_S = ((150, 0.25, 1.0), (500, 0.5, 1.0), (2000, 1.0, 2.0), (inf, 2.0, 4.0))
-"""Up to so many nodes: steps of so many seconds, and how often pacing is asked. The service looks a second after
-anything has changed and every two at the latest; the law lets six seconds' worth in at once."""
+STEPS_S = ((30.0, 150, 0.25, 1.0), (120.0, 500, 0.5, 2.0), (480.0, 2000, 1.0, 2.0), (inf, inf, 2.0, 5.0))
+"""For boots up to so long and up to so many nodes: steps of so many seconds, and how often pacing is asked. The service
+looks a second after anything has changed and every two at the latest; the law lets six seconds' worth in at once."""
 COUNTED_MORE_S = 1.0
 """Half a second on average for each of the two."""
 LIMIT_S = 12 * 3600.0
@@ -104,7 +104,7 @@ def _world(inputs: PlanInputs, pool: PoolFacts, nodes: int, seed: int, deviation
     drawn = [known.at(deviation) for known, deviation in zip(_figures(inputs, pool), deviations, strict=True)]
     boot_s, jitter, join_s, cores, background, join_cpu_s, reaction_s, look_s = drawn
     controllers, throttle = inputs.controllers, inputs.throttle
-    flow_step_s, ask_s = next(steps for most, *steps in STEPS_S if nodes <= most)
+    flow_step_s, ask_s = next(steps for most_s, most, *steps in STEPS_S if boot_s <= most_s and nodes <= most)
     scenario = Scenario(
         name="preview",
         demands=(Demand(at_s=reaction_s, nodes=nodes),),

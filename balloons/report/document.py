@@ -50,7 +50,7 @@ class Cluster(_Part, frozen=True):
 
 
 class Band(_Part, frozen=True):
-    """Median, and what one in ten is below and above; None where that does not end."""
+    """Median, and what one in twenty is below and one in twenty above; None where that does not end."""
 
     median_seconds: Amount | None = None
     low_seconds: Amount | None = None

@@ -128,7 +128,7 @@ def _eta(axes: Axes, eta: Band, median_s: float, form: Format, end_s: float) -> 
     axes.axvline(median_s, color=INK, linewidth=1.2, linestyle=(0, (4, 2)))
     is_left = median_s > end_s / 2
     axes.annotate(
-        f"{duration(median_s)} (80 %: {band(eta)})" if eta.low_seconds is not None else duration(median_s),
+        f"{duration(median_s)} (90 %: {band(eta)})" if eta.low_seconds is not None else duration(median_s),
         (median_s, 1.0),
         xycoords=("data", "axes fraction"),
         xytext=(-5 if is_left else 5, -0.75 * form.type),

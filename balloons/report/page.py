@@ -86,7 +86,7 @@ def _tiles(plan: Document) -> list[Tile]:
     else:
         which = "all ready" if plan.nodes_coming == plan.request.add_nodes else f"{plan.nodes_coming:,} of them ready"
         at_least = "at least " if sentences.is_collapse(plan) else ""
-        found.append(Tile(which, at_least + duration(eta.median_seconds), f"80 %: {sentences.band(eta)}"))
+        found.append(Tile(which, at_least + duration(eta.median_seconds), f"90 %: {sentences.band(eta)}"))
     if plan.first_node is not None:
         found.append(Tile("first node", duration(plan.first_node.median_seconds), sentences.band(plan.first_node)))
     if limit is not None:

@@ -50,11 +50,11 @@ def when(plan: Document) -> str:
     if plan.eta.median_seconds is None:
         return "Ready: not within 12 h"
     at_least = "at least " if is_collapse(plan) else ""
-    return f"Ready: {which}in {at_least}{duration(plan.eta.median_seconds)} (80 %: {band(plan.eta)})"
+    return f"Ready: {which}in {at_least}{duration(plan.eta.median_seconds)} (90 %: {band(plan.eta)})"
 
 
 def band(found: Band) -> str:
-    """What one in ten is below and above."""
+    """What nine in ten lie between."""
     return f"{duration(found.low_seconds)} to {duration(found.high_seconds)}"
 
 

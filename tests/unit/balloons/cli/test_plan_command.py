@@ -58,7 +58,7 @@ def test_saves_what_it_prints_for_machines(tmp_path: Path) -> None:
 def test_broken_promise_is_code_three() -> None:
     answer = balloons("plan", "--add", "20", "--within", "10s", *SURE)
     assert answer.returncode == 3
-    assert "! one in ten such scale-ups takes longer than the 10 s asked for" in answer.stdout
+    assert "! one in twenty such scale-ups takes longer than the 10 s asked for" in answer.stdout
 
 
 @pytest.mark.parametrize(

@@ -71,7 +71,7 @@ def test_equal_inputs_make_equal_plans() -> None:
 
 def test_keeps_its_promises_where_all_nodes_come_in_time() -> None:
     assert plan(within_s=600.0).broken == ()
-    assert plan(within_s=60.0).broken == ("one in ten such scale-ups takes longer than the 60 s asked for",)
+    assert plan(within_s=60.0).broken == ("one in twenty such scale-ups takes longer than the 60 s asked for",)
 
 
 def test_names_the_lowest_ceiling_and_what_is_missing() -> None:

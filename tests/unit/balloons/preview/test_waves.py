@@ -2,12 +2,11 @@
 
 from dataclasses import replace
 from itertools import pairwise
-from math import exp
 
 import pytest
 
 from balloons.preview.assumed import assumed_inputs
-from balloons.preview.forecast import OWN_ERROR, Band, Forecast, band, forecast, with_own_error
+from balloons.preview.forecast import Band, Forecast, band, forecast, told
 from balloons.preview.inputs import PlanInputs, ThrottleFacts
 from balloons.preview.limit import Limit
 from balloons.preview.policies import NONE, THROTTLE, PolicyError, policy_maker
@@ -68,13 +67,15 @@ def test_figures_that_are_stated_make_a_narrow_band_and_assumed_ones_a_wide_one(
     assert width(unsure) > 0.25
 
 
-def test_band_is_no_narrower_than_the_models_own_error() -> None:
-    sure = with_own_error(Band(100.0, 100.0, 100.0))
-    assert (sure.low, sure.high) == (pytest.approx(100 / exp(1.28 * OWN_ERROR), rel=1e-3), pytest.approx(106.6, 1e-3))
-    wide = with_own_error(Band(100.0, 60.0, 150.0))
-    assert (wide.low, wide.high) == (pytest.approx(60, rel=0.02), pytest.approx(150, rel=0.02))
-    assert with_own_error(Band(100.0, 90.0, None)).high is None
-    assert with_own_error(Band(None, None, None)) == Band(None, None, None)
+def test_band_says_what_timestamps_will_say() -> None:
+    """Whole seconds: half a second either way, which only a sure and short plan shows."""
+    sure = told(Band(100.0, 100.0, 100.0))
+    assert (sure.low, sure.high) == (pytest.approx(99.5, abs=0.05), pytest.approx(100.5, abs=0.05))
+    wide = told(Band(100.0, 60.0, 150.0))
+    assert (wide.low, wide.high) == (pytest.approx(60, abs=0.01), pytest.approx(150, abs=0.01))
+    assert told(Band(100.0, 90.0, None)).high is None
+    assert told(Band(None, None, None)) == Band(None, None, None)
+    assert told(Band(0.1, 0.1, 0.1)).low == 0.0
 
 
 def test_band_of_runs_that_do_not_end_is_open() -> None:

@@ -46,7 +46,7 @@ def test_page_tells_the_plan() -> None:
     for words in (
         "100 nodes more: 8 → 108 of gpu",
         "Planned 2026-11-21 12:00:00 UTC",
-        "4m 80 %: 3m50s to 4m20s",
+        "4m 90 %: 3m50s to 4m20s",
         "BootTime",
         "machines have been asked for and boot",
         "Waiting costs 9.60",
