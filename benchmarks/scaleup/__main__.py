@@ -96,7 +96,8 @@ def _row(trial: Trial) -> str:
     return (
         f"{trial.pacer:<11} all {trial.all_usable_s:6.1f} s  mean {trial.mean_usable_s:5.1f} s  "
         f"first ten {trial.first_ten_usable_s:5.1f} s  a join {trial.join_s:5.1f} s  innocent p50 "
-        f"{1000 * trial.bystander_p50_s:4.0f} p99 {1000 * trial.bystander_p99_s:5.0f} ms  "
+        f"{1000 * trial.bystander_p50_s:4.0f} p99 {1000 * trial.bystander_p99_s:5.0f} ms "
+        f"({trial.bystander_refusals} refused)  "
         f"429+5xx {trial.errors:5.0f}"
     )
 

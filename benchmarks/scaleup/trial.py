@@ -13,8 +13,9 @@ from benchmarks.scaleup.disturbance import Disturbance, disturb
 from benchmarks.scaleup.pacers import Pacer
 from lab.controlplane import ApiAccess, ControlPlane
 from lab.joiner import Herd, JoinerSettings, JoinRecord, joiners
-from lab.scaleup.bystander import Bystander, bystander
+from lab.scaleup.bystander import bystander
 from lab.scaleup.cluster import DAEMON_SETS, DEFAULT_MANAGER_QPS, STRANGER
+from lab.scaleup.innocent_client import Met
 from lab.scaleup.server_errors import errors_answered
 
 
@@ -49,7 +50,10 @@ class Trial:
     """Median time of a join in flight."""
     bystander_p50_s: float
     bystander_p99_s: float
+    """Until they were answered well, refusals and waits between included."""
+    bystander_refusals: int
     bystander_failures: int
+    """Never answered well."""
     errors: float
     """429 and 5xx that the API servers answered, whoever asked; of a frozen server what it says afterwards."""
     retries: int
@@ -122,7 +126,7 @@ async def _disturb_half_way(plane: ControlPlane, kind: Disturbance, half: _HalfW
     await disturb(plane, kind)
 
 
-def _trial(name: str, records: Sequence[JoinRecord], seen: Bystander, errors: float, started_s: float) -> Trial:
+def _trial(name: str, records: Sequence[JoinRecord], seen: Met, errors: float, started_s: float) -> Trial:
     usable = sorted(record.ended_s - started_s for record in records if record.ended_s is not None)
     in_flight = [record.joining_s for record in records if record.joining_s is not None]
     latencies = seen.latencies_s or [float("nan")]
@@ -136,6 +140,7 @@ def _trial(name: str, records: Sequence[JoinRecord], seen: Bystander, errors: fl
         join_s=statistics.median(in_flight),
         bystander_p50_s=percentile(latencies, 0.5),
         bystander_p99_s=percentile(latencies, 0.99),
+        bystander_refusals=seen.refusals,
         bystander_failures=seen.failures,
         errors=errors,
         retries=sum(record.retries for record in records),

@@ -15,8 +15,9 @@ from lab.demo.rush_scene import RushScene, training
 from lab.demo.service import service_log
 from lab.errors import LabError
 from lab.processes import log_tail
-from lab.scaleup.bystander import Bystander, bystander
+from lab.scaleup.bystander import bystander
 from lab.scaleup.cluster import STRANGER
+from lab.scaleup.innocent_client import Met
 from lab.scaleup.server_errors import errors_answered
 
 PODS_PATH = f"/api/v1/namespaces/{JOBS}/pods"
@@ -32,8 +33,9 @@ class RushRecord:
     usable_s: tuple[float, ...]
     bystander_p50_ms: float
     bystander_p99_ms: float
+    """Until they were answered well, refusals and waits between included."""
     bystander_requests: int
-    """How many were answered well."""
+    bystander_refusals: int
     errors: int
     """429 and 5xx that the API server answered, whoever asked, by its own counters."""
     in_vain: int
@@ -120,13 +122,14 @@ def _runs(pod: Json) -> bool:
     return bool(pod.get("status", {}).get("phase") == "Running")
 
 
-def _record(usable: Sequence[float], seen: Bystander, errors: int, in_vain: int, machines: int) -> RushRecord:
+def _record(usable: Sequence[float], seen: Met, errors: int, in_vain: int, machines: int) -> RushRecord:
     ordered = sorted(seen.latencies_s)
     return RushRecord(
         usable_s=tuple(usable),
         bystander_p50_ms=1000 * ordered[len(ordered) // 2],
         bystander_p99_ms=1000 * ordered[int(0.99 * (len(ordered) - 1))],
         bystander_requests=len(ordered),
+        bystander_refusals=seen.refusals,
         errors=errors,
         in_vain=in_vain,
         machines=machines,

@@ -81,6 +81,7 @@ def _rush_rows(rushes: Rushes) -> list[tuple[str, str, str]]:
         row(f"nodes usable after {half_s:.0f} s", lambda rush: str(rush.usable_at(half_s))),
         row("an innocent client's request, p50", lambda rush: f"{rush.bystander_p50_ms:.0f} ms"),
         row("an innocent client's request, p99", lambda rush: f"{rush.bystander_p99_ms:.0f} ms"),
+        row("its requests that were refused", lambda rush: str(rush.bystander_refusals)),
         row("answers 429 and 5xx", lambda rush: str(rush.errors)),
         row("requests sent in vain", lambda rush: str(rush.in_vain)),
     ]
@@ -104,6 +105,7 @@ def _figures(record: RushRecord, half_s: float) -> dict[str, Any]:
         "innocent_p50_ms": round(record.bystander_p50_ms, 1),
         "innocent_p99_ms": round(record.bystander_p99_ms, 1),
         "innocent_requests": record.bystander_requests,
+        "innocent_refusals": record.bystander_refusals,
         "errors": record.errors,
         "sent_in_vain": record.in_vain,
         "machines": record.machines,

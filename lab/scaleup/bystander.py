@@ -6,27 +6,22 @@ import json
 import sys
 from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncIterator
-from dataclasses import dataclass, field
 
 from lab.controlplane import ApiAccess
 from lab.errors import LabError
-from lab.scaleup.innocent_client import as_argument
+from lab.scaleup.innocent_client import TIMEOUT_S, Met, as_argument
 
-END_S = 10.0
-
-
-@dataclass(slots=True)
-class Bystander:
-    """Latencies of the requests that were answered well, in seconds, and how many were not; there once it was left."""
-
-    latencies_s: list[float] = field(default_factory=list)
-    failures: int = 0
+END_S = TIMEOUT_S + 10.0
+"""It waits for what it asked last."""
 
 
 @contextlib.asynccontextmanager
-async def bystander(*accesses: ApiAccess) -> AsyncIterator[Bystander]:
-    """Ask the servers in turn until left. The process ends with ours: its standard input does. Raises LabError."""
-    seen = Bystander()
+async def bystander(*accesses: ApiAccess) -> AsyncIterator[Met]:
+    """Ask the servers in turn until left; what it met is there then.
+
+    The process ends with ours, as its standard input does. Raises LabError if it ends by itself.
+    """
+    seen = Met()
     program = (sys.executable, "-m", "lab.scaleup.innocent_client", as_argument(accesses))
     process = await asyncio.create_subprocess_exec(
         *program, stdin=PIPE, stdout=PIPE, limit=2**26, start_new_session=True
@@ -35,7 +30,7 @@ async def bystander(*accesses: ApiAccess) -> AsyncIterator[Bystander]:
         await _line(process)
         yield seen
         found = json.loads(await _told_to_end(process))
-        seen.latencies_s, seen.failures = found["latencies_s"], found["failures"]
+        seen.latencies_s, seen.refusals, seen.failures = found["latencies_s"], found["refusals"], found["failures"]
     finally:
         if process.returncode is None:
             process.kill()

@@ -1,4 +1,7 @@
-"""An innocent client: asks for one small object ten times a second, and never waits for the answer to ask again.
+"""An innocent client: asks for one small object ten times a second, and never waits for the answer to ask for the next.
+
+A request that is refused is asked again when the server says, as client-go does it (rest/with_retry.go), and its
+latency goes on: to leave refusals out would make a server look the quicker, the more it refuses.
 
 As a program (`python -m lab.scaleup.innocent_client ACCESSES`) it asks until its standard input ends, and then prints
 what it met. The machines' hundreds of requests a second would keep an event loop that they share too busy to measure.
@@ -20,29 +23,36 @@ from throttler.client.connector import EndingConnector
 
 EVERY_S = 0.1
 TIMEOUT_S = 30.0
+AGAIN_S = 1.0
+"""After a refusal that says no Retry-After, as after a broken connection."""
 PATH = "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication"
 """A small object that every cluster has; one GET of it is as cheap as a request can be."""
 
 
 @dataclass(slots=True)
 class Met:
-    """Latencies of the requests that were answered well, in seconds, and how many were not."""
+    """Seconds until each was answered well, refusals and waits between included; `TIMEOUT_S` if it never was."""
 
     latencies_s: list[float] = field(default_factory=list)
+    refusals: int = 0
     failures: int = 0
+    """Requests that were not answered well in time."""
 
 
 @contextlib.asynccontextmanager
 async def asking(*accesses: ApiAccess) -> AsyncIterator[Met]:
-    """Ask the servers in turn until left; what is open then is not counted."""
+    """Ask the servers in turn until left, and wait for what is open then; an error inside ends it at once."""
     seen = Met()
     async with contextlib.AsyncExitStack() as stack:
         sessions = [
             (await stack.enter_async_context(_session(access)), access.url.rstrip("/") + PATH) for access in accesses
         ]
-        asking = asyncio.create_task(_ask_for_ever(sessions, seen))
+        is_over = asyncio.Event()
+        asking = asyncio.create_task(_ask_until(is_over, sessions, seen))
         try:
             yield seen
+            is_over.set()
+            await asking
         finally:
             asking.cancel()
             with contextlib.suppress(asyncio.CancelledError):
@@ -54,28 +64,37 @@ def _session(access: ApiAccess) -> aiohttp.ClientSession:
     return aiohttp.ClientSession(connector=connector, timeout=aiohttp.ClientTimeout(total=TIMEOUT_S))
 
 
-async def _ask_for_ever(sessions: list[tuple[aiohttp.ClientSession, str]], seen: Met) -> None:
+async def _ask_until(is_over: asyncio.Event, sessions: list[tuple[aiohttp.ClientSession, str]], seen: Met) -> None:
     turn = 0
     async with asyncio.TaskGroup() as group:
-        while True:
+        while not is_over.is_set():
             group.create_task(_ask(*sessions[turn % len(sessions)], seen))
             turn += 1
-            await asyncio.sleep(EVERY_S)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(is_over.wait(), EVERY_S)
 
 
 async def _ask(session: aiohttp.ClientSession, url: str, seen: Met) -> None:
     clock = asyncio.get_running_loop().time
     started_s = clock()
     try:
+        async with asyncio.timeout(TIMEOUT_S):
+            while (rest_s := await _attempt(session, url)) is not None:
+                seen.refusals += 1
+                await asyncio.sleep(rest_s)
+    except TimeoutError:
+        seen.failures += 1
+    seen.latencies_s.append(clock() - started_s)
+
+
+async def _attempt(session: aiohttp.ClientSession, url: str) -> float | None:
+    """None if it was answered well, else the seconds after which to ask again."""
+    try:
         async with session.get(url) as answer:
             await answer.read()
-            is_good = answer.status == 200
+            return None if answer.status == 200 else float(answer.headers.get("Retry-After", AGAIN_S))
     except (aiohttp.ClientError, TimeoutError):
-        is_good = False
-    if is_good:
-        seen.latencies_s.append(clock() - started_s)
-    else:
-        seen.failures += 1
+        return AGAIN_S
 
 
 def as_argument(accesses: tuple[ApiAccess, ...]) -> str:

@@ -67,9 +67,11 @@ async def test_figures_match_the_audit_log_and_the_metrics(is_paced):
 
     answered = [event for event in events if event["user"]["username"] == STRANGER and code(event) == 200]
     refused = [event for event in events if event["user"]["username"] != STRANGER and is_refused(code(event))]
+    strangers = [event for event in events if event["user"]["username"] == STRANGER and is_refused(code(event))]
     assert len(record.usable_s) == NODES
     assert figures["machines"] == len(claims) == NODES
     assert figures["errors"] <= errors_in(metrics) - errors_in(metrics_before) <= figures["errors"] + 5
     assert abs(figures["sent_in_vain"] - len(refused)) <= 5
     assert abs(figures["innocent_requests"] - len(answered)) <= 5
+    assert abs(figures["innocent_refusals"] - len(strangers)) <= 5
     assert abs(figures["all_usable_s"] - last_status_s(events)) <= LOOSE_S

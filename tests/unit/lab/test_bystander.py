@@ -13,20 +13,30 @@ from tests.unit.throttler.client.loopback_api import Handler, answer_empty, loop
 from tests.unit.throttler.client.loopback_api import authority as an_authority
 
 
-async def refuse(request: web.BaseRequest) -> web.Response:
-    return web.json_response({}, status=429)
+def refusing(most: int) -> Handler:
+    """Refuse so many requests, and answer every other one."""
+    left = [most]
+
+    async def handle(request: web.BaseRequest) -> web.StreamResponse:
+        left[0] -= 1
+        if left[0] >= 0:
+            return web.json_response({}, status=429, headers={"Retry-After": "0.5"})
+        return await answer_empty(request)
+
+    return handle
 
 
-@pytest.mark.parametrize(("handler", "is_good"), [(answer_empty, True), (refuse, False)])
-async def test_what_it_met_is_known_once_it_was_left(tmp_path: Path, handler: Handler, is_good: bool) -> None:
+@pytest.mark.parametrize("refusals", [0, 2])
+async def test_what_it_met_is_known_once_it_was_left(tmp_path: Path, refusals: int) -> None:
     ca = an_authority(tmp_path)
-    async with loopback_api(handler, ca.issue_server("server")) as api:
+    async with loopback_api(refusing(refusals), ca.issue_server("server")) as api:
         access = ApiAccess(api.url, ca.pair.certificate, ca.issue_client("client", "somebody", ()))
         async with bystander(access) as seen:
             while len(api.asked) < 3:
                 await asyncio.sleep(0.01)
-    assert bool(seen.latencies_s) is is_good
-    assert bool(seen.failures) is not is_good
+    assert (seen.refusals, seen.failures) == (refusals, 0)
+    assert sum(latency >= 0.5 for latency in seen.latencies_s) == refusals
+    assert len(seen.latencies_s) == len(api.asked) - refusals
 
 
 async def test_one_that_ends_by_itself_is_an_error(tmp_path: Path) -> None:
