@@ -15,19 +15,19 @@ from lab.controlplane import ControlPlane, ControlPlaneSettings, start_control_p
 from lab.controlplane.settings import ApiServerSettings, ControllerManagerSettings, SchedulerSettings
 from lab.demo.service import ACCOUNT, ACCOUNT_NAMESPACE, install, run_service
 from lab.karpenter import Karpenter, KarpenterSettings, NodePoolSettings, paper_type, start_karpenter
-from lab.karpenter.instance_types import RESERVED_CPU_MILLIS
 from lab.karpenter.objects import NODE_CLAIMS_PATH
 from lab.scaleup.cluster import NEVER_S, SCHEDULER_QPS, daemon_set
 
 NODE_POOL = "default"
 CORES = 8
 WORKER = paper_type("worker-8", cores=CORES, memory_gib=32, sort=MachineSort.JOINER)
-WHOLE_NODE_MILLIS = CORES * 1000 - RESERVED_CPU_MILLIS
-"""Cores that a pod asks for: all that Karpenter promises of a machine.
+WHOLE_NODE = {name: WORKER.allocatable[name] for name in ("cpu", "memory")}
+"""What a pod asks for: all that a machine has for pods, and all that its Node will say that it has.
 
 The kwok provider writes into a NodeClaim what its pods ask for, where real ones write what the machine has, and
-Karpenter counts that against the NodePool's limit until the node is initialised. Pods that asked for less made it go
-beyond its limit, round after round; what is missing here (0.1 of 8 cores) adds up to less than one machine.
+Karpenter counts that against the NodePool's limits until the node is initialised. Where pods asked for less it went
+beyond its limit, round after round; where they asked for no memory the throttle, which writes ceilings of memory too,
+saw new nodes take it only when Karpenter counted them, up to five seconds later, and its leave was of no use till then.
 """
 PODS = "/api/v1/namespaces/default/pods"
 DAEMON_SETS = "/apis/apps/v1/namespaces/kube-system/daemonsets"
@@ -86,8 +86,7 @@ def pods(prefix: str, count: int) -> list[Json]:
 
 
 def _pod(name: str) -> dict[str, Any]:
-    resources = {"requests": {"cpu": f"{WHOLE_NODE_MILLIS}m"}}
-    container = {"name": "work", "image": "registry.example/work:1", "resources": resources}
+    container = {"name": "work", "image": "registry.example/work:1", "resources": {"requests": WHOLE_NODE}}
     spec = {"terminationGracePeriodSeconds": 0, "containers": [container]}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "default"}, "spec": spec}
 

@@ -25,7 +25,7 @@ from benchmarks.truth.judge import (
     stretches,
 )
 from benchmarks.truth.life import HALF_S, Life, lives
-from benchmarks.truth.scene import CORES, WHOLE_NODE_MILLIS
+from benchmarks.truth.scene import WHOLE_NODE, WORKER, pods
 from benchmarks.truth.trial import WaveEnd, judged, said_of, wave_ends
 
 CASE = Case(number=0, kind="boot", nodes=20, boot_s=20.0, boot_jitter=0.05, daemon_sets=1, seats=(400, 200), cores=2)
@@ -61,8 +61,13 @@ def test_what_can_come_follows_from_the_configuration() -> None:
 def test_karpenter_cannot_go_beyond_a_limit_by_what_its_claims_leave_out() -> None:
     """Claims say what pods ask for, machines have more: all of it together must not make room for one machine."""
     limits = [each.pool_limit for seed in range(200) for each in itertools.islice(cases(seed), 20) if each.pool_limit]
-    machine = CORES * 1000
-    assert max(limits) * machine - max(limits) * WHOLE_NODE_MILLIS < machine
+    missing = WORKER.cpu_millis - int(WHOLE_NODE["cpu"].removesuffix("m"))
+    assert 0 < max(limits) * missing < WORKER.cpu_millis
+
+
+def test_pods_take_whole_machines_in_every_resource_that_ceilings_are_written_in() -> None:
+    requests = pods("work", 1)[0]["spec"]["containers"][0]["resources"]["requests"]
+    assert requests == {"cpu": "7900m", "memory": "32758Mi"}
 
 
 def test_quick_cases_are_small() -> None:
