@@ -6,7 +6,7 @@ import asyncio
 import statistics
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from lab.clouds.json_api import Json, JsonApi
@@ -23,7 +23,7 @@ from lab.scaleup.server_errors import errors_answered
 PODS_PATH = f"/api/v1/namespaces/{JOBS}/pods"
 CLAIMS_PATH = "/apis/karpenter.sh/v1/nodeclaims"
 THROTTLES_PATH = "/apis/kube-balloons.github.io/v1alpha1/jointhrottles"
-DEADLINE_S = 400.0
+DEADLINE_S = 900.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,13 +58,17 @@ class RushRecord:
         return sum(1 for each in self.usable_s if each <= at_s)
 
 
-async def run_rush(scene: RushScene, nodes: int) -> RushRecord:
-    """Submit the job and wait until every worker runs."""
+def _to_nobody(count: int) -> None:
+    """Who waits is told nothing."""
+
+
+async def run_rush(scene: RushScene, nodes: int, tell: Callable[[int], None] = _to_nobody) -> RushRecord:
+    """Submit the job and wait until every worker runs; `tell` hears of each, with how many there are."""
     accesses = [scene.plane.access()]
     before, in_vain = await errors_answered(accesses), sent_in_vain(scene.plane.audit_events())
     async with bystander(scene.plane.access(STRANGER)) as seen:
         try:
-            usable = await asyncio.wait_for(_until_all_run(scene.api, nodes), DEADLINE_S)
+            usable = await asyncio.wait_for(_until_all_run(scene.api, nodes, tell), DEADLINE_S)
         except TimeoutError as error:
             found, log = await how_far(scene.api), log_tail(service_log(scene.plane))
             raise LabError(f"{nodes} workers did not run within {DEADLINE_S:.0f} s: {found}\n{log}".rstrip()) from error
@@ -100,9 +104,9 @@ def _is_refusal(code: int) -> bool:
     return code == 429 or code >= 500
 
 
-async def _until_all_run(api: JsonApi, nodes: int) -> Sequence[float]:
+async def _until_all_run(api: JsonApi, nodes: int, tell: Callable[[int], None]) -> Sequence[float]:
     running: dict[str, float] = {}
-    watch = asyncio.create_task(_watch(api, running, nodes))
+    watch = asyncio.create_task(_watch(api, running, nodes, tell))
     await asyncio.sleep(0.5)  # the watch is open before the first pod exists
     started = time.monotonic()
     await api.create(f"/apis/apps/v1/namespaces/{JOBS}/deployments", training(nodes))
@@ -110,10 +114,11 @@ async def _until_all_run(api: JsonApi, nodes: int) -> Sequence[float]:
     return sorted(at - started for at in running.values())
 
 
-async def _watch(api: JsonApi, running: dict[str, float], nodes: int) -> None:
+async def _watch(api: JsonApi, running: dict[str, float], nodes: int, tell: Callable[[int], None]) -> None:
     async for name, pod in api.follow(PODS_PATH):
-        if pod is not None and _runs(pod):
-            running.setdefault(name, time.monotonic())
+        if pod is not None and name not in running and _runs(pod):
+            running[name] = time.monotonic()
+            tell(len(running))
         if len(running) == nodes:
             return
 
