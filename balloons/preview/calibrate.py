@@ -20,6 +20,8 @@ SECONDS_VARIANCE = 1 / 6
 """Timestamps are whole seconds: what that adds to the variance of a difference of two."""
 BURST_S = 30.0
 """Pods that were made further apart are no part of one burst (chosen: longer than any batch of an autoscaler)."""
+LOOK_APART_S = 2.0
+"""Machines that were asked for further apart come from two looks: those of one are asked for within a second."""
 BURST_SPREAD = 0.3
 """Of the reaction to one burst: it hangs on when in its own rhythm the autoscaler was met."""
 
@@ -49,9 +51,31 @@ def boot_jitter(births: Sequence[Birth], known: Known) -> Known:
 
 def reaction(births: Sequence[Birth], known: Known) -> Known:
     """How soon the autoscaler asks for the first machines of a burst; what it asks for later was held back."""
-    told = sorted(((each.wanted_s, each) for each in births if each.wanted_s is not None), key=lambda pair: pair[0])
-    if len(told) < LEAST:
+    bursts = _bursts(births)
+    count = sum(map(len, bursts))
+    if count < LEAST:
         return known
+    times = [_first_reaction_s(burst) for burst in bursts]
+    spread = max(LEAST_SPREAD, BURST_SPREAD / len(times) ** 0.5)
+    return Known.learned(max(0.5, statistics.median(times)), _from(count), spread)
+
+
+def order_delay_s(births: Sequence[Birth]) -> float:
+    """How long places that joins had left waited for the autoscaler's next look at the end of the latest burst.
+
+    0 where all of it was asked for at one look, or nothing tells.
+    """
+    burst = _bursts(births)[-1:]
+    looks = _looks(burst[0]) if burst else []
+    if len(looks) < 2:
+        return 0.0
+    free_s = [each.usable_s for each in looks[-2] if each.usable_s is not None]
+    return max(0.0, _asked_s(looks[-1][0]) - min(free_s)) if free_s else 0.0
+
+
+def _bursts(births: Sequence[Birth]) -> list[list[Birth]]:
+    """Of those that tell what they were made for, the oldest first."""
+    told = sorted(((each.wanted_s, each) for each in births if each.wanted_s is not None), key=lambda pair: pair[0])
     bursts: list[list[Birth]] = []
     latest_s = float("-inf")
     for wanted_s, birth in told:
@@ -59,9 +83,21 @@ def reaction(births: Sequence[Birth], known: Known) -> Known:
             bursts.append([])
         bursts[-1].append(birth)
         latest_s = wanted_s
-    times = [_first_reaction_s(burst) for burst in bursts]
-    spread = max(LEAST_SPREAD, BURST_SPREAD / len(times) ** 0.5)
-    return Known.learned(max(0.5, statistics.median(times)), _from(len(told)), spread)
+    return bursts
+
+
+def _looks(burst: Sequence[Birth]) -> list[list[Birth]]:
+    """What was asked for together, the first first."""
+    looks: list[list[Birth]] = []
+    for birth in sorted(burst, key=_asked_s):
+        if not looks or _asked_s(birth) > _asked_s(looks[-1][-1]) + LOOK_APART_S:
+            looks.append([])
+        looks[-1].append(birth)
+    return looks
+
+
+def _asked_s(birth: Birth) -> float:
+    return birth.asked_s or 0.0
 
 
 def _first_reaction_s(burst: Sequence[Birth]) -> float:

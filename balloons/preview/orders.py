@@ -16,7 +16,7 @@ class Orders:
         self._rate = world.launches_per_s
         self._burst = max(1.0, world.launch_burst)
         self._credit = float(world.launch_burst) if self._rate else inf
-        self._grants = Grants()
+        self._grants = Grants(delay_s=world.order_s)
         self._asked = self._started = 0
         self._started_s = now_s
 
