@@ -26,9 +26,10 @@ FAKED = (
     "Machines are joiners: all requests of a kubelet, no kubelet. Boot times, the cloud's capacity and its launch rate "
     "are simulated; control plane, Karpenter and `balloons run` are real.",
     f"Each cluster has a history of {HISTORY} nodes, seconds old. Boots differ by 3-9 % (standard deviation).",
-    "Stated to the plan, because no pod shows it here: cores and usual load of the API server, what a join of the "
-    "history cost it (its own CPU counter; with a JoinThrottle that is learned), client limits of the controller "
-    "manager and the scheduler, and what only a cloud knows (--max-nodes, --launch-rate).",
+    "Stated to the plan, because no pod shows it here: cores of the API server (its part of a machine that everybody "
+    "shares) and its usual load, what a join of the history cost it (CPU counters; with a JoinThrottle that is "
+    "learned), client limits of the controller manager and the scheduler, and what only a cloud knows (--max-nodes, "
+    "--launch-rate).",
     "Every process shares the machine's cores, the machines' requests included; the busy share stands beside each run.",
 )
 

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
 
+from benchmarks.truth.happened import Usual
+
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 NANOSECONDS = 1e9
 
@@ -51,3 +53,24 @@ def wanted_share(before: Spent, after: Spent, cores: int) -> float:
 def machine_share(before: Spent, after: Spent) -> float:
     """Of all cores of the machine."""
     return (after.machine_s - before.machine_s) / max(1e-3, after.at_s - before.at_s) / (os.cpu_count() or 1)
+
+
+def usual(before: Spent, after: Spent, calm: Spent, joins: int, cores: int) -> Usual:
+    """What a server of so many cores does while nothing joins (from `after` to `calm`), and what each join cost it."""
+    calm_s = calm.at_s - after.at_s
+    idle_per_s = (calm.process_s - after.process_s) / calm_s
+    machine_idle_per_s = (calm.machine_s - after.machine_s) / calm_s
+    seconds = after.at_s - before.at_s
+    joins_s = max(0.01, after.process_s - before.process_s - idle_per_s * seconds)
+    everybody_s = after.machine_s - before.machine_s - machine_idle_per_s * seconds
+    own = own_cores(joins_s, everybody_s, cores)
+    return Usual(background=min(0.5, max(0.01, idle_per_s / own)), join_cpu_s=joins_s / joins, cores=own)
+
+
+def own_cores(process_s: float, everybody_s: float, cores: int) -> float:
+    """Cores that a process has of a shared machine, from what it and everybody (it included) spent on the same work.
+
+    No join is done before everybody has done their part of it: a full machine does as many joins per second as all
+    parts of one join go into it, and the process has its part of that, but no more cores than it may use.
+    """
+    return min(float(cores), (os.cpu_count() or 1) * process_s / max(1e-3, process_s, everybody_s))

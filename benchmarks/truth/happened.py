@@ -19,6 +19,8 @@ class Usual:
     """Share of its cores in use while nothing joins."""
     join_cpu_s: float
     """Core-seconds of each join of the history."""
+    cores: float = 0.0
+    """What the server has of a machine that everything shares; 0 where that was not measured."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

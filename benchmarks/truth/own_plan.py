@@ -50,7 +50,8 @@ def _stated(case: Case, usual: Usual) -> Iterator[str]:
 
     What a join costs is learned where there is a JoinThrottle.
     """
-    yield from ("--servers", "1", "--server-cores", str(case.cores), "--background", f"{usual.background:.3f}")
+    cores = usual.cores or case.cores
+    yield from ("--servers", "1", "--server-cores", f"{cores:.2f}", "--background", f"{usual.background:.3f}")
     if case.window is None:
         yield from ("--join-cost", f"{usual.join_cpu_s:.3f}")
     yield from ("--controller-qps", f"{case.manager_qps:g}", "--scheduler-qps", f"{SCHEDULER_QPS:g}")

@@ -6,7 +6,7 @@ import shutil
 import time
 from pathlib import Path
 
-from benchmarks.truth.busy import Spent, machine_share, server_share, spent, wanted_share
+from benchmarks.truth.busy import Spent, machine_share, server_share, spent, usual, wanted_share
 from benchmarks.truth.case import HISTORY, Case
 from benchmarks.truth.happened import Happened, Usual, keep, kept
 from benchmarks.truth.life import Life
@@ -21,6 +21,8 @@ CALM_S = 4.0
 NO_MORE_S = 12.0
 """How long nothing more may come before the rest counts as missing: Karpenter looks every 10 s."""
 SAMPLE_S = 1.0
+SETTLED, MOST_SETTLING = 0.1, 30
+"""A server that uses less of a core over a sample is idle; waited for over so many samples at most."""
 
 
 async def run_trial(case: Case, folder: Path) -> Trial:
@@ -81,16 +83,25 @@ async def _scale_up(scene: Scene, usual: Usual, kubeconfig: Path, folder: Path) 
 
 
 async def _history(scene: Scene) -> Usual:
-    """Make it, and read off the server's CPU time what an operator would read off Prometheus."""
-    cores = scene.case.cores
+    """Make it, and read off the CPU times what an operator would read off Prometheus."""
+    await _settled(scene)
     before = _spent(scene)
     if not await make_history(scene, DEADLINE_S):
         raise LabError("the first nodes did not come in time")
     after = _spent(scene)
     await asyncio.sleep(CALM_S)
-    background = min(0.5, max(0.01, server_share(after, _spent(scene), cores)))
-    joins_s = after.process_s - before.process_s - background * cores * (after.at_s - before.at_s)
-    return Usual(background=background, join_cpu_s=max(0.01, joins_s / HISTORY))
+    return usual(before, after, _spent(scene), HISTORY, scene.case.cores)
+
+
+async def _settled(scene: Scene) -> None:
+    """Until the server has done with its own start: that is no join's cost, and delays who has started with it."""
+    before = _spent(scene)
+    for _ in range(MOST_SETTLING):
+        await asyncio.sleep(SAMPLE_S)
+        after = _spent(scene)
+        if server_share(before, after, 1) < SETTLED:
+            return
+        before = after
 
 
 def _spent(scene: Scene) -> Spent:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from benchmarks.truth.busy import Spent, own_cores, usual
 from benchmarks.truth.case import HISTORY, KINDS, QUICK_NODES, Case, cases
 from benchmarks.truth.figures import figures, row
 from benchmarks.truth.happened import Happened, Usual, keep, kept
@@ -68,6 +69,28 @@ def test_karpenter_cannot_go_beyond_a_limit_by_what_its_claims_leave_out() -> No
 def test_pods_take_whole_machines_in_every_resource_that_ceilings_are_written_in() -> None:
     requests = pods("work", 1)[0]["spec"]["containers"][0]["resources"]["requests"]
     assert requests == {"cpu": "7900m", "memory": "32758Mi"}
+
+
+def test_server_has_its_part_of_a_shared_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of four cores: joins that cost it 0.3 and everybody 0.6 core-seconds leave it two of them, or those it may use."""
+    monkeypatch.setattr("os.cpu_count", lambda: 4)
+    assert own_cores(0.3, 0.6, 4) == pytest.approx(2.0)
+    assert own_cores(0.3, 0.6, 1) == 1.0
+    assert own_cores(0.3, 0.2, 4) == 4.0
+
+
+def test_what_a_join_cost_is_told_from_what_goes_on_anyway(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.cpu_count", lambda: 2)
+    before, after, calm = (
+        Spent(at_s=0.0, process_s=10.0, wanted_s=0.0, machine_s=50.0),
+        Spent(at_s=20.0, process_s=14.0, wanted_s=0.0, machine_s=60.0),
+        Spent(at_s=24.0, process_s=14.2, wanted_s=0.0, machine_s=60.4),
+    )
+    found = usual(before, after, calm, 12, 2)
+    # 0.05 and 0.1 cores are busy anyway: of 20 s one and two core-seconds, which leaves 3 and 8.
+    assert found.join_cpu_s == pytest.approx(3 / 12)
+    assert found.cores == pytest.approx(2 * 3 / 8)
+    assert found.background == pytest.approx(0.05 / 0.75)
 
 
 def test_quick_cases_are_small() -> None:
