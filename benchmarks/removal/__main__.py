@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from benchmarks.removal.scene import open_scene
+from benchmarks.removal.scene import open_hosts, open_scene
 from benchmarks.removal.trial import Trial, run_trial
 from benchmarks.removal.ways import TURNS
 from benchmarks.report import Figure, Report, answer, parser_of, progress
@@ -40,10 +40,11 @@ async def _measure(count: int, seed: int, is_quick: bool) -> Report:
     with tempfile.TemporaryDirectory(prefix="removal-") as folder:
         async with (
             start_control_plane(ControlPlaneSettings(audit=True)) as plane,
+            open_hosts(plane) as hosts,
             open_scene(plane, Path(folder)) as scene,
         ):
             for number, way in enumerate(itertools.islice(itertools.cycle(TURNS), count)):
-                trials.append(await run_trial(scene, way, chance, has_quota=number % 2 == 0))
+                trials.append(await run_trial(scene, hosts, way, chance, has_quota=number % 2 == 0))
                 progress(_line(trials[-1], number + 1))
     return Report(
         name="removal",

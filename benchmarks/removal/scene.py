@@ -37,12 +37,9 @@ PATIENCE_S = 120.0
 class Scene:
     """The cluster around a removal; one for all trials."""
 
-    def __init__(
-        self, plane: ControlPlane, api: JsonApi, hosts: ProcessPods, others: PaperMachines, shell: Shell
-    ) -> None:
+    def __init__(self, plane: ControlPlane, api: JsonApi, others: PaperMachines, shell: Shell) -> None:
         self.plane = plane
         self.api = api
-        self.hosts = hosts
         self.shell = shell
         self._others = others
         self._numbers = itertools.count()
@@ -121,16 +118,22 @@ class Scene:
 
 
 @asynccontextmanager
+async def open_hosts(plane: ControlPlane) -> AsyncIterator[ProcessPods]:
+    """Hosts on which our own pods run as processes, and nothing else."""
+    async with ProcessPods(plane) as hosts:
+        await hosts.add([PaperNode(name=name, taints=(HOST_TAINT,)) for name in HOSTS])
+        yield hosts
+
+
+@asynccontextmanager
 async def open_scene(plane: ControlPlane, folder: Path) -> AsyncIterator[Scene]:
-    """Karpenter, hosts for our own pods, and a CRD of cluster-autoscaler, on a plane of their own."""
+    """Karpenter, and a CRD of cluster-autoscaler, on a plane of their own; not the hosts of our own pods."""
     await plane.kubectl_async("apply", "-f", str(QUOTA_CRD))
     async with AsyncExitStack() as stack:
         await stack.enter_async_context(start_karpenter(plane, _karpenter()))
         api = await stack.enter_async_context(JsonApi(plane.access()))
-        hosts = await stack.enter_async_context(ProcessPods(plane))
         others = await stack.enter_async_context(PaperMachines(plane.access()))
-        await hosts.add([PaperNode(name=name, taints=(HOST_TAINT,)) for name in HOSTS])
-        scene = Scene(plane, api, hosts, others, Shell(plane, folder))
+        scene = Scene(plane, api, others, Shell(plane, folder))
         try:
             yield scene
         finally:

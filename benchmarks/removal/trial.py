@@ -11,6 +11,7 @@ from pathlib import Path
 from benchmarks.removal.judge import ACCOUNTS, Json, differences, touched
 from benchmarks.removal.scene import Scene
 from benchmarks.removal.ways import Way
+from lab.machines import ProcessPods
 
 RAMP_S = (0.0, 12.0)
 """How long after the first ceiling, gate and taint are in force it is removed."""
@@ -38,7 +39,7 @@ class Trial:
         return not self.wrong
 
 
-async def run_trial(scene: Scene, way: Way, chance: random.Random, *, has_quota: bool) -> Trial:
+async def run_trial(scene: Scene, hosts: ProcessPods, way: Way, chance: random.Random, *, has_quota: bool) -> Trial:
     """One trial; `has_quota`: the user has a CapacityQuota of the throttle's name already. Leaves the cluster empty."""
     if has_quota:
         await scene.put_quota()
@@ -51,7 +52,7 @@ async def run_trial(scene: Scene, way: Way, chance: random.Random, *, has_quota:
         await asyncio.sleep(ramp_s)
         await scene.end_ramp()
         held = await scene.marks()
-        if way.is_killed and scene.hosts.crash("kube-balloons-") < 2:
+        if way.is_killed and hosts.crash("kube-balloons-") < 2:
             raise AssertionError("there were no replicas to kill")
         begun_s = time.monotonic()
         await scene.shell.remove(way)

@@ -1,9 +1,9 @@
 """Real nodes: a kubelet, containerd and runc, each node in a network namespace of its own, on this host.
 
 REAL: images, containers, their namespaces, cgroups and limits, seccomp, probes, logs, the pod's network and token.
-SIMULATED: the machine. Its namespace has loopback, a bridge for its pods and the address at which pods look for the
-API server, and leads nowhere else; two nodes cannot reach each other. Needs root, containerd, runc and the CNI
-plugins; a kubelet is built when it is first asked for.
+SIMULATED: the machine. Its namespace has loopback, a bridge for its pods, a cable to every other node and the address
+at which pods look for the API server, and leads nowhere else. Needs root, containerd, runc and the CNI plugins; a
+kubelet is built when it is first asked for.
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ from lab.binaries import find_binary
 from lab.controlplane import ApiAccess, ControlPlane
 from lab.errors import LabError
 from lab.machines import way_in
+from lab.machines.on_host import must_run, run
 from lab.machines.real_files import PLUGINS, NodeFiles, containerd_config, kubelet_config, network_config
+from lab.machines.real_network import delete_namespace, join, make_namespace
 from lab.processes import ProcessGroup, log_tail
 
 API_ADDRESS, API_PORT = "10.0.0.1", 443
@@ -78,7 +80,7 @@ class RealNodes:
         if self._way is not None:
             self._way.close()
         for files in self._nodes:
-            _run("ip", "netns", "delete", self._namespace(files))
+            delete_namespace(files)
         _unmount_below(self._folder)
         shutil.rmtree(self._folder, ignore_errors=True)
 
@@ -88,25 +90,37 @@ class RealNodes:
         files = NodeFiles(name=name, number=number, folder=self._folder / str(number))
         self._write(files)
         self._nodes.append(files)
-        self._make_namespace(files)
+        make_namespace(files, API_ADDRESS)
+        join(files, self._nodes[:-1])
         script = str(Path(way_in.__file__))
         self._spawn(files, "way-in", sys.executable, script, API_ADDRESS, str(API_PORT), f"{self._folder}/api.sock")
         self._spawn(files, "containerd", "containerd", "--config", str(files.folder / "containerd.toml"))
         await self._until_it_answers(files)
         for archive in self._archives:
-            await asyncio.to_thread(_must_run, *_ctr(files), "images", "import", str(archive))
+            await asyncio.to_thread(must_run, *_ctr(files), "images", "import", str(archive))
         self._kubelets.append(self._spawn(files, "kubelet", *self._kubelet_command(files)))
         await self._until_ready(files)
 
     def tag(self, name: str, other: str) -> None:
         """Give an image another name, on every node."""
         for files in self._nodes:
-            _must_run(*_ctr(files), "images", "tag", "--force", name, other)
+            must_run(*_ctr(files), "images", "tag", "--force", name, other)
+
+    def spawn(self, name: str, what: str, *command: str) -> None:
+        """Run a program in the network of a node, until the nodes end; its log is called after `what`."""
+        self._spawn(self._files(name), what, *command)
+
+    async def ask(self, name: str, *command: str) -> str:
+        """What a command prints in the network of a node; raises LabError if it fails."""
+        return await asyncio.to_thread(must_run, *_inside(self._files(name)), *command)
 
     def logs(self) -> str:
         """The end of every log, for the message of a test that failed."""
         found = sorted(self._folder.glob("*/*.log")) + sorted(self._folder.glob("*/pod-logs/*/*/*.log"))
         return "\n".join(f"== {path.relative_to(self._folder)}\n{log_tail(path)}" for path in found)
+
+    def _files(self, name: str) -> NodeFiles:
+        return next(files for files in self._nodes if files.name == name)
 
     def _write(self, files: NodeFiles) -> None:
         (files.folder / "cni").mkdir(parents=True)
@@ -114,19 +128,10 @@ class RealNodes:
         (files.folder / "cni" / "lab.conflist").write_text(network_config(files))
         (files.folder / "kubelet.yaml").write_text(kubelet_config(files))
 
-    def _make_namespace(self, files: NodeFiles) -> None:
-        name = self._namespace(files)
-        _must_run("ip", "netns", "add", name)
-        inside = ("ip", "-netns", name)
-        _must_run(*inside, "link", "set", "lo", "up")
-        for address in (API_ADDRESS, files.address):
-            _must_run(*inside, "address", "add", f"{address}/32", "dev", "lo")
-
     def _spawn(self, files: NodeFiles, what: str, *command: str) -> subprocess.Popen[bytes]:
         # Not `ip netns exec`, which hides the cgroups behind a fresh /sys.
-        inside = ("nsenter", f"--net=/run/netns/{self._namespace(files)}")
         environment = {**os.environ, "TMPDIR": str(files.folder)}
-        return self._processes.spawn([*inside, *command], log=files.folder / f"{what}.log", env=environment)
+        return self._processes.spawn([*_inside(files), *command], log=files.folder / f"{what}.log", env=environment)
 
     def _kubelet_command(self, files: NodeFiles) -> tuple[str, ...]:
         known = self._plane.access(f"system:node:{files.name}", ("system:nodes",))
@@ -143,7 +148,7 @@ class RealNodes:
 
     async def _until_it_answers(self, files: NodeFiles) -> None:
         async with self._deadline(files, "containerd"):
-            while (await asyncio.to_thread(_run, *_ctr(files), "version")).returncode:
+            while (await asyncio.to_thread(run, *_ctr(files), "version")).returncode:
                 await asyncio.sleep(0.2)
 
     async def _until_ready(self, files: NodeFiles) -> None:
@@ -166,28 +171,19 @@ class RealNodes:
 
     def _end_containers(self, files: NodeFiles) -> None:
         """Their shims outlive containerd: each ends with its task."""
-        for task in _run(*_ctr(files), "tasks", "list", "--quiet").stdout.split():
-            _run(*_ctr(files), "tasks", "delete", "--force", task)
+        for task in run(*_ctr(files), "tasks", "list", "--quiet").stdout.split():
+            run(*_ctr(files), "tasks", "delete", "--force", task)
 
-    def _namespace(self, files: NodeFiles) -> str:
-        return f"{self._folder.name}-{files.number}"
+
+def _inside(files: NodeFiles) -> tuple[str, ...]:
+    return ("nsenter", f"--net=/run/netns/{files.namespace}")
 
 
 def _ctr(files: NodeFiles) -> tuple[str, ...]:
     return ("ctr", f"--address={files.socket}", "--namespace=k8s.io")
 
 
-def _run(*command: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
-
-
-def _must_run(*command: str) -> None:
-    answer = _run(*command)
-    if answer.returncode != 0:
-        raise LabError(f"{' '.join(command)}: {answer.stderr.strip()}")
-
-
 def _unmount_below(folder: Path) -> None:
     points = [line.split()[1] for line in Path("/proc/mounts").read_text().splitlines()]
     for point in sorted((each for each in points if each.startswith(f"{folder}/")), reverse=True):
-        _run("umount", "--lazy", point)
+        run("umount", "--lazy", point)

@@ -23,6 +23,11 @@ class NodeFiles:
     folder: Path
 
     @property
+    def namespace(self) -> str:
+        """Its network namespace: a name that no other run has."""
+        return f"{self.folder.parent.name}-{self.number}"
+
+    @property
     def socket(self) -> Path:
         """Of containerd."""
         return self.folder / "containerd.sock"
@@ -50,6 +55,7 @@ state = "{files.folder}/state"
 [plugins."io.containerd.grpc.v1.cri"]
   sandbox_image = "{SANDBOX_IMAGE}"
   restrict_oom_score_adj = true
+  netns_mounts_under_state_dir = true
   disable_apparmor = true
   stream_server_address = "127.0.0.1"
   [plugins."io.containerd.grpc.v1.cri".containerd]

@@ -3,126 +3,114 @@
 Skipped, with the reason, where there is no image, no root or no containerd.
 """
 
+import asyncio
 import json
-from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
 
-from benchmarks.removal.ways import Shell
-from lab.clouds.json_api import Json, JsonApi
-from lab.controlplane import ControlPlane, ControlPlaneSettings, start_control_plane
+from benchmarks.removal.judge import differences, touched
+from benchmarks.removal.trial import QUIET_S
+from benchmarks.removal.ways import LEVERS
 from lab.image.command import ARCHIVE, NAME, ROOT, SANDBOX_ARCHIVE
-from lab.machines import PaperMachines
-from lab.machines.real import RealNodes, why_not
+from lab.machines.real import why_not
+from tests.image.real_cluster import HOSTS, PODS, Cluster, real_cluster
 from tests.lab.cluster_view import until
-from tests.lab.doc_commands import blocks, idle_nodes, tolerating
+from tests.lab.doc_commands import blocks, tolerating
 
 ARCHIVES = [ROOT / "dist" / name for name in (ARCHIVE, SANDBOX_ARCHIVE)]
 NOT_HERE = why_not() or ("" if all(each.exists() for each in ARCHIVES) else "there is no image: make image-test")
-pytestmark = [pytest.mark.lab, pytest.mark.helm, pytest.mark.skipif(bool(NOT_HERE), reason=NOT_HERE)]
+pytestmark = [
+    pytest.mark.lab,
+    pytest.mark.helm,
+    pytest.mark.promtool,
+    pytest.mark.skipif(bool(NOT_HERE), reason=NOT_HERE),
+    pytest.mark.timeout(1200),
+]
 
-PODS = "/api/v1/namespaces/kube-balloons/pods"
-LEASE = "/apis/coordination.k8s.io/v1/namespaces/kube-balloons/leases/kube-balloons-throttle"
-POOL = "/apis/kube-balloons.github.io/v1alpha1/namespaces/kube-balloons/balloonpools/gpu"
 NEWER = "localhost/kube-balloons:0.1.1"
-CHART = "kube-balloons manifests/chart/kube-balloons --namespace kube-balloons"
+UPGRADE = (
+    "helm upgrade kube-balloons manifests/chart/kube-balloons --namespace kube-balloons --reset-then-reuse-values --set"
+)
 
 
-@dataclass(frozen=True)
-class Cluster:
-    """Two real nodes, and two on paper that are to be kept warm."""
-
-    plane: ControlPlane
-    api: JsonApi
-    shell: Shell
-    nodes: RealNodes
-
-    async def replicas(self) -> list[Json]:
-        found = await self.api.items(f"{PODS}?labelSelector=app.kubernetes.io%2Fname%3Dkube-balloons")
-        return [each for each in found if "deletionTimestamp" not in each["metadata"]]
-
-    async def leader(self) -> str:
-        return str(((await self.api.get(LEASE)) or {}).get("spec", {}).get("holderIdentity") or "")
-
-    async def until_rolled_out(self) -> None:
-        for name in ("kube-balloons", "kube-balloons-guard"):
-            await self.shell.run(f"kubectl -n kube-balloons rollout status deployment/{name} --timeout=150s")
-
-    async def until_warm(self, count: int) -> None:
-        async def is_warm() -> bool:
-            return bool(((await self.api.get(POOL)) or {}).get("status", {}).get("warm") == count)
-
-        await until(f"{count} nodes are warm", is_warm)
+async def test_it_runs_is_updated_and_goes(tmp_path: Path) -> None:
+    async with real_cluster(tmp_path, *ARCHIVES) as cluster:
+        cluster.nodes.tag(NAME, NEWER)
+        for step in (is_installed, survives_the_loss_of_its_leader, is_updated_and_back, is_removed_in_mid_ramp):
+            await step(cluster)
+            print(f"{step.__name__}: done")
 
 
-@pytest.fixture
-async def cluster(tmp_path: Path) -> AsyncIterator[Cluster]:
-    """It says what kubelets, containerd and containers said when it cannot be had."""
-    async with (
-        start_control_plane(ControlPlaneSettings(audit=True)) as plane,
-        JsonApi(plane.access()) as api,
-        PaperMachines(plane.access()) as paper,
-        RealNodes(plane, *ARCHIVES) as nodes,
-    ):
-        for name in ("real-a", "real-b"):
-            await nodes.start(name)
-        await paper.add(idle_nodes())
-        (tmp_path / "manifests").symlink_to(ROOT / "manifests")
-        try:
-            yield Cluster(plane, api, Shell(plane, tmp_path), nodes)
-        except BaseException:
-            print(nodes.logs())
-            raise
-
-
-async def test_it_runs_is_updated_and_goes(cluster: Cluster) -> None:
-    api, shell = cluster.api, cluster.shell
-    cluster.nodes.tag(NAME, NEWER)
+async def is_installed(cluster: Cluster) -> None:
+    """By README, in a namespace that enforces `restricted`: they elect, decide, and are scraped."""
     use, _ = blocks("README.md", "Use it")
     install, pool = tolerating(use.replace("registry.example.com", "localhost")).split("kubectl apply", 1)
-    try:
-        await shell.run(install)
-        await shell.run("kubectl label namespace kube-balloons pod-security.kubernetes.io/enforce=restricted")
-        await cluster.until_rolled_out()
-    except BaseException:
-        print(await shell.run("kubectl -n kube-balloons get pods,events"), cluster.nodes.logs())
-        raise
-    first = await cluster.replicas()
-    assert sorted(each["spec"]["nodeName"] for each in first) == ["real-a", "real-b"]
-    await shell.run(f"kubectl apply{pool}")
+    await cluster.shell.run(install)
+    await cluster.shell.run("kubectl label namespace kube-balloons pod-security.kubernetes.io/enforce=restricted")
+    await cluster.until_rolled_out()
+    assert sorted(each["spec"]["nodeName"] for each in await cluster.replicas()) == list(HOSTS)
+    await cluster.shell.run(f"kubectl apply{pool}")
     await cluster.until_warm(2)
-    print(await shell.run("helm test kube-balloons --namespace kube-balloons --timeout 120s"))
+    await cluster.shell.run("helm test kube-balloons --namespace kube-balloons --timeout 120s")
+    await cluster.until_scraped("sum(up)", 2)
+    await cluster.until_scraped("sum(kube_balloons_leader)", 1)
+    await cluster.until_scraped("max(kube_balloons_pool_warm_nodes)", 2)
 
-    # The leader is deleted: another leads, and the Deployment makes up for it.
+
+async def survives_the_loss_of_its_leader(cluster: Cluster) -> None:
+    """Its pod is deleted: another leads, and the Deployment makes up for it."""
     leader = await cluster.leader()
-    name = next(each["metadata"]["name"] for each in first if each["metadata"]["name"] in leader)
-    await shell.run(f"kubectl -n kube-balloons delete pod {name} --wait=false")
-    await until("another leads", lambda: _leads_another(cluster, leader))
+    await cluster.shell.run(f"kubectl -n kube-balloons delete pod {leader} --wait=false")
+    await until("another leads", _leads_another(cluster, leader))
     await cluster.until_rolled_out()
-
-    # Another image, one replica after the other, and back.
-    await shell.run(f"helm upgrade {CHART} --reset-then-reuse-values --set image.tag=0.1.1")
-    await cluster.until_rolled_out()
-    assert {each["spec"]["containers"][0]["image"] for each in await cluster.replicas()} == {NEWER}
-    await shell.run("helm rollback kube-balloons 1 --namespace kube-balloons")
-    await cluster.until_rolled_out()
-    assert {each["spec"]["containers"][0]["image"] for each in await cluster.replicas()} == {NAME}
     await cluster.until_warm(2)
 
+
+async def is_updated_and_back(cluster: Cluster) -> None:
+    """To another image, one replica after the other, and back: no container ends by itself, no alert fires."""
+    await cluster.shell.run(f"{UPGRADE} image.tag={NEWER.rpartition(':')[2]}")
+    await cluster.until_rolled_out()
+    assert await cluster.images() == {NEWER}
+    await cluster.shell.run("helm rollback kube-balloons 1 --namespace kube-balloons")
+    await cluster.until_rolled_out()
+    assert await cluster.images() == {NAME}
+    await cluster.until_warm(2)
     for each in await cluster.replicas():
         status = each["status"]["containerStatuses"][0]
         assert status["restartCount"] == 0, json.dumps(status)
-    await shell.run(blocks("docs/install.md", "Uninstall")[0])
-    await until("nothing of ours runs", lambda: _is_gone(api))
+    await cluster.until_scraped("sum(up)", 2)
+    assert await cluster.ask_prometheus('ALERTS{alertstate="firing"}') == []
 
 
-async def _leads_another(cluster: Cluster, before: str) -> bool:
-    now = await cluster.leader()
-    return bool(now) and now != before
+async def is_removed_in_mid_ramp(cluster: Cluster) -> None:
+    """With every lever in force `helm uninstall` leaves every object of a user's as it was before the ramp."""
+    scene = cluster.scene
+    await scene.put_quota()
+    before = await scene.traces()
+    await cluster.shell.run(f"{UPGRADE} {','.join(f'levers.{name}=true' for name in LEVERS)}")
+    await cluster.until_rolled_out()
+    await scene.begin_ramp()
+    await scene.end_ramp()
+    held = await scene.marks()
+    print(f"in force: {held}")
+    await cluster.shell.run(blocks("docs/install.md", "Uninstall")[0])
+    await until("nothing of ours runs", lambda: _is_gone(cluster))
+    await asyncio.sleep(QUIET_S)
+    assert differences(before, await scene.traces()) == []
+    assert list((await scene.marks()).words()) == []
+    kinds = {name.partition("/")[0] for name in touched(cluster.plane.audit_events())}
+    assert kinds == {"nodepools", "capacityquotas", "nodes", "pods"}, "each lever was moved, as the audit log says"
 
 
-async def _is_gone(api: JsonApi) -> bool:
-    pods = await api.items(PODS)
+def _leads_another(cluster: Cluster, before: str) -> Callable[[], Awaitable[bool]]:
+    async def leads() -> bool:
+        return await cluster.leader() not in ("", before)
+
+    return leads
+
+
+async def _is_gone(cluster: Cluster) -> bool:
+    pods = await cluster.api.items(PODS)
     return not [each for each in pods if each["metadata"]["name"].startswith("kube-balloons-")]

@@ -4,12 +4,11 @@ One removal by the chart's hook; `python -m benchmarks.removal` does twenty, eve
 """
 
 import random
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
-from benchmarks.removal.scene import Scene, open_scene
+from benchmarks.removal.scene import open_hosts, open_scene
 from benchmarks.removal.trial import run_trial
 from benchmarks.removal.ways import Way
 from lab.controlplane import ControlPlaneSettings, start_control_plane
@@ -17,15 +16,14 @@ from lab.controlplane import ControlPlaneSettings, start_control_plane
 pytestmark = [pytest.mark.lab, pytest.mark.helm]
 
 
-@pytest.fixture
-async def scene(tmp_path: Path) -> AsyncIterator[Scene]:
-    """A plane of its own: Karpenter leaves NodeClaims behind."""
-    async with start_control_plane(ControlPlaneSettings(audit=True)) as plane, open_scene(plane, tmp_path) as scene:
-        yield scene
-
-
-async def test_uninstalled_in_mid_ramp_everything_is_as_before(scene: Scene) -> None:
-    trial = await run_trial(scene, Way.HELM, random.Random(0), has_quota=True)
+async def test_uninstalled_in_mid_ramp_everything_is_as_before(tmp_path: Path) -> None:
+    # A plane of its own: Karpenter leaves NodeClaims behind.
+    async with (
+        start_control_plane(ControlPlaneSettings(audit=True)) as plane,
+        open_hosts(plane) as hosts,
+        open_scene(plane, tmp_path) as scene,
+    ):
+        trial = await run_trial(scene, hosts, Way.HELM, random.Random(0), has_quota=True)
     print(trial)
     assert trial.ceilings
     assert trial.gates
