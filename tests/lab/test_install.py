@@ -1,8 +1,13 @@
-"""README and docs/install.md followed to the letter, by Helm, on a cluster with Karpenter."""
+"""README and docs/install.md to the letter, by Helm, on a cluster with Karpenter, cluster-autoscaler or neither.
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+cluster-autoscaler is the binary that CLUSTER_AUTOSCALER names, on simulated node groups; skipped without one.
+"""
+
+import os
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,6 +17,8 @@ from lab.clouds.json_api import JsonApi
 from lab.controlplane import ControlPlane, ControlPlaneSettings, start_control_plane
 from lab.karpenter import start_karpenter
 from lab.machines import PaperNode, ProcessPods
+from lab.nodegroups import NOT_GIVEN, NodeGroup, NodeGroupsSettings, start_cluster_autoscaler, start_node_groups
+from lab.nodegroups.autoscaler import VARIABLE
 from tests.lab.cluster_view import until
 from tests.lab.doc_commands import ROOT, blocks, idle_nodes, tolerating
 
@@ -34,6 +41,17 @@ async def cluster(folder: Path) -> AsyncIterator[tuple[ControlPlane, Shell, Json
         yield plane, Shell(plane, folder), api
 
 
+@asynccontextmanager
+async def cluster_autoscaler(plane: ControlPlane) -> AsyncIterator[None]:
+    """The real one, with a group that is empty."""
+    group = NodeGroup(name="workers", max_size=8, cpu_millis=8000, memory_mib=32768)
+    async with (
+        start_node_groups(plane, NodeGroupsSettings(groups=(group,))) as server,
+        start_cluster_autoscaler(plane, server),
+    ):
+        yield
+
+
 async def follow_helm(shell: Shell, api: JsonApi) -> None:
     """README, then the test, then the removal of docs/install.md."""
     use, _ = blocks("README.md", "Use it")
@@ -52,6 +70,21 @@ async def is_warm(api: JsonApi) -> bool:
     return bool(status.get("warm") == 2)
 
 
-async def test_with_karpenter(tmp_path: Path) -> None:
-    async with cluster(tmp_path) as (plane, shell, api), start_karpenter(plane):
+Present = Callable[[ControlPlane], AbstractAsyncContextManager[Any]]
+
+
+@pytest.mark.parametrize(
+    "present",
+    [
+        pytest.param(start_karpenter, id="karpenter"),
+        pytest.param(
+            cluster_autoscaler,
+            id="cluster-autoscaler",
+            marks=pytest.mark.skipif(VARIABLE not in os.environ, reason=NOT_GIVEN),
+        ),
+        pytest.param(nullcontext, id="neither"),
+    ],
+)
+async def test_with(present: Present, tmp_path: Path) -> None:
+    async with cluster(tmp_path) as (plane, shell, api), present(plane):
         await follow_helm(shell, api)
