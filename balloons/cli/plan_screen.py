@@ -1,7 +1,7 @@
 """Reads what a plan is made from, and prints it: for a terminal, for a pipe, or for machines."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -18,6 +18,7 @@ from balloons.cli.plan_options import stated_of
 from balloons.cli.plan_text import comparison_lines, plan_lines
 from balloons.cli.version_command import own_version
 from balloons.cluster import typed
+from balloons.cluster.kinds import Kind
 from balloons.cluster.seen import SeenCluster
 from balloons.preview.asked_pods import PodsError, asked_pods
 from balloons.preview.assumed import assumed_inputs
@@ -43,17 +44,38 @@ class Basis:
 
 def show_plan(given: Mapping[str, Any]) -> int:
     """Make and print the plan; the exit code says whether it keeps its promises."""
-    made = plan_of(given, "plan")
-    body = plan_json(made, own_version())
+    made, body = planned(given, "plan", with_findings=bool(given["save"]))
     if given["save"]:
         write(given["save"], json.dumps(body, indent=2) + "\n")
     _print(made, body, given)
     return ExitCode.FINDINGS if made.broken else ExitCode.DONE
 
 
-def plan_of(given: Mapping[str, Any], command: str) -> Plan:
-    """The plan that the options ask for; raises CommandError, ConfigError and ApiError."""
-    return _made(given, basis_of(given, command))
+def planned(given: Mapping[str, Any], command: str, *, with_findings: bool) -> tuple[Plan, dict[str, Any]]:
+    """The plan that the options ask for, and the form in which it is kept; raises CommandError, ConfigError, ApiError.
+
+    What is kept is looked at when something went wrong: it says what `doctor` found then, which takes a few more reads.
+    """
+    basis = basis_of(given, command, with_findings=with_findings)
+    made = _made(given, basis)
+    body = plan_json(made, own_version())
+    return made, {**body, "findings": _findings(basis.seen)} if with_findings and basis.seen else body
+
+
+def _findings(seen: SeenCluster) -> list[dict[str, str]]:
+    from balloons.cli.doctor_text import document
+    from balloons.doctor.diagnose import diagnose
+
+    kept = ("code", "severity", "object", "message", "fix")
+    return [{name: getattr(each, name) for name in kept} for each in document(diagnose(seen)).findings]
+
+
+def _kinds(*, with_findings: bool) -> tuple[Kind, ...]:
+    if not with_findings:
+        return KINDS
+    from balloons.doctor.diagnose import ALL_CHECKS, kinds_of
+
+    return tuple({kind.name: kind for kind in (*KINDS, *kinds_of(ALL_CHECKS))}.values())
 
 
 def compare(given: Mapping[str, Any]) -> int:
@@ -74,20 +96,20 @@ def compare(given: Mapping[str, Any]) -> int:
     return ExitCode.DONE
 
 
-def basis_of(given: Mapping[str, Any], command: str) -> Basis:
+def basis_of(given: Mapping[str, Any], command: str, *, with_findings: bool = False) -> Basis:
     """What is known of the cluster, under what is stated."""
     stated = stated_of(given)
     if given["offline"]:
         return Basis(with_stated(assumed_inputs(), stated), None, datetime.now(UTC))
-    seen = _seen(given, command)
+    seen = _seen(given, command, _kinds(with_findings=with_findings))
     return Basis(with_stated(plan_inputs(seen), stated), seen, seen.taken_at)
 
 
-def _seen(given: Mapping[str, Any], command: str) -> SeenCluster:
+def _seen(given: Mapping[str, Any], command: str, wanted: Iterable[Kind]) -> SeenCluster:
     from throttler.client.errors import ConfigError
 
     try:
-        return see(dict(given), command, KINDS)
+        return see(dict(given), command, wanted)
     except ConfigError as error:
         raise CommandError(f"{error}; without a cluster: --offline", ExitCode.BAD_INPUT) from error
 

@@ -15,10 +15,9 @@ from balloons.cli.cluster_options import warn
 from balloons.cli.failing import CommandError, ExitCode
 from balloons.cli.look import Look
 from balloons.cli.plan_files import documents, write
-from balloons.cli.plan_screen import plan_of
+from balloons.cli.plan_screen import planned
 from balloons.cli.report_text import report_lines
 from balloons.cli.version_command import own_version
-from balloons.preview.plan_json import plan_json
 from balloons.report.document import Document, DocumentError, read_document
 
 SUFFIXES = {".html": "html", ".htm": "html", ".png": "png", ".svg": "svg", ".txt": "text"}
@@ -31,9 +30,7 @@ def show_report(given: Mapping[str, Any]) -> int:
     kind = _kind(given["output"], given["output_format"])
     _check_libraries(kind)
     _check_terminal(kind, given["output"])
-    plan = (
-        _saved(given["saved"]) if given["saved"] else read_document(plan_json(plan_of(given, "report"), own_version()))
-    )
+    plan = _saved(given["saved"]) if given["saved"] else _new(given)
     _deliver(_drawn(plan, kind, given), given["output"])
     return ExitCode.FINDINGS if plan.broken else ExitCode.DONE
 
@@ -61,6 +58,11 @@ def _check_libraries(kind: str) -> None:
 def _check_terminal(kind: str, path: str | None) -> None:
     if kind == "png" and path in (None, "-") and sys.stdout.isatty():
         raise click.UsageError("a PNG is no text: send it to a file, -o FILE")
+
+
+def _new(given: Mapping[str, Any]) -> Document:
+    _, body = planned(given, "report", with_findings=True)
+    return read_document(body)
 
 
 def _saved(path: str) -> Document:

@@ -172,6 +172,16 @@ class Input(_Part, frozen=True):
     detail: str = ""
 
 
+class Finding(_Part, frozen=True):
+    """What `balloons doctor` found in the same cluster at the same time; `fix` is a command."""
+
+    code: str
+    severity: str
+    object: str
+    message: str
+    fix: str = ""
+
+
 class Document(_Part, frozen=True):
     """The whole plan."""
 
@@ -196,6 +206,8 @@ class Document(_Part, frozen=True):
     pods: Pods | None = None
     made_by: str = ""
     """The program's version; empty where it is not known."""
+    findings: Annotated[tuple[Finding, ...], Meta(max_length=100_000)] | None = None
+    """None where nobody looked: without a cluster, and in plans that an earlier version saved."""
 
 
 def read_document(body: Any) -> Document:

@@ -1,6 +1,7 @@
 """A plan as one HTML file: nothing is loaded, nothing runs, and whatever came from a cluster is escaped."""
 
 import json
+from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
@@ -63,6 +64,8 @@ def _values(plan: Document, version: str) -> dict[str, Any]:
         "inputs": [sentences.input_row(each) for each in plan.inputs[:MOST_ROWS]],
         "assumed": _assumed(plan),
         "unseen": sentences.first(map(shown, plan.unseen), MOST_ROWS),
+        "findings": _findings(plan),
+        "found": _found(plan),
         "versions": _versions(plan, version),
         "body": _body(plan),
         "light": Markup(" ".join(f"{name}: {colour};" for colour, name in VARIABLES.items())),
@@ -118,6 +121,22 @@ def _assumed(plan: Document) -> str:
     if not number:
         return "Every figure was stated or learned in this cluster."
     return f"Assumed: {number:,} of {count(len(plan.inputs), 'figure')}. They are usual values, and widen the band."
+
+
+def _findings(plan: Document) -> list[tuple[str, ...]]:
+    return [
+        (each.severity, each.code, shown(each.object), shown(each.message), shown(each.fix))
+        for each in (plan.findings or ())[:MOST_ROWS]
+    ]
+
+
+def _found(plan: Document) -> str:
+    if plan.findings is None:
+        return "not looked for"
+    counts = Counter(each.severity for each in plan.findings)
+    words = [("error", "errors"), ("warning", "warnings"), ("info", "info")]
+    said = ", ".join(f"{counts[one]:,} {one if counts[one] == 1 else more}" for one, more in words if counts[one])
+    return (said or "nothing") + (f"; the first {MOST_ROWS}" if len(plan.findings) > MOST_ROWS else "")
 
 
 def _versions(plan: Document, version: str) -> list[tuple[str, str]]:

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import jsonschema
 import pytest
 
 from tests.unit.balloons.report.a_plan import EVIL, body
@@ -178,3 +179,22 @@ def test_reader_that_goes_away_is_no_error(saved: str) -> None:
     answer = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, check=False, timeout=60)
     os.close(writer)
     assert (answer.returncode, answer.stderr) == (0, b"")
+
+
+def test_what_doctor_found_is_kept_with_the_plan_and_drawn(tmp_path: Path) -> None:
+    """A plan that was saved draws the same page as the plan itself, findings included; no other plan looks for them."""
+    path = tmp_path / "plan.json"
+    asked = ("--to", "500", "--from", EXAMPLE)
+    assert balloons("plan", *asked, "--save", str(path)).returncode in (0, 3)
+    codes = [each["code"] for each in json.loads(path.read_text())["findings"]]
+    told = json.loads(balloons("doctor", "--from", EXAMPLE, "-o", "json").stdout)["findings"]
+    assert codes == [each["code"] for each in told] != []
+    schema = json.loads((Path(__file__).parents[4] / "docs/schemas/plan.json").read_text())
+    jsonschema.Draft202012Validator(schema).validate(json.loads(path.read_text()))
+    new, again = (
+        balloons("report", *given, "--format", "html", MPLCONFIGDIR=str(tmp_path)).stdout
+        for given in (asked, ("--plan", str(path)))
+    )
+    assert new == again
+    assert b"KB011" in new
+    assert "findings" not in json.loads(balloons("plan", *asked, "-o", "json").stdout)

@@ -41,6 +41,24 @@ def elements(text: str) -> Elements:
     return Elements(text)
 
 
+def test_page_tells_what_doctor_found_and_escapes_it() -> None:
+    finding = {
+        "code": "KB011",
+        "severity": "error",
+        "object": "pdb/b",
+        "message": f"it guards {EVIL}",
+        "fix": "kubectl",
+    }
+    worst = {**finding, "severity": "warning", "code": "KB010"}
+    drawn = page(document(findings=[finding, worst, worst]), "0.1.0")
+    text = " ".join(elements(drawn).text.split())
+    assert "What balloons doctor found in this cluster: 1 error, 2 warnings" in text
+    assert "error KB011 pdb/b it guards" in text
+    assert EVIL not in drawn
+    assert "found in this cluster: nothing " in " ".join(elements(page(document(findings=[]), "")).text.split())
+    assert "found in this cluster: not looked for" in " ".join(elements(page(document(), "")).text.split())
+
+
 def test_page_tells_the_plan() -> None:
     text = " ".join(elements(page(document(), "0.1.0")).text.split())
     for words in (
