@@ -41,12 +41,25 @@ def boot_jitter(births: Sequence[Birth], known: Known) -> Known:
     By the tenth and ninetieth percentile, 2.563 deviations apart, which costs a third of the sample's worth.
     """
     times = [each.boot_s for each in births if each.is_asked_by_claim and each.boot_s is not None]
-    if len(times) < 2 * LEAST or not (middle := statistics.median(times)):
+    if len(times) < 2 * LEAST or not (centre := statistics.median(times)):
         return known
     tenths = statistics.quantiles(times, n=10)
-    variance = max(0.0, ((tenths[-1] - tenths[0]) / 2.563) ** 2 - SECONDS_VARIANCE)
-    spread = max(0.1, (2 * 0.65 * len(times)) ** -0.5)
-    return Known.learned(min(MOST_JITTER, variance**0.5 / middle), _from(len(times)), spread)
+    told = ((tenths[-1] - tenths[0]) / 2.563) ** 2
+    error = told * (2 / (0.65 * (len(times) - 1))) ** 0.5
+    variance = _at_least_0(told - SECONDS_VARIANCE, error)
+    spread = min(0.5, max(0.1, error / (2 * variance))) if variance else 0.0
+    return Known.learned(min(MOST_JITTER, variance**0.5 / centre), _from(len(times)), spread)
+
+
+def _at_least_0(value: float, error: float) -> float:
+    """The mean of what a figure may be that cannot be below 0 and was measured with a normal error.
+
+    Machines that seem not to differ at all in whole seconds still do, by what whole seconds hide.
+    """
+    if not error:
+        return max(0.0, value)
+    normal = statistics.NormalDist()
+    return value + error * normal.pdf(value / error) / max(1e-12, normal.cdf(value / error))
 
 
 def reaction(births: Sequence[Birth], known: Known) -> Known:

@@ -109,27 +109,39 @@ class _Run:
     def _step(self) -> None:
         if self._machines.next_s <= self._now_s:
             self._happen()
-        self._joining.tell(self._now_s, self._orders.prompt_look)
+        if self._joining.has_ready():
+            self._note_nodes()
         if self._now_s >= self._scrape_s:
             self._scrape_s += self._scenario.scrape_s
             self._observer.scrape([self._server.counters], self._now_s)
         if self._now_s >= self._ask_s:
-            self._ask_s += self._scenario.step_s
+            self._ask_s = self._now_s + self._scenario.step_s
             self._control()
         self._order()
         self._serve()
         self._now_s += self._step_s
+        ended = self._joining.ended
         self._joining.advance(self._step_s, self._now_s)
+        if self._joining.ended > ended:
+            self._poke()
 
     def _happen(self) -> None:
         """Demand comes, machines arrive, machines are lost."""
         waiting, booting = self._machines.waiting, self._machines.booting
         self._joining.let_in(self._machines.advance(self._now_s), self._now_s)
         if self._machines.booting < booting:
-            self._orders.prompt_look(self._now_s)
+            self._note_nodes()
         if self._machines.waiting > waiting:
             self._ask_s = self._now_s
             self._orders.expect_look(self._now_s)
+
+    def _note_nodes(self) -> None:
+        """Nodes have come, or are Ready: both who paces and the autoscaler hear of it."""
+        self._orders.prompt_look(self._now_s)
+        self._poke()
+
+    def _poke(self) -> None:
+        self._ask_s = min(self._ask_s, self._now_s + self._world.poke_s)
 
     def _control(self) -> None:
         level = level_at(self._levels, self._scenario, self._now_s)

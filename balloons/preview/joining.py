@@ -4,7 +4,7 @@ A join registers, waits for its DaemonSet pods to be made, and finishes. What it
 """
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import takewhile
 
 import numpy as np
@@ -89,11 +89,13 @@ class Joining:
             self._ready_at.append(self._clock + self._world.ready_share)
             self.under_way += joins
 
-    def tell(self, now_s: float, of_ready: Callable[[float], None]) -> None:
-        """Say that nodes have become Ready, if any have."""
+    def has_ready(self) -> bool:
+        """Whether nodes have become Ready since this was asked last."""
+        found = False
         while self._ready_at and self._clock >= self._ready_at[0]:
             self._ready_at.popleft()
-            of_ready(now_s)
+            found = True
+        return found
 
     def progress(self, gain: float, accepted: float) -> float:
         """Let the clock move on by `gain`; joins' worth of work sent meanwhile, with what was refused and comes again.

@@ -19,9 +19,11 @@ MOST_BACKGROUND = 0.9
 MOST_JITTER = 0.3
 LEAD_S = 60.0
 """Quiet time before the demand, in which the law learns what idle servers look like."""
-STEPS_S = ((30.0, 150, 0.25, 1.0), (120.0, 500, 0.5, 2.0), (480.0, 2000, 1.0, 2.0), (inf, inf, 2.0, 5.0))
-"""For boots up to so long and up to so many nodes: steps of so many seconds, and how often pacing is asked. The service
-looks a second after anything has changed and every two at the latest; the law lets six seconds' worth in at once."""
+STEPS_S = ((30.0, 150, 0.25, 2.0), (120.0, 500, 0.5, 2.0), (480.0, 2000, 1.0, 2.0), (inf, inf, 2.0, 5.0))
+"""For boots of up to so long and so many nodes: steps of so many seconds, and how often pacing is asked at least. The
+service looks every two seconds, and the law lets six seconds' worth in at once."""
+POKE_S = 1.0
+"""How soon the service looks after something has changed, unless it looks sooner anyway."""
 COUNTED_MORE_S = 1.0
 """Half a second on average for each of the two."""
 LIMIT_S = 12 * 3600.0
@@ -60,6 +62,8 @@ class World:
     """How much later than its end pacing counts a join as ended: others take taints off first."""
     step_s: float
     """Of the flow."""
+    poke_s: float
+    """How soon pacing is asked after something has changed."""
 
 
 def worlds(inputs: PlanInputs, pool: PoolFacts, nodes: int, count: int) -> list[World]:
@@ -144,6 +148,7 @@ def _world(inputs: PlanInputs, pool: PoolFacts, nodes: int, seed: int, deviation
         ready_share=inputs.ready_share,
         notice_s=_notice_s(inputs),
         step_s=flow_step_s,
+        poke_s=max(POKE_S, 2 * flow_step_s),
     )
 
 

@@ -110,8 +110,10 @@ def test_jitter_is_not_made_of_whole_seconds() -> None:
     assert boot_jitter(same, BOOT_JITTER).value == 0
     nodes = [node(f"n{i}", 15 + i % 2, 30) for i in range(8)]
     rounded = of(nodes, (), [claim(f"n{i}", 0) for i in range(8)])
-    assert boot_jitter(rounded, BOOT_JITTER).value == 0
-    assert boot_jitter(rounded, BOOT_JITTER).spread > 0.2
+    hidden = boot_jitter(rounded, BOOT_JITTER)
+    # A quarter of a second at most is hidden in them, and nobody knows how much of it.
+    assert 0 < hidden.value * 15.5 < 0.3
+    assert hidden.spread > 0.2
 
 
 def test_without_claims_the_pods_that_waited_tell_and_are_trusted_less() -> None:

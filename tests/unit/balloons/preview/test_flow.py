@@ -40,6 +40,7 @@ def world(scenario: Scenario = ROOMY, **changes: object) -> World:
         "ready_share": 0.5,
         "notice_s": 0.0,
         "step_s": 0.5,
+        "poke_s": 1.0,
     }
     return World(**{**given, **changes})  # type: ignore[arg-type]
 
@@ -134,7 +135,8 @@ def test_what_a_window_lets_in_waits_for_the_autoscalers_next_look() -> None:
     found = flow(world(quick, join_s=3.0), LawPolicy(quick, settings=settings))
     asked = [after.at_s for before, after in pairwise(found.moments) if after.waiting < before.waiting]
     assert len(asked) > 5
-    assert all(at_s % 10.0 == 0.0 for at_s in asked)
+    # Seen when pacing is asked next, two seconds later at most.
+    assert all(at_s % 10.0 <= 2.0 for at_s in asked)
 
 
 def test_joins_that_pacing_has_not_seen_to_end_keep_their_place() -> None:
