@@ -9,20 +9,23 @@ from collections import deque
 
 ROUND = 250
 WORKERS = 2
-STATUS_WRITES, BESIDE_BURST = 6, 1.5
-"""The controller writes each DaemonSet's status through the same limited client, so often while nodes register one by
-one, at most once for each of its pods. Once hundreds of pods wait for the client, so does the next status: all of them
-are no more than so many times the burst. On real ones 450 to 580 pods of six to eight DaemonSets took as long as 40 to
-58 requests more would have (docs/benchmarks.md, truth)."""
+BESIDE_BURST = 1.5
+"""What is written beside the pods of one rush is no more than so many times the burst: once hundreds of pods wait for
+the client, so does the next status."""
 
 
 class DaemonPods:
-    """A queue of nodes that wait for `pods_each`, served by `per_s` with a burst; counts are joins."""
+    """A queue of nodes that wait for `pods_each`, served by `per_s` with a burst; counts are joins.
 
-    def __init__(self, pods_each: float, per_s: float, burst: float) -> None:
+    The controller writes each DaemonSet's status through the same limited client, `writes_each` times in a rush.
+    """
+
+    def __init__(self, pods_each: float, per_s: float, burst: float, writes_each: float = 0.0) -> None:
         self._pods_each = pods_each
         self._per_s = per_s
         self._burst = self._credit = burst
+        self._most_beside = self._beside = min(writes_each * pods_each, BESIDE_BURST * burst)
+        """Writes beside the pods that are still to come in this rush."""
         self._late_share = min(1.0, WORKERS / pods_each) if pods_each else 1.0
         self._waiting: deque[int] = deque()
         self._round = 0
@@ -43,6 +46,8 @@ class DaemonPods:
 
     def step(self, seconds: float) -> int:
         """Let time pass; how many nodes have got their last pod, the first come first."""
+        if not self.queued and self._credit >= self._burst:
+            self._beside = self._most_beside
         self._credit = min(self._burst, self._credit) + self._per_s * seconds
         self.made_of_nodes = 0.0
         served = 0
@@ -72,7 +77,8 @@ class DaemonPods:
             if not self._waiting[0]:
                 self._waiting.popleft()
         self._round, self._served = taken, 0
-        beside = min(min(taken, STATUS_WRITES) * self._pods_each, BESIDE_BURST * self._burst)
+        beside = min(taken * self._pods_each, self._beside)
+        self._beside -= beside
         self._requests = self._left = taken * self._pods_each + beside
         return taken > 0
 

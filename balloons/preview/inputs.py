@@ -13,6 +13,8 @@ from throttler.simulator.scenario import Disturbance
 LOOK_S = Known.assumed(10.0, "both autoscalers look again every 10 s", 0.1)
 """Karpenter puts each waiting pod back for so long (provisioning/controller.go, 1.15) and then waits for others of its
 batch; cluster-autoscaler scans as often by default."""
+STATUS_WRITES = Known.assumed(6, "four real scale-ups of 450 to 580 DaemonSet pods", 0.5)
+"""They took as long as 40 to 58 requests more than their pods would have, with six to eight DaemonSets."""
 READY_SHARE = 0.5
 """Of a join, as assumed: a node is Ready once its network agent runs, in the middle of it."""
 
@@ -81,6 +83,8 @@ class ControllerFacts:
     pods_per_s: Known
     """What the controller manager's DaemonSet controller may create (--kube-api-qps)."""
     burst: Known
+    status_writes: Known = STATUS_WRITES
+    """Of each DaemonSet, while many nodes come: by the same client as its pods."""
     binds_per_s: Known
     """What the scheduler may bind (its own --kube-api-qps)."""
     reaction_s: Known

@@ -41,7 +41,7 @@ class Joining:
 
     def __init__(self, world: World) -> None:
         self._world = world
-        self._pods = DaemonPods(world.daemon_sets, world.pods_per_s, world.burst)
+        self._pods = DaemonPods(world.daemon_sets, world.pods_per_s, world.burst, world.status_writes)
         self._clock = 0.0
         """Shares of a join that have passed for whoever joins."""
         self._starting: deque[tuple[float, int, float]] = deque()

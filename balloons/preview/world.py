@@ -1,7 +1,7 @@
 """Possible worlds: every uncertain figure drawn once per world, so that the plan's band says what is not known."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 from statistics import NormalDist
 
@@ -22,6 +22,9 @@ LEAD_S = 60.0
 STEPS_S = ((30.0, 150, 0.25, 2.0), (120.0, 500, 0.5, 2.0), (480.0, 2000, 1.0, 2.0), (inf, inf, 2.0, 5.0))
 """For boots of up to so long and so many nodes: steps of so many seconds, and how often pacing is asked at least. The
 service looks every two seconds, and the law lets six seconds' worth in at once."""
+COST_SPREAD = 0.12
+"""Of a join's cost between a history of twelve and the scale-up after it: standard deviation of the logarithm over
+thirteen real pairs on a quiet machine (docs/benchmarks.md, truth)."""
 POKE_S = 1.0
 """How soon the service looks after something has changed, unless it looks sooner anyway."""
 COUNTED_MORE_S = 1.0
@@ -47,6 +50,8 @@ class World:
     pods_per_s: float
     """The slower of controller manager and scheduler, and its burst (the scheduler's is twice its rate by default)."""
     burst: float
+    status_writes: float
+    """Of each DaemonSet while nodes come, through the same limit as its pods."""
     is_scheduler_slower: bool
     launches_per_s: float | None
     launch_burst: int
@@ -100,15 +105,21 @@ def _figures(inputs: PlanInputs, pool: PoolFacts) -> tuple[Known, ...]:
         inputs.join_s,
         servers.cores,
         servers.background,
-        servers.join_cpu_s,
+        _of_this_time(servers.join_cpu_s),
         controllers.reaction_s,
         controllers.look_s,
+        controllers.status_writes,
     )
+
+
+def _of_this_time(cost: Known) -> Known:
+    """A join's cost is a mean, whoever states it: it differs from one scale-up to the next."""
+    return replace(cost, spread=max(cost.spread, COST_SPREAD))
 
 
 def _world(inputs: PlanInputs, pool: PoolFacts, nodes: int, seed: int, deviations: Iterator[float]) -> World:
     drawn = [known.at(deviation) for known, deviation in zip(_figures(inputs, pool), deviations, strict=True)]
-    boot_s, jitter, join_s, cores, background, join_cpu_s, reaction_s, look_s = drawn
+    boot_s, jitter, join_s, cores, background, join_cpu_s, reaction_s, look_s, status_writes = drawn
     controllers, throttle = inputs.controllers, inputs.throttle
     flow_step_s, ask_s = next(steps for most_s, most, *steps in STEPS_S if boot_s <= most_s and nodes <= most)
     scenario = Scenario(
@@ -139,6 +150,7 @@ def _world(inputs: PlanInputs, pool: PoolFacts, nodes: int, seed: int, deviation
         daemon_share=daemon_share(controllers.daemon_sets.value),
         pods_per_s=min(pods_per_s, binds_per_s),
         burst=2 * binds_per_s if binds_per_s < pods_per_s else controllers.burst.value,
+        status_writes=0.0 if binds_per_s < pods_per_s else status_writes,
         is_scheduler_slower=binds_per_s < pods_per_s,
         launches_per_s=rate.value if rate else None,
         launch_burst=controllers.launch_burst,

@@ -31,6 +31,7 @@ def world(scenario: Scenario = ROOMY, **changes: object) -> World:
         "daemon_share": 0.0,
         "pods_per_s": 1e9,
         "burst": 1e9,
+        "status_writes": 0.0,
         "is_scheduler_slower": False,
         "launches_per_s": None,
         "launch_burst": 0,
@@ -89,7 +90,7 @@ def test_daemon_pods_load_the_servers_as_they_are_made() -> None:
 
 def test_nodes_that_come_together_get_their_last_pod_together() -> None:
     """Of 150 joins whose pods took 60 s the mean was usable after 51.6 s (control.md): DaemonSet by DaemonSet."""
-    pods = DaemonPods(8, 20.0, 40.0)
+    pods = DaemonPods(8, 20.0, 40.0, 6.0)
     pods.add(150)
     served = {at_s: pods.step(1.0) for at_s in range(1, 70)}
     assert sum(served.values()) == 150
@@ -109,7 +110,7 @@ def test_larger_herds_are_served_in_rounds() -> None:
 )
 def test_daemon_sets_status_is_written_through_the_same_limit(nodes: int, daemon_sets: int, took_s: float) -> None:
     """Four real scale-ups at the default of 20/s, from the first node to the last pod made (benchmarks.truth)."""
-    pods = DaemonPods(daemon_sets, 20.0, 30.0)
+    pods = DaemonPods(daemon_sets, 20.0, 30.0, 6.0)
     pods.add(nodes)
     at_s = next(step / 4 for step in range(1, 200) if not (pods.step(0.25), pods.queued)[1])
     assert at_s == pytest.approx(took_s, abs=1.5)
