@@ -22,6 +22,19 @@ PROGRAM = "kube-balloons-cli"
 CALLS_PER_S, BURST = 50.0, 50
 """As kubectl limits itself."""
 
+_DUMP = "--from FILE, which `balloons dump` wrote"
+_OFFLINE = f"--offline, or {_DUMP}"
+WITHOUT = {
+    "plan": _OFFLINE,
+    "simulate": _OFFLINE,
+    "report": f"--plan FILE, {_OFFLINE}",
+    "doctor": f"-f FOLDER of manifests, or {_DUMP}",
+    "status": _DUMP,
+    "top": _DUMP,
+    "explain": _DUMP,
+}
+"""What commands can do where there is no cluster."""
+
 
 def request_options(command: F) -> F:
     """Who asks, how long one request may take, and whether requests are shown."""
@@ -91,7 +104,7 @@ async def open_cluster(
     """A client for what the options name; errors that mean "nobody there" say what to try next."""
     from throttler.client.attempts import ignore_attempt
     from throttler.client.connection import ConnectionOptions, load_connection
-    from throttler.client.errors import UnauthorizedError, UnreachableError
+    from throttler.client.errors import ConfigError, UnauthorizedError, UnreachableError
     from throttler.client.gate import CeilingGate
     from throttler.client.kube_client import open_client
 
@@ -102,7 +115,12 @@ async def open_cluster(
         as_groups=given["as_group"],
         request_timeout_s=seconds(given["request_timeout"]),
     )
-    connection = await load_connection(options)
+    try:
+        connection = await load_connection(options)
+    except ConfigError as error:
+        if command not in WITHOUT:
+            raise
+        raise CommandError(f"{error}; without a cluster: {WITHOUT[command]}", ExitCode.BAD_INPUT) from error
     gate = CeilingGate(CALLS_PER_S, burst=BURST)
     observer = _show if given["verbose"] else ignore_attempt
     opened = open_client(connection, command, gate=gate, observer=observer, is_dry_run=is_dry_run, program=PROGRAM)

@@ -1,7 +1,7 @@
 """Reads what a plan is made from, and prints it: for a terminal, for a pipe, or for machines."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -101,17 +101,8 @@ def basis_of(given: Mapping[str, Any], command: str, *, with_findings: bool = Fa
     stated = stated_of(given)
     if given["offline"]:
         return Basis(with_stated(assumed_inputs(), stated), None, datetime.now(UTC))
-    seen = _seen(given, command, _kinds(with_findings=with_findings))
+    seen = see(dict(given), command, _kinds(with_findings=with_findings))
     return Basis(with_stated(plan_inputs(seen), stated), seen, seen.taken_at)
-
-
-def _seen(given: Mapping[str, Any], command: str, wanted: Iterable[Kind]) -> SeenCluster:
-    from throttler.client.errors import ConfigError
-
-    try:
-        return see(dict(given), command, wanted)
-    except ConfigError as error:
-        raise CommandError(f"{error}; without a cluster: --offline", ExitCode.BAD_INPUT) from error
 
 
 def _made(given: Mapping[str, Any], basis: Basis) -> Plan:

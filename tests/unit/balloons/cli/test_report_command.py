@@ -122,7 +122,7 @@ def test_hostile_names_paint_nothing(saved: str) -> None:
         (("--plan", "SAVED", "-o", "/no/where/r.txt"), "/no/where/r.txt: No such file"),
         (("--plan", "/no/file"), "/no/file: No such file"),
         (("--plan", "BAD"), "Expected `int`, got `str` - at `$.nodesComing`"),
-        (("--to", "5", "--kubeconfig", "/no/file"), "without a cluster: --offline"),
+        (("--to", "5", "--kubeconfig", "/no/file"), "without a cluster: --plan FILE, --offline"),
     ],
 )
 def test_unusable_input_is_one_sentence_and_code_two(
