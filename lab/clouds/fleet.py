@@ -118,12 +118,25 @@ class Fleet:
 
     async def _join(self, order: MachineOrder, kind: MachineKind) -> Machine:
         while True:
+            attempt = asyncio.create_task(self._register(order, kind))
             try:
-                await self._api.create(NODES, order.node())
-                return await kind.join(order)
+                return await asyncio.shield(attempt)
+            except asyncio.CancelledError:
+                await self._take_back(order, attempt)
+                raise
             except LabError:
                 # An API server that a test has killed: a kubelet, too, tries until it gets through.
                 await asyncio.sleep(TRY_AGAIN_AFTER_S)
+
+    async def _register(self, order: MachineOrder, kind: MachineKind) -> Machine:
+        await self._api.create(NODES, order.node())
+        return await kind.join(order)
+
+    async def _take_back(self, order: MachineOrder, attempt: asyncio.Task[Machine]) -> None:
+        """It was switched off while it joined: what is under way cannot be stopped, and its Node would stay."""
+        with contextlib.suppress(LabError):
+            await (await attempt).end()
+            await self._api.delete(f"{NODES}/{order.name}")
 
 
 def _report_crash(life: asyncio.Task[None]) -> None:

@@ -1,5 +1,6 @@
 """A cluster and machines that exist in memory only, for tests of the simulated clouds."""
 
+import asyncio
 from typing import Any
 
 from lab.clouds import BootTime, Machine, MachineOrder, MachineSort
@@ -38,13 +39,15 @@ class FakeMachine:
 
 
 class FakeKind:
-    """Writes down what happens to its machines."""
+    """Writes down what happens to its machines; `takes_s`: how long one takes to join."""
 
-    def __init__(self) -> None:
+    def __init__(self, takes_s: float = 0.0) -> None:
         self.log: list[str] = []
+        self._takes_s = takes_s
 
     async def join(self, order: MachineOrder) -> Machine:
         self.log.append(f"{order.name} joins")
+        await asyncio.sleep(self._takes_s)
         return FakeMachine(self.log, order.name)
 
 

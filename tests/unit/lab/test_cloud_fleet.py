@@ -74,6 +74,16 @@ async def test_a_machine_that_is_ended_while_it_boots_never_joins() -> None:
     assert (api.nodes, kind.log, machines.ordered) == ({}, [], ())
 
 
+async def test_a_machine_that_is_ended_while_it_joins_leaves_no_node() -> None:
+    api, kind = FakeApi(), FakeKind(takes_s=2)
+    machines = fleet(api, kind, TEN_S)
+    machines.order(order("one"), MachineSort.PAPER)
+    await asyncio.sleep(11)
+    assert "one" in api.nodes
+    await machines.end("one")
+    assert (api.nodes, kind.log, machines.ordered) == ({}, ["one joins", "one ends"], ())
+
+
 async def test_joining_goes_on_until_the_server_is_back() -> None:
     api, kind = FakeApi(), FakeKind()
     api.is_down = True
