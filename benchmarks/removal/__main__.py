@@ -1,7 +1,6 @@
 """`python -m benchmarks.removal`: the service is uninstalled in the middle of a ramp, again and again."""
 
 import asyncio
-import itertools
 import random
 import sys
 import tempfile
@@ -30,22 +29,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = parser_of("removal")
     parser.add_argument("--trials", type=int, default=TRIALS, help=f"removals (default {TRIALS})")
     parser.add_argument("--seed", type=int, default=0, help="of the moments at which it is removed (default 0)")
+    parser.add_argument("--first", type=int, default=1, help="number of the first trial, to go on with a run")
     asked = parser.parse_args(arguments)
-    report = asyncio.run(_measure(QUICK_TRIALS if asked.quick else asked.trials, asked.seed, is_quick=asked.quick))
+    count = QUICK_TRIALS if asked.quick else asked.trials
+    numbers = range(asked.first, asked.first + count)
+    report = asyncio.run(_measure(numbers, asked.seed, is_quick=asked.quick))
     return answer(report, asked)
 
 
-async def _measure(count: int, seed: int, is_quick: bool) -> Report:
-    chance, trials = random.Random(seed), list[Trial]()
+async def _measure(numbers: range, seed: int, is_quick: bool) -> Report:
+    trials = list[Trial]()
     with tempfile.TemporaryDirectory(prefix="removal-") as folder:
         async with (
             start_control_plane(ControlPlaneSettings(audit=True)) as plane,
             open_hosts(plane) as hosts,
             open_scene(plane, Path(folder)) as scene,
         ):
-            for number, way in enumerate(itertools.islice(itertools.cycle(TURNS), count)):
-                trials.append(await run_trial(scene, hosts, way, chance, has_quota=number % 2 == 0))
-                progress(_line(trials[-1], number + 1))
+            for number in numbers:
+                way, chance = TURNS[(number - 1) % len(TURNS)], random.Random(f"{seed}-{number}")
+                trials.append(await run_trial(scene, hosts, way, chance, has_quota=number % 2 == 1))
+                progress(_line(trials[-1], number))
     return Report(
         name="removal",
         figures=tuple(_figures(trials)),

@@ -16,6 +16,7 @@ from lab.clouds.json_api import JsonApi
 from lab.controlplane import ControlPlane
 from lab.karpenter import KarpenterSettings, NodePoolSettings, paper_type, start_karpenter
 from lab.machines import PaperMachines, PaperNode, ProcessPods
+from lab.processes import log_tail
 
 QUOTA_CRD = Path(__file__).parents[2] / "lab" / "nodegroups" / "capacityquotas.yaml"
 TAINT, LABEL = "startup-taint.cluster-autoscaler.kubernetes.io/kube-balloons", "example.com/daemons"
@@ -32,6 +33,10 @@ OTHERS = {"team": "others"}
 """Nodes of a pool that no autoscaler of the lab knows; they register with our startup taint."""
 REGISTER_EVERY_S = 0.7
 PATIENCE_S = 120.0
+_LOOK = """
+kubectl get jointhrottles --output=yaml || true
+kubectl --namespace=kube-balloons get lease,pods,events --output=wide || true
+"""
 
 
 class Scene:
@@ -89,6 +94,12 @@ class Scene:
             await self.api.delete(f"{CLAIMS}/{claim['metadata']['name']}")
         await self.until("no machine is left", self._is_empty)
 
+    async def state(self) -> str:
+        """What a person would look at when a trial fails: the throttle, our pods, and what they logged last."""
+        shown = await self.shell.run(_LOOK)
+        logs = (self.plane.directory / "logs").glob("pod-kube-balloons-*.log")
+        return "\n".join([shown, *(f"== {path.name}\n{log_tail(path)}" for path in sorted(logs))])
+
     async def until(self, what: str, holds: Callable[[], Awaitable[bool]]) -> None:
         """Wait; raises TimeoutError naming what for."""
         end = time.monotonic() + PATIENCE_S
@@ -114,7 +125,8 @@ class Scene:
         return bool("default" in held.ceilings and held.gates and held.taints)
 
     async def _is_empty(self) -> bool:
-        return not await self.api.items(CLAIMS)
+        nodes = await self.api.items("/api/v1/nodes?labelSelector=karpenter.sh%2Fnodepool")
+        return not nodes and not await self.api.items(CLAIMS)
 
 
 @asynccontextmanager

@@ -59,6 +59,9 @@ async def run_trial(scene: Scene, hosts: ProcessPods, way: Way, chance: random.R
         removal_s = time.monotonic() - begun_s
         wrong = [*await _wrong(scene, before), *await _later(scene, before)]
         objects = touched(_events(log, read_to))
+    except Exception as error:
+        error.add_note(await scene.state())
+        raise
     finally:
         await scene.clear()
     return Trial(
