@@ -29,7 +29,8 @@ from throttler.client.kube_client import KubeClient
 from throttler.client.requests import Selection
 from throttler.service.throttle_resource import THROTTLES
 
-NO_CRD = "this cluster does not serve BalloonPool (kube-balloons.github.io/v1alpha1): apply the CRD first"
+NO_CRD = "this cluster does not serve BalloonPool (kube-balloons.github.io/v1alpha1): kubectl apply -k manifests/crds"
+DAY_0 = f"{NO_CRD}\nwithout it: balloons doctor, balloons plan --to N, balloons top, balloons explain node NAME"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +69,15 @@ async def show_status(given: dict[str, Any], wanted: Wanted) -> int:
     """Print throttles and pools; raises ConfigError, ApiError and CommandError."""
     async with open_cluster(given, "status") as (client, connection):
         where = None if given["all_namespaces"] else given["namespace"] or connection.namespace
-        seen = await _first_look(client, where)
+        try:
+            seen = await _first_look(client, where)
+        except NotFoundError as error:
+            if wanted.is_watching or wanted.awaited or wanted.names:
+                raise CommandError(NO_CRD) from error
+            click.echo(DAY_0, err=True)
+            if wanted.look.output in ("json", "yaml"):
+                _print(Seen(), where, wanted, datetime.now(UTC))
+            return ExitCode.DONE
         changes = changes_of(client, where, wanted.names, has_throttles=seen.throttles is not None)
         if wanted.is_watching:
             await follow(changes, where, wanted.look)
@@ -104,10 +113,8 @@ async def _wait(seen: _Look, changes: AsyncGenerator[Seen, None], where: str | N
 
 
 async def _first_look(client: KubeClient, where: str | None) -> _Look:
-    try:
-        pools = await _pools(client, where)
-    except NotFoundError as error:
-        raise CommandError(NO_CRD) from error
+    """Raises NotFoundError where there are no pools to be had."""
+    pools = await _pools(client, where)
     return _Look(await _throttles(client), pools)
 
 

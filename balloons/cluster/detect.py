@@ -63,7 +63,7 @@ class Detected:
         """One line: `cluster-autoscaler v1.36.1, Kubernetes v1.36.3, provider aws, 3 API servers`."""
         parts = [self._autoscaler_words(), f"Kubernetes {self.version or 'of unknown version'}"]
         parts += [f"provider {self.provider}"] if self.provider else []
-        if self.api_servers is not None:
+        if self.api_servers:
             parts.append(f"{self.api_servers} API server{'' if self.api_servers == 1 else 's'}")
         return ", ".join(parts)
 

@@ -45,6 +45,8 @@ class Forecast:
     first_s: Band
     """The first usable node."""
     run: Flow
+    world: World
+    """In which it ran."""
     waves: tuple[Wave, ...]
     lost: Band
     """Machines that kill timers destroy."""
@@ -71,6 +73,12 @@ def forecast(inputs: PlanInputs, pool: PoolFacts, nodes: int, make: Maker, seeds
     return _summed(flows, run, world, inputs)
 
 
+def in_same_world(found: Forecast, inputs: PlanInputs, make: Maker) -> Forecast:
+    """The same under another policy, in the world of the median: only the policy differs, and no draw of the boots."""
+    other = flow(found.world, make(found.world.scenario))
+    return _summed([other], other, found.world, inputs)
+
+
 def _summed(flows: list[Flow], run: Flow, world: World, inputs: PlanInputs) -> Forecast:
     scale = inputs.servers.requests_per_join.value / REQUESTS
     return Forecast(
@@ -78,6 +86,7 @@ def _summed(flows: list[Flow], run: Flow, world: World, inputs: PlanInputs) -> F
         eta_s=told(band([each.done_s for each in flows])),
         first_s=told(band([each.usable_s[0][0] if each.usable_s else None for each in flows])),
         run=run,
+        world=world,
         waves=waves_of(run, world),
         lost=band([float(each.lost) for each in flows]),
         error_share=run.error_share,

@@ -6,17 +6,12 @@ from datetime import datetime
 
 from balloons.preview.cost import Cost, cost_of
 from balloons.preview.fitting import Fitting
-from balloons.preview.forecast import Forecast, forecast
+from balloons.preview.forecast import Forecast, forecast, in_same_world
 from balloons.preview.inputs import Ceiling, PlanInputs, PoolFacts
 from balloons.preview.limit import Limit
 from balloons.preview.policies import NONE, THROTTLE, policy_maker
 from balloons.preview.relief import Relief, relief
 from balloons.preview.waves import Wave, main_limit
-
-COMPARED_SEEDS = 3
-"""Worlds for the other way, with pacing where there is none and without where there is: a comparison, no promise ..."""
-LARGE, LARGE_COMPARED_SEEDS = 2000, 1
-"""... and fewer from so many nodes on, whose chances average out."""
 
 
 class PlanError(ValueError):
@@ -109,7 +104,7 @@ def make_plan(
         waves=waves,
         limit=limit,
         relief=relief(inputs, pool, coming, make, limit) if found and limit else None,
-        sides=_sides(inputs, pool, found, policy) if found else (),
+        sides=_sides(inputs, found, policy) if found else (),
         cost=cost_of(pool, found.node_seconds if found else 0.0, prices or {}),
         fitting=fitting,
     )
@@ -123,10 +118,10 @@ def _with_ceiling(waves: tuple[Wave, ...], missing: int, ready: int, ceiling: Ce
     return (*waves, Wave(from_s, None, missing, ready, Limit.CEILING, ceiling.name))
 
 
-def _sides(inputs: PlanInputs, pool: PoolFacts, found: Forecast, policy: str) -> tuple[Side, ...]:
+def _sides(inputs: PlanInputs, found: Forecast, policy: str) -> tuple[Side, ...]:
+    """As it is, and with pacing where there is none or without where there is."""
     other = NONE if policy == THROTTLE else THROTTLE
-    seeds = LARGE_COMPARED_SEEDS if found.nodes >= LARGE else COMPARED_SEEDS
-    compared = forecast(inputs, pool, found.nodes, policy_maker(other, inputs.throttle), seeds)
+    compared = in_same_world(found, inputs, policy_maker(other, inputs.throttle))
     return side(policy, found), side(other, compared)
 
 

@@ -55,6 +55,22 @@ async def ended(process: Process) -> tuple[int | None, list[str], list[str]]:
     return process.returncode, out.decode().splitlines(), err.decode().splitlines()
 
 
+async def nothing_of_ours(_: web.BaseRequest) -> web.StreamResponse:
+    return web.json_response({"kind": "Status", "message": "not found", "code": 404}, status=404)
+
+
+async def test_day_0_says_what_works_without_our_crds(tmp_path: Path) -> None:
+    async with loopback_api(nothing_of_ours) as api:
+        code, out, err = await ended(await started(api, tmp_path))
+        machine = await ended(await started(api, tmp_path, "-o", "json"))
+        asked = await ended(await started(api, tmp_path, "gpu"))
+    assert (code, out) == (0, [])
+    assert "kubectl apply -k manifests/crds" in err[0]
+    assert err[1].startswith("without it: balloons doctor, balloons plan --to N")
+    assert (machine[0], json.loads("\n".join(machine[1]))["items"]) == (0, [])
+    assert asked[0] == 1, "what was named cannot be shown"
+
+
 async def test_waits_for_warm_nodes_and_shows_what_there_is_then(tmp_path: Path) -> None:
     async with loopback_api(Server(3).handle) as api:
         code, out, err = await ended(await started(api, tmp_path, "gpu", "--wait", "--for", "warm=3"))
