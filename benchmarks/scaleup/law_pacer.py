@@ -8,9 +8,11 @@ from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 
+from benchmarks.scaleup.bare_nodes import BareNodes
 from lab.controlplane import ControlPlane
 from lab.joiner import JoinRecord
 from throttler.client.connection import ConnectionOptions, load_connection
+from throttler.joins.controller_limit import is_controller_bound
 from throttler.joins.joins import Joins
 from throttler.law.govern import govern
 from throttler.law.learned import Learned
@@ -53,6 +55,8 @@ class LawPacer:
         self._held_since_s = asyncio.get_running_loop().time()
         self._joining = 0
         self._joined = 0
+        self._index: float | None = None
+        self._bare = BareNodes(asyncio.get_running_loop().time)
         self._recent_s: deque[float] = deque(maxlen=RECENT)
 
     @property
@@ -84,7 +88,8 @@ class LawPacer:
         watch = SignalWatch(
             connection, SourceSettings(servers=tuple(self._plane.server_urls), interval_s=SCRAPE_EVERY_S)
         )
-        tasks = [asyncio.create_task(watch.run()), asyncio.create_task(self._look_for_ever(watch))]
+        work = (watch.run(), self._bare.follow(self._plane.access()), self._look_for_ever(watch))
+        tasks = [asyncio.create_task(each) for each in work]
         await asyncio.sleep(IDLE_S)
         self._held_since_s = asyncio.get_running_loop().time()
         try:
@@ -100,6 +105,7 @@ class LawPacer:
         while True:
             now_s = clock()
             verdict, self._memory = govern(watch.signals(now_s), self._joins(now_s), self._memory, settings, now_s)
+            self._index = verdict.index
             self._admit(verdict.admit)
             self._note(verdict, now_s)
             await asyncio.sleep(LOOK_EVERY_S)
@@ -111,6 +117,7 @@ class LawPacer:
             joined=self._joined,
             join_s=statistics.fmean(self._recent_s) if self._recent_s else None,
             oldest_held_s=now_s - self._held_since_s if self._held else 0.0,
+            is_controller_bound=is_controller_bound(self._bare.waiting_s(), self._joining, self._index),
         )
 
     def _admit(self, count: int) -> None:
