@@ -72,7 +72,7 @@ def test_pods_take_whole_machines_in_every_resource_that_ceilings_are_written_in
 
 
 def test_server_has_its_part_of_a_shared_machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of four cores: joins that cost it 0.3 and everybody 0.6 core-seconds leave it two of them, or those it may use."""
+    """Of four cores: joins that cost it 0.3 and everybody 0.6 core-seconds leave it two, or those it may use."""
     monkeypatch.setattr("os.cpu_count", lambda: 4)
     assert own_cores(0.3, 0.6, 4) == pytest.approx(2.0)
     assert own_cores(0.3, 0.6, 1) == 1.0
