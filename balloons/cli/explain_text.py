@@ -6,6 +6,7 @@ from balloons.cli.documents import ExplanationDocument, StepItem
 from balloons.cli.look import Look
 from balloons.cli.table import lines
 from balloons.explain.timeline import Step, Timeline
+from balloons.preview.words import duration
 from balloons.printable import printable
 
 COLUMNS = ("TIME", "WAIT", "STEP", "BECAUSE", "MESSAGE")
@@ -31,11 +32,16 @@ def _item(step: Step) -> StepItem:
 def _row(step: Step) -> dict[str, str]:
     return {
         "TIME": _time(step.at) if step.at else "now",
-        "WAIT": f"+{step.wait_s:g}s" if step.wait_s is not None else "",
+        "WAIT": _wait(step.wait_s) if step.wait_s is not None else "",
         "STEP": step.what,
         "BECAUSE": step.because,
         "MESSAGE": " ".join(step.message.split()),
     }
+
+
+def _wait(seconds: float) -> str:
+    """Events know microseconds, which nobody waits for: tenths below ten seconds, then as plans have it."""
+    return f"+{round(seconds, 1):g}s" if seconds < 10 else f"+{duration(seconds)}"
 
 
 def _time(at: datetime) -> str:

@@ -2,14 +2,18 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from balloons.cli.explain_text import text
+from balloons.cli.look import Look
 from balloons.cluster import kinds
 from balloons.cluster.kinds import Kind
 from balloons.cluster.seen import Listed, Unread
+from balloons.explain.timeline import Step, Timeline
 from balloons.reading.archive import write_archive
 from tests.doctor_cases import node, pod, pool
 from tests.seen_clusters import cluster
@@ -55,3 +59,14 @@ def test_a_name_that_is_nowhere_says_why_it_may_be(
     found = balloons("explain", subject, "gone", "--from", dump(tmp_path, {kinds.BALLOON_POOLS: [pool()]}, unread))
     assert found.returncode == 2
     assert words in found.stderr
+
+
+@pytest.mark.parametrize(
+    ("wait_s", "shown"), [(0.0, "+0s"), (0.484917, "+0.5s"), (19.5373, "+20s"), (133.0, "+2m13s"), (None, "")]
+)
+def test_waits_are_told_as_people_read_them(wait_s: float | None, shown: str) -> None:
+    """Events carry microseconds: `+0.484917s` stood there."""
+    step = Step(at=datetime(2026, 11, 22, tzinfo=UTC), what="bound", wait_s=wait_s)
+    found = Timeline(subject="pod/a", seen_at=datetime(2026, 11, 22, tzinfo=UTC), now="bound", steps=(step,))
+    columns = text(found, Look())[1].split()
+    assert columns[1:-1] == ([shown] if shown else [])
