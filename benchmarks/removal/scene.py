@@ -90,9 +90,7 @@ class Scene:
         await self.api.delete(f"{QUOTAS}/{QUOTA}")
         names = [each["metadata"]["name"] for each in await self.api.items("/api/v1/nodes")]
         await self._others.remove(*(name for name in names if name.startswith("other-")))
-        for claim in await self.api.items(CLAIMS):
-            await self.api.delete(f"{CLAIMS}/{claim['metadata']['name']}")
-        await self.until("no machine is left", self._is_empty)
+        await self.until("no pod and no machine is left", self._is_empty)
 
     async def state(self) -> str:
         """What a person would look at when a trial fails: the throttle, our pods, and what they logged last."""
@@ -125,8 +123,14 @@ class Scene:
         return bool("default" in held.ceilings and held.gates and held.taints)
 
     async def _is_empty(self) -> bool:
+        """Karpenter may still order for pods that are about to go: what comes late is deleted as well."""
+        pods = await self.api.items("/api/v1/namespaces/default/pods")
+        claims = await self.api.items(CLAIMS)
+        for claim in claims:
+            if "deletionTimestamp" not in claim["metadata"]:
+                await self.api.delete(f"{CLAIMS}/{claim['metadata']['name']}")
         nodes = await self.api.items("/api/v1/nodes?labelSelector=karpenter.sh%2Fnodepool")
-        return not nodes and not await self.api.items(CLAIMS)
+        return not (pods or claims or nodes)
 
 
 @asynccontextmanager
