@@ -14,6 +14,9 @@ WINDOW_S = 36.0
 """From a node's own first request: its join, its Lease's creation and two renewals, its report of images."""
 SHARE, SLACK = 0.10, 0.34
 """Kinds that come about once or twice per node may differ by a third of one: timers of 10 s fall where they fall."""
+MERGED_SHARE = {("get", "pods"): 0.25, ("patch", "pods/status"): 0.25}
+"""How many reports of a pod a kubelet merges into one hangs on how busy the machine is (17 % fewer, two cores at a load
+of 8); a joiner that forgot one report of each pod would be off by a third."""
 BUSY_SLACK = {("get", "nodes"): 1.0}
 """A kubelet that is short of a core reads its own Node once more when its status has changed meanwhile."""
 NODES, ROUNDS, DAEMONS = 6, 4, 8
@@ -51,11 +54,15 @@ async def wait_for_pods(plane: ControlPlane, namespace: str, count: int) -> None
         await asyncio.sleep(0.2)
 
 
+def allowed(kind: tuple[str, str], count: float) -> float:
+    return max(MERGED_SHARE.get(kind, SHARE) * count, BUSY_SLACK.get(kind, SLACK))
+
+
 def differences(real: Mix, ours: Mix) -> list[str]:
     return [
         f"{' '.join(kind)}: hollow {real.get(kind, 0):.2f}, joiner {ours.get(kind, 0):.2f} per node"
         for kind in sorted({*real, *ours})
-        if abs(real.get(kind, 0) - ours.get(kind, 0)) > max(SHARE * real.get(kind, 0), BUSY_SLACK.get(kind, SLACK))
+        if abs(real.get(kind, 0) - ours.get(kind, 0)) > allowed(kind, real.get(kind, 0))
     ]
 
 
