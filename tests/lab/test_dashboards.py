@@ -57,7 +57,7 @@ def test_rule_records_something(run: RecordedRun, rule) -> None:
 @pytest.mark.parametrize("name", ALERTS)
 def test_alert_watches_series_that_exist(run: RecordedRun, name: str) -> None:
     for each in selectors(ALERTS[name]["expr"]):
-        # Whether there is a label at all (pod!="") is the matter of who scrapes; the recording was not scraped from pods.
+        # Whether a series has a label at all (pod!="") hangs on who scrapes; the recording was not scraped from pods.
         matchers = ",".join(f'{label}=~"{value}"' for label, value in each.matchers.items() if value)
         expr = RECORDED.get(each.name) or f"{each.name}{{{matchers}}}"
         assert run.over_run(expr), expr
