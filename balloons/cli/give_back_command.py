@@ -6,7 +6,7 @@ import click
 
 from balloons.cli.failing import CommandError, ExitCode
 from balloons.cli.guard_command import BURST, NAMESPACE, Bounded, stop_on_signals
-from balloons.cli.options import connection_options, option
+from balloons.cli.options import connection_options, log_options, option
 
 if TYPE_CHECKING:
     from throttler.client.kube_client import KubeClient
@@ -30,10 +30,7 @@ CALLS_PER_S = 50.0
     help="Seconds after which it gives up.",
 )
 @option("--dry-run", is_flag=True, help="Say what would be given back now; stop nothing, write nothing.")
-@option(
-    "--log-format", type=click.Choice(["auto", "json", "pretty"]), default="auto", help="Default: pretty on a terminal."
-)
-@option("--debug", is_flag=True, help="Log more, and show tracebacks.")
+@log_options
 def give_back(**given: Any) -> int:
     """Stop the service and give back all that it holds; run it before you uninstall.
 

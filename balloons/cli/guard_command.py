@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from balloons.cli.failing import ExitCode
-from balloons.cli.options import connection_options, option
+from balloons.cli.options import connection_options, log_options, option
 
 if TYPE_CHECKING:
     import asyncio
@@ -47,10 +47,7 @@ class Bounded(click.FloatRange):
 @option("--once", is_flag=True, help="End when the Lease has moved, or everything was given back (for a CronJob).")
 @option("--dry-run", is_flag=True, help="Say what would be given back; write nothing.")
 @option("--max-calls-per-second", type=Bounded(0.1, 1000), default=20.0, show_default=True, help="Ceiling.")
-@option(
-    "--log-format", type=click.Choice(["auto", "json", "pretty"]), default="auto", help="Default: pretty on a terminal."
-)
-@option("--debug", is_flag=True, help="Log more, and show tracebacks.")
+@log_options
 def guard(**given: Any) -> int:
     """Give back all ceilings, gates, taints and labels when nobody renews.
 

@@ -28,6 +28,13 @@ def connection_options(command: F) -> F:
     )(command)
 
 
+def log_options(command: F) -> F:
+    """--log-format and --debug, of the commands that log."""
+    command = option("--debug", is_flag=True, help="Log more, and show tracebacks.")(command)
+    formats = click.Choice(["auto", "json", "pretty"])
+    return option("--log-format", type=formats, default="auto", help="Default: pretty on a terminal.")(command)
+
+
 def color_option(command: F) -> F:
     """--color: heeded by what is printed (`Look`) and by click, which takes colours out of pipes."""
     return option(

@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from balloons.cli.failing import ExitCode
-from balloons.cli.options import connection_options, option
+from balloons.cli.options import connection_options, log_options, option
 from balloons.cli.version_command import own_version
 
 DEFAULT_ADDRESS = "127.0.0.1:8080"
@@ -34,10 +34,7 @@ IN_CLUSTER_ADDRESS = "0.0.0.0:8080"
     help="Namespace of the Lease by which replicas elect a leader, and which the guard watches.",
 )
 @option("--no-leader-election", is_flag=True, help="The only replica: wait for no other. The Lease is renewed anyway.")
-@option(
-    "--log-format", type=click.Choice(["auto", "json", "pretty"]), default="auto", help="Default: pretty on a terminal."
-)
-@option("--debug", is_flag=True, help="Log more, and show tracebacks.")
+@log_options
 def run(**given: Any) -> int:
     """Hold nodes with balloons, and give way to real work.
 
