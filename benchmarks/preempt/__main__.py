@@ -10,10 +10,10 @@ from typing import Any
 import msgspec
 
 from benchmarks.paper_cluster import PaperCluster, start_paper_cluster
-from benchmarks.percentile import percentile
 from benchmarks.preempt.burst import Burst, run_burst
 from benchmarks.report import Figure, Report, progress, run
 from lab.demo.service import run_service
+from lab.percentile import percentile
 
 NODES, SINGLES, BURSTS, ROUNDS = 300, 20, (60, 100), 3
 FAKED = (

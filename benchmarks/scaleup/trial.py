@@ -8,11 +8,11 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
-from benchmarks.percentile import percentile
 from benchmarks.scaleup.disturbance import Disturbance, disturb
 from benchmarks.scaleup.pacers import Pacer
 from lab.controlplane import ApiAccess, ControlPlane
 from lab.joiner import Herd, JoinerSettings, JoinRecord, joiners
+from lab.percentile import percentile
 from lab.scaleup.bystander import bystander
 from lab.scaleup.cluster import DAEMON_SETS, DEFAULT_MANAGER_QPS, STRANGER
 from lab.scaleup.innocent_client import Met

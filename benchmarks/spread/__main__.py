@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import msgspec
 
 from balloons.api.pool import Spread
-from benchmarks.percentile import percentile
 from benchmarks.report import Figure, Report, progress, run
 from benchmarks.spread.placing import Placing, place
+from lab.percentile import percentile
 
 SIZES = (1_000, 5_000)
 FAKED = (

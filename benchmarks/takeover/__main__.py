@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from benchmarks.percentile import percentile
 from benchmarks.report import Figure, Report, answer, parser_of, progress
 from benchmarks.takeover.judge import Write
 from benchmarks.takeover.pair import open_pairs
 from benchmarks.takeover.trial import SUDDEN, Fault, Ring, Trial, faults
 from lab.controlplane import ControlPlaneSettings, start_control_plane
+from lab.percentile import percentile
 
 TRIALS, QUICK_TRIALS = 200, 3
 AT_ONCE = 6

@@ -14,6 +14,7 @@ from lab.demo.objects import JOBS
 from lab.demo.rush_scene import RushScene, training
 from lab.demo.service import service_log
 from lab.errors import LabError
+from lab.percentile import percentile
 from lab.processes import log_tail
 from lab.scaleup.bystander import bystander
 from lab.scaleup.cluster import STRANGER
@@ -128,12 +129,11 @@ def _runs(pod: Json) -> bool:
 
 
 def _record(usable: Sequence[float], seen: Met, errors: int, in_vain: int, machines: int) -> RushRecord:
-    ordered = sorted(seen.latencies_s)
     return RushRecord(
         usable_s=tuple(usable),
-        bystander_p50_ms=1000 * ordered[len(ordered) // 2],
-        bystander_p99_ms=1000 * ordered[int(0.99 * (len(ordered) - 1))],
-        bystander_requests=len(ordered),
+        bystander_p50_ms=1000 * percentile(seen.latencies_s, 0.5),
+        bystander_p99_ms=1000 * percentile(seen.latencies_s, 0.99),
+        bystander_requests=len(seen.latencies_s),
         bystander_refusals=seen.refusals,
         errors=errors,
         in_vain=in_vain,
