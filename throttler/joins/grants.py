@@ -50,7 +50,9 @@ class Grants:
 def as_asked(joins: Joins, grants: Grants) -> Joins:
     """The joins as the law takes them: machines that may be ordered by leave given before are asked for."""
     moved = min(grants.left, joins.waiting)
-    return replace(joins, waiting=joins.waiting - moved, booting=joins.booting + moved, order_s=grants.delay_s)
+    return replace(
+        joins, waiting=joins.waiting - moved, booting=joins.booting + moved, granted=moved, order_s=grants.delay_s
+    )
 
 
 def _without(steps: Iterable[tuple[float, int]], used: int) -> Iterator[tuple[float, int]]:

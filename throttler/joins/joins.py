@@ -20,6 +20,8 @@ class Joins:
     """Of the waiting ones, those that the reserved lane lets pass."""
     booting: int = 0
     """Asked for, and not yet heard of."""
+    granted: int = 0
+    """Of the booting ones, those that the autoscaler has leave to ask for and has not asked for yet."""
     booting_by_groups: int = 0
     """Asked for by cluster-autoscaler and not registered; other booting ones are Karpenter's."""
     held: int = 0

@@ -14,6 +14,7 @@ def total_joins(counts: Iterable[Joins]) -> Joins:
         waiting=sum(each.waiting for each in parts),
         urgent=sum(each.urgent for each in parts),
         booting=sum(each.booting for each in parts),
+        granted=sum(each.granted for each in parts),
         booting_by_groups=sum(each.booting_by_groups for each in parts),
         held=sum(each.held for each in parts),
         held_unregistered=sum(each.held_unregistered for each in parts),

@@ -79,7 +79,8 @@ def _limit(sight: Sight, window: float) -> int:
     joins, settings = sight.joins, sight.settings
     boot_s = stock.boot_time_s(joins, sight.memory.boot_s, settings)
     pace_per_s = _pace_per_s(sight, window)
-    asked_lately = sight.memory.flow.asked_since(sight.now_s - max(sight.join_s, joins.order_s))
+    join_s = sight.memory.join_time.or_guess(sight.join_s)
+    asked_lately = joins.granted + sight.memory.flow.not_through(join_s, sight.now_s)
     if settings.has_gate:
         outlook = stock.Outlook(window=window, pace_per_s=pace_per_s, boot_s=boot_s)
         stocked = stock.gated_stock(outlook, joins, settings)

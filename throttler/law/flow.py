@@ -21,8 +21,8 @@ class Point:
     at_s: float
     joining: int
     joined: int
-    asked: int
-    """Machines asked for since the count began: in flight, joined and lost."""
+    ordered: int
+    """Machines ordered since the count began: in flight by more than leave, joined and lost."""
     arrived: int
     """Of these, those that are no longer booting."""
 
@@ -49,12 +49,15 @@ class Flow:
         """The most joins that were in flight since then."""
         return max((point.joining for point in self.points if point.at_s >= since_s), default=0)
 
-    def asked_since(self, since_s: float) -> int:
-        """Machines asked for since then, as far back as is known."""
-        if not self.points:
-            return 0
-        before = [point for point in self.points if point.at_s <= since_s] or self.points[:1]
-        return max(0, self.points[-1].asked - before[-1].asked)
+    def not_through(self, join_s: float, now_s: float) -> float:
+        """Machines ordered lately that will not have joined when those ordered now come.
+
+        The servers work through a batch one after the other: joins that take `join_s` in the mean end evenly over twice
+        that time. A steady flow has just as many under way, by Little's law.
+        """
+        through_s = 2.0 * join_s
+        orders = ((b.ordered - a.ordered, now_s - b.at_s) for a, b in pairwise(self.points))
+        return sum(max(0, count) * (1.0 - age_s / through_s) for count, age_s in orders if age_s < through_s)
 
     def held_since(self, at_s: float) -> int:
         """Machines that had arrived by then and are held now, when the first to come is the first to be let in."""
@@ -94,7 +97,8 @@ def seen(flow: Flow, joins: Joins, now_s: float) -> Flow:
     if len(kept) >= 2 and now_s - kept[-2].at_s < APART_S:
         kept.pop()
     arrived = joins.held + joins.joining + joins.joined + joins.lost
-    point = Point(now_s, joins.joining, joins.joined, asked=arrived + joins.booting, arrived=arrived)
+    ordered = arrived + joins.booting - joins.granted
+    point = Point(now_s, joins.joining, joins.joined, ordered=ordered, arrived=arrived)
     return Flow(points=(*kept, point))
 
 

@@ -92,6 +92,7 @@ def sane(joins: Joins) -> Joins:
         waiting=max(0, joins.waiting),
         urgent=max(0, joins.urgent),
         booting=max(0, joins.booting),
+        granted=max(0, joins.granted),
         held=max(0, joins.held),
         joining=max(0, joins.joining),
         joined=max(0, joins.joined),

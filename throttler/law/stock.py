@@ -45,11 +45,13 @@ def gated_stock(outlook: Outlook, joins: Joins, settings: LawSettings) -> float:
     return free + pace_per_s * max(0.0, horizon_s)
 
 
-def ungated_stock(outlook: Outlook, joins: Joins, asked_lately: int) -> float:
+def ungated_stock(outlook: Outlook, joins: Joins, asked_lately: float) -> float:
     """Machines that may be booting: they arrive one boot time after they were ordered, and join at once.
 
-    What arrives within one join's time is in flight together, so as many as that may be asked for in the same time
-    (`asked_lately`); what is in flight in all follows from the pace and the dead time, in which an order is waited for.
+    What arrives together is in flight together, so of a window those count that were asked for lately (`asked_lately`:
+    leave that is not used yet, because the autoscaler's next look uses all of it, and orders that will not be through
+    when those of now come); what is in flight in all follows from the pace and the dead time, in which an order is
+    waited for.
     """
     by_arrival = joins.booting + outlook.window - asked_lately
     dead_s = joins.order_s / 2.0 + outlook.boot_s
@@ -57,7 +59,7 @@ def ungated_stock(outlook: Outlook, joins: Joins, asked_lately: int) -> float:
     return max(0.0, min(by_arrival, by_dead_time))
 
 
-def registering_stock(outlook: Outlook, joins: Joins, asked_lately: int) -> float:
+def registering_stock(outlook: Outlook, joins: Joins, asked_lately: float) -> float:
     """The same where a gate holds machines only after they registered: nothing holds back what that costs."""
     arriving = joins.booting + REGISTRATIONS * outlook.window - asked_lately
     return joins.held + max(0.0, arriving)

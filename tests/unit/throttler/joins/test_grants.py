@@ -33,7 +33,7 @@ def test_there_is_no_leave_for_what_waits_no_more() -> None:
 
 def test_the_law_takes_leave_for_asked() -> None:
     joins = as_asked(Joins(waiting=10, booting=2, joining=1), Grants().and_also(8, 0.0))
-    assert (joins.waiting, joins.booting, joins.in_flight) == (2, 10, 11)
+    assert (joins.waiting, joins.booting, joins.granted, joins.in_flight) == (2, 10, 8, 11)
 
 
 @settings(deadline=None)
