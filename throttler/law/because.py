@@ -22,6 +22,7 @@ class ThrottleReason(Sentence):
     CROWDED = "more joins are under way than {window:.0f}; nothing is let in until some have ended"
     AT_EQUILIBRIUM = "index {index:.1f} is near {target:.1f}: {window:.0f} joins at a time are right"
     WARMING_UP = "index {index:.1f} is below {target:.1f}; {joining} of {window:.0f} joins are under way"
+    NOT_FILLED = "{joining} of {window:.0f} joins are under way; {coming} machines boot or are about to be ordered"
     NO_DEMAND = "fewer joins are under way than {window:.0f}, and nothing waits to fill the window"
     ERRORS = "{server} answered {share:.2%} of its requests with 429 or 5xx: the window is cut to {window:.0f}"
     RECOVERING = "nothing is let in for {left_s:.0f} s more after 429 or 5xx"

@@ -93,7 +93,11 @@ def _warming(sight: Sight, high: float) -> Because:
 
 
 def _unused(sight: Sight) -> Because:
-    return because(ThrottleReason.NO_DEMAND, window=sight.window)
+    joins = sight.joins
+    coming = joins.waiting + joins.booting + joins.held
+    if not coming:
+        return because(ThrottleReason.NO_DEMAND, window=sight.window)
+    return because(ThrottleReason.NOT_FILLED, joining=joins.joining, window=sight.window, coming=coming)
 
 
 def avoidance(sight: Sight) -> Course:
