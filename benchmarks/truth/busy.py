@@ -71,6 +71,7 @@ def own_cores(process_s: float, everybody_s: float, cores: int) -> float:
     """Cores that a process has of a shared machine, from what it and everybody (it included) spent on the same work.
 
     No join is done before everybody has done their part of it: a full machine does as many joins per second as all
-    parts of one join go into it, and the process has its part of that, but no more cores than it may use.
+    parts of one join go into it, and the process has its part of that, but no more cores than it may use. One core it
+    has to itself: of two, the others use less than the other one.
     """
-    return min(float(cores), (os.cpu_count() or 1) * process_s / max(1e-3, process_s, everybody_s))
+    return 1.0 if cores == 1 else min(float(cores), (os.cpu_count() or 1) * process_s / max(1e-3, process_s, everybody_s))

@@ -4,8 +4,9 @@ import random
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-HISTORY = 12
-"""Nodes of a first, small scale-up in each cluster: what there is to learn from."""
+HISTORY = 20
+"""Nodes of a first scale-up in each cluster: what there is to learn from. What a join costs differed by 12 % between
+one batch of twelve and the next; a real cluster sees hundreds a day."""
 KINDS = {"boot": 5, "manager": 4, "window": 3, "pool limit": 2, "machines": 2, "launches": 2, "servers": 2}
 """Ranges that make each kind of limit likely, and how many of twenty; which one then binds is measured."""
 FEW_SEATS, USUAL_SEATS = (20, 10), (400, 200)
@@ -31,7 +32,7 @@ class Case:
     seats: tuple[int, int]
     """Of the API server, for reads and for writes."""
     cores: int
-    """GOMAXPROCS of the API server."""
+    """GOMAXPROCS of the API server. One where it may be what binds: two cores of a machine of two it never has."""
     manager_qps: float = QUICK_MANAGER_QPS
     window: int | None = None
     """The most joins that a JoinThrottle lets into flight; None: nobody paces."""
@@ -77,7 +78,7 @@ def _case(number: int, kind: str, draw: random.Random) -> Case:
         boot_jitter=round(draw.uniform(0.03, 0.09), 3),
         daemon_sets=draw.randint(1, 4),
         seats=draw.choice((FEW_SEATS, USUAL_SEATS)),
-        cores=draw.choice((1, 2)),
+        cores=1,
         is_planned_by_pods=draw.random() < 0.5,
     )
     soon_s = round(draw.uniform(6, 10), 1)
@@ -89,7 +90,7 @@ def _case(number: int, kind: str, draw: random.Random) -> Case:
                 usual, nodes=nodes, boot_s=soon_s, daemon_sets=sets, cores=2, manager_qps=DEFAULT_MANAGER_QPS
             )
         case "window":
-            return replace(usual, nodes=draw.randint(20, 30), boot_s=soon_s, cores=2, window=draw.randint(8, 14))
+            return replace(usual, nodes=draw.randint(36, 56), boot_s=soon_s, cores=2, window=draw.randint(8, 14))
         case "pool limit":
             return replace(usual, pool_limit=HISTORY + _part(usual.nodes, draw))
         case "machines":
@@ -97,7 +98,7 @@ def _case(number: int, kind: str, draw: random.Random) -> Case:
         case "launches":
             rate = round(draw.uniform(0.8, 1.6), 2)
             nodes = HISTORY + round(rate * draw.uniform(22, 36))
-            return replace(usual, nodes=nodes, boot_s=soon_s, starts_per_s=rate, starts_burst=HISTORY)
+            return replace(usual, nodes=nodes, boot_s=soon_s, cores=2, starts_per_s=rate, starts_burst=HISTORY)
         case "servers":
             sets, nodes = draw.randint(6, 8), draw.randint(90, 120)
             return replace(usual, nodes=nodes, boot_s=soon_s, boot_jitter=0.03, daemon_sets=sets, cores=1)

@@ -4,8 +4,8 @@ The truth is the longest stretch in the life of the nodes that came last (a tent
 
 - fewer nodes came than were asked for, and the configuration says why: a ceiling;
 - from the demand to the NodeClaim: our own window where there is a JoinThrottle, else the autoscaler;
-- from the NodeClaim to the Node: the boot time; where the cloud's launch rate is limited, what exceeds the configured
-  boot time is the cloud's quota;
+- from the NodeClaim to the Node: the boot time; what exceeds the configured boot time is the cloud's quota where its
+  launch rate is limited, else the API server's where it was busy (see below): who has booted cannot register;
 - from the Node to its last DaemonSet pod being made: the controller manager;
 - from then to usable: the join itself.
 
@@ -53,16 +53,14 @@ def stretches(case: Case, came: Sequence[Life], demand_s: float, server_busy: fl
     booted_s = statistics.fmean(each.registered_s - each.asked_s for each in last)
     manager_s = statistics.fmean(each.made_s - each.registered_s for each in last)
     join_s = statistics.fmean(each.usable_s - each.made_s for each in last)
-    queued_s = max(0.0, booted_s - case.boot_s) if case.starts_per_s else 0.0
-    found = {
-        AUTOSCALER if case.window is None else WINDOW: waited_s,
-        QUOTA: queued_s,
-        BOOT: booted_s - queued_s,
-    }
+    beyond_s = max(0.0, booted_s - case.boot_s)
+    queued_s = beyond_s if case.starts_per_s else 0.0
+    found = {AUTOSCALER if case.window is None else WINDOW: waited_s, QUOTA: queued_s}
     if server_busy < BUSY:
-        return {**found, MANAGER: manager_s, JOIN: join_s}
+        return {**found, BOOT: booted_s - queued_s, MANAGER: manager_s, JOIN: join_s}
     limited_s = min(manager_s, _limit_s(case, len(came)))
-    return {**found, MANAGER: limited_s, SERVERS: manager_s - limited_s + join_s}
+    served_s = manager_s - limited_s + join_s + beyond_s - queued_s
+    return {**found, BOOT: booted_s - beyond_s, MANAGER: limited_s, SERVERS: served_s}
 
 
 def _limit_s(case: Case, nodes: int) -> float:

@@ -142,7 +142,6 @@ async def _install(plane: ControlPlane, window: int) -> None:
     await plane.kubectl_async("create", "clusterrolebinding", LEVER_ROLE, f"--clusterrole={LEVER_ROLE}", account)
     spec = {
         "window": {"initial": window, "min": 2, "max": window},
-        "maxInFlight": window,
         "signals": {"scrape": {"servers": list(plane.server_urls)}},
         "levers": {"nodePoolLimits": {"names": [NODE_POOL]}},
     }
