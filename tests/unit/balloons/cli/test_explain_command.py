@@ -45,6 +45,16 @@ def test_a_name_in_two_namespaces_asks_for_one(tmp_path: Path) -> None:
     assert balloons("explain", "pod", "a", "-n", "y", "--from", path).returncode == 0
 
 
+def test_a_name_may_carry_its_namespace_as_our_own_tables_print_it(tmp_path: Path) -> None:
+    path = dump(tmp_path, {kinds.PODS: [pod("a", namespace="x"), pod("a", namespace="y")]})
+    assert "pod/a -n y" in balloons("explain", "pod", "y/a", "--from", path, "-o", "json").stdout
+    assert balloons("explain", "pod", "y/a", "-n", "y", "--from", path).returncode == 0
+    found = balloons("explain", "pod", "y/a", "-n", "x", "--from", path)
+    assert found.returncode == 2
+    assert "pod 'y/a' names another namespace than -n x" in found.stderr
+    assert "there is no pod 'b' in namespace y" in balloons("explain", "pod", "y/b", "--from", path).stderr
+
+
 @pytest.mark.parametrize(
     ("subject", "unread", "words"),
     [
