@@ -22,7 +22,7 @@ from balloons.preview.what_if import Cell, Sweep, simulate, simulation_json
 from balloons.preview.words import POLICIES, duration, share
 from throttler.law.settings import LawSettings
 
-COLUMNS = ("POLICY", "ETA", "80%-BAND", "PEAK-REQ/S", "API-LOAD", "REFUSED", "SLOWER-BY", "LOST", "LIMITED-BY")
+COLUMNS = ("POLICY", "ETA", "90%-BAND", "PEAK-REQ/S", "API-LOAD", "REFUSED", "SLOWER-BY", "LOST", "LIMITED-BY")
 DEFAULT_POLICIES = (NONE, THROTTLE)
 
 
@@ -57,7 +57,7 @@ def _row(cell: Cell, sweep: Sweep | None) -> Row:
         **named,
         "POLICY": POLICIES.get(cell.policy, cell.policy),
         "ETA": ("> " if cell.found.is_collapse and eta.median else "") + duration(eta.median),
-        "80%-BAND": f"{duration(eta.low)}-{duration(eta.high)}",
+        "90%-BAND": f"{duration(eta.low)}-{duration(eta.high)}",
         "PEAK-REQ/S": f"{side.peak_requests_per_s:,.0f}",
         "API-LOAD": share(side.peak_utilisation),
         "REFUSED": share(side.error_share),
