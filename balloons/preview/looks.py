@@ -1,7 +1,7 @@
 """When the autoscaler looks at pods that wait for nodes.
 
-Both look every so often, 10 s by default. Karpenter counts them from when it last heard of the pods, and it hears of all
-of them whenever the scheduler has tried them anew and tells other numbers: when a node registers, and when one gets
+Both look every so often, 10 s by default. Karpenter counts them from when it last heard of the pods, and it hears of
+all of them whenever the scheduler has tried them anew and tells other numbers: when a node registers, and when one gets
 Ready. It then waits until it has heard of no other pod for a second (BATCH_IDLE_DURATION); who is heard of again does
 not make it wait longer. Observed on 1.15: while a batch comes it looks 1.0 to 1.2 s after it first heard of the pods,
 and again as soon as it has heard of them anew; its log tells only of looks that order something.

@@ -23,8 +23,8 @@ STEPS_S = ((30.0, 150, 0.25, 2.0), (120.0, 500, 0.5, 2.0), (480.0, 2000, 1.0, 2.
 """For boots of up to so long and so many nodes: steps of so many seconds, and how often pacing is asked at least. The
 service looks every two seconds, and the law lets six seconds' worth in at once."""
 COST_SPREAD = 0.12
-"""Of a join's cost between a history of twelve and the scale-up after it: standard deviation of the logarithm over
-thirteen real pairs on a quiet machine (docs/benchmarks.md, truth)."""
+"""Of a join's cost between a history of twenty and the scale-up after it: standard deviation of the logarithm over
+eighteen real pairs on a quiet machine (docs/benchmarks.md, truth)."""
 POKE_S = 1.0
 """How soon the service looks after something has changed, unless it looks sooner anyway."""
 COUNTED_MORE_S = 1.0
