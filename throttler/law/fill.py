@@ -1,7 +1,7 @@
 """What may be done now to fill the window: let held machines in, ask for more."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from throttler.law import admission, avoid, lanes, load, stock
 from throttler.law.sight import Course, Sight
@@ -76,20 +76,28 @@ def _admit(sight: Sight, course: Course, window: float, tokens: float) -> tuple[
 
 def _limit(sight: Sight, window: float) -> int:
     """The most machines that may be in flight, within the user's bound."""
-    joins, settings = sight.joins, sight.settings
-    boot_s = stock.boot_time_s(joins, sight.memory.boot_s, settings)
-    pace_per_s = _pace_per_s(sight, window)
+    boot_s = stock.boot_time_s(sight.joins, sight.memory.boot_s, sight.settings)
+    outlook = stock.Outlook(window=window, pace_per_s=_pace_per_s(sight, window), boot_s=boot_s)
+    stocked = _gated(sight, outlook) if sight.settings.has_gate else _ungated(sight, outlook)
+    return min(math.floor(sight.joins.joining + stocked), sight.settings.max_in_flight)
+
+
+def _gated(sight: Sight, outlook: stock.Outlook) -> float:
+    stocked = stock.gated_stock(outlook, sight.joins, sight.settings)
+    if not sight.settings.registers_freely:
+        return stocked
+    return min(stocked, stock.registering_stock(outlook, sight.joins, _asked_lately(sight)))
+
+
+def _ungated(sight: Sight, outlook: stock.Outlook) -> float:
+    proven = replace(outlook, pace_per_s=_proven_pace_per_s(sight, outlook.pace_per_s))
+    return stock.ungated_stock(proven, sight.joins, _asked_lately(sight))
+
+
+def _asked_lately(sight: Sight) -> float:
+    """Machines asked for that will still be joining when those asked for now come."""
     join_s = sight.memory.join_time.or_guess(sight.join_s)
-    asked_lately = joins.granted + sight.memory.flow.not_through(join_s, sight.now_s)
-    if settings.has_gate:
-        outlook = stock.Outlook(window=window, pace_per_s=pace_per_s, boot_s=boot_s)
-        stocked = stock.gated_stock(outlook, joins, settings)
-        if settings.registers_freely:
-            stocked = min(stocked, stock.registering_stock(outlook, joins, asked_lately))
-    else:
-        outlook = stock.Outlook(window=window, pace_per_s=_proven_pace_per_s(sight, pace_per_s), boot_s=boot_s)
-        stocked = stock.ungated_stock(outlook, joins, asked_lately)
-    return min(math.floor(joins.joining + stocked), settings.max_in_flight)
+    return sight.joins.granted + sight.memory.flow.not_through(join_s, sight.now_s)
 
 
 def _pace_per_s(sight: Sight, window: float) -> float:

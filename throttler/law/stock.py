@@ -53,16 +53,18 @@ def ungated_stock(outlook: Outlook, joins: Joins, asked_lately: float) -> float:
     when those of now come); what is in flight in all follows from the pace and the dead time, in which an order is
     waited for.
     """
-    by_arrival = joins.booting + outlook.window - asked_lately
     dead_s = joins.order_s / 2.0 + outlook.boot_s
     by_dead_time = outlook.window + outlook.pace_per_s * dead_s - joins.joining
-    return max(0.0, min(by_arrival, by_dead_time))
+    return max(0.0, min(_by_arrival(outlook.window, joins, asked_lately), by_dead_time))
 
 
 def registering_stock(outlook: Outlook, joins: Joins, asked_lately: float) -> float:
     """The same where a gate holds machines only after they registered: nothing holds back what that costs."""
-    arriving = joins.booting + REGISTRATIONS * outlook.window - asked_lately
-    return joins.held + max(0.0, arriving)
+    return joins.held + max(0.0, _by_arrival(REGISTRATIONS * outlook.window, joins, asked_lately))
+
+
+def _by_arrival(window: float, joins: Joins, asked_lately: float) -> float:
+    return joins.booting + window - asked_lately
 
 
 def boot_time_s(joins: Joins, remembered_s: float | None, settings: LawSettings) -> float:
