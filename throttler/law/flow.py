@@ -53,10 +53,14 @@ class Flow:
         """Machines ordered lately that will not have joined when those ordered now come.
 
         The servers work through a batch one after the other: joins that take `join_s` in the mean end evenly over twice
-        that time. A steady flow has just as many under way, by Little's law.
+        that time. A steady flow has just as many under way, by Little's law. What was booting when the count began, as
+        after a change of leaders, counts as ordered then.
         """
-        through_s = 2.0 * join_s
-        orders = ((b.ordered - a.ordered, now_s - b.at_s) for a, b in pairwise(self.points))
+        if not self.points:
+            return 0.0
+        through_s, first = 2.0 * join_s, self.points[0]
+        orders = [(first.ordered - first.arrived, now_s - first.at_s)]
+        orders += [(b.ordered - a.ordered, now_s - b.at_s) for a, b in pairwise(self.points)]
         return sum(max(0, count) * (1.0 - age_s / through_s) for count, age_s in orders if age_s < through_s)
 
     def held_since(self, at_s: float) -> int:

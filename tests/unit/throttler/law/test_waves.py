@@ -62,6 +62,12 @@ def test_a_steady_flow_of_orders_fills_as_much_of_the_window_as_it_has_in_flight
     assert steady.not_through(join_s=4.0, now_s=100.0) == pytest.approx(10.0 * 4.0, rel=0.02)
 
 
+def test_what_boots_when_a_new_leader_begins_to_count_was_ordered_just_now() -> None:
+    begun = Flow(points=(Point(0.0, 3, 40, ordered=67, arrived=43),))
+    assert begun.not_through(join_s=4.0, now_s=2.0) == 18.0
+    assert Flow().not_through(join_s=4.0, now_s=2.0) == 0.0
+
+
 def test_a_batch_is_through_after_twice_the_mean_of_its_joins() -> None:
     batch = Flow(points=(Point(0.0, 0, 0, ordered=0, arrived=0), Point(10.0, 0, 0, ordered=24, arrived=0)))
     assert [batch.not_through(join_s=4.0, now_s=at_s) for at_s in (10.0, 14.0, 18.0, 30.0)] == [24.0, 12.0, 0.0, 0.0]
