@@ -44,9 +44,13 @@ class Look:
 
 
 class LawPacer:
-    """Machines are let in as the law admits them; `learned` is what an earlier scale-up left, None a cold start."""
+    """Machines are let in as the law admits them; `learned` is what an earlier scale-up left, None a cold start.
 
-    def __init__(self, plane: ControlPlane, learned: Learned | None = None) -> None:
+    Nodes and pods are only followed where the controller manager may be what binds (`has_slow_manager`): to decode
+    thousands of pods keeps the loop busy that the machines share, which a service of its own would not do.
+    """
+
+    def __init__(self, plane: ControlPlane, learned: Learned | None = None, *, has_slow_manager: bool = False) -> None:
         self.name = "ours cold" if learned is None else "ours warm"
         self.looks: list[Look] = []
         self._plane = plane
@@ -56,7 +60,7 @@ class LawPacer:
         self._joining = 0
         self._joined = 0
         self._index: float | None = None
-        self._bare = BareNodes(asyncio.get_running_loop().time)
+        self._bare = BareNodes(asyncio.get_running_loop().time) if has_slow_manager else None
         self._recent_s: deque[float] = deque(maxlen=RECENT)
 
     @property
@@ -88,8 +92,9 @@ class LawPacer:
         watch = SignalWatch(
             connection, SourceSettings(servers=tuple(self._plane.server_urls), interval_s=SCRAPE_EVERY_S)
         )
-        work = (watch.run(), self._bare.follow(self._plane.access()), self._look_for_ever(watch))
-        tasks = [asyncio.create_task(each) for each in work]
+        tasks = [asyncio.create_task(each) for each in (watch.run(), self._look_for_ever(watch))]
+        if self._bare is not None:
+            tasks.append(asyncio.create_task(self._bare.follow(self._plane.access())))
         await asyncio.sleep(IDLE_S)
         self._held_since_s = asyncio.get_running_loop().time()
         try:
@@ -117,8 +122,11 @@ class LawPacer:
             joined=self._joined,
             join_s=statistics.fmean(self._recent_s) if self._recent_s else None,
             oldest_held_s=now_s - self._held_since_s if self._held else 0.0,
-            is_controller_bound=is_controller_bound(self._bare.waiting_s(), self._joining, self._index),
+            is_controller_bound=self._is_controller_bound(),
         )
+
+    def _is_controller_bound(self) -> bool:
+        return self._bare is not None and is_controller_bound(self._bare.waiting_s(), self._joining, self._index)
 
     def _admit(self, count: int) -> None:
         for _ in range(min(count, len(self._held))):
