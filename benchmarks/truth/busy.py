@@ -74,4 +74,6 @@ def own_cores(process_s: float, everybody_s: float, cores: int) -> float:
     parts of one join go into it, and the process has its part of that, but no more cores than it may use. One core it
     has to itself: of two, the others use less than the other one.
     """
-    return 1.0 if cores == 1 else min(float(cores), (os.cpu_count() or 1) * process_s / max(1e-3, process_s, everybody_s))
+    if cores == 1:
+        return 1.0
+    return min(float(cores), (os.cpu_count() or 1) * process_s / max(1e-3, process_s, everybody_s))
