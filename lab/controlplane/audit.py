@@ -21,10 +21,15 @@ rules:
 
 
 def read_audit_log(path: Path) -> Iterator[dict[str, Any]]:
-    """Yield the events of one API server's audit log; a line that is still being written is left out."""
+    """Yield the events of one API server's audit log; a line that is still being written is left out.
+
+    Each event has a user name: the empty one where a server ended before it knew whose request it was.
+    """
     if not path.exists():
         return
     with path.open() as lines:
         for line in lines:
             if line.endswith("\n"):
-                yield json.loads(line)
+                event = json.loads(line)
+                event.setdefault("user", {}).setdefault("username", "")
+                yield event
