@@ -1,6 +1,7 @@
 """Draw what the demo printed as a picture for the README: `python -m lab.demo.picture TRANSCRIPT SVG`.
 
-The transcript is the demo's own output, caught with `make demo | tee TRANSCRIPT`; nothing is added or left out.
+The transcript is the demo's own output, caught with `make demo | tee TRANSCRIPT`; nothing is added, and only what
+set-up printed before its first line (where this machine keeps its binaries) is left out.
 The picture carries no font and no address: whoever opens it sees it in their own monospace font.
 """
 
@@ -8,6 +9,7 @@ from __future__ import annotations
 
 import re
 import sys
+from itertools import dropwhile
 from pathlib import Path
 
 from rich.console import Console
@@ -30,14 +32,15 @@ FRAME = """<svg class="rich-terminal" viewBox="0 0 {width} {height}" xmlns="http
 {matrix}
 </g></g></svg>
 """
-_TITLE = re.compile(r"^[a-d]\. |^Summary$|^kube-balloons:")
+_FIRST = "kube-balloons:"
+_TITLE = re.compile(rf"^[a-f]\. |^Summary$|^{_FIRST}")
 
 
 def main(transcript: Path, picture: Path) -> None:
     """Write the picture of a transcript."""
     console = Console(record=True, width=WIDTH, file=sys.stderr, force_terminal=True, color_system="truecolor")
     console.print(Text("$ make demo", style="bold"))
-    for line in transcript.read_text().rstrip().splitlines():
+    for line in dropwhile(lambda line: not line.startswith(_FIRST), transcript.read_text().rstrip().splitlines()):
         console.print(_styled(line), soft_wrap=True)
     svg = console.export_svg(title="", theme=MONOKAI, code_format=FRAME, unique_id="demo")
     picture.write_text(svg)
