@@ -50,6 +50,11 @@ class Joins:
     """Whether joins wait for the controller manager's own request limit, not for the servers (facts.md 3.2)."""
 
     @property
+    def coming(self) -> int:
+        """Wanted, and not yet joining."""
+        return self.waiting + self.booting + self.held
+
+    @property
     def in_flight(self) -> int:
         """Asked for and not yet usable."""
         return self.booting + self.held + self.joining

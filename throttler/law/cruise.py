@@ -94,10 +94,9 @@ def _warming(sight: Sight, high: float) -> Because:
 
 def _unused(sight: Sight) -> Because:
     joins = sight.joins
-    coming = joins.waiting + joins.booting + joins.held
-    if not coming:
+    if not joins.coming:
         return because(ThrottleReason.NO_DEMAND, window=sight.window)
-    return because(ThrottleReason.NOT_FILLED, joining=joins.joining, window=sight.window, coming=coming)
+    return because(ThrottleReason.NOT_FILLED, joining=joins.joining, window=sight.window, coming=joins.coming)
 
 
 def avoidance(sight: Sight) -> Course:

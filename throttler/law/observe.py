@@ -39,8 +39,7 @@ def observed(memory: LawMemory, health: Health, joins: Joins, settings: LawSetti
         own_until_s=max((reading.ended_s for reading in health.own), default=memory.own_until_s),
         looked_s=now_s,
     )
-    has_demand = joins.waiting + joins.booting + joins.held > 0
-    return _learned_from_servers(memory, health, settings, now_s, elapsed_s, has_demand=has_demand)
+    return _learned_from_servers(memory, health, settings, now_s, elapsed_s, has_demand=joins.coming > 0)
 
 
 def _quiet_since(memory: LawMemory, joins: Joins, now_s: float) -> float | None:

@@ -106,9 +106,8 @@ class Sight:
     @property
     def is_used(self) -> bool:
         """Whether the window is filled and something waits to fill more of it."""
-        has_demand = self.joins.waiting + self.joins.booting + self.joins.held > 0
         joining = self.felt if self.is_prompt else self.peak
-        return has_demand and joining >= self.settings.used_share * self.window
+        return self.joins.coming > 0 and joining >= self.settings.used_share * self.window
 
     @property
     def felt(self) -> float:
