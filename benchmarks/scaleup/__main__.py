@@ -16,7 +16,7 @@ from benchmarks.scaleup.own_requests import OwnRequests, measure_own_requests
 from benchmarks.scaleup.pacers import AtOnce, FixedRate, FixedWindow, Pacer
 from benchmarks.scaleup.plan import Findings, Group, groups
 from benchmarks.scaleup.trial import Trial, run_trial
-from lab.scaleup.cluster import DEFAULT_MANAGER_QPS, start_small_plane
+from lab.scaleup.cluster import start_small_plane
 from throttler.law.learned import Learned
 
 NODES, ROUNDS, SERVICE_NODES = 400, 3, 100
@@ -82,8 +82,7 @@ async def _trial(group: Group, pacer: Pacer) -> Trial:
 
 async def _our_trial(group: Group, learned: Learned | None) -> tuple[Trial, Learned]:
     async with start_small_plane(group.setup.servers, group.setup.manager_qps) as plane:
-        has_slow_manager = group.setup.manager_qps == DEFAULT_MANAGER_QPS
-        pacer = LawPacer(plane, learned, has_slow_manager=has_slow_manager)
+        pacer = LawPacer(plane, learned, has_slow_manager=group.setup.has_slow_manager)
         trial = await run_trial(group.setup, pacer, plane)
         return _told(group, trial), pacer.learned
 

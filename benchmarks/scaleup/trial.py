@@ -29,9 +29,14 @@ class Setup:
     disturbance: Disturbance = Disturbance.NONE
 
     @property
+    def has_slow_manager(self) -> bool:
+        """Whether the controller manager's own limit may be what binds."""
+        return self.manager_qps == DEFAULT_MANAGER_QPS
+
+    @property
     def text(self) -> str:
         """One line for the progress."""
-        slow = ", controller manager at its default" if self.manager_qps == DEFAULT_MANAGER_QPS else ""
+        slow = ", controller manager at its default" if self.has_slow_manager else ""
         noise = "" if self.disturbance is Disturbance.NONE else f", {self.disturbance.value} half way"
         return f"{self.nodes} joins, {self.servers} server{'s' if self.servers > 1 else ''}{slow}{noise}"
 
