@@ -23,7 +23,7 @@ TAINT, LABEL = "startup-taint.cluster-autoscaler.kubernetes.io/kube-balloons", "
 POOLS, QUOTAS = "/apis/karpenter.sh/v1/nodepools", "/apis/autoscaling.x-k8s.io/v1alpha1/capacityquotas"
 CLAIMS = "/apis/karpenter.sh/v1/nodeclaims"
 THROTTLES = "/apis/kube-balloons.github.io/v1alpha1/jointhrottles"
-DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
+DEPLOYMENTS, WORK = "/apis/apps/v1/namespaces/default/deployments", "/api/v1/namespaces/default/pods"
 QUOTA = "shared"
 PODS, WINDOW = 24, 3
 HOSTS = tuple(f"host-{number}" for number in range(3))
@@ -59,7 +59,7 @@ class Scene:
         """What holds anything back now."""
         ceilings = [*await self.api.items(POOLS), *await self.api.items(QUOTAS)]
         nodes = await self.api.items(f"/api/v1/nodes?labelSelector=team%3D{OTHERS['team']}")
-        pods = await self.api.items("/api/v1/namespaces/default/pods")
+        pods = await self.api.items(WORK)
         return marks(ceilings, pods, nodes, taint=TAINT, label=LABEL)
 
     async def put_quota(self) -> None:
@@ -90,7 +90,7 @@ class Scene:
         await self.api.delete(f"{QUOTAS}/{QUOTA}")
         names = [each["metadata"]["name"] for each in await self.api.items("/api/v1/nodes")]
         await self._others.remove(*(name for name in names if name.startswith("other-")))
-        await self.until("no pod and no machine is left", self._is_empty)
+        await self.until("no pod and no machine is left", self._has_emptied)
 
     async def state(self) -> str:
         """What a person would look at when a trial fails: the throttle, our pods, and what they logged last."""
@@ -122,9 +122,9 @@ class Scene:
         held = await self.marks()
         return bool("default" in held.ceilings and held.gates and held.taints)
 
-    async def _is_empty(self) -> bool:
-        """Karpenter may still order for pods that are about to go: what comes late is deleted as well."""
-        pods = await self.api.items("/api/v1/namespaces/default/pods")
+    async def _has_emptied(self) -> bool:
+        """Delete what is left, and say whether nothing was: Karpenter may still order for pods that are about to go."""
+        pods = await self.api.items(WORK)
         claims = await self.api.items(CLAIMS)
         for claim in claims:
             if "deletionTimestamp" not in claim["metadata"]:
