@@ -7,6 +7,7 @@ import click
 
 from balloons.cli.cluster_options import cluster_options, see
 from balloons.cli.failing import CommandError, ExitCode
+from balloons.cli.named import named
 from balloons.cli.options import color_option, option
 
 if TYPE_CHECKING:
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
     from balloons.explain.timeline import Timeline
 
 SUBJECTS = ("pod", "node", "pool", "throttle")
-IN_NAMESPACES = ("pod", "pool")
 
 
 @click.command()
@@ -37,24 +37,13 @@ def explain(subject: str, name: str, **given: Any) -> None:
     Each step has its wait and the reason that is also in status, Events, log and metrics. A pool is a BalloonPool, else
     a Karpenter NodePool.
     """
-    name, namespace = _named(subject, name, given["namespace"])
+    name, namespace = named(subject, name, given["namespace"])
     seen = see(given, "explain", _kinds(subject, name))
     found = _timeline(seen, subject, name, namespace or _only_namespace(seen, subject, name))
     if found is None:
         where = f" in namespace {namespace}" if namespace else ""
         raise CommandError(f"there is no {subject} {name!r}{where}{_unsure(seen, subject)}", ExitCode.BAD_INPUT)
     _print(found, given)
-
-
-def _named(subject: str, name: str, namespace: str | None) -> tuple[str, str | None]:
-    """Name and namespace; NAMESPACE/NAME is what our own tables and messages print."""
-    before, slash, after = name.partition("/")
-    if not slash or subject not in IN_NAMESPACES:
-        return name, namespace
-    if namespace not in (None, before):
-        message = f"{subject} {name!r} names another namespace than -n {namespace}; accepted is one of the two"
-        raise CommandError(message, ExitCode.BAD_INPUT)
-    return after, before
 
 
 def _kinds(subject: str, name: str) -> "tuple[Kind, ...]":

@@ -6,6 +6,7 @@ import click
 
 from balloons.cli.cluster_options import open_cluster, request_options, warn
 from balloons.cli.failing import CommandError, ExitCode
+from balloons.cli.named import named
 from balloons.cli.options import option
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ def pause(subject: str, name: str, **given: Any) -> None:
 
     \b
     Examples:
-      balloons pause pool gpu -n ml --reason "maintenance until 18:00"
+      balloons pause pool gpu -n ml --reason "maintenance until 18:00"     (or: pool ml/gpu)
       balloons pause throttle default --reason INC-1234
 
     A paused pool keeps the balloons it has; a paused throttle gives back what it holds.
@@ -61,6 +62,8 @@ def _set(subject: str, name: str, given: dict[str, Any], *, is_paused: bool) -> 
     from balloons.service.resources import POOLS
     from throttler.service.throttle_resource import THROTTLES
 
+    name, namespace = named(subject, name, given["namespace"])
+    given = {**given, "namespace": namespace}
     resource = POOLS if subject == "pool" else THROTTLES
     asyncio.run(_patch(resource, name, given, is_paused=is_paused))
     done = "paused" if is_paused else "resumed"

@@ -133,12 +133,14 @@ async def test_pause_and_resume_write_one_field_and_its_reason(tmp_path: Path) -
         at = ("--kubeconfig", config_for(api, tmp_path))
         assert (await run("pause", "pool", "gpu", "--reason", "INC-1", *at))[0] == 0
         assert (await run("resume", "throttle", "joins", "--dry-run", *at))[0] == 0
+        assert (await run("pause", "pool", "other/gpu", "--reason", "INC-2", *at))[0] == 0
     base = "/apis/kube-balloons.github.io/v1alpha1"
     assert [request.path for request in api.asked] == [
         f"{base}/namespaces/ml/balloonpools/gpu",
         f"{base}/jointhrottles/joins",
+        f"{base}/namespaces/other/balloonpools/gpu",
     ]
-    assert [request.method for request in api.asked] == ["PATCH", "PATCH"]
+    assert {request.method for request in api.asked} == {"PATCH"}
     assert "dryRun" not in api.asked[0].query
     assert api.asked[1].query["dryRun"] == "All"
     assert api.asked[0].headers["User-Agent"].startswith("kube-balloons-cli/")
@@ -146,6 +148,7 @@ async def test_pause_and_resume_write_one_field_and_its_reason(tmp_path: Path) -
     assert bodies == [
         {"metadata": {"annotations": {reason: "INC-1"}}, "spec": {"paused": True}},
         {"metadata": {"annotations": {reason: None}}, "spec": {"paused": False}},
+        {"metadata": {"annotations": {reason: "INC-2"}}, "spec": {"paused": True}},
     ]
 
 
@@ -157,6 +160,12 @@ async def test_pausing_what_is_not_there_says_where_to_look(tmp_path: Path) -> N
         code, said = await run("pause", "pool", "x", "--reason", "y", "--kubeconfig", config_for(api, tmp_path))
     assert code == 2
     assert "not found; see what there is with balloons status -A" in said
+
+
+def test_a_pool_is_in_one_namespace() -> None:
+    found = balloons("pause", "pool", "y/a", "-n", "x", "--reason", "INC-1")
+    assert found.returncode == 2
+    assert "pool 'y/a' names another namespace than -n x" in found.stderr
 
 
 def test_a_pause_needs_a_reason() -> None:
