@@ -131,11 +131,14 @@ class Pod(msgspec.Struct, frozen=True, gc=False):
         return any(owner.kind == "DaemonSet" for owner in self.metadata.owner_references)
 
     @property
+    def is_running(self) -> bool:
+        """Whether the API says so."""
+        return self.status.phase == "Running"
+
+    @property
     def is_running_and_ready(self) -> bool:
         """Whether the API says so."""
-        return self.status.phase == "Running" and any(
-            c.type == "Ready" and c.status == "True" for c in self.status.conditions
-        )
+        return self.is_running and any(c.type == "Ready" and c.status == "True" for c in self.status.conditions)
 
     @property
     def is_over(self) -> bool:

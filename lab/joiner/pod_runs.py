@@ -71,6 +71,7 @@ class PodRuns:
             return
         pod = event.object
         self._count_daemon(pod, is_there=event.type != "DELETED")
+        self._statuses.saw(pod)
         if event.type == "DELETED":
             self._forget(pod)
         elif pod.metadata.deletion_timestamp is not None:

@@ -47,6 +47,12 @@ def status_patch(pod: Pod, sent: Stage, target: Stage, at: str) -> bytes:
     return msgspec.json.encode({"metadata": {"uid": pod.metadata.uid}, "status": status})
 
 
+def ready_again_patch(pod: Pod, at: str) -> bytes:
+    """Return the patch that takes back what somebody else said of a pod that runs: that it is not ready."""
+    status = {"$setElementOrder/conditions": ORDER, "conditions": [_condition(pod, "Ready", "True", at)]}
+    return msgspec.json.encode({"metadata": {"uid": pod.metadata.uid}, "status": status})
+
+
 def _condition(pod: Pod, kind: str, status: str, at: str) -> dict[str, Any]:
     generation = pod.metadata.generation
     return {"type": kind, "status": status, "lastTransitionTime": at, "observedGeneration": generation}

@@ -9,11 +9,11 @@ import msgspec
 
 from lab.joiner.node_api import STRATEGIC_MERGE_PATCH, NodeApi
 from lab.joiner.pod import Pod
-from lab.joiner.pod_stages import Stage, status_patch
+from lab.joiner.pod_stages import Stage, ready_again_patch, status_patch
 from lab.joiner.wall_clock import timestamp
 
 LOOK_AGAIN_EVERY_S = 10.0
-"""When what could not be sent is tried again without anything new."""
+"""When what could not be sent is tried again without anything new, and the API's word held against ours."""
 
 
 @dataclass
@@ -21,6 +21,13 @@ class _Entry:
     pod: Pod
     target: Stage
     sent: Stage
+    is_denied: bool = False
+    """Whether the API said last that the pod runs and is not ready."""
+
+    @property
+    def is_contradicted(self) -> bool:
+        """Whether that is not what was reported of it."""
+        return self.sent is self.target is Stage.RUNNING and self.is_denied
 
 
 class PodStatuses:
@@ -41,6 +48,11 @@ class PodStatuses:
         entry.target = max(entry.target, stage)
         self._news.set()
 
+    def saw(self, pod: Pod) -> None:
+        """Take note of what the API says of a pod; of one that was never reported there is nothing to note."""
+        if entry := self._entries.get(pod.metadata.uid):
+            entry.is_denied = pod.is_running and not pod.is_running_and_ready
+
     def forget(self, uid: str) -> None:
         """Stop reporting a pod that is gone."""
         self._entries.pop(uid, None)
@@ -59,7 +71,18 @@ class PodStatuses:
             async with asyncio.timeout(LOOK_AGAIN_EVERY_S):
                 await self._news.wait()
         except TimeoutError:
-            return
+            await self._reconcile()
+
+    async def _reconcile(self) -> None:
+        """Say it again where somebody else has said otherwise, as a kubelet does (status manager, needsReconcile).
+
+        The controller manager marks the pods of a node that it has not yet heard to be ready; on a slow machine one
+        in some thousand pods, which would be waited for without end.
+        """
+        for entry in [entry for entry in self._entries.values() if entry.is_contradicted]:
+            if (await self._api.send("GET", entry.pod.path)).is_ok:
+                patch = ready_again_patch(entry.pod, timestamp())
+                await self._api.send("PATCH", f"{entry.pod.path}/status", patch, kind=STRATEGIC_MERGE_PATCH)
 
     async def _sync(self, entry: _Entry, target: Stage) -> None:
         found = await self._api.send("GET", entry.pod.path)

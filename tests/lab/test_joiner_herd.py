@@ -34,8 +34,8 @@ async def eventually(what: Callable[[], bool]) -> None:
         await asyncio.sleep(0.1)
 
 
-def is_ready(node: dict[str, Any]) -> bool:
-    return any(c["type"] == "Ready" and c["status"] == "True" for c in node["status"]["conditions"])
+def is_ready(node_or_pod: dict[str, Any]) -> bool:
+    return any(c["type"] == "Ready" and c["status"] == "True" for c in node_or_pod["status"]["conditions"])
 
 
 def run_pod(plane: ControlPlane, namespace: str, node: str) -> None:
@@ -106,6 +106,23 @@ async def test_its_pods_run_and_end(control_plane: ControlPlane, namespace: str)
         await control_plane.kubectl_async("delete", "pod", "work", "-n", namespace, "--timeout=60s")
         await herd.remove(name)
     assert get(control_plane, "pods", "-n", namespace)["items"] == []
+
+
+async def test_a_running_pod_that_is_marked_not_ready_says_that_it_is(
+    control_plane: ControlPlane, namespace: str
+) -> None:
+    name = f"{namespace}-marked"
+    where = ("pod", "work", "-n", namespace)
+    # As the controller manager does with the pods of a node that it has not yet heard to be ready.
+    marked = {"status": {"conditions": [{"type": "Ready", "status": "False"}]}}
+    async with Herd(control_plane.access()) as herd:
+        await herd.join(JoinerSettings(name=name))
+        run_pod(control_plane, namespace, name)
+        await eventually(lambda: get(control_plane, *where)["status"]["phase"] == "Running")
+        await control_plane.kubectl_async("patch", *where, "--subresource=status", f"--patch={json.dumps(marked)}")
+        assert not is_ready(await asyncio.to_thread(get, control_plane, *where))
+        await eventually(lambda: is_ready(get(control_plane, *where)))
+        await herd.remove(name)
 
 
 async def test_nobody_begins_before_the_gate_opens(control_plane: ControlPlane, namespace: str) -> None:

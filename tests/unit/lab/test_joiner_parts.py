@@ -177,6 +177,24 @@ async def test_a_report_that_failed_is_sent_again() -> None:
     assert api.sent("PATCH", "/pods/p0/status")[1]["status"]["hostIP"]
 
 
+async def test_what_somebody_else_said_of_a_running_pod_is_taken_back() -> None:
+    api = FakeNodeApi()
+    joiner = Joiner(JoinerSettings(name="n1"), api)
+    async with running(joiner.run()):
+        await asyncio.sleep(2)
+        api.feed(PODS, "ADDED", **a_pod(0))
+        await asyncio.sleep(2)
+        said = len(api.sent("PATCH", "/pods/p0/status"))
+        marked = [{"type": "Ready", "status": "False"}]
+        api.feed(PODS, "MODIFIED", **a_pod(0), status={"phase": "Running", "conditions": marked})
+        await asyncio.sleep(12)
+        again = api.sent("PATCH", "/pods/p0/status")[said:]
+        api.feed(PODS, "MODIFIED", **a_pod(0), status={"phase": "Running", "conditions": READY})
+        await asyncio.sleep(30)
+    assert [(one["type"], one["status"]) for one in again[0]["status"]["conditions"]] == [("Ready", "True")]
+    assert len(api.sent("PATCH", "/pods/p0/status")) == said + 1, "once is enough"
+
+
 async def test_a_deleted_pod_is_ended_and_removed_once() -> None:
     api = FakeNodeApi()
     joiner = Joiner(JoinerSettings(name="n1"), api)
