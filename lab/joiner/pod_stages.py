@@ -40,16 +40,19 @@ def status_patch(pod: Pod, sent: Stage, target: Stage, at: str) -> bytes:
     if target is Stage.ENDED:
         status |= _ended(pod, at)
         conditions |= {kind: _condition(pod, kind, "False", at) for kind in ("Ready", "ContainersReady")}
-    if conditions:
-        # The server refuses a list that is not in the order it is given with.
-        in_order = [conditions[kind] for kind in KINDS if kind in conditions]
-        status |= {"$setElementOrder/conditions": ORDER, "conditions": in_order}
-    return msgspec.json.encode({"metadata": {"uid": pod.metadata.uid}, "status": status})
+    return _patch(pod, status, conditions)
 
 
 def ready_again_patch(pod: Pod, at: str) -> bytes:
     """Return the patch that takes back what somebody else said of a pod that runs: that it is not ready."""
-    status = {"$setElementOrder/conditions": ORDER, "conditions": [_condition(pod, "Ready", "True", at)]}
+    return _patch(pod, {}, {"Ready": _condition(pod, "Ready", "True", at)})
+
+
+def _patch(pod: Pod, status: dict[str, Any], conditions: dict[str, dict[str, Any]]) -> bytes:
+    if conditions:
+        # The server refuses a list that is not in the order it is given with.
+        in_order = [conditions[kind] for kind in KINDS if kind in conditions]
+        status = status | {"$setElementOrder/conditions": ORDER, "conditions": in_order}
     return msgspec.json.encode({"metadata": {"uid": pod.metadata.uid}, "status": status})
 
 

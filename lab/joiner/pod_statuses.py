@@ -80,24 +80,28 @@ class PodStatuses:
         in some thousand pods, which would be waited for without end.
         """
         for entry in [entry for entry in self._entries.values() if entry.is_contradicted]:
-            if (await self._api.send("GET", entry.pod.path)).is_ok:
-                patch = ready_again_patch(entry.pod, timestamp())
-                await self._api.send("PATCH", f"{entry.pod.path}/status", patch, kind=STRATEGIC_MERGE_PATCH)
+            if await self._is_there(entry.pod):
+                await self._patch(entry.pod, ready_again_patch(entry.pod, timestamp()))
 
     async def _sync(self, entry: _Entry, target: Stage) -> None:
-        found = await self._api.send("GET", entry.pod.path)
-        if found.status == 404:
-            self.forget(entry.pod.metadata.uid)
-        if not found.is_ok:
+        if not await self._is_there(entry.pod):
             return
         if entry.sent is not Stage.NEW or target is not Stage.ENDED:
             patch = status_patch(entry.pod, entry.sent, target, timestamp())
-            path = f"{entry.pod.path}/status"
-            if not (await self._api.send("PATCH", path, patch, kind=STRATEGIC_MERGE_PATCH)).is_ok:
+            if not await self._patch(entry.pod, patch):
                 return
         if target is Stage.ENDED and not await self._delete(entry.pod):
             return
         entry.sent = target
+
+    async def _is_there(self, pod: Pod) -> bool:
+        found = await self._api.send("GET", pod.path)
+        if found.status == 404:
+            self.forget(pod.metadata.uid)
+        return found.is_ok
+
+    async def _patch(self, pod: Pod, patch: bytes) -> bool:
+        return (await self._api.send("PATCH", f"{pod.path}/status", patch, kind=STRATEGIC_MERGE_PATCH)).is_ok
 
     async def _delete(self, pod: Pod) -> bool:
         options = {"gracePeriodSeconds": 0, "preconditions": {"uid": pod.metadata.uid}}

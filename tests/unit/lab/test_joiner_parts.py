@@ -51,6 +51,16 @@ def a_pod(number: int, **meta: Any) -> dict[str, Any]:
     }
 
 
+@contextlib.asynccontextmanager
+async def a_node_that_runs_a_pod() -> AsyncIterator[FakeNodeApi]:
+    api = FakeNodeApi()
+    async with running(Joiner(JoinerSettings(name="n1"), api).run()):
+        await asyncio.sleep(2)
+        api.feed(PODS, "ADDED", **a_pod(0))
+        await asyncio.sleep(2)
+        yield api
+
+
 async def test_registers_at_growing_intervals_until_it_is_let_in() -> None:
     api = FakeNodeApi()
     api.refuse[("POST", NODES)] = [500] * 8
@@ -178,12 +188,7 @@ async def test_a_report_that_failed_is_sent_again() -> None:
 
 
 async def test_what_somebody_else_said_of_a_running_pod_is_taken_back() -> None:
-    api = FakeNodeApi()
-    joiner = Joiner(JoinerSettings(name="n1"), api)
-    async with running(joiner.run()):
-        await asyncio.sleep(2)
-        api.feed(PODS, "ADDED", **a_pod(0))
-        await asyncio.sleep(2)
+    async with a_node_that_runs_a_pod() as api:
         said = len(api.sent("PATCH", "/pods/p0/status"))
         marked = [{"type": "Ready", "status": "False"}]
         api.feed(PODS, "MODIFIED", **a_pod(0), status={"phase": "Running", "conditions": marked})
@@ -196,12 +201,7 @@ async def test_what_somebody_else_said_of_a_running_pod_is_taken_back() -> None:
 
 
 async def test_a_deleted_pod_is_ended_and_removed_once() -> None:
-    api = FakeNodeApi()
-    joiner = Joiner(JoinerSettings(name="n1"), api)
-    async with running(joiner.run()):
-        await asyncio.sleep(2)
-        api.feed(PODS, "ADDED", **a_pod(0))
-        await asyncio.sleep(2)
+    async with a_node_that_runs_a_pod() as api:
         for _ in range(2):
             api.feed(PODS, "MODIFIED", **a_pod(0, deletionTimestamp="2026-11-21T00:00:00Z"))
         await asyncio.sleep(12)

@@ -140,7 +140,7 @@ async def test_pause_and_resume_write_one_field_and_its_reason(tmp_path: Path) -
         f"{base}/jointhrottles/joins",
         f"{base}/namespaces/other/balloonpools/gpu",
     ]
-    assert {request.method for request in api.asked} == {"PATCH"}
+    assert [request.method for request in api.asked] == ["PATCH", "PATCH", "PATCH"]
     assert "dryRun" not in api.asked[0].query
     assert api.asked[1].query["dryRun"] == "All"
     assert api.asked[0].headers["User-Agent"].startswith("kube-balloons-cli/")
