@@ -40,7 +40,7 @@ manifests: setup ## Write what is generated from manifests/: the chart's copies,
 
 lock: setup ## Resolve pyproject.toml anew into requirements*.lock
 	@$(COMPILE) pyproject.toml --group dev --output-file requirements.lock
-	@$(COMPILE) pyproject.toml --extra csr --constraint requirements.lock --output-file requirements-image.lock
+	@$(COMPILE) pyproject.toml --constraint requirements.lock --output-file requirements-image.lock
 	@$(COMPILE) --group image --constraint requirements.lock --output-file requirements-image-build.lock
 
 image: setup ## Build the image twice and compare; needs root and buildah: docs/image.md

@@ -13,7 +13,7 @@ from lab.manifests import CHART, MANIFESTS
 
 LEVERS = {"nodePoolLimits": "node-pools", "capacityQuota": "capacity-quota", "nodes": "nodes"}
 LEVERS |= {"schedulingGates": "scheduling-gates"}
-"""Every lever but the certificates, as the chart and as the kustomizations name it."""
+"""Every lever, as the chart and as the kustomizations name it."""
 ROLLED_OUT = "\n".join(
     f"kubectl -n kube-balloons rollout status deployment/{name} --timeout=120s"
     for name in ("kube-balloons", "kube-balloons-guard")

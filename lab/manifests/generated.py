@@ -16,7 +16,6 @@ COPIED = (
     "base/rbac*.yaml",
     "base/serviceaccount.yaml",
     "levers/*/binding.yaml",
-    "components/csr-gate/binding.yaml",
     "components/flow-control/flow-control.yaml",
     "components/guard/rbac.yaml",
     "components/guard/serviceaccount.yaml",

@@ -7,8 +7,6 @@ from typing import Any
 
 import yaml
 
-from lab.rights.unseen import UNSEEN
-
 _HEAD = """# Rights
 
 Every role of the manifests, who has it once they are applied, and what it allows. Written from `manifests/` by
@@ -19,15 +17,9 @@ A role that nobody has is for you to bind: by a directory of `manifests/levers` 
 
 `tests/lab/test_rights_used.py` runs the service, the guard and every reading command on a real API server with all of
 these rights but those for people, and holds its audit log against them: nothing was refused, nothing passed by somebody
-else's right, and every right was used but for the last section.
+else's right, and every right was used.
 """
-_UNSEEN = """
-## Rights that no request shows
-
-| right | why it is granted |
-|---|---|
-"""
-_FILES = ("base/*.yaml", "components/guard/*.yaml", "components/csr-gate/*.yaml", "levers/*/*.yaml")
+_FILES = ("base/*.yaml", "components/guard/*.yaml", "levers/*/*.yaml")
 
 
 def rights_page(manifests: Path) -> str:
@@ -35,8 +27,7 @@ def rights_page(manifests: Path) -> str:
     objects = list(_objects(manifests))
     holders = _holders(objects)
     roles = [each for _, each in objects if each["kind"] in ("Role", "ClusterRole")]
-    unseen = "".join(f"| {right} | {why} |\n" for right, why in UNSEEN.items())
-    return _HEAD + "".join(_section(role, holders) for role in roles) + _UNSEEN + unseen
+    return _HEAD + "".join(_section(role, holders) for role in roles)
 
 
 def _objects(manifests: Path) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -8,7 +8,6 @@ from balloons.render.deployment import BalloonSpec, deployment
 from balloons.view.shape import Shape
 from lab.karpenter.objects import node_pool
 from lab.karpenter.settings import NodePoolSettings
-from tests.certificate_requests import SIGNER, encoded, pem
 from tests.world import a_pool
 from throttler.kube.resources import parse_resources
 
@@ -121,18 +120,6 @@ def lease(name: str) -> Object:
     }
 
 
-def certificate_request(name: str, signer: str = SIGNER, purpose: str = "client auth") -> Object:
-    spec = {"request": encoded(pem()), "signerName": signer, "usages": ["digital signature", purpose]}
-    return {
-        "apiVersion": "certificates.k8s.io/v1",
-        "kind": "CertificateSigningRequest",
-        "metadata": {"name": name},
-        "spec": spec,
-    }
-
-
-BOOTSTRAPPER = ("--as=system:bootstrap:join01", "--as-group=system:bootstrappers")
-KUBELET = ("--as=system:node:node-1", "--as-group=system:nodes")
 STORED: tuple[tuple[Object, tuple[str, ...]], ...] = (
     (node(), ()),
     (free_pool(), ()),
@@ -144,10 +131,6 @@ STORED: tuple[tuple[Object, tuple[str, ...]], ...] = (
     (foreign_deployment(), ()),
     (our_deployment(), ()),
     (lease("foreign"), ()),
-    (certificate_request("joining"), BOOTSTRAPPER),
-    (certificate_request("renewal"), KUBELET),
-    (certificate_request("serving", "kubernetes.io/kubelet-serving", "server auth"), KUBELET),
-    (certificate_request("stranger"), ()),
 )
 """What is there before our accounts try anything, and who made it."""
 STATUS: dict[str, Object] = {

@@ -18,7 +18,6 @@ PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
 DEPLOYMENTS = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments"
 TEMPLATES = f"/api/v1/namespaces/{NAMESPACE}/podtemplates"
 LEASES = f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases"
-REQUESTS = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
 OUR_DEPLOYMENT = f"{DEPLOYMENTS}/{objects.our_deployment()['metadata']['name']}"
 
 
@@ -136,17 +135,6 @@ def mounting(source: Object) -> Object:
     return body
 
 
-def approved(kind: str = "Approved") -> Edit:
-    condition = {"type": kind, "status": "True", "reason": "Admitted", "message": "there is room"}
-    return put("status", to={"conditions": [condition]})
-
-
-def approval(name: str, says: str = "", kind: str = "Approved") -> Write:
-    path = f"{REQUESTS}/{name}"
-    return Write(f"approve {name}" if kind == "Approved" else f"deny {name}", f"{path}/approval", says,
-                 edit=approved(kind), stored_at=path)  # fmt: skip
-
-
 SPEC_ONLY = "nothing of a node's spec but its taints"
 EVICTION = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "work", "namespace": NAMESPACE}}
 SCALE = {"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": {"name": "foreign", "namespace": NAMESPACE}}
@@ -259,12 +247,6 @@ FORBIDDEN = (
           {"apiVersion": "v1", "kind": "PodTemplate", "metadata": {"name": "new"},
            "template": objects.our_template()["template"]}),
 
-    approval("serving", "no other signer"),
-    approval("renewal", "what a bootstrapping kubelet asked for"),
-    approval("stranger", "what a bootstrapping kubelet asked for"),
-    approval("joining", "denies nothing", kind="Denied"),
-    Write("delete a certificate request", f"{REQUESTS}/joining", "nothing with certificate requests but approve"),
-
     Write("another Lease", LEASES, "no Lease but its own", objects.lease("somebody")),
     Write("its Lease elsewhere", LEASES.replace(NAMESPACE, "default"), "no Lease but its own",
           objects.lease("kube-balloons-throttle")),
@@ -312,6 +294,5 @@ LEGAL = (
     Write("no more balloons", OUR_DEPLOYMENT),
     Write("a PodTemplate of a buffer", TEMPLATES, body=objects.our_template()),
 
-    approval("joining"),
     Write("renew its Lease", f"{LEASES}/kube-balloons-throttle", edit=put("spec", "holderIdentity", to="me")),
 )  # fmt: skip

@@ -16,7 +16,6 @@ LEVERS = {
     "levers/capacity-quota": {"capacityQuota": True},
     "levers/nodes": {"nodes": True},
     "levers/scheduling-gates": {"schedulingGates": True},
-    "components/csr-gate": {"certificateApproval": True},
 }
 GRAFANA = {**ON, "grafanaOperator": ON}
 PAIRS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {

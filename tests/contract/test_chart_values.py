@@ -169,7 +169,6 @@ def test_what_a_parent_chart_hands_down_is_taken() -> None:
         ({"guard": {"after": 10}}, "more than a quarter"),
         ({"metrics": {"serviceMonitor": ON, "podMonitor": ON}}, "twice"),
         ({"dashboards": {"grafanaOperator": ON}}, "enable both"),
-        ({"levers": {"certificateApproval": True}, "guard": {"enabled": False}}, "nobody joins"),
     ],
 )
 def test_what_cannot_work_is_refused(values: dict[str, Any], says: str) -> None:
@@ -225,8 +224,6 @@ def test_before_it_is_uninstalled_everything_is_given_back_with_the_rights_of_th
     objects = [each for each in yaml.safe_load_all(text) if each]
     assert {each["metadata"]["annotations"]["helm.sh/hook"] for each in objects} == {"pre-delete"}
     assert "- give-back" in text
-    assert "kube-balloons-guard-certificates" not in text
-    assert "kube-balloons-guard-certificates" in helm_text({"levers": {"certificateApproval": True}}, GIVE_BACK)
     assert "RoleBinding" not in helm_text({"rbac": {"create": False}}, GIVE_BACK)
 
 

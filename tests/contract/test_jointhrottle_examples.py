@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from lab.controlplane import ControlPlane
+from lab.errors import LabError
 from throttler.api.decode import decode_throttle
 from throttler.api.throttle import JoinThrottle
 
@@ -24,9 +25,7 @@ def name_of(manifest: dict[str, Any]) -> str:
 def test_the_page_shows_every_lever() -> None:
     assert len(EXAMPLES) >= 4
     levers = {lever for example in EXAMPLES for lever in example["spec"].get("levers", {})}
-    assert levers >= {
-        "capacityQuota", "nodePoolLimits", "schedulingGates", "startupTaint", "daemonSetLabel", "certificateApproval",
-    }  # fmt: skip
+    assert levers >= {"capacityQuota", "nodePoolLimits", "schedulingGates", "startupTaint", "daemonSetLabel"}
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=name_of)
@@ -40,6 +39,18 @@ def test_the_server_stores_the_example_and_the_service_reads_it(
     plain = decode_throttle(example)
     assert isinstance(plain, JoinThrottle), plain
     assert throttle.spec == plain.spec
+
+
+def test_a_lever_that_is_no_more_is_named_by_whoever_checks_fields(
+    control_plane: ControlPlane, jointhrottle_crd: str
+) -> None:
+    levers = {"startupTaint": {"key": "example.com/new"}, "certificateApproval": {"maxHeld": 20}}
+    manifest = json.dumps({**EXAMPLES[0], "spec": {"maxWait": "3m", "levers": levers}})
+    create = ("create", "--dry-run=server", "--output=json", "--filename=-")
+    with pytest.raises(LabError, match=r'unknown field "spec\.levers\.certificateApproval"'):
+        control_plane.kubectl(*create, input=manifest)
+    stored = json.loads(control_plane.kubectl(*create, "--validate=ignore", input=manifest))
+    assert stored["spec"]["levers"].keys() == {"headroom", "startupTaint"}
 
 
 def test_a_status_shows_in_kubectl_and_can_be_waited_for(control_plane: ControlPlane, jointhrottle_crd: str) -> None:
@@ -78,7 +89,7 @@ def test_a_status_shows_in_kubectl_and_can_be_waited_for(control_plane: ControlP
 
 def test_kubectl_explains_every_field(control_plane: ControlPlane, jointhrottle_crd: str) -> None:
     text = control_plane.kubectl("explain", "jointhrottle.spec", "--recursive")
-    for field in ("safePerMinute", "demandAtMost", "killTimer", "nodePoolLimits", "certificateApproval", "dryRun"):
+    for field in ("safePerMinute", "demandAtMost", "killTimer", "nodePoolLimits", "startupTaint", "dryRun"):
         assert field in text
     assert "learn how the API servers are" in control_plane.kubectl("explain", "jt.spec.signals")
 
@@ -89,11 +100,6 @@ LEVERS = {
     "scheduling-gates": [("patch", "", "pods", "")],
     "nodes": [("patch", "", "nodes", "")],
 }
-CERTIFICATES = [
-    ("watch", "certificates.k8s.io", "certificatesigningrequests", ""),
-    ("patch", "certificates.k8s.io", "certificatesigningrequests/approval", ""),
-    ("approve", "certificates.k8s.io", "signers", "kubernetes.io/kube-apiserver-client-kubelet"),
-]
 READS = [
     ("watch", "kube-balloons.github.io", "jointhrottles", ""),
     ("patch", "kube-balloons.github.io", "jointhrottles/status", ""),
@@ -130,15 +136,3 @@ def test_levers_have_their_right_only_where_it_was_bound(control_plane: ControlP
             assert [right for right in rights if not may(control_plane, "kube-balloons", right)] == [], file
         finally:
             control_plane.kubectl("delete", "--kustomize", f"{MANIFESTS}/levers/{file}")
-
-
-def test_certificates_are_approved_only_where_that_was_bound(control_plane: ControlPlane) -> None:
-    control_plane.kubectl("apply", "--kustomize", f"{MANIFESTS}/base")
-    assert not any(may(control_plane, "kube-balloons", right) for right in CERTIFICATES)
-    control_plane.kubectl("apply", "--kustomize", f"{MANIFESTS}/components/csr-gate")
-    try:
-        assert all(may(control_plane, "kube-balloons", right) for right in CERTIFICATES)
-        serving = ("approve", "certificates.k8s.io", "signers", "kubernetes.io/kubelet-serving")
-        assert not may(control_plane, "kube-balloons", serving)
-    finally:
-        control_plane.kubectl("delete", "--kustomize", f"{MANIFESTS}/components/csr-gate")

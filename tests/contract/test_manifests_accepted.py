@@ -21,9 +21,7 @@ NAMESPACE = "accepted"
 ON = {"enabled": True}
 ALL: dict[str, Any] = {
     "networkPolicy": ON,
-    "levers": dict.fromkeys(
-        ("nodePoolLimits", "capacityQuota", "nodes", "schedulingGates", "certificateApproval"), True
-    ),
+    "levers": dict.fromkeys(("nodePoolLimits", "capacityQuota", "nodes", "schedulingGates"), True),
     "annotateNodes": True,
     "dashboards": ON,
 }
@@ -94,7 +92,6 @@ def install(plane: ControlPlane, values: dict[str, Any]) -> str:
         ({"policies": {"enabled": False}}, "more than they promise"),
         ({"flowControl": {"enabled": False}}, "queue with everybody's"),
         ({"rbac": {"create": False}}, "bind the roles"),
-        ({"levers": {"certificateApproval": True}}, "nobody joins"),
         ({"crds": {"keep": False}}, "deletes every BalloonPool"),
     ],
 )

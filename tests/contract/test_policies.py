@@ -96,8 +96,6 @@ def serve_kinds(plane: ControlPlane) -> None:
 def store_objects(plane: ControlPlane) -> None:
     accounts = [f"--serviceaccount={NAMESPACE}:{account}" for account in ACCOUNTS]
     plane.kubectl("create", "clusterrolebinding", "policed-all", "--clusterrole=cluster-admin", *accounts)
-    joining = ("--clusterrole=system:node-bootstrapper", "--group=system:bootstrappers")
-    plane.kubectl("create", "clusterrolebinding", "policed-join", *joining)
     until(lambda: plane.kubectl("get", "serviceaccount", "default", f"--namespace={NAMESPACE}"))
     for body, who in STORED:
         plane.kubectl("create", "--filename=-", f"--namespace={NAMESPACE}", *who, input=json.dumps(body))
@@ -107,9 +105,8 @@ def store_objects(plane: ControlPlane) -> None:
 
 
 def remove_objects(plane: ControlPlane) -> None:
-    for name in ("clusterrolebinding/policed-all", "clusterrolebinding/policed-join", "node/policed", *STATUS):
+    for name in ("clusterrolebinding/policed-all", "node/policed", *STATUS):
         plane.kubectl("delete", name, "--ignore-not-found")
-    plane.kubectl("delete", "csr", "--ignore-not-found", "joining", "renewal", "serving", "stranger")
     plane.kubectl("delete", "namespace", NAMESPACE, "--wait=false")
 
 

@@ -20,7 +20,6 @@ EVERYTHING: dict[str, Any] = {
     "levers": {"nodePoolLimits": True, "capacityQuota": True, "nodes": True, "schedulingGates": True},
     "annotateNodes": True,
 }
-APPROVER = {**EVERYTHING, "levers": {**EVERYTHING["levers"], "certificateApproval": True}}
 
 
 @dataclass(frozen=True)
@@ -67,10 +66,11 @@ DENIED = (
       for verb in ("create", "patch")),
     *(Right(verb, "validatingadmissionpolicies", ADMISSION) for verb in ("patch", "delete")),
     Right("delete", "validatingadmissionpolicybindings", ADMISSION),
-    Right("create", "certificatesigningrequests", CERTIFICATES),
-    Right("delete", "certificatesigningrequests", CERTIFICATES),
+    *(Right(verb, "certificatesigningrequests", CERTIFICATES) for verb in ("list", "create", "delete")),
+    Right("patch", "certificatesigningrequests/approval", CERTIFICATES),
     Right("sign", "signers", CERTIFICATES, name="kubernetes.io/kube-apiserver-client-kubelet"),
     Right("approve", "signers", CERTIFICATES, name="kubernetes.io/kube-apiserver-client"),
+    Right("approve", "signers", CERTIFICATES, name="kubernetes.io/kube-apiserver-client-kubelet"),
     Right("approve", "signers", CERTIFICATES, name="kubernetes.io/kubelet-serving"),
     Right("create", "persistentvolumes"),
     Right("patch", "namespaces"),
@@ -125,9 +125,9 @@ def allowed(plane: ControlPlane, who: dict[str, Any], rights: tuple[Right, ...])
 
 @pytest.fixture(scope="module")
 def bound(control_plane: ControlPlane) -> Iterator[ControlPlane]:
-    """Every role and every binding of the chart, certificate approval included."""
+    """Every role and every binding of the chart."""
     kinds = ("Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding", "ServiceAccount")
-    objects = [each for each in helm(APPROVER, f"--namespace={NAMESPACE}") if each["kind"] in kinds]
+    objects = [each for each in helm(EVERYTHING, f"--namespace={NAMESPACE}") if each["kind"] in kinds]
     given = json.dumps({"apiVersion": "v1", "kind": "List", "items": objects})
     make_namespace(control_plane, NAMESPACE)
     control_plane.kubectl("apply", "--filename=-", input=given)
@@ -171,7 +171,7 @@ def test_the_viewer_sees_what_the_commands_read_and_nothing_else() -> None:
 
 
 def roles() -> list[Object]:
-    return [each for each in helm(APPROVER) if each["kind"] in ("Role", "ClusterRole")]
+    return [each for each in helm(EVERYTHING) if each["kind"] in ("Role", "ClusterRole")]
 
 
 def test_no_role_has_a_wildcard() -> None:
@@ -186,14 +186,12 @@ def test_no_role_has_a_wildcard() -> None:
     assert found == []
 
 
-def test_approval_is_bound_only_where_it_was_asked_for() -> None:
+def test_no_lever_is_bound_that_was_not_asked_for() -> None:
     def bindings(values: dict[str, Any]) -> set[str]:
         return {
             each["roleRef"]["name"] for each in helm(values) if each["kind"].endswith("Binding") and "roleRef" in each
         }
 
-    approving = {"kube-balloons-certificates", "kube-balloons-guard-certificates"}
-    assert bindings(APPROVER) - bindings(EVERYTHING) == approving
     writing = {name for name in bindings({}) if name.startswith("kube-balloons")}
     assert writing == {
         "kube-balloons-reader",

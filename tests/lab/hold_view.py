@@ -14,10 +14,9 @@ from throttler.client.requests import Selection
 from throttler.kube.node import Node, NodeWire, node_from_wire
 from throttler.kube.pod import Pod, PodWire, pod_from_wire
 from throttler.kube.shared import Shared
-from throttler.levers.certificate_request import CertificateRequest, CertificateRequestWire, request_from_wire
 from throttler.levers.held import Moment
 from throttler.levers.lever import LeverOutcome, Room
-from throttler.service.leftovers import NODES, PODS, REQUESTS
+from throttler.service.leftovers import NODES, PODS
 from throttler.service.lever_writer import LeverWriter, WriteOutcome
 
 PATIENCE_S = 120.0
@@ -51,12 +50,6 @@ class View:
         shared, found = Shared(), list[Pod]()
         async for page in self.client.pages(PODS, PodWire, Selection(namespace=namespace)):
             found += [pod_from_wire(wire, shared) for wire in page.items]
-        return found
-
-    async def requests(self) -> list[CertificateRequest]:
-        found = list[CertificateRequest]()
-        async for page in self.client.pages(REQUESTS, CertificateRequestWire):
-            found += [request_from_wire(wire) for wire in page.items]
         return found
 
     async def carry_out(self, outcome: LeverOutcome) -> list[WriteOutcome]:

@@ -44,14 +44,12 @@ async def _serve_every_kind(plane: ControlPlane) -> None:
 async def _bind_every_role(plane: ControlPlane) -> None:
     guard = [MANIFESTS / "components" / "guard" / f"{each}.yaml" for each in ("serviceaccount", "rbac")]
     levers = sorted(MANIFESTS.glob("levers/*/binding.yaml"))
-    for path in (*guard, *levers, MANIFESTS / "components" / "csr-gate" / "binding.yaml"):
+    for path in (*guard, *levers):
         await plane.kubectl_async("apply", "-f", str(path))
     await plane.kubectl_async("create", "serviceaccount", VIEWER, "-n", SYSTEM)
     for role, account in (("annotator", "kube-balloons"), ("cli-viewer", VIEWER)):
         bind = (f"--clusterrole=kube-balloons-{role}", f"--serviceaccount={SYSTEM}:{account}")
         await plane.kubectl_async("create", "clusterrolebinding", f"test-{role}", *bind)
-    ask = ("--clusterrole=system:node-bootstrapper", "--group=system:bootstrappers")
-    await plane.kubectl_async("create", "clusterrolebinding", "bootstrappers", *ask)
 
 
 def _nodes() -> list[PaperNode]:
@@ -99,7 +97,6 @@ def _throttles() -> list[dict[str, Any]]:
         "nodePoolLimits": {"names": ["users"]},
         "schedulingGates": {},
         "startupTaint": {"key": TAINT},
-        "certificateApproval": {},
     }
     return [_throttle("first", "default", first), _throttle("second", "second", {"capacityQuota": {"name": "users"}})]
 

@@ -15,7 +15,6 @@ import pytest
 from lab.binaries import find_karpenter_crds
 from lab.controlplane import ControlPlane, ControlPlaneSettings, start_control_plane
 from lab.machines import PaperMachines, PaperNode
-from tests.certificate_requests import GROUPS, REQUESTOR, manifest, pem, spec
 from tests.lab.hold_view import View, eventually, gated_deployment, view
 from throttler.client.connection import ConnectionOptions, load_connection
 from throttler.levers.holder import HOLDER_ANNOTATION, THROTTLE_LABEL
@@ -75,16 +74,12 @@ class Scene:
         await self.plane.kubectl_async("apply", *ours, "-f", "-", input=json.dumps(ceiling))
         for quota, lease in (("made", f"{SYSTEM}/{LEASE_NAME}"), ("elsewhere", "other/lease")):
             await self.plane.kubectl_async("apply", *ours, "-f", "-", input=json.dumps(_quota(quota, lease)))
-        as_kubelet = ("--as", REQUESTOR, *(f"--as-group={group}" for group in GROUPS))
-        request = json.dumps(manifest(f"csr-{name}", spec(pem(f"machine-{name}"))))
-        await self.plane.kubectl_async("create", "-f", "-", *as_kubelet, input=request)
 
     async def held(self) -> set[str]:
         """What still holds something back."""
         node = (await self.seen.get("node", "held"))["spec"].get("taints", [])
         pods = (await self.seen.get("pods", "-n", "default"))["items"]
         pool = await self.seen.get("nodepool", "user")
-        requests = (await self.seen.get("csr"))["items"]
         quotas = {each["metadata"]["name"] for each in (await self.seen.get("capacityquotas"))["items"]}
         found = {
             "taint": any(each["key"] == TAINT for each in node),
@@ -92,7 +87,6 @@ class Scene:
             "gate": any(_is_gated(pod) for pod in pods) or not pods,
             "ceiling": pool["spec"]["limits"] != {"cpu": "100", "memory": "1Ti"} or _is_marked(pool),
             "quota": "made" in quotas,
-            "certificate": any(not each["status"].get("conditions") for each in requests),
         }
         return {name for name, is_held in found.items() if is_held}
 
@@ -129,10 +123,6 @@ async def scene(tmp_path: Path) -> AsyncIterator[Scene]:
         for crds in (find_karpenter_crds(), QUOTA_CRD):
             await plane.kubectl_async("apply", "-f", str(crds))
         await plane.kubectl_async("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
-        bind = ("--clusterrole=kube-balloons-guard-certificates", f"--serviceaccount={SYSTEM}:kube-balloons-guard")
-        await plane.kubectl_async("create", "clusterrolebinding", "guard-certificates", *bind)
-        ask = ("--clusterrole=system:node-bootstrapper", "--group=system:bootstrappers")
-        await plane.kubectl_async("create", "clusterrolebinding", "bootstrappers", *ask)
         async with view(plane) as seen, PaperMachines(plane.access()) as machines:
             allocatable = {"cpu": "8", "memory": "32Gi", "pods": "110"}
             await machines.add([PaperNode(name="held", labels={"test": "default"}, allocatable=allocatable)])
@@ -240,7 +230,7 @@ def _quota(name: str, lease: str) -> dict[str, Any]:
 
 
 def _throttle() -> dict[str, Any]:
-    levers = {"startupTaint": {"key": TAINT}, "daemonSetLabel": {"key": LABEL}, "certificateApproval": {}}
+    levers = {"startupTaint": {"key": TAINT}, "daemonSetLabel": {"key": LABEL}}
     return {
         "apiVersion": "kube-balloons.github.io/v1alpha1",
         "kind": "JoinThrottle",

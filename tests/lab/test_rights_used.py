@@ -14,8 +14,6 @@ from lab.controlplane import ControllerManagerSettings, ControlPlane, ControlPla
 from lab.machines import PaperMachines
 from lab.rights.grant import Grant, grants_of
 from lab.rights.replay import replay
-from lab.rights.unseen import UNSEEN
-from tests.certificate_requests import GROUPS, REQUESTOR, manifest, pem, spec
 from tests.lab.hold_view import View, eventually, gated_deployment
 from tests.lab.rights_scene import HELD, SYSTEM, TAINT, USERS_LIMITS, USERS_NODES, VIEWER, installed
 from throttler.levers.scheduling_gate import PACED_GATE
@@ -117,17 +115,13 @@ class Work:
         await self.plane.kubectl_async("taint", "node", "joining", f"{TAINT}=:NoSchedule")
         await self.seen.apply(gated_deployment("default", name, GATED, [PACED_GATE]))
         self._gated += GATED
-        as_kubelet = ("--as", REQUESTOR, *(f"--as-group={group}" for group in GROUPS))
-        request = json.dumps(manifest(f"csr-{name}", spec(pem(f"machine-{name}"))))
-        await self.plane.kubectl_async("create", "-f", "-", *as_kubelet, input=request)
 
     async def is_let_in(self) -> bool:
         """Whether nothing waits at the join."""
         taints = (await self.seen.get("node", "joining"))["spec"].get("taints", [])
         pods = (await self.seen.get("pods", "-n", "default", "-l", "app in (before,after)"))["items"]
-        requests = (await self.seen.get("csr"))["items"]
         is_gated = len(pods) < self._gated or any(pod["spec"].get("schedulingGates") for pod in pods)
-        return not (taints or is_gated or any(not each["status"].get("conditions") for each in requests))
+        return not (taints or is_gated)
 
     async def is_in_force(self) -> bool:
         """Whether all ceilings stand: one that we made, and two on objects of the user's."""
@@ -179,7 +173,7 @@ async def test_every_right_is_used_and_none_is_missing(tmp_path: Path) -> None:
         found = replay(plane.audit_events(), grants)
     assert found.refused == ()
     assert found.foreign == ()
-    assert {str(grant) for grant in grants - found.used} == set(UNSEEN)
+    assert {str(grant) for grant in grants - found.used} == set()
 
 
 async def _granted(plane: ControlPlane) -> frozenset[Grant]:

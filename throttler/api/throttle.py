@@ -136,12 +136,6 @@ class LabelLever(msgspec.Struct, frozen=True):
     value: Annotated[str, Meta(max_length=63)] = "true"
 
 
-class CertificateLever(msgspec.Struct, frozen=True, rename="camel"):
-    """Kubelets' certificate requests are approved as joins are admitted; at most `max_held` wait."""
-
-    max_held: Annotated[int, Meta(ge=1, le=500)] = 50
-
-
 class Levers(msgspec.Struct, frozen=True, rename="camel"):
     """What holds nodes back; those that are absent are not touched."""
 
@@ -151,7 +145,6 @@ class Levers(msgspec.Struct, frozen=True, rename="camel"):
     scheduling_gates: GateLever | None = None
     startup_taint: TaintLever | None = None
     daemon_set_label: LabelLever | None = None
-    certificate_approval: CertificateLever | None = None
 
 
 class ThrottleSpec(msgspec.Struct, frozen=True, rename="camel"):

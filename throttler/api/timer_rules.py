@@ -10,8 +10,6 @@ SHORTEST_S = 1.0
 LONGEST_S = 3600.0
 TAINT_LIMIT_S = 600.0
 """cluster-autoscaler counts a node tainted for 15 min as unready, and stops when too many are (facts.md 2.6)."""
-CERTIFICATE_LIMIT_S = 240.0
-"""kubeadm join gives up after 5 min (facts.md 2.5)."""
 
 
 def timer_problems(spec: ThrottleSpec) -> Iterator[Problem]:
@@ -38,12 +36,6 @@ def _lever_problems(spec: ThrottleSpec, wait_s: float) -> Iterator[Problem]:
             "spec.maxWait",
             f'maxWait "{spec.max_wait}" with startupTaint; accepted: at most 10m, '
             "because cluster-autoscaler counts nodes tainted for 15 minutes as unready",
-        )
-    if spec.levers.certificate_approval is not None and wait_s >= CERTIFICATE_LIMIT_S:
-        yield Problem(
-            "spec.maxWait",
-            f'maxWait "{spec.max_wait}" with certificateApproval; accepted: below 4m, '
-            "because kubeadm join gives up after 5 minutes",
         )
 
 

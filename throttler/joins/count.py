@@ -11,7 +11,7 @@ from throttler.joins.demand import count_demand
 from throttler.joins.joins import Joins
 from throttler.joins.memory import JoinMemory
 from throttler.joins.registered import Registered, sort_nodes
-from throttler.joins.requested import Requested, count_requested, new_certificates
+from throttler.joins.requested import Requested, count_requested
 from throttler.joins.stages import Stage
 from throttler.joins.world import NO_PODS, JoinRules, JoinWorld
 from throttler.kube.pod import PodKind
@@ -38,10 +38,8 @@ def count_joins(world: JoinWorld, memory: JoinMemory, rules: JoinRules, now_s: f
 def _joins(
     world: JoinWorld, memory: JoinMemory, rules: JoinRules, nodes: Registered, requested: Requested, now_s: float
 ) -> Joins:
-    certificates = new_certificates(world)
-    held = len(nodes.held) + len(certificates)
     demand = count_demand(world.unplaced, rules, memory.largest)
-    coming = requested.booting + held + _free_of(nodes, world)
+    coming = requested.booting + len(nodes.held) + _free_of(nodes, world)
     waiting = max(0, demand.nodes + world.balloons_wanted - coming)
     bare = [now_s - nodes.ready_s[node.uid] for node in nodes.by_stage[Stage.WITHOUT_DAEMONS]]
     return Joins(
@@ -49,8 +47,7 @@ def _joins(
         urgent=min(waiting, demand.urgent),
         booting=requested.booting,
         booting_by_groups=requested.by_groups,
-        held=held,
-        held_unregistered=len(certificates),
+        held=len(nodes.held),
         joining=nodes.joining,
         registered=len(memory.settled) + len(nodes.held) + nodes.joining,
         joined=memory.joined,
@@ -58,8 +55,7 @@ def _joins(
         join_s=memory.join_times.mean_s,
         boot_s=memory.boot_times.mean_s,
         oldest_booting_s=max(requested.oldest_s, now_s - min(memory.queue.asked_s, default=now_s)),
-        oldest_held_s=now_s
-        - min([*(nodes.created_s[n.uid] for n in nodes.held), *memory.certificates_s.values(), now_s]),
+        oldest_held_s=now_s - min((nodes.created_s[node.uid] for node in nodes.held), default=now_s),
         oldest_joining_s=now_s - min(nodes.let_in_s.values(), default=now_s),
         is_controller_bound=is_controller_bound(bare, nodes.joining, world.index),
     )
@@ -76,11 +72,8 @@ def _free_of(nodes: Registered, world: JoinWorld) -> int:
 def _durations(
     memory: JoinMemory, world: JoinWorld, rules: JoinRules, nodes: Registered, requested: Requested, now_s: float
 ) -> JoinMemory:
-    certificates = {name: memory.certificates_s.get(name, now_s) for name in new_certificates(world)}
-    known = memory.certificates_s
-    heard_of = sum(1 for node in nodes.heard_of if node.name not in known) + len(certificates.keys() - known.keys())
-    queue, arrived = memory.queue.heard_of(heard_of)
-    ordered = max(0, requested.booting - len(queue.asked_s)) + max(0, heard_of - len(arrived))
+    queue, arrived = memory.queue.heard_of(len(nodes.heard_of))
+    ordered = max(0, requested.booting - len(queue.asked_s)) + max(0, len(nodes.heard_of) - len(arrived))
     queue, _ = queue.of_length(requested.booting, now_s)
     return JoinMemory(
         nodes=rules.selectors,
@@ -91,7 +84,6 @@ def _durations(
         created_s=nodes.created_s,
         let_in_s=nodes.let_in_s,
         ready_s=nodes.ready_s,
-        certificates_s=certificates,
         asked_s=requested.asked_s,
         groups_s=requested.groups_s,
         groups_queue=requested.groups_queue,

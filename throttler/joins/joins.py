@@ -26,8 +26,6 @@ class Joins:
     """Asked for by cluster-autoscaler and not registered; other booting ones are Karpenter's."""
     held: int = 0
     """Booted, and kept back by a lever of ours."""
-    held_unregistered: int = 0
-    """Of the held ones, those that have no Node yet: their kubelets wait for a certificate."""
     joining: int = 0
     """Let in, and not yet usable: not registered, not Ready, or DaemonSet pods missing."""
     registered: int = 0

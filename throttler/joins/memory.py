@@ -31,8 +31,6 @@ class JoinMemory:
     """Since when each node that is not held loads the API servers."""
     ready_s: Mapping[str, float] = field(default_factory=dict)
     """Since when each joining node has waited for nothing but DaemonSet pods."""
-    certificates_s: Mapping[str, float] = field(default_factory=dict)
-    """Since when each machine without a Node has waited for its certificate, by the name of its node."""
     asked_s: Mapping[str, float] = field(default_factory=dict)
     """When each NodeClaim that is not registered was made."""
     groups_s: tuple[float, ...] = ()

@@ -24,7 +24,7 @@ class Requested:
     asked_s: Mapping[str, float]
     lost: int
     by_groups: int = 0
-    """Of cluster-autoscaler, those that wait for a certificate included."""
+    """Of cluster-autoscaler."""
     groups_s: tuple[float, ...] = ()
     groups_queue: Queue = field(default_factory=Queue)
     """Both as of JoinMemory."""
@@ -42,10 +42,9 @@ def count_requested(
     later = _registered_since(world, memory, nodes)
     groups_queue, given_up = _groups_queue(world, memory, nodes, len(later), now_s)
     by_groups = sum(1 for at_s in groups_queue.asked_s if not past_timer(at_s, rules, now_s))
-    counted = max(0, len(booting) + by_groups - len(new_certificates(world)))
     return Requested(
-        booting=counted,
-        oldest_s=now_s - booting[0] if booting and counted else 0.0,
+        booting=len(booting) + by_groups,
+        oldest_s=now_s - booting[0] if booting else 0.0,
         asked_s=asked_s,
         lost=_lost_claims(world, asked_s, memory, rules, now_s)
         + _newly_lost(groups_queue.asked_s, given_up, memory, rules, now_s),
@@ -100,8 +99,3 @@ def _registered_since(world: JoinWorld, memory: JoinMemory, nodes: Registered) -
     if not since_s:
         return ()
     return tuple(at_s for at_s in (*memory.groups_s, *nodes.ordered_by_groups_s) if at_s > since_s)
-
-
-def new_certificates(world: JoinWorld) -> list[str]:
-    """Machines that wait for a certificate and have no Node yet: booted, and no autoscaler knows."""
-    return [name for name in world.certificates if name not in world.nodes]

@@ -17,7 +17,6 @@ def total_joins(counts: Iterable[Joins]) -> Joins:
         granted=sum(each.granted for each in parts),
         booting_by_groups=sum(each.booting_by_groups for each in parts),
         held=sum(each.held for each in parts),
-        held_unregistered=sum(each.held_unregistered for each in parts),
         joining=sum(each.joining for each in parts),
         registered=sum(each.registered for each in parts),
         joined=sum(each.joined for each in parts),

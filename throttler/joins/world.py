@@ -29,8 +29,6 @@ class JoinWorld:
     """Karpenter's NodeClaims, where they are served."""
     autoscaler: AutoscalerStatus | None = None
     """What cluster-autoscaler says of the throttle's node groups; None where there is none."""
-    certificates: Mapping[str, float] = field(default_factory=dict)
-    """Nodes whose kubelet waits for a certificate that the throttle approves -> when it asked (epoch seconds)."""
     balloons_wanted: int = 0
     """Nodes that Headroom pools want and have not asked for, or have and that no machine was ordered for."""
     index: float | None = None

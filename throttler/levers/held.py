@@ -1,8 +1,8 @@
 """What the levers that hold single objects share: how long each has been held, and who is let in next.
 
-An object is held from when it was made (a node from its registration, a pod and a certificate request from their
-creation). Ages are monotonic as soon as an object has been seen: a step of the wall clock cannot make the whole queue
-overdue, nor hold it for ever (reliability.md, invariant 19).
+An object is held from when it was made (a node from its registration, a pod from its creation). Ages are monotonic as
+soon as an object has been seen: a step of the wall clock cannot make the whole queue overdue, nor hold it for ever
+(reliability.md, invariant 19).
 """
 
 import math

@@ -18,9 +18,6 @@ class HoldReason(Sentence):
     HOLDING_BLIND = (
         "{held} held back: the view is incomplete or stale, so only those held for {limit_s:.0f} s are let in"
     )
-    CERTIFICATE_LIBRARY_MISSING = (
-        "certificate requests cannot be read: install kube-balloons[csr]; nothing is approved and nothing is denied"
-    )
 
 
 def why_let_in(held: Held, limit_s: float, room: Room) -> Because:

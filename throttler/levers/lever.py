@@ -63,9 +63,6 @@ class How(enum.Enum):
     JSON = "json"
     """JSON patch; `body` is the list of operations, and one of them replaces /metadata/resourceVersion by itself, which
     makes it the precondition. For one element of a list whose others must stay byte for byte."""
-    APPROVE = "approve"
-    """JSON merge patch of a CertificateSigningRequest's `approval` subresource; `body` carries
-    metadata.resourceVersion and all of status.conditions."""
     DELETE = "delete"
     """Delete an object that we made; `body` carries metadata.uid and resourceVersion as preconditions."""
 

@@ -11,7 +11,6 @@ from throttler.levers.lever import LeverWrite
 from throttler.service.leftovers import (
     Throttles,
     Writes,
-    certificates,
     gates,
     node_marks,
     node_pools,
@@ -52,7 +51,7 @@ async def _always() -> bool:
 async def give_back_all(
     client: KubeClient, *, may_go_on: MayGoOn | None = None, lease: str = "", is_dry_run: bool = False
 ) -> GivenBack:
-    """Give back ceilings, certificate requests, taints and labels, gates, in this order: by how much they hurt.
+    """Give back ceilings, taints and labels, gates, in this order: by how much they hurt.
 
     `may_go_on` is asked before every write. `lease` (`namespace/name`) leaves alone what another Lease keeps in force.
     Never raises ApiError: what fails is in `problems`, and the rest goes on.
@@ -85,7 +84,6 @@ class _Giving:
         await self._each("CapacityQuotas", quotas(self._client, self._lease))
         await self._each("NodePools", node_pools(self._client, self._lease))
         throttles = await self._throttles()
-        await self._each("certificate requests", certificates(self._client, throttles))
         await self._each("node taints and labels", node_marks(self._client, throttles))
         await self._each("scheduling gates", gates(self._client))
 
@@ -109,8 +107,6 @@ class _Giving:
                     return
         except ApiError as error:
             self.problems.append(f"{what} could not be read: {error.message}")
-        except ImportError:
-            self.problems.append(f"{what} cannot be read: install kube-balloons[csr]")
 
     async def _give(self, writes: tuple[LeverWrite, ...]) -> bool:
         """Give one object back; False once somebody renews again."""

@@ -27,13 +27,6 @@ from throttler.kube.node_pool import NODE_POOL_KIND, NodePool
 from throttler.kube.pod import Pod, PodWire, pod_from_wire
 from throttler.kube.selectors import LabelSelector, matches
 from throttler.kube.shared import Shared
-from throttler.levers.certificate_request import (
-    CertificateRequestWire,
-    CertificateSettings,
-    approve_requests,
-    heard_of,
-    request_from_wire,
-)
 from throttler.levers.daemon_set_label import LabelSettings, put_labels
 from throttler.levers.hand_back import hand_back
 from throttler.levers.held import HeldSince, Moment
@@ -45,9 +38,6 @@ from throttler.service.throttle_resource import THROTTLES
 
 NODES = Resource("", "v1", "nodes", "Node", is_namespaced=False)
 PODS = Resource("", "v1", "pods", "Pod")
-REQUESTS = Resource(
-    "certificates.k8s.io", "v1", "certificatesigningrequests", "CertificateSigningRequest", is_namespaced=False
-)
 NODE_POOLS = Resource("karpenter.sh", "v1", "nodepools", NODE_POOL_KIND, is_namespaced=False)
 QUOTAS = tuple(
     Resource(CAPACITY_QUOTA_GROUP, version, "capacityquotas", CAPACITY_QUOTA_KIND, is_namespaced=False)
@@ -137,23 +127,6 @@ async def _pages(
     if skipped:
         names = ", ".join(f"{each.key[1]} ({each.why})" for each in skipped[:NAMED])
         raise UndecodableError(f"{len(skipped)} {resource.plural} cannot be read: {names}")
-
-
-async def certificates(client: KubeClient, throttles: Throttles) -> Writes:
-    """Certificate requests, where some throttle approves them; the checks are the same as ever."""
-    if not any(each.spec.levers.certificate_approval for each in throttles.readable):
-        return
-    taken: frozenset[str] = frozenset()
-    async for nodes in _nodes(client):
-        taken |= heard_of(nodes)
-    requests = []
-    async for page in client.pages(REQUESTS, CertificateRequestWire):
-        # One that cannot be read is none that could be approved.
-        requests += [request_from_wire(wire) for wire in page.items]
-    settings = CertificateSettings(max_wait_s=0.0, kill_timer_s=0.0)
-    outcome, _ = approve_requests(requests, taken, settings, _BACK, HeldSince(), _ANY_TIME)
-    for write in outcome.writes:
-        yield (write,)
 
 
 async def node_marks(client: KubeClient, throttles: Throttles) -> Writes:

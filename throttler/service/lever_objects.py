@@ -49,14 +49,6 @@ def quota_owner(name: str, throttles: Iterable[JoinThrottle]) -> str | None:
     return None
 
 
-def certificates_owner(throttles: Iterable[JoinThrottle]) -> str | None:
-    """Who approves, and counts, the certificate requests.
-
-    A request names a node that is not there yet, and so says nothing of its labels: all of them are one throttle's.
-    """
-    return next((each.metadata.name for each in throttles if each.spec.levers.certificate_approval is not None), None)
-
-
 def let_go(name: str, thing: NodePool | CapacityQuota | None, owner: str, holder: Holder) -> LeverOutcome:
     """What a throttle does on an object that is `owner`'s: give back what it holds there, and say whose it is.
 

@@ -14,13 +14,6 @@ from throttler.kube.node_pool import NODE_POOL_KIND, NodePool
 from throttler.kube.pod import Pod
 from throttler.kube.resources import Resources, larger
 from throttler.levers.capacity_quota import QuotaMemory, QuotaSeen, plan_capacity_quota
-from throttler.levers.certificate_request import NAME as CERTIFICATES
-from throttler.levers.certificate_request import (
-    CertificateSettings,
-    approve_requests,
-    heard_of,
-    without_library,
-)
 from throttler.levers.daemon_set_label import LabelSettings, put_labels
 from throttler.levers.holder import Holder
 from throttler.levers.lever import LeverOutcome, Room
@@ -28,7 +21,7 @@ from throttler.levers.node_pool import NodePoolSeen, plan_node_pools
 from throttler.levers.scheduling_gate import Demand, GateSettings, release_gates
 from throttler.levers.shares import by_autoscaler
 from throttler.levers.startup_taint import TaintSettings, release_taints
-from throttler.service.lever_objects import certificates_owner, is_of, let_go, pool_owner, quota_owner
+from throttler.service.lever_objects import is_of, let_go, pool_owner, quota_owner
 from throttler.service.lever_scene import LeverMemory, LeverScene
 
 Planned = tuple[tuple[LeverOutcome, ...], LeverMemory]
@@ -87,7 +80,7 @@ class LeverCase:
 def plan_levers(case: LeverCase, memory: LeverMemory) -> Planned:
     """What to write for each lever of the throttle, and what to remember."""
     outcomes: list[LeverOutcome] = []
-    for plan in (_quota, _node_pools, _gates, _taints, _labels, _certificates):
+    for plan in (_quota, _node_pools, _gates, _taints, _labels):
         found, memory = plan(case, memory)
         outcomes += found
     return tuple(outcomes), memory
@@ -160,24 +153,6 @@ def _labels(case: LeverCase, memory: LeverMemory) -> Planned:
     settings = LabelSettings(key=lever.key, value=lever.value, max_wait_s=case.throttle.spec.max_wait_s)
     outcome, labels = put_labels(case.nodes, settings, case.room, memory.labels, case.scene.moment)
     return (outcome,), replace(memory, labels=labels)
-
-
-def _certificates(case: LeverCase, memory: LeverMemory) -> Planned:
-    lever = case.throttle.spec.levers.certificate_approval
-    if lever is None:
-        return (), memory
-    if owner := certificates_owner(case.older):
-        return (let_go(CERTIFICATES, None, owner, case.holder),), memory
-    if not case.scene.can_read_certificates:
-        return (without_library(),), memory
-    settings = CertificateSettings(
-        max_wait_s=case.throttle.spec.max_wait_s, kill_timer_s=case.throttle.spec.kill_timer_s, max_held=lever.max_held
-    )
-    taken = heard_of(case.scene.nodes.values()) if case.scene.were_nodes_listed else None
-    outcome, held = approve_requests(
-        case.scene.certificates, taken, settings, case.room, memory.certificates, case.scene.moment
-    )
-    return (outcome,), replace(memory, certificates=held)
 
 
 def _by_pool(claims: Iterable[NodeClaim]) -> Mapping[str, tuple[NodeClaim, ...]]:

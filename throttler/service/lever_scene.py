@@ -9,7 +9,6 @@ from throttler.kube.node_claim import NodeClaim
 from throttler.kube.node_pool import NodePool
 from throttler.kube.pod import Pod
 from throttler.levers.capacity_quota import QuotaMemory
-from throttler.levers.certificate_request import CertificateRequest
 from throttler.levers.held import HeldSince, Moment
 from throttler.levers.node_pool import NodePoolMemory
 
@@ -24,16 +23,11 @@ class LeverScene:
     epoch: int = 0
     """The leadership under which is decided: written on every object with a ceiling, and never lowered there."""
     nodes: Mapping[str, Node] = field(default_factory=dict)
-    were_nodes_listed: bool = True
-    """Whether `nodes` has been all of them at least once: until then a name that is not there may be taken."""
     unplaced: tuple[Pod, ...] = ()
     pools: tuple[NodePool, ...] = ()
     claims: tuple[NodeClaim, ...] = ()
     quotas: Mapping[str, CapacityQuota] = field(default_factory=dict)
     quota_version: str | None = None
-    certificates: tuple[CertificateRequest, ...] = ()
-    can_read_certificates: bool = True
-    """Whether the optional library for them is installed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,4 +39,3 @@ class LeverMemory:
     gates: HeldSince = field(default_factory=HeldSince)
     taints: HeldSince = field(default_factory=HeldSince)
     labels: HeldSince = field(default_factory=HeldSince)
-    certificates: HeldSince = field(default_factory=HeldSince)

@@ -69,7 +69,6 @@ PLURALS: Mapping[str, tuple[str, bool]] = MappingProxyType(
         "NodePool": ("nodepools", False),
         "Node": ("nodes", False),
         "Pod": ("pods", True),
-        "CertificateSigningRequest": ("certificatesigningrequests", False),
     }
 )
 """Kind -> plural and whether it is namespaced: everything that a lever writes."""
@@ -143,10 +142,6 @@ class LeverWriter:
             case How.JSON:
                 return await self._client.patch(
                     resource, write.body, name, namespace, kind=PatchKind.JSON, field_manager=write.field_manager
-                )
-            case How.APPROVE:
-                return await self._client.patch(
-                    resource, write.body, name, field_manager=write.field_manager, subresource="approval"
                 )
             case How.DELETE:
                 wanted = _metadata(write)

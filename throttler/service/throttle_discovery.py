@@ -17,9 +17,6 @@ from throttler.service.throttle_resource import THROTTLES
 
 DAEMON_SETS = Resource("apps", "v1", "daemonsets", "DaemonSet")
 CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap")
-CERTIFICATES = Resource(
-    "certificates.k8s.io", "v1", "certificatesigningrequests", "CertificateSigningRequest", is_namespaced=False
-)
 NODE_POOLS = Resource("karpenter.sh", "v1", "nodepools", NODE_POOL_KIND, is_namespaced=False)
 NODE_CLAIMS = Resource("karpenter.sh", "v1", "nodeclaims", "NodeClaim", is_namespaced=False)
 QUOTAS = tuple(

@@ -6,7 +6,6 @@ Nodes and pods are not among them: the service follows those anyway, and hands t
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from importlib.util import find_spec
 from typing import Any, cast
 
 import msgspec
@@ -24,9 +23,7 @@ from throttler.kube.capacity_quota import CapacityQuota
 from throttler.kube.daemon_set import DaemonSet, DaemonSetWire, daemon_set_from_wire
 from throttler.kube.node_claim import NodeClaim
 from throttler.kube.node_pool import NodePool
-from throttler.levers.certificate_request import CertificateRequest, CertificateRequestWire, request_from_wire
 from throttler.service.throttle_discovery import (
-    CERTIFICATES,
     CONFIG_MAPS,
     DAEMON_SETS,
     NODE_CLAIMS,
@@ -46,8 +43,6 @@ FORBIDDEN_S = 60.0
 """JoinThrottles that we may not read for this long are not meant for us; before, our rights may be on their way."""
 USUAL_SILENCE_S = 62.0
 """Bookmarks come once a minute: silence up to here is no sign of age."""
-
-_HAS_CERTIFICATE_LIBRARY = find_spec("cryptography") is not None
 
 log = structlog.get_logger()
 
@@ -73,7 +68,6 @@ _AUTOSCALER = _Followed(
 )
 _POOLS = _Followed(NODE_POOLS, NodePool, lambda wire: wire)
 _CLAIMS = _Followed(NODE_CLAIMS, NodeClaim, lambda wire: wire)
-_CERTIFICATES = _Followed(CERTIFICATES, CertificateRequestWire, request_from_wire)
 
 
 class ThrottleWatches:
@@ -187,30 +181,17 @@ class ThrottleWatches:
         """What cluster-autoscaler says; None where there is none."""
         return next(iter(self._items(CONFIG_MAPS).values()), None)
 
-    @property
-    def can_read_certificates(self) -> bool:
-        """Whether the optional library is installed (the extra `csr`)."""
-        return _HAS_CERTIFICATE_LIBRARY
-
-    @property
-    def certificates(self) -> tuple[CertificateRequest, ...]:
-        """Certificate requests, where a throttle approves them."""
-        return tuple(self._items(CERTIFICATES).values())
-
     # --- what is followed ---
 
     def _needed(self) -> tuple[_Followed, ...]:
         if not self._kinds.has_throttles:
             return ()
-        throttles = self.throttles
-        if not throttles:
+        if not self.throttles:
             return (_THROTTLES,)
         found = [_THROTTLES, _DAEMON_SETS, _AUTOSCALER]
         found += [each for each in (_POOLS, _CLAIMS) if each.resource in self._kinds.karpenter]
         if self._kinds.quotas is not None:
             found.append(_quotas(self._kinds.quotas))
-        if self.can_read_certificates and any(_approves(each) for each in throttles):
-            found.append(_CERTIFICATES)
         return tuple(found)
 
     def _follow(self, needed: Iterable[_Followed]) -> None:
@@ -291,8 +272,3 @@ def _quotas(resource: Resource) -> _Followed:
         return msgspec.structs.replace(wire, api_version=resource.api_version)
 
     return _Followed(resource, CapacityQuota, shape)
-
-
-def _approves(throttle: StoredThrottle) -> bool:
-    spec = getattr(throttle, "spec", None)
-    return spec is not None and spec.levers.certificate_approval is not None

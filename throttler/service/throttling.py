@@ -17,7 +17,6 @@ from throttler.joins.world import JoinWorld
 from throttler.kube.node import Node
 from throttler.kube.pod import Pod
 from throttler.kube.selectors import LabelSelector
-from throttler.levers.certificate_request import heard_of
 from throttler.levers.headroom import Lane
 from throttler.levers.held import Moment
 from throttler.service.holding import Holding
@@ -36,8 +35,6 @@ BLIND_PATIENCE_S = 15.0
 """A view that is incomplete for no longer than this (a watch that reconnects) is not reported to users."""
 LEAVING_S = 60.0
 """For so long a throttle that was deleted, or cannot be read any more, still gives back what it held."""
-NODES = "nodes"
-"""How `Cluster.missing` names the nodes, before the reason in parentheses."""
 NOBODY = "(nobody)"
 """In whose name leftovers are written; no object can have this name."""
 
@@ -54,11 +51,6 @@ class Cluster:
     growth: tuple[PoolGrowth, ...] = ()
     missing: tuple[str, ...] = ()
     age_s: float = 0.0
-
-    @property
-    def shows_all_nodes(self) -> bool:
-        """Whether the nodes are completely read, whatever else is not."""
-        return all(words.partition(" ")[0] != NODES for words in self.missing)
 
 
 class Throttling:
@@ -86,7 +78,6 @@ class Throttling:
         self._leaving: dict[str, tuple[JoinThrottle, float]] = {}
         self._told: dict[str, tuple[str, str]] = {}
         self._complete_at = clock()
-        self._were_nodes_listed = False
         self.again_s: float | None = None
         """How soon a tick is wanted although nothing changes; None: whenever it comes."""
 
@@ -180,11 +171,7 @@ class Throttling:
 
     def _view(self, cluster: Cluster) -> TickView:
         now_s, wall_s, watches = self._clock(), self._wall(), self._watches
-        requests = watches.certificates
         self._holding.saw((*watches.pools, *watches.quotas.values()))
-        self._were_nodes_listed |= cluster.shows_all_nodes
-        heard = heard_of(cluster.nodes.values()) if requests else frozenset()
-        waiting = {each.node: each.created_s for each in requests if each.is_pending and each.node}
         world = JoinWorld(
             nodes=cluster.nodes,
             pods=cluster.pods,
@@ -192,7 +179,6 @@ class Throttling:
             unplaced=cluster.unplaced,
             claims=watches.claims,
             autoscaler=watches.autoscaler,
-            certificates={node: at_s for node, at_s in waiting.items() if node not in heard},
             wall_s=wall_s,
         )
         scene = LeverScene(
@@ -200,14 +186,11 @@ class Throttling:
             lease=self._holding.lease,
             epoch=self._holding.epoch,
             nodes=cluster.nodes,
-            were_nodes_listed=self._were_nodes_listed,
             unplaced=cluster.unplaced,
             pools=watches.pools,
             claims=watches.claims,
             quotas=watches.quotas,
             quota_version=watches.quota_version,
-            certificates=requests,
-            can_read_certificates=watches.can_read_certificates,
         )
         return TickView(
             world=world,

@@ -30,7 +30,6 @@ from throttler.levers.scheduling_gate import PACED_GATE
 from throttler.service.findings import Findings
 from throttler.service.law_settings import law_settings
 from throttler.service.learned_status import learned_of_status
-from throttler.service.lever_objects import certificates_owner
 from throttler.service.lever_plans import LeverCase, plan_levers
 from throttler.service.tick_view import LastJoins, Memories, PoolGrowth, ThrottleMemory, TickView, Turn
 from throttler.signals.reading import Signals
@@ -188,13 +187,10 @@ def _count(case: _Case, view: TickView) -> _Counted:
     if view.missing:
         return _Counted(Joins(), case.memory.joins, case.memory.grants)
     wanted = sum(pool.lacking for pool in case.growth)
-    is_approver = certificates_owner((*case.older, case.throttle)) == case.name
-    certificates = view.world.certificates if is_approver else {}
     world = replace(
         view.world,
         balloons_wanted=wanted,
         index=case.memory.index,
-        certificates=certificates,
         autoscaler=case.groups.status if case.groups else None,
     )
     now_s = view.scene.moment.now_s
@@ -236,7 +232,7 @@ def _room(case: _Case, view: TickView, verdict: Verdict | None, joins: _Joins) -
     own = joins.by_name[case.name].joins
     return Room(
         existing=own.registered,
-        booting=own.booting + own.held_unregistered,
+        booting=own.booting,
         allowance=verdict.ask if verdict else 0,
         spare=joins.share(case.name, verdict.spare, lambda _: verdict.spare) if verdict else 0,
         admit=joins.share(case.name, verdict.admit, lambda each: each.held) if verdict else 0,

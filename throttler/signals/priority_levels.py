@@ -2,8 +2,7 @@
 
 Node and lease writes are in `node-high`, a kubelet's other calls in `system`, DaemonSet pods, bindings and kube-system
 agents in `workload-high` (facts.md 3.3). `global-default` is left out although certificate requests go there: kubelets
-whose certificate is held back send refused requests into it (facts.md 2.5), so that holding back would look like a
-reason to hold back more.
+that wait for a certificate send refused requests into it (facts.md 2.5), and a slow approver is no busy server.
 """
 
 from collections.abc import Iterable

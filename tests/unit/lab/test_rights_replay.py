@@ -3,12 +3,9 @@
 from typing import Any
 
 import pytest
-import yaml
 
-from lab.manifests import MANIFESTS
 from lab.rights.grant import Grant, grants_of
 from lab.rights.replay import asked_in, replay
-from lab.rights.unseen import UNSEEN
 
 ACCOUNT = "ours:service"
 ROLE = {
@@ -121,18 +118,3 @@ def test_a_path_is_a_right_as_well() -> None:
     del scrape["objectRef"]
     metrics = Grant(account=ACCOUNT, verb="get", resource="/metrics")
     assert replay([scrape], {metrics}).used == {metrics}
-
-
-def test_what_the_replay_cannot_see_is_still_granted() -> None:
-    documents = [
-        each
-        for path in MANIFESTS.glob("**/rbac*.yaml")
-        for each in yaml.safe_load_all(path.read_text(encoding="utf-8"))
-    ]
-    roles = [each for each in documents if each["kind"].endswith("Role")]
-    everything = {
-        str(grant)
-        for role in roles
-        for grant in grants_of(ACCOUNT, [role, binding(role, role["metadata"].get("namespace", ""))])
-    }
-    assert set(UNSEEN) <= everything

@@ -74,7 +74,7 @@ PATHS = [
     ("spec", "pace"), ("spec", "maxWait"), ("spec", "killTimer"), ("spec", "reserved"), ("spec", "signals"),
     ("spec", "signals", "scrape"), ("spec", "signals", "scrape", "servers"), ("spec", "signals", "prometheus"),
     ("spec", "signals", "alarms"), ("spec", "levers"), ("spec", "levers", "startupTaint"),
-    ("spec", "levers", "nodePoolLimits"), ("spec", "levers", "certificateApproval"), ("spec", "nodes", "matchLabels"),
+    ("spec", "levers", "nodePoolLimits"), ("spec", "levers", "daemonSetLabel"), ("spec", "nodes", "matchLabels"),
 ]  # fmt: skip
 
 

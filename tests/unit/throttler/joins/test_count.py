@@ -217,17 +217,6 @@ def test_a_status_that_an_autoscaler_left_behind_days_ago_counts_nothing_after_a
     assert Story().after(0, a_world(autoscaler=a_status(5, at_s=WALL_S - 86_400))).booting == 0
 
 
-def test_machines_that_wait_for_certificates_are_held_and_boot_no_more() -> None:
-    story = Story()
-    story.after(0, a_world())
-    claims = (a_claim("c1"), a_claim("c2"))
-    story.after(10, a_world(claims=claims))
-    joins = story.after(20, a_world(claims=claims, certificates={"c1": WALL_S + 25}))
-    assert (joins.booting, joins.held, joins.boot_s) == (1, 1, 20.0)
-    joins = story.after(5, a_world(a_node("c1", is_ready=False), claims=claims[1:], certificates={}))
-    assert (joins.booting, joins.held, joins.joining, joins.boot_s) == (1, 0, 1, 20.0)
-
-
 def test_nodes_of_others_do_not_count_and_one_that_turns_out_to_be_ours_does() -> None:
     story = Story()
     other = a_node("a", is_ready=False, labels={"pool": "b"})

@@ -1,12 +1,10 @@
 """Giving everything back: all of ours, nothing else, whatever fails in between."""
 
-import sys
 from typing import Any
 
 import msgspec
 import pytest
 
-from tests.certificate_requests import pem, spec, stored
 from tests.unit.throttler.service.kube_fake import FakeCluster
 from throttler.client.errors import ForbiddenError, UnreachableError
 from throttler.levers.holder import HOLDER_ANNOTATION, THROTTLE_LABEL
@@ -16,7 +14,7 @@ from throttler.service.give_back import give_back_all
 
 TAINT, LABEL = "startup-taint.cluster-autoscaler.kubernetes.io/ours", "example.com/daemons"
 LEASE = "kube-balloons/kube-balloons-throttle"
-LEVERS = {"startupTaint": {"key": TAINT}, "daemonSetLabel": {"key": LABEL}, "certificateApproval": {}}
+LEVERS = {"startupTaint": {"key": TAINT}, "daemonSetLabel": {"key": LABEL}}
 READY = {"conditions": [{"type": "Ready", "status": "True"}]}
 
 
@@ -33,10 +31,6 @@ def left_behind() -> FakeCluster:
         cluster.put("pods", name, metadata={"namespace": "team"}, spec={"containers": [], "schedulingGates": gates})
     theirs = [{"name": "kueue.x-k8s.io/admission"}]
     cluster.put("pods", "theirs", metadata={"namespace": "team"}, spec={"containers": [], "schedulingGates": theirs})
-    held = stored("csr-1", spec(pem("booting")))
-    cluster.put("certificatesigningrequests", "csr-1", spec=held["spec"], status={})
-    forged = stored("csr-2", spec(pem("n1")))
-    cluster.put("certificatesigningrequests", "csr-2", spec=forged["spec"], status={})
     made = {"labels": {THROTTLE_LABEL: "default"}, "annotations": {ORIGINAL_ANNOTATION: MADE, HOLDER_ANNOTATION: LEASE}}
     cluster.put("capacityquotas", "ours", metadata=made, spec={"limits": {"resources": {"nodes": 3}}})
     cluster.put("capacityquotas", "theirs", spec={"limits": {"resources": {"nodes": 3}}})
@@ -52,20 +46,19 @@ MADE = msgspec.json.encode(Mark(original={}, ceiling={"nodes": 3}, is_made=True)
 
 def holds(cluster: FakeCluster) -> set[str]:
     """Names of objects that still hold something back."""
-    nodes, pods, requests = (cluster.objects[each] for each in ("nodes", "pods", "certificatesigningrequests"))
+    nodes, pods = cluster.objects["nodes"], cluster.objects["pods"]
     tainted = {name for name, each in nodes.items() if any(t["key"] == TAINT for t in each["spec"].get("taints", []))}
     bare = {name for name, each in nodes.items() if LABEL not in each["metadata"].get("labels", {})}
     gated = {name for name, each in pods.items() if {"name": PACED_GATE} in each["spec"]["schedulingGates"]}
-    waits = {name for name, each in requests.items() if not each["status"].get("conditions") and name != "csr-2"}
     low = {name for name, each in cluster.objects["nodepools"].items() if each["spec"]["limits"] == {"cpu": "8"}}
     quotas = {"ours"} & cluster.objects["capacityquotas"].keys()
-    return tainted | bare | gated | waits | quotas | (low - {"theirs"})
+    return tainted | bare | gated | quotas | (low - {"theirs"})
 
 
 async def test_everything_of_ours_is_given_back_and_nothing_else_changes() -> None:
     cluster = left_behind()
     others = {("capacityquotas", "theirs"), ("nodepools", "theirs"), ("pods", "theirs"), ("nodes", "done")}
-    others |= {("certificatesigningrequests", "csr-2"), ("jointhrottles", "default")}
+    others |= {("jointhrottles", "default")}
     before = {key: dict(cluster.objects[key[0]][key[1]]) for key in others}
     given = await give_back_all(cluster.client, lease=LEASE)
     assert (given.problems, given.is_stopped, given.is_all) == ((), False, True)
@@ -78,7 +71,7 @@ async def test_ceilings_go_first_and_gates_last() -> None:
     cluster = left_behind()
     await give_back_all(cluster.client, lease=LEASE)
     order = list(dict.fromkeys(plural for _, plural, _ in cluster.written()))
-    assert order == ["capacityquotas", "nodepools", "certificatesigningrequests", "nodes", "pods"]
+    assert order == ["capacityquotas", "nodepools", "nodes", "pods"]
 
 
 async def test_second_call_has_nothing_to_do() -> None:
@@ -133,13 +126,12 @@ async def test_object_that_changed_meanwhile_is_read_again() -> None:
 @pytest.mark.parametrize(
     ("verb", "plural", "kept"),
     [
-        ("list", "jointhrottles", {"n1", "n2", "csr-1"}),
+        ("list", "jointhrottles", {"n1", "n2"}),
         ("list", "capacityquotas", {"ours"}),
         ("list", "nodepools", {"moved"}),
-        ("list", "nodes", {"n1", "n2", "csr-1"}),
-        ("list", "certificatesigningrequests", {"csr-1"}),
+        ("list", "nodes", {"n1", "n2"}),
         ("list", "pods", {"p1", "p2"}),
-        ("patch", "certificatesigningrequests", {"csr-1"}),
+        ("patch", "nodes", {"n1", "n2"}),
         ("patch", "pods", {"p1", "p2"}),
         ("delete", "capacityquotas", {"ours"}),
     ],
@@ -162,33 +154,21 @@ async def test_throttle_that_cannot_be_read_is_told_and_the_others_count() -> No
     assert holds(cluster) == set()
 
 
-@pytest.mark.parametrize(
-    ("plural", "kept"), [("capacityquotas", set()), ("nodepools", set()), ("nodes", {"csr-1"}), ("pods", set())]
-)
-async def test_object_that_cannot_be_read_is_not_forgotten(plural: str, kept: set[str]) -> None:
+@pytest.mark.parametrize("plural", ["capacityquotas", "nodepools", "nodes", "pods"])
+async def test_object_that_cannot_be_read_is_not_forgotten(plural: str) -> None:
     cluster = left_behind()
     cluster.put(plural, "odd", metadata={"labels": {THROTTLE_LABEL: "default"}}, spec=7)
     given = await give_back_all(cluster.client, lease=LEASE)
     assert any("odd" in problem for problem in given.problems)
     del cluster.objects[plural]["odd"]
-    assert holds(cluster) == kept
+    assert holds(cluster) == set()
 
 
-async def test_missing_library_is_told_and_the_rest_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in [each for each in sys.modules if each.split(".")[0] == "cryptography"]:
-        monkeypatch.setitem(sys.modules, name, None)
-    cluster = left_behind()
-    given = await give_back_all(cluster.client, lease=LEASE)
-    assert any("kube-balloons[csr]" in problem for problem in given.problems)
-    assert holds(cluster) == {"csr-1"}
-
-
-async def test_certificates_are_not_even_listed_where_no_throttle_approves_them() -> None:
+async def test_nodes_are_not_even_listed_where_no_throttle_marks_them() -> None:
     cluster = left_behind()
     cluster.put("jointhrottles", "default", spec={"levers": {}})
     await give_back_all(cluster.client, lease=LEASE)
-    listed = {plural for verb, plural, _ in cluster.calls if verb == "list"}
-    assert not listed & {"certificatesigningrequests", "nodes"}
+    assert "nodes" not in {plural for verb, plural, _ in cluster.calls if verb == "list"}
 
 
 async def test_gates_go_also_where_no_throttle_is_installed() -> None:

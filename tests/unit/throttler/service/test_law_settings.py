@@ -54,10 +54,8 @@ def test_given_bounds_hold_in_order_whatever_the_preset(
     assert ordered[2] in (None, found.window_max)
 
 
-def test_only_certificates_hold_a_machine_before_it_registers() -> None:
-    taint = {"startupTaint": {"key": "example.com/paced"}}
-    assert law_settings(spec(levers=taint)).registers_freely
-    assert not law_settings(spec(levers={**taint, "certificateApproval": {}})).registers_freely
+def test_no_lever_holds_a_machine_before_it_registers() -> None:
+    assert law_settings(spec(levers={"startupTaint": {"key": "example.com/paced"}})).registers_freely
 
 
 def test_rest_is_what_the_user_says() -> None:

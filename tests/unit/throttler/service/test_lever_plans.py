@@ -5,12 +5,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from tests.unit.throttler.joins.cluster import WALL_S, a_node, a_world, pending
+from tests.unit.throttler.joins.cluster import a_node, a_world, pending
 from tests.unit.throttler.service.throttle_scene import a_pool, a_throttle, a_view
 from throttler.api.throttle import NodePoolLever
 from throttler.kube.node_pool import NodePool
 from throttler.kube.selectors import LabelSelector, Requirement, Taint
-from throttler.levers.certificate_request import CertificateRequest
 from throttler.levers.scheduling_gate import PACED_GATE
 from throttler.service.lever_objects import is_of
 from throttler.service.tick import decide_throttles
@@ -36,30 +35,14 @@ def test_each_lever_that_is_named_reports() -> None:
         "schedulingGates": {},
         "startupTaint": {"key": TAINT},
         "daemonSetLabel": {"key": "example.com/on"},
-        "certificateApproval": {},
     }
     found = reports(levers, scene={"pools": (a_pool(),), "quota_version": "autoscaling.x-k8s.io/v1alpha1"})
-    assert len(found) == 6
+    assert len(found) == 5
     assert {"CapacityQuota/q", "NodePool/pool-a", f"StartupTaint/{TAINT}"} <= found.keys()
 
 
 def test_a_quota_that_is_not_served_says_so() -> None:
     assert reports({"capacityQuota": {"name": "q"}}) == {"CapacityQuota/q": "QuotaNotServed"}
-
-
-def test_without_the_optional_library_certificates_are_left_alone() -> None:
-    found = reports({"certificateApproval": {}}, scene={"can_read_certificates": False})
-    assert list(found.values()) == ["CertificateLibraryMissing"]
-
-
-@pytest.mark.parametrize("were_nodes_listed", [True, False])
-def test_no_identity_is_approved_before_all_nodes_were_seen_once(*, were_nodes_listed: bool) -> None:
-    """What is overdue is approved although the view is incomplete, but a name may be taken by a node not seen yet."""
-    asked = CertificateRequest(name="csr-1", uid="u", resource_version="1", created_s=WALL_S, node="node-1")
-    scene = {"certificates": (asked,), "were_nodes_listed": were_nodes_listed}
-    throttle = a_throttle(levers={"certificateApproval": {}}, maxWait="3m")
-    turns, _ = decide_throttles((throttle,), a_view(10_000.0, scene=scene, missing=("pods",)), {})
-    assert [write.key.name for write in turns[0].lever_writes] == (["csr-1"] if were_nodes_listed else [])
 
 
 def test_only_nodes_of_the_throttle_are_held() -> None:

@@ -1,6 +1,5 @@
 """The throttle's half of the service with fakes around it: what runs when, who is left alone, and how it ends."""
 
-from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -18,7 +17,6 @@ from tests.unit.throttler.service.throttle_scene import (
     refused,
 )
 from throttler.kube.node_pool import NodePool
-from throttler.levers.certificate_request import CertificateRequest
 from throttler.levers.headroom import Lane
 from throttler.levers.holder import THROTTLE_LABEL
 from throttler.levers.original import ORIGINAL_ANNOTATION
@@ -167,17 +165,6 @@ def test_metrics_tell_window_reason_and_stages_and_end_with_the_throttle() -> No
     scene.tick(1)
     assert scene.figure("window_joins", throttle="default") is None
     assert scene.figure("lever_state", throttle="default", lever="NodePool/pool-a", state="Contested") is None
-
-
-def test_overdue_certificates_wait_for_the_first_complete_list_of_nodes_and_for_no_other() -> None:
-    scene = Scene(a_throttle(levers={"certificateApproval": {}}, maxWait="3m"))
-    asked = CertificateRequest(name="csr-1", uid="u", resource_version="1", created_s=WALL_S, node="node-1")
-    scene.watches.certificates = (asked,)
-    approved = []
-    for missing in (("nodes", "pods"), ("nodes (forbidden)",), ("pods",), ("nodes",)):
-        scene.tick(100, replace(CLUSTER, missing=missing))
-        approved.append(bool(scene.writes.turns[-1].lever_writes) if scene.writes.turns else False)
-    assert approved == [False, False, True, True]
 
 
 @pytest.mark.virtual_time

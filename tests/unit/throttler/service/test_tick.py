@@ -15,7 +15,6 @@ from throttler.kube.autoscaler_status import AutoscalerStatus, NodeGroup
 from throttler.kube.node_pool import NodePool
 from throttler.kube.selectors import LabelSelector
 from throttler.law.govern import govern
-from throttler.levers.certificate_request import CertificateRequest
 from throttler.levers.holder import THROTTLE_LABEL
 from throttler.levers.lever import LeverState
 from throttler.levers.original import ORIGINAL_ANNOTATION
@@ -310,26 +309,6 @@ def test_an_autoscaler_is_silent_only_while_its_machines_count() -> None:
         for seconds in (0, 119, 2, 779, 1)
     ]
     assert told == [False, False, True, True, False]
-
-
-def test_machines_that_wait_for_a_certificate_are_held_by_one_throttle_and_counted_once() -> None:
-    approves: dict[str, Any] = {"certificateApproval": {}}
-    story = Story(
-        a_throttle("plain"),
-        a_throttle("first", levers=approves, maxWait="3m", nodes={"matchLabels": {"pool": "a"}}),
-        a_throttle("second", levers=approves, maxWait="3m", nodes={"matchLabels": {"pool": "b"}}),
-    )
-    world = a_world(certificates={"n1": WALL_S, "n2": WALL_S})
-    requests = tuple(
-        CertificateRequest(name=f"csr-{node}", uid=node, resource_version="1", created_s=WALL_S, node=node)
-        for node in world.certificates
-    )
-    turns = story.after(0, world=world, scene={"certificates": requests})
-    assert [turn.findings.joins.held for turn in turns] == [0, 2, 0]
-    assert {write.key.name for turn in turns for write in turn.lever_writes} == {"csr-n1", "csr-n2"}
-    assert sum(len(turn.lever_writes) for turn in turns) == 2
-    (told,) = turns[2].findings.levers
-    assert (told.state, told.because.code) == (LeverState.REFUSED, "OtherThrottle")
 
 
 def test_what_the_last_process_learned_is_where_the_next_one_begins() -> None:

@@ -80,8 +80,6 @@ class FakeWatches:
     quotas: Mapping[str, CapacityQuota] = field(default_factory=dict)
     quota_version: str | None = None
     autoscaler: Any = None
-    certificates: tuple[Any, ...] = ()
-    can_read_certificates: bool = True
 
     async def run(self) -> None:
         """Nothing to follow."""
