@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 
 from throttler.kube.metadata import ObjectKey
 
-LATE_S = 20.0
-"""A watch that does not show a write by then is distrusted, and listed anew."""
+LATE_S = 120.0
+"""A watch that does not show a write by then never will: a dead one has been found out (70 s of silence) and resumed.
+Some proxy has lost the event; a pool must not wait for it for ever."""
 FIRST_REST_S = 1.0
 LONGEST_REST_S = 60.0
 """Rests after failures double from the first to the longest."""
@@ -29,6 +30,9 @@ class _Pending:
     since_s: float = 0.0
     rest_until_s: float = 0.0
     failures: int = 0
+
+    def is_late(self, now_s: float) -> bool:
+        return bool(self.versions or self.deleted) and now_s - self.since_s >= LATE_S
 
 
 class Fence:
@@ -75,13 +79,12 @@ class Fence:
         pending = self._pending.get(pool)
         return pending is not None and now_s < pending.rest_until_s
 
-    def late(self, pods: str, now_s: float) -> set[str]:
-        """Plurals whose watch has not shown a write in time; each is named once per `LATE_S`."""
-        found: set[str] = set()
-        for pending in self._pending.values():
-            if now_s - pending.since_s >= LATE_S and (pending.versions or pending.deleted):
-                pending.since_s = now_s
-                found |= pending.versions.keys() | ({pods} if pending.deleted else set())
+    def give_up(self, now_s: float) -> set[ObjectKey]:
+        """Pools that have waited in vain for `LATE_S` to see a write of theirs: they go on with what can be seen."""
+        found = {key for key, pending in self._pending.items() if pending.is_late(now_s)}
+        for key in found:
+            self._pending[key].versions.clear()
+            self._pending[key].deleted.clear()
         return found
 
     def forget(self, known: Collection[ObjectKey]) -> None:

@@ -5,7 +5,7 @@ world as it is then. Order within a pool: its actions, then its status, then its
 """
 
 import asyncio
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -18,7 +18,6 @@ from balloons.service.in_words import failure_in_words, in_words
 from balloons.service.metrics import Metrics
 from balloons.service.preemptions import Preemptions
 from balloons.service.report import Reporter
-from balloons.service.resources import PODS
 from balloons.service.write_outcome import Outcome, kind_of, least_rest_s, outcome_of
 from balloons.service.writer import Writer
 from throttler.client.errors import ApiError
@@ -56,9 +55,6 @@ class Caches(Protocol):
     def has_pod(self, node: str, uid: str) -> bool:
         """Whether the cache still has the pod, not leaving."""
 
-    def distrust(self, plurals: Collection[str]) -> None:
-        """List these anew: they do not show what was written."""
-
 
 class PoolWrites:
     """The writing half of the loop; `start` returns at once."""
@@ -94,10 +90,8 @@ class PoolWrites:
         passed = [decision.pool for decision in plan.pools if not self._start_pool(decision)]
         if plan.sweeps and not self._start_actions(SWEEPS, plan.sweeps, self._is_dry_run):
             passed.append(SWEEPS)
-        late = self._fence.late(PODS.plural, self._clock())
-        if late:
-            log.warning("own writes are not seen", resources=sorted(late))
-            self._caches.distrust(late)
+        if late := self._fence.give_up(self._clock()):
+            log.warning("own writes were never seen", pools=sorted(map(str, late)))
         resting = {key for key in passed if self._fence.is_resting(key, self._clock())}
         return {key: RESTING_S if key in resting else AWAITED_S for key in passed}
 

@@ -1,7 +1,7 @@
 """The watch caches: which objects are followed, how they are cut down at the edge, and whom their changes concern."""
 
 import asyncio
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from typing import Any
 
 import structlog
@@ -14,15 +14,16 @@ from balloons.service.metrics import Metrics
 from balloons.service.preemptions import Preemptions
 from balloons.service.resources import DEPLOYMENTS, NODES, POD_TEMPLATES, PODS, POOLS, PRIORITY_CLASSES, buffers
 from balloons.service.wake import Wake
-from balloons.service.watch import Watch
 from balloons.service.wire import PoolWire, pod_or_presence, pool_from_wire
 from balloons.view.index import Circumstances, Index, RefusedPool
 from balloons.view.snapshot import Deployment, PriorityClass, StoredObject
 from throttler.client.errors import ApiError
 from throttler.client.kube_client import KubeClient
 from throttler.client.pages import Key
-from throttler.client.requests import Selection
+from throttler.client.reflector import Reflector
+from throttler.client.requests import EVERYTHING, Selection
 from throttler.client.resource import Resource
+from throttler.client.store import Listener
 from throttler.kube.metadata import ObjectKey
 from throttler.kube.node import Node, NodeWire, node_from_wire
 from throttler.kube.pod import POOL_LABEL, Pod, PodWire
@@ -64,7 +65,7 @@ class Watches:
         self._was_complete = False
         shared = self._shared
         ours = Selection(namespace=namespace, labels=POOL_LABEL)
-        self._watches: dict[str, Watch] = {}
+        self._watches: dict[str, Reflector[Any, Any]] = {}
         self._pools = self._watch(POOLS, PoolWire, pool_from_wire, self._pool_changed, Selection(namespace=namespace))
         self._watch(NODES, NodeWire, lambda wire: node_from_wire(wire, shared), self._node_changed)
         self._watch(
@@ -104,20 +105,15 @@ class Watches:
     # --- what the fence asks ---
 
     def version_of(self, plural: str) -> str:
-        """The version up to which a resource's cache is up to date; empty when it is not watched."""
+        """The version up to which a resource's cache shows everything; empty where there is none such."""
         watch = self._watches.get(plural)
-        return watch.store.resource_version if watch is not None and watch.store.is_complete else ""
+        is_whole = watch is not None and watch.store.is_complete and not watch.is_listing
+        return watch.store.resource_version if watch is not None and is_whole else ""
 
     def has_pod(self, node: str, uid: str) -> bool:
         """Whether the pod is still there and not leaving."""
         found = self._index.pod_on(node, uid)
         return found is not None and not found.is_terminating
-
-    def distrust(self, plurals: Collection[str]) -> None:
-        """List these anew."""
-        for plural in plurals:
-            if plural in self._watches:
-                self._watches[plural].relist()
 
     # --- what changes ---
 
@@ -175,18 +171,18 @@ class Watches:
         resource: Resource,
         wire: Any,
         shape: Callable[[Any], Any],
-        listener: Callable[[Key, Any, Any], None],
-        selection: Selection | None = None,
-    ) -> Watch:
-        watch = Watch(
+        listener: Listener[Any],
+        selection: Selection = EVERYTHING,
+    ) -> Reflector[Any, Any]:
+        watch: Reflector[Any, Any] = Reflector(
             self._client,
             resource,
             wire,
             shape,
-            selection or Selection(),
-            listener,
-            self._noticed,
-            self._metrics.cache_event,
+            selection,
+            on_change=self._noticed,
+            observer=self._metrics.cache_event,
+            listener=_never_raising(resource.plural, listener),
         )
         self._watches[resource.plural] = watch
         return watch
@@ -227,7 +223,8 @@ class Watches:
         for plural in ("capacitybuffers", POD_TEMPLATES.plural):
             watch = self._watches.pop(plural, None)
             if watch is not None:
-                watch.forget_all()
+                # Whoever listens to it learns that everything is gone.
+                watch.store.keep_only(set())
                 self._metrics.unwatch(plural)
 
     def _measure(self) -> None:
@@ -239,7 +236,19 @@ def _as_it_is(wire: Any) -> Any:
     return wire
 
 
-async def _run_all(watches: list[Watch]) -> None:
+def _never_raising(plural: str, listener: Listener[Any]) -> Listener[Any]:
+    """One object that nobody could foresee must not end the watch of all others, now and after every restart."""
+
+    def listen(key: Key, before: Any, after: Any) -> None:
+        try:
+            listener(key, before, after)
+        except Exception as error:
+            log.error("object not understood", resource=plural, key="/".join(key), exc_info=error)
+
+    return listen
+
+
+async def _run_all(watches: list[Reflector[Any, Any]]) -> None:
     async with asyncio.TaskGroup() as group:
         for watch in watches:
             group.create_task(watch.run())

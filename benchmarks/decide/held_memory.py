@@ -22,8 +22,10 @@ def main(count: int, pending: int) -> dict[str, float]:
     started = resident_bytes()
     nodes: Store[Node] = Store(lambda key, before, after: index.change_node(before, after))
     pods: Store[Pod] = Store(lambda key, before, after: index.change_pod(before, after))
-    nodes.replace(_nodes(count, reader), {}, "1")
-    pods.replace(_pods(count, pending, reader), {}, "1")
+    for key, node in _nodes(count, reader).items():
+        nodes.put(key, node)
+    for key, pod in _pods(count, pending, reader).items():
+        pods.put(key, pod)
     snapshot = index.snapshot(Circumstances())
     assert (len(snapshot.nodes), len(snapshot.loads), len(snapshot.waiting)) == (count, count, pending)
     gc.collect()

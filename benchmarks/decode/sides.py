@@ -20,12 +20,10 @@ def ours(pages: Sequence[bytes]) -> Store[Node]:
     store: Store[Node] = Store()
     decoder, shared = PageDecoder(NodeWire), Shared()
     intake: Intake[NodeWire, Node] = Intake(store, NodeWire, lambda wire: node_from_wire(wire, shared), _ignore)
-    version = ""
+    intake.begin_list()
     for body in pages:
-        page = decoder.decode(body)
-        intake.add_page(page)
-        version = page.resource_version
-    intake.end_list(version)
+        intake.add_page(decoder.decode(body))
+    intake.end_list()
     return store
 
 

@@ -58,6 +58,9 @@ def asked_in(event: Mapping[str, Any]) -> Iterator[Asked]:
     # Applying what is not there needs both rights, and only the code tells.
     if event["verb"] == "patch" and event["responseStatus"]["code"] == CREATED:
         verbs.append("create")
+    # A streamed list. Where the server offers none, the same kind is listed in pages, by the right to list.
+    if event["verb"] == "watch" and "sendInitialEvents=true" in event["requestURI"]:
+        verbs.append("list")
     for verb in verbs:
         yield Asked(
             account=account,

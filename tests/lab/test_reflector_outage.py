@@ -4,10 +4,12 @@ import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 
 import pytest
 
 from lab.controlplane import ApiServerSettings, ControlPlane, ControlPlaneSettings, start_control_plane
+from throttler.client.attempts import Attempt, AttemptObserver, ignore_attempt
 from throttler.client.connection import ConnectionOptions, load_connection
 from throttler.client.intake import CacheEvent
 from throttler.client.kube_client import KubeClient, open_client
@@ -68,9 +70,11 @@ class Watching:
 
 
 @asynccontextmanager
-async def watching(plane: ControlPlane, server: int = 0) -> AsyncIterator[Watching]:
+async def watching(
+    plane: ControlPlane, server: int = 0, observer: AttemptObserver = ignore_attempt
+) -> AsyncIterator[Watching]:
     connection = await load_connection(ConnectionOptions(kubeconfig=str(plane.kubeconfig(server=server))))
-    async with open_client(connection, "lab-test") as client:
+    async with open_client(connection, "lab-test", observer=observer) as client:
         watcher = Watching(client)
         task = asyncio.create_task(watcher.reflector.run())
         try:
@@ -114,6 +118,38 @@ async def test_what_happened_while_cut_off_is_in_before_the_view_counts_as_compl
         assert everything <= watcher.names
         assert "old" not in watcher.names
         assert watcher.happened[CacheEvent.LISTED] <= 2
+
+
+async def test_lists_are_streamed_where_the_server_offers_it_and_read_in_pages_where_not():
+    without = ApiServerSettings(extra_flags=("--feature-gates=WatchList=false",))
+    settings = ControlPlaneSettings(api_servers=(ApiServerSettings(), without), controller_manager=None, scheduler=None)
+    async with start_control_plane(settings) as plane:
+        for server, expected in enumerate(({"watchlist": "200"}, {"watchlist": "422", "list": "200"})):
+            answers: dict[str, str] = {}
+            async with watching(plane, server, partial(_note, answers)) as each:
+                await each.create(f"seen-by-{server}")
+                await each.until(lambda each=each, server=server: f"seen-by-{server}" in each.names)
+            assert {verb: code for verb, code in answers.items() if "list" in verb} == expected
+
+
+def _note(answers: dict[str, str], attempt: Attempt) -> None:
+    answers[attempt.verb] = attempt.code
+
+
+async def test_a_version_that_is_too_old_leads_to_one_list_and_what_was_deleted_meanwhile_is_gone(plane):
+    async with watching(plane) as watcher:
+        await watcher.create("kept")
+        await watcher.create("deleted")
+        await watcher.until(lambda: {"kept", "deleted"} <= watcher.names)
+        plane.kill(SERVER)
+        await watcher.until(lambda: not watcher.store.is_complete)
+        watcher.store.advance("1")
+        await plane.restart(SERVER)
+        await watcher.client.delete(CONFIG_MAPS, "deleted", NAMESPACE)
+        await watcher.until(lambda: watcher.store.is_complete and "deleted" not in watcher.names)
+        assert "kept" in watcher.names
+        assert watcher.happened[CacheEvent.GONE] == 1
+        assert watcher.happened[CacheEvent.LISTED] == 2
 
 
 async def test_a_quiet_cache_stays_complete_and_a_frozen_server_is_noticed():

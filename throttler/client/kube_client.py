@@ -30,6 +30,7 @@ from throttler.client.requests import (
     list_request,
     patch_request,
     raw_get_request,
+    streamed_list_request,
     watch_request,
 )
 from throttler.client.resource import Resource
@@ -107,6 +108,12 @@ class KubeClient:
         """The open stream of changes after `resource_version`; reflector.py is what reads it."""
         request = watch_request(resource, selection, resource_version=resource_version, lifetime_s=lifetime_s)
         return self._caller.stream(request)
+
+    def streamed_list(
+        self, resource: Resource, selection: Selection, *, lifetime_s: int
+    ) -> AbstractAsyncContextManager[HttpResponse]:
+        """The open stream of a list; raises InvalidError where the server does not offer it."""
+        return self._caller.stream(streamed_list_request(resource, selection, lifetime_s=lifetime_s))
 
     async def create(
         self,

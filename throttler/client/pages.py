@@ -64,6 +64,7 @@ class _IdentityMeta(msgspec.Struct, frozen=True, rename="camel"):
     name: str = ""
     namespace: str = ""
     resource_version: str = ""
+    annotations: dict[str, str] | None = None
 
 
 class Identity(msgspec.Struct, frozen=True):

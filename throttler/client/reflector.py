@@ -1,15 +1,17 @@
-"""Keeps a Store of one resource up to date: list, watch, resume, relist; freezes it when it goes deaf."""
+"""Keeps a Store of one resource up to date: list, watch, resume; says when it no longer is."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from random import Random
 from typing import Generic, TypeVar
 
 from throttler.client.backoff import Backoff
 from throttler.client.errors import (
     ApiError,
+    AttemptTimeoutError,
     ForbiddenError,
     GoneError,
+    InvalidError,
     ServerError,
     SilentWatchError,
     TooManyRequestsError,
@@ -18,7 +20,7 @@ from throttler.client.errors import (
 )
 from throttler.client.intake import CacheEvent, Intake
 from throttler.client.kube_client import KubeClient
-from throttler.client.pages import Wire
+from throttler.client.pages import Page, Wire
 from throttler.client.requests import EVERYTHING, Selection
 from throttler.client.resource import Resource
 from throttler.client.store import Listener, Store
@@ -26,10 +28,6 @@ from throttler.client.transport import HttpResponse
 from throttler.client.watch_deadlines import SILENCE_S, WatchDeadlines
 from throttler.client.watch_frames import LineFrames
 
-RELIST_S = (600.0, 900.0)
-"""A list every 10-15 min, drawn anew each time, mends events that were lost (reliability.md row 19)."""
-POSTPONED_S = (60.0, 120.0)
-"""When such a list fails, the watch goes on and the list is tried again this much later."""
 LIFETIME_S = (240, 480)
 """Asked as timeoutSeconds, drawn anew each time, so that watches do not all end together."""
 SHORT_LIFETIME_S = (45, 60)
@@ -38,6 +36,15 @@ of its progress (kubeadm: every 5 s; etcd's default: 10 min); elsewhere a quiet 
 [seen on 1.36], and only its own end, sooner than the 70 s of silence, tells it from a dead one."""
 SHORT_WATCH_S = 1.0
 """A watch that ends sooner without a word is a failure, or the loop would run hot."""
+LIST_LIFETIME_S = 600
+"""Asked for a streamed list, which ends long before."""
+CUT_SHORT_LISTS = 2
+"""So many streamed lists in a row that the server ended before their end, and the list is read in pages."""
+GAP_S = 5.0
+"""See Reflector: what may be missing in a view that stays complete after a 410, in seconds of the server's news. As
+much as a stream that is never quiet may hide while it catches up (watch_deadlines.py)."""
+HURRY_S = 60.0
+"""Between two lists that are begun without a wait after a 410."""
 TOO_NEW = "Too large resource version"
 """The server's words when it does not know our version (yet): its etcd may have been restored."""
 
@@ -55,9 +62,15 @@ def ignore_cache_event(plural: str, event: CacheEvent) -> None:
 class Reflector(Generic[W, T]):
     """A watch cache: decodes each object into `wire`, keeps `shape(wire)` of it in `store`.
 
-    `run` never returns and survives whatever a server does; cancel it to end it. The store is complete from
-    the first full list on, except while relisting after 410, and from any failure of the watch until it has
-    been resumed and the missed events are in. A periodic relist leaves it complete.
+    `run` never returns and survives whatever a server does; cancel it to end it. It lists once, and again only when the
+    server says that our version is of no more use (410), as client-go does: a watch that goes on loses nothing.
+
+    The store is complete when it shows every object and every change up to the last word of the server (`age_s`). It
+    is not before the first list has ended, nor from any failure of the watch until it has been resumed and the missed
+    events are in. After a 410 it is not until all has been listed anew, with one exception: where the server spoke no
+    more than `GAP_S` before, the view stays complete while the list is read in pages beneath the new watch. It then
+    shows everything up to the last word and every event since the list began; of what happened in the gap between, each
+    object is mended by its page or its next event, and those that were deleted in it are gone with the last page.
     """
 
     def __init__(
@@ -74,7 +87,6 @@ class Reflector(Generic[W, T]):
         random: Random | None = None,
     ) -> None:
         self.store: Store[T] = Store(listener)
-        self.last_error: ApiError | None = None
         self._client = client
         self._resource = resource
         self._wire = wire
@@ -84,15 +96,42 @@ class Reflector(Generic[W, T]):
         self._random = random or Random()
         self._backoff = Backoff(self._random)
         self._intake = Intake(self.store, wire, shape, self._tell)
+        self._watch_error: ApiError | None = None
+        self._list_error: ApiError | None = None
         self._must_list = True
-        self._relist_at = 0.0
+        self._paging: asyncio.Task[None] | None = None
+        self._is_following = False
+        self._can_stream = True
+        self._cut_short = 0
+        self._may_hurry_at = 0.0
         self._seen_version = 0
         self._changed = asyncio.Event()
+
+    @property
+    def plural(self) -> str:
+        """The name of the resource."""
+        return self._resource.plural
+
+    @property
+    def last_error(self) -> ApiError | None:
+        """What the server says against the watch or the list, until it no longer does."""
+        return self._watch_error or self._list_error
+
+    @property
+    def in_words(self) -> str:
+        """The resource, and what the server says against it."""
+        error = self.last_error
+        return f"{self.plural} ({error.message})" if error is not None else self.plural
 
     @property
     def age_s(self) -> float:
         """Seconds since the server last spoke of this resource (a minute is normal); infinite before that."""
         return self.store.age_s(_now())
+
+    @property
+    def is_listing(self) -> bool:
+        """Whether a list is owed or under way; what the server told before it began may not all be seen."""
+        return self._must_list or self._paging is not None
 
     async def wait_complete(self) -> None:
         """Returns when the store is complete."""
@@ -105,33 +144,113 @@ class Reflector(Generic[W, T]):
             await self._changed.wait()
         return self.store.version
 
-    def distrust(self) -> None:
-        """What is held may be wrong: the next `run` begins with a list. End the one under way, and run again."""
-        self._must_list = True
-        self.store.set_complete(False)
-
     async def run(self) -> None:
         """Lists and watches until cancelled."""
-        while True:
-            try:
-                if self._must_list or _now() >= self._relist_at:
-                    await self._list()
-                await self._watch()
-            except ApiError as error:
-                self._lost(error)
-                await asyncio.sleep(self._backoff.next_s(error.retry_after_s))
+        try:
+            while True:
+                try:
+                    if self._must_list:
+                        await self._list()
+                    await self._watch()
+                except ApiError as error:
+                    is_hurried = self._lost(error)
+                    wait_s = self._backoff.next_s(error.retry_after_s)
+                    await asyncio.sleep(0.0 if is_hurried else wait_s)
+        finally:
+            self._stop_paging()
+
+    # --- the list ---
 
     async def _list(self) -> None:
+        """Streamed where the server offers it: one answer from its cache. In pages where it does not, and where a view
+        that stays complete must go on hearing what happens."""
+        self._stop_paging()
         self._intake.begin_list()
-        version = ""
-        async for page in self._client.pages(self._resource, self._wire, self._selection):
-            self._intake.add_page(page)
-            version = page.resource_version
+        if self._can_stream and not self.store.is_complete:
+            try:
+                await self._list_streamed()
+            except InvalidError:
+                self._can_stream = False
+            else:
+                return
+        await self._list_in_pages()
+
+    async def _list_streamed(self) -> None:
+        opened = self._client.streamed_list(self._resource, self._selection, lifetime_s=LIST_LIFETIME_S)
+        async with opened as response:
+            version = await self._read_streamed(response)
+        self._cut_short = 0
+        self._intake.begin_events(version)
+        self._is_following, self._must_list = True, False
+        self._end_list()
+
+    async def _read_streamed(self, response: HttpResponse) -> str:
+        """Takes in the list; returns its version."""
+        frames, silent_at = LineFrames(), _now() + SILENCE_S
+        while chunk := await _chunk_until(response, silent_at):
+            for line in frames.feed(chunk):
+                silent_at = _now() + SILENCE_S
+                if version := self._intake.add_listed_line(line):
+                    return version
             await asyncio.sleep(0)
-        self._intake.end_list(version)
-        self._must_list = False
-        self._relist_at = _now() + self._random.uniform(*RELIST_S)
+        # Some server that does not know streamed lists may never end one.
+        self._cut_short += 1
+        self._can_stream = self._cut_short < CUT_SHORT_LISTS
+        if chunk is None:
+            raise SilentWatchError(f"no word about {self.plural} for {SILENCE_S:.0f} s")
+        raise UnreachableError(f"the list of {self.plural} ended before its end")
+
+    async def _list_in_pages(self) -> None:
+        """Reads the first page, which says from which version to watch; the others are read beneath the watch."""
+        pages = self._client.pages(self._resource, self._wire, self._selection)
+        try:
+            async with asyncio.timeout(GAP_S if self.store.is_complete else None):
+                page = await anext(pages)
+        except TimeoutError as error:
+            # Nothing is heard before it: a view that is to stay complete cannot wait for longer.
+            raise AttemptTimeoutError(f"no page of {self.plural} in {GAP_S:.0f} s") from error
+        self._intake.begin_events(page.resource_version)
+        self._intake.add_page(page)
+        self._is_following, self._must_list = True, False
+        if page.continue_token:
+            self._paging = asyncio.create_task(self._read_pages(pages), name=f"list {self.plural}")
+        else:
+            self._end_list()
+
+    async def _read_pages(self, pages: AsyncIterator[Page[W]]) -> None:
+        """Takes in all pages; begins again, with growing waits, when one fails. The watch goes on all the while."""
+        backoff = Backoff(self._random)
+        while True:
+            try:
+                async for page in pages:
+                    self._intake.add_page(page)
+                    self._notify()
+                    await asyncio.sleep(0)
+            except ApiError as error:
+                self._list_error = error
+                self.store.set_complete(False)
+                self._tell(CacheEvent.BROKEN)
+                self._notify()
+                await asyncio.sleep(backoff.next_s(error.retry_after_s))
+                self._intake.begin_list()
+                pages = self._client.pages(self._resource, self._wire, self._selection)
+            else:
+                self._paging = None
+                self._end_list()
+                return
+
+    def _end_list(self) -> None:
+        self._intake.end_list()
+        self._list_error = None
+        self.store.set_complete(self._is_following)
         self._heard()
+
+    def _stop_paging(self) -> None:
+        if self._paging is not None:
+            self._paging.cancel()
+            self._paging = None
+
+    # --- the watch ---
 
     async def _watch(self) -> None:
         opened = self._client.watch(
@@ -145,60 +264,65 @@ class Reflector(Generic[W, T]):
             self._heard()
             started_at = _now()
             has_spoken = await self._read(response)
-        is_cut_short = _now() - started_at < SHORT_WATCH_S and _now() < self._relist_at
-        if is_cut_short and not has_spoken:
+        if _now() - started_at < SHORT_WATCH_S and not has_spoken:
             raise UnreachableError("the watch ended at once")
         self._backoff.reset()
 
     async def _read(self, response: HttpResponse) -> bool:
-        """Takes in events until the stream ends or a relist is due; returns whether there was any."""
+        """Takes in events until the stream ends; returns whether there was any."""
         frames, has_spoken = LineFrames(), False
-        due = WatchDeadlines(_now(), relist_at=self._relist_at, is_catching_up=not self.store.is_complete)
-        while not due.is_relist_due(_now()):
+        due = WatchDeadlines(_now(), is_catching_up=not self._is_following)
+        while True:
             self._check(due)
             chunk = await _chunk_until(response, due.next_at)
             if chunk == b"":
                 self._heard()
-                break
+                return has_spoken
             if lines := frames.feed(chunk or b""):
                 has_spoken = True
                 due.heard(_now())
                 self._take(lines)
                 await asyncio.sleep(0)
-        return has_spoken
 
     def _check(self, due: WatchDeadlines) -> None:
         now = _now()
+        if self._paging is not None and self._paging.done():
+            self._paging.result()
         if due.is_silent(now):
-            raise SilentWatchError(f"no word about {self._resource.plural} for {SILENCE_S:.0f} s")
+            raise SilentWatchError(f"no word about {self.plural} for {SILENCE_S:.0f} s")
         if due.has_caught_up(now):
-            self.store.set_complete(True)
+            self._is_following = True
+            self.store.set_complete(not self.is_listing)
             self._heard()
 
     def _take(self, lines: list[bytes]) -> None:
+        for line in lines:
+            self._intake.add_line(line)
+        self._heard()
         self._backoff.reset()
-        try:
-            for line in lines:
-                self._intake.add_line(line)
-        finally:
-            self._heard()
 
     def _heard(self) -> None:
         """The server spoke: note when, and wake whoever waits if something changed."""
-        self.last_error = None
+        self._watch_error = None
         self.store.touch(_now())
         self._notify()
 
-    def _lost(self, error: ApiError) -> None:
-        """The view is not kept up to date now: say so, and decide how to go on."""
-        self.last_error = error
-        self._must_list |= needs_list(error)
-        if _now() >= self._relist_at:
-            self._relist_at = _now() + self._random.uniform(*POSTPONED_S)
-        self.store.set_complete(False)
+    def _lost(self, error: ApiError) -> bool:
+        """The view is not kept up to date now: say so, unless it is mended at once, which is what this returns."""
+        is_gap = isinstance(error, GoneError) and not self.is_listing and self.store.is_complete
+        is_hurried = is_gap and self.age_s <= GAP_S and _now() >= self._may_hurry_at
+        self._watch_error = error
+        if needs_list(error):
+            self._must_list = True
+        if is_hurried:
+            self._may_hurry_at = _now() + HURRY_S
+        else:
+            self._is_following = False
+            self.store.set_complete(False)
         self._intake.has_progress &= not isinstance(error, SilentWatchError)
         self._tell(_event_of(error))
         self._notify()
+        return is_hurried
 
     def _notify(self) -> None:
         if self.store.version != self._seen_version:
@@ -208,7 +332,7 @@ class Reflector(Generic[W, T]):
             self._on_change()
 
     def _tell(self, event: CacheEvent) -> None:
-        self._observer(self._resource.plural, event)
+        self._observer(self.plural, event)
 
 
 def needs_list(error: ApiError) -> bool:

@@ -105,6 +105,23 @@ def watch_request(resource: Resource, selection: Selection, *, resource_version:
     return Request(verb="watch", resource=resource.label(), method="GET", path=path, query=query)
 
 
+def streamed_list_request(resource: Resource, selection: Selection, *, lifetime_s: int) -> Request:
+    """A list of the newest state as a stream of events (WatchList, on by default from Kubernetes 1.34), which a
+    bookmark with the annotation `k8s.io/initial-events-end` ends. The server answers from its own cache, never from
+    etcd, and neither side holds the whole list. A server that does not offer it answers 422.
+    """
+    query = {
+        **selection.query(),
+        "watch": "true",
+        "allowWatchBookmarks": "true",
+        "sendInitialEvents": "true",
+        "resourceVersionMatch": "NotOlderThan",
+        "timeoutSeconds": str(lifetime_s),
+    }
+    path = resource.collection_path(selection.namespace)
+    return Request(verb="watchlist", resource=resource.label(), method="GET", path=path, query=query)
+
+
 def create_request(
     resource: Resource, body: Body, namespace: str | None, subresource: str | None, name: str | None
 ) -> Request:

@@ -1,7 +1,7 @@
 """What a reflector knows about one resource, and how far that can be trusted. No I/O, no clock."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from types import MappingProxyType
 from typing import Generic, TypeVar
 
@@ -17,7 +17,7 @@ class Store(Generic[T]):
     """The objects of one resource by (namespace, name), kept up to date by a reflector.
 
     Read it between two awaits: the mapping is live. `version` grows with every change of what can be
-    read here, `is_complete` included. A `listener` is told of every change in order, of a list only what differs.
+    read here, `is_complete` included. A `listener` is told of every change in order.
     """
 
     def __init__(self, listener: Listener[T] | None = None) -> None:
@@ -51,20 +51,22 @@ class Store(Generic[T]):
         """The server has just said something."""
         self._contact_at = now
 
-    def replace(self, items: dict[Key, T], skipped: dict[Key, str], resource_version: str) -> bool:
-        """A full list has arrived; returns whether its version is older than what was known before.
+    def begin_from(self, resource_version: str) -> bool:
+        """A list is of this version; returns whether that is older than what was known before.
 
         An older version is taken all the same (a restored etcd stays older for ever) and counted in
         `went_back`, so that consumers may wait a round before they trust it.
         """
         is_older = _is_older(resource_version, self.resource_version)
         self.went_back += is_older
-        before, self._items, self._skipped = self._items, items, skipped
         self.resource_version = resource_version
-        self.is_complete = True
         self.version += 1
-        self._tell_differences(before)
         return is_older
+
+    def keep_only(self, keys: Set[Key]) -> None:
+        """The objects that a whole list has shown, or events since it began: all others are gone."""
+        for key in [key for key in (*self._items, *self._skipped) if key not in keys]:
+            self.drop(key)
 
     def is_stale(self, resource_version: str) -> bool:
         """Whether an event of this version is older than what the stream has told already."""
@@ -105,16 +107,6 @@ class Store(Generic[T]):
     def _tell(self, key: Key, before: T | None, after: T | None) -> None:
         if self._listener is not None and (before is not None or after is not None):
             self._listener(key, before, after)
-
-    def _tell_differences(self, before: dict[Key, T]) -> None:
-        if self._listener is None:
-            return
-        for key, item in before.items():
-            if key not in self._items:
-                self._listener(key, item, None)
-        for key, item in self._items.items():
-            if (old := before.get(key)) != item:
-                self._listener(key, old, item)
 
 
 def _is_older(left: str, right: str) -> bool:

@@ -13,8 +13,7 @@ CATCH_UP_S = 5.0
 class WatchDeadlines:
     """What the reader of one watch waits for besides the next event."""
 
-    def __init__(self, now: float, *, relist_at: float, is_catching_up: bool) -> None:
-        self._relist_at = relist_at
+    def __init__(self, now: float, *, is_catching_up: bool) -> None:
         self._caught_up_by = now + CATCH_UP_S if is_catching_up else math.inf
         self.heard(now)
 
@@ -26,15 +25,11 @@ class WatchDeadlines:
     @property
     def next_at(self) -> float:
         """The first moment at which one of the questions below changes its answer."""
-        return min(self._silent_at, self._relist_at, self._caught_up_at)
+        return min(self._silent_at, self._caught_up_at)
 
     def is_silent(self, now: float) -> bool:
         """Whether the watch must be given up as dead."""
         return now >= self._silent_at
-
-    def is_relist_due(self, now: float) -> bool:
-        """Whether it is time for a full list."""
-        return now >= self._relist_at
 
     def has_caught_up(self, now: float) -> bool:
         """True once: when the events missed while the watch was broken have been taken in."""

@@ -12,6 +12,9 @@ from throttler.client.pages import READ_ERRORS, Key, Skipped, Wire, decode_item,
 LONGEST_FRAME_BYTES = 64 * 1024 * 1024
 """Far above etcd's largest object (1.5 MiB by default); ends a stream that never sends a newline."""
 
+INITIAL_EVENTS_END = "k8s.io/initial-events-end"
+"""The annotation of the bookmark that ends a streamed list."""
+
 W = TypeVar("W", bound=Wire)
 
 
@@ -53,13 +56,17 @@ class EventKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class WatchEvent(Generic[W]):
-    """One event. `item` is None for a bookmark, and where the object could not be read (`why` says so)."""
+    """One event. `item` is None for a bookmark, and where the object could not be read (`why` says so).
+
+    `ends_list`: the bookmark after the last object of a streamed list.
+    """
 
     kind: EventKind
     key: Key
     resource_version: str
     item: W | None = None
     why: str = ""
+    ends_list: bool = False
 
 
 class _Frame(msgspec.Struct):
@@ -110,4 +117,6 @@ def _kind_of(text: str) -> EventKind:
 
 def _bare(kind: EventKind, raw: msgspec.Raw, why: str = "") -> WatchEvent[W]:
     identity = identity_of(raw)
-    return WatchEvent(kind, key_of(identity), identity.metadata.resource_version, None, why)
+    meta = identity.metadata
+    ends_list = kind is EventKind.BOOKMARK and (meta.annotations or {}).get(INITIAL_EVENTS_END) == "true"
+    return WatchEvent(kind, key_of(identity), meta.resource_version, None, why, ends_list)

@@ -261,8 +261,7 @@ class ThrottleWatches:
 
     def _in_words(self, resource: Resource) -> str:
         reflector = self._reflector(resource)
-        error = reflector.last_error if reflector is not None else None
-        return f"{resource.plural} ({error.message})" if error is not None else resource.plural
+        return reflector.in_words if reflector is not None else resource.plural
 
 
 def _quotas(resource: Resource) -> _Followed:

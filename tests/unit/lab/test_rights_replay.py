@@ -104,6 +104,12 @@ def test_applying_what_is_not_there_needs_two_rights() -> None:
     assert [each.verb for each in asked_in(event("patch", "pods"))] == ["patch"]
 
 
+def test_a_streamed_list_needs_the_right_to_list_as_well() -> None:
+    """Older servers stream none: without that right the service would be blind there."""
+    streamed = {**event("watch", "pods"), "requestURI": "/api/v1/pods?watch=true&sendInitialEvents=true"}
+    assert [asked.verb for asked in asked_in(streamed)] == ["watch", "list"]
+
+
 def test_others_and_what_everybody_may_read_do_not_count() -> None:
     discovery = {**event("get", "", code=200), "requestURI": "/apis/apps/v1?timeout=1s"}
     del discovery["objectRef"]

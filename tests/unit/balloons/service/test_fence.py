@@ -90,13 +90,16 @@ def test_rest_is_at_least_what_the_error_asks_for() -> None:
     assert is_open(fence, Caches(), 30.0)
 
 
-def test_watch_that_does_not_show_our_write_is_named_once_in_a_while() -> None:
+def test_write_that_is_never_shown_is_given_up_in_the_end() -> None:
     fence, caches = Fence(), Caches(deployments="1")
+    caches.pods = {"b1"}
     fence.wrote(POOL, "deployments", "100", 0.0)
-    assert fence.late("pods", LATE_S - 1) == set()
-    assert fence.late("pods", LATE_S) == {"deployments"}
-    assert fence.late("pods", LATE_S + 1) == set()
-    assert not is_open(fence, caches, LATE_S + 1)
+    fence.deleted(POOL, "n1", "b1", 0.0)
+    assert fence.give_up(LATE_S - 1) == set()
+    assert not is_open(fence, caches, LATE_S - 1)
+    assert fence.give_up(LATE_S) == {POOL}
+    assert is_open(fence, caches, LATE_S)
+    assert fence.give_up(LATE_S + 1) == set()
 
 
 def test_forgotten_pool_waits_for_nothing() -> None:

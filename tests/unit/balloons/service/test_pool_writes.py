@@ -1,7 +1,6 @@
 """Writing decisions: order, isolation of pools, the fence, dry runs, what failures lead to. With a fake client."""
 
 import asyncio
-from collections.abc import Collection
 from typing import Any
 
 import msgspec
@@ -20,6 +19,7 @@ from balloons.decide.plan import (
     ReleaseBalloon,
 )
 from balloons.service.events import Announcer
+from balloons.service.fence import LATE_S
 from balloons.service.metrics import Metrics
 from balloons.service.pool_writes import PoolWrites
 from balloons.service.preemptions import Preemptions
@@ -93,16 +93,12 @@ class FakeCaches:
     def __init__(self) -> None:
         self.version = "0"
         self.pods: set[str] = set()
-        self.distrusted: list[str] = []
 
     def version_of(self, plural: str) -> str:
         return self.version
 
     def has_pod(self, node: str, uid: str) -> bool:
         return uid in self.pods
-
-    def distrust(self, plurals: Collection[str]) -> None:
-        self.distrusted += sorted(plurals)
 
     def catch_up(self) -> None:
         self.version, self.pods = "1000000", set()
@@ -365,12 +361,12 @@ async def test_drain_lets_writes_finish_but_not_for_ever() -> None:
     assert scene.counted("apply", "done") == 1
 
 
-async def test_watch_that_does_not_show_our_writes_is_listed_anew() -> None:
+async def test_pool_does_not_wait_for_ever_to_see_its_own_write() -> None:
     scene = Scene()
     await scene.write(apply())
-    await asyncio.sleep(25)
-    scene.start(apply())
-    assert scene.caches.distrusted == ["deployments"]
+    await asyncio.sleep(LATE_S)
+    assert scene.start(apply()) == {GPU}, "given up now"
+    assert await scene.write(apply()) == [APPLY]
 
 
 async def test_figures_are_told_at_most_every_two_seconds_but_reasons_at_once() -> None:

@@ -56,6 +56,10 @@ class FakeApi:
         self.has_bookmarks = True
         self.is_mute = False
         self.is_frozen = False
+        self.streams_lists = True
+        """Whether it offers WatchList, as servers do from Kubernetes 1.34 on."""
+        self.page_s = 0.0
+        """How long it takes over a page."""
 
     def put(self, name: str, **fields: Any) -> None:
         kind = "MODIFIED" if name in self.objects else "ADDED"
@@ -90,6 +94,11 @@ class FakeApi:
         """Sends any bytes down all open watches."""
         for watch in self.watches:
             watch.queue.put_nowait(line)
+
+    def lists(self) -> int:
+        """How many lists were begun, streamed or in pages."""
+        pages = [request for _, request, _ in self.sent if request.verb == "list"]
+        return self.verbs().count("watchlist") + sum("continue" not in request.query for request in pages)
 
     def verbs(self) -> list[str]:
         return [request.verb for _, request, _ in self.sent]
@@ -130,17 +139,32 @@ class FakeApi:
             return self.refuse[request.verb]
         if request.verb == "list":
             return self._page(request)
+        if request.verb == "watchlist":
+            return (
+                self._stream() if self.streams_lists else status_answer(422, "Invalid", "sendInitialEvents: forbidden")
+            )
         if request.verb == "watch":
             return self._watch(request)
         return FakeResponse(200, request.body or b"{}")
 
-    def _page(self, request: Request) -> FakeResponse:
+    def _stream(self) -> "FakeResponse":
+        lines = [{"type": "ADDED", "object": each} for each in self.objects.values()]
+        meta = {"resourceVersion": str(self.version), "annotations": {"k8s.io/initial-events-end": "true"}}
+        lines.append({"type": "BOOKMARK", "object": {"metadata": meta}})
+        return FakeResponse(200, b"".join(json.dumps(line).encode() + b"\n" for line in lines))
+
+    async def _page(self, request: Request) -> FakeResponse:
+        """The version and the objects are those of the first page, as the continue token says on a real server."""
         start, limit = int(request.query.get("continue", "0")), int(request.query["limit"])
-        names = sorted(self.objects)
-        meta = {"resourceVersion": str(self.version)}
+        if start == 0:
+            self._listed = self.version, dict(sorted(self.objects.items()))
+        version, objects = self._listed
+        await asyncio.sleep(self.page_s)
+        names = list(objects)
+        meta = {"resourceVersion": str(version)}
         if start + limit < len(names):
             meta["continue"] = str(start + limit)
-        items = [self.objects[name] for name in names[start : start + limit]]
+        items = [objects[name] for name in names[start : start + limit]]
         return FakeResponse(200, json.dumps({"metadata": meta, "items": items}).encode())
 
     def _watch(self, request: Request) -> Any:

@@ -21,16 +21,15 @@ def test_age_is_the_time_since_the_last_word():
 
 def test_an_older_list_is_taken_and_counted():
     store = Store()
-    assert not store.replace({("", "a"): 1}, {}, "100")
-    assert not store.replace({("", "a"): 2}, {}, "100")
-    assert store.replace({("", "b"): 3}, {}, "99")
-    assert dict(store.items) == {("", "b"): 3}
+    assert not store.begin_from("100")
+    assert not store.begin_from("100")
+    assert store.begin_from("99")
     assert (store.went_back, store.resource_version) == (1, "99")
 
 
 def test_versions_that_are_no_numbers_are_never_older():
     store = Store()
-    store.replace({}, {}, "opaque-9")
+    store.begin_from("opaque-9")
     assert not store.is_stale("opaque-1")
     assert not store.is_stale("5")
     assert not store.is_stale("")
@@ -38,7 +37,7 @@ def test_versions_that_are_no_numbers_are_never_older():
 
 def test_versions_compare_as_numbers():
     store = Store()
-    store.replace({}, {}, "1000")
+    store.begin_from("1000")
     assert store.is_stale("999")
     assert not store.is_stale("1000")
     assert not store.is_stale("1001")
@@ -46,7 +45,7 @@ def test_versions_compare_as_numbers():
 
 def test_completeness_is_a_change():
     store = Store()
-    store.replace({}, {}, "1")
+    store.set_complete(True)
     version = store.version
     store.set_complete(True)
     assert store.version == version

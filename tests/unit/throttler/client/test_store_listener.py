@@ -15,10 +15,13 @@ def test_listener_hears_each_change_with_what_was_before() -> None:
     assert heard == [(A, None, "one"), (A, "one", "two"), (A, "two", None)]
 
 
-def test_listener_hears_only_the_differences_of_a_list() -> None:
+def test_listener_hears_of_what_a_list_no_longer_shows() -> None:
     heard: list[object] = []
     store: Store[str] = Store(lambda *told: heard.append(told))
-    store.replace({A: "one", B: "same"}, {}, "1")
+    store.put(A, "one")
+    store.put(B, "same")
+    store.skip(C, "unreadable")
     heard.clear()
-    store.replace({B: "same", C: "new"}, {}, "2")
-    assert heard == [(A, "one", None), (C, None, "new")]
+    store.keep_only({B})
+    assert heard == [(A, "one", None)]
+    assert (dict(store.items), dict(store.skipped)) == ({B: "same"}, {})

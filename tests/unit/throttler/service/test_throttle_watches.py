@@ -11,7 +11,7 @@ import pytest
 from tests.unit.throttler.service.kube_fake import FakeCluster
 from throttler.api.throttle import JoinThrottle
 from throttler.client.backoff import LONGEST_S
-from throttler.client.errors import ForbiddenError, NotFoundError, UnreachableError
+from throttler.client.errors import ForbiddenError, InvalidError, NotFoundError, UnreachableError
 from throttler.client.intake import CacheEvent
 from throttler.client.kube_client import KubeClient
 from throttler.client.reflector import ignore_cache_event
@@ -42,6 +42,11 @@ class FakeServer(FakeCluster):
         if names is None:
             raise NotFoundError("not served", status=404)
         return msgspec.json.encode({"resources": [{"name": name} for name in names]})
+
+    @asynccontextmanager
+    async def streamed_list(self, resource: Resource, *given: Any, **options: Any) -> AsyncIterator[Any]:
+        raise InvalidError("sendInitialEvents: forbidden", status=422)
+        yield
 
     @asynccontextmanager
     async def watch(self, resource: Resource, *given: Any, **options: Any) -> AsyncIterator[Any]:
