@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from balloons.api.pool import NotWarm, PoolNodes
+from throttler.kube.duration import DurationError, parse_duration
 from throttler.kube.problem import Problem, not_one_of
 from throttler.kube.selector_rules import selector_problems
 from throttler.kube.selectors import LabelSelector, Toleration
@@ -18,6 +19,10 @@ def node_problems(nodes: PoolNodes) -> Iterator[Problem]:
     for index, toleration in enumerate(nodes.tolerations):
         yield from _toleration_problems(toleration, f"spec.nodes.tolerations[{index}]")
     yield from _not_warm_problems(nodes.not_warm)
+    try:
+        parse_duration(nodes.not_ready_grace)
+    except DurationError as error:
+        yield Problem("spec.nodes.notReadyGrace", str(error))
 
 
 def _selector_problems(selector: LabelSelector) -> Iterator[Problem]:

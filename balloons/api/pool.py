@@ -91,11 +91,15 @@ class NotWarm(msgspec.Struct, frozen=True):
 
 
 class PoolNodes(msgspec.Struct, frozen=True, rename="camel"):
-    """Which nodes the pool consists of, which taints its balloons tolerate, and what is not warm yet."""
+    """Which nodes the pool consists of, which taints its balloons tolerate, and what is not warm yet.
+
+    A node that was Ready and is not any more is expected back for `not_ready_grace` (a duration).
+    """
 
     selector: LabelSelector
     tolerations: Annotated[tuple[Toleration, ...], Meta(max_length=32)] = ()
     not_warm: NotWarm = NotWarm()
+    not_ready_grace: Annotated[str, Meta(max_length=32)] = "3m"
 
 
 class Schedule(msgspec.Struct, frozen=True, rename="camel"):
@@ -109,11 +113,15 @@ class Schedule(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Shape(msgspec.Struct, frozen=True):
-    """The balloon's requests: `resources` when Explicit, else a node's room less `slack` (quantities)."""
+    """The balloon's requests: `resources` when Explicit, else a node's room less `slack` (quantities).
+
+    `devices` are extended resources that a WholeNode balloon asks for besides the well-known ones.
+    """
 
     type: ShapeType = ShapeType.WHOLE_NODE
     resources: Quantities = {}
     slack: Quantities = {}
+    devices: Annotated[tuple[Annotated[str, Meta(max_length=317)], ...], Meta(max_length=16)] = ()
 
 
 class PoolSpec(msgspec.Struct, frozen=True, rename="camel"):

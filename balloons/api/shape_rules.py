@@ -33,6 +33,12 @@ def shape_problems(shape: Shape) -> Iterator[Problem]:
             f"resources names {len(shape.resources)} resources with type WholeNode; "
             "accepted: resources only with type Explicit",
         )
+    for name in shape.devices:
+        if not _is_resource(name) or "/" not in name:
+            yield Problem(
+                "spec.shape.devices",
+                f'device "{name}" is not accepted; accepted: a resource with a domain, such as habana.ai/gaudi',
+            )
     yield from _quantity_problems(shape.resources, 1, "above 0", "250m, 4 or 64Gi", "spec.shape.resources")
     yield from _device_problems(shape.resources)
     yield from _quantity_problems(shape.slack, 0, "of 0 or more", "0, 250m or 1Gi", "spec.shape.slack")
@@ -46,6 +52,12 @@ def _explicit_problems(shape: Shape) -> Iterator[Problem]:
         why = "slack only with type WholeNode"
         given = f"slack names {len(shape.slack)} resources with type Explicit"
         yield Problem("spec.shape.slack", f"{given}; accepted: {why}")
+    if shape.devices:
+        yield Problem(
+            "spec.shape.devices",
+            f"devices names {len(shape.devices)} resources with type Explicit; "
+            "accepted: devices only with type WholeNode",
+        )
 
 
 def _quantity_problems(texts: Mapping[str, str], least: int, bound: str, examples: str, path: str) -> Iterator[Problem]:

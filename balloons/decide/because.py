@@ -36,6 +36,8 @@ class Reason(Sentence):
     NO_NODES = "no node matches the selector"
     NO_SHAPE = "no node to take the balloon's size from; give shape.type Explicit or wait for a node"
     TOO_SMALL = "nothing is left for a balloon on nodes of shape {shape} after DaemonSets and slack"
+    SHORT_OF_DEVICES = "{nodes} nodes are short of devices: fewer {device} than others of shape {shape}: {names}"
+    SHORT_OF_ROOM = "{nodes} nodes have less cpu or memory left than others of shape {shape}, no balloon fits: {names}"
     SHAPES_ALIKE = "shapes {shapes} cannot be told apart by a label; set node.kubernetes.io/instance-type"
     IMAGE_NOT_ALLOWED = "image {image} is not on the service's allow-list; accepted: {accepted}"
     NO_IMAGE_VOLUMES = "prePull needs image volumes (Kubernetes 1.35 or later), the server is 1.{minor}"

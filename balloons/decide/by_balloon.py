@@ -11,8 +11,7 @@ from balloons.decide.settings import DecideSettings
 from balloons.decide.target import Target
 from balloons.render.deployment import BalloonSpec, deployment, deployment_name
 from balloons.render.drift import says
-from balloons.view.remembered import stored_requests
-from balloons.view.shape import Shape, balloon_requests
+from balloons.view.shape import Shape
 from balloons.view.snapshot import Deployment
 from throttler.kube.metadata import ObjectKey
 from throttler.kube.pod import Pod
@@ -74,8 +73,7 @@ def replicas_of(shape: Shape, view: PoolView, holding: Holding, aim: Target) -> 
 
 
 def _spec(view: PoolView, shape: Shape, replicas: int, settings: DecideSettings) -> BalloonSpec | None:
-    stored = view.deployments.get(shape.name)
-    requests = balloon_requests(view.pool, shape, settings.default_slack, stored_requests(stored))
+    requests = view.requests.get(shape.name)
     if requests is None:
         return None
     return BalloonSpec(requests, replicas, view.pool.spec.image or settings.image, settings.priority_class)

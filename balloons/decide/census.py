@@ -4,24 +4,25 @@ import enum
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from math import inf
 from types import MappingProxyType
 
 from balloons.api.pool import BalloonPool, NotWarmTaint, Strategy, ZoneStatus
+from balloons.decide.joining import Unready
 from balloons.view.claim import Seen
 from balloons.view.load import NodeLoad
-from throttler.kube.node import (
-    Node,
-    is_kept,
-)
+from throttler.kube.duration import parse_duration
+from throttler.kube.node import Node, is_kept
 from throttler.kube.pod import Pod
+from throttler.kube.resources import Resources
 from throttler.kube.selectors import Taint, Toleration, untolerated
 
 
 class NodeState(enum.Enum):
     """A node's part in warm capacity; exactly one holds."""
 
-    BUSY = "runs work above the balloons' priority"
-    WARM = "Ready, healthy, free of work and held"
+    BUSY = "runs work beside which no balloon has room"
+    WARM = "Ready, healthy and held; what runs there leaves the balloon its room"
     IDLE = "could be held and is not, or its balloon does not run yet"
     SCAVENGED = "filled with work that balloons do not preempt"
     JOINING = "registered, not Ready or not initialised yet"
@@ -36,6 +37,8 @@ class NodeState(enum.Enum):
 _MEASURED = frozenset({NodeState.WARM, NodeState.IDLE, NodeState.BUSY, NodeState.SCAVENGED})
 JOIN_LIMIT_S = 900.0
 """A node that is not Ready this long after its creation is sick, not joining (both autoscalers' own limit)."""
+PREFLIGHT_LIMIT_S = 3600.0
+"""A preflight test that lasts longer has failed: the node is sick, and Headroom asks for another one."""
 JOINING_TAINTS = (
     "node.kubernetes.io/not-ready",
     "node.cloudprovider.kubernetes.io/uninitialized",
@@ -48,7 +51,8 @@ STARTUP_TAINT_PREFIX = "startup-taint.cluster-autoscaler.kubernetes.io/"
 class Rules:
     """A pool's view on nodes, taken apart once per decision.
 
-    `unready_s` says how long nodes have not been Ready; for others their age at `wall_s` (seconds since the epoch).
+    `unready` says how long ago nodes began to join and were first seen not Ready; where it says nothing, their age at
+    `wall_s` (seconds since the epoch) counts. One that was Ready until `grace_s` ago is expected back.
     """
 
     wall_s: float
@@ -56,26 +60,30 @@ class Rules:
     not_warm_taints: tuple[NotWarmTaint, ...]
     not_warm_conditions: frozenset[tuple[str, str]]
     strategy: Strategy
-    unready_s: Mapping[str, float]
+    grace_s: float
+    unready: Mapping[str, Unready]
     _barred_by: dict[tuple[Taint, ...], NodeState | None] = field(default_factory=dict)
     """What a set of taints means, once judged: thousands of nodes share a handful of them."""
 
     @classmethod
-    def of(cls, pool: BalloonPool, wall_s: float, unready_s: Mapping[str, float] = MappingProxyType({})) -> "Rules":
+    def of(cls, pool: BalloonPool, wall_s: float, unready: Mapping[str, Unready] = MappingProxyType({})) -> "Rules":
         """The rules of one pool."""
         nodes = pool.spec.nodes
         conditions = frozenset((c.type, c.status) for c in nodes.not_warm.conditions)
-        return cls(wall_s, nodes.tolerations, nodes.not_warm.taints, conditions, pool.spec.strategy, unready_s)
+        grace_s = parse_duration(nodes.not_ready_grace)
+        return cls(wall_s, nodes.tolerations, nodes.not_warm.taints, conditions, pool.spec.strategy, grace_s, unready)
 
     def state_of(self, node: Node, load: NodeLoad) -> NodeState:
-        """The one state that holds; earlier cases win."""
-        if load.work:
+        """The one state that holds; earlier cases win. Work that leaves a balloon its room changes nothing."""
+        is_held_beside = bool(load.balloons) and has_room(node, load, load.balloons[0].requests)
+        if load.work and not is_held_beside:
             return NodeState.BUSY
         if node.is_deleting or node.is_cordoned:
             return NodeState.CLOSED
         if not node.is_ready:
-            unready_s = self.unready_s.get(node.name, self.wall_s - node.created_s)
-            return NodeState.JOINING if unready_s < JOIN_LIMIT_S else NodeState.SICK
+            since = self.unready.get(node.name) or Unready(self.wall_s - node.created_s, inf)
+            is_expected = since.joining_s < JOIN_LIMIT_S or since.seen_s < self.grace_s
+            return NodeState.JOINING if is_expected else NodeState.SICK
         if not self.not_warm_conditions.isdisjoint(node.conditions):
             return NodeState.SICK
         if node.taints:
@@ -84,7 +92,7 @@ class Rules:
                 return barred
         if node.is_uninitialized:
             return NodeState.JOINING
-        if load.scavengers:
+        if load.scavengers and not is_held_beside:
             return NodeState.SCAVENGED
         return NodeState.WARM if self._is_held(node, load) else NodeState.IDLE
 
@@ -107,6 +115,15 @@ class Rules:
         if self.strategy is Strategy.BALLOON:
             return bool(load.balloons) and _runs(load.balloons)
         return self.strategy is Strategy.CAPACITY_BUFFER or is_kept(node)
+
+
+def has_room(node: Node, load: NodeLoad, requests: Resources) -> bool:
+    """Whether these requests fit on the node beside everything there that is no balloon."""
+    allocatable, daemons, others = node.allocatable, load.daemons, load.others
+    return all(
+        milli + daemons.get(name, 0) + others.get(name, 0) <= allocatable.get(name, 0)
+        for name, milli in requests.items()
+    )
 
 
 def _runs(balloons: tuple[Pod, ...]) -> bool:
@@ -136,6 +153,18 @@ class Census:
     def holdable(self) -> list[Node]:
         """Nodes that a balloon may hold now: warm and idle."""
         return self.by_state[NodeState.WARM] + self.by_state[NodeState.IDLE]
+
+    def corrected(self, states: Mapping[str, NodeState]) -> "Census":
+        """The same with these nodes, by name, in other states."""
+        if not states:
+            return self
+        found = Census(measured=self.measured)
+        for state in NodeState:
+            for node in self.by_state[state]:
+                found.by_state[states.get(node.name, state)].append(node)
+            for balloon in self.balloons[state]:
+                found.balloons[states.get(balloon.node, state)].append(balloon)
+        return found
 
     def zones(self) -> tuple[ZoneStatus, ...]:
         """Per zone: nodes, busy, warm; sorted by name."""

@@ -12,8 +12,8 @@ from balloons.api.pool import BalloonPool, PoolStatus
 from balloons.decide.allowance import Purse, lanes_of
 from balloons.decide.because import Because, Reason, because
 from balloons.decide.census import NodeState
-from balloons.decide.joining import ages_s, unready_since
-from balloons.decide.look import PoolView, look
+from balloons.decide.joining import Unready, ages_s, unready_since
+from balloons.decide.look import Ages, PoolView, look
 from balloons.decide.memory import Memory, PoolMemory
 from balloons.decide.one_pool import Case, Outcome, decide_pool
 from balloons.decide.plan import Plan, PoolDecision
@@ -48,8 +48,8 @@ def decide(
     if still is not None:
         pools = sorted(snapshot.pools.values(), key=lambda pool: pool.key)
         return Plan((*invalid, *(_frozen(pool, still) for pool in pools))), memory
-    unready = unready_since(snapshot.nodes.values(), memory.unready_since_s, now)
-    views, failed = _look_at_all(snapshot, now, ages_s(unready, now))
+    unready = unready_since(snapshot.nodes.values(), memory.unready_since_s, now, is_first=not memory.pools)
+    views, failed = _look_at_all(snapshot, memory, ages_s(unready, now), settings, now)
     reserved = _reserve(views, snapshot, memory, settings, now)
     purse = Purse(lanes_of(allowance))
     decisions, pool_memory = _decide_all(views, Case(snapshot, settings, now, reserved), memory, purse)
@@ -58,7 +58,7 @@ def decide(
 
 
 def _look_at_all(
-    snapshot: Snapshot, now: Now, unready_s: Mapping[str, float]
+    snapshot: Snapshot, memory: Memory, unready: Mapping[str, Unready], settings: DecideSettings, now: Now
 ) -> tuple[list[PoolView], list[PoolDecision]]:
     """What is seen of each pool; a pool that cannot be looked at is left as it is, and the others go on."""
     pools = sorted(snapshot.pools.values(), key=lambda pool: (pool.metadata.created_s, pool.key))
@@ -68,7 +68,9 @@ def _look_at_all(
     views, failed = [], []
     for pool in pools:
         try:
-            views.append(look(pool, claims[pool.key], snapshot, now, unready_s))
+            late = memory.pools.get(pool.key, PoolMemory()).late_since_s
+            ages = Ages(unready, {name: now.monotonic_s - since_s for name, since_s in late.items()})
+            views.append(look(pool, claims[pool.key], snapshot, settings, now, ages))
         except Exception as error:  # noqa: BLE001 - one pool's error never changes another's plan
             failed.append(_frozen(pool, _failure(error)))
     return views, failed

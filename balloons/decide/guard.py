@@ -1,10 +1,10 @@
 """Reasons for which a pool is left exactly as it is."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Iterator
 
 from balloons.api.pool import Strategy
 from balloons.decide.because import Because, Reason, because
-from balloons.decide.look import PoolView
+from balloons.decide.look import PoolView, Short
 from balloons.decide.settings import DecideSettings
 from balloons.view.shape import are_alike
 from balloons.view.snapshot import Snapshot
@@ -56,9 +56,37 @@ def conflict(view: PoolView) -> Because:
     return because(Reason.CONFLICT, nodes=nodes, other=other)
 
 
+MOST_NAMES = 5
+"""Nodes that a sentence names."""
+
+
+def _short(view: PoolView) -> Iterator[Because]:
+    by_lack: dict[Short, list[str]] = {}
+    for name, short in view.short.items():
+        by_lack.setdefault(short, []).append(name)
+    for short, names in sorted(by_lack.items(), key=lambda item: (item[0].shape, item[0].device)):
+        if short.device:
+            yield because(
+                Reason.SHORT_OF_DEVICES,
+                nodes=len(names),
+                shape=short.shape,
+                device=short.device,
+                names=some_of(names),
+            )
+        else:
+            yield because(Reason.SHORT_OF_ROOM, nodes=len(names), shape=short.shape, names=some_of(names))
+
+
+def some_of(names: Collection[str]) -> str:
+    """The first names, and how many more there are."""
+    first = sorted(names)[:MOST_NAMES]
+    return ", ".join(first) + (f" and {len(names) - len(first)} more" if len(names) > len(first) else "")
+
+
 def notes(view: PoolView, too_small: Iterable[str]) -> tuple[Because, ...]:
     """Findings beside the decision: a conflict on some nodes, shapes that no label tells apart, no room left."""
     found = [conflict(view)] if view.claim.lost else []
+    found += _short(view)
     shapes = view.shapes.by_name
     if len(shapes) > 1 and are_alike(shapes.values()):
         found.append(because(Reason.SHAPES_ALIKE, shapes=", ".join(sorted(shapes))))

@@ -47,7 +47,7 @@ def hold(view: PoolView, free: Sequence[Node], wanted: int, staying: Sequence[Po
     victims = _victims(view, free, chosen, misfits)
     now, later = victims[:limit], victims[limit:]
     stuck = [balloon for state in _STUCK for balloon in view.census.balloons[state]]
-    wanted_of = Counter([view.shapes.of(node) for node in chosen])
+    wanted_of = Counter([_shape_on(node, view) for node in chosen])
     wanted_of.update([balloon.shape for balloon in (*stuck, *staying)])
     # A node is counted for the shape of the balloon that is still on it.
     wanted_of.subtract([misfits[balloon.key] for balloon in later if balloon.key in misfits])
@@ -100,10 +100,20 @@ def _misfits(view: PoolView, chosen: Sequence[Node]) -> dict[ObjectKey, str]:
     shape_of = view.shapes.of
     # Few combinations of balloon and kind of node exist: each is judged once, and nodes one by one only if one is odd.
     kinds = {(load.balloons[0].shape, shape_of(node)) for node, load in view.census.measured if load.balloons}
-    if all(own == wanted for own, wanted in kinds):
+    odd = {(own, wanted) for own, wanted in kinds if own != wanted and not view.shapes.holds(own, wanted)}
+    if not odd:
         return {}
     firsts = ((node, load.balloons[0]) for node in chosen if (load := view.loads.get(node.name)) and load.balloons)
-    return {first.key: shape_of(node) for node, first in firsts if first.shape != shape_of(node)}
+    return {first.key: shape_of(node) for node, first in firsts if (first.shape, shape_of(node)) in odd}
+
+
+def _shape_on(node: Node, view: PoolView) -> str:
+    """The shape that holds the node: its own, or that of a balloon there that holds it as well."""
+    own = view.shapes.of(node)
+    balloons = (view.loads.get(node.name) or EMPTY).balloons
+    if not balloons or balloons[0].shape == own:
+        return own
+    return balloons[0].shape if view.shapes.holds(balloons[0].shape, own) else own
 
 
 def _spared(view: PoolView, victims: Sequence[Pod]) -> tuple[Pod, ...]:

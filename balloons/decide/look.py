@@ -1,19 +1,40 @@
 """What a decision sees of one pool before it aims at anything."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from balloons.api.pool import BalloonPool, PoolStatus, Schedule, ShapeType
-from balloons.decide.census import Census, NodeState, Rules, take_census
+import msgspec
+
+from balloons.api.pool import BalloonPool, PoolStatus, Schedule, ShapeType, Strategy
+from balloons.decide.census import (
+    JOIN_LIMIT_S,
+    PREFLIGHT_LIMIT_S,
+    Census,
+    NodeState,
+    Rules,
+    has_room,
+    take_census,
+)
+from balloons.decide.joining import Unready
 from balloons.decide.schedule import active_schedule
+from balloons.decide.settings import DecideSettings
 from balloons.view.claim import Claim
-from balloons.view.load import NodeLoad
-from balloons.view.remembered import remembered_shapes
-from balloons.view.shape import Shapes, explicit_shape, shapes_of
+from balloons.view.load import EMPTY, NodeLoad
+from balloons.view.remembered import remembered_shapes, stored_requests
+from balloons.view.shape import Shapes, balloon_requests, explicit_shape, shapes_of
 from balloons.view.snapshot import Deployment, Now, Snapshot
 from throttler.kube.metadata import Metadata, ObjectKey
 from throttler.kube.node import Node
 from throttler.kube.pod import POOL_LABEL, SHAPE_LABEL, Pod
+from throttler.kube.resources import Resources
+
+
+@dataclass(frozen=True, slots=True)
+class Short:
+    """What a node lacks for its shape's balloon: the `device`, or (empty) cpu or memory."""
+
+    shape: str
+    device: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,31 +52,130 @@ class PoolView:
     unbound: tuple[Pod, ...]
     deployments: Mapping[str, Deployment]
     loads: Mapping[str, NodeLoad]
+    requests: Mapping[str, Resources | None]
+    """What a balloon of each shape asks for; None where nothing is left for one."""
+    short: Mapping[str, Short]
+    """Nodes by name that a balloon of their shape does not fit, though nothing else keeps it off."""
+    late: tuple[str, ...]
+    """Nodes that are Ready and not usable yet, or not any more: how long that lasts decides what they are."""
 
     @property
     def holdable(self) -> list[Node]:
-        """Nodes that a balloon could hold now; those that still lack their devices are left out."""
-        unfinished = self.shapes.unfinished
-        nodes = self.census.holdable
-        return [node for node in nodes if node.name not in unfinished] if unfinished else nodes
+        """Nodes that a balloon could hold now."""
+        return self.census.holdable
 
 
-def look(pool: BalloonPool, claim: Claim, snapshot: Snapshot, now: Now, unready_s: Mapping[str, float]) -> PoolView:
-    """Sort and measure one pool's nodes; `unready_s` says how long nodes have not been Ready."""
-    census = take_census(claim.seen, Rules.of(pool, now.wall.timestamp(), unready_s))
+@dataclass(frozen=True, slots=True)
+class Ages:
+    """How long nodes have been in a state that is to end: `unready` those not Ready, `late_s` those that are Ready."""
+
+    unready: Mapping[str, Unready] = field(default_factory=dict)
+    late_s: Mapping[str, float] = field(default_factory=dict)
+
+
+def look(
+    pool: BalloonPool, claim: Claim, snapshot: Snapshot, settings: DecideSettings, now: Now, ages: Ages
+) -> PoolView:
+    """Sort and measure one pool's nodes."""
+    rules = Rules.of(pool, now.wall.timestamp(), ages.unready)
+    census = take_census(claim.seen, rules)
     is_explicit = pool.spec.shape.type is ShapeType.EXPLICIT
-    shapes = explicit_shape(census.measured) if is_explicit else shapes_of(census.measured)
+    shapes = (
+        explicit_shape(census.measured)
+        if is_explicit
+        else shapes_of(census.measured, rules.wall_s, pool.spec.shape.devices)
+    )
     deployments = _own(pool.key, snapshot.deployments)
+    shapes = shapes.and_also(remembered_shapes(deployments, shapes.by_name))
+    requests = {
+        name: balloon_requests(pool, shape, settings.default_slack, stored_requests(deployments.get(name)))
+        for name, shape in shapes.by_name.items()
+    }
+    loads = {**snapshot.loads, **claim.own_loads} if claim.own_loads else snapshot.loads
+    fitting = _Fitting(shapes, requests, loads, rules)
+    if pool.spec.strategy is Strategy.BALLOON and not is_explicit:
+        census = census.corrected(fitting.free_beside_work(census))
+        short = fitting.short(census)
+    else:
+        short = {}
     return PoolView(
         pool=pool,
         claim=claim,
-        census=census,
-        shapes=shapes.and_also(remembered_shapes(deployments, shapes.by_name)),
+        census=census.corrected(_aged(census, short, rules, ages.late_s)),
+        shapes=shapes,
         schedule=active_schedule(pool.spec.schedules, now.wall),
         unbound=tuple(pod for pod in snapshot.unbound.get(pool.key, ()) if not pod.is_terminating),
         deployments=deployments,
-        loads={**snapshot.loads, **claim.own_loads} if claim.own_loads else snapshot.loads,
+        loads=loads,
+        requests=requests,
+        short=short,
+        late=(*_on_their_way(census), *short),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Fitting:
+    """Whether nodes have room for their shape's balloon; nodes of a size with equal pods are judged once."""
+
+    shapes: Shapes
+    requests: Mapping[str, Resources | None]
+    loads: Mapping[str, NodeLoad]
+    rules: Rules
+    _known: dict[tuple[str, int, int, int], bool] = field(default_factory=dict)
+
+    def free_beside_work(self, census: Census) -> dict[str, NodeState]:
+        """What nodes are that run work, but so little of it that a balloon has its room beside it."""
+        found: dict[str, NodeState] = {}
+        for state in (NodeState.BUSY, NodeState.SCAVENGED):
+            for node in census.by_state[state]:
+                load = self.loads.get(node.name) or EMPTY
+                if not load.balloons and node.is_ready and self._takes(node, load):
+                    found[node.name] = self.rules.state_of(node, msgspec.structs.replace(load, work=0, scavengers=0))
+        return found
+
+    def short(self, census: Census) -> dict[str, Short]:
+        """Nodes with fewer devices than their shape, and those without a balloon that have no room for one."""
+        lacking = {name: device for shape in self.shapes.by_name.values() for name, device in shape.short.items()}
+        found: dict[str, Short] = {}
+        for state in (NodeState.WARM, NodeState.IDLE):
+            for node in census.by_state[state]:
+                load = self.loads.get(node.name) or EMPTY
+                if node.name in lacking:
+                    found[node.name] = Short(self.shapes.of(node), lacking[node.name])
+                elif not load.balloons and not self._takes(node, load):
+                    found[node.name] = Short(self.shapes.of(node))
+        return found
+
+    def _takes(self, node: Node, load: NodeLoad) -> bool:
+        """Where the shape has no size nothing is known to be short."""
+        shape = self.shapes.of(node)
+        kind = (shape, id(node.allocatable), id(load.daemons), id(load.others))
+        if kind not in self._known:
+            requests = self.requests.get(shape)
+            self._known[kind] = has_room(node, load, requests) if requests else not load.others
+        return self._known[kind]
+
+
+def _on_their_way(census: Census) -> list[str]:
+    states = (NodeState.PREFLIGHT, NodeState.JOINING)
+    return [node.name for state in states for node in census.by_state[state] if node.is_ready]
+
+
+def _aged(
+    census: Census, short: Mapping[str, Short], rules: Rules, late_s: Mapping[str, float]
+) -> dict[str, NodeState]:
+    """What becomes of nodes that are short of something, and of those that have been on their way for too long."""
+    found = dict.fromkeys(short, NodeState.SICK)
+    for state in (NodeState.WARM, NodeState.IDLE) if short else ():
+        for node in census.by_state[state]:
+            is_new = rules.wall_s - node.created_s < JOIN_LIMIT_S
+            if node.name in short and (is_new or late_s.get(node.name, 0.0) < rules.grace_s):
+                found[node.name] = NodeState.JOINING
+    for state, limit_s in ((NodeState.PREFLIGHT, PREFLIGHT_LIMIT_S), (NodeState.JOINING, JOIN_LIMIT_S)):
+        for node in census.by_state[state]:
+            if node.is_ready and late_s.get(node.name, 0.0) >= limit_s:
+                found[node.name] = NodeState.SICK
+    return found
 
 
 def _own(key: ObjectKey, deployments: Mapping[ObjectKey, Deployment]) -> dict[str, Deployment]:

@@ -7,6 +7,7 @@ reservation is made anew from the pods that still wait.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from balloons.decide.joining import Unready
 from throttler.kube.metadata import ObjectKey
 
 
@@ -24,6 +25,8 @@ class PoolMemory:
     shrunken_since_s: float | None = None
     removed: tuple[tuple[float, int], ...] = ()
     granted: int | None = None
+    late_since_s: Mapping[str, float] = field(default_factory=dict)
+    """Since when nodes that are Ready have not been usable: a preflight or startup taint, devices that lack."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,10 +34,10 @@ class Memory:
     """All pools' memory; `gone_since_s` says when a pool whose balloons remain was first missed.
 
     `reserved_since_s` maps a waiting pod's uid to the moment it was first given a node, `unready_since_s` a node that
-    is not Ready to the moment since which it may be taken to join.
+    is not Ready to the moments since which it may be taken to join, and since which it was seen so.
     """
 
     reserved_since_s: Mapping[str, float] = field(default_factory=dict)
     pools: Mapping[ObjectKey, PoolMemory] = field(default_factory=dict)
     gone_since_s: Mapping[ObjectKey, float] = field(default_factory=dict)
-    unready_since_s: Mapping[str, float] = field(default_factory=dict)
+    unready_since_s: Mapping[str, Unready] = field(default_factory=dict)

@@ -47,7 +47,8 @@ class Outcome:
 
 def decide_pool(view: PoolView, case: Case, memory: PoolMemory, allowance: int | None) -> Outcome:
     """Decide one pool; a reason to hold still comes before everything else."""
-    memory, shrunken = _believe(view, case, memory)
+    late = {name: memory.late_since_s.get(name, case.now.monotonic_s) for name in view.late}
+    memory, shrunken = _believe(view, case, replace(memory, late_since_s=late))
     still = hold_still(view, case.snapshot, case.settings) or shrunken
     if still is not None:
         return Outcome(_decision(view, view.pool.status.target, still, ()), memory)
@@ -58,13 +59,14 @@ def _believe(view: PoolView, case: Case, memory: PoolMemory) -> tuple[PoolMemory
     census = view.census
     held = [balloon.node for state in (NodeState.WARM, NodeState.IDLE) for balloon in census.balloons[state]]
     valued = frozenset([*held, *(node.name for node in census.by_state[NodeState.BUSY])])
-    sick = frozenset([node.name for node in census.by_state[NodeState.SICK]])
+    away = [node.name for node in census.by_state[NodeState.JOINING] if not node.is_ready]
+    sick = frozenset([*away, *(node.name for node in census.by_state[NodeState.SICK])])
     return believe(memory, _Healthy(case.snapshot.nodes, sick), valued, case.settings, case.now)
 
 
 @dataclass(frozen=True, slots=True)
 class _Healthy:
-    """The nodes that are there and not sick, without a set of all their names."""
+    """The nodes that are there, Ready and not sick, without a set of all their names."""
 
     nodes: Mapping[str, Node]
     sick: frozenset[str]
@@ -116,7 +118,8 @@ def _supply(view: PoolView, holdable: int, reserved: int) -> Supply:
         busy=census.count(NodeState.BUSY),
         holdable=holdable,
         reserved=reserved,
-        joining=census.count(NodeState.JOINING) + len(view.shapes.unfinished),
+        joining=census.count(NodeState.JOINING),
+        carried=len({balloon.node for balloon in census.balloons[NodeState.JOINING]}),
         preflight=census.count(NodeState.PREFLIGHT),
         total=census.total,
     )

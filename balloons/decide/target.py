@@ -12,13 +12,15 @@ class Supply:
     """The pool's nodes by what they can do for warmth now; counts of nodes.
 
     `holdable` are warm and idle nodes less those that wait for a pod (`reserved`); `joining` nodes will be usable
-    soon and the autoscaler knows them, `preflight` nodes too but it does not; `total` counts every node.
+    soon and the autoscaler knows them (`carried` of those have their balloon already), `preflight` nodes too but it
+    does not; `total` counts every node.
     """
 
     busy: int
     holdable: int
     reserved: int = 0
     joining: int = 0
+    carried: int = 0
     preflight: int = 0
     total: int = 0
 
@@ -95,17 +97,18 @@ def _headroom(
     arriving = min(missing, supply.joining)
     room = inf if spec.max_size is None else max(0, spec.max_size - supply.total)
     new = int(min(missing - arriving, room))
-    asked_new = max(0, asked - arriving)
+    for_arriving = max(0, arriving - supply.carried)
+    asked_new = max(0, asked - for_arriving)
     passed = asked_new if granted is None else min(granted, asked_new)
     allowed = new if allowance is None else min(new, passed + allowance)
     why = _growth_reason(spec, size, aim, new, allowed, allowance, supply)
     return Target(
         aim,
         hold,
-        arriving + allowed,
+        for_arriving + allowed,
         max(0, allowed - passed),
         why,
-        lacking=arriving + new,
+        lacking=for_arriving + new,
         granted=None if allowance is None else allowed,
     )
 

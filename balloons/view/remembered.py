@@ -6,7 +6,7 @@ A pool that was scaled to zero knows from them how large its balloons are and on
 from collections.abc import Mapping
 from typing import Any
 
-from balloons.view.shape import Shape
+from balloons.view.shape import Shape, extended
 from balloons.view.snapshot import Deployment
 from throttler.kube.node import INSTANCE_TYPE_LABEL
 from throttler.kube.quantity import QuantityError
@@ -16,9 +16,9 @@ from throttler.kube.resources import Resources, parse_resources
 def remembered_shapes(deployments: Mapping[str, Deployment], measured: Mapping[str, Shape]) -> dict[str, Shape]:
     """The shapes of Deployments that no node stands for, by name; those that somebody broke are left out."""
     return {
-        name: Shape(name, _instance_type(stored), {}, 0, is_remembered=True)
+        name: Shape(name, _instance_type(stored), {}, 0, devices=frozenset(extended(requests)), is_remembered=True)
         for name, stored in sorted(deployments.items())
-        if name and name not in measured and stored_requests(stored)
+        if name and name not in measured and (requests := stored_requests(stored))
     }
 
 

@@ -1,13 +1,16 @@
 """Machine shapes of a pool, and the size of the balloon that holds one whole.
 
-Sizes come from *observed* allocatable, because what an instance type promises and what a node offers
-differ. A balloon asks for what the smallest node of its shape has left after DaemonSets, less slack:
-without slack the next DaemonSet pod (priority 0) would preempt it.
+Sizes come from *observed* allocatable, because what an instance type promises and what a node offers differ. One odd
+node must not set them: devices are asked for by the commonest count, cpu and memory by what all but the smallest tenth
+of the nodes have left after DaemonSets, less slack (without slack the next DaemonSet pod, priority 0, would preempt the
+balloon). See docs/decisions/0007.
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import sha256
 
 from balloons.api.pool import BalloonPool, ShapeType
 from balloons.view.load import NodeLoad
@@ -18,6 +21,14 @@ GRAIN = {"cpu": 10, "memory": 1024**2 * 1000}
 """Steps (milli-units) to which requests are rounded down: 10 millicores and 1 MiB."""
 KEPT_SHARE = 0.9
 """A request in use is kept while it still covers this share of what would be asked for anew."""
+ODD_SHARE = 0.1
+"""Up to this share of a shape's nodes may have less room than its balloon asks for, and always one of several.
+
+As many as a rolling update of nodes or of a DaemonSet changes at a time: what a tenth of the nodes has is news, what
+more of them have is how they are.
+"""
+SETTLED_S = 900.0
+"""A node that old has started its device plugins, or they will not come: both autoscalers' own limit for a join."""
 
 EXPLICIT = "explicit"
 """Shape name of balloons whose requests the user gave."""
@@ -25,39 +36,58 @@ EXPLICIT = "explicit"
 _GIB = 1024**3 * 1000
 _NO_LABEL_VALUE = re.compile(r"[^A-Za-z0-9-]+")
 _SHAPE_NAME_LIMIT = 40
+_DIGEST_LENGTH = 6
+_DEVICE = re.compile(
+    r"[^/]+/(gpu(\.shared)?|tpu|mig-.+|neuron|neuroncore|neurondevice|efa|rdma([_-].+)?)"
+    r"|gpu\.intel\.com/(i915|xe)|rdma/.+"
+)
+_VIRTUAL = ("koordinator.sh/",)
+"""Domains whose resources a node agent makes up and moves; they say gpu and rdma, too."""
 
 
 _Alike = list[tuple[Node, NodeLoad]]
 
 
+def is_device(name: str) -> bool:
+    """Whether a balloon asks for this resource by itself: accelerators and their network cards, by well-known names.
+
+    Anything else that a node offers may be a node agent's (a CNI's branch interfaces, reclaimed cpu) and is asked for
+    only where the pool names it in `shape.devices`.
+    """
+    return _DEVICE.fullmatch(name) is not None and not name.startswith(_VIRTUAL)
+
+
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """Nodes that one balloon size fits.
+    """Nodes that one balloon size fits: those of one instance type with the same devices.
 
-    `name` is a label value; `room` is what the smallest of its nodes has for a balloon (milli-units), after DaemonSets;
-    `nodes` counts all of them. Free nodes that lack an extended resource which others of the shape have (their device
-    plugin has not started) are in `unfinished` by name. `is_remembered`: no node of the shape is up, it is known
-    from our own Deployment alone.
+    `name` is a label value; `room` is what its nodes have for a balloon (milli-units), after DaemonSets, but for a few
+    odd ones; `nodes` counts all of them. `is_remembered`: no node of the shape is up, it is known from our own
+    Deployment alone. `short` maps the shape's nodes that have fewer devices than the others to the first one lacking.
     """
 
     name: str
     instance_type: str
     room: Resources
     nodes: int
-    unfinished: frozenset[str] = frozenset()
+    short: Mapping[str, str] = field(default_factory=dict)
+    devices: frozenset[str] = frozenset()
     is_remembered: bool = False
 
 
-def shape_name(node: Node) -> str:
-    """The shape a node belongs to: its instance type, else its size in words."""
+def shape_name(node: Node, devices: Collection[str]) -> str:
+    """The name of the shape of this node's type with these devices; without an instance type its size in words."""
     text = node.instance_type or _size_in_words(node.allocatable)
-    return _NO_LABEL_VALUE.sub("-", text).strip("-").lower()[:_SHAPE_NAME_LIMIT].strip("-") or "node"
+    whole = "-".join([text, *(name.rpartition("/")[2] for name in sorted(devices))])
+    name = _NO_LABEL_VALUE.sub("-", whole).strip("-").lower() or "node"
+    if len(name) <= _SHAPE_NAME_LIMIT:
+        return name
+    digest = sha256(whole.encode()).hexdigest()[:_DIGEST_LENGTH]
+    return f"{name[: _SHAPE_NAME_LIMIT - _DIGEST_LENGTH - 1].strip('-')}-{digest}"
 
 
 def _size_in_words(allocatable: Resources) -> str:
-    cores, gibs = allocatable.get("cpu", 0) // 1000, allocatable.get("memory", 0) // _GIB
-    devices = [f"{allocatable[name] // 1000}{name.rpartition('/')[2]}" for name in extended(allocatable)]
-    return "-".join([f"{cores}cpu", f"{gibs}gi", *devices])
+    return f"{allocatable.get('cpu', 0) // 1000}cpu-{allocatable.get('memory', 0) // _GIB}gi"
 
 
 def extended(resources: Resources) -> list[str]:
@@ -73,8 +103,8 @@ class Shapes:
     _of_kind: Mapping[tuple[str, int], str]
 
     def of(self, node: Node) -> str:
-        """The name of the shape the node belongs to."""
-        return self._of_kind[node.instance_type, id(node.allocatable)]
+        """The name of the shape the node belongs to; empty for one that was not measured."""
+        return self._of_kind.get((node.instance_type, id(node.allocatable)), "")
 
     @property
     def main(self) -> str:
@@ -85,30 +115,66 @@ class Shapes:
         """The same with further shapes behind them, of which no node is up."""
         return Shapes({**self.by_name, **more}, self._of_kind) if more else self
 
-    @property
-    def unfinished(self) -> frozenset[str]:
-        """Nodes that lack devices which others of their shape have."""
-        return frozenset().union(*(shape.unfinished for shape in self.by_name.values()))
+    def holds(self, balloon_shape: str, node_shape: str) -> bool:
+        """Whether a balloon cut for one shape holds nodes of the other.
+
+        It does where both are of one instance type and it asks for no device that the node lacks: a balloon that knows
+        only the GPUs holds a node that has network cards besides.
+        """
+        own, other = self.by_name.get(balloon_shape), self.by_name.get(node_shape)
+        if own is None or other is None or own is other:
+            return own is other and own is not None
+        return bool(own.instance_type) and own.instance_type == other.instance_type and own.devices < other.devices
 
 
-def shapes_of(seen: Iterable[tuple[Node, NodeLoad]]) -> Shapes:
-    """The pool's shapes; nodes of equal size and equal DaemonSets are measured once.
+def shapes_of(seen: Iterable[tuple[Node, NodeLoad]], wall_s: float = 0.0, devices: Collection[str] = ()) -> Shapes:
+    """The pool's shapes at `wall_s` (seconds since the epoch); `devices` are asked for besides the well-known ones.
 
-    Sizes are told apart by identity first: caches share one dict between equal ones, so this is fast, and where they
-    do not it is merely slower.
+    Nodes of equal size and equal DaemonSets are measured once. Sizes are told apart by identity first: caches share
+    one dict between equal ones, so this is fast, and where they do not it is merely slower.
     """
     kinds: dict[tuple[str, int, int], _Alike] = {}
     for pair in seen:
         node, load = pair
         kind = (node.instance_type, id(node.allocatable), id(load.daemons))
         kinds.setdefault(kind, []).append(pair)
-    grouped: dict[str, list[_Alike]] = {}
+    types: dict[str, dict[frozenset[str], list[_Alike]]] = {}
+    for alike in kinds.values():
+        node = alike[0][0]
+        own = frozenset(name for name in node.allocatable if is_device(name) or name in devices)
+        types.setdefault(node.instance_type or _size_in_words(node.allocatable), {}).setdefault(own, []).append(alike)
     of_kind: dict[tuple[str, int], str] = {}
-    for (instance_type, size, _), alike in kinds.items():
-        name = of_kind[instance_type, size] = shape_name(alike[0][0])
-        grouped.setdefault(name, []).append(alike)
-    shapes = [_measure(name, groups) for name, groups in grouped.items()]
+    shapes: list[Shape] = []
+    for variants in types.values():
+        for wanted, groups in _gathered(variants, wall_s).items():
+            shape = _measure(wanted, groups)
+            shapes.append(shape)
+            of_kind |= {(a[0][0].instance_type, id(a[0][0].allocatable)): shape.name for a in groups}
     return Shapes({shape.name: shape for shape in sorted(shapes, key=lambda s: (-s.nodes, s.name))}, of_kind)
+
+
+def _gathered(variants: Mapping[frozenset[str], list[_Alike]], wall_s: float) -> Mapping[frozenset[str], list[_Alike]]:
+    """The nodes of one instance type by the devices that they should have.
+
+    A node that names fewer devices than others of its type is a machine of another make only if several of them have
+    been like that for long; else its device plugins have not started, or are broken, and it belongs to those others.
+    A node without any device never is one. A device at zero counts as had: its plugin is down for the moment.
+    """
+    if len(variants) == 1:
+        return variants
+    total = sum(len(alike) for groups in variants.values() for alike in groups)
+
+    def is_make_of_its_own(own: frozenset[str]) -> bool:
+        if not any(own < other for other in variants):
+            return True
+        settled = sum(1 for alike in variants[own] for node, _ in alike if wall_s - node.created_s >= SETTLED_S)
+        return bool(own) and settled >= max(2, ODD_SHARE * total)
+
+    makes = sorted(filter(is_make_of_its_own, variants), key=lambda own: (len(own), sorted(own)))
+    gathered: dict[frozenset[str], list[_Alike]] = {own: [] for own in makes}
+    for own, groups in variants.items():
+        gathered[next(make for make in makes if own <= make)] += groups
+    return gathered
 
 
 def explicit_shape(seen: Sequence[tuple[Node, NodeLoad]]) -> Shapes:
@@ -117,50 +183,48 @@ def explicit_shape(seen: Sequence[tuple[Node, NodeLoad]]) -> Shapes:
     return Shapes({EXPLICIT: Shape(EXPLICIT, "", {}, len(seen))}, of_kind)
 
 
-def _measure(name: str, groups: list[_Alike]) -> Shape:
-    """Each group's first node speaks for all of it; nodes without the shape's devices are not measured."""
-    devices = _devices(groups)
-    finished = [alike for alike in groups if devices.issubset(extended(alike[0][0].allocatable))]
-    rooms = [minus(node.allocatable, load.daemons) for node, load in (alike[0] for alike in finished)]
+def _measure(devices: frozenset[str], groups: list[_Alike]) -> Shape:
+    """One shape: each group's first node speaks for all of it."""
+    first = groups[0][0][0]
+    counts = {device: _commonest(device, groups) for device in sorted(devices)}
+    rooms = [(minus(alike[0][0].allocatable, alike[0][1].daemons), alike) for alike in groups]
+    idle = [(room, sum(1 for _, load in alike if not (load.work or load.scavengers))) for room, alike in rooms]
+    counted = idle if any(count for _, count in idle) else [(room, len(alike)) for room, alike in rooms]
+    plain = {name: _low([(room.get(name, 0), count) for room, count in counted]) for name in ("cpu", "memory")}
     return Shape(
-        name=name,
-        instance_type=groups[0][0][0].instance_type,
-        room={
-            resource: min((room.get(resource, 0) for room in rooms), default=0)
-            for resource in sorted({"cpu", "memory", *devices})
-        },
+        name=shape_name(first, devices),
+        instance_type=first.instance_type,
+        room={**plain, **counts},
         nodes=sum(map(len, groups)),
-        unfinished=frozenset(
-            node.name
-            for alike in groups
-            if not devices.issubset(extended(alike[0][0].allocatable))
-            for node, load in alike
-            if not _is_in_use(load)
-        ),
+        short={node.name: lacking for alike in groups if (lacking := _lacking(alike, counts)) for node, _ in alike},
+        devices=devices,
     )
 
 
-def _devices(groups: list[_Alike]) -> set[str]:
-    """The devices that belong to the shape: those that any of its nodes offers.
-
-    A device that more nodes in use have never heard of is one node's peculiarity: it must not empty all the others.
-    A node that names it at zero has it; its plugin is down for the moment.
-    """
-    offered = [set(extended(alike[0][0].allocatable)) for alike in groups]
-    found: set[str] = set().union(*offered)
-    if all(own == found for own in offered):
-        return found
-    return {device for device in found if not _is_odd(device, groups)}
+def _commonest(device: str, groups: list[_Alike]) -> int:
+    """The count (milli-units) that most nodes offer, the larger of two; nodes whose plugin is down do not vote."""
+    votes: Counter[int] = Counter()
+    for alike in groups:
+        votes[alike[0][0].allocatable.get(device, 0)] += len(alike)
+    votes.pop(0, None)
+    return max(votes, key=lambda count: (votes[count], count), default=0)
 
 
-def _is_odd(device: str, groups: list[_Alike]) -> bool:
-    lacking = [alike for alike in groups if device not in alike[0][0].allocatable]
-    having = sum(map(len, groups)) - sum(map(len, lacking))
-    return having < sum(1 for alike in lacking for _, load in alike if _is_in_use(load))
+def _low(amounts: Sequence[tuple[int, int]]) -> int:
+    """The amount that all but a few odd nodes reach; given as (amount, nodes)."""
+    total = sum(count for _, count in amounts)
+    left = max(1, int(ODD_SHARE * total)) if total > 1 else 0
+    for amount, count in sorted(amounts):
+        if count > left:
+            return amount
+        left -= count
+    return 0
 
 
-def _is_in_use(load: NodeLoad) -> bool:
-    return bool(load.work or load.scavengers or load.balloons)
+def _lacking(alike: _Alike, counts: Mapping[str, int]) -> str:
+    """The first device of which these nodes have fewer than their shape; empty if none."""
+    allocatable = alike[0][0].allocatable
+    return next((device for device, count in counts.items() if allocatable.get(device, 0) < count), "")
 
 
 def are_alike(shapes: Iterable[Shape]) -> bool:
@@ -198,6 +262,8 @@ def _still_holds(in_use: Resources, ideal: Resources, room: Resources, slack: Re
     A device that no node offers now is no reason for a change: its plugin is being restarted on all of them.
     """
     if any(in_use.get(name) != ideal[name] for name in extended(ideal)):
+        return False
+    if any(name not in ideal for name in extended(in_use)):
         return False
     return all(
         KEPT_SHARE * ideal[name] <= in_use.get(name, 0) <= room.get(name, 0) - slack.get(name, 0) // 2

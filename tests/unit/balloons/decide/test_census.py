@@ -56,8 +56,13 @@ def test_work_above_the_balloons_makes_a_node_busy(priority: int) -> None:
     assert state_of(a_node("n"), work("w", "n", priority=priority)) is NodeState.BUSY
 
 
-def test_work_beside_a_balloon_makes_the_node_busy() -> None:
-    assert state_of(a_node("n"), a_balloon(), work("w", "n", cpu="100m")) is NodeState.BUSY
+def test_work_that_leaves_a_running_balloon_its_room_changes_nothing() -> None:
+    assert state_of(a_node("n"), a_balloon(), work("w", "n", cpu="100m")) is NodeState.WARM
+    assert state_of(a_node("n"), a_balloon(), work("w", "n", cpu="100m", priority=-100)) is NodeState.WARM
+
+
+def test_work_without_room_beside_the_balloon_makes_the_node_busy() -> None:
+    assert state_of(a_node("n"), a_balloon(), work("w", "n", cpu="8")) is NodeState.BUSY
 
 
 def test_terminating_work_still_makes_a_node_busy() -> None:

@@ -2,10 +2,15 @@
 
 from typing import Any
 
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
 from balloons.api.pool import Shape as PoolShape
 from balloons.api.pool import ShapeType
 from balloons.view.load import EMPTY, NodeLoad, load_of
-from balloons.view.shape import Shape, are_alike, balloon_requests, explicit_shape, shapes_of
+from balloons.view.shape import Shape, are_alike, balloon_requests, explicit_shape, is_device, shape_name, shapes_of
 from tests.world import a_node, a_pool, daemon, work
 from throttler.kube.node import INSTANCE_TYPE_LABEL, Node
 from throttler.kube.resources import Resources, parse_resources
@@ -37,9 +42,29 @@ def test_a_balloon_takes_what_daemonsets_and_slack_leave() -> None:
     }
 
 
-def test_the_smallest_room_of_a_shape_counts() -> None:
-    shapes = shapes_of(unloaded(sized("a", "m5", cpu="16"), sized("b", "m5", cpu="15900m")))
-    assert shapes.by_name["m5"].room["cpu"] == 15_900
+def test_one_small_node_does_not_set_the_size() -> None:
+    even = [sized(f"n{i}", "m5") for i in range(9)]
+    one = shapes_of(unloaded(*even, sized("odd", "m5", cpu="8")))
+    assert one.by_name["m5"].room["cpu"] == 16_000
+
+
+@given(small=st.integers(0, 8), odd_cpu=st.integers(100, 15_999))
+def test_an_odd_node_more_changes_no_template(small: int, odd_cpu: int) -> None:
+    """Two sizes 200m apart, as hosts of one type differ; then a node of whatever size."""
+    even = [sized(f"n{i}", "m5", cpu="15800m" if i < small else "16") for i in range(9)]
+    before = requests(shapes_of(unloaded(*even)).by_name["m5"])
+    after = shapes_of(unloaded(*even, sized("odd", "m5", cpu=f"{odd_cpu}m"))).by_name["m5"]
+    assert small == 1 or requests(after, before) == before
+
+
+def test_what_a_fifth_of_the_nodes_lacks_sets_the_size() -> None:
+    nodes = [sized(f"n{i}", "m5", cpu="12" if i < 2 else "16") for i in range(10)]
+    assert shapes_of(unloaded(*nodes)).by_name["m5"].room["cpu"] == 12_000
+
+
+def test_nodes_in_use_do_not_set_the_size_while_others_are_idle() -> None:
+    busy = [(sized(f"b{i}", "m5", cpu="8"), load_of([work(f"w{i}", f"b{i}", cpu="4")], -10)) for i in range(5)]
+    assert shapes_of([*busy, *unloaded(sized("n", "m5"))]).by_name["m5"].room["cpu"] == 16_000
 
 
 def test_two_machine_types_are_two_shapes_largest_group_first() -> None:
@@ -50,34 +75,117 @@ def test_two_machine_types_are_two_shapes_largest_group_first() -> None:
 
 def test_gpus_are_requested() -> None:
     shapes = shapes_of(unloaded(sized("a", "g5", nvidia_com__gpu="8")))
-    found = requests(shapes.by_name["g5"])
+    found = requests(shapes.by_name["g5-gpu"])
     assert found is not None
     assert found["nvidia.com/gpu"] == 8_000
 
 
-def test_a_free_node_whose_device_plugin_is_not_up_is_unfinished() -> None:
+@pytest.mark.parametrize(
+    "name",
+    [
+        "nvidia.com/gpu",
+        "amd.com/gpu",
+        "gpu.intel.com/xe",
+        "google.com/tpu",
+        "aws.amazon.com/neuron",
+        "vpc.amazonaws.com/efa",
+        "rdma/hca_shared_devices_a",
+        "nvidia.com/mig-1g.10gb",
+        "nvidia.com/gpu.shared",
+    ],
+)
+def test_accelerators_and_their_network_cards_are_devices(name: str) -> None:
+    assert is_device(name)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "vpc.amazonaws.com/pod-eni",
+        "kubernetes.io/batch-cpu",
+        "devices.kubevirt.io/kvm",
+        "koordinator.sh/gpu-core",
+        "koordinator.sh/gpu",
+        "cpu",
+        "hugepages-2Mi",
+        "example.com/default-gpux",
+        "gpu.intel.com/millicores",
+    ],
+)
+def test_what_node_agents_offer_is_not_asked_for(name: str) -> None:
+    assert not is_device(name)
+
+
+def test_a_device_that_the_pool_names_is_asked_for() -> None:
+    node = sized("a", "gaudi", habana_ai__gaudi="8", acme_com__dongle="1")
+    plain = shapes_of(unloaded(node)).by_name["gaudi"]
+    named = shapes_of(unloaded(node), devices=("habana.ai/gaudi",)).by_name["gaudi-gaudi"]
+    assert set(plain.room) == {"cpu", "memory"}
+    assert named.room["habana.ai/gaudi"] == 8_000
+    assert "acme.com/dongle" not in named.room
+
+
+def test_a_node_whose_device_plugin_is_not_up_is_short_of_devices() -> None:
     shapes = shapes_of(unloaded(sized("a", "g5", nvidia_com__gpu="8"), sized("b", "g5")))
-    assert shapes.unfinished == {"b"}
-    assert shapes.by_name["g5"].room["nvidia.com/gpu"] == 8_000
+    assert shapes.by_name["g5-gpu"].short == {"b": "nvidia.com/gpu"}
+    assert shapes.by_name["g5-gpu"].room["nvidia.com/gpu"] == 8_000
 
 
-def test_a_node_in_use_is_never_unfinished() -> None:
-    busy = (sized("b", "g5", nvidia_com__gpu="0"), load_of([work("w", "b")], -10))
-    assert not shapes_of([*unloaded(sized("a", "g5", nvidia_com__gpu="8")), busy]).unfinished
+@pytest.mark.parametrize("left", ["7", "4", "0"])
+def test_the_commonest_count_of_devices_is_asked_for(left: str) -> None:
+    even = [sized(f"n{i}", "g5", nvidia_com__gpu="8") for i in range(3)]
+    shape = shapes_of(unloaded(*even, sized("odd", "g5", nvidia_com__gpu=left))).by_name["g5-gpu"]
+    assert shape.room["nvidia.com/gpu"] == 8_000
+    assert shape.short == {"odd": "nvidia.com/gpu"}
 
 
-def test_the_odd_device_of_one_node_does_not_empty_the_others() -> None:
-    others = [(sized(f"n{i}", "m5"), load_of([work(f"w{i}", f"n{i}")], -10)) for i in range(3)]
-    shapes = shapes_of([*others, *unloaded(sized("odd", "m5", acme_com__dongle="1"), sized("free", "m5"))])
-    assert not shapes.unfinished
-    assert "acme.com/dongle" not in shapes.by_name["m5"].room
+def test_plugins_that_are_down_have_no_vote() -> None:
+    down = [sized(f"n{i}", "g5", nvidia_com__gpu="0") for i in range(9)]
+    shape = shapes_of(unloaded(*down, sized("up", "g5", nvidia_com__gpu="8"))).by_name["g5-gpu"]
+    assert shape.room["nvidia.com/gpu"] == 8_000
 
 
-def test_two_nodes_with_half_of_the_devices_each_are_both_unfinished() -> None:
-    half = unloaded(sized("a", "p5", nvidia_com__gpu="8"), sized("b", "p5", aws_com__efa="4"))
-    shapes = shapes_of(half)
-    assert shapes.unfinished == {"a", "b"}
-    assert requests(shapes.by_name["p5"]) is None
+def makes(plain: int, with_efa: int, **changes: Any) -> list[tuple[Node, NodeLoad]]:
+    few = [sized(f"p{i}", "p5", nvidia_com__gpu="8") for i in range(plain)]
+    more = [sized(f"e{i}", "p5", nvidia_com__gpu="8", vpc_amazonaws_com__efa="4") for i in range(with_efa)]
+    return unloaded(*(msgspec.structs.replace(node, **changes) for node in (*few, *more)))
+
+
+def test_one_type_with_and_without_network_cards_is_two_shapes() -> None:
+    shapes = shapes_of(makes(5, 5), wall_s=10_000.0)
+    assert set(shapes.by_name) == {"p5-gpu", "p5-gpu-efa"}
+    assert not any(shape.short for shape in shapes.by_name.values())
+
+
+def test_new_nodes_wait_for_the_devices_of_the_others() -> None:
+    shapes = shapes_of(makes(5, 5, created_s=9_500.0), wall_s=10_000.0)
+    assert list(shapes.by_name) == ["p5-gpu-efa"]
+    assert len(shapes.by_name["p5-gpu-efa"].short) == 5
+
+
+def test_a_single_node_that_lacks_a_card_is_short_and_no_shape() -> None:
+    shapes = shapes_of(makes(1, 5), wall_s=10_000.0)
+    assert list(shapes.by_name) == ["p5-gpu-efa"]
+    assert set(shapes.by_name["p5-gpu-efa"].short) == {"p0"}
+
+
+def test_nodes_without_any_device_are_never_a_make_of_their_own() -> None:
+    bare = unloaded(*(sized(f"b{i}", "p5") for i in range(5)))
+    shapes = shapes_of([*makes(5, 0), *bare], wall_s=10_000.0)
+    assert set(shapes.by_name["p5-gpu"].short) == {f"b{i}" for i in range(5)}
+
+
+def test_a_balloon_without_the_card_holds_a_node_that_has_one() -> None:
+    shapes = shapes_of(makes(5, 5), wall_s=10_000.0)
+    assert shapes.holds("p5-gpu", "p5-gpu-efa")
+    assert not shapes.holds("p5-gpu-efa", "p5-gpu")
+
+
+def test_a_long_name_is_cut_and_stays_one_of_its_own() -> None:
+    node = sized("a", "standard-nd96amsr-a100-v4-with-a-long-name", nvidia_com__gpu="8")
+    names = {shape_name(node, devices) for devices in ([], ["nvidia.com/gpu"], ["rdma/ib", "nvidia.com/gpu"])}
+    assert len(names) == 3
+    assert all(len(name) <= 40 for name in names)
 
 
 def test_a_request_in_use_is_kept_while_it_fits_and_holds() -> None:
@@ -91,7 +199,7 @@ def test_a_request_in_use_is_kept_while_it_fits_and_holds() -> None:
 
 
 def test_a_request_without_the_gpu_is_not_kept() -> None:
-    shape = shapes_of(unloaded(sized("a", "g5", nvidia_com__gpu="8"))).by_name["g5"]
+    shape = shapes_of(unloaded(sized("a", "g5", nvidia_com__gpu="8"))).by_name["g5-gpu"]
     assert requests(shape, parse_resources({"cpu": "15800m", "memory": "63Gi"})) == requests(shape)
 
 
@@ -133,6 +241,6 @@ def test_a_slack_that_the_user_raises_is_given() -> None:
 
 def test_gpus_that_vanish_from_all_nodes_at_once_roll_no_balloon() -> None:
     """A restart of the device plugin everywhere took the GPU out of the request, and replaced every balloon."""
-    with_gpu = requests(shapes_of(unloaded(sized("a", "g5", nvidia_com__gpu="8"))).by_name["g5"])
-    without = shapes_of(unloaded(sized("a", "g5", nvidia_com__gpu="0"))).by_name["g5"]
+    with_gpu = requests(shapes_of(unloaded(sized("a", "g5", nvidia_com__gpu="8"))).by_name["g5-gpu"])
+    without = shapes_of(unloaded(sized("a", "g5", nvidia_com__gpu="0"))).by_name["g5-gpu"]
     assert requests(without, with_gpu) == with_gpu

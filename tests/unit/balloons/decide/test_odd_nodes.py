@@ -1,0 +1,190 @@
+"""One odd node, or one small pod, changes nothing for the others."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from balloons.api.pool import BalloonPool, Mode, NotWarm, NotWarmTaint, PoolNodes
+from balloons.decide.because import Reason
+from balloons.decide.census import JOIN_LIMIT_S, PREFLIGHT_LIMIT_S
+from balloons.decide.decide import decide
+from balloons.decide.memory import Memory
+from balloons.decide.plan import Action, ApplyObject, Plan
+from balloons.decide.settings import DecideSettings
+from balloons.view.snapshot import Now
+from tests.world import NOW, World, a_pool, daemon, later, nodes, work
+from throttler.kube.node import INSTANCE_TYPE_LABEL
+from throttler.kube.resources import parse_resources
+from throttler.kube.selectors import LabelSelector, Taint
+
+SETTINGS = DecideSettings()
+GPUS = parse_resources({"cpu": "192", "memory": "2000Gi", "pods": "110", "nvidia.com/gpu": "8"})
+WITH_CARDS = {**GPUS, "vpc.amazonaws.com/efa": 4_000}
+TYPE = {INSTANCE_TYPE_LABEL: "p5.48xlarge"}
+MODES = [{"mode": Mode.HOLD}, {"mode": Mode.HEADROOM, "size": 3, "max_size": 20}]
+
+
+class Story:
+    """A world, what is remembered of it, and the time."""
+
+    def __init__(self, *pools: BalloonPool, count: int = 3, **made: Any) -> None:
+        self.world = World.of(*pools, nodes=nodes(count, **{"allocatable": GPUS, "labels": TYPE, **made}))
+        self.memory = Memory()
+        self.now: Now = NOW
+
+    def step(self, seconds: float = 10.0) -> Plan:
+        plan, self.memory = decide(self.world.snapshot(), self.memory, SETTINGS, self.now)
+        self.world.apply(plan)
+        self.world.settle()
+        self.now = later(self.now, seconds)
+        return plan
+
+    def settled(self) -> "Story":
+        for _ in range(4):
+            plan = self.step()
+        assert not actions(plan)
+        return self
+
+
+def actions(plan: Plan) -> list[Action]:
+    return [action for decision in plan.pools for action in decision.actions]
+
+
+def notes(plan: Plan) -> list[str]:
+    return [note.sentence for note in plan.pools[0].notes]
+
+
+# -- pods in the slack -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("spec", MODES, ids=["hold", "headroom"])
+@pytest.mark.parametrize("cpu", ["0", "100m"])
+def test_a_small_pod_beside_a_balloon_changes_nothing(spec: dict[str, Any], cpu: str) -> None:
+    story = Story(a_pool(**spec)).settled()
+    story.world.add(work("node-debugger", "n000", cpu=cpu, requests=parse_resources({"cpu": cpu, "pods": "1"})))
+    for _ in range(5):
+        plan = story.step(2.0)
+        assert not actions(plan)
+        assert (plan.pools[0].status.warm, plan.pools[0].status.busy) == (3, 0)
+
+
+@pytest.mark.parametrize("spec", MODES, ids=["hold", "headroom"])
+def test_a_node_with_a_small_pod_is_held_again_after_its_balloon_went(spec: dict[str, Any]) -> None:
+    story = Story(a_pool(**spec)).settled()
+    story.world.add(work("coredns", "n000", cpu="100m", requests=parse_resources({"cpu": "100m", "pods": "1"})))
+    story.world.pods = {key: pod for key, pod in story.world.pods.items() if pod.node != "n000" or not pod.pool}
+    for _ in range(3):
+        plan = story.step()
+    assert plan.pools[0].status.warm == 3
+    assert {balloon.node for balloon in story.world.balloons()} == set(story.world.nodes)
+
+
+def test_work_that_takes_the_balloons_room_makes_the_node_busy() -> None:
+    story = Story(a_pool()).settled()
+    story.world.add(work("job", "n000", cpu="100"))
+    assert story.step().pools[0].status.busy == 1
+
+
+# -- devices -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("is_busy", [True, False])
+@pytest.mark.parametrize("left", [7_000, 4_000, 0])
+def test_a_gpu_off_the_bus_changes_no_other_balloon(is_busy: bool, left: int) -> None:
+    story = Story(a_pool(), count=10)
+    if is_busy:
+        story.world.add(work("job", "n000", cpu="100"))
+    story.settled()
+    story.world.change_node("n000", allocatable={**GPUS, "nvidia.com/gpu": left})
+    for _ in range(40):
+        plan = story.step()
+        assert not actions(plan)
+    assert plan.pools[0].status.sick == (0 if is_busy else 1)
+    assert bool(notes(plan)) is not is_busy
+    if not is_busy:
+        assert notes(plan) == [
+            "1 nodes are short of devices: fewer nvidia.com/gpu than others of shape p5-48xlarge-gpu: n000"
+        ]
+
+
+def test_a_node_short_of_devices_is_replaced_after_the_grace() -> None:
+    story = Story(a_pool(mode=Mode.HEADROOM, size=3, max_size=9)).settled()
+    story.world.change_node("n000", allocatable={**GPUS, "nvidia.com/gpu": 7_000})
+    assert not actions(story.step(170.0))
+    assert not actions(story.step(20.0))
+    grown = [action for action in actions(story.step()) if isinstance(action, ApplyObject)]
+    assert [action.replicas for action in grown] == [4]
+
+
+def test_nodes_with_and_without_network_cards_are_all_held() -> None:
+    story = Story(a_pool(), count=5)
+    story.world.nodes |= nodes(5, "efa", allocatable=WITH_CARDS, labels=TYPE)
+    story.settled()
+    assert {balloon.node for balloon in story.world.balloons()} == set(story.world.nodes)
+
+
+def test_a_network_card_that_appears_rolls_no_balloon() -> None:
+    story = Story(a_pool()).settled()
+    for name in sorted(story.world.nodes):
+        story.world.change_node(name, allocatable=WITH_CARDS)
+        assert not [action for action in actions(story.step()) if not isinstance(action, ApplyObject)]
+    assert {balloon.node for balloon in story.world.balloons()} == set(story.world.nodes)
+
+
+def test_resources_of_node_agents_are_not_asked_for() -> None:
+    story = Story(a_pool(), allocatable={**GPUS, "vpc.amazonaws.com/pod-eni": 107_000, "example.com/batch-cpu": 5_000})
+    story.settled()
+    assert all("pod-eni" not in name for balloon in story.world.balloons() for name in balloon.requests)
+    assert all("batch-cpu" not in name for balloon in story.world.balloons() for name in balloon.requests)
+
+
+def test_a_daemonset_pod_on_one_node_changes_no_other_balloon() -> None:
+    story = Story(a_pool(), count=10).settled()
+    before = dict(story.world.deployments)
+    story.world.pods = {key: pod for key, pod in story.world.pods.items() if pod.node != "n000"}
+    story.world.add(daemon("storage", "n000", cpu="64"))
+    for _ in range(30):
+        plan = story.step()
+    assert [d.spec["template"] for d in story.world.deployments.values()] == [
+        d.spec["template"] for d in before.values()
+    ]
+    assert plan.pools[0].status.sick == 1
+    assert notes(plan)[0].startswith("1 nodes have less cpu or memory left than others of shape p5-48xlarge-gpu")
+
+
+# -- time --------------------------------------------------------------------------------------------------------------
+
+
+def test_a_blip_of_a_kubelet_orders_no_node() -> None:
+    story = Story(a_pool(mode=Mode.HEADROOM, size=3, max_size=20)).settled()
+    story.world.change_node("n000", is_ready=False, conditions=frozenset({("Ready", "Unknown")}))
+    for _ in range(8):
+        assert not actions(story.step(20.0))
+    for _ in range(3):
+        plan = story.step(20.0)
+    assert plan.pools[0].because.reason is Reason.GROWING
+
+
+def test_the_grace_is_the_pools() -> None:
+    grace = PoolNodes(LabelSelector({"pool": "gpu"}), not_ready_grace="10m")
+    story = Story(a_pool(mode=Mode.HEADROOM, size=3, max_size=20, nodes=grace)).settled()
+    story.world.change_node("n000", is_ready=False, conditions=frozenset({("Ready", "Unknown")}))
+    for _ in range(29):
+        assert not actions(story.step(20.0))
+
+
+@pytest.mark.parametrize(
+    ("key", "limit_s"), [("preflight", PREFLIGHT_LIMIT_S), ("node.kubernetes.io/not-ready", JOIN_LIMIT_S)]
+)
+def test_what_joins_for_too_long_is_sick_and_replaced(key: str, limit_s: float) -> None:
+    spec = PoolNodes(LabelSelector({"pool": "gpu"}), not_warm=NotWarm((NotWarmTaint("preflight"),)))
+    story = Story(a_pool(mode=Mode.HEADROOM, size=3, max_size=20, nodes=spec))
+    for name in ("n000", "n001"):
+        node = story.world.nodes[name]
+        story.world.nodes[name] = msgspec.structs.replace(node, taints=(Taint(key, "NoSchedule"),))
+    story.step(limit_s - 10.0)
+    assert story.step().pools[0].status.sick == 0
+    plan = story.step()
+    assert plan.pools[0].status.sick == 2
+    assert plan.pools[0].because.reason is Reason.GROWING
