@@ -7,7 +7,7 @@ that could not be counted again; the memory holds durations and what need not be
 from dataclasses import replace
 
 from throttler.joins.controller_limit import is_controller_bound
-from throttler.joins.demand import count_demand
+from throttler.joins.demand import count_demand, seekers
 from throttler.joins.joins import Joins
 from throttler.joins.memory import JoinMemory
 from throttler.joins.registered import Registered, sort_nodes
@@ -32,18 +32,32 @@ def count_joins(world: JoinWorld, memory: JoinMemory, rules: JoinRules, now_s: f
     requested = count_requested(world, memory, rules, nodes, now_s)
     after = _durations(memory, world, rules, nodes, requested, now_s)
     after = _largest(after, world, now_s)
-    return _joins(world, after, rules, nodes, requested, now_s), after
+    after = _searched(after, memory, world, rules, now_s)
+    joins = _joins(world, after, rules, nodes, requested, now_s)
+    return joins, replace(after, search=replace(after.search, waiting=joins.waiting))
+
+
+def _searched(after: JoinMemory, memory: JoinMemory, world: JoinWorld, rules: JoinRules, now_s: float) -> JoinMemory:
+    pods = [pod.uid for pod in seekers(world.unplaced, rules)] if world.unplaced else []
+    is_ordered = after.ordered > memory.ordered
+    offer = world.offer, tuple(sorted(after.largest.items()))
+    search = memory.search.looked(pods, world.room, offer, now_s - memory.counted_s, is_ordered=is_ordered)
+    return replace(after, search=search)
 
 
 def _joins(
     world: JoinWorld, memory: JoinMemory, rules: JoinRules, nodes: Registered, requested: Requested, now_s: float
 ) -> Joins:
-    demand = count_demand(world.unplaced, rules, memory.largest)
+    hopeless = [pod for pod in world.unplaced if pod.uid in memory.search.hopeless]
+    hoping = [pod for pod in world.unplaced if pod.uid not in memory.search.hopeless] if hopeless else world.unplaced
+    demand = count_demand(hoping, rules, memory.largest)
     coming = requested.booting + len(nodes.held) + _free_of(nodes, world)
     waiting = max(0, demand.nodes + world.balloons_wanted - coming)
     bare = [now_s - nodes.ready_s[node.uid] for node in nodes.by_stage[Stage.WITHOUT_DAEMONS]]
     return Joins(
         waiting=waiting,
+        hopeless=count_demand(hopeless, rules, memory.largest).nodes,
+        hopeless_pods=len(hopeless),
         urgent=min(waiting, demand.urgent),
         booting=requested.booting,
         booting_by_groups=requested.by_groups,

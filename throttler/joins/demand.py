@@ -40,6 +40,12 @@ def count_demand(unplaced: Iterable[Pod], rules: JoinRules, largest: Resources) 
     return Demand(_whole(sum(shares.values())), _whole(urgent))
 
 
+def seekers(unplaced: Iterable[Pod], rules: JoinRules) -> list[Pod]:
+    """Waiting pods that may use the throttle's nodes and that nothing of ours holds back: an autoscaler sees them."""
+    free = (pod for pod in unplaced if _waits(pod, rules) and not (pod.scheduling and pod.scheduling.is_gated))
+    return [pod for pods in _alike(free) if may_use(pods[0], rules) for pod in pods]
+
+
 def _alike(pods: Iterable[Pod]) -> Iterable[list[Pod]]:
     """Pods of one owner and one kind together; caches share the parts that equal pods have, so identity tells."""
     found: dict[tuple[object, ...], list[Pod]] = {}

@@ -16,6 +16,9 @@ class Joins:
 
     waiting: int = 0
     """Wanted and not yet asked for, as far as can be known."""
+    hopeless: int = 0
+    """Wanted by pods that fit nowhere, and not counted as waiting."""
+    hopeless_pods: int = 0
     urgent: int = 0
     """Of the waiting ones, those that the reserved lane lets pass."""
     booting: int = 0

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from throttler.joins.durations import Durations, Queue
+from throttler.joins.hopeless import Search
 from throttler.kube.resources import Resources
 from throttler.kube.selectors import LabelSelector
 
@@ -44,6 +45,7 @@ class JoinMemory:
     """Machines that were asked for since the count began; only grows."""
     joined: int = 0
     lost: int = 0
+    search: Search = field(default_factory=Search)
     largest: Resources = field(default_factory=dict)
     """The largest allocatable of any node of the throttle, for turning pods into nodes."""
     largest_until_s: float = float("-inf")

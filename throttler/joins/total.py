@@ -12,6 +12,8 @@ def total_joins(counts: Iterable[Joins]) -> Joins:
         return parts[0]
     return Joins(
         waiting=sum(each.waiting for each in parts),
+        hopeless=sum(each.hopeless for each in parts),
+        hopeless_pods=sum(each.hopeless_pods for each in parts),
         urgent=sum(each.urgent for each in parts),
         booting=sum(each.booting for each in parts),
         granted=sum(each.granted for each in parts),

@@ -1,6 +1,6 @@
 """What counting joins reads: the objects of the cluster, and the rules of one throttle."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from throttler.api.throttle import JoinThrottle, LabelLever, Reserved
@@ -31,6 +31,10 @@ class JoinWorld:
     """What cluster-autoscaler says of the throttle's node groups; None where there is none."""
     balloons_wanted: int = 0
     """Nodes that Headroom pools want and have not asked for, or have and that no machine was ordered for."""
+    room: int = 0
+    """Machines that the autoscaler could have ordered since the last count, and is seen to know of."""
+    offer: Hashable = None
+    """What machines are on offer, only compared: the NodePools and node groups."""
     index: float | None = None
     """Latency over its baseline, as the law saw it last; None while unknown."""
     wall_s: float = 0.0

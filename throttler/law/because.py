@@ -13,6 +13,7 @@ class ThrottleReason(Sentence):
     """Every reason of a change or a hold of the window, and its sentence."""
 
     IDLE = "nothing waits and nothing is in flight"
+    NO_HOPE = "nothing is in flight, and only pods wait that fit nowhere: {pods} are not counted"
     STARTING = "the scale-up begins with {window:.0f} joins at a time"
     REMEMBERED = "the scale-up begins with {window:.0f} joins at a time, from what the last one taught"
     DOUBLING = "the servers bear {joining} joins at a time easily (index {index:.1f}): {window:.0f} may try"

@@ -41,7 +41,9 @@ def steered(sight: Sight) -> Course:
 def _idle(sight: Sight) -> Course:
     window = knee.start_window(sight.memory.knee, sight.now_s, sight.settings)
     sight = with_memory(sight, is_idle=True, blind_since_s=None, silent=frozenset())
-    return course(sight, window, Phase.IDLE, because(ThrottleReason.IDLE))
+    pods = sight.joins.hopeless_pods
+    why = because(ThrottleReason.NO_HOPE, pods=pods) if pods else because(ThrottleReason.IDLE)
+    return course(sight, window, Phase.IDLE, why)
 
 
 def _awake(sight: Sight) -> Sight:

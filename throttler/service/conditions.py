@@ -127,6 +127,8 @@ def _also(found: Findings) -> str:
         said += f"; nothing tells whose nodes the groups {_listed(names)} have: what boots there counts here"
     if found.is_autoscaler_silent:
         said += "; cluster-autoscaler is silent: what it asked for before counts until its kill timer"
+    if pods := found.joins.hopeless_pods:
+        said += f"; {pods} pods fit nowhere: not counted"
     return said
 
 

@@ -25,7 +25,7 @@ from throttler.law.memory import LawMemory, learned_of
 from throttler.law.share import fair_shares
 from throttler.law.verdict import Verdict
 from throttler.levers.headroom import Lane, headroom_lane
-from throttler.levers.lever import Room
+from throttler.levers.lever import LeverReport, LeverState, Room
 from throttler.levers.scheduling_gate import PACED_GATE
 from throttler.service.findings import Findings
 from throttler.service.law_settings import law_settings
@@ -191,6 +191,8 @@ def _count(case: _Case, view: TickView) -> _Counted:
         view.world,
         balloons_wanted=wanted,
         index=case.memory.index,
+        room=case.memory.room,
+        offer=view.offer,
         autoscaler=case.groups.status if case.groups else None,
     )
     now_s = view.scene.moment.now_s
@@ -221,7 +223,13 @@ def _turn(case: _Case, view: TickView, joins: _Joins) -> tuple[Turn, ThrottleMem
         is_autoscaler_silent=own.joins.booting_by_groups > 0 and _is_silent(case, view),
     )
     turn = Turn(stored=case.throttle, findings=findings, outcomes=outcomes, lane=_lane(case, room))
-    return turn, replace(memory, levers=levers)
+    return turn, replace(memory, levers=levers, room=_usable(room, case, view, findings.levers))
+
+
+def _usable(room: Room, case: _Case, view: TickView, reports: Iterable[LeverReport]) -> int:
+    """What the autoscaler may order until the next look; nothing while it is not seen to have taken up a ceiling."""
+    is_unknown = any(each.state in (LeverState.PENDING, LeverState.UNCONFIRMED) for each in reports)
+    return 0 if is_unknown or not room.may_move or _is_silent(case, view) else room.allowance + room.spare
 
 
 def _is_silent(case: _Case, view: TickView) -> bool:
@@ -230,25 +238,32 @@ def _is_silent(case: _Case, view: TickView) -> bool:
 
 def _room(case: _Case, view: TickView, verdict: Verdict | None, joins: _Joins) -> Room:
     own = joins.by_name[case.name].joins
+    allowance = verdict.ask if verdict else 0
+    spare = joins.share(case.name, verdict.spare, lambda _: verdict.spare) if verdict else 0
+    # More than the window in pods that fit nowhere must not all start at once on the day when they fit.
+    hopeless = own.hopeless if own.hopeless > allowance + spare else 0
     return Room(
         existing=own.registered,
         booting=own.booting,
-        allowance=verdict.ask if verdict else 0,
-        spare=joins.share(case.name, verdict.spare, lambda _: verdict.spare) if verdict else 0,
+        allowance=allowance,
+        spare=spare,
         admit=joins.share(case.name, verdict.admit, lambda each: each.held) if verdict else 0,
-        waiting=own.waiting,
+        waiting=own.waiting or hopeless,
         may_move=view.may_move,
         is_stopping=case.is_idle,
     )
 
 
 def _lever_case(case: _Case, view: TickView, room: Room, joins: _Joins) -> LeverCase:
+    own = joins.by_name[case.name]
+    given_up = own.memory.search.hopeless
+    hoping = tuple(pod for pod in view.scene.unplaced if pod.uid not in given_up) if given_up else view.scene.unplaced
     return LeverCase(
         throttle=case.throttle,
         rules=case.rules,
-        scene=view.scene,
+        scene=replace(view.scene, unplaced=hoping),
         room=room,
-        joins=joins.by_name[case.name].joins,
+        joins=own.joins,
         largest=case.memory.joins.largest,
         older=case.older,
     )

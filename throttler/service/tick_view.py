@@ -1,18 +1,22 @@
 """What one tick of the throttles reads, remembers and gives. Values."""
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Self
+
+import msgspec
 
 from throttler.api.stored import StoredThrottle
 from throttler.joins.grants import Grants
 from throttler.joins.joins import Joins
 from throttler.joins.memory import JoinMemory
 from throttler.joins.world import JoinWorld
+from throttler.kube.node_pool import NodePool
 from throttler.kube.selectors import Labels
 from throttler.law.memory import LawMemory
 from throttler.levers.headroom import Lane
 from throttler.levers.lever import LeverOutcome, LeverWrite
+from throttler.levers.original import read_mark
 from throttler.service.findings import Findings
 from throttler.service.lever_scene import LeverMemory, LeverScene
 from throttler.signals.reading import Signals
@@ -20,6 +24,8 @@ from throttler.signals.reading import Signals
 STALE_VIEW_S = 30.0
 """A view older than this moves no lever (reliability.md, invariant 4)."""
 
+TEMPLATE_HASH = "karpenter.sh/nodepool-hash"
+"""Karpenter's annotation: changes with every part of a pool's template that makes other machines."""
 UNCOUNTED_S = 300.0
 """Joins that cannot be counted any more take part in the cluster's window for so long: most machines have booted and
 joined by then, and one throttle's error must not hold the others for ever."""
@@ -47,9 +53,24 @@ class TickView:
     age_s: float = 0.0
 
     @property
+    def offer(self) -> Hashable:
+        """What decides which machines an autoscaler can order, our own ceilings left out; only compared."""
+        groups = self.world.autoscaler.groups if self.world.autoscaler else ()
+        return tuple(_of_pool(pool) for pool in self.scene.pools), tuple(sorted(group.name for group in groups))
+
+    @property
     def may_move(self) -> bool:
         """Whether the view is complete and fresh."""
         return not self.missing and self.age_s <= STALE_VIEW_S
+
+
+def _of_pool(pool: NodePool) -> bytes:
+    """The pool's own words, with the user's limits; what comes of its provider's class shows in its conditions."""
+    mark = read_mark(pool.metadata)
+    limits = {**(pool.spec.limits or {}), **(mark.original if mark else {})}
+    spec = msgspec.structs.replace(pool.spec, limits=limits)
+    says = sorted((each.type, each.status) for each in pool.status.conditions or ())
+    return msgspec.json.encode((pool.metadata.name, spec, pool.metadata.annotations.get(TEMPLATE_HASH), says))
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +100,8 @@ class ThrottleMemory:
     grants: Grants = field(default_factory=Grants)
     last: LastJoins | None = None
     index: float | None = None
+    room: int = 0
+    """As of JoinWorld."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,180 @@
+"""Pods that fit nowhere: the throttle comes to rest beside them, and wakes for everything else."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+import pytest
+
+from tests.unit.throttler.joins.cluster import CNI, LOGS, a_claim, a_node, a_world, daemons_on, pending
+from tests.unit.throttler.levers.owned_object import OwnedObject
+from tests.unit.throttler.levers.pool_scene import pool_body
+from tests.unit.throttler.service.throttle_scene import WALL_S as EPOCH_S
+from tests.unit.throttler.service.throttle_scene import a_throttle, a_view
+from throttler.joins.hopeless import SEARCH_S
+from throttler.kube.node_claim import NodeClaim
+from throttler.kube.pod import Pod
+from throttler.law.verdict import Phase
+from throttler.levers.demand import QUIET_S, STEPS, STUCK_S
+from throttler.service.conditions import conditions
+from throttler.service.tick import decide_throttles
+from throttler.service.tick_view import Memories, Turn
+
+LOOK_S = 5.0
+HOPELESS = pending("lost", owner="lost")
+THROTTLE = a_throttle(nodes={"matchLabels": {"pool": "a"}}, levers={"nodePoolLimits": {"names": ["default"]}})
+
+
+class Plant:
+    """One NodePool, and a Karpenter that takes up every ceiling and orders only what the test says."""
+
+    def __init__(self, *unplaced: Pod) -> None:
+        self.unplaced = unplaced
+        self.claims: tuple[NodeClaim, ...] = ()
+        self.nodes = ["old"]
+        self.pool = OwnedObject(pool_body({"cpu": "1000"}))
+        self.pool.observed()
+        self.is_there = True
+        self.memories: Memories = {}
+        self.now_s = 1000.0
+
+    def look(self) -> Turn:
+        self.now_s += LOOK_S
+        world = a_world(
+            *(a_node(name, age_s=9999) for name in self.nodes),
+            pods=[pod for name in self.nodes for pod in daemons_on(name, CNI, LOGS)],
+            claims=self.claims,
+            unplaced=self.unplaced,
+        )
+        view = a_view(self.now_s, world, scene={"pools": (self.pool.pool(),)})
+        (turn,), self.memories = decide_throttles((THROTTLE,), view, self.memories)
+        for write in turn.lever_writes:
+            self.pool.carry_out(write)
+            if self.is_there:
+                self.pool.observed()
+        return turn
+
+    def looks(self, seconds: float) -> Turn:
+        for _ in range(int(seconds / LOOK_S) - 1):
+            self.look()
+        return self.look()
+
+    @property
+    def has_ceiling(self) -> bool:
+        return self.pool.pool().spec.limits != {"cpu": "1000"}
+
+
+def at_rest(*unplaced: Pod) -> Plant:
+    plant = Plant(*unplaced)
+    plant.looks(SEARCH_S + QUIET_S + 6 * LOOK_S)
+    return plant
+
+
+def test_a_whole_search_takes_less_than_until_pods_are_given_up() -> None:
+    assert SEARCH_S >= 2 * STUCK_S * (STEPS + 1)
+
+
+def test_beside_a_pod_that_fits_nowhere_ceilings_are_handed_back_and_the_law_is_idle() -> None:
+    plant = Plant(HOPELESS)
+    first = plant.looks(2 * LOOK_S)
+    assert (first.findings.joins.waiting, plant.has_ceiling) == (1, True)
+    turn = at_rest(HOPELESS).look()
+    joins, verdict = turn.findings.joins, turn.findings.verdict
+    assert (joins.waiting, joins.hopeless, joins.hopeless_pods, turn.is_busy) == (0, 1, 1, False)
+    assert verdict is not None
+    assert (verdict.phase, verdict.because.code) == (Phase.IDLE, "NoHope")
+    assert "1 are not counted" in verdict.because.sentence
+    told = conditions(THROTTLE, turn.findings, datetime.fromtimestamp(EPOCH_S, UTC))
+    assert any("1 pods fit nowhere: not counted" in each.message for each in told)
+
+
+def test_a_ceiling_that_was_handed_back_stays_away() -> None:
+    plant = at_rest(HOPELESS)
+    assert not plant.has_ceiling
+    writes = plant.pool.writes
+    plant.looks(1800)
+    assert plant.pool.writes == writes
+
+
+def test_other_demand_is_paced_beside_it() -> None:
+    plant = at_rest(HOPELESS)
+    plant.unplaced = (HOPELESS, *(pending(f"p{i}") for i in range(60)))
+    turn = plant.looks(2 * LOOK_S)
+    assert (turn.findings.joins.waiting, turn.findings.joins.hopeless) == (60, 1)
+    assert plant.has_ceiling
+
+
+def raise_limit(plant: Plant) -> None:
+    assert plant.pool.body is not None
+    plant.pool.apply({**pool_body({"cpu": "2000"})}, "kubectl", is_forced=True)
+    plant.pool.observed()
+
+
+def order(plant: Plant) -> None:
+    plant.claims = (a_claim("c1"),)
+
+
+def replace_pod(plant: Plant) -> None:
+    plant.unplaced = (pending("again", owner="lost"),)
+
+
+@pytest.mark.parametrize("change", [raise_limit, order, replace_pod])
+def test_it_hopes_again_when_the_pod_the_pool_or_the_autoscaler_gives_reason(change: Callable[[Plant], None]) -> None:
+    plant = at_rest(HOPELESS)
+    change(plant)
+    joins = plant.look().findings.joins
+    assert (joins.hopeless, joins.waiting + joins.booting) == (0, 1)
+
+
+def test_whoever_waits_because_the_window_is_small_is_not_given_up() -> None:
+    """Karpenter looks once a minute and orders all that it may; machines join a minute later."""
+    plant = Plant(*(pending(f"p{i}") for i in range(400)))
+    for wave in range(12):
+        turn = plant.looks(60)
+        assert turn.findings.joins.hopeless == 0
+        assert turn.findings.verdict is not None
+        plant.nodes += [claim.metadata.name for claim in plant.claims]
+        plant.unplaced = plant.unplaced[len(plant.claims) :]
+        plant.claims = tuple(a_claim(f"c{wave}-{i}") for i in range(min(8, turn.findings.verdict.ask)))
+    assert len(plant.unplaced) > 200
+
+
+def test_more_than_a_window_of_such_pods_does_not_take_the_ceiling_away() -> None:
+    """On the day when they fit they must not start all at once."""
+    plant = at_rest(*(pending(f"p{i}") for i in range(500)))
+    turn = plant.looks(600)
+    assert (turn.findings.joins.waiting, turn.findings.joins.hopeless) == (0, 500)
+    assert turn.findings.verdict is not None
+    assert (turn.findings.verdict.phase, plant.has_ceiling) == (Phase.IDLE, True)
+
+
+def test_nobody_is_given_up_while_karpenter_is_away() -> None:
+    plant = Plant(HOPELESS)
+    plant.looks(2 * LOOK_S)
+    plant.is_there = False
+    turn = plant.looks(3600)
+    assert (turn.findings.joins.waiting, turn.findings.joins.hopeless) == (1, 0)
+    assert plant.has_ceiling
+
+
+def test_it_is_given_up_beside_demand_that_is_served_at_once() -> None:
+    """A stream of small demand: each machine is ordered at the next look, and one pod is left over every time."""
+    plant = Plant(HOPELESS)
+    for number in range(60):
+        plant.unplaced = (HOPELESS, pending(f"p{number}"))
+        plant.looks(10)
+        plant.claims = (a_claim(f"c{number}"),)
+        turn = plant.looks(10)
+        plant.claims, plant.unplaced = (), (HOPELESS,)
+        plant.nodes.append(f"c{number}")
+        plant.look()
+    assert turn.findings.joins.hopeless_pods == 1
+
+
+def test_whose_machine_takes_long_to_boot_is_not_given_up_with_the_others() -> None:
+    plant = Plant(HOPELESS, *(pending(f"p{i}") for i in range(10)))
+    plant.looks(10)
+    plant.claims = tuple(a_claim(f"c{i}") for i in range(10))
+    assert plant.looks(600).findings.joins.hopeless_pods == 1
+    plant.nodes += [claim.metadata.name for claim in plant.claims]
+    plant.claims, plant.unplaced = (), (HOPELESS,)
+    assert plant.looks(300).findings.joins.hopeless_pods == 1
