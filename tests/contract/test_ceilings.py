@@ -17,21 +17,24 @@ from throttler.client.connection import ConnectionOptions, load_connection
 from throttler.client.errors import NotFoundError
 from throttler.client.kube_client import KubeClient, decode, open_client
 from throttler.client.resource import Resource
+from throttler.joins.demand import Crowd
 from throttler.kube.capacity_quota import CAPACITY_QUOTA_VERSIONS, CapacityQuota
 from throttler.kube.node_pool import NodePool
+from throttler.kube.pod import Scheduling
 from throttler.kube.selectors import LabelSelector
 from throttler.levers.capacity_quota import QuotaMemory, QuotaSeen, plan_capacity_quota
 from throttler.levers.hand_back import hand_back
 from throttler.levers.holder import Holder
 from throttler.levers.lever import LeverWrite, Room
 from throttler.levers.node_pool import NodePoolMemory, NodePoolSeen, plan_node_pools
+from throttler.levers.shares import Waiting
 from throttler.service.lever_writer import LeverWriter, WriteOutcome
 
 pytestmark = pytest.mark.lab
 
 POOLS = Resource("karpenter.sh", "v1", "nodepools", "NodePool", False)
 HOLDER = Holder(throttle="default", lease="kube-balloons/kube-balloons", epoch=1)
-HINT = {"cpu": 8000}
+WAITING = Waiting(crowds=(Crowd(Scheduling(), {"cpu": 7000}, 9),))
 SELECTOR = LabelSelector(match_labels={"pool": "a"})
 USERS = [
     pytest.param(None, "", id="no limits"),
@@ -91,7 +94,7 @@ async def essence(client: KubeClient, name: str) -> Any:
 async def pool_writes(client: KubeClient, name: str, **room: Any) -> tuple[LeverWrite, ...]:
     pool = decode(await client.get(POOLS, name), NodePool)
     now = Room(**{"existing": 0, "booting": 0, "allowance": 3, "admit": 0, "waiting": 9, "may_move": True, **room})
-    outcomes, _ = plan_node_pools([NodePoolSeen(pool=pool)], now, HINT, HOLDER, NodePoolMemory(), 0.0)
+    outcomes, _ = plan_node_pools([NodePoolSeen(pool=pool)], now, WAITING, HOLDER, NodePoolMemory(), 0.0)
     return outcomes[0].writes
 
 

@@ -10,11 +10,11 @@ to say after each how many nodes those before it need; of pods that are alike bo
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil
 
 from throttler.joins.world import JoinRules
-from throttler.kube.pod import Pod
+from throttler.kube.pod import Pod, Scheduling
 from throttler.kube.resources import Resources
 from throttler.kube.selectors import Requirement, can_match, meets
 
@@ -27,17 +27,38 @@ class Demand:
     urgent: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Crowd:
+    """Waiting pods that ask the same of a node; `requests` are those of one of them, in milli-units."""
+
+    how: Scheduling
+    requests: Resources
+    nodes: float
+    """How many nodes they need together; less than one where they leave room on it for others."""
+    is_urgent: bool = False
+
+
 def count_demand(unplaced: Iterable[Pod], rules: JoinRules, largest: Resources) -> Demand:
     """What the throttle's waiting pods need; every pod a node while no size is known."""
+    crowds = waiting_crowds(unplaced, rules, largest)
+    urgent = sum(crowd.nodes for crowd in crowds if crowd.is_urgent)
+    return Demand(_whole(sum(crowd.nodes for crowd in crowds)), _whole(urgent))
+
+
+def waiting_crowds(unplaced: Iterable[Pod], rules: JoinRules, largest: Resources) -> tuple[Crowd, ...]:
+    """The throttle's waiting pods, those together that are alike; a crowd is as urgent as its owner's whole demand."""
     shares: dict[str, float] = defaultdict(float)
     least: dict[str, int] = {}
+    found: list[tuple[str, Crowd]] = []
     for pods in _alike(pod for pod in unplaced if _waits(pod, rules)):
-        if may_use(pods[0], rules):
-            owner = _owner_of(pods[0])
-            shares[owner] += len(pods) * _share(pods[0], largest)
-            least[owner] = min(pods[0].priority, least.get(owner, pods[0].priority))
-    urgent = sum(share for owner, share in shares.items() if _is_urgent(share, least[owner], rules))
-    return Demand(_whole(sum(shares.values())), _whole(urgent))
+        first, owner = pods[0], _owner_of(pods[0])
+        if first.scheduling is not None and may_use(first, rules):
+            crowd = Crowd(first.scheduling, first.requests, len(pods) * _share(first, largest))
+            shares[owner] += crowd.nodes
+            least[owner] = min(first.priority, least.get(owner, first.priority))
+            found.append((owner, crowd))
+    urgent = {owner for owner, share in shares.items() if _is_urgent(share, least[owner], rules)}
+    return tuple(replace(crowd, is_urgent=owner in urgent) for owner, crowd in found)
 
 
 def seekers(unplaced: Iterable[Pod], rules: JoinRules) -> list[Pod]:
@@ -53,7 +74,7 @@ def _alike(pods: Iterable[Pod]) -> Iterable[list[Pod]]:
         how = pod.scheduling
         if how is not None:
             kind = _owner_of(pod), pod.priority, id(pod.requests), id(how.node_selector), id(how.node_terms)
-            found.setdefault((*kind, how.is_one_per_node), []).append(pod)
+            found.setdefault((*kind, id(how.tolerations), how.is_one_per_node, how.is_gated), []).append(pod)
     return found.values()
 
 

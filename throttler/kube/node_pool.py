@@ -5,6 +5,7 @@ from typing import Any
 import msgspec
 
 from throttler.kube.managed_fields import OwnedMetadata
+from throttler.kube.selectors import Requirement, Taint
 
 NODE_POOL_KIND = "NodePool"
 KARPENTER_API_VERSION = "karpenter.sh/v1"
@@ -13,28 +14,9 @@ Limits = dict[str, Any]
 """Resource name -> quantity as its author wrote it (text, or a whole number): it is given back unchanged."""
 
 
-class PoolRequirement(msgspec.Struct, frozen=True, rename="camel"):
-    """What a machine of the pool must be: one term on one label."""
-
-    key: str
-    operator: str
-    values: tuple[str, ...] = ()
-
-
-class Budget(msgspec.Struct, frozen=True, rename="camel"):
-    """How many nodes Karpenter may disrupt at once: a count or a percentage."""
-
-    nodes: str = "10%"
-
-
-class Disruption(msgspec.Struct, frozen=True):
-    """When Karpenter replaces nodes by itself; without budgets its own default is one of 10 %."""
-
-    budgets: tuple[Budget, ...] = (Budget(),)
-
-
 class _TemplateSpec(msgspec.Struct, frozen=True):
-    requirements: tuple[PoolRequirement, ...] = ()
+    requirements: tuple[Requirement, ...] = ()
+    taints: tuple[Taint, ...] = ()
 
 
 class _TemplateMetadata(msgspec.Struct, frozen=True):
@@ -51,7 +33,8 @@ class NodePoolSpec(msgspec.Struct, frozen=True):
 
     limits: Limits | None = None
     replicas: int | None = None
-    disruption: Disruption = Disruption()
+    weight: int | None = None
+    """1 to 100; Karpenter tries heavier pools first. None stands for 0."""
     template: _Template = _Template()
 
     @property
@@ -60,9 +43,14 @@ class NodePoolSpec(msgspec.Struct, frozen=True):
         return self.template.metadata.labels
 
     @property
-    def requirements(self) -> tuple[PoolRequirement, ...]:
+    def requirements(self) -> tuple[Requirement, ...]:
         """The terms on the machines' labels."""
         return self.template.spec.requirements
+
+    @property
+    def taints(self) -> tuple[Taint, ...]:
+        """What every node of the pool keeps; startup taints are others."""
+        return self.template.spec.taints
 
 
 class PoolCondition(msgspec.Struct, frozen=True, rename="camel"):
@@ -88,3 +76,8 @@ class NodePool(msgspec.Struct, frozen=True):
     spec: NodePoolSpec = NodePoolSpec()
     status: NodePoolStatus = NodePoolStatus()
     api_version: str = msgspec.field(default=KARPENTER_API_VERSION, name="apiVersion")
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether Karpenter orders machines for pods from it: not while it says that the pool is not Ready."""
+        return all(each.status != "False" for each in self.status.conditions or () if each.type == "Ready")

@@ -17,6 +17,14 @@ class LeverReason(Sentence):
     NOTHING_STARTS = (
         "at most {ceiling}: nodes are waited for and none was ordered for {waited} s, so more room is tried"
     )
+    HEAVIER_FIRST = (
+        "at most {ceiling}, which is what it has: NodePool {heavier} comes first for what waits, and Karpenter would "
+        "buy here as soon as that one is at its ceiling"
+    )
+    RAN_DRY = (
+        "at most {ceiling}: nothing was ordered here for {waited} s although there was room, so NodePool {lighter} "
+        "serves what waits until machines come here again"
+    )
     USER_LIMIT_IS_LOWER = "the user's own limit {limit} is lower than what the throttle would allow"
     VIEW_INCOMPLETE = "the view is incomplete or stale: nothing is raised or lowered"
     NOT_TAKEN_UP_YET = "written as {ceiling}; the autoscaler has not said yet that it took it up"

@@ -32,7 +32,7 @@ def plan_capacity_quota(seen: QuotaSeen, room: Room, holder: Holder, memory: Quo
     """What to write on the quota now, and what to remember. `now_s` is monotonic."""
     if refusal := _refusal(seen, holder):
         return quota_outcome(seen.name, None, refusal), replace(memory, mark=None)
-    demand = memory.demand.looked(room, 0.0, now_s) if room.may_move else memory.demand.unseen()
+    demand = memory.demand.looked(room, now_s) if room.may_move else memory.demand.unseen()
     memory, mark = replace(memory, demand=demand), _mark(seen, memory)
     if seen.quota is not None and seen.selects_others and not (mark and mark.is_made):
         differs = (LeverState.REFUSED, because(LeverReason.QUOTA_SELECTOR_DIFFERS))

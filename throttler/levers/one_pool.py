@@ -13,6 +13,7 @@ from throttler.kube.resources import Resources
 from throttler.levers.because import LeverReason
 from throttler.levers.clamp import shown
 from throttler.levers.contest import Contest
+from throttler.levers.demand import Search
 from throttler.levers.hand_back import POOL_PATH, hand_back
 from throttler.levers.holder import THROTTLE_LABEL, Holder, epoch_of
 from throttler.levers.lever import How, LeverOutcome, LeverReport, LeverState, LeverWrite, Room
@@ -28,13 +29,10 @@ class Look:
     """What all pools of a throttle have in common at one moment; `now_s` is monotonic."""
 
     room: Room
-    hint: Resources
     holder: Holder
     now_s: float
     is_over: bool
     """Whether ceilings are to be handed back."""
-    unmet_s: float = 0.0
-    """For how long nodes have been waited for without one being ordered."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +40,7 @@ class PoolMemory:
     """What is remembered of one pool."""
 
     contest: Contest = field(default_factory=Contest)
+    search: Search = field(default_factory=Search)
     uptake: Uptake = field(default_factory=Uptake)
     figures: PoolFigures | None = None
     mark: Mark | None = None
@@ -53,10 +52,12 @@ class PoolMemory:
 Planned = tuple[LeverOutcome, PoolMemory]
 
 
-def plan_pool(pool: NodePool, claims: Sequence[NodeClaim], room: PoolRoom, look: Look, memory: PoolMemory) -> Planned:
-    """What to write on this pool now, and what to remember of it."""
-    if refusal := _refusal(pool, look.holder):
-        return _outcome(pool, Mark(original={}, ceiling={}), refusal), memory
+def plan_pool(
+    pool: NodePool, claims: Sequence[NodeClaim], room: PoolRoom, hint: Resources, look: Look, memory: PoolMemory
+) -> Planned:
+    """What to write on this pool now, and what to remember of it; `hint` is the largest request that waits for it."""
+    if refused := refusal(pool, look.holder):
+        return _outcome(pool, Mark(original={}, ceiling={}), refused), memory
     mark = _mark(pool, memory)
     kept = taken_in(mark, pool.spec.limits, pool.metadata.managed_fields, POOL_PATH)
     is_foreign = mark is not None and bool(foreign(mark, pool.spec.limits or {}))
@@ -67,7 +68,7 @@ def plan_pool(pool: NodePool, claims: Sequence[NodeClaim], room: PoolRoom, look:
         return _outcome(pool, kept, (LeverState.PENDING, because(LeverReason.VIEW_INCOMPLETE))), memory
     try:
         may_raise = memory.contest.may_raise(look.now_s)
-        figures = figures_of(pool, claims, kept, room, look.hint, memory.figures, may_raise=may_raise)
+        figures = figures_of(pool, claims, kept, room, hint, memory.figures, may_raise=may_raise)
     except QuantityError as error:
         unreadable = because(LeverReason.LIMIT_UNREADABLE, value=str(error))
         return _outcome(pool, kept, (LeverState.REFUSED, unreadable)), memory
@@ -75,7 +76,8 @@ def plan_pool(pool: NodePool, claims: Sequence[NodeClaim], room: PoolRoom, look:
     return _paced(pool, claims, kept, room, look, replace(memory, figures=figures, uptake=uptake))
 
 
-def _refusal(pool: NodePool, holder: Holder) -> tuple[LeverState, Because] | None:
+def refusal(pool: NodePool, holder: Holder) -> tuple[LeverState, Because] | None:
+    """Why the pool is left alone; None where it is ours to move."""
     other, epoch = pool.metadata.labels.get(THROTTLE_LABEL, holder.label), epoch_of(pool.metadata.annotations)
     if pool.spec.replicas is not None:
         return LeverState.REFUSED, because(LeverReason.STATIC_POOL)
@@ -106,7 +108,9 @@ def _paced(
     figures = memory.figures
     assert figures is not None, "set by the caller"
     mark = with_ceiling(kept, figures.ceiling, pool.spec.limits, pool.metadata.managed_fields, POOL_PATH)
-    moment = PoolMoment(pool=pool, claims=claims, mark=mark, figures=figures, room=room, unmet_s=look.unmet_s)
+    moment = PoolMoment(
+        pool=pool, claims=claims, mark=mark, figures=figures, room=room, unmet_s=memory.search.unmet_s(look.now_s)
+    )
     state = standing_of(moment, kept, memory.before, memory.contest, memory.uptake, look.now_s)
     memory = replace(memory, mark=mark if mark.ceiling else None)
     if _is_fulfilled(pool, mark, look.holder) or not memory.contest.may_write(look.now_s):

@@ -23,18 +23,24 @@ class PoolRoom:
 
     share: int
     """Nodes it may order now."""
-    replacements: int = 0
-    """Nodes it may order in place of others."""
     doublings: int = 0
     """How often the room is doubled, because nothing that waits fits into it."""
+    heavier: str = ""
+    """The pool that is to serve first what this one could serve too."""
+    lighter: str = ""
+    """The pool that serves it, because this one ordered nothing."""
 
 
 def assumed_size(hint: Resources) -> Resources:
-    """The size taken for a pool that never had a machine: what holds the largest waiting pod, in whole cores.
+    """The size taken for a pool that never had a machine: the power of two cores that holds the largest waiting pod.
 
-    Only in cores: the other sizes cannot be guessed, and one resource is enough to pace.
+    A machine keeps a part of itself for the system, so one of eight cores holds no pod that asks for eight. Only in
+    cores: the other sizes cannot be guessed, and one resource is enough to pace.
     """
-    return {CPU: max(CORE, -(-hint.get(CPU, 0) // CORE) * CORE)}
+    cores = CORE
+    while cores <= hint.get(CPU, 0) and cores < MOST_CORES:
+        cores *= 2
+    return {CPU: cores}
 
 
 def ceiling_of(usage: Resources, largest: Resources, room: PoolRoom) -> Resources:
@@ -50,7 +56,7 @@ def _growth(name: str, size: int, largest: Resources, room: PoolRoom) -> int:
     factor = 2**room.doublings
     while factor > 1 and room.share * largest.get(CPU, CORE) * factor > MOST_CORES:
         factor //= 2
-    nodes = room.share * factor + room.replacements
+    nodes = room.share * factor
     slack = MEMORY_SLACK if name == MEMORY and nodes else 0
     return int(size * (nodes + slack))
 

@@ -7,12 +7,15 @@ from typing import Any
 
 from throttler.kube.node_claim import NodeClaim
 from throttler.kube.node_pool import NodePool
+from throttler.kube.quantity import QuantityError
 from throttler.kube.resources import Resources, larger
 from throttler.levers.clamp import amount_of, clamped, unraised
-from throttler.levers.original import Mark
+from throttler.levers.original import Mark, read_mark, taken_in
 from throttler.levers.pool_ceiling import PoolRoom, assumed_size, ceiling_of, steadied
-from throttler.levers.sizes import CPU, sizes_seen, usage_of
+from throttler.levers.sizes import CPU, LIMITED, sizes_seen, usage_of
 
+NODES, NODE = "nodes", 1000
+"""Karpenter's limit in nodes, and one node in milli-units."""
 DIFFERS_MUCH = 2
 """Largest over smallest machine in cores, from which an allowance of nodes is said to be one of capacity."""
 
@@ -66,6 +69,23 @@ def figures_of(
     if not may_raise:
         steady = unraised(steady, standing, usage)
     return PoolFigures(sizes=sizes, seen=seen, usage=usage, ceiling=clamped(steady, kept, pool.spec.limits or {}))
+
+
+def has_users_room(pool: NodePool, claims: Sequence[NodeClaim], sizes: Sequence[Resources]) -> bool:
+    """Whether the user's own limits admit one more machine of the pool, the smallest of the sizes that it had."""
+    mark, limits = read_mark(pool.metadata), pool.spec.limits or {}
+    kept = taken_in(mark, limits, (), ()) if mark else Mark(original={}, ceiling={})
+    theirs = {**limits, **{name: kept.original[name] for name in kept.ceiling}}
+    bounds = {name: value for name, value in theirs.items() if value is not None and name in {*LIMITED, NODES}}
+    if not bounds:
+        return True
+    usage = {**usage_of(pool, claims, reduce(larger, sizes, {})), NODES: len(claims) * NODE}
+    smallest: Resources = reduce(_smaller, sizes[1:], sizes[0]) if sizes else {}
+    more = {**smallest, NODES: NODE}
+    try:
+        return all(usage.get(name, 0) + more.get(name, 1) <= amount_of(value) for name, value in bounds.items())
+    except QuantityError:
+        return True
 
 
 def _smaller(left: Resources, right: Resources) -> Resources:

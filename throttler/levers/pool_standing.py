@@ -64,6 +64,10 @@ def reason_of(moment: PoolMoment) -> Because:
     if _is_users(moment.mark):
         limit = moment.mark.original.get(CPU) if moment.mark.ceiling else (moment.pool.spec.limits or {}).get(CPU)
         return because(LeverReason.USER_LIMIT_IS_LOWER, limit=limit)
+    if room.lighter:
+        return because(LeverReason.RAN_DRY, ceiling=ceiling, waited=round(moment.unmet_s), lighter=room.lighter)
+    if room.heavier and not room.share:
+        return because(LeverReason.HEAVIER_FIRST, ceiling=ceiling, heavier=room.heavier)
     if room.doublings:
         return because(LeverReason.NOTHING_STARTS, ceiling=ceiling, waited=round(moment.unmet_s))
     if not figures.seen:

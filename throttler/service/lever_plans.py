@@ -4,25 +4,27 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from throttler.api.throttle import JoinThrottle
-from throttler.joins.demand import may_use
+from throttler.joins.demand import Crowd, may_use, waiting_crowds
 from throttler.joins.joins import Joins
 from throttler.joins.world import JoinRules
 from throttler.kube.capacity_quota import CAPACITY_QUOTA_KIND
 from throttler.kube.node import Node
 from throttler.kube.node_claim import NodeClaim
 from throttler.kube.node_pool import NODE_POOL_KIND, NodePool
-from throttler.kube.pod import Pod
-from throttler.kube.resources import Resources, larger
+from throttler.kube.pod import Pod, Scheduling
+from throttler.kube.resources import Resources
+from throttler.kube.selectors import Toleration
 from throttler.levers.capacity_quota import QuotaMemory, QuotaSeen, plan_capacity_quota
 from throttler.levers.daemon_set_label import LabelSettings, put_labels
 from throttler.levers.holder import Holder
 from throttler.levers.lever import LeverOutcome, Room
 from throttler.levers.node_pool import NodePoolSeen, plan_node_pools
 from throttler.levers.scheduling_gate import Demand, GateSettings, release_gates
-from throttler.levers.shares import by_autoscaler
+from throttler.levers.shares import Waiting, by_autoscaler
 from throttler.levers.startup_taint import TaintSettings, release_taints
 from throttler.service.lever_objects import is_of, let_go, pool_owner, quota_owner
 from throttler.service.lever_scene import LeverMemory, LeverScene
+from throttler.service.tick_view import PoolGrowth
 
 Planned = tuple[tuple[LeverOutcome, ...], LeverMemory]
 
@@ -37,6 +39,8 @@ class LeverCase:
     room: Room
     joins: Joins
     largest: Resources
+    growth: tuple[PoolGrowth, ...] = ()
+    """The Headroom pools whose nodes it paces."""
     older: tuple[JoinThrottle, ...] = ()
     """Throttles that come first: an object that one of them names is theirs."""
 
@@ -70,6 +74,18 @@ class LeverCase:
         if not (has_both and self.scene.quota_version and self.scene.pools):
             return open_room.allowance, open_room.allowance
         return by_autoscaler(open_room, self.joins.booting_by_groups, self.scene.moment.now_s)
+
+    @property
+    def waiting(self) -> Waiting:
+        """What waits for Karpenter's machines: pods, and balloons that Headroom pools want."""
+        anywhere = (Toleration(operator="Exists"),)
+        balloons = (
+            Crowd(Scheduling(anywhere, dict(pool.labels)), {}, pool.lacking) for pool in self.growth if pool.lacking > 0
+        )
+        pods = waiting_crowds(self.scene.unplaced, self.rules, self.largest)
+        boot_s, join_s = self.joins.boot_s, self.joins.join_s
+        usual_s = None if boot_s is None else boot_s + (join_s or 0.0)
+        return Waiting(crowds=(*pods, *balloons), wall_s=self.scene.moment.wall_s, usual_s=usual_s)
 
     @property
     def pods(self) -> list[Pod]:
@@ -113,8 +129,8 @@ def _node_pools(case: LeverCase, memory: LeverMemory) -> Planned:
         for pool in named
         if pool.metadata.name not in others
     ]
-    hint = _largest_request(case.pods)
-    found, pools = plan_node_pools(seen, case.pools_room, hint, case.holder, memory.pools, case.scene.moment.now_s)
+    now_s = case.scene.moment.now_s
+    found, pools = plan_node_pools(seen, case.pools_room, case.waiting, case.holder, memory.pools, now_s)
     gone = (_let_go(pool, others[pool.metadata.name], case) for pool in named if pool.metadata.name in others)
     return (*found, *gone), replace(memory, pools=pools)
 
@@ -160,10 +176,3 @@ def _by_pool(claims: Iterable[NodeClaim]) -> Mapping[str, tuple[NodeClaim, ...]]
     for claim in claims:
         found.setdefault(claim.pool, []).append(claim)
     return {name: tuple(own) for name, own in found.items()}
-
-
-def _largest_request(pods: Iterable[Pod]) -> Resources:
-    found: Resources = {}
-    for pod in pods:
-        found = larger(found, pod.requests)
-    return found

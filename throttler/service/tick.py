@@ -17,12 +17,12 @@ from throttler.joins.grants import Grants, as_asked
 from throttler.joins.joins import Joins
 from throttler.joins.memory import JoinMemory
 from throttler.joins.node_groups import GroupsOf, share_groups
+from throttler.joins.share import fair_shares
 from throttler.joins.total import total_joins
 from throttler.joins.world import JoinRules
 from throttler.kube.selectors import can_match
 from throttler.law.govern import govern
 from throttler.law.memory import LawMemory, learned_of
-from throttler.law.share import fair_shares
 from throttler.law.verdict import Verdict
 from throttler.levers.headroom import Lane, headroom_lane
 from throttler.levers.lever import LeverReport, LeverState, Room
@@ -265,6 +265,7 @@ def _lever_case(case: _Case, view: TickView, room: Room, joins: _Joins) -> Lever
         room=room,
         joins=own.joins,
         largest=case.memory.joins.largest,
+        growth=case.growth,
         older=case.older,
     )
 

@@ -6,7 +6,7 @@ import pytest
 
 from throttler.api.throttle import Preset
 from throttler.joins.joins import Joins
-from throttler.law import admission, avoid, baseline, brake, flow, knee, lanes, payoff, share, slow_start, stale, stock
+from throttler.law import admission, avoid, baseline, brake, flow, knee, lanes, payoff, slow_start, stale, stock
 from throttler.law.flow import Flow, JoinTime
 from throttler.law.load import Load, Slope, guessed_pace_per_s, idled, joined, window_at
 from throttler.law.memory import LawMemory, learned_of
@@ -198,12 +198,6 @@ def test_machines_near_their_limit_are_counted_from_their_arrival() -> None:
     assert admission.overdue(joins, seen, 120, 5.0, 450.0, DEFAULTS) == 1
     assert admission.overdue(joins, seen, 120, 5.0, 501.0, DEFAULTS) == 18
     assert admission.overdue(Joins(held=100, oldest_held_s=100), seen, 120, 5.0, 100.0, DEFAULTS) == 0
-
-
-def test_shares_are_max_min_fair() -> None:
-    assert share.fair_shares(10, {"a": 2, "b": 7, "c": 9}) == {"a": 2, "b": 4, "c": 4}
-    assert share.fair_shares(2, {"b": 5, "a": 5, "c": 5}) == {"a": 1, "b": 1, "c": 0}
-    assert share.fair_shares(50, {"a": 2, "b": 0}) == {"a": 2, "b": 0}
 
 
 def test_urgent_lane_opens_beyond_the_limit_and_no_further() -> None:

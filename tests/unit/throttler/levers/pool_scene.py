@@ -26,10 +26,14 @@ def pool_body(limits: dict[str, Any] | None = None, name: str = "default", **spe
 def claim(
     name: str, stage: int = 3, *, capacity: dict[str, Any] | None = None, ordered_s: float = 0.0, **more: Any
 ) -> NodeClaim:
-    """`stage`: 0 ordered, 1 launched, 2 registered, 3 initialized. `is_drifted`, `is_deleting` and `labels` as well."""
+    """`stage`: 0 ordered, 1 launched, 2 registered, 3 initialized.
+
+    `more`: `is_drifted`, `is_deleting`, `labels` and `pool`.
+    """
     conditions = [{"type": kind, "status": "True"} for kind in STAGES[:stage]]
     conditions += [{"type": "Drifted", "status": "True"}] if more.get("is_drifted") else []
-    metadata: dict[str, Any] = {"name": name, "labels": {"karpenter.sh/nodepool": "default", **more.get("labels", {})}}
+    labels = {"karpenter.sh/nodepool": more.get("pool", "default"), **more.get("labels", {})}
+    metadata: dict[str, Any] = {"name": name, "labels": labels}
     metadata["creationTimestamp"] = (START + timedelta(seconds=ordered_s)).isoformat()
     if more.get("is_deleting"):
         metadata["deletionTimestamp"] = START.isoformat()

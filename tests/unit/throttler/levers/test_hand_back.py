@@ -11,6 +11,7 @@ from throttler.levers.hand_back import hand_back
 from throttler.levers.holder import Holder
 from throttler.levers.lever import LeverWrite
 from throttler.levers.node_pool import NodePoolMemory, NodePoolSeen, plan_node_pools
+from throttler.levers.shares import Waiting
 
 HOLDER = Holder(throttle="default", lease="kube-balloons/kube-balloons", epoch=3)
 USERS = [
@@ -28,7 +29,7 @@ USERS = [
 
 def pace(server: OwnedObject, allowance: int, memory: NodePoolMemory, now_s: float) -> NodePoolMemory:
     seen = NodePoolSeen(pool=server.pool(), claims=claims(3))
-    outcomes, memory = plan_node_pools([seen], room(allowance), {}, HOLDER, memory, now_s)
+    outcomes, memory = plan_node_pools([seen], room(allowance), Waiting(), HOLDER, memory, now_s)
     for write in outcomes[0].writes:
         server.carry_out(write)
     return memory

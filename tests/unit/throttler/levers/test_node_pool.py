@@ -2,17 +2,19 @@
 
 from typing import Any
 
-import msgspec
 import pytest
 
 from tests.unit.throttler.levers.owned_object import OwnedObject
 from tests.unit.throttler.levers.pool_scene import claim, claims, pool_body, room
+from throttler.joins.demand import Crowd
 from throttler.kube.node_claim import NodeClaim
+from throttler.kube.pod import Scheduling
 from throttler.kube.resources import Resources
 from throttler.levers.because import LeverReason
 from throttler.levers.holder import EPOCH_ANNOTATION, HOLDER_ANNOTATION, THROTTLE_LABEL, Holder
 from throttler.levers.lever import LeverReport, LeverState, Room
 from throttler.levers.node_pool import NodePoolMemory, NodePoolSeen, plan_node_pools
+from throttler.levers.shares import Waiting
 
 HOLDER = Holder(throttle="default", lease="kube-balloons/kube-balloons", epoch=3)
 
@@ -29,7 +31,9 @@ class Story:
         self, room: Room, claims: tuple[NodeClaim, ...] = (), now_s: float = 0.0, *, hint: Resources | None = None
     ) -> LeverReport:
         seen = NodePoolSeen(pool=self.server.pool(), claims=claims)
-        outcomes, self.memory = plan_node_pools([seen], room, hint or {}, self.holder, self.memory, now_s)
+        crowds = (Crowd(Scheduling(), hint, room.waiting),) if hint else ()
+        waiting = Waiting(crowds=crowds)
+        outcomes, self.memory = plan_node_pools([seen], room, waiting, self.holder, self.memory, now_s)
         for write in outcomes[0].writes:
             self.server.carry_out(write)
         return outcomes[0].report
@@ -142,7 +146,9 @@ def test_a_raise_that_met_a_conflict_is_no_reason_to_hurry() -> None:
     story.look(room(allowance=1), claims(3))
     version = story.server.writes
     pool, memory = story.server.pool(), story.memory
-    outcomes, memory = plan_node_pools([NodePoolSeen(pool=pool, claims=claims(3))], room(9), {}, HOLDER, memory, 5.0)
+    outcomes, memory = plan_node_pools(
+        [NodePoolSeen(pool=pool, claims=claims(3))], room(9), Waiting(), HOLDER, memory, 5.0
+    )
     assert outcomes[0].writes, "it is lost: somebody was faster"
     story.memory = memory
     story.look(room(allowance=9), claims(3), 6.0)
@@ -412,10 +418,14 @@ class TestUnknownSize:
         assert (story.limits or {})["cpu"] == "16"
 
 
-def test_drifted_machines_get_room_for_their_replacement_within_the_budget() -> None:
+def test_drifted_machines_open_no_room_for_growth() -> None:
+    """Karpenter starts a replacement under a ceiling equal to the usage; what is added for it, waiting pods take."""
     story = Story(disruption={"budgets": [{"nodes": "50%"}]})
-    story.look(room(allowance=0), (*claims(2), *claims(4, 2, is_drifted=True)))
-    assert (story.limits or {})["cpu"] == "72", "6 machines, 4 of them drifted, 3 at a time"
+    machines = (*claims(700), *claims(300, 2, is_drifted=True))
+    for second in range(6):
+        story.look(room(allowance=0), machines, float(10 * second))
+        story.server.observed()
+    assert (story.limits or {})["cpu"] == "8000", "1,000 machines of 8 cores, and no more"
 
 
 def test_machines_that_leave_count_until_they_are_gone() -> None:
@@ -432,14 +442,6 @@ def test_sizes_that_differ_much_are_said() -> None:
     report = story.look(room(allowance=2), mixed, 1.0)
     assert report.because.reason is LeverReason.PACING_IN_CAPACITY
     assert "8 to 64 cores" in report.because.sentence
-
-
-def test_pools_share_one_allowance() -> None:
-    servers = [OwnedObject(pool_body(name=name)) for name in ("a", "b")]
-    seen = [NodePoolSeen(pool=server.pool(), claims=claims(1)) for server in servers]
-    outcomes, _ = plan_node_pools(seen, room(allowance=5), {}, HOLDER, NodePoolMemory(), 0.0)
-    ceilings = [msgspec.to_builtins(outcome.writes[0].body)["spec"]["limits"]["cpu"] for outcome in outcomes]
-    assert ceilings == ["32", "24"], "one machine each, and 3 + 2 more"
 
 
 @pytest.mark.parametrize("state", list(LeverReason))

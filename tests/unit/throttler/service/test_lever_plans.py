@@ -8,7 +8,7 @@ import pytest
 from tests.unit.throttler.joins.cluster import a_node, a_world, pending
 from tests.unit.throttler.service.throttle_scene import a_pool, a_throttle, a_view
 from throttler.api.throttle import NodePoolLever
-from throttler.kube.node_pool import NodePool
+from throttler.kube.node_pool import NodePool, NodePoolSpec
 from throttler.kube.selectors import LabelSelector, Requirement, Taint
 from throttler.levers.scheduling_gate import PACED_GATE
 from throttler.service.lever_objects import is_of
@@ -65,6 +65,25 @@ def with_requirement(pool: NodePool, key: str, *values: str) -> NodePool:
     template = {"spec": {"requirements": [{"key": key, "operator": "In", "values": list(values)}]}}
     spec = msgspec.convert({"template": template}, type(pool.spec))
     return msgspec.structs.replace(pool, spec=spec)
+
+
+def test_waiting_pods_open_the_heavy_pool_alone() -> None:
+    spot, on_demand = (msgspec.structs.replace(a_pool(name), spec=weighed(weight)) for name, weight in POOLS.items())
+    throttle = a_throttle(nodes={"matchLabels": {"pool": "a"}}, levers={"nodePoolLimits": {}})
+    world = a_world(unplaced=tuple(pending(f"p{index}") for index in range(60)))
+    scene = {"pools": (spot, on_demand)}
+    _, memories = decide_throttles((throttle,), a_view(1000.0, world, scene=scene), {})
+    turns, _ = decide_throttles((throttle,), a_view(1010.0, world, scene=scene), memories)
+    found = {write.key.name: write.body["spec"]["limits"]["cpu"] for write in turns[0].lever_writes}  # type: ignore[call-overload]
+    assert found["on-demand"] == "0"
+    assert int(found["spot"]) >= 8
+
+
+POOLS = {"spot": 100, "on-demand": 1}
+
+
+def weighed(weight: int) -> NodePoolSpec:
+    return msgspec.convert({"weight": weight, "template": {"metadata": {"labels": {"pool": "a"}}}}, NodePoolSpec)
 
 
 @pytest.mark.parametrize(

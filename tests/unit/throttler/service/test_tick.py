@@ -71,7 +71,7 @@ def test_a_ceiling_is_open_for_pods_that_come_before_the_next_look() -> None:
     assert turn.findings.verdict is not None
     assert turn.findings.verdict.ask == 1
     (write,) = turn.lever_writes
-    nodes = int(msgspec.to_builtins(write.body)["spec"]["limits"]["cpu"]) // 6
+    nodes = int(msgspec.to_builtins(write.body)["spec"]["limits"]["cpu"]) // 8
     assert nodes == 1 + turn.findings.verdict.spare > 1
 
 
@@ -206,7 +206,7 @@ def test_two_ceilings_of_one_throttle_do_not_both_give_all_of_the_allowance() ->
     assert turn.findings.verdict is not None
     quota, pool = (msgspec.to_builtins(write.body)["spec"]["limits"] for write in turn.lever_writes)
     # One node exists, and the two machines that boot are Karpenter's; each has room for one pod of 6 cores.
-    by_groups, by_pools = int(quota["resources"]["nodes"]) - 1, int(pool["cpu"]) // 6
+    by_groups, by_pools = int(quota["resources"]["nodes"]) - 1, int(pool["cpu"]) // 8
     assert by_groups + by_pools == turn.findings.verdict.ask
     assert 0 < by_groups < by_pools, "Karpenter has machines on their way"
 

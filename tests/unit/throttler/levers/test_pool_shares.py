@@ -1,0 +1,260 @@
+"""One budget among many NodePools: nothing is bought in the dearer one, nobody starves, and it is one budget."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.unit.throttler.levers.owned_object import OwnedObject
+from tests.unit.throttler.levers.pool_scene import START, claim, pool_body, room
+from throttler.joins.demand import Crowd
+from throttler.kube.node_claim import NodeClaim
+from throttler.kube.pod import Scheduling
+from throttler.levers.because import LeverReason
+from throttler.levers.holder import Holder
+from throttler.levers.lever import LeverReport
+from throttler.levers.node_pool import NodePoolMemory, NodePoolSeen, plan_node_pools
+from throttler.levers.shares import Candidate, Need, Waiting, needs_of, pool_rooms
+
+HOLDER = Holder(throttle="default", epoch=1)
+CORES = 8
+LOOK_S = 10.0
+"""How often Karpenter looks at waiting pods."""
+
+
+@cache
+def a_claim(name: str, stage: int, pool: str, ordered_s: float) -> NodeClaim:
+    return claim(name, stage, ordered_s=ordered_s, pool=pool)
+
+
+@dataclass
+class Machine:
+    pool: str
+    ordered_s: float
+    usable_s: float
+
+
+@dataclass
+class Market:
+    """NodePools on a fake server, a Karpenter that buys by weight and ceiling, and pods of one node each.
+
+    `stock`: how many machines a pool may still order. `boot_s` is by pool; None never ends. A throttle looks every two
+    seconds; `window` machines may be on their way.
+    """
+
+    weights: dict[str, int]
+    window: int = 24
+    stock: dict[str, int] = field(default_factory=dict)
+    boot_s: dict[str, float | None] = field(default_factory=dict)
+    pods: dict[str, int] = field(default_factory=dict)
+    """Pods that wait, by the label `for` that their pools carry; "" may run in any pool."""
+    urgent: frozenset[str] = frozenset()
+    usual_s: float = 120.0
+    now_s: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.servers = {name: OwnedObject(self._body(name, weight)) for name, weight in self.weights.items()}
+        self.machines: list[Machine] = []
+        self.served: dict[str, int] = dict.fromkeys(self.pods, 0)
+        self.memory = NodePoolMemory()
+        self.reports: dict[str, LeverReport] = {}
+        self.most_coming = 0
+
+    def _body(self, name: str, weight: int) -> dict[str, Any]:
+        template = {"metadata": {"labels": {"for": name}}, "spec": {"requirements": []}}
+        return pool_body({"cpu": "10000", "memory": "100Ti"}, name, weight=weight, template=template)
+
+    def run(self, seconds: int) -> "Market":
+        for _ in range(seconds):
+            self.now_s += 1.0
+            if self.now_s % 2 == 0:
+                self.throttle()
+            if self.now_s % LOOK_S == 0:
+                self.karpenter()
+        return self
+
+    def throttle(self) -> None:
+        coming = [each for each in self.machines if each.usable_s > self.now_s]
+        late = [each for each in coming if self.now_s - each.ordered_s > 3 * self.usual_s]
+        self.most_coming = max(self.most_coming, len(coming) - len(late))
+        allowance = max(0, self.window - len(coming) + len(late))
+        crowds = tuple(
+            Crowd(Scheduling(node_selector={"for": to} if to else {}), {"cpu": 7000}, count, to in self.urgent)
+            for to, count in self.waiting.items()
+            if count
+        )
+        wanted = max(0, sum(crowd.nodes for crowd in crowds) - len(coming))
+        seen = [NodePoolSeen(pool=self.servers[name].pool(), claims=self.claims(name)) for name in self.servers]
+        now = room(allowance, int(wanted))
+        waiting = Waiting(crowds=crowds, wall_s=START.timestamp() + self.now_s, usual_s=self.usual_s)
+        outcomes, self.memory = plan_node_pools(seen, now, waiting, HOLDER, self.memory, self.now_s)
+        for outcome in outcomes:
+            name = outcome.report.name.removeprefix("NodePool/")
+            self.reports[name] = outcome.report
+            for write in outcome.writes:
+                self.servers[name].carry_out(write)
+                self.servers[name].observed()
+
+    @property
+    def waiting(self) -> dict[str, int]:
+        """Pods without a usable node, by what they may use."""
+        usable = {name: self.count(name, is_usable=True) for name in self.servers}
+        left = {to: count - usable.pop(to, 0) for to, count in self.pods.items() if to}
+        anywhere = {"": self.pods[""] - sum(usable.values())} if "" in self.pods else {}
+        return {to: max(0, count) for to, count in {**left, **anywhere}.items()}
+
+    def count(self, name: str, *, is_usable: bool = False) -> int:
+        return sum(each.pool == name and (not is_usable or each.usable_s <= self.now_s) for each in self.machines)
+
+    def claims(self, name: str) -> tuple[NodeClaim, ...]:
+        own = [each for each in self.machines if each.pool == name]
+        return tuple(
+            a_claim(f"{name}-{at}", 3 if each.usable_s <= self.now_s else 2, name, each.ordered_s)
+            for at, each in enumerate(own)
+        )
+
+    def karpenter(self) -> None:
+        """One look: every pod that no machine is on its way for gets one from the first pool with room and stock."""
+        order = sorted(sorted(self.weights, reverse=True), key=lambda name: -self.weights[name])
+        coming = {name: self.count(name) - self.count(name, is_usable=True) for name in order}
+        for to, count in self.waiting.items():
+            able = [to] if to else order
+            taken = 0
+            for name in able:
+                used = min(coming[name], count - taken)
+                coming[name], taken = coming[name] - used, taken + used
+            for _ in range(count - taken):
+                name = next((each for each in able if self.has_room(each)), None)
+                if name is None:
+                    break
+                boot_s = self.boot_s.get(name, 30.0)
+                usable_s = self.now_s + boot_s if boot_s is not None else float("inf")
+                self.machines.append(Machine(name, self.now_s, usable_s))
+                self.stock[name] = self.stock.get(name, 10_000) - 1
+
+    def has_room(self, name: str) -> bool:
+        limit = float((self.servers[name].pool().spec.limits or {})["cpu"])
+        return self.stock.get(name, 1) > 0 and (self.count(name) + 1) * CORES <= limit
+
+    def bought(self) -> dict[str, int]:
+        return {name: self.count(name) for name in self.servers}
+
+
+def usable(market: Market, names: Iterable[str]) -> list[int]:
+    return [market.count(name, is_usable=True) for name in names]
+
+
+class TestNotDearer:
+    def test_all_machines_come_from_the_heavy_pool(self) -> None:
+        market = Market({"spot": 100, "on-demand": 1}, pods={"": 120}).run(300)
+        assert market.bought() == {"spot": 120, "on-demand": 0}
+
+    def test_without_weights_the_pool_that_karpenter_would_take_is_taken(self) -> None:
+        market = Market({"spot": 0, "on-demand": 0}, pods={"": 60}).run(300)
+        assert market.bought() == {"spot": 60, "on-demand": 0}
+
+    def test_a_heavy_pool_out_of_stock_gives_way_within_two_looks(self) -> None:
+        market = Market({"spot": 100, "on-demand": 1}, pods={"": 60}, stock={"spot": 0}).run(40)
+        assert market.count("on-demand") >= 20
+        assert market.reports["spot"].because.reason is LeverReason.RAN_DRY
+        market.run(200)
+        assert market.bought() == {"spot": 0, "on-demand": 60}
+        assert market.most_coming <= market.window + 1
+
+    def test_the_light_pool_closes_as_soon_as_the_heavy_one_has_machines_again(self) -> None:
+        market = Market({"spot": 100, "on-demand": 1}, pods={"": 120}, stock={"spot": 0}).run(60)
+        before = market.count("on-demand")
+        market.stock["spot"] = 1000
+        market.run(40)
+        assert market.reports["on-demand"].because.reason is LeverReason.HEAVIER_FIRST
+        market.run(300)
+        assert market.count("on-demand") <= before + market.window
+        assert market.count("spot") + market.count("on-demand") == 120
+        assert market.most_coming <= 2 * market.window, "the window, and what the light pool had on its way"
+
+    def test_a_heavy_pool_at_its_users_limit_gives_way_at_once(self) -> None:
+        market = Market({"spot": 100, "on-demand": 1}, pods={"": 60})
+        market.servers["spot"].merge({"metadata": {}, "spec": {"limits": {"cpu": "80"}}}, "kubectl")
+        market.run(300)
+        assert market.bought() == {"spot": 10, "on-demand": 50}
+
+    def test_a_pool_for_other_pods_is_not_closed(self) -> None:
+        market = Market({"spot": 100, "gpu": 1}, pods={"spot": 100, "gpu": 20}, window=8).run(100)
+        assert market.count("gpu") >= 8, "pods that only it may serve wait"
+
+
+class TestNotUnfair:
+    NAMES = tuple(f"p{at}" for at in range(9))
+
+    def test_ten_pools_have_the_same_part_although_one_of_them_is_broken(self) -> None:
+        names = ("broken", *self.NAMES)
+        pods = dict.fromkeys(names, 1000)
+        market = Market(dict.fromkeys(names, 0), pods=pods, boot_s={"broken": None}, usual_s=30.0).run(240)
+        healthy = usable(market, self.NAMES)
+        assert min(healthy) >= 0.7 * max(healthy)
+        before = market.count("broken")
+        market.run(120)
+        assert market.count("broken") == before, "it draws nothing once its machines are late"
+        assert sum(usable(market, self.NAMES)) > 1.4 * sum(healthy)
+
+    def test_a_hot_pool_leaves_the_others_their_first_machines(self) -> None:
+        names = ("hot", *self.NAMES)
+        pods = {"hot": 2000, **dict.fromkeys(self.NAMES, 2)}
+        market = Market(dict.fromkeys(names, 0), pods=pods, window=12).run(110)
+        assert usable(market, self.NAMES) == [2] * 9
+
+    def test_a_single_place_goes_to_each_in_turn(self) -> None:
+        market = Market(dict.fromkeys(self.NAMES, 0), pods=dict.fromkeys(self.NAMES, 50), window=1).run(400)
+        assert set(market.bought().values()) <= {1, 2}
+
+    def test_urgent_pods_have_the_place_although_others_wait(self) -> None:
+        market = Market({"a": 0, "z": 0}, pods={"a": 100, "z": 2}, window=2, urgent=frozenset({"z"})).run(10)
+        assert market.bought() == {"a": 0, "z": 2}
+
+    def test_a_broken_pool_alone_is_not_held_up(self) -> None:
+        market = Market({"slow": 0}, pods={"slow": 48}, boot_s={"slow": 600.0}, window=24).run(1300)
+        assert market.count("slow", is_usable=True) == 48
+
+
+NAMES = st.sampled_from(["a", "b", "c", "d"])
+
+
+@given(
+    budget=st.integers(0, 60),
+    wants=st.lists(st.tuples(st.integers(0, 40), st.sets(NAMES, min_size=1), st.booleans()), max_size=5),
+    doubts=st.dictionaries(NAMES, st.sampled_from(["is_late", "is_dry", "is_full"])),
+    coming=st.dictionaries(NAMES, st.integers(0, 30)),
+)
+def test_parts_add_up_to_no_more_than_the_budget(
+    budget: int, wants: list[Any], doubts: dict[str, str], coming: dict[str, int]
+) -> None:
+    crowds = [Crowd(Scheduling(), {}, nodes, is_urgent) for nodes, _, is_urgent in wants]
+    candidates = [
+        Candidate(
+            name=name,
+            serves=frozenset(at for at, want in enumerate(wants) if name in want[1]),
+            coming=coming.get(name, 0),
+            **{doubts[name]: True} if name in doubts else {},
+        )
+        for name in "abcd"
+    ]
+    needs = needs_of(crowds, candidates)
+    rooms = pool_rooms(budget, candidates, needs, 0.0)
+    assert sum(each.share for each in rooms.values()) <= budget
+    assert all(each.share >= 0 for each in rooms.values())
+    for candidate in candidates:
+        is_closed = bool(needs[candidate.name].heavier) and not needs[candidate.name].nodes
+        assert not (is_closed or candidate.is_full) or rooms[candidate.name].share == 0
+
+
+def test_machines_on_their_way_are_for_pods_with_the_least_choice_first() -> None:
+    anywhere, here = Crowd(Scheduling(), {}, 5), Crowd(Scheduling(), {}, 4)
+    both, one = frozenset({0, 1}), frozenset({0})
+    candidates = [Candidate(name="a", serves=both, coming=6), Candidate(name="b", serves=one, coming=1)]
+    needs = needs_of([anywhere, here], candidates)
+    assert needs["a"].nodes == pytest.approx(2), "6 on their way: 4 for those that can only go here, 2 for others"
+    assert needs["b"] == Need(heavier="a")
