@@ -4,11 +4,13 @@ A machine is in exactly one stage: booting until it is heard of, then held or jo
 that could not be counted again; the memory holds durations and what need not be looked at any more.
 """
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from throttler.joins.controller_limit import is_controller_bound
 from throttler.joins.demand import count_demand, seekers
 from throttler.joins.joins import Joins
+from throttler.joins.late import learned
 from throttler.joins.memory import JoinMemory
 from throttler.joins.registered import Registered, sort_nodes
 from throttler.joins.requested import Requested, count_requested
@@ -63,16 +65,30 @@ def _joins(
         booting_by_groups=requested.by_groups,
         held=len(nodes.held),
         joining=nodes.joining,
+        late_booting=requested.late,
+        late_joining=nodes.late,
         registered=len(memory.settled) + len(nodes.held) + nodes.joining,
         joined=memory.joined,
         lost=memory.lost,
         join_s=memory.join_times.mean_s,
         boot_s=memory.boot_times.mean_s,
-        oldest_booting_s=max(requested.oldest_s, now_s - min(memory.queue.asked_s, default=now_s)),
+        oldest_booting_s=_oldest_booting_s(requested, memory, now_s),
         oldest_held_s=now_s - min((nodes.created_s[node.uid] for node in nodes.held), default=now_s),
-        oldest_joining_s=now_s - min(nodes.let_in_s.values(), default=now_s),
-        is_controller_bound=is_controller_bound(bare, nodes.joining, world.index),
+        oldest_joining_s=now_s - min(nodes.timely_s, default=now_s),
+        is_controller_bound=is_controller_bound(bare, nodes.joining - nodes.late, world.index),
     )
+
+
+def _boots(requested: Requested, memory: JoinMemory, arrived: Iterable[float], now_s: float) -> list[float]:
+    """How long those booted that came: Karpenter's one by one. The queue takes who comes for who was asked first, so
+    that machines which never come would lengthen the boots of those that do."""
+    return [took_s for _, _, took_s in requested.came] if memory.asked_s else [now_s - at_s for at_s in arrived]
+
+
+def _oldest_booting_s(requested: Requested, memory: JoinMemory, now_s: float) -> float:
+    """Where machines are late the queue, which does not tell them apart, says nothing of the others."""
+    queued_s = () if requested.late else memory.queue.asked_s
+    return max(requested.oldest_s, now_s - min(queued_s, default=now_s))
 
 
 def _free_of(nodes: Registered, world: JoinWorld) -> int:
@@ -102,8 +118,10 @@ def _durations(
         groups_s=requested.groups_s,
         groups_queue=requested.groups_queue,
         queue=queue,
+        usual_boots=learned(memory.usual_boots, requested.came),
+        usual_joins=learned(memory.usual_joins, nodes.came),
         join_times=memory.join_times.and_then(nodes.joined_in_s),
-        boot_times=memory.boot_times.and_then(now_s - asked_s for asked_s in arrived),
+        boot_times=memory.boot_times.and_then(_boots(requested, memory, arrived, now_s)),
         ordered=memory.ordered + ordered,
         joined=memory.joined + len(nodes.joined_in_s),
         lost=memory.lost + requested.lost + nodes.given_up,

@@ -33,6 +33,10 @@ class Joins:
     """Let in, and not yet usable: not registered, not Ready, or DaemonSet pods missing."""
     registered: int = 0
     """Registered nodes of the throttle in all, usable or not."""
+    late_booting: int = 0
+    """Of the booting ones, those that are so late that they are not reckoned with (joins/late.py)."""
+    late_joining: int = 0
+    """The same of the joining ones."""
     joined: int = 0
     """Joins that ended since the count began; only grows."""
     lost: int = 0
@@ -54,6 +58,11 @@ class Joins:
     def coming(self) -> int:
         """Wanted, and not yet joining."""
         return self.waiting + self.booting + self.held
+
+    @property
+    def late(self) -> int:
+        """Late ones in all."""
+        return self.late_booting + self.late_joining
 
     @property
     def in_flight(self) -> int:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from throttler.joins.durations import Durations, Queue
 from throttler.joins.hopeless import Search
+from throttler.joins.late import Usual
 from throttler.kube.resources import Resources
 from throttler.kube.selectors import LabelSelector
 
@@ -45,6 +46,9 @@ class JoinMemory:
     """Machines that were asked for since the count began; only grows."""
     joined: int = 0
     lost: int = 0
+    usual_boots: Mapping[str, Usual] = field(default_factory=dict)
+    usual_joins: Mapping[str, Usual] = field(default_factory=dict)
+    """By NodePool; nodes of other autoscalers together under the empty name."""
     search: Search = field(default_factory=Search)
     largest: Resources = field(default_factory=dict)
     """The largest allocatable of any node of the throttle, for turning pods into nodes."""

@@ -6,6 +6,7 @@ The labels of all others are looked at once a minute: there may be 100,000 of th
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from throttler.joins.late import LATE_JOINS, LEAST_JOIN_S, NONE_YET
 from throttler.joins.memory import JoinMemory
 from throttler.joins.stages import Stage, Wanted, is_joining_taint, stage_of
 from throttler.joins.world import JoinRules, JoinWorld
@@ -39,6 +40,12 @@ class Registered:
     ready_s: dict[str, float] = field(default_factory=dict)
     joined_in_s: list[float] = field(default_factory=list)
     """How long each join took that has ended since."""
+    came: list[tuple[str, float, float]] = field(default_factory=list)
+    """The same with each one's pool, and since when it had loaded the API servers; without those that are stuck."""
+    late: int = 0
+    """Of the joining ones (joins/late.py)."""
+    timely_s: list[float] = field(default_factory=list)
+    """Since when each of the others has loaded the API servers."""
     given_up: int = 0
     heard_of: list[Node] = field(default_factory=list)
     """Nodes that had not registered at the last count."""
@@ -168,13 +175,15 @@ def _is_past(node: Node, age_s: float, rules: JoinRules) -> bool:
 
 
 def _follow_join(node: Node, stage: Stage, created_s: float, before: _Before, found: Registered) -> None:
-    let_in_s = before.let_in_s(node, created_s)
+    let_in_s, pool = before.let_in_s(node, created_s), node.labels.get(KARPENTER_POOL_LABEL, "")
     waits_for_daemons = stage in (Stage.WITHOUT_DAEMONS, Stage.STARTING_DAEMONS)
     ready_s = before.memory.ready_s.get(node.uid, before.now_s)
     is_stuck = stage is Stage.STARTING_DAEMONS and before.now_s - ready_s > STUCK_S
     if stage is Stage.USABLE or is_stuck:
         found.newly_settled.add(node.uid)
         found.joined_in_s.append((ready_s if is_stuck else before.now_s) - let_in_s)
+        if not is_stuck:
+            found.came.append((pool, let_in_s, before.now_s - let_in_s))
     elif before.now_s - let_in_s > before.rules.kill_timer_s:
         found.newly_settled.add(node.uid)
         found.given_up += 1
@@ -182,5 +191,10 @@ def _follow_join(node: Node, stage: Stage, created_s: float, before: _Before, fo
         found.by_stage[stage].append(node)
         found.created_s[node.uid] = created_s
         found.let_in_s[node.uid] = let_in_s
+        usual = before.memory.usual_joins.get(pool, NONE_YET)
+        if usual.is_late(let_in_s, before.now_s, LATE_JOINS, LEAST_JOIN_S):
+            found.late += 1
+        else:
+            found.timely_s.append(let_in_s)
         if waits_for_daemons:
             found.ready_s[node.uid] = ready_s

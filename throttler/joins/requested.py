@@ -4,10 +4,11 @@ Karpenter's are known one by one. cluster-autoscaler tells numbers, per node gro
 last holds for as long as those machines may still come, which is the kill timer.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from throttler.joins.durations import Queue
+from throttler.joins.late import LATE_BOOTS, LEAST_BOOT_S, NONE_YET
 from throttler.joins.lost import past_timer, vanished_late
 from throttler.joins.memory import JoinMemory
 from throttler.joins.registered import Registered
@@ -23,6 +24,10 @@ class Requested:
     oldest_s: float
     asked_s: Mapping[str, float]
     lost: int
+    late: int = 0
+    """Of the booting ones (joins/late.py); cluster-autoscaler tells numbers only, and of those none is known."""
+    came: tuple[tuple[str, float, float], ...] = ()
+    """Karpenter's machines that registered since: pool, when each was asked for, and for how long it booted."""
     by_groups: int = 0
     """Of cluster-autoscaler."""
     groups_s: tuple[float, ...] = ()
@@ -36,22 +41,37 @@ def count_requested(
     """Machines that boot; those past their kill timer count no more, and once as lost."""
     waiting = [c for c in world.claims if rules.selects(c.metadata.labels) and not (c.is_registered or c.is_deleting)]
     asked_s = {claim.metadata.uid: _asked_s(claim, world, memory, now_s) for claim in waiting}
-    alive = sorted(at_s for at_s in asked_s.values() if not past_timer(at_s, rules, now_s))
+    alive = [(asked_s[c.metadata.uid], _is_late(c, asked_s, memory, now_s)) for c in waiting]
     # Nodes that have registered and are not matched yet still have such a claim each.
-    booting = alive[nodes.unmatched :]
+    booting = sorted(each for each in alive if not past_timer(each[0], rules, now_s))[nodes.unmatched :]
+    timely = [at_s for at_s, is_late in booting if not is_late]
     later = _registered_since(world, memory, nodes)
     groups_queue, given_up = _groups_queue(world, memory, nodes, len(later), now_s)
     by_groups = sum(1 for at_s in groups_queue.asked_s if not past_timer(at_s, rules, now_s))
     return Requested(
         booting=len(booting) + by_groups,
-        oldest_s=now_s - booting[0] if booting else 0.0,
+        oldest_s=now_s - min(timely, default=now_s),
         asked_s=asked_s,
         lost=_lost_claims(world, asked_s, memory, rules, now_s)
         + _newly_lost(groups_queue.asked_s, given_up, memory, rules, now_s),
+        late=len(booting) - len(timely),
+        came=tuple(_came(world, memory, now_s)),
         by_groups=by_groups,
         groups_s=later,
         groups_queue=groups_queue,
     )
+
+
+def _is_late(claim: NodeClaim, asked_s: Mapping[str, float], memory: JoinMemory, now_s: float) -> bool:
+    usual = memory.usual_boots.get(claim.pool, NONE_YET)
+    return usual.is_late(asked_s[claim.metadata.uid], now_s, LATE_BOOTS, LEAST_BOOT_S)
+
+
+def _came(world: JoinWorld, memory: JoinMemory, now_s: float) -> Iterator[tuple[str, float, float]]:
+    for claim in world.claims:
+        at_s = memory.asked_s.get(claim.metadata.uid)
+        if claim.is_registered and at_s is not None:
+            yield claim.pool, at_s, now_s - at_s
 
 
 def _asked_s(claim: NodeClaim, world: JoinWorld, memory: JoinMemory, now_s: float) -> float:

@@ -21,6 +21,8 @@ def total_joins(counts: Iterable[Joins]) -> Joins:
         held=sum(each.held for each in parts),
         joining=sum(each.joining for each in parts),
         registered=sum(each.registered for each in parts),
+        late_booting=sum(each.late_booting for each in parts),
+        late_joining=sum(each.late_joining for each in parts),
         joined=sum(each.joined for each in parts),
         lost=sum(each.lost for each in parts),
         join_s=_mean(each.join_s for each in parts),

@@ -79,7 +79,7 @@ def _limit(sight: Sight, window: float) -> int:
     boot_s = stock.boot_time_s(sight.joins, sight.memory.boot_s, sight.settings)
     outlook = stock.Outlook(window=window, pace_per_s=_pace_per_s(sight, window), boot_s=boot_s)
     stocked = _gated(sight, outlook) if sight.settings.has_gate else _ungated(sight, outlook)
-    return min(math.floor(sight.joins.joining + stocked), sight.settings.max_in_flight)
+    return min(math.floor(sight.joins.joining + stocked), max(0, sight.settings.max_in_flight - sight.joins.late))
 
 
 def _gated(sight: Sight, outlook: stock.Outlook) -> float:
@@ -143,4 +143,4 @@ def _urgent(sight: Sight, course: Course, limit: int, tokens: float) -> int:
     urgent = lanes.urgent_ask(sight.joins, limit, settings.reserved_nodes)
     if _per_min(sight, course) is not None:
         urgent = min(urgent, math.floor(tokens))
-    return min(urgent, max(0, settings.max_in_flight - sight.joins.in_flight))
+    return min(urgent, max(0, settings.max_in_flight - sight.joins.late - sight.joins.in_flight))

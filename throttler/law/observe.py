@@ -85,17 +85,24 @@ def _idled(memory: LawMemory, health: Health, settings: LawSettings, now_s: floa
 
 
 def sane(joins: Joins) -> Joins:
-    """The same counts without what cannot be: negative counts, durations and ages that are no numbers."""
+    """The same counts without what cannot be: negative counts, durations and ages that are no numbers.
+
+    Late machines are not reckoned with: in all that the law does but its hardest bound they are lost already.
+    """
+    late_booting = min(max(0, joins.late_booting), max(0, joins.booting))
+    late_joining = min(max(0, joins.late_joining), max(0, joins.joining))
     return replace(
         joins,
         waiting=max(0, joins.waiting),
         urgent=max(0, joins.urgent),
-        booting=max(0, joins.booting),
+        booting=max(0, joins.booting) - late_booting,
+        late_booting=late_booting,
+        late_joining=late_joining,
         granted=max(0, joins.granted),
         held=max(0, joins.held),
-        joining=max(0, joins.joining),
+        joining=max(0, joins.joining) - late_joining,
         joined=max(0, joins.joined),
-        lost=max(0, joins.lost),
+        lost=max(0, joins.lost) + late_booting + late_joining,
         join_s=_duration(joins.join_s),
         boot_s=_duration(joins.boot_s),
         order_s=_duration(joins.order_s) or 0.0,

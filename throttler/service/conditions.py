@@ -129,6 +129,8 @@ def _also(found: Findings) -> str:
         said += "; cluster-autoscaler is silent: what it asked for before counts until its kill timer"
     if pods := found.joins.hopeless_pods:
         said += f"; {pods} pods fit nowhere: not counted"
+    if late := found.joins.late:
+        said += f"; {late} machines are late and hold no place in the window until they come"
     return said
 
 

@@ -20,7 +20,7 @@ from throttler.sources.outcome import Outcome, Read
 
 PREFIX = "kube_balloons_throttle"
 SOURCES = ("scrape", "prometheus")
-STAGES = ("hopeless", "waiting", "urgent", "booting", "held", "joining", "in_flight", "registered")
+STAGES = ("hopeless", "waiting", "urgent", "booting", "held", "joining", "late", "in_flight", "registered")
 READ_BUCKETS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 """Seconds: a scrape of a small server to one that is given up."""
 _FIGURES = {

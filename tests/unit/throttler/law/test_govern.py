@@ -10,7 +10,7 @@ from throttler.law.govern import govern
 from throttler.law.learned import Learned
 from throttler.law.memory import LawMemory, learned_of
 from throttler.law.settings import LawSettings
-from throttler.law.verdict import Phase
+from throttler.law.verdict import Phase, Verdict
 from throttler.signals.reading import Alarm, Signals, SilentServer
 
 HOT_S = 3.0 * EQUILIBRIUM * CALM_S
@@ -278,6 +278,28 @@ def test_machines_that_register_before_they_are_held_are_not_all_asked_for_at_on
         loop.calm(Joins(), times=10)
         asked[freely] = loop.calm(Joins(waiting=500)).ask
     assert asked[True] == 2 * LawSettings().window_initial < asked[False]
+
+
+@pytest.mark.parametrize("stage", ["booting", "joining"])
+def test_late_machines_are_lost_as_far_as_the_window_goes(stage: str) -> None:
+    """They hold no room and are no use of the window: all is as if their timer had ended."""
+    told: list[Verdict] = []
+    for end in ({stage: 24, f"late_{stage}": 24}, {"lost": 24}):
+        loop = Loop(settings=LawSettings(has_gate=False))
+        loop.calm(Joins(), times=10)
+        usual = Joins(waiting=500, join_s=60.0, boot_s=60.0)
+        loop.calm(replace(usual, **{stage: 24}), times=40)
+        told.append(loop.calm(replace(usual, **end), times=10))
+    assert told[0].ask > 0
+    assert told[0] == told[1]
+
+
+def test_late_machines_count_for_the_hard_bound() -> None:
+    loop = Loop(settings=LawSettings(has_gate=False, max_in_flight=30))
+    loop.calm(Joins(), times=10)
+    dead = Joins(waiting=500, urgent=2, booting=28, late_booting=28, joined=10, join_s=60.0, boot_s=60.0)
+    assert loop.calm(dead, times=5).ask == 2
+    assert loop.calm(replace(dead, booting=30, late_booting=30), times=5).ask == 0
 
 
 def test_without_a_gate_nothing_is_admitted_and_asks_are_spread() -> None:
