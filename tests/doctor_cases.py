@@ -457,4 +457,10 @@ CASES = (
         },
         "1 node selected by default/a, default/b",
     ),
+    Case(
+        "KB058",
+        {kinds.BALLOON_POOLS: [{**pool(), "status": {"because": "NotServed", "message": "namespace a is not served"}}]},
+        {kinds.BALLOON_POOLS: [pool()]},
+        "1 pool not served: namespace a is not served",
+    ),
 )

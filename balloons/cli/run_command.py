@@ -1,7 +1,8 @@
 """`balloons run`: the service."""
 
 import os
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -9,15 +10,38 @@ from balloons.cli.failing import ExitCode
 from balloons.cli.options import connection_options, log_options, option
 from balloons.cli.version_command import own_version
 
+if TYPE_CHECKING:
+    from balloons.view.tenancy import Tenancy
+
 DEFAULT_ADDRESS = "127.0.0.1:8080"
 """Loopback: outside a cluster nobody else is meant to reach it."""
 IN_CLUSTER_ADDRESS = "0.0.0.0:8080"
 """In a pod the kubelet's probes and Prometheus come from outside."""
 
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def _bound(name: str, default: int, text: str) -> Callable[[F], F]:
+    """What pools may ask for at most."""
+    count = click.IntRange(0)
+    return option(
+        f"--bound-{name}", type=count, metavar="N", default=default, show_default=True, help=f"{text} 0: any."
+    )
+
 
 @click.command()
 @connection_options
-@option("-n", "--namespace", metavar="NAME", help="Serve only the pools of this namespace.")
+@option("-n", "--namespace", multiple=True, metavar="NAME", help="Serve only this namespace's pools; repeatable.")
+@option(
+    "--bound-node-labels",
+    multiple=True,
+    metavar="NAMESPACE:KEY=VALUE",
+    help="Pools of the namespace (*: of any other) may select only such nodes; repeat for a choice.",
+)
+@_bound("max-size", 0, "Largest maxSize of a pool.")
+@_bound("pools-per-namespace", 100, "Pools of one namespace; the oldest are served.")
+@_bound("schedules-per-namespace", 200, "Schedules of one namespace's pools together.")
+@_bound("selector-values", 256, "Values in the matchExpressions of one selector.")
 @option("--dry-run", is_flag=True, help="Decide and log; write nothing.")
 @option("--once", is_flag=True, help="One decision on a complete view, then exit (1 if that fails).")
 @option("--interval", type=float, default=10.0, show_default=True, help="Seconds between decisions in quiet times.")
@@ -54,7 +78,7 @@ def run(**given: Any) -> int:
     settings = ServiceSettings(
         kubeconfig=given["kubeconfig"],
         context=given["context"],
-        namespace=given["namespace"],
+        tenancy=_tenancy(given),
         interval_s=given["interval"],
         is_dry_run=given["dry_run"],
         is_once=given["once"],
@@ -66,6 +90,33 @@ def run(**given: Any) -> int:
     )
     is_well = asyncio.run(serve(settings, own_version()))
     return ExitCode.DONE if is_well else ExitCode.FAILED
+
+
+def _tenancy(given: Mapping[str, Any]) -> "Tenancy":
+    from balloons.view.tenancy import Tenancy
+
+    return Tenancy(
+        namespaces=frozenset(given["namespace"]),
+        node_labels=_node_labels(given["bound_node_labels"]),
+        max_size=given["bound_max_size"] or None,
+        pools_per_namespace=given["bound_pools_per_namespace"] or None,
+        schedules_per_namespace=given["bound_schedules_per_namespace"] or None,
+        selector_values=given["bound_selector_values"] or None,
+    )
+
+
+def _node_labels(texts: Sequence[str]) -> dict[str, frozenset[tuple[str, str]]]:
+    """NAMESPACE:KEY=VALUE, each of them one choice."""
+    from balloons.service.settings import SettingsError
+
+    found: dict[str, frozenset[tuple[str, str]]] = {}
+    for text in texts:
+        namespace, _, label = text.partition(":")
+        key, is_pair, value = label.partition("=")
+        if not (namespace and key and is_pair):
+            raise SettingsError(f"bound node labels {text!r}: accepted is NAMESPACE:KEY=VALUE")
+        found[namespace] = found.get(namespace, frozenset()) | {(key, value)}
+    return found
 
 
 def default_address() -> str:

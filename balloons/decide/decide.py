@@ -1,7 +1,7 @@
 """The decision, composed: look at every pool, give waiting pods their nodes, then decide pool by pool.
 
 Deterministic and level-triggered: equal input gives an equal plan, and once a plan has been applied the next one is
-empty. Pools are taken oldest first, which is also who is served first from the allowance.
+empty. Pools are taken in the order in which they get nodes, which is also who is served first from the allowance.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,9 +21,10 @@ from balloons.decide.release import Reservations, reserve
 from balloons.decide.sanity import blind
 from balloons.decide.settings import DecideSettings
 from balloons.decide.sweep import sweep
-from balloons.view.claim import claim_nodes
+from balloons.view.claim import claim_nodes, precedence
 from balloons.view.load import USUAL_PRIORITY
 from balloons.view.snapshot import Now, Snapshot
+from balloons.view.tenancy import Bound, Refusal
 from throttler.kube.metadata import ObjectKey
 from throttler.levers.headroom import Lane
 
@@ -44,24 +45,25 @@ def decide(
     an incomplete or stale view nothing moves in any pool, and the memory stays as it was.
     """
     invalid = tuple(_refused(key, text) for key, text in sorted(snapshot.invalid.items()))
+    refused = tuple(_turned_away(key, refusal) for key, refusal in sorted(snapshot.refused.items()))
     still = blind(snapshot, settings)
     if still is not None:
         pools = sorted(snapshot.pools.values(), key=lambda pool: pool.key)
-        return Plan((*invalid, *(_frozen(pool, still) for pool in pools))), memory
+        return Plan((*invalid, *refused, *(_frozen(pool, still) for pool in pools))), memory
     unready = unready_since(snapshot.nodes.values(), memory.unready_since_s, now, is_first=not memory.pools)
     views, failed = _look_at_all(snapshot, memory, ages_s(unready, now), settings, now)
     reserved = _reserve(views, snapshot, memory, settings, now)
     purse = Purse(lanes_of(allowance))
     decisions, pool_memory = _decide_all(views, Case(snapshot, settings, now, reserved), memory, purse)
     sweeps, gone = sweep(snapshot, memory.gone_since_s, settings, now)
-    return Plan((*invalid, *failed, *decisions), sweeps), Memory(reserved.since_s, pool_memory, gone, unready)
+    return Plan((*invalid, *refused, *failed, *decisions), sweeps), Memory(reserved.since_s, pool_memory, gone, unready)
 
 
 def _look_at_all(
     snapshot: Snapshot, memory: Memory, unready: Mapping[str, Unready], settings: DecideSettings, now: Now
 ) -> tuple[list[PoolView], list[PoolDecision]]:
     """What is seen of each pool; a pool that cannot be looked at is left as it is, and the others go on."""
-    pools = sorted(snapshot.pools.values(), key=lambda pool: (pool.metadata.created_s, pool.key))
+    pools = sorted(snapshot.pools.values(), key=precedence)
     claims = snapshot.claims
     if claims is None:
         claims = claim_nodes(pools, snapshot.nodes, snapshot.loads)
@@ -117,6 +119,16 @@ def _decide_all(
 
 def _refused(key: ObjectKey, text: str) -> PoolDecision:
     why = because(Reason.INVALID, message=text)
+    return PoolDecision(key, why, PoolStatus(because=why.code, message=why.sentence))
+
+
+def _turned_away(key: ObjectKey, refusal: Refusal) -> PoolDecision:
+    """A pool that is not ours to serve: nothing of it is touched, and its status counts no node."""
+    bound, message = refusal.bound.value, refusal.message
+    if refusal.bound is Bound.NAMESPACES:
+        why = because(Reason.NOT_SERVED, bound=bound, message=message)
+    else:
+        why = because(Reason.BOUND, bound=bound, message=message)
     return PoolDecision(key, why, PoolStatus(because=why.code, message=why.sentence))
 
 

@@ -51,9 +51,11 @@ def _image_problem(view: PoolView, snapshot: Snapshot, settings: DecideSettings)
 
 
 def conflict(view: PoolView) -> Because:
-    """To which older pool most of the nodes went."""
+    """To which pool most of the nodes went; what belongs to another namespace is neither counted nor named."""
     other, nodes = max(view.claim.lost.items(), key=lambda item: (item[1], item[0]))
-    return because(Reason.CONFLICT, nodes=nodes, other=other)
+    if other.namespace != view.pool.key.namespace:
+        return because(Reason.CONFLICT, nodes="some", other="a pool of another namespace")
+    return because(Reason.CONFLICT, nodes=nodes, other=f"pool {other.name}")
 
 
 MOST_NAMES = 5

@@ -15,6 +15,7 @@ from balloons.decide.plan import Action, DeleteObject
 from balloons.decide.settings import DecideSettings
 from balloons.render.deployment import MANAGED_BY
 from balloons.view.snapshot import Deployment, Now, Snapshot, StoredObject
+from balloons.view.tenancy import Bound
 from throttler.kube.metadata import ObjectKey
 from throttler.kube.node import HELD_BY_ANNOTATION, Node
 
@@ -45,6 +46,7 @@ def sweep(
 def _why(pool: ObjectKey, snapshot: Snapshot, gone_s: float) -> Because:
     found = snapshot.pools.get(pool)
     if found is None:
+        # A pool that is served no more leaves its marks on nodes: to this service it is gone.
         return because(Reason.POOL_GONE, gone=gone_s)
     return because(Reason.OTHER_STRATEGY, strategy=found.spec.strategy.value, gone=gone_s)
 
@@ -71,8 +73,14 @@ def _uses(pool: ObjectKey, kind: str, snapshot: Snapshot) -> bool:
     """Whether the pool is there and works by objects of this kind; one that must not be touched keeps what it has."""
     found = snapshot.pools.get(pool)
     if found is None:
-        return pool in snapshot.invalid
+        return pool in snapshot.invalid or _is_bounded(pool, snapshot)
     return found.spec.paused or found.spec.dry_run or kind in _KINDS[found.spec.strategy]
+
+
+def _is_bounded(pool: ObjectKey, snapshot: Snapshot) -> bool:
+    """Whether the pool would be served but for a bound: what it has stays, as with one that is invalid."""
+    refusal = snapshot.refused.get(pool)
+    return refusal is not None and refusal.bound is not Bound.NAMESPACES
 
 
 def _remove(thing: _Owned | Node, why: Because) -> Action:

@@ -6,6 +6,7 @@ from typing import Any
 from balloons.cluster import kinds, typed
 from balloons.cluster.kinds import Kind
 from balloons.cluster.reach import moment, name_of, part, parts, text, whole
+from balloons.decide.because import Reason
 from balloons.doctor.check import Check, Severity, Trouble, called, count, some
 from balloons.doctor.facts import Facts
 from throttler.api.stored import RefusedThrottle
@@ -119,8 +120,23 @@ def claimed_twice(facts: Facts) -> Iterator[Trouble]:
         space, _, name = names[0].rpartition("/")
         yield Trouble(
             f"balloonpool/{name} -n {space}",
-            f"{count(len(nodes), 'node')} selected by {some(names)}: only the oldest pool gets them ({some(nodes)})",
+            f"{count(len(nodes), 'node')} selected by {some(names)}: only one pool gets them ({some(nodes)})",
             "make the selectors exclude each other",
+        )
+
+
+def turned_away(facts: Facts) -> Iterator[Trouble]:
+    """Pools that the service does not serve, or that break a bound of the operator."""
+    found: dict[str, list[str]] = {}
+    for each in facts.items(kinds.BALLOON_POOLS):
+        why = text(each, "status", "because")
+        if why in (Reason.NOT_SERVED.code, Reason.BOUND.code):
+            found.setdefault(text(each, "status", "message"), []).append(called(kinds.BALLOON_POOLS, each))
+    for message, pools in sorted(found.items()):
+        yield Trouble(
+            pools[0],
+            f"{count(len(pools), 'pool')} not served: {message}",
+            "add the namespace to poolNamespaces, or widen bounds (chart), or the flags of `balloons run`",
         )
 
 
@@ -148,7 +164,8 @@ def _is_unseen(thing: Mapping[str, Any], now_s: float) -> bool:
     created = moment(thing, "metadata", "creationTimestamp")
     is_young = created is not None and now_s - created.timestamp() < 60
     seen = whole(thing, "status", "observedGeneration") or 0
-    return not is_young and seen < (whole(thing, "metadata", "generation") or 1)
+    is_told = text(thing, "status", "because") == Reason.NOT_SERVED.code
+    return not is_young and not is_told and seen < (whole(thing, "metadata", "generation") or 1)
 
 
 _CEILINGS: tuple[Kind, ...] = (kinds.NODE_POOLS, kinds.QUOTAS, kinds.THROTTLES)
@@ -223,5 +240,14 @@ CHECKS = (
         about="An object that cannot be decoded is skipped by every decision; a list beyond 250,000 objects is cut.",
         needs=(),
         find=not_read,
+    ),
+    Check(
+        code="KB058",
+        title="Pools that are not served",
+        severity=Severity.WARNING,
+        about="The service serves the namespaces that it was started with, within the bounds of whoever runs it. "
+        "Other pools claim no node and say so in their status.",
+        needs=(kinds.BALLOON_POOLS,),
+        find=turned_away,
     ),
 )

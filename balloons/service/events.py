@@ -11,7 +11,7 @@ from typing import Any
 from balloons.api.pool import API_VERSION, POOL_KIND, BalloonPool
 from balloons.decide.because import Because
 from balloons.decide.plan import PoolDecision
-from balloons.service.standing import Standing, standing
+from balloons.service.standing import TURNED_AWAY, Standing, standing
 from balloons.view.index import RefusedPool
 from throttler.kube.event import EventAuthor, EventLimit
 from throttler.kube.metadata import ObjectKey
@@ -47,6 +47,8 @@ class Announcer:
 
     def _news(self, stored: BalloonPool | RefusedPool, decision: PoolDecision) -> list[Because]:
         key, why = decision.pool, decision.because
+        if why.reason in TURNED_AWAY:
+            return []
         is_new = self._last.get(key, stored.status.because) != why.code
         self._last[key] = why.code
         seen = self._noted.get(key, frozenset())

@@ -12,8 +12,9 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info
 from balloons.decide.plan import PoolDecision
 from balloons.service.arrivals import Found
 from balloons.service.preemptions import GaveWay, Leaving, Taken
-from balloons.service.standing import HOLDS, Standing, standing
+from balloons.service.standing import HOLDS, TURNED_AWAY, Standing, standing
 from balloons.service.write_outcome import ActionKind, Outcome
+from balloons.view.tenancy import Bound
 from throttler.client.attempts import Attempt
 from throttler.client.intake import CacheEvent
 from throttler.kube.metadata import ObjectKey
@@ -59,8 +60,11 @@ class Metrics:
 
     def show(self, decisions: Iterable[PoolDecision]) -> None:
         """The pools as they were decided; series of pools that are gone end."""
-        shown = set()
+        shown, refused = set(), dict.fromkeys(Bound, 0)
         for decision in decisions:
+            if decision.because.reason in TURNED_AWAY:
+                refused[Bound(decision.because.detail["bound"])] += 1
+                continue
             shown.add(decision.pool)
             self._show_pool(decision)
         for gone in self._shown - shown:
@@ -68,6 +72,8 @@ class Metrics:
             for family in (*self._pool_gauges.values(), self._standing, self._bound):
                 family.remove_by_labels(_labels_of(gone))
         self._shown = shown
+        for bound, count in refused.items():
+            self._refused.labels(bound.value).set(count)
 
     def tick(self, outcome: str, seconds: float) -> None:
         """One decision was made, or failed."""
@@ -148,6 +154,13 @@ class Metrics:
             *_POOL,
             "standing",
         )
+        self._refused = self._gauge(
+            "refused_pools",
+            "Pools that are not served, by the bound that they break: namespaces, or one of the operator's `bounds`.",
+            "bound",
+        )
+        for bound in Bound:
+            self._refused.labels(bound.value)
         self._bound = self._counter(
             "pool_bound_pods",
             "Real pods bound on the pool's nodes: warm where the node was there first, cold where the pod was.",

@@ -5,6 +5,7 @@ world as it is then. Order within a pool: its actions, then its status, then its
 """
 
 import asyncio
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -18,6 +19,7 @@ from balloons.service.in_words import failure_in_words, in_words
 from balloons.service.metrics import Metrics
 from balloons.service.preemptions import Preemptions
 from balloons.service.report import Reporter
+from balloons.service.standing import TURNED_AWAY
 from balloons.service.write_outcome import Outcome, kind_of, least_rest_s, outcome_of
 from balloons.service.writer import Writer
 from throttler.client.errors import ApiError
@@ -30,6 +32,8 @@ AWAITED_S = 0.1
 """A write that was made is seen within milliseconds as a rule: look again this soon."""
 RESTING_S = 1.0
 """After a failure there is no such hurry."""
+TURN_AWAY_PERIOD_S = 1.0
+"""Between two statuses that say that a pool is not served: a fifth of the writes that we may make."""
 SWEEPS = ObjectKey("", "")
 """What is swept up after pools that are gone is written like a pool of its own."""
 
@@ -81,13 +85,16 @@ class PoolWrites:
         self._tasks: dict[ObjectKey, asyncio.Task[None]] = {}
         self._problems: dict[ObjectKey, str] = {}
         self._shown: dict[ObjectKey, tuple[str, ...]] = {}
+        self._turned_away_at_s = -math.inf
         self._room = asyncio.Semaphore(AT_ONCE)
 
     def start(self, plan: Plan) -> Mapping[ObjectKey, float]:
         """Begin to write; returns the pools that were passed over, whose actions nobody will carry out, each with the
         seconds after which it is worth looking again."""
         self._forget(plan)
-        passed = [decision.pool for decision in plan.pools if not self._start_pool(decision)]
+        self._turn_away([decision for decision in plan.pools if decision.because.reason in TURNED_AWAY])
+        served = [decision for decision in plan.pools if decision.because.reason not in TURNED_AWAY]
+        passed = [decision.pool for decision in served if not self._start_pool(decision)]
         if plan.sweeps and not self._start_actions(SWEEPS, plan.sweeps, self._is_dry_run):
             passed.append(SWEEPS)
         if late := self._fence.give_up(self._clock()):
@@ -115,6 +122,17 @@ class PoolWrites:
         await drain(self._tasks.values(), timeout_s)
 
     # --- one pool ---
+
+    def _turn_away(self, decisions: Sequence[PoolDecision]) -> None:
+        """Tell one pool that it is not served, at most once a second: our writes are for those that are."""
+        now_s = self._clock()
+        if self._is_dry_run or now_s - self._turned_away_at_s < TURN_AWAY_PERIOD_S:
+            return
+        for decision in decisions:
+            if decision.pool not in self._tasks and self._reporter.has_news(decision, ""):
+                self._turned_away_at_s = now_s
+                self._start_actions(decision.pool, (), False, decision)
+                return
 
     def _start_pool(self, decision: PoolDecision) -> bool:
         is_dry_run = self._is_dry_run or decision.is_dry_run

@@ -15,6 +15,7 @@ from balloons.decide.plan import PoolDecision
 from balloons.service.events import Announcer
 from balloons.service.metrics import Metrics
 from balloons.service.resources import EVENTS, POOLS
+from balloons.service.standing import TURNED_AWAY
 from balloons.service.status import StoredPool, next_status, status_manifest
 from balloons.service.write_outcome import ActionKind, Outcome, least_rest_s, outcome_of
 from balloons.service.writer import FIELD_MANAGER, version_in
@@ -32,10 +33,15 @@ StoredPools = Callable[[ObjectKey], StoredPool | None]
 
 @dataclass(slots=True)
 class _Told:
-    """When the status was written last, as which version, and until when nothing is tried."""
+    """When the status was written last, as which version, and until when nothing is tried.
+
+    `turned_away` is what the pool was told last, if that is why it is not served: it is told once, because another
+    service may serve it, and two that correct each other would never end.
+    """
 
     at_s: float = float("-inf")
     version: int = 0
+    turned_away: str = ""
     rest_until_s: float = 0.0
 
 
@@ -70,6 +76,8 @@ class Reporter:
         events = self._announcer.due(stored, decision, self._clock(), datetime.now(UTC))
         if found is not None:
             await self._write_status(decision.pool, *found)
+            if decision.because.reason not in TURNED_AWAY:
+                self._told[decision.pool].turned_away = ""
         for event in events:
             await self._write_event(decision.pool, event)
 
@@ -84,6 +92,9 @@ class Reporter:
             return None
         status = next_status(stored, decision, problem, datetime.now(UTC))
         if status is None or not self._may_write(decision.pool, stored, status):
+            return None
+        told = self._told.get(decision.pool)
+        if told is not None and decision.because.reason in TURNED_AWAY and told.turned_away == status.message:
             return None
         return stored, status
 
@@ -116,6 +127,7 @@ class Reporter:
             return
         version = version_in(answer)
         told.version = int(version) if version.isdecimal() else 0
+        told.turned_away = status.message
         self._metrics.wrote(ActionKind.STATUS, Outcome.DONE)
 
     async def _write_event(self, key: ObjectKey, event: dict[str, object]) -> None:

@@ -37,7 +37,8 @@ async def serve(settings: ServiceSettings, version: str) -> bool:
     metrics = Metrics(version)
     async with open_clients(settings, metrics) as clients:
         service = _Service(settings, metrics, clients)
-        log.info("starting", version=version, dry_run=settings.is_dry_run, namespace=settings.namespace or "all")
+        served = sorted(settings.tenancy.namespaces) or "all"
+        log.info("starting", version=version, dry_run=settings.is_dry_run, namespaces=served)
         return await service.run(stop)
 
 
@@ -47,16 +48,14 @@ class _Service:
     def __init__(self, settings: ServiceSettings, metrics: Metrics, clients: Clients) -> None:
         clock = asyncio.get_running_loop().time
         wake, preemptions = Wake(clock), Preemptions()
-        index = Index(settings.decide.priority_class)
+        index = Index(settings.decide.priority_class, settings.tenancy)
         self._settings = settings
         self._metrics = metrics
         self._clock = clock
         self._elector = clients.elector
         self._is_stopping = False
         metrics.follow_leader(self._leads)
-        self._watches = Watches(
-            clients.reading, index, wake, metrics, preemptions, namespace=settings.namespace, clock=clock
-        )
+        self._watches = Watches(clients.reading, index, wake, metrics, preemptions, clock=clock)
         reporter = Reporter(clients.writing, index.pool, Announcer(socket.gethostname()), metrics, clock)
         self._writes = PoolWrites(
             Writer(clients.writing, clock),

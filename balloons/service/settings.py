@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 from balloons.decide.settings import DecideSettings
+from balloons.view.tenancy import Tenancy
 
 OFF = "off"
 """The metrics address that means: no server."""
@@ -31,8 +32,8 @@ class ServiceSettings:
     """Path of a kubeconfig; None: $KUBECONFIG, else the pod's own files, else ~/.kube/config."""
     context: str | None = None
     """A context of the kubeconfig; None is its current one."""
-    namespace: str | None = None
-    """The only namespace whose pools are served; None is all of them."""
+    tenancy: Tenancy = field(default_factory=Tenancy)
+    """Whose pools are served, and what they may ask for."""
     interval_s: float = 10.0
     """Seconds between decisions while nothing changes; changes are answered at once."""
     is_dry_run: bool = False

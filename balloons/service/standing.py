@@ -28,6 +28,8 @@ _MOVING = {
 _BLIND = {Reason.INCOMPLETE_VIEW, Reason.STALE_VIEW, Reason.SHRUNKEN_VIEW}
 _STUCK = {
     Reason.INVALID,
+    Reason.NOT_SERVED,
+    Reason.BOUND,
     Reason.CONFLICT,
     Reason.NO_PRIORITY_CLASS,
     Reason.NO_SHAPE,
@@ -37,6 +39,8 @@ _STUCK = {
     Reason.NO_IMAGE_VOLUMES,
     Reason.NO_BUFFERS,
 }
+TURNED_AWAY = frozenset({Reason.NOT_SERVED, Reason.BOUND})
+"""Pools that are not ours to serve: whoever makes thousands of them costs the others neither series nor Events."""
 HOLDS = (
     _BLIND
     | _STUCK

@@ -12,7 +12,7 @@ import msgspec
 from balloons.api.pool import API_VERSION, POOL_KIND, BalloonPool, PoolStatus
 from balloons.decide.because import Because, Reason
 from balloons.decide.plan import PoolDecision
-from balloons.service.standing import Standing, standing
+from balloons.service.standing import TURNED_AWAY, Standing, standing
 from balloons.view.index import RefusedPool
 from throttler.kube.condition import Condition
 
@@ -37,7 +37,14 @@ def next_status(stored: StoredPool, decision: PoolDecision, problem: str, wall: 
         message=decision.because.sentence[:MESSAGE_LIMIT],
         conditions=_conditions(stored, decision, problem, wall),
     )
+    if decision.because.reason in TURNED_AWAY and _tells_the_same(stored.status, wanted):
+        return None
     return None if wanted == stored.status else wanted
+
+
+def _tells_the_same(stored: PoolStatus, wanted: PoolStatus) -> bool:
+    """Whether a pool that is not served has been told so: editing it on and on must not make us write on and on."""
+    return (stored.because, stored.message) == (wanted.because, wanted.message)
 
 
 def status_manifest(stored: StoredPool, status: PoolStatus) -> dict[str, Any]:

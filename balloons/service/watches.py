@@ -50,7 +50,6 @@ class Watches:
         metrics: Metrics,
         preemptions: Preemptions,
         *,
-        namespace: str | None,
         clock: Callable[[], float],
     ) -> None:
         self._client = client
@@ -58,15 +57,14 @@ class Watches:
         self._wake = wake
         self._metrics = metrics
         self._preemptions = preemptions
-        self._namespace = namespace
         self._clock = clock
         self._shared = Shared()
         self._served = Served()
         self._was_complete = False
         shared = self._shared
-        ours = Selection(namespace=namespace, labels=POOL_LABEL)
+        ours = Selection(labels=POOL_LABEL)
         self._watches: dict[str, Reflector[Any, Any]] = {}
-        self._pools = self._watch(POOLS, PoolWire, pool_from_wire, self._pool_changed, Selection(namespace=namespace))
+        self._pools = self._watch(POOLS, PoolWire, pool_from_wire, self._pool_changed)
         self._watch(NODES, NodeWire, lambda wire: node_from_wire(wire, shared), self._node_changed)
         self._watch(
             PODS, PodWire, lambda wire: pod_or_presence(wire, shared), self._pod_changed, Selection(fields=UNFINISHED)
@@ -212,7 +210,7 @@ class Watches:
     def _follow_buffers(self, api_version: str) -> asyncio.Task[None] | None:
         if not api_version:
             return None
-        ours = Selection(namespace=self._namespace, labels=POOL_LABEL)
+        ours = Selection(labels=POOL_LABEL)
         found = [
             self._watch(buffers(api_version), StoredObject, _as_it_is, self._buffer_changed, ours),
             self._watch(POD_TEMPLATES, StoredObject, _as_it_is, self._template_changed, ours),

@@ -1,4 +1,6 @@
-"""Which pool each node belongs to: the oldest of those that select it.
+"""Which pool each node belongs to: the oldest of those that select it and act.
+
+A pool that is paused or a dry run takes nothing from one that acts, however old it is.
 
 Kept node by node: a node's labels almost never change, and asking all of them at every decision was half of its cost.
 """
@@ -23,7 +25,7 @@ Seen = tuple[Node, NodeLoad]
 
 @dataclass(slots=True)
 class Claim:
-    """One pool's nodes with their loads, what it lost to older pools (pool -> nodes), and its balloons elsewhere.
+    """One pool's nodes with their loads, what it lost to pools before it (pool -> nodes), and its balloons elsewhere.
 
     Loads in `seen` hold no balloons of other pools; `own_loads` are those that had to be cut down for it.
     """
@@ -35,13 +37,13 @@ class Claim:
 
 
 class Selectors:
-    """Which pools select a node, oldest first, asked once per combination of the labels that any selector reads.
+    """Which pools select a node, in order, asked once per combination of the labels that any selector reads.
 
     Thousands of nodes share a handful of combinations, so a node costs a few look-ups however many pools there are.
     """
 
     def __init__(self, pools: Iterable[BalloonPool]) -> None:
-        self._pools = sorted(pools, key=_age)
+        self._pools = sorted(pools, key=precedence)
         self._keys = sorted({key for pool in self._pools for key in _keys_of(pool.spec.nodes.selector)})
         self._known: dict[tuple[str | None, ...], tuple[ObjectKey, ...]] = {}
 
@@ -60,8 +62,9 @@ def _keys_of(selector: LabelSelector) -> Iterable[str]:
     return [*selector.match_labels, *(part.key for part in selector.match_expressions)]
 
 
-def _age(pool: BalloonPool) -> tuple[float, ObjectKey]:
-    return pool.metadata.created_s, pool.key
+def precedence(pool: BalloonPool) -> tuple[bool, float, ObjectKey]:
+    """The order in which pools get nodes: those that act before those that only look, older before younger."""
+    return pool.spec.paused or pool.spec.dry_run, pool.metadata.created_s, pool.key
 
 
 class Claims:
@@ -108,7 +111,7 @@ class Claims:
         return self._owner.get(node)
 
     def by_pool(self) -> dict[ObjectKey, Claim]:
-        """Every pool's claim; a node goes to the oldest pool that selects it and counts as lost by the others."""
+        """Every pool's claim; a node goes to the first pool that selects it and counts as lost by the others."""
         claims = {key: Claim(seen=list(seen.values())) for key, seen in self._seen.items()}
         for owner, *losers in self._contested.values():
             for loser in losers:
@@ -148,9 +151,9 @@ def pool_of(balloon: Pod) -> ObjectKey:
     return ObjectKey(balloon.key.namespace, balloon.pool)
 
 
-def _claimant(pool: BalloonPool) -> tuple[ObjectKey, float, bytes]:
+def _claimant(pool: BalloonPool) -> tuple[tuple[bool, float, ObjectKey], bytes]:
     """What decides which nodes a pool gets."""
-    return pool.key, pool.metadata.created_s, msgspec.msgpack.encode(pool.spec.nodes.selector)
+    return precedence(pool), msgspec.msgpack.encode(pool.spec.nodes.selector)
 
 
 def _keep(kept: dict[str, V], name: str, value: V | None) -> None:

@@ -7,10 +7,13 @@ tell it. Nothing here raises on an odd object: whatever has been decoded can be 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+import msgspec
+
 from balloons.api.pool import BalloonPool, PoolStatus
 from balloons.view.claim import Claims, pool_of
 from balloons.view.load import EMPTY, USUAL_PRIORITY, NodeLoad, load_of
 from balloons.view.snapshot import Deployment, PriorityClass, Snapshot, StoredObject
+from balloons.view.tenancy import Tenancy
 from throttler.kube.metadata import ObjectKey, key_of
 from throttler.kube.node import Node
 from throttler.kube.pod import Pod, PodKind
@@ -41,8 +44,9 @@ class Circumstances:
 class Index:
     """All facts decisions read, filed by what they are looked up by."""
 
-    def __init__(self, priority_class: str) -> None:
+    def __init__(self, priority_class: str, tenancy: Tenancy | None = None) -> None:
         self._priority_class = priority_class
+        self._tenancy = tenancy or Tenancy()
         self._balloon_priority = USUAL_PRIORITY
         self._nodes: dict[str, Node] = {}
         self._are_nodes_lent = False
@@ -77,6 +81,7 @@ class Index:
 
     def change_pod(self, before: Pod | None, after: Pod | None) -> None:
         """A pod appeared, changed, moved onto its node or went."""
+        before, after = self._as_judged(before), self._as_judged(after)
         if before is not None and (after is None or _place(before) != _place(after)):
             self._unfile(before)
         if after is not None:
@@ -91,7 +96,7 @@ class Index:
 
     def change_deployment(self, before: Deployment | None, after: Deployment | None) -> None:
         """A balloon Deployment appeared, changed or went."""
-        if after is not None:
+        if after is not None and self._tenancy.serves(after.key.namespace):
             self._deployments[after.key] = after
         elif before is not None:
             self._deployments.pop(before.key, None)
@@ -110,25 +115,28 @@ class Index:
 
     def change_buffer(self, before: StoredObject | None, after: StoredObject | None) -> None:
         """A CapacityBuffer of ours changed."""
-        _put(self._buffers, before, after)
+        self._put(self._buffers, before, after)
 
     def change_template(self, before: StoredObject | None, after: StoredObject | None) -> None:
         """A PodTemplate of ours changed."""
-        _put(self._templates, before, after)
+        self._put(self._templates, before, after)
 
     # --- what there is ---
 
     def snapshot(self, given: Circumstances) -> Snapshot:
         """The view as it is now; it does not change when the index does."""
-        pools = {key: pool for key, pool in self._pools.items() if isinstance(pool, BalloonPool)}
+        sound = {key: pool for key, pool in self._pools.items() if isinstance(pool, BalloonPool)}
+        refused = self._tenancy.refused(sound.values())
+        pools = {key: pool for key, pool in sound.items() if key not in refused}
         self._refresh(pools)
         self._are_nodes_lent = True
-        refused = {key: pool.problem for key, pool in self._pools.items() if isinstance(pool, RefusedPool)}
+        invalid = {key: pool.problem for key, pool in self._pools.items() if isinstance(pool, RefusedPool)}
         return Snapshot(
             missing=given.missing,
             age_s=given.age_s,
             pools=pools,
-            invalid={**given.unreadable, **refused},
+            invalid={**given.unreadable, **invalid},
+            refused=refused,
             nodes=self._nodes,
             loads=self._loads,
             unbound=self._unbound_now.copy(),
@@ -164,6 +172,20 @@ class Index:
         return next((pod for pod in self._pods.get(node, ()) if pod.uid == uid), None)
 
     # --- how it is filed ---
+
+    def _as_judged(self, pod: Pod | None) -> Pod | None:
+        """The pod; what looks like a balloon where no pool is served is somebody's work."""
+        if pod is None or pod.kind is not PodKind.BALLOON or self._tenancy.serves(pod.key.namespace):
+            return pod
+        return msgspec.structs.replace(pod, kind=PodKind.WORK)
+
+    def _put(
+        self, filed: dict[ObjectKey, StoredObject], before: StoredObject | None, after: StoredObject | None
+    ) -> None:
+        if after is not None and self._tenancy.serves(after.metadata.namespace):
+            filed[key_of(after.metadata)] = after
+        elif before is not None:
+            filed.pop(key_of(before.metadata), None)
 
     def _file(self, pod: Pod) -> None:
         if pod.node:
@@ -227,13 +249,6 @@ class Index:
             self._unbound_now[pool] = pods
         else:
             del self._unbound[pool]
-
-
-def _put(filed: dict[ObjectKey, StoredObject], before: StoredObject | None, after: StoredObject | None) -> None:
-    if after is not None:
-        filed[key_of(after.metadata)] = after
-    elif before is not None:
-        filed.pop(key_of(before.metadata), None)
 
 
 def _place(pod: Pod) -> tuple[str, PodKind, str, bool]:

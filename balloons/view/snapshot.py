@@ -10,6 +10,7 @@ import msgspec
 from balloons.api.pool import BalloonPool
 from balloons.view.claim import Claim
 from balloons.view.load import NodeLoad
+from balloons.view.tenancy import Refusal
 from throttler.kube.metadata import Metadata, ObjectKey, key_of
 from throttler.kube.node import Node
 from throttler.kube.pod import Pod
@@ -64,13 +65,15 @@ class Snapshot:
 
     `missing` names the caches that are not complete (never listed, or lost their watch); empty means that the view
     is complete. `loads` has no entry for nodes without pods. `unbound` are balloon pods without a node,
-    `waiting` real pods without a node. `invalid` maps pools that break a rule to the sentence that says so.
+    `waiting` real pods without a node. `invalid` maps pools that break a rule to the sentence that says so,
+    `refused` those that are not served or break a bound of the operator.
     """
 
     missing: tuple[str, ...] = ()
     age_s: float = 0.0
     pools: Mapping[ObjectKey, BalloonPool] = field(default_factory=dict)
     invalid: Mapping[ObjectKey, str] = field(default_factory=dict)
+    refused: Mapping[ObjectKey, Refusal] = field(default_factory=dict)
     nodes: Mapping[str, Node] = field(default_factory=dict)
     loads: Mapping[str, NodeLoad] = field(default_factory=dict)
     unbound: Mapping[ObjectKey, tuple[Pod, ...]] = field(default_factory=dict)

@@ -64,6 +64,7 @@ BY_KEY: dict[str, Any] = {
     "relabelings": [{"action": "labeldrop", "regex": "x"}],
     "metricRelabelings": [{"action": "labeldrop", "regex": "x"}],
     "poolNamespaces": ["team-a"],
+    "nodeLabels": {"team-a": ["team=a"]},
     "allowedImages": ["registry.example/"],
     "dnsPolicy": "Default",
     "dnsConfig": {"options": [{"name": "ndots", "value": "1"}]},

@@ -187,7 +187,7 @@ def pod_from_wire(wire: PodWire, shared: Shared) -> Pod:
         node=shared.one(spec.node_name),
         priority=spec.priority,
         requests=_shared_requests(spec, shared),
-        kind=_kind(metadata),
+        kind=_kind(metadata, spec.priority),
         owner=shared.one(metadata.controller),
         pool=shared.one(metadata.labels.get(POOL_LABEL, "")),
         shape=shared.one(metadata.labels.get(SHAPE_LABEL, "")),
@@ -202,13 +202,14 @@ def pod_from_wire(wire: PodWire, shared: Shared) -> Pod:
     )
 
 
-def _kind(metadata: Metadata) -> PodKind:
+def _kind(metadata: Metadata, priority: int) -> PodKind:
+    """By owner and priority as well as by label: work that wears ours would else look like room."""
     owner = metadata.controller
     if MIRROR_ANNOTATION in metadata.annotations:
         return PodKind.MIRROR
     if owner is not None and owner.kind == "DaemonSet":
         return PodKind.DAEMON
-    if owner is not None and owner.kind == "ReplicaSet" and POOL_LABEL in metadata.labels:
+    if owner is not None and owner.kind == "ReplicaSet" and POOL_LABEL in metadata.labels and priority < 0:
         return PodKind.BALLOON
     return PodKind.WORK
 

@@ -85,7 +85,7 @@ def test_no_finding_is_no_table(manifest: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("--only", "KB999", "-f", "x"), "no check 'KB999'; accepted: KB001 to KB057"),
+        (("--only", "KB999", "-f", "x"), "no check 'KB999'; accepted: KB001 to KB058"),
         (("-f", "/no/such"), "/no/such: No such file or directory"),
         (("--from", "/no/such"), "/no/such: "),
         (("--from", "/dev/null"), "not a regular file"),

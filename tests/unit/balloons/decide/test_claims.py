@@ -31,7 +31,7 @@ def test_the_older_pool_keeps_the_nodes_and_the_younger_says_so() -> None:
     older, younger = settled(world).pools
     assert older.because.reason is Reason.STEADY
     assert younger.because.reason is Reason.CONFLICT
-    assert "team-a/gpu" in younger.because.sentence
+    assert "pool gpu" in younger.because.sentence
     assert not world.balloons("young")
 
 

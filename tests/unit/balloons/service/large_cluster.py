@@ -275,7 +275,7 @@ async def serving(cluster: LargeCluster) -> AsyncIterator[Any]:
     clock = asyncio.get_running_loop().time
     client = client_for(cluster)
     index, wake, metrics, preemptions = Index(CLASS), Wake(clock), Metrics("test"), Preemptions()
-    watches = Watches(client, index, wake, metrics, preemptions, namespace=None, clock=clock)
+    watches = Watches(client, index, wake, metrics, preemptions, clock=clock)
     reporter = Reporter(client, index.pool, Announcer("me"), metrics, clock)
     writes = PoolWrites(Writer(client, clock), reporter, watches, metrics, preemptions, is_dry_run=False, clock=clock)
     loop = DecisionLoop(

@@ -74,7 +74,7 @@ def test_event_has_what_the_api_asks_for() -> None:
     assert event["type"] == "Warning"
     assert event["metadata"]["generateName"] == "a" * 199 + "-"
     assert event["eventTime"] == "2026-11-21T05:00:00.000000Z"
-    assert event["note"] == "2 nodes also match the older pool ns/old, which keeps them"
+    assert event["note"] == "2 nodes also match ns/old, which keeps them"
     assert event["regarding"]["kind"] == "BalloonPool"
     assert event["action"]
     assert event["reportingController"]

@@ -1,0 +1,139 @@
+"""An editor of one namespace tries to reach another tenant's warm nodes on a real API server; nothing there moves."""
+
+import json
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from lab.controlplane import ControlPlane
+from tests.lab.service_scene import Scene, pool_object, scene
+
+OUR = "kube-balloons.github.io"
+EVERY = {"selector": {"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "Exists"}]},
+         "tolerations": [{"operator": "Exists"}]}  # fmt: skip
+OLD, WIDE = "old", {"mode": "Hold", "nodes": EVERY}
+GROWING = {"mode": "Headroom", "size": 1000, "maxSize": 1000, "nodes": EVERY}
+HUGE = {"type": "Explicit", "resources": {"cpu": "1m"}}
+LEAP = {"cron": "59 23 29 2 */7", "duration": "1s", "size": 1, "timeZone": "America/New_York"}
+MANY = [{"key": "kubernetes.io/hostname", "operator": "NotIn", "values": [f"{e}-{v}" for v in range(256)]}
+        for e in range(32)]  # fmt: skip
+BUSY = {"containers": [{"name": "c", "image": "none", "resources": {"requests": {"cpu": "100"}}}]}
+
+
+def hostile_objects(namespace: str) -> Iterator[dict[str, Any]]:
+    """What he writes; the pool `old` was there before any other pool, and was harmless."""
+    yield pool_object(namespace, OLD, **WIDE)
+    yield pool_object(namespace, OLD, **WIDE, paused=True)
+    yield pool_object(namespace, OLD, **WIDE, dryRun=True)
+    yield pool_object(namespace, OLD, **GROWING)
+    yield pool_object(namespace, OLD, **WIDE, strategy="Annotate")
+    yield pool_object(namespace, OLD, **GROWING, strategy="CapacityBuffer")
+    yield pool_object(namespace, OLD, **GROWING, shape=HUGE)
+    yield pool_object(namespace, OLD, **WIDE, prePull=["attacker.example/anything:1"])
+    yield pool_object(namespace, OLD, **WIDE, image="attacker.example/anything:1")
+    yield pool_object(namespace, OLD, **WIDE, schedules=[LEAP] * 32)
+    yield pool_object(namespace, OLD, mode="Hold", nodes={"selector": {"matchExpressions": MANY}})
+    yield pool_object(namespace, OLD, **WIDE, spread="TopologySpread")
+    yield pool_object(namespace, OLD, **WIDE, size=0)
+    yield pool_object(namespace, "gpu", **WIDE)
+    yield pool_object(namespace, "x" * 253, **WIDE)
+    marked = pool_object(namespace, "marked", **WIDE)
+    marked["metadata"] |= {"annotations": {f"{OUR}/held-by": "x/y", f"{OUR}/original": "{}"}}
+    yield marked
+    labels = {f"{OUR}/pool": "gpu", f"{OUR}/shape": "x", "app.kubernetes.io/managed-by": "kube-balloons"}
+    for name, spec in (("disguised", BUSY), ("posing", {**BUSY, "priorityClassName": "kube-balloons"})):
+        template = {"metadata": {"labels": {**labels, "app": name}}, "spec": spec}
+        yield {
+            "apiVersion": "apps/v1",
+            "kind": "Deployment",
+            "metadata": {"name": name, "namespace": namespace, "labels": labels},
+            "spec": {"replicas": 2, "selector": {"matchLabels": {"app": name}}, "template": template},
+        }
+    yield {
+        "apiVersion": "v1",
+        "kind": "PodTemplate",
+        "metadata": {"name": "disguised", "namespace": namespace, "labels": labels},
+        "template": {"metadata": {"labels": labels}, "spec": BUSY},
+    }
+
+
+def commands(namespace: str, victim: str) -> Iterator[tuple[str, ...]]:
+    """What he runs."""
+    yield "scale", "balloonpool/old", f"--namespace={namespace}", "--replicas=1000"
+    yield "label", "balloonpool/old", f"--namespace={namespace}", f"{OUR}/pool=gpu"
+    yield "delete", "pods", f"--namespace={victim}", "--all"
+    yield "delete", "balloonpool", f"--namespace={victim}", "--all"
+    yield "scale", "balloonpool/gpu", f"--namespace={victim}", "--replicas=0"
+    yield "scale", "deployments", f"--namespace={victim}", "--all", "--replicas=0"
+
+
+def as_editor(plane: ControlPlane, *arguments: str, given: Any = None) -> bool:
+    """Run kubectl as him; whether the API server let him."""
+    command = [str(plane.binaries["kubectl"]), f"--kubeconfig={plane.kubeconfig()}", "--as=mallory", *arguments]
+    text = json.dumps(given) if given is not None else ""
+    return subprocess.run(command, input=text, capture_output=True, text=True, check=False).returncode == 0
+
+
+async def let_edit(on: Scene, namespace: str) -> None:
+    await on.plane.kubectl_async("create", "namespace", namespace)
+    for role in ("edit", "kube-balloons-edit"):
+        give = ("create", "rolebinding", role, f"--clusterrole={role}", "--user=mallory")
+        await on.plane.kubectl_async(*give, f"--namespace={namespace}")
+
+
+async def warm(on: Scene) -> tuple[set[str], int]:
+    """The uids of the victim's balloons, and how many it wants."""
+    pods = await on.objects("pods")
+    return {each["metadata"]["uid"] for each in pods if not each["metadata"].get("deletionTimestamp")}, (
+        await on.replicas()
+    )
+
+
+async def pools_in(on: Scene, namespace: str) -> list[dict[str, Any]]:
+    text = await on.plane.kubectl_async("get", "balloonpools", f"--namespace={namespace}", "--output=json")
+    found: list[dict[str, Any]] = json.loads(text)["items"]
+    return found
+
+
+async def test_a_hostile_editor_moves_no_balloon_of_another_tenant(
+    control_plane: ControlPlane, namespace: str, tmp_path: Path
+) -> None:
+    elsewhere, beside = f"{namespace}-x", f"{namespace}-y"
+    async with scene(control_plane, namespace, tmp_path, nodes=3) as on:
+        for space in (elsewhere, beside):
+            await let_edit(on, space)
+            harmless = pool_object(space, OLD, mode="Hold", nodes={"selector": {"matchLabels": {"none": "such"}}})
+            assert as_editor(control_plane, "apply", "--filename=-", given=harmless)
+        bounds = (f"--bound-node-labels={beside}:team=y", "--bound-max-size=10", "--bound-pools-per-namespace=4")
+        service = await on.ready_service("--namespace", beside, *bounds)
+        await on.apply_pool(maxSize=3)
+        await on.until(lambda s: s.get("warm") == 3 and s["because"] == "Steady")
+        before = await warm(on)
+        assert (len(before[0]), before[1]) == (3, 3)
+
+        tried = 0
+        for space in (elsewhere, beside):
+            for each in hostile_objects(space):
+                as_editor(control_plane, "apply", "--filename=-", given=each)
+                tried += 1
+            for command in commands(space, namespace):
+                as_editor(control_plane, *command)
+                tried += 1
+            await service.ticks(3)
+            assert await warm(on) == before, space
+        assert tried >= 40
+
+        for space, reason in ((elsewhere, "NotServed"), (beside, "Bound")):
+            pools = [each for each in await pools_in(on, space) if len(each["metadata"]["name"]) <= 63]
+            assert len(pools) >= 3
+            deadline = 30
+            while not all(each.get("status", {}).get("because") == reason for each in pools) and deadline:
+                await service.ticks(2)
+                deadline -= 1
+                pools = [each for each in await pools_in(on, space) if len(each["metadata"]["name"]) <= 63]
+            told = {each["metadata"]["name"]: each["status"]["because"] for each in pools}
+            assert set(told.values()) == {reason}, told
+            assert all(not each["status"].get("nodes") and not each["status"].get("zones") for each in pools)
+        assert await service.metric("refused_pools", bound="namespaces") >= 3
+        assert await warm(on) == before

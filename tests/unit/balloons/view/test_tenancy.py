@@ -1,0 +1,193 @@
+"""Whose pools are served, within which bounds, and that nobody else's pool touches anything."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from balloons.api.pool import BalloonPool, Mode, PoolNodes, Schedule
+from balloons.decide.because import Reason
+from balloons.decide.decide import decide
+from balloons.decide.memory import Memory
+from balloons.decide.plan import Plan
+from balloons.decide.settings import DecideSettings
+from balloons.view.index import Circumstances, Index
+from balloons.view.snapshot import Deployment, Snapshot
+from balloons.view.tenancy import Bound, Tenancy
+from tests.world import CLASS, NOW, World, a_pool, later, nodes
+from throttler.kube.metadata import Metadata, ObjectKey
+from throttler.kube.pod import POOL_LABEL, Pod, PodKind, PodWire, pod_from_wire
+from throttler.kube.selectors import LabelSelector, Requirement, Toleration
+from throttler.kube.shared import Shared
+
+PLATFORM = a_pool("gpu", created_s=100.0, namespace="platform")
+EVERY_NODE = PoolNodes(
+    LabelSelector({}, (Requirement("kubernetes.io/hostname", "Exists"),)), (Toleration("", "Exists"),)
+)
+SERVED = Tenancy(namespaces=frozenset({"platform", "team-a"}))
+
+
+def tenant(name: str = "grab", namespace: str = "tenant-x", **spec: Any) -> BalloonPool:
+    """An older pool that would like every node there is."""
+    return a_pool(name, created_s=1.0, namespace=namespace, **{"nodes": EVERY_NODE, **spec})
+
+
+def settled(*pools: BalloonPool, ticks: int = 4) -> World:
+    world = World.of(*pools, nodes=nodes(6))
+    memory = Memory()
+    for tick in range(ticks):
+        plan, memory = decide(world.snapshot(), memory, DecideSettings(), later(NOW, 20 * tick))
+        world.apply(plan)
+        world.settle()
+    return world
+
+
+def seen_by(tenancy: Tenancy, world: World) -> Snapshot:
+    """The world through an index that serves so."""
+    index = Index(CLASS.metadata.name, tenancy)
+    for node in world.nodes.values():
+        index.change_node(None, node)
+    for pod in world.pods.values():
+        index.change_pod(None, pod)
+    for pool in world.pools.values():
+        index.change_pool(None, pool)
+    for deployment in world.deployments.values():
+        index.change_deployment(None, deployment)
+    index.change_priority_class(None, CLASS)
+    return index.snapshot(Circumstances(server_minor=36))
+
+
+def plan_for(tenancy: Tenancy, world: World) -> Plan:
+    return decide(seen_by(tenancy, world), Memory(), DecideSettings(), later(NOW, 1_000))[0]
+
+
+@pytest.mark.parametrize("change", [{}, {"paused": True}, {"dry_run": True}, {"size": 6, "max_size": 6}])
+def test_an_older_pool_of_a_namespace_that_is_not_served_takes_nothing(change: dict[str, Any]) -> None:
+    world = settled(PLATFORM)
+    world.pools[ObjectKey("tenant-x", "grab")] = tenant(**change)
+    found = {decision.pool.namespace: decision for decision in plan_for(SERVED, world).pools}
+    assert found["platform"].because.reason is Reason.STEADY
+    assert (found["platform"].actions, found["platform"].status.warm) == ((), 6)
+    assert found["tenant-x"].because.reason is Reason.NOT_SERVED
+    assert found["tenant-x"].because.sentence.endswith("not served; served: platform, team-a")
+    assert (found["tenant-x"].actions, found["tenant-x"].status.nodes, found["tenant-x"].status.zones) == ((), 0, ())
+
+
+@pytest.mark.parametrize("change", [{"paused": True}, {"dry_run": True}])
+def test_a_pool_that_only_looks_takes_nothing_from_one_that_acts(change: dict[str, Any]) -> None:
+    world = settled(PLATFORM)
+    world.pools[ObjectKey("team-a", "grab")] = tenant(namespace="team-a", **change)
+    found = {decision.pool.namespace: decision for decision in plan_for(SERVED, world).pools}
+    assert (found["platform"].actions, found["platform"].status.warm) == ((), 6)
+    assert found["team-a"].status.nodes == 0
+    assert "platform" not in " ".join(note.sentence for note in found["team-a"].notes)
+
+
+def test_a_pool_that_only_looks_still_sees_what_nobody_else_wants() -> None:
+    world = World.of(tenant(dry_run=True), nodes=nodes(3))
+    assert plan_for(Tenancy(), world).pools[0].status.nodes == 3
+
+
+def selecting(key: str, *values: str) -> PoolNodes:
+    return PoolNodes(LabelSelector({}, (Requirement(key, "In", values),)))
+
+
+LABELS = Tenancy(node_labels={"team-a": frozenset({("pool", "a"), ("pool", "b")}), "*": frozenset()})
+SCHEDULE = Schedule("0 8 * * *", "1h", size=1)
+
+
+@pytest.mark.parametrize(
+    ("tenancy", "change", "bound"),
+    [
+        (LABELS, {"nodes": PoolNodes(LabelSelector({"pool": "gpu"}))}, Bound.NODE_LABELS),
+        (LABELS, {"nodes": selecting("pool", "a", "gpu")}, Bound.NODE_LABELS),
+        (LABELS, {"nodes": EVERY_NODE}, Bound.NODE_LABELS),
+        (Tenancy(max_size=10), {"max_size": 11}, Bound.MAX_SIZE),
+        (Tenancy(max_size=10), {}, Bound.MAX_SIZE),
+        (Tenancy(pools_per_namespace=0), {}, Bound.POOLS),
+        (Tenancy(schedules_per_namespace=1), {"schedules": (SCHEDULE, SCHEDULE)}, Bound.SCHEDULES),
+        (Tenancy(selector_values=2), {"nodes": selecting("pool", "a", "b", "c")}, Bound.SELECTOR_VALUES),
+    ],
+)
+def test_what_breaks_a_bound_is_refused_by_its_name(tenancy: Tenancy, change: dict[str, Any], bound: Bound) -> None:
+    world = World.of(tenant(namespace="team-a", **change), nodes=nodes(2))
+    (decision,) = plan_for(tenancy, world).pools
+    assert decision.because.reason is Reason.BOUND
+    assert bound.value in decision.because.sentence
+    assert "accepted" in decision.because.sentence
+    assert (decision.actions, decision.status.nodes) == ((), 0)
+
+
+@pytest.mark.parametrize(
+    ("tenancy", "change"),
+    [
+        (LABELS, {"nodes": PoolNodes(LabelSelector({"pool": "a", "zone": "x"}))}),
+        (LABELS, {"nodes": selecting("pool", "a", "b")}),
+        (Tenancy(max_size=10), {"max_size": 10}),
+        (Tenancy(schedules_per_namespace=1), {"schedules": (SCHEDULE,)}),
+        (Tenancy(selector_values=2), {"nodes": selecting("pool", "a", "b")}),
+    ],
+)
+def test_what_keeps_to_the_bounds_is_served(tenancy: Tenancy, change: dict[str, Any]) -> None:
+    assert tenancy.refused([tenant(namespace="team-a", **change)]) == {}
+
+
+def test_the_oldest_pools_of_a_namespace_are_those_that_are_served() -> None:
+    pools = [a_pool(f"p{i}", created_s=float(i), namespace=space) for space in ("a", "b") for i in range(3)]
+    refused = Tenancy(pools_per_namespace=2).refused(reversed(pools))
+    assert set(refused) == {ObjectKey("a", "p2"), ObjectKey("b", "p2")}
+
+
+def test_pods_and_deployments_that_look_like_ours_elsewhere_are_somebodys_work() -> None:
+    world = settled(a_pool("gpu", namespace="tenant-x"))
+    assert len(world.balloons()) == 6
+    snapshot = seen_by(SERVED, world)
+    assert snapshot.deployments == {}
+    assert all(load.balloons == () and load.scavengers == 1 for load in snapshot.loads.values())
+    world.pools.clear()
+    assert plan_for(SERVED, world).sweeps == ()
+
+
+def test_a_pool_that_breaks_a_bound_keeps_what_it_has() -> None:
+    world = settled(PLATFORM)
+    plan = decide(seen_by(Tenancy(max_size=1), world), Memory(gone_since_s={PLATFORM.key: 0.0}), DecideSettings(),
+                  later(NOW, 10_000))[0]  # fmt: skip
+    assert plan.sweeps == ()
+
+
+def labelled(priority: int, owner: str = "ReplicaSet") -> Pod:
+    metadata = {
+        "name": "work",
+        "namespace": "team-a",
+        "labels": {POOL_LABEL: "gpu"},
+        "ownerReferences": [{"kind": owner, "name": "r", "controller": True}],
+    }
+    wire = {"metadata": metadata, "spec": {"nodeName": "n", "priority": priority}, "status": {"phase": "Running"}}
+    return pod_from_wire(msgspec.convert(wire, PodWire), Shared())
+
+
+@pytest.mark.parametrize(
+    ("pod", "kind"),
+    [
+        (labelled(-10), PodKind.BALLOON),
+        (labelled(0), PodKind.WORK),
+        (labelled(1000), PodKind.WORK),
+        (labelled(-10, "Job"), PodKind.WORK),
+    ],
+)
+def test_work_that_wears_our_label_stays_work(pod: Pod, kind: PodKind) -> None:
+    assert pod.kind is kind
+
+
+def test_nothing_of_this_reads_a_deployment_without_labels() -> None:
+    index = Index(CLASS.metadata.name, SERVED)
+    there = Deployment(Metadata("x", "platform"), {})
+    index.change_deployment(None, there)
+    index.change_deployment(there, None)
+    assert index.snapshot(Circumstances()).deployments == {}
+
+
+def test_headroom_of_a_namespace_that_is_not_served_asks_for_no_node() -> None:
+    world = World.of(tenant(mode=Mode.HEADROOM, size=50, max_size=100), nodes=nodes(1))
+    (decision,) = plan_for(SERVED, world).pools
+    assert (decision.lacking, decision.actions) == (0, ())
