@@ -1,12 +1,14 @@
 """Which hosts an address written by a user may lead to (reliability.md section 4, SSRF).
 
 A JoinThrottle's URLs make our service send requests: never to link-local addresses or a cloud's metadata service,
-whatever name or spelling leads there. Names are judged after DNS, and the connection uses the address that was judged.
+whatever name or spelling leads there, and to our own host only where the API server is there too (a lab,
+kind). Names are judged after DNS, and the connection uses the address that was judged.
 """
 
 import ipaddress
 import socket
 from collections.abc import Sequence
+from urllib.parse import urlsplit
 
 from aiohttp.abc import AbstractResolver, ResolveResult
 from aiohttp.resolver import ThreadedResolver
@@ -33,15 +35,16 @@ class ForbiddenHostError(OSError):
 class JudgingResolver(AbstractResolver):
     """The system's DNS, with forbidden answers refused."""
 
-    def __init__(self, inner: AbstractResolver | None = None) -> None:
+    def __init__(self, inner: AbstractResolver | None = None, *, allows_loopback: bool = False) -> None:
         self._inner = inner or ThreadedResolver()
+        self._allows_loopback = allows_loopback
 
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
     ) -> list[ResolveResult]:
         """All addresses of the host, or ForbiddenHostError if any of them is forbidden."""
         found = await self._inner.resolve(host, port, family)
-        check_addresses([entry["host"] for entry in found])
+        check_addresses([entry["host"] for entry in found], allows_loopback=self._allows_loopback)
         return found
 
     async def close(self) -> None:
@@ -49,21 +52,32 @@ class JudgingResolver(AbstractResolver):
         await self._inner.close()
 
 
-def check_literal(host: str) -> None:
+def is_loopback(url: str) -> bool:
+    """Whether the URL names this very host, by address or as localhost."""
+    host = urlsplit(url).hostname or ""
+    try:
+        return _inner_address(ipaddress.ip_address(host.split("%")[0])).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def check_literal(host: str, *, allows_loopback: bool = False) -> None:
     """Raises ForbiddenHostError for an IP address that is forbidden; names are left to the resolver."""
     try:
         address = ipaddress.ip_address(host.strip("[]").split("%")[0])
     except ValueError:
         return
-    check_addresses([str(address)])
+    check_addresses([str(address)], allows_loopback=allows_loopback)
 
 
-def check_addresses(addresses: Sequence[str]) -> None:
+def check_addresses(addresses: Sequence[str], *, allows_loopback: bool = False) -> None:
     """Raises ForbiddenHostError when one of the addresses is forbidden, also inside an IPv6 spelling of IPv4."""
     for text in addresses:
         address = _inner_address(ipaddress.ip_address(text.split("%")[0]))
         if address.is_link_local or address.is_multicast or address.is_unspecified or address in METADATA:
             raise ForbiddenHostError("leads to a link-local or metadata address, which is refused")
+        if address.is_loopback and not allows_loopback:
+            raise ForbiddenHostError("leads to the service's own host, which is refused")
 
 
 def _inner_address(address: Address) -> Address:

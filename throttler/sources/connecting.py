@@ -10,9 +10,10 @@ from throttler.sources.allowed_hosts import JudgingResolver
 
 
 @asynccontextmanager
-async def fresh_session(*, judges_hosts: bool) -> AsyncIterator[aiohttp.ClientSession]:
-    """A session whose connection ends with it; `judges_hosts` refuses forbidden addresses after DNS."""
-    resolver = JudgingResolver() if judges_hosts else None
+async def fresh_session(*, judges_hosts: bool, allows_loopback: bool = False) -> AsyncIterator[aiohttp.ClientSession]:
+    """A session whose connection ends with it; `judges_hosts` refuses forbidden addresses after DNS, and
+    this very host unless `allows_loopback`."""
+    resolver = JudgingResolver(allows_loopback=allows_loopback) if judges_hosts else None
     connector = EndingConnector(limit=0, force_close=True, use_dns_cache=False, resolver=resolver)
     session = aiohttp.ClientSession(
         connector=connector,

@@ -59,15 +59,16 @@ _decoder = msgspec.json.Decoder(_Answer)
 class PromqlClient:
     """One Prometheus. Raises ConfigError for an address that cannot be used."""
 
-    def __init__(self, url: str, *, limit_s: float = LIMIT_S) -> None:
+    def __init__(self, url: str, *, limit_s: float = LIMIT_S, allows_loopback: bool = False) -> None:
         parts = checked_url(url)
         try:
-            check_literal(parts.hostname or "")
+            check_literal(parts.hostname or "", allows_loopback=allows_loopback)
         except ForbiddenHostError as error:
             raise ConfigError(f"signals.prometheus.url: {url!r} {error}") from error
         self.name = parts.netloc
         self._query_url = f"{url.rstrip('/')}/api/v1/query"
         self._limit_s = limit_s
+        self._allows_loopback = allows_loopback
 
     async def query(self, text: str) -> tuple[tuple[Point, ...], int]:
         """The vector that the query gives now, and the bytes of the answer; empty is not zero. Raises ReadError."""
@@ -85,7 +86,7 @@ class PromqlClient:
     async def _post(self, text: str) -> bytes:
         form = {"query": text, "timeout": f"{self._limit_s:g}s"}
         headers = {"User-Agent": user_agent("signals"), "Accept-Encoding": "identity"}
-        async with fresh_session(judges_hosts=True) as session:
+        async with fresh_session(judges_hosts=True, allows_loopback=self._allows_loopback) as session:
             response = await session.post(self._query_url, data=form, headers=headers, allow_redirects=False)
             try:
                 return await _body(response)

@@ -18,7 +18,7 @@ from throttler.client.connection import Connection, user_agent
 from throttler.client.credentials import Credentials
 from throttler.signals.families import FAMILIES
 from throttler.signals.sample import Sample
-from throttler.sources.allowed_hosts import ForbiddenHostError
+from throttler.sources.allowed_hosts import ForbiddenHostError, is_loopback
 from throttler.sources.connecting import fresh_session, hang_up
 from throttler.sources.metrics_body import STEP_BYTES, MetricsBody
 from throttler.sources.outcome import Outcome, Read, ReadError, ReadObserver, ignore_read
@@ -67,6 +67,7 @@ class Scraper:
         observer: ReadObserver = ignore_read,
     ) -> None:
         self._connection = connection
+        self._allows_loopback = is_loopback(connection.base_url)
         self._headers = (("User-Agent", user_agent(component)), *connection.impersonation)
         self._limit_s = limit_s
         self._observer = observer
@@ -115,7 +116,7 @@ class Scraper:
 
     @asynccontextmanager
     async def _answer(self, target: Target, used: Credentials) -> AsyncIterator[aiohttp.ClientResponse]:
-        async with fresh_session(judges_hosts=target.is_from_user) as session:
+        async with fresh_session(judges_hosts=target.is_from_user, allows_loopback=self._allows_loopback) as session:
             response = await session.get(
                 URL(f"{target.base_url}{METRICS_PATH}?{_QUERY}", encoded=True),
                 headers=self._request_headers(used),

@@ -5,8 +5,8 @@ from random import Random
 from throttler.client.connection import Connection
 from throttler.client.errors import ApiError, ConfigError
 from throttler.client.kube_client import KubeClient
-from throttler.sources.allowed_hosts import ForbiddenHostError, check_literal
-from throttler.sources.endpoints import count_leases, find_targets, url_target
+from throttler.sources.allowed_hosts import ForbiddenHostError, check_literal, is_loopback
+from throttler.sources.endpoints import TLS_NAME, count_leases, find_targets, url_target
 from throttler.sources.scraper import Target
 from throttler.sources.settings import checked_url
 
@@ -82,8 +82,10 @@ def configured_targets(servers: tuple[str, ...], connection: Connection) -> tupl
         if parts.scheme == "http" and connection.base_url.startswith("https:"):
             raise ConfigError(f"signals.scrape.servers: {url!r} would send our credentials unencrypted; use https")
         try:
-            check_literal(parts.hostname or "")
+            check_literal(parts.hostname or "", allows_loopback=is_loopback(connection.base_url))
         except ForbiddenHostError as error:
             raise ConfigError(f"signals.scrape.servers: {url!r} {error}") from error
-        found.append(url_target(url, tls_name=connection.tls_server_name, is_from_user=True))
+        # Whoever writes a throttle chooses the host: the token goes there only if its certificate is an API server's.
+        # Any kubelet has one of this CA for its own host.
+        found.append(url_target(url, tls_name=connection.tls_server_name or TLS_NAME, is_from_user=True))
     return tuple(dict.fromkeys(found))

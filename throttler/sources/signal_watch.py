@@ -11,6 +11,7 @@ from throttler.client.gate import CeilingGate
 from throttler.client.kube_client import KubeClient, open_client
 from throttler.signals.reading import Signals
 from throttler.signals.servers import Servers
+from throttler.sources.allowed_hosts import is_loopback
 from throttler.sources.outcome import ReadObserver, ignore_read
 from throttler.sources.own_attempts import OwnAttempts
 from throttler.sources.promql import PrometheusWatch
@@ -45,7 +46,7 @@ class SignalWatch:
         self._attempts = attempts
         self._scraper = Scraper(connection, COMPONENT, observer=observer)
         self._scraping = ScrapeWatch(connection, settings, self._scraper, random or Random())
-        self._prometheus = _prometheus(settings, observer)
+        self._prometheus = _prometheus(settings, connection, observer)
 
     async def run(self) -> None:
         """Runs until cancelled."""
@@ -90,7 +91,8 @@ class SignalWatch:
             yield client
 
 
-def _prometheus(settings: SourceSettings, observer: ReadObserver) -> PrometheusWatch | None:
+def _prometheus(settings: SourceSettings, connection: Connection, observer: ReadObserver) -> PrometheusWatch | None:
     if settings.prometheus_url is None:
         return None
-    return PrometheusWatch(PromqlClient(settings.prometheus_url), settings.alarms, observer=observer)
+    client = PromqlClient(settings.prometheus_url, allows_loopback=is_loopback(connection.base_url))
+    return PrometheusWatch(client, settings.alarms, observer=observer)

@@ -5,7 +5,13 @@ import socket
 import pytest
 from aiohttp.abc import AbstractResolver
 
-from throttler.sources.allowed_hosts import ForbiddenHostError, JudgingResolver, check_addresses, check_literal
+from throttler.sources.allowed_hosts import (
+    ForbiddenHostError,
+    JudgingResolver,
+    check_addresses,
+    check_literal,
+    is_loopback,
+)
 
 FORBIDDEN = [
     "169.254.169.254",
@@ -32,10 +38,31 @@ def test_link_local_and_metadata_addresses_are_refused_in_every_spelling(address
         check_literal(address)
 
 
-@pytest.mark.parametrize("address", ["10.0.0.1", "127.0.0.1", "192.168.1.5", "8.8.8.8", "fd12::1", "::1"])
+@pytest.mark.parametrize("address", ["10.0.0.1", "192.168.1.5", "8.8.8.8", "fd12::1"])
 def test_addresses_of_a_cluster_are_allowed(address: str) -> None:
     check_addresses([address])
     check_literal(address)
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1", "127.8.9.1", "::1", "::ffff:127.0.0.1", "64:ff9b::7f00:1"])
+def test_our_own_host_is_refused_unless_the_api_server_is_there_too(address: str) -> None:
+    with pytest.raises(ForbiddenHostError, match="own host"):
+        check_literal(address)
+    check_literal(address, allows_loopback=True)
+
+
+@pytest.mark.parametrize(
+    ("url", "is_here"),
+    [
+        ("https://127.0.0.1:6443", True),
+        ("https://localhost:6443", True),
+        ("https://[::1]:6443", True),
+        ("https://10.96.0.1", False),
+        ("https://localhost.attacker.example", False),
+    ],
+)
+def test_where_the_api_server_is(url: str, is_here: bool) -> None:
+    assert is_loopback(url) is is_here
 
 
 def test_names_are_left_to_the_resolver() -> None:

@@ -18,7 +18,7 @@ async def rounds(
 ) -> PrometheusWatch:
     async with loopback_api(prometheus.handle) as api:
         observer = (reads if reads is not None else []).append
-        watch = PrometheusWatch(PromqlClient(api.url), alarms, observer=observer)
+        watch = PrometheusWatch(PromqlClient(api.url, allows_loopback=True), alarms, observer=observer)
         for state in states:
             prometheus.servers = state
             await watch.round()
@@ -113,7 +113,7 @@ def test_what_is_no_whole_vector_of_numbers_is_refused_in_our_own_words(body: by
 async def query_failure(handler, limit_s: float = 8.0) -> tuple[ReadError, int]:
     async with loopback_api(handler) as api:
         with pytest.raises(ReadError) as caught:
-            await PromqlClient(api.url, limit_s=limit_s).query("up")
+            await PromqlClient(api.url, limit_s=limit_s, allows_loopback=True).query("up")
         return caught.value, len(api.asked)
 
 

@@ -70,6 +70,19 @@ async def test_a_metadata_address_is_refused_at_once(host: str) -> None:
         PromqlClient(f"http://{host}:80")
 
 
+async def test_the_certificate_must_be_an_api_servers_whatever_host_the_user_writes() -> None:
+    """Every kubelet has a certificate of the cluster's CA for its own address: that must not be worth our token."""
+    (target,) = configured_targets(("https://10.0.0.7:10250",), connection_to("https://10.96.0.1"))
+    assert target.tls_name == "kubernetes"
+
+
+async def test_our_own_host_is_refused() -> None:
+    with pytest.raises(ConfigError, match="own host"):
+        configured_targets(("https://127.0.0.1:8443",), connection_to("https://10.96.0.1"))
+    with pytest.raises(ConfigError, match="own host"):
+        PromqlClient("http://127.0.0.1:9090")
+
+
 async def test_the_same_server_twice_is_one() -> None:
     targets = configured_targets(("https://a:6443", "https://a:6443/"), connection_to("https://a:6443"))
     assert [target.name for target in targets] == ["a:6443"]
