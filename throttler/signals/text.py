@@ -20,7 +20,10 @@ MAX_VALUE = 2.0**53
 
 _NEEDLES = tuple(b"\n" + name.encode() for name in SERIES)
 _AFTER_NAME = b"{ \t"
-_LINE = re.compile(rb"([a-zA-Z_:][a-zA-Z0-9_:]*)[ \t]*(?:\{(.*)\})?[ \t]*([^ \t{}]+)(?:[ \t]+-?[0-9]+)?[ \t\r]*")
+# Possessive (`*+`): what was matched is never given back, so that no line costs more than its length.
+_LINE = re.compile(
+    rb"([a-zA-Z_:][a-zA-Z0-9_:]*+)[ \t]*+(?:\{(.*)\}[ \t]*+)?([^ \t\r{}]++)(?:[ \t]++-?[0-9]++)?[ \t\r]*+"
+)
 _LABEL = re.compile(rb'[ \t]*([a-zA-Z_][a-zA-Z0-9_]*)[ \t]*=[ \t]*"([^"\\]*(?:\\.[^"\\]*)*)"[ \t]*(?:,[ \t]*|$)')
 _NUMBER = re.compile(rb"[0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]{1,3})?")
 _ESCAPE = re.compile(r"\\(.)")

@@ -2,6 +2,7 @@
 
 import contextlib
 import math
+import time
 
 import pytest
 from hypothesis import given, settings
@@ -132,3 +133,15 @@ def test_too_many_series_are_refused() -> None:
     lines.feed(block)
     with pytest.raises(BadTextError, match="more than"):
         lines.feed(block)
+
+
+@pytest.mark.parametrize(
+    "tail",
+    ["{" + "}" + "1" + "\r" * 60_000 + "}", " " * 60_000 + "}", "{" + "} " * 30_000, "{} 1" + " " * 60_000 + "}"],
+)
+def test_no_line_costs_more_than_its_length(tail: str) -> None:
+    """A line that is given back character by character took 20 s here; one that is not takes milliseconds."""
+    started = time.process_time()
+    with pytest.raises(BadTextError):
+        parse_rows([b"apiserver_request_total" + tail.encode()])
+    assert time.process_time() - started < 2.0
