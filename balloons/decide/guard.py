@@ -42,12 +42,23 @@ def _priority_problem(snapshot: Snapshot, settings: DecideSettings) -> Because |
 def _image_problem(view: PoolView, snapshot: Snapshot, settings: DecideSettings) -> Because | None:
     spec = view.pool.spec
     for image in (spec.image, *spec.pre_pull):
-        if image and image != settings.image and not image.startswith(settings.allowed_images or ("\0",)):
-            accepted = ", ".join(f"{prefix}*" for prefix in settings.allowed_images) or "none besides the default"
+        if image and image != settings.image and not any(_is_under(image, each) for each in settings.allowed_images):
+            accepted = ", ".join(settings.allowed_images) or "none besides the default"
             return because(Reason.IMAGE_NOT_ALLOWED, image=image, accepted=accepted)
     if spec.pre_pull and 0 < snapshot.server_minor < IMAGE_VOLUMES_SINCE:
         return because(Reason.NO_IMAGE_VOLUMES, minor=snapshot.server_minor)
     return None
+
+
+def _is_under(image: str, prefix: str) -> bool:
+    """Whether an image is the one named, one of its tags or digests, or in the folder named: whole parts only.
+
+    What follows a colon is a tag where no folder follows it, and else a port: another registry.
+    """
+    rest = image.removeprefix(prefix)
+    if not prefix or (rest == image and image != prefix):
+        return False
+    return not rest or prefix[-1] in "/:@" or rest[0] in "/@" or (rest[0] == ":" and "/" not in rest)
 
 
 def conflict(view: PoolView) -> Because:

@@ -78,3 +78,23 @@ def test_shapes_that_no_label_tells_apart_are_noted() -> None:
     world = pool_of()
     world.nodes["big"] = a_node("big", allocatable={**world.nodes["n000"].allocatable, "cpu": 32_000})
     assert [note.reason for note in decision(world).notes] == [Reason.SHAPES_ALIKE]
+
+
+@pytest.mark.parametrize(
+    ("prefix", "image", "is_allowed"),
+    [
+        ("registry.example.com", "registry.example.com/x:1", True),
+        ("registry.example.com", "registry.example.com.attacker.net/x:1", False),
+        ("registry.example.com", "registry.example.com:5000/x:1", False),
+        ("registry.example.com/base", "registry.example.com/base-evil/x:1", False),
+        ("registry.example.com/base", "registry.example.com/base:1", True),
+        ("registry.example.com/base", "registry.example.com/base@sha256:0", True),
+        ("registry.example.com/base/", "registry.example.com/base/x:1", True),
+        ("registry.example.com/base:1", "registry.example.com/base:1", True),
+        ("registry.example.com/base:1", "registry.example.com/base:12", False),
+    ],
+)
+def test_images_are_allowed_by_whole_parts_of_their_name(prefix: str, image: str, is_allowed: bool) -> None:
+    world = World.of(a_pool(image=image), nodes=nodes(1))
+    plan, _ = decide(world.snapshot(), Memory(), DecideSettings(allowed_images=(prefix,)), NOW)
+    assert (plan.pools[0].because.reason is not Reason.IMAGE_NOT_ALLOWED) is is_allowed
