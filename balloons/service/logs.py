@@ -12,8 +12,12 @@ from balloons.printable import printable
 
 HIDDEN = "(hidden)"
 _SECRET_KEYS = re.compile(r"token|authorization|password|secret|client.?key", re.IGNORECASE)
-_SECRETS = re.compile(r"(?i:bearer|basic)\s+\S+|\beyJ[\w-]+\.[\w-]+\.[\w-]*")
-"""Authorization headers, and JSON web tokens as ServiceAccounts have them."""
+_SECRETS = re.compile(
+    r"(?i:bearer|basic)\s+\S+|\beyJ[\w-]+\.[\w-]+\.[\w-]*|\bk8s-aws-v1\.[\w-]+"
+    r"|(?<=://)[^\s/@]+(?=@)"
+    r"|(?i:(?<=token)|(?<=password)|(?<=secret)|(?<=client-key-data))[\"']?\s*[=:]\s*[\"']?[^\s\"',]+"
+)
+"""Authorization headers, tokens of accounts and of clouds, users in addresses, and what is said to be a secret."""
 
 Event = MutableMapping[str, Any]
 
@@ -21,6 +25,8 @@ Event = MutableMapping[str, Any]
 def set_up_logs(style: str, *, is_debug: bool, stream: TextIO | None = None) -> None:
     """Configure structlog; `style` is auto, json or pretty (auto: pretty on a terminal)."""
     stream = stream or sys.stderr
+    root = logging.getLogger()
+    root.handlers = [handler for handler in root.handlers if not isinstance(handler, _Rerouted)] + [_Rerouted()]
     is_pretty = style == "pretty" or (style == "auto" and stream.isatty())
     structlog.configure(
         processors=[
@@ -34,6 +40,17 @@ def set_up_logs(style: str, *, is_debug: bool, stream: TextIO | None = None) -> 
         logger_factory=structlog.WriteLoggerFactory(file=stream),
         cache_logger_on_first_use=False,
     )
+
+
+class _Rerouted(logging.Handler):
+    """Lines of libraries, which use Python's own logging, go the same way as ours: no line passes the redaction by."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Log the record as one of ours."""
+        if record.levelno >= logging.WARNING:
+            level = "error" if record.levelno >= logging.ERROR else "warning"
+            told = getattr(structlog.get_logger(), level)
+            told(record.getMessage(), logger=record.name, **({"exc_info": record.exc_info} if record.exc_info else {}))
 
 
 def _renderers(is_pretty: bool, *, is_coloured: bool) -> list[Any]:

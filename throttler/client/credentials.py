@@ -1,10 +1,11 @@
 """Who we are and whom we trust, kept fresh: tokens and certificates rotate under a running process."""
 
 import asyncio
-import logging
 import ssl
 from dataclasses import dataclass, field
 from typing import Protocol
+
+import structlog
 
 from throttler.client.errors import ConfigError, cut
 
@@ -15,7 +16,7 @@ AGAIN_AFTER_S = 5.0
 READ_LIMIT_S = 20.0
 """An exec plugin that hangs must not hang the service."""
 
-log = logging.getLogger(__name__)
+log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,5 +71,5 @@ class CredentialKeeper:
                 self._held = await self._source.read(afresh)
         except (ConfigError, OSError) as error:
             wait_s = AGAIN_AFTER_S
-            log.warning("credentials could not be read again, the old ones stay: %s", cut(str(error)))
+            log.warning("credentials could not be read again, the old ones stay", problem=cut(str(error)))
         self._due_at = asyncio.get_running_loop().time() + wait_s

@@ -1,8 +1,9 @@
 """The second source: an existing Prometheus, for readings where scraping is off or forbidden, and for alarms."""
 
 import asyncio
-import logging
 from collections.abc import Mapping
+
+import structlog
 
 from throttler.signals.address import Address
 from throttler.signals.reading import Alarm
@@ -19,7 +20,7 @@ ROUND_S = 10.0
 HELD_S = 60.0
 """An alarm or a server that Prometheus has stopped speaking of is remembered for so long."""
 
-log = logging.getLogger(__name__)
+log = structlog.get_logger()
 
 
 class PrometheusWatch:

@@ -1,9 +1,10 @@
 """Every API server scraped at its own moments, for as long as it exists."""
 
 import asyncio
-import logging
 from collections.abc import Callable
 from random import Random
+
+import structlog
 
 from throttler.client.connection import Connection
 from throttler.client.kube_client import KubeClient
@@ -14,7 +15,7 @@ from throttler.sources.scraper import Scraper, Target
 from throttler.sources.server_finder import ServerFinder
 from throttler.sources.settings import SourceSettings
 
-log = logging.getLogger(__name__)
+log = structlog.get_logger()
 
 MOST_HIDDEN = 10
 """Bounds how often one address is scraped."""

@@ -3,6 +3,7 @@
 import contextlib
 import io
 import json
+import logging
 import math
 from pathlib import Path
 
@@ -221,3 +222,21 @@ def test_preemptions_and_their_times_are_counted_apart() -> None:
     metrics.gave_way(Taken(0.2))
     assert sample(metrics, "preemptions_total", how="released") == 1
     assert sample(metrics, "preempt_to_bind_seconds_sum") == 0.2
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "exec: process returned 1. b'Authorization: Bearer abc.def'",
+        'exec: {"status": {"token": "abc.def"}}',
+        "https://user:abc.def@host.example/",
+        "token: k8s-aws-v1.abc.def",
+    ],
+)
+def test_lines_of_libraries_and_of_our_client_pass_the_same_redaction(line: str) -> None:
+    stream = io.StringIO()
+    set_up_logs("json", is_debug=False, stream=stream)
+    logging.getLogger("somebody.else").warning("it said: %s", line)
+    structlog.get_logger().warning("credentials could not be read again", problem=line)
+    assert len(stream.getvalue().splitlines()) == 2
+    assert "abc" not in stream.getvalue()
