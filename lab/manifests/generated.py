@@ -16,6 +16,7 @@ COPIED = (
     "base/rbac*.yaml",
     "base/serviceaccount.yaml",
     "levers/*/binding.yaml",
+    "levers/*/guard.yaml",
     "components/flow-control/flow-control.yaml",
     "components/guard/rbac.yaml",
     "components/guard/serviceaccount.yaml",

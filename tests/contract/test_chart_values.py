@@ -60,6 +60,7 @@ BY_KEY: dict[str, Any] = {
     "extraObjects": [{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "extra", "labels": {}}}],
     "scrapeFrom": [PEER],
     "apiServerPorts": [8443],
+    "apiServerCIDRs": ["10.0.0.0/28"],
     "prometheusPorts": [9091],
     "relabelings": [{"action": "labeldrop", "regex": "x"}],
     "metricRelabelings": [{"action": "labeldrop", "regex": "x"}],
@@ -221,11 +222,64 @@ GIVE_BACK = "--show-only=templates/hooks/give-back.yaml"
 
 
 def test_before_it_is_uninstalled_everything_is_given_back_with_the_rights_of_the_guard() -> None:
-    text = helm_text({}, GIVE_BACK)
-    objects = [each for each in yaml.safe_load_all(text) if each]
-    assert {each["metadata"]["annotations"]["helm.sh/hook"] for each in objects} == {"pre-delete"}
-    assert "- give-back" in text
-    assert "RoleBinding" not in helm_text({"rbac": {"create": False}}, GIVE_BACK)
+    def bound(values: dict[str, Any]) -> set[str]:
+        objects = [each for each in yaml.safe_load_all(helm_text(values, GIVE_BACK)) if each]
+        assert {each["metadata"]["annotations"]["helm.sh/hook"] for each in objects} == {"pre-delete"}
+        names = [(each["kind"], each["metadata"]["name"]) for each in objects]
+        assert len(set(names)) == len(names)
+        return {each["roleRef"]["name"] for each in objects if each["kind"] == "ClusterRoleBinding"}
+
+    assert "- give-back" in helm_text({}, GIVE_BACK)
+    assert bound({}) == {"kube-balloons-guard"}
+    with_levers = bound({"levers": {"nodes": True, "nodePoolLimits": True}})
+    assert with_levers == {f"kube-balloons-guard{lever}" for lever in ("", "-nodes", "-node-pools")}
+
+
+def test_without_roles_of_ours_no_hook_can_fail() -> None:
+    """A hook that lacks its rights would keep the release from being uninstalled."""
+    assert "RoleBinding" not in helm_text({"rbac": {"create": False}})
+    with pytest.raises(RuntimeError, match="could not find template"):
+        helm_text({"rbac": {"create": False}}, GIVE_BACK)
+
+
+def test_the_guard_may_change_only_what_a_lever_that_is_bound_has_changed() -> None:
+    def rules(values: dict[str, Any]) -> set[tuple[str, str]]:
+        guards = [r for r in helm(values) if r["kind"] == "ClusterRole" and "guard" in r["metadata"]["name"]]
+        found = [(what, verb) for role in guards for rule in role["rules"] for what in rule["resources"]
+                 for verb in rule["verbs"]]  # fmt: skip
+        return {(what, verb) for what, verb in found if verb not in ("get", "list")}
+
+    assert rules({}) == set()
+    assert rules({"levers": {"nodes": True}}) == {("nodes", "patch")}
+    assert rules({"levers": {"nodePoolLimits": True}}) == {("nodepools", "patch")}
+    assert rules({"levers": {"schedulingGates": True}}) == {("pods", "patch")}
+    assert rules({"levers": {"capacityQuota": True}}) == {("capacityquotas", "patch"), ("capacityquotas", "delete")}
+    assert rules({"levers": {"nodes": True}, "guard": {"enabled": False}}) == set()
+
+
+def test_in_kube_system_nobody_else_is_bounded() -> None:
+    """CoreDNS and the CNI run there, at the priority that the quota counts."""
+    assert "kind: ResourceQuota" in helm_text({})
+    assert "kind: ResourceQuota" not in helm_text({}, namespace="kube-system")
+
+
+def test_the_release_namespace_among_the_pools_own_is_there_once() -> None:
+    values = {"poolNamespaces": ["team-a", "kube-balloons", "team-a"], "networkPolicy": ON}
+    writers = [key for key in objects(values) if key[0] == "RoleBinding" and key[2] == "kube-balloons-writer"]
+    assert sorted(namespace for _, namespace, _ in writers) == ["kube-balloons", "team-a"]
+    policies = [key[1] for key in objects(values) if key[::2] == ("NetworkPolicy", "kube-balloons-balloons")]
+    assert sorted(policies) == ["kube-balloons", "team-a"]
+
+
+def test_editing_pools_is_added_to_nobodys_role_unless_asked_for() -> None:
+    def added(values: dict[str, Any], role: str) -> list[str]:
+        (found,) = [r for r in helm(values) if (r["kind"], r["metadata"]["name"]) == ("ClusterRole", role)]
+        return sorted(label.rpartition("-")[2] for label in found["metadata"]["labels"] if "aggregate-to" in label)
+
+    assert added({}, "kube-balloons-edit") == []
+    assert added({}, "kube-balloons-view") == ["admin", "edit", "view"]
+    assert added({"rbac": {"aggregateEdit": True}}, "kube-balloons-edit") == ["admin", "edit"]
+    assert added({"rbac": {"aggregate": False}}, "kube-balloons-view") == []
 
 
 @pytest.mark.parametrize("part", ["giveBack", "guard"])
@@ -265,6 +319,7 @@ SCRAPED = {"prometheus.io/scrape": "true"}
         ({"metrics": {"podMonitor": LABELLED}, "prometheusRule": ON}, "prometheusRule.labels is empty"),
         ({"prometheusRule": LABELLED}, "KubeBalloonsDown fires"),
         ({"metrics": {"podMonitor": LABELLED}, "run": {"podAnnotations": SCRAPED}}, "scrapes every replica twice"),
+        ({}, "image.registry is empty"),
         (
             {"metrics": {"serviceMonitor": LABELLED, "service": {"annotations": SCRAPED}}},
             "scrapes every replica twice",
@@ -279,4 +334,5 @@ def test_the_notes_warn_of_what_nobody_scrapes_and_of_what_is_scraped_twice(
 
 def test_monitors_that_are_well_set_up_are_no_reason_to_warn(tmp_path: Path) -> None:
     values = {"metrics": {"serviceMonitor": LABELLED}, "prometheusRule": LABELLED, "levers": {"nodes": True}}
+    values["image"] = {"registry": "registry.example"}
     assert "Warnings" not in helm_notes(tmp_path, values)

@@ -43,7 +43,7 @@ async def _serve_every_kind(plane: ControlPlane) -> None:
 
 async def _bind_every_role(plane: ControlPlane) -> None:
     guard = [MANIFESTS / "components" / "guard" / f"{each}.yaml" for each in ("serviceaccount", "rbac")]
-    levers = sorted(MANIFESTS.glob("levers/*/binding.yaml"))
+    levers = sorted(path for each in ("binding", "guard") for path in MANIFESTS.glob(f"levers/*/{each}.yaml"))
     for path in (*guard, *levers):
         await plane.kubectl_async("apply", "-f", str(path))
     await plane.kubectl_async("create", "serviceaccount", VIEWER, "-n", SYSTEM)
