@@ -102,4 +102,5 @@ def test_the_notes_warn(control_plane: ControlPlane, values: dict[str, Any], say
 
 
 def test_nothing_to_warn_of_is_said_by_silence(control_plane: ControlPlane) -> None:
-    assert "Warnings" not in install(control_plane, {"levers": {"nodes": True}})
+    values = {"levers": {"nodes": True}, "image": {"registry": "registry.example"}}
+    assert "Warnings" not in install(control_plane, values)
