@@ -6,12 +6,16 @@ firing, a clock that jumps and the nights when clocks change then need no care o
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from zoneinfo import ZoneInfo
 
 from cronsim import CronSim
 
 from balloons.api.pool import Schedule
 from throttler.kube.duration import parse_duration
+
+REMEMBERED = 4096
+"""Firings that are remembered: those of some namespaces' schedules, for this minute and the last ones."""
 
 
 def active_schedule(schedules: Sequence[Schedule], wall: datetime) -> Schedule | None:
@@ -26,12 +30,18 @@ def is_inside(schedule: Schedule, wall: datetime) -> bool:
 
 
 def last_firing(schedule: Schedule, wall: datetime) -> datetime | None:
-    """The newest firing at or before `wall`, in UTC; None where the expression never fires.
+    """The newest firing at or before `wall`, in UTC; None where the expression never fires."""
+    return _last_firing(schedule.cron, schedule.time_zone, wall.astimezone(UTC).replace(second=0, microsecond=0))
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _last_firing(cron: str, zone: str, minute: datetime) -> datetime | None:
+    """The same for a whole minute: cron fires at no other moment, and a day that comes every 28 years is far to seek.
 
     Firings follow Debian's cron where clocks change: a fixed time that the spring night skips fires when the
     hour is over, and one that the autumn night repeats fires once.
     """
-    local = wall.astimezone(ZoneInfo(schedule.time_zone))
+    local = minute.astimezone(ZoneInfo(zone))
     # The iterator looks strictly before the moment it is given; a firing at this very second counts.
-    fired = next(CronSim(schedule.cron, local + timedelta(seconds=1), reverse=True), None)
+    fired = next(CronSim(cron, local + timedelta(seconds=1), reverse=True), None)
     return fired.astimezone(UTC) if fired is not None else None

@@ -1,14 +1,18 @@
 """The small HTTP server for machines: /metrics, /healthz and /readyz. No pages for people."""
 
+import asyncio
+import math
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 from aiohttp import web
 from prometheus_client import CollectorRegistry
-from prometheus_client.aiohttp import make_aiohttp_handler
+from prometheus_client.exposition import choose_encoder
 
 from balloons.service.settings import Address, SettingsError
 
+PAGE_S = 1.0
+"""How long one page of metrics is given to everybody who asks."""
 Check = Callable[[], str]
 """Returns what is wrong, empty if nothing is."""
 
@@ -19,7 +23,7 @@ async def serve_health(
 ) -> AsyncIterator[Address]:
     """Serve until the block ends; gives the address in use. Raises SettingsError where it cannot listen."""
     app = web.Application()
-    app.router.add_get("/metrics", make_aiohttp_handler(registry))
+    app.router.add_get("/metrics", Page(registry, asyncio.get_running_loop().time).answer)
     app.router.add_get("/healthz", _answer(is_alive))
     app.router.add_get("/readyz", _answer(is_ready))
     runner = web.AppRunner(app, access_log=None, handle_signals=False, shutdown_timeout=0.5)
@@ -30,6 +34,30 @@ async def serve_health(
         yield Address(host, port)
     finally:
         await runner.cleanup()
+
+
+class Page:
+    """The metrics as text, written at most once a second: anybody may ask, and writing takes the decisions' time."""
+
+    def __init__(self, registry: CollectorRegistry, clock: Callable[[], float]) -> None:
+        self._registry = registry
+        self._clock = clock
+        self._written: dict[str, tuple[float, bytes]] = {}
+
+    async def answer(self, request: web.Request) -> web.Response:
+        """The page as of this second, in the format that was asked for."""
+        kind, text = self.text(request.headers.get("Accept", ""))
+        return web.Response(body=text, headers={"Content-Type": kind})
+
+    def text(self, accept: str) -> tuple[str, bytes]:
+        """Its content type and its text."""
+        encoder, kind = choose_encoder(accept)
+        now_s = self._clock()
+        at_s, text = self._written.get(kind, (-math.inf, b""))
+        if now_s - at_s >= PAGE_S:
+            text = encoder(self._registry)
+            self._written[kind] = now_s, text
+        return kind, text
 
 
 async def _listen(runner: web.AppRunner, address: Address) -> None:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from balloons.api.pool import Schedule
-from balloons.decide.schedule import active_schedule, is_inside, last_firing
+from balloons.decide.schedule import _last_firing, active_schedule, is_inside, last_firing
 
 OFFICE = Schedule("0 8 * * MON-FRI", "10h", "Europe/Berlin", size=20)
 
@@ -68,3 +68,21 @@ def test_the_first_active_schedule_in_the_users_order_wins() -> None:
 def test_a_window_as_long_as_its_period_never_closes(moment: datetime, hours: int) -> None:
     daily = Schedule("0 0 * * *", f"{24 + hours}h", size=1)
     assert is_inside(daily, moment.replace(tzinfo=UTC))
+
+
+def test_a_day_that_comes_once_in_28_years_is_sought_once_a_minute() -> None:
+    """Tenants write schedules: 200 of these are decided on again and again within a minute."""
+    rare = [Schedule("59 23 29 2 */7", "1s", zone, size=1) for zone in ("America/New_York", "Etc/UTC")] * 100
+    _last_firing.cache_clear()
+    for second in range(30):
+        assert active_schedule(rare, utc(f"2027-02-27 10:00:{second:02}")) is None
+    assert _last_firing.cache_info().misses == 2
+
+
+@given(st.sampled_from(["* * * * *", "30 2 * * *", "0 8 * * MON-FRI"]), st.integers(0, 4 * 3600))
+def test_the_second_within_a_minute_changes_no_firing(cron: str, after_s: int) -> None:
+    wall = utc("2026-10-24 23:00:00") + timedelta(seconds=after_s)
+    found = last_firing(Schedule(cron, "1h", "Europe/Berlin", size=1), wall)
+    assert found is not None
+    assert found <= wall
+    assert found == last_firing(Schedule(cron, "1h", "Europe/Berlin", size=1), wall.replace(second=0))
