@@ -30,7 +30,6 @@ def small_body(
     dispatched: float | None = None,
 ) -> bytes:
     """A body of a dozen lines that grows with `requests`, labelled as that version labels it."""
-    etcd = 'operation="get",type="*core.Pod"' if version < "1.34" else 'operation="get",group="",resource="pods"'
     seats = "request_concurrency_in_use" if version < "1.29" else "current_executing_seats"
     pods = 'verb="PATCH",group="",resource="pods",subresource="status"'
     text = f"""# HELP apiserver_request_total [STABLE] Counter of requests.
@@ -42,8 +41,6 @@ apiserver_request_duration_seconds_count{{{pods}}} {requests}
 apiserver_flowcontrol_current_limit_seats{{priority_level="system"}} 10
 apiserver_flowcontrol_{seats}{{flow_schema="system-nodes",priority_level="system"}} 5
 apiserver_flowcontrol_dispatched_requests_total{{flow_schema="exempt",priority_level="exempt"}} {dispatched or requests}
-etcd_request_duration_seconds_sum{{{etcd}}} {requests / 500}
-etcd_request_duration_seconds_count{{{etcd}}} {requests}
 process_cpu_seconds_total {cpu if cpu is not None else requests / 100}
 process_start_time_seconds {started}
 go_sched_gomaxprocs_threads 2

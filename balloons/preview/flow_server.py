@@ -102,7 +102,6 @@ class FlowServer:
     def counters(self) -> Counters:
         """What a scrape would read."""
         executing = min(self._seats, self._work / self._residue_s)
-        queue_work = max(0.0, self._work - self._seats * self._residue_s)
         return Counters(
             started_s=self._started_s,
             requests=self.requests,
@@ -112,6 +111,5 @@ class FlowServer:
             wait_sum_s=self._wait_sum_s,
             wait_count=self._answered,
             busy_s=self.busy_s,
-            queued=queue_work / max(1e-9, self.idle_s),
             seats_share=executing / self._seats,
         )

@@ -1,8 +1,9 @@
 """Which requests tell how a joining node is served.
 
 A join is about a hundred requests of a kubelet and of the controllers that act for its node (facts.md 3.1). Their mean
-latency is what the pacing law looks at. Lists and watches are left out: they last as long as there is data, not as
-long as the server is slow.
+latency is what the pacing law looks at, and their 5xx are what brakes it: a broken conversion webhook or an aggregated
+API that is away fails the requests of others. Lists and watches are left out: they last as long as there is data, not
+as long as the server is slow.
 """
 
 from collections.abc import Mapping
@@ -22,20 +23,12 @@ JOIN_RESOURCES = frozenset(
 JOIN_SUBRESOURCES = frozenset({"", "status", "binding", "token"})
 JOIN_VERBS = frozenset({"GET", "POST", "PUT", "PATCH", "APPLY"})
 
-ETCD_OPERATIONS = frozenset({"get", "create", "update", "delete"})
-"""Single objects; lists grow with the cluster."""
-
 
 def is_of_a_join(labels: Mapping[str, str]) -> bool:
-    """Whether a series of the latency families counts requests of the kind that joins send."""
+    """Whether a series counts requests of the kind that joins send."""
     return (
         labels.get("verb") in JOIN_VERBS
         and (labels.get("group", ""), labels.get("resource", "")) in JOIN_RESOURCES
         and labels.get("subresource", "") in JOIN_SUBRESOURCES
         and not labels.get("dry_run")
     )
-
-
-def is_of_one_object(labels: Mapping[str, str]) -> bool:
-    """Whether a series of etcd's latency counts requests for one object."""
-    return labels.get("operation") in ETCD_OPERATIONS

@@ -1,15 +1,14 @@
 """Which 429 and 5xx answers say nothing about the load on an API server (facts.md 4).
 
 Told by their labels: an eviction that a disruption budget refuses (429), an aggregated metrics API that is away (503),
-and everything that the server only forwards (proxy, log, exec, attach, portforward). Told by other counters, in
-window.py: a webhook that failed, and since 1.34 the 429 of a storage that is still (re)initializing, for reads that
-come before its cache is there.
+and everything that the server only forwards (proxy, log, exec, attach, portforward). Told by another counter, in
+window.py: a webhook that failed. Since 1.34 a storage that is still (re)initializing answers lists and watches with
+429; it is no refusal of flow control, and joins are not judged by lists.
 """
 
 from collections.abc import Mapping
 
 FORWARDED = frozenset({"proxy", "log", "exec", "attach", "portforward"})
-CACHED_READS = frozenset({"WATCH", "WATCHLIST", "LIST"})
 WEBHOOK_ERRORS = frozenset({"calling_webhook_error", "apiserver_internal_error"})
 
 
@@ -18,18 +17,16 @@ def is_forwarded(labels: Mapping[str, str]) -> bool:
     return labels.get("verb") == "CONNECT" or labels.get("subresource", "").split("/")[0] in FORWARDED
 
 
-def is_error(labels: Mapping[str, str]) -> bool:
-    """Whether these answers were 429 or 5xx, and not of the kinds above."""
+def is_failure(labels: Mapping[str, str]) -> bool:
+    """Whether these answers were 5xx, and not of the kinds above."""
     code = labels.get("code", "")
-    if code == "429":
-        return labels.get("subresource") != "eviction"
-    is_failure = len(code) == 3 and code.startswith("5")
-    return is_failure and not (code == "503" and _is_metrics_api(labels.get("group", "")))
+    is_5xx = len(code) == 3 and code.startswith("5")
+    return is_5xx and not (code == "503" and _is_metrics_api(labels.get("group", "")))
 
 
-def may_be_start_up(labels: Mapping[str, str]) -> bool:
-    """Whether a 429 may come from a cache that is not there yet; flow control's own count decides."""
-    return labels.get("code") == "429" and labels.get("verb") in CACHED_READS
+def is_refusal(labels: Mapping[str, str]) -> bool:
+    """Whether these answers were 429, and not of the kinds above."""
+    return labels.get("code") == "429" and labels.get("subresource") != "eviction"
 
 
 def is_webhook_failure(labels: Mapping[str, str]) -> bool:

@@ -1,9 +1,8 @@
 """The dozen families of /metrics that the throttle reads, out of some three hundred.
 
-Names and labels are those of Kubernetes 1.28 to 1.37. What changed on the way: etcd's latency carries `type` up to 1.33
-and `group, resource` from 1.34 (both are summed over); the seats in use were `request_concurrency_in_use` before
-they were `current_executing_seats`. A family that a server does not have is normal: the figures made from it are None
-and its name is in `Reading.missing`.
+Names and labels are those of Kubernetes 1.28 to 1.37. What changed on the way: the seats in use were
+`request_concurrency_in_use` before they were `current_executing_seats`. A family that a server does not have is normal:
+the figures made from it are None and its name is in `Reading.missing`.
 """
 
 import enum
@@ -36,7 +35,7 @@ REQUESTS = Family(name="apiserver_request_total", purpose="requests, 429 and 5xx
 LATENCY = Family(name="apiserver_request_duration_seconds", purpose="latency as clients see it", part=Part.MEAN)
 SERVICE = Family(
     name="apiserver_request_sli_duration_seconds",
-    purpose="latency without queues and webhooks: flat while LATENCY rises means queueing",
+    purpose="latency without queues and webhooks: what the server itself takes",
     part=Part.MEAN,
 )
 QUEUE_WAIT = Family(
@@ -44,9 +43,6 @@ QUEUE_WAIT = Family(
     purpose="time in the queues of each priority level",
     part=Part.MEAN,
     is_always_there=False,
-)
-QUEUED = Family(
-    name="apiserver_flowcontrol_current_inqueue_requests", purpose="requests in queues now", is_always_there=False
 )
 SEATS = Family(name="apiserver_flowcontrol_current_executing_seats", purpose="seats in use now", is_always_there=False)
 OLD_SEATS = Family(
@@ -64,7 +60,7 @@ DISPATCHED = Family(
 )
 REJECTED = Family(
     name="apiserver_flowcontrol_rejected_requests_total",
-    purpose="requests that flow control refused: tells its 429s from others",
+    purpose="requests that flow control refused, by priority level: 429s that joins met, and others",
     is_always_there=False,
 )
 WEBHOOK_REFUSALS = Family(
@@ -72,7 +68,6 @@ WEBHOOK_REFUSALS = Family(
     purpose="5xx answers that a webhook caused and not the server",
     is_always_there=False,
 )
-ETCD = Family(name="etcd_request_duration_seconds", purpose="etcd's latency as this server sees it", part=Part.MEAN)
 CPU = Family(name="process_cpu_seconds_total", purpose="the server's own CPU")
 CPU_LIMIT = Family(name="go_sched_gomaxprocs_threads", purpose="how many CPUs its runtime may use")
 STARTED = Family(name="process_start_time_seconds", purpose="tells one server process from another")
@@ -82,7 +77,6 @@ FAMILIES = (
     LATENCY,
     SERVICE,
     QUEUE_WAIT,
-    QUEUED,
     SEATS,
     OLD_SEATS,
     SEAT_LIMIT,
@@ -90,7 +84,6 @@ FAMILIES = (
     DISPATCHED,
     REJECTED,
     WEBHOOK_REFUSALS,
-    ETCD,
     CPU,
     CPU_LIMIT,
     STARTED,

@@ -21,21 +21,19 @@ class Reading:
     requests: float
     """Requests that ended in the window, false ones left out (facts.md 4)."""
     errors: float
-    """Of these, 429 and 5xx."""
+    """429 in the priority levels that joins use, and 5xx of the requests that joins send: what may be their doing."""
+    others_errors: float = 0.0
+    """429 and 5xx that joins have no part in: other levels, other resources."""
     latency_s: float | None = None
     """Mean latency of the request classes that joins use, as their clients see it; None when none ended."""
     service_s: float | None = None
-    """The same without queues and webhooks: flat while `latency_s` rises means queueing."""
+    """The same without queues and webhooks: what the server itself takes."""
     queue_wait_s: float | None = None
     """Mean wait in API Priority and Fairness queues, of the worst priority level that joins use."""
-    queued: float | None = None
-    """Requests that wait in those queues now."""
     seats_share: float | None = None
     """Executing seats over their limit, of the worst of those levels."""
     cpu_share: float | None = None
     """The server's own CPU over what its runtime may use (GOMAXPROCS)."""
-    etcd_latency_s: float | None = None
-    """Mean latency of etcd as this server saw it."""
     missing: tuple[str, ...] = ()
     """Families of metrics that this server does not export; normal, but worth saying."""
 
@@ -50,7 +48,7 @@ class SilentServer:
     since_s: float
     """Monotonic time since when."""
     was_seen: bool = True
-    """False: known by its identity Lease only; it may be as bad as the worst that is seen, and may never show."""
+    """False: it never answered, or is known by its identity Lease only. It may never show."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

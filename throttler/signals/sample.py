@@ -4,19 +4,17 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from throttler.signals.classes import is_of_a_join, is_of_one_object
-from throttler.signals.false_errors import is_error, is_forwarded, is_webhook_failure, may_be_start_up
+from throttler.signals.classes import is_of_a_join
+from throttler.signals.false_errors import is_failure, is_forwarded, is_refusal, is_webhook_failure
 from throttler.signals.families import (
     CPU,
     CPU_LIMIT,
     DISPATCHED,
-    ETCD,
     FAMILIES,
     LATENCY,
     NOMINAL_LIMIT,
     OLD_SEATS,
     QUEUE_WAIT,
-    QUEUED,
     REJECTED,
     REQUESTS,
     SEAT_LIMIT,
@@ -54,21 +52,21 @@ class Sample:
     wall_s: float | None = None
     started_at: float | None = None
     requests: float
-    errors: float
-    cache_refusals: float = 0.0
-    """429s of lists and watches, not in `errors`: of a cache that is not there yet, or of flow control."""
-    rejected: float | None = None
-    """Requests that flow control refused; None where flow control is off."""
+    failures: float
+    """5xx of the requests that joins send, those that a webhook caused among them."""
+    refusals: float = 0.0
+    """429: what flow control refused in the priority levels that joins use. Where it is off, or has none of these
+    levels: those of the requests that joins send."""
+    others_errors: float = 0.0
+    """5xx of other requests, and what flow control refused in other levels."""
     webhook_failures: float = 0.0
     latency: Totals | None = None
     service: Totals | None = None
     waits: Mapping[str, Totals] = field(default_factory=dict)
     """Time in queues of each priority level that joins use."""
-    queued: float | None = None
     seats_share: float | None = None
     cpu_s: float | None = None
     cpus: float | None = None
-    etcd: Totals | None = None
     pulse: float = 0.0
     """Grows with every request, our own included: when it stands still, so do the metrics."""
     missing: tuple[str, ...] = ()
@@ -83,29 +81,30 @@ def sample_from_rows(rows: Iterable[Row], *, asked_s: float, taken_s: float, wal
     if not named.get(REQUESTS.name):
         raise BadTextError(f"no {REQUESTS.name}: this is not an API server")
     own = [row for row in named[REQUESTS.name] if not is_forwarded(row.labels)]
-    has_flow_control = any(named.get(family.name) for family in (DISPATCHED, SEAT_LIMIT, NOMINAL_LIMIT))
-    rejected = _sum(named.get(REJECTED.name, ())) if has_flow_control else None
-    levels = join_levels((*named.get(DISPATCHED.name, ()), *named.get(QUEUED.name, ())))
+    levels = join_levels(named.get(DISPATCHED.name, ()))
+    failed = [row for row in own if is_failure(row.labels)]
+    refused = [row for row in own if is_refusal(row.labels) and is_of_a_join(row.labels)]
+    rejected = _by_level(named.get(REJECTED.name, ()))
+    by_level = _has_levels(named, levels)
     return Sample(
         asked_s=asked_s,
         taken_s=taken_s,
         wall_s=wall_s,
         started_at=_single(named, STARTED),
         requests=_sum(own),
-        errors=_sum(row for row in own if is_error(row.labels) and not may_be_start_up(row.labels)),
-        cache_refusals=_sum(row for row in own if may_be_start_up(row.labels)),
-        rejected=rejected,
+        failures=_sum(row for row in failed if is_of_a_join(row.labels)),
+        refusals=sum(rejected.get(level, 0.0) for level in levels) if by_level else _sum(refused),
+        others_errors=_sum(row for row in failed if not is_of_a_join(row.labels))
+        + sum(count for level, count in rejected.items() if level not in levels),
         webhook_failures=_sum(row for row in named.get(WEBHOOK_REFUSALS.name, ()) if is_webhook_failure(row.labels)),
         latency=_totals(named, LATENCY, is_of_a_join),
         service=_totals(named, SERVICE, is_of_a_join),
         waits=_waits(named, levels),
-        queued=_queued(named, levels, has_flow_control=has_flow_control),
         seats_share=_seats_share(named, levels),
         cpu_s=_single(named, CPU),
         cpus=_single(named, CPU_LIMIT),
-        etcd=_totals(named, ETCD, is_of_one_object),
         pulse=_pulse(named),
-        missing=_missing(named),
+        missing=_missing(named, by_level=by_level),
     )
 
 
@@ -140,10 +139,10 @@ def _waits(named: Rows, levels: frozenset[str]) -> dict[str, Totals]:
     return {level: Totals(sums.get(level, 0.0), counts[level]) for level in sorted(levels) if level in counts}
 
 
-def _queued(named: Rows, levels: frozenset[str], *, has_flow_control: bool) -> float | None:
-    """A level that has queued nothing so far has no row."""
-    found = _by_level(named.get(QUEUED.name, ()))
-    return sum(found.get(level, 0.0) for level in sorted(levels)) if has_flow_control else None
+def _has_levels(named: Rows, levels: frozenset[str]) -> bool:
+    """Whether flow control is on and has any of the levels; one that has refused nothing so far has no row there."""
+    rows = (row for family in (DISPATCHED, SEAT_LIMIT, NOMINAL_LIMIT) for row in named.get(family.name, ()))
+    return any(row.labels.get("priority_level") in levels for row in rows)
 
 
 def _seats_share(named: Rows, levels: frozenset[str]) -> float | None:
@@ -167,9 +166,11 @@ def _pulse(named: Rows) -> float:
     return _sum(named[REQUESTS.name]) + _sum(dispatched)
 
 
-def _missing(named: Rows) -> tuple[str, ...]:
-    return tuple(
+def _missing(named: Rows, *, by_level: bool) -> tuple[str, ...]:
+    """Also the refusals by level, where none of the levels that joins use is there: 429 are counted another way."""
+    away = [
         family.name
         for family in FAMILIES
         if family.is_always_there and not all(series in named for series in family.series)
-    )
+    ]
+    return (*away, *(() if by_level else (REJECTED.name,)))

@@ -84,12 +84,13 @@ def _went_back(before: Sample, after: Sample) -> bool:
 
 def _counters(sample: Sample) -> tuple[float, ...]:
     """Counts of one process; a family may appear on the way, and none disappears."""
-    singles = (sample.requests, sample.errors, sample.cache_refusals, sample.webhook_failures, sample.pulse)
-    cpu = (sample.cpu_s or 0.0, sample.rejected or 0.0)
-    means = (sample.latency, sample.service, sample.etcd)
+    errors = (sample.failures, sample.refusals, sample.others_errors, sample.webhook_failures)
+    means = (sample.latency, sample.service)
     return (
-        *singles,
-        *cpu,
+        sample.requests,
+        sample.pulse,
+        sample.cpu_s or 0.0,
+        *errors,
         *(figure for mean in means for figure in ((mean.sum_s, mean.count) if mean else (0.0, 0.0))),
     )
 
@@ -103,29 +104,20 @@ def _reading(server: str, change: _Change) -> Reading:
         span_s=change.span_s,
         requests=requests,
         errors=min(requests, _errors(before, after)),
+        others_errors=min(requests, after.others_errors - before.others_errors),
         latency_s=_mean(before.latency, after.latency),
         service_s=_mean(before.service, after.service),
         queue_wait_s=_worst_wait(before, after),
-        queued=after.queued,
         seats_share=after.seats_share,
         cpu_share=_cpu_share(change),
-        etcd_latency_s=_mean(before.etcd, after.etcd),
         missing=after.missing,
     )
 
 
 def _errors(before: Sample, after: Sample) -> float:
-    """429 and 5xx without a webhook's failures and without the refusals of a cache that is not there yet."""
-    own = after.errors - before.errors - (after.webhook_failures - before.webhook_failures)
-    return max(0.0, own) + _cache_refusals(before, after)
-
-
-def _cache_refusals(before: Sample, after: Sample) -> float:
-    """429s of lists and watches, as far as flow control did refuse something."""
-    refused = after.cache_refusals - before.cache_refusals
-    if after.rejected is None:
-        return refused
-    return min(refused, max(0.0, after.rejected - (before.rejected or 0.0)))
+    """429 and 5xx without a webhook's failures."""
+    failures = after.failures - before.failures - (after.webhook_failures - before.webhook_failures)
+    return max(0.0, failures) + after.refusals - before.refusals
 
 
 def _mean(before: Totals | None, after: Totals | None) -> float | None:
@@ -149,7 +141,7 @@ def _cpu_share(change: _Change) -> float | None:
 
 
 def _is_plausible(reading: Reading) -> bool:
-    means = (reading.latency_s, reading.service_s, reading.queue_wait_s, reading.etcd_latency_s)
+    means = (reading.latency_s, reading.service_s, reading.queue_wait_s)
     return (
         reading.requests <= MOST_PER_S * reading.span_s
         and all(mean is None or 0 <= mean <= LONGEST_MEAN_S for mean in means)

@@ -74,7 +74,6 @@ class Totals:
             wait_sum_s=wait_sum_s,
             wait_count=answered,
             busy_s=server.busy_s,
-            queued=server.queued,
             seats_share=server.executing / server.seats,
         )
 

@@ -38,7 +38,6 @@ class Counters:
     """Waits in the queue of those that left it to be executed; 0 for those that had not to wait."""
     busy_s: float
     """Seconds of nominal capacity used: 1 per second at full load of an undisturbed server."""
-    queued: float
     seats_share: float
 
 
@@ -100,15 +99,17 @@ class Observer:
 
 def _window(index: int, old: Counters, new: Counters, span_s: float, factors: list[float], now_s: float) -> Reading:
     requests = (new.requests - old.requests) * factors[0]
+    latency_s, wait_s = new.latency_sum_s - old.latency_sum_s, new.wait_sum_s - old.wait_sum_s
+    count = new.latency_count - old.latency_count
     return Reading(
         server=_name(index),
         ended_s=now_s + CLOCK_START_S,
         span_s=span_s,
         requests=requests,
         errors=min(requests, (new.errors - old.errors) * factors[1]),
-        latency_s=_mean(new.latency_sum_s - old.latency_sum_s, new.latency_count - old.latency_count, factors[2]),
-        queue_wait_s=_mean(new.wait_sum_s - old.wait_sum_s, new.wait_count - old.wait_count, factors[3]),
-        queued=new.queued * factors[4],
+        latency_s=_mean(latency_s, count, factors[2]),
+        service_s=_mean(latency_s - wait_s, count, factors[4]),
+        queue_wait_s=_mean(wait_s, new.wait_count - old.wait_count, factors[3]),
         seats_share=min(1.0, new.seats_share * factors[5]),
         cpu_share=min(1.0, (new.busy_s - old.busy_s) / span_s * factors[6]),
     )

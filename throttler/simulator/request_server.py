@@ -161,7 +161,6 @@ class RequestServer:
             wait_sum_s=self.wait_sum_s,
             wait_count=self.wait_count,
             busy_s=self.busy_s,
-            queued=len(self._queue),
             seats_share=self._seats_used / self.seats,
         )
 

@@ -5,17 +5,15 @@ are told apart by the label `figure` and grouped by `instance`, the address Prom
 all of one moment.
 """
 
-from throttler.signals.classes import ETCD_OPERATIONS, JOIN_RESOURCES, JOIN_SUBRESOURCES, JOIN_VERBS
-from throttler.signals.false_errors import CACHED_READS, FORWARDED
+from throttler.signals.classes import JOIN_RESOURCES, JOIN_SUBRESOURCES, JOIN_VERBS
+from throttler.signals.false_errors import FORWARDED
 from throttler.signals.families import (
     CPU,
     CPU_LIMIT,
     DISPATCHED,
-    ETCD,
     LATENCY,
     NOMINAL_LIMIT,
     QUEUE_WAIT,
-    QUEUED,
     REJECTED,
     REQUESTS,
     SEAT_LIMIT,
@@ -32,14 +30,12 @@ def _any(values: frozenset[str]) -> str:
 
 
 _OWN = f'verb!="CONNECT",subresource!~"({_any(FORWARDED)})(/.*)?"'
-_READS = f'verb=~"{_any(CACHED_READS)}"'
 _JOINS = (
     f'verb=~"{_any(JOIN_VERBS)}",dry_run="",subresource=~"({_any(JOIN_SUBRESOURCES)})?",'
     f'group=~"({_any(frozenset(group for group, _ in JOIN_RESOURCES))})?",'
     f'resource=~"{_any(frozenset(resource for _, resource in JOIN_RESOURCES))}"'
 )
 _LEVELS = f'priority_level=~"{_any(DEFAULT_LEVELS)}"'
-_ONE_OBJECT = f'operation=~"{_any(ETCD_OPERATIONS)}"'
 
 
 def _sum(family: str, selector: str = "", by: str = "instance") -> str:
@@ -55,20 +51,18 @@ _FIGURES = {
     "servers": f"max by (instance) (timestamp({API_SERVERS}))",
     "started": f"max by (instance) ({STARTED.name})",
     "requests": _sum(REQUESTS.name, _OWN),
-    "failures": _sum(REQUESTS.name, f'{_OWN},code=~"5.."'),
+    "failures": _sum(REQUESTS.name, f'{_JOINS},code=~"5.."'),
+    "refusals": _sum(REQUESTS.name, f'{_JOINS},code="429"'),
+    "rejected": _sum(REJECTED.name, _LEVELS),
+    "all_failures": _sum(REQUESTS.name, f'{_OWN},code=~"5.."'),
     "away": _sum(REQUESTS.name, f'{_OWN},code="503",group=~"(.+[.])?metrics[.]k8s[.]io"'),
-    "refusals": _sum(REQUESTS.name, f'{_OWN},code="429",subresource!="eviction"'),
-    "cache_refusals": _sum(REQUESTS.name, f'{_OWN},code="429",{_READS}'),
-    "rejected": _sum(REJECTED.name),
+    "all_rejected": _sum(REJECTED.name),
     "webhooks": _sum(WEBHOOK_REFUSALS.name, 'rejection_code=~"5..|429"'),
     "dispatched": _sum(DISPATCHED.name),
     "latency_sum": _sum(f"{LATENCY.name}_sum", _JOINS),
     "latency_count": _sum(f"{LATENCY.name}_count", _JOINS),
     "service_sum": _sum(f"{SERVICE.name}_sum", _JOINS),
     "service_count": _sum(f"{SERVICE.name}_count", _JOINS),
-    "etcd_sum": _sum(f"{ETCD.name}_sum", _ONE_OBJECT),
-    "etcd_count": _sum(f"{ETCD.name}_count", _ONE_OBJECT),
-    "queued": _sum(QUEUED.name, _LEVELS),
     "cpu": f"max by (instance) ({CPU.name})",
     "cpus": f"max by (instance) ({CPU_LIMIT.name})",
     "wait_sum": _sum(f"{QUEUE_WAIT.name}_sum", _LEVELS, _PER_LEVEL),

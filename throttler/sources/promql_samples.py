@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from throttler.signals.families import ETCD, LATENCY, SERVICE
+from throttler.signals.families import LATENCY, REJECTED, SERVICE
 from throttler.signals.sample import Sample, Totals
 from throttler.signals.text import MAX_VALUE
 from throttler.sources.outcome import Outcome, ReadError
@@ -51,33 +51,26 @@ def _take(figures: _Figures, point: Point) -> None:
 def _sample(found: _Figures, now_s: float) -> Sample:
     """Its age is the time since Prometheus itself scraped the server."""
     scraped_at_s = found.single["servers"]
-    has_flow_control = bool(found.by_level["seat_limit"])
+    by_level = bool(found.by_level["seat_limit"])
     return Sample(
         asked_s=now_s - max(0.0, found.at_s - scraped_at_s),
         taken_s=scraped_at_s,
         wall_s=scraped_at_s,
         started_at=found.single.get("started"),
         requests=found.sum("requests"),
-        errors=_errors(found),
-        cache_refusals=found.sum("cache_refusals"),
-        rejected=found.sum("rejected") if has_flow_control else None,
+        failures=found.sum("failures"),
+        refusals=found.sum("rejected" if by_level else "refusals"),
+        others_errors=max(0.0, found.sum("all_failures", "all_rejected") - found.sum("failures", "away", "rejected")),
         webhook_failures=found.sum("webhooks"),
         latency=found.totals("latency"),
         service=found.totals("service"),
         waits=_waits(found),
-        queued=found.sum("queued") if has_flow_control else None,
         seats_share=_seats_share(found),
         cpu_s=found.single.get("cpu"),
         cpus=found.single.get("cpus"),
-        etcd=found.totals("etcd"),
         pulse=found.sum("requests", "dispatched" if "dispatched" in found.single else "cpu"),
-        missing=_missing(found),
+        missing=_missing(found, by_level=by_level),
     )
-
-
-def _errors(found: _Figures) -> float:
-    """As sample.py counts them from rows: refusals of lists and watches are kept apart."""
-    return max(0.0, found.sum("failures", "refusals") - found.sum("away", "cache_refusals"))
 
 
 def _waits(found: _Figures) -> dict[str, Totals]:
@@ -90,6 +83,7 @@ def _seats_share(found: _Figures) -> float | None:
     return max((used.get(level, 0.0) / limit for level, limit in limits.items() if limit), default=None)
 
 
-def _missing(found: _Figures) -> tuple[str, ...]:
-    families = {"latency_count": LATENCY, "service_count": SERVICE, "etcd_count": ETCD}
-    return tuple(family.name for figure, family in families.items() if figure not in found.single)
+def _missing(found: _Figures, *, by_level: bool) -> tuple[str, ...]:
+    families = {"latency_count": LATENCY, "service_count": SERVICE}
+    away = [family.name for figure, family in families.items() if figure not in found.single]
+    return (*away, *(() if by_level else (REJECTED.name,)))

@@ -13,6 +13,6 @@ def sample(at_s: float, requests: float, started_at: float | None = FIRST, wall_
         wall_s=EPOCH + at_s if wall_s is None else wall_s,
         started_at=started_at,
         requests=requests,
-        errors=0.0,
+        failures=0.0,
         pulse=requests,
     )

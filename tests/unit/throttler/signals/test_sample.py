@@ -14,7 +14,6 @@ VERSIONS = ["1.28", "1.29", "1.30", "1.31", "1.32", "1.33", "1.34", "1.35", "1.3
 def test_a_healthy_server_has_every_family_and_no_queue() -> None:
     sample = sample_of(recorded("healthy-1"))
     assert sample.missing == ()
-    assert sample.queued == 0
     assert sample.cpus == 1
     assert sample.started_at == pytest.approx(1795245014.16)
 
@@ -28,7 +27,6 @@ def test_a_herd_shows_in_every_figure() -> None:
     assert 0 < (herd.service_s or 0) < (herd.latency_s or 0) / 5
     assert (herd.queue_wait_s or 0) > 0.3
     assert idle.queue_wait_s is None
-    assert herd.queued == 242
     assert herd.seats_share == 1.0
     assert herd.cpu_share == pytest.approx(0.996, abs=0.01)
     assert herd.requests == 3378
@@ -43,20 +41,16 @@ def test_every_version_gives_the_same_figures(version: str) -> None:
     assert isinstance(reading, Reading)
     assert reading.requests == 50
     assert reading.latency_s == pytest.approx(0.01)
-    assert reading.etcd_latency_s == pytest.approx(0.002)
     assert reading.seats_share == 0.5
     assert reading.cpu_share == pytest.approx(0.05)
 
 
 def test_missing_families_are_named_and_their_figures_none() -> None:
-    lines = [
-        line for line in small_body().splitlines(keepends=True) if b"etcd" not in line and b"flowcontrol" not in line
-    ]
-    sample = sample_of(b"".join(lines))
-    assert sample.etcd is None
-    assert sample.queued is None
+    body = b"".join(line for line in small_body().splitlines(keepends=True) if b"flowcontrol" not in line)
+    sample = sample_of(body)
+    assert sample.service is None
     assert sample.seats_share is None
-    assert "etcd_request_duration_seconds" in sample.missing
+    assert "apiserver_request_sli_duration_seconds" in sample.missing
     assert "apiserver_flowcontrol_current_limit_seats" in sample.missing
 
 
@@ -68,13 +62,16 @@ def test_lists_watches_and_other_resources_do_not_count_as_latency_of_joins() ->
 
 
 def test_a_level_to_which_schemas_of_joins_lead_is_watched_too() -> None:
+    dispatched = "apiserver_flowcontrol_dispatched_requests_total"
+    wait = "apiserver_flowcontrol_request_wait_duration_seconds"
+    levels = (("system-nodes", "kubelets"), ("other", "workload-low"))
     extra = "\n".join(
-        (
-            'apiserver_flowcontrol_current_inqueue_requests{flow_schema="system-nodes",priority_level="kubelets"} 4',
-            'apiserver_flowcontrol_current_inqueue_requests{flow_schema="other",priority_level="workload-low"} 50',
-        )
+        f'{dispatched}{{flow_schema="{schema}",priority_level="{level}"}} 4\n'
+        f'{wait}_sum{{flow_schema="{schema}",priority_level="{level}"}} 8\n'
+        f'{wait}_count{{flow_schema="{schema}",priority_level="{level}"}} 4'
+        for schema, level in levels
     )
-    assert sample_of(small_body(extra=extra)).queued == 4
+    assert sample_of(small_body(extra=extra)).waits == {"kubelets": Totals(8.0, 4.0)}
 
 
 @pytest.mark.parametrize("body", [b"", b"<html>ok</html>\n", b"process_cpu_seconds_total 3\n"])

@@ -16,17 +16,17 @@ START = 1_700_000_000.0
 
 
 def sample(at_s: float, requests: float, **figures: object) -> Sample:
-    known: dict[str, object] = {"errors": 0.0, "pulse": requests, "started_at": START, **figures}
+    known: dict[str, object] = {"failures": 0.0, "pulse": requests, "started_at": START, **figures}
     return Sample(asked_s=at_s, taken_s=at_s, requests=requests, **known)  # type: ignore[arg-type]
 
 
 def test_a_window_is_what_was_counted_between() -> None:
-    reading = reading_between("a", sample(10.0, 100), sample(15.0, 150, errors=5.0))
+    reading = reading_between("a", sample(10.0, 100), sample(15.0, 150, failures=5.0))
     assert reading == Reading(server="a", ended_s=15.0, span_s=5.0, requests=50.0, errors=5.0)
 
 
 def test_the_span_is_between_the_moments_of_sampling_and_the_age_from_asking() -> None:
-    after = Sample(asked_s=15.0, taken_s=17.0, requests=150.0, errors=0.0, pulse=150.0, started_at=START)
+    after = Sample(asked_s=15.0, taken_s=17.0, requests=150.0, failures=0.0, pulse=150.0, started_at=START)
     reading = reading_between("a", sample(10.0, 100), after)
     assert isinstance(reading, Reading)
     assert (reading.ended_s, reading.span_s) == (15.0, 7.0)
@@ -39,7 +39,7 @@ def test_a_restart_is_no_window() -> None:
 
 def test_a_counter_that_fell_is_no_window() -> None:
     assert reading_between("a", sample(10.0, 100), sample(15.0, 99)) is Flaw.WENT_BACK
-    before, after = sample(10.0, 100, etcd=Totals(5.0, 10.0)), sample(15.0, 120, etcd=Totals(4.0, 11.0))
+    before, after = sample(10.0, 100, service=Totals(5.0, 10.0)), sample(15.0, 120, service=Totals(4.0, 11.0))
     assert reading_between("a", before, after) is Flaw.WENT_BACK
 
 
@@ -107,18 +107,16 @@ SAMPLES = st.builds(
     wall_s=st.none() | st.floats(0, 4e9),
     started_at=st.none() | st.sampled_from([START, START + 10]) | COUNTS,
     requests=COUNTS,
-    errors=COUNTS,
-    cache_refusals=COUNTS,
-    rejected=st.none() | COUNTS,
+    failures=COUNTS,
+    refusals=COUNTS,
+    others_errors=COUNTS,
     webhook_failures=COUNTS,
     latency=TOTALS,
     service=TOTALS,
     waits=st.dictionaries(st.sampled_from(["system", "node-high"]), st.builds(Totals, COUNTS, COUNTS)),
-    queued=st.none() | COUNTS,
     seats_share=st.none() | COUNTS,
     cpu_s=st.none() | COUNTS,
     cpus=st.none() | COUNTS,
-    etcd=TOTALS,
     pulse=COUNTS,
 )
 

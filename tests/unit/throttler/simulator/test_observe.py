@@ -23,7 +23,6 @@ def counted(seconds: float, *, started_s: float = 0.0, errors: float = 0.0) -> C
         wait_sum_s=0.1 * seconds,
         wait_count=10 * seconds,
         busy_s=0.6 * seconds,
-        queued=3,
         seats_share=0.5,
     )
 
@@ -39,7 +38,8 @@ def test_a_window_is_the_difference_of_two_scrapes() -> None:
     assert reading.latency_s == pytest.approx(0.02)
     assert reading.queue_wait_s == pytest.approx(0.01)
     assert reading.cpu_share == pytest.approx(0.6)
-    assert (reading.queued, reading.seats_share) == (3, 0.5)
+    assert reading.service_s == pytest.approx(0.01)
+    assert reading.seats_share == 0.5
 
 
 def test_a_reading_comes_late() -> None:

@@ -68,6 +68,6 @@ class FakeScraper:
             wall_s=STARTED_AT + asked_s,
             started_at=STARTED_AT,
             requests=float(self.counts[target.name]),
-            errors=0.0,
+            failures=0.0,
             pulse=float(self.counts[target.name]),
         )

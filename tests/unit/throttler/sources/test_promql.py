@@ -8,6 +8,7 @@ import pytest
 from tests.unit.throttler.client.loopback_api import loopback_api
 from tests.unit.throttler.sources.fake_prometheus import ALARM, FakePrometheus, answer, element, server
 from tests.unit.throttler.sources.metrics_server import answering, stall
+from throttler.signals.families import REJECTED
 from throttler.sources.outcome import Outcome, Read, ReadError
 from throttler.sources.promql import HELD_S, PrometheusWatch
 from throttler.sources.promql_client import MAX_BYTES, PromqlClient, points_of
@@ -57,16 +58,25 @@ async def test_levels_seats_and_errors_are_read() -> None:
             for figure, value in (("wait_sum", wait), ("wait_count", requests), ("seats", 3), ("seat_limit", 4))
         ]
         age_s = 19 if requests == 100 else 4
-        figures = {"failures": errors + 2, "away": 2, "refusals": errors, "queued": 7, "cpu": requests / 50, "cpus": 2}
+        refused = {"rejected": errors, "all_rejected": 4 * errors, "refusals": 90 * errors}
+        failed = {"failures": errors, "all_failures": 3 * errors + 2, "away": 2}
+        figures = {**refused, **failed, "cpu": requests / 50, "cpus": 2}
         return [*server("a", requests, age_s=age_s, **figures), *levels]
 
     watch = await rounds(FakePrometheus(), state(100, 0, 0), state(250, 30, 5))
     (reading,) = watch.servers.readings()
     assert reading.queue_wait_s == pytest.approx(0.2)
     assert reading.seats_share == 0.75
-    assert reading.errors == 10
-    assert reading.queued == 7
+    assert (reading.errors, reading.others_errors) == (10, 25)
+    assert REJECTED.name not in reading.missing
     assert reading.cpu_share == pytest.approx(0.1)
+
+
+async def test_without_the_levels_of_joins_their_own_refusals_count() -> None:
+    states = (server("a", 100, age_s=19), server("a", 250, refusals=5, rejected=90))
+    (reading,) = (await rounds(FakePrometheus(), *states)).servers.readings()
+    assert reading.errors == 5
+    assert REJECTED.name in reading.missing, "said on the throttle's status"
 
 
 async def test_what_is_no_api_server_is_left_out() -> None:

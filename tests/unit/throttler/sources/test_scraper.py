@@ -37,7 +37,7 @@ async def test_a_body_is_asked_for_and_read_as_a_sample() -> None:
     async with loopback_api(gzipped(recorded("herd-1"))) as api:
         sample = await scrape(api.url, reads=reads)
         request = api.asked[0]
-    assert sample.queued == 491
+    assert sample.seats_share == 1.0
     assert sample.wall_s == pytest.approx(time.time(), abs=60)
     assert sample.asked_s <= sample.taken_s <= asyncio.get_running_loop().time()
     assert request.path == "/metrics"
@@ -52,7 +52,7 @@ async def test_a_body_is_asked_for_and_read_as_a_sample() -> None:
 
 async def test_a_server_that_does_not_compress_is_read_as_well() -> None:
     async with loopback_api(answering(recorded("herd-1"))) as api:
-        assert (await scrape(api.url)).queued == 491
+        assert (await scrape(api.url)).seats_share == 1.0
 
 
 async def test_every_scrape_has_a_connection_of_its_own() -> None:
@@ -167,7 +167,7 @@ def test_fifty_megabytes_cost_less_than_a_second_of_cpu_and_little_memory() -> N
         reader.feed(body[at : at + STEP_BYTES])
     sample = reader.finish(asked_s=0.0, taken_s=0.0, wall_s=None)
     assert time.thread_time() - started_s < 1.0
-    assert sample.queued == 491
+    assert sample.seats_share == 1.0
     assert sample.requests > 30_000
 
 
@@ -178,7 +178,7 @@ async def test_the_loop_goes_on_while_a_large_body_is_read() -> None:
             before_s = time.perf_counter()
             await asyncio.sleep(0.001)
             lags.append(time.perf_counter() - before_s)
-        assert (await task).queued == 491
+        assert (await task).seats_share == 1.0
     assert len(lags) > 20
 
 
