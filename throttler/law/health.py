@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 from throttler.law.index import ServerTrace, is_usable, new_among, traced, worst_high_s, worst_low_s
 from throttler.law.settings import LawSettings
+from throttler.signals import freshness
 from throttler.signals.reading import Alarm, Reading, Signals, SilentServer
 from throttler.signals.servers import OWN_REQUESTS
 
@@ -85,8 +86,8 @@ def examine(
 ) -> Health:
     """Judge the signals of now; `traces`, and until when our own requests were judged, is what was remembered."""
     signals, own = _apart(signals)
-    fresh_own = _fresh(own, settings, now_s)
-    fresh = _fresh(signals.readings or own, settings, now_s)
+    fresh_own = _fresh(own, now_s)
+    fresh = _fresh(signals.readings or own, now_s)
     answering = {reading.server for reading in fresh}
     silent = _silent(signals, answering, now_s)
     return Health(
@@ -108,10 +109,12 @@ def _apart(signals: Signals) -> tuple[Signals, tuple[Reading, ...]]:
     return replace(signals, readings=servers), own
 
 
-def _fresh(readings: tuple[Reading, ...], settings: LawSettings, now_s: float) -> tuple[Reading, ...]:
-    """Those that are usable and not stale."""
+def _fresh(readings: tuple[Reading, ...], now_s: float) -> tuple[Reading, ...]:
+    """Those that are usable, not stale and not from the future."""
     return tuple(
-        reading for reading in readings if is_usable(reading) and 0 <= now_s - reading.ended_s <= settings.stale_s
+        reading
+        for reading in readings
+        if is_usable(reading) and reading.ended_s <= now_s and freshness.is_fresh(reading, now_s)
     )
 
 

@@ -40,8 +40,6 @@ class LawSettings:
 
     # Signals.
 
-    stale_s: float = 30.0
-    """A reading older than this says nothing: three scrapes of 10 s (study)."""
     brake_share: float = 1e-3
     """Share of 429 and 5xx that brakes (study)."""
     brake_errors: float = 5.0

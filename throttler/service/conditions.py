@@ -14,8 +14,9 @@ from throttler.kube.because import Because, because
 from throttler.kube.condition import Condition
 from throttler.law.verdict import Phase
 from throttler.levers.lever import LeverState
-from throttler.service.findings import FRESH_S, Findings, is_fresh
+from throttler.service.findings import Findings
 from throttler.service.status_because import StatusReason
+from throttler.signals.freshness import fresh_for_s, is_fresh
 from throttler.signals.servers import is_server
 
 MESSAGE_LIMIT = 1024
@@ -93,7 +94,8 @@ def _signals(found: Findings) -> _Say:
     if not readings:
         told = _listed(problems) or "nothing has answered yet"
         return _Say("SignalsFresh", "False", because(StatusReason.NO_SERVER_READ, problems=told))
-    figures = {"fresh": fresh, "servers": len(readings) + len(silent), "limit_s": FRESH_S}
+    limit_s = max(map(fresh_for_s, readings))
+    figures = {"fresh": fresh, "servers": len(readings) + len(silent), "limit_s": limit_s}
     if fresh == figures["servers"]:
         also = "".join(f"; {text}" for text in _own_errors(found))
         return _Say("SignalsFresh", "True", because(StatusReason.SERVERS_FRESH, **figures, also=also))

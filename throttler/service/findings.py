@@ -6,10 +6,7 @@ from throttler.joins.joins import Joins
 from throttler.law.learned import Learned
 from throttler.law.verdict import Verdict
 from throttler.levers.lever import LeverReport
-from throttler.signals.reading import Reading, Signals
-
-FRESH_S = 30.0
-"""A reading older than this says nothing (`throttler.law.settings.LawSettings.stale_s`)."""
+from throttler.signals.reading import Signals
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,8 +28,3 @@ class Findings:
     """Whether machines count here that cluster-autoscaler asked for before it fell silent."""
     problem: str = ""
     """What went wrong when this decision or the last was written, in words; empty if nothing did."""
-
-
-def is_fresh(reading: Reading, now_s: float) -> bool:
-    """Whether the reading may be acted on."""
-    return now_s - reading.ended_s <= FRESH_S

@@ -18,8 +18,9 @@ from throttler.api.throttle import (
 from throttler.law.verdict import Phase, Verdict
 from throttler.levers.lever import LeverReport
 from throttler.service.conditions import MESSAGE_LIMIT, conditions, main_reason
-from throttler.service.findings import Findings, is_fresh
+from throttler.service.findings import Findings
 from throttler.service.learned_status import learned_status_of
+from throttler.signals.freshness import is_fresh
 from throttler.signals.servers import is_server
 
 __all__ = ["Findings", "next_status", "status_manifest"]

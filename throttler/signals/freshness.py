@@ -7,7 +7,10 @@ from throttler.signals.reading import Reading, Signals
 from throttler.signals.servers import is_server
 
 STALE_AFTER_S = 30.0
-"""reliability.md rows 12 and 56: metrics that stand still are noticed within this."""
+"""reliability.md rows 12 and 56: metrics that stand still are noticed within this: six scrapes of ours ..."""
+SPANS = 1.5
+"""... and not before a source that looks every half minute, as a Prometheus may, could have looked again."""
+LONGEST_FRESH_S = 90.0
 
 
 class State(enum.Enum):
@@ -44,9 +47,14 @@ def server_states(signals: Signals, now_s: float) -> tuple[ServerState, ...]:
     return tuple(sorted((*silent.values(), *others), key=lambda state: state.name))
 
 
+def fresh_for_s(reading: Reading) -> float:
+    """How old the window may become before it says nothing."""
+    return min(max(STALE_AFTER_S, SPANS * reading.span_s), LONGEST_FRESH_S)
+
+
 def is_fresh(reading: Reading, now_s: float) -> bool:
     """Whether the window ended recently enough to act on."""
-    return now_s - reading.ended_s <= STALE_AFTER_S
+    return now_s - reading.ended_s <= fresh_for_s(reading)
 
 
 def _state(reading: Reading, now_s: float) -> ServerState:

@@ -14,6 +14,7 @@ from throttler.law.learned import Learned
 from throttler.law.memory import LawMemory, learned_of
 from throttler.law.settings import LawSettings
 from throttler.law.verdict import Phase, Verdict
+from throttler.signals.freshness import STALE_AFTER_S
 from throttler.signals.reading import Alarm, Reading, Signals, SilentServer
 
 ANY = st.floats(allow_nan=True, allow_infinity=True)
@@ -127,7 +128,7 @@ def test_window_never_grows_without_new_readings_or_without_demand(looks: list[t
     def check(before: LawMemory, verdict: Verdict, signals: Signals, joins: Joins, _: LawMemory, now_s: float) -> None:
         if before.window is None or before.is_idle or verdict.phase is Phase.IDLE:
             return
-        is_blind = not any(0 <= now_s - each.ended_s <= LIMITS.stale_s for each in signals.readings)
+        is_blind = not any(0 <= now_s - each.ended_s <= STALE_AFTER_S for each in signals.readings)
         has_demand = joins.waiting + joins.booting + joins.held > 0
         if is_blind or not has_demand or signals.silent or any(alarm.is_on for alarm in signals.alarms):
             assert verdict.window <= before.window + 1e-9

@@ -211,7 +211,7 @@ def test_presets_are_valid_bounds(preset: Preset) -> None:
     LawSettings(window_initial=bounds.initial, window_min=bounds.min, window_max=bounds.max)
 
 
-@pytest.mark.parametrize("wrong", [{"window_min": 25}, {"gain": float("nan")}, {"queue": 1.0}, {"stale_s": -1.0}])
+@pytest.mark.parametrize("wrong", [{"window_min": 25}, {"gain": float("nan")}, {"queue": 1.0}, {"cut": -1.0}])
 def test_settings_out_of_range_are_refused(wrong: dict[str, float]) -> None:
     with pytest.raises(ValueError, match="accepted are"):
         LawSettings(**wrong)  # type: ignore[arg-type]
