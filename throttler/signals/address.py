@@ -71,6 +71,12 @@ class Address:
 
     def silent(self, now_s: float) -> SilentServer | None:
         """What is wrong with the address itself, or with a process that has no complete window yet."""
+        found = self._silent(now_s)
+        if found is None or self.processes:
+            return found
+        return replace(found, since_s=self.known_since_s, was_seen=False)
+
+    def _silent(self, now_s: float) -> SilentServer | None:
         if self.failing_since_s is not None:
             return SilentServer(server=self.name, problem=self.problem, since_s=self.failing_since_s)
         if self.waiting_since_s is not None and now_s - self.waiting_since_s > SLOW_AFTER_S:

@@ -44,6 +44,14 @@ def test_silence_lasts_since_its_first_failure() -> None:
     assert found.silent(40) == SilentServer(server="a:6443", problem="two", since_s=20.0)
 
 
+def test_what_never_answered_was_never_seen_since_it_is_known() -> None:
+    found = address().asked(5.0).failed("no route", 13.0).asked(15.0)
+    assert found.silent(40) == SilentServer(server="a:6443", problem="no route", since_s=0.0, was_seen=False)
+    assert found.answered(sample(45, 100)).failed("no answer", 50.0).silent(51) == SilentServer(
+        server="a:6443", problem="no answer", since_s=50.0
+    )
+
+
 def test_an_answer_ends_the_silence() -> None:
     found = address(sample(10, 100), sample(15, 150)).failed("no answer", 20.0).answered(sample(25, 200))
     assert found.silent(26) is None
