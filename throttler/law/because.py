@@ -26,10 +26,23 @@ class ThrottleReason(Sentence):
     NOT_FILLED = "{joining} of {window:.0f} joins are under way; {coming} machines boot or are about to be ordered"
     NO_DEMAND = "fewer joins are under way than {window:.0f}, and nothing waits to fill the window"
     ERRORS = "{server} answered {share:.2%} of its requests with 429 or 5xx: the window is cut to {window:.0f}"
+    IDLE_ERRORS = (
+        "{server} answered {share:.2%} of its requests with 429 or 5xx while nothing joined: "
+        "the window stays, and nothing is let in for {left_s:.0f} s"
+    )
+    FLOOR_PACE = (
+        "{server} answers {share:.2%} of its requests with 429 or 5xx although the window is at its least: "
+        "{window:.0f} joins at a time go on"
+    )
     RECOVERING = "nothing is let in for {left_s:.0f} s more after 429 or 5xx"
     SIGNALS_LOST = "no API server has given a usable reading for {age_s:.0f} s: the window holds"
     SIGNALS_STALE = "no API server has given a usable reading for {age_s:.0f} s: the window falls to {window:.0f}"
     SERVER_SILENT = "{server} gives no usable reading ({problem}): the window does not grow"
+    DELAY_NOT_OURS = (
+        "{cuts} cuts have not changed the delay of {server}: it is not of joins, and the window stays at {window:.0f}"
+    )
+    ERRORS_NOT_OURS = "429 or 5xx of {server} do not count: joins have no part in them"
+    NEVER_SEEN = "{servers} never gave a reading: the window goes by the other servers"
     ALARM = "{alarm} is at {value:g}, its threshold is {threshold:g}: the window falls to {window:.0f}"
     CONTROLLER_MANAGER = "joins wait for the controller manager's own request limit: more at a time would not help"
     DOES_NOT_PAY = "{joining} joins at a time end no more per minute than fewer did: the window is {window:.0f}"

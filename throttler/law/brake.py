@@ -28,13 +28,14 @@ class Brake:
         return self.pulled_s is None or now_s - self.pulled_s >= min(settings.brake_every_s, 2.0 * join_s)
 
 
+def is_alarming(reading: Reading, settings: LawSettings) -> bool:
+    """Whether its errors call for the brake."""
+    return reading.errors >= settings.brake_errors and error_share(reading) > settings.brake_share
+
+
 def culprit(new: tuple[Reading, ...], settings: LawSettings) -> Reading | None:
     """The new reading whose errors call for the brake; the worst one."""
-    bad = [
-        reading
-        for reading in new
-        if reading.errors >= settings.brake_errors and error_share(reading) > settings.brake_share
-    ]
+    bad = (reading for reading in new if is_alarming(reading, settings))
     return max(bad, key=error_share, default=None)
 
 

@@ -105,9 +105,8 @@ def avoidance(sight: Sight) -> Course:
     sight = with_memory(sight, is_slow_start=False)
     target = sight.settings.equilibrium
     if low is not None and low > target:
-        sight, window = trouble.cut(sight, low)
-        figures = {"index": low, "target": target, "server": sight.health.worst_server, "window": window}
-        return course(judged(sight), window, Phase.AVOID, because(ThrottleReason.BACKING_OFF, **figures))
+        return trouble.delayed(sight, low)
+    sight = with_memory(sight, cuts=None)
     if high is None or high >= target:
         why = because(ThrottleReason.AT_EQUILIBRIUM, index=high or target, target=target, window=sight.window)
         return course(judged(sight), sight.window, Phase.AVOID, why)

@@ -1,7 +1,8 @@
 """The pacing law: how many joins the API servers can bear now, and what may be done to fill the window.
 
 Read in this order: settings (constants and sources), health and index (what is seen), steer (which part has the say),
-slow_start, avoid, brake, stale, payoff (the parts), admission and stock (what may be done).
+slow_start, avoid, brake, stale, payoff (the parts), foreign and cuts (what is not ours), admission and stock (what
+may be done).
 """
 
 import math
@@ -16,6 +17,7 @@ from throttler.law.observe import observed, sane
 from throttler.law.settings import LawSettings
 from throttler.law.sight import Course, Sight
 from throttler.law.steer import steered
+from throttler.law.trouble import left_out
 from throttler.law.verdict import Verdict
 from throttler.signals.reading import Signals
 
@@ -79,4 +81,5 @@ def _verdict(sight: Sight, course: Course, filling: Filling) -> Verdict:
         index=sight.low_index if sight.low_index is not None else sight.high_index,
         error_share=error_share(worst) if worst is not None else 0.0,
         worst_server=sight.health.worst_server,
+        left_out=left_out(sight.health, course.memory, sight.now_s),
     )

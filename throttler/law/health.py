@@ -24,7 +24,9 @@ class Health:
     """The same, if it was not judged before."""
     traces: tuple[ServerTrace, ...]
     silent: SilentServer | None
-    """A server that gives no usable reading; the one that has been silent longest."""
+    """A server that gives no usable reading and stops growth; the one that has been silent longest."""
+    never_seen: tuple[SilentServer, ...]
+    """Servers that never gave one, for so long that growth goes on by the others."""
     servers: int
     """How many there are, silent ones included."""
     alarm: Alarm | None
@@ -90,13 +92,15 @@ def examine(
     fresh = _fresh(signals.readings or own, now_s)
     answering = {reading.server for reading in fresh}
     silent = _silent(signals, answering, now_s)
+    never_seen = [each for each in silent if not each.was_seen and now_s - each.since_s >= settings.never_seen_s]
     return Health(
         fresh=fresh,
         new=new_among(traces, fresh),
         own=fresh_own,
         new_own=tuple(reading for reading in fresh_own if reading.ended_s > own_until_s),
         traces=traced(traces, fresh),
-        silent=min(silent, key=lambda server: server.since_s, default=None),
+        silent=min((each for each in silent if each not in never_seen), key=lambda each: each.since_s, default=None),
+        never_seen=tuple(never_seen),
         servers=len(answering) + len({server.server for server in silent}),
         alarm=next((alarm for alarm in signals.alarms if alarm.is_on), None),
     )

@@ -1,8 +1,9 @@
 """How slow each API server is, from its two newest readings.
 
-Delay is the mean latency of the requests that joins use, their wait in the queue included, in seconds. The index is
-delay over baseline. Real delays jump by a factor of five from one scrape to the next at the same load, so one sample
-never moves the window: growth asks for two low ones, a cut for two high ones. Unlike an average, that does not lag.
+Delay is the mean latency of the requests that joins use, their wait in the queue included and time in webhooks left
+out, in seconds. The index is delay over baseline. Real delays jump by a factor of five from one scrape to the next at
+the same load, so one sample never moves the window: growth asks for two low ones, a cut for two high ones. Unlike an
+average, that does not lag.
 """
 
 import math
@@ -53,18 +54,22 @@ class ServerTrace:
 
 def is_usable(reading: Reading) -> bool:
     """Whether its figures are finite, not negative, and tell of anything: no server answers no request at all."""
-    figures = (reading.ended_s, reading.span_s, reading.requests, reading.errors)
-    shares = (reading.latency_s, reading.queue_wait_s, reading.seats_share, reading.cpu_share)
-    known = (*figures, *(share for share in shares if share is not None))
+    figures = (reading.ended_s, reading.span_s, reading.requests, reading.errors, reading.others_errors)
+    delays = (reading.latency_s, reading.service_s, reading.queue_wait_s)
+    known = (*figures, *(share for share in (*delays, reading.seats_share, reading.cpu_share) if share is not None))
     return all(math.isfinite(figure) and figure >= 0 for figure in known) and reading.requests > 0
 
 
 def delay_of(reading: Reading) -> float | None:
-    """Latency, or the queue wait where that is longer; None when no such request ended.
+    """Latency without the time in webhooks, or the queue wait where that is longer; None when no such request ended.
 
-    An API server's latency includes the wait, but is a mean over more priority levels than the worst one.
+    An API server's latency includes the wait, but is a mean over more priority levels than the worst one; its service
+    time includes neither queues nor webhooks. A webhook that takes seconds makes joins slow, not the server.
     """
-    known = [figure for figure in (reading.latency_s, reading.queue_wait_s) if figure is not None]
+    wait_s, service_s = reading.queue_wait_s, reading.service_s
+    latencies_s = (reading.latency_s, None if service_s is None else service_s + (wait_s or 0.0))
+    latency_s = min((figure for figure in latencies_s if figure is not None), default=None)
+    known = [figure for figure in (latency_s, wait_s) if figure is not None]
     return min(max(known), LONGEST_DELAY_S) if known else None
 
 

@@ -6,7 +6,9 @@ from typing import Self
 
 from throttler.law.baseline import Baseline
 from throttler.law.brake import Brake
+from throttler.law.cuts import Cuts
 from throttler.law.flow import Flow, JoinTime
+from throttler.law.foreign import ForeignErrors
 from throttler.law.index import ServerTrace
 from throttler.law.knee import Knee
 from throttler.law.learned import Learned
@@ -43,6 +45,9 @@ class LawMemory:
     """Until when our own requests were judged: each window of them once, as each reading of a server."""
     cut_s: float | None = None
     """When delay last cut the window."""
+    cuts: Cuts | None = None
+    """The latest cuts by delay, while it is open whether they help or known that they do not."""
+    foreign: ForeignErrors = field(default_factory=ForeignErrors)
     traces: tuple[ServerTrace, ...] = ()
     baseline: Baseline = field(default_factory=Baseline)
     load: Load = field(default_factory=Load)

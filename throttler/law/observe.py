@@ -4,7 +4,7 @@ import math
 from dataclasses import replace
 
 from throttler.joins.joins import Joins
-from throttler.law import baseline, flow, load
+from throttler.law import baseline, flow, foreign, load
 from throttler.law.health import Health
 from throttler.law.index import worst_high_s
 from throttler.law.memory import LawMemory
@@ -51,12 +51,17 @@ def _quiet_since(memory: LawMemory, joins: Joins, now_s: float) -> float | None:
 def _learned_from_servers(
     memory: LawMemory, health: Health, settings: LawSettings, now_s: float, elapsed_s: float, *, has_demand: bool
 ) -> LawMemory:
+    new = (*health.new, *health.new_own)
+    if not new:
+        return memory
+    began_s = min(reading.ended_s - reading.span_s for reading in new)
+    ended_s = max(reading.ended_s for reading in new)
+    is_idle = memory.quiet_since_s is not None and began_s >= memory.quiet_since_s
+    memory = replace(memory, foreign=foreign.observed(memory.foreign, health, now_s, settings, is_idle=is_idle))
     if not health.new:
         return memory
-    began_s = min(reading.ended_s - reading.span_s for reading in health.new)
-    ended_s = max(reading.ended_s for reading in health.new)
     if memory.quiet_since_s is not None:
-        return _idled(memory, health, settings, now_s) if began_s >= memory.quiet_since_s else memory
+        return _idled(memory, health, settings, now_s) if is_idle else memory
     cpu = health.utilisation
     if cpu is None or not has_demand or cpu > SATURATED or _is_delayed(memory, health, settings):
         return memory

@@ -11,6 +11,8 @@ from throttler.law.settings import LawSettings
 from throttler.law.verdict import Phase
 
 TYPICAL_SCRAPE_S = 10.0
+OWN_SCRAPE_S = 5.0
+"""What prompt joins are held against: where a Prometheus looks every half minute no join becomes quicker for it."""
 LONGEST_SCRAPE_S = 60.0
 CROWDED = 1.1
 """With more than this share of the window in flight it lets nothing in."""
@@ -47,9 +49,11 @@ class Sight:
 
     @property
     def newest_index(self) -> float | None:
-        """The index of the newest samples alone."""
-        newest_s = self.health.newest_s
-        return None if newest_s is None else newest_s / self.memory.baseline.within(self.settings)
+        """The index of the newest samples alone; None while unknown, or not of joins."""
+        newest_s, cuts = self.health.newest_s, self.memory.cuts
+        if newest_s is None or (cuts is not None and cuts.is_useless(self.health.low_s, self.now_s)):
+            return None
+        return newest_s / self.memory.baseline.within(self.settings)
 
     @property
     def latest_join_s(self) -> float:
@@ -59,12 +63,13 @@ class Sight:
 
     @property
     def is_prompt(self) -> bool:
-        """Whether a join ends before the window's next step: then delay tells at once what the last step did.
+        """Whether a join ends within two scrapes of ours: then delay tells at once what the last step did.
 
         Slower joins bring their load when the window has long gone on; there utilisation has to say it before.
         """
         least_s = self.memory.join_time.least_s
-        return least_s is not None and least_s <= slow_start.SCRAPES_PER_DOUBLING * self.scrape_s
+        scrape_s = min(self.scrape_s, OWN_SCRAPE_S)
+        return least_s is not None and least_s <= slow_start.SCRAPES_PER_DOUBLING * scrape_s
 
     @property
     def warm_window(self) -> float | None:

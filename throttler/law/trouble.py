@@ -1,13 +1,17 @@
 """What goes before the ordinary law: blindness, errors, ill health, alarms, and growth that does not pay."""
 
 import math
+from dataclasses import replace
 
 from throttler.law import avoid, brake, stale
-from throttler.law.because import ThrottleReason, because
-from throttler.law.health import error_share
+from throttler.law.because import Because, ThrottleReason, because
+from throttler.law.cuts import Cuts
+from throttler.law.health import Health, error_share
+from throttler.law.memory import LawMemory
 from throttler.law.settings import LawSettings
 from throttler.law.sight import Course, Sight, course, judged, with_memory
 from throttler.law.verdict import Phase
+from throttler.signals.reading import Reading
 
 
 def blind(sight: Sight) -> Course | None:
@@ -26,7 +30,10 @@ def blind(sight: Sight) -> Course | None:
 
 def braked(sight: Sight) -> Course | None:
     """Errors in a new reading cut the window by up to half; then nothing is let in for a moment."""
-    culprit = brake.culprit((*sight.health.new, *sight.health.new_own), sight.settings)
+    culprit = brake.culprit(sight.memory.foreign.ours(sight.health, sight.now_s), sight.settings)
+    left_s = sight.memory.brake.left_s(sight.now_s, sight.latest_join_s, sight.settings)
+    if culprit is not None and not _had_joins(sight, culprit):
+        return _braked_idle(sight, culprit, left_s)
     if culprit is not None and sight.memory.brake.may_pull(sight.now_s, sight.latest_join_s, sight.settings):
         window = (
             sight.window if sight.is_crowded else brake.cut(sight.window, sight.joins.joining, error_share(culprit))
@@ -35,12 +42,32 @@ def braked(sight: Sight) -> Course | None:
         why = because(ThrottleReason.ERRORS, server=culprit.server, share=error_share(culprit), window=window)
         pulled = with_memory(sight, brake=brake.Brake(pulled_s=sight.now_s), is_slow_start=False)
         return course(judged(pulled), window, Phase.BRAKE, why)
+    if culprit is not None and left_s <= 0 and sight.window <= sight.settings.window_min:
+        # Waiting for the errors to end could last for ever.
+        figures = {"server": culprit.server, "share": error_share(culprit), "window": sight.window}
+        return course(judged(sight), sight.window, Phase.AVOID, because(ThrottleReason.FLOOR_PACE, **figures))
     if culprit is not None:
-        return course(judged(sight), sight.window, Phase.BRAKE, because(ThrottleReason.RECOVERING, left_s=0.0))
-    left_s = sight.memory.brake.left_s(sight.now_s, sight.latest_join_s, sight.settings)
+        return course(judged(sight), sight.window, Phase.BRAKE, because(ThrottleReason.RECOVERING, left_s=left_s))
     if left_s <= 0:
         return None
     return course(sight, sight.window, Phase.BRAKE, because(ThrottleReason.RECOVERING, left_s=left_s))
+
+
+def _had_joins(sight: Sight, reading: Reading) -> bool:
+    """Whether anything was joining while the reading was made; unknown counts as yes."""
+    mean = sight.memory.flow.mean_joining(reading.ended_s - reading.span_s, reading.ended_s)
+    return bool(sight.joins.joining if mean is None else mean)
+
+
+def _braked_idle(sight: Sight, culprit: Reading, left_s: float) -> Course | None:
+    """Errors that nothing of ours can have caused: wait a moment, once, and keep the window."""
+    if sight.memory.brake.may_pull(sight.now_s, sight.latest_join_s, sight.settings):
+        sight = with_memory(sight, brake=brake.Brake(pulled_s=sight.now_s))
+        left_s = sight.memory.brake.left_s(sight.now_s, sight.latest_join_s, sight.settings)
+    if left_s <= 0:
+        return None
+    figures = {"server": culprit.server, "share": error_share(culprit), "left_s": left_s}
+    return course(judged(sight), sight.window, Phase.BRAKE, because(ThrottleReason.IDLE_ERRORS, **figures))
 
 
 def silent(sight: Sight) -> Course | None:
@@ -87,10 +114,53 @@ def unpaid(sight: Sight) -> Course | None:
     return course(judged(with_memory(sight, is_slow_start=False)), window, Phase.AVOID, why)
 
 
+def delayed(sight: Sight, low: float) -> Course:
+    """Delay above the equilibrium cuts the window while anything joins, as long as that helps."""
+    low_s, known = sight.health.low_s or 0.0, sight.memory.cuts
+    is_due = sight.joins.joining > 0 and _is_cut_due(sight)
+    if is_due and known is not None and not known.is_useless(low_s, sight.now_s):
+        known = None if known.useless_since_s is not None or known.has_moved(low_s) else known
+        is_least = sight.window <= sight.settings.window_min
+        known = known and known.judged(sight.joins.joining, low_s, sight.now_s, is_least=is_least)
+    if known is not None and known.is_useless(low_s, sight.now_s):
+        window = max(sight.window, known.window)
+        return course(judged(with_memory(sight, cuts=known)), window, Phase.AVOID, _not_ours(known, sight.health))
+    window = sight.window
+    if is_due:
+        known = known or Cuts(count=0, joining=sight.joins.joining, delay_s=low_s, window=sight.window)
+        sight, window = cut(with_memory(sight, cuts=replace(known, count=known.count + 1)), low)
+    figures = {"server": sight.health.worst_server, "index": low, "target": sight.settings.equilibrium}
+    return course(judged(sight), window, Phase.AVOID, because(ThrottleReason.BACKING_OFF, window=window, **figures))
+
+
+def _not_ours(known: Cuts, health: Health) -> Because:
+    figures = {"cuts": known.count, "server": health.worst_server, "window": known.window}
+    return because(ThrottleReason.DELAY_NOT_OURS, **figures)
+
+
+def left_out(health: Health, memory: LawMemory, now_s: float) -> tuple[Because, ...]:
+    """What does not count, and why."""
+    found = []
+    if memory.foreign.are_told(now_s):
+        found.append(because(ThrottleReason.ERRORS_NOT_OURS, server=memory.foreign.server))
+    known = memory.cuts
+    if known is not None and known.is_useless(health.low_s, now_s):
+        found.append(_not_ours(known, health))
+    if health.never_seen:
+        names = ", ".join(server.server for server in health.never_seen)
+        found.append(because(ThrottleReason.NEVER_SEEN, servers=names))
+    return tuple(found)
+
+
+def _is_cut_due(sight: Sight) -> bool:
+    """Whether the former cut has had its time to show."""
+    since_s = math.inf if sight.memory.cut_s is None else sight.now_s - sight.memory.cut_s
+    is_due = since_s >= avoid.cut_time_s(sight.scrape_s, sight.join_s)
+    return is_due and sight.is_new and not sight.is_crowded
+
+
 def cut(sight: Sight, index: float) -> tuple[Sight, float]:
     """The window after a cut for this index, if the former cut has had its time to show."""
-    since_s = math.inf if sight.memory.cut_s is None else sight.now_s - sight.memory.cut_s
-    is_due = since_s >= avoid.cut_time_s(sight.scrape_s, sight.join_s) and not sight.is_crowded
-    if index <= sight.settings.equilibrium or not (sight.is_new and is_due):
+    if index <= sight.settings.equilibrium or not _is_cut_due(sight):
         return sight, sight.window
     return with_memory(sight, cut_s=sight.now_s), avoid.shrunk(sight.used_window, index, sight.settings)

@@ -40,3 +40,5 @@ class Verdict:
     """429 and 5xx over all requests, of the worst server."""
     worst_server: str = ""
     """The server that decided."""
+    left_out: tuple[Because, ...] = ()
+    """Trouble that joins have no part in, and that therefore does not count, for as long as it lasts."""

@@ -2,7 +2,7 @@
 
 Ready, Reconciling and Stalled mean what kstatus makes of them. Ready says that the throttle can do its work, not that
 it has none: a scale-up that is paced is no reason for Argo CD to wait. SignalsFresh and LeversConfirmed are always
-there, and say which half is wrong.
+there, and say which half is wrong; ForeignTrouble only while something is left out because joins have no part in it.
 """
 
 from collections.abc import Iterable
@@ -37,7 +37,7 @@ class _Say:
 def conditions(stored: StoredThrottle, found: Findings, wall: datetime) -> tuple[Condition, ...]:
     """All conditions; lastTransitionTime moves only when a condition's status does."""
     signals, levers = _signals(found), _levers(found, _status_before(stored, "LeversConfirmed"))
-    said = (*_standing(stored, found, levers), signals, levers)
+    said = (*_standing(stored, found, levers), signals, levers, *_left_out(found))
     since = {(each.type, each.status): each.last_transition_time for each in stored.status.conditions}
     return tuple(
         Condition(
@@ -106,6 +106,15 @@ def _own_errors(found: Findings) -> Iterable[str]:
     """What our own requests met is no server's news, and worth a word only where it was bad."""
     own = [each for each in found.signals.readings if not is_server(each) and is_fresh(each, found.now_s)]
     return [f"{each.server}: {each.errors:.0f} of {each.requests:.0f} met 429 or 5xx" for each in own if each.errors]
+
+
+def _left_out(found: Findings) -> tuple[_Say, ...]:
+    """Only while it is true: trouble that joins have no part in stays trouble, and somebody's."""
+    reasons = found.verdict.left_out if found.verdict else ()
+    if not reasons:
+        return ()
+    why = because(StatusReason.NOT_OURS, sentences="; ".join(each.sentence for each in reasons))
+    return (_Say("ForeignTrouble", "True", why if len(reasons) > 1 else reasons[0]),)
 
 
 def _levers(found: Findings, before: str) -> _Say:

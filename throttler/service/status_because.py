@@ -14,6 +14,7 @@ class StatusReason(Sentence):
     SERVERS_FRESH = "{fresh} of {servers} API servers gave a usable reading within {limit_s:.0f} s{also}"
     SERVERS_UNREAD = "{fresh} of {servers} API servers gave a usable reading within {limit_s:.0f} s: {problems}"
     NO_SERVER_READ = "no API server has been read: {problems}"
+    NOT_OURS = "joins have no part in any of it: {sentences}"
     LEVERS_CONFIRMED = "{levers} levers are in force or handed back{also}"
     LEVERS_PENDING = "{names} written, and not yet seen to be in force"
     LEVERS_BROKEN = "{sentences}"

@@ -18,6 +18,9 @@ from throttler.service.tick_view import Turn
 REPORTER = "kube-balloons.github.io/throttler"
 _WARNINGS = {
     ThrottleReason.ERRORS,
+    ThrottleReason.IDLE_ERRORS,
+    ThrottleReason.FLOOR_PACE,
+    ThrottleReason.DELAY_NOT_OURS,
     ThrottleReason.SIGNALS_LOST,
     ThrottleReason.SIGNALS_STALE,
     ThrottleReason.SERVER_SILENT,

@@ -92,6 +92,22 @@ def test_conditions_say_what_kstatus_reads(
     assert conditions(written(stored(**spec), findings)) == expected
 
 
+def test_what_is_left_out_as_not_ours_is_a_condition_for_as_long_as_it_is() -> None:
+    errors = because(ThrottleReason.ERRORS_NOT_OURS, server="a")
+    unseen = because(ThrottleReason.NEVER_SEEN, servers="unseen-1")
+    told = {}
+    for reasons in ((), (errors,), (errors, unseen)):
+        status = written(stored(), found(verdict=replace(verdict(), left_out=reasons)))
+        told[len(reasons)] = [each for each in status.conditions if each.type == "ForeignTrouble"]
+    assert told[0] == []
+    assert [(each.status, each.reason, each.message) for each in told[1]] == [
+        ("True", "ErrorsNotOurs", errors.sentence)
+    ]
+    assert [(each.reason, each.message) for each in told[2]] == [
+        ("NotOurs", f"joins have no part in any of it: {errors.sentence}; {unseen.sentence}")
+    ]
+
+
 def test_counts_are_those_of_the_tick() -> None:
     joins = Joins(waiting=30, booting=9, held=2, joining=5)
     status = written(stored(), found(joins=joins, learned=Learned(window=33)))

@@ -1,0 +1,200 @@
+"""Trouble that joins have no part in does not stop growth; trouble that they cause does, as ever."""
+
+from dataclasses import replace
+
+import pytest
+
+from tests.unit.throttler.law.looks import CALM_S, STEP_S, Loop, begun, reading
+from tests.unit.throttler.law.steady_plant import Plant, Trouble, errors, figures
+from throttler.joins.joins import Joins
+from throttler.law.because import ThrottleReason
+from throttler.law.learned import Learned
+from throttler.law.verdict import Phase
+from throttler.signals.reading import Signals, SilentServer
+
+WARM = Learned(window=300, join_s=60, boot_s=60, age_s=600)
+GATES = pytest.mark.parametrize("has_gate", [False, True])
+
+
+@GATES
+@pytest.mark.parametrize(
+    "trouble",
+    [
+        errors(0.002),
+        errors(0.002, "a"),
+        errors(0.01, "c"),
+        errors(0.0012, from_s=-2.0, for_s=1.0),
+        errors(0.02, from_s=-60.0),
+    ],
+    ids=["all servers", "one server", "one server, more", "once with nothing in flight", "since a minute ago"],
+)
+def test_errors_that_nothing_of_ours_can_have_caused_do_not_stop_growth(trouble: Trouble, has_gate: bool) -> None:
+    calm = Plant(has_gate=has_gate).run()
+    disturbed = Plant(has_gate=has_gate, trouble=trouble).run()
+    assert disturbed.took_s <= 1.1 * calm.took_s + 30.0
+
+
+@GATES
+def test_errors_of_a_moment_as_a_warm_ramp_begins_do_not_stop_growth(has_gate: bool) -> None:
+    calm = Plant(has_gate=has_gate, learned=WARM).run()
+    burst = Plant(has_gate=has_gate, learned=WARM, trouble=errors(0.02, from_s=0.0, for_s=6.0)).run()
+    assert burst.took_s <= 1.3 * calm.took_s
+    assert "IdleErrors" in burst.reasons()
+
+
+def test_errors_of_others_are_said_for_as_long_as_they_last() -> None:
+    plant = Plant(trouble=errors(0.002, "b")).run()
+    assert plant.verdicts[-1].left_out[0].code == "ErrorsNotOurs"
+    assert plant.verdicts[-1].left_out[0].sentence.startswith("429 or 5xx of b ")
+
+
+def test_errors_of_other_levels_and_resources_are_said_and_change_nothing() -> None:
+    plant = Plant(trouble=figures(others_errors=500.0)).run()
+    assert plant.took_s == Plant().run().took_s
+    assert plant.left_out() == {"ErrorsNotOurs"}
+
+
+def test_nothing_is_left_out_of_a_healthy_cluster() -> None:
+    assert Plant().run().left_out() == set()
+
+
+@GATES
+def test_errors_that_go_on_from_the_middle_of_a_ramp_do_not_stop_it_for_ever(has_gate: bool) -> None:
+    """They may well be ours, so they brake; once nothing joins any more and they are still there, they are not."""
+    plant = Plant(demand=2000, has_gate=has_gate, trouble=errors(0.05, from_s=200.0)).run()
+    assert plant.took_s <= 3.0 * Plant(demand=2000, has_gate=has_gate).run().took_s
+    assert "Errors" in plant.reasons()
+
+
+def test_errors_at_the_least_window_pause_joins_and_let_them_go_on() -> None:
+    loop, joins = begun(window=2.0, joining=1)
+    assert loop.calm(joins, errors=20.0).because.reason is ThrottleReason.ERRORS
+    verdicts = [loop.calm(joins, errors=20.0) for _ in range(24)]
+    assert {verdict.window for verdict in verdicts} == {2}
+    assert sum(verdict.admit for verdict in verdicts) >= 2
+    assert "FloorPace" in {verdict.because.code for verdict in verdicts}
+
+
+def test_errors_beyond_those_of_idle_servers_brake() -> None:
+    loop = Loop()
+    loop.calm(Joins(), times=20, requests=5000.0, errors=10.0)
+    joins = Joins(held=500, joining=90, joined=100, join_s=80.0, boot_s=120.0)
+    loop.calm(joins, times=3, requests=5000.0, errors=10.0)
+    loop.memory = replace(loop.memory, window=100.0, is_slow_start=False)
+    assert loop.calm(joins, requests=5000.0, errors=18.0).phase is not Phase.BRAKE
+    verdict = loop.calm(joins, requests=5000.0, errors=30.0)
+    assert (verdict.phase, verdict.window) == (Phase.BRAKE, pytest.approx(63.0))
+
+
+def test_a_burst_on_idle_servers_excuses_no_errors_of_joins() -> None:
+    loop = Loop()
+    loop.calm(Joins(), times=20)
+    loop.calm(Joins(), times=2, errors=20.0)
+    joins = Joins(held=500, joining=60, joined=100, join_s=80.0, boot_s=120.0)
+    loop.calm(joins, times=4)
+    assert loop.calm(joins, errors=20.0).phase is Phase.BRAKE
+
+
+def test_with_nothing_in_flight_errors_pause_and_keep_the_window() -> None:
+    loop = Loop()
+    loop.calm(Joins(), times=10)
+    joins = Joins(waiting=150)
+    window = loop.calm(joins).window
+    verdict = loop.calm(joins, requests=5000.0, errors=6.0)
+    assert (verdict.phase, verdict.window, verdict.ask) == (Phase.BRAKE, window, 0)
+    assert verdict.because.reason is ThrottleReason.IDLE_ERRORS
+    loop.calm(joins, times=2)
+    assert loop.calm(joins).ask > 0, "the pause is over"
+
+
+@GATES
+def test_a_slow_webhook_is_no_slow_server(has_gate: bool) -> None:
+    calm = Plant(has_gate=has_gate).run()
+    slow = Plant(has_gate=has_gate, trouble=figures(latency_s=3.0)).run()
+    assert slow.took_s == calm.took_s
+
+
+@GATES
+def test_delay_that_cuts_do_not_change_is_cut_twice_and_then_left_out(has_gate: bool) -> None:
+    plant = Plant(has_gate=has_gate, trouble=figures(latency_s=3.0, service_s=3.0)).run(limit_s=1200.0)
+    assert plant.verdicts[-1].window == 24, "what the cuts took is given back"
+    assert plant.verdicts[-1].because.reason is ThrottleReason.DELAY_NOT_OURS
+    assert plant.left_out() == {"DelayNotOurs"}
+    assert plant.joined > 100, "nor is what goes in slowed for it"
+
+
+def hot_s(times: float) -> float:
+    return times * 15.0 * CALM_S
+
+
+def cut_at(loop: Loop, joins: Joins, delays_s: list[float]) -> list[str]:
+    """Reasons while delay goes through these values, each for a cut's time; what is in flight follows the window."""
+    reasons = []
+    for delay_s in delays_s:
+        for _ in range(6):
+            window = loop.memory.window or 0.0
+            verdict = loop.calm(replace(joins, joining=int(0.85 * window)), latency_s=delay_s)
+        reasons.append(verdict.because.code)
+    return reasons
+
+
+def test_delay_that_falls_as_joins_do_is_ours_and_cut_further() -> None:
+    loop, joins = begun(joining=85)
+    reasons = cut_at(loop, joins, [hot_s(6.0) * 0.9**step for step in range(10)])
+    assert set(reasons) == {"BackingOff"}
+    assert (loop.memory.window or 0.0) < 50
+
+
+def test_delay_that_rises_is_cut_further() -> None:
+    loop, joins = begun(joining=85)
+    assert set(cut_at(loop, joins, [hot_s(2.0) * 1.3**step for step in range(10)])) == {"BackingOff"}
+
+
+def test_what_was_left_out_is_cut_again_once_it_moves() -> None:
+    loop, joins = begun(joining=85)
+    assert cut_at(loop, joins, [hot_s(3.0)] * 6)[-1] == "DelayNotOurs"
+    window = loop.memory.window or 0.0
+    assert cut_at(loop, joins, [hot_s(6.0)] * 2) == ["BackingOff"] * 2
+    assert (loop.memory.window or 0.0) < window
+    assert loop.calm(replace(joins, joining=int(window)), times=3).left_out == ()
+
+
+@GATES
+def test_servers_that_were_never_seen_stop_growth_for_five_minutes_only(has_gate: bool) -> None:
+    calm = Plant(has_gate=has_gate).run()
+    blind = Plant(has_gate=has_gate, never_seen=4).run()
+    assert blind.took_s <= calm.took_s + 300.0
+    assert "ServerSilent" in blind.reasons()
+    assert blind.left_out() == {"NeverSeen"}
+    assert "unseen-1, unseen-2" in blind.verdicts[-1].left_out[0].sentence
+
+
+def test_a_server_that_was_seen_and_fell_silent_stops_growth_for_as_long_as_it_is() -> None:
+    loop, joins = begun()
+    silent = (SilentServer(server="b", problem="no answer", since_s=loop.now_s),)
+    for _ in range(100):
+        verdict = loop.look(Signals(readings=(reading(loop.now_s + STEP_S),), silent=silent), joins)
+    assert verdict.because.reason is ThrottleReason.SERVER_SILENT
+    assert verdict.window <= 50
+    assert verdict.left_out == ()
+
+
+@GATES
+def test_readings_every_half_minute_make_no_slow_join_prompt(has_gate: bool) -> None:
+    """Prompt joins may queue four times as long."""
+    hot = figures(latency_s=2.0, service_s=2.0)
+    plant = Plant(has_gate=has_gate, scrape_s=30.0, join_s=55.0, trouble=hot).run(limit_s=600.0)
+    assert "BackingOff" in plant.reasons()
+    assert not plant.reasons() & {"SignalsLost", "SignalsStale"}
+
+
+@GATES
+def test_readings_every_half_minute_cost_less_than_half_of_the_pace(has_gate: bool) -> None:
+    calm = Plant(demand=300, has_gate=has_gate).run()
+    assert Plant(demand=300, has_gate=has_gate, scrape_s=30.0).run().took_s <= 2.0 * calm.took_s
+
+
+def test_a_wait_in_the_queues_counts_beside_a_slow_webhook() -> None:
+    loop = Loop()
+    loop.calm(Joins(), times=4, latency_s=3.0, service_s=0.004, queue_wait_s=0.1)
+    assert loop.memory.baseline.measured_s == pytest.approx(0.104)

@@ -1,0 +1,86 @@
+"""Errors that are not ours: 429 and 5xx that joins have no part in, and those that are there while nothing joins."""
+
+import math
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from throttler.law import brake
+from throttler.law.health import Health
+from throttler.law.settings import LawSettings
+from throttler.signals.reading import Reading
+
+MOST_SAMPLES = 128
+DEVIATIONS = 3.0
+"""Errors of others come like a Poisson process: so many standard deviations above their mean are still theirs."""
+LASTING = 3
+"""Errors in so many idle windows in a row go on: they count in full, whatever was before."""
+TOLD_S = 300.0
+"""For so long after the last of them the status speaks of errors that were left out: it must not flap."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IdleErrors:
+    """Errors per second of the worst server while nothing joined; no samples of a scale-up enter."""
+
+    samples: tuple[tuple[float, float], ...] = ()
+    """(time, errors per second), oldest first."""
+
+    def most(self, span_s: float, before_s: float) -> float:
+        """The most errors that others may be expected to cause in a window, by what was seen before."""
+        rates = [per_s for at_s, per_s in self.samples if at_s < before_s]
+        if not rates:
+            return 0.0
+        lasting = min(rates[-LASTING:]) if len(rates) >= LASTING else 0.0
+        mean = span_s * max(statistics.fmean(rates), lasting)
+        return mean + DEVIATIONS * math.sqrt(mean)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForeignErrors:
+    """What is known of them; the servers' and those that our own requests meet apart."""
+
+    servers: IdleErrors = field(default_factory=IdleErrors)
+    own: IdleErrors = field(default_factory=IdleErrors)
+    server: str = ""
+    """Where errors were left out last that would have pulled the brake."""
+    left_out_s: float | None = None
+    """When that was, monotonic."""
+
+    def are_told(self, now_s: float) -> bool:
+        """Whether errors were left out lately."""
+        return self.left_out_s is not None and now_s - self.left_out_s <= TOLD_S
+
+    def ours(self, health: Health, now_s: float) -> tuple[Reading, ...]:
+        """The new readings with those errors only that may be of joins."""
+        servers = (_without(reading, self.servers, now_s) for reading in health.new)
+        return (*servers, *(_without(reading, self.own, now_s) for reading in health.new_own))
+
+
+def observed(
+    foreign: ForeignErrors, health: Health, now_s: float, settings: LawSettings, *, is_idle: bool
+) -> ForeignErrors:
+    """After the new readings; `is_idle`: nothing joined while they were made."""
+    ours = foreign.ours(health, now_s)
+    for before, after in zip((*health.new, *health.new_own), ours, strict=True):
+        others = replace(before, errors=before.others_errors)
+        was_ours = brake.is_alarming(before, settings) and not brake.is_alarming(after, settings)
+        if was_ours or brake.is_alarming(others, settings):
+            foreign = replace(foreign, server=before.server, left_out_s=now_s)
+    if not is_idle:
+        return foreign
+    servers = _learned(foreign.servers, health.fresh if health.new else (), now_s, settings)
+    return replace(foreign, servers=servers, own=_learned(foreign.own, health.new_own, now_s, settings))
+
+
+def _without(reading: Reading, idle: IdleErrors, now_s: float) -> Reading:
+    return replace(reading, errors=max(0.0, reading.errors - idle.most(reading.span_s, now_s)))
+
+
+def _learned(idle: IdleErrors, readings: Sequence[Reading], now_s: float, settings: LawSettings) -> IdleErrors:
+    rates = [reading.errors / reading.span_s for reading in readings if reading.span_s > 0]
+    if not rates:
+        return idle
+    since_s = now_s - settings.baseline_s
+    kept = tuple(sample for sample in idle.samples if since_s <= sample[0] <= now_s)[-MOST_SAMPLES + 1 :]
+    return IdleErrors(samples=(*kept, (now_s, max(rates))))
