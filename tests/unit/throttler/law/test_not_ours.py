@@ -107,6 +107,17 @@ def test_with_nothing_in_flight_errors_pause_and_keep_the_window() -> None:
     assert loop.calm(joins).ask > 0, "the pause is over"
 
 
+def test_errors_that_grow_with_nothing_in_flight_pause_once() -> None:
+    loop = Loop()
+    loop.calm(Joins(), times=10)
+    joins = Joins(waiting=150)
+    window = loop.calm(joins).window
+    verdicts = [loop.calm(joins, requests=5000.0, errors=10.0 * 3**step) for step in range(5)]
+    assert [verdict.phase is Phase.BRAKE for verdict in verdicts] == [True, True, True, False, False]
+    assert verdicts[-1].ask > 0
+    assert verdicts[-1].window >= window
+
+
 @GATES
 def test_a_slow_webhook_is_no_slow_server(has_gate: bool) -> None:
     calm = Plant(has_gate=has_gate).run()
@@ -150,6 +161,13 @@ def test_delay_that_rises_is_cut_further() -> None:
     assert set(cut_at(loop, joins, [hot_s(2.0) * 1.3**step for step in range(10)])) == {"BackingOff"}
 
 
+def test_what_was_left_out_is_cut_on_trial_after_five_minutes() -> None:
+    loop, joins = begun(joining=85)
+    reasons = cut_at(loop, joins, [hot_s(3.0)] * 20)
+    assert set(reasons[3:10]) == {"DelayNotOurs"}
+    assert "BackingOff" in reasons[10:15]
+
+
 def test_what_was_left_out_is_cut_again_once_it_moves() -> None:
     loop, joins = begun(joining=85)
     assert cut_at(loop, joins, [hot_s(3.0)] * 6)[-1] == "DelayNotOurs"
@@ -184,7 +202,8 @@ def test_readings_every_half_minute_make_no_slow_join_prompt(has_gate: bool) -> 
     """Prompt joins may queue four times as long."""
     hot = figures(latency_s=2.0, service_s=2.0)
     plant = Plant(has_gate=has_gate, scrape_s=30.0, join_s=55.0, trouble=hot).run(limit_s=600.0)
-    assert "BackingOff" in plant.reasons()
+    assert plant.joined > 0
+    assert plant.verdicts[-1].window <= 24
     assert not plant.reasons() & {"SignalsLost", "SignalsStale"}
 
 

@@ -1,0 +1,149 @@
+"""The worst server governs, wherever it stands in the list and whatever it does not tell."""
+
+from dataclasses import replace
+
+import pytest
+
+from tests.unit.throttler.law.looks import CALM_S, EQUILIBRIUM, STEP_S, Loop, begun, reading
+from throttler.joins.joins import Joins
+from throttler.law.because import ThrottleReason
+from throttler.law.health import Health, examine
+from throttler.law.index import delay_of
+from throttler.law.settings import LawSettings
+from throttler.law.verdict import Phase, Verdict
+from throttler.signals.reading import Reading, Signals
+
+HOT_S = 3.0 * EQUILIBRIUM * CALM_S
+ORDERS = pytest.mark.parametrize("bad", [0, 1], ids=["the bad one first", "the bad one second"])
+NAMES = ("a", "b")
+
+
+def pair(now_s: float, bad: int, **figures: object) -> tuple[Reading, ...]:
+    """A calm server and a bad one, which is at this place."""
+    return tuple(
+        reading(now_s, server=name, **(figures if place == bad else {"cpu_share": 0.1, "seats_share": 0.1}))
+        for place, name in enumerate(NAMES)
+    )
+
+
+def health_of(bad: int, *windows: dict[str, object]) -> Health:
+    """After so many windows of both."""
+    traces, now_s = (), 100.0
+    for figures in windows:
+        now_s += STEP_S
+        health = examine(Signals(readings=pair(now_s, bad, **figures)), traces, LawSettings(), now_s)
+        traces = health.traces
+    return health
+
+
+@ORDERS
+def test_delays_are_those_of_the_slowest_server(bad: int) -> None:
+    health = health_of(bad, {"latency_s": 0.5}, {"latency_s": 0.7})
+    assert (health.low_s, health.high_s, health.newest_s) == (0.5, 0.7, 0.7)
+    assert health.worst_server == NAMES[bad]
+
+
+@ORDERS
+def test_each_figure_is_of_the_server_that_is_worst_in_it(bad: int) -> None:
+    """One that was slow and calmed down, beside one that has just become slow."""
+    traces, now_s = (), 100.0
+    delays = ((0.9, 0.05), (0.1, 0.3))
+    for first, second in delays:
+        now_s += STEP_S
+        pairs = zip(NAMES, (first, second) if bad == 0 else (second, first), strict=True)
+        readings = tuple(reading(now_s, server=name, latency_s=delay_s) for name, delay_s in pairs)
+        health = examine(Signals(readings=readings), traces, LawSettings(), now_s)
+        traces = health.traces
+    assert (health.low_s, health.high_s, health.newest_s) == (0.1, 0.9, 0.3)
+
+
+@ORDERS
+def test_cpu_seats_and_errors_are_those_of_the_busiest_server(bad: int) -> None:
+    health = health_of(bad, {"cpu_share": 0.8, "seats_share": 0.9, "errors": 3.0})
+    assert (health.utilisation, health.seats) == (0.8, 0.9)
+    assert health.worst_errors is not None
+    assert health.worst_errors.server == NAMES[bad]
+
+
+@ORDERS
+def test_a_server_that_tells_nothing_of_its_cpu_hides_no_others(bad: int) -> None:
+    health = health_of(bad, {"cpu_share": None, "seats_share": None, "latency_s": None})
+    assert (health.utilisation, health.seats) == (0.1, 0.1)
+    assert (health.high_s, health.newest_s) == (CALM_S, CALM_S)
+    assert health.worst_server == ("b" if bad == 0 else "a")
+
+
+def look(loop: Loop, joins: Joins, bad: int, **figures: object) -> Verdict:
+    return loop.look(Signals(readings=pair(loop.now_s + STEP_S, bad, **figures)), joins)
+
+
+@ORDERS
+def test_one_slow_server_of_two_cuts_the_window(bad: int) -> None:
+    loop, joins = begun()
+    verdicts = [look(loop, joins, bad, latency_s=HOT_S) for _ in range(3)]
+    assert verdicts[-1].because.reason is ThrottleReason.BACKING_OFF
+    assert verdicts[-1].because.detail["server"] == NAMES[bad]
+    assert verdicts[-1].window < 100
+
+
+@ORDERS
+def test_errors_of_one_server_of_two_brake(bad: int) -> None:
+    loop, joins = begun(joining=60)
+    verdict = look(loop, joins, bad, errors=20.0)
+    assert (verdict.phase, verdict.window, verdict.error_share) == (Phase.BRAKE, 30, 0.2)
+    assert verdict.because.detail["server"] == NAMES[bad]
+
+
+@ORDERS
+def test_of_two_servers_with_errors_the_worse_one_is_named(bad: int) -> None:
+    loop, joins = begun(joining=60)
+    shares = (20.0, 6.0) if bad == 0 else (6.0, 20.0)
+    now_s = loop.now_s + STEP_S
+    readings = tuple(reading(now_s, server=name, errors=count) for name, count in zip(NAMES, shares, strict=True))
+    assert loop.look(Signals(readings=readings), joins).because.detail["server"] == NAMES[bad]
+
+
+def test_growth_asks_for_two_calm_samples_after_a_hot_one() -> None:
+    """Calm, hot, calm: the first calm sample after a hot one is no proof."""
+    loop, joins = begun()
+    window = loop.calm(joins, times=2).window
+    assert window > 100
+    assert loop.calm(joins, latency_s=HOT_S).window == window
+    assert loop.calm(joins).window == window
+    assert loop.calm(joins).window > window
+
+
+def test_a_cut_asks_for_two_hot_samples_in_a_row() -> None:
+    loop, joins = begun()
+    windows = [loop.calm(joins, latency_s=delay_s).window for delay_s in (HOT_S, CALM_S, HOT_S, CALM_S)]
+    assert min(windows) >= 100
+
+
+@pytest.mark.parametrize(
+    ("latency_s", "service_s", "wait_s", "delay_s"),
+    [
+        (0.3, None, None, 0.3),
+        (0.3, None, 0.1, 0.3),
+        (0.3, None, 0.8, 0.8),
+        (0.3, 0.1, 0.8, 0.8),
+        (0.3, 0.1, 0.2, 0.3),
+        (3.0, 0.1, 0.2, 0.3),
+        (3.0, 0.1, None, 0.1),
+        (None, 0.1, 0.2, 0.3),
+        (None, None, 0.2, 0.2),
+        (None, None, None, None),
+    ],
+)
+def test_delay_is_service_and_queue_and_no_webhook(
+    latency_s: float | None, service_s: float | None, wait_s: float | None, delay_s: float | None
+) -> None:
+    found = delay_of(reading(0.0, latency_s=latency_s, service_s=service_s, queue_wait_s=wait_s))
+    assert found == (None if delay_s is None else pytest.approx(delay_s))
+
+
+def test_a_long_queue_cuts_where_latency_is_short() -> None:
+    """A queue of one level of several: its wait is longer than the mean latency of all."""
+    loop, joins = begun()
+    grown = loop.calm(joins).window
+    cut = [loop.calm(replace(joins), queue_wait_s=HOT_S).window for _ in range(3)][-1]
+    assert cut < grown
