@@ -1,7 +1,7 @@
 """What is kept of each object: the fields that some command reads, and no others.
 
 Live reading and dumps keep the same, so that they answer alike. Environment variables, volumes' contents, image lists,
-`last-applied-configuration` and the arguments of ordinary programs never get past here.
+`last-applied-configuration` and arguments, but for a dozen flags of the cluster's components, never get past here.
 """
 
 from collections.abc import Callable, Mapping
@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from balloons.cluster import kinds
+from balloons.cluster.arguments import flags_of
 from balloons.cluster.kinds import Kind
 from balloons.cluster.reach import parts, text, texts
 from throttler.kube import autoscaler_status
@@ -18,7 +19,13 @@ Keep = bool | Mapping[str, Any] | Callable[[Any], Any]
 """True keeps a value whole, a mapping keeps those fields (of each item of a list), a function makes what is kept."""
 
 COMPONENTS = ("cluster-autoscaler", "karpenter", "kube-controller-manager", "kube-scheduler")
-"""Programs whose arguments matter here; theirs are kept, all others are not even looked at."""
+"""Programs whose arguments matter here; of theirs `KEPT_FLAGS` are kept, all others are not even looked at."""
+KEPT_FLAGS = frozenset(
+    """capacity-buffer-controller-enabled capacity-buffer-pod-injection-enabled capacity-quotas-enabled
+    expendable-pods-priority-cutoff feature-gates kube-api-burst kube-api-qps max-node-provision-time
+    max-nodes-per-scaleup scale-down-utilization-threshold scan-interval""".split()  # noqa: SIM905
+)
+"""The flags that some command reads; a container that merely is called like a component tells no more than these."""
 GATES_VARIABLE = "FEATURE_GATES"
 """The one environment variable that is kept, of these programs only: Karpenter reads its gates from it."""
 KEPT_DOMAINS = ("kube-balloons.github.io", "karpenter.sh", "cluster-autoscaler.kubernetes.io")
@@ -64,7 +71,10 @@ def _container(value: Any) -> Any:
         return None
     found = _cut(value, _CONTAINER)
     if is_component(value):
-        found |= _cut(value, {"command": True, "args": True})
+        program = "".join(texts(value, "command")[:1]).rpartition("/")[2]
+        flags = {name: given for name, given in flags_of(value).items() if name in KEPT_FLAGS}
+        found |= {"command": [program]} if program in COMPONENTS else {}
+        found["args"] = [f"--{name}={given}" for name, given in flags.items()]
         found["env"] = [each for each in parts(value, "env") if each.get("name") == GATES_VARIABLE]
     return found
 

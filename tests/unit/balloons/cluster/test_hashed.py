@@ -5,6 +5,7 @@ import msgspec
 from balloons.cluster import kinds, typed
 from balloons.cluster.detect import detect
 from balloons.cluster.hashed import hashed
+from balloons.cluster.kept import kept
 from balloons.cluster.seen import SeenCluster
 from tests.seen_clusters import cluster
 
@@ -55,6 +56,87 @@ def test_no_name_of_the_users_is_left_and_kubernetes_names_stay() -> None:
         assert private not in found
     for public in ("kube-system", "eu-1a", "PodScheduled", "Successfully assigned"):
         assert public in found
+
+
+PRIVATE = """acme-prod-4711 0b1f6471 mc_acme-secretproj globex-bank payments-api globex-deployer stripe-live-key
+    globex-merger 10.12.13.14 hunter2 globex_queue_depth globex-settlement 0abcdef1234567890 0deadbeef
+    prom.acme.internal s3cr3t gke-n1 hooks.acme.internal
+    registry.acme.internal tabcd globex-alarm globex-spread""".split()  # noqa: SIM905
+EXPRESSION = {"key": "acme/tenant", "operator": "In", "values": ["globex-bank"]}
+
+
+def every_kind_of_name() -> dict[kinds.Kind, list[dict[str, object]]]:
+    """Names wherever a user may put one, as an API server sends them."""
+    vmss = "azure:///subscriptions/0b1f6471/resourceGroups/mc_acme-secretproj/virtualMachines/3"
+    taint = {"key": "acme/tenant", "value": "globex-bank", "effect": "NoSchedule"}
+    affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {
+        "nodeSelectorTerms": [{"matchExpressions": [EXPRESSION]}]}}}  # fmt: skip
+    posing = {
+        "name": "karpenter",
+        "image": "registry.acme.internal/x:1",
+        "args": ["--password=hunter2"],
+        "command": ["sh", "-c", "curl -H 'Authorization: Bearer s3cr3t'"],
+    }
+    pod = {
+        "serviceAccountName": "globex-deployer",
+        "nodeSelector": {"acme/tenant": "globex-bank"},
+        "tolerations": [taint],
+        "affinity": affinity,
+        "topologySpreadConstraints": [{"labelSelector": {"matchLabels": {"app": "globex-spread"}}}],
+        "containers": [{"name": "payments-api", "image": "registry.acme.internal/payments/api:3"}],
+        "initContainers": [posing],
+    }
+    note = (
+        'Failed to pull image "registry.acme.internal/globex-merger/app:v1": secret "stripe-live-key" not found; '
+        "dial tcp 10.12.13.14:8443; GET https://user:hunter2@hooks.acme.internal/x?token=tabcd"
+    )
+    metric = {"name": "globex_queue_depth", "selector": {"matchLabels": {"queue": "globex-settlement"}}}
+    alarm = {"name": "globex-alarm", "query": 'globex_free{tenant="globex-bank"}', "threshold": "1"}
+    prometheus = {"url": "http://prom.acme.internal:9090"}
+    return {
+        kinds.NODES: [
+            {"metadata": {"name": "gke-n1"}, "spec": {"providerID": "gce://acme-prod-4711/eu-1b/n", "taints": [taint]}},
+            {"metadata": {"name": "aks-1"}, "spec": {"providerID": vmss}},
+        ],
+        kinds.PODS: [{"metadata": {"name": "api-0", "namespace": "shop"}, "spec": pod}],
+        kinds.DEPLOYMENTS: [{"metadata": {"name": "api", "namespace": "shop"}, "spec": {"template": {"spec": pod}}}],
+        kinds.EVENTS: [{"metadata": {"name": "api-0.16af", "namespace": "shop"}, "note": note}],
+        kinds.POD_AUTOSCALERS: [
+            {"metadata": {"name": "api", "namespace": "shop"}, "spec": {"metrics": [{"external": {"metric": metric}}]}}
+        ],
+        kinds.NODE_CLAIMS: [
+            {
+                "metadata": {"name": "np-abc"},
+                "status": {"providerID": "aws:///eu-1a/i-0abcdef1234567890", "imageID": "ami-0deadbeef"},
+            }
+        ],
+        kinds.THROTTLES: [
+            {
+                "metadata": {"name": "default"},
+                "spec": {"signals": {
+                    "prometheus": prometheus,
+                    "scrape": {"servers": ["https://registry.acme.internal:6443"]},
+                    "alarms": [alarm],
+                }},
+            }
+        ],
+    }  # fmt: skip
+
+
+def test_no_name_that_went_in_is_anywhere_in_the_dump() -> None:
+    objects = {
+        kind: [msgspec.json.decode(kept(kind, msgspec.json.encode(each))) for each in found]
+        for kind, found in every_kind_of_name().items()
+    }
+    found = whole(hashed(cluster(objects), KEY))
+    assert [word for word in PRIVATE if word in found] == []
+    for public in ("gce://h-", "azure://h-", "Failed to pull image", "NoSchedule"):
+        assert public in found
+
+
+def test_even_without_hashes_a_container_called_like_a_component_keeps_no_secret() -> None:
+    raw = kept(kinds.PODS, msgspec.json.encode(every_kind_of_name()[kinds.PODS][0])).decode()
+    assert not any(secret in raw for secret in ("hunter2", "s3cr3t"))
 
 
 def test_relations_hold() -> None:
