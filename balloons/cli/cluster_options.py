@@ -10,6 +10,8 @@ from balloons.cli.failing import CommandError, ExitCode
 from balloons.cli.options import connection_options, option
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from balloons.cluster.kinds import Kind
     from balloons.cluster.seen import SeenCluster
     from throttler.client.attempts import Attempt
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+NAMES_A_CLUSTER = ("from_file", "kubeconfig", "context")
 PROGRAM = "kube-balloons-cli"
 CALLS_PER_S, BURST = 50.0, 50
 """As kubectl limits itself."""
@@ -51,7 +54,9 @@ def request_options(command: F) -> F:
 def cluster_options(command: F) -> F:
     """`request_options`, and `--from` for a dump instead of a cluster."""
     command = request_options(command)
-    return option("--from", "from_file", metavar="FILE", help="A file that `balloons dump` wrote.")(command)
+    return option("--from", "from_file", metavar="FILE", type=click.Path(), help="A file that `balloons dump` wrote.")(
+        command
+    )
 
 
 def see(given: dict[str, Any], command: str, wanted: "Iterable[Kind]") -> "SeenCluster":
@@ -59,13 +64,37 @@ def see(given: dict[str, Any], command: str, wanted: "Iterable[Kind]") -> "SeenC
 
     Raises ConfigError, ApiError (nothing can be read at all) and CommandError (a dump that is none).
     """
-    seen = _from_file(given["from_file"]) if given.get("from_file") else _live(given, command, wanted)
+    if given.get("from_file"):
+        seen = _from_file(given["from_file"])
+        warn(dump_in_words(given["from_file"], seen.taken_at))
+    else:
+        seen = _live(given, command, wanted)
     seen = seen.only(wanted)
     for name, listed in seen.not_seen.items():
         because = f": {listed.message}" if listed.message else ""
         assert listed.unread is not None
         warn(f"{name} not seen ({listed.unread.value}{because})")
     return seen
+
+
+def dump_in_words(path: str, taken_at: "datetime") -> str:
+    """Old data is never shown without a word: the environment may still name a dump that was looked at last week."""
+    from datetime import UTC, datetime
+
+    from balloons.preview.words import long_duration
+
+    age_s = max(0.0, (datetime.now(UTC) - taken_at).total_seconds())
+    return f"from a dump, {path}, taken {taken_at:%Y-%m-%d %H:%M:%S} UTC ({long_duration(age_s)} ago)"
+
+
+def check_offline(context: click.Context) -> None:
+    """--offline looks at no cluster: raises click.UsageError for another option of the command line that names one."""
+    asked = click.core.ParameterSource.COMMANDLINE
+    for each in context.command.params:
+        if each.name in NAMES_A_CLUSTER and context.get_parameter_source(each.name) is asked:
+            raise click.UsageError(
+                f"{each.opts[0]} with --offline, which looks at no cluster: accepted is one of the two"
+            )
 
 
 def warn(sentence: str) -> None:
@@ -80,17 +109,20 @@ def _from_file(path: str) -> "SeenCluster":
 
     try:
         return read_archive(path)
-    except (ArchiveError, OSError) as error:
+    except ArchiveError as error:
         raise CommandError(f"{path}: {error}", ExitCode.BAD_INPUT) from error
+    except OSError as error:
+        raise CommandError(f"{path}: {error.strerror or error}", ExitCode.BAD_INPUT) from error
 
 
 def _live(given: dict[str, Any], command: str, wanted: "Iterable[Kind]") -> "SeenCluster":
     import asyncio
 
-    return asyncio.run(_read(given, command, wanted))
+    return asyncio.run(read_live(given, command, wanted))
 
 
-async def _read(given: dict[str, Any], command: str, wanted: "Iterable[Kind]") -> "SeenCluster":
+async def read_live(given: dict[str, Any], command: str, wanted: "Iterable[Kind]") -> "SeenCluster":
+    """From the API server."""
     from balloons.reading.live import read_cluster
 
     async with open_cluster(given, command) as (client, _):
@@ -118,7 +150,7 @@ async def open_cluster(
     try:
         connection = await load_connection(options)
     except ConfigError as error:
-        if command not in WITHOUT:
+        if command not in WITHOUT or given["context"]:
             raise
         raise CommandError(f"{error}; without a cluster: {WITHOUT[command]}", ExitCode.BAD_INPUT) from error
     gate = CeilingGate(CALLS_PER_S, burst=BURST)
@@ -129,13 +161,37 @@ async def open_cluster(
             yield client, connection
         except UnreachableError as error:
             raise CommandError(
-                f"{connection.base_url}: {error.message}; is the cluster up, and the context right "
+                f"{connection.base_url}: {_why_unreachable(error)}; is the cluster up, and the context right "
                 "(kubectl config current-context)?"
             ) from error
         except UnauthorizedError as error:
             raise CommandError(
                 f"{connection.base_url}: {error.message}; log in again, then try `kubectl auth whoami`"
             ) from error
+
+
+def _why_unreachable(error: BaseException) -> str:
+    """What the network said, in its own words and not in those of a library."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, OSError) and (said := _os_words(cause)):
+            return said
+        cause = cause.__cause__ or cause.__context__
+    return str(error)
+
+
+def _os_words(error: OSError) -> str:
+    import errno
+    import os
+    import socket
+
+    if isinstance(error, socket.gaierror):
+        return "its name cannot be resolved"
+    number = error.errno
+    if number is None or number not in errno.errorcode:
+        return ""
+    words = {errno.ECONNREFUSED: "nobody listens at that port (connection refused)"}
+    return words.get(number, os.strerror(number).lower())
 
 
 def seconds(text: str) -> float:

@@ -6,18 +6,31 @@ from typing import Any
 import click
 
 from balloons.cli.cluster_options import cluster_options, see
+from balloons.cli.complete import codes
 from balloons.cli.failing import CommandError, ExitCode
 from balloons.cli.options import color_option, option
 
 
 @click.command()
 @cluster_options
-@option("-f", "--filename", "files", multiple=True, metavar="FILE", help="Look at manifests; - for stdin; repeatable.")
+@option(
+    "-f",
+    "--filename",
+    "files",
+    multiple=True,
+    metavar="FILE",
+    type=click.Path(allow_dash=True),
+    help="Look at manifests; - for stdin; repeatable.",
+)
 @option("-R", "--recursive", is_flag=True, help="Look into the folders of --filename.")
 @option("--in-cluster", is_flag=True, help="Use the account of the pod this runs in, whatever kubeconfig there is.")
-@option("--only", metavar="CODES", help="Only these checks, such as KB001,KB020.")
-@option("--skip", metavar="CODES", help="Not these checks.")
-@option("--fail-on", type=click.Choice(["info", "warning", "error"]), help="Exit with 3 from this severity on.")
+@option("--only", metavar="CODES", shell_complete=codes, help="Only these checks, such as KB001,KB020.")
+@option("--skip", metavar="CODES", shell_complete=codes, help="Not these checks.")
+@option(
+    "--fail-on",
+    type=click.Choice(["info", "warning", "error"]),
+    help="Exit with 3 from this severity on, or where such a check cannot look.",
+)
 @click.option("-o", "--output", type=click.Choice(["table", "wide", "json"]), default="table", help="How to print it.")
 @click.option("--no-headers", is_flag=True, help="Leave out the line of column names.")
 @color_option
@@ -40,7 +53,15 @@ def doctor(**given: Any) -> int:
     found = diagnose(seen, checks, is_live=is_live)
     _print(found, given)
     least = given["fail_on"]
-    is_bad = least is not None and any(each.check.severity >= Severity[least.upper()] for each in found.findings)
+    if least is None:
+        return ExitCode.DONE
+    if unable := found.unable(Severity[least.upper()]):
+        from balloons.cli.cluster_options import warn
+
+        codes = ",".join(unable)
+        warn(f"--fail-on {least} fails: {len(unable)} checks could not look; give the rights, or --skip {codes}")
+        return ExitCode.FINDINGS
+    is_bad = any(each.check.severity >= Severity[least.upper()] for each in found.findings)
     return ExitCode.FINDINGS if is_bad else ExitCode.DONE
 
 

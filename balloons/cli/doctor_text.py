@@ -31,8 +31,12 @@ def summary(found: Diagnosis) -> list[str]:
     said = ", ".join(f"{count} {word}{'s' if count != 1 and word != 'info' else ''}" for word, count in counts if count)
     skipped = sorted(set(found.skipped.values()))
     by_why = [f"{', '.join(c for c, w in found.skipped.items() if w == why)} ({why})" for why in skipped]
+    if not found.checked:
+        said = "nothing could be looked at"
+    passed = textwrap.wrap(f"passed: {' '.join(each.code for each in found.passed)}", 78, subsequent_indent="  ")
     return [
         found.detected,
+        *(passed if found.passed else []),
         f"{count(found.checked, 'check')}: {said or 'nothing found'}",
         *([f"skipped: {'; '.join(by_why)}"] if by_why else []),
     ]

@@ -4,6 +4,7 @@
 """
 
 import enum
+import errno
 import os
 import sys
 from collections.abc import Iterator
@@ -45,6 +46,8 @@ def explain(error: BaseException) -> tuple[str, ExitCode]:
             return str(each), ExitCode.BAD_INPUT
         if isinstance(each, ApiError):
             return each.message, ExitCode.FAILED
+        if isinstance(each, OSError) and each.errno in (errno.ENOSPC, errno.EIO, errno.EDQUOT, errno.EFBIG):
+            return f"the output cannot be written: {os.strerror(each.errno).lower()}", ExitCode.FAILED
     return f"unexpected {type(error).__name__}: {error}; --debug shows where", ExitCode.FAILED
 
 
@@ -60,7 +63,9 @@ def _leaves(error: BaseException) -> Iterator[BaseException]:
 def fail(error: Exception) -> ExitCode:
     """Say what is wrong; returns the exit code."""
     if isinstance(error, click.ClickException):
-        error.show()
+        click.echo(f"error: {printable(error.format_message())}", err=True)
+        if isinstance(error, click.UsageError) and error.ctx is not None:
+            click.echo(f"see {error.ctx.command_path} --help", err=True)
         return ExitCode(error.exit_code)
     sentence, code = explain(error)
     click.echo(f"error: {printable(' '.join(sentence.split()))}", err=True)

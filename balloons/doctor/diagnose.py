@@ -14,7 +14,7 @@ from balloons.doctor import (
     priority_checks,
     server_checks,
 )
-from balloons.doctor.check import Check, Finding
+from balloons.doctor.check import Check, Finding, Severity, count
 from balloons.doctor.facts import Facts
 
 ALL_CHECKS: tuple[Check, ...] = (
@@ -29,6 +29,7 @@ ALL_CHECKS: tuple[Check, ...] = (
 
 DETECTION = (kinds.NODES, kinds.PODS, kinds.DEPLOYMENTS, kinds.AUTOSCALER_STATUS, kinds.API_SERVERS, kinds.NODE_POOLS)
 """What tells what runs the cluster."""
+NEEDS_CLUSTER = "needs a cluster"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +38,18 @@ class Diagnosis:
 
     detected: str
     findings: tuple[Finding, ...]
+    passed: tuple[Check, ...]
+    """Those that looked and found nothing."""
     checked: int
     skipped: dict[str, str]
+
+    def unable(self, least: Severity) -> list[str]:
+        """Codes of checks of this severity or worse that ought to have looked and could not.
+
+        Those that need a cluster are no part of a look at manifests.
+        """
+        severity = {check.code: check.severity for check in ALL_CHECKS}
+        return [code for code, why in self.skipped.items() if why != NEEDS_CLUSTER and severity[code] >= least]
 
 
 def diagnose(seen: SeenCluster, checks: Iterable[Check] = ALL_CHECKS, *, is_live: bool = True) -> Diagnosis:
@@ -48,7 +59,9 @@ def diagnose(seen: SeenCluster, checks: Iterable[Check] = ALL_CHECKS, *, is_live
     able = [check for check in chosen if check.code not in skipped]
     found = [Finding(check, trouble) for check in able for trouble in check.find(facts)]
     found.sort(key=lambda each: (-each.check.severity, each.check.code, each.trouble.object, each.trouble.sentence))
-    return Diagnosis(_looked_at(facts), tuple(found), len(able), skipped)
+    troubled = {each.check.code for each in found}
+    passed = tuple(check for check in able if check.code not in troubled)
+    return Diagnosis(_looked_at(facts), tuple(found), passed, len(able), skipped)
 
 
 def kinds_of(checks: Iterable[Check]) -> tuple[Kind, ...]:
@@ -68,12 +81,13 @@ def chosen_checks(only: Collection[str], skip: Collection[str]) -> tuple[Check, 
 def _looked_at(facts: Facts) -> str:
     if facts.is_live:
         return facts.detected.in_words
-    return f"manifests of {sum(len(listed.objects) for listed in facts.seen.lists.values())} objects that matter here"
+    found = sum(len(listed.objects) for listed in facts.seen.lists.values())
+    return f"manifests with {count(found, 'object')} that checks look at"
 
 
 def _why_not(check: Check, seen: SeenCluster, *, is_live: bool) -> str:
     """Why a check has nothing to say; empty where it has. In manifests a kind that is not there is an empty list."""
     if not is_live:
-        return "needs a cluster" if check.is_live_only else ""
+        return NEEDS_CLUSTER if check.is_live_only else ""
     unread = ((kind, seen.listed(kind).unread) for kind in check.needs)
     return next((f"{kind.name} {why.value}" for kind, why in unread if why not in (None, Unread.NOT_SERVED)), "")

@@ -14,7 +14,10 @@ This page is made from the checks themselves; codes never change their meaning.
 ![balloons doctor](pictures/doctor.svg)
 
 - **error**: something does not do what it is for, now. **warning**: it will not under load. **info**: worth knowing.
-- Exit code 0 whatever is found, 3 with `--fail-on warning` or `--fail-on error` when there is such a finding.
+- Exit code 0 whatever is found, 3 with `--fail-on warning` or `--fail-on error` when there is such a finding, or when
+  such a check could not look: a gate never passes on what was not seen.
+- What passed is named. Manifests in which no check finds anything to look at are bad input (2); templates of Helm
+  charts in a folder are passed over (`helm template CHART | balloons doctor -f -`).
 - `--only KB001,KB002` and `--skip KB017` choose checks; a check that could not see what it needs is named as skipped.
 
 | code | severity | finds |

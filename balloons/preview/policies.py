@@ -26,6 +26,7 @@ _SIMPLE: Mapping[str, Maker] = {
     "aimd-429": lambda scenario: AimdOnErrors(stock=Stock.of(scenario)),
 }
 RATE, WINDOW = "rate=", "window="
+NAMES = (THROTTLE, *_SIMPLE, RATE, WINDOW)
 ACCEPTED = ", ".join((THROTTLE, *_SIMPLE, f"{RATE}JOINS_PER_MINUTE", f"{WINDOW}JOINS"))
 
 

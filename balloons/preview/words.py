@@ -10,7 +10,7 @@ TITLES = {
     "daemonSets": "DaemonSet pods per node",
     "daemonPodRate": "controller manager, pods",
     "bindRate": "scheduler, binds",
-    "killTimer": "kill timer",
+    "killTimer": "registration timeout",
     "apiServers": "API servers",
     "serverCores": "one API server",
     "background": "API servers' usual load",
@@ -31,7 +31,29 @@ def duration(seconds: float | None) -> str:
     minutes, rest = divmod(whole, 60)
     if minutes < 60:
         return f"{minutes}m{rest:02d}s" if rest else f"{minutes}m"
-    return f"{minutes // 60}h{minutes % 60:02d}m"
+    if minutes < 48 * 60:
+        return f"{minutes // 60}h{minutes % 60:02d}m"
+    return f"{minutes // 1440}d{minutes % 1440 // 60:02d}h"
+
+
+def end(seconds: float | None, *, is_collapse: bool = False, is_stuck: bool = False) -> str:
+    """When a scale-up ends: `>` where it may be much later, as servers refuse too much to tell, or after 12 h."""
+    if seconds is None:
+        return "never" if is_stuck else "> 12h"
+    return ("> " if is_collapse else "") + duration(seconds)
+
+
+def times(factor: float) -> str:
+    """`1.0x`, `18x`."""
+    return f"{factor:,.1f}x" if factor < 9.95 else f"{factor:,.0f}x"
+
+
+def long_duration(seconds: float) -> str:
+    """`12d`, `5h`, else as `duration`: for ages."""
+    hours = seconds / 3600.0
+    if hours >= 48:
+        return f"{hours / 24:.0f}d"
+    return f"{hours:.0f}h" if hours >= 2 else duration(seconds)
 
 
 def share(value: float) -> str:

@@ -71,8 +71,12 @@ def read_archive(path: str) -> SeenCluster:
     with _opened(path) as file:
         try:
             return _read(file, os.fstat(file.fileno()).st_size)
-        except (tarfile.TarError, EOFError, zlib.error, gzip.BadGzipFile, UnicodeDecodeError) as error:
-            raise ArchiveError(f"no dump of balloons: {error}") from error
+        except EOFError as error:
+            raise ArchiveError(
+                "the dump is cut off: copy the whole file, or write it anew with `balloons dump`"
+            ) from error
+        except (tarfile.TarError, zlib.error, gzip.BadGzipFile, UnicodeDecodeError) as error:
+            raise ArchiveError("not a dump, or a damaged one; accepted: a file that `balloons dump` wrote") from error
 
 
 def _opened(path: str) -> IO[bytes]:

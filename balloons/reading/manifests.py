@@ -3,7 +3,7 @@
 import os
 import stat
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -28,12 +28,21 @@ class ManifestError(Exception):
     """A file is not one of manifests; the message names it and says what is accepted."""
 
 
-def read_manifests(paths: Iterable[str], taken_at: datetime, *, is_recursive: bool) -> SeenCluster:
-    """The objects in these files and folders, "-" for stdin; raises ManifestError."""
+def read_manifests(paths: Sequence[str], taken_at: datetime, *, is_recursive: bool) -> SeenCluster:
+    """The objects in these files and folders, "-" for stdin; raises ManifestError, also where none is of interest.
+
+    Templates of charts in a folder are passed over: they are no manifests yet.
+    """
     by_kind: dict[str, list[bytes]] = {kind.name: [] for kind in ALL_KINDS}
+    files = 0
     for name, text in _texts(paths, is_recursive=is_recursive):
+        files += 1
         for document in _documents(name, text):
             _file(name, document, by_kind)
+    if not any(by_kind.values()):
+        deeper = "" if is_recursive or not any(map(os.path.isdir, paths)) else "; -R looks into folders of folders"
+        read = f"{files:,} file{'' if files == 1 else 's'} read"
+        raise ManifestError(f"{', '.join(paths)[:200]}: no object that any check looks at ({read}){deeper}")
     lists = {name: Listed(tuple(found)) for name, found in by_kind.items()}
     return SeenCluster(taken_at=taken_at, lists=lists)
 
@@ -57,7 +66,16 @@ def _files(paths: Iterable[str], *, is_recursive: bool) -> Iterator[str]:
             yield path
             continue
         found = Path(path).rglob("*") if is_recursive else Path(path).iterdir()
-        yield from sorted(str(each) for each in found if each.suffix in SUFFIXES and each.is_file())
+        yield from sorted(
+            str(each) for each in found if each.suffix in SUFFIXES and each.is_file() and not _is_template(each)
+        )
+
+
+def _is_template(file: Path) -> bool:
+    """Whether it belongs to a Helm chart, where it is text that only becomes manifests."""
+    return any((parent.parent / "Chart.yaml").is_file() for parent in file.parents if parent.name == "templates") or (
+        (file.parent / "Chart.yaml").is_file()
+    )
 
 
 def _read(path: str) -> bytes:

@@ -37,7 +37,7 @@ def picture(command: Sequence[str], shown: str, name: str, accepted: Sequence[in
 
 
 def printed(command: Sequence[str], accepted: Sequence[int]) -> str:
-    """What `balloons COMMAND` writes to a terminal of COLUMNS and ROWS."""
+    """What `balloons COMMAND` writes to a terminal of COLUMNS and ROWS, but for the age of the dump it reads."""
     terminal, inside = pty.openpty()
     fcntl.ioctl(inside, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
     environment = {key: value for key, value in os.environ.items() if key not in ("NO_COLOR", "COLUMNS", "LINES")}
@@ -48,7 +48,7 @@ def printed(command: Sequence[str], accepted: Sequence[int]) -> str:
     text = _all_of(terminal).replace("\r\n", "\n")
     if process.wait() not in accepted:
         raise LabError(f"balloons {' '.join(command)} ended with {process.returncode}: {text}")
-    return text
+    return "".join(line for line in text.splitlines(keepends=True) if not line.startswith("from a dump, "))
 
 
 def _all_of(terminal: int) -> str:

@@ -44,7 +44,7 @@ def summarize_context(merged: Mapping[str, Any], context: str | None, path: str)
     name = context or merged["current-context"]
     if not isinstance(name, str) or not name:
         raise ConfigError(f"{path}: current-context is empty; choose one of {_known(merged, 'contexts')}")
-    chosen = _entry(merged, "contexts", name, "context", f"{path}: current-context")
+    chosen = _entry(merged, "contexts", name, "context", f"{path}: {'--context' if context else 'current-context'}")
     at = f"{path}: contexts[{name}].context"
     cluster_name, user_name = _text(chosen, "cluster", at), _text_or(chosen, "user", "", at)
     cluster = _entry(merged, "clusters", cluster_name, "cluster", f"{at}.cluster")

@@ -16,5 +16,5 @@ def test_the_wheel_ships_the_product_and_nothing_else(tmp_path: Path) -> None:
         names = archive.namelist()
         entry_points = archive.read(next(n for n in names if n.endswith("entry_points.txt"))).decode()
     assert {name.split("/")[0].split("-")[0] for name in names} == {"balloons", "throttler", "kube_balloons"}
-    assert "kubectl-balloons = balloons.cli.main:main" in entry_points
-    assert "balloons = balloons.cli.main:main" in entry_points
+    assert "kubectl-balloons = balloons.__main__:main" in entry_points
+    assert "balloons = balloons.__main__:main" in entry_points

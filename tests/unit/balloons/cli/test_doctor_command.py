@@ -1,6 +1,7 @@
 """`balloons doctor` from outside: files, dumps, exit codes, what goes to which stream."""
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from balloons.cli.doctor_text import text
 from balloons.cli.look import Look
 from balloons.cli.main import balloons
 from balloons.cluster import kinds
+from balloons.cluster.seen import Listed, SeenCluster, Unread
 from balloons.doctor.diagnose import diagnose
 from balloons.reading.archive import write_archive
 from tests.doctor_cases import room, workload
@@ -146,3 +148,45 @@ def test_misspelt_commands_are_guessed() -> None:
 
 def test_lengths_of_time_as_kubectl_takes_them() -> None:
     assert (seconds("30s"), seconds("2m"), seconds("5"), seconds("1.5")) == (30, 120, 5, 1.5)
+
+
+def empty_dump(path: Path) -> str:
+    """A dump in which nothing could be read."""
+    unread = {kind.name: Listed((), Unread.FORBIDDEN) for kind in kinds.ALL_KINDS}
+    with path.open("wb") as file:
+        write_archive(SeenCluster(taken_at=datetime(2026, 11, 1, tzinfo=UTC), lists=unread), file)
+    return str(path)
+
+
+def test_a_gate_never_passes_on_checks_that_could_not_look(tmp_path: Path) -> None:
+    found = run_balloons("doctor", "--from", empty_dump(tmp_path / "d"), "--fail-on", "error")
+    assert found.returncode == 3
+    assert "nothing could be looked at" in found.stderr or "checks could not look" in found.stderr
+    assert "--skip KB0" in found.stderr
+
+
+def test_a_plan_from_no_nodes_says_so(tmp_path: Path) -> None:
+    found = run_balloons("plan", "--from", empty_dump(tmp_path / "d"), "--add", "5")
+    assert "! No node was seen: all that this plan says of nodes is assumed." in found.stdout
+
+
+def test_manifests_without_anything_to_look_at_are_bad_input(tmp_path: Path) -> None:
+    deep = tmp_path / "a" / "b"
+    deep.mkdir(parents=True)
+    (tmp_path / "job.yaml").write_text("kind: Job\napiVersion: batch/v1\nmetadata: {name: train}\n")
+    for path in (tmp_path / "job.yaml", tmp_path):
+        found = run_balloons("doctor", "-f", str(path))
+        assert found.returncode == 2
+        assert "no object that any check looks at (1 file read)" in found.stderr
+    assert "; -R looks into folders of folders" in run_balloons("doctor", "-f", str(tmp_path)).stderr
+
+
+def test_templates_of_a_chart_in_a_folder_are_passed_over(manifest: str, tmp_path: Path) -> None:
+    templates = tmp_path / "chart" / "templates"
+    templates.mkdir(parents=True)
+    (templates.parent / "Chart.yaml").write_text("name: chart\n")
+    (templates / "x.yaml").write_text("{{- if .Values.x }}\n")
+    (tmp_path / "m.yaml").write_text(Path(manifest).read_text())
+    found = run_balloons("doctor", "-f", str(tmp_path), "-R")
+    assert found.returncode == 0, found.stderr
+    assert "passed: KB" in found.stderr

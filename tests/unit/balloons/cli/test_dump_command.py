@@ -60,7 +60,9 @@ async def test_live_and_dump_agree_byte_for_byte(tmp_path: Path) -> None:
         code, out, err = await run("dump", dump, "--kubeconfig", config)
     assert (code, out) == (0, "")
     assert "4 objects" in err
-    assert [await run(*words, "--from", dump) for words in COMMANDS] == lives
+    dumped = [await run(*words, "--from", dump) for words in COMMANDS]
+    assert all(err.startswith(f"from a dump, {dump}, taken ") for _, _, err in dumped)
+    assert [(code, out, err.partition("\n")[2]) for code, out, err in dumped] == lives
     assert all(code == 0 and out for code, out, _ in lives)
 
 
