@@ -21,7 +21,8 @@ STAGES = {
 SPARKS, ASCII_SPARKS = " ▁▂▃▄▅▆▇█", " .:-=+*#@"
 FRAME, ASCII_FRAME = tuple("┤│└─┬"), tuple("||+-+")
 END = "\x1b[0m"
-ROWS = 11
+ROWS, PLAN_ROWS = 11, 5
+"""Of a report; of a plan, which is to fit a terminal with its answer."""
 MOST_COLUMNS, LEAST_COLUMNS = 100, 40
 MARGIN = 11
 """For figures and names at the left."""
@@ -29,7 +30,7 @@ TICK = 8
 """Columns that the time of a mark needs at least."""
 
 
-def chart(series: Series | None, look: Look) -> list[str]:
+def chart(series: Series | None, look: Look, rows: int = ROWS) -> list[str]:
     """The lines; none where the terminal is too narrow for them, or nothing happens over time."""
     columns = min(look.width or 80, MOST_COLUMNS) - MARGIN
     if series is None or columns < LEAST_COLUMNS - MARGIN:
@@ -39,22 +40,22 @@ def chart(series: Series | None, look: Look) -> list[str]:
     legend = "  ".join(f"{_painted([name], look)} {name}" for name in series.stages if name in STAGES)
     return [
         f"Nodes over time: {legend}",
-        *_area(series, times, look),
+        *_area(series, times, look, rows),
         *_axis(end_s, columns, look),
         *_strips(series, times, look),
     ]
 
 
-def _area(series: Series, times: Sequence[float], look: Look) -> list[str]:
+def _area(series: Series, times: Sequence[float], look: Look, rows: int) -> list[str]:
     """From the top; a cell shows the stage that its middle lies in."""
     tops = {name: [at(series.times_s, values, each) for each in times] for name, values in series.tops.items()}
     most = max(max(values) for values in series.tops.values()) or 1
     tick, bar = _frame(look)[:2]
     found = []
-    for row in range(ROWS, 0, -1):
-        middle = most * (row - 0.5) / ROWS
+    for row in range(rows, 0, -1):
+        middle = most * (row - 0.5) / rows
         names = [next((name for name in tops if tops[name][column] > middle), "") for column in range(len(times))]
-        label = {ROWS: f"{most:,}", (ROWS + 1) // 2: f"{most * (ROWS // 2 + 0.5) / ROWS:,.0f}", 1: "0"}.get(row, "")
+        label = {rows: f"{most:,}", (rows + 1) // 2: f"{most * (rows // 2 + 0.5) / rows:,.0f}", 1: "0"}.get(row, "")
         found.append(f"{label:>{MARGIN - 2}} {tick if label else bar}{_painted(names, look)}".rstrip())
     return found
 

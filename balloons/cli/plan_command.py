@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from balloons.cli.cluster_options import cluster_options
+from balloons.cli.cluster_options import check_offline, cluster_options
 from balloons.cli.options import color_option, option
 from balloons.cli.plan_options import asked_options, check_asked, offline_option, stated_options
 
@@ -13,7 +13,9 @@ from balloons.cli.plan_options import asked_options, check_asked, offline_option
 @asked_options
 @option("--save", metavar="FILE", help="Write the plan as JSON, for --compare and `report --plan`.")
 @option("--compare", metavar="FILE", help="Hold a saved plan against what has happened since.")
-@click.option("-o", "--output", type=click.Choice(["json", "yaml"]), help="For machines.")
+@click.option(
+    "-o", "--output", type=click.Choice(["wide", "json", "yaml"]), help="All figures and waves, or for machines."
+)
 @click.option("--no-headers", is_flag=True, help="Leave out the lines of column names.")
 @color_option
 @cluster_options
@@ -34,4 +36,6 @@ def plan(**given: Any) -> int:
     from balloons.cli.plan_screen import compare, show_plan
 
     check_asked(given, "to", "add", "pods", "job", "compare")
+    if given["offline"]:
+        check_offline(click.get_current_context())
     return compare(given) if given["compare"] else show_plan(given)

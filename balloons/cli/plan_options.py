@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 
 import click
 
+from balloons.cli.complete import pools
 from balloons.cli.options import option
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -28,6 +29,17 @@ class Seconds(click.ParamType[float]):
             return self.fail(str(error), param, ctx)
 
 
+class Price(click.ParamType[float]):
+    """Per hour: 0 or more."""
+
+    name = "price"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """The price; fails with what is accepted."""
+        price = Number().convert(value, param, ctx)
+        return price if 0 <= price < 1e6 else self.fail(f"{value}: accepted: 0 or more, below 1,000,000", param, ctx)
+
+
 class Number(click.ParamType[float]):
     """A finite number; bounds are the preview's own."""
 
@@ -42,6 +54,8 @@ class Number(click.ParamType[float]):
         return number if math.isfinite(number) else self.fail(f"{value!r} is not a number", param, ctx)
 
 
+MOST_ADDED = 150_000
+"""As `balloons.preview.forecast`, which is not imported for help."""
 DURATIONS = ("boot", "join", "reaction", "kill-timer")
 _STATED = (
     ("nodes", "Nodes that are there now."),
@@ -79,13 +93,34 @@ def asked_options(command: F) -> F:
             option(
                 "--to", type=click.IntRange(1, 1_000_000), metavar="N", help="Nodes that there shall be in the pool."
             ),
-            option("--add", type=click.IntRange(1, 1_000_000), metavar="N", help="Nodes more than there are."),
-            option("--pods", metavar="FILE", help="Pods to run (YAML or JSON; - is stdin): where do they go?"),
-            option("--job", metavar="FILE", help="The same for a Job, as one gang: whole or not at all."),
-            option("--pool", default="", metavar="NAME", help="NodePool or pool to grow; the largest if absent."),
+            option("--add", type=click.IntRange(1, MOST_ADDED), metavar="N", help="Nodes more than there are."),
+            option(
+                "--pods",
+                metavar="FILE",
+                type=click.Path(allow_dash=True),
+                help="Pods to run (YAML or JSON; - is stdin): where do they go?",
+            ),
+            option(
+                "--job",
+                metavar="FILE",
+                type=click.Path(allow_dash=True),
+                help="The same for a Job, as one gang: whole or not at all.",
+            ),
+            option(
+                "--pool",
+                default="",
+                metavar="NAME",
+                shell_complete=pools,
+                help="NodePool or pool to grow; the largest if absent.",
+            ),
             option("--within", type=Seconds(), metavar="TIME", help="Exit with 3 when one in twenty takes longer."),
-            option("--price", type=Number(), metavar="N", help="Price of one new node per hour."),
-            option("--prices", metavar="FILE", help="YAML: instance type -> price per hour."),
+            option("--price", type=Price(), metavar="N", help="Price of one new node per hour."),
+            option(
+                "--prices",
+                metavar="FILE",
+                type=click.Path(allow_dash=True),
+                help="YAML: instance type -> price per hour.",
+            ),
         )
     ):
         command = decorate(command)

@@ -12,7 +12,7 @@ import yaml
 from balloons.cli.cluster_options import see
 from balloons.cli.failing import CommandError, ExitCode
 from balloons.cli.look import Look
-from balloons.cli.plan_chart import chart
+from balloons.cli.plan_chart import PLAN_ROWS, chart
 from balloons.cli.plan_files import documents, prices, write
 from balloons.cli.plan_options import stated_of
 from balloons.cli.plan_text import comparison_lines, plan_lines
@@ -47,7 +47,7 @@ def show_plan(given: Mapping[str, Any]) -> int:
     made, body = planned(given, "plan", with_findings=bool(given["save"]))
     if given["save"]:
         write(given["save"], json.dumps(body, indent=2) + "\n")
-    _print(made, body, given)
+    _print(body, given)
     return ExitCode.FINDINGS if made.broken else ExitCode.DONE
 
 
@@ -139,19 +139,18 @@ def _asked(given: Mapping[str, Any], inputs: PlanInputs) -> Asked:
     nodes = pool.nodes if pool else 0
     if given["add"] is not None:
         return Asked(add=given["add"], pool=given["pool"], within_s=given["within"], in_words=f"--add {given['add']}")
-    if given["to"] <= nodes:
-        raise CommandError(f"--to {given['to']}: there are {nodes:,} nodes already", ExitCode.BAD_INPUT)
     words = f"--to {given['to']}"
-    return Asked(add=given["to"] - nodes, pool=given["pool"], within_s=given["within"], in_words=words)
+    return Asked(add=max(0, given["to"] - nodes), pool=given["pool"], within_s=given["within"], in_words=words)
 
 
-def _print(made: Plan, body: Mapping[str, Any], given: Mapping[str, Any]) -> None:
-    if given["output"]:
+def _print(body: Mapping[str, Any], given: Mapping[str, Any]) -> None:
+    look = Look.of_terminal(given["output"] or "", has_headers=not given["no_headers"])
+    if look.output in ("json", "yaml"):
         click.echo(document(body, given["output"]), nl=False)
         return
-    look = Look.of_terminal("", has_headers=not given["no_headers"])
-    drawn = chart(series_of(read_document(body)), look) if look.is_terminal else []
-    click.echo("".join(f"{line}\n" for line in plan_lines(made, look, drawn)), nl=False)
+    plan = read_document(body)
+    drawn = chart(series_of(plan), look, rows=PLAN_ROWS) if look.is_terminal else []
+    click.echo("".join(f"{line}\n" for line in plan_lines(plan, look, drawn)), nl=False)
 
 
 def document(body: Mapping[str, Any], output: str) -> str:

@@ -1,173 +1,111 @@
 """A plan as text: what comes first is what one asks first. Pure."""
 
+import textwrap
+
 from balloons.cli.look import Look
-from balloons.cli.table import Row, fitting, lines
+from balloons.cli.table import Row, dropped, fitting, lines
 from balloons.preview.compare import Comparison
-from balloons.preview.fitting import GangFit
-from balloons.preview.forecast import Forecast
-from balloons.preview.plan import Plan
-from balloons.preview.plan_json import figures
-from balloons.preview.waves import Wave
-from balloons.preview.words import POLICIES, TITLES, count, duration, figure, share
+from balloons.preview.words import count, duration
 from balloons.printable import printable
+from balloons.report import sentences
+from balloons.report.document import Document
+from balloons.report.verdict import Level, Verdict, verdict
 
 WAVES = ("WAVE", "FROM", "UNTIL", "NODES", "READY", "PER-MIN", "LIMITED-BY")
-SIDES = ("POLICY", "ETA", "PEAK-REQ/S", "API-LOAD", "REFUSED", "SLOWER-BY")
+SIDES = ("POLICY", "ETA", "API-LOAD", "OTHERS-WAIT", "REFUSED", "PEAK-REQ/S")
 STEPS = ("READY", "PREDICTED", "REAL", "OFF-BY")
 INPUTS = ("INPUT", "VALUE", "SOURCE", "DETAIL")
 BOLD, END = "\x1b[1m", "\x1b[0m"
+LIGHTS = {Level.YES: "\x1b[1;32m", Level.HURTS: "\x1b[1;33m", Level.NO: "\x1b[1;31m"}
+WIDEST = 110
+"""Longer lines of prose are hard to read."""
+MOST_ROWS = 200
 
 
-def plan_lines(plan: Plan, look: Look, chart: list[str]) -> list[str]:
-    """Everything; `chart` is drawn by whoever has a terminal."""
-    parts = [_head(plan, look), _pods(plan), _waves(plan.waves, look), chart, _load(plan, look), _risks(plan)]
-    parts += [_cost(plan), _inputs(plan, look), list(map(printable, plan.inputs.unseen))]
+def plan_lines(plan: Document, look: Look, chart: list[str]) -> list[str]:
+    """The answer, then the evidence; `chart` is drawn by whoever has a terminal. All of it with `wide`."""
+    head = [sentences.title(plan), f"Seen: {sentences.shown(plan.cluster.autoscaler)}"]
+    head += [sentences.when(plan), sentences.limited_by(plan)] if plan.request.add_nodes else []
+    found = verdict(plan)
+    parts = [
+        verdict_lines(found, look) + [line for each in _warnings(plan) for line in wrapped(f"! {each}", look)],
+        [line for each in filter(None, head) for line in wrapped(each, look)] if plan.request.add_nodes else [head[1]],
+        [line for each in sentences.first(sentences.pods(plan), 8) for line in wrapped(each, look)],
+        wave_lines(plan, look) if look.output == "wide" else [],
+        side_lines(plan, look),
+        chart,
+        [line for each in (*sentences.risks(plan), *sentences.cost(plan)) for line in wrapped(each, look)],
+        _basis(plan, look),
+        [sentences.shown(each) for each in plan.unseen],
+    ]
     return [line for index, part in enumerate(filter(None, parts)) for line in ([""] if index else []) + part]
 
 
-def wave_rows(waves: tuple[Wave, ...]) -> list[Row]:
-    """One row per wave."""
-    return [
-        {
-            "WAVE": str(number),
-            "FROM": duration(wave.from_s),
-            "UNTIL": duration(wave.until_s),
-            "NODES": f"{wave.nodes:+,}" if wave.until_s is not None else f"{wave.nodes:,} missing",
-            "READY": f"{wave.ready:,}",
-            "PER-MIN": f"{60 * wave.nodes / wave.seconds:,.0f}" if wave.seconds else "0",
-            "LIMITED-BY": f"{wave.limit.value} ({wave.name})" if wave.name else wave.limit.value,
-        }
-        for number, wave in enumerate(waves, start=1)
-    ]
+def verdict_lines(found: Verdict, look: Look) -> list[str]:
+    """First of all; the command stands in a line of its own and is not wrapped: it is there to be pasted."""
+    said = wrapped(found.sentence, look)
+    if look.is_coloured:
+        said = [f"{LIGHTS[found.level]}{line}{END}" for line in said]
+    return [*said, f"  {found.command}"] if found.command else said
 
 
-def _head(plan: Plan, look: Look) -> list[str]:
-    inputs, asked = plan.inputs, plan.asked
-    name = f" of {printable(plan.pool.name)}" if plan.pool.name else ""
-    text = [
-        f"{count(asked.add, 'node')} more: {plan.pool.nodes:,} -> {plan.pool.nodes + asked.add:,}{name}",
-        f"Seen: {printable(inputs.autoscaler)}",
-    ]
-    if plan.forecast is not None:
-        text.append(_bold(_eta(plan, plan.forecast), look))
-    if plan.limit is not None:
-        text.append(f"Limited by: {plan.limit.value}: {plan.limit.meaning}.{_without(plan)}")
-    return text
+def wrapped(text: str, look: Look) -> list[str]:
+    """For a terminal at its width, for a pipe one line."""
+    if look.width is None:
+        return [text]
+    width = min(look.width, WIDEST)
+    return textwrap.wrap(text, width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False) or [text]
 
 
-def _without(plan: Plan) -> str:
-    """Said where it would help by a twentieth or more."""
-    found = plan.relief
-    if found is None or found.share is None or found.share > 0.95:
-        return ""
-    return f" Without that: {duration(found.without_it_s)}."
+def _warnings(plan: Document) -> list[str]:
+    broken = [sentences.shown(each) for each in plan.broken[1:]]
+    return [*sentences.first(broken, 5), *filter(None, [sentences.nothing_seen(plan)])]
 
 
-def _eta(plan: Plan, found: Forecast) -> str:
-    eta = found.eta_s
-    if eta.median is None:
-        return f"Ready: not within 12 h ({count(found.run.moments[-1].ready, 'node')} by then)"
-    at_least = "at least " if found.is_collapse else ""
-    which = "" if plan.coming == plan.asked.add else f"{plan.coming:,} of them "
-    high = duration(eta.high) if eta.high is not None else "no end"
-    first = duration(found.first_s.median)
-    likely = f"90 %: {duration(eta.low)} to {high}"
-    return f"Ready: {which}in {at_least}{duration(eta.median)} ({likely}); the first after {first}"
-
-
-def _bold(text: str, look: Look) -> str:
-    return f"{BOLD}{text}{END}" if look.is_coloured else text
-
-
-def _waves(waves: tuple[Wave, ...], look: Look) -> list[str]:
-    return table(WAVES, wave_rows(waves), look) if waves else []
-
-
-def table(headers: tuple[str, ...], rows: list[Row], look: Look) -> list[str]:
-    """As every table of this program: columns that do not fit are left out from the right."""
-    shown = fitting(headers, rows, look.width, kept=2)
-    return lines(shown, rows, has_headers=look.has_headers)
-
-
-def _pods(plan: Plan) -> list[str]:
-    found = plan.fitting
-    if found is None:
-        return []
-    new = ", ".join(f"{nodes:,} {printable(pool) or 'new'}" for pool, nodes in sorted(found.new_nodes.items()))
-    text = [f"{count(found.pods, 'pod')}: {found.on_there:,} fit nodes that are there, {found.on_new:,} need new ones"]
-    text[0] += f" ({new})" if new else ""
-    text += [
-        f"Gang {printable(gang.name)}, {count(gang.pods, 'pod')}: whole {_when(gang, plan)}" for gang in found.gangs
-    ]
-    text += [f"{count(each.pods, 'pod')} cannot run: {each.reason}" for each in found.unplaceable]
-    if found.unjudged:
-        text.append(f"{count(found.unjudged, 'pod')} with rules that are not judged here (volumes, zones, other pods)")
-    return text
-
-
-def _when(gang: GangFit, plan: Plan) -> str:
-    if not gang.is_placeable:
-        return "never: not all of it fits"
-    if gang.fits_now:
-        return "now, on nodes that are there"
-    if plan.ceiling is not None or plan.forecast is None:
-        return "never: not all nodes that it needs can come"
-    return f"in {duration(plan.forecast.eta_s.median)}"
-
-
-def _load(plan: Plan, look: Look) -> list[str]:
+def wave_lines(plan: Document, look: Look) -> list[str]:
+    """One row per stretch of time in which one thing binds."""
     rows: list[Row] = [
-        {
-            "POLICY": POLICIES.get(side.policy, side.policy) + (" *" if side.policy == plan.policy else ""),
-            "ETA": duration(side.eta_s),
-            "PEAK-REQ/S": f"{side.peak_requests_per_s:,.0f}",
-            "API-LOAD": share(side.peak_utilisation),
-            "REFUSED": share(side.error_share),
-            "SLOWER-BY": f"{side.slower_by:,.1f}x",
-        }
-        for side in plan.sides
+        dict(zip(WAVES, sentences.wave_row(number, wave), strict=True))
+        for number, wave in enumerate(plan.waves[:MOST_ROWS], start=1)
     ]
+    return table(WAVES, rows, look) if rows else []
+
+
+def side_lines(plan: Document, look: Look) -> list[str]:
+    """With and without pacing; `*` is what the cluster does now."""
+    rows: list[Row] = []
+    for side in plan.pacing.sides[:MOST_ROWS]:
+        name, ends, requests, load, refused, slower = sentences.side_row(side)
+        name += " *" if side.policy == plan.pacing.policy else ""
+        rows.append(dict(zip(SIDES, (name, ends, load, slower, refused, requests), strict=True)))
     return table(SIDES, rows, look) if rows else []
 
 
-def _risks(plan: Plan) -> list[str]:
-    found = [f"! {printable(each)}" for each in plan.broken]
-    if plan.forecast is not None and plan.forecast.is_collapse:
-        found.append(
-            f"! The API servers would refuse {share(plan.forecast.error_share)} of all requests; "
-            "expect it to take longer than this, and everybody else to feel it"
-        )
-    timer_s = plan.inputs.controllers.kill_timer_s.value
-    if plan.forecast is not None and not plan.forecast.lost.high:
-        found.append(f"No machine is lost to its kill timer of {duration(timer_s)}.")
-    return found
+def _basis(plan: Document, look: Look) -> list[str]:
+    """What the plan rests on: where it says nothing of the future that is of no interest."""
+    if look.output == "wide":
+        return _inputs(plan, look)
+    return wrapped(f"{sentences.assumed(plan)} -o wide shows all.", look) if plan.eta else []
 
 
-def _cost(plan: Plan) -> list[str]:
-    cost = plan.cost
-    if cost.price_per_hour is None:
-        return [f"No price for {printable(cost.unpriced)}: give one with --price."]
-    text = [f"Waiting costs {cost.waiting or 0:,.2f}: machines paid for before they are usable."]
-    if cost.warm_per_hour:
-        text.append(f"Warmth costs {cost.warm_per_hour:,.2f} per hour: {count(plan.pool.warm, 'warm node')}.")
-    return text
-
-
-def _inputs(plan: Plan, look: Look) -> list[str]:
-    rows: list[Row] = [
-        {
-            "INPUT": TITLES[name],
-            "VALUE": figure(known.value, unit),
-            "SOURCE": known.source.value,
-            "DETAIL": known.detail,
-        }
-        for name, known, unit in figures(plan.inputs, plan.pool)
-    ]
+def _inputs(plan: Document, look: Look) -> list[str]:
+    rows: list[Row] = [dict(zip(INPUTS, sentences.input_row(each), strict=True)) for each in plan.inputs[:MOST_ROWS]]
     rows += [
-        {"INPUT": "ceiling", "VALUE": f"{each.nodes:,} more", "SOURCE": each.name, "DETAIL": each.detail}
-        for each in plan.pool.ceilings
+        {
+            "INPUT": "ceiling",
+            "VALUE": f"{each.nodes:,} more",
+            "SOURCE": sentences.shown(each.name),
+            "DETAIL": sentences.shown(each.detail),
+        }
+        for each in plan.ceilings[:MOST_ROWS]
     ]
     return table(INPUTS, rows, look)
+
+
+def table(headers: tuple[str, ...], rows: list[Row], look: Look) -> list[str]:
+    """As every table of this program: columns that do not fit are left out from the right, and named."""
+    shown = fitting(headers, rows, look.width, kept=2)
+    return [*lines(shown, rows, has_headers=look.has_headers), *dropped(headers, shown)]
 
 
 def comparison_lines(found: Comparison, look: Look) -> list[str]:
@@ -176,12 +114,13 @@ def comparison_lines(found: Comparison, look: Look) -> list[str]:
     name = f" in {printable(saved.pool)}" if saved.pool else ""
     text = [
         f"Planned {saved.at:%Y-%m-%d %H:%M:%S} UTC: {count(saved.nodes, 'node')}{name} in {duration(saved.eta_s)} "
-        f"(90 %: {duration(saved.low_s)} to {duration(saved.high_s)})",
+        f"(nine in ten: {duration(saved.low_s)} to {duration(saved.high_s)})",
         f"Since then {count(found.came, 'node')} came, {found.ready:,} of them are usable; "
         f"it began {duration(max(0.0, found.since_s))} after the plan",
     ]
     if found.is_in_band is not None:
-        text.append("The end is inside the plan's band." if found.is_in_band else "The end is outside the plan's band.")
+        where = "inside" if found.is_in_band else "outside"
+        text.append(f"The end is {where} the range that the plan gave.")
     rows: list[Row] = [
         {
             "READY": f"{step.ready:,}",

@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from balloons.cli.cluster_options import cluster_options
+from balloons.cli.cluster_options import check_offline, cluster_options
 from balloons.cli.options import color_option, option
 from balloons.cli.plan_options import asked_options, check_asked, offline_option, stated_options
 
@@ -32,12 +32,14 @@ def report(**given: Any) -> int:
       balloons report --plan plan.json -o report.svg
 
     The page is one file that loads nothing, for light and dark and for paper. Equal plans give equal bytes. Pages and
-    pictures need the extra `kube-balloons[report]`. Figures below stand in for what is learned from the cluster. Exit
+    pictures need the extra `report`. Figures below stand in for what is learned from the cluster. Exit
     codes as of `plan`: 3 when the plan breaks a promise.
     """
     from balloons.cli.report_screen import show_report
 
     check_asked({**given, "plan": given["saved"]}, "to", "add", "pods", "job", "plan")
+    if given["offline"]:
+        check_offline(click.get_current_context())
     if given["saved"] is not None:
         _check_saved(click.get_current_context())
     return show_report(given)

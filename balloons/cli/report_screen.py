@@ -37,9 +37,13 @@ def show_report(given: Mapping[str, Any]) -> int:
 
 def _kind(path: str | None, asked: str | None) -> str:
     """What to draw: as asked, else as the file's name says, else text."""
-    if asked or not path or path == "-":
+    if not path or path == "-":
         return asked or "text"
     suffix = PurePath(path).suffix.lower()
+    if asked and SUFFIXES.get(suffix, asked) != asked:
+        raise click.UsageError(f"--format {asked} with --output {path}, which says {SUFFIXES[suffix]}: one of the two")
+    if asked:
+        return asked
     if suffix not in SUFFIXES:
         accepted = ", ".join(SUFFIXES)
         raise click.UsageError(f"--output {path}: {suffix or 'no suffix'}; accepted: {accepted}, or --format")
@@ -50,7 +54,7 @@ def _check_libraries(kind: str) -> None:
     missing = [name for name in LIBRARIES if find_spec(name) is None]
     if kind != "text" and missing:
         raise CommandError(
-            f"{kind} needs {' and '.join(missing)}: pip install 'kube-balloons[report]'; without: --format text",
+            f"{kind} needs {' and '.join(missing)}: pip install '.[report]' in a checkout; without: --format text",
             ExitCode.BAD_INPUT,
         )
 
@@ -81,18 +85,15 @@ def _drawn(plan: Document, kind: str, given: Mapping[str, Any]) -> bytes:
     logging.getLogger("matplotlib").setLevel(logging.ERROR)
     # Imported here: a chart in the terminal needs neither library, and has not to wait for them.
     from balloons.report.page import page
-    from balloons.report.picture import NothingToDrawError, png, svg
+    from balloons.report.picture import png, svg
 
-    try:
-        return page(plan, own_version()).encode() if kind == "html" else {"png": png, "svg": svg}[kind](plan)
-    except NothingToDrawError as error:
-        raise CommandError(f"{error}; the page says why: -o FILE.html") from error
+    return page(plan, own_version()).encode() if kind == "html" else {"png": png, "svg": svg}[kind](plan)
 
 
 def _text(plan: Document, given: Mapping[str, Any]) -> str:
-    look = Look.of_terminal("", has_headers=not given["no_headers"])
+    look = Look.of_terminal("wide", has_headers=not given["no_headers"])
     if given["output"] is not None:
-        look = Look(has_headers=look.has_headers)
+        look = Look("wide", has_headers=look.has_headers)
     wide = replace(look, width=look.width or shutil.get_terminal_size().columns)
     return "".join(f"{line}\n" for line in report_lines(plan, look, wide))
 

@@ -4,24 +4,37 @@ from typing import Any
 
 import click
 
-from balloons.cli.cluster_options import cluster_options
+from balloons.cli.cluster_options import check_offline, cluster_options
+from balloons.cli.complete import policies, pools
 from balloons.cli.options import color_option, option
-from balloons.cli.plan_options import offline_option, stated_options
+from balloons.cli.plan_options import MOST_ADDED, offline_option, stated_options
 
 
 @click.command()
-@option("--add", type=click.IntRange(1, 1_000_000), default=500, show_default=True, metavar="N", help="Nodes more.")
-@option("--pool", default="", metavar="NAME", help="NodePool or pool to grow; the largest if absent.")
+@option("--add", type=click.IntRange(1, MOST_ADDED), default=500, show_default=True, metavar="N", help="Nodes more.")
+@option(
+    "--pool",
+    default="",
+    metavar="NAME",
+    shell_complete=pools,
+    help="NodePool or pool to grow; the largest if absent.",
+)
 @option(
     "--policy",
     "policies",
     multiple=True,
+    shell_complete=policies,
     metavar="NAME",
     help="throttle, none, oracle, gradient2, aimd, aimd-429, rate=PER_MINUTE or window=N; repeatable.",
 )
 @option("--fault", "faults", multiple=True, metavar="KIND@AT+FOR[=N]", help="loss, slow, blind or lists; repeatable.")
 @option("--sweep", metavar="NAME=A,B,C", help="Run with each value of a figure: add, boot, servers, ...")
-@option("--file", metavar="FILE", help="YAML of figures by the names of the options below.")
+@option(
+    "--file",
+    metavar="FILE",
+    type=click.Path(allow_dash=True),
+    help="YAML of figures by the names of the options below.",
+)
 @option("--gate/--no-gate", default=None, help="Whether booted machines can be held before they join.")
 @click.option("-o", "--output", type=click.Choice(["json", "yaml"]), help="For machines.")
 @click.option("--no-headers", is_flag=True, help="Leave out the line of column names.")
@@ -42,4 +55,6 @@ def simulate(**given: Any) -> int:
     """
     from balloons.cli.simulate_screen import show_simulation
 
+    if given["offline"]:
+        check_offline(click.get_current_context())
     return show_simulation(given)

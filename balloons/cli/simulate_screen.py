@@ -11,7 +11,7 @@ from balloons.cli.look import Look
 from balloons.cli.plan_files import documents
 from balloons.cli.plan_options import DURATIONS, Number, Seconds
 from balloons.cli.plan_screen import basis_of, document
-from balloons.cli.plan_text import table
+from balloons.cli.plan_text import table, verdict_lines, wrapped
 from balloons.cli.table import Row
 from balloons.preview.faults import FaultError, fault_of
 from balloons.preview.inputs import PlanInputs, ThrottleFacts
@@ -19,10 +19,11 @@ from balloons.preview.plan import PlanError
 from balloons.preview.policies import NONE, THROTTLE, PolicyError
 from balloons.preview.stated import NAMES, StatedError
 from balloons.preview.what_if import Cell, Sweep, simulate, simulation_json
-from balloons.preview.words import POLICIES, duration, share
+from balloons.preview.words import POLICIES, duration, end, share, times
+from balloons.report.verdict import hurts, verdict_of_sides
 from throttler.law.settings import LawSettings
 
-COLUMNS = ("POLICY", "ETA", "90%-BAND", "PEAK-REQ/S", "API-LOAD", "REFUSED", "SLOWER-BY", "LOST", "LIMITED-BY")
+COLUMNS = ("POLICY", "ETA", "NINE-IN-TEN", "API-LOAD", "OTHERS-WAIT", "REFUSED", "LOST", "LIMITED-BY", "PEAK-REQ/S")
 DEFAULT_POLICIES = (NONE, THROTTLE)
 
 
@@ -47,24 +48,55 @@ def simulation_lines(cells: tuple[Cell, ...], sweep: Sweep | None, look: Look) -
     """One row per run."""
     headers = (sweep.name.upper(), *COLUMNS) if sweep else COLUMNS
     rows = [_row(cell, sweep) for cell in cells]
-    return table(headers, rows, look)
+    head = (
+        _answers(cells, sweep, look) if sweep else verdict_lines(verdict_of_sides([each.side for each in cells]), look)
+    )
+    notes = [line for cell in cells if (note := _endless(cell)) for line in wrapped(note, look)]
+    return [*head, "", *table(headers, rows, look), *([""] if notes else []), *notes]
+
+
+def _answers(cells: tuple[Cell, ...], sweep: Sweep, look: Look) -> list[str]:
+    """At which values each policy hurts others."""
+    found = []
+    for policy in dict.fromkeys(cell.policy for cell in cells):
+        values = [_shown(sweep.name, cell.value) for cell in cells if cell.policy == policy and hurts(cell.side)]
+        where = f"hurts others at {sweep.name} {', '.join(values)}" if values else "spares others throughout"
+        found += wrapped(f"{POLICIES.get(policy, policy)}: {where}", look)
+    return found
+
+
+def _endless(cell: Cell) -> str:
+    """Why a row has no end."""
+    if cell.side.eta_s is not None:
+        return ""
+    name, ready = POLICIES.get(cell.policy, cell.policy), cell.found.run.moments[-1].ready
+    if cell.side.is_stuck:
+        return f"{name}: never, as the autoscaler destroys machines before they have registered, and orders them anew."
+    return f"{name}: {ready:,} of {cell.add:,} nodes are ready after 12 h, where the simulation stops."
 
 
 def _row(cell: Cell, sweep: Sweep | None) -> Row:
     side, eta = cell.side, cell.found.eta_s
-    named = {sweep.name.upper(): f"{cell.value:g}"} if sweep else {}
+    named = {sweep.name.upper(): _shown(sweep.name, cell.value)} if sweep else {}
     return {
         **named,
         "POLICY": POLICIES.get(cell.policy, cell.policy),
-        "ETA": ("> " if cell.found.is_collapse and eta.median else "") + duration(eta.median),
-        "90%-BAND": f"{duration(eta.low)}-{duration(eta.high)}",
+        "ETA": end(side.eta_s, is_collapse=side.is_collapse, is_stuck=side.is_stuck),
+        "NINE-IN-TEN": f"{duration(eta.low)}-{duration(eta.high)}" if eta.high is not None else "",
         "PEAK-REQ/S": f"{side.peak_requests_per_s:,.0f}",
         "API-LOAD": share(side.peak_utilisation),
         "REFUSED": share(side.error_share),
-        "SLOWER-BY": f"{side.slower_by:,.1f}x",
+        "OTHERS-WAIT": times(side.slower_by),
         "LOST": f"{cell.found.lost.median or 0:.0f}",
         "LIMITED-BY": cell.limit.value if cell.limit else "",
     }
+
+
+def _shown(name: str, value: float | None) -> str:
+    """As it was given: times as times."""
+    if value is None:
+        return ""
+    return duration(value) if name in DURATIONS else f"{value:,g}" if value < 1e5 else f"{value:,.0f}"
 
 
 def _inputs(given: Mapping[str, Any]) -> PlanInputs:

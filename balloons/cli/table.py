@@ -18,6 +18,12 @@ def fitting(headers: Sequence[str], rows: Sequence[Row], width: int | None, kept
     return found
 
 
+def dropped(headers: Sequence[str], shown: Sequence[str]) -> list[str]:
+    """What a narrow terminal does not show is named."""
+    missing = [header.upper() for header in headers if header not in shown]
+    return [f"(no room for {', '.join(missing)})"] if missing else []
+
+
 def lines(
     headers: Sequence[str], rows: Sequence[Row], *, has_headers: bool = True, colours: Mapping[str, str] | None = None
 ) -> list[str]:

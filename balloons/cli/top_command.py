@@ -25,7 +25,7 @@ def top(**given: Any) -> None:
     """
     from balloons.cli.documents import printed
     from balloons.cli.look import Look
-    from balloons.cli.table import fitting, lines
+    from balloons.cli.table import dropped, fitting, lines
     from balloons.cli.top_rows import COLUMNS, document, groups, rows
     from balloons.cluster import typed
     from balloons.cluster.detect import detect
@@ -39,6 +39,6 @@ def top(**given: Any) -> None:
     look = Look.of_terminal("", has_headers=not given["no_headers"])
     shown = rows(found)
     headers = fitting(COLUMNS, shown, look.width, kept=2)
-    text = lines(headers, shown, has_headers=look.has_headers) if shown else []
+    text = [*lines(headers, shown, has_headers=look.has_headers), *dropped(COLUMNS, headers)] if shown else []
     click.echo("".join(f"{line}\n" for line in text), nl=False)
     warn(detect(seen).in_words if shown else f"no nodes seen; {detect(seen).in_words}")

@@ -3,6 +3,8 @@
 from balloons.preview.inputs import ControllerFacts, PlanInputs, PoolFacts, ServerFacts
 from balloons.preview.known import Known
 
+NO_CLUSTER = "no cluster looked at"
+"""What was detected where nobody looked."""
 BOOT_S = Known.assumed(120.0, "clouds take 30 s to 12 min", 0.35)
 BOOT_JITTER = Known.assumed(0.15, "machines of one kind boot alike")
 JOIN_S = Known.assumed(60.0, "60-90 s with the usual agents", 0.25)
@@ -51,7 +53,7 @@ def assumed_inputs(*, nodes: int = 0) -> PlanInputs:
     """A cluster of which only the number of nodes is known."""
     pool = PoolFacts(name="", nodes=nodes, boot_s=BOOT_S, boot_jitter=BOOT_JITTER)
     return PlanInputs(
-        autoscaler="no cluster looked at",
+        autoscaler=NO_CLUSTER,
         nodes=nodes,
         pools=(pool,),
         servers=ServerFacts(

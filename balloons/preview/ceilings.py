@@ -3,8 +3,11 @@
 A bound that our own throttle holds in force is no ceiling: it moves as nodes join. There the user's own value counts.
 """
 
+import json
+import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from math import ceil
 from typing import Any
 
 from balloons.preview.inputs import Ceiling, PoolFacts
@@ -30,7 +33,14 @@ def of_node_pool(node_pool: NodePool, size: Resources | None) -> Ceiling | None:
         return None
     room, name = min(known)
     detail = f"limits.{name} {limits[name]}, used {used.get(name, '0')}"
-    return Ceiling(name=f"NodePool/{node_pool.metadata.name}", nodes=room, detail=detail)
+    return Ceiling(
+        name=f"NodePool/{node_pool.metadata.name}",
+        nodes=room,
+        detail=detail,
+        resource=name,
+        used=(_milli(used.get(name, "0")) or 0) / 1000,
+        per_node=_each(name, size) / 1000,
+    )
 
 
 def of_quota(quota: CapacityQuota, nodes: Iterable[Node]) -> Ceiling | None:
@@ -45,6 +55,9 @@ def of_quota(quota: CapacityQuota, nodes: Iterable[Node]) -> Ceiling | None:
         name=f"CapacityQuota/{quota.metadata.name}",
         nodes=max(0, limit // 1000 - used),
         detail=f"nodes {limit // 1000}, used {used}",
+        resource=NODES,
+        used=used,
+        per_node=1,
     )
 
 
@@ -56,6 +69,18 @@ def of_groups(status_text: str) -> Ceiling | None:
     return Ceiling(
         name="cluster-autoscaler's groups", nodes=max(0, most - target), detail=f"maxSize {most}, now {target}"
     )
+
+
+def lift(ceiling: Ceiling, nodes: int) -> str:
+    """The command that makes room for so many more nodes; empty where none of kubectl does."""
+    kind, _, name = ceiling.name.partition("/")
+    if not name or not ceiling.resource:
+        return ""
+    limit: dict[str, Any] = {ceiling.resource: str(ceil(ceiling.used + nodes * ceiling.per_node))}
+    if kind == "CapacityQuota":
+        limit = {"resources": {ceiling.resource: int(limit[ceiling.resource])}}
+    patch = json.dumps({"spec": {"limits": limit}}, separators=(",", ":"))
+    return f"kubectl patch {kind.lower()} {shlex.quote(name)} --type merge -p {shlex.quote(patch)}"
 
 
 def applies(quota: CapacityQuota, pool: PoolFacts) -> bool:

@@ -18,6 +18,7 @@ from throttler.simulator.machines import Machines
 from throttler.simulator.observe import Observer
 from throttler.simulator.plant import JOIN, LIST, VISITOR_COST, heartbeat_load
 from throttler.simulator.policy import Oracle, Policy
+from throttler.simulator.scenario import Scenario
 from throttler.simulator.streams import Streams
 from throttler.simulator.weather import background_levels, burst_rate, is_up, level_at, speed_factor
 
@@ -26,6 +27,11 @@ _LANE_REQUESTS = max(len(lane.steps) for lane in JOIN.lanes)
 _COST = JOIN.cost_at(0)
 _GROWTH = (JOIN.cost_at(1000) - _COST) / 1000
 """Seat-seconds of one join in an empty cluster, and what each node adds to it."""
+PATIENCE = 5.0
+"""A run in which nothing joins for so many times as long as everything between two joins may take does not end."""
+MOST_LOST = 10
+"""Machines destroyed for each node wanted: more than nine in ten are, and hardly any run comes to its end."""
+FEWEST_LOST = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +62,8 @@ class Flow:
     nodes: int
     done_s: float | None
     """When the last node was usable; None: not within the run."""
+    is_stuck: bool
+    """Whether the run ended early because no node joins any more: machines are destroyed before they register."""
     usable_s: tuple[tuple[float, int], ...]
     lost: int
     """Machines destroyed by the kill timer."""
@@ -69,6 +77,17 @@ class Flow:
 def flow(world: World, policy: Policy | Oracle) -> Flow:
     """Run it. Equal for equal arguments; a policy must be a new one."""
     return _Run(world, policy).run()
+
+
+def _last_event_s(scenario: Scenario) -> float:
+    """When the last demand has come and the last fault is over."""
+    demands = [each.at_s for each in scenario.demands]
+    return max([0.0, *demands, *(each.at_s + each.for_s for each in scenario.disturbances)])
+
+
+def _patience_s(world: World) -> float:
+    launch_s = 1.0 / world.launches_per_s if world.launches_per_s else 0.0
+    return PATIENCE * (world.scenario.kill_timer_s + world.look_s + launch_s)
 
 
 class _Run:
@@ -88,10 +107,12 @@ class _Run:
         self._busy_s = self._sent = 0.0
         self._worst_s = 0.0
         self._ask_s = self._scrape_s = self._now_s
+        self._joined_s = _last_event_s(scenario)
+        self._patience_s = _patience_s(world)
 
     def run(self) -> Flow:
         scenario = self._scenario
-        while self._joining.ended < scenario.nodes and self._now_s < scenario.limit_s:
+        while self._joining.ended < scenario.nodes and self._now_s < scenario.limit_s and not self._is_stuck:
             self._step()
         self._film(None, is_launch_bound=False)
         server, joining = self._server, self._joining
@@ -99,6 +120,7 @@ class _Run:
             nodes=scenario.nodes,
             done_s=joining.usable[-1][0] if joining.ended >= scenario.nodes and joining.usable else None,
             usable_s=tuple(joining.usable),
+            is_stuck=self._is_stuck,
             lost=self._machines.lost,
             error_share=server.errors / server.requests if server.requests else 0.0,
             worst_latency_s=self._worst_s,
@@ -106,7 +128,15 @@ class _Run:
             moments=tuple(self._moments),
         )
 
+    @property
+    def _is_stuck(self) -> bool:
+        """Machines are ordered anew as often as they are destroyed: without an end it would go on until the limit."""
+        is_churn = self._machines.lost > MOST_LOST * self._scenario.nodes + FEWEST_LOST
+        return is_churn or self._now_s > self._joined_s + self._patience_s
+
     def _step(self) -> None:
+        if self._joining.under_way:
+            self._joined_s = max(self._joined_s, self._now_s)
         if self._machines.next_s <= self._now_s:
             self._happen()
         if self._joining.has_ready():

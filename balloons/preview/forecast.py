@@ -1,6 +1,7 @@
 """Several possible worlds run to their end: when all nodes are usable, how sure that is, and what it is made of."""
 
 from dataclasses import dataclass
+from itertools import pairwise
 from math import hypot, inf
 
 import numpy as np
@@ -12,13 +13,17 @@ from balloons.preview.policies import Maker
 from balloons.preview.waves import Wave, waves_of
 from balloons.preview.world import World, worlds
 
-SEEDS = ((150, 19), (2000, 9), (inf, 5))
-"""Up to so many nodes, so many worlds: a large scale-up's own chances average out, and the plan is to come within a
-second."""
+WORLDS = ((2000, 9), (20_000, 5), (inf, 3))
+"""Up to so many nodes, so many worlds, whoever asks: `plan`, `report` and `simulate` answer a question alike. A large
+scale-up's own chances average out, and the answer is to come while one waits."""
+MOST_ADDED = 150_000
+"""Nodes of one scale-up: more than any cluster has, and as many as can be run through in a minute."""
 REFUSING = 0.01
 """Share of 429 from which servers are in collapse, where this grain is too hopeful (docs/plan.md)."""
 
 
+BUSY, SLOW = 0.95, 2.0
+"""Share of the servers' capacity in use, and times the latency of idle ones, from which others notice."""
 LOW, HIGH = 5.0, 95.0
 """Percentiles: nine in ten scale-ups end between them."""
 TO_HIGH = 1.645
@@ -54,6 +59,8 @@ class Forecast:
     worst_latency_s: float
     peak_requests_per_s: float
     peak_utilisation: float
+    hurt_s: float
+    """For how long others notice."""
     node_seconds: float
     """Paid for before they are usable: booting, held and joining."""
 
@@ -63,23 +70,13 @@ class Forecast:
         return self.error_share > REFUSING
 
 
-def forecast(inputs: PlanInputs, pool: PoolFacts, nodes: int, make: Maker, seeds: int | None = None) -> Forecast:
-    """Run `nodes` (1 or more) in `seeds` worlds."""
-    found = worlds(inputs, pool, nodes, seeds or next(count for most, count in SEEDS if nodes <= most))
+def forecast(inputs: PlanInputs, pool: PoolFacts, nodes: int, make: Maker) -> Forecast:
+    """Run `nodes` (1 to MOST_ADDED); every policy meets the same worlds."""
+    found = worlds(inputs, pool, nodes, next(count for most, count in WORLDS if nodes <= most))
     runs = [(world, flow(world, make(world.scenario))) for world in found]
     runs.sort(key=lambda pair: (pair[1].done_s is None, pair[1].done_s or 0.0, pair[0].seed))
     world, run = runs[(len(runs) - 1) // 2]
     flows = [each for _, each in runs]
-    return _summed(flows, run, world, inputs)
-
-
-def in_same_world(found: Forecast, inputs: PlanInputs, make: Maker) -> Forecast:
-    """The same under another policy, in the world of the median: only the policy differs, and no draw of the boots."""
-    other = flow(found.world, make(found.world.scenario))
-    return _summed([other], other, found.world, inputs)
-
-
-def _summed(flows: list[Flow], run: Flow, world: World, inputs: PlanInputs) -> Forecast:
     scale = inputs.servers.requests_per_join.value / REQUESTS
     return Forecast(
         nodes=run.nodes,
@@ -93,6 +90,7 @@ def _summed(flows: list[Flow], run: Flow, world: World, inputs: PlanInputs) -> F
         worst_latency_s=run.worst_latency_s,
         peak_requests_per_s=scale * max((moment.requests_per_s for moment in run.moments), default=0.0),
         peak_utilisation=max((moment.utilisation for moment in run.moments), default=0.0),
+        hurt_s=_hurt_s(run),
         node_seconds=_node_seconds(run),
     )
 
@@ -113,6 +111,15 @@ def told(found: Band) -> Band:
     low = max(0.0, found.median - hypot(found.median - found.low, second_s))
     high = None if found.high is None else found.median + hypot(found.high - found.median, second_s)
     return Band(found.median, low, high)
+
+
+def _hurt_s(run: Flow) -> float:
+    slow_s = SLOW * run.idle_latency_s
+    return sum(
+        after.at_s - before.at_s
+        for before, after in pairwise(run.moments)
+        if before.at_s >= 0.0 and (after.utilisation >= BUSY or after.latency_s >= slow_s)
+    )
 
 
 def _node_seconds(run: Flow) -> float:

@@ -29,6 +29,11 @@ class Ceiling:
     """How many more may still come."""
     detail: str = ""
     """In the object's own terms: `limits.cpu 400 of 512 used`."""
+    resource: str = ""
+    """Of the object's limits, the one that binds."""
+    used: float = 0.0
+    per_node: float = 0.0
+    """Of that resource: in use now, and what each more node takes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

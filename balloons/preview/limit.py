@@ -9,7 +9,7 @@ class Limit(enum.Enum):
     REACTION = "autoscaler"
     CEILING = "ceiling"
     LAUNCH_RATE = "cloud quota"
-    OWN_WINDOW = "our own window"
+    OWN_WINDOW = "pacing"
     BOOT = "boot time"
     API_SERVERS = "API servers"
     CONTROLLER_MANAGER = "controller manager"
@@ -45,7 +45,7 @@ _MEANING = {
     Limit.REACTION: "the autoscaler has not asked for machines yet",
     Limit.CEILING: "a limit on the number of nodes is reached",
     Limit.LAUNCH_RATE: "the cloud starts machines no faster",
-    Limit.OWN_WINDOW: "pacing lets so many in until it has seen that the API servers bear more",
+    Limit.OWN_WINDOW: "the JoinThrottle lets no more in before it has seen that the API servers bear it",
     Limit.BOOT: "machines have been asked for and boot",
     Limit.API_SERVERS: "the API servers can bear no more joins",
     Limit.CONTROLLER_MANAGER: "the controller manager makes DaemonSet pods no faster (--kube-api-qps)",

@@ -4,14 +4,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
+from balloons.preview.ceilings import lift
 from balloons.preview.cost import Cost, cost_of
 from balloons.preview.fitting import Fitting
-from balloons.preview.forecast import Forecast, forecast, in_same_world
+from balloons.preview.forecast import MOST_ADDED, REFUSING, Band, Forecast, forecast
 from balloons.preview.inputs import Ceiling, PlanInputs, PoolFacts
 from balloons.preview.limit import Limit
 from balloons.preview.policies import NONE, THROTTLE, policy_maker
 from balloons.preview.relief import Relief, relief
 from balloons.preview.waves import Wave, main_limit
+from balloons.preview.words import count, duration, share
 
 
 class PlanError(ValueError):
@@ -41,6 +43,15 @@ class Side:
     error_share: float
     slower_by: float
     """Worst latency over that of idle servers."""
+    hurt_s: float = 0.0
+    """For how long others notice: servers that are busy to 95 %, or twice as slow as idle ones."""
+    is_stuck: bool = False
+    """Whether it has no end because machines are destroyed before they join; else no end means: not within 12 h."""
+
+    @property
+    def is_collapse(self) -> bool:
+        """Whether the servers refuse so much that the real end may be much later."""
+        return self.error_share > REFUSING
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +77,11 @@ class Plan:
     """Where pods were given: where they go."""
 
     @property
+    def fix(self) -> str:
+        """The command that lifts the ceiling; empty where there is none."""
+        return lift(self.ceiling, self.asked.add) if self.ceiling is not None else ""
+
+    @property
     def broken(self) -> tuple[str, ...]:
         """Promises that this plan does not keep, in sentences."""
         return tuple(_broken(self))
@@ -84,6 +100,7 @@ def make_plan(
     if pool is None:
         known = ", ".join(sorted(each.name for each in inputs.pools)) or "none"
         raise PlanError(f"pool {asked.pool!r} is not there; there are: {known}")
+    check_size(asked.add)
     ceiling = min(pool.ceilings, key=lambda each: each.nodes, default=None)
     coming = asked.add if ceiling is None else max(0, min(asked.add, ceiling.nodes))
     stopping = ceiling if coming < asked.add else None
@@ -104,7 +121,7 @@ def make_plan(
         waves=waves,
         limit=limit,
         relief=relief(inputs, pool, coming, make, limit) if found and limit else None,
-        sides=_sides(inputs, found, policy) if found else (),
+        sides=_sides(inputs, pool, found, policy) if found else (),
         cost=cost_of(pool, found.node_seconds if found else 0.0, prices or {}),
         fitting=fitting,
     )
@@ -118,10 +135,16 @@ def _with_ceiling(waves: tuple[Wave, ...], missing: int, ready: int, ceiling: Ce
     return (*waves, Wave(from_s, None, missing, ready, Limit.CEILING, ceiling.name))
 
 
-def _sides(inputs: PlanInputs, found: Forecast, policy: str) -> tuple[Side, ...]:
-    """As it is, and with pacing where there is none or without where there is."""
+def check_size(nodes: int) -> None:
+    """Raises PlanError for more nodes than a forecast takes."""
+    if nodes > MOST_ADDED:
+        raise PlanError(f"{nodes:,} nodes more are too many to run through; accepted: 1 to {MOST_ADDED:,}")
+
+
+def _sides(inputs: PlanInputs, pool: PoolFacts, found: Forecast, policy: str) -> tuple[Side, ...]:
+    """As it is, and with pacing where there is none or without where there is: in the same worlds."""
     other = NONE if policy == THROTTLE else THROTTLE
-    compared = in_same_world(found, inputs, policy_maker(other, inputs.throttle))
+    compared = forecast(inputs, pool, found.nodes, policy_maker(other, inputs.throttle))
     return side(policy, found), side(other, compared)
 
 
@@ -134,7 +157,24 @@ def side(policy: str, found: Forecast) -> Side:
         peak_utilisation=found.peak_utilisation,
         error_share=found.error_share,
         slower_by=found.worst_latency_s / found.run.idle_latency_s,
+        hurt_s=found.hurt_s,
+        is_stuck=found.run.is_stuck,
     )
+
+
+def _band(eta: Band) -> str:
+    low, median, high = (duration(each) for each in (eta.low, eta.median, eta.high))
+    return f"{median}; nine in ten: {low} to {high if eta.high is not None else 'no end'}"
+
+
+def _are_late(plan: Plan) -> str:
+    return f"have not registered after {duration(plan.inputs.controllers.kill_timer_s.value)}"
+
+
+def _endless(found: Forecast | None) -> str:
+    if found is not None and found.run.is_stuck:
+        return "it never ends: the autoscaler destroys machines before they have booted, and orders them anew"
+    return "it does not end within 12 hours"
 
 
 def _broken(plan: Plan) -> list[str]:
@@ -142,15 +182,23 @@ def _broken(plan: Plan) -> list[str]:
     if plan.ceiling is not None:
         missing = plan.asked.add - plan.coming
         found.append(
-            f"{missing} of {plan.asked.add} nodes cannot come: {plan.ceiling.name} leaves room for {plan.coming}"
+            f"{missing:,} of {count(plan.asked.add, 'node')} cannot come: "
+            f"{plan.ceiling.name} leaves room for {plan.coming:,}"
         )
     eta = plan.forecast.eta_s if plan.forecast else None
     if eta is not None and eta.median is None:
-        found.append("this does not end within 12 hours")
+        found.append(_endless(plan.forecast))
     elif eta is not None and plan.asked.within_s is not None and (eta.high is None or eta.high > plan.asked.within_s):
-        found.append(f"one in twenty such scale-ups takes longer than the {plan.asked.within_s:g} s asked for")
+        is_usual = (eta.median or 0.0) > plan.asked.within_s
+        which = "it takes longer in most cases" if is_usual else "one in twenty takes longer"
+        found.append(f"not within {duration(plan.asked.within_s)}: {which} ({_band(eta)})")
+    if plan.forecast is not None and plan.forecast.is_collapse:
+        refused = share(plan.forecast.error_share)
+        found.append(f"the API servers would refuse {refused} of all requests, and it may take much longer than said")
     if plan.forecast and (plan.forecast.lost.median or 0) >= 1:
-        found.append(f"{plan.forecast.lost.median:.0f} machines would be destroyed by the kill timer before they join")
+        lost = count(plan.forecast.lost.median or 0, "machine")
+        found.append(f"the autoscaler would destroy {lost} that {_are_late(plan)}")
     if plan.fitting is not None and plan.fitting.unplaceable:
-        found.append(f"{len(plan.fitting.unplaceable)} pods fit no node that is there or could come")
+        pods = sum(each.pods for each in plan.fitting.unplaceable)
+        found.append(f"{count(pods, 'pod')} fit{'s' if pods == 1 else ''} no node that is there or could come")
     return found

@@ -75,6 +75,8 @@ def side_json(side: Side) -> Json:
         "peakUtilisation": round(side.peak_utilisation, 3),
         "refusedShare": round(side.error_share, 5),
         "slowerBy": round(side.slower_by, 2),
+        "hurtSeconds": round(side.hurt_s, 1),
+        "isStuck": side.is_stuck,
     }
 
 
@@ -127,7 +129,7 @@ def _limit(plan: Plan) -> Json | None:
     if limit is None:
         return None
     words = {"name": limit.value, "because": limit.because, "meaning": limit.meaning}
-    return {**words, "etaWithoutSeconds": seconds(found.without_it_s) if found else None}
+    return {**words, "etaWithoutSeconds": seconds(found.without_it_s) if found else None, "fix": plan.fix}
 
 
 def _wave(wave: Wave) -> Json:

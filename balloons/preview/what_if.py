@@ -7,16 +7,12 @@ from typing import Any
 from balloons.preview.forecast import Forecast, forecast
 from balloons.preview.inputs import PlanInputs
 from balloons.preview.limit import Limit
-from balloons.preview.plan import PlanError, Side, side
+from balloons.preview.plan import PlanError, Side, check_size, side
 from balloons.preview.plan_json import API_VERSION, seconds, side_json
 from balloons.preview.policies import policy_maker
 from balloons.preview.stated import NAMES, Stated, StatedError, check, with_stated
 from balloons.preview.waves import main_limit
 
-HUGE = 20_000
-HUGE_SEEDS = 1
-"""From so many nodes on one world: its chances average out, and the answer is to come while one waits."""
-SWEEP_SEEDS = 3
 MOST_CELLS = 60
 """Policies times values of a sweep."""
 
@@ -67,8 +63,8 @@ def _cell(inputs: PlanInputs, pool: str, add: int, policy: str, name: str, value
     if grown is None:
         known = ", ".join(sorted(each.name for each in inputs.pools)) or "none"
         raise PlanError(f"pool {pool!r} is not there; there are: {known}")
-    seeds = HUGE_SEEDS if add >= HUGE else SWEEP_SEEDS
-    found = forecast(inputs, grown, add, policy_maker(policy, inputs.throttle), seeds)
+    check_size(add)
+    found = forecast(inputs, grown, add, policy_maker(policy, inputs.throttle))
     return Cell(policy=policy, value=value, add=add, found=found, limit=main_limit(found.waves))
 
 

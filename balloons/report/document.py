@@ -64,6 +64,8 @@ class Limit(_Part, frozen=True):
     because: str
     meaning: str
     eta_without_seconds: Amount | None = None
+    fix: str = ""
+    """The command that lifts it, where there is one."""
 
 
 class Wave(_Part, frozen=True):
@@ -91,7 +93,7 @@ class Moment(_Part, frozen=True):
 
 
 class Side(_Part, frozen=True):
-    """The same scale-up under one policy."""
+    """The same scale-up under one policy; without an end it is stuck for ever, or takes more than 12 h."""
 
     policy: str
     eta_seconds: Amount | None
@@ -99,6 +101,9 @@ class Side(_Part, frozen=True):
     peak_utilisation: Amount
     refused_share: Amount
     slower_by: Amount
+    hurt_seconds: Amount | None = None
+    is_stuck: bool = False
+    """Both are absent in plans that were saved before they were written."""
 
 
 class Pacing(_Part, frozen=True):

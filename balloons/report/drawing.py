@@ -13,6 +13,7 @@ from balloons.report.document import Band, Document, Wave
 from balloons.report.palette import BAND, FAINT, INK, LINE, LOAD, PACE, PAPER, STAGES, WAVES
 from balloons.report.sentences import arrowed, band, shown, title, when
 from balloons.report.series import Series, marks
+from balloons.report.verdict import verdict
 
 MEANINGS = {
     "ready": "ready",
@@ -78,6 +79,16 @@ def draw(plan: Document, series: Series, form: Format) -> Figure:
     _legend(nodes, series, form)
     if form.has_title:
         _title(figure, plan, form)
+    return figure
+
+
+def words_only(plan: Document, form: Format) -> Figure:
+    """Where nothing happens over time: the answer is all there is to show."""
+    figure = Figure(figsize=(form.width, form.height / 4), facecolor=PAPER)
+    lines = [title(plan), verdict(plan).sentence]
+    for line, text in enumerate(lines):
+        size = form.type + (4 if not line else 0)
+        figure.text(0.012, 0.7 - 0.35 * line, _cut(arrowed(text), size, form), fontsize=size, color=INK, va="center")
     return figure
 
 

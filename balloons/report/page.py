@@ -9,7 +9,7 @@ import msgspec
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from balloons.preview.words import count, duration, share
+from balloons.preview.words import duration, share
 from balloons.printable import printable
 from balloons.report import sentences
 from balloons.report.document import Document
@@ -17,6 +17,7 @@ from balloons.report.drawing import NARROW, WIDE
 from balloons.report.palette import DARK, VARIABLES
 from balloons.report.picture import FONTS, NothingToDrawError, inline_svg
 from balloons.report.sentences import arrowed, shown
+from balloons.report.verdict import verdict
 
 MOST_ROWS = 50
 """Of any table or list: a page is for people."""
@@ -43,13 +44,19 @@ def page(plan: Document, version: str) -> str:
 
 def _values(plan: Document, version: str) -> dict[str, Any]:
     wide, narrow = _drawings(plan)
+    answer = verdict(plan)
     return {
         "title": arrowed(sentences.title(plan)),
         "made": f"Planned {plan.created_at[:10]} {plan.created_at[11:19]} UTC · {shown(plan.cluster.autoscaler)}",
         "when": sentences.when(plan),
         "limited_by": sentences.limited_by(plan),
+        "level": answer.level.value,
+        "answer": answer.sentence,
+        "fix": answer.command,
         "tiles": list(_tiles(plan)),
-        "broken": sentences.first(map(shown, plan.broken), MOST_ROWS),
+        "broken": sentences.first(
+            [*map(shown, plan.broken[1:]), *filter(None, [sentences.nothing_seen(plan)])], MOST_ROWS
+        ),
         "wide": wide,
         "narrow": narrow,
         "has_load": any(each.utilisation is not None for each in plan.timeline),
@@ -62,7 +69,7 @@ def _values(plan: Document, version: str) -> dict[str, Any]:
         "ceilings": [(shown(each.name), f"{each.nodes:,}", shown(each.detail)) for each in plan.ceilings[:MOST_ROWS]],
         "pods": sentences.first(sentences.pods(plan), MOST_ROWS),
         "inputs": [sentences.input_row(each) for each in plan.inputs[:MOST_ROWS]],
-        "assumed": _assumed(plan),
+        "assumed": sentences.assumed(plan),
         "unseen": sentences.first(map(shown, plan.unseen), MOST_ROWS),
         "findings": _findings(plan),
         "found": _found(plan),
@@ -84,12 +91,13 @@ def _drawings(plan: Document) -> tuple[Markup, Markup]:
 
 def _tiles(plan: Document) -> list[Tile]:
     found, eta, limit = [], plan.eta, plan.limit
-    if eta is None:
+    if not plan.request.add_nodes:
+        found.append(Tile("all ready", "now", sentences.no_longer(plan)))
+    elif eta is None:
         found.append(Tile("all ready", "never", "none of them can come"))
     else:
         which = "all ready" if plan.nodes_coming == plan.request.add_nodes else f"{plan.nodes_coming:,} of them ready"
-        at_least = "at least " if sentences.is_collapse(plan) else ""
-        found.append(Tile(which, at_least + duration(eta.median_seconds), f"90 %: {sentences.band(eta)}"))
+        found.append(Tile(which, sentences.ends(plan), f"nine in ten: {sentences.band(eta)}"))
     if plan.first_node is not None:
         found.append(Tile("first node", duration(plan.first_node.median_seconds), sentences.band(plan.first_node)))
     if limit is not None:
@@ -114,13 +122,6 @@ def _reasons(plan: Document) -> list[tuple[str, str, str, str]]:
 def _sides(plan: Document) -> list[tuple[str, ...]]:
     rows = [(side, sentences.side_row(side)) for side in plan.pacing.sides[:MOST_ROWS]]
     return [(f"{name} *" if side.policy == plan.pacing.policy else name, *rest) for side, (name, *rest) in rows]
-
-
-def _assumed(plan: Document) -> str:
-    number = sum(each.source == "assumed" for each in plan.inputs)
-    if not number:
-        return "Every figure was stated or learned in this cluster."
-    return f"Assumed: {number:,} of {count(len(plan.inputs), 'figure')}. They are usual values, and widen the band."
 
 
 def _findings(plan: Document) -> list[tuple[str, ...]]:

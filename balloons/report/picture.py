@@ -11,7 +11,7 @@ import matplotlib.style
 from matplotlib.figure import Figure
 
 from balloons.report.document import Document
-from balloons.report.drawing import SLIDE, Format, draw
+from balloons.report.drawing import SLIDE, Format, draw, words_only
 from balloons.report.palette import VARIABLES
 from balloons.report.series import series_of
 
@@ -34,17 +34,22 @@ class NothingToDrawError(ValueError):
 
 
 def png(plan: Document) -> bytes:
-    """For slides and chats; raises NothingToDrawError."""
+    """For slides and chats."""
     return _saved(plan, SLIDE, "png", {"Software": None}, dpi=DOTS_PER_INCH)
 
 
 def svg(plan: Document) -> bytes:
-    """For documents; raises NothingToDrawError."""
+    """For documents."""
     return _with_fonts(_svg(plan, SLIDE)).encode()
 
 
 def inline_svg(plan: Document, form: Format) -> str:
-    """For a page that sets the colours' variables; raises NothingToDrawError."""
+    """For a page that sets the colours' variables, and that says by itself where nothing happens over time.
+
+    Raises NothingToDrawError there.
+    """
+    if series_of(plan) is None:
+        raise NothingToDrawError("nothing comes over time in this plan: there is no chart to draw")
     text = _with_fonts(_svg(plan, form))
     text = _UNUSED_ID.sub("", text[text.index("<svg") :])
     for colour, variable in VARIABLES.items():
@@ -63,11 +68,9 @@ def _with_fonts(text: str) -> str:
 
 def _saved(plan: Document, form: Format, kind: str, metadata: dict[str, None], dpi: float = 100.0) -> bytes:
     series = series_of(plan)
-    if series is None:
-        raise NothingToDrawError("nothing comes over time in this plan: there is no chart to draw")
     out = BytesIO()
     with _rules(form):
-        figure: Figure = draw(plan, series, form)
+        figure: Figure = draw(plan, series, form) if series is not None else words_only(plan, form)
         figure.savefig(out, format=kind, dpi=dpi, metadata=metadata)
     return out.getvalue()
 

@@ -3,15 +3,17 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from balloons.preview.assumed import NO_CLUSTER
+from balloons.preview.forecast import REFUSING
 from balloons.preview.limit import Limit
-from balloons.preview.words import POLICIES, TITLES, count, duration, figure, share
+from balloons.preview.words import POLICIES, TITLES, count, duration, end, figure, share, times
 from balloons.printable import printable
 from balloons.report.document import Band, Document, Gang, Input, Side, Wave
 
 LONGEST = 160
 """Characters of a name or a detail; of objects 253 are possible, and of a file any number."""
-REFUSING = 0.01
-"""Share of 429 from which the end may be much later (balloons.preview.forecast)."""
+LONGEST_COMMAND = 1000
+"""A command is there to be pasted: cut it would do harm, so a longer one ends in what no shell takes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,17 +26,28 @@ class Reason:
     seconds: float | None
 
 
-def shown(text: str) -> str:
+def shown(text: str, longest: int = LONGEST) -> str:
     """Cut, and no character of it moves a cursor or turns the line round."""
-    safe = printable(text[: LONGEST + 1])
-    return safe if len(safe) <= LONGEST else safe[: LONGEST - 1] + "…"
+    safe = printable(text[: longest + 1])
+    return safe if len(safe) <= longest else safe[: longest - 1] + "…"
 
 
 def title(plan: Document) -> str:
     """What was asked for."""
     asked = plan.request
     name = f" of {shown(asked.pool)}" if asked.pool else ""
+    if not asked.add_nodes:
+        return f"No more nodes: {plan.cluster.pool_nodes:,}{name}"
     return f"{count(asked.add_nodes, 'node')} more: {plan.cluster.pool_nodes:,} -> {asked.to_nodes:,}{name}"
+
+
+def no_longer(plan: Document) -> str:
+    """Why no node is to come."""
+    if plan.pods is not None and plan.pods.pods == plan.pods.on_nodes_there:
+        return "all pods fit nodes that are there"
+    there = f"{plan.cluster.pool_nodes:,} node{' is' if plan.cluster.pool_nodes == 1 else 's are'} there"
+    words = shown(plan.request.in_words)
+    return f"{there}, and {words} asks for no more" if words else f"{there}, and no more are asked for"
 
 
 def arrowed(text: str) -> str:
@@ -44,18 +57,33 @@ def arrowed(text: str) -> str:
 
 def when(plan: Document) -> str:
     """How long it takes: the first thing that anybody asks."""
+    if not plan.request.add_nodes:
+        return f"Ready: now; {no_longer(plan)}"
     if plan.eta is None:
-        return "None of them can come"
+        return "Ready: none of them can come"
     which = "" if plan.nodes_coming == plan.request.add_nodes else f"{plan.nodes_coming:,} of them "
     if plan.eta.median_seconds is None:
-        return "Ready: not within 12 h"
-    at_least = "at least " if is_collapse(plan) else ""
-    return f"Ready: {which}in {at_least}{duration(plan.eta.median_seconds)} (90 %: {band(plan.eta)})"
+        last = f" ({plan.timeline[-1].ready:,} by the end)" if plan.timeline else ""
+        return f"Ready: {'never' if _is_stuck(plan) else 'not within 12 h'}{last}"
+    first_s = plan.first_node.median_seconds if plan.first_node else None
+    first = f"; the first after {duration(first_s)}" if first_s is not None else ""
+    return f"Ready: {which}in {ends(plan)} (nine in ten: {band(plan.eta)}){first}"
+
+
+def ends(plan: Document) -> str:
+    """The median end, with `>` where it may be much later."""
+    eta_s = plan.eta.median_seconds if plan.eta else None
+    return end(eta_s, is_collapse=is_collapse(plan), is_stuck=_is_stuck(plan))
+
+
+def _is_stuck(plan: Document) -> bool:
+    return any(side.is_stuck for side in plan.pacing.sides if side.policy == plan.pacing.policy)
 
 
 def band(found: Band) -> str:
     """What nine in ten lie between."""
-    return f"{duration(found.low_seconds)} to {duration(found.high_seconds)}"
+    high = "no end" if found.high_seconds is None else duration(found.high_seconds)
+    return f"{duration(found.low_seconds)} to {high}"
 
 
 def limited_by(plan: Document) -> str:
@@ -63,8 +91,8 @@ def limited_by(plan: Document) -> str:
     found = plan.limit
     if found is None:
         return ""
-    without = f" Without that: {duration(found.eta_without_seconds)}." if _helps(plan) else ""
-    return f"Limited by: {shown(found.name)}: {shown(found.meaning)}.{without}"
+    without = f" Without this limit: {duration(found.eta_without_seconds)}." if _helps(plan) else ""
+    return f"Limited by {shown(found.name)}: {shown(found.meaning)}.{without}"
 
 
 def _helps(plan: Document) -> bool:
@@ -111,14 +139,14 @@ def wave_row(number: int, wave: Wave) -> tuple[str, ...]:
 
 
 def side_row(side: Side) -> tuple[str, ...]:
-    """Policy, end, peak requests per second, load, refused, slower by."""
+    """Policy, end, peak requests per second, load, refused, how much longer others wait."""
     return (
         policy(side),
-        duration(side.eta_seconds),
+        end(side.eta_seconds, is_collapse=side.refused_share > REFUSING, is_stuck=side.is_stuck),
         f"{side.peak_requests_per_second:,.0f}",
         share(side.peak_utilisation),
         share(side.refused_share),
-        f"{side.slower_by:,.1f}x",
+        times(side.slower_by),
     )
 
 
@@ -141,22 +169,38 @@ def risks(plan: Document) -> tuple[str, ...]:
     if timer.lost_high is not None and timer.lost_high >= 0.5:
         most = count(timer.lost_high, "machine")
         found.append(
-            f"In one of ten such scale-ups the kill timer of {duration(timer.seconds)} destroys {most} or more."
+            f"In one of twenty such scale-ups the autoscaler destroys {most} or more that have not registered after "
+            f"{duration(timer.seconds)}."
         )
-    elif plan.eta is not None:
-        found.append(f"No machine is lost to its kill timer of {duration(timer.seconds)}.")
     return tuple(found)
 
 
 def cost(plan: Document) -> tuple[str, ...]:
-    """What waiting and warmth cost."""
+    """The bill, and what waiting and warmth cost; nothing where no price is known."""
     found = plan.cost
     if found.price_per_node_hour is None:
-        return (f"No price for {shown(found.no_price_for or 'new nodes')}.",)
-    text = [f"Waiting costs {found.waiting or 0:,.2f}: machines paid for before they are usable."]
+        return ()
+    bill = found.price_per_node_hour * plan.nodes_coming
+    new = count(plan.nodes_coming, "new node")
+    text = [f"Cost: {bill:,.2f} an hour for {new}, and {found.waiting or 0:,.2f} once, until they are usable."]
     if found.warm_per_hour:
-        text.append(f"Warmth costs {found.warm_per_hour:,.2f} per hour: {count(plan.cluster.warm_nodes, 'warm node')}.")
+        text.append(f"Warm nodes cost {found.warm_per_hour:,.2f} an hour ({plan.cluster.warm_nodes:,}).")
     return tuple(text)
+
+
+def assumed(plan: Document) -> str:
+    """How much of the plan is known, in one sentence."""
+    number = sum(each.source == "assumed" for each in plan.inputs)
+    if not number:
+        return "Every figure was stated or learned in this cluster."
+    return f"Assumed: {number:,} of {count(len(plan.inputs), 'figure')}, by usual values."
+
+
+def nothing_seen(plan: Document) -> str:
+    """Said where a cluster was looked at and no node was seen; else empty."""
+    if plan.cluster.nodes or plan.cluster.autoscaler == NO_CLUSTER:
+        return ""
+    return "No node was seen: all that this plan says of nodes is assumed."
 
 
 def pods(plan: Document) -> tuple[str, ...]:

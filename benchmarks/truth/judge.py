@@ -3,7 +3,7 @@
 The truth is the longest stretch in the life of the nodes that came last (a tenth of all), from the demand on:
 
 - fewer nodes came than were asked for, and the configuration says why: a ceiling;
-- from the demand to the NodeClaim: our own window where there is a JoinThrottle, else the autoscaler;
+- from the demand to the NodeClaim: pacing where there is a JoinThrottle, else the autoscaler;
 - from the NodeClaim to the Node: the boot time; what exceeds the configured boot time is the cloud's quota where its
   launch rate is limited, else the API server's where it was busy (see below): who has booted cannot register;
 - from the Node to its last DaemonSet pod being made: the controller manager;
@@ -22,7 +22,7 @@ from benchmarks.truth.life import Life
 
 CEILING, WINDOW, AUTOSCALER, QUOTA, BOOT, MANAGER, JOIN, SERVERS = (
     "ceiling",
-    "our own window",
+    "pacing",
     "autoscaler",
     "cloud quota",
     "boot time",

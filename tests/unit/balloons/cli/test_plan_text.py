@@ -6,16 +6,22 @@ from datetime import UTC, datetime
 import pytest
 
 from balloons.cli.look import Look
-from balloons.cli.plan_chart import ROWS, chart
+from balloons.cli.plan_chart import PLAN_ROWS, ROWS, chart
 from balloons.cli.plan_text import plan_lines
 from balloons.preview.assumed import assumed_inputs
 from balloons.preview.inputs import Ceiling
-from balloons.preview.plan import Asked, make_plan
+from balloons.preview.plan import Asked, Plan, make_plan
+from balloons.preview.plan_json import plan_json
 from balloons.preview.stated import Stated, with_stated
 from balloons.preview.words import count, duration, share
-from balloons.report.series import Series
+from balloons.report.document import Document, read_document
+from balloons.report.series import Series, series_of
 
 AT = datetime(2026, 11, 21, tzinfo=UTC)
+
+
+def document(plan: Plan) -> Document:
+    return read_document(plan_json(plan))
 
 
 def series() -> Series:
@@ -63,7 +69,7 @@ def test_names_from_the_cluster_cannot_paint() -> None:
     given = with_stated(assumed_inputs(), Stated(boot=20, join=10, servers=3, server_cores=32, daemonsets=1))
     pool = replace(given.pools[0], name=evil, ceilings=(Ceiling(name=evil, nodes=2, detail=evil),))
     inputs = replace(given, pools=(pool,), autoscaler=evil, unseen=(evil,))
-    lines = plan_lines(make_plan(inputs, Asked(add=5), AT), Look(), [])
+    lines = plan_lines(document(make_plan(inputs, Asked(add=5), AT)), Look("wide"), [])
     text = "\n".join(lines)
     assert "\\x1b" in text
     assert not any(char in text for char in "\x1b\u202e")
@@ -71,7 +77,8 @@ def test_names_from_the_cluster_cannot_paint() -> None:
 
 def test_narrow_terminals_lose_columns_and_no_name() -> None:
     given = with_stated(assumed_inputs(), Stated(boot=20, join=10, servers=3, server_cores=32, daemonsets=1))
-    lines = plan_lines(make_plan(given, Asked(add=5), AT), Look(width=40), [])
+    lines = plan_lines(document(make_plan(given, Asked(add=5), AT)), Look("wide", width=40), [])
+    assert "(no room for REFUSED, PEAK-REQ/S)" in lines
     tables = [line for line in lines if line.startswith(("WAVE", "POLICY", "INPUT", "1 ", "machine boot"))]
     assert tables
     assert max(map(len, tables)) <= 40
@@ -88,3 +95,14 @@ def test_durations(seconds: float | None, text: str) -> None:
 def test_shares_and_counts() -> None:
     assert [share(each) for each in (0, 0.0004, 0.013, 0.25)] == ["0 %", "<0.1 %", "1.3 %", "25 %"]
     assert [count(1, "node"), count(2000, "node")] == ["1 node", "2,000 nodes"]
+
+
+@pytest.mark.parametrize("changes", [{}, {"servers": 1, "server_cores": 1}], ids=["spares others", "hurts others"])
+def test_a_plan_fits_a_terminal_with_its_answer_on_top(changes: dict[str, float]) -> None:
+    given = with_stated(assumed_inputs(), Stated(boot=20, join=10, controller_qps=1000, **changes))
+    plan = document(make_plan(given, Asked(add=60), AT, prices={"*": 3.0}))
+    look = Look(width=80, is_terminal=True)
+    lines = plan_lines(plan, look, chart(series_of(plan), look, rows=PLAN_ROWS))
+    assert len(lines) <= 30
+    assert max(map(len, lines)) <= 80
+    assert lines[0].startswith(("Yes: 60 nodes are ready in ", "Yes, but it hurts: 60 nodes are ready in ", "No: "))

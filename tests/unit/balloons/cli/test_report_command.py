@@ -35,7 +35,7 @@ def saved(tmp_path: Path) -> str:
         ("r.HTM", b"<!doctype"),
         ("r.png", b"\x89PNG"),
         ("r.svg", b"<?xml"),
-        ("r.txt", b"100"),
+        ("r.txt", b"Yes: 100"),
     ],
 )
 def test_draws_as_the_name_says(saved: str, tmp_path: Path, name: str, start: bytes) -> None:
@@ -53,7 +53,8 @@ def test_draws_text_without_being_told_and_the_plan_that_was_just_saved(tmp_path
     assert (new.returncode, new.stderr) == (0, b"")
     assert new.stdout == again.stdout
     text = new.stdout.decode()
-    assert text.startswith("20 nodes more: 0 -> 20\n")
+    assert text.startswith("Yes: 20 nodes are ready in ")
+    assert "20 nodes more: 0 -> 20\n" in text
     for words in ("Nodes over time: █ ready", "Pace: at most", "WAVE  FROM", "boot time"):
         assert words in text
     assert max(len(line) for line in text.splitlines() if "┤" in line) <= 80
@@ -79,7 +80,7 @@ def test_plan_that_breaks_its_promise_is_code_three(saved: str) -> None:
     Path(saved).write_text(json.dumps(body(broken=["28 nodes cannot come"])))
     answer = balloons("report", "--plan", saved)
     assert answer.returncode == 3
-    assert b"! 28 nodes cannot come" in answer.stdout
+    assert b"No: 28 nodes cannot come." in answer.stdout
 
 
 def test_letters_beyond_the_first_plane_are_read_and_drawn(saved: str, tmp_path: Path) -> None:
@@ -157,7 +158,7 @@ def test_without_the_extra_it_says_what_to_install(saved: str, tmp_path: Path, s
     )
     assert answer.returncode == 2
     assert answer.stderr == (
-        f"error: {suffix} needs jinja2 and matplotlib: pip install 'kube-balloons[report]'; without: --format text\n"
+        f"error: {suffix} needs jinja2 and matplotlib: pip install '.[report]' in a checkout; without: --format text\n"
     )
     assert subprocess.run(command, capture_output=True, env=env, check=False, timeout=60).returncode == 0
 

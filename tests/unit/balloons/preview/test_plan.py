@@ -71,7 +71,9 @@ def test_equal_inputs_make_equal_plans() -> None:
 
 def test_keeps_its_promises_where_all_nodes_come_in_time() -> None:
     assert plan(within_s=600.0).broken == ()
-    assert plan(within_s=60.0).broken == ("one in twenty such scale-ups takes longer than the 60 s asked for",)
+    assert plan(within_s=60.0).broken == (
+        "not within 1m: it takes longer in most cases (2m04s; nine in ten: 1m55s to 2m24s)",
+    )
 
 
 def test_names_the_lowest_ceiling_and_what_is_missing() -> None:
@@ -84,7 +86,7 @@ def test_names_the_lowest_ceiling_and_what_is_missing() -> None:
 
 def test_says_that_machines_are_lost() -> None:
     found = plan(inputs(replace(SURE, boot=200, boot_spread=0.3, kill_timer=150)))
-    assert any("destroyed by the kill timer" in each for each in found.broken)
+    assert any("would destroy" in each for each in found.broken)
 
 
 def test_says_what_lifting_the_limit_would_do() -> None:

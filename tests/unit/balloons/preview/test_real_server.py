@@ -35,6 +35,6 @@ def test_herds_end_when_they_did(joiners: int, controller_qps: float, seconds: f
         scheduler_qps=300,
     )
     inputs = with_stated(assumed_inputs(), stated)
-    found = forecast(inputs, inputs.pools[0], joiners, policy_maker(NONE, None), seeds=5)
+    found = forecast(inputs, inputs.pools[0], joiners, policy_maker(NONE, None))
     assert found.eta_s.median == pytest.approx(seconds, rel=0.12)
     assert main_limit(found.waves) is limit

@@ -64,10 +64,10 @@ def test_page_tells_the_plan() -> None:
     for words in (
         "100 nodes more: 8 → 108 of gpu",
         "Planned 2026-11-21 12:00:00 UTC",
-        "4m 90 %: 3m50s to 4m20s",
+        "4m nine in ten: 3m50s to 4m20s",
         "BootTime",
         "machines have been asked for and boot",
-        "Waiting costs 9.60",
+        "9.60 once, until they are usable",
         "NodePool/gpu 900 limits.cpu",
         "machine boot 1m learned 8 nodes",
         "Every figure was stated or learned in this cluster.",
@@ -81,7 +81,7 @@ def test_page_says_what_is_assumed_broken_and_unseen() -> None:
     assumed = {"name": "join", "value": 60.0, "unit": "seconds", "source": "assumed", "detail": "usual"}
     given = document(inputs=[assumed], broken=["28 nodes cannot come"], unseen=["nodes: forbidden"])
     text = " ".join(elements(page(given, "0.1.0")).text.split())
-    for words in ("Assumed: 1 of 1 figure.", "✗ 28 nodes cannot come", "nodes: forbidden"):
+    for words in ("Assumed: 1 of 1 figure, by usual values.", "No: 28 nodes cannot come.", "nodes: forbidden"):
         assert words in text
 
 

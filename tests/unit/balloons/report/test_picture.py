@@ -98,9 +98,10 @@ def test_odd_plans_can_be_drawn(changes: dict[str, object]) -> None:
     assert svg(document(**changes)).startswith(b"<?xml")
 
 
-def test_plan_without_course_is_a_page_and_no_picture() -> None:
+def test_plan_without_course_is_a_page_and_a_picture_of_words() -> None:
     nothing = document(timeline=[], eta=None, firstNode=None, limit=None, waves=[], nodesComing=0)
+    assert "cannot come" in svg(nothing).decode() or "100 nodes more" in svg(nothing).decode()
     with pytest.raises(NothingToDrawError):
-        svg(nothing)
+        inline_svg(nothing, WIDE)
     assert "there is no chart to draw" in page(nothing, "0.1.0")
     assert EVIL not in page(evil_document(), "0.1.0")

@@ -1,0 +1,49 @@
+"""The answer on top: what others feel, what pacing costs or spares, and when it is no."""
+
+from dataclasses import replace
+
+import pytest
+
+from balloons.preview.plan import Side
+from balloons.report.verdict import Level, felt, hurts, verdict_of_sides
+
+CALM = Side(policy="none", eta_s=600.0, peak_requests_per_s=50, peak_utilisation=0.4, error_share=0.0, slower_by=1.0)
+PACED = replace(CALM, policy="throttle", eta_s=660.0)
+HURTING = replace(CALM, slower_by=17.8, peak_utilisation=1.0, hurt_s=240.0)
+
+
+@pytest.mark.parametrize(
+    ("change", "is_felt"),
+    [
+        ({"peak_utilisation": 0.949}, False),
+        ({"peak_utilisation": 0.95}, True),
+        ({"slower_by": 1.99}, False),
+        ({"slower_by": 2.0}, True),
+        ({"error_share": 0.001}, True),
+    ],
+)
+def test_warns_from_95_percent_load_or_twice_the_latency_on(change: dict[str, float], is_felt: bool) -> None:
+    assert hurts(replace(CALM, **change)) is is_felt  # type: ignore[arg-type]
+
+
+def test_says_what_others_feel_and_for_how_long() -> None:
+    assert felt(CALM) == "others feel nothing"
+    assert felt(HURTING) == "others wait 18x longer, for 4m"
+    busy = replace(CALM, peak_utilisation=0.97, error_share=0.02)
+    assert felt(busy) == "the API servers are 97 % busy, and 2.0 % of all requests are refused"
+
+
+def test_says_the_price_of_pacing_where_it_helps_and_that_it_is_not_needed_where_not() -> None:
+    helps = verdict_of_sides([HURTING, PACED])
+    assert helps.level is Level.HURTS
+    assert helps.sentence == (
+        "No pacing: 10m, and others wait 18x longer, for 4m. A JoinThrottle avoids that and takes 1m longer (10 %)."
+    )
+    assert verdict_of_sides([CALM, PACED]).sentence.endswith("No JoinThrottle is needed for this.")
+
+
+def test_does_not_hold_a_price_against_an_end_that_is_a_lower_bound() -> None:
+    collapse = replace(HURTING, error_share=0.04)
+    found = verdict_of_sides([collapse, PACED])
+    assert found.level is Level.NO
+    assert found.sentence.endswith("A JoinThrottle avoids that and takes 11m instead of > 10m.")
