@@ -6,17 +6,11 @@ from dataclasses import dataclass, field
 
 from balloons.cli.documents import NodeGroupItem, NodeGroupListDocument, RequestedItem
 from balloons.cli.pool_rows import NONE
-from throttler.kube.node import KARPENTER_POOL_LABEL, Node
+from throttler.kube.node import GROUP_LABELS, INSTANCE_TYPE_LABEL, KARPENTER_POOL_LABEL, Node
 from throttler.kube.pod import Pod, PodKind
 from throttler.kube.resources import total
 
-POOL_LABELS = (
-    KARPENTER_POOL_LABEL,
-    "eks.amazonaws.com/nodegroup",
-    "cloud.google.com/gke-nodepool",
-    "kubernetes.azure.com/agentpool",
-    "node.kubernetes.io/instance-type",
-)
+POOL_LABELS = (KARPENTER_POOL_LABEL, *GROUP_LABELS, INSTANCE_TYPE_LABEL)
 """By the first of these that a node has it is grouped: node pools of the autoscalers and clouds, else its size."""
 COLUMNS = ("POOL", "ZONE", "NODES", "READY", "BUSY", "WARM", "IDLE", "CPU", "MEMORY", "GPU")
 

@@ -12,7 +12,7 @@ from balloons.decide.joining import Unready
 from balloons.view.claim import Seen
 from balloons.view.load import NodeLoad
 from throttler.kube.duration import parse_duration
-from throttler.kube.node import Node, is_kept
+from throttler.kube.node import Node, is_joining_taint, is_kept
 from throttler.kube.pod import Pod
 from throttler.kube.resources import Resources
 from throttler.kube.selectors import Taint, Toleration, untolerated
@@ -39,12 +39,6 @@ JOIN_LIMIT_S = 900.0
 """A node that is not Ready this long after its creation is sick, not joining (both autoscalers' own limit)."""
 PREFLIGHT_LIMIT_S = 3600.0
 """A preflight test that lasts longer has failed: the node is sick, and Headroom asks for another one."""
-JOINING_TAINTS = (
-    "node.kubernetes.io/not-ready",
-    "node.cloudprovider.kubernetes.io/uninitialized",
-    "karpenter.sh/unregistered",
-)
-STARTUP_TAINT_PREFIX = "startup-taint.cluster-autoscaler.kubernetes.io/"
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,8 +101,7 @@ class Rules:
         taint = untolerated(taints, self.tolerations)
         if taint is None:
             return None
-        is_start = taint.key in JOINING_TAINTS or taint.key.startswith(STARTUP_TAINT_PREFIX)
-        return NodeState.JOINING if is_start else NodeState.CLOSED
+        return NodeState.JOINING if is_joining_taint(taint) else NodeState.CLOSED
 
     def _is_held(self, node: Node, load: NodeLoad) -> bool:
         """By a balloon, by an annotation, or (a buffer's room) by the autoscaler itself."""

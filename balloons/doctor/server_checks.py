@@ -8,7 +8,7 @@ from balloons.cluster.kinds import Kind
 from balloons.cluster.reach import pairs, part, parts, text, texts
 from balloons.doctor.check import Check, Severity, Trouble, called
 from balloons.doctor.facts import Facts
-from throttler.kube.node_claim import UNREGISTERED_TAINT
+from throttler.kube.node import NOT_READY_TAINT, is_joining_taint
 from throttler.kube.selectors import LabelSelector, Requirement, matches
 
 DEFAULT_QPS = 20.0
@@ -17,8 +17,6 @@ SLOW_NODES_PER_S = 3.0
 """Below it 500 nodes wait for minutes for their DaemonSet pods."""
 TAINT_LIMIT_S = 600.0
 """A startup taint should be gone by then: after 15 min cluster-autoscaler counts the node as unready."""
-STARTUP_TAINT_PREFIX = "startup-taint.cluster-autoscaler.kubernetes.io/"
-JOINING_TAINTS = ("node.cloudprovider.kubernetes.io/uninitialized", UNREGISTERED_TAINT)
 PART_OF = "app.kubernetes.io/part-of"
 
 
@@ -76,7 +74,8 @@ def stuck_taints(facts: Facts) -> Iterator[Trouble]:
     """Nodes that were to be released long ago."""
     for node in facts.nodes:
         for taint in node.taints:
-            is_start = taint.key in JOINING_TAINTS or taint.key.startswith(STARTUP_TAINT_PREFIX)
+            # The node life-cycle controller's own taint stands for a node that is not Ready: that has its own check.
+            is_start = is_joining_taint(taint) and (taint.key != NOT_READY_TAINT or node.is_ready)
             if is_start and facts.now_s - node.created_s > TAINT_LIMIT_S and not node.is_deleting:
                 yield Trouble(
                     f"node/{node.name}",

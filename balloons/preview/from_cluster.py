@@ -17,11 +17,10 @@ from balloons.preview.known import Known
 from balloons.preview.pools import World, group_of, pools_of
 from balloons.view.load import USUAL_PRIORITY, NodeLoad, load_of
 from throttler.api.throttle import JoinThrottle
-from throttler.joins.stages import is_joining_taint
 from throttler.kube.autoscaler_status import KEY
 from throttler.kube.daemon_set import DaemonSet, wants
 from throttler.kube.duration import DurationError, parse_duration
-from throttler.kube.node import Node
+from throttler.kube.node import Node, is_joining_taint
 from throttler.kube.node_claim import NodeClaim
 from throttler.kube.pod import Pod
 from throttler.kube.quantity import QuantityError

@@ -8,19 +8,16 @@ from balloons.preview.assumed import BOOT_JITTER, BOOT_S
 from balloons.preview.births import Birth
 from balloons.preview.inputs import NodeShape, PoolFacts
 from balloons.view.load import EMPTY, NodeLoad
-from throttler.joins.stages import is_joining_taint
-from throttler.kube.node import INSTANCE_TYPE_LABEL, KARPENTER_POOL_LABEL, Node
+from throttler.kube.node import (
+    GROUP_LABELS,
+    INSTANCE_TYPE_LABEL,
+    KARPENTER_POOL_LABEL,
+    Node,
+    is_joining_taint,
+)
 from throttler.kube.resources import minus
 
-GROUP_LABELS = (
-    KARPENTER_POOL_LABEL,
-    "eks.amazonaws.com/nodegroup",
-    "alpha.eksctl.io/nodegroup-name",
-    "cloud.google.com/gke-nodepool",
-    "kubernetes.azure.com/agentpool",
-    "agentpool",
-    INSTANCE_TYPE_LABEL,
-)
+POOL_LABELS = (KARPENTER_POOL_LABEL, *GROUP_LABELS, "agentpool", INSTANCE_TYPE_LABEL)
 """Labels that name a node's group, the first that is there; the instance type where no other is."""
 PRICE_LABEL = "kube-balloons.github.io/price-per-hour"
 HOST_LABEL = "kubernetes.io/hostname"
@@ -38,7 +35,7 @@ class World:
 
 def group_of(node: Node) -> str:
     """The name of a node's group; empty where no label tells one."""
-    return next((node.labels[label] for label in GROUP_LABELS if node.labels.get(label)), "")
+    return next((node.labels[label] for label in POOL_LABELS if node.labels.get(label)), "")
 
 
 def pools_of(world: World, named: Iterable[str] = ()) -> tuple[PoolFacts, ...]:

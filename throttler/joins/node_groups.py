@@ -13,18 +13,9 @@ from itertools import chain
 
 from throttler.api.throttle import JoinThrottle
 from throttler.kube.autoscaler_status import AutoscalerStatus, NodeGroup
-from throttler.kube.node import KARPENTER_POOL_LABEL, Node
+from throttler.kube.node import GROUP_LABELS, KARPENTER_POOL_LABEL, Node
 from throttler.kube.selectors import Labels, LabelSelector, matches
 
-GROUP_LABELS = (
-    "eks.amazonaws.com/nodegroup",
-    "alpha.eksctl.io/nodegroup-name",
-    "cloud.google.com/gke-nodepool",
-    "kubernetes.azure.com/agentpool",
-    "kops.k8s.io/instancegroup",
-)
-"""Labels by which clouds say of which group a node is. The value is a part of the group's name, as in the ASG
-`eks-NAME-UUID`, the MIG `gke-CLUSTER-NAME-HASH-grp` and the scale set `aks-NAME-NUMBER-vmss`."""
 _GROUP_LABELS = frozenset(GROUP_LABELS)
 SAMPLE = 5
 """So many nodes are asked of which throttle they are; more would say the same."""

@@ -8,10 +8,9 @@ from dataclasses import dataclass, field
 
 from throttler.joins.late import LATE_JOINS, LEAST_JOIN_S, NONE_YET
 from throttler.joins.memory import JoinMemory
-from throttler.joins.stages import Stage, Wanted, is_joining_taint, stage_of
+from throttler.joins.stages import Stage, Wanted, stage_of
 from throttler.joins.world import JoinRules, JoinWorld
-from throttler.kube.node import KARPENTER_POOL_LABEL, Node
-from throttler.kube.node_claim import UNREGISTERED_TAINT
+from throttler.kube.node import KARPENTER_POOL_LABEL, UNREGISTERED_TAINT, Node, is_joining_taint
 
 STUCK_S = 300.0
 """A Ready node whose DaemonSet pods exist and still do not run by then (an image that nobody can pull) joins no more:

@@ -10,21 +10,9 @@ from dataclasses import dataclass
 
 from throttler.joins.world import NO_PODS, JoinRules, JoinWorld
 from throttler.kube.daemon_set import DaemonSet, wants
-from throttler.kube.node import Node
-from throttler.kube.node_claim import UNREGISTERED_TAINT
+from throttler.kube.node import Node, is_joining_taint
 from throttler.kube.pod import Pod, PodKind
 from throttler.kube.selectors import Taint
-
-STARTUP_TAINT_PREFIX = "startup-taint.cluster-autoscaler.kubernetes.io/"
-JOINING_TAINTS = frozenset(
-    {
-        "node.kubernetes.io/not-ready",
-        "node.kubernetes.io/network-unavailable",
-        "node.cloudprovider.kubernetes.io/uninitialized",
-        UNREGISTERED_TAINT,
-    }
-)
-"""Taints that others take off while a node joins."""
 
 
 class Stage(enum.Enum):
@@ -72,11 +60,6 @@ def stage_of(node: Node, world: JoinWorld, rules: JoinRules, wanted: Wanted) -> 
     if not node.is_ready or any(is_joining_taint(taint) for taint in node.taints):
         return Stage.UNREADY
     return _by_daemons(wanted.on(node, node.taints), world.pods.get(node.name, NO_PODS))
-
-
-def is_joining_taint(taint: Taint) -> bool:
-    """Whether somebody is still to take this taint off a new node."""
-    return taint.key in JOINING_TAINTS or taint.key.startswith(STARTUP_TAINT_PREFIX)
 
 
 def _is_held(node: Node, rules: JoinRules) -> bool:

@@ -19,6 +19,28 @@ KARPENTER_POOL_LABEL = "karpenter.sh/nodepool"
 """On every node that Karpenter made."""
 KARPENTER_INITIALIZED_LABEL = "karpenter.sh/initialized"
 """... once it is Ready, without startup taints, and offers what was asked for."""
+NOT_READY_TAINT = "node.kubernetes.io/not-ready"
+UNREGISTERED_TAINT = "karpenter.sh/unregistered"
+"""On a Node of Karpenter's until it has matched the Node with its NodeClaim."""
+JOINING_TAINTS = frozenset(
+    {
+        NOT_READY_TAINT,
+        "node.kubernetes.io/network-unavailable",
+        "node.cloudprovider.kubernetes.io/uninitialized",
+        UNREGISTERED_TAINT,
+    }
+)
+"""Taints that others take off while a node joins."""
+STARTUP_TAINT_PREFIX = "startup-taint.cluster-autoscaler.kubernetes.io/"
+GROUP_LABELS = (
+    "eks.amazonaws.com/nodegroup",
+    "alpha.eksctl.io/nodegroup-name",
+    "cloud.google.com/gke-nodepool",
+    "kubernetes.azure.com/agentpool",
+    "kops.k8s.io/instancegroup",
+)
+"""Labels by which clouds say of which group a node is. The value is a part of the group's name, as in the ASG
+`eks-NAME-UUID`, the MIG `gke-CLUSTER-NAME-HASH-grp` and the scale set `aks-NAME-NUMBER-vmss`."""
 CA_KEEP_ANNOTATION = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
 KARPENTER_KEEP_ANNOTATION = "karpenter.sh/do-not-disrupt"
 HELD_BY_ANNOTATION = "kube-balloons.github.io/held-by"
@@ -104,6 +126,11 @@ class Node(msgspec.Struct, frozen=True, gc=False):
     is_deleting: bool = False
     is_uninitialized: bool = False
     """Made by Karpenter and not initialised by it yet."""
+
+
+def is_joining_taint(taint: Taint) -> bool:
+    """Whether somebody is still to take this taint off a new node."""
+    return taint.key in JOINING_TAINTS or taint.key.startswith(STARTUP_TAINT_PREFIX)
 
 
 def is_kept(node: Node) -> bool:

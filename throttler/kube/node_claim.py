@@ -6,9 +6,6 @@ from throttler.kube.metadata import Metadata
 from throttler.kube.node import INSTANCE_TYPE_LABEL, KARPENTER_POOL_LABEL
 from throttler.kube.resources import Resources, parse_resources
 
-UNREGISTERED_TAINT = "karpenter.sh/unregistered"
-"""On a Node of Karpenter's until it has matched the Node with its NodeClaim."""
-
 
 class _Condition(msgspec.Struct, frozen=True, gc=False):
     type: str

@@ -116,6 +116,7 @@ def test_a_node_that_karpenter_has_initialised_is_idle() -> None:
     "key",
     [
         "node.kubernetes.io/not-ready",
+        "node.kubernetes.io/network-unavailable",
         "node.cloudprovider.kubernetes.io/uninitialized",
         "karpenter.sh/unregistered",
         "startup-taint.cluster-autoscaler.kubernetes.io/cni",

@@ -9,8 +9,8 @@ import msgspec
 from throttler.joins.world import JoinRules, JoinWorld
 from throttler.kube.daemon_set import DaemonSet
 from throttler.kube.metadata import ObjectKey, OwnerReference
-from throttler.kube.node import KARPENTER_POOL_LABEL, Node
-from throttler.kube.node_claim import UNREGISTERED_TAINT, NodeClaim
+from throttler.kube.node import KARPENTER_POOL_LABEL, UNREGISTERED_TAINT, Node
+from throttler.kube.node_claim import NodeClaim
 from throttler.kube.pod import Pod, PodKind, Scheduling
 from throttler.kube.resources import parse_resources
 from throttler.kube.selectors import LabelSelector, Taint
