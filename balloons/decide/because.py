@@ -35,6 +35,7 @@ class Reason(Sentence):
     SHRUNKEN_VIEW = "{gone} of {before} nodes vanished at once; frozen until they return or {wait:.0f} s pass"
     CONFLICT = "{nodes} nodes also match {other}, which keeps them"
     NO_PRIORITY_CLASS = "PriorityClass {name} {problem}; balloons are neither made nor removed"
+    REFUSED = "the API server refuses balloons: {message}"
     NO_NODES = "no node matches the selector"
     NO_SHAPE = "no node to take the balloon's size from; give shape.type Explicit or wait for a node"
     TOO_SMALL = "nothing is left for a balloon on nodes of shape {shape} after DaemonSets and slack"

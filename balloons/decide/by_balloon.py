@@ -1,9 +1,12 @@
 """The Balloon strategy: one Deployment per machine shape, its size, and the balloons that must go first."""
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
+from balloons.api.pool import Mode, Strategy
 from balloons.decide.because import Because, Reason, because
+from balloons.decide.census import NodeState
 from balloons.decide.holding import VICTIM_COST, Holding, balloons_by_shape
 from balloons.decide.look import PoolView
 from balloons.decide.plan import Action, ApplyObject, DeleteObject, MarkBalloon, ReleaseBalloon
@@ -42,6 +45,37 @@ def inflate(
     marks = _marks(holding, {balloon.key for balloon in moved})
     releases = [*(_release(balloon, taker) for balloon, taker in freed), *map(_move, moved)]
     return (*marks, *sizes, *releases), tuple(too_small)
+
+
+def lowered(view: PoolView, why: Because, gone: int) -> tuple[ApplyObject, ...]:
+    """What even a pool that is held still must do: balloons without a node may not make the cluster outgrow `maxSize`.
+
+    Only as many are taken away as are seen waiting, which a ReplicaSet removes first, so that no balloon that holds a
+    node goes; nothing else of the Deployments changes. `gone` nodes are missed and may be there.
+    """
+    spec, census = view.pool.spec, view.census
+    if spec.max_size is None or spec.mode is not Mode.HEADROOM or spec.strategy is not Strategy.BALLOON:
+        return ()
+    present = balloons_by_shape(view)
+    waiting = Counter([balloon.shape for balloon in view.unbound])
+    carrying = {b.node for balloons in census.balloons.values() for b in balloons}
+    states = (NodeState.IDLE, NodeState.JOINING)
+    open_nodes = sum(1 for state in states for node in census.by_state[state] if node.name not in carrying)
+    room = open_nodes + max(0, spec.max_size - census.total - gone)
+    may_wait = max(0, min(room, spec.max_size - census.count(NodeState.BUSY) - sum(present.values())))
+    surplus = sum(waiting.values()) - may_wait
+    actions = []
+    for name, stored in sorted(view.deployments.items()):
+        is_being_lowered = stored.status.replicas is not None and stored.status.replicas > stored.replicas
+        taken = max(0, min(surplus, waiting[name]))
+        surplus -= taken
+        wanted = present[name] + waiting[name] - taken
+        if taken and wanted < stored.replicas and not is_being_lowered:
+            replicas = stored.replicas - min(taken, stored.replicas - wanted)
+            manifest = _as_manifest(stored)
+            changed = {**manifest, "spec": {**manifest["spec"], "replicas": replicas}}
+            actions.append(ApplyObject(stored.key, "apps/v1", "Deployment", changed, replicas, why))
+    return tuple(actions)
 
 
 def _moved(view: PoolView, holding: Holding, aim: Target, freed: Sequence[tuple[Pod, str]]) -> list[Pod]:

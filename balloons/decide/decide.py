@@ -5,6 +5,7 @@ empty. Pools are taken in the order in which they get nodes, which is also who i
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import msgspec
 
@@ -42,14 +43,16 @@ def decide(
     """What to do now, and what to remember.
 
     `allowance` is how many more nodes may start now: over all pools, or lane by lane (None: as many as wanted). With
-    an incomplete or stale view nothing moves in any pool, and the memory stays as it was.
+    an incomplete or stale view nothing moves in any pool, and the memory stays as it was; only what was missed while
+    everything was in view has to be missed anew.
     """
     invalid = tuple(_refused(key, text) for key, text in sorted(snapshot.invalid.items()))
     refused = tuple(_turned_away(key, refusal) for key, refusal in sorted(snapshot.refused.items()))
     still = blind(snapshot, settings)
     if still is not None:
         pools = sorted(snapshot.pools.values(), key=lambda pool: pool.key)
-        return Plan((*invalid, *refused, *(_frozen(pool, still) for pool in pools))), memory
+        frozen = (_frozen(pool, still) for pool in pools)
+        return Plan((*invalid, *refused, *frozen)), replace(memory, gone_since_s={})
     unready = unready_since(snapshot.nodes.values(), memory.unready_since_s, now, is_first=not memory.pools)
     views, failed = _look_at_all(snapshot, memory, ages_s(unready, now), settings, now)
     reserved = _reserve(views, snapshot, memory, settings, now)

@@ -8,7 +8,7 @@ import msgspec
 from balloons.api.pool import Strategy
 from balloons.decide.because import Because, Reason, because
 from balloons.decide.by_annotation import annotate, held_by_us
-from balloons.decide.by_balloon import inflate
+from balloons.decide.by_balloon import inflate, lowered
 from balloons.decide.by_buffer import buffer
 from balloons.decide.census import NodeState
 from balloons.decide.guard import conflict, hold_still, notes
@@ -46,12 +46,13 @@ class Outcome:
 
 
 def decide_pool(view: PoolView, case: Case, memory: PoolMemory, allowance: int | None) -> Outcome:
-    """Decide one pool; a reason to hold still comes before everything else."""
+    """Decide one pool; a reason to hold still comes before everything else but `maxSize`."""
     late = {name: memory.late_since_s.get(name, case.now.monotonic_s) for name in view.late}
     memory, shrunken = _believe(view, case, replace(memory, late_since_s=late))
     still = hold_still(view, case.snapshot, case.settings) or shrunken
     if still is not None:
-        return Outcome(_decision(view, view.pool.status.target, still, ()), memory)
+        gone = sum(1 for name in memory.valued if name not in case.snapshot.nodes)
+        return Outcome(_decision(view, view.pool.status.target, still, lowered(view, still, gone)), memory)
     return _act(view, case, memory, allowance)
 
 
@@ -88,7 +89,7 @@ def _act(view: PoolView, case: Case, memory: PoolMemory, allowance: int | None) 
     holding = hold(view, free, aim.hold, staying, going + allowed)
     actions, too_small = _write(view, case, holding, aim, freed, allowed)
     aim = _without_growth(view, aim, too_small)
-    why = _why(view, aim, holding, freed, len(reserved))
+    why = _refused(view) or _why(view, aim, holding, freed, len(reserved))
     removed = max(0, len(holding.victims) - going) + sum(1 for action in actions if _lets_go(action))
     memory = replace(note_removal(memory, removed, settings, case.now), granted=aim.granted)
     decision = replace(_decision(view, aim.warm, why, actions, too_small), lacking=aim.lacking)
@@ -165,6 +166,14 @@ def _write(
             return buffer(view, case.snapshot, case.settings, holding, aim)
         case Strategy.ANNOTATE:
             return annotate(view, aim, allowed), ()
+
+
+def _refused(view: PoolView) -> Because | None:
+    """The server's refusal, while there are fewer balloons than were asked for."""
+    refusal = next(filter(None, (stored.refusal for stored in view.deployments.values())), "")
+    ordered = sum(stored.replicas for stored in view.deployments.values())
+    is_short = _bound(view) + len(view.unbound) < ordered
+    return because(Reason.REFUSED, message=refusal) if refusal and is_short else None
 
 
 def _why(view: PoolView, aim: Target, holding: Holding, freed: Sequence[tuple[Pod, str]], reserved: int) -> Because:

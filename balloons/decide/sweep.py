@@ -1,8 +1,8 @@
 """What is left of pools that no longer exist, and when it goes.
 
 Nothing owns a balloon Deployment but its label: deleting the CRD, or a pool by mistake, must not remove warm capacity
-at once. The pool has to be gone for a while, in a view that is complete (the CRD is served). What a pool's former
-strategy left behind goes the same way, once the new one has had time to hold the nodes.
+at once. The pool has to be gone for a while, in a view that is complete all that time: what nobody saw does not count.
+What a pool's former strategy left behind goes the same way, once the new one has had time to hold the nodes.
 """
 
 from collections.abc import Iterator, Mapping

@@ -19,6 +19,9 @@ from throttler.kube.pod import POOL_LABEL, SHAPE_LABEL
 from throttler.kube.resources import Resources, format_resources
 
 MANAGED_BY = {"app.kubernetes.io/managed-by": "kube-balloons"}
+NO_SIDECAR_LABELS = {"sidecar.istio.io/inject": "false"}
+NO_SIDECAR_ANNOTATIONS = {"sidecar.istio.io/inject": "false", "linkerd.io/inject": "disabled"}
+"""A proxy beside a container that only sleeps would cost room on every held node, and seconds when it gives way."""
 DELAY_ANNOTATION = "cluster-autoscaler.kubernetes.io/pod-scale-up-delay"
 NEVER = "87600h"
 """Ten years: cluster-autoscaler ignores a pending pod that is younger than its delay."""
@@ -75,9 +78,9 @@ def deployment(pool: BalloonPool, shape: Shape, spec: BalloonSpec) -> dict[str, 
 
 def pod_template(pool: BalloonPool, shape: Shape, spec: BalloonSpec) -> dict[str, Any]:
     """The balloon pod; a CapacityBuffer is given the same one."""
-    labels = {**balloon_labels(pool, shape), **MANAGED_BY}
+    labels = {**balloon_labels(pool, shape), **MANAGED_BY, **NO_SIDECAR_LABELS}
     return {
-        "metadata": {"labels": labels, **_annotations(pool)},
+        "metadata": {"labels": labels, "annotations": _annotations(pool)},
         "spec": {
             "priorityClassName": spec.priority_class,
             "terminationGracePeriodSeconds": 0,
@@ -98,7 +101,7 @@ def pod_template(pool: BalloonPool, shape: Shape, spec: BalloonSpec) -> dict[str
 
 
 def _annotations(pool: BalloonPool) -> dict[str, Any]:
-    return {"annotations": {DELAY_ANNOTATION: NEVER}} if pool.spec.mode is Mode.HOLD else {}
+    return {**NO_SIDECAR_ANNOTATIONS, **({DELAY_ANNOTATION: NEVER} if pool.spec.mode is Mode.HOLD else {})}
 
 
 def _tolerations(pool: BalloonPool) -> dict[str, Any]:

@@ -43,11 +43,11 @@ def pool_within_s(before: Metadata | None, after: Metadata | None) -> float | No
 
 
 def deployment_within_s(before: Deployment | None, after: Deployment | None) -> float | None:
-    """For a balloon Deployment; None when only its status changed."""
+    """For a balloon Deployment; None when only its status changed, but for why its pods are refused."""
     if before is None or after is None:
         return SOON_S
     is_same = before.spec == after.spec and before.metadata.labels == after.metadata.labels
-    return None if is_same else SOON_S
+    return None if is_same and before.refusal == after.refusal else SOON_S
 
 
 def _is_refused(pod: Pod) -> bool:

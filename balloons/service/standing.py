@@ -30,6 +30,7 @@ _STUCK = {
     Reason.INVALID,
     Reason.NOT_SERVED,
     Reason.BOUND,
+    Reason.REFUSED,
     Reason.CONFLICT,
     Reason.NO_PRIORITY_CLASS,
     Reason.NO_SHAPE,

@@ -1,5 +1,6 @@
 """Everything one decision reads, at one moment."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -15,6 +16,10 @@ from throttler.kube.metadata import Metadata, ObjectKey, key_of
 from throttler.kube.node import Node
 from throttler.kube.pod import Pod
 
+MOST_REFUSAL_TEXT = 400
+"""Characters of the server's words that a status shows."""
+_POD_NAME = re.compile(r'pods "[^"]*"')
+
 
 @dataclass(frozen=True, slots=True)
 class Now:
@@ -24,11 +29,27 @@ class Now:
     wall: datetime
 
 
+class DeploymentCondition(msgspec.Struct, frozen=True):
+    """What a Deployment's controller says of it."""
+
+    type: str
+    status: str = ""
+    message: str = ""
+
+
+class DeploymentStatus(msgspec.Struct, frozen=True):
+    """How many pods there are (None: nothing was said yet), and the conditions."""
+
+    replicas: int | None = None
+    conditions: tuple[DeploymentCondition, ...] = ()
+
+
 class Deployment(msgspec.Struct, frozen=True):
     """A Deployment as stored; `spec` stays a plain mapping, to be compared with what we would apply."""
 
     metadata: Metadata
     spec: dict[str, Any] = {}
+    status: DeploymentStatus = DeploymentStatus()
 
     @property
     def key(self) -> ObjectKey:
@@ -39,6 +60,15 @@ class Deployment(msgspec.Struct, frozen=True):
     def replicas(self) -> int:
         """Wanted pods; the API server's default is one."""
         return int(self.spec.get("replicas", 1))
+
+    @property
+    def refusal(self) -> str:
+        """Why the API server makes none of its pods (a quota, a LimitRange, admission), in its words; empty if it does.
+
+        The pod's name, which is another one at each attempt, is left out.
+        """
+        found = next((c for c in self.status.conditions if c.type == "ReplicaFailure" and c.status == "True"), None)
+        return _POD_NAME.sub("pods", found.message)[:MOST_REFUSAL_TEXT] if found else ""
 
 
 class PriorityClass(msgspec.Struct, frozen=True, rename="camel"):

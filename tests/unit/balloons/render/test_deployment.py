@@ -66,9 +66,16 @@ def test_in_headroom_one_term_lets_the_autoscaler_make_nodes() -> None:
 
 
 def test_only_in_hold_cluster_autoscaler_is_told_to_wait() -> None:
-    delay = {"cluster-autoscaler.kubernetes.io/pod-scale-up-delay": "87600h"}
-    assert manifest(mode=Mode.HOLD)["spec"]["template"]["metadata"]["annotations"] == delay
-    assert "annotations" not in manifest(mode=Mode.HEADROOM)["spec"]["template"]["metadata"]
+    delay = "cluster-autoscaler.kubernetes.io/pod-scale-up-delay"
+    assert manifest(mode=Mode.HOLD)["spec"]["template"]["metadata"]["annotations"][delay] == "87600h"
+    assert delay not in manifest(mode=Mode.HEADROOM)["spec"]["template"]["metadata"]["annotations"]
+
+
+def test_no_mesh_puts_a_proxy_beside_a_balloon() -> None:
+    metadata = manifest(mode=Mode.HEADROOM)["spec"]["template"]["metadata"]
+    assert metadata["labels"]["sidecar.istio.io/inject"] == "false"
+    assert metadata["annotations"]["sidecar.istio.io/inject"] == "false"
+    assert metadata["annotations"]["linkerd.io/inject"] == "disabled"
 
 
 def test_balloons_of_a_pool_avoid_each_other_whatever_their_shape() -> None:
