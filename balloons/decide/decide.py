@@ -59,7 +59,8 @@ def decide(
     purse = Purse(lanes_of(allowance))
     decisions, pool_memory = _decide_all(views, Case(snapshot, settings, now, reserved), memory, purse)
     sweeps, gone = sweep(snapshot, memory.gone_since_s, settings, now)
-    return Plan((*invalid, *refused, *failed, *decisions), sweeps), Memory(reserved.since_s, pool_memory, gone, unready)
+    plan = Plan((*invalid, *refused, *failed, *decisions), sweeps)
+    return plan, Memory(reserved.since_s, pool_memory, gone, reserved.looked, unready)
 
 
 def _look_at_all(
@@ -100,6 +101,7 @@ def _reserve(
         settings,
         found.value if found else USUAL_PRIORITY,
         now,
+        memory.looked,
     )
 
 

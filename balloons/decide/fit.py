@@ -4,6 +4,7 @@ A subset of the scheduler's filters, on purpose: pods with rules that are not ju
 scheduler, so a "yes" may at worst free a node that the scheduler then refuses for a while.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from balloons.view.load import NodeLoad
@@ -41,6 +42,24 @@ def class_of(pod: Pod, scheduling: Scheduling) -> PodClass:
         is_one_per_node=scheduling.is_one_per_node,
         gang=f"{pod.key.namespace}/{scheduling.gang}" if scheduling.gang else "",
     )
+
+
+HOST_LABEL = "kubernetes.io/hostname"
+
+
+def keys_of(classes: Iterable[PodClass]) -> tuple[str, ...]:
+    """The labels that any of these classes reads, sorted; without the host's name, which no two nodes share."""
+    return tuple(sorted(set[str]().union(*map(_keys, classes)) - {HOST_LABEL}))
+
+
+def reads_host(wanted: PodClass) -> bool:
+    """Whether the class chooses nodes by their host's name."""
+    return HOST_LABEL in _keys(wanted)
+
+
+def _keys(wanted: PodClass) -> set[str]:
+    selected = {key for key, _ in wanted.node_selector}
+    return selected | {part.key for term in wanted.node_terms for part in term}
 
 
 def admits(node: Node, wanted: PodClass) -> bool:

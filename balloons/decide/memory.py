@@ -40,4 +40,6 @@ class Memory:
     reserved_since_s: Mapping[str, float] = field(default_factory=dict)
     pools: Mapping[ObjectKey, PoolMemory] = field(default_factory=dict)
     gone_since_s: Mapping[ObjectKey, float] = field(default_factory=dict)
+    looked: frozenset[tuple[object, ...]] = frozenset()
+    """Classes of waiting pods that have had their turn while others wait for theirs."""
     unready_since_s: Mapping[str, Unready] = field(default_factory=dict)

@@ -83,7 +83,8 @@ def _act(view: PoolView, case: Case, memory: PoolMemory, allowance: int | None) 
     free = [node for node in view.holdable if node.name not in taken] if reserved else view.holdable
     aim = _aim(view, len(free), len(reserved), allowance, memory.granted)
     freed = _released(reserved, view, case)
-    staying = [] if freed else _balloons_on(reserved, view)
+    freed_nodes = {balloon.node for balloon, _ in freed}
+    staying = _balloons_on([node for node in reserved if node.name not in freed_nodes], view)
     going = being_removed(view)
     allowed = removal_limit(memory, _held(view) - going, settings, case.now)
     holding = hold(view, free, aim.hold, staying, going + allowed)
@@ -153,7 +154,7 @@ def _balloons_on(nodes: Sequence[Node], view: PoolView) -> list[Pod]:
 
 def _released(reserved: Sequence[Node], view: PoolView, case: Case) -> list[tuple[Pod, str]]:
     own: Mapping[str, str] = {node.name: case.reserved.taker[node.name] for node in reserved}
-    return releases(Reservations(own), view.loads, case.settings)
+    return releases(Reservations(own, at_once=case.reserved.at_once), view.loads, case.settings)
 
 
 def _write(

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import log2
 
-from balloons.decide.fit import PodClass, admits, how_many, room_without_balloon
+from balloons.decide.fit import PodClass, admits, how_many, reads_host, room_without_balloon
 from balloons.view.load import EMPTY, NodeLoad
 from throttler.kube.node import Node
 from throttler.kube.pod import Pod
@@ -16,7 +16,8 @@ MOST_LOOKS = 200_000
 
 @dataclass(slots=True)
 class _Alike:
-    """Nodes of equal size with equal pods, apart from balloons: what one has no room for, none has."""
+    """Nodes of equal size with equal pods, apart from balloons, and alike in every label that any class reads and in
+    their taints: what one has no room for or does not let in, none does."""
 
     room: Resources
     nodes: list[Node] = field(default_factory=list)
@@ -26,9 +27,16 @@ class Places:
     """Room for pods on a set of nodes; what was given out is gone for the next class."""
 
     def __init__(
-        self, open_nodes: Iterable[Node], holdable: Sequence[Node], loads: Mapping[str, NodeLoad], wall_s: float
+        self,
+        open_nodes: Iterable[Node],
+        holdable: Sequence[Node],
+        loads: Mapping[str, NodeLoad],
+        wall_s: float,
+        keys: Sequence[str],
     ) -> None:
-        self._groups: dict[tuple[int, int, int, int], _Alike] = {}
+        """`keys` are the labels that the classes to come read (`fit.keys_of`)."""
+        self._keys = keys
+        self._groups: dict[tuple[object, ...], _Alike] = {}
         self._left: dict[str, Resources] = {}
         self._base: dict[str, Resources] = {}
         self._looks = 0
@@ -45,26 +53,36 @@ class Places:
     def _file(self, nodes: Iterable[Node], rank: int) -> None:
         for node in nodes:
             load = self._load(node)
-            kind = (rank, id(node.allocatable), id(load.daemons), id(load.others))
+            labels, is_open = node.labels, node.is_ready and not (node.is_cordoned or node.is_deleting)
+            read = tuple([labels.get(key) for key in self._keys])
+            kind = (rank, id(node.allocatable), id(load.daemons), id(load.others), node.taints, is_open, read)
             group = self._groups.get(kind)
             if group is None:
                 group = self._groups[kind] = _Alike(room_without_balloon(node, load))
             group.nodes.append(node)
 
+    @property
+    def is_tired(self) -> bool:
+        """Whether as many nodes have been looked at as one decision may."""
+        return self._looks >= MOST_LOOKS
+
     def spots(self, wanted: PodClass, count: int) -> list[Node]:
         """Up to `count` places for pods of one class: a node appears once per pod it takes."""
         spots: list[Node] = []
+        by_host = reads_host(wanted)
         for group in self._groups.values():
-            if how_many(wanted, group.room):
-                self._add_spots(spots, group, wanted, count)
+            if len(spots) >= count:
+                break
+            if how_many(wanted, group.room) and (by_host or admits(group.nodes[0], wanted)):
+                self._add_spots(spots, group, wanted, count, by_host=by_host)
         return spots
 
-    def _add_spots(self, spots: list[Node], group: _Alike, wanted: PodClass, count: int) -> None:
+    def _add_spots(self, spots: list[Node], group: _Alike, wanted: PodClass, count: int, *, by_host: bool) -> None:
         for node in group.nodes:
-            if len(spots) >= count or self._looks >= MOST_LOOKS:
+            if len(spots) >= count or self.is_tired:
                 return
             self._looks += 1
-            if admits(node, wanted):
+            if not by_host or admits(node, wanted):
                 room = self._left.get(node.name, group.room)
                 spots += [node] * min(how_many(wanted, room), count - len(spots))
                 self._base.setdefault(node.name, group.room)

@@ -21,6 +21,7 @@ SHAPE_LABEL = "kube-balloons.github.io/shape"
 """On the same objects: which machine shape of the pool they are cut for."""
 DELETION_COST_ANNOTATION = "controller.kubernetes.io/pod-deletion-cost"
 MIRROR_ANNOTATION = "kubernetes.io/config.mirror"
+DEFAULT_SCHEDULER = "default-scheduler"
 GANG_LABELS = ("scheduling.x-k8s.io/pod-group", "pod-group.scheduling.sigs.k8s.io")
 """Labels by which all-or-nothing schedulers (scheduler-plugins, Kueue) name a pod's gang."""
 
@@ -95,7 +96,8 @@ class _SchedulingGate(msgspec.Struct, frozen=True, gc=False):
 class _PodSpec(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     node_name: str = ""
     priority: int = 0
-    scheduler_name: str = "default-scheduler"
+    scheduler_name: str = DEFAULT_SCHEDULER
+    preemption_policy: str = ""
     containers: tuple[_Container, ...] = ()
     init_containers: tuple[_Container, ...] = ()
     overhead: dict[str, str] = {}
@@ -146,6 +148,10 @@ class Scheduling(msgspec.Struct, frozen=True, gc=False):
     gates: tuple[str, ...] = ()
     """Names of the scheduling gates, in the object's order."""
     is_opaque: bool = False
+    is_bound_by_volumes: bool = False
+    """It is opaque by nothing but its volumes."""
+    cannot_preempt: bool = False
+    """Nobody makes room for it: its priority may not preempt, or another scheduler serves it."""
     is_one_per_node: bool = False
     is_tried: bool = False
     """The scheduler has said Unschedulable at least once."""
@@ -244,13 +250,17 @@ def requests_of(spec: _PodSpec) -> dict[str, int]:
 def _scheduling(wire: PodWire, shared: Shared) -> Scheduling:
     spec, status = wire.spec, wire.status
     affinity = spec.affinity or Affinity()
+    is_opaque = _is_opaque(wire, affinity)
+    has_volumes = any(v.persistent_volume_claim is not None or v.ephemeral is not None for v in spec.volumes)
     return Scheduling(
         tolerations=shared.one(spec.tolerations),
         node_selector=shared.mapping(spec.node_selector),
         node_terms=shared.one(node_terms(affinity)),
         is_gated=bool(spec.scheduling_gates),
         gates=shared.one(tuple(gate.name for gate in spec.scheduling_gates)),
-        is_opaque=_is_opaque(wire, affinity),
+        is_opaque=has_volumes or is_opaque,
+        is_bound_by_volumes=has_volumes and not is_opaque,
+        cannot_preempt=spec.preemption_policy == "Never" or spec.scheduler_name != DEFAULT_SCHEDULER,
         is_one_per_node=bool(affinity.pod_anti_affinity and affinity.pod_anti_affinity.required),
         is_tried=any(c.type == "PodScheduled" and c.reason == "Unschedulable" for c in status.conditions),
         nominated_node=status.nominated_node_name,
@@ -265,11 +275,11 @@ def node_terms(affinity: Affinity) -> tuple[tuple[Requirement, ...], ...]:
 
 
 def _is_opaque(wire: PodWire, affinity: Affinity) -> bool:
+    """Whether a rule that is not judged here, besides its volumes, says where the pod may go."""
     spec = wire.spec
     required = affinity.node_affinity.required if affinity.node_affinity else None
     return any(
         (
-            any(v.persistent_volume_claim is not None or v.ephemeral is not None for v in spec.volumes),
             bool(spec.resource_claims),
             any(c.when_unsatisfiable == "DoNotSchedule" for c in spec.topology_spread_constraints),
             bool(affinity.pod_affinity and affinity.pod_affinity.required),

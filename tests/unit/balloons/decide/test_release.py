@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable
 
+import pytest
+
 from balloons.api.pool import Mode
 from balloons.decide.because import Reason
 from balloons.decide.decide import decide
@@ -71,6 +73,25 @@ def test_a_single_pod_is_left_to_the_scheduler() -> None:
     plan = plan_for(warm_world(), gang(1))
     assert not released(plan)
     assert plan.pools[0].because.reason is Reason.RESERVED
+
+
+@pytest.mark.parametrize(
+    "how", [{"cannot_preempt": True}, {"is_opaque": True, "is_bound_by_volumes": True}], ids=["never", "volumes"]
+)
+def test_a_pod_that_nobody_makes_room_for_gets_a_node_even_alone(how: dict[str, bool]) -> None:
+    plan = plan_for(warm_world(), gang(1, **how))
+    assert len(released(plan)) == 1
+    applied = [action for action in actions(plan) if isinstance(action, ApplyObject)]
+    assert [action.replicas for action in applied] == [5]
+
+
+def test_a_pod_that_did_not_take_its_node_is_tried_again_later() -> None:
+    world = warm_world()
+    world.add(*gang(1, cannot_preempt=True))
+    _, memory = decide(world.snapshot(), Memory(), SETTINGS, NOW)
+    assert not released(decide(world.snapshot(), memory, SETTINGS, later(NOW, 60))[0])
+    assert not released(decide(world.snapshot(), memory, SETTINGS, later(NOW, 599))[0])
+    assert released(decide(world.snapshot(), memory, SETTINGS, later(NOW, 601))[0])
 
 
 def test_gated_pods_are_ignored() -> None:

@@ -143,6 +143,25 @@ def test_what_the_scheduler_would_ask_for_an_unbound_pod() -> None:
     assert not seen.is_opaque
 
 
+@pytest.mark.parametrize(
+    ("spec", "cannot_preempt", "is_bound_by_volumes"),
+    [
+        ({}, False, False),
+        ({"preemptionPolicy": "PreemptLowerPriority", "schedulerName": "default-scheduler"}, False, False),
+        ({"preemptionPolicy": "Never"}, True, False),
+        ({"schedulerName": "volcano"}, True, False),
+        ({"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]}, False, True),
+        ({"volumes": [{"name": "v", "ephemeral": {}}], "hostNetwork": True}, False, False),
+    ],
+)
+def test_for_whom_the_scheduler_makes_no_room(
+    spec: dict[str, Any], cannot_preempt: bool, is_bound_by_volumes: bool
+) -> None:
+    seen = pod({}, **spec).scheduling
+    assert seen is not None
+    assert (seen.cannot_preempt, seen.is_bound_by_volumes) == (cannot_preempt, is_bound_by_volumes)
+
+
 def anti_affinity(**term: Any) -> dict[str, Any]:
     full = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": "x"}}, **term}
     return {"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [full]}}}
