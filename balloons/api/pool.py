@@ -124,6 +124,21 @@ class Shape(msgspec.Struct, frozen=True):
     devices: Annotated[tuple[Annotated[str, Meta(max_length=317)], ...], Meta(max_length=16)] = ()
 
 
+class SecretName(msgspec.Struct, frozen=True):
+    """A Secret of the pool's namespace."""
+
+    name: Annotated[str, Meta(min_length=1, max_length=253)]
+
+
+class PodTemplate(msgspec.Struct, frozen=True, rename="camel"):
+    """What the balloon pods carry besides what the service gives them."""
+
+    labels: Annotated[dict[str, Annotated[str, Meta(max_length=63)]], Meta(max_length=16)] = {}
+    annotations: Annotated[dict[str, Annotated[str, Meta(max_length=256)]], Meta(max_length=16)] = {}
+    image_pull_secrets: Annotated[tuple[SecretName, ...], Meta(max_length=8)] = ()
+    runtime_class_name: Annotated[str, Meta(max_length=253)] = ""
+
+
 class PoolSpec(msgspec.Struct, frozen=True, rename="camel"):
     """What the user wants; sizes are nodes, percents are of `max_size`."""
 
@@ -138,6 +153,7 @@ class PoolSpec(msgspec.Struct, frozen=True, rename="camel"):
     spread: Spread = Spread.ANTI_AFFINITY
     strategy: Strategy = Strategy.BALLOON
     image: ImageText = ""
+    template: PodTemplate = PodTemplate()
     pre_pull: Annotated[tuple[Annotated[str, Meta(min_length=1, max_length=512)], ...], Meta(max_length=8)] = ()
     paused: bool = False
     dry_run: bool = False

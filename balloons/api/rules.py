@@ -8,9 +8,10 @@ manifests is put before both, and the sentences are compared.
 from collections.abc import Iterator
 
 from balloons.api.node_rules import node_problems
-from balloons.api.pool import BalloonPool, Mode, PoolSpec, Spread, Strategy
+from balloons.api.pool import BalloonPool, Mode, PodTemplate, PoolSpec, Spread, Strategy
 from balloons.api.schedule_rules import schedule_problems
 from balloons.api.shape_rules import image_problems, shape_problems
+from balloons.api.template_rules import template_problems
 from throttler.kube.problem import Problem
 
 LONGEST_NAME = 63
@@ -29,6 +30,7 @@ def problems(pool: BalloonPool) -> tuple[Problem, ...]:
         *schedule_problems(spec),
         *shape_problems(spec.shape),
         *image_problems(spec),
+        *template_problems(spec.template),
     )
 
 
@@ -100,6 +102,9 @@ def _pod_problems(spec: PoolSpec, given: str) -> Iterator[Problem]:
     if spec.image:
         why = "an image only with strategy Balloon, which alone runs pods"
         yield Problem("spec.image", f'image "{spec.image}" {given}; accepted: {why}')
+    if spec.template != PodTemplate():
+        why = "a template only with strategy Balloon, which alone runs pods"
+        yield Problem("spec.template", f"template is set {given}; accepted: {why}")
     if spec.pre_pull:
         why = "images only with strategy Balloon, which alone runs pods"
         yield Problem("spec.prePull", f"prePull names {len(spec.pre_pull)} images {given}; accepted: {why}")

@@ -48,6 +48,7 @@ def _bound(name: str, default: int, text: str) -> Callable[[F], F]:
 @option(
     "--metrics-address", metavar="HOST:PORT", help=f"Default {DEFAULT_ADDRESS}, in a pod {IN_CLUSTER_ADDRESS}; or off."
 )
+@option("--image", metavar="IMAGE", help="The balloons' image where a pool names none, such as a mirror's.")
 @option("--allowed-image", multiple=True, metavar="PREFIX", help="Images that pools may name; repeatable.")
 @option("--max-calls-per-second", type=float, default=5.0, show_default=True, help="Ceiling of writes, over a minute.")
 @option(
@@ -69,7 +70,7 @@ def run(**given: Any) -> int:
     """
     import asyncio
 
-    from balloons.decide.settings import DecideSettings
+    from balloons.decide.settings import DEFAULT_IMAGE, DecideSettings
     from balloons.service.logs import set_up_logs
     from balloons.service.run import serve
     from balloons.service.settings import ServiceSettings
@@ -86,7 +87,7 @@ def run(**given: Any) -> int:
         metrics_address=given["metrics_address"] or default_address(),
         lease_namespace=given["lease_namespace"],
         is_alone=given["no_leader_election"],
-        decide=DecideSettings(allowed_images=given["allowed_image"]),
+        decide=DecideSettings(image=given["image"] or DEFAULT_IMAGE, allowed_images=given["allowed_image"]),
     )
     is_well = asyncio.run(serve(settings, own_version()))
     return ExitCode.DONE if is_well else ExitCode.FAILED

@@ -78,7 +78,8 @@ def deployment(pool: BalloonPool, shape: Shape, spec: BalloonSpec) -> dict[str, 
 
 def pod_template(pool: BalloonPool, shape: Shape, spec: BalloonSpec) -> dict[str, Any]:
     """The balloon pod; a CapacityBuffer is given the same one."""
-    labels = {**balloon_labels(pool, shape), **MANAGED_BY, **NO_SIDECAR_LABELS}
+    template = pool.spec.template
+    labels = {**NO_SIDECAR_LABELS, **template.labels, **balloon_labels(pool, shape), **MANAGED_BY}
     return {
         "metadata": {"labels": labels, "annotations": _annotations(pool)},
         "spec": {
@@ -94,6 +95,7 @@ def pod_template(pool: BalloonPool, shape: Shape, spec: BalloonSpec) -> dict[str
             },
             **_tolerations(pool),
             **_placement(pool, shape),
+            **_image_access(pool),
             "containers": [_container(pool, spec)],
             **_volumes(pool.spec.pre_pull),
         },
@@ -101,7 +103,17 @@ def pod_template(pool: BalloonPool, shape: Shape, spec: BalloonSpec) -> dict[str
 
 
 def _annotations(pool: BalloonPool) -> dict[str, Any]:
-    return {**NO_SIDECAR_ANNOTATIONS, **({DELAY_ANNOTATION: NEVER} if pool.spec.mode is Mode.HOLD else {})}
+    given = {**NO_SIDECAR_ANNOTATIONS, **pool.spec.template.annotations}
+    return {**given, **({DELAY_ANNOTATION: NEVER} if pool.spec.mode is Mode.HOLD else {})}
+
+
+def _image_access(pool: BalloonPool) -> dict[str, Any]:
+    """With which Secrets the image is fetched, and by which runtime it is run, where the pool says so."""
+    secrets, runtime = pool.spec.template.image_pull_secrets, pool.spec.template.runtime_class_name
+    return {
+        **({"imagePullSecrets": [{"name": secret.name} for secret in secrets]} if secrets else {}),
+        **({"runtimeClassName": runtime} if runtime else {}),
+    }
 
 
 def _tolerations(pool: BalloonPool) -> dict[str, Any]:

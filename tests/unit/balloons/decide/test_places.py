@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from balloons.decide import places, release
@@ -67,6 +67,7 @@ def test_nodes_with_other_taints_are_no_group_of_the_clean_ones() -> None:
     assert set(found.taker) == {"n001"}
 
 
+@settings(deadline=None)
 @given(
     blockers=st.integers(0, 9),
     fitting=st.integers(1, 5),
@@ -79,17 +80,17 @@ def test_every_class_is_looked_at_in_turn(blockers: int, fitting: int, most: int
         how = Scheduling(is_tried=True, gang=f"big-{i}")
         pods += [work(f"big-{i}-{k}", priority=5, scheduling=how) for k in range(fitting + 1)]
     pods += [work(f"own-{k}", scheduling=Scheduling(is_tried=True, gang="own")) for k in range(fitting)]
-    members, settings = list(nodes(fitting).values()), DecideSettings()
+    members, limits = list(nodes(fitting).values()), DecideSettings()
     since_s: Mapping[str, float] = {}
     looked: frozenset[tuple[object, ...]] = frozenset()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(release, "MOST_CLASSES", most)
         for second in range(blockers // most + 1):
-            found = reserve(pods, [], members, {}, since_s, settings, -10, later(NOW, second), looked)
+            found = reserve(pods, [], members, {}, since_s, limits, -10, later(NOW, second), looked)
             since_s, looked = found.since_s, found.looked
         assert len(found.taker) == fitting
         for second in range(20, 25):
-            found = reserve(pods, [], members, {}, since_s, settings, -10, later(NOW, second), looked)
+            found = reserve(pods, [], members, {}, since_s, limits, -10, later(NOW, second), looked)
             since_s, looked = found.since_s, found.looked
             assert len(found.taker) == fitting, "a class that was given nodes keeps them"
 

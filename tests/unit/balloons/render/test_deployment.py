@@ -5,10 +5,11 @@ from typing import Any
 
 import pytest
 
-from balloons.api.pool import Mode, Spread
+from balloons.api.pool import Mode, PodTemplate, SecretName, Spread
 from balloons.render.deployment import BalloonSpec, deployment, deployment_name
 from balloons.view.shape import Shape
 from tests.world import a_pool
+from throttler.kube.pod import POOL_LABEL
 from throttler.kube.resources import parse_resources
 
 SHAPE = Shape("p5", "p5.48xlarge", {}, 3)
@@ -69,6 +70,21 @@ def test_only_in_hold_cluster_autoscaler_is_told_to_wait() -> None:
     delay = "cluster-autoscaler.kubernetes.io/pod-scale-up-delay"
     assert manifest(mode=Mode.HOLD)["spec"]["template"]["metadata"]["annotations"][delay] == "87600h"
     assert delay not in manifest(mode=Mode.HEADROOM)["spec"]["template"]["metadata"]["annotations"]
+
+
+def test_the_pools_template_is_carried_and_changes_nothing_of_ours() -> None:
+    given = PodTemplate(
+        labels={"team": "research", POOL_LABEL: "another"},
+        annotations={"example.com/scan": "off"},
+        image_pull_secrets=(SecretName("registry"),),
+        runtime_class_name="nvidia",
+    )
+    template = manifest(template=given)["spec"]["template"]
+    assert template["metadata"]["labels"]["team"] == "research"
+    assert template["metadata"]["labels"][POOL_LABEL] == "gpu"
+    assert template["metadata"]["annotations"]["example.com/scan"] == "off"
+    assert template["spec"]["imagePullSecrets"] == [{"name": "registry"}]
+    assert template["spec"]["runtimeClassName"] == "nvidia"
 
 
 def test_no_mesh_puts_a_proxy_beside_a_balloon() -> None:
