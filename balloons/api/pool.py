@@ -148,6 +148,7 @@ class PoolSpec(msgspec.Struct, frozen=True, rename="camel"):
     size_percent: Percent | None = None
     min_size: NodeCount = 0
     max_size: Annotated[int, Meta(ge=1, le=MAX_NODES)] | None = None
+    fallback_after: Annotated[str, Meta(max_length=32)] = "5m"
     schedules: Annotated[tuple[Schedule, ...], Meta(max_length=32)] = ()
     shape: Shape = Shape()
     spread: Spread = Spread.ANTI_AFFINITY

@@ -12,6 +12,7 @@ from balloons.api.pool import BalloonPool, Mode, PodTemplate, PoolSpec, Spread, 
 from balloons.api.schedule_rules import schedule_problems
 from balloons.api.shape_rules import image_problems, shape_problems
 from balloons.api.template_rules import template_problems
+from throttler.kube.duration import DurationError, parse_duration
 from throttler.kube.problem import Problem
 
 LONGEST_NAME = 63
@@ -24,6 +25,7 @@ def problems(pool: BalloonPool) -> tuple[Problem, ...]:
     return (
         *_name_problems(pool.metadata.name),
         *_size_problems(spec),
+        *_fallback_problems(spec),
         *_mode_problems(spec),
         *_strategy_problems(spec),
         *node_problems(spec.nodes),
@@ -64,6 +66,13 @@ def _above_max(spec: PoolSpec, max_size: int) -> Iterator[Problem]:
     for name, size in (("size", spec.size), ("minSize", spec.min_size)):
         if size is not None and size > max_size:
             yield Problem(f"spec.{name}", f"{name} {size} is above maxSize {max_size}; accepted: 0 to maxSize")
+
+
+def _fallback_problems(spec: PoolSpec) -> Iterator[Problem]:
+    try:
+        parse_duration(spec.fallback_after)
+    except DurationError as error:
+        yield Problem("spec.fallbackAfter", str(error))
 
 
 def _mode_problems(spec: PoolSpec) -> Iterator[Problem]:

@@ -15,6 +15,7 @@ class Reason(Sentence):
     STEADY = "{warm} of {target} wanted nodes are warm"
     WARMING = "{warm} of {target} wanted nodes are warm, {pending} balloons are on their way"
     GROWING = "headroom grows by {growth} nodes towards {target}"
+    FALLBACK = "no node of shape {main} came for {after}; shape {shape} is asked for"
     ALLOWANCE = "{target} warm nodes wanted, but only {allowance} more may start now"
     MAX_SIZE = "the pool has reached maxSize {max_size}: {busy} nodes busy, {others} not available"
     TOO_FEW_NODES = "{size} warm nodes wanted, but only {eligible} can be held, and Hold never grows"

@@ -102,8 +102,8 @@ def _move(balloon: Pod) -> ReleaseBalloon:
 
 
 def replicas_of(shape: Shape, view: PoolView, holding: Holding, aim: Target) -> int:
-    """Balloons of this shape: those that hold nodes, and on the pool's largest shape those that wait for nodes."""
-    return holding.replicas.get(shape.name, 0) + (aim.wait if shape.name == view.shapes.main else 0)
+    """Balloons of this shape: those that hold nodes, and in the shape that new nodes are asked for those that wait."""
+    return holding.replicas.get(shape.name, 0) + (aim.wait if shape.name == (aim.shape or view.shapes.main) else 0)
 
 
 def _spec(view: PoolView, shape: Shape, replicas: int, settings: DecideSettings) -> BalloonSpec | None:

@@ -12,6 +12,15 @@ from throttler.kube.metadata import ObjectKey
 
 
 @dataclass(frozen=True, slots=True)
+class Asked:
+    """New nodes are asked for in this shape since `since_s`; `nodes` is how many the pool had then, in all."""
+
+    shape: str
+    since_s: float
+    nodes: int
+
+
+@dataclass(frozen=True, slots=True)
 class PoolMemory:
     """One pool's memory; times are monotonic seconds.
 
@@ -25,6 +34,8 @@ class PoolMemory:
     shrunken_since_s: float | None = None
     removed: tuple[tuple[float, int], ...] = ()
     granted: int | None = None
+    asked: Asked | None = None
+    """In which shape the pool waits for new nodes; None while it waits for none."""
     late_since_s: Mapping[str, float] = field(default_factory=dict)
     """Since when nodes that are Ready have not been usable: a preflight or startup taint, devices that lack."""
 

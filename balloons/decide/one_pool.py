@@ -1,6 +1,6 @@
 """One pool's decision: aim, choose, and say what must change, by whichever strategy holds its nodes."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import msgspec
@@ -14,7 +14,7 @@ from balloons.decide.census import NodeState
 from balloons.decide.guard import conflict, hold_still, notes
 from balloons.decide.holding import Holding, being_removed, hold
 from balloons.decide.look import PoolView, status_of
-from balloons.decide.memory import PoolMemory
+from balloons.decide.memory import Asked, PoolMemory
 from balloons.decide.plan import Action, AnnotateNode, PoolDecision
 from balloons.decide.release import Reservations, releases
 from balloons.decide.sanity import believe, note_removal, removal_limit
@@ -22,6 +22,7 @@ from balloons.decide.settings import DecideSettings
 from balloons.decide.target import Supply, Target, target, wanted_size
 from balloons.view.load import EMPTY
 from balloons.view.snapshot import Now, Snapshot
+from throttler.kube.duration import parse_duration
 from throttler.kube.node import Node
 from throttler.kube.pod import Pod
 
@@ -82,6 +83,8 @@ def _act(view: PoolView, case: Case, memory: PoolMemory, allowance: int | None) 
     reserved = [node for node in view.holdable if node.name in taken]
     free = [node for node in view.holdable if node.name not in taken] if reserved else view.holdable
     aim = _aim(view, len(free), len(reserved), allowance, memory.granted)
+    asked = _ask(view, aim, memory.asked, case.now)
+    aim = replace(aim, shape=asked.shape if asked is not None else "")
     freed = _released(reserved, view, case)
     freed_nodes = {balloon.node for balloon, _ in freed}
     staying = _balloons_on([node for node in reserved if node.name not in freed_nodes], view)
@@ -92,8 +95,9 @@ def _act(view: PoolView, case: Case, memory: PoolMemory, allowance: int | None) 
     aim = _without_growth(view, aim, too_small)
     why = _refused(view) or _why(view, aim, holding, freed, len(reserved))
     removed = max(0, len(holding.victims) - going) + sum(1 for action in actions if _lets_go(action))
-    memory = replace(note_removal(memory, removed, settings, case.now), granted=aim.granted)
-    decision = replace(_decision(view, aim.warm, why, actions, too_small), lacking=aim.lacking)
+    memory = replace(note_removal(memory, removed, settings, case.now), granted=aim.granted, asked=asked)
+    decision = _decision(view, aim.warm, why, actions, too_small)
+    decision = replace(decision, lacking=aim.lacking, notes=(*decision.notes, *_fallback(view, aim)))
     return Outcome(decision, memory, aim.starts)
 
 
@@ -109,9 +113,36 @@ def _without_growth(view: PoolView, aim: Target, too_small: Sequence[str]) -> Ta
     nothing = replace(aim, wait=0, starts=0, lacking=0, granted=0 if aim.granted is not None else None)
     if aim.wait and not view.shapes.by_name:
         return replace(nothing, because=because(Reason.NO_SHAPE))
-    if aim.wait and view.shapes.main in too_small:
-        return replace(nothing, because=because(Reason.TOO_SMALL, shape=view.shapes.main))
+    shape = aim.shape or view.shapes.main
+    if aim.wait and shape in too_small:
+        return replace(nothing, because=because(Reason.TOO_SMALL, shape=shape))
     return aim
+
+
+def _ask(view: PoolView, aim: Target, before: Asked | None, now: Now) -> Asked | None:
+    """The shape in which to ask for new nodes now; None where none is wanted.
+
+    An instance type that is out of stock must not leave the pool without headroom: shapes take turns, each for
+    `fallbackAfter`, until a node comes; what is wanted after that begins with the main one again.
+    """
+    if not aim.wait or not view.shapes.by_name:
+        return None
+    nodes, now_s = view.census.total, now.monotonic_s
+    if before is None or before.shape not in view.shapes.by_name:
+        return Asked(view.shapes.main, now_s, nodes)
+    if nodes > before.nodes:
+        return Asked(before.shape, now_s, nodes)
+    if now_s - before.since_s < parse_duration(view.pool.spec.fallback_after):
+        # Nodes that went are no news of those that are to come.
+        return Asked(before.shape, before.since_s, nodes)
+    names = list(view.shapes.by_name)
+    return Asked(names[(names.index(before.shape) + 1) % len(names)], now_s, nodes)
+
+
+def _fallback(view: PoolView, aim: Target) -> Iterator[Because]:
+    if aim.wait and aim.shape not in ("", view.shapes.main):
+        after = view.pool.spec.fallback_after
+        yield because(Reason.FALLBACK, main=view.shapes.main, after=after, shape=aim.shape)
 
 
 def _supply(view: PoolView, holdable: int, reserved: int) -> Supply:

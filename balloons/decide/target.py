@@ -41,6 +41,8 @@ class Target:
     because: Because | None = None
     lacking: int = 0
     granted: int | None = None
+    shape: str = ""
+    """In which shape new nodes are asked for; empty is the pool's main one."""
 
 
 def wanted_size(spec: PoolSpec, schedule: Schedule | None) -> int | None:

@@ -18,6 +18,7 @@ class Standing(enum.Enum):
 _MOVING = {
     Reason.WARMING,
     Reason.GROWING,
+    Reason.FALLBACK,
     Reason.ALLOWANCE,
     Reason.SHRINKING,
     Reason.SHRINK_LIMITED,
