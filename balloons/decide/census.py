@@ -69,8 +69,10 @@ class Rules:
 
     def state_of(self, node: Node, load: NodeLoad) -> NodeState:
         """The one state that holds; earlier cases win. Work that leaves a balloon its room changes nothing."""
-        is_held_beside = bool(load.balloons) and has_room(node, load, load.balloons[0].requests)
-        if load.work and not is_held_beside:
+        leaves_room = not (load.work or load.scavengers) or (
+            bool(load.balloons) and has_room(node, load, load.balloons[0].requests)
+        )
+        if load.work and not leaves_room:
             return NodeState.BUSY
         if node.is_deleting or node.is_cordoned:
             return NodeState.CLOSED
@@ -86,7 +88,7 @@ class Rules:
                 return barred
         if node.is_uninitialized:
             return NodeState.JOINING
-        if load.scavengers and not is_held_beside:
+        if load.scavengers and not leaves_room:
             return NodeState.SCAVENGED
         return NodeState.WARM if self._is_held(node, load) else NodeState.IDLE
 

@@ -137,7 +137,8 @@ class _Fitting:
         """Nodes with fewer devices than their shape, and those without a balloon that have no room for one."""
         lacking = {name: device for shape in self.shapes.by_name.values() for name, device in shape.short.items()}
         found: dict[str, Short] = {}
-        for state in (NodeState.WARM, NodeState.IDLE):
+        # A warm node has its balloon: it can only lack a device.
+        for state in (NodeState.WARM, NodeState.IDLE) if lacking else (NodeState.IDLE,):
             for node in census.by_state[state]:
                 load = self.loads.get(node.name) or EMPTY
                 if node.name in lacking:

@@ -140,7 +140,7 @@ class Metrics:
     def _make_pool_gauges(self) -> None:
         texts = {
             "nodes": ("nodes", "Nodes that belong to the pool."),
-            "busy": ("busy_nodes", "Nodes that run work above the balloons' priority."),
+            "busy": ("busy_nodes", "Nodes that run work that leaves no room for a balloon."),
             "warm": ("warm_nodes", "Nodes that are Ready, healthy, free of work and held."),
             "idle": ("idle_nodes", "Nodes that could be held and are not, or whose balloon does not run yet."),
             "sick": ("sick_nodes", "Nodes that are not Ready, or that a health condition calls sick."),

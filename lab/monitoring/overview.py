@@ -49,7 +49,7 @@ _NOW = Row(
         ),
         Panel(
             title="Busy nodes",
-            description="Nodes of the chosen pools that run work above the balloons' priority.",
+            description="Nodes of the chosen pools that run work that leaves no room for a balloon.",
             unit="short",
             kind=Kind.NUMBER,
             width=4,

@@ -170,8 +170,8 @@ def pool_object(namespace: str, name: str, **spec: Any) -> dict[str, Any]:
     }
 
 
-def work_object(namespace: str, name: str) -> dict[str, Any]:
-    container = {"name": "work", "image": "none", "resources": {"requests": {"cpu": "6"}}}
+def work_object(namespace: str, name: str, cpu: str = "6") -> dict[str, Any]:
+    container = {"name": "work", "image": "none", "resources": {"requests": {"cpu": cpu}}}
     return {
         "apiVersion": "v1",
         "kind": "Pod",

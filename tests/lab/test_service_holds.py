@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from lab.controlplane import ControlPlane
-from tests.lab.service_scene import run_balloons, scene
+from tests.lab.service_scene import run_balloons, scene, work_object
 
 
 async def test_idle_nodes_are_held_and_real_work_takes_them(
@@ -38,6 +38,23 @@ async def test_idle_nodes_are_held_and_real_work_takes_them(
         assert all(name.startswith("gpu-") for name in deleted)
         reasons = {event["reason"] for event in await on.objects("events.events.k8s.io")}
         assert "Steady" in reasons
+
+
+async def test_small_pod_beside_a_balloon_changes_nothing(
+    control_plane: ControlPlane, namespace: str, tmp_path: Path
+) -> None:
+    """As `kubectl debug node` or a CronJob makes one: the scheduler finds room for it in the slack."""
+    async with scene(control_plane, namespace, tmp_path, nodes=2) as on:
+        service = await on.ready_service()
+        await on.apply_pool()
+        await on.until(lambda s: s.get("because") == "Steady")
+        before = {pod["metadata"]["uid"] for pod in await on.objects("pods")}
+        await on.apply(work_object(namespace, "small", cpu="50m"))
+        await on.until_bound("small")
+        await service.ticks(5)
+        status = await on.pool()
+        assert (status["warm"], status["busy"]) == (2, 0)
+        assert before <= {pod["metadata"]["uid"] for pod in await on.objects("pods")}
 
 
 async def test_gang_takes_all_warm_nodes_and_headroom_of_none_is_left(
