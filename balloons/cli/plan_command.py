@@ -6,10 +6,10 @@ import click
 
 from balloons.cli.cluster_options import check_offline, cluster_options
 from balloons.cli.options import color_option, option
-from balloons.cli.plan_options import asked_options, check_asked, offline_option, stated_options
+from balloons.cli.plan_options import InSections, asked_options, check_asked, offline_option, stated_options
 
 
-@click.command()
+@click.command(cls=InSections)
 @asked_options
 @option("--save", metavar="FILE", help="Write the plan as JSON, for --compare and `report --plan`.")
 @option("--compare", metavar="FILE", help="Hold a saved plan against what has happened since.")

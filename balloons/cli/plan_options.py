@@ -127,6 +127,32 @@ def asked_options(command: F) -> F:
     return command
 
 
+class InSections(click.Command):
+    """Help with its many options in sections: what is asked, where, under which assumptions, and how it is printed."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """One list for each section."""
+        found: dict[str, list[tuple[str, str]]] = {name: [] for name in (*SECTIONS, PRINTING)}
+        for param in self.get_params(ctx):
+            if record := param.get_help_record(ctx):
+                section = next((name for name, names in SECTIONS.items() if param.name in names), PRINTING)
+                found[section].append(record)
+        for name, records in found.items():
+            if records:
+                with formatter.section(name):
+                    formatter.write_dl(records)
+
+
+SECTIONS = {
+    "What": {"to", "add", "pods", "job", "pool", "within", "price", "prices", "compare", "saved", "policies", "faults"}
+    | {"sweep", "gate"},
+    "Cluster": {"kubeconfig", "context", "from_file", "offline", "as_user", "as_group", "request_timeout"},
+    "Instead of what is learned from the cluster": {name.replace("-", "_") for name, _ in _STATED} | {"file"},
+}
+"""Of options; the others are about what is printed."""
+PRINTING = "Output"
+
+
 def check_asked(given: Mapping[str, Any], *names: str) -> None:
     """That exactly one of these options is there; raises click.UsageError."""
     asked = [name for name in names if given[name] is not None]

@@ -17,6 +17,7 @@ from balloons.cli.plan_files import documents, prices, write
 from balloons.cli.plan_options import stated_of
 from balloons.cli.plan_text import comparison_lines, plan_lines
 from balloons.cli.version_command import own_version
+from balloons.cli.working import working
 from balloons.cluster import typed
 from balloons.cluster.kinds import Kind
 from balloons.cluster.seen import SeenCluster
@@ -110,7 +111,8 @@ def _made(given: Mapping[str, Any], basis: Basis) -> Plan:
     asked = _asked_by_pods(given, fitting) if fitting else _asked(given, basis.inputs)
     try:
         cost = prices(given["prices"], given["price"])
-        return make_plan(basis.inputs, asked, basis.at, prices=cost, fitting=fitting)
+        with working(f"running {asked.add:,} nodes through possible worlds", asked.add):
+            return make_plan(basis.inputs, asked, basis.at, prices=cost, fitting=fitting)
     except PlanError as error:
         raise CommandError(str(error), ExitCode.BAD_INPUT) from error
 

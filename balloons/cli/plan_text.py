@@ -105,7 +105,7 @@ def _inputs(plan: Document, look: Look) -> list[str]:
 def table(headers: tuple[str, ...], rows: list[Row], look: Look) -> list[str]:
     """As every table of this program: columns that do not fit are left out from the right, and named."""
     shown = fitting(headers, rows, look.width, kept=2)
-    return [*lines(shown, rows, has_headers=look.has_headers), *dropped(headers, shown)]
+    return [*lines(shown, rows, has_headers=look.has_headers), *dropped(headers, shown, look.width)]
 
 
 def comparison_lines(found: Comparison, look: Look) -> list[str]:

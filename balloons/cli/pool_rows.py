@@ -8,13 +8,13 @@ import msgspec
 
 from balloons.api.pool import GROUP, BalloonPool, PoolStatus
 from balloons.cli.pause_reason import pause_reason
+from balloons.cli.table import NONE
 from balloons.view.index import RefusedPool
 from throttler.kube.metadata import Metadata
 
 COLUMNS = ("NAME", "WARM", "WANT", "BUSY", "PENDING", "MAX", "MODE", "READY", "BECAUSE", "AGE")
 WIDE = (*COLUMNS, "NODES", "IDLE", "SICK", "SCHEDULE", "MESSAGE")
 API_VERSION = "balloons.kube-balloons.github.io/v1"
-NONE = "<none>"
 
 Pool = BalloonPool | RefusedPool
 

@@ -6,14 +6,14 @@ import click
 
 from balloons.cli.cluster_options import check_offline, cluster_options
 from balloons.cli.options import color_option, option
-from balloons.cli.plan_options import asked_options, check_asked, offline_option, stated_options
+from balloons.cli.plan_options import InSections, asked_options, check_asked, offline_option, stated_options
 
 FORMATS = ("html", "png", "svg", "text")
 OF_A_SAVED_PLAN = ("saved", "output", "output_format", "no_headers", "color", "debug")
 """Options that a plan that was made before can still have."""
 
 
-@click.command()
+@click.command(cls=InSections)
 @asked_options
 @option("--plan", "saved", metavar="FILE", help="A plan that `plan --save` wrote, instead of a new one.")
 @click.option("-o", "--output", metavar="FILE", help="Where to: .html, .png, .svg or .txt; stdout if absent.")

@@ -7,10 +7,10 @@ import click
 from balloons.cli.cluster_options import check_offline, cluster_options
 from balloons.cli.complete import policies, pools
 from balloons.cli.options import color_option, option
-from balloons.cli.plan_options import MOST_ADDED, offline_option, stated_options
+from balloons.cli.plan_options import MOST_ADDED, InSections, offline_option, stated_options
 
 
-@click.command()
+@click.command(cls=InSections)
 @option("--add", type=click.IntRange(1, MOST_ADDED), default=500, show_default=True, metavar="N", help="Nodes more.")
 @option(
     "--pool",

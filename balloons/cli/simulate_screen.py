@@ -13,6 +13,7 @@ from balloons.cli.plan_options import DURATIONS, Number, Seconds
 from balloons.cli.plan_screen import basis_of, document
 from balloons.cli.plan_text import table, verdict_lines, wrapped
 from balloons.cli.table import Row
+from balloons.cli.working import working
 from balloons.preview.faults import FaultError, fault_of
 from balloons.preview.inputs import PlanInputs, ThrottleFacts
 from balloons.preview.plan import PlanError
@@ -33,7 +34,10 @@ def show_simulation(given: Mapping[str, Any]) -> int:
     try:
         inputs = _inputs(given)
         sweep = _sweep(given["sweep"]) if given["sweep"] else None
-        cells = simulate(inputs, given["pool"], given["add"], given["policies"] or DEFAULT_POLICIES, sweep)
+        policies = given["policies"] or DEFAULT_POLICIES
+        runs = len(policies) * (len(sweep.values) if sweep else 1)
+        with working("running policies through possible worlds", runs * given["add"]):
+            cells = simulate(inputs, given["pool"], given["add"], policies, sweep)
     except (FaultError, PlanError, PolicyError, StatedError) as error:
         raise CommandError(str(error), ExitCode.BAD_INPUT) from error
     if given["output"]:

@@ -8,7 +8,7 @@ from typing import Any
 from balloons.cli import pool_rows, throttle_rows
 from balloons.cli.look import COLOURS, GLYPHS, Look
 from balloons.cli.pool_rows import Pool
-from balloons.cli.table import Row, fitting, lines
+from balloons.cli.table import Row, dropped, fitting, lines
 from throttler.api.stored import StoredThrottle
 
 
@@ -70,4 +70,10 @@ def _glyphs(look: Look) -> dict[str, str]:
 
 def _fitted(headers: Sequence[str], rows: Sequence[Row], look: Look, kept: int) -> list[str]:
     shown = fitting(headers, rows, look.width, kept=kept)
-    return lines(shown, rows, has_headers=look.has_headers, colours=COLOURS if look.is_coloured else {})
+    colours = COLOURS if look.is_coloured else {}
+    return [*lines(shown, rows, has_headers=look.has_headers, colours=colours), *_named(headers, shown, look)]
+
+
+def _named(headers: Sequence[str], shown: Sequence[str], look: Look) -> list[str]:
+    """Which columns have no room, once for a table."""
+    return dropped(headers, shown, look.width) if look.has_headers else []

@@ -1,27 +1,34 @@
 """Tables as kubectl prints them: upper-case headers, two spaces between columns, no borders. Pure."""
 
+import textwrap
 from collections.abc import Mapping, Sequence
 
 from balloons.printable import printable
 
 GAP = "  "
+NONE = "<none>"
+"""A cell without a value, as kubectl has it."""
 
 Row = Mapping[str, str]
 """Header -> cell."""
 
 
 def fitting(headers: Sequence[str], rows: Sequence[Row], width: int | None, kept: int = 1) -> list[str]:
-    """The headers that fit in `width` columns: dropped from the right, never the first `kept`, never cut."""
+    """The headers that fit in `width` columns: columns without a value go first, then from the right.
+
+    The first `kept` stay, and no cell is cut.
+    """
     found = list(headers)
     while width is not None and len(found) > kept and _total(found, rows) > width:
-        found.pop()
+        empty = [each for each in found[kept:] if all(row[each] == NONE for row in rows)]
+        found.remove(empty[-1] if empty else found[-1])
     return found
 
 
-def dropped(headers: Sequence[str], shown: Sequence[str]) -> list[str]:
-    """What a narrow terminal does not show is named."""
+def dropped(headers: Sequence[str], shown: Sequence[str], width: int | None) -> list[str]:
+    """What a narrow terminal does not show is named, in lines that fit it."""
     missing = [header.upper() for header in headers if header not in shown]
-    return [f"(no room for {', '.join(missing)})"] if missing else []
+    return textwrap.wrap(f"(no room for {', '.join(missing)})", width or 80) if missing else []
 
 
 def lines(

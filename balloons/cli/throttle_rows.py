@@ -7,7 +7,8 @@ from typing import Any
 import msgspec
 
 from balloons.cli.pause_reason import pause_reason
-from balloons.cli.pool_rows import NONE, age
+from balloons.cli.pool_rows import age
+from balloons.cli.table import NONE
 from throttler.api.stored import RefusedThrottle, StoredThrottle
 from throttler.api.throttle import GROUP, JoinThrottle, ThrottleStatus
 

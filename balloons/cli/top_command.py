@@ -39,6 +39,8 @@ def top(**given: Any) -> None:
     look = Look.of_terminal("", has_headers=not given["no_headers"])
     shown = rows(found)
     headers = fitting(COLUMNS, shown, look.width, kept=2)
-    text = [*lines(headers, shown, has_headers=look.has_headers), *dropped(COLUMNS, headers)] if shown else []
+    text = (
+        [*lines(headers, shown, has_headers=look.has_headers), *dropped(COLUMNS, headers, look.width)] if shown else []
+    )
     click.echo("".join(f"{line}\n" for line in text), nl=False)
     warn(detect(seen).in_words if shown else f"no nodes seen; {detect(seen).in_words}")

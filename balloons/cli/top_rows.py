@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from balloons.cli.documents import NodeGroupItem, NodeGroupListDocument, RequestedItem
-from balloons.cli.pool_rows import NONE
+from balloons.cli.table import NONE
 from throttler.kube.node import GROUP_LABELS, INSTANCE_TYPE_LABEL, KARPENTER_POOL_LABEL, Node
 from throttler.kube.pod import Pod, PodKind
 from throttler.kube.resources import total

@@ -235,3 +235,11 @@ def test_completes_values_names_and_files(line: str, values: set[str]) -> None:
     found = dict(reversed(each.split(",", 1)) for each in answer.stdout.splitlines())
     assert values <= set(found), answer
     assert set(found.values()) == ({"file"} if values == {""} else {"plain"})
+
+
+@pytest.mark.parametrize("command", ["plan", "report", "simulate"])
+def test_help_has_sections(command: str) -> None:
+    text = balloons(command, "--help").stdout
+    places = [text.index(f"\n{name}:\n") for name in ("What", "Cluster", "Instead of what is learned from the cluster")]
+    assert places == sorted(places)
+    assert places[-1] < text.index("  --boot ") < text.index("\nOutput:\n") < text.index("--color")

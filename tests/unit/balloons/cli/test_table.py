@@ -11,7 +11,7 @@ from balloons.api.pool import BalloonPool, Mode, PoolNodes, PoolSpec, PoolStatus
 from balloons.cli.look import Look
 from balloons.cli.pool_rows import COLUMNS, WIDE, age, document, names, row
 from balloons.cli.status_text import table
-from balloons.cli.table import fitting, lines
+from balloons.cli.table import dropped, fitting, lines
 from balloons.printable import printable
 from balloons.view.index import RefusedPool
 from throttler.kube.condition import Condition
@@ -139,3 +139,11 @@ def test_document_is_a_list_even_when_empty() -> None:
 
 def test_names_are_what_kubectl_takes() -> None:
     assert names([pool()]) == ["balloonpool.kube-balloons.github.io/gpu"]
+
+
+def test_columns_without_a_value_go_first_and_what_is_missing_is_named() -> None:
+    rows = [{"NAME": "a", "MAX": "<none>", "BECAUSE": "Steady", "AGE": "12d"}]
+    headers = ("NAME", "MAX", "BECAUSE", "AGE")
+    assert fitting(headers, rows, 20) == ["NAME", "BECAUSE", "AGE"]
+    assert dropped(headers, fitting(headers, rows, 20), 20) == ["(no room for MAX)"]
+    assert dropped(headers, headers, 20) == []
