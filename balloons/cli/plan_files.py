@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import secrets
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -52,13 +53,18 @@ def prices(path: str | None, price: float | None) -> Mapping[str, float]:
 
 
 def write(path: str, content: str | bytes) -> None:
-    """The whole file or none of it; raises CommandError."""
+    """The whole file or none of it; raises CommandError.
+
+    The draft beside it has a name that nobody can lay a link under beforehand.
+    """
     target = Path(path)
-    draft = target.with_name(f".{target.name}.draft")
+    draft = target.with_name(f".{target.name}.{secrets.token_hex(8)}.draft")
     try:
-        draft.write_bytes(content.encode() if isinstance(content, str) else content)
+        with open(draft, "xb") as file:
+            file.write(content.encode() if isinstance(content, str) else content)
         draft.replace(target)
     except OSError as error:
+        draft.unlink(missing_ok=True)
         raise _bad(path, error.strerror or str(error)) from error
 
 
