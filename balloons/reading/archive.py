@@ -75,7 +75,7 @@ def read_archive(path: str) -> SeenCluster:
             raise ArchiveError(
                 "the dump is cut off: copy the whole file, or write it anew with `balloons dump`"
             ) from error
-        except (tarfile.TarError, zlib.error, gzip.BadGzipFile, UnicodeDecodeError) as error:
+        except (tarfile.TarError, zlib.error, gzip.BadGzipFile, ValueError) as error:
             raise ArchiveError("not a dump, or a damaged one; accepted: a file that `balloons dump` wrote") from error
 
 

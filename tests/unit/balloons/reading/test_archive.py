@@ -140,3 +140,16 @@ def test_what_unpacks_out_of_all_proportion_is_refused(tmp_path: Path, monkeypat
     path = tarred(tmp_path / "x.tar.gz", {"cluster.json": head, "lists/pods.jsonl": line * 3})
     with pytest.raises(ArchiveError, match="unpacks to more than 1,048,576 bytes"):
         read_archive(path)
+
+
+def test_a_map_of_holes_that_is_none_is_refused(tmp_path: Path) -> None:
+    """tarfile raises a bare ValueError on it."""
+    path, text = tmp_path / "sparse.tar.gz", io.BytesIO()
+    with tarfile.open(fileobj=text, mode="w", format=tarfile.PAX_FORMAT) as tar:
+        info = tarfile.TarInfo("cluster.json")
+        info.size = 3
+        info.pax_headers = {"GNU.sparse.map": "a,b", "GNU.sparse.size": "5"}
+        tar.addfile(info, io.BytesIO(b"{}\n"))
+    path.write_bytes(gzip.compress(text.getvalue()))
+    with pytest.raises(ArchiveError, match="not a dump"):
+        read_archive(str(path))
