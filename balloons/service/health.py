@@ -19,13 +19,16 @@ Check = Callable[[], str]
 
 @asynccontextmanager
 async def serve_health(
-    address: Address, registry: CollectorRegistry, is_alive: Check, is_ready: Check
+    address: Address, registry: CollectorRegistry, is_alive: Check, is_ready: Check, remark: Check = lambda: ""
 ) -> AsyncIterator[Address]:
-    """Serve until the block ends; gives the address in use. Raises SettingsError where it cannot listen."""
+    """Serve until the block ends; gives the address in use. Raises SettingsError where it cannot listen.
+
+    `remark` is what /healthz adds while it is well: what is wrong and a restart would not mend.
+    """
     app = web.Application()
     app.router.add_get("/metrics", Page(registry, asyncio.get_running_loop().time).answer)
-    app.router.add_get("/healthz", _answer(is_alive))
-    app.router.add_get("/readyz", _answer(is_ready))
+    app.router.add_get("/healthz", _answer(is_alive, remark))
+    app.router.add_get("/readyz", _answer(is_ready, lambda: ""))
     runner = web.AppRunner(app, access_log=None, handle_signals=False, shutdown_timeout=0.5)
     await runner.setup()
     try:
@@ -69,9 +72,10 @@ async def _listen(runner: web.AppRunner, address: Address) -> None:
         ) from error
 
 
-def _answer(check: Check) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
+def _answer(check: Check, remark: Check) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
     async def answer(request: web.Request) -> web.Response:
         problem = check()
-        return web.Response(text=f"{problem or 'ok'}\n", status=503 if problem else 200)
+        text = problem or "; ".join(filter(None, ("ok", remark())))
+        return web.Response(text=f"{text}\n", status=503 if problem else 200)
 
     return answer

@@ -36,13 +36,13 @@ async def serve(settings: ServiceSettings, version: str) -> bool:
     _stop_on_signals(stop)
     metrics = Metrics(version)
     async with open_clients(settings, metrics) as clients:
-        service = _Service(settings, metrics, clients)
+        service = Service(settings, metrics, clients)
         served = sorted(settings.tenancy.namespaces) or "all"
         log.info("starting", version=version, dry_run=settings.is_dry_run, namespaces=served)
         return await service.run(stop)
 
 
-class _Service:
+class Service:
     """The parts, wired."""
 
     def __init__(self, settings: ServiceSettings, metrics: Metrics, clients: Clients) -> None:
@@ -128,26 +128,41 @@ class _Service:
         if address is None or self._settings.is_once:
             yield
             return
-        async with serve_health(address, self._metrics.registry, self._not_alive, self._not_ready) as served:
+        checks = self.not_alive, self._not_ready, self.blind_in_words
+        async with serve_health(address, self._metrics.registry, *checks) as served:
             log.info("serving", address=str(served), paths=["/metrics", "/healthz", "/readyz"])
             yield
 
-    def _not_alive(self) -> str:
-        """Alive means that decisions are made; a server that is away does not end them."""
+    def not_alive(self) -> str:
+        """Alive means that decisions are made; a server that is away does not end them.
+
+        A replica that is blind and holds the Lease all the same is not alive: the server answers it, and its caches do
+        not recover. One that is blind and stands by is: a restart would begin a slow list anew.
+        """
+        if (blind := self.blind_in_words()) and self._elector is not None and self._elector.may_write():
+            return f"leading without a complete view: {blind}"
         longest_s = max(60.0, 3 * self._settings.interval_s)
         decided_at = self._loop.decided_at
         if decided_at is None or self._clock() - decided_at <= longest_s:
             return ""
         return f"no decision for {self._clock() - decided_at:.0f} s"
 
+    def blind_in_words(self) -> str:
+        """What has not been seen for longer than a leader may go on without; empty where all is seen."""
+        incomplete_s = self._watches.incomplete_s
+        if incomplete_s <= self._settings.blind_s:
+            return ""
+        return f"view incomplete for {incomplete_s:.0f} s: {', '.join(self._watches.missing)}"
+
     def _is_deciding(self) -> bool:
-        """Whether the loop's heart beats: what is held must be let go when it does not (reliability.md, finding 4).
+        """Whether the loop's heart beats, and on what there is: what is held must be let go when it does not
+        (reliability.md, finding 4), and another replica may see what this one does not.
 
         On a stop, which ends by itself in seconds, what is held is being given back.
         """
         decided_at = self._loop.decided_at
         is_beating = decided_at is not None and self._clock() - decided_at <= 2 * self._settings.interval_s
-        return is_beating or self._is_stopping
+        return (is_beating and not self.blind_in_words()) or self._is_stopping
 
     def _leads(self) -> bool:
         return self._elector is None or self._elector.is_alone or self._elector.may_write()

@@ -50,6 +50,9 @@ class ServiceSettings:
     """Where the Lease is by which replicas agree who leads; `balloons guard` looks for it there."""
     is_alone: bool = False
     """Whether there is no other replica: then nobody is waited for."""
+    blind_s: float = 180.0
+    """How long a leader may go on without a complete view before it leaves the Lease to another replica: longer than
+    an API server takes to restart (a minute), or 150,000 pods in pages at the ceiling of our reads (60 s)."""
     shutdown_s: float = 1.0
     """How long writes under way may take to finish when the service is told to end."""
     decide: DecideSettings = field(default_factory=DecideSettings)
@@ -59,6 +62,7 @@ class ServiceSettings:
         _check("interval", self.interval_s, 1, 3600, "seconds")
         _check("once timeout", self.once_timeout_s, 1, 3600, "seconds")
         _check("max calls per second", self.max_calls_per_s, 0.1, 1000, "calls")
+        _check("time without a complete view", self.blind_s, 10, 3600, "seconds")
         _check("shutdown", self.shutdown_s, 0, 60, "seconds")
         parse_address(self.metrics_address)
 

@@ -61,6 +61,7 @@ class Watches:
         self._shared = Shared()
         self._served = Served()
         self._was_complete = False
+        self._incomplete_since_s = clock()
         shared = self._shared
         ours = Selection(labels=POOL_LABEL)
         self._watches: dict[str, Reflector[Any, Any]] = {}
@@ -88,6 +89,11 @@ class Watches:
     def missing(self) -> tuple[str, ...]:
         """The caches that do not, with the server's reason where it gave one."""
         return tuple(watch.in_words for watch in self._watches.values() if not watch.store.is_complete)
+
+    @property
+    def incomplete_s(self) -> float:
+        """For how long some cache has not shown everything; 0 while all do."""
+        return 0.0 if self.is_complete else self._clock() - self._incomplete_since_s
 
     def circumstances(self) -> Circumstances:
         """What the next snapshot says about itself."""
@@ -160,6 +166,7 @@ class Watches:
         """Something was heard: a view that has become complete, or stopped being so, is worth a decision."""
         if self._was_complete != (is_complete := self.is_complete):
             self._was_complete = is_complete
+            self._incomplete_since_s = self._clock()
             self._wake.poke(relevance.URGENT_S)
 
     # --- what is followed ---

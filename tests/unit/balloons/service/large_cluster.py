@@ -164,12 +164,18 @@ class LargeCluster:
         elif request.verb == "watch":
             yield self._watch(plural, request)
         elif request.verb == "get":
-            yield FakeResponse(200, b'{"minor":"36"}') if request.path == "/version" else status_answer(404, "NotFound")
+            yield self._get(request, plural)
         else:
             yield self._write(request, plural, subresource)
 
     async def close(self) -> None:
         """Nothing is open."""
+
+    def _get(self, request: Request, plural: str) -> FakeResponse:
+        if request.path == "/version":
+            return FakeResponse(200, b'{"minor":"36"}')
+        found = self.objects.get(plural, {}).get(_key_in(request.path, plural, has_subresource=False))
+        return FakeResponse(200, json.dumps(found).encode()) if found else status_answer(404, "NotFound")
 
     async def _page(self, plural: str, request: Request) -> FakeResponse:
         number = int(request.query.get("continue", "0"))
@@ -204,7 +210,8 @@ class LargeCluster:
     def _write(self, request: Request, plural: str, subresource: str) -> FakeResponse:
         key = _key_in(request.path, plural, bool(subresource))
         if request.verb == "create":
-            return FakeResponse(201, b"{}")
+            body = json.loads(request.body or b"{}")
+            return FakeResponse(201, json.dumps(self.put(plural, body) if plural == "leases" else body).encode())
         stored = self.objects.get(plural, {}).get(key)
         if stored is None and request.verb != "apply":
             return status_answer(404, "NotFound")

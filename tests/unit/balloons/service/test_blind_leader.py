@@ -1,0 +1,110 @@
+"""A leader that sees nothing makes room for one that does, and a blind standby does not lead. Two whole services."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any, cast
+
+import pytest
+
+from balloons.service.clients import OWN_WINDOW_S, Clients
+from balloons.service.metrics import Metrics
+from balloons.service.run import Service
+from balloons.service.settings import OFF, ServiceSettings
+from tests.unit.balloons.service.large_cluster import LargeCluster
+from tests.unit.throttler.client.fake_api import client_for, status_answer
+from throttler.client.requests import Request
+from throttler.service.elector import Elector, ElectorSettings
+from throttler.sources.own_attempts import OwnAttempts
+
+pytestmark = pytest.mark.virtual_time
+
+LEASE_S = 20.0
+"""Longer than any takeover takes."""
+
+
+class Replica:
+    """One service, whose requests about some resources somebody may refuse."""
+
+    def __init__(self, cluster: LargeCluster, name: str) -> None:
+        self._cluster = cluster
+        self.refused: set[str] = set()
+        client = client_for(self)
+        clock = asyncio.get_running_loop().time
+        self.elector = Elector(client, ElectorSettings(namespace="b", identity=name), clock=clock)
+        clients = Clients(
+            connection=cast(Any, None),
+            reading=client,
+            writing=client,
+            pulling=client,
+            releasing=client,
+            elector=self.elector,
+            own=OwnAttempts(OWN_WINDOW_S),
+        )
+        self.service = Service(ServiceSettings(metrics_address=OFF), Metrics("test"), clients)
+
+    @asynccontextmanager
+    async def open(self, request: Request, credentials: Any) -> AsyncIterator[Any]:
+        if request.resource in self.refused:
+            await asyncio.sleep(0.005)
+            yield status_answer(403, "Forbidden", f"may not {request.verb} {request.resource}")
+        else:
+            async with self._cluster.open(request, credentials) as answer:
+                yield answer
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+
+@asynccontextmanager
+async def replicas(cluster: LargeCluster) -> AsyncIterator[tuple[Replica, Replica]]:
+    """Two of them, the first of which leads."""
+    first, second = Replica(cluster, "first"), Replica(cluster, "second")
+    stop = asyncio.Event()
+    running = [asyncio.create_task(first.service.run(stop))]
+    try:
+        await asyncio.sleep(LEASE_S)
+        running.append(asyncio.create_task(second.service.run(stop)))
+        await asyncio.sleep(LEASE_S)
+        assert leaders(first, second) == [True, False]
+        yield first, second
+    finally:
+        stop.set()
+        await asyncio.gather(*running)
+
+
+def leaders(*each: Replica) -> list[bool]:
+    return [one.elector.may_write() for one in each]
+
+
+async def test_a_leader_whose_caches_stay_incomplete_says_so_and_another_takes_over() -> None:
+    cluster = LargeCluster(nodes=3)
+    cluster.add_pool()
+    async with replicas(cluster) as (first, second):
+        first.refused = {"pods"}
+        cluster.forget_past("pods")
+        await asyncio.sleep(170)
+        assert leaders(first, second) == [True, False], "it may recover"
+        assert first.service.not_alive() == ""
+        await asyncio.sleep(14)
+        assert "pods" in first.service.not_alive()
+        await asyncio.sleep(LEASE_S)
+        assert leaders(first, second) == [False, True]
+        assert first.service.not_alive() == "", "a restart would mend nothing"
+        assert "view incomplete for 2" in first.service.blind_in_words()
+        first.refused = set()
+        await asyncio.sleep(60)
+        assert first.service.blind_in_words() == ""
+        assert leaders(first, second) == [False, True]
+
+
+async def test_nobody_leads_while_everybody_is_blind_and_somebody_does_again_afterwards() -> None:
+    cluster = LargeCluster(nodes=3)
+    async with replicas(cluster) as (first, second):
+        first.refused = second.refused = {"pods"}
+        cluster.forget_past("pods")
+        await asyncio.sleep(180 + 2 * LEASE_S)
+        assert leaders(first, second) == [False, False]
+        first.refused = second.refused = set()
+        await asyncio.sleep(30 + LEASE_S)
+        assert sum(leaders(first, second)) == 1
