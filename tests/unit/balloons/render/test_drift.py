@@ -45,3 +45,15 @@ def test_lists_are_compared_whole_and_in_order() -> None:
 
 def test_a_text_is_no_list() -> None:
     assert not says("ab", ["a", "b"])
+
+
+@pytest.mark.parametrize(("stored", "wanted"), [("1k", "1000"), ("1", "1000m"), ("1Gi", "1073741824"), (1, "1")])
+@pytest.mark.parametrize("field", ["requests", "limits"])
+def test_amounts_are_compared_and_not_their_texts(field: str, stored: Any, wanted: str) -> None:
+    """An extended resource of 1,000 was applied at every tick for ever."""
+    assert says({"resources": {field: {"cpu": stored}}}, {"resources": {field: {"cpu": wanted}}})
+
+
+@pytest.mark.parametrize("stored", [{"cpu": "1001"}, {}, {"cpu": "no quantity"}, None])
+def test_other_amounts_are_told_apart(stored: Any) -> None:
+    assert not says({"requests": stored}, {"requests": {"cpu": "1000"}})
