@@ -50,7 +50,13 @@ def _bound(name: str, default: int, text: str) -> Callable[[F], F]:
 )
 @option("--image", metavar="IMAGE", help="The balloons' image where a pool names none, such as a mirror's.")
 @option("--allowed-image", multiple=True, metavar="PREFIX", help="Images that pools may name; repeatable.")
-@option("--max-calls-per-second", type=float, default=5.0, show_default=True, help="Ceiling of writes, over a minute.")
+@option(
+    "--max-calls-per-second",
+    type=float,
+    default=5.0,
+    show_default=True,
+    help="Ceiling of writes, over a minute; releases: ten times it.",
+)
 @option(
     "--lease-namespace",
     metavar="NAME",

@@ -9,7 +9,7 @@ from balloons.service.settings import ServiceSettings
 from throttler.client.attempts import Attempt
 from throttler.client.connection import Connection, ConnectionOptions, load_connection
 from throttler.client.connector import always
-from throttler.client.gate import CeilingGate
+from throttler.client.gate import MOST_PER_S, CeilingGate
 from throttler.client.kube_client import KubeClient, open_client
 from throttler.service.elector import Elector, ElectorSettings
 from throttler.service.lease import open_lease_client
@@ -18,15 +18,25 @@ from throttler.sources.own_attempts import OwnAttempts
 READS_PER_S, READ_BURST = 5.0, 25
 """Lists, watches and discovery: a handful at the start, then one now and then. They never queue behind writes."""
 BURST_S = 60.0
-"""The ceiling on writes is an average over this long, so that a burst release goes out at once."""
+"""The ceiling on writes is an average over this long."""
+URGENT_TIMES, URGENT_BURST = 10.0, 300
+"""What gives nodes back to work may come so many times as often as other writes, and so many at once: at the default 50
+a second, which is what a scheduler binds. A gang of 1,000 has its nodes after 18 s, one of 300 at once."""
+REPORTS_SHARE, REPORTS_BURST_S = 0.5, 30.0
+"""Status and Events, on top of the writes they tell of: 100 pools whose figures move need 4 a second at the most."""
+NOTES_BURST_S = 1.0
+"""Annotations of nodes go out evenly: there may be thousands, and none is in a hurry."""
 OWN_WINDOW_S = 5.0
 """What our own requests meet is told as windows of this length, as scrapes are."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Clients:
-    """Who reads, who writes for pools, who moves ceilings, and who releases what is held one by one; `own` is what they
-    all meet. None of them waits for another's ceiling of calls.
+    """Who reads, who writes for pools (what may wait, what is urgent, notes on nodes, reports), who moves ceilings, and
+    who releases what is held one by one; `own` is what they all meet. None waits for another's ceiling of calls.
+
+    With `max_calls_per_s` of 5, all of them together send at most 77.5 requests a second while a release lasts, and
+    27.5 otherwise: reads 5, writes 5, notes 5, reports 2.5, ceilings 5, what is held 5; releases and deletes 50.
 
     `elector` holds the Lease that the writers are fenced by; None where no Lease is held, in a dry run for one.
     """
@@ -34,6 +44,9 @@ class Clients:
     connection: Connection
     reading: KubeClient
     writing: KubeClient
+    urgent: KubeClient
+    noting: KubeClient
+    reporting: KubeClient
     pulling: KubeClient
     releasing: KubeClient
     elector: Elector | None
@@ -58,20 +71,32 @@ async def open_clients(settings: ServiceSettings, metrics: Metrics) -> AsyncIter
         read_gate = CeilingGate(READS_PER_S, burst=READ_BURST)
         async with (
             open_client(connection, "watch", gate=read_gate, observer=observe) as reading,
+            open_client(connection, "service", gate=gate_of(settings), observer=observe, may_send=may_write) as writing,
             open_client(
-                connection, "service", gate=_write_gate(settings), observer=observe, may_send=may_write
-            ) as writing,
+                connection, "urgent", gate=urgent_gate_of(settings), observer=observe, may_send=may_write
+            ) as urgent,
             open_client(
-                connection, "throttle", gate=_write_gate(settings), observer=observe, may_send=may_pull
-            ) as pulling,
+                connection, "notes", gate=gate_of(settings, 1.0, NOTES_BURST_S), observer=observe, may_send=may_write
+            ) as noting,
             open_client(
-                connection, "release", gate=_write_gate(settings), observer=observe, may_send=may_pull
+                connection,
+                "report",
+                gate=gate_of(settings, REPORTS_SHARE, REPORTS_BURST_S),
+                observer=observe,
+                may_send=may_write,
+            ) as reporting,
+            open_client(connection, "throttle", gate=gate_of(settings), observer=observe, may_send=may_pull) as pulling,
+            open_client(
+                connection, "release", gate=gate_of(settings), observer=observe, may_send=may_pull
             ) as releasing,
         ):
             yield Clients(
                 connection=connection,
                 reading=reading,
                 writing=writing,
+                urgent=urgent,
+                noting=noting,
+                reporting=reporting,
                 pulling=pulling,
                 releasing=releasing,
                 elector=elector,
@@ -86,6 +111,12 @@ def _elector(settings: ServiceSettings, leasing: KubeClient) -> Elector | None:
     return Elector(leasing, ElectorSettings(namespace=settings.lease_namespace, is_alone=settings.is_alone))
 
 
-def _write_gate(settings: ServiceSettings) -> CeilingGate:
-    calls_per_s = settings.max_calls_per_s
-    return CeilingGate(calls_per_s, burst=max(1, int(calls_per_s * BURST_S)))
+def gate_of(settings: ServiceSettings, share: float = 1.0, burst_s: float = BURST_S) -> CeilingGate:
+    """The ceiling of one kind of calls: a share of the setting, averaged over `burst_s`."""
+    calls_per_s = settings.max_calls_per_s * share
+    return CeilingGate(calls_per_s, burst=max(1, int(calls_per_s * burst_s)))
+
+
+def urgent_gate_of(settings: ServiceSettings) -> CeilingGate:
+    """The ceiling of what gives nodes back to work."""
+    return CeilingGate(min(MOST_PER_S, settings.max_calls_per_s * URGENT_TIMES), burst=URGENT_BURST)

@@ -5,8 +5,9 @@ So a pool rests until the watch of each resource that was written has passed the
 deleted pods are gone. A write whose outcome is unknown counts as maybe done: the pool rests for a while.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from throttler.kube.metadata import ObjectKey
 
@@ -16,6 +17,9 @@ Some proxy has lost the event; a pool must not wait for it for ever."""
 FIRST_REST_S = 1.0
 LONGEST_REST_S = 60.0
 """Rests after failures double from the first to the longest."""
+FIRST_REPEAT_S = 10.0
+LONGEST_REPEAT_S = 600.0
+"""So long after the second time the same may be applied a third time, and at most so long after any other."""
 
 VersionOf = Callable[[str], str]
 """Plural of a resource -> the version up to which its cache is up to date."""
@@ -95,6 +99,41 @@ class Fence:
         pending = self._pending.setdefault(pool, _Pending())
         pending.since_s = now_s
         return pending
+
+
+@dataclass(frozen=True, slots=True)
+class _Applied:
+    manifest: Mapping[str, Any]
+    at_s: float
+    rest_s: float
+
+
+class Repeats:
+    """How soon the same object may be applied with the same words again; `now_s` is monotonic.
+
+    What was applied and is wanted again did not take: an admission webhook rewrites it, or some other controller. The
+    second time is at once, somebody may have undone it by hand; the times after that are ever further apart.
+    """
+
+    def __init__(self) -> None:
+        self._last: dict[tuple[ObjectKey, str], _Applied] = {}
+
+    def may_apply(self, key: ObjectKey, kind: str, manifest: Mapping[str, Any], now_s: float) -> bool:
+        """Whether it may be applied now."""
+        last = self._last.get((key, kind))
+        return last is None or now_s >= last.at_s + last.rest_s or last.manifest != manifest
+
+    def applied(self, key: ObjectKey, kind: str, manifest: Mapping[str, Any], now_s: float) -> None:
+        """The server has taken it."""
+        last = self._last.get((key, kind))
+        rest_s = 0.0
+        if last is not None and last.manifest == manifest:
+            rest_s = min(LONGEST_REPEAT_S, max(FIRST_REPEAT_S, 2 * last.rest_s))
+        self._last[key, kind] = _Applied(manifest, now_s, rest_s)
+
+    def forget(self, now_s: float) -> None:
+        """Drop what was not wanted again for so long that it did take."""
+        self._last = {key: last for key, last in self._last.items() if now_s - last.at_s < 2 * LONGEST_REPEAT_S}
 
 
 def _number(version: str) -> int:

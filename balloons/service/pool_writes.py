@@ -1,20 +1,23 @@
-"""Writes what was decided: each pool in a task of its own, so that none waits for or fails with another.
+"""Writes what was decided: each pool by itself, so that none waits for or fails with another.
 
-A pool that is being written, or whose last write the caches do not show yet, is passed over; the next decision sees the
-world as it is then. Order within a pool: its actions, then its status, then its Events.
+Of each pool there are up to three turns under way at a time, of three sorts that do not wait for each other and have
+ceilings of their own: what makes and removes balloons, notes on nodes, and the report (status and Events). A turn that
+gives nodes back to work is urgent as a whole. A pool whose turn is under way, or whose last write the caches do not
+show yet, is passed over; the next decision sees the world as it is then. A decision's report comes after its balloons.
 """
 
 import asyncio
+import enum
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import structlog
 
-from balloons.decide.plan import Action, ApplyObject, Plan, PoolDecision, ReleaseBalloon
+from balloons.decide.plan import Action, AnnotateNode, ApplyObject, DeleteObject, Plan, PoolDecision, ReleaseBalloon
 from balloons.service.batches import batches
-from balloons.service.fence import Fence
+from balloons.service.fence import Fence, Repeats
 from balloons.service.in_words import failure_in_words, in_words
 from balloons.service.metrics import Metrics
 from balloons.service.preemptions import Preemptions
@@ -27,19 +30,27 @@ from throttler.kube.metadata import ObjectKey
 from throttler.service.drain import drain
 
 AT_ONCE = 32
-"""Writes of single pods and nodes under way at the same time."""
+"""Writes of one pool under way, or waiting at the ceiling, at the same time: no pool has others wait for more."""
+NOTES_PER_TURN = 16
+"""Nodes that a pool notes something on in one turn; the next decision knows which others are left."""
 AWAITED_S = 0.1
 """A write that was made is seen within milliseconds as a rule: look again this soon."""
 RESTING_S = 1.0
 """After a failure there is no such hurry."""
 TURN_AWAY_PERIOD_S = 1.0
-"""Between two statuses that say that a pool is not served: a fifth of the writes that we may make."""
+"""Between two statuses that say that a pool is not served: less than half of the reports that we may make."""
 SWEEPS = ObjectKey("", "")
 """What is swept up after pools that are gone is written like a pool of its own."""
 
 _NOBODYS_FAULT = (Outcome.CONFLICT, Outcome.FENCED)
 
 log = structlog.get_logger()
+
+
+class _Sort(enum.Enum):
+    BALLOONS = "balloons"
+    NOTES = "notes"
+    REPORT = "report"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,25 +92,25 @@ class PoolWrites:
         self._preemptions = preemptions
         self._is_dry_run = is_dry_run
         self._clock = clock
-        self._fence = Fence()
-        self._tasks: dict[ObjectKey, asyncio.Task[None]] = {}
-        self._problems: dict[ObjectKey, str] = {}
+        self._fences = {_Sort.BALLOONS: Fence(), _Sort.NOTES: Fence()}
+        self._repeats = Repeats()
+        self._tasks: dict[tuple[ObjectKey, _Sort], asyncio.Task[None]] = {}
+        self._problems: dict[tuple[ObjectKey, _Sort], str] = {}
         self._shown: dict[ObjectKey, tuple[str, ...]] = {}
         self._turned_away_at_s = -math.inf
-        self._room = asyncio.Semaphore(AT_ONCE)
 
     def start(self, plan: Plan) -> Mapping[ObjectKey, float]:
-        """Begin to write; returns the pools that were passed over, whose actions nobody will carry out, each with the
+        """Begin to write; returns the pools that were passed over, whose balloons nobody will see to, each with the
         seconds after which it is worth looking again."""
         self._forget(plan)
         self._turn_away([decision for decision in plan.pools if decision.because.reason in TURNED_AWAY])
         served = [decision for decision in plan.pools if decision.because.reason not in TURNED_AWAY]
         passed = [decision.pool for decision in served if not self._start_pool(decision)]
-        if plan.sweeps and not self._start_actions(SWEEPS, plan.sweeps, self._is_dry_run):
+        if plan.sweeps and not self._start_sweeps(plan.sweeps):
             passed.append(SWEEPS)
-        if late := self._fence.give_up(self._clock()):
+        if late := set[ObjectKey]().union(*(fence.give_up(self._clock()) for fence in self._fences.values())):
             log.warning("own writes were never seen", pools=sorted(map(str, late)))
-        resting = {key for key in passed if self._fence.is_resting(key, self._clock())}
+        resting = {key for key in passed if self._fences[_Sort.BALLOONS].is_resting(key, self._clock())}
         return {key: RESTING_S if key in resting else AWAITED_S for key in passed}
 
     @property
@@ -110,7 +121,7 @@ class PoolWrites:
     @property
     def problems(self) -> dict[ObjectKey, str]:
         """What could not be written, by pool, until it has been."""
-        return {key: text for key, text in self._problems.items() if text}
+        return {key: text for (key, _), text in self._problems.items() if text}
 
     def stand_by(self) -> None:
         """Somebody else leads: what was told and what failed is theirs to know. Writes under way meet the fence."""
@@ -118,8 +129,11 @@ class PoolWrites:
         self._problems, self._shown = {}, {}
 
     async def drain(self, timeout_s: float) -> None:
-        """Let writes under way finish; what takes longer is cancelled."""
-        await drain(self._tasks.values(), timeout_s)
+        """Let writes under way finish, their reports included; what takes longer is cancelled."""
+        deadline_s = self._clock() + timeout_s
+        while self._tasks:
+            await drain(self._tasks.values(), max(0.0, deadline_s - self._clock()))
+            await asyncio.sleep(0)
 
     # --- one pool ---
 
@@ -129,77 +143,107 @@ class PoolWrites:
         if self._is_dry_run or now_s - self._turned_away_at_s < TURN_AWAY_PERIOD_S:
             return
         for decision in decisions:
-            if decision.pool not in self._tasks and self._reporter.has_news(decision, ""):
+            if (decision.pool, _Sort.REPORT) not in self._tasks and self._reporter.has_news(decision, ""):
                 self._turned_away_at_s = now_s
-                self._start_actions(decision.pool, (), False, decision)
+                self._report(decision)
                 return
 
     def _start_pool(self, decision: PoolDecision) -> bool:
-        is_dry_run = self._is_dry_run or decision.is_dry_run
-        is_started = self._start_actions(decision.pool, decision.actions, is_dry_run, decision)
-        return is_started or not decision.actions
-
-    def _start_actions(
-        self, key: ObjectKey, actions: Sequence[Action], is_dry_run: bool, decision: PoolDecision | None = None
-    ) -> bool:
-        if key in self._tasks:
-            return False
+        """Whether somebody sees to the pool's balloons, or nothing is to be done for them."""
+        key, is_dry_run = decision.pool, self._is_dry_run or decision.is_dry_run
         if is_dry_run:
-            self._show(key, actions)
-        is_open = self._fence.is_open(key, self._caches.version_of, self._caches.has_pod, self._clock())
-        to_do = actions if is_open and not is_dry_run else ()
-        if is_open and not to_do:
-            self._problems.pop(key, None)
-        has_news = (
-            decision is not None
-            and not self._is_dry_run
-            and self._reporter.has_news(decision, self._problems.get(key, ""))
-        )
-        if to_do or has_news:
-            task = asyncio.create_task(self._write(key, to_do, decision), name=f"write {key}")
-            self._tasks[key] = task
-            task.add_done_callback(lambda ended: self._ended(key, ended))
-        return is_open
+            self._show(key, decision.actions)
+        actions = () if is_dry_run else decision.actions
+        notes = [action for action in actions if isinstance(action, AnnotateNode)]
+        balloons = [action for action in actions if not isinstance(action, AnnotateNode)]
+        is_busy = (key, _Sort.BALLOONS) in self._tasks
+        is_open = self._start_turn(key, _Sort.BALLOONS, balloons, decision)
+        self._start_turn(key, _Sort.NOTES, notes[:NOTES_PER_TURN])
+        if not is_busy and (key, _Sort.BALLOONS) not in self._tasks:
+            self._report(decision)
+        return is_open or not decision.actions
 
-    def _ended(self, key: ObjectKey, task: asyncio.Task[None]) -> None:
-        self._tasks.pop(key, None)
+    def _start_sweeps(self, sweeps: Sequence[Action]) -> bool:
+        if self._is_dry_run:
+            self._show(SWEEPS, sweeps)
+        return self._start_turn(SWEEPS, _Sort.BALLOONS, () if self._is_dry_run else sweeps)
+
+    def _start_turn(
+        self, key: ObjectKey, sort: _Sort, actions: Sequence[Action], decision: PoolDecision | None = None
+    ) -> bool:
+        """Whether the pool may be acted on; `decision` is what is reported afterwards."""
+        if (key, sort) in self._tasks:
+            return False
+        is_open = self._fences[sort].is_open(key, self._caches.version_of, self._caches.has_pod, self._clock())
+        if not is_open:
+            return False
+        is_urgent = any(isinstance(action, ReleaseBalloon | DeleteObject) for action in actions)
+        to_do = actions if is_urgent else [action for action in actions if self._takes(action)]
+        if not actions:
+            self._problems.pop((key, sort), None)
+        if to_do:
+            self._begin(key, sort, self._carry_out_all(key, sort, to_do, is_urgent=is_urgent, decision=decision))
+        return True
+
+    def _begin(self, key: ObjectKey, sort: _Sort, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work, name=f"write {key} {sort.value}")
+        self._tasks[key, sort] = task
+        task.add_done_callback(lambda ended: self._ended(key, sort, ended))
+
+    def _ended(self, key: ObjectKey, sort: _Sort, task: asyncio.Task[None]) -> None:
+        if self._tasks.get((key, sort)) is task:
+            del self._tasks[key, sort]
         if not task.cancelled() and (error := task.exception()) is not None:
-            self._fence.failed(key, 0.0, self._clock())
+            if sort in self._fences:
+                self._fences[sort].failed(key, 0.0, self._clock())
             log.error("writing failed", pool=str(key), exc_info=error)
 
-    async def _write(self, key: ObjectKey, actions: Sequence[Action], decision: PoolDecision | None) -> None:
-        if actions:
-            await self._carry_out_all(key, actions)
-        if decision is not None and not self._is_dry_run:
-            await self._reporter.report(decision, self._problems.get(key, ""))
-
-    async def _carry_out_all(self, key: ObjectKey, actions: Sequence[Action]) -> None:
+    async def _carry_out_all(
+        self,
+        key: ObjectKey,
+        sort: _Sort,
+        actions: Sequence[Action],
+        *,
+        is_urgent: bool,
+        decision: PoolDecision | None,
+    ) -> None:
+        room = asyncio.Semaphore(AT_ONCE)
+        fence = self._fences[sort]
         for batch in batches(actions):
-            outcomes = await asyncio.gather(*(self._carry_out(key, action) for action in batch))
+            outcomes = await asyncio.gather(
+                *(self._carry_out(key, fence, action, room, is_urgent=is_urgent) for action in batch)
+            )
             failures = [failure for failure in outcomes if failure is not None]
             if failures:
                 # Writes of one batch fail together: that is one failure to rest from, not as many as there are writes.
-                self._fence.failed(key, max(failure.least_rest_s for failure in failures), self._clock())
-                self._problems[key] = next(filter(None, (failure.words for failure in failures)), "")
-                return
-        self._problems.pop(key, None)
-        self._fence.succeeded(key)
+                fence.failed(key, max(failure.least_rest_s for failure in failures), self._clock())
+                self._problems[key, sort] = next(filter(None, (failure.words for failure in failures)), "")
+                break
+        else:
+            self._problems.pop((key, sort), None)
+            fence.succeeded(key)
+        if decision is not None:
+            self._report(decision)
 
-    async def _carry_out(self, key: ObjectKey, action: Action) -> "_Failure | None":
+    async def _carry_out(
+        self, key: ObjectKey, fence: Fence, action: Action, room: asyncio.Semaphore, *, is_urgent: bool
+    ) -> "_Failure | None":
         """One write. None: what comes after it may follow; else the rest must wait."""
-        async with self._room:
+        async with room:
             try:
                 if isinstance(action, ReleaseBalloon) and action.taker:
                     self._preemptions.expect_release(action.uid, self._clock())
-                resource, version = await self._writer.carry_out(action)
+                resource, version = await self._writer.carry_out(action, is_urgent=is_urgent)
             except ApiError as error:
                 return self._failed(key, action, error)
         self._metrics.wrote(kind_of(action), Outcome.DONE)
         log.info("wrote", pool=str(key), action=in_words(action), because=action.because.code)
         if isinstance(action, ReleaseBalloon):
-            self._fence.deleted(key, action.node, action.uid, self._clock())
+            fence.deleted(key, action.node, action.uid, self._clock())
         else:
-            self._fence.wrote(key, resource.plural, version, self._clock())
+            fence.wrote(key, resource.plural, version, self._clock())
+        if isinstance(action, ApplyObject):
+            self._repeats.applied(action.key, action.kind, action.manifest, self._clock())
         return None
 
     def _failed(self, key: ObjectKey, action: Action, error: ApiError) -> "_Failure | None":
@@ -214,6 +258,18 @@ class PoolWrites:
         log.warning("write failed", pool=str(key), outcome=outcome.value, problem=words)
         return _Failure("" if outcome in _NOBODYS_FAULT else words, least_rest_s(error))
 
+    def _takes(self, action: Action) -> bool:
+        """Whether there is hope that an apply changes something this time."""
+        if not isinstance(action, ApplyObject):
+            return True
+        return self._repeats.may_apply(action.key, action.kind, action.manifest, self._clock())
+
+    def _report(self, decision: PoolDecision) -> None:
+        key, problem = decision.pool, self.problems.get(decision.pool, "")
+        if self._is_dry_run or (key, _Sort.REPORT) in self._tasks or not self._reporter.has_news(decision, problem):
+            return
+        self._begin(key, _Sort.REPORT, self._reporter.report(decision, problem))
+
     # --- the rest ---
 
     def _show(self, key: ObjectKey, actions: Sequence[Action]) -> None:
@@ -224,8 +280,10 @@ class PoolWrites:
             log.info("would write", pool=str(key), actions=list(words))
 
     def _forget(self, plan: Plan) -> None:
-        known = {SWEEPS, *(decision.pool for decision in plan.pools), *self._tasks}
-        self._fence.forget(known)
+        known = {SWEEPS, *(decision.pool for decision in plan.pools), *(key for key, _ in self._tasks)}
+        for fence in self._fences.values():
+            fence.forget(known)
         self._reporter.forget(known)
-        self._problems = {key: text for key, text in self._problems.items() if key in known}
+        self._repeats.forget(self._clock())
+        self._problems = {(key, sort): text for (key, sort), text in self._problems.items() if key in known}
         self._shown = {key: words for key, words in self._shown.items() if key in known}

@@ -1,12 +1,13 @@
 """Tells users: writes a pool's status through /status when it changes, and Events.
 
-Counts may change many times a second while nodes join. Those are written at most every `COUNTS_PERIOD_S`; a new reason
-or condition goes out at once. A status that the cache does not show yet is not written again.
+Counts may change many times a second while nodes join. Those are written once in `COUNTS_PERIOD_S`; a new reason or
+condition goes out at once. A status that the cache does not show yet is not written again.
 """
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from random import Random
 
 import structlog
 
@@ -23,8 +24,11 @@ from throttler.client.errors import ApiError
 from throttler.client.kube_client import KubeClient
 from throttler.kube.metadata import ObjectKey
 
-COUNTS_PERIOD_S = 2.0
-"""Between two writes of one pool's status that differ in figures only."""
+COUNTS_PERIOD_S = (15.0, 30.0)
+"""Between two writes of one pool's status that differ in figures only; drawn anew each time, so that pools whose counts
+move together do not come together. Metrics show the figures of every decision."""
+FAILED_REST_S = 2.0
+"""After a status that could not be written, at least."""
 
 log = structlog.get_logger()
 
@@ -33,13 +37,13 @@ StoredPools = Callable[[ObjectKey], StoredPool | None]
 
 @dataclass(slots=True)
 class _Told:
-    """When the status was written last, as which version, and until when nothing is tried.
+    """When mere figures may be written again, as which version the status was last, and until when nothing is tried.
 
     `turned_away` is what the pool was told last, if that is why it is not served: it is told once, because another
     service may serve it, and two that correct each other would never end.
     """
 
-    at_s: float = float("-inf")
+    counts_at_s: float = float("-inf")
     version: int = 0
     turned_away: str = ""
     rest_until_s: float = 0.0
@@ -55,8 +59,10 @@ class Reporter:
         announcer: Announcer,
         metrics: Metrics,
         clock: Callable[[], float],
+        random: Random | None = None,
     ) -> None:
         self._client = client
+        self._random = random or Random()
         self._stored = stored_pools
         self._announcer = announcer
         self._metrics = metrics
@@ -104,12 +110,12 @@ class Reporter:
             return True
         version = stored.metadata.resource_version
         is_seen = not version.isdecimal() or int(version) >= told.version
-        is_soon = now_s - told.at_s < COUNTS_PERIOD_S and _meaning(stored.status) == _meaning(status)
+        is_soon = now_s < told.counts_at_s and _meaning(stored.status) == _meaning(status)
         return is_seen and not is_soon and now_s >= told.rest_until_s
 
     async def _write_status(self, key: ObjectKey, stored: StoredPool, status: PoolStatus) -> None:
         told = self._told.setdefault(key, _Told())
-        told.at_s = self._clock()
+        told.counts_at_s = self._clock() + self._random.uniform(*COUNTS_PERIOD_S)
         body = status_manifest(stored, status)
         try:
             answer = await self._client.apply(
@@ -122,7 +128,7 @@ class Reporter:
                 subresource="status",
             )
         except ApiError as error:
-            told.rest_until_s = self._clock() + max(least_rest_s(error), COUNTS_PERIOD_S)
+            told.rest_until_s = self._clock() + max(least_rest_s(error), FAILED_REST_S)
             self._failed(key, ActionKind.STATUS, error)
             return
         version = version_in(answer)

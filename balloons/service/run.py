@@ -56,9 +56,9 @@ class Service:
         self._is_stopping = False
         metrics.follow_leader(self._leads)
         self._watches = Watches(clients.reading, index, wake, metrics, preemptions, clock=clock)
-        reporter = Reporter(clients.writing, index.pool, Announcer(socket.gethostname()), metrics, clock)
+        reporter = Reporter(clients.reporting, index.pool, Announcer(socket.gethostname()), metrics, clock)
         self._writes = PoolWrites(
-            Writer(clients.writing, clock),
+            Writer(clients.writing, clients.urgent, clients.noting, clock),
             reporter,
             self._watches,
             metrics,

@@ -31,88 +31,101 @@ class _Versioned(msgspec.Struct, frozen=True):
 
 
 class Writer:
-    """The writes of balloons. Every method raises ApiError and never returns a failure."""
+    """The writes of balloons. Every method raises ApiError and never returns a failure.
 
-    def __init__(self, client: KubeClient, clock: Callable[[], float]) -> None:
+    Each of the three clients has a ceiling of its own: `client` is for what may wait, `urgent` for what gives nodes
+    back to work, `noting` for annotations of nodes, of which there may be thousands.
+    """
+
+    def __init__(self, client: KubeClient, urgent: KubeClient, noting: KubeClient, clock: Callable[[], float]) -> None:
         self._client = client
+        self._urgent = urgent
+        self._noting = noting
         self._clock = clock
         self._forced_s: dict[ObjectKey, float] = {}
 
-    async def carry_out(self, action: Action) -> tuple[Resource, str]:
+    async def carry_out(self, action: Action, *, is_urgent: bool) -> tuple[Resource, str]:
         """Do it; returns which resource was written and the version the server answered (empty after a delete)."""
+        client = self._urgent if is_urgent else self._client
         match action:
             case ApplyObject():
-                return await self._apply(action)
+                return await self._apply(client, action)
             case DeleteObject():
-                return await self._delete(action)
+                return await _delete(client, action)
             case MarkBalloon():
-                return PODS, await self._mark(action)
+                return PODS, await _mark(client, action)
             case ReleaseBalloon():
-                return PODS, await self._release(action)
+                return PODS, await _release(client, action)
             case AnnotateNode():
-                return NODES, await self._annotate(action)
+                return NODES, await _annotate(self._noting, action)
 
-    async def _apply(self, action: ApplyObject) -> tuple[Resource, str]:
+    async def _apply(self, client: KubeClient, action: ApplyObject) -> tuple[Resource, str]:
         resource = written(action.api_version, action.kind)
         try:
-            return resource, await self._apply_once(resource, action, force=False)
+            return resource, await _apply_once(client, resource, action, force=False)
         except ConflictError as error:
             if isinstance(error, AlreadyExistsError) or not self._may_force(action.key):
                 raise
-            return resource, await self._apply_once(resource, action, force=True)
-
-    async def _apply_once(self, resource: Resource, action: ApplyObject, *, force: bool) -> str:
-        answer = await self._client.apply(
-            resource,
-            action.manifest,
-            action.key.name,
-            action.key.namespace,
-            field_manager=FIELD_MANAGER,
-            force=force,
-        )
-        return version_in(answer)
+            return resource, await _apply_once(client, resource, action, force=True)
 
     def _may_force(self, key: ObjectKey) -> bool:
         now_s = self._clock()
         self._forced_s = {k: at_s for k, at_s in self._forced_s.items() if now_s - at_s < FORCE_PERIOD_S}
         return self._forced_s.setdefault(key, now_s) == now_s
 
-    async def _delete(self, action: DeleteObject) -> tuple[Resource, str]:
-        resource = written(action.api_version, action.kind)
-        answer = await self._client.delete(
-            resource,
-            action.key.name,
-            action.key.namespace,
-            uid=action.uid,
-            resource_version=action.resource_version,
-            propagation="Background",
-        )
-        return resource, version_in(answer)
 
-    async def _mark(self, action: MarkBalloon) -> str:
-        # The uid makes sure that a balloon of the same name that came later is not meant.
-        metadata = {"uid": action.uid, "annotations": {DELETION_COST_ANNOTATION: str(action.cost)}}
-        return await self._patch(PODS, metadata, action.key)
+async def _apply_once(client: KubeClient, resource: Resource, action: ApplyObject, *, force: bool) -> str:
+    answer = await client.apply(
+        resource,
+        action.manifest,
+        action.key.name,
+        action.key.namespace,
+        field_manager=FIELD_MANAGER,
+        force=force,
+    )
+    return version_in(answer)
 
-    async def _release(self, action: ReleaseBalloon) -> str:
-        await self._client.delete(
-            PODS,
-            action.key.name,
-            action.key.namespace,
-            uid=action.uid,
-            resource_version=action.resource_version,
-        )
-        return ""
 
-    async def _annotate(self, action: AnnotateNode) -> str:
-        metadata = {"resourceVersion": action.resource_version, "annotations": dict(action.annotations)}
-        return await self._patch(NODES, metadata, ObjectKey("", action.node))
+async def _delete(client: KubeClient, action: DeleteObject) -> tuple[Resource, str]:
+    resource = written(action.api_version, action.kind)
+    answer = await client.delete(
+        resource,
+        action.key.name,
+        action.key.namespace,
+        uid=action.uid,
+        resource_version=action.resource_version,
+        propagation="Background",
+    )
+    return resource, version_in(answer)
 
-    async def _patch(self, resource: Resource, metadata: dict[str, Any], key: ObjectKey) -> str:
-        answer = await self._client.patch(
-            resource, {"metadata": metadata}, key.name, key.namespace or None, field_manager=FIELD_MANAGER
-        )
-        return version_in(answer)
+
+async def _mark(client: KubeClient, action: MarkBalloon) -> str:
+    # The uid makes sure that a balloon of the same name that came later is not meant.
+    metadata = {"uid": action.uid, "annotations": {DELETION_COST_ANNOTATION: str(action.cost)}}
+    return await _patch(client, PODS, metadata, action.key)
+
+
+async def _release(client: KubeClient, action: ReleaseBalloon) -> str:
+    await client.delete(
+        PODS,
+        action.key.name,
+        action.key.namespace,
+        uid=action.uid,
+        resource_version=action.resource_version,
+    )
+    return ""
+
+
+async def _annotate(client: KubeClient, action: AnnotateNode) -> str:
+    metadata = {"resourceVersion": action.resource_version, "annotations": dict(action.annotations)}
+    return await _patch(client, NODES, metadata, ObjectKey("", action.node))
+
+
+async def _patch(client: KubeClient, resource: Resource, metadata: dict[str, Any], key: ObjectKey) -> str:
+    answer = await client.patch(
+        resource, {"metadata": metadata}, key.name, key.namespace or None, field_manager=FIELD_MANAGER
+    )
+    return version_in(answer)
 
 
 def version_in(answer: bytes) -> str:

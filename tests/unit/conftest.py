@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping
+from types import SimpleNamespace
 
 import pytest
 import structlog
@@ -26,3 +27,10 @@ def _no_logs_of_the_test_before() -> Iterator[None]:
     """A command under test sends logs to its captured stream, which is closed when the next test logs."""
     yield
     structlog.reset_defaults()
+
+
+@pytest.fixture
+async def throttler_clock(monkeypatch):
+    """asyncio-throttle reads the real clock; here it reads the loop's, which is virtual."""
+    clock = SimpleNamespace(monotonic=asyncio.get_running_loop().time)
+    monkeypatch.setattr("asyncio_throttle.throttler.time", clock)

@@ -5,6 +5,9 @@ from typing import Protocol
 
 from asyncio_throttle import Throttler
 
+MOST_PER_S = 1000.0
+"""No gate lets more pass: waiters are let in every 10 ms."""
+
 
 class Gate(Protocol):
     """Where a call waits until it may be sent."""
@@ -30,8 +33,8 @@ class CeilingGate:
     """
 
     def __init__(self, calls_per_s: float, burst: int = 1) -> None:
-        if not 0 < calls_per_s <= 1000 or burst < 1:
-            raise ValueError(f"need 0 < calls_per_s <= 1000 and burst >= 1, got {calls_per_s}, {burst}")
+        if not 0 < calls_per_s <= MOST_PER_S or burst < 1:
+            raise ValueError(f"need 0 < calls_per_s <= {MOST_PER_S:g} and burst >= 1, got {calls_per_s}, {burst}")
         period_s = burst / calls_per_s
         poll_s = min(1.0, max(0.01, period_s / 20))
         self._throttler = Throttler(rate_limit=burst, period=period_s, retry_interval=poll_s)

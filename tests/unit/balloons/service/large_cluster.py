@@ -284,7 +284,9 @@ async def serving(cluster: LargeCluster) -> AsyncIterator[Any]:
     index, wake, metrics, preemptions = Index(CLASS), Wake(clock), Metrics("test"), Preemptions()
     watches = Watches(client, index, wake, metrics, preemptions, clock=clock)
     reporter = Reporter(client, index.pool, Announcer("me"), metrics, clock)
-    writes = PoolWrites(Writer(client, clock), reporter, watches, metrics, preemptions, is_dry_run=False, clock=clock)
+    writes = PoolWrites(
+        Writer(client, client, client, clock), reporter, watches, metrics, preemptions, is_dry_run=False, clock=clock
+    )
     loop = DecisionLoop(
         index, watches, writes, wake, metrics, preemptions, DecideSettings(), interval_s=10.0, clock=clock
     )
