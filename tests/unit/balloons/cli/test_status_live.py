@@ -32,6 +32,8 @@ class Server:
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
         if request.path.endswith("jointhrottles"):
             return web.json_response({"kind": "Status", "message": "not found", "code": 404}, status=404)
+        if "sendInitialEvents" in request.query:
+            return web.json_response({"kind": "Status", "message": "no streamed lists", "code": 422}, status=422)
         if "watch" not in request.query:
             head = {"apiVersion": API_VERSION, "kind": "BalloonPoolList", "metadata": {"resourceVersion": "10"}}
             return web.json_response({**head, "items": [pool(0, 10)]})
