@@ -4,14 +4,14 @@ Every `change_*` takes what was known of the object before and what is known now
 tell it. Nothing here raises on an odd object: whatever has been decoded can be filed.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import msgspec
 
 from balloons.api.pool import BalloonPool, PoolStatus
-from balloons.view.claim import Claims, pool_of
-from balloons.view.load import EMPTY, USUAL_PRIORITY, NodeLoad, load_of
+from balloons.view.claim import Claim, Selectors, pool_of
+from balloons.view.load import USUAL_PRIORITY, NodeLoad, load_of
 from balloons.view.snapshot import Deployment, PriorityClass, Snapshot, StoredObject
 from balloons.view.tenancy import Tenancy
 from throttler.kube.metadata import ObjectKey, key_of
@@ -53,8 +53,9 @@ class Index:
         self._pods: dict[str, tuple[Pod, ...]] = {}
         self._loads: dict[str, NodeLoad] = {}
         self._dirty: dict[str, None] = {}
-        self._moved: dict[str, None] = {}
-        self._claims = Claims(())
+        self._have_nodes_changed = False
+        self._selectors = Selectors(())
+        self._claims: dict[ObjectKey, Claim] = {}
         self._waiting: dict[ObjectKey, Pod] = {}
         self._waiting_now: tuple[Pod, ...] | None = ()
         self._unbound: dict[ObjectKey, dict[ObjectKey, Pod]] = {}
@@ -72,12 +73,11 @@ class Index:
         if self._are_nodes_lent:
             self._nodes = self._nodes.copy()
             self._are_nodes_lent = False
+        self._have_nodes_changed = True
         if after is not None:
             self._nodes[after.name] = after
-            self._moved[after.name] = None
         elif before is not None:
             self._nodes.pop(before.name, None)
-            self._moved[before.name] = None
 
     def change_pod(self, before: Pod | None, after: Pod | None) -> None:
         """A pod appeared, changed, moved onto its node or went."""
@@ -146,7 +146,7 @@ class Index:
             buffers=self._buffers.copy(),
             templates=self._templates.copy(),
             buffer_version=given.buffer_version,
-            claims=self._claims.by_pool(),
+            claims=self._claims,
             server_minor=given.server_minor,
         )
 
@@ -164,8 +164,10 @@ class Index:
         return self._nodes.get(name)
 
     def pool_of_node(self, name: str) -> ObjectKey | None:
-        """The pool that the node counted for in the last snapshot."""
-        return self._claims.owner_of(name)
+        """The pool that the node counts for, by the selectors of the last snapshot; None where none selects it."""
+        node = self._nodes.get(name)
+        found = self._selectors.of(node.labels) if node is not None else ()
+        return found[0] if found else None
 
     def pod_on(self, node: str, uid: str) -> Pod | None:
         """One pod of a node, by uid; `node` is empty for a pod without one."""
@@ -231,17 +233,13 @@ class Index:
             self._pods.pop(name, None)
 
     def _refresh_claims(self, pools: Mapping[ObjectKey, BalloonPool]) -> None:
-        """Nodes that changed, or whose pods did, are filed anew; all of them when other pools claim them."""
-        changed: Iterable[str] = {**self._dirty, **self._moved}
-        if not self._claims.are_of(pools.values()):
-            self._claims, changed = Claims(pools.values()), self._nodes
-        for name in changed:
-            node = self._nodes.get(name)
-            if node is None:
-                self._claims.forget(name)
-            else:
-                self._claims.file(node, self._loads.get(name) or EMPTY)
-        self._moved.clear()
+        """Worked out anew when nodes, their pods or the claiming pools have changed; earlier snapshots keep theirs."""
+        is_same = self._selectors.are_of(pools.values())
+        if not is_same:
+            self._selectors = Selectors(pools.values())
+        if not is_same or self._dirty or self._have_nodes_changed:
+            self._claims = self._selectors.claims(self._nodes.values(), self._loads)
+        self._have_nodes_changed = False
 
     def _refresh_unbound(self, pool: ObjectKey) -> None:
         pods = tuple(pod for pod in self._unbound[pool].values() if not (pod.is_finished or pod.is_terminating))

@@ -1,4 +1,4 @@
-"""The index keeps claims node by node; they must be what asking all nodes anew would give."""
+"""The claims of a snapshot are what asking all nodes anew would give, however much of it was kept from the last."""
 
 from typing import Any
 
@@ -41,7 +41,7 @@ def seen_by_name(claim: Claim) -> dict[str, Any]:
 
 
 @given(st.lists(st.lists(EVENT, min_size=1, max_size=6), max_size=8))
-def test_kept_claims_are_those_worked_out_anew(rounds: list[list[tuple[str, Any, str]]]) -> None:
+def test_claims_of_a_snapshot_are_those_worked_out_anew(rounds: list[list[tuple[str, Any, str]]]) -> None:
     index = Index(CLASS.metadata.name)
     nodes: dict[str, Any] = {}
     pods: dict[str, Any] = {}
