@@ -35,7 +35,7 @@ TAINT, LABEL = "startup-taint.cluster-autoscaler.kubernetes.io/kube-balloons", "
 AFTER_S, PERIOD_S = 5.0, 0.5
 MARGIN_S = 60.0
 """For a machine of two cores that does other things as well."""
-EVERYTHING = {"taint", "label", "gate", "ceiling", "quota", "certificate"}
+EVERYTHING = {"taint", "label", "gate", "ceiling", "quota"}
 WRITES = ("create", "update", "patch", "delete", "deletecollection")
 
 
@@ -118,8 +118,9 @@ async def scene(tmp_path: Path) -> AsyncIterator[Scene]:
     """A plane of its own: the guard looks after the whole cluster."""
     async with start_control_plane(ControlPlaneSettings(audit=True)) as plane:
         await plane.kubectl_async("apply", "-k", str(MANIFESTS / "base"))
-        for each in ("serviceaccount", "rbac"):
-            await plane.kubectl_async("apply", "-f", str(MANIFESTS / "components" / "guard" / f"{each}.yaml"))
+        guard = [MANIFESTS / "components" / "guard" / f"{each}.yaml" for each in ("serviceaccount", "rbac")]
+        for path in (*guard, *sorted(MANIFESTS.glob("levers/*/guard.yaml"))):
+            await plane.kubectl_async("apply", "-f", str(path))
         for crds in (find_karpenter_crds(), QUOTA_CRD):
             await plane.kubectl_async("apply", "-f", str(crds))
         await plane.kubectl_async("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
