@@ -265,6 +265,28 @@ async def test_problem_is_in_the_status_until_it_is_solved() -> None:
     assert scene.writes.problems == {}
 
 
+async def test_problem_stays_while_the_pool_rests() -> None:
+    scene = Scene()
+    scene.client.errors[APPLY] = [ForbiddenError("no", status=403)]
+    await scene.write(apply())
+    for _ in range(5):
+        await asyncio.sleep(1)
+        assert await scene.write(apply()) == []
+        assert GPU in scene.writes.problems
+        assert await scene.write() == [], "with nothing to do either"
+        assert GPU in scene.writes.problems
+
+
+@pytest.mark.parametrize("failing", ["b1", "b2"])
+async def test_one_of_two_writes_that_fails_is_a_failure(failing: str) -> None:
+    scene = Scene()
+    scene.client.errors[f"patch pods ns/{failing}"] = [ForbiddenError("no", status=403)]
+    assert await scene.write(mark("b1"), mark("b2"), apply()) == ["patch pods ns/b1", "patch pods ns/b2"]
+    assert GPU in scene.writes.problems
+    scene.caches.catch_up()
+    assert await scene.write(apply()) == [], "it rests"
+
+
 async def test_timed_out_write_counts_as_maybe_done() -> None:
     scene = Scene()
     scene.client.errors[APPLY] = [AttemptTimeoutError("no answer")]
