@@ -39,6 +39,10 @@ class LeverReason(Sentence):
     )
     QUOTA_SELECTOR_DIFFERS = "the user's own CapacityQuota of this name selects other nodes than the throttle"
     LIMIT_UNREADABLE = "the user's own limit is no quantity that can be compared: {value}"
+    ORIGINAL_UNREADABLE = (
+        "the annotation kube-balloons.github.io/original cannot be read, so the user's own limit is not known: nothing "
+        "is changed until the annotation is mended or removed"
+    )
     STATIC_POOL = "the pool has a fixed number of replicas: its size is the user's decision"
     OVERRUN = "{usage} cores exist or were asked for and {ceiling} were allowed: Karpenter does not honour the ceiling"
     CONTESTED = (

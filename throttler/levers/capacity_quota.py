@@ -18,7 +18,7 @@ from throttler.levers.clamp import amount_of, clamped, unraised
 from throttler.levers.hand_back import QUOTA_PATH, hand_back
 from throttler.levers.holder import THROTTLE_LABEL, Holder, epoch_of
 from throttler.levers.lever import LeverOutcome, LeverState, Room
-from throttler.levers.original import Mark, foreign, is_marked_so, read_mark, taken_in, with_ceiling
+from throttler.levers.original import Mark, foreign, is_marked_so, is_unreadable, read_mark, taken_in, with_ceiling
 from throttler.levers.quota_body import quota_outcome, quota_write
 from throttler.levers.quota_seen import MILLI, QuotaMemory, QuotaSeen
 from throttler.levers.quota_standing import Standing, is_quota_taken_up, quota_reason, quota_standing
@@ -34,11 +34,13 @@ def plan_capacity_quota(seen: QuotaSeen, room: Room, holder: Holder, memory: Quo
         return quota_outcome(seen.name, None, refusal), replace(memory, mark=None)
     demand = memory.demand.looked(room, now_s) if room.may_move else memory.demand.unseen()
     memory, mark = replace(memory, demand=demand), _mark(seen, memory)
+    if mark is None and seen.quota is not None and is_unreadable(seen.quota.metadata):
+        return quota_outcome(seen.name, None, (LeverState.REFUSED, because(LeverReason.ORIGINAL_UNREADABLE))), memory
     if seen.quota is not None and seen.selects_others and not (mark and mark.is_made):
         differs = (LeverState.REFUSED, because(LeverReason.QUOTA_SELECTOR_DIFFERS))
         return quota_outcome(seen.name, None, differs, hand_back(seen.quota)), replace(memory, mark=None)
     if demand.is_over(room, now_s) or (mark is None and room.waiting <= 0):
-        return _handed_back(seen, room, memory)
+        return _handed_back(seen, mark, room, memory)
     memory = _heard(seen, mark, memory, now_s)
     if not room.may_move:
         return quota_outcome(seen.name, mark, _blind(is_lost=seen.quota is None and mark is not None)), memory
@@ -72,9 +74,9 @@ def _mark(seen: QuotaSeen, memory: QuotaMemory) -> Mark | None:
     return read_mark(seen.quota.metadata) or (known if is_ours else None)
 
 
-def _handed_back(seen: QuotaSeen, room: Room, memory: QuotaMemory) -> Planned:
+def _handed_back(seen: QuotaSeen, mark: Mark | None, room: Room, memory: QuotaMemory) -> Planned:
     reason = LeverReason.STOPPING if room.is_stopping else LeverReason.NOTHING_WAITS
-    writes = hand_back(seen.quota, reason) if seen.quota else ()
+    writes = hand_back(seen.quota, reason, mark) if seen.quota else ()
     outcome = quota_outcome(seen.name, None, (LeverState.HANDED_BACK, because(reason)), writes)
     return outcome, QuotaMemory(demand=memory.demand)
 

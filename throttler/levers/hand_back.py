@@ -23,18 +23,26 @@ from throttler.kube.node_pool import NODE_POOL_KIND, NodePool
 from throttler.levers.because import LeverReason
 from throttler.levers.holder import THROTTLE_LABEL
 from throttler.levers.lever import FIELD_MANAGER, How, LeverWrite
-from throttler.levers.original import ORIGINAL_ANNOTATION, OUR_ANNOTATIONS, Mark, read_mark, taken_in
+from throttler.levers.original import ORIGINAL_ANNOTATION, OUR_ANNOTATIONS, Mark, is_unreadable, read_mark, taken_in
 
 POOL_PATH = ("spec", "limits")
 QUOTA_PATH = ("spec", "limits", "resources")
 
 
-def hand_back(thing: NodePool | CapacityQuota, reason: LeverReason = LeverReason.STOPPING) -> tuple[LeverWrite, ...]:
-    """The calls that leave nothing of ours on the object, in order; none if nothing of ours is there."""
+def hand_back(
+    thing: NodePool | CapacityQuota, reason: LeverReason = LeverReason.STOPPING, known: Mark | None = None
+) -> tuple[LeverWrite, ...]:
+    """The calls that leave nothing of ours on the object, in order; none if nothing of ours is there.
+
+    `known` is the mark where it is remembered. None as well while the annotation cannot be read and nobody remembers
+    what it said: the ceiling would stay for good, and nothing on the object would say so.
+    """
     metadata = thing.metadata
     if THROTTLE_LABEL not in metadata.labels and ORIGINAL_ANNOTATION not in metadata.annotations:
         return ()
-    mark = read_mark(metadata) or Mark(original={}, ceiling={})
+    if known is None and is_unreadable(metadata):
+        return ()
+    mark = known or read_mark(metadata) or Mark(original={}, ceiling={})
     kept = taken_in(mark, _limits(thing), metadata.managed_fields, _path(thing))
     if kept.is_made and all(value is None for value in kept.original.values()):
         body = {"metadata": {"uid": metadata.uid, "resourceVersion": metadata.resource_version}}

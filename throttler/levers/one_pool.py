@@ -17,7 +17,16 @@ from throttler.levers.demand import Search
 from throttler.levers.hand_back import POOL_PATH, hand_back
 from throttler.levers.holder import THROTTLE_LABEL, Holder, epoch_of
 from throttler.levers.lever import How, LeverOutcome, LeverReport, LeverState, LeverWrite, Room
-from throttler.levers.original import Mark, foreign, is_marked_so, marked, read_mark, taken_in, with_ceiling
+from throttler.levers.original import (
+    Mark,
+    foreign,
+    is_marked_so,
+    is_unreadable,
+    marked,
+    read_mark,
+    taken_in,
+    with_ceiling,
+)
 from throttler.levers.pool_ceiling import PoolRoom
 from throttler.levers.pool_figures import PoolFigures, figures_of
 from throttler.levers.pool_standing import PoolMoment, reason_of, standing_of
@@ -59,6 +68,9 @@ def plan_pool(
     if refused := refusal(pool, look.holder):
         return _outcome(pool, Mark(original={}, ceiling={}), refused), memory
     mark = _mark(pool, memory)
+    if mark is None and is_unreadable(pool.metadata):
+        why = because(LeverReason.ORIGINAL_UNREADABLE)
+        return _outcome(pool, Mark(original={}, ceiling={}), (LeverState.REFUSED, why)), memory
     kept = taken_in(mark, pool.spec.limits, pool.metadata.managed_fields, POOL_PATH)
     is_foreign = mark is not None and bool(foreign(mark, pool.spec.limits or {}))
     memory = replace(memory, contest=memory.contest.heard(look.now_s, is_foreign=is_foreign))
@@ -98,7 +110,7 @@ def _mark(pool: NodePool, memory: PoolMemory) -> Mark | None:
 def _handed_back(pool: NodePool, kept: Mark, look: Look, memory: PoolMemory) -> Planned:
     reason = LeverReason.STOPPING if look.room.is_stopping else LeverReason.NOTHING_WAITS
     nothing = Mark(original=kept.original, ceiling={})
-    outcome = _outcome(pool, nothing, (LeverState.HANDED_BACK, because(reason)), hand_back(pool, reason))
+    outcome = _outcome(pool, nothing, (LeverState.HANDED_BACK, because(reason)), hand_back(pool, reason, kept))
     return outcome, PoolMemory(figures=memory.figures)
 
 

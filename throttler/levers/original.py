@@ -39,13 +39,18 @@ _decoder = msgspec.json.Decoder(Mark)
 def read_mark(metadata: OwnedMetadata) -> Mark | None:
     """The mark on an object; None where there is none, or none that can be read.
 
-    Who removes or breaks the annotation makes the value that stands there now his own.
+    Who removes the annotation makes the value that stands there now his own.
     """
     text = metadata.annotations.get(ORIGINAL_ANNOTATION)
     try:
         return _decoder.decode(text) if text else None
     except (msgspec.MsgspecError, RecursionError):
         return None
+
+
+def is_unreadable(metadata: OwnedMetadata) -> bool:
+    """Whether the annotation is there and says nothing: the user's values may be lost, and ours may stand."""
+    return bool(metadata.annotations.get(ORIGINAL_ANNOTATION)) and read_mark(metadata) is None
 
 
 def taken_in(mark: Mark | None, limits: Mapping[str, Any] | None, fields: ManagedFields, path: Sequence[str]) -> Mark:

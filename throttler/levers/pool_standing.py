@@ -70,7 +70,7 @@ def reason_of(moment: PoolMoment) -> Because:
         return because(LeverReason.HEAVIER_FIRST, ceiling=ceiling, heavier=room.heavier)
     if room.doublings:
         return because(LeverReason.NOTHING_STARTS, ceiling=ceiling, waited=round(moment.unmet_s))
-    if not figures.seen:
+    if not figures.seen and room.share:
         return because(LeverReason.PROBING_SIZE, ceiling=ceiling)
     usage = f"{format_milli(figures.usage.get(CPU, 0))} cores"
     if figures.is_mixed:

@@ -14,6 +14,7 @@ from throttler.levers.hand_back import hand_back
 from throttler.levers.held import HeldSince
 from throttler.levers.lever import LeverWrite, Room
 from throttler.levers.scheduling_gate import PACED_GATE, Demand, GateSettings, is_held, release_gates
+from throttler.service.lever_objects import pool_owner, quota_owner
 from throttler.service.lever_scene import LeverScene
 from throttler.service.tick_view import Turn
 
@@ -21,17 +22,20 @@ _BACK = Room(existing=0, booting=0, allowance=0, admit=0, waiting=0, may_move=Tr
 
 
 def leftover_writes(scene: LeverScene, turns: Sequence[Turn]) -> tuple[LeverWrite, ...]:
-    """The writes that give back what none of these turns is about."""
-    claimed = {report.name for turn in turns for report in turn.findings.levers}
+    """The writes that give back what none of these turns is about.
+
+    A throttle claims what its spec names, whether its turn was decided or failed: what it has in force stays then.
+    """
+    throttles = [turn.stored for turn in turns if isinstance(turn.stored, JoinThrottle)]
     things: Iterable[NodePool | CapacityQuota] = (*scene.pools, *scene.quotas.values())
-    found = [write for thing in things if _name(thing) not in claimed for write in hand_back(thing)]
+    found = [write for thing in things if not _is_claimed(thing, throttles) for write in hand_back(thing)]
     return (*found, *_gates(scene, turns))
 
 
-def _name(thing: NodePool | CapacityQuota) -> str:
-    """As reports name it."""
-    kind = "NodePool" if isinstance(thing, NodePool) else "CapacityQuota"
-    return f"{kind}/{thing.metadata.name}"
+def _is_claimed(thing: NodePool | CapacityQuota, throttles: Iterable[JoinThrottle]) -> bool:
+    if isinstance(thing, NodePool):
+        return pool_owner(thing, throttles) is not None
+    return quota_owner(thing.metadata.name, throttles) is not None
 
 
 def _gates(scene: LeverScene, turns: Sequence[Turn]) -> tuple[LeverWrite, ...]:

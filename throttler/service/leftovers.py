@@ -4,7 +4,7 @@ Nothing is remembered: what was left behind is recognised by what is on the obje
 theirs. Lists come page by page and are written page by page: what is decided on is then no older than a page takes.
 """
 
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -32,6 +32,7 @@ from throttler.levers.hand_back import hand_back
 from throttler.levers.held import HeldSince, Moment
 from throttler.levers.holder import HOLDER_ANNOTATION, THROTTLE_LABEL
 from throttler.levers.lever import LeverWrite, Room
+from throttler.levers.original import ORIGINAL_ANNOTATION, is_unreadable
 from throttler.levers.scheduling_gate import Demand, GateSettings, release_gates
 from throttler.levers.startup_taint import TaintSettings, release_taints
 from throttler.service.throttle_resource import THROTTLES
@@ -89,17 +90,32 @@ async def read_throttles(client: KubeClient) -> Throttles:
 
 async def quotas(client: KubeClient, lease: str) -> Writes:
     """CapacityQuotas whose ceiling is in force by this Lease, or by none."""
+    broken: list[str] = []
     for resource in QUOTAS:
         async for quota in _marked(client, resource, CapacityQuota):
             # Items of a list do not say which version they are of.
             thing = msgspec.structs.replace(quota, api_version=resource.api_version)
-            yield hand_back(thing) if _is_ours(thing, lease) else ()
+            if _is_ours(thing, lease):
+                broken += [thing.metadata.name] if is_unreadable(thing.metadata) else []
+                yield hand_back(thing)
+    _complain(broken)
 
 
 async def node_pools(client: KubeClient, lease: str) -> Writes:
     """NodePools whose limits are."""
+    broken: list[str] = []
     async for pool in _marked(client, NODE_POOLS, NodePool):
-        yield hand_back(pool) if _is_ours(pool, lease) else ()
+        if _is_ours(pool, lease):
+            broken += [pool.metadata.name] if is_unreadable(pool.metadata) else []
+            yield hand_back(pool)
+    _complain(broken)
+
+
+def _complain(broken: Sequence[str]) -> None:
+    """Raises UndecodableError where the user's values cannot be read off an object with a ceiling of ours."""
+    if broken:
+        names = ", ".join(sorted({*broken})[:NAMED])
+        raise UndecodableError(f"the annotation {ORIGINAL_ANNOTATION} says nothing on {names}; its ceiling stays")
 
 
 async def _marked(client: KubeClient, resource: Resource, wire: type[W]) -> AsyncIterator[W]:

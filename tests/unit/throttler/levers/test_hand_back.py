@@ -7,9 +7,10 @@ import pytest
 
 from tests.unit.throttler.levers.owned_object import ConflictError, OwnedObject
 from tests.unit.throttler.levers.pool_scene import claims, pool_body, room
+from throttler.levers.because import LeverReason
 from throttler.levers.hand_back import hand_back
 from throttler.levers.holder import Holder
-from throttler.levers.lever import LeverWrite
+from throttler.levers.lever import LeverState, LeverWrite
 from throttler.levers.node_pool import NodePoolMemory, NodePoolSeen, plan_node_pools
 from throttler.levers.shares import Waiting
 
@@ -103,11 +104,16 @@ def test_nothing_is_written_on_an_object_that_was_never_ours() -> None:
     assert hand_back(OwnedObject(pool_body({"cpu": "400"})).pool()) == ()
 
 
-def test_unreadable_annotation_leaves_the_value_that_stands() -> None:
+def test_unreadable_annotation_is_left_with_its_label_for_somebody_to_mend() -> None:
     server = OwnedObject(pool_body({"cpu": "400"}))
-    pace(server, 4, NodePoolMemory(), 0.0)
+    memory = pace(server, 4, NodePoolMemory(), 0.0)
     server.merge({"metadata": {"annotations": {"kube-balloons.github.io/original": "{{"}}}, "somebody")
-    stands = server.pool().spec.limits
-    carry_out(server, hand_back(server.pool()))
-    assert server.pool().spec.limits == stands
-    assert not server.pool().metadata.annotations
+    assert hand_back(server.pool()) == ()
+    seen, stop = NodePoolSeen(pool=server.pool(), claims=claims(3)), room(is_stopping=True)
+    outcomes, _ = plan_node_pools([seen], stop, Waiting(), HOLDER, NodePoolMemory(), 10.0)
+    assert outcomes[0].writes == ()
+    assert outcomes[0].report.state is LeverState.REFUSED
+    assert outcomes[0].report.because.reason is LeverReason.ORIGINAL_UNREADABLE
+    outcomes, _ = plan_node_pools([seen], stop, Waiting(), HOLDER, memory, 10.0)
+    carry_out(server, outcomes[0].writes)
+    assert server.pool().spec.limits == {"cpu": "400"}, "who wrote it remembers what it said"

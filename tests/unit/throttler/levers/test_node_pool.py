@@ -214,6 +214,17 @@ class TestHandingBack:
         story.look(room(waiting=0), claims(3), 50.0)
         assert story.server.writes == writes
 
+    def test_a_view_that_is_lost_is_no_quiet_time(self) -> None:
+        story = Story({"cpu": "400"})
+        story.look(room(), claims(3), 0.0)
+        story.look(room(waiting=0), claims(3), 10.0)
+        for now_s in (11.0, 600.0):
+            story.look(room(waiting=0, may_move=False), (), now_s)
+        story.look(room(waiting=0), claims(3), 601.0)
+        assert (story.limits or {})["cpu"] != "400", "the quiet time begins anew"
+        story.look(room(waiting=0), claims(3), 631.0)
+        assert story.limits == {"cpu": "400"}
+
     def test_ceiling_is_given_back_at_once_when_stopping_even_when_blind(self) -> None:
         story = Story()
         story.look(room(), claims(3), 0.0)
@@ -362,6 +373,15 @@ class TestUnknownSize:
         story.server.observed()
         assert story.look(room(allowance=4), (), 1.0, hint={"cpu": 7500}).because.reason is LeverReason.PROBING_SIZE
         assert report.state is LeverState.PENDING
+
+    def test_a_brake_on_an_empty_pool_does_not_say_that_machines_are_let_in(self) -> None:
+        story = Story()
+        story.look(room(allowance=0), ())
+        story.server.observed()
+        report = story.look(room(allowance=0), (), 1.0)
+        assert story.limits == {"cpu": "0"}
+        assert report.because.reason is LeverReason.PACING
+        assert "0 more nodes" in report.because.sentence
 
     def test_room_doubles_while_nothing_starts_and_falls_back_when_something_does(self) -> None:
         story = Story()

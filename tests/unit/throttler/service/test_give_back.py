@@ -197,3 +197,14 @@ def _times(count: int) -> Any:
         return next(left, None) is not None
 
     return may_go_on
+
+
+async def test_a_ceiling_whose_original_cannot_be_read_is_a_problem_and_not_given_back() -> None:
+    cluster = left_behind()
+    cluster.put(
+        "nodepools", "moved", metadata={"annotations": {ORIGINAL_ANNOTATION: "{broken", HOLDER_ANNOTATION: LEASE}}
+    )
+    given = await give_back_all(cluster.client, lease=LEASE)
+    assert not given.is_all
+    assert "moved" in " ".join(given.problems)
+    assert cluster.objects["nodepools"]["moved"]["metadata"]["labels"] == {THROTTLE_LABEL: "default"}

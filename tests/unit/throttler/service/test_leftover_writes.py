@@ -1,0 +1,74 @@
+"""What nobody looks after any more is given back, and nothing that a throttle names."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from tests.unit.throttler.service.throttle_scene import a_throttle, a_view
+from throttler.api.throttle import JoinThrottle
+from throttler.kube.capacity_quota import CapacityQuota
+from throttler.kube.node_pool import NodePool
+from throttler.levers.holder import THROTTLE_LABEL
+from throttler.levers.original import ORIGINAL_ANNOTATION, Mark
+from throttler.service import tick
+from throttler.service.leftover_writes import leftover_writes
+from throttler.service.tick import decide_throttles
+
+MOVED = msgspec.json.encode(Mark(original={"cpu": "100"}, ceiling={"cpu": "8"})).decode()
+MADE = msgspec.json.encode(Mark(original={"nodes": None}, ceiling={"nodes": "3"}, is_made=True)).decode()
+
+
+def a_pool(name: str = "pool-a") -> NodePool:
+    template = {"metadata": {"labels": {"pool": "a"}}}
+    return msgspec.convert(
+        {"metadata": marked(name, MOVED), "spec": {"limits": {"cpu": "8"}, "template": template}}, NodePool
+    )
+
+
+def a_quota(name: str = "q") -> CapacityQuota:
+    return msgspec.convert(
+        {"metadata": marked(name, MADE), "spec": {"limits": {"resources": {"nodes": "3"}}}}, CapacityQuota
+    )
+
+
+def marked(name: str, mark: str) -> dict[str, Any]:
+    labels, annotations = {THROTTLE_LABEL: "default"}, {ORIGINAL_ANNOTATION: mark}
+    return {"name": name, "uid": f"uid-{name}", "resourceVersion": "7", "labels": labels, "annotations": annotations}
+
+
+def left(*throttles: JoinThrottle) -> list[str]:
+    scene = {"pools": (a_pool(),), "quotas": {"q": a_quota()}, "quota_version": "autoscaling.x-k8s.io/v1alpha1"}
+    view = a_view(1000.0, scene=scene)
+    turns, _ = decide_throttles(throttles, view, {})
+    return [f"{write.how.value} {write.kind} {write.key.name}" for write in leftover_writes(view.scene, turns)]
+
+
+def test_what_a_throttle_names_yields_no_write() -> None:
+    assert left(a_throttle(levers={"nodePoolLimits": {}, "capacityQuota": {"name": "q"}})) == []
+
+
+def test_what_no_throttle_names_is_given_back() -> None:
+    assert left() == ["merge NodePool pool-a", "delete CapacityQuota q"]
+
+
+@pytest.mark.parametrize(
+    ("levers", "expected"),
+    [
+        ({"nodePoolLimits": {}}, ["delete CapacityQuota q"]),
+        ({"nodePoolLimits": {"names": ["pool-a"]}}, ["delete CapacityQuota q"]),
+        ({"capacityQuota": {"name": "q"}}, ["merge NodePool pool-a"]),
+        ({"capacityQuota": {"name": "pool-a"}}, ["merge NodePool pool-a", "delete CapacityQuota q"]),
+        ({"nodePoolLimits": {"names": ["q"]}}, ["merge NodePool pool-a", "delete CapacityQuota q"]),
+    ],
+)
+def test_a_pool_and_a_quota_are_not_taken_for_each_other(levers: dict[str, Any], expected: list[str]) -> None:
+    assert left(a_throttle(levers=levers)) == expected
+
+
+def test_a_throttle_that_could_not_be_decided_keeps_what_it_has_in_force(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: Any) -> Any:
+        raise ValueError("planning failed")
+
+    monkeypatch.setattr(tick, "plan_levers", fail)
+    assert left(a_throttle(levers={"nodePoolLimits": {}, "capacityQuota": {"name": "q"}})) == []
