@@ -13,6 +13,11 @@ class LeverReason(Sentence):
         "at most {ceiling}: this pool has machines of {smallest} to {largest} cores, so the room for {share} of the "
         "largest may be used by more of the smaller ones"
     )
+    WIDE_POOL = (
+        "at most {ceiling}, room for {share} more nodes: this pool admits types so different that Karpenter sets aside "
+        "{charge} times the size of the machines that it orders; types that are alike in a pool of their own are paced "
+        "exactly"
+    )
     PROBING_SIZE = "at most {ceiling}: no machine of this pool was seen yet, so the first ones are let in by their size"
     NOTHING_STARTS = (
         "at most {ceiling}: nodes are waited for and none was ordered for {waited} s, so more room is tried"

@@ -4,6 +4,7 @@ One call plans all pools of a throttle, because they share its budget. All that 
 the memory is for rate limits and hysteresis.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -37,9 +38,10 @@ class NodePoolSeen:
         return self.pool.metadata.name
 
     @property
-    def coming(self) -> int:
-        """Machines on their way."""
-        return sum(not claim.is_initialized and not claim.is_deleting for claim in self.claims)
+    def coming(self) -> frozenset[str]:
+        """Machines on their way, by the names of their claims."""
+        coming = (claim for claim in self.claims if not claim.is_initialized and not claim.is_deleting)
+        return frozenset(claim.metadata.name for claim in coming)
 
     @property
     def ordered_s(self) -> float:
@@ -90,7 +92,8 @@ def _heard(one: NodePoolSeen, known: PoolMemory, look: Look) -> PoolMemory:
         return replace(known, search=known.search.waited(look.now_s, is_unmet=False))
     is_ours = one.pool.metadata.labels.get(THROTTLE_LABEL) == look.holder.label
     is_taken_up = not is_ours or is_pool_taken_up(one.pool)
-    return replace(known, search=known.search.heard(one.ordered_s, look.now_s, is_taken_up=is_taken_up))
+    search = known.search.heard(one.ordered_s, look.now_s, is_taken_up=is_taken_up)
+    return replace(known, search=search, charge=known.charge.looked(one.coming, look.now_s))
 
 
 def _candidates(
@@ -106,13 +109,13 @@ def _candidates(
     serves = {one.name: _serves(one.pool, sizes[one.name], waiting.crowds) for one in ordered}
     crowds: Sequence[Crowd] = waiting.crowds
     if not any(serves.values()):
-        nodes = look.room.waiting + sum(one.coming for one in ordered)
+        nodes = look.room.waiting + sum(len(one.coming) for one in ordered)
         crowds, serves = (Crowd(Scheduling(), {}, nodes),), {one.name: frozenset({0}) for one in ordered}
     candidates = [
         Candidate(
             name=one.name,
             serves=serves[one.name],
-            coming=one.coming,
+            coming=len(one.coming),
             is_late=one.is_late(waiting),
             is_full=refusal(one.pool, look.holder) is not None
             or not one.pool.is_usable
@@ -156,4 +159,6 @@ def _searched(
         # What the other pool has on its way and this room together are no more than twice the budget.
         most = max(1, look.room.allowance).bit_length() - 1
         doublings = 0 if is_size_known else min(doublings, most)
-    return replace(known, search=search), replace(room, doublings=doublings)
+    charge = known.charge.given(min(room.share, math.ceil(need.seen)), look.now_s)
+    room = replace(room, doublings=doublings, charge=charge.within(seen))
+    return replace(known, search=search, charge=charge), room

@@ -27,7 +27,7 @@ from throttler.levers.original import (
     taken_in,
     with_ceiling,
 )
-from throttler.levers.pool_ceiling import PoolRoom
+from throttler.levers.pool_ceiling import Charge, PoolRoom
 from throttler.levers.pool_figures import PoolFigures, figures_of
 from throttler.levers.pool_standing import PoolMoment, reason_of, standing_of
 from throttler.levers.taken_up import Uptake, is_pool_taken_up
@@ -50,6 +50,7 @@ class PoolMemory:
 
     contest: Contest = field(default_factory=Contest)
     search: Search = field(default_factory=Search)
+    charge: Charge = field(default_factory=Charge)
     uptake: Uptake = field(default_factory=Uptake)
     figures: PoolFigures | None = None
     mark: Mark | None = None

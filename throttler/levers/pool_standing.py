@@ -72,6 +72,8 @@ def reason_of(moment: PoolMoment) -> Because:
         return because(LeverReason.NOTHING_STARTS, ceiling=ceiling, waited=round(moment.unmet_s))
     if not figures.seen and room.share:
         return because(LeverReason.PROBING_SIZE, ceiling=ceiling)
+    if room.charge > 1:
+        return because(LeverReason.WIDE_POOL, ceiling=ceiling, share=room.share, charge=room.charge)
     usage = f"{format_milli(figures.usage.get(CPU, 0))} cores"
     if figures.is_mixed:
         smallest, largest = map(format_milli, figures.cores)

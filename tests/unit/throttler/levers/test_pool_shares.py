@@ -18,6 +18,7 @@ from throttler.levers.because import LeverReason
 from throttler.levers.holder import Holder
 from throttler.levers.lever import LeverReport
 from throttler.levers.node_pool import NodePoolMemory, NodePoolSeen, plan_node_pools
+from throttler.levers.pool_ceiling import Charge
 from throttler.levers.shares import Candidate, Need, Waiting, needs_of, pool_rooms
 
 HOLDER = Holder(throttle="default", epoch=1)
@@ -185,6 +186,56 @@ class TestNotDearer:
     def test_a_pool_for_other_pods_is_not_closed(self) -> None:
         market = Market({"spot": 100, "gpu": 1}, pods={"spot": 100, "gpu": 20}, window=8).run(100)
         assert market.count("gpu") >= 8, "pods that only it may serve wait"
+
+
+class TestWidePools:
+    """Machines of 8 cores from a pool whose types go up to 192: Karpenter sets aside the largest that still fits."""
+
+    TYPES = (8, 16, 32, 48, 64, 96, 128, 192)
+
+    def looks(self, types: tuple[int, ...], nodes: int = 120, share: int = 24) -> list[int]:
+        """Machines ordered at each look until all are."""
+        server, memory, orders = OwnedObject(pool_body({"cpu": "100000"})), NodePoolMemory(), list[int]()
+        made: tuple[NodeClaim, ...] = ()
+        for second in range(0, 2000, 2):
+            left = nodes - len(made)
+            if not left:
+                break
+            crowd = Crowd(Scheduling(), {"cpu": 6000}, left + len(made))
+            seen = NodePoolSeen(pool=server.pool(), claims=made)
+            now = room(min(share, left), left)
+            outcomes, memory = plan_node_pools([seen], now, Waiting(crowds=(crowd,)), HOLDER, memory, float(second))
+            for write in outcomes[0].writes:
+                server.carry_out(write)
+                server.observed()
+            self.report = outcomes[0].report
+            if second % 10 == 4:
+                free = float((server.pool().spec.limits or {})["cpu"]) - CORES * len(made)
+                count = 0
+                while count < left and free >= min(types):
+                    count, free = count + 1, free - max(each for each in types if each <= free)
+                made += tuple(claim(f"{second}-{at}", 1, ordered_s=float(second)) for at in range(count))
+                orders.append(count)
+        return orders
+
+    def test_they_take_no_more_than_twice_the_looks(self) -> None:
+        one, many = self.looks((8,)), self.looks(self.TYPES)
+        assert sum(one) == sum(many) == 120
+        assert len(many) <= 2 * len(one)
+        assert max(many) <= 2 * 24
+        assert self.report.because.reason is LeverReason.WIDE_POOL
+
+    def test_one_type_is_paced_exactly(self) -> None:
+        assert max(self.looks((8,))) <= 24
+        assert self.report.because.reason is LeverReason.PACING
+
+    def test_more_than_was_offered_takes_the_room_back(self) -> None:
+        charge = Charge(factor=16).given(10, 0.0).looked(frozenset(map(str, range(40))), 1.0)
+        assert charge.looked(charge.coming, 5.0).factor == 4
+
+    def test_room_that_was_raised_a_moment_ago_is_no_offer(self) -> None:
+        charge = Charge().given(2, 0.0).given(20, 1.0).looked(frozenset("ab"), 2.0)
+        assert charge.looked(charge.coming, 6.0).factor == 1
 
 
 class TestNotUnfair:
