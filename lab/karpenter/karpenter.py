@@ -7,7 +7,7 @@ import contextlib
 import json
 import os
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from pathlib import Path
 
 import yaml
@@ -22,6 +22,7 @@ from lab.controlplane.ports import free_port
 from lab.errors import LabError
 from lab.joiner.turns import Turns
 from lab.karpenter.cloud import KarpenterCloud
+from lab.karpenter.instance_types import InstanceType
 from lab.karpenter.objects import NODE_CLASS_PATH, NODE_POOLS_PATH, node_class, node_pool
 from lab.karpenter.settings import KarpenterSettings, NodePoolSettings
 from lab.processes import log_tail
@@ -69,6 +70,11 @@ class Karpenter:
     async def apply_node_pool(self, pool: NodePoolSettings) -> None:
         """Create or change a NodePool while Karpenter runs."""
         await self._api.apply(f"{NODE_POOLS_PATH}/{pool.name}", node_pool(pool))
+
+    async def offer(self, types: Iterable[InstanceType]) -> None:
+        """Change what the provider has in stock, and restart: it reads its instance types when it starts."""
+        self._types_file.write_text(json.dumps([kind.entry() for kind in types]))
+        await self.restart()
 
     def kill(self) -> None:
         """End the process as a crash would; its NodeClaims, Nodes and machines stay."""

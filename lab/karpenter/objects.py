@@ -31,6 +31,8 @@ def node_pool(pool: NodePoolSettings) -> dict[str, Any]:
     spec: dict[str, Any] = {"disruption": _disruption(pool), "template": _template(pool)}
     if pool.limits:
         spec["limits"] = dict(pool.limits)
+    if pool.weight is not None:
+        spec["weight"] = pool.weight
     return {
         "apiVersion": "karpenter.sh/v1",
         "kind": "NodePool",

@@ -18,6 +18,7 @@ class NodePoolSettings:
 
     `consolidate_after_s`: None stands for Never. `budget`: how many nodes may be disrupted at once, as a count
     or percent. `limits`: such as {"cpu": "40"}. `instance_types`: names that this pool may use; empty allows all.
+    `weight`: 1 to 100; Karpenter tries heavier pools first.
     `startup_taints` are set at registration and must be removed by somebody before the node counts as usable.
     """
 
@@ -29,6 +30,7 @@ class NodePoolSettings:
     labels: Mapping[str, str] = field(default_factory=dict)
     taints: tuple[Mapping[str, str], ...] = ()
     startup_taints: tuple[Mapping[str, str], ...] = ()
+    weight: int | None = None
     instance_types: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:

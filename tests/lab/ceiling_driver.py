@@ -13,15 +13,20 @@ from throttler.client.errors import NotFoundError
 from throttler.client.kube_client import KubeClient, decode, open_client
 from throttler.client.requests import Selection
 from throttler.client.resource import Resource
+from throttler.joins.demand import Crowd, waiting_crowds
+from throttler.joins.world import JoinRules
 from throttler.kube.capacity_quota import CapacityQuota
 from throttler.kube.node import NodeWire
 from throttler.kube.node_claim import NodeClaim
 from throttler.kube.node_pool import NodePool
+from throttler.kube.pod import PodWire, pod_from_wire
 from throttler.kube.selectors import LabelSelector
+from throttler.kube.shared import Shared
 from throttler.levers.capacity_quota import QuotaMemory, QuotaSeen, plan_capacity_quota
 from throttler.levers.holder import Holder
 from throttler.levers.lever import LeverOutcome, LeverReport, Room
 from throttler.levers.node_pool import NodePoolMemory, NodePoolSeen, plan_node_pools
+from throttler.levers.shares import Waiting
 from throttler.service.lever_writer import LeverWriter, WriteOutcome
 
 POOLS = Resource("karpenter.sh", "v1", "nodepools", "NodePool", False)
@@ -47,15 +52,15 @@ class Record:
 
 
 class CeilingDriver:
-    """`window` machines may be in flight; change it while it runs. `hint` is what a waiting pod asks for."""
+    """`window` machines may be in flight; change it while it runs."""
 
-    def __init__(self, client: KubeClient, window: int, hint_cpu: int) -> None:
+    def __init__(self, client: KubeClient, window: int) -> None:
         self.window = window
         self.is_stopping = False
         self.record = Record()
         self._client = client
         self._writer = LeverWriter(client)
-        self._hint = {"cpu": hint_cpu}
+        self._crowds: tuple[Crowd, ...] = ()
         self._pools, self._quota = NodePoolMemory(), QuotaMemory()
         self._start_s = time.monotonic()
 
@@ -63,10 +68,10 @@ class CeilingDriver:
     def now_s(self) -> float:
         return time.monotonic() - self._start_s
 
-    async def run_node_pools(self) -> None:
+    async def run_node_pools(self, every_s: float = LOOK_EVERY_S) -> None:
         while True:
             await self.look_at_node_pools()
-            await asyncio.sleep(LOOK_EVERY_S)
+            await asyncio.sleep(every_s)
 
     async def look_at_node_pools(self) -> None:
         claims = [claim async for claim in self._items(CLAIMS, NodeClaim)]
@@ -74,7 +79,8 @@ class CeilingDriver:
         in_flight = sum(not claim.is_initialized and not claim.is_deleting for claim in claims)
         seen = [NodePoolSeen(pool=p, claims=tuple(c for c in claims if c.pool == p.metadata.name)) for p in pools]
         room = await self._room(len(claims) - in_flight, in_flight)
-        outcomes, self._pools = plan_node_pools(seen, room, self._hint, HOLDER, self._pools, self.now_s)
+        waiting = Waiting(crowds=self._crowds, wall_s=time.time())
+        outcomes, self._pools = plan_node_pools(seen, room, waiting, HOLDER, self._pools, self.now_s)
         await self._carry_out(outcomes, room)
 
     async def run_quota(self, name: str, target: Any) -> None:
@@ -93,7 +99,10 @@ class CeilingDriver:
     async def _room(self, existing: int, booting: int, in_flight: int | None = None) -> Room:
         in_flight = booting if in_flight is None else in_flight
         unbound = Selection(namespace="default", fields="spec.nodeName=,status.phase=Pending")
-        waiting = len([pod async for pod in self._items(PODS, NodeClaim, unbound)])
+        shared = Shared()
+        pods = [pod_from_wire(wire, shared) async for wire in self._items(PODS, PodWire, unbound)]
+        self._crowds = waiting_crowds(pods, JoinRules(nodes=LabelSelector()), {})
+        waiting = len(pods)
         self._in_flight, self._usable = in_flight, existing + booting - in_flight
         return Room(
             existing=existing,
@@ -126,11 +135,11 @@ class CeilingDriver:
 
 
 @contextlib.asynccontextmanager
-async def driving(plane: ControlPlane, window: int, hint_cpu: int) -> AsyncIterator[CeilingDriver]:
+async def driving(plane: ControlPlane, window: int) -> AsyncIterator[CeilingDriver]:
     """A driver with a client of its own; the test starts its loop."""
     connection = await load_connection(ConnectionOptions(kubeconfig=str(plane.kubeconfig())))
     async with open_client(connection, "lab-throttle") as client:
-        yield CeilingDriver(client, window, hint_cpu)
+        yield CeilingDriver(client, window)
 
 
 @contextlib.asynccontextmanager

@@ -53,7 +53,7 @@ async def test_burst_is_paced_and_the_quota_is_gone_afterwards(plane: ControlPla
     async with (
         start_node_groups(plane, GROUPS) as server,
         start_cluster_autoscaler(plane, server, AUTOSCALER),
-        driving(plane, WINDOW, WHOLE_NODE_MILLIS) as driver,
+        driving(plane, WINDOW) as driver,
     ):
 
         def target() -> int:
@@ -76,7 +76,7 @@ async def test_lost_and_invalid_quota_are_reported_within_ten_seconds(plane: Con
     async with (
         start_node_groups(plane, GROUPS) as server,
         start_cluster_autoscaler(plane, server, AUTOSCALER),
-        driving(plane, 0, WHOLE_NODE_MILLIS) as driver,
+        driving(plane, 0) as driver,
     ):
         reports = driver.record.reports
         async with in_background(driver.run_quota("ours", lambda: server.cloud.ledger("workers").target_size)):

@@ -1,7 +1,9 @@
 """The ceiling on a real Karpenter: paces a burst, lets replacements start, gives way to its user, leaves no trace."""
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator
+from dataclasses import replace
 
 import pytest
 
@@ -17,9 +19,10 @@ pytestmark = pytest.mark.lab
 
 POOL_PATH = "/apis/karpenter.sh/v1/nodepools/default"
 EIGHT_CORES = paper_type("paper-8", cores=8, memory_gib=32)
-WHOLE_NODE, WHOLE_NODE_MILLIS = "7", 7000
+WHOLE_NODE = "7"
 USERS_LIMITS = {"cpu": "1000", "memory": "10Ti"}
 WINDOW = 8
+MANY = 60
 PODS = 40
 """Five windows: a burst that nobody paced would be in flight all at once."""
 
@@ -60,7 +63,7 @@ def trace_of(pool: Json) -> Json:
 
 
 async def test_burst_is_paced_and_the_pool_is_as_before(plane: ControlPlane, view: ClusterView) -> None:
-    async with start_karpenter(plane, settings()), driving(plane, WINDOW, WHOLE_NODE_MILLIS) as driver:
+    async with start_karpenter(plane, settings()), driving(plane, WINDOW) as driver:
         before = trace_of(await pool(view))
         async with in_background(driver.run_node_pools()):
             await asyncio.sleep(2)
@@ -77,7 +80,7 @@ async def test_burst_is_paced_and_the_pool_is_as_before(plane: ControlPlane, vie
 
 
 async def test_replacement_starts_under_a_tight_ceiling(plane: ControlPlane, view: ClusterView) -> None:
-    async with start_karpenter(plane, settings(1)), driving(plane, WINDOW, WHOLE_NODE_MILLIS) as driver:
+    async with start_karpenter(plane, settings(1)), driving(plane, WINDOW) as driver:
         await view.deploy(deployment("work", 3, WHOLE_NODE))
         await view.wait_running("work", 3)
         async with in_background(driver.run_node_pools()):
@@ -90,8 +93,31 @@ async def test_replacement_starts_under_a_tight_ceiling(plane: ControlPlane, vie
             await until("all are replaced", lambda: _has_none_of(view, old), deadline_s=180)
 
 
+async def test_all_machines_come_from_the_heavy_pool_until_it_is_out_of_stock(
+    plane: ControlPlane, view: ClusterView
+) -> None:
+    """At its ceiling the heavy pool is an error in Karpenter's round, and the light one is tried at once."""
+    dear = paper_type("paper-8-dear", cores=8, memory_gib=32)
+    heavy = NodePoolSettings(name="spot", weight=100, consolidate_after_s=None, instance_types=(EIGHT_CORES.name,))
+    light = NodePoolSettings(name="on-demand", weight=1, consolidate_after_s=None, instance_types=(dear.name,))
+    two = replace(settings(), node_pools=(heavy, light), instance_types=(EIGHT_CORES, dear))
+    async with (
+        start_karpenter(plane, two) as karpenter,
+        driving(plane, WINDOW) as driver,
+        in_background(driver.run_node_pools()),
+    ):
+        await view.deploy(deployment("work", MANY, WHOLE_NODE))
+        await view.wait_running("work", MANY, deadline_s=400)
+        assert await _by_pool(view) == {"spot": MANY}
+        assert driver.record.most_in_flight <= 2 * WINDOW
+        await karpenter.offer([dear])
+        await view.scale("work", MANY + WINDOW)
+        await view.wait_running("work", MANY + WINDOW, deadline_s=200)
+        assert await _by_pool(view) == {"spot": MANY, "on-demand": WINDOW}
+
+
 async def test_user_who_writes_the_limit_again_and_again_wins(plane: ControlPlane, view: ClusterView) -> None:
-    async with start_karpenter(plane, settings(60)), driving(plane, WINDOW, WHOLE_NODE_MILLIS) as driver:
+    async with start_karpenter(plane, settings(60)), driving(plane, WINDOW) as driver:
         # More than fit into the 400 cores below, or nothing would wait and the limit would be given back.
         await view.deploy(deployment("work", 60, WHOLE_NODE))
         async with in_background(driver.run_node_pools()):
@@ -112,6 +138,10 @@ def print_looks(driver: CeilingDriver) -> None:
     for at_s, in_flight, usable, ceiling in driver.record.looks[::4]:
         print(f"{at_s:6.1f} s  in flight {in_flight:3d}  usable {usable:3d}  {ceiling}")
     print("writes", len(driver.record.writes), "most in flight", driver.record.most_in_flight)
+
+
+async def _by_pool(view: ClusterView) -> dict[str, int]:
+    return Counter(claim["metadata"]["labels"]["karpenter.sh/nodepool"] for claim in (await view.claims()).values())
 
 
 async def _cpu(view: ClusterView) -> str | None:
