@@ -102,7 +102,7 @@ def node_pool(limits: Any = None, used: Any = None, **metadata: Any) -> Thing:
     node_class = {"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": "default"}
     spec: Thing = {"nodeClassRef": node_class, "requirements": [{"key": "kubernetes.io/os", "operator": "Exists"}]}
     return {
-        "metadata": meta("general", **metadata),
+        "metadata": meta(**{"name": "general", **metadata}),
         "spec": {"template": {"spec": spec}, **({"limits": limits} if limits else {})},
         "status": {"resources": used or {}},
     }
@@ -133,6 +133,17 @@ def pool(name: str = "warm", generation: int = 1, seen: int = 1, labels: Any = N
 def throttle(name: str = "joins", seen: int = 1, **levers: Any) -> Thing:
     metadata = meta(name, generation=1, creationTimestamp=OLD)
     return {"metadata": metadata, "spec": {"levers": levers}, "status": {"observedGeneration": seen}}
+
+
+def in_group(name: str, group: str, **spec: Any) -> Thing:
+    labels = {"cloud.google.com/gke-nodepool": group, "pool": group}
+    found = node(name, metadata={"labels": labels})
+    return {**found, "spec": {**found.get("spec", {}), **spec}}
+
+
+FOREIGN = {"key": "x", "effect": "NoSchedule"}
+GPU_QUOTA = throttle(capacityQuota={"name": "cap"})
+GPU_QUOTA["spec"]["nodes"] = {"matchLabels": {"pool": "gpu"}}
 
 
 def owned(*managers: str) -> list[Thing]:
@@ -332,6 +343,18 @@ CASES = (
         "last wrote its status 10 min ago",
     ),
     Case(
+        "KB028",
+        {kinds.NODES: [in_group("n1", "gpu"), in_group("n2", "general")], kinds.THROTTLES: [GPU_QUOTA]},
+        {
+            kinds.NODES: [
+                in_group("n1", "gpu"),
+                in_group("n2", "general", taints=[{"key": "x", "effect": "NoSchedule"}]),
+            ],
+            kinds.THROTTLES: [GPU_QUOTA],
+        },
+        "does not count the nodes of general",
+    ),
+    Case(
         "KB030",
         {kinds.NODE_POOLS: [node_pool({"nodes": "4"})]},
         {kinds.NODE_POOLS: [node_pool({"cpu": "64"})]},
@@ -361,6 +384,18 @@ CASES = (
         {kinds.NODES: [node("n1", metadata={"annotations": {"karpenter.sh/do-not-disrupt": "true"}})]},
         {kinds.NODES: [node("n1", metadata={"annotations": {"karpenter.sh/do-not-disrupt": "1h"}})]},
         "1 node with karpenter.sh/do-not-disrupt=true",
+    ),
+    Case(
+        "KB035",
+        {
+            kinds.NODE_POOLS: [node_pool(name="spot"), node_pool(name="general")],
+            kinds.THROTTLES: [throttle(nodePoolLimits={"names": ["spot"]})],
+        },
+        {
+            kinds.NODE_POOLS: [node_pool(name="spot"), {**with_taints(["gpu"], []), "metadata": meta("gpu")}],
+            kinds.THROTTLES: [throttle(nodePoolLimits={"names": ["spot"]})],
+        },
+        "its lever leaves out NodePool general",
     ),
     Case(
         "KB040",

@@ -6,8 +6,11 @@ from balloons.cluster import kinds, typed
 from balloons.cluster.detect import Autoscaler
 from balloons.doctor.check import Check, Severity, Trouble, count, some
 from balloons.doctor.facts import Facts
+from throttler.api.stored import RefusedThrottle
 from throttler.kube.capacity_quota import NODES
+from throttler.kube.node import GROUP_LABELS
 from throttler.kube.quantity import QuantityError, parse_quantity
+from throttler.kube.selectors import matches
 
 GATE = "capacity-quotas-enabled"
 DEFAULT_PER_SCALEUP = 1000
@@ -128,6 +131,31 @@ def _count(amount: object) -> int | None:
 
 
 _SEEN = (kinds.DEPLOYMENTS, kinds.AUTOSCALER_STATUS)
+
+
+def beside_quota(facts: Facts) -> Iterator[Trouble]:
+    """Node groups that a throttle's quota does not count, for pods that those it counts would take."""
+    throttles = [each for each in typed.throttles(facts.seen) if not isinstance(each, RefusedThrottle)]
+    paced = [each for each in throttles if each.spec.levers.capacity_quota is not None]
+    for each in paced:
+        own = [node for node in facts.nodes if matches(each.spec.nodes, node.labels)]
+        lasting = {taint for node in own for taint in node.taints}
+        others = (node for node in facts.nodes if not any(matches(one.spec.nodes, node.labels) for one in paced))
+        groups = {
+            node.labels[label]
+            for node in others
+            for label in GROUP_LABELS
+            if label in node.labels and lasting.issuperset(node.taints)
+        }
+        if own and groups:
+            yield Trouble(
+                f"jointhrottle/{each.metadata.name}",
+                f"its quota does not count the nodes of {some(groups)}: once it is used up, pods that may run there as "
+                "well make these grow, without a pace",
+                f"kubectl edit jointhrottle {each.metadata.name} (spec.nodes: select them too), or taint these nodes",
+            )
+
+
 CHECKS = (
     Check(
         code="KB020",
@@ -200,5 +228,14 @@ CHECKS = (
         "nothing grows or shrinks, and that what a throttle counts from it is out of date.",
         needs=_SEEN,
         find=fallen_silent,
+    ),
+    Check(
+        code="KB028",
+        title="Node groups beside a throttle's quota",
+        severity=Severity.INFO,
+        about="cluster-autoscaler leaves out node groups whose quota is used up before its expander chooses, so pods "
+        "without a selector go to the other groups. Groups are told by the clouds' labels on their nodes.",
+        needs=(kinds.NODES, kinds.THROTTLES),
+        find=beside_quota,
     ),
 )

@@ -10,6 +10,7 @@ from balloons.doctor.facts import Facts
 from throttler.api.stored import RefusedThrottle
 from throttler.kube.node import HELD_BY_ANNOTATION, KARPENTER_KEEP_ANNOTATION
 from throttler.kube.quantity import QuantityError, parse_quantity
+from throttler.service.lever_objects import left_out
 
 LAUNCH_S, REGISTRATION_S = 300, 900
 """Karpenter's constants: after these it gives a machine up."""
@@ -74,6 +75,21 @@ def unlisted_startup_taint(facts: Facts) -> Iterator[Trouble]:
                 f"the throttle's taint {key} is among its taints and not its startupTaints: Karpenter takes it for "
                 "lasting and launches nothing for pods that do not tolerate it",
                 f"kubectl edit nodepool {name_of(pool)} (move {key} from taints to startupTaints)",
+            )
+
+
+def left_out_of_ceilings(facts: Facts) -> Iterator[Trouble]:
+    """NodePools without a ceiling beside those that a throttle moves."""
+    throttles = [each for each in typed.throttles(facts.seen) if not isinstance(each, RefusedThrottle)]
+    pools = typed.node_pools(facts.seen)
+    for each in throttles:
+        if beside := left_out(pools, each, throttles):
+            yield Trouble(
+                f"jointhrottle/{each.metadata.name}",
+                f"its lever leaves out NodePool {some(beside)}, which pods for its nodes may use: Karpenter orders "
+                "there at once, and without a pace, whenever the others are at their ceiling",
+                f"kubectl edit jointhrottle {each.metadata.name} (levers.nodePoolLimits.names: add it, or leave names "
+                "out), or give the pool a taint",
             )
 
 
@@ -150,5 +166,15 @@ CHECKS = (
         "Nodes that a pool of strategy Annotate holds are left out: it takes the annotation off again.",
         needs=(kinds.NODES,),
         find=never_disrupted,
+    ),
+    Check(
+        code="KB035",
+        title="A NodePool beside a throttle's ceilings",
+        severity=Severity.WARNING,
+        about="A NodePool at its limit is an error within Karpenter's round, and the next one that the pod may use is "
+        "tried at once, however dear it is. With a ceiling on the preferred pool alone 216 of 240 machines came from "
+        "the other, at once.",
+        needs=(kinds.NODE_POOLS, kinds.THROTTLES),
+        find=left_out_of_ceilings,
     ),
 )

@@ -136,6 +136,8 @@ def _also(found: Findings) -> str:
     said = ""
     if names := [each.rpartition("/")[2] for each in found.guessed_groups]:
         said += f"; nothing tells whose nodes the groups {_listed(names)} have: what boots there counts here"
+    if found.left_out:
+        said += f"; the lever leaves out NodePool {_listed(found.left_out)}, where Karpenter orders without a pace"
     if found.is_autoscaler_silent:
         said += "; cluster-autoscaler is silent: what it asked for before counts until its kill timer"
     if pods := found.joins.hopeless_pods:

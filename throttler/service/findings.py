@@ -26,5 +26,7 @@ class Findings:
     """Node groups of cluster-autoscaler whose machines count here because nothing tells whose they are."""
     is_autoscaler_silent: bool = False
     """Whether machines count here that cluster-autoscaler asked for before it fell silent."""
+    left_out: tuple[str, ...] = ()
+    """NodePools that Karpenter may order from for the throttle's nodes, and that no throttle's lever moves."""
     problem: str = ""
     """What went wrong when this decision or the last was written, in words; empty if nothing did."""

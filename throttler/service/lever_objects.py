@@ -11,11 +11,13 @@ from throttler.kube.because import because
 from throttler.kube.capacity_quota import CapacityQuota
 from throttler.kube.node import KARPENTER_POOL_LABEL
 from throttler.kube.node_pool import NodePool
-from throttler.kube.selectors import LabelSelector, can_match
+from throttler.kube.pod import Scheduling
+from throttler.kube.selectors import LabelSelector, Toleration, can_match
 from throttler.levers.because import LeverReason
 from throttler.levers.hand_back import hand_back
 from throttler.levers.holder import THROTTLE_LABEL, Holder, epoch_of
 from throttler.levers.lever import LeverOutcome, LeverReport, LeverState
+from throttler.levers.pool_matching import may_make
 
 
 def is_of(pool: NodePool, lever: NodePoolLever, nodes: LabelSelector) -> bool:
@@ -38,6 +40,26 @@ def pool_owner(pool: NodePool, throttles: Iterable[JoinThrottle]) -> str | None:
         if lever is not None and is_of(pool, lever, each.spec.nodes):
             return each.metadata.name
     return None
+
+
+def left_out(pools: Iterable[NodePool], throttle: JoinThrottle, throttles: Iterable[JoinThrottle]) -> tuple[str, ...]:
+    """Pools that no throttle moves and Karpenter may order from for this one's nodes: growth is not paced there.
+
+    Asked is for a pod that wants the throttle's nodes and tolerates the taints of a pool that its lever moves. At its
+    ceiling such a pool is passed over, and the next that the pod may use is tried in the same round.
+    """
+    lever, nodes, known = throttle.spec.levers.node_pool_limits, throttle.spec.nodes, tuple(pools)
+    everybody = tuple(throttles)
+    if lever is None:
+        return ()
+    terms = (nodes.match_expressions,) if nodes.match_expressions else ()
+    pods = [
+        Scheduling(tuple(Toleration(taint.key, "Exists") for taint in pool.spec.taints), nodes.match_labels, terms)
+        for pool in known
+        if is_of(pool, lever, nodes)
+    ]
+    free = [pool for pool in known if pool.spec.replicas is None and pool_owner(pool, everybody) is None]
+    return tuple(sorted(pool.metadata.name for pool in free if any(may_make(pool, pod) for pod in pods)))
 
 
 def quota_owner(name: str, throttles: Iterable[JoinThrottle]) -> str | None:

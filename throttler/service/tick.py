@@ -30,6 +30,7 @@ from throttler.levers.scheduling_gate import PACED_GATE
 from throttler.service.findings import Findings
 from throttler.service.law_settings import law_settings
 from throttler.service.learned_status import learned_of_status
+from throttler.service.lever_objects import left_out
 from throttler.service.lever_plans import LeverCase, plan_levers
 from throttler.service.tick_view import LastJoins, Memories, PoolGrowth, ThrottleMemory, TickView, Turn
 from throttler.signals.reading import Signals
@@ -220,6 +221,7 @@ def _turn(case: _Case, view: TickView, joins: _Joins) -> tuple[Turn, ThrottleMem
         learned=learned_of(memory.law, now_s),
         missing=view.missing,
         guessed_groups=case.groups.guessed if case.groups else (),
+        left_out=left_out(view.scene.pools, case.throttle, [each.throttle for each in joins.cases.values()]),
         is_autoscaler_silent=own.joins.booting_by_groups > 0 and _is_silent(case, view),
     )
     turn = Turn(stored=case.throttle, findings=findings, outcomes=outcomes, lane=_lane(case, room))

@@ -109,3 +109,26 @@ def test_a_requirement_may_give_the_label_too() -> None:
 def test_names_go_before_the_selector() -> None:
     assert is_of(a_pool(), NodePoolLever(("pool-a",)), LabelSelector({"pool": "b"}))
     assert not is_of(a_pool(), NodePoolLever(("other",)), POOL_A)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "names", "expected"),
+    [
+        ({}, ["spot"], ("on-demand",)),
+        ({}, [], ()),
+        ({"matchLabels": {"pool": "a"}}, ["spot"], ("on-demand",)),
+        ({"matchLabels": {"karpenter.sh/nodepool": "spot"}}, [], ()),
+        ({"matchExpressions": [{"key": "pool", "operator": "In", "values": ["b"]}]}, ["spot"], ()),
+    ],
+)
+def test_pools_that_the_lever_leaves_out_are_named(
+    nodes: dict[str, Any], names: list[str], expected: tuple[str, ...]
+) -> None:
+    levers = {"nodePoolLimits": {"names": names} if names else {}}
+    throttle = a_throttle(nodes=nodes, levers=levers)
+    pools = tuple(a_pool(name) for name in POOLS)
+    turns, _ = decide_throttles((throttle,), a_view(1000.0, scene={"pools": pools}), {})
+    assert turns[0].findings.left_out == expected
+    other = a_throttle("other", levers={"nodePoolLimits": {"names": ["on-demand"]}}, created="2026-02-01T00:00:00Z")
+    turns, _ = decide_throttles((throttle, other), a_view(1000.0, scene={"pools": pools}), {})
+    assert turns[0].findings.left_out == (), "another throttle paces it"
