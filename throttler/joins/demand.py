@@ -36,6 +36,8 @@ class Crowd:
     nodes: float
     """How many nodes they need together; less than one where they leave room on it for others."""
     is_urgent: bool = False
+    owner: str = ""
+    """Who asks: the gang or the controller."""
 
 
 def count_demand(unplaced: Iterable[Pod], rules: JoinRules, largest: Resources) -> Demand:
@@ -58,7 +60,7 @@ def waiting_crowds(unplaced: Iterable[Pod], rules: JoinRules, largest: Resources
             least[owner] = min(first.priority, least.get(owner, first.priority))
             found.append((owner, crowd))
     urgent = {owner for owner, share in shares.items() if _is_urgent(share, least[owner], rules)}
-    return tuple(replace(crowd, is_urgent=owner in urgent) for owner, crowd in found)
+    return tuple(replace(crowd, is_urgent=owner in urgent, owner=owner) for owner, crowd in found)
 
 
 def seekers(unplaced: Iterable[Pod], rules: JoinRules) -> list[Pod]:

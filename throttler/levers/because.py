@@ -30,6 +30,10 @@ class LeverReason(Sentence):
         "at most {ceiling}: nothing was ordered here for {waited} s although there was room, so NodePool {lighter} "
         "serves what waits until machines come here again"
     )
+    ROOM_FOR_ALL = (
+        "at most {ceiling}: less room was not used, as by a request that takes all of its nodes or none, so there is "
+        "room for {share}, the largest that waits"
+    )
     USER_LIMIT_IS_LOWER = "the user's own limit {limit} is lower than what the throttle would allow"
     VIEW_INCOMPLETE = "the view is incomplete or stale: nothing is raised or lowered"
     NOT_TAKEN_UP_YET = "written as {ceiling}; the autoscaler has not said yet that it took it up"

@@ -15,6 +15,7 @@ from throttler.kube.quantity import QuantityError
 from throttler.kube.resources import Resources
 from throttler.levers.because import LeverReason
 from throttler.levers.clamp import amount_of, clamped, unraised
+from throttler.levers.demand import STUCK_REST_S, Search
 from throttler.levers.hand_back import QUOTA_PATH, hand_back
 from throttler.levers.holder import THROTTLE_LABEL, Holder, epoch_of
 from throttler.levers.lever import LeverOutcome, LeverState, Room
@@ -23,13 +24,22 @@ from throttler.levers.quota_body import quota_outcome, quota_write
 from throttler.levers.quota_seen import MILLI, QuotaMemory, QuotaSeen
 from throttler.levers.quota_standing import Standing, is_quota_taken_up, quota_reason, quota_standing
 
+ATOMIC_S = 30.0
+"""Room that cluster-autoscaler does not use for three of its loops may be too small for an atomic request."""
+OPEN_S = 60.0
+"""For so long there is room for its whole size; then it is not that, and tried again after STUCK_REST_S."""
 __all__ = ["QuotaMemory", "QuotaSeen", "plan_capacity_quota"]
 
 Planned = tuple[LeverOutcome, QuotaMemory]
 
 
-def plan_capacity_quota(seen: QuotaSeen, room: Room, holder: Holder, memory: QuotaMemory, now_s: float) -> Planned:
-    """What to write on the quota now, and what to remember. `now_s` is monotonic."""
+def plan_capacity_quota(
+    seen: QuotaSeen, room: Room, holder: Holder, memory: QuotaMemory, now_s: float, whole: int = 0
+) -> Planned:
+    """What to write on the quota now, and what to remember.
+
+    `now_s` is monotonic. `whole` is the largest demand of one owner in nodes: an atomic request may be for all of it.
+    """
     if refusal := _refusal(seen, holder):
         return quota_outcome(seen.name, None, refusal), replace(memory, mark=None)
     demand = memory.demand.looked(room, now_s) if room.may_move else memory.demand.unseen()
@@ -43,9 +53,11 @@ def plan_capacity_quota(seen: QuotaSeen, room: Room, holder: Holder, memory: Quo
         return _handed_back(seen, mark, room, memory)
     memory = _heard(seen, mark, memory, now_s)
     if not room.may_move:
+        memory = replace(memory, search=memory.search.waited(now_s, is_unmet=False))
         return quota_outcome(seen.name, mark, _blind(is_lost=seen.quota is None and mark is not None)), memory
     try:
-        return _in_force(seen, mark, room, holder, memory, now_s)
+        memory = replace(memory, search=_searched(seen, room, memory, now_s))
+        return _in_force(seen, mark, _with_room_for_all(room, whole, memory.search, now_s), holder, memory, now_s)
     except QuantityError as error:
         unreadable = because(LeverReason.LIMIT_UNREADABLE, value=str(error))
         return quota_outcome(seen.name, mark, (LeverState.REFUSED, unreadable)), memory
@@ -98,8 +110,7 @@ def _heard(seen: QuotaSeen, mark: Mark | None, memory: QuotaMemory, now_s: float
 def _in_force(
     seen: QuotaSeen, mark: Mark | None, room: Room, holder: Holder, memory: QuotaMemory, now_s: float
 ) -> Planned:
-    # What boots is in neither count of nodes.
-    floor = max(room.existing, seen.used) + room.booting
+    floor = _floor(seen, room)
     wanted: Resources = {NODES: (max(floor, memory.floor) + room.allowance) * MILLI}
     kept = _kept(seen, mark)
     if seen.quota is not None and not memory.contest.may_raise(now_s):
@@ -113,6 +124,27 @@ def _in_force(
         return quota_outcome(seen.name, new, standing), memory
     write = quota_write(seen, new, holder, reason)
     return quota_outcome(seen.name, new, standing, (write,)), replace(memory, contest=memory.contest.wrote(now_s))
+
+
+def _floor(seen: QuotaSeen, room: Room) -> int:
+    """Nodes that exist or were asked for; what boots is in neither count of nodes."""
+    return max(room.existing, seen.used) + room.booting
+
+
+def _searched(seen: QuotaSeen, room: Room, memory: QuotaMemory, now_s: float) -> Search:
+    """Since when nothing is ordered although there is room: more nodes than at the last look are an order."""
+    is_ours = seen.quota is not None and THROTTLE_LABEL in seen.quota.metadata.labels
+    is_taken_up = not is_ours or is_quota_taken_up(seen.quota)
+    ordered_s = now_s if _floor(seen, room) > memory.floor else memory.search.newest_order_s
+    search = memory.search.heard(ordered_s, now_s, is_taken_up=is_taken_up)
+    return search.waited(now_s, is_unmet=room.waiting > 0 and room.allowance > 0)
+
+
+def _with_room_for_all(room: Room, whole: int, search: Search, now_s: float) -> Room:
+    """An atomic request orders all its nodes or none: where a part of the room is not used, it gets the whole."""
+    waited_s = search.unmet_s(now_s) % STUCK_REST_S
+    is_open = ATOMIC_S <= waited_s < ATOMIC_S + OPEN_S
+    return replace(room, allowance=whole, is_atomic=True) if is_open and whole > room.allowance else room
 
 
 def _kept(seen: QuotaSeen, mark: Mark | None) -> Mark:

@@ -30,6 +30,8 @@ class Room:
     """Wanted and not asked for; while it is 0 nothing needs pacing and ceilings are handed back."""
     may_move: bool
     """False while the view is incomplete or stale: nothing is raised or lowered."""
+    is_atomic: bool = False
+    """Whether the allowance is the whole size of a request that takes all of its nodes or none."""
     is_stopping: bool = False
     """True on shutdown, pause or deletion of the throttle: give everything back."""
 

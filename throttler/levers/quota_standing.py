@@ -50,4 +50,6 @@ def quota_reason(seen: QuotaSeen, mark: Mark, room: Room, floor: int) -> Because
     if not mark.ceiling or mark.ceiling[NODES] == theirs:
         return because(LeverReason.USER_LIMIT_IS_LOWER, limit=theirs)
     ceiling, usage = f"{mark.ceiling[NODES]} nodes", f"{floor} nodes"
+    if room.is_atomic:
+        return because(LeverReason.ROOM_FOR_ALL, ceiling=ceiling, share=room.allowance)
     return because(LeverReason.PACING, ceiling=ceiling, usage=usage, share=room.allowance)

@@ -1,5 +1,7 @@
 """Everything that one throttle's levers are to do now: each lever that the spec names, and nothing else. Pure."""
 
+import math
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
@@ -88,6 +90,16 @@ class LeverCase:
         return Waiting(crowds=(*pods, *balloons), wall_s=self.scene.moment.wall_s, usual_s=usual_s)
 
     @property
+    def largest_demand(self) -> int:
+        """The most nodes that the waiting pods of one owner need, within the user's bound on what is in flight."""
+        needed: dict[str, float] = defaultdict(float)
+        for crowd in self.waiting.crowds:
+            needed[crowd.owner] += 0.0 if crowd.how.is_gated or not crowd.owner else crowd.nodes
+        most = self.throttle.spec.max_in_flight
+        bound = self.room.waiting if most is None else min(self.room.waiting, max(0, most - self.joins.in_flight))
+        return min(math.ceil(max(needed.values(), default=0.0)), bound)
+
+    @property
     def pods(self) -> list[Pod]:
         """Real pods without a node that may use them."""
         return [pod for pod in self.scene.unplaced if may_use(pod, self.rules)]
@@ -113,7 +125,8 @@ def _quota(case: LeverCase, memory: LeverMemory) -> Planned:
     seen = QuotaSeen(
         name=lever.name, selector=case.throttle.spec.nodes, api_version=case.scene.quota_version, quota=stored
     )
-    outcome, quota = plan_capacity_quota(seen, case.quota_room, case.holder, memory.quota, case.scene.moment.now_s)
+    now_s = case.scene.moment.now_s
+    outcome, quota = plan_capacity_quota(seen, case.quota_room, case.holder, memory.quota, now_s, case.largest_demand)
     return (outcome,), replace(memory, quota=quota)
 
 

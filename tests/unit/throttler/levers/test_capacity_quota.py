@@ -32,11 +32,12 @@ class Story:
         self.server = OwnedObject(body)
         self.memory = QuotaMemory()
         self.api_version: str | None = API_VERSION
+        self.whole = 0
         self.holder = HOLDER
 
     def plan(self, room: Room, now_s: float) -> LeverOutcome:
         seen = QuotaSeen(name="ours", selector=SELECTOR, api_version=self.api_version, quota=self.server.quota())
-        outcome, self.memory = plan_capacity_quota(seen, room, self.holder, self.memory, now_s)
+        outcome, self.memory = plan_capacity_quota(seen, room, self.holder, self.memory, now_s, self.whole)
         return outcome
 
     def look(self, room: Room, now_s: float = 0.0) -> LeverReport:
@@ -248,3 +249,45 @@ def test_guard_deletes_our_quota_from_the_object_alone() -> None:
     for write in hand_back(quota):
         story.server.carry_out(write)
     assert story.nodes is None
+
+
+class TestAllOrNothing:
+    """32 nodes wait as one atomic request, and the window is 8."""
+
+    def looks(self, story: Story, *seconds: int, booting: int = 0) -> list[str]:
+        found = []
+        story.whole = 32 - booting
+        for second in seconds:
+            now = room(allowance=max(0, 8 - booting), waiting=32 - booting, existing=12, booting=booting)
+            report = story.look(now, float(second))
+            story.server.observed()
+            found.append(f"{story.nodes} {report.because.code}")
+        return found
+
+    def test_an_atomic_request_takes_its_whole_size_at_once(self) -> None:
+        story = Story()
+        assert self.looks(story, 0, 10, 20, 29)[-1] == "20 Pacing"
+        assert self.looks(story, 31)[-1] == "44 RoomForAll"
+        assert self.looks(story, 41, booting=32)[-1].startswith("44 "), "all are asked for, and no more"
+
+    def test_room_that_is_used_stays_the_window(self) -> None:
+        story = Story()
+        story.whole = 32
+        for second in range(0, 300, 10):
+            now = room(allowance=8, waiting=32, existing=12 + second // 10)
+            story.look(now, float(second))
+            story.server.observed()
+            assert story.nodes == str(12 + second // 10 + 8)
+
+    def test_it_closes_again_when_all_was_in_vain(self) -> None:
+        story = Story()
+        self.looks(story, *range(0, 90, 10))
+        assert self.looks(story, 95)[-1] == "20 Pacing"
+        assert {each.split()[0] for each in self.looks(story, *range(100, 600, 10))} == {"20"}
+
+    def test_a_quota_that_nobody_reads_is_not_opened(self) -> None:
+        story = Story()
+        story.whole = 32
+        for second in range(0, 300, 10):
+            story.look(room(allowance=8, waiting=32, existing=12), float(second))
+            assert story.nodes == "20"

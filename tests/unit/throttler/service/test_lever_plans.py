@@ -8,11 +8,13 @@ import pytest
 from tests.unit.throttler.joins.cluster import a_node, a_world, pending
 from tests.unit.throttler.service.throttle_scene import a_pool, a_throttle, a_view
 from throttler.api.throttle import NodePoolLever
+from throttler.kube.capacity_quota import CapacityQuota
 from throttler.kube.node_pool import NodePool, NodePoolSpec
 from throttler.kube.selectors import LabelSelector, Requirement, Taint
 from throttler.levers.scheduling_gate import PACED_GATE
 from throttler.service.lever_objects import is_of
 from throttler.service.tick import decide_throttles
+from throttler.service.tick_view import Memories
 
 POOL_A = LabelSelector({"pool": "a"})
 TAINT = "startup-taint.cluster-autoscaler.kubernetes.io/paced"
@@ -132,3 +134,23 @@ def test_pools_that_the_lever_leaves_out_are_named(
     other = a_throttle("other", levers={"nodePoolLimits": {"names": ["on-demand"]}}, created="2026-02-01T00:00:00Z")
     turns, _ = decide_throttles((throttle, other), a_view(1000.0, scene={"pools": pools}), {})
     assert turns[0].findings.left_out == (), "another throttle paces it"
+
+
+@pytest.mark.parametrize(("bound", "expected"), [({}, "12"), ({"maxInFlight": 6}, "6")])
+def test_a_quota_that_is_not_used_opens_for_the_largest_demand_of_one_owner(
+    bound: dict[str, Any], expected: str
+) -> None:
+    quota = {"metadata": {"name": "q"}, "status": {"conditions": [{"type": "Valid", "status": "True"}]}}
+    spec = {"window": {"initial": 2, "max": 2}, "levers": {"capacityQuota": {"name": "q"}}, **bound}
+    throttle = a_throttle(**spec)
+    memories: Memories = {}
+    pods = tuple(pending(f"{owner}-{at}", owner=owner) for owner, most in (("a", 12), ("b", 8)) for at in range(most))
+    scene = {"quotas": {"q": msgspec.convert(quota, CapacityQuota)}, "quota_version": "autoscaling.x-k8s.io/v1alpha1"}
+    limits = []
+    for second in range(0, 50, 10):
+        view = a_view(1000.0 + second, a_world(unplaced=pods), scene=scene)
+        turns, memories = decide_throttles((throttle,), view, memories)
+        bodies = [msgspec.to_builtins(write.body) for write in turns[0].lever_writes]
+        limits += [body["spec"]["limits"]["resources"]["nodes"] for body in bodies]
+    assert limits[-1] == expected
+    assert all(int(each) <= 2 for each in limits[:3])
