@@ -15,7 +15,7 @@ from throttler.kube.quantity import QuantityError
 from throttler.kube.resources import Resources
 from throttler.levers.because import LeverReason
 from throttler.levers.clamp import amount_of, clamped, unraised
-from throttler.levers.demand import STUCK_REST_S, Search
+from throttler.levers.demand import STUCK_REST_S, RoomSearch
 from throttler.levers.hand_back import QUOTA_PATH, hand_back
 from throttler.levers.holder import THROTTLE_LABEL, Holder, epoch_of
 from throttler.levers.lever import LeverOutcome, LeverState, Room
@@ -131,7 +131,7 @@ def _floor(seen: QuotaSeen, room: Room) -> int:
     return max(room.existing, seen.used) + room.booting
 
 
-def _searched(seen: QuotaSeen, room: Room, memory: QuotaMemory, now_s: float) -> Search:
+def _searched(seen: QuotaSeen, room: Room, memory: QuotaMemory, now_s: float) -> RoomSearch:
     """Since when nothing is ordered although there is room: more nodes than at the last look are an order."""
     is_ours = seen.quota is not None and THROTTLE_LABEL in seen.quota.metadata.labels
     is_taken_up = not is_ours or is_quota_taken_up(seen.quota)
@@ -140,7 +140,7 @@ def _searched(seen: QuotaSeen, room: Room, memory: QuotaMemory, now_s: float) ->
     return search.waited(now_s, is_unmet=room.waiting > 0 and room.allowance > 0)
 
 
-def _with_room_for_all(room: Room, whole: int, search: Search, now_s: float) -> Room:
+def _with_room_for_all(room: Room, whole: int, search: RoomSearch, now_s: float) -> Room:
     """An atomic request orders all its nodes or none: where a part of the room is not used, it gets the whole."""
     waited_s = search.unmet_s(now_s) % STUCK_REST_S
     is_open = ATOMIC_S <= waited_s < ATOMIC_S + OPEN_S

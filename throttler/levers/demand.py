@@ -40,7 +40,7 @@ class Demand:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Search:
+class RoomSearch:
     """Whether a pool orders what it has room for; losing it costs STUCK_S."""
 
     unmet_since_s: float | None = None

@@ -13,7 +13,7 @@ from throttler.kube.resources import Resources
 from throttler.levers.because import LeverReason
 from throttler.levers.clamp import shown
 from throttler.levers.contest import Contest
-from throttler.levers.demand import Search
+from throttler.levers.demand import RoomSearch
 from throttler.levers.hand_back import POOL_PATH, hand_back
 from throttler.levers.holder import THROTTLE_LABEL, Holder, epoch_of
 from throttler.levers.lever import How, LeverOutcome, LeverReport, LeverState, LeverWrite, Room
@@ -49,7 +49,7 @@ class PoolMemory:
     """What is remembered of one pool."""
 
     contest: Contest = field(default_factory=Contest)
-    search: Search = field(default_factory=Search)
+    search: RoomSearch = field(default_factory=RoomSearch)
     charge: Charge = field(default_factory=Charge)
     uptake: Uptake = field(default_factory=Uptake)
     figures: PoolFigures | None = None

@@ -8,6 +8,7 @@ alone, because a ceiling on it would make Karpenter buy from the next.
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import reduce
 
 from throttler.joins.demand import Crowd
 from throttler.joins.share import fair_shares
@@ -109,6 +110,7 @@ def needs_of(crowds: Sequence[Crowd], candidates: Sequence[Candidate]) -> Mappin
     has not run dry; where all of them have, each searches for itself.
     """
     needs = {each.name: Need() for each in candidates}
+    asked: dict[str, dict[int, Resources]] = {each.name: {} for each in candidates}
     coming: dict[str, float] = {each.name: each.coming for each in candidates}
     choices = [(crowd, [each for each in candidates if at in each.serves]) for at, crowd in enumerate(crowds)]
     for crowd, able in sorted(choices, key=lambda pair: (len(pair[1]), not pair[0].is_urgent)):
@@ -116,7 +118,7 @@ def needs_of(crowds: Sequence[Crowd], candidates: Sequence[Candidate]) -> Mappin
         for each in able:
             taken = min(left, coming[each.name])
             left, coming[each.name] = left - taken, coming[each.name] - taken
-            needs[each.name] = replace(needs[each.name], hint=larger(needs[each.name].hint, crowd.requests))
+            asked[each.name][id(crowd.requests)] = crowd.requests
         usable = [each for each in able if not each.is_full]
         first = next((each for each in usable if not each.is_dry), None)
         for each in [first] if first else usable:
@@ -124,10 +126,12 @@ def needs_of(crowds: Sequence[Crowd], candidates: Sequence[Candidate]) -> Mappin
         if first is not None:
             at = usable.index(first)
             for each in usable[:at]:
-                needs[each.name] = replace(needs[each.name], lighter=first.name)
+                if not needs[each.name].lighter:
+                    needs[each.name] = replace(needs[each.name], lighter=first.name)
             for each in usable[at + 1 :]:
-                needs[each.name] = replace(needs[each.name], heavier=first.name)
-    return needs
+                if not needs[each.name].heavier:
+                    needs[each.name] = replace(needs[each.name], heavier=first.name)
+    return {name: replace(need, hint=reduce(larger, asked[name].values(), need.hint)) for name, need in needs.items()}
 
 
 def pool_rooms(

@@ -84,7 +84,7 @@ class LeverCase:
         balloons = (
             Crowd(Scheduling(anywhere, dict(pool.labels)), {}, pool.lacking) for pool in self.growth if pool.lacking > 0
         )
-        pods = waiting_crowds(self.scene.unplaced, self.rules, self.largest)
+        pods = _regardless_of_owner(waiting_crowds(self.scene.unplaced, self.rules, self.largest))
         boot_s, join_s = self.joins.boot_s, self.joins.join_s
         usual_s = None if boot_s is None else boot_s + (join_s or 0.0)
         return Waiting(crowds=(*pods, *balloons), wall_s=self.scene.moment.wall_s, usual_s=usual_s)
@@ -93,8 +93,8 @@ class LeverCase:
     def largest_demand(self) -> int:
         """The most nodes that the waiting pods of one owner need, within the user's bound on what is in flight."""
         needed: dict[str, float] = defaultdict(float)
-        for crowd in self.waiting.crowds:
-            needed[crowd.owner] += 0.0 if crowd.how.is_gated or not crowd.owner else crowd.nodes
+        for crowd in waiting_crowds(self.scene.unplaced, self.rules, self.largest):
+            needed[crowd.owner] += 0.0 if crowd.how.is_gated else crowd.nodes
         most = self.throttle.spec.max_in_flight
         bound = self.room.waiting if most is None else min(self.room.waiting, max(0, most - self.joins.in_flight))
         return min(math.ceil(max(needed.values(), default=0.0)), bound)
@@ -182,6 +182,17 @@ def _labels(case: LeverCase, memory: LeverMemory) -> Planned:
     settings = LabelSettings(key=lever.key, value=lever.value, max_wait_s=case.throttle.spec.max_wait_s)
     outcome, labels = put_labels(case.nodes, settings, case.room, memory.labels, case.scene.moment)
     return (outcome,), replace(memory, labels=labels)
+
+
+def _regardless_of_owner(crowds: Iterable[Crowd]) -> Iterable[Crowd]:
+    """Pods that ask the same, together: thousands of Jobs are a handful of crowds to Karpenter."""
+    found: dict[tuple[object, ...], Crowd] = {}
+    for crowd in crowds:
+        how = crowd.how
+        kind = id(how.tolerations), id(how.node_selector), id(how.node_terms), id(crowd.requests)
+        key = (*kind, how.is_gated, crowd.is_urgent)
+        found[key] = replace(crowd, nodes=crowd.nodes + found[key].nodes) if key in found else crowd
+    return found.values()
 
 
 def _by_pool(claims: Iterable[NodeClaim]) -> Mapping[str, tuple[NodeClaim, ...]]:

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from tests.unit.throttler.levers.pool_scene import room
 from throttler.levers.contest import Contest
-from throttler.levers.demand import QUIET_S, STEPS, Demand, Search
+from throttler.levers.demand import QUIET_S, STEPS, Demand, RoomSearch
 from throttler.levers.lever import Room
 from throttler.levers.shares import TURN_S, by_autoscaler
 
@@ -23,16 +23,16 @@ def test_the_autoscaler_that_orders_gets_the_most_and_a_single_place_is_given_in
     assert {by_autoscaler(room(1), 0, now_s) for now_s in (0.0, TURN_S)} == {(1, 0), (0, 1)}
 
 
-def searched(*looks: tuple[float, float]) -> Search:
+def searched(*looks: tuple[float, float]) -> RoomSearch:
     """A pool with room that something waits for: (when, creation of its newest machine) of each look."""
-    search = Search()
+    search = RoomSearch()
     for now_s, newest_order_s in looks:
         search = search.heard(newest_order_s, now_s).waited(now_s, is_unmet=True)
     return search
 
 
 def test_room_grows_step_by_step_and_rests_when_all_was_in_vain() -> None:
-    search = Search()
+    search = RoomSearch()
     found = []
     for second in range(0, 700, 10):
         search = search.heard(0.0, float(second)).waited(float(second), is_unmet=True)
