@@ -30,6 +30,10 @@ class ThrottleReason(Sentence):
         "{server} answered {share:.2%} of its requests with 429 or 5xx while nothing joined: "
         "the window stays, and nothing is let in for {left_s:.0f} s"
     )
+    ERRORS_UNMOVED = (
+        "two brakes left the errors of {server} as they were ({share:.2%}) and delay is low: "
+        "they are not of joins, and the window stays at {window:.0f}"
+    )
     FLOOR_PACE = (
         "{server} answers {share:.2%} of its requests with 429 or 5xx although the window is at its least: "
         "{window:.0f} joins at a time go on"

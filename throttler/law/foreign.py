@@ -26,14 +26,11 @@ class IdleErrors:
     samples: tuple[tuple[float, float], ...] = ()
     """(time, errors per second), oldest first."""
 
-    def most(self, span_s: float, before_s: float) -> float:
-        """The most errors that others may be expected to cause in a window, by what was seen before."""
+    def per_s(self, before_s: float) -> float:
+        """What is to be expected, by what was seen before."""
         rates = [per_s for at_s, per_s in self.samples if at_s < before_s]
-        if not rates:
-            return 0.0
         lasting = min(rates[-LASTING:]) if len(rates) >= LASTING else 0.0
-        mean = span_s * max(statistics.fmean(rates), lasting)
-        return mean + DEVIATIONS * math.sqrt(mean)
+        return max(statistics.fmean(rates), lasting) if rates else 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +39,8 @@ class ForeignErrors:
 
     servers: IdleErrors = field(default_factory=IdleErrors)
     own: IdleErrors = field(default_factory=IdleErrors)
+    unmoved_per_s: float = 0.0
+    """Errors per second that two brakes left as they were, until idle servers tell."""
     server: str = ""
     """Where errors were left out last that would have pulled the brake."""
     left_out_s: float | None = None
@@ -53,8 +52,12 @@ class ForeignErrors:
 
     def ours(self, health: Health, now_s: float) -> tuple[Reading, ...]:
         """The new readings with those errors only that may be of joins."""
-        servers = (_without(reading, self.servers, now_s) for reading in health.new)
-        return (*servers, *(_without(reading, self.own, now_s) for reading in health.new_own))
+        per_s = max(self.servers.per_s(now_s), self.unmoved_per_s)
+        own_per_s = self.own.per_s(now_s)
+        return (
+            *(_without(reading, per_s) for reading in health.new),
+            *(_without(reading, own_per_s) for reading in health.new_own),
+        )
 
 
 def observed(
@@ -70,11 +73,19 @@ def observed(
     if not is_idle:
         return foreign
     servers = _learned(foreign.servers, health.fresh if health.new else (), now_s, settings)
-    return replace(foreign, servers=servers, own=_learned(foreign.own, health.new_own, now_s, settings))
+    unmoved_per_s = 0.0 if servers is not foreign.servers else foreign.unmoved_per_s
+    return replace(
+        foreign,
+        servers=servers,
+        unmoved_per_s=unmoved_per_s,
+        own=_learned(foreign.own, health.new_own, now_s, settings),
+    )
 
 
-def _without(reading: Reading, idle: IdleErrors, now_s: float) -> Reading:
-    return replace(reading, errors=max(0.0, reading.errors - idle.most(reading.span_s, now_s)))
+def _without(reading: Reading, per_s: float) -> Reading:
+    """Less the most errors that others may be expected to cause in the window."""
+    mean = per_s * reading.span_s
+    return replace(reading, errors=max(0.0, reading.errors - mean - DEVIATIONS * math.sqrt(mean)))
 
 
 def _learned(idle: IdleErrors, readings: Sequence[Reading], now_s: float, settings: LawSettings) -> IdleErrors:

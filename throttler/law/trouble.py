@@ -35,12 +35,18 @@ def braked(sight: Sight) -> Course | None:
     if culprit is not None and not _had_joins(sight, culprit):
         return _braked_idle(sight, culprit, left_s)
     if culprit is not None and sight.memory.brake.may_pull(sight.now_s, sight.latest_join_s, sight.settings):
-        window = (
-            sight.window if sight.is_crowded else brake.cut(sight.window, sight.joins.joining, error_share(culprit))
-        )
-        window = max(window, sight.settings.window_min)
+        joining, per_s = sight.joins.joining, _errors_per_s(sight)
+        if _is_calm(sight) and sight.memory.brake.has_not_helped(joining, per_s):
+            foreign = replace(sight.memory.foreign, unmoved_per_s=per_s)
+            sight = with_memory(sight, foreign=foreign, brake=replace(sight.memory.brake, pulls=0))
+            figures = {"server": culprit.server, "share": error_share(culprit), "window": sight.window}
+            return course(judged(sight), sight.window, Phase.AVOID, because(ThrottleReason.ERRORS_UNMOVED, **figures))
+        window = sight.window
+        if not sight.is_crowded:
+            window = max(brake.cut(window, joining, error_share(culprit), sight.settings), sight.settings.window_min)
         why = because(ThrottleReason.ERRORS, server=culprit.server, share=error_share(culprit), window=window)
-        pulled = with_memory(sight, brake=brake.Brake(pulled_s=sight.now_s), is_slow_start=False)
+        again = sight.memory.brake.pulled(sight.now_s, joining, per_s, sight.settings)
+        pulled = with_memory(sight, brake=again, is_slow_start=False)
         return course(judged(pulled), window, Phase.BRAKE, why)
     if culprit is not None and left_s <= 0 and sight.window <= sight.settings.window_min:
         # Waiting for the errors to end could last for ever.
@@ -51,6 +57,17 @@ def braked(sight: Sight) -> Course | None:
     if left_s <= 0:
         return None
     return course(sight, sight.window, Phase.BRAKE, because(ThrottleReason.RECOVERING, left_s=left_s))
+
+
+def _errors_per_s(sight: Sight) -> float:
+    """Of the worst server, by all fresh readings: the scrapes of several servers come one after the other."""
+    return max((each.errors / each.span_s for each in sight.health.fresh if each.span_s > 0), default=0.0)
+
+
+def _is_calm(sight: Sight) -> bool:
+    """Whether nothing but errors tells of an overload: one that feeds itself goes on when joins have become few."""
+    high = sight.high_index
+    return high is not None and high < sight.settings.calm_index * sight.settings.equilibrium
 
 
 def _had_joins(sight: Sight, reading: Reading) -> bool:

@@ -116,7 +116,7 @@ def test_errors_halve_what_was_in_flight_and_stop_admissions() -> None:
 def test_brakes_once_per_30_s_and_only_when_the_window_let_something_in() -> None:
     loop, joins = begun(joining=60)
     windows = [loop.calm(replace(joins, joining=20), errors=20.0).window for _ in range(8)]
-    assert windows[0] == 10
+    assert windows[0] == 12
     crowded, joins = begun(joining=60)
     windows = [crowded.calm(joins, errors=20.0).window for _ in range(20)]
     assert set(windows) == {30.0}

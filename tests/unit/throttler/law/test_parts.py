@@ -59,12 +59,17 @@ def test_a_delay_next_to_nothing_slows_nothing() -> None:
 
 
 def test_brake_takes_half_of_what_was_in_flight() -> None:
-    assert brake.cut(100, 60, share=0.5) == 30
-    assert brake.cut(100, 300, share=0.5) == 50
+    assert brake.cut(100, 60, 0.5, DEFAULTS) == 30
+    assert brake.cut(100, 300, 0.5, DEFAULTS) == 50
+
+
+def test_brake_leaves_half_of_a_cold_start_where_next_to_nothing_was_in_flight() -> None:
+    assert brake.cut(100, 2, 0.5, DEFAULTS) == 12
+    assert brake.cut(8, 2, 0.5, DEFAULTS) == 4
 
 
 def test_a_few_errors_cut_less() -> None:
-    assert brake.cut(100, 100, share=0.005) == 70
+    assert brake.cut(100, 100, 0.005, DEFAULTS) == 70
 
 
 def test_brake_pauses_for_half_a_join_and_at_most_a_quarter_of_a_minute() -> None:
