@@ -5,16 +5,19 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 
+from benchmarks.pacing import not_ours
 from benchmarks.pacing.contenders import COLD, ORACLE, WARM, names
 from benchmarks.pacing.runs import Job, Run, run_all
 from benchmarks.pacing.summary import CLEAN_SHARE, ScenarioRow, clean_share, policy_row, scenario_rows
-from benchmarks.pacing.tables import policy_table, scenario_table
+from benchmarks.pacing.tables import not_ours_table, policy_table, scenario_table
 from benchmarks.report import Figure, Report, answer, parser_of, progress
 from throttler.simulator.random_scenarios import random_scenario
 from throttler.simulator.scenario import Scenario
 from throttler.simulator.twelve import TWELVE
 
+GROUPS = ("twelve", "random", "not_ours")
 SEEDS = (1, 2, 3, 4, 5)
+NOT_OURS_SEEDS = (1,)
 LIMIT_S = 7200.0
 """A run that has not finished by then has failed: the oracle needs less than 4,000 s in every scenario."""
 TEACHING_SEED = 101
@@ -24,6 +27,7 @@ FAKED = (
     "Times are relative to an oracle that lets in what fits into 95 % of the true spare capacity, known at any time.",
     "A scenario's time is the median over its seeds; medians and worst are then over scenarios. Error shares are those "
     "of every seed.",
+    "Trouble that is not ours is errors, latency and silence without any load: the servers bear what they bore.",
     "Ours warm starts with what a cold run of the same scenario with another seed left behind.",
     "The other laws are our own few lines, each with one set of constants for all scenarios, taken from what the study "
     "found and not searched further; all of them ask for machines by the same rule (policies/stock.py).",
@@ -33,13 +37,15 @@ FAKED = (
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure and print; the exit code is 1 when a figure is below its floor."""
     asked = _asked(arguments)
+    groups = asked.group or GROUPS
     twelve, random = _scenarios(asked)
     policies = (ORACLE, *(name for name in names()[1:] if not asked.policy or name in asked.policy))
-    runs = measure(twelve, (1,) if asked.quick else SEEDS, policies)
+    runs = measure(twelve, (1,) if asked.quick else SEEDS, policies) if "twelve" in groups else []
     ours = tuple(name for name in (WARM, COLD) if name in policies)
-    random_runs = measure(random, (asked.seed,), (ORACLE, *ours)) if random else []
-    report = report_of(runs, random_runs, ours, is_quick=asked.quick)
-    return answer(report, asked, _tables(runs, random_runs, policies))
+    random_runs = measure(random, (asked.seed,), (ORACLE, *ours)) if random and "random" in groups else []
+    foreign_runs = _disturbed(ours, is_quick=asked.quick) if "not_ours" in groups and ours else []
+    report = report_of(runs, random_runs, ours, foreign_runs, is_quick=asked.quick)
+    return answer(report, asked, _tables(runs, random_runs, foreign_runs, policies))
 
 
 def _asked(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -49,7 +55,14 @@ def _asked(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--policy", action="append", choices=names(), help="only this one beside the oracle; repeatable"
     )
+    parser.add_argument("--group", action="append", choices=GROUPS, help="only this group of scenarios; repeatable")
     return parser.parse_args(arguments)
+
+
+def _disturbed(ours: Sequence[str], *, is_quick: bool) -> list[Run]:
+    jobs = not_ours.jobs((1,) if is_quick else NOT_OURS_SEEDS, ours)
+    jobs = jobs[: 2 * len(ours)] if is_quick else jobs
+    return [run for run, _ in run_all(jobs, _tell(len(jobs)))]
 
 
 def _random(count: int, seed: int) -> tuple[Scenario, ...]:
@@ -87,19 +100,28 @@ def _tell(total: int) -> Callable[[int, Run], None]:
     return tell
 
 
-def report_of(runs: Sequence[Run], random_runs: Sequence[Run], ours: Sequence[str], *, is_quick: bool) -> Report:
+def report_of(
+    runs: Sequence[Run],
+    random_runs: Sequence[Run],
+    ours: Sequence[str],
+    foreign_runs: Sequence[Run] = (),
+    *,
+    is_quick: bool,
+) -> Report:
     """The named figures, as far as they were measured, and everything behind them."""
     rows = {name: scenario_rows(runs, name) for name in dict.fromkeys(run.policy for run in runs)}
     random_rows = {name: scenario_rows(random_runs, name) for name in dict.fromkeys(run.policy for run in random_runs)}
-    figures = [each for name in ours for each in _times(name, rows[name])]
-    figures += _harm([row for name in ours for row in rows[name]]) if ours else []
+    figures = [each for name in ours if runs for each in _times(name, rows[name])]
+    figures += _harm([row for name in ours for row in rows[name]]) if ours and runs else []
     if random_rows and ours:
         figures.append(_random_clean(random_rows, ours))
+    figures += not_ours.figures(foreign_runs) if foreign_runs else []
     behind = {
         "policies": [asdict(policy_row(each)) for each in rows.values()],
         "scenarios": [asdict(row) for each in rows.values() for row in each],
         "random_policies": [asdict(policy_row(each)) for each in random_rows.values()],
         "random_scenarios": [asdict(row) for each in random_rows.values() for row in each],
+        "not_ours": not_ours.ratios(foreign_runs),
         "runs": [asdict(run) for run in (*runs, *random_runs)],
     }
     return Report(name="pacing", figures=tuple(figures), faked=FAKED, behind=behind, is_quick=is_quick)
@@ -176,17 +198,27 @@ def _random_clean(rows: Mapping[str, Sequence[ScenarioRow]], ours: Sequence[str]
     )
 
 
-def _tables(runs: Sequence[Run], random_runs: Sequence[Run], policies: Sequence[str]) -> list[str]:
-    rows = {name: scenario_rows(runs, name) for name in policies}
-    parts = [policy_table("Twelve scenarios, relative to the oracle", [policy_row(each) for each in rows.values()])]
-    shown = [name for name in policies if name in (WARM, COLD)] or [name for name in policies if name != ORACLE][:1]
-    pairs = zip(*(rows[name] for name in shown), strict=True)
-    parts.append(scenario_table("Scenario by scenario", [row for pair in pairs for row in pair]))
+def _tables(
+    runs: Sequence[Run], random_runs: Sequence[Run], foreign_runs: Sequence[Run], policies: Sequence[str]
+) -> list[str]:
+    rows = {name: scenario_rows(runs, name) for name in policies} if runs else {}
+    parts = []
+    if rows:
+        parts.append(
+            policy_table("Twelve scenarios, relative to the oracle", [policy_row(each) for each in rows.values()])
+        )
+        shown = [name for name in policies if name in (WARM, COLD)] or [name for name in policies if name != ORACLE][:1]
+        pairs = zip(*(rows[name] for name in shown), strict=True)
+        parts.append(scenario_table("Scenario by scenario", [row for pair in pairs for row in pair]))
     if random_runs:
         random_rows = [
             policy_row(scenario_rows(random_runs, name)) for name in dict.fromkeys(r.policy for r in random_runs)
         ]
         parts.append(policy_table("Random scenarios, one seed each", random_rows))
+    if foreign_runs:
+        parts.append(
+            not_ours_table("Trouble that is not ours, over the same run without", not_ours.ratios(foreign_runs))
+        )
     return parts
 
 

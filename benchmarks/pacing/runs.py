@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from itertools import pairwise
 from multiprocessing import get_context
 from os import cpu_count
 
@@ -43,6 +44,8 @@ class Run:
     bystander_p99_s: float
     held_over_10min: int
     lost: int
+    longest_gap_s: float = 0.0
+    """The longest time in which no node became usable, from the scenario's beginning on."""
 
 
 def run_all(jobs: Iterable[Job], done: Callable[[int, Run], None]) -> list[tuple[Run, Learned | None]]:
@@ -78,6 +81,7 @@ def run_of(job: Job, result: Result) -> Run:
         bystander_p99_s=result.bystander_p99_s,
         held_over_10min=result.held_over_10min,
         lost=result.lost,
+        longest_gap_s=max((later - before for before, later in pairwise((0.0, *usable))), default=0.0),
     )
 
 

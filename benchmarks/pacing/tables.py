@@ -1,6 +1,7 @@
 """The tables for people, beside the figures."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from benchmarks.pacing.summary import PolicyRow, ScenarioRow
 
@@ -25,6 +26,18 @@ def policy_table(title: str, rows: Sequence[PolicyRow]) -> str:
 def scenario_table(title: str, rows: Sequence[ScenarioRow]) -> str:
     """One line per scenario and policy."""
     return _table(title, _SCENARIO_HEAD, [_scenario_line(row) for row in rows])
+
+
+def not_ours_table(title: str, rows: Sequence[Mapping[str, Any]]) -> str:
+    """One line per disturbance and policy: the times of its seeds."""
+    grouped: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
+    for row in rows:
+        grouped.setdefault((row["scenario"], row["policy"]), []).append(row)
+    lines = [
+        (*key, " ".join(f"{row['ratio']:.2f}" for row in found), str(sum(row["is_stalled"] for row in found)))
+        for key, found in grouped.items()
+    ]
+    return _table(title, ("disturbance", "policy", "time of each seed", "stalls"), lines)
 
 
 def _policy_line(row: PolicyRow) -> tuple[str, ...]:

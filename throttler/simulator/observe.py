@@ -6,13 +6,13 @@ numbers: no new window, and the newest reading grows old.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from throttler.signals.reading import Reading, Signals, SilentServer
 from throttler.simulator.scenario import Scenario
-from throttler.simulator.weather import is_blind
+from throttler.simulator.weather import foreign_errors, is_blind, webhook_s
 
 CLOCK_START_S = 1000.0
 """What a policy sees at the scenario's second 0: a monotonic clock starts anywhere, but never below 0."""
@@ -52,6 +52,10 @@ class Observer:
         self._coming: list[tuple[float, int, Reading | SilentServer]] = []
         self._silent: dict[int, SilentServer] = {}
         self._down_since: dict[int, float] = {}
+        self._never_seen = tuple(
+            SilentServer(server=f"unseen-{number}", problem="", since_s=CLOCK_START_S - scenario.lead_s, was_seen=False)
+            for number in range(1, scenario.never_seen + 1)
+        )
 
     def scrape(self, servers: Sequence[Counters | None], now_s: float) -> None:
         """Look at all servers, once per `scrape_s`; None is one that is down. `now_s` is the scenario's time."""
@@ -76,7 +80,7 @@ class Observer:
                 self._newest[index] = seen
         return Signals(
             readings=tuple(self._newest[index] for index in sorted(self._newest)),
-            silent=tuple(self._silent[index] for index in sorted(self._silent)),
+            silent=(*(self._silent[index] for index in sorted(self._silent)), *self._never_seen),
         )
 
     def _announce(self, index: int, seen: Reading | SilentServer, now_s: float) -> None:
@@ -94,7 +98,26 @@ class Observer:
             return
         span_s = now_s - before[0]
         if span_s <= MAX_SPAN * self._scenario.scrape_s:
-            self._announce(index, _window(index, before[1], counters, span_s, factors, now_s), now_s)
+            window = _window(index, before[1], counters, span_s, factors, now_s)
+            self._announce(index, self._with_others(window, index, now_s), now_s)
+
+    def _with_others(self, window: Reading, index: int, now_s: float) -> Reading:
+        """The same with what is answered to others, which is no load."""
+        if not self._scenario.disturbances:
+            return window
+        from_s = now_s - window.span_s
+        ours, others = (
+            float(self._draws.poisson(mean)) if mean else 0.0
+            for mean in foreign_errors(self._scenario, index, from_s, now_s)
+        )
+        latency_s = window.latency_s
+        return replace(
+            window,
+            requests=window.requests + ours + others,
+            errors=window.errors + ours,
+            others_errors=others,
+            latency_s=None if latency_s is None else latency_s + webhook_s(self._scenario, from_s, now_s),
+        )
 
 
 def _window(index: int, old: Counters, new: Counters, span_s: float, factors: list[float], now_s: float) -> Reading:

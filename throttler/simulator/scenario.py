@@ -1,6 +1,10 @@
 """What is simulated: a cluster, a demand, machines, disturbances, and how well the controller can see."""
 
 from dataclasses import dataclass, field
+from math import inf
+
+LONG_AGO_S = -1e6
+"""Before any scenario begins."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +42,30 @@ class ListBurst:
     per_s: float
 
 
-Disturbance = ServerLoss | Slowdown | Blindness | ListBurst
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForeignErrors:
+    """Others are answered `per_s` 429 or 5xx per second from `at_s` for `for_s`: no load, and nothing of joins."""
+
+    per_s: float
+    """By each server."""
+    at_s: float = LONG_AGO_S
+    for_s: float = inf
+    server: int | None = None
+    """Only by this one."""
+    looks_like_joins: bool = True
+    """Whether they are in the priority levels and on the resources that joins use."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlowWebhook:
+    """Requests of others wait for a webhook: from `at_s` for `for_s` the mean latency is `seconds` longer."""
+
+    seconds: float
+    at_s: float = LONG_AGO_S
+    for_s: float = inf
+
+
+Disturbance = ServerLoss | Slowdown | Blindness | ListBurst | ForeignErrors | SlowWebhook
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,6 +110,8 @@ class Scenario:
     """Share of scrapes that fail."""
     scrape_noise: float = 0.05
     """Relative standard deviation of each figure."""
+    never_seen: int = 0
+    """Servers beside `servers` that are known by their Leases only, and bear nothing."""
     lead_s: float = 180.0
     """Quiet time before 0 in which the policy is asked already, so that it can learn what idle servers look like."""
     step_s: float = 5.0

@@ -6,7 +6,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from throttler.simulator.plant import CLIENT, LIST, SWING_S, heartbeat_load
-from throttler.simulator.scenario import Blindness, ListBurst, Scenario, ServerLoss, Slowdown
+from throttler.simulator.scenario import (
+    Blindness,
+    ForeignErrors,
+    ListBurst,
+    Scenario,
+    ServerLoss,
+    Slowdown,
+    SlowWebhook,
+)
 
 LEVEL_S = 5.0
 """The background keeps its level for so long."""
@@ -49,11 +57,26 @@ def spare(scenario: Scenario, background: float, joined: float, now_s: float) ->
 def burst_rate(scenario: Scenario, from_s: float) -> float:
     """Lists per second that bursts send, on average over the `LEVEL_S` from then on."""
     bursts = (each for each in scenario.disturbances if isinstance(each, ListBurst))
-    return sum(each.per_s * _overlap_s(each, from_s) / LEVEL_S for each in bursts)
+    return sum(each.per_s * _overlap_s(each, from_s, from_s + LEVEL_S) / LEVEL_S for each in bursts)
 
 
-def _overlap_s(burst: ListBurst, from_s: float) -> float:
-    return max(0.0, min(burst.at_s + burst.for_s, from_s + LEVEL_S) - max(burst.at_s, from_s))
+def foreign_errors(scenario: Scenario, server: int, from_s: float, to_s: float) -> tuple[float, float]:
+    """429 and 5xx that a server answers to others on average: those that look like errors of joins, and the rest."""
+    counts = {True: 0.0, False: 0.0}
+    for each in scenario.disturbances:
+        if isinstance(each, ForeignErrors) and each.server in (None, server):
+            counts[each.looks_like_joins] += each.per_s * _overlap_s(each, from_s, to_s)
+    return counts[True], counts[False]
+
+
+def webhook_s(scenario: Scenario, from_s: float, to_s: float) -> float:
+    """By how much webhooks make the mean latency longer."""
+    slow = (each for each in scenario.disturbances if isinstance(each, SlowWebhook))
+    return sum(each.seconds * _overlap_s(each, from_s, to_s) / (to_s - from_s) for each in slow)
+
+
+def _overlap_s(each: ListBurst | ForeignErrors | SlowWebhook, from_s: float, to_s: float) -> float:
+    return max(0.0, min(each.at_s + each.for_s, to_s) - max(each.at_s, from_s))
 
 
 def visitor_shares(scenario: Scenario, now_s: float) -> list[float]:

@@ -1,9 +1,11 @@
 """The pacing benchmark: from runs to figures, and a small run of all of it."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
+from benchmarks.pacing import not_ours
 from benchmarks.pacing.__main__ import main
 from benchmarks.pacing.contenders import ORACLE, contender, names
 from benchmarks.pacing.runs import Job, Run, run_of, scale_up_times
@@ -57,6 +59,14 @@ def test_times_are_relative_to_the_oracle_of_the_same_seed() -> None:
     assert (row.time_ratio, row.worst_time_ratio) == (1.3, 1.5)
 
 
+def test_trouble_of_others_is_held_against_the_run_without() -> None:
+    runs = [run("undisturbed", "x", 100), run("slow", "x", 150), run("slow, no gate", "x", 600)]
+    runs = [*runs, run("undisturbed, no gate", "x", 200), replace(run("stuck", "x", 110), longest_gap_s=900.0)]
+    found = {row["scenario"]: (row["ratio"], row["is_stalled"]) for row in not_ours.ratios(runs)}
+    assert found == {"slow": (1.5, False), "slow, no gate": (3.0, False), "stuck": (1.1, True)}
+    assert [figure.value for figure in not_ours.figures(runs)] == [3.0, 1]
+
+
 def test_one_dirty_seed_makes_a_scenario_dirty() -> None:
     runs = [run("A", ORACLE, 1, seed=seed) for seed in (1, 2, 3)]
     runs += [run("A", "x", 1, seed=seed, error_share=0.01 * (seed == 2), lost=seed) for seed in (1, 2, 3)]
@@ -97,5 +107,5 @@ def test_a_quick_run_prints_all_named_figures(capsys: pytest.CaptureFixture[str]
     main(["--quick", "--json", "--random", "1", "--policy", "ours cold", "--policy", "ours warm"])
     found = json.loads(capsys.readouterr().out)
     figures = {"warm_median", "warm_worst", "cold_median", "cold_worst", "worst_error_share", "over_10min", "lost"}
-    assert figures | {"random_clean_share"} <= found.keys()
+    assert figures | {"random_clean_share", "not_ours_worst", "stalls"} <= found.keys()
     assert {row["policy"] for row in found["behind"]["policies"]} == {"oracle", "ours cold", "ours warm"}

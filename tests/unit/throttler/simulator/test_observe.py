@@ -5,7 +5,7 @@ import pytest
 
 from tests.unit.throttler.simulator.small_plants import plant
 from throttler.simulator.observe import CLOCK_START_S, Counters, Observer
-from throttler.simulator.scenario import Blindness
+from throttler.simulator.scenario import Blindness, ForeignErrors, SlowWebhook
 
 
 def observer(**changes: object) -> Observer:
@@ -40,6 +40,29 @@ def test_a_window_is_the_difference_of_two_scrapes() -> None:
     assert reading.cpu_share == pytest.approx(0.6)
     assert reading.service_s == pytest.approx(0.01)
     assert reading.seats_share == 0.5
+
+
+def test_what_others_are_answered_is_counted_and_is_no_load() -> None:
+    disturbances = (
+        ForeignErrors(at_s=15.0, for_s=100.0, per_s=1000.0),
+        ForeignErrors(at_s=10.0, for_s=100.0, per_s=1000.0, looks_like_joins=False),
+        ForeignErrors(at_s=10.0, for_s=100.0, per_s=1000.0, server=1),
+        SlowWebhook(at_s=15.0, for_s=100.0, seconds=3.0),
+    )
+    seen = observer(disturbances=disturbances)
+    for now_s in (10.0, 20.0):
+        seen.scrape([counted(now_s)], now_s)
+    (reading,) = seen.signals(25.0).readings
+    assert reading.errors == pytest.approx(5000, rel=0.1)
+    assert reading.others_errors == pytest.approx(10_000, rel=0.1)
+    assert reading.requests == 100 + reading.errors + reading.others_errors
+    assert (reading.latency_s, reading.service_s) == (pytest.approx(1.52), pytest.approx(0.01))
+    assert reading.cpu_share == pytest.approx(0.6)
+
+
+def test_servers_that_are_never_seen_are_silent_from_the_beginning() -> None:
+    (silent,) = observer(never_seen=1).signals(25.0).silent
+    assert (silent.was_seen, silent.since_s) == (False, CLOCK_START_S - plant().lead_s)
 
 
 def test_a_reading_comes_late() -> None:
