@@ -132,7 +132,7 @@ def _node(place: Place) -> dict[str, Any]:
 
 def _balloon(place: Place) -> dict[str, Any]:
     instance_type, cpu, memory, gpus = place.machine
-    shape = instance_type.replace(".", "-")
+    shape = instance_type.replace(".", "-") + ("-gpu" if gpus else "")
     requests = {"cpu": f"{int(cpu[:-1]) - 700}m", "memory": f"{int(memory[:-2]) - 1280}Mi"}
     requests |= {"nvidia.com/gpu": gpus} if gpus else {}
     labels = {POOL_LABEL: place.pool, SHAPE_LABEL: shape, "pod-template-hash": "6d4cf56db6"}

@@ -17,6 +17,7 @@ from balloons.api.pool import Mode
 from balloons.decide.because import Reason
 from balloons.decide.census import NodeState, Rules, take_census
 from balloons.decide.decide import decide
+from balloons.decide.joining import ages_s
 from balloons.decide.memory import Memory
 from balloons.decide.plan import Action, ApplyObject, DeleteObject, MarkBalloon, Plan, ReleaseBalloon
 from balloons.decide.settings import DecideSettings
@@ -173,7 +174,8 @@ class Cluster(RuleBasedStateMachine):
         snapshot = self.world.snapshot()
         claims = claim_nodes(self.world.pools.values(), snapshot.nodes, snapshot.loads)
         pool = self.world.pools[POOL_KEY]
-        return take_census(claims[POOL_KEY].seen, Rules.of(pool, self.now.wall.timestamp())).by_state
+        unready = ages_s(self.memory.unready_since_s, self.now)
+        return take_census(claims[POOL_KEY].seen, Rules.of(pool, self.now.wall.timestamp(), unready)).by_state
 
     def _hold_never_asks_for_more_than_there_is(self, actions: list[Action]) -> None:
         if self.world.pools[POOL_KEY].spec.mode is Mode.HEADROOM:
