@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lab.demo.rush import RushRecord, run_rush
-from lab.demo.rush_scene import open_rush
+from lab.demo.rush_scene import Pacing, open_rush
 
 AGENT = "kube-balloons"
 SETTLE_S = 15.0
@@ -30,7 +30,7 @@ class OwnRequests:
 
 async def measure_own_requests(nodes: int) -> OwnRequests:
     """Run `balloons run` as its ServiceAccount through a rush on a real Karpenter."""
-    async with open_rush(is_paced=True) as scene:
+    async with open_rush(Pacing()) as scene:
         await asyncio.sleep(SETTLE_S)
         before = _count(scene.plane.audit_events())
         record = await run_rush(scene, nodes)

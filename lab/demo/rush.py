@@ -8,6 +8,8 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
+from itertools import accumulate
 
 from lab.clouds.json_api import Json, JsonApi
 from lab.demo.objects import JOBS
@@ -41,8 +43,19 @@ class RushRecord:
     """429 and 5xx that the API server answered, whoever asked, by its own counters."""
     in_vain: int
     """Requests in the audit log that met 429 or 5xx and were sent again; the innocent client's are left out."""
-    machines: int
-    """Machines that were ordered in all."""
+    ordered_s: tuple[float, ...]
+    """When each machine was ordered, by the audit log; more than the nodes where some were bought in vain."""
+
+    @property
+    def machines(self) -> int:
+        """Machines that were ordered in all."""
+        return len(self.ordered_s)
+
+    @property
+    def most_in_flight(self) -> int:
+        """The most machines that were ordered and not usable at one time."""
+        steps = sorted([(at_s, 1) for at_s in self.ordered_s] + [(at_s, -1) for at_s in self.usable_s])
+        return max(accumulate(step for _, step in steps), default=0)
 
     @property
     def all_usable_s(self) -> float:
@@ -69,13 +82,25 @@ async def run_rush(scene: RushScene, nodes: int, tell: Callable[[int], None] = _
     before, in_vain = await errors_answered(accesses), sent_in_vain(scene.plane.audit_events())
     async with bystander(scene.plane.access(STRANGER)) as seen:
         try:
-            usable = await asyncio.wait_for(_until_all_run(scene.api, nodes, tell), DEADLINE_S)
+            started, usable = await asyncio.wait_for(_until_all_run(scene, nodes, tell), DEADLINE_S)
         except TimeoutError as error:
             found, log = await how_far(scene.api), log_tail(service_log(scene.plane))
             raise LabError(f"{nodes} workers did not run within {DEADLINE_S:.0f} s: {found}\n{log}".rstrip()) from error
     errors = await errors_answered(accesses) - before
     in_vain = sent_in_vain(scene.plane.audit_events()) - in_vain
-    return _record(usable, seen, int(errors), in_vain, len(scene.karpenter.cloud.ordered))
+    return _record(usable, seen, int(errors), in_vain, ordered(scene.plane.audit_events(), started))
+
+
+def ordered(events: Iterable[Json], since: float) -> Sequence[float]:
+    """When each NodeClaim was made, in seconds after `since` (since the epoch)."""
+    made = (
+        event
+        for event in events
+        if event["verb"] == "create"
+        and (event.get("objectRef") or {}).get("resource") == "nodeclaims"
+        and event.get("responseStatus", {}).get("code") == 201
+    )
+    return sorted(datetime.fromisoformat(event["stageTimestamp"]).timestamp() - since for event in made)
 
 
 async def how_far(api: JsonApi) -> str:
@@ -105,14 +130,16 @@ def _is_refusal(code: int) -> bool:
     return code == 429 or code >= 500
 
 
-async def _until_all_run(api: JsonApi, nodes: int, tell: Callable[[int], None]) -> Sequence[float]:
+async def _until_all_run(scene: RushScene, nodes: int, tell: Callable[[int], None]) -> tuple[float, Sequence[float]]:
+    """When it was submitted, in seconds since the epoch, and after how long each worker ran."""
     running: dict[str, float] = {}
-    watch = asyncio.create_task(_watch(api, running, nodes, tell))
+    watch = asyncio.create_task(_watch(scene.api, running, nodes, tell))
     await asyncio.sleep(0.5)  # the watch is open before the first pod exists
-    started = time.monotonic()
-    await api.create(f"/apis/apps/v1/namespaces/{JOBS}/deployments", training(nodes))
+    started, wall = time.monotonic(), time.time()
+    job = training(nodes, is_gated=scene.is_gated)
+    await scene.api.create(f"/apis/apps/v1/namespaces/{JOBS}/deployments", job)
     await watch
-    return sorted(at - started for at in running.values())
+    return wall, sorted(at - started for at in running.values())
 
 
 async def _watch(api: JsonApi, running: dict[str, float], nodes: int, tell: Callable[[int], None]) -> None:
@@ -128,7 +155,7 @@ def _runs(pod: Json) -> bool:
     return bool(pod.get("status", {}).get("phase") == "Running")
 
 
-def _record(usable: Sequence[float], seen: Met, errors: int, in_vain: int, machines: int) -> RushRecord:
+def _record(usable: Sequence[float], seen: Met, errors: int, in_vain: int, ordered_s: Sequence[float]) -> RushRecord:
     return RushRecord(
         usable_s=tuple(usable),
         bystander_p50_ms=1000 * percentile(seen.latencies_s, 0.5),
@@ -137,5 +164,5 @@ def _record(usable: Sequence[float], seen: Met, errors: int, in_vain: int, machi
         bystander_refusals=seen.refusals,
         errors=errors,
         in_vain=in_vain,
-        machines=machines,
+        ordered_s=tuple(ordered_s),
     )

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import enum
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +16,7 @@ from lab.controlplane import ControlPlane
 from lab.demo.objects import JOBS, namespace
 from lab.demo.service import ACCOUNT, ACCOUNT_NAMESPACE, install, run_service
 from lab.karpenter import Karpenter, KarpenterSettings, NodePoolSettings, paper_type, start_karpenter
+from lab.processes.cpu_share import held_to
 from lab.scaleup.cluster import QUICK_MANAGER_QPS, start_small_plane
 
 BOOT_S = 5.0
@@ -23,10 +25,38 @@ NODE_POOL = "workers"
 POOL_LABELS = {"example.com/pool": NODE_POOL}
 WORKER = paper_type("worker-8", cores=8, memory_gib=32, sort=MachineSort.JOINER)
 THROTTLE = "workers"
+GATE = "kube-balloons.github.io/paced"
+TAINT = "startup-taint.cluster-autoscaler.kubernetes.io/paced"
 READ_DEADLINE_S, BASELINE_S = 60, 15
 """A few scrapes of the idle server; in a real cluster there have been thousands."""
-LEVER_ROLE = "kube-balloons-node-pools"
-"""The right to move a NodePool's ceiling, which manifests/base grants to nobody."""
+
+
+class Lever(enum.StrEnum):
+    """What holds growth back, under its name in a JoinThrottle."""
+
+    CEILING = "nodePoolLimits"
+    GATES = "schedulingGates"
+    TAINT = "startupTaint"
+
+
+LEVER_ROLES = {
+    Lever.CEILING: "kube-balloons-node-pools",
+    Lever.GATES: "kube-balloons-scheduling-gates",
+    Lever.TAINT: "kube-balloons-node-levers",
+}
+"""The right to move each, which manifests/base grants to nobody."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pacing:
+    """A JoinThrottle: its levers, and where it differs from the defaults."""
+
+    levers: frozenset[Lever] = frozenset({Lever.CEILING})
+    window: int | None = None
+    """Fixed at this many joins at a time; None: as the law finds."""
+    max_in_flight: int | None = None
+    learned: Mapping[str, Any] | None = None
+    """`status.learned` of an earlier throttle, which the service finds when it starts."""
 
 
 @dataclass(frozen=True)
@@ -36,31 +66,47 @@ class RushScene:
     plane: ControlPlane
     karpenter: Karpenter
     api: JsonApi
+    is_gated: bool = False
+    service_pid: int | None = None
+    is_server_held: bool = False
+    """Whether the API server has no more of a core than was asked for; False where the machine does not allow it."""
 
 
 @contextlib.asynccontextmanager
-async def open_rush(is_paced: bool) -> AsyncIterator[RushScene]:
-    """Start everything, with our service and a JoinThrottle if it is the paced rush; end all of it."""
+async def open_rush(pacing: Pacing | None = None, server_cores: float | None = None) -> AsyncIterator[RushScene]:
+    """Start everything, with our service and a JoinThrottle if it is a paced rush; end all of it.
+
+    `server_cores`: so much of a core is the API server's; None is all that it can get.
+    """
     boot = BootTime(median_s=BOOT_S, jitter=0.3, seed=3)
-    pool = NodePoolSettings(name=NODE_POOL, consolidate_after_s=None, labels=POOL_LABELS)
+    levers = pacing.levers if pacing else frozenset[Lever]()
+    taints = ({"key": TAINT, "value": "true", "effect": "NoSchedule"},) if Lever.TAINT in levers else ()
+    pool = NodePoolSettings(name=NODE_POOL, consolidate_after_s=None, labels=POOL_LABELS, startup_taints=taints)
     settings = KarpenterSettings(node_pools=(pool,), instance_types=(WORKER,), boot_time=boot)
     async with contextlib.AsyncExitStack() as stack:
         plane = await stack.enter_async_context(start_small_plane(1, QUICK_MANAGER_QPS, is_audited=True))
         api = await stack.enter_async_context(JsonApi(plane.access("lab:demo", ("system:masters",))))
         await api.create("/api/v1/namespaces", namespace(JOBS))
         karpenter = await stack.enter_async_context(start_karpenter(plane, settings))
-        if is_paced:
-            await _install(plane)
-            await stack.enter_async_context(run_service(plane))
-        yield RushScene(plane, karpenter, api)
+        pid = None
+        if pacing is not None:
+            await _install(plane, pacing)
+            pid = (await stack.enter_async_context(run_service(plane))).pid
+        is_held = server_cores is not None and stack.enter_context(held_to(plane.pid("kube-apiserver-0"), server_cores))
+        yield RushScene(plane, karpenter, api, Lever.GATES in levers, pid, is_held)
 
 
-async def _install(plane: ControlPlane) -> None:
-    """What a user applies: the manifests, the right to move the ceiling, and the throttle."""
+async def _install(plane: ControlPlane, pacing: Pacing) -> None:
+    """What a user applies: the manifests, the right to move the levers, and the throttle."""
     await install(plane)
     account = f"--serviceaccount={ACCOUNT_NAMESPACE}:{ACCOUNT}"
-    await plane.kubectl_async("create", "clusterrolebinding", LEVER_ROLE, f"--clusterrole={LEVER_ROLE}", account)
-    await plane.kubectl_async("apply", "-f", "-", input=json.dumps(join_throttle(plane)))
+    for role in (LEVER_ROLES[lever] for lever in sorted(pacing.levers)):
+        await plane.kubectl_async("create", "clusterrolebinding", role, f"--clusterrole={role}", account)
+    await plane.kubectl_async("apply", "-f", "-", input=json.dumps(join_throttle(plane, pacing)))
+    if pacing.learned is not None:
+        patch = json.dumps({"status": {"learned": pacing.learned}})
+        merge = ("--subresource=status", "--type=merge", "--patch", patch)
+        await plane.kubectl_async("patch", "jointhrottle", THROTTLE, *merge)
 
 
 async def wait_for_throttle(scene: RushScene) -> None:
@@ -71,24 +117,40 @@ async def wait_for_throttle(scene: RushScene) -> None:
     await asyncio.sleep(BASELINE_S)
 
 
-def join_throttle(plane: ControlPlane) -> dict[str, Any]:
-    """The JoinThrottle of the demo; the servers are named, because loopback has no EndpointSlices."""
+def join_throttle(plane: ControlPlane, pacing: Pacing) -> dict[str, Any]:
+    """The JoinThrottle of the rush; the servers are named, because loopback has no EndpointSlices."""
+    levers = {
+        Lever.CEILING: {"names": [NODE_POOL]},
+        Lever.GATES: {},
+        Lever.TAINT: {"key": TAINT},
+    }
+    spec: dict[str, Any] = {
+        "nodes": {"matchLabels": POOL_LABELS},
+        "signals": {"scrape": {"servers": list(plane.server_urls)}},
+        "levers": {lever.value: levers[lever] for lever in sorted(pacing.levers)},
+    }
+    if pacing.window is not None:
+        spec["window"] = dict.fromkeys(("initial", "min", "max"), pacing.window)
+    if pacing.max_in_flight is not None:
+        spec["maxInFlight"] = pacing.max_in_flight
     return {
         "apiVersion": "kube-balloons.github.io/v1alpha1",
         "kind": "JoinThrottle",
         "metadata": {"name": THROTTLE},
-        "spec": {
-            "nodes": {"matchLabels": POOL_LABELS},
-            "signals": {"scrape": {"servers": list(plane.server_urls)}},
-            "levers": {"nodePoolLimits": {"names": [NODE_POOL]}},
-        },
+        "spec": spec,
     }
 
 
-def training(pods: int) -> dict[str, Any]:
-    """A training job that takes `pods` whole nodes."""
+def training(pods: int, *, is_gated: bool = False) -> dict[str, Any]:
+    """A training job that takes `pods` whole nodes; `is_gated`: its author lets a JoinThrottle release its pods."""
     container = {"name": "train", "image": "registry.example/train:1", "resources": {"requests": {"cpu": "6"}}}
-    spec = {"nodeSelector": POOL_LABELS, "terminationGracePeriodSeconds": 0, "containers": [container]}
+    spec: dict[str, Any] = {
+        "nodeSelector": POOL_LABELS,
+        "terminationGracePeriodSeconds": 0,
+        "containers": [container],
+    }
+    if is_gated:
+        spec["schedulingGates"] = [{"name": GATE}]
     labels = {"app": "training"}
     return {
         "apiVersion": "apps/v1",

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from lab.demo.findings import Findings
 from lab.demo.narration import Narrator
 from lab.demo.rush import RushRecord, run_rush
-from lab.demo.rush_scene import BOOT_S, RushScene, open_rush, wait_for_throttle
+from lab.demo.rush_scene import BOOT_S, Pacing, RushScene, open_rush, wait_for_throttle
 
 NODES = 150
 """Whole nodes that one job asks for; enough to press a server of one core and 30 seats hard."""
@@ -36,11 +36,11 @@ async def tell_rush(narrator: Narrator, findings: Findings, nodes: int = NODES) 
     narrator.say(
         f"requests, boot in about {BOOT_S:.0f} s, and run 8 DaemonSets; an innocent client asks 10 times a second"
     )
-    async with open_rush(is_paced=False) as scene:
+    async with open_rush() as scene:
         at_once = await run_rush(scene, nodes, _teller(narrator, nodes))
     _say(narrator, at_once)
     narrator.act("f. The same rush, paced: a JoinThrottle moves the NodePool's ceiling by what the API server can bear")
-    async with open_rush(is_paced=True) as scene:
+    async with open_rush(Pacing()) as scene:
         await wait_for_throttle(scene)
         paced = await run_rush(scene, nodes, _teller(narrator, nodes))
         _say(narrator, paced)

@@ -54,6 +54,11 @@ class Karpenter:
         return f"http://127.0.0.1:{self._metrics_port}/metrics"
 
     @property
+    def pid(self) -> int:
+        """The process id; raises LabError when it does not run."""
+        return self._component.pid
+
+    @property
     def is_running(self) -> bool:
         """Whether its process exists."""
         return self._component.is_running

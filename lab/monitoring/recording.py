@@ -20,7 +20,7 @@ import click
 from lab.binaries import find_binaries
 from lab.binaries.catalogue import ALL_BINARIES
 from lab.demo.objects import JOBS
-from lab.demo.rush_scene import POOL_LABELS, RushScene, open_rush, training, wait_for_throttle
+from lab.demo.rush_scene import POOL_LABELS, Pacing, RushScene, open_rush, training, wait_for_throttle
 from lab.errors import LabError
 from lab.monitoring.scrapes import Scrapes
 from lab.processes import log_tail
@@ -50,7 +50,7 @@ def record(file: Path) -> None:
 
 
 async def _record() -> str:
-    async with open_rush(is_paced=True) as scene:
+    async with open_rush(Pacing()) as scene:
         async with scraping(await _address(scene)) as scrapes:
             await wait_for_throttle(scene)
             await _play(scene)

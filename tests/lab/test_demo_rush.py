@@ -9,7 +9,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from lab.demo.objects import JOBS
 from lab.demo.rush import how_far, run_rush
-from lab.demo.rush_scene import open_rush, wait_for_throttle
+from lab.demo.rush_scene import Pacing, open_rush, wait_for_throttle
 from lab.demo.rush_story import Rushes
 from lab.demo.summary import rush_figures
 from lab.scaleup.cluster import STRANGER
@@ -53,7 +53,7 @@ def last_status_s(events: Sequence[Event]) -> float:
 
 @pytest.mark.parametrize("is_paced", [False, True], ids=["at once", "paced"])
 async def test_figures_match_the_audit_log_and_the_metrics(is_paced):
-    async with open_rush(is_paced) as scene:
+    async with open_rush(Pacing() if is_paced else None) as scene:
         if is_paced:
             await wait_for_throttle(scene)
         metrics_before = await scene.plane.kubectl_async("get", "--raw", "/metrics")
