@@ -1,0 +1,154 @@
+"""`python -m benchmarks.rush`: the demo's rush by turns, on a real control plane with a real Karpenter.
+
+`--way NAME` (repeatable) measures some of the ways, `--setting N` one of the two settings, `--work` prints where the
+work went. A run of all ways and five rounds takes about four hours; nothing may run beside it.
+"""
+
+import argparse
+import asyncio
+import statistics
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from functools import partial
+from typing import Any
+
+from benchmarks.report import Report, answer, parser_of, progress
+from benchmarks.rush.figures import Trial, all_s, errors, figures, mean_s, p99_ms
+from benchmarks.rush.ways import SETTINGS, WAYS, Setting, Way
+from benchmarks.rush.work import Work, work_so_far
+from lab.binaries import find_binaries
+from lab.binaries.catalogue import ALL_BINARIES
+from lab.demo.rush import run_rush
+from lab.demo.rush_scene import open_rush, wait_for_throttle
+
+NODES, ROUNDS = 150, 5
+THROTTLES_PATH = "/apis/kube-balloons.github.io/v1alpha1/jointhrottles"
+FAKED = (
+    "Machines are joiners: all requests of a kubelet and of 8 DaemonSets' pods, no kubelet; boots take 5 s +/- 30 %.",
+    "API server (one core, 30 seats), etcd (without fsync), controller manager, scheduler and Karpenter are real.",
+    "All processes share the machine's cores, the machines' requests included: compare within one run only.",
+    "In the second setting a cgroup holds the API server to half a core; where the machine allows none it is left out.",
+)
+
+Found = dict[str, dict[str, list[Trial]]]
+"""By setting, then by way."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure and print; 1 when a figure is below its floor."""
+    parser = parser_of("rush")
+    parser.add_argument("--way", action="append", choices=tuple(WAYS), help="measure this way, not all; repeatable")
+    parser.add_argument("--setting", type=int, choices=(1, 2), help="only the demo's setting, or only half a core")
+    parser.add_argument("--rounds", type=int, default=ROUNDS, help=f"so many rounds (default {ROUNDS})")
+    parser.add_argument("--nodes", type=int, default=NODES, help=f"so many whole nodes (default {NODES})")
+    parser.add_argument("--work", action="store_true", help="also print where the work of each way went")
+    asked = parser.parse_args(arguments)
+    find_binaries(binary.name for binary in ALL_BINARIES)
+    found = asyncio.run(_measure(asked))
+    judged = next((found[setting.name] for setting in reversed(SETTINGS) if found.get(setting.name)), {})
+    report = Report(
+        name="rush",
+        figures=figures(judged),
+        faked=FAKED,
+        behind={name: [asdict(trial) for each in ways.values() for trial in each] for name, ways in found.items()},
+        is_quick=asked.quick,
+    )
+    tables = [table for name, ways in found.items() for table in _tables(name, ways, has_work=asked.work)]
+    return answer(report, asked, tables)
+
+
+async def _measure(asked: argparse.Namespace) -> Found:
+    nodes, rounds = (12, 1) if asked.quick else (asked.nodes, asked.rounds)
+    wanted = [way for way in WAYS.values() if not asked.way or way.name in asked.way]
+    settings = [setting for number, setting in enumerate(SETTINGS, 1) if asked.setting in (None, number)]
+    found: Found = {}
+    learned: dict[str, Mapping[str, Any]] = {}
+    for number in range(rounds):
+        for setting in settings:
+            for way in wanted:
+                trial = await _trial(setting, way, number, nodes, learned)
+                if trial is not None:
+                    found.setdefault(setting.name, {}).setdefault(way.name, []).append(trial)
+    return found
+
+
+async def _trial(
+    setting: Setting, way: Way, number: int, nodes: int, learned: dict[str, Mapping[str, Any]]
+) -> Trial | None:
+    async with open_rush(way.remembering(learned.get(f"{setting.name}: {way.teacher}")), setting.server_cores) as scene:
+        if setting.server_cores is not None and not scene.is_server_held:
+            progress(f"{setting.name}: not on this machine, which allows no cgroup")
+            return None
+        if way.pacing is not None:
+            await wait_for_throttle(scene)
+        before = await work_so_far(scene)
+        record = await run_rush(scene, nodes)
+        work = (await work_so_far(scene)).since(before)
+        if way.pacing is not None:
+            (throttle,) = await scene.api.items(THROTTLES_PATH)
+            learned[f"{setting.name}: {way.name}"] = throttle.get("status", {}).get("learned", {})
+    progress(
+        f"round {number + 1}, {setting.name}, {way.name}: {record.all_usable_s:.1f} s, innocent p99 "
+        f"{record.bystander_p99_ms:.0f} ms, {record.errors} errors, {record.most_in_flight} in flight at most"
+    )
+    return Trial(way=way.name, round=number, record=record, work=work)
+
+
+def _tables(setting: str, ways: Mapping[str, Sequence[Trial]], *, has_work: bool) -> Iterator[str]:
+    head = ("way", "all usable s", "range", "mean s", "p99 ms", "errors", "most in flight", "machine busy")
+    yield _table(setting, [head, *(_row(name, trials) for name, trials in ways.items())])
+    if has_work:
+        names = tuple(dict.fromkeys(name for trials in ways.values() for trial in trials for name in trial.work.cpu_s))
+        first = ("per node", *(f"{name} CPU ms" for name in names), "writes", "reads", "attempts", "rounds in all")
+        yield _table(f"{setting}: work", [first, *(_work_row(name, each, names) for name, each in ways.items())])
+        yield _table(f"{setting}: writes per node", list(_write_rows(ways)))
+
+
+def _row(name: str, trials: Sequence[Trial]) -> tuple[str, ...]:
+    times = [trial.record.all_usable_s for trial in trials]
+    busy = statistics.median(trial.work.busy_share for trial in trials)
+    most = max(trial.record.most_in_flight for trial in trials)
+    cells = (f"{all_s(trials):.1f}", f"{min(times):.1f}-{max(times):.1f}", f"{mean_s(trials):.1f}")
+    return name, *cells, f"{p99_ms(trials):,.0f}", f"{errors(trials):,.0f}", str(most), f"{busy:.0%}"
+
+
+def _per_node(trials: Sequence[Trial], figure: Callable[[Work], float]) -> float:
+    return statistics.median(figure(trial.work) / len(trial.record.usable_s) for trial in trials)
+
+
+def _work_row(name: str, trials: Sequence[Trial], names: Sequence[str]) -> tuple[str, ...]:
+    cpu = [f"{1000 * _per_node(trials, partial(_cpu_s, who)):.0f}" for who in names]
+    counts = [
+        _per_node(trials, lambda work: sum(work.writes.values())),
+        _per_node(trials, lambda work: work.reads),
+        _per_node(trials, lambda work: work.attempts),
+    ]
+    rounds = statistics.median(trial.work.rounds for trial in trials)
+    return name, *cpu, *(f"{count:.1f}" for count in counts), f"{rounds:.0f}"
+
+
+def _cpu_s(who: str, work: Work) -> float:
+    return work.cpu_s.get(who, 0.0)
+
+
+def _writes(kind: str, work: Work) -> float:
+    return work.writes.get(kind, 0)
+
+
+def _write_rows(ways: Mapping[str, Sequence[Trial]]) -> Iterator[tuple[str, ...]]:
+    yield ("who, what", *ways)
+    kinds = {kind for trials in ways.values() for trial in trials for kind in trial.work.writes}
+    counts = {kind: [_per_node(trials, partial(_writes, kind)) for trials in ways.values()] for kind in kinds}
+    for kind in sorted(counts, key=lambda kind: -max(counts[kind]))[:24]:
+        yield kind, *(f"{count:.1f}" for count in counts[kind])
+
+
+def _table(title: str, rows: Sequence[Sequence[str]]) -> str:
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    lines = ["  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+    return "\n".join([title, "", *lines])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

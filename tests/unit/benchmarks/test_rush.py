@@ -1,0 +1,88 @@
+"""The figures of rushes, from made-up ones."""
+
+from typing import Any
+
+import pytest
+
+from benchmarks.rush.figures import Trial, figures
+from benchmarks.rush.ways import BOUND, HERD, WAYS
+from benchmarks.rush.work import Work
+from lab.demo.rush import RushRecord, ordered
+
+NOTHING = Work(cpu_s={}, machine_busy_s=0.0, machine_s=0.0, writes={}, reads=0, attempts=0.0, rounds=0.0)
+
+
+def rush(way: str, number: int = 0, **changes: Any) -> Trial:
+    given: dict[str, Any] = {
+        "usable_s": (10.0, 20.0),
+        "bystander_p50_ms": 5.0,
+        "bystander_p99_ms": 100.0,
+        "bystander_requests": 100,
+        "bystander_refusals": 0,
+        "errors": 10,
+        "in_vain": 0,
+        "ordered_s": (0.0, 1.0),
+    }
+    return Trial(way=way, round=number, record=RushRecord(**{**given, **changes}), work=NOTHING)
+
+
+def by_name(*trials: Trial) -> dict[str, float]:
+    found: dict[str, list[Trial]] = {}
+    for trial in trials:
+        found.setdefault(trial.way, []).append(trial)
+    return {figure.name: figure.value for figure in figures(found)}
+
+
+def test_figures_are_medians_over_the_herds() -> None:
+    herds = [rush(HERD, number, usable_s=(1.0, time_s)) for number, time_s in enumerate((90.0, 100.0, 170.0))]
+    ours = [
+        rush("gates, remembered", number, usable_s=(1.0, time_s)) for number, time_s in enumerate((95.0, 80.0, 300.0))
+    ]
+    found = by_name(*herds, *ours)
+    assert found["gated_warm_over_herd"] == pytest.approx(0.95)
+    assert "gated_cold_over_herd" not in found, "it was not measured"
+
+
+def test_the_best_window_is_the_quickest_one() -> None:
+    trials = (
+        rush("ceiling, window 20", usable_s=(50.0,)),
+        rush("ceiling, window 40", usable_s=(40.0,)),
+        rush("ceiling, remembered", usable_s=(44.0,)),
+    )
+    assert by_name(*trials)["warm_over_best_window"] == pytest.approx(1.1)
+
+
+def test_machines_above_the_users_bound_are_told_by_the_worst_run() -> None:
+    name = f"gates, at most {BOUND}"
+    kept = rush(name, ordered_s=(0.0,) * BOUND, usable_s=(9.0,) * BOUND)
+    broken = rush(name, 1, ordered_s=(0.0,) * (BOUND + 3), usable_s=(9.0,) * (BOUND + 3))
+    assert by_name(kept)["most_over_max_in_flight"] == 0
+    assert by_name(kept, broken)["most_over_max_in_flight"] == 3
+
+
+def test_most_in_flight_counts_from_the_order_until_the_node_is_usable() -> None:
+    record = rush(HERD, ordered_s=(0.0, 1.0, 5.0), usable_s=(4.0, 6.0, 7.0)).record
+    assert record.most_in_flight == 2
+    assert record.machines == 3
+
+
+def test_orders_are_the_claims_that_the_audit_log_says_were_made() -> None:
+    def event(verb: str, resource: str, code: int, second: int) -> dict[str, Any]:
+        return {
+            "verb": verb,
+            "objectRef": {"resource": resource},
+            "responseStatus": {"code": code},
+            "stageTimestamp": f"2026-01-01T00:00:{second:02}.500000Z",
+        }
+
+    events = [
+        event("create", "nodeclaims", 201, 3),
+        event("create", "nodeclaims", 429, 4),
+        event("get", "pods", 200, 5),
+    ]
+    assert ordered(events, since=1_767_225_600.0) == [3.5]
+
+
+def test_a_pupil_learns_from_a_way_that_stands_before_it() -> None:
+    names = list(WAYS)
+    assert all(names.index(way.teacher) < names.index(name) for name, way in WAYS.items() if way.teacher)
