@@ -73,19 +73,6 @@ def reaction(births: Sequence[Birth], known: Known) -> Known:
     return Known.learned(max(0.5, statistics.median(times)), _from(count), spread)
 
 
-def order_delay_s(births: Sequence[Birth]) -> float:
-    """How long places that joins had left waited for the autoscaler's next look at the end of the latest burst.
-
-    0 where all of it was asked for at one look, or nothing tells.
-    """
-    burst = _bursts(births)[-1:]
-    looks = _looks(burst[0]) if burst else []
-    if len(looks) < 2:
-        return 0.0
-    free_s = [each.usable_s for each in looks[-2] if each.usable_s is not None]
-    return max(0.0, _asked_s(looks[-1][0]) - min(free_s)) if free_s else 0.0
-
-
 def _bursts(births: Sequence[Birth]) -> list[list[Birth]]:
     """Of those that tell what they were made for, the oldest first."""
     told = sorted(((each.wanted_s, each) for each in births if each.wanted_s is not None), key=lambda pair: pair[0])
@@ -97,20 +84,6 @@ def _bursts(births: Sequence[Birth]) -> list[list[Birth]]:
         bursts[-1].append(birth)
         latest_s = wanted_s
     return bursts
-
-
-def _looks(burst: Sequence[Birth]) -> list[list[Birth]]:
-    """What was asked for together, the first first."""
-    looks: list[list[Birth]] = []
-    for birth in sorted(burst, key=_asked_s):
-        if not looks or _asked_s(birth) > _asked_s(looks[-1][-1]) + LOOK_APART_S:
-            looks.append([])
-        looks[-1].append(birth)
-    return looks
-
-
-def _asked_s(birth: Birth) -> float:
-    return birth.asked_s or 0.0
 
 
 def _first_reaction_s(burst: Sequence[Birth]) -> float:

@@ -176,9 +176,9 @@ class _Run:
     def _control(self) -> None:
         level = level_at(self._levels, self._scenario, self._now_s)
         signals = self._observer.signals(self._now_s)
-        joins = self._orders.as_asked(self._joins(), self._now_s)
+        joins = self._joins()
         allowed = permit(self._policy, self._scenario, signals, joins, level, self._now_s)
-        self._orders.give_leave(allowed.ask, self._now_s)
+        self._orders.allow(allowed.ask)
         self._order()
         self._joining.let_in(self._machines.admit(allowed.admit, self._now_s), self._now_s)
         self._film(allowed.window, is_launch_bound=self._orders.is_launch_bound)

@@ -11,7 +11,7 @@ from balloons.cluster.seen import SeenCluster
 from balloons.preview import ceilings
 from balloons.preview.assumed import BACKGROUND, CORES, assumed_inputs, join_cpu_s, requests_per_join
 from balloons.preview.births import Birth, births_of, dated
-from balloons.preview.calibrate import DAY_S, join, order_delay_s, reaction, ready_share
+from balloons.preview.calibrate import DAY_S, join, reaction, ready_share
 from balloons.preview.inputs import ControllerFacts, PlanInputs, PoolFacts, ServerFacts, ThrottleFacts
 from balloons.preview.known import Known
 from balloons.preview.pools import World, group_of, pools_of
@@ -76,7 +76,7 @@ def plan_inputs(seen: SeenCluster) -> PlanInputs:
         controllers=_controllers(assumed.controllers, found, daemons, births),
         join_s=_join_s(world, throttle, assumed.join_s),
         ready_share=ready_share(births) or assumed.ready_share,
-        throttle=_throttle_facts(throttle, births, seen),
+        throttle=_throttle_facts(throttle, seen),
         unseen=tuple(_unseen(seen)),
     )
 
@@ -190,9 +190,7 @@ def _throttle(seen: SeenCluster) -> JoinThrottle | None:
     return min(acting, key=lambda each: (each.metadata.created_s, each.metadata.name), default=None)
 
 
-def _throttle_facts(
-    throttle: JoinThrottle | None, births: tuple[Birth, ...], seen: SeenCluster
-) -> ThrottleFacts | None:
+def _throttle_facts(throttle: JoinThrottle | None, seen: SeenCluster) -> ThrottleFacts | None:
     if throttle is None:
         return None
     settings: LawSettings = law_settings(throttle.spec)
@@ -203,7 +201,6 @@ def _throttle_facts(
         settings=settings,
         learned=replace(learned, baseline_s=None),
         join_s=throttle.status.learned.join_milliseconds / 1e3 or None,
-        order_s=order_delay_s(births),
     )
 
 

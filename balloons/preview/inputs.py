@@ -114,8 +114,6 @@ class ThrottleFacts:
     learned: Learned | None = None
     join_s: float | None = None
     """How long joins took as the throttle counts them."""
-    order_s: float = 0.0
-    """How long leave waited for the autoscaler's look, the last time: the law remembers it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

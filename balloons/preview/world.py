@@ -59,8 +59,6 @@ class World:
     """How often the autoscaler looks."""
     is_look_prompted: bool
     """Whether it also looks when nodes come, as Karpenter does."""
-    order_s: float
-    """How long leave waited for such a look, the last time."""
     ready_share: float
     """Share of a join after which its node is Ready."""
     notice_s: float
@@ -156,7 +154,6 @@ def _world(inputs: PlanInputs, pool: PoolFacts, nodes: int, seed: int, deviation
         launch_burst=controllers.launch_burst,
         look_s=look_s,
         is_look_prompted=controllers.is_look_prompted,
-        order_s=min(look_s, throttle.order_s) if throttle else 0.0,
         ready_share=inputs.ready_share,
         notice_s=_notice_s(inputs),
         step_s=flow_step_s,

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from throttler.joins.controller_limit import is_controller_bound
-from throttler.joins.demand import count_demand, seekers
+from throttler.joins.demand import count_demand, is_loose, nodes_of, seekers
 from throttler.joins.joins import Joins
 from throttler.joins.late import learned
 from throttler.joins.memory import JoinMemory
@@ -19,6 +19,9 @@ from throttler.joins.world import NO_PODS, JoinRules, JoinWorld
 from throttler.kube.pod import PodKind
 from throttler.kube.resources import largest
 
+HOPELESS_S = 300.0
+"""A pod that was let go so long ago, and for which no machine was ordered although others got theirs in the second half
+of that time, waits for something else."""
 LARGEST_KEPT_S = 60.0
 """The largest node is looked for this often: nodes of new sizes are rare, and there may be 100,000 to look at."""
 
@@ -52,8 +55,12 @@ def _joins(
 ) -> Joins:
     hopeless = [pod for pod in world.unplaced if pod.uid in memory.search.hopeless]
     hoping = [pod for pod in world.unplaced if pod.uid not in memory.search.hopeless] if hopeless else world.unplaced
-    demand = count_demand(hoping, rules, memory.largest)
-    coming = requested.booting + len(nodes.held) + _free_of(nodes, world)
+    demand = count_demand(hoping, rules, memory.largest, memory.released_s)
+    untaken = requested.booting + len(nodes.held) + _free_of(nodes, world)
+    released = max(0, nodes_of((pod for pod in hoping if pod.uid in memory.released_s), memory.largest) - untaken)
+    # Under a ceiling the autoscaler orders for released pods as the ceiling allows: they wait like all others.
+    ordered = requested.booting + _unseen(world) + (0 if rules.has_ceiling else released)
+    coming = untaken + ordered - requested.booting
     waiting = max(0, demand.nodes + world.balloons_wanted - coming)
     bare = [now_s - nodes.ready_s[node.uid] for node in nodes.by_stage[Stage.WITHOUT_DAEMONS]]
     return Joins(
@@ -61,7 +68,8 @@ def _joins(
         hopeless=count_demand(hopeless, rules, memory.largest).nodes,
         hopeless_pods=len(hopeless),
         urgent=min(waiting, demand.urgent),
-        booting=requested.booting,
+        booting=ordered,
+        released=released,
         booting_by_groups=requested.by_groups,
         held=len(nodes.held),
         joining=nodes.joining,
@@ -72,6 +80,7 @@ def _joins(
         lost=memory.lost,
         join_s=memory.join_times.mean_s,
         boot_s=memory.boot_times.mean_s,
+        boot_spread_s=memory.boot_times.spread_s,
         oldest_booting_s=_oldest_booting_s(requested, memory, now_s),
         oldest_held_s=now_s - min((nodes.created_s[node.uid] for node in nodes.held), default=now_s),
         oldest_joining_s=now_s - min(nodes.timely_s, default=now_s),
@@ -89,6 +98,12 @@ def _oldest_booting_s(requested: Requested, memory: JoinMemory, now_s: float) ->
     """Where machines are late the queue, which does not tell them apart, says nothing of the others."""
     queued_s = () if requested.late else memory.queue.asked_s
     return max(requested.oldest_s, now_s - min(queued_s, default=now_s))
+def _unseen(world: JoinWorld) -> int:
+    """Machines that run work and whose Node is not in the view yet: their claims say that they have registered."""
+    names = {c.node_name for c in world.claims if c.is_registered and not c.is_deleting and c.node_name}
+    placed = world.pods.keys() - world.nodes.keys()
+    names |= {name for name in placed if any(pod.kind is PodKind.WORK for pod in world.pods[name])}
+    return len(names - world.nodes.keys())
 
 
 def _free_of(nodes: Registered, world: JoinWorld) -> int:
@@ -103,7 +118,7 @@ def _durations(
     memory: JoinMemory, world: JoinWorld, rules: JoinRules, nodes: Registered, requested: Requested, now_s: float
 ) -> JoinMemory:
     queue, arrived = memory.queue.heard_of(len(nodes.heard_of))
-    ordered = max(0, requested.booting - len(queue.asked_s)) + max(0, len(nodes.heard_of) - len(arrived))
+    new = max(0, requested.booting - len(queue.asked_s)) + max(0, len(nodes.heard_of) - len(arrived))
     queue, _ = queue.of_length(requested.booting, now_s)
     return JoinMemory(
         nodes=rules.selectors,
@@ -114,6 +129,8 @@ def _durations(
         created_s=nodes.created_s,
         let_in_s=nodes.let_in_s,
         ready_s=nodes.ready_s,
+        released_s=_released(memory, world, rules, now_s),
+        ordered_s=now_s if new else memory.ordered_s,
         asked_s=requested.asked_s,
         groups_s=requested.groups_s,
         groups_queue=requested.groups_queue,
@@ -122,12 +139,26 @@ def _durations(
         usual_joins=learned(memory.usual_joins, nodes.came),
         join_times=memory.join_times.and_then(nodes.joined_in_s),
         boot_times=memory.boot_times.and_then(_boots(requested, memory, arrived, now_s)),
-        ordered=memory.ordered + ordered,
         joined=memory.joined + len(nodes.joined_in_s),
         lost=memory.lost + requested.lost + nodes.given_up,
         largest=memory.largest,
         largest_until_s=memory.largest_until_s,
     )
+
+
+def _released(memory: JoinMemory, world: JoinWorld, rules: JoinRules, now_s: float) -> dict[str, float]:
+    """Pods without a node that were let go, and when. A new leader takes all that are not held for just let go.
+
+    One for which no machine was ordered while others got theirs fits nowhere, and stands in nobody's way.
+    """
+    loose = {pod.uid for pod in world.unplaced if is_loose(pod, rules)} if rules.gate and not memory.nodes else set()
+    here = {pod.uid for pod in world.unplaced}
+    let_go = ((uid, memory.released_s.get(uid, now_s)) for uid in here & {*memory.released_s, *world.released, *loose})
+    return {
+        uid: at_s
+        for uid, at_s in let_go
+        if now_s - at_s < HOPELESS_S or memory.ordered_s < at_s + HOPELESS_S / 2.0 or uid in world.released
+    }
 
 
 def _largest(memory: JoinMemory, world: JoinWorld, now_s: float) -> JoinMemory:

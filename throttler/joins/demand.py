@@ -9,12 +9,12 @@ to say after each how many nodes those before it need; of pods that are alike bo
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, replace
 from math import ceil
 
 from throttler.joins.world import JoinRules
-from throttler.kube.pod import Pod, Scheduling
+from throttler.kube.pod import Pod, PodKind, Scheduling
 from throttler.kube.resources import Resources
 from throttler.kube.selectors import Requirement, can_match, meets
 
@@ -40,19 +40,26 @@ class Crowd:
     """Who asks: the gang or the controller."""
 
 
-def count_demand(unplaced: Iterable[Pod], rules: JoinRules, largest: Resources) -> Demand:
-    """What the throttle's waiting pods need; every pod a node while no size is known."""
-    crowds = waiting_crowds(unplaced, rules, largest)
+def count_demand(
+    unplaced: Iterable[Pod], rules: JoinRules, largest: Resources, released: Container[str] = ()
+) -> Demand:
+    """What the throttle's waiting pods need; every pod a node while no size is known.
+
+    `released` are pods (by uid) that wait although the scheduler has not tried them yet: a lever let them go just now.
+    """
+    crowds = waiting_crowds(unplaced, rules, largest, released)
     urgent = sum(crowd.nodes for crowd in crowds if crowd.is_urgent)
     return Demand(_whole(sum(crowd.nodes for crowd in crowds)), _whole(urgent))
 
 
-def waiting_crowds(unplaced: Iterable[Pod], rules: JoinRules, largest: Resources) -> tuple[Crowd, ...]:
+def waiting_crowds(
+    unplaced: Iterable[Pod], rules: JoinRules, largest: Resources, released: Container[str] = ()
+) -> tuple[Crowd, ...]:
     """The throttle's waiting pods, those together that are alike; a crowd is as urgent as its owner's whole demand."""
     shares: dict[str, float] = defaultdict(float)
     least: dict[str, int] = {}
     found: list[tuple[str, Crowd]] = []
-    for pods in _alike(pod for pod in unplaced if _waits(pod, rules)):
+    for pods in _alike(pod for pod in unplaced if pod.uid in released or _waits(pod, rules)):
         first, owner = pods[0], _owner_of(pods[0])
         if first.scheduling is not None and may_use(first, rules):
             crowd = Crowd(first.scheduling, first.requests, len(pods) * _share(first, largest))
@@ -67,6 +74,18 @@ def seekers(unplaced: Iterable[Pod], rules: JoinRules) -> list[Pod]:
     """Waiting pods that may use the throttle's nodes and that nothing of ours holds back: an autoscaler sees them."""
     free = (pod for pod in unplaced if _waits(pod, rules) and not (pod.scheduling and pod.scheduling.is_gated))
     return [pod for pods in _alike(free) if may_use(pods[0], rules) for pod in pods]
+
+
+def nodes_of(pods: Iterable[Pod], largest: Resources) -> int:
+    """How many nodes these pods need; every pod one while no size is known."""
+    return _whole(sum(len(alike) * _share(alike[0], largest) for alike in _alike(pods)))
+
+
+def is_loose(pod: Pod, rules: JoinRules) -> bool:
+    """Whether the pod is work for the throttle's nodes that nothing holds back."""
+    how = pod.scheduling
+    is_open = how is not None and not how.is_gated and not pod.is_terminating and not pod.is_finished
+    return pod.kind is PodKind.WORK and is_open and may_use(pod, rules)
 
 
 def _alike(pods: Iterable[Pod]) -> Iterable[list[Pod]]:

@@ -1,8 +1,10 @@
 """How long joins and boots take: the mean of the latest ones, all by the monotonic clock."""
 
+import statistics
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+ENOUGH = 3
 KEPT = 20
 """A scale-up's first joins are slow and few: twenty are enough for a mean and soon replaced."""
 
@@ -17,6 +19,11 @@ class Durations:
         """With these behind; the oldest ones are forgotten."""
         more = tuple(max(0.0, each) for each in seconds)
         return Durations((*self.latest, *more)[-KEPT:]) if more else self
+
+    @property
+    def spread_s(self) -> float:
+        """Standard deviation; 0 while fewer than three are known: a spread that is believed lets more be asked for."""
+        return statistics.pstdev(self.latest) if len(self.latest) >= ENOUGH else 0.0
 
     @property
     def mean_s(self) -> float | None:

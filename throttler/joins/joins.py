@@ -22,9 +22,9 @@ class Joins:
     urgent: int = 0
     """Of the waiting ones, those that the reserved lane lets pass."""
     booting: int = 0
-    """Asked for, and not yet heard of."""
-    granted: int = 0
-    """Of the booting ones, those that the autoscaler has leave to ask for and has not asked for yet."""
+    """Asked for, and not yet heard of; without a ceiling also what `released` pods are going to have asked for."""
+    released: int = 0
+    """Machines that pods need which nothing holds back any more, and which nobody is known to have ordered yet."""
     booting_by_groups: int = 0
     """Asked for by cluster-autoscaler and not registered; other booting ones are Karpenter's."""
     held: int = 0
@@ -45,8 +45,8 @@ class Joins:
     """Mean duration of the latest joins from being let in to being usable; None before the first."""
     boot_s: float | None = None
     """Mean time of the latest machines from being asked for to being heard of; None before the first."""
-    order_s: float = 0.0
-    """How long a raised ceiling waits until the autoscaler orders by it: it looks every so often. 0 while unknown."""
+    boot_spread_s: float = 0.0
+    """Standard deviation of those times; 0 while unknown."""
     oldest_booting_s: float = 0.0
     oldest_held_s: float = 0.0
     """Age of the one that has waited longest in that stage."""

@@ -33,6 +33,10 @@ class JoinMemory:
     """Since when each node that is not held loads the API servers."""
     ready_s: Mapping[str, float] = field(default_factory=dict)
     """Since when each joining node has waited for nothing but DaemonSet pods."""
+    released_s: Mapping[str, float] = field(default_factory=dict)
+    """When each pod (by uid) that has no node yet was let go by a lever of ours."""
+    ordered_s: float = float("-inf")
+    """When a machine was ordered last."""
     asked_s: Mapping[str, float] = field(default_factory=dict)
     """When each NodeClaim that is not registered was made."""
     groups_s: tuple[float, ...] = ()
@@ -42,8 +46,6 @@ class JoinMemory:
     queue: Queue = field(default_factory=Queue)
     join_times: Durations = field(default_factory=Durations)
     boot_times: Durations = field(default_factory=Durations)
-    ordered: int = 0
-    """Machines that were asked for since the count began; only grows."""
     joined: int = 0
     lost: int = 0
     usual_boots: Mapping[str, Usual] = field(default_factory=dict)

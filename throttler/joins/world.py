@@ -29,6 +29,8 @@ class JoinWorld:
     """Karpenter's NodeClaims, where they are served."""
     autoscaler: AutoscalerStatus | None = None
     """What cluster-autoscaler says of the throttle's node groups; None where there is none."""
+    released: frozenset[str] = frozenset()
+    """Pods (by uid) that a lever of ours has let go, whether or not the view has heard of it."""
     balloons_wanted: int = 0
     """Nodes that Headroom pools want and have not asked for, or have and that no machine was ordered for."""
     room: int = 0
@@ -51,6 +53,8 @@ class JoinRules:
     label: LabelLever | None = None
     gate: str = ""
     """The scheduling gate that is ours to take off; empty where that is no lever of the throttle."""
+    has_ceiling: bool = False
+    """Whether a lever bounds what the autoscaler may order for pods that nothing holds back."""
     kill_timer_s: float = 900.0
     reserved: Reserved = field(default_factory=Reserved)
 
@@ -65,6 +69,7 @@ class JoinRules:
             taint_key=levers.startup_taint.key if levers.startup_taint else "",
             label=levers.daemon_set_label,
             gate=gate if levers.scheduling_gates is not None and levers.scheduling_gates.enabled else "",
+            has_ceiling=levers.capacity_quota is not None or levers.node_pool_limits is not None,
             kill_timer_s=parse_duration(spec.kill_timer),
             reserved=spec.reserved,
         )

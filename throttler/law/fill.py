@@ -1,9 +1,9 @@
 """What may be done now to fill the window: let held machines in, ask for more."""
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from throttler.law import admission, avoid, lanes, load, stock
+from throttler.law import admission, avoid, forecast, lanes, load, stock
 from throttler.law.sight import Course, Sight
 from throttler.law.verdict import Phase
 
@@ -11,6 +11,11 @@ PROOF_S = 60.0
 """The shortest time over which joins that ended prove a pace: a wave ends together, and then there is nothing."""
 PROOF_SLACK = 1.5
 """While the window is not full, what is asked for may be so many times the proven pace, or it could hardly rise."""
+
+
+REGISTRATIONS = 2.0
+"""Windows' worth of machines that may arrive within one join's time where they register before they are held. Of a join
+with 8 DaemonSets the kubelet's own part is some 50 of 130 requests: all load is below 1.4 windows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,12 +37,11 @@ def filled(sight: Sight, course: Course) -> Filling:
     window = course.memory.window or sight.settings.window_initial
     tokens = _tokens(sight, course, window, sight.memory.tokens)
     # Who is held pays when it is let in; what is asked for meanwhile keeps to a bound of the user's by itself.
-    ask_tokens = _tokens(sight, course, window, sight.memory.ask_tokens) if sight.settings.has_gate else tokens
+    ask_tokens = _tokens(sight, course, window, sight.memory.ask_tokens)
     limit = _limit(sight, window)
     admit, overdue = _admit(sight, course, window, tokens)
     free = _free(sight, course, limit, ask_tokens)
     ask = max(min(sight.joins.waiting, free), _urgent(sight, course, limit, ask_tokens))
-    spent = admit if sight.settings.has_gate else ask
     return Filling(
         admit=admit,
         overdue=overdue,
@@ -45,15 +49,19 @@ def filled(sight: Sight, course: Course) -> Filling:
         spare=0 if _per_min(sight, course) is not None else max(0, free - ask),
         limit=max(limit, sight.joins.in_flight + ask),
         pace_per_min=60.0 * window / sight.join_s,
-        tokens=max(0.0, tokens - spent),
+        tokens=max(0.0, tokens - admit),
         ask_tokens=max(0.0, ask_tokens - ask),
     )
 
 
 def _tokens(sight: Sight, course: Course, window: float, left: float | None) -> float:
-    gain = 1.0 if sight.newest_index is None else avoid.pacing_gain(sight.newest_index, sight.settings)
-    bucket = admission.bucket(window, sight.join_s, gain, _per_min(sight, course), sight.settings)
+    bucket = admission.bucket(window, sight.join_s, _gain(sight), _per_min(sight, course), sight.settings)
     return bucket.burst if left is None else bucket.filled(left, sight.elapsed_s)
+
+
+def _gain(sight: Sight) -> float:
+    """Share of the window that is filled while delay is up."""
+    return 1.0 if sight.newest_index is None else avoid.pacing_gain(sight.newest_index, sight.settings)
 
 
 def _per_min(sight: Sight, course: Course) -> float | None:
@@ -77,27 +85,37 @@ def _admit(sight: Sight, course: Course, window: float, tokens: float) -> tuple[
 def _limit(sight: Sight, window: float) -> int:
     """The most machines that may be in flight, within the user's bound."""
     boot_s = stock.boot_time_s(sight.joins, sight.memory.boot_s, sight.settings)
-    outlook = stock.Outlook(window=window, pace_per_s=_pace_per_s(sight, window), boot_s=boot_s)
-    stocked = _gated(sight, outlook) if sight.settings.has_gate else _ungated(sight, outlook)
+    if not sight.settings.has_gate:
+        stocked = sight.joins.booting + sight.joins.held + _forecast(sight, window, boot_s)
+    else:
+        outlook = stock.Outlook(window=window, pace_per_s=_pace_per_s(sight, window), boot_s=boot_s)
+        stocked = stock.gated_stock(outlook, sight.joins, sight.settings)
+        if sight.settings.registers_freely:
+            stocked = min(stocked, sight.joins.held + sight.joins.booting + _registrations(sight, window, boot_s))
     return min(math.floor(sight.joins.joining + stocked), max(0, sight.settings.max_in_flight - sight.joins.late))
 
 
-def _gated(sight: Sight, outlook: stock.Outlook) -> float:
-    stocked = stock.gated_stock(outlook, sight.joins, sight.settings)
-    if not sight.settings.registers_freely:
-        return stocked
-    return min(stocked, stock.registering_stock(outlook, sight.joins, _asked_lately(sight)))
+def _forecast(sight: Sight, window: float, boot_s: float) -> float:
+    """Machines that may be asked for where nothing holds them back when they come.
+
+    While the window grows, joins still last as long as they did in the smaller one, and end sooner in the forecast than
+    they will. So no more are taken to end per second than really ended, and some.
+    """
+    join_s = sight.memory.join_time.or_guess(max(sight.settings.join_guess_s, sight.joins.oldest_joining_s))
+    rate_per_s = sight.memory.flow.busy_rate_per_s(max(sight.latest_join_s, PROOF_S))
+    if sight.joins.joined and rate_per_s:
+        is_full = sight.joins.joining >= sight.settings.used_share * window
+        join_s = max(join_s, window / (rate_per_s * (1.0 if is_full else PROOF_SLACK)))
+    boots = forecast.Boots(mean_s=boot_s, spread_s=sight.joins.boot_spread_s)
+    room = _gain(sight) * window
+    return forecast.may_ask(sight.memory.flow, sight.joins.joining, room, boots, join_s, sight.now_s)
 
 
-def _ungated(sight: Sight, outlook: stock.Outlook) -> float:
-    proven = replace(outlook, pace_per_s=_proven_pace_per_s(sight, outlook.pace_per_s))
-    return stock.ungated_stock(proven, sight.joins, _asked_lately(sight))
-
-
-def _asked_lately(sight: Sight) -> float:
-    """Machines asked for that will still be joining when those asked for now come."""
+def _registrations(sight: Sight, window: float, boot_s: float) -> float:
+    """Machines that may be asked for where a gate holds them only once they have registered."""
     join_s = sight.memory.join_time.or_guess(sight.join_s)
-    return sight.joins.granted + sight.memory.flow.not_through(join_s, sight.now_s)
+    boots = forecast.Boots(mean_s=boot_s)
+    return max(0.0, REGISTRATIONS * window - forecast.arrivals(sight.memory.flow, boots, join_s, sight.now_s))
 
 
 def _pace_per_s(sight: Sight, window: float) -> float:
@@ -109,18 +127,6 @@ def _pace_per_s(sight: Sight, window: float) -> float:
     return max(by_window, prior_pace_per_s(sight) or 0.0)
 
 
-def _proven_pace_per_s(sight: Sight, pace_per_s: float) -> float:
-    """The same for machines that nothing can hold back once they are asked for: not far above what really ended.
-
-    While the window grows, joins still last as long as they did in the smaller one, and Little's law promises too much.
-    """
-    rate_per_s = sight.memory.flow.busy_rate_per_s(max(sight.latest_join_s, PROOF_S))
-    if not sight.joins.joined or rate_per_s is None:
-        return pace_per_s
-    is_full = sight.joins.joining >= sight.settings.used_share * sight.window
-    return min(pace_per_s, rate_per_s if is_full else PROOF_SLACK * rate_per_s)
-
-
 def prior_pace_per_s(sight: Sight) -> float | None:
     """Joins per second that a guess by the cost of idle requests gives; None while unknown."""
     return load.guessed_pace_per_s(
@@ -129,12 +135,11 @@ def prior_pace_per_s(sight: Sight) -> float | None:
 
 
 def _free(sight: Sight, course: Course, limit: int, tokens: float) -> int:
-    """Places for machines that are not asked for yet: by the stock; without a gate or under a bound by tokens too."""
+    """Places for machines that are not asked for yet; under a bound of the user's by tokens too."""
     if course.phase is Phase.BRAKE:
         return 0
     free = max(0, limit - sight.joins.in_flight)
-    is_by_tokens = not sight.settings.has_gate or _per_min(sight, course) is not None
-    return min(free, math.floor(tokens)) if is_by_tokens else free
+    return free if _per_min(sight, course) is None else min(free, math.floor(tokens))
 
 
 def _urgent(sight: Sight, course: Course, limit: int, tokens: float) -> int:

@@ -3,8 +3,9 @@
 joins in flight = completion rate x duration of a join
 """
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import chain, pairwise
 
 from throttler.joins.joins import Joins
 
@@ -22,7 +23,7 @@ class Point:
     joining: int
     joined: int
     ordered: int
-    """Machines ordered since the count began: in flight by more than leave, joined and lost."""
+    """Machines asked for since the count began: in flight, joined and lost."""
     arrived: int
     """Of these, those that are no longer booting."""
 
@@ -49,19 +50,27 @@ class Flow:
         """The most joins that were in flight since then."""
         return max((point.joining for point in self.points if point.at_s >= since_s), default=0)
 
-    def not_through(self, join_s: float, now_s: float) -> float:
-        """Machines ordered lately that will not have joined when those ordered now come.
+    def booting(self) -> tuple[tuple[float, int], ...]:
+        """Machines on their way: (when ordered, how many), newest first; the first ordered are the first to come."""
+        if not self.points:
+            return ()
+        first, last = self.points[0], self.points[-1]
+        orders = ((b.at_s, b.ordered - a.ordered) for a, b in reversed(tuple(pairwise(self.points))))
+        return tuple(
+            _newest(chain(orders, ((first.at_s, first.ordered - first.arrived),)), last.ordered - last.arrived)
+        )
 
-        The servers work through a batch one after the other: joins that take `join_s` in the mean end evenly over twice
-        that time. A steady flow has just as many under way, by Little's law. What was booting when the count began, as
-        after a change of leaders, counts as ordered then.
+    def arrived(self, count: int | None = None) -> tuple[tuple[float, int], ...]:
+        """The `count` machines that came last, all if None: (when, how many), newest first.
+
+        What was joining when the count began counts as come then.
         """
         if not self.points:
-            return 0.0
-        through_s, first = 2.0 * join_s, self.points[0]
-        orders = [(first.ordered - first.arrived, now_s - first.at_s)]
-        orders += [(b.ordered - a.ordered, now_s - b.at_s) for a, b in pairwise(self.points)]
-        return sum(max(0, count) * (1.0 - age_s / through_s) for count, age_s in orders if age_s < through_s)
+            return ()
+        first = self.points[0]
+        arrivals = ((b.at_s, b.arrived - a.arrived) for a, b in reversed(tuple(pairwise(self.points))))
+        every = chain(arrivals, ((first.at_s, first.joining),))
+        return tuple(_newest(every, self.points[-1].arrived if count is None else count))
 
     def held_since(self, at_s: float) -> int:
         """Machines that had arrived by then and are held now, when the first to come is the first to be let in."""
@@ -95,13 +104,22 @@ class Flow:
         return rate_per_s * (seen[-1].at_s - before) / busy_s if busy_s else 0.0
 
 
+def _newest(steps: Iterable[tuple[float, int]], count: int) -> Iterator[tuple[float, int]]:
+    """The first of `steps` that add up to `count`; steps down are left out."""
+    for at_s, more in steps:
+        taken = min(max(0, more), count)
+        if taken:
+            yield at_s, taken
+            count -= taken
+
+
 def seen(flow: Flow, joins: Joins, now_s: float) -> Flow:
     """Remember the counts of now."""
     kept = [point for point in flow.points if now_s - KEPT_S <= point.at_s <= now_s]
     if len(kept) >= 2 and now_s - kept[-2].at_s < APART_S:
         kept.pop()
     arrived = joins.held + joins.joining + joins.joined + joins.lost
-    ordered = arrived + joins.booting - joins.granted
+    ordered = arrived + joins.booting
     point = Point(now_s, joins.joining, joins.joined, ordered=ordered, arrived=arrived)
     return Flow(points=(*kept, point))
 

@@ -49,6 +49,8 @@ class LawMemory:
     """The latest cuts by delay, while it is open whether they help or known that they do not."""
     foreign: ForeignErrors = field(default_factory=ForeignErrors)
     traces: tuple[ServerTrace, ...] = ()
+    delays: tuple[tuple[float, float], ...] = ()
+    """(when, delay that no server's newest window exceeded), oldest first, as long as one cycle of orders may last."""
     baseline: Baseline = field(default_factory=Baseline)
     load: Load = field(default_factory=Load)
     flow: Flow = field(default_factory=Flow)

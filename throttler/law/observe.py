@@ -10,6 +10,8 @@ from throttler.law.index import worst_high_s
 from throttler.law.memory import LawMemory
 from throttler.law.settings import LawSettings
 
+DELAYS_KEPT_S = 300.0
+"""Longer than any cycle that is judged."""
 SATURATED = 0.97
 """Above this utilisation is no longer linear in the joins in flight."""
 SHORTEST_S, LONGEST_S = 0.1, 86_400.0
@@ -36,10 +38,16 @@ def observed(memory: LawMemory, health: Health, joins: Joins, settings: LawSetti
         boot_s=joins.boot_s or memory.boot_s,
         quiet_since_s=_quiet_since(memory, joins, now_s),
         traces=health.traces if health.traces else memory.traces,
+        delays=_delays(memory, health, now_s),
         own_until_s=max((reading.ended_s for reading in health.own), default=memory.own_until_s),
         looked_s=now_s,
     )
     return _learned_from_servers(memory, health, settings, now_s, elapsed_s, has_demand=joins.coming > 0)
+
+
+def _delays(memory: LawMemory, health: Health, now_s: float) -> tuple[tuple[float, float], ...]:
+    kept = tuple(sample for sample in memory.delays if now_s - sample[0] <= DELAYS_KEPT_S)
+    return (*kept, (now_s, health.newest_s)) if health.new and health.newest_s is not None else kept
 
 
 def _quiet_since(memory: LawMemory, joins: Joins, now_s: float) -> float | None:
@@ -103,14 +111,14 @@ def sane(joins: Joins) -> Joins:
         booting=max(0, joins.booting) - late_booting,
         late_booting=late_booting,
         late_joining=late_joining,
-        granted=max(0, joins.granted),
+        released=max(0, joins.released),
         held=max(0, joins.held),
         joining=max(0, joins.joining) - late_joining,
         joined=max(0, joins.joined),
         lost=max(0, joins.lost) + late_booting + late_joining,
         join_s=_duration(joins.join_s),
         boot_s=_duration(joins.boot_s),
-        order_s=_duration(joins.order_s) or 0.0,
+        boot_spread_s=_duration(joins.boot_spread_s) or 0.0,
         oldest_booting_s=_duration(joins.oldest_booting_s) or 0.0,
         oldest_held_s=_duration(joins.oldest_held_s) or 0.0,
         oldest_joining_s=_duration(joins.oldest_joining_s) or 0.0,

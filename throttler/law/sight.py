@@ -14,6 +14,10 @@ TYPICAL_SCRAPE_S = 10.0
 OWN_SCRAPE_S = 5.0
 """What prompt joins are held against: where a Prometheus looks every half minute no join becomes quicker for it."""
 LONGEST_SCRAPE_S = 60.0
+LOOK_S = 10.0
+"""Both autoscalers look at least so often while pods wait."""
+LONGEST_CYCLE_S = 120.0
+"""Joins of minutes overlap: no more of their past is judged."""
 CROWDED = 1.1
 """With more than this share of the window in flight it lets nothing in."""
 
@@ -43,8 +47,14 @@ class Sight:
 
     @property
     def high_index(self) -> float | None:
-        """The index that no sample of any server exceeds."""
+        """The index that no sample of any server exceeds, without a gate none of the whole cycle of orders.
+
+        Without a gate machines come in waves, and the lull between two of them proves nothing.
+        """
         high_s = self.health.high_s
+        if high_s is not None and not self.settings.has_gate:
+            since_s = self.now_s - self.cycle_s
+            high_s = max(high_s, *(delay_s for at_s, delay_s in self.memory.delays if at_s >= since_s), 0.0)
         return None if high_s is None else high_s / self.memory.baseline.within(self.settings)
 
     @property
@@ -99,9 +109,32 @@ class Sight:
         return self.memory.join_time.least_s or guessed_s
 
     @property
+    def cycle_s(self) -> float:
+        """How long the machines of one look of the autoscaler load the servers, until those of the next one come."""
+        return min(max(2.0 * self.scrape_s, self.latest_join_s + LOOK_S), LONGEST_CYCLE_S)
+
+    @property
     def peak(self) -> int:
-        """The most joins in flight that the newest readings can have felt."""
-        return self.memory.flow.peak_joining(self.now_s - 2.0 * self.scrape_s)
+        """The most joins in flight that the newest readings can have felt; without a gate, in one cycle of orders."""
+        since_s = 2.0 * self.scrape_s if self.settings.has_gate else self.cycle_s
+        return self.memory.flow.peak_joining(self.now_s - since_s)
+
+    @property
+    def loading(self) -> int:
+        """Joins in flight that delay and errors tell of: without a gate the most of the cycle, for waves ebb away."""
+        return self.joins.joining if self.settings.has_gate else self.peak
+
+    @property
+    def effect_s(self) -> float:
+        """How long it takes until the servers feel a change of the window: without a gate a boot and a join."""
+        return 0.0 if self.settings.has_gate else (self.memory.boot_s or 0.0) + self.latest_join_s
+
+    @property
+    def may_brake(self) -> bool:
+        """Whether the former pull of the brake has had its time to show."""
+        pulled_s = self.memory.brake.pulled_s
+        has_shown = pulled_s is None or self.now_s - pulled_s >= self.effect_s
+        return has_shown and self.memory.brake.may_pull(self.now_s, self.latest_join_s, self.settings)
 
     @property
     def is_crowded(self) -> bool:
@@ -111,7 +144,7 @@ class Sight:
     @property
     def is_used(self) -> bool:
         """Whether the window is filled and something waits to fill more of it."""
-        joining = self.felt if self.is_prompt else self.peak
+        joining = self.felt if self.is_prompt and self.settings.has_gate else self.peak
         return self.joins.coming > 0 and joining >= self.settings.used_share * self.window
 
     @property
@@ -134,7 +167,7 @@ class Sight:
     @property
     def used_window(self) -> float:
         """The window that would have let in what is really in flight: what delay and errors tell of."""
-        return min(self.window, max(1.0, self.joins.joining / self.settings.pacing))
+        return min(self.window, max(1.0, self.loading / self.settings.pacing))
 
     @property
     def is_new(self) -> bool:

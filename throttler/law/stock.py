@@ -3,7 +3,7 @@
 With a gate, machines boot in advance and are metered at the join. Each machine that is asked for now comes after the
 boot time and is let in when those before it are; it must be let in well before its time limit even if the pace turns
 out to be half of what it seems (`stock_pace`), because a machine that misses its kill timer is lost, and most are
-asked for before anything is proven. Without a gate what has booted joins, so machines are asked for at the pace.
+asked for before anything is proven. Without a gate what has booted joins: `forecast` says how many.
 """
 
 from dataclasses import dataclass
@@ -15,9 +15,6 @@ MARGIN_S = 60.0
 """Well before: kept clear of every time limit."""
 OUT_OF_TURN_S = 40.0
 """Who was asked for first goes in first, and may have arrived so much later than the next (jitter of the boots)."""
-REGISTRATIONS = 2.0
-"""Windows' worth of machines that may arrive within one join's time where they register before they are held. Of a join
-with 8 DaemonSets the kubelet's own part is some 50 of 130 requests (facts.md 3.1): all load is below 1.4 windows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,28 +40,6 @@ def gated_stock(outlook: Outlook, joins: Joins, settings: LawSettings) -> float:
     horizon_s = longest_hold_s(outlook.boot_s, settings) + outlook.boot_s - gate_idle_s
     free = max(0.0, outlook.window - joins.joining)
     return free + pace_per_s * max(0.0, horizon_s)
-
-
-def ungated_stock(outlook: Outlook, joins: Joins, asked_lately: float) -> float:
-    """Machines that may be booting: they arrive one boot time after they were ordered, and join at once.
-
-    What arrives together is in flight together, so of a window those count that were asked for lately (`asked_lately`:
-    leave that is not used yet, because the autoscaler's next look uses all of it, and orders that will not be through
-    when those of now come); what is in flight in all follows from the pace and the dead time, in which an order is
-    waited for.
-    """
-    dead_s = joins.order_s / 2.0 + outlook.boot_s
-    by_dead_time = outlook.window + outlook.pace_per_s * dead_s - joins.joining
-    return max(0.0, min(_by_arrival(outlook.window, joins, asked_lately), by_dead_time))
-
-
-def registering_stock(outlook: Outlook, joins: Joins, asked_lately: float) -> float:
-    """The same where a gate holds machines only after they registered: nothing holds back what that costs."""
-    return joins.held + max(0.0, _by_arrival(REGISTRATIONS * outlook.window, joins, asked_lately))
-
-
-def _by_arrival(window: float, joins: Joins, asked_lately: float) -> float:
-    return joins.booting + window - asked_lately
 
 
 def boot_time_s(joins: Joins, remembered_s: float | None, settings: LawSettings) -> float:

@@ -34,8 +34,8 @@ def braked(sight: Sight) -> Course | None:
     left_s = sight.memory.brake.left_s(sight.now_s, sight.latest_join_s, sight.settings)
     if culprit is not None and not _had_joins(sight, culprit):
         return _braked_idle(sight, culprit, left_s)
-    if culprit is not None and sight.memory.brake.may_pull(sight.now_s, sight.latest_join_s, sight.settings):
-        joining, per_s = sight.joins.joining, _errors_per_s(sight)
+    if culprit is not None and sight.may_brake:
+        joining, per_s = sight.loading, _errors_per_s(sight)
         if _is_calm(sight) and sight.memory.brake.has_not_helped(joining, per_s):
             foreign = replace(sight.memory.foreign, unmoved_per_s=per_s)
             sight = with_memory(sight, foreign=foreign, brake=replace(sight.memory.brake, pulls=0))
@@ -172,7 +172,7 @@ def left_out(health: Health, memory: LawMemory, now_s: float) -> tuple[Because, 
 def _is_cut_due(sight: Sight) -> bool:
     """Whether the former cut has had its time to show."""
     since_s = math.inf if sight.memory.cut_s is None else sight.now_s - sight.memory.cut_s
-    is_due = since_s >= avoid.cut_time_s(sight.scrape_s, sight.join_s)
+    is_due = since_s >= max(avoid.cut_time_s(sight.scrape_s, sight.join_s), sight.effect_s)
     return is_due and sight.is_new and not sight.is_crowded
 
 

@@ -18,6 +18,8 @@ class HoldReason(Sentence):
     HOLDING_BLIND = (
         "{held} held back: the view is incomplete or stale, so only those held for {limit_s:.0f} s are let in"
     )
+    PODS_HELD = "{held} pods held back, the oldest for {oldest_s:.0f} s; they are let go as nodes may start"
+    PODS_HELD_BLIND = "{held} pods held back: the view is incomplete or stale, so none is let go"
 
 
 def why_let_in(held: Held, limit_s: float, room: Room) -> Because:

@@ -6,13 +6,14 @@ too is not ours to count yet: it is left until only our gate remains.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from throttler.kube.pod import Pod, PodKind
+from throttler.kube.because import because
+from throttler.kube.pod import Pod
 from throttler.kube.resources import Resources
-from throttler.levers.held import Held, HeldSince, Moment, Queue, let_in, queue
-from throttler.levers.hold_because import hold_report, why_let_in
-from throttler.levers.lever import How, LeverOutcome, LeverWrite, Room
+from throttler.levers.held import Held, HeldSince, Moment, queue
+from throttler.levers.hold_because import HoldReason
+from throttler.levers.lever import How, LeverOutcome, LeverReport, LeverState, LeverWrite, Room
 from throttler.levers.one_element import without_elements
 from throttler.levers.packing import nodes_for, nodes_opened
 
@@ -22,9 +23,11 @@ PACED_GATE = "kube-balloons.github.io/paced"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GateSettings:
-    """The longest that a pod is held, and who passes first."""
+    """Who passes first."""
 
     max_wait_s: float
+    """Pods that were held for longer go before all others that are not urgent. No pod goes beyond the allowance: it
+    only waits, where a machine that is held for too long is lost."""
     urgent_priority: int | None = None
     """Pods of this priority or above are urgent (`reserved.priorityAtLeast`)."""
     small_nodes: int = 0
@@ -39,27 +42,61 @@ class Demand:
     """Work pods without a node, gated or not, that are for nodes of this throttle."""
     shape: Resources
     """Allocatable of the largest node seen (`JoinMemory.largest`)."""
-    in_flight: int
-    """Nodes asked for and not usable yet: some pods that were released wait for these."""
+    released: int = 0
+    """Of the allowance, nodes that pods without a gate are going to ask for (`Joins.released` under a ceiling)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GateMemory:
+    """What is remembered between looks."""
+
+    since: HeldSince = field(default_factory=HeldSince)
+    released: frozenset[str] = frozenset()
+    """Pods (by uid) that were let go and still look held: the write is under way, its answer was lost, or the view has
+    not heard of it. They are let go again at each look, and counted as released from the first (`JoinWorld`)."""
 
 
 def release_gates(
-    demand: Demand, settings: GateSettings, room: Room, since: HeldSince, moment: Moment
-) -> tuple[LeverOutcome, HeldSince]:
-    """Which pods lose our gate now; `room.allowance` is in nodes.
+    demand: Demand, settings: GateSettings, room: Room, memory: GateMemory, moment: Moment
+) -> tuple[LeverOutcome, GateMemory]:
+    """Which pods lose our gate now; `room.allowance` is in nodes, and no pod goes beyond it.
 
-    Pods that were released and have neither a node nor a machine on its way count against the allowance: the autoscaler
-    takes seconds to see them, and would otherwise be given the same room twice.
+    Only a lever that hands back lets all of them go. While the view is incomplete or stale nothing goes that was not
+    let go before.
     """
     held = {pod.uid: pod for pod in demand.pods if is_held(pod) and (is_ours_alone(pod) or room.is_stopping)}
-    since = since.seen({uid: pod.created_s for uid, pod in held.items()}, moment, is_complete=room.may_move)
+    since = memory.since.seen({uid: pod.created_s for uid, pod in held.items()}, moment, is_complete=room.may_move)
     urgent = _urgent(held, demand.shape, settings)
-    waits = (Held(uid, since.age_s(uid, moment.now_s), uid in urgent) for uid in held)
+    waits = (Held(uid, since.age_s(uid, moment.now_s), uid in urgent) for uid in held if uid not in memory.released)
     queued = queue(waits, settings.max_wait_s)
-    chosen = let_in(queued, _places(queued, held, demand, room), room)
-    writes = tuple(_ungate(held[each.id], each, settings, room) for each in chosen)
-    report = hold_report(f"SchedulingGate/{PACED_GATE}", queued, len(chosen), settings.max_wait_s, room)
-    return LeverOutcome(report=report, writes=writes), since
+    in_turn = (*queued.overdue, *queued.waiting)
+    if not room.is_stopping:
+        free = room.allowance - demand.released if room.may_move else 0
+        in_turn = in_turn[: _fitting([held[each.id] for each in in_turn], free, demand.shape)]
+    again = [Held(uid, since.age_s(uid, moment.now_s)) for uid in held if uid in memory.released]
+    writes = tuple(_ungate(held[each.id], each, room) for each in (*again, *in_turn))
+    report = _report(len(queued) - len(in_turn), queued.oldest_s, room)
+    released = frozenset(each.id for each in (*again, *in_turn))
+    return LeverOutcome(report=report, writes=writes), GateMemory(since=since, released=released)
+
+
+def _report(held: int, oldest_s: float, room: Room) -> LeverReport:
+    """How many stay behind after this decision. No gate needs a confirmation: a pod that bears it is held."""
+    if room.is_stopping:
+        state, why = LeverState.HANDED_BACK, because(HoldReason.HOLD_HANDED_BACK)
+    elif not held:
+        state, why = LeverState.HANDED_BACK, because(HoldReason.NOTHING_HELD)
+    elif room.may_move:
+        state, why = LeverState.CONFIRMED, because(HoldReason.PODS_HELD, held=held, oldest_s=oldest_s)
+    else:
+        state, why = LeverState.CONFIRMED, because(HoldReason.PODS_HELD_BLIND, held=held)
+    ceiling = f"{held} held" if state is LeverState.CONFIRMED else ""
+    return LeverReport(name=f"SchedulingGate/{PACED_GATE}", state=state, because=why, ceiling=ceiling)
+
+
+def _fitting(pods: Sequence[Pod], nodes: int, shape: Resources) -> int:
+    """How many of the pods, in their order, so many nodes have room for."""
+    return sum(opened <= nodes for opened in nodes_opened(pods, shape))
 
 
 def is_held(pod: Pod) -> bool:
@@ -71,26 +108,6 @@ def is_held(pod: Pod) -> bool:
 def is_ours_alone(pod: Pod) -> bool:
     """Whether nothing but our gate keeps the pod from the scheduler."""
     return pod.scheduling is not None and set(pod.scheduling.gates) == {PACED_GATE}
-
-
-def _places(queued: Queue, held: Mapping[str, Pod], demand: Demand, room: Room) -> int:
-    """How many pods, overdue ones included, the allowance has nodes for."""
-    free = room.allowance - max(0, nodes_for(_loose(demand.pods), demand.shape) - demand.in_flight)
-    in_turn = [held[each.id] for each in (*queued.overdue, *queued.waiting)]
-    return sum(opened <= free for opened in nodes_opened(in_turn, demand.shape))
-
-
-def _loose(pods: Iterable[Pod]) -> list[Pod]:
-    """Pods without a gate that wait for a node: demand that the autoscaler sees."""
-    return [
-        pod
-        for pod in pods
-        if pod.kind is PodKind.WORK
-        and pod.scheduling is not None
-        and not pod.scheduling.gates
-        and not pod.is_terminating
-        and not pod.is_finished
-    ]
 
 
 def _urgent(held: Mapping[str, Pod], shape: Resources, settings: GateSettings) -> frozenset[str]:
@@ -118,7 +135,7 @@ def _owner_of(pod: Pod) -> str:
     return pod.owner.uid if pod.owner and pod.owner.uid else pod.uid
 
 
-def _ungate(pod: Pod, held: Held, settings: GateSettings, room: Room) -> LeverWrite:
+def _ungate(pod: Pod, held: Held, room: Room) -> LeverWrite:
     gates = pod.scheduling.gates if pod.scheduling else ()
     ours = [index for index, gate in enumerate(gates) if gate == PACED_GATE]
     return LeverWrite(
@@ -127,5 +144,7 @@ def _ungate(pod: Pod, held: Held, settings: GateSettings, room: Room) -> LeverWr
         key=pod.key,
         how=How.JSON,
         body=without_elements("/spec/schedulingGates", ours, pod.resource_version, {"name": PACED_GATE}),
-        because=why_let_in(held, settings.max_wait_s, room),
+        because=because(HoldReason.HOLD_HANDED_BACK)
+        if room.is_stopping
+        else because(HoldReason.ADMITTED, age_s=held.age_s),
     )

@@ -33,7 +33,7 @@ from throttler.levers.held import HeldSince, Moment
 from throttler.levers.holder import HOLDER_ANNOTATION, THROTTLE_LABEL
 from throttler.levers.lever import LeverWrite, Room
 from throttler.levers.original import ORIGINAL_ANNOTATION, is_unreadable
-from throttler.levers.scheduling_gate import Demand, GateSettings, release_gates
+from throttler.levers.scheduling_gate import Demand, GateMemory, GateSettings, release_gates
 from throttler.levers.startup_taint import TaintSettings, release_taints
 from throttler.service.throttle_resource import THROTTLES
 
@@ -160,8 +160,8 @@ async def gates(client: KubeClient) -> Writes:
     """Pods with our gate, whether any throttle looks after them or not: nobody else takes it off."""
     shared = Shared()
     async for items in _pages(client, PODS, PodWire, WITHOUT_NODE):
-        demand = Demand(pods=[_bare_pod(wire, shared) for wire in items], shape={}, in_flight=0)
-        outcome, _ = release_gates(demand, GateSettings(max_wait_s=0.0), _BACK, HeldSince(), _ANY_TIME)
+        demand = Demand(pods=[_bare_pod(wire, shared) for wire in items], shape={})
+        outcome, _ = release_gates(demand, GateSettings(max_wait_s=0.0), _BACK, GateMemory(), _ANY_TIME)
         for write in outcome.writes:
             yield (write,)
 

@@ -156,7 +156,8 @@ def _gates(case: LeverCase, memory: LeverMemory) -> Planned:
     lever = case.throttle.spec.levers.scheduling_gates
     if lever is None or not lever.enabled:
         return (), memory
-    demand = Demand(pods=case.pods, shape=case.largest, in_flight=case.joins.in_flight)
+    released = case.joins.released if case.rules.has_ceiling else 0
+    demand = Demand(pods=case.pods, shape=case.largest, released=released)
     settings = GateSettings(
         max_wait_s=case.throttle.spec.max_wait_s,
         urgent_priority=case.throttle.spec.reserved.priority_at_least,

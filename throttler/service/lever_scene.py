@@ -11,6 +11,7 @@ from throttler.kube.pod import Pod
 from throttler.levers.capacity_quota import QuotaMemory
 from throttler.levers.held import HeldSince, Moment
 from throttler.levers.node_pool import NodePoolMemory
+from throttler.levers.scheduling_gate import GateMemory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +37,6 @@ class LeverMemory:
 
     quota: QuotaMemory = field(default_factory=QuotaMemory)
     pools: NodePoolMemory = field(default_factory=NodePoolMemory)
-    gates: HeldSince = field(default_factory=HeldSince)
+    gates: GateMemory = field(default_factory=GateMemory)
     taints: HeldSince = field(default_factory=HeldSince)
     labels: HeldSince = field(default_factory=HeldSince)

@@ -164,9 +164,13 @@ class Throttling:
         self._writes.forget({turn.name for turn in turns})
 
     def _forget_plans(self, name: str, before: Memories) -> None:
-        """Nobody carries out what was planned: the levers remember what they did before."""
+        """Nobody carries out what was planned: the levers remember what they did before.
+
+        Gates are written all the same, and what was released must count from then on.
+        """
         if name in before and name in self._memories:
-            kept = replace(self._memories[name], levers=before[name].levers)
+            gates = self._memories[name].levers.gates
+            kept = replace(self._memories[name], levers=replace(before[name].levers, gates=gates))
             self._memories = {**self._memories, name: kept}
 
     def _view(self, cluster: Cluster) -> TickView:

@@ -13,7 +13,6 @@ from typing import TypeVar
 from throttler.api.stored import StoredThrottle
 from throttler.api.throttle import JoinThrottle
 from throttler.joins.count import count_joins
-from throttler.joins.grants import Grants, as_asked
 from throttler.joins.joins import Joins
 from throttler.joins.memory import JoinMemory
 from throttler.joins.node_groups import GroupsOf, share_groups
@@ -122,16 +121,10 @@ class _Case:
 
 @dataclass(frozen=True, slots=True)
 class _Counted:
-    """One throttle's own joins, and its leave of earlier ticks that is not used up."""
+    """One throttle's own joins."""
 
     joins: Joins
     memory: JoinMemory
-    grants: Grants
-
-    @property
-    def asked(self) -> Joins:
-        """As the law takes them."""
-        return as_asked(self.joins, self.grants)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,14 +135,14 @@ class _Joins:
     by_name: Mapping[str, _Counted]
     uncounted: tuple[Joins, ...]
 
-    def total(self, name: str) -> Joins:
-        """Of all of them, as the law of one throttle takes them: leave of those that hold nothing is no order."""
-        counts = (own.asked if self._takes_part(each, name) else own.joins for each, own in self.by_name.items())
-        return total_joins((*counts, *self.uncounted))
+    @property
+    def total(self) -> Joins:
+        """Of all of them, as every throttle's law takes them."""
+        return total_joins((*(own.joins for own in self.by_name.values()), *self.uncounted))
 
     def share(self, name: str, amount: int, wants: Callable[[Joins], int]) -> int:
         """One throttle's fair part; those that hold nobody back take none from others."""
-        hungry = {each: wants(own.asked) for each, own in self.by_name.items() if self._takes_part(each, name)}
+        hungry = {each: wants(own.joins) for each, own in self.by_name.items() if self._takes_part(each, name)}
         return fair_shares(amount, hungry).get(name, 0)
 
     def _takes_part(self, each: str, name: str) -> bool:
@@ -186,7 +179,7 @@ def _first_memory(throttle: JoinThrottle, view: TickView) -> ThrottleMemory:
 def _count(case: _Case, view: TickView) -> _Counted:
     """The throttle's own joins; while the view is incomplete nothing is counted, and nothing forgotten."""
     if view.missing:
-        return _Counted(Joins(), case.memory.joins, case.memory.grants)
+        return _Counted(Joins(), case.memory.joins)
     wanted = sum(pool.lacking for pool in case.growth)
     world = replace(
         view.world,
@@ -194,11 +187,11 @@ def _count(case: _Case, view: TickView) -> _Counted:
         index=case.memory.index,
         room=case.memory.room,
         offer=view.offer,
+        released=case.memory.levers.gates.released,
         autoscaler=case.groups.status if case.groups else None,
     )
-    now_s = view.scene.moment.now_s
-    joins, memory = count_joins(world, case.memory.joins, case.rules, now_s)
-    return _Counted(joins, memory, case.memory.grants.looked(memory.ordered, joins.waiting, now_s))
+    joins, memory = count_joins(world, case.memory.joins, case.rules, view.scene.moment.now_s)
+    return _Counted(joins, memory)
 
 
 def _turn(case: _Case, view: TickView, joins: _Joins) -> tuple[Turn, ThrottleMemory]:
@@ -206,10 +199,10 @@ def _turn(case: _Case, view: TickView, joins: _Joins) -> tuple[Turn, ThrottleMem
     signals, own = view.signals.get(case.name, Signals()), joins.by_name[case.name]
     verdict = None
     if not view.missing:
-        verdict, law = govern(signals, joins.total(case.name), memory.law, law_settings(case.throttle.spec), now_s)
-        granted = joins.share(case.name, verdict.ask, lambda each: each.waiting) if view.may_move else 0
-        memory = replace(memory, law=law, index=verdict.index, grants=own.grants.and_also(granted, now_s))
-        verdict = replace(verdict, ask=memory.grants.left)
+        verdict, law = govern(signals, joins.total, memory.law, law_settings(case.throttle.spec), now_s)
+        ask = joins.share(case.name, verdict.ask, lambda each: each.waiting) if view.may_move else 0
+        memory = replace(memory, law=law, index=verdict.index)
+        verdict = replace(verdict, ask=ask)
     room = _room(case, view, verdict, joins)
     outcomes, levers = plan_levers(_lever_case(case, view, room, joins), memory.levers)
     findings = Findings(

@@ -7,7 +7,6 @@ from typing import Self
 import msgspec
 
 from throttler.api.stored import StoredThrottle
-from throttler.joins.grants import Grants
 from throttler.joins.joins import Joins
 from throttler.joins.memory import JoinMemory
 from throttler.joins.world import JoinWorld
@@ -97,7 +96,6 @@ class ThrottleMemory:
     joins: JoinMemory = field(default_factory=JoinMemory)
     law: LawMemory = field(default_factory=LawMemory)
     levers: LeverMemory = field(default_factory=LeverMemory)
-    grants: Grants = field(default_factory=Grants)
     last: LastJoins | None = None
     index: float | None = None
     room: int = 0

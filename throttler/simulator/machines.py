@@ -6,6 +6,7 @@ from math import inf
 
 import numpy as np
 
+from throttler.joins.durations import Durations
 from throttler.joins.joins import Joins
 from throttler.simulator.scenario import Scenario
 
@@ -84,6 +85,7 @@ class Machines:
 
     def joins(self, *, joining: int, joined: int, join_s: float | None, oldest_joining_s: float, now_s: float) -> Joins:
         """What a controller would count now."""
+        boots = Durations(tuple(self._boots))
         return Joins(
             waiting=self.waiting,
             booting=self.booting,
@@ -92,7 +94,8 @@ class Machines:
             joined=joined,
             lost=self.lost,
             join_s=join_s,
-            boot_s=sum(self._boots) / len(self._boots) if self._boots else None,
+            boot_s=boots.mean_s,
+            boot_spread_s=boots.spread_s,
             oldest_booting_s=now_s - min((asked for _, asked in self._booting), default=now_s),
             oldest_held_s=now_s - min((booted for _, booted in self._held), default=now_s),
             oldest_joining_s=oldest_joining_s,

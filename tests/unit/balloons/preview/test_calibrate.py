@@ -10,7 +10,7 @@ import pytest
 
 from balloons.preview.assumed import BOOT_JITTER, BOOT_S, JOIN_S, REACTION_S
 from balloons.preview.births import Birth, births_of, dated
-from balloons.preview.calibrate import boot, boot_jitter, join, middle, order_delay_s, reaction, ready_share
+from balloons.preview.calibrate import boot, boot_jitter, join, middle, reaction, ready_share
 from balloons.preview.compare import SavedPlanError, compared, comparison_json, saved_plan
 from balloons.preview.known import Source
 
@@ -93,15 +93,6 @@ def test_reaction_is_that_to_the_first_machines_of_each_burst() -> None:
     assert known.source is Source.LEARNED
     assert known.value == pytest.approx((10 / 3 + 1) / 2)
     assert reaction(of(*burst(0, [3, 3], "a")), REACTION_S) is REACTION_S
-
-
-def test_leave_that_waited_for_a_look_is_learned_from_the_latest_burst() -> None:
-    """Machines of the first look are usable 70 s after they were asked for, the second look comes 9 s after that."""
-    early, late = burst(0, [3, 3, 50], "a"), burst(500, [501, 501, 580], "b")
-    both = of(*(x + y for x, y in zip(early, late, strict=True)))
-    assert order_delay_s(both) == 580 - 501 - 70
-    assert order_delay_s(of(*burst(0, [3, 4, 4], "a"))) == 0
-    assert order_delay_s(()) == 0
 
 
 def test_jitter_is_not_made_of_whole_seconds() -> None:

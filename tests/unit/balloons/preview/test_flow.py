@@ -37,7 +37,6 @@ def world(scenario: Scenario = ROOMY, **changes: object) -> World:
         "launch_burst": 0,
         "look_s": 10.0,
         "is_look_prompted": False,
-        "order_s": 0.0,
         "ready_share": 0.5,
         "notice_s": 0.0,
         "step_s": 0.5,

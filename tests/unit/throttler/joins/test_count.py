@@ -265,7 +265,10 @@ def test_small_pods_share_nodes_and_gated_ones_count_where_the_gate_is_ours() ->
     world = a_world(*there["nodes"], pods=there["pods"], unplaced=small + gated)
     assert Story().after(0, world).waiting == 3
     with_gates = JoinRules(nodes=RULES.nodes, gate=GATE)
-    assert Story(with_gates).after(0, world).waiting == 4
+    assert Story(replace(with_gates, has_ceiling=True)).after(0, world).waiting == 4
+    # Without a ceiling what is not held back gets its machines: it is as good as ordered.
+    alone = Story(with_gates).after(0, world)
+    assert (alone.waiting, alone.booting, alone.released) == (1, 3, 3)
 
 
 def test_pods_for_other_nodes_or_about_to_be_placed_want_no_node() -> None:

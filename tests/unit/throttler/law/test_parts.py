@@ -181,12 +181,6 @@ def test_stock_lets_the_last_machine_in_before_its_limit_at_half_the_pace() -> N
     assert stock.longest_hold_s(800, DEFAULTS) == 40
 
 
-def test_stock_without_a_gate_arrives_at_the_pace() -> None:
-    outlook = stock.Outlook(window=80, pace_per_s=1.0, boot_s=120)
-    assert stock.ungated_stock(outlook, Joins(booting=50), asked_lately=60) == 70
-    assert stock.ungated_stock(outlook, Joins(joining=80, booting=120), asked_lately=0) == 120
-
-
 def test_tokens_fill_a_bit_slower_than_a_full_window_renews_itself() -> None:
     bucket = admission.bucket(800, 80, 1.0, None, DEFAULTS)
     assert bucket.per_s == pytest.approx(8.5)

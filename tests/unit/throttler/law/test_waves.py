@@ -3,12 +3,14 @@
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from tests.unit.throttler.law.looks import Loop
+from tests.unit.throttler.law.looks import CALM_S, EQUILIBRIUM, Loop
 from throttler.joins.joins import Joins
-from throttler.law.flow import Flow, Point
+from throttler.law.flow import Flow, Point, seen
+from throttler.law.forecast import Boots, may_ask
 from throttler.law.settings import LawSettings
-from throttler.law.stock import Outlook, ungated_stock
 
 
 def waves() -> Flow:
@@ -35,39 +37,99 @@ def test_nothing_under_way_is_a_rate_of_none_and_no_error() -> None:
     assert Flow(points=quiet).busy_rate_per_s(60.0) == 0.0
 
 
-def test_more_is_ordered_in_advance_where_the_autoscaler_looks_seldom() -> None:
-    outlook = Outlook(window=20, pace_per_s=2.0, boot_s=5.0)
-    at_once = ungated_stock(outlook, Joins(joining=20, order_s=0.0), asked_lately=0)
-    seldom = ungated_stock(outlook, Joins(joining=20, order_s=10.0), asked_lately=0)
-    assert (at_once, seldom) == (10.0, 20.0)
+PROMPT = Boots(mean_s=10.0)
+"""Machines that all take as long: those that are ordered together come together."""
 
 
-def test_no_more_than_a_window_is_ordered_for_one_look() -> None:
-    outlook = Outlook(window=20, pace_per_s=50.0, boot_s=60.0)
-    assert ungated_stock(outlook, Joins(joining=0, booting=20, order_s=10.0), asked_lately=20) == 20.0
+def after(*counts: tuple[float, Joins]) -> Flow:
+    """What is remembered after these looks."""
+    flow = Flow()
+    for at_s, joins in counts:
+        flow = seen(flow, joins, at_s)
+    return flow
 
 
-def test_leave_comes_back_as_the_last_looks_machines_have_had_time_to_join() -> None:
-    loop = Loop(settings=LawSettings(has_gate=False, window_initial=20, pacing=1.0))
-    usual = Joins(joined=200, join_s=5.0, boot_s=10.0, order_s=7.0)
-    loop.calm(usual, times=5)
-    unused = replace(usual, waiting=900, booting=20, granted=20)
-    assert loop.calm(unused).ask == 0, "the next look uses all of it"
-    used = replace(unused, granted=0)
-    assert [loop.calm(used).ask for _ in range(3)] == [0, 10, 20]
+def test_the_first_order_is_the_whole_window() -> None:
+    idle = after((0.0, Joins()))
+    assert may_ask(idle, 0, 24.0, PROMPT, join_s=80.0, now_s=0.0) == 24.0
 
 
-def test_a_steady_flow_of_orders_fills_as_much_of_the_window_as_it_has_in_flight() -> None:
+def test_a_first_look_asks_for_the_whole_window() -> None:
+    loop = Loop(settings=LawSettings(has_gate=False))
+    loop.calm(Joins(), times=10)
+    verdict = loop.calm(Joins(waiting=150))
+    assert (verdict.ask, verdict.spare) == (24, 0)
+
+
+def test_what_was_ordered_just_now_fills_the_window() -> None:
+    ordered = after((0.0, Joins()), (5.0, Joins(booting=24)))
+    assert may_ask(ordered, 0, 24.0, PROMPT, join_s=80.0, now_s=5.0) == 0.0
+
+
+def test_an_order_leaves_the_window_evenly_over_twice_the_mean_of_its_joins() -> None:
+    ordered = after((0.0, Joins()), (10.0, Joins(booting=24)))
+    rooms = [may_ask(ordered, 0, 24.0, PROMPT, join_s=4.0, now_s=at_s) for at_s in (10.0, 14.0, 18.0)]
+    assert rooms == [0.0, 12.0, 24.0]
+
+
+def test_joins_of_now_have_ended_when_slow_machines_come() -> None:
+    joining = after((0.0, Joins()), (5.0, Joins(joining=24)))
+    assert may_ask(joining, 24, 24.0, Boots(mean_s=120.0), join_s=10.0, now_s=6.0) == 24.0
+    assert may_ask(joining, 24, 24.0, Boots(mean_s=0.0), join_s=10.0, now_s=6.0) < 3.0
+
+
+def test_more_may_be_ordered_where_boots_spread_wider_than_joins_last() -> None:
+    idle = after((0.0, Joins()))
+    spread = Boots(mean_s=60.0, spread_s=20.0)
+    assert may_ask(idle, 0, 24.0, spread, join_s=5.0, now_s=0.0) > 48.0
+    assert may_ask(idle, 0, 24.0, spread, join_s=300.0, now_s=0.0) < 30.0
+
+
+def test_a_steady_flow_has_as_many_under_way_as_the_window_lets_join() -> None:
     steady = Flow(points=tuple(Point(s / 10.0, 0, 0, ordered=s, arrived=0) for s in range(1001)))
-    assert steady.not_through(join_s=4.0, now_s=100.0) == pytest.approx(10.0 * 4.0, rel=0.02)
+    room = may_ask(steady, 0, 100.0, Boots(mean_s=200.0), join_s=4.0, now_s=100.0)
+    assert room == pytest.approx(100.0 - 10.0 * 4.0, rel=0.02)
 
 
 def test_what_boots_when_a_new_leader_begins_to_count_was_ordered_just_now() -> None:
     begun = Flow(points=(Point(0.0, 3, 40, ordered=67, arrived=43),))
-    assert begun.not_through(join_s=4.0, now_s=2.0) == 18.0
-    assert Flow().not_through(join_s=4.0, now_s=2.0) == 0.0
+    assert begun.booting() == ((0.0, 24),)
+    assert may_ask(begun, 0, 24.0, PROMPT, join_s=4.0, now_s=2.0) == 6.0
+    assert may_ask(Flow(), 0, 24.0, PROMPT, join_s=4.0, now_s=2.0) == 24.0
 
 
-def test_a_batch_is_through_after_twice_the_mean_of_its_joins() -> None:
-    batch = Flow(points=(Point(0.0, 0, 0, ordered=0, arrived=0), Point(10.0, 0, 0, ordered=24, arrived=0)))
-    assert [batch.not_through(join_s=4.0, now_s=at_s) for at_s in (10.0, 14.0, 18.0, 30.0)] == [24.0, 12.0, 0.0, 0.0]
+steps = st.lists(st.tuples(st.integers(0, 40), st.integers(0, 40), st.integers(0, 40)), min_size=1, max_size=30)
+"""Per look: ordered, come and joined since the last one, as far as there are such machines."""
+
+
+@given(steps, st.floats(1.0, 500.0), st.floats(0.0, 300.0), st.floats(0.0, 60.0), st.floats(1.0, 300.0))
+def test_an_order_never_passes_the_window_and_none_is_negative(
+    looks: list[tuple[int, int, int]], window: float, boot_s: float, spread_s: float, join_s: float
+) -> None:
+    flow, booting, joining, joined = Flow(), 0, 0, 0
+    for number, (ordered, came, ended) in enumerate(looks):
+        came, ended = min(came, booting), min(ended, joining)
+        booting, joining, joined = booting + ordered - came, joining + came - ended, joined + ended
+        flow = seen(flow, Joins(booting=booting, joining=joining, joined=joined), 5.0 * number)
+    now_s = 5.0 * len(looks)
+    assert sum(count for _, count in flow.booting()) == booting
+    assert 0.0 <= may_ask(flow, joining, window, Boots(mean_s=boot_s), join_s, now_s) <= window
+    assert may_ask(flow, joining, window, Boots(mean_s=boot_s, spread_s=spread_s), join_s, now_s) >= 0.0
+
+
+def test_a_wave_is_judged_by_the_worst_of_its_cycle() -> None:
+    """A lull between two waves proves nothing: the window grows neither in it nor for it."""
+    loop = Loop(settings=LawSettings(has_gate=False))
+    loop.calm(Joins(), times=10)
+    crowd = Joins(waiting=200, joining=24, joined=20, join_s=20.0, boot_s=5.0)
+    loop.calm(crowd, latency_s=0.9 * EQUILIBRIUM * CALM_S)
+    window = loop.calm(replace(crowd, joining=0, joined=44), times=2).window
+    assert window == 24.0
+
+
+def test_a_wave_that_filled_the_window_counts_after_it_has_ended() -> None:
+    loop = Loop(settings=LawSettings(has_gate=False))
+    loop.calm(Joins(), times=10)
+    crowd = Joins(waiting=200, joining=24, joined=20, join_s=20.0, boot_s=5.0)
+    loop.calm(crowd, times=4)
+    assert loop.calm(replace(crowd, joining=4, joined=44)).window > 24.0

@@ -15,10 +15,10 @@ from throttler.kube.metadata import OwnerReference
 from throttler.kube.pod import Pod, Scheduling
 from throttler.kube.resources import parse_resources
 from throttler.kube.selectors import LabelSelector
-from throttler.levers.held import HeldSince, Moment
+from throttler.levers.held import Moment
 from throttler.levers.lever import How, LeverOutcome, LeverState, Room
 from throttler.levers.packing import nodes_for
-from throttler.levers.scheduling_gate import PACED_GATE, Demand, GateSettings, is_held, release_gates
+from throttler.levers.scheduling_gate import PACED_GATE, Demand, GateMemory, GateSettings, is_held, release_gates
 
 SETTINGS = GateSettings(max_wait_s=600.0)
 OTHER = "kueue.x-k8s.io/admission"
@@ -45,11 +45,11 @@ def decide(
     now_s: float = 100.0,
     *,
     settings: GateSettings = SETTINGS,
-    in_flight: int = 0,
+    released: int = 0,
     shape: Any = SIZE,
 ) -> LeverOutcome:
-    demand = Demand(pods=pods, shape=shape, in_flight=in_flight)
-    return release_gates(demand, settings, how, HeldSince(), Moment(now_s, now_s))[0]
+    demand = Demand(pods=pods, shape=shape, released=released)
+    return release_gates(demand, settings, how, GateMemory(), Moment(now_s, now_s))[0]
 
 
 def names(outcome: LeverOutcome) -> list[str]:
@@ -83,11 +83,54 @@ def test_pods_that_keep_apart_count_as_one_node_each() -> None:
     assert len(decide(pods, room(allowance=2)).writes) == 2
 
 
-def test_released_pods_count_until_a_machine_is_on_its_way_for_them() -> None:
-    pods = [*(work(f"loose{i}") for i in range(4)), *row(9)]
-    assert len(decide(pods, room(allowance=6)).writes) == 2
-    assert len(decide(pods, room(allowance=6), in_flight=3).writes) == 5
-    assert len(decide(pods, room(allowance=6), in_flight=40).writes) == 6
+def test_nodes_that_released_pods_still_ask_for_come_off_the_allowance() -> None:
+    assert len(decide(row(9), room(allowance=6), released=4).writes) == 2
+    assert decide(row(9), room(allowance=6), released=9).writes == ()
+
+
+def looks(pods: list[Pod], *allowances: int, memory: GateMemory | None = None) -> list[list[str]]:
+    """Which pods are let go at one look after the other, while the view hears of none of it."""
+    memory, found = memory or GateMemory(), []
+    for number, allowance in enumerate(allowances):
+        demand, moment = Demand(pods=pods, shape=SIZE), Moment(100.0 + number, 100.0 + number)
+        outcome, memory = release_gates(demand, SETTINGS, room(allowance), memory, moment)
+        found.append(names(outcome))
+    return found
+
+
+def test_what_was_let_go_is_let_go_again_until_the_view_has_heard_of_it() -> None:
+    assert looks(row(5), 2, 0, 0) == [["p00", "p01"]] * 3
+
+
+def test_what_was_let_go_takes_no_place_of_what_may_go_now() -> None:
+    assert looks(row(5), 2, 1) == [["p00", "p01"], ["p00", "p01", "p02"]]
+
+
+def test_urgent_pods_that_come_later_take_only_places_of_their_own() -> None:
+    memory = release_gates(Demand(pods=row(5), shape=SIZE), SETTINGS, room(2), GateMemory(), Moment(100.0, 100.0))[1]
+    late = gated("late", priority=1000, created_s=99.0)
+    settings = GateSettings(max_wait_s=600.0, urgent_priority=1000)
+    demand = Demand(pods=[*row(5), late], shape=SIZE)
+    outcome, after = release_gates(demand, settings, room(0), memory, Moment(101.0, 101.0))
+    assert names(outcome) == ["p00", "p01"]
+    assert after.released == memory.released
+
+
+def test_a_pod_that_the_view_shows_without_the_gate_is_forgotten() -> None:
+    pods = row(2)
+    memory = release_gates(Demand(pods=pods, shape=SIZE), SETTINGS, room(2), GateMemory(), Moment(100.0, 100.0))[1]
+    assert memory.released == {pod.uid for pod in pods}
+    seen = [work("p00"), pods[1]]
+    assert release_gates(Demand(pods=seen, shape=SIZE), SETTINGS, room(0), memory, Moment(101.0, 101.0))[
+        1
+    ].released == {pods[1].uid}
+
+
+def test_an_incomplete_view_lets_nothing_go_that_was_not_let_go_before() -> None:
+    memory = release_gates(Demand(pods=row(5), shape=SIZE), SETTINGS, room(2), GateMemory(), Moment(100.0, 100.0))[1]
+    demand = Demand(pods=row(5), shape=SIZE)
+    outcome, _ = release_gates(demand, SETTINGS, room(9, may_move=False), memory, Moment(9_000.0, 9_000.0))
+    assert names(outcome) == ["p00", "p01"]
 
 
 def test_urgent_priority_goes_before_age() -> None:
@@ -120,10 +163,12 @@ def test_pods_that_are_leaving_are_left_alone() -> None:
     assert decide(pods, room(is_stopping=True)).writes == ()
 
 
-def test_gate_goes_at_the_time_limit_whatever_the_signals_say() -> None:
+def test_pods_past_the_longest_wait_go_first_and_no_further_than_the_allowance() -> None:
+    old, young = gated("old", created_s=0.0), gated("young", created_s=650.0, priority=1000)
+    settings = GateSettings(max_wait_s=600.0, urgent_priority=1000)
+    assert names(decide([young, old], room(allowance=1), 700.0, settings=settings)) == ["old"]
     for how in (room(), room(may_move=False)):
-        assert names(decide(row(1), how, 599.0)) == []
-        assert names(decide(row(1), how, 600.0)) == ["p00"]
+        assert names(decide([old, young], how, 10_000.0)) == []
 
 
 def test_report_counts_pods() -> None:
@@ -150,8 +195,7 @@ def test_nothing_but_our_gate_changes(gates: list[str]) -> None:
 )
 def test_released_pods_never_need_more_nodes_than_allowed(sizes: list[str], allowance: int, loose: int) -> None:
     pods = [gated(f"p{i:02}", cpu=cpu, created_s=float(i)) for i, cpu in enumerate(sizes)]
-    waits = [work(f"loose{i}") for i in range(loose)]
-    chosen = names(decide([*waits, *pods], room(allowance=allowance)))
+    chosen = names(decide(pods, room(allowance=allowance), released=loose))
     released = [pod for pod in pods if pod.key.name in chosen]
     assert nodes_for(released, SIZE) <= max(0, allowance - loose)
     assert chosen == [pod.key.name for pod in pods[: len(chosen)]]

@@ -1,0 +1,152 @@
+"""What gates let go stays within `maxInFlight`, however late the views are and whatever became of a write."""
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import msgspec
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.unit.throttler.joins.cluster import CNI, LOGS, WALL_S, a_claim, a_node, a_world, daemons_on, pending
+from tests.unit.throttler.service.throttle_scene import a_throttle, a_view
+from throttler.joins.world import JoinWorld
+from throttler.kube.node_claim import NodeClaim
+from throttler.kube.pod import Pod, Scheduling
+from throttler.levers.scheduling_gate import PACED_GATE
+from throttler.service.tick import decide_throttles
+from throttler.service.tick_view import Memories
+
+MOST, STEP_S = 6, 2.0
+KINDS = ("pods", "nodes", "claims")
+THROTTLE = a_throttle(
+    nodes={"matchLabels": {"pool": "a"}},
+    levers={"schedulingGates": {}},
+    window={"initial": MOST, "min": MOST, "max": 500},
+    maxInFlight=MOST,
+)
+
+
+@dataclass
+class Job:
+    """One whole-node pod and its machine; times are seconds of the story, None before it happened."""
+
+    name: str
+    released_s: float | None = None
+    ordered_s: float | None = None
+    registered_s: float | None = None
+    usable_s: float | None = None
+
+    @property
+    def is_in_flight(self) -> bool:
+        return self.released_s is not None and self.usable_s is None
+
+    def pod(self) -> Pod:
+        is_gated = self.released_s is None
+        how = {"is_gated": is_gated, "is_tried": not is_gated, "gates": (PACED_GATE,) if is_gated else ()}
+        pod = pending(self.name, **how)
+        node = f"n-{self.name}" if self.registered_s is not None else ""
+        return msgspec.structs.replace(pod, node=node, scheduling=None if node else Scheduling(**how))
+
+
+@dataclass
+class Story:
+    """A cluster that goes on, and what each watch has heard of it."""
+
+    jobs: list[Job]
+    look_s: float
+    boot_s: float
+    join_s: float
+    now_s: float = 0.0
+    heard: dict[str, list[tuple[float, Any]]] = field(default_factory=lambda: {kind: [] for kind in KINDS})
+    seen_s: dict[str, float] = field(default_factory=lambda: dict.fromkeys(KINDS, 0.0))
+
+    @property
+    def in_flight(self) -> int:
+        return sum(job.is_in_flight for job in self.jobs)
+
+    def go_on(self) -> None:
+        self.now_s += STEP_S
+        is_look = self.now_s % self.look_s < STEP_S
+        for job in self.jobs:
+            if job.released_s is not None and job.ordered_s is None and is_look:
+                job.ordered_s = self.now_s
+            elif job.registered_s is None and job.ordered_s is not None and self.now_s >= job.ordered_s + self.boot_s:
+                job.registered_s = self.now_s
+            elif job.usable_s is None and job.registered_s is not None and self.now_s >= job.registered_s + self.join_s:
+                job.usable_s = self.now_s
+        self._tell()
+
+    def _tell(self) -> None:
+        self.heard["pods"].append((self.now_s, tuple(job.pod() for job in self.jobs)))
+        machines = [job for job in self.jobs if job.ordered_s is not None]
+        self.heard["claims"].append((self.now_s, tuple(self._claim(job) for job in machines)))
+        nodes = tuple(
+            (f"n-{job.name}", job.usable_s is not None, job.registered_s or 0.0)
+            for job in machines
+            if job.registered_s is not None
+        )
+        self.heard["nodes"].append((self.now_s, nodes))
+
+    def _claim(self, job: Job) -> NodeClaim:
+        claim = a_claim(f"c-{job.name}", age_s=-(job.ordered_s or 0.0), is_registered=job.registered_s is not None)
+        name = f"n-{job.name}" if job.registered_s is not None else ""
+        return msgspec.structs.replace(claim, status=msgspec.structs.replace(claim.status, node_name=name))
+
+    def view(self, lags: dict[str, float]) -> JoinWorld:
+        """What the watches show when each is so late; none goes back in time."""
+        shown = {}
+        for kind, states in self.heard.items():
+            self.seen_s[kind] = max(self.seen_s[kind], self.now_s - lags[kind])
+            shown[kind] = [state for at_s, state in states if at_s <= self.seen_s[kind]][-1:] or [()]
+        (pods,), (nodes,), (claims,) = shown["pods"], shown["nodes"], shown["claims"]
+        daemons = [pod for name, is_usable, _ in nodes for pod in daemons_on(name, CNI, LOGS, is_running=is_usable)]
+        made = [a_node(name, age_s=-at_s, is_ready=is_usable) for name, is_usable, at_s in nodes]
+        placed = [pod for pod in pods if pod.node]
+        world = a_world(*made, pods=[*daemons, *placed], claims=claims)
+        return replace(world, unplaced=tuple(pod for pod in pods if not pod.node), wall_s=WALL_S + self.now_s)
+
+
+late = st.sampled_from([0.0, 2.0, 8.0, 16.0, 30.0])
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.integers(1, 30),
+    st.sampled_from([2.0, 4.0, 10.0]),
+    st.sampled_from([0.0, 6.0, 40.0]),
+    st.sampled_from([0.0, 4.0, 20.0]),
+    st.data(),
+)
+def test_never_more_in_flight_than_the_user_allows(
+    count: int, look_s: float, boot_s: float, join_s: float, data: st.DataObject
+) -> None:
+    story = Story([Job(f"p{number:02}") for number in range(count)], look_s, boot_s, join_s)
+    memories: Memories = {}
+    for _ in range(12):
+        lags = {kind: data.draw(late, label=kind) for kind in story.heard}
+        is_lost = data.draw(st.booleans(), label="writes are lost")
+        for _ in range(8):
+            story.go_on()
+            (turn,), memories = decide_throttles((THROTTLE,), a_view(story.now_s, story.view(lags)), memories)
+            let_go = {write.key.name for write in turn.lever_writes}
+            for job in story.jobs:
+                if job.name in let_go and job.released_s is None and not is_lost:
+                    job.released_s = story.now_s
+            assert story.in_flight <= MOST
+
+
+def test_all_get_through_when_views_are_in_time() -> None:
+    story = Story([Job(f"p{number:02}") for number in range(20)], look_s=4.0, boot_s=6.0, join_s=4.0)
+    memories: Memories = {}
+    most = 0
+    for _ in range(60):
+        story.go_on()
+        view = a_view(story.now_s, story.view({"pods": 0.0, "nodes": 2.0, "claims": 2.0}))
+        (turn,), memories = decide_throttles((THROTTLE,), view, memories)
+        let_go = {write.key.name for write in turn.lever_writes}
+        for job in story.jobs:
+            if job.name in let_go and job.released_s is None:
+                job.released_s = story.now_s
+        most = max(most, story.in_flight)
+    assert all(job.usable_s is not None for job in story.jobs)
+    assert most == MOST
