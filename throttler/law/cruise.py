@@ -13,6 +13,9 @@ FAR_BELOW_KNEE = 0.7
 NEAR = (0.5, 1.5)
 """Shares of the equilibrium between which the window counts as right, for the knee."""
 
+BEYOND_CREST = 1.25
+"""Of waves the window may be so many times the highest crest."""
+
 NEARLY = 0.9
 """Share of the estimate by utilisation at which slow start has done its part."""
 
@@ -81,8 +84,15 @@ def _ramp(sight: Sight, high: float) -> ramps.Ramp:
         scrape_s=sight.scrape_s,
         join_s=sight.join_s,
         by_load=sight.warm_window,
-        full=None if sight.is_prompt else sight.full_window,
+        full=_most(sight),
     )
+
+
+def _most(sight: Sight) -> float | None:
+    """How far doubling may go. A doubled wave comes at once: it is to fit where slow start aims."""
+    if sight.is_prompt:
+        return None
+    return sight.warm_window if sight.has_waves else sight.full_window
 
 
 def _warming(sight: Sight, high: float) -> Because:
@@ -124,6 +134,9 @@ def _grown(sight: Sight, high: float) -> Course:
         why = because(ThrottleReason.DOES_NOT_PAY, joining=sight.peak, window=sight.window)
         return course(judged(sight), sight.window, Phase.AVOID, why)
     window = avoid.grown(sight.window, high, _room(sight), _boost(sight) * sight.steps, sight.settings)
+    if sight.has_waves:
+        # What was ordered for the last step has not come yet: no more is proven than the crest of a wave.
+        window = max(sight.window, min(window, BEYOND_CREST * sight.peak))
     figures = {"index": high, "target": sight.settings.equilibrium, "window": window}
     return course(judged(sight), window, Phase.AVOID, because(ThrottleReason.PROBING_UP, **figures))
 
@@ -145,7 +158,7 @@ def known_knee(sight: Sight) -> Sight:
     target = sight.settings.equilibrium
     if high >= NEAR[0] * target and (low or high) <= NEAR[1] * target:
         return with_memory(
-            sight, knee=knee.near_equilibrium(sight.memory.knee, sight.used_window, sight.now_s, sight.settings)
+            sight, knee=knee.near_equilibrium(sight.memory.knee, sight.steady_window, sight.now_s, sight.settings)
         )
     if high < NEAR[0] * target and not sight.memory.knee.is_proven:
         return with_memory(sight, knee=knee.borne(sight.memory.knee, sight.joins.joining, sight.now_s))

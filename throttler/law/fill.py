@@ -103,12 +103,17 @@ def _forecast(sight: Sight, window: float, boot_s: float) -> float:
     """
     join_s = sight.memory.join_time.or_guess(max(sight.settings.join_guess_s, sight.joins.oldest_joining_s))
     rate_per_s = sight.memory.flow.busy_rate_per_s(max(sight.latest_join_s, PROOF_S))
+    slowest_s = join_s
     if sight.joins.joined and rate_per_s:
         is_full = sight.joins.joining >= sight.settings.used_share * window
-        join_s = max(join_s, window / (rate_per_s * (1.0 if is_full else PROOF_SLACK)))
-    boots = forecast.Boots(mean_s=boot_s, spread_s=sight.joins.boot_spread_s)
-    room = _gain(sight) * window
-    return forecast.may_ask(sight.memory.flow, sight.joins.joining, room, boots, join_s, sight.now_s)
+        slowest_s = max(join_s, window / (rate_per_s * (1.0 if is_full else PROOF_SLACK)))
+    if sight.has_waves:
+        boots = forecast.Boots(mean_s=boot_s, spread_s=sight.joins.boot_spread_s)
+        room = _gain(sight) * window
+        return forecast.may_ask(sight.memory.flow, sight.joins.joining, room, boots, slowest_s, sight.now_s)
+    lately = forecast.arrivals(sight.memory.flow, forecast.Boots(mean_s=boot_s), join_s, sight.now_s)
+    in_all = window + sight.settings.pacing * window / slowest_s * boot_s
+    return max(0.0, min(window - lately, in_all - sight.joins.in_flight))
 
 
 def _registrations(sight: Sight, window: float, boot_s: float) -> float:
@@ -135,11 +140,12 @@ def prior_pace_per_s(sight: Sight) -> float | None:
 
 
 def _free(sight: Sight, course: Course, limit: int, tokens: float) -> int:
-    """Places for machines that are not asked for yet; under a bound of the user's by tokens too."""
+    """Places for machines that are not asked for yet; by tokens too under a bound of the user's, or where they flow."""
     if course.phase is Phase.BRAKE:
         return 0
     free = max(0, limit - sight.joins.in_flight)
-    return free if _per_min(sight, course) is None else min(free, math.floor(tokens))
+    flows = not (sight.settings.has_gate or sight.has_waves)
+    return min(free, math.floor(tokens)) if flows or _per_min(sight, course) is not None else free
 
 
 def _urgent(sight: Sight, course: Course, limit: int, tokens: float) -> int:

@@ -16,8 +16,7 @@ OWN_SCRAPE_S = 5.0
 LONGEST_SCRAPE_S = 60.0
 LOOK_S = 10.0
 """Both autoscalers look at least so often while pods wait."""
-LONGEST_CYCLE_S = 120.0
-"""Joins of minutes overlap: no more of their past is judged."""
+LOOKS_PER_FLOW = 4.0
 CROWDED = 1.1
 """With more than this share of the window in flight it lets nothing in."""
 
@@ -47,12 +46,12 @@ class Sight:
 
     @property
     def high_index(self) -> float | None:
-        """The index that no sample of any server exceeds, without a gate none of the whole cycle of orders.
+        """The index that no sample of any server exceeds; of waves none of the whole cycle of orders.
 
-        Without a gate machines come in waves, and the lull between two of them proves nothing.
+        The lull between two waves proves nothing.
         """
         high_s = self.health.high_s
-        if high_s is not None and not self.settings.has_gate:
+        if high_s is not None and self.has_waves:
             since_s = self.now_s - self.cycle_s
             high_s = max(high_s, *(delay_s for at_s, delay_s in self.memory.delays if at_s >= since_s), 0.0)
         return None if high_s is None else high_s / self.memory.baseline.within(self.settings)
@@ -109,25 +108,34 @@ class Sight:
         return self.memory.join_time.least_s or guessed_s
 
     @property
+    def has_waves(self) -> bool:
+        """Whether machines come in waves: no gate holds them, and joins are known to end within a few looks.
+
+        Slower joins overlap from one look of the autoscaler to the next: they flow.
+        """
+        known_s = self.memory.join_time.now_s or self.memory.join_time.least_s
+        return not self.settings.has_gate and known_s is not None and self.latest_join_s < LOOKS_PER_FLOW * LOOK_S
+
+    @property
     def cycle_s(self) -> float:
         """How long the machines of one look of the autoscaler load the servers, until those of the next one come."""
-        return min(max(2.0 * self.scrape_s, self.latest_join_s + LOOK_S), LONGEST_CYCLE_S)
+        return max(2.0 * self.scrape_s, self.latest_join_s + LOOK_S)
 
     @property
     def peak(self) -> int:
-        """The most joins in flight that the newest readings can have felt; without a gate, in one cycle of orders."""
-        since_s = 2.0 * self.scrape_s if self.settings.has_gate else self.cycle_s
+        """The most joins in flight that the newest readings can have felt; of waves, in one cycle of orders."""
+        since_s = self.cycle_s if self.has_waves else 2.0 * self.scrape_s
         return self.memory.flow.peak_joining(self.now_s - since_s)
 
     @property
     def loading(self) -> int:
-        """Joins in flight that delay and errors tell of: without a gate the most of the cycle, for waves ebb away."""
-        return self.joins.joining if self.settings.has_gate else self.peak
+        """Joins in flight that delay and errors tell of: the crest of a wave, which ebbs away before they are known."""
+        return self.peak if self.has_waves else self.joins.joining
 
     @property
     def effect_s(self) -> float:
-        """How long it takes until the servers feel a change of the window: without a gate a boot and a join."""
-        return 0.0 if self.settings.has_gate else (self.memory.boot_s or 0.0) + self.latest_join_s
+        """How long it takes until the servers feel a change of the window: of waves, a boot and a join."""
+        return (self.memory.boot_s or 0.0) + self.latest_join_s if self.has_waves else 0.0
 
     @property
     def may_brake(self) -> bool:
@@ -144,7 +152,7 @@ class Sight:
     @property
     def is_used(self) -> bool:
         """Whether the window is filled and something waits to fill more of it."""
-        joining = self.felt if self.is_prompt and self.settings.has_gate else self.peak
+        joining = self.felt if self.is_prompt and not self.has_waves else self.peak
         return self.joins.coming > 0 and joining >= self.settings.used_share * self.window
 
     @property
@@ -168,6 +176,17 @@ class Sight:
     def used_window(self) -> float:
         """The window that would have let in what is really in flight: what delay and errors tell of."""
         return min(self.window, max(1.0, self.loading / self.settings.pacing))
+
+    @property
+    def steady_window(self) -> float:
+        """The window that would have let in as much as was in flight on average: what the next one can rely on.
+
+        The crest of a wave is more than the servers would bear for long.
+        """
+        if not self.has_waves:
+            return self.used_window
+        mean = self.memory.flow.mean_joining(self.now_s - self.cycle_s, self.now_s)
+        return min(self.window, max(1.0, mean or 0.0))
 
     @property
     def is_new(self) -> bool:
