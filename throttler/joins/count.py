@@ -44,7 +44,7 @@ def count_joins(world: JoinWorld, memory: JoinMemory, rules: JoinRules, now_s: f
 
 def _searched(after: JoinMemory, memory: JoinMemory, world: JoinWorld, rules: JoinRules, now_s: float) -> JoinMemory:
     pods = [pod.uid for pod in seekers(world.unplaced, rules)] if world.unplaced else []
-    is_ordered = after.ordered > memory.ordered
+    is_ordered = after.ordered_s > memory.ordered_s
     offer = world.offer, tuple(sorted(after.largest.items()))
     search = memory.search.looked(pods, world.room, offer, now_s - memory.counted_s, is_ordered=is_ordered)
     return replace(after, search=search)
@@ -98,6 +98,8 @@ def _oldest_booting_s(requested: Requested, memory: JoinMemory, now_s: float) ->
     """Where machines are late the queue, which does not tell them apart, says nothing of the others."""
     queued_s = () if requested.late else memory.queue.asked_s
     return max(requested.oldest_s, now_s - min(queued_s, default=now_s))
+
+
 def _unseen(world: JoinWorld) -> int:
     """Machines that run work and whose Node is not in the view yet: their claims say that they have registered."""
     names = {c.node_name for c in world.claims if c.is_registered and not c.is_deleting and c.node_name}

@@ -29,7 +29,8 @@ class Filling:
     limit: int
     pace_per_min: float
     tokens: float
-    ask_tokens: float
+    ask_tokens: float | None
+    """None while nothing waits and nothing is in flight: the next scale-up begins with a full bucket."""
 
 
 def filled(sight: Sight, course: Course) -> Filling:
@@ -37,11 +38,12 @@ def filled(sight: Sight, course: Course) -> Filling:
     window = course.memory.window or sight.settings.window_initial
     tokens = _tokens(sight, course, window, sight.memory.tokens)
     # Who is held pays when it is let in; what is asked for meanwhile keeps to a bound of the user's by itself.
-    ask_tokens = _tokens(sight, course, window, sight.memory.ask_tokens)
+    ask_tokens = _ask_tokens(sight, course, window)
+    payable = math.floor(ask_tokens)
     limit = _limit(sight, window)
     admit, overdue = _admit(sight, course, window, tokens)
-    free = _free(sight, course, limit, ask_tokens)
-    ask = max(min(sight.joins.waiting, free), _urgent(sight, course, limit, ask_tokens))
+    free = _free(sight, course, limit, payable)
+    ask = max(min(sight.joins.waiting, free), _urgent(sight, course, limit, payable))
     return Filling(
         admit=admit,
         overdue=overdue,
@@ -50,13 +52,28 @@ def filled(sight: Sight, course: Course) -> Filling:
         limit=max(limit, sight.joins.in_flight + ask),
         pace_per_min=60.0 * window / sight.join_s,
         tokens=max(0.0, tokens - admit),
-        ask_tokens=max(0.0, ask_tokens - ask),
+        ask_tokens=None if course.memory.is_idle else ask_tokens,
     )
 
 
 def _tokens(sight: Sight, course: Course, window: float, left: float | None) -> float:
     bucket = admission.bucket(window, sight.join_s, _gain(sight), _per_min(sight, course), sight.settings)
     return bucket.burst if left is None else bucket.filled(left, sight.elapsed_s)
+
+
+def _ask_tokens(sight: Sight, course: Course, window: float) -> float:
+    """How many may be asked for now by the pace: at the beginning of a scale-up a cold start's whole window.
+
+    Orders pay when they are seen: what may be ordered stands until the autoscaler looks, and is told anew at each look
+    of ours.
+    """
+    left = sight.memory.ask_tokens
+    tokens = _tokens(sight, course, window, left)
+    if _per_min(sight, course) is None:
+        # What a scale-up begins with stays until it is ordered, also when the first look comes in a brake.
+        first = min(window, sight.settings.window_initial)
+        tokens = max(tokens, first if left is None else min(left, first))
+    return max(0.0, tokens - sight.memory.flow.newly_ordered)
 
 
 def _gain(sight: Sight) -> float:
@@ -139,19 +156,19 @@ def prior_pace_per_s(sight: Sight) -> float | None:
     )
 
 
-def _free(sight: Sight, course: Course, limit: int, tokens: float) -> int:
+def _free(sight: Sight, course: Course, limit: int, payable: int) -> int:
     """Places for machines that are not asked for yet; by tokens too under a bound of the user's, or where they flow."""
     if course.phase is Phase.BRAKE:
         return 0
     free = max(0, limit - sight.joins.in_flight)
     flows = not (sight.settings.has_gate or sight.has_waves)
-    return min(free, math.floor(tokens)) if flows or _per_min(sight, course) is not None else free
+    return min(free, payable) if flows or _per_min(sight, course) is not None else free
 
 
-def _urgent(sight: Sight, course: Course, limit: int, tokens: float) -> int:
+def _urgent(sight: Sight, course: Course, limit: int, payable: int) -> int:
     """What urgent demand may ask for in its own lane, which passes the window and no bound of the user's."""
     settings = sight.settings
     urgent = lanes.urgent_ask(sight.joins, limit, settings.reserved_nodes)
     if _per_min(sight, course) is not None:
-        urgent = min(urgent, math.floor(tokens))
+        urgent = min(urgent, payable)
     return min(urgent, max(0, settings.max_in_flight - sight.joins.late - sight.joins.in_flight))

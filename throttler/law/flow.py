@@ -33,6 +33,8 @@ class Flow:
     """Recent counts, oldest first."""
 
     points: tuple[Point, ...] = ()
+    newly_ordered: int = 0
+    """Machines asked for since the look before."""
 
     def mean_joining(self, from_s: float, to_s: float) -> float | None:
         """Mean of the joins in flight between two times; None when nothing is known of that time."""
@@ -121,7 +123,8 @@ def seen(flow: Flow, joins: Joins, now_s: float) -> Flow:
     arrived = joins.held + joins.joining + joins.joined + joins.lost
     ordered = arrived + joins.booting
     point = Point(now_s, joins.joining, joins.joined, ordered=ordered, arrived=arrived)
-    return Flow(points=(*kept, point))
+    newly = ordered - flow.points[-1].ordered if flow.points else 0
+    return Flow(points=(*kept, point), newly_ordered=max(0, newly))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

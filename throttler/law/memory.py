@@ -40,7 +40,7 @@ class LawMemory:
     tokens: float | None = None
     """What is in the bucket that lets joins in; None: full."""
     ask_tokens: float | None = None
-    """The same of the bucket that asks are taken from where a gate holds machines back."""
+    """The same of the bucket that pays for machines that are ordered."""
     own_until_s: float = -math.inf
     """Until when our own requests were judged: each window of them once, as each reading of a server."""
     cut_s: float | None = None

@@ -17,11 +17,12 @@ def test_asks_keep_to_the_users_pace_however_often_the_law_is_asked(*, has_gate:
     asked = 0
     for second in range(60 * MINUTES):
         loop.now_s += 1.0 - STEP_S
-        joined = second // 2
+        joined = min(asked, second // 2)
+        joining = min(10, asked - joined)
         joins = Joins(
             waiting=5000,
-            booting=max(0, asked - joined),
-            joining=min(10, 1 + second),
+            booting=asked - joined - joining,
+            joining=joining,
             joined=joined,
             join_s=20.0,
             boot_s=60.0,
