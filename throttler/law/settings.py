@@ -1,7 +1,7 @@
 """Every constant of the law, with its unit, its meaning and where it comes from.
 
-"Study" is the simulation of twelve scenarios in docs/decisions/0009-the-pacing-law.md, "real" the runs on a real API
-server recorded there.
+"Study" is the simulation of twelve scenarios, "real" the runs on a real API server, both recorded in
+docs/decisions/0009-history-of-the-pacing-law.md.
 """
 
 import math
