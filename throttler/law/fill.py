@@ -1,7 +1,7 @@
 """What may be done now to fill the window: let held machines in, ask for more."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from throttler.law import admission, avoid, forecast, lanes, load, stock
 from throttler.law.sight import Course, Sight
@@ -12,7 +12,8 @@ PROOF_S = 60.0
 PROOF_SLACK = 1.5
 """While the window is not full, what is asked for may be so many times the proven pace, or it could hardly rise."""
 
-
+ORDERED_WITHIN_S = 15.0
+"""What may be ordered collects for so long: an autoscaler looks every ten seconds, and later on a busy server."""
 REGISTRATIONS = 2.0
 """Windows' worth of machines that may arrive within one join's time where they register before they are held. Of a join
 with 8 DaemonSets the kubelet's own part is some 50 of 130 requests: all load is below 1.4 windows."""
@@ -36,7 +37,8 @@ class Filling:
 def filled(sight: Sight, course: Course) -> Filling:
     """Spend what the window allows. Held machines that near their limit go first."""
     window = course.memory.window or sight.settings.window_initial
-    tokens = _tokens(sight, course, window, sight.memory.tokens)
+    bucket, left = _bucket(sight, course, window), sight.memory.tokens
+    tokens = bucket.burst if left is None else bucket.filled(left, sight.elapsed_s)
     # Who is held pays when it is let in; what is asked for meanwhile keeps to a bound of the user's by itself.
     ask_tokens = _ask_tokens(sight, course, window)
     payable = math.floor(ask_tokens)
@@ -56,9 +58,8 @@ def filled(sight: Sight, course: Course) -> Filling:
     )
 
 
-def _tokens(sight: Sight, course: Course, window: float, left: float | None) -> float:
-    bucket = admission.bucket(window, sight.join_s, _gain(sight), _per_min(sight, course), sight.settings)
-    return bucket.burst if left is None else bucket.filled(left, sight.elapsed_s)
+def _bucket(sight: Sight, course: Course, window: float) -> admission.Bucket:
+    return admission.bucket(window, sight.join_s, _gain(sight), _per_min(sight, course), sight.settings)
 
 
 def _ask_tokens(sight: Sight, course: Course, window: float) -> float:
@@ -67,8 +68,9 @@ def _ask_tokens(sight: Sight, course: Course, window: float) -> float:
     Orders pay when they are seen: what may be ordered stands until the autoscaler looks, and is told anew at each look
     of ours.
     """
-    left = sight.memory.ask_tokens
-    tokens = _tokens(sight, course, window, left)
+    bucket, left = _bucket(sight, course, window), sight.memory.ask_tokens
+    bucket = replace(bucket, burst=max(bucket.burst, ORDERED_WITHIN_S * bucket.per_s))
+    tokens = bucket.burst if left is None else bucket.filled(left, sight.elapsed_s)
     if _per_min(sight, course) is None:
         # What a scale-up begins with stays until it is ordered, also when the first look comes in a brake.
         first = min(window, sight.settings.window_initial)

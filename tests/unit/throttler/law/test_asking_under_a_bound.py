@@ -29,3 +29,20 @@ def test_asks_keep_to_the_users_pace_however_often_the_law_is_asked(*, has_gate:
         )
         asked += loop.calm(joins).ask
     assert 20 * MINUTES <= asked <= 30 * MINUTES + 10
+
+
+@pytest.mark.parametrize("look_s", [2, 10, 14])
+def test_an_autoscaler_that_looks_seldom_gets_the_whole_pace(look_s: int) -> None:
+    """What may be ordered stands until it looks, and collects meanwhile."""
+    settings = LawSettings(has_gate=False, max_per_min=60.0, window_initial=400, boot_guess_s=60.0)
+    loop = Loop(settings=settings)
+    loop.calm(Joins(), times=10)
+    ordered = joined = 0
+    for second in range(0, 60 * MINUTES, 2):
+        loop.now_s += 2.0 - STEP_S
+        joined = max(joined, ordered - 80)
+        joins = Joins(waiting=5000, booting=ordered - joined, joined=joined, join_s=60.0, boot_s=60.0)
+        allowed = loop.calm(joins).ask
+        if second % look_s == 0:
+            ordered += allowed
+    assert 50 * MINUTES <= ordered <= 60 * MINUTES + 15
