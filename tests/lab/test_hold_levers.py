@@ -1,7 +1,5 @@
 """Gates on real pods, taints on real kubelets, labels before a real DaemonSet: held, and let in one by one."""
 
-import asyncio
-import time
 from functools import partial
 from typing import Any
 
@@ -16,7 +14,7 @@ from throttler.kube.resources import largest
 from throttler.levers.daemon_set_label import LabelSettings, put_labels
 from throttler.levers.held import HeldSince
 from throttler.levers.one_element import without_elements
-from throttler.levers.scheduling_gate import PACED_GATE, Demand, GateSettings, release_gates
+from throttler.levers.scheduling_gate import PACED_GATE, Demand, GateMemory, GateSettings, release_gates
 from throttler.levers.startup_taint import TaintSettings, release_taints
 from throttler.service.leftovers import NODES
 from throttler.service.lever_writer import WriteOutcome
@@ -35,15 +33,14 @@ async def test_gated_pods_reach_the_scheduler_as_they_are_released(control_plane
         await machines.add([PaperNode(name=each, labels={"test": namespace}, allocatable=SIZE) for each in names])
         await seen.apply(gated_deployment(namespace, "work", 3, [PACED_GATE]))
         await eventually(lambda: _has(seen, namespace, 3))
-        since = HeldSince()
+        memory = GateMemory()
         for released in (1, 2, 3):
             pods = await seen.pods(namespace)
             demand = Demand(
                 pods=[pod for pod in pods if not pod.node],
                 shape=largest(node.allocatable for node in await seen.nodes(f"test={namespace}")),
-                in_flight=0,
             )
-            outcome, since = release_gates(demand, GateSettings(max_wait_s=600.0), room(1), since, this_moment())
+            outcome, memory = release_gates(demand, GateSettings(max_wait_s=600.0), room(1), memory, this_moment())
             assert await seen.carry_out(outcome) == [WriteOutcome.DONE]
             await eventually(partial(_runs, seen, namespace, released))
         for each in names:
@@ -58,11 +55,11 @@ async def test_only_our_gate_goes_and_nothing_else_of_the_pod_changes(
         await seen.apply(gated_deployment(namespace, "work", 1, gates))
         await eventually(lambda: _has(seen, namespace, 1))
         before = (await seen.get("pods", "-n", namespace))["items"][0]
-        demand = Demand(pods=await seen.pods(namespace), shape={}, in_flight=0)
-        held, _ = release_gates(demand, GateSettings(max_wait_s=0.0), room(9), HeldSince(), this_moment())
+        demand = Demand(pods=await seen.pods(namespace), shape={})
+        held, _ = release_gates(demand, GateSettings(max_wait_s=0.0), room(9), GateMemory(), this_moment())
         assert held.writes == ()
         back, _ = release_gates(
-            demand, GateSettings(max_wait_s=0.0), room(is_stopping=True), HeldSince(), this_moment()
+            demand, GateSettings(max_wait_s=0.0), room(is_stopping=True), GateMemory(), this_moment()
         )
         assert await seen.carry_out(back) == [WriteOutcome.DONE]
         after = (await seen.get("pods", "-n", namespace))["items"][0]
@@ -145,19 +142,17 @@ async def test_daemon_set_follows_the_label(control_plane: ControlPlane, namespa
             await machines.remove(each)
 
 
-async def test_overdue_pods_go_while_nothing_may_move(control_plane: ControlPlane, namespace: str) -> None:
+async def test_overdue_pods_keep_the_bounds_and_go_first(control_plane: ControlPlane, namespace: str) -> None:
     async with view(control_plane) as seen:
         await seen.apply(gated_deployment(namespace, "work", 2, [PACED_GATE]))
         await eventually(lambda: _has(seen, namespace, 2))
-        begun_at, since, settings = time.monotonic(), HeldSince(), GateSettings(max_wait_s=3.0)
-        while True:
-            demand = Demand(pods=await seen.pods(namespace), shape={}, in_flight=0)
-            outcome, since = release_gates(demand, settings, room(0), since, this_moment())
-            if outcome.writes:
-                break
-            assert time.monotonic() - begun_at < 60.0
-            await asyncio.sleep(0.1)
-        assert await seen.carry_out(outcome) == [WriteOutcome.DONE] * len(outcome.writes)
+        demand = Demand(pods=await seen.pods(namespace), shape={})
+        settings = GateSettings(max_wait_s=0.0)
+        kept, memory = release_gates(demand, settings, room(0), GateMemory(), this_moment())
+        assert kept.writes == ()
+        outcome, memory = release_gates(demand, settings, room(1), memory, this_moment())
+        assert await seen.carry_out(outcome) == [WriteOutcome.DONE]
+        assert len(memory.released) == 1
 
 
 async def _has(seen: View, namespace: str, count: int) -> bool:
