@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from lab.demo.findings import Findings
 from lab.demo.narration import Narrator
 from lab.demo.rush import RushRecord, run_rush
-from lab.demo.rush_scene import BOOT_S, Pacing, RushScene, open_rush, wait_for_throttle
+from lab.demo.rush_scene import BOOT_S, Lever, Pacing, RushScene, open_rush, wait_for_throttle
 
 NODES = 150
 """Whole nodes that one job asks for; enough to press a server of one core and 30 seats hard."""
@@ -39,8 +39,8 @@ async def tell_rush(narrator: Narrator, findings: Findings, nodes: int = NODES) 
     async with open_rush() as scene:
         at_once = await run_rush(scene, nodes, _teller(narrator, nodes))
     _say(narrator, at_once)
-    narrator.act("f. The same rush, paced: a JoinThrottle moves the NodePool's ceiling by what the API server can bear")
-    async with open_rush(Pacing()) as scene:
+    narrator.act("f. The same rush, paced: the job's pods wait at a gate, and are let go as the API server can bear it")
+    async with open_rush(Pacing(levers=frozenset({Lever.GATES}))) as scene:
         await wait_for_throttle(scene)
         paced = await run_rush(scene, nodes, _teller(narrator, nodes))
         _say(narrator, paced)
@@ -77,7 +77,6 @@ async def _show(narrator: Narrator, scene: RushScene) -> None:
 def _judge(narrator: Narrator, findings: Findings, rushes: Rushes) -> None:
     herd, paced = rushes.at_once, rushes.paced
     usable = [record.usable_at(rushes.half_time_s) for record in (herd, paced)]
-    # A ceiling alone promises no time: the autoscaler takes it up at its own looks (README, what it does not do yet).
     narrator.say(
         f"when the rush at once was half through ({rushes.half_time_s:.0f} s), {usable[0]} of its nodes were usable, "
         f"and {usable[1]} of the paced ones"

@@ -26,6 +26,7 @@ def summarise(narrator: Narrator, findings: Findings, rushes: Rushes, autoscaler
     narrator.plain()
     for left, at_once, paced in _rush_rows(rushes):
         narrator.plain(f"  {left:<52}{at_once:>18}{paced:>22}")
+    narrator.plain(f"  {price_of_pacing(rushes)}")
     narrator.plain()
     narrator.plain(f"  Real: etcd, API server, scheduler, controller manager, kubelets, {autoscaler}, kube-balloons.")
     narrator.plain(
@@ -85,6 +86,18 @@ def _rush_rows(rushes: Rushes) -> list[tuple[str, str, str]]:
         row("answers 429 and 5xx", lambda rush: str(rush.errors)),
         row("requests sent in vain", lambda rush: str(rush.in_vain)),
     ]
+
+
+def price_of_pacing(rushes: Rushes) -> str:
+    """What pacing cost and what it bought, in one line."""
+    herd, paced = rushes.at_once, rushes.paced
+    later_s = paced.all_usable_s - herd.all_usable_s
+    cost = f"cost {later_s:.0f} s" if later_s >= 1 else "cost no time" if later_s > -1 else f"spared {-later_s:.0f} s"
+    shorter = herd.bystander_p99_ms / max(1.0, paced.bystander_p99_ms)
+    return (
+        f"Pacing {cost} ({paced.all_usable_s / herd.all_usable_s - 1:+.0%}); the innocent client's worst waits were "
+        f"{shorter:.1f} times shorter, {herd.errors - paced.errors} answers of 429 and 5xx were spared."
+    )
 
 
 def rush_figures(rushes: Rushes) -> dict[str, Any]:
