@@ -118,7 +118,9 @@ def _forecast(sight: Sight, window: float, boot_s: float) -> float:
     """Machines that may be asked for where nothing holds them back when they come.
 
     While the window grows, joins still last as long as they did in the smaller one, and end sooner in the forecast than
-    they will. So no more are taken to end per second than really ended, and some.
+    they will. So no more are taken to end per second than really ended, and some; in a window larger than any crest
+    seen so far, joins are taken to last longer in proportion (Little's law, where the servers are what binds); never
+    for less than those under way have lasted already.
     """
     join_s = sight.memory.join_time.or_guess(max(sight.settings.join_guess_s, sight.joins.oldest_joining_s))
     rate_per_s = sight.memory.flow.busy_rate_per_s(max(sight.latest_join_s, PROOF_S))
@@ -127,6 +129,8 @@ def _forecast(sight: Sight, window: float, boot_s: float) -> float:
         is_full = sight.joins.joining >= sight.settings.used_share * window
         slowest_s = max(join_s, window / (rate_per_s * (1.0 if is_full else PROOF_SLACK)))
     if sight.has_waves:
+        slowest_s = max(slowest_s, join_s * window / max(1.0, min(window, float(sight.peak))))
+        slowest_s = max(slowest_s, sight.joins.oldest_joining_s)
         boots = forecast.Boots(mean_s=boot_s, spread_s=sight.joins.boot_spread_s)
         room = _gain(sight) * window
         return forecast.may_ask(sight.memory.flow, sight.joins.joining, room, boots, slowest_s, sight.now_s)

@@ -133,3 +133,14 @@ def test_a_wave_that_filled_the_window_counts_after_it_has_ended() -> None:
     crowd = Joins(waiting=200, joining=24, joined=20, join_s=20.0, boot_s=5.0)
     loop.calm(crowd, times=4)
     assert loop.calm(replace(crowd, joining=4, joined=44)).window > 24.0
+
+
+@pytest.mark.parametrize(("oldest_s", "most"), [(2.0, 48), (18.0, 24)])
+def test_joins_are_taken_to_last_for_as_long_as_those_under_way(oldest_s: float, most: int) -> None:
+    """The latest that ended took 6 s; where those under way have lasted 18 s, they will be there when the next come."""
+    loop = Loop(settings=LawSettings(has_gate=False))
+    loop.calm(Joins(), times=10)
+    crest = Joins(waiting=200, joining=40, joined=20, join_s=6.0, boot_s=5.0, oldest_joining_s=oldest_s)
+    loop.calm(crest)
+    loop.memory = replace(loop.memory, window=48.0)
+    assert (loop.calm(crest).ask <= 24) is (most == 24)
