@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 ENOUGH = 3
+"""Durations from which their spread is told."""
 KEPT = 20
 """A scale-up's first joins are slow and few: twenty are enough for a mean and soon replaced."""
 

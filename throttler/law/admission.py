@@ -19,9 +19,9 @@ class Bucket:
     per_s: float
     burst: float
 
-    def filled(self, tokens: float, elapsed_s: float) -> float:
-        """The tokens after `elapsed_s` more."""
-        return min(self.burst, tokens + self.per_s * max(0.0, elapsed_s))
+    def filled(self, tokens: float | None, elapsed_s: float) -> float:
+        """The tokens after `elapsed_s` more; None is a bucket that nothing was taken from yet."""
+        return self.burst if tokens is None else min(self.burst, tokens + self.per_s * max(0.0, elapsed_s))
 
 
 def bucket(window: float, join_s: float, gain: float, per_min: float | None, settings: LawSettings) -> Bucket:

@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass, replace
 
-from throttler.law import admission, avoid, forecast, lanes, load, stock
+from throttler.law import admission, avoid, forecast, lanes, stock
 from throttler.law.sight import Course, Sight
 from throttler.law.verdict import Phase
 
@@ -37,8 +37,7 @@ class Filling:
 def filled(sight: Sight, course: Course) -> Filling:
     """Spend what the window allows. Held machines that near their limit go first."""
     window = course.memory.window or sight.settings.window_initial
-    bucket, left = _bucket(sight, course, window), sight.memory.tokens
-    tokens = bucket.burst if left is None else bucket.filled(left, sight.elapsed_s)
+    tokens = _bucket(sight, course, window).filled(sight.memory.tokens, sight.elapsed_s)
     # Who is held pays when it is let in; what is asked for meanwhile keeps to a bound of the user's by itself.
     ask_tokens = _ask_tokens(sight, course, window)
     payable = math.floor(ask_tokens)
@@ -70,7 +69,7 @@ def _ask_tokens(sight: Sight, course: Course, window: float) -> float:
     """
     bucket, left = _bucket(sight, course, window), sight.memory.ask_tokens
     bucket = replace(bucket, burst=max(bucket.burst, ORDERED_WITHIN_S * bucket.per_s))
-    tokens = bucket.burst if left is None else bucket.filled(left, sight.elapsed_s)
+    tokens = bucket.filled(left, sight.elapsed_s)
     if _per_min(sight, course) is None:
         # What a scale-up begins with stays until it is ordered, also when the first look comes in a brake.
         first = min(window, sight.settings.window_initial)
@@ -152,14 +151,7 @@ def _pace_per_s(sight: Sight, window: float) -> float:
     by_window = window / sight.memory.join_time.or_guess(guessed_s)
     if sight.memory.load.per_join is not None:
         return sight.settings.pacing * by_window
-    return max(by_window, prior_pace_per_s(sight) or 0.0)
-
-
-def prior_pace_per_s(sight: Sight) -> float | None:
-    """Joins per second that a guess by the cost of idle requests gives; None while unknown."""
-    return load.guessed_pace_per_s(
-        sight.memory.load, sight.health.servers, sight.settings.feed_forward_share, sight.settings.requests_per_join
-    )
+    return max(by_window, sight.prior_pace_per_s or 0.0)
 
 
 def _free(sight: Sight, course: Course, limit: int, payable: int) -> int:

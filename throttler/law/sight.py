@@ -92,6 +92,14 @@ class Sight:
         return load.window_at(self.memory.load, self.settings.full_share, self.settings.swing_room)
 
     @property
+    def prior_pace_per_s(self) -> float | None:
+        """Joins per second that a guess by the cost of idle requests gives; None while unknown."""
+        settings = self.settings
+        return load.guessed_pace_per_s(
+            self.memory.load, self.health.servers, settings.feed_forward_share, settings.requests_per_join
+        )
+
+    @property
     def growth_pays(self) -> bool:
         """Whether more at a time may end sooner, as far as is known."""
         return not (self.joins.is_controller_bound or self.memory.payoff.is_flat(self.now_s, self.latest_join_s))

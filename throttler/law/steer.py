@@ -1,6 +1,6 @@
 """The window of this moment: the first part of the law that applies has the say."""
 
-from throttler.law import cruise, knee, load, payoff, trouble
+from throttler.law import cruise, knee, payoff, trouble
 from throttler.law.because import ThrottleReason, because
 from throttler.law.sight import Course, Sight, course, with_memory
 from throttler.law.verdict import Phase
@@ -79,11 +79,8 @@ def _start_window(sight: Sight) -> float:
 
 def _guess(sight: Sight) -> float | None:
     """Joins in flight by what their requests may cost; None while that is unknown."""
-    settings = sight.settings
-    pace_per_s = load.guessed_pace_per_s(
-        sight.memory.load, sight.health.servers, settings.feed_forward_share, settings.requests_per_join
-    )
-    return None if pace_per_s is None else pace_per_s * settings.join_guess_s
+    pace_per_s = sight.prior_pace_per_s
+    return None if pace_per_s is None else pace_per_s * sight.settings.join_guess_s
 
 
 def _with_payoff(sight: Sight) -> Sight:
