@@ -1,6 +1,7 @@
 """docs/cli.md, from the commands themselves: `python -m balloons.cli.reference > docs/cli.md`."""
 
 import inspect
+from collections import Counter
 
 import click
 
@@ -28,19 +29,49 @@ them are also `kubectl balloons ...`.
 | 4 | a `--wait` ran out |
 | 130 | interrupted |
 """
+_SHARED_BY = 4
+"""From so many commands on an option that means the same in all of them stands on the page once."""
+_SHARED_HEAD = """
+## Options of several commands
+
+They say which cluster to ask and how to print. Each command below names those that it has.
+"""
+_LIKE_PLAN = ("report", "simulate")
+"""Commands that ask what `plan` asks: the options that they have in common stand there."""
 
 
 def page() -> str:
-    """The whole page, commands in alphabetical order."""
-    return _INTRO + "".join(_section(name, balloons.commands[name]) for name in sorted(balloons.commands))
+    """The whole page: what several commands share, then the commands in alphabetical order."""
+    rows = {name: _rows(name, balloons.commands[name]) for name in sorted(balloons.commands)}
+    used = Counter(row for of_command in rows.values() for row in of_command.values())
+    once = [row for row, times in used.items() if times >= _SHARED_BY]
+    elsewhere = {name: {"[above](#options-of-several-commands)": set(once)} for name in rows}
+    for name in _LIKE_PLAN:
+        elsewhere[name]["[as in `plan`](#plan)"] = set(rows["plan"].values()) - set(once)
+    sections = [_section(name, balloons.commands[name], rows[name], elsewhere[name]) for name in rows]
+    return "".join([_INTRO, _SHARED_HEAD, _table(once), *sections])
 
 
-def _section(name: str, command: click.Command) -> str:
+def _section(name: str, command: click.Command, rows: dict[str, str], elsewhere: dict[str, set[str]]) -> str:
     context = click.Context(command, info_name=f"balloons {name}")
     usage = " ".join([context.command_path, *command.collect_usage_pieces(context)])
-    rows = [_row(each, context) for each in command.params if isinstance(each, click.Option)]
-    table = "\n| option | variable | meaning |\n|---|---|---|\n" + "\n".join(rows) + "\n" if rows else ""
-    return f"\n## {name}\n\n```\n{usage}\n```\n\n{_help(command)}\n{table}"
+    text = f"\n## {name}\n\n```\n{usage}\n```\n\n{_help(command)}\n"
+    text += _table([row for row in rows.values() if not any(row in there for there in elsewhere.values())])
+    for place, there in elsewhere.items():
+        if names := [f"`{option}`" for option, row in rows.items() if row in there]:
+            text += f"\nAlso, {place}: {', '.join(names)}.\n"
+    return text
+
+
+def _rows(name: str, command: click.Command) -> dict[str, str]:
+    """The row of each option, by its longest name."""
+    context = click.Context(command, info_name=f"balloons {name}")
+    options = [each for each in command.params if isinstance(each, click.Option)]
+    return {max(each.opts, key=len): _row(each, context) for each in options}
+
+
+def _table(rows: list[str]) -> str:
+    return "\n| option | variable | meaning |\n|---|---|---|\n" + "\n".join(rows) + "\n" if rows else ""
 
 
 def _help(command: click.Command) -> str:

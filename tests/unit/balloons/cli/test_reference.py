@@ -16,6 +16,10 @@ def test_the_page_is_the_commands() -> None:
     assert (Path(__file__).parents[4] / "docs" / "cli.md").read_text() == page()
 
 
+def test_options_of_several_commands_stand_on_the_page_once() -> None:
+    assert [page().count(f"| `{each} ") for each in ("--kubeconfig", "--as-group", "--to", "--launch-rate")] == [1] * 4
+
+
 @pytest.mark.parametrize("command", balloons.commands.values(), ids=lambda command: command.name)
 def test_help_has_two_examples(command: click.Command) -> None:
     _, _, examples = (command.help or "").partition("Examples:\n")
