@@ -1,11 +1,11 @@
-# Two commands do everything on a fresh machine: `make demo` and `make test`. Both set up what they need.
+# On a fresh machine `make try`, `make demo` and `make test` set up what they need.
 SHELL := /bin/bash
 PY := .venv/bin/python
 COMPILE := $(PY) -m uv pip compile --generate-hashes --no-emit-index-url --no-header --python-version 3.11 --universal --quiet
 export PYTHONDONTWRITEBYTECODE := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint unit lab bench setup binaries manifests lock image image-test clean
+.PHONY: help try demo test docs lint unit lab bench setup binaries manifests lock image image-test clean
 
 help: ## Show what there is to run
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -15,6 +15,9 @@ setup: ## Make .venv and install everything from the lock
 
 binaries: setup ## Find or build the control plane's binaries
 	@$(PY) -m lab binaries
+
+try: ## What doctor, plan and report say about an example; no cluster, no build, under a minute
+	@bash lab/try.sh
 
 demo: binaries ## Both main jobs on a real control plane, in about 7 minutes
 	@$(PY) -m lab demo
@@ -38,9 +41,16 @@ bench: binaries ## Every benchmark, each with its floor and goal
 manifests: setup ## Write what is generated from manifests/: the chart's copies, schema and values, the table of rights
 	@$(PY) -m lab.manifests
 
+docs: ## The documentation as a site in build/site, every link checked
+	@bash lab/bootstrap.sh .venv-docs requirements-docs.lock "about 20 MB"
+	@.venv-docs/bin/python -m mkdocs build --quiet
+	@echo "build/site/index.html"
+
 lock: setup ## Resolve pyproject.toml anew into requirements*.lock
 	@$(COMPILE) pyproject.toml --group dev --output-file requirements.lock
 	@$(COMPILE) pyproject.toml --constraint requirements.lock --output-file requirements-image.lock
+	@$(COMPILE) pyproject.toml --extra report --constraint requirements.lock --output-file requirements-report.lock
+	@$(COMPILE) --group docs --constraint requirements.lock --output-file requirements-docs.lock
 	@$(COMPILE) --group image --constraint requirements.lock --output-file requirements-image-build.lock
 
 image: setup ## Build the image twice and compare; needs root and buildah: docs/image.md
@@ -50,5 +60,5 @@ image-test: image ## Run the image on real kubelets, containerd and runc; needs 
 	@$(PY) -m lab binaries --tests
 	@$(PY) -m pytest tests/image
 
-clean: ## Remove .venv and caches of tools; the binaries' cache stays
-	@rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+clean: ## Remove .venv, what was built and caches of tools; the binaries' cache stays
+	@rm -rf .venv .venv-try .venv-docs build .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

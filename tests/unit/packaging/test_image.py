@@ -31,6 +31,12 @@ def test_the_image_has_the_versions_that_were_tested() -> None:
     assert hashes("requirements-image.lock") <= hashes("requirements.lock")
 
 
+def test_a_report_is_tried_with_the_versions_that_were_tested() -> None:
+    tested, tried = pinned("requirements.lock"), pinned("requirements-report.lock")
+    assert tried.keys() >= PICTURES
+    assert {name: pins for name, pins in tried.items() if pins != tested.get(name)} == {}
+
+
 def test_the_image_draws_no_pictures() -> None:
     assert pinned("requirements-image.lock").keys() & PICTURES == set()
 
