@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from benchmarks.pod_watch import PodWatch
+from lab.cloud.machines import PaperMachines, PaperNode
+from lab.cloud.machines.api_client import ApiClient
 from lab.controlplane import ControlPlane, ControlPlaneSettings, start_control_plane
 from lab.controlplane.settings import ControllerManagerSettings, SchedulerSettings
 from lab.demo.service import ACCOUNT_NAMESPACE, install
-from lab.machines import PaperMachines, PaperNode
-from lab.machines.api_client import ApiClient
 
 JOBS = "jobs"
 POOL = "gpu"

@@ -9,8 +9,8 @@ from typing import Self
 
 import msgspec
 
+from lab.cloud.machines.api_client import ApiClient
 from lab.controlplane import ApiAccess
-from lab.machines.api_client import ApiClient
 from throttler.kube.pod import POOL_LABEL
 
 PODS = "/api/v1/pods"

@@ -8,9 +8,9 @@ import contextlib
 import click
 
 from lab.binaries import CONTROL_PLANE_BINARIES, find_binaries
+from lab.cloud.machines import HollowNodes, HollowNodeSettings
 from lab.controlplane.plane import ControlPlane, start_control_plane
 from lab.controlplane.settings import ApiServerSettings, ControlPlaneSettings
-from lab.machines import HollowNodes, HollowNodeSettings
 
 
 @click.command()

@@ -5,10 +5,10 @@ import contextlib
 from collections import Counter, defaultdict
 from collections.abc import AsyncIterator
 
-from lab.clouds.json_api import Json, JsonApi
+from lab.cloud.joiner import JoinerSettings, JoinRecord
+from lab.cloud.json_api import Json, JsonApi
+from lab.cloud.machines import HollowNodes, HollowNodeSettings
 from lab.controlplane import ControlPlane
-from lab.joiner import JoinerSettings, JoinRecord
-from lab.machines import HollowNodes, HollowNodeSettings
 
 DEADLINE_S = 600.0
 PODS, NODES = "/api/v1/namespaces/kube-system/pods", "/api/v1/nodes"

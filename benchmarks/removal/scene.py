@@ -11,14 +11,14 @@ import yaml
 
 from benchmarks.removal.judge import GATE, Json, Marks, marks, trace
 from benchmarks.removal.ways import Shell
-from lab.clouds import BootTime
-from lab.clouds.json_api import JsonApi
+from lab.cloud import BootTime
+from lab.cloud.json_api import JsonApi
+from lab.cloud.karpenter import KarpenterSettings, NodePoolSettings, paper_type, start_karpenter
+from lab.cloud.machines import PaperMachines, PaperNode, ProcessPods
 from lab.controlplane import ControlPlane
-from lab.karpenter import KarpenterSettings, NodePoolSettings, paper_type, start_karpenter
-from lab.machines import PaperMachines, PaperNode, ProcessPods
 from lab.processes import log_tail
 
-QUOTA_CRD = Path(__file__).parents[2] / "lab" / "nodegroups" / "capacityquotas.yaml"
+QUOTA_CRD = Path(__file__).parents[2] / "lab" / "cloud" / "nodegroups" / "capacityquotas.yaml"
 TAINT, LABEL = "startup-taint.cluster-autoscaler.kubernetes.io/kube-balloons", "example.com/daemons"
 POOLS, QUOTAS = "/apis/karpenter.sh/v1/nodepools", "/apis/autoscaling.x-k8s.io/v1alpha1/capacityquotas"
 CLAIMS = "/apis/karpenter.sh/v1/nodeclaims"

@@ -11,7 +11,7 @@ from pathlib import Path
 from benchmarks.removal.judge import ACCOUNTS, Json, differences, touched
 from benchmarks.removal.scene import Scene
 from benchmarks.removal.ways import Way
-from lab.machines import ProcessPods
+from lab.cloud.machines import ProcessPods
 
 RAMP_S = (0.0, 12.0)
 """How long after the first ceiling, gate and taint are in force it is removed."""

@@ -4,7 +4,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable
 
-from lab.clouds.json_api import Json, JsonApi
+from lab.cloud.json_api import Json, JsonApi
 from lab.controlplane import ApiAccess
 from lab.scaleup.cluster import DAEMON_SETS
 

@@ -9,8 +9,8 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 
 from benchmarks.scaleup.bare_nodes import BareNodes
+from lab.cloud.joiner import JoinRecord
 from lab.controlplane import ControlPlane
-from lab.joiner import JoinRecord
 from throttler.client.connection import ConnectionOptions, load_connection
 from throttler.joins.controller_limit import is_controller_bound
 from throttler.joins.joins import Joins

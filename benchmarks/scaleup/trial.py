@@ -10,8 +10,8 @@ from typing import Protocol
 
 from benchmarks.scaleup.disturbance import Disturbance, disturb
 from benchmarks.scaleup.pacers import Pacer
+from lab.cloud.joiner import Herd, JoinerSettings, JoinRecord, joiners
 from lab.controlplane import ApiAccess, ControlPlane
-from lab.joiner import Herd, JoinerSettings, JoinRecord, joiners
 from lab.percentile import percentile
 from lab.scaleup.bystander import bystander
 from lab.scaleup.cluster import DAEMON_SETS, DEFAULT_MANAGER_QPS, STRANGER

@@ -12,9 +12,9 @@ from balloons.decide.settings import DEFAULT_IMAGE
 from balloons.render.deployment import BalloonSpec, deployment
 from balloons.view.shape import Shape
 from benchmarks.paper_cluster import JOBS, NEVER_S, POOL, POOL_LABELS, PaperCluster, start_paper_cluster, work_pod
+from lab.cloud.machines import PaperNode
 from lab.controlplane.settings import ControllerManagerSettings, SchedulerSettings
 from lab.demo.service import ACCOUNT_NAMESPACE
-from lab.machines import PaperNode
 from throttler.kube.metadata import Metadata
 from throttler.kube.resources import parse_resources
 from throttler.kube.selectors import LabelSelector

@@ -12,10 +12,10 @@ import yaml
 
 from benchmarks.takeover.lease_path import open_lease_path
 from benchmarks.takeover.replica import Replica
-from lab.clouds.json_api import JsonApi
+from lab.cloud.json_api import JsonApi
+from lab.cloud.machines import PaperMachines, PaperNode
 from lab.controlplane import ControlPlane
 from lab.demo.service import ACCOUNT_NAMESPACE, MANIFESTS, install
-from lab.machines import PaperMachines, PaperNode
 
 POOL = "gpu"
 NODES = 3

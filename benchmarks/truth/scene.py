@@ -9,13 +9,13 @@ from typing import Any
 
 from benchmarks.truth.case import HISTORY, MANAGER_BURST_S, Case
 from benchmarks.truth.life import Life, lives
-from lab.clouds import BootTime, MachineSort
-from lab.clouds.json_api import Json, JsonApi
+from lab.cloud import BootTime, MachineSort
+from lab.cloud.json_api import Json, JsonApi
+from lab.cloud.karpenter import Karpenter, KarpenterSettings, NodePoolSettings, paper_type, start_karpenter
+from lab.cloud.karpenter.objects import NODE_CLAIMS_PATH
 from lab.controlplane import ControlPlane, ControlPlaneSettings, start_control_plane
 from lab.controlplane.settings import ApiServerSettings, ControllerManagerSettings, SchedulerSettings
 from lab.demo.service import ACCOUNT, ACCOUNT_NAMESPACE, install, run_service
-from lab.karpenter import Karpenter, KarpenterSettings, NodePoolSettings, paper_type, start_karpenter
-from lab.karpenter.objects import NODE_CLAIMS_PATH
 from lab.scaleup.cluster import NEVER_S, SCHEDULER_QPS, daemon_set
 
 NODE_POOL = "default"

@@ -7,7 +7,7 @@ import statistics
 import time
 from dataclasses import dataclass
 
-from lab.clouds.json_api import Json, JsonApi
+from lab.cloud.json_api import Json, JsonApi
 from lab.demo.objects import JOBS, work_pod
 from lab.errors import LabError
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from itertools import accumulate
 
-from lab.clouds.json_api import Json, JsonApi
+from lab.cloud.json_api import Json, JsonApi
 from lab.demo.objects import JOBS
 from lab.demo.rush_scene import RushScene, training
 from lab.demo.service import service_log

@@ -9,13 +9,10 @@ import time
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 
-from lab.clouds import BootTime, MachineSort
-from lab.clouds.json_api import Json, JsonApi
-from lab.controlplane import ControlPlane, start_control_plane
-from lab.demo.objects import JOBS, POOL, POOL_LABELS, WARM, namespace
-from lab.errors import LabError
-from lab.karpenter import HOLLOW_GPU, KarpenterSettings, NodePoolSettings, start_karpenter
-from lab.nodegroups import (
+from lab.cloud import BootTime, MachineSort
+from lab.cloud.json_api import Json, JsonApi
+from lab.cloud.karpenter import HOLLOW_GPU, KarpenterSettings, NodePoolSettings, start_karpenter
+from lab.cloud.nodegroups import (
     AutoscalerSettings,
     NodeGroup,
     NodeGroupsSettings,
@@ -23,6 +20,9 @@ from lab.nodegroups import (
     start_cluster_autoscaler,
     start_node_groups,
 )
+from lab.controlplane import ControlPlane, start_control_plane
+from lab.demo.objects import JOBS, POOL, POOL_LABELS, WARM, namespace
+from lab.errors import LabError
 
 BOOT_S = 20.0
 """Median boot time of the simulated machines; real GPU nodes take 2 to 12 minutes."""

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import click
 
+from lab.cloud.machines.real_files import SANDBOX_IMAGE
 from lab.errors import LabError
 from lab.image import base, buildah
 from lab.image.base import BUILD_BASE, BUILD_PACKAGES, RUNTIME_BASE, RUNTIME_PACKAGES, make_rootfs
 from lab.image.buildah import Buildah, Image
-from lab.machines.real_files import SANDBOX_IMAGE
 
 ROOT = Path(__file__).resolve().parents[2]
 NAME = "localhost/kube-balloons:0.1.0"

@@ -6,8 +6,8 @@ from typing import Any
 from balloons.render.buffer import template_object
 from balloons.render.deployment import BalloonSpec, deployment
 from balloons.view.shape import Shape
-from lab.karpenter.objects import node_pool
-from lab.karpenter.settings import NodePoolSettings
+from lab.cloud.karpenter.objects import node_pool
+from lab.cloud.karpenter.settings import NodePoolSettings
 from tests.world import a_pool
 from throttler.kube.resources import parse_resources
 

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from lab.binaries import find_karpenter_crds
+from lab.cloud.karpenter.objects import node_pool
+from lab.cloud.karpenter.settings import NodePoolSettings
+from lab.cloud.nodegroups import install_capacity_quotas
 from lab.controlplane import ControlPlane
-from lab.karpenter.objects import node_pool
-from lab.karpenter.settings import NodePoolSettings
-from lab.nodegroups import install_capacity_quotas
 from throttler.client.connection import ConnectionOptions, load_connection
 from throttler.client.errors import NotFoundError
 from throttler.client.kube_client import KubeClient, decode, open_client

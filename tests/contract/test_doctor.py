@@ -15,9 +15,9 @@ from balloons.cluster import kinds
 from balloons.cluster.kinds import Kind
 from balloons.doctor.diagnose import ALL_CHECKS, diagnose
 from lab.binaries import find_karpenter_crds
+from lab.cloud.nodegroups import install_capacity_quotas
 from lab.controlplane import ControlPlane
 from lab.errors import LabError
-from lab.nodegroups import install_capacity_quotas
 from tests.doctor_cases import CASES, Case, Cluster, room
 from tests.seen_clusters import cluster
 

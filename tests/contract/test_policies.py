@@ -7,10 +7,10 @@ from collections.abc import Iterator
 import pytest
 
 from lab.binaries import find_karpenter_crds
+from lab.cloud.nodegroups import install_capacity_quotas
 from lab.controlplane import ControlPlane
 from lab.errors import LabError
 from lab.manifests import MANIFESTS
-from lab.nodegroups import install_capacity_quotas
 from tests.contract.policy_objects import NAMESPACE, STATUS, STORED, lease
 from tests.contract.policy_table import FORBIDDEN, LEASES, LEGAL, PODS, Write
 from tests.contract.rendered import helm_text

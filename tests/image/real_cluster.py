@@ -13,12 +13,12 @@ import yaml
 from benchmarks.removal.scene import Scene, open_scene
 from benchmarks.removal.ways import Shell
 from lab.binaries import find_binaries
-from lab.clouds.json_api import Json, JsonApi
+from lab.cloud.json_api import Json, JsonApi
+from lab.cloud.machines import PaperMachines
+from lab.cloud.machines.real import RealNodes
 from lab.controlplane import ControlPlane, ControlPlaneSettings, start_control_plane
 from lab.errors import LabError
 from lab.image.command import ROOT
-from lab.machines import PaperMachines
-from lab.machines.real import RealNodes
 from tests.lab.cluster_view import until
 from tests.lab.doc_commands import idle_nodes
 

@@ -13,8 +13,8 @@ import pytest
 from benchmarks.removal.judge import differences, touched
 from benchmarks.removal.trial import QUIET_S
 from benchmarks.removal.ways import LEVERS
+from lab.cloud.machines.real import why_not
 from lab.image.command import ARCHIVE, NAME, ROOT, SANDBOX_ARCHIVE
-from lab.machines.real import why_not
 from tests.image.real_cluster import HOSTS, PODS, Cluster, real_cluster
 from tests.lab.cluster_view import until
 from tests.lab.doc_commands import blocks, tolerating

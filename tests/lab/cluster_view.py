@@ -5,7 +5,7 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from lab.clouds.json_api import Json, JsonApi
+from lab.cloud.json_api import Json, JsonApi
 
 DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
 BALLOON_PRIORITY = -10

@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from lab.machines import PaperNode
+from lab.cloud.machines import PaperNode
 
 ROOT = Path(__file__).resolve().parents[2]
 _HEADING = re.compile(r"^## (.+)$", re.MULTILINE)

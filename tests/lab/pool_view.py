@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from lab.clouds.json_api import JsonApi
+from lab.cloud.json_api import JsonApi
 from tests.lab.cluster_view import until
 
 POOL_PATH = "/apis/kube-balloons.github.io/v1alpha1/namespaces/kube-balloons/balloonpools"

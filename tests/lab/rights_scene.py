@@ -6,12 +6,12 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from lab.binaries import find_karpenter_crds
+from lab.cloud.machines import PaperMachines, PaperNode
 from lab.controlplane import ControlPlane
-from lab.machines import PaperMachines, PaperNode
 from tests.lab.hold_view import View, view
 from tests.lab.service_scene import MANIFESTS, pool_object, work_object
 
-QUOTA_CRD = MANIFESTS.parent / "lab" / "nodegroups" / "capacityquotas.yaml"
+QUOTA_CRD = MANIFESTS.parent / "lab" / "cloud" / "nodegroups" / "capacityquotas.yaml"
 SYSTEM, VIEWER = "kube-balloons", "viewer"
 TAINT = "startup-taint.cluster-autoscaler.kubernetes.io/kube-balloons"
 USERS_NODES, USERS_LIMITS = 100, {"cpu": "100000"}

@@ -16,8 +16,8 @@ from typing import Any
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
+from lab.cloud.machines import PaperMachines, PaperNode
 from lab.controlplane import ControlPlane
-from lab.machines import PaperMachines, PaperNode
 
 MANIFESTS = Path(__file__).resolve().parents[2] / "manifests"
 ACCOUNT = "system:serviceaccount:kube-balloons:kube-balloons"

@@ -6,10 +6,9 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from lab.clouds import BootTime
-from lab.clouds.json_api import JsonApi
-from lab.controlplane import ControllerManagerSettings, ControlPlane, ControlPlaneSettings, start_control_plane
-from lab.nodegroups import (
+from lab.cloud import BootTime
+from lab.cloud.json_api import JsonApi
+from lab.cloud.nodegroups import (
     NOT_GIVEN,
     QUOTA_FLAGS,
     AutoscalerSettings,
@@ -19,6 +18,7 @@ from lab.nodegroups import (
     start_cluster_autoscaler,
     start_node_groups,
 )
+from lab.controlplane import ControllerManagerSettings, ControlPlane, ControlPlaneSettings, start_control_plane
 from tests.lab.ceiling_driver import driving, in_background
 from tests.lab.cluster_view import ClusterView, deployment, until
 from throttler.levers.lever import LeverReport, LeverState

@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from benchmarks.takeover.pair import POOL, keep_busy
-from lab.clouds.json_api import JsonApi
+from lab.cloud.json_api import JsonApi
+from lab.cloud.machines import PaperMachines, PaperNode
 from lab.controlplane import ApiServerSettings, ControlPlane, ControlPlaneSettings, start_control_plane
 from lab.demo.service import ACCOUNT_NAMESPACE, FLOW_CONTROL, install, run_service
-from lab.machines import PaperMachines, PaperNode
 from tests.lab.flood import flood, slow_writes
 from tests.lab.hold_view import eventually, view
 from tests.lab.service_scene import ACCOUNT, pool_object

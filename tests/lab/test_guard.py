@@ -13,8 +13,8 @@ import msgspec
 import pytest
 
 from lab.binaries import find_karpenter_crds
+from lab.cloud.machines import PaperMachines, PaperNode
 from lab.controlplane import ControlPlane, ControlPlaneSettings, start_control_plane
-from lab.machines import PaperMachines, PaperNode
 from tests.lab.hold_view import View, eventually, gated_deployment, view
 from throttler.client.connection import ConnectionOptions, load_connection
 from throttler.levers.holder import HOLDER_ANNOTATION, THROTTLE_LABEL
@@ -28,7 +28,7 @@ from throttler.service.lease import LEASE_NAME, open_lease_client
 pytestmark = pytest.mark.lab
 
 ROOT = Path(__file__).resolve().parents[2]
-MANIFESTS, QUOTA_CRD = ROOT / "manifests", ROOT / "lab" / "nodegroups" / "capacityquotas.yaml"
+MANIFESTS, QUOTA_CRD = ROOT / "manifests", ROOT / "lab" / "cloud" / "nodegroups" / "capacityquotas.yaml"
 SYSTEM = "kube-balloons"
 ACCOUNT = f"system:serviceaccount:{SYSTEM}:kube-balloons-guard"
 TAINT, LABEL = "startup-taint.cluster-autoscaler.kubernetes.io/kube-balloons", "example.com/daemons"

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from lab.cloud.machines import HollowNodes, HollowNodeSettings, PaperMachines, PaperNode
 from lab.controlplane import ControlPlane
-from lab.machines import HollowNodes, HollowNodeSettings, PaperMachines, PaperNode
 from tests.lab.hold_view import View, daemon_set, eventually, gated_deployment, room, this_moment, view
 from throttler.client.errors import ConflictError
 from throttler.client.requests import PatchKind

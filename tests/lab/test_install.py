@@ -13,12 +13,12 @@ import pytest
 
 from benchmarks.removal.scene import HOST_TAINT, HOSTS
 from benchmarks.removal.ways import Shell
-from lab.clouds.json_api import JsonApi
+from lab.cloud.json_api import JsonApi
+from lab.cloud.karpenter import start_karpenter
+from lab.cloud.machines import PaperNode, ProcessPods
+from lab.cloud.nodegroups import NOT_GIVEN, NodeGroup, NodeGroupsSettings, start_cluster_autoscaler, start_node_groups
+from lab.cloud.nodegroups.autoscaler import VARIABLE
 from lab.controlplane import ControlPlane, ControlPlaneSettings, start_control_plane
-from lab.karpenter import start_karpenter
-from lab.machines import PaperNode, ProcessPods
-from lab.nodegroups import NOT_GIVEN, NodeGroup, NodeGroupsSettings, start_cluster_autoscaler, start_node_groups
-from lab.nodegroups.autoscaler import VARIABLE
 from tests.lab.cluster_view import until
 from tests.lab.doc_commands import ROOT, blocks, idle_nodes, tolerating
 

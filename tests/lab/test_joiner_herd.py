@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from lab.cloud.joiner import Herd, JoinerSettings
 from lab.controlplane import ControlPlane
 from lab.errors import LabError
-from lab.joiner import Herd, JoinerSettings
 
 PATIENCE_S = 120.0
 BOOTSTRAP_ID, BOOTSTRAP_SECRET = "join01", "0123456789abcdef"

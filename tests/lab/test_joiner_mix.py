@@ -5,10 +5,10 @@ import json
 import time
 from collections.abc import Sequence
 
+from lab.cloud.joiner import Herd, JoinerSettings
+from lab.cloud.joiner.request_mix import Mix, mix_per_node
+from lab.cloud.machines import HollowNodes, HollowNodeSettings
 from lab.controlplane import ControlPlane
-from lab.joiner import Herd, JoinerSettings
-from lab.joiner.request_mix import Mix, mix_per_node
-from lab.machines import HollowNodes, HollowNodeSettings
 
 WINDOW_S = 36.0
 """From a node's own first request: its join, its Lease's creation and two renewals, its report of images."""

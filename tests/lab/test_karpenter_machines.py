@@ -4,11 +4,11 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from lab.clouds import BootTime
-from lab.clouds.json_api import JsonApi
+from lab.cloud import BootTime
+from lab.cloud.json_api import JsonApi
+from lab.cloud.karpenter import HOLLOW_GPU, Karpenter, KarpenterSettings, NodePoolSettings, paper_type, start_karpenter
+from lab.cloud.karpenter.karpenter import has_condition
 from lab.controlplane import ControllerManagerSettings, ControlPlane, ControlPlaneSettings, start_control_plane
-from lab.karpenter import HOLLOW_GPU, Karpenter, KarpenterSettings, NodePoolSettings, paper_type, start_karpenter
-from lab.karpenter.karpenter import has_condition
 from tests.lab.cluster_view import ClusterView, deployment, throughout, until
 
 pytestmark = pytest.mark.lab

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from lab.cloud.machines import HollowNodes, HollowNodeSettings, PaperMachines, PaperNode
 from lab.controlplane import ControllerManagerSettings, ControlPlane, ControlPlaneSettings, start_control_plane
 from lab.errors import LabError
-from lab.machines import HollowNodes, HollowNodeSettings, PaperMachines, PaperNode
 
 pytestmark = pytest.mark.lab
 

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from lab.clouds import BootTime
-from lab.clouds.json_api import Json, JsonApi
+from lab.cloud import BootTime
+from lab.cloud.json_api import Json, JsonApi
+from lab.cloud.karpenter import KarpenterSettings, NodePoolSettings, paper_type, start_karpenter
 from lab.controlplane import ControllerManagerSettings, ControlPlane, ControlPlaneSettings, start_control_plane
-from lab.karpenter import KarpenterSettings, NodePoolSettings, paper_type, start_karpenter
 from tests.lab.ceiling_driver import CeilingDriver, driving, in_background
 from tests.lab.cluster_view import ClusterView, deployment, until
 from throttler.levers.lever import LeverState

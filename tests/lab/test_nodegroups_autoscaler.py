@@ -6,11 +6,9 @@ from typing import Any
 
 import pytest
 
-from lab.clouds import BootTime
-from lab.clouds.json_api import Json, JsonApi
-from lab.controlplane import ControlPlane, start_control_plane
-from lab.errors import LabError
-from lab.nodegroups import (
+from lab.cloud import BootTime
+from lab.cloud.json_api import Json, JsonApi
+from lab.cloud.nodegroups import (
     NOT_GIVEN,
     AutoscalerSettings,
     NodeGroup,
@@ -19,6 +17,8 @@ from lab.nodegroups import (
     start_cluster_autoscaler,
     start_node_groups,
 )
+from lab.controlplane import ControlPlane, start_control_plane
+from lab.errors import LabError
 from tests.lab.cluster_view import ClusterView, deployment, throughout, until
 
 needs_autoscaler = pytest.mark.skipif("CLUSTER_AUTOSCALER" not in os.environ, reason=NOT_GIVEN)

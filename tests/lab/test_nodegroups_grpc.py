@@ -8,11 +8,11 @@ import grpc
 import grpc.aio
 import pytest
 
-from lab.clouds import BootTime
-from lab.nodegroups import NodeGroup, NodeGroupCloud, NodeGroupsSettings, serve
-from lab.nodegroups import externalgrpc_pb2 as wire
-from lab.nodegroups import node_template_pb2 as template_wire
-from lab.nodegroups.service import SERVICE
+from lab.cloud import BootTime
+from lab.cloud.nodegroups import NodeGroup, NodeGroupCloud, NodeGroupsSettings, serve
+from lab.cloud.nodegroups import externalgrpc_pb2 as wire
+from lab.cloud.nodegroups import node_template_pb2 as template_wire
+from lab.cloud.nodegroups.service import SERVICE
 from tests.unit.lab.cloud_fakes import FakeApi, FakeKind, fleet
 
 GPU = NodeGroup(

@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from lab.clouds import BootTime
-from lab.clouds.json_api import Json, JsonApi
+from lab.cloud import BootTime
+from lab.cloud.json_api import Json, JsonApi
+from lab.cloud.karpenter import KarpenterSettings, NodePoolSettings, paper_type, start_karpenter
 from lab.controlplane import ControlPlane, start_control_plane
-from lab.karpenter import KarpenterSettings, NodePoolSettings, paper_type, start_karpenter
 from tests.lab.cluster_view import ClusterView, deployment, throughout, until
 
 pytestmark = pytest.mark.lab

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from lab.cloud.machines import PaperMachines
 from lab.controlplane import ControllerManagerSettings, ControlPlane, ControlPlaneSettings, start_control_plane
-from lab.machines import PaperMachines
 from lab.rights.grant import Grant, grants_of
 from lab.rights.replay import replay
 from tests.lab.hold_view import View, eventually, gated_deployment

@@ -5,11 +5,11 @@ import signal
 
 import pytest
 
-from lab.clouds import BootTime
-from lab.clouds.json_api import JsonApi
+from lab.cloud import BootTime
+from lab.cloud.json_api import JsonApi
+from lab.cloud.karpenter import KarpenterSettings, NodePoolSettings, paper_type, start_karpenter
 from lab.controlplane import ControlPlane
 from lab.demo.service import run_service
-from lab.karpenter import KarpenterSettings, NodePoolSettings, paper_type, start_karpenter
 from tests.lab.cluster_view import ClusterView, deployment, throughout, until
 from tests.lab.pool_view import POOL_PATH, PoolView, pool_object
 

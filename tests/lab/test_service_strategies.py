@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from lab.clouds import BootTime
-from lab.clouds.json_api import Json, JsonApi
+from lab.cloud import BootTime
+from lab.cloud.json_api import Json, JsonApi
+from lab.cloud.karpenter import KarpenterSettings, NodePoolSettings, paper_type, start_karpenter
 from lab.controlplane import ControlPlane
 from lab.demo.service import run_service
-from lab.karpenter import KarpenterSettings, NodePoolSettings, paper_type, start_karpenter
 from tests.lab.cluster_view import ClusterView, deployment, throughout, until
 from tests.lab.pool_view import BALLOONS, POOL_PATH, PoolView, pool_object
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from lab.cloud.karpenter import start_karpenter
 from lab.controlplane import ControlPlane
-from lab.karpenter import start_karpenter
 from tests.lab.cluster_view import deployment, until
 from tests.lab.pool_view import POOL_PATH, PoolView, pool_object
 from tests.lab.throttle_view import USERS_LIMITS, WHOLE_NODE, WINDOW, ThrottleView, karpenter_settings, throttled

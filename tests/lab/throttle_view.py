@@ -10,10 +10,10 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from lab.clouds import BootTime
-from lab.clouds.json_api import Json, JsonApi
+from lab.cloud import BootTime
+from lab.cloud.json_api import Json, JsonApi
+from lab.cloud.karpenter import KarpenterSettings, NodePoolSettings, paper_type
 from lab.controlplane import ControlPlane
-from lab.karpenter import KarpenterSettings, NodePoolSettings, paper_type
 from tests.lab.cluster_view import ClusterView, until
 
 NODE_POOL = "/apis/karpenter.sh/v1/nodepools/default"

@@ -1,7 +1,7 @@
 """Nodes that wait for pods which nobody has made: the sign of the controller manager's own limit."""
 
 from benchmarks.scaleup.bare_nodes import BareNodes
-from lab.clouds.json_api import Json
+from lab.cloud.json_api import Json
 
 
 def node(ready: str) -> Json:

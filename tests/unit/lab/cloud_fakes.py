@@ -3,10 +3,10 @@
 import asyncio
 from typing import Any
 
-from lab.clouds import BootTime, Machine, MachineOrder, MachineSort
-from lab.clouds.fleet import Fleet
+from lab.cloud import BootTime, Machine, MachineOrder, MachineSort
+from lab.cloud.fleet import Fleet
+from lab.cloud.joiner.turns import Turns
 from lab.errors import LabError
-from lab.joiner.turns import Turns
 
 
 class FakeApi:

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lab.clouds import BootTime
-from lab.clouds.boot_time import BootDraws
+from lab.cloud import BootTime
+from lab.cloud.boot_time import BootDraws
 from lab.errors import LabError
 
 

@@ -2,9 +2,9 @@ import asyncio
 
 import pytest
 
-from lab.clouds import BootTime, MachineOrder, MachineSort
+from lab.cloud import BootTime, MachineOrder, MachineSort
+from lab.cloud.joiner.turns import Turns
 from lab.errors import LabError
-from lab.joiner.turns import Turns
 from tests.unit.lab.cloud_fakes import FakeApi, FakeKind, fleet
 
 pytestmark = pytest.mark.virtual_time

@@ -2,8 +2,8 @@
 
 import pytest
 
-from lab.clouds.json_api import Json
-from lab.karpenter.karpenter import has_condition
+from lab.cloud.json_api import Json
+from lab.cloud.karpenter.karpenter import has_condition
 
 
 @pytest.mark.parametrize(

@@ -2,10 +2,10 @@ from typing import Any
 
 import pytest
 
+from lab.cloud.karpenter import HOLLOW, HOLLOW_GPU, KarpenterSettings, NodePoolSettings, paper_type
+from lab.cloud.karpenter.claim import is_launched, is_leaving, order_of
+from lab.cloud.karpenter.objects import node_pool
 from lab.errors import LabError
-from lab.karpenter import HOLLOW, HOLLOW_GPU, KarpenterSettings, NodePoolSettings, paper_type
-from lab.karpenter.claim import is_launched, is_leaving, order_of
-from lab.karpenter.objects import node_pool
 
 
 def claim(**metadata: Any) -> dict[str, Any]:

@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
+from lab.cloud.machines.in_turn import for_each
 from lab.errors import LabError
-from lab.machines.in_turn import for_each
 
 
 async def test_no_more_than_allowed_run_at_once_and_all_are_done() -> None:

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
+from lab.cloud.joiner import JoinerSettings
+from lab.cloud.joiner.csi_node import initialise_csi_node
+from lab.cloud.joiner.joiner import Joiner
+from lab.cloud.joiner.lease import LeaseKeeper
+from lab.cloud.joiner.node_objects import NODES
+from lab.cloud.joiner.reflector import Reflector
+from lab.cloud.joiner.registration import register
 from lab.errors import LabError
-from lab.joiner import JoinerSettings
-from lab.joiner.csi_node import initialise_csi_node
-from lab.joiner.joiner import Joiner
-from lab.joiner.lease import LeaseKeeper
-from lab.joiner.node_objects import NODES
-from lab.joiner.reflector import Reflector
-from lab.joiner.registration import register
 from tests.unit.lab.fake_node_api import FakeNodeApi
 
 pytestmark = pytest.mark.virtual_time

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lab.joiner.retry import BROKEN, MAX_RETRIES, growing_waits_s, wait_before_retry_s
-from lab.joiner.turns import Turns
+from lab.cloud.joiner.retry import BROKEN, MAX_RETRIES, growing_waits_s, wait_before_retry_s
+from lab.cloud.joiner.turns import Turns
 
 
 @pytest.mark.parametrize(

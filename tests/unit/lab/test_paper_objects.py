@@ -2,7 +2,7 @@
 
 import msgspec
 
-from lab.machines.paper_objects import (
+from lab.cloud.machines.paper_objects import (
     PaperNode,
     Pod,
     PodList,

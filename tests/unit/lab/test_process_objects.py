@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from lab.machines.process_objects import Ended, command_of, ended_status, is_of_image, running_process_status
+from lab.cloud.machines.process_objects import Ended, command_of, ended_status, is_of_image, running_process_status
 
 
 def pod(**container: Any) -> dict[str, Any]:

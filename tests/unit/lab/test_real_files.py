@@ -6,7 +6,7 @@ from pathlib import Path
 
 import yaml
 
-from lab.machines.real_files import SANDBOX_IMAGE, NodeFiles, containerd_config, kubelet_config, network_config
+from lab.cloud.machines.real_files import SANDBOX_IMAGE, NodeFiles, containerd_config, kubelet_config, network_config
 
 ONE, TWO = (NodeFiles(name=f"real-{n}", number=n, folder=Path(f"/tmp/kb/{n}")) for n in (1, 2))
 

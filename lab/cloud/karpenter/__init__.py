@@ -1,0 +1,16 @@
+"""The real Karpenter (kwok provider) on a control plane of the lab, with machines that boot and may fail."""
+
+from lab.cloud.karpenter.instance_types import HOLLOW, HOLLOW_GPU, InstanceType, paper_type
+from lab.cloud.karpenter.karpenter import Karpenter, start_karpenter
+from lab.cloud.karpenter.settings import KarpenterSettings, NodePoolSettings
+
+__all__ = [
+    "HOLLOW",
+    "HOLLOW_GPU",
+    "InstanceType",
+    "Karpenter",
+    "KarpenterSettings",
+    "NodePoolSettings",
+    "paper_type",
+    "start_karpenter",
+]

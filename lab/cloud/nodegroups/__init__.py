@@ -1,0 +1,29 @@
+"""A simulated node-group cloud, and the real cluster-autoscaler on it if the user has a binary."""
+
+from lab.cloud.nodegroups.autoscaler import (
+    NOT_GIVEN,
+    AutoscalerSettings,
+    ClusterAutoscaler,
+    autoscaler_binary,
+    start_cluster_autoscaler,
+)
+from lab.cloud.nodegroups.cloud import NodeGroupCloud
+from lab.cloud.nodegroups.quota_crd import QUOTA_FLAGS, install_capacity_quotas
+from lab.cloud.nodegroups.server import NodeGroupServer, serve, start_node_groups
+from lab.cloud.nodegroups.settings import NodeGroup, NodeGroupsSettings
+
+__all__ = [
+    "NOT_GIVEN",
+    "QUOTA_FLAGS",
+    "AutoscalerSettings",
+    "ClusterAutoscaler",
+    "NodeGroup",
+    "NodeGroupCloud",
+    "NodeGroupServer",
+    "NodeGroupsSettings",
+    "autoscaler_binary",
+    "install_capacity_quotas",
+    "serve",
+    "start_cluster_autoscaler",
+    "start_node_groups",
+]

@@ -1,6 +1,0 @@
-"""What the simulated clouds share: boot times, the machines they start, and a JSON client of the API server."""
-
-from lab.clouds.boot_time import BootTime
-from lab.clouds.machine import Machine, MachineKind, MachineOrder, MachineSort
-
-__all__ = ["BootTime", "Machine", "MachineKind", "MachineOrder", "MachineSort"]
