@@ -14,9 +14,8 @@ from lab.cloud.joiner import Herd, JoinerSettings, JoinRecord, joiners
 from lab.controlplane import ApiAccess, ControlPlane
 from lab.percentile import percentile
 from lab.scaleup.bystander import bystander
-from lab.scaleup.cluster import DAEMON_SETS, DEFAULT_MANAGER_QPS, STRANGER
+from lab.scaleup.cluster import DAEMON_SETS, DEFAULT_MANAGER_QPS, STRANGER, errors_answered
 from lab.scaleup.innocent_client import Met
-from lab.scaleup.server_errors import errors_answered
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

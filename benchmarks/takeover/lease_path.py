@@ -14,7 +14,7 @@ import aiohttp
 from aiohttp import web
 from yarl import URL
 
-from lab.controlplane.access import ApiAccess
+from lab.controlplane.credentials import ApiAccess
 from throttler.client.connector import EndingConnector
 
 LEASES = "/leases/"

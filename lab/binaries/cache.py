@@ -14,8 +14,8 @@ import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from lab.binaries.building import GoToolchain
 from lab.binaries.catalogue import Binary, GoModule
-from lab.binaries.go_toolchain import GoToolchain
 
 BUILD_RECIPE = "1"
 """Raised when the build flags change in a way that makes older cache entries wrong."""

@@ -8,10 +8,9 @@ from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
-from lab.binaries.building import Position, build, build_command, module_source, say
+from lab.binaries.building import GoToolchain, Position, build, build_command, find_go, module_source, say
 from lab.binaries.cache import any_sound_entry, cache_folder, entry_folder, locked, sound_entry, write_entry
 from lab.binaries.catalogue import KARPENTER, Binary, binary_named
-from lab.binaries.go_toolchain import GoToolchain, find_go
 from lab.errors import LabError
 
 CRD_FOLDERS = ("pkg/apis/crds", "kwok/apis/crds")

@@ -1,6 +1,6 @@
 """A control plane of real binaries on loopback: etcd, API servers, controller manager, scheduler."""
 
-from lab.controlplane.access import ApiAccess
+from lab.controlplane.credentials import ApiAccess
 from lab.controlplane.plane import ControlPlane, start_control_plane
 from lab.controlplane.settings import (
     ApiServerSettings,

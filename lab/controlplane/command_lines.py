@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from lab.controlplane.certificates import KeyPair
+from lab.controlplane.credentials import KeyPair
 from lab.controlplane.settings import (
     ApiServerSettings,
     ControllerManagerSettings,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import signal
 import ssl
 import subprocess
@@ -10,10 +11,34 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from urllib.parse import urlsplit
 
-from lab.controlplane.probe import answers_ok
 from lab.errors import LabError
 from lab.processes import ProcessGroup, log_tail
+
+ANSWER_WITHIN_S = 5.0
+
+
+async def answers_ok(url: str, tls: ssl.SSLContext | None) -> bool:
+    """Return whether GET `url` answers 200; silence, refusal and a stranger's certificate are False."""
+    try:
+        return await asyncio.wait_for(_status(url, tls), ANSWER_WITHIN_S) == b"200"
+    except (OSError, TimeoutError, asyncio.IncompleteReadError):
+        return False
+
+
+async def _status(url: str, tls: ssl.SSLContext | None) -> bytes:
+    parts = urlsplit(url)
+    reader, writer = await asyncio.open_connection(parts.hostname, parts.port, ssl=tls)
+    try:
+        writer.write(f"GET {parts.path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode())
+        status_line = await reader.readuntil(b"\r\n")
+        return status_line.split()[1]
+    finally:
+        writer.close()
+        with contextlib.suppress(OSError):
+            await writer.wait_closed()
+
 
 POLL_EVERY_S = 0.05
 

@@ -1,9 +1,10 @@
-"""A control plane: starts its components in order, hands out credentials, and ends everything."""
+"""A control plane: starts its components in order, hands out credentials, reads its audit log, and ends everything."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import os
 import subprocess
 import tempfile
@@ -14,14 +15,40 @@ from typing import Any
 
 from lab.binaries import CONTROL_PLANE_BINARIES, find_binaries
 from lab.controlplane import command_lines
-from lab.controlplane.access import ApiAccess
-from lab.controlplane.audit import POLICY, read_audit_log
-from lab.controlplane.certificates import CertificateAuthority, KeyPair
 from lab.controlplane.component import Component, ComponentSpec
+from lab.controlplane.credentials import ApiAccess, CertificateAuthority, KeyPair
 from lab.controlplane.ports import free_port
 from lab.controlplane.settings import ApiServerSettings, ControlPlaneSettings
 from lab.errors import LabError
 from lab.processes import ProcessGroup
+
+POLICY = """\
+apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived]
+rules:
+  # The options of a deletion (preconditions, grace) are in its body.
+  - level: Request
+    verbs: [delete, deletecollection]
+  - level: Metadata
+"""
+"""Every request is recorded once it is answered (a watch also when it starts), deletions with their body."""
+
+
+def read_audit_log(path: Path) -> Iterator[dict[str, Any]]:
+    """Yield the events of one API server's audit log; a line that is still being written is left out.
+
+    Each event has a user name: the empty one where a server ended before it knew whose request it was.
+    """
+    if not path.exists():
+        return
+    with path.open() as lines:
+        for line in lines:
+            if line.endswith("\n"):
+                event = json.loads(line)
+                event.setdefault("user", {}).setdefault("username", "")
+                yield event
+
 
 ADMIN = "admin"
 ADMIN_GROUPS = ("system:masters",)

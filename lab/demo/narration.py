@@ -1,9 +1,11 @@
-"""What the demo says while it runs: plain lines with the seconds since its start."""
+"""What the demo says while it runs, plain lines with the seconds since its start; and which promises did not hold."""
 
 from __future__ import annotations
 
 import sys
 import time
+from dataclasses import dataclass, field
+from typing import Any
 
 WIDTH = 96
 
@@ -38,3 +40,17 @@ class Narrator:
 
     def _bold(self, text: str) -> str:
         return f"\033[1m{text}\033[0m" if self._is_terminal else text
+
+
+@dataclass
+class Findings:
+    """What was seen; every promise that did not hold is in `broken`."""
+
+    figures: dict[str, Any] = field(default_factory=dict)
+    broken: list[str] = field(default_factory=list)
+
+    def check(self, narrator: Narrator, is_as_promised: bool, text: str) -> None:
+        """Say a finding, and remember it if it breaks a promise."""
+        narrator.found(is_as_promised, text)
+        if not is_as_promised:
+            self.broken.append(text)

@@ -12,16 +12,15 @@ from datetime import datetime
 from itertools import accumulate
 
 from lab.cloud.json_api import Json, JsonApi
-from lab.demo.objects import JOBS
 from lab.demo.rush_scene import RushScene, training
+from lab.demo.scene import JOBS
 from lab.demo.service import service_log
 from lab.errors import LabError
 from lab.percentile import percentile
 from lab.processes import log_tail
 from lab.scaleup.bystander import bystander
-from lab.scaleup.cluster import STRANGER
+from lab.scaleup.cluster import STRANGER, errors_answered
 from lab.scaleup.innocent_client import Met
-from lab.scaleup.server_errors import errors_answered
 
 PODS_PATH = f"/api/v1/namespaces/{JOBS}/pods"
 CLAIMS_PATH = "/apis/karpenter.sh/v1/nodeclaims"

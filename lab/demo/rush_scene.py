@@ -14,7 +14,7 @@ from lab.cloud import BootTime, MachineSort
 from lab.cloud.json_api import JsonApi
 from lab.cloud.karpenter import Karpenter, KarpenterSettings, NodePoolSettings, paper_type, start_karpenter
 from lab.controlplane import ControlPlane
-from lab.demo.objects import JOBS, namespace
+from lab.demo.scene import JOBS, namespace
 from lab.demo.service import ACCOUNT, ACCOUNT_NAMESPACE, install, run_service
 from lab.processes.cpu_share import held_to
 from lab.scaleup.cluster import QUICK_MANAGER_QPS, start_small_plane

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from lab.demo.findings import Findings
-from lab.demo.narration import Narrator
+from lab.demo.narration import Findings, Narrator
 from lab.demo.rush import RushRecord, run_rush
 from lab.demo.rush_scene import BOOT_S, Lever, Pacing, RushScene, open_rush, wait_for_throttle
 

@@ -1,4 +1,4 @@
-"""The stage: a control plane, an autoscaler with its cloud, and what the story waits for."""
+"""The stage: a control plane, an autoscaler with its cloud, the objects of a user, and what the story waits for."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import os
 import time
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
+from typing import Any
 
 from lab.cloud import BootTime, MachineSort
 from lab.cloud.json_api import Json, JsonApi
@@ -21,8 +22,45 @@ from lab.cloud.nodegroups import (
     start_node_groups,
 )
 from lab.controlplane import ControlPlane, start_control_plane
-from lab.demo.objects import JOBS, POOL, POOL_LABELS, WARM, namespace
 from lab.errors import LabError
+
+JOBS, WARM = "jobs", "kube-balloons"
+"""Namespaces of the work and of the pool; the service may write in its own namespace without further rights."""
+POOL = "gpu"
+POOL_LABELS = {"example.com/pool": "gpu"}
+WORK_REQUESTS = {"cpu": "500m", "memory": "1Gi", "nvidia.com/gpu": "8"}
+"""A whole GPU node per pod."""
+
+
+def namespace(name: str) -> dict[str, Any]:
+    """A namespace."""
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+
+
+def work_pod(name: str) -> dict[str, Any]:
+    """One worker of a training job: takes every GPU of a node."""
+    container = {
+        "name": "train",
+        "image": "registry.example.com/train:1",
+        "resources": {"requests": WORK_REQUESTS, "limits": {"nvidia.com/gpu": "8"}},
+    }
+    spec = {
+        "nodeSelector": POOL_LABELS,
+        "terminationGracePeriodSeconds": 0,
+        "containers": [container],
+    }
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": JOBS}, "spec": spec}
+
+
+def balloon_pool(**spec: Any) -> dict[str, Any]:
+    """The BalloonPool over the GPU nodes."""
+    return {
+        "apiVersion": "kube-balloons.github.io/v1alpha1",
+        "kind": "BalloonPool",
+        "metadata": {"name": POOL, "namespace": WARM},
+        "spec": {"nodes": {"selector": {"matchLabels": POOL_LABELS}}, **spec},
+    }
+
 
 BOOT_S = 20.0
 """Median boot time of the simulated machines; real GPU nodes take 2 to 12 minutes."""

@@ -7,8 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from lab.demo.findings import Findings
-from lab.demo.narration import Narrator
+from lab.demo.narration import Findings, Narrator
 from lab.demo.rush import RushRecord
 from lab.demo.rush_story import Rushes
 from lab.demo.scene import BOOT_S, UNNEEDED_S

@@ -19,8 +19,8 @@ import click
 
 from lab.binaries import find_binaries
 from lab.binaries.catalogue import ALL_BINARIES
-from lab.demo.objects import JOBS
 from lab.demo.rush_scene import POOL_LABELS, Pacing, RushScene, open_rush, training, wait_for_throttle
+from lab.demo.scene import JOBS
 from lab.errors import LabError
 from lab.monitoring.scrapes import Scrapes
 from lab.processes import log_tail

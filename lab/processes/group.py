@@ -1,4 +1,4 @@
-"""A group of child processes with one owner: this Python process."""
+"""A group of child processes with one owner, this Python process; and the end of their logs, for error messages."""
 
 from __future__ import annotations
 
@@ -11,6 +11,21 @@ from types import TracebackType
 from typing import Self
 
 from lab.errors import LabError
+
+READ_BYTES = 64 * 1024
+
+
+def log_tail(path: Path, lines: int = 20) -> str:
+    """Return the last `lines` non-empty lines of at most the last 64 KiB; "" if there is no file."""
+    try:
+        with path.open("rb") as handle:
+            size = handle.seek(0, os.SEEK_END)
+            handle.seek(max(0, size - READ_BYTES))
+            text = handle.read().decode(errors="replace")
+    except OSError:
+        return ""
+    return "\n".join([line for line in text.splitlines() if line.strip()][-lines:])
+
 
 WARDEN_SCRIPT = Path(__file__).with_name("warden.py")
 

@@ -1,10 +1,13 @@
-"""A small real control plane with DaemonSets: what a herd of joiners meets."""
+"""A small real control plane with DaemonSets: what a herd of joiners meets, and how often it answers with errors."""
 
 import contextlib
 import json
-from collections.abc import AsyncIterator
+import re
+from collections.abc import AsyncIterator, Sequence
 
-from lab.controlplane import ControlPlane, ControlPlaneSettings, start_control_plane
+import aiohttp
+
+from lab.controlplane import ApiAccess, ControlPlane, ControlPlaneSettings, start_control_plane
 from lab.controlplane.settings import ApiServerSettings, ControllerManagerSettings, SchedulerSettings
 
 DAEMON_SETS = 8
@@ -62,3 +65,22 @@ def daemon_set(number: int) -> dict[str, object]:
             "template": {"metadata": {"labels": labels}, "spec": pod},
         },
     }
+
+
+CODES = re.compile(rb'^apiserver_request_total\{[^}]*code="(429|5[0-9][0-9])"[^}]*\} ([0-9.e+]+)$', re.MULTILINE)
+
+
+async def errors_answered(accesses: Sequence[ApiAccess]) -> float:
+    """429 and 5xx of all servers since they started, from their own counters; a server that is away counts 0."""
+    return sum([await _errors_of(access) for access in accesses])
+
+
+async def _errors_of(access: ApiAccess) -> float:
+    connector = aiohttp.TCPConnector(ssl=access.ssl_context())
+    timeout = aiohttp.ClientTimeout(total=30)
+    async with (
+        aiohttp.ClientSession(connector=connector, timeout=timeout) as session,
+        session.get(f"{access.url.rstrip('/')}/metrics") as answer,
+    ):
+        body = await answer.read()
+    return sum(float(value) for _, value in CODES.findall(body))

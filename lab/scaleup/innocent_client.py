@@ -17,8 +17,7 @@ from pathlib import Path
 
 import aiohttp
 
-from lab.controlplane.access import ApiAccess
-from lab.controlplane.certificates import KeyPair
+from lab.controlplane.credentials import ApiAccess, KeyPair
 from throttler.client.connector import EndingConnector
 
 EVERY_S = 0.1

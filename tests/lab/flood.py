@@ -20,7 +20,7 @@ from typing import Any
 import aiohttp
 
 from lab.controlplane import ControlPlane
-from lab.controlplane.certificates import CertificateAuthority
+from lab.controlplane.credentials import CertificateAuthority
 
 NAMESPACE = "flood"
 HELD_S = 2.0

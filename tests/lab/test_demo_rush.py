@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from lab.demo.objects import JOBS
 from lab.demo.rush import how_far, run_rush
 from lab.demo.rush_scene import Pacing, open_rush, wait_for_throttle
 from lab.demo.rush_story import Rushes
+from lab.demo.scene import JOBS
 from lab.demo.summary import rush_figures
 from lab.scaleup.cluster import STRANGER
 

@@ -12,8 +12,7 @@ import pytest
 
 from lab.cloud.machines import PaperMachines
 from lab.controlplane import ControllerManagerSettings, ControlPlane, ControlPlaneSettings, start_control_plane
-from lab.rights.grant import Grant, grants_of
-from lab.rights.replay import replay
+from lab.rights import Grant, grants_of, replay
 from tests.lab.hold_view import View, eventually, gated_deployment
 from tests.lab.rights_scene import HELD, SYSTEM, TAINT, USERS_LIMITS, USERS_NODES, VIEWER, installed
 from throttler.levers.scheduling_gate import PACED_GATE

@@ -9,13 +9,11 @@ from contextlib import AsyncExitStack
 from types import TracebackType
 from typing import Self
 
-from lab.cloud.joiner.connection import Connection, NodeClient
+from lab.cloud.joiner.client import Connection, NodeClient, Turns
 from lab.cloud.joiner.credentials import CertificateOf, Credentials
 from lab.cloud.joiner.joiner import Joiner, end
-from lab.cloud.joiner.record import JoinRecord
-from lab.cloud.joiner.settings import JoinerSettings
-from lab.cloud.joiner.turns import Turns
-from lab.controlplane.access import ApiAccess
+from lab.cloud.joiner.settings import JoinerSettings, JoinRecord
+from lab.controlplane.credentials import ApiAccess
 from lab.errors import LabError
 
 Admit = Callable[[str], Awaitable[None]]

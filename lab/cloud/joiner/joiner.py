@@ -5,17 +5,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 
-from lab.cloud.joiner.csi_node import initialise_csi_node
-from lab.cloud.joiner.kubelet_events import EventWriter
-from lab.cloud.joiner.lease import LeaseKeeper
-from lab.cloud.joiner.node_api import NodeApi
-from lab.cloud.joiner.node_status import StatusReporter
-from lab.cloud.joiner.pod_runs import PodRuns
-from lab.cloud.joiner.pod_statuses import PodStatuses
+from lab.cloud.joiner.client import NodeApi
+from lab.cloud.joiner.node import LeaseKeeper, StatusReporter, initialise_csi_node, register
+from lab.cloud.joiner.objects_read import read_node_event
+from lab.cloud.joiner.pod_runs import EventWriter, PodRuns
+from lab.cloud.joiner.pod_status import PodStatuses
 from lab.cloud.joiner.reflector import Reflector
-from lab.cloud.joiner.registration import register
 from lab.cloud.joiner.settings import JoinerSettings
-from lab.cloud.joiner.watch_event import read_node_event
 
 LOOK_FOR_NODE_EVERY_S = 1.0
 """A kubelet asks for its pods once its watch of its own Node is in step, and looks for that once a second."""

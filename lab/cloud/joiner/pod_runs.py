@@ -1,23 +1,93 @@
-"""What a kubelet does with the pods bound to its node: watches what they refer to, gets tokens, starts, ends."""
+"""What a kubelet does with the pods bound to its node: watches what they refer to, gets tokens, starts, ends, tells."""
 
 from __future__ import annotations
 
 import asyncio
 import math
 import random
+from collections import deque
 from collections.abc import Callable, Coroutine
 from typing import Any
 
 import msgspec
 
-from lab.cloud.joiner.kubelet_events import EventWriter
-from lab.cloud.joiner.node_api import NodeApi
-from lab.cloud.joiner.pod import Pod, TokenSource
-from lab.cloud.joiner.pod_stages import Stage
-from lab.cloud.joiner.pod_statuses import PodStatuses
+from lab.cloud.joiner.client import NodeApi, growing_waits_s
+from lab.cloud.joiner.objects_read import Pod, TokenSource, read_pod_event
+from lab.cloud.joiner.objects_written import timestamp
+from lab.cloud.joiner.pod_status import PodStatuses, Stage
 from lab.cloud.joiner.reflector import Reflector
-from lab.cloud.joiner.retry import growing_waits_s
-from lab.cloud.joiner.watch_event import read_pod_event
+
+EVENT_TRIES, EVENT_RETRY_AFTER_S = 12, 10.0
+"""client-go, tools/record: an Event is tried twelve times, 10 s apart, the first wait shortened at random."""
+AT_START = ("Starting", "NodeHasSufficientMemory", "NodeHasNoDiskPressure", "NodeHasSufficientPID")
+PER_CONTAINER = ("Pulled", "Created", "Started")
+
+
+class EventWriter:
+    """Writes Events one after the other."""
+
+    def __init__(self, api: NodeApi, node_name: str) -> None:
+        self._api = api
+        self._node_name = node_name
+        self._waiting: deque[tuple[str, bytes]] = deque()
+        self._news = asyncio.Event()
+
+    def node_started(self) -> None:
+        """Tell that the kubelet began."""
+        for reason in AT_START:
+            self._add_about_node(reason)
+
+    def node_is_ready(self) -> None:
+        """Tell that the node became Ready."""
+        self._add_about_node("NodeReady")
+
+    def pod_started(self, pod: Pod) -> None:
+        """Tell that all containers of a pod run."""
+        meta = pod.metadata
+        about = {"kind": "Pod", "apiVersion": "v1", "name": meta.name, "namespace": meta.namespace, "uid": meta.uid}
+        for container in pod.spec.containers:
+            for reason in PER_CONTAINER:
+                self._add(about | {"fieldPath": f"spec.containers{{{container.name}}}"}, meta.namespace, reason)
+
+    async def run(self) -> None:
+        """Write until cancelled."""
+        while True:
+            await self._news.wait()
+            while self._waiting:
+                await self._write(*self._waiting.popleft())
+            self._news.clear()
+
+    async def _write(self, path: str, body: bytes) -> None:
+        for attempt in range(EVENT_TRIES):
+            answer = await self._api.send("POST", path, body)
+            # Whatever the server refuses for good is dropped, as by client-go.
+            if answer.status and answer.status < 500 and answer.status != 429:
+                return
+            await asyncio.sleep(EVENT_RETRY_AFTER_S * (random.random() if attempt == 0 else 1.0))
+
+    def _add_about_node(self, reason: str) -> None:
+        self._add({"kind": "Node", "name": self._node_name, "uid": self._node_name}, "default", reason)
+
+    def _add(self, about: dict[str, str], namespace: str, reason: str) -> None:
+        now = timestamp()
+        event: dict[str, Any] = {
+            "kind": "Event",
+            "apiVersion": "v1",
+            "metadata": {"name": f"{about['name']}.{random.getrandbits(64):016x}", "namespace": namespace},
+            "involvedObject": about,
+            "reason": reason,
+            "message": f"{reason} ({about['kind']} {about['name']})",
+            "source": {"component": "kubelet", "host": self._node_name},
+            "firstTimestamp": now,
+            "lastTimestamp": now,
+            "count": 1,
+            "type": "Normal",
+            "reportingComponent": "kubelet",
+            "reportingInstance": self._node_name,
+        }
+        self._waiting.append((f"/api/v1/namespaces/{namespace}/events", msgspec.json.encode(event)))
+        self._news.set()
+
 
 MOUNT_AFTER_S = (0.1, 0.21)
 """Two loops of 100 ms (desired state, reconciler) pass before a volume is set up."""

@@ -1,8 +1,14 @@
 """The real Karpenter (kwok provider) on a control plane of the lab, with machines that boot and may fail."""
 
-from lab.cloud.karpenter.instance_types import HOLLOW, HOLLOW_GPU, InstanceType, paper_type
 from lab.cloud.karpenter.karpenter import Karpenter, start_karpenter
-from lab.cloud.karpenter.settings import KarpenterSettings, NodePoolSettings
+from lab.cloud.karpenter.settings import (
+    HOLLOW,
+    HOLLOW_GPU,
+    InstanceType,
+    KarpenterSettings,
+    NodePoolSettings,
+    paper_type,
+)
 
 __all__ = [
     "HOLLOW",

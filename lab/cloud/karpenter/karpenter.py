@@ -1,4 +1,11 @@
-"""The real Karpenter with its kwok provider as a process of the lab, and the machines that it orders."""
+"""The real Karpenter with its kwok provider as a process of the lab, and the machines behind its NodeClaims.
+
+Real: Karpenter itself, its NodeClaims, the Nodes. Simulated: the provider's machines (`lab/cloud/fleet.py`).
+A launched NodeClaim is an order. After its boot time the machine creates its own Node, called like the NodeClaim,
+with the NodeClaim's labels and taints and the taint `karpenter.sh/unregistered`, as a real kubelet does. Karpenter
+then registers the Node and, once the kubelet reports Ready, initialises it. A machine ends when its NodeClaim is
+gone, so it still runs while Karpenter drains it.
+"""
 
 from __future__ import annotations
 
@@ -7,25 +14,74 @@ import contextlib
 import json
 import os
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 import yaml
 
 from lab.binaries import find_binary, find_karpenter_crds
 from lab.cloud.fleet import Fleet
-from lab.cloud.joiner.turns import Turns
+from lab.cloud.joiner.client import Turns
 from lab.cloud.json_api import Json, JsonApi
-from lab.cloud.karpenter.cloud import KarpenterCloud
-from lab.cloud.karpenter.instance_types import InstanceType
-from lab.cloud.karpenter.objects import NODE_CLASS_PATH, NODE_POOLS_PATH, node_class, node_pool
-from lab.cloud.karpenter.settings import KarpenterSettings, NodePoolSettings
+from lab.cloud.karpenter.objects import (
+    NODE_CLAIMS_PATH,
+    NODE_CLASS_PATH,
+    NODE_POOLS_PATH,
+    instance_type_name,
+    is_launched,
+    is_leaving,
+    node_class,
+    node_pool,
+    order_of,
+)
+from lab.cloud.karpenter.settings import InstanceType, KarpenterSettings, NodePoolSettings
 from lab.cloud.kinds import machine_kinds
 from lab.controlplane import ControlPlane
 from lab.controlplane.component import Component, ComponentSpec
 from lab.controlplane.ports import free_port
 from lab.errors import LabError
 from lab.processes import log_tail
+
+
+class KarpenterCloud:
+    """Follows the NodeClaims and keeps one machine for each of them."""
+
+    def __init__(self, api: JsonApi, fleet: Fleet, settings: KarpenterSettings) -> None:
+        self._api = api
+        self._fleet = fleet
+        self._types = {kind.name: kind for kind in settings.instance_types}
+
+    @property
+    def ordered(self) -> tuple[str, ...]:
+        """The Node names of all machines: waiting for capacity, booting, failed for good, running or dead."""
+        return self._fleet.ordered
+
+    @property
+    def running(self) -> tuple[str, ...]:
+        """The Node names of the machines that have joined and run."""
+        return self._fleet.running
+
+    async def kill(self, name: str) -> None:
+        """Let the machine of Node `name` die: its kubelet falls silent, its Node and NodeClaim stay."""
+        await self._fleet.kill(name)
+
+    async def run(self) -> None:
+        """Follow the NodeClaims until cancelled, then switch every machine off."""
+        try:
+            async for name, claim in self._api.follow(NODE_CLAIMS_PATH):
+                await self._heed(name, claim)
+        finally:
+            await self._fleet.close()
+
+    async def _heed(self, name: str, claim: Mapping[str, Any] | None) -> None:
+        if claim is not None and is_launched(claim) and name not in self._fleet:
+            instance_type = self._types[instance_type_name(claim)]
+            self._fleet.order(order_of(claim, instance_type), instance_type.sort)
+        elif claim is None or (is_leaving(claim) and name not in self.running):
+            # A machine whose Node exists is drained first, and its kubelet has to take part in that.
+            await self._fleet.end(name)
+
 
 ADMIN_GROUPS = ("system:masters",)
 CRD_PATH = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"

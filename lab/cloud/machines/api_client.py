@@ -1,15 +1,16 @@
-"""A lean client of one API server for simulated machines: JSON bytes in and out, no models, no retries."""
+"""A lean client of one API server for simulated machines and clouds: JSON bytes in and out, no models, no retries."""
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import aiohttp
 
-from lab.controlplane.access import ApiAccess
+from lab.controlplane.credentials import ApiAccess
 from lab.errors import LabError
 from throttler.client.connector import EndingConnector
 
@@ -110,3 +111,23 @@ async def _raise_for_status(response: aiohttp.ClientResponse) -> None:
         text = await response.text()
         what = f"{response.method} {response.url.path}: {response.status} {text[:500]}"
         raise ApiError(response.status, what)
+
+
+Item = TypeVar("Item")
+
+
+async def for_each(items: Iterable[Item], act: Callable[[Item], Awaitable[None]], *, at_once: int) -> None:
+    """Await `act` for every item, at most `at_once` at a time; the first failure ends all and is raised."""
+    turns = asyncio.Semaphore(at_once)
+
+    async def in_turn(item: Item) -> None:
+        async with turns:
+            await act(item)
+
+    try:
+        async with asyncio.TaskGroup() as group:
+            for item in items:
+                group.create_task(in_turn(item))
+    except ExceptionGroup as failed:
+        # One cause is what a person can act on; the others usually share it.
+        raise failed.exceptions[0] from failed

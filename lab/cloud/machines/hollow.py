@@ -21,8 +21,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from lab.binaries import find_binary
-from lab.cloud.machines.api_client import ApiClient, ApiError
-from lab.cloud.machines.in_turn import for_each
+from lab.cloud.machines.api_client import ApiClient, ApiError, for_each
 from lab.controlplane import ControlPlane
 from lab.errors import LabError
 from lab.processes import ProcessGroup, log_tail

@@ -17,8 +17,7 @@ from typing import Self
 
 import msgspec
 
-from lab.cloud.machines.api_client import STRATEGIC_MERGE_PATCH, ApiClient, ApiError
-from lab.cloud.machines.in_turn import for_each
+from lab.cloud.machines.api_client import STRATEGIC_MERGE_PATCH, ApiClient, ApiError, for_each
 from lab.cloud.machines.paper_objects import (
     ListMetadata,
     PaperNode,
@@ -30,7 +29,7 @@ from lab.cloud.machines.paper_objects import (
     node_object,
     running_status,
 )
-from lab.controlplane.access import ApiAccess
+from lab.controlplane.credentials import ApiAccess
 
 BOUND_PODS = {"fieldSelector": "spec.nodeName!="}
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"

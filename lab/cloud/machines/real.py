@@ -2,8 +2,9 @@
 
 REAL: images, containers, their namespaces, cgroups and limits, seccomp, probes, logs, the pod's network and token.
 SIMULATED: the machine. Its namespace has loopback, a bridge for its pods, a cable to every other node and the address
-at which pods look for the API server, and leads nowhere else. Needs root, containerd, runc and the CNI plugins; a
-kubelet is built when it is first asked for.
+at which pods look for the API server, and leads nowhere else. Pods reach pods of other nodes by routes, without a
+change of address, as a cloud's own network does it. Needs root, containerd, runc and the CNI plugins; a kubelet is
+built when it is first asked for.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -23,12 +24,65 @@ from urllib.parse import urlsplit
 
 from lab.binaries import find_binary
 from lab.cloud.machines import way_in
-from lab.cloud.machines.on_host import must_run, run
 from lab.cloud.machines.real_files import PLUGINS, NodeFiles, containerd_config, kubelet_config, network_config
-from lab.cloud.machines.real_network import delete_namespace, join, make_namespace
 from lab.controlplane import ApiAccess, ControlPlane
 from lab.errors import LabError
 from lab.processes import ProcessGroup, log_tail
+
+PATIENCE_S = 120.0
+"""Importing an image of 350 MB takes seconds; what takes longer than this hangs."""
+
+
+def run(*command: str) -> subprocess.CompletedProcess[str]:
+    """Run it, whatever comes of it."""
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE_S)
+
+
+def must_run(*command: str) -> str:
+    """Run it and return what it prints; raises LabError with what it says if it fails."""
+    answer = run(*command)
+    if answer.returncode != 0:
+        raise LabError(f"{' '.join(command)}: {answer.stderr.strip()}")
+    return answer.stdout
+
+
+def make_namespace(files: NodeFiles, *further: str) -> None:
+    """A namespace in which the node's address, and further ones, are on loopback."""
+    must_run("ip", "netns", "add", files.namespace)
+    _run_inside(files, "link", "set", "lo", "up")
+    for address in (files.address, *further):
+        _run_inside(files, "address", "add", f"{address}/32", "dev", "lo")
+
+
+def delete_namespace(files: NodeFiles) -> None:
+    """It goes with every interface in it once no process is left inside."""
+    run("ip", "netns", "delete", files.namespace)
+
+
+def join(files: NodeFiles, others: Iterable[NodeFiles]) -> None:
+    """A cable from a node to each of the others, and routes to their addresses and their pods, both ways."""
+    for other in others:
+        ends = ("name", _port(other), "type", "veth", "peer", "name", _port(files), "netns", other.namespace)
+        _run_inside(files, "link", "add", *ends)
+        _lead(files, other)
+        _lead(other, files)
+
+
+def _lead(files: NodeFiles, other: NodeFiles) -> None:
+    port = ("dev", _port(other))
+    _run_inside(files, "link", "set", *port, "up")
+    # The source is named, because the first address on loopback need not be the node's own.
+    _run_inside(files, "route", "add", f"{other.address}/32", *port, "src", files.address)
+    _run_inside(files, "route", "add", other.pods, "via", other.address, *port, "onlink", "src", files.address)
+
+
+def _port(other: NodeFiles) -> str:
+    return f"to-{other.number}"
+
+
+def _run_inside(files: NodeFiles, *arguments: str) -> None:
+    must_run("ip", "-netns", files.namespace, *arguments)
+
 
 API_ADDRESS, API_PORT = "10.0.0.1", 443
 """Of the Service `kubernetes`: the first of the range of services."""

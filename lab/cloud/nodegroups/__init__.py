@@ -2,14 +2,15 @@
 
 from lab.cloud.nodegroups.autoscaler import (
     NOT_GIVEN,
+    QUOTA_FLAGS,
     AutoscalerSettings,
     ClusterAutoscaler,
     autoscaler_binary,
+    install_capacity_quotas,
     start_cluster_autoscaler,
 )
 from lab.cloud.nodegroups.cloud import NodeGroupCloud
-from lab.cloud.nodegroups.quota_crd import QUOTA_FLAGS, install_capacity_quotas
-from lab.cloud.nodegroups.server import NodeGroupServer, serve, start_node_groups
+from lab.cloud.nodegroups.service import NodeGroupServer, serve, start_node_groups
 from lab.cloud.nodegroups.settings import NodeGroup, NodeGroupsSettings
 
 __all__ = [

@@ -15,7 +15,9 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from lab.cloud.nodegroups.server import NodeGroupServer
+import yaml
+
+from lab.cloud.nodegroups.service import NodeGroupServer
 from lab.controlplane import ControlPlane
 from lab.controlplane.component import Component, ComponentSpec
 from lab.controlplane.ports import free_port
@@ -141,3 +143,16 @@ async def start_cluster_autoscaler(
     finally:
         if autoscaler.is_running:
             autoscaler.kill()
+
+
+QUOTA_FLAGS = ("--capacity-quotas-enabled=true",)
+"""For `AutoscalerSettings.extra_flags`; the CRD must be served before the autoscaler starts."""
+_FILE = Path(__file__).with_name("capacityquotas.yaml")
+
+
+async def install_capacity_quotas(plane: ControlPlane) -> None:
+    """Install our stand-in for the CRD and return when it is served."""
+    # kubectl knows no YAML anchors with merge keys, so it gets JSON.
+    definition = yaml.safe_load(_FILE.read_text())
+    await plane.kubectl_async("apply", "-f", "-", input=json.dumps(definition))
+    await plane.kubectl_async("wait", "--for=condition=Established", f"crd/{definition['metadata']['name']}")

@@ -1,19 +1,45 @@
-"""The gRPC side of the node groups: what cluster-autoscaler calls."""
+"""The gRPC side of the node groups: what cluster-autoscaler calls, served on loopback."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
 from typing import Any, NoReturn, TypeAlias
 
 import grpc
 import grpc.aio
 from google.protobuf.message import Message
 
+from lab.cloud.fleet import Fleet
+from lab.cloud.json_api import JsonApi
+from lab.cloud.kinds import machine_kinds
 from lab.cloud.nodegroups import externalgrpc_pb2 as wire
-from lab.cloud.nodegroups.cloud import PROVIDER_PREFIX, NodeGroupCloud
-from lab.cloud.nodegroups.ledger import Instance, InstanceState, RefusalError
-from lab.cloud.nodegroups.node_template import node_template
-from lab.cloud.nodegroups.settings import NodeGroup
+from lab.cloud.nodegroups import node_template_pb2 as template_wire
+from lab.cloud.nodegroups.cloud import PROVIDER_PREFIX, Instance, InstanceState, NodeGroupCloud, RefusalError
+from lab.cloud.nodegroups.settings import NodeGroup, NodeGroupsSettings
+from lab.controlplane import ControlPlane
+
+
+def node_template(group: NodeGroup) -> bytes:
+    """Return the serialised template: needed for a group without nodes, whose shape nobody has seen yet."""
+    name = f"template-of-{group.name}"
+    resources = {resource: template_wire.Quantity(text=amount) for resource, amount in group.allocatable.items()}
+    taints = [
+        template_wire.Taint(key=taint["key"], value=taint.get("value", ""), effect=taint["effect"])
+        for taint in group.taints
+    ]
+    template = template_wire.NodeTemplate(
+        metadata=template_wire.Metadata(name=name, labels={"kubernetes.io/hostname": name, **group.node_labels}),
+        spec=template_wire.Spec(providerID=f"template://{name}", taints=taints),
+        status=template_wire.Status(
+            capacity=resources,
+            allocatable=resources,
+            conditions=[template_wire.Condition(type="Ready", status="True")],
+        ),
+    )
+    return template.SerializeToString()
+
 
 SERVICE = "clusterautoscaler.cloudprovider.v1.externalgrpc.CloudProvider"
 OUT_OF_RESOURCES_CLASS = 1
@@ -133,3 +159,43 @@ def _instance(instance: Instance) -> wire.Instance:
         )
     status = wire.InstanceStatus(instanceState=STATES[instance.state], errorInfo=error)
     return wire.Instance(id=f"{PROVIDER_PREFIX}{instance.name}", status=status)
+
+
+ADMIN_GROUPS = ("system:masters",)
+
+
+@dataclass(frozen=True)
+class NodeGroupServer:
+    """A running cloud and the address (`127.0.0.1:port`) at which cluster-autoscaler finds it."""
+
+    cloud: NodeGroupCloud
+    address: str
+
+
+@contextlib.asynccontextmanager
+async def serve(cloud: NodeGroupCloud) -> AsyncIterator[NodeGroupServer]:
+    """Serve a cloud over gRPC, without encryption and on loopback only."""
+    server = grpc.aio.server()
+    server.add_generic_rpc_handlers((NodeGroupService(cloud).handler(),))
+    port = server.add_insecure_port("127.0.0.1:0")
+    await server.start()
+    try:
+        yield NodeGroupServer(cloud, f"127.0.0.1:{port}")
+    finally:
+        await server.stop(grace=None)
+
+
+@contextlib.asynccontextmanager
+async def start_node_groups(plane: ControlPlane, settings: NodeGroupsSettings) -> AsyncIterator[NodeGroupServer]:
+    """Start the cloud for `plane`; each group boots its minimum. When left, every machine ends.
+
+    Nodes stay behind as objects that nobody serves any more: give each run a plane of its own.
+    """
+    async with JsonApi(plane.access("lab:cloud", ADMIN_GROUPS)) as api, machine_kinds(plane) as kinds:
+        cloud = NodeGroupCloud(settings, Fleet(api, kinds, settings.boot_time))
+        try:
+            cloud.start_minimum()
+            async with serve(cloud) as server:
+                yield server
+        finally:
+            await cloud.close()

@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 
 from lab.binaries import binary_named, find_binaries, find_binary
-from lab.binaries.building import build_command
+from lab.binaries.building import build_command, find_go
 from lab.binaries.cache import cache_folder, entry_folder, locked, write_entry
 from lab.binaries.catalogue import ETCD
-from lab.binaries.go_toolchain import find_go
 from lab.errors import LabError
 
 ETCD_SCRIPT = "#!/bin/sh\necho etcd Version: fake\n"
@@ -35,7 +34,7 @@ def venv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("PATH", "/usr/bin:/bin")
     monkeypatch.delenv("KUBEBUILDER_ASSETS", raising=False)
-    monkeypatch.setattr("lab.binaries.go_toolchain.shutil.which", lambda name: None)
+    monkeypatch.setattr("lab.binaries.building.shutil.which", lambda name: None)
     return folder
 
 
@@ -180,7 +179,7 @@ def test_go_of_the_virtual_environment_wins_over_the_one_on_path(
     venv: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     on_path = write_program(tmp_path / "path" / "go", "#!/bin/sh\necho go version go1.98.0 linux/amd64\n")
-    monkeypatch.setattr("lab.binaries.go_toolchain.shutil.which", lambda name: str(on_path))
+    monkeypatch.setattr("lab.binaries.building.shutil.which", lambda name: str(on_path))
     assert find_go((1, 26)).command == on_path
     mine = write_program(venv / "go", "#!/bin/sh\necho go version go1.97.0 linux/amd64\n")
     assert find_go((1, 26)).command == mine

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from lab.controlplane.access import ApiAccess
+from lab.controlplane.credentials import ApiAccess
 from lab.errors import LabError
 from lab.scaleup.bystander import bystander
 from tests.unit.throttler.client.loopback_api import Handler, answer_empty, loopback_api

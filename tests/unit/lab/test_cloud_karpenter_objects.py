@@ -3,8 +3,7 @@ from typing import Any
 import pytest
 
 from lab.cloud.karpenter import HOLLOW, HOLLOW_GPU, KarpenterSettings, NodePoolSettings, paper_type
-from lab.cloud.karpenter.claim import is_launched, is_leaving, order_of
-from lab.cloud.karpenter.objects import node_pool
+from lab.cloud.karpenter.objects import is_launched, is_leaving, node_pool, order_of
 from lab.errors import LabError
 
 

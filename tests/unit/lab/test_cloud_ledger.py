@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lab.cloud.nodegroups.ledger import InstanceState, Ledger, RefusalError
+from lab.cloud.nodegroups.cloud import InstanceState, Ledger, RefusalError
 
 EMPTY = Ledger(group="gpu", min_size=0, max_size=5)
 

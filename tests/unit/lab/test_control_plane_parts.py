@@ -11,8 +11,8 @@ from cryptography import x509
 from cryptography.x509.oid import NameOID
 
 from lab.controlplane import ApiAccess, ApiServerSettings, ControlPlaneSettings
-from lab.controlplane.audit import read_audit_log
-from lab.controlplane.certificates import CertificateAuthority
+from lab.controlplane.credentials import CertificateAuthority
+from lab.controlplane.plane import read_audit_log
 from lab.controlplane.ports import _is_free, free_port
 from lab.errors import LabError
 

@@ -9,12 +9,10 @@ from typing import Any
 import pytest
 
 from lab.cloud.joiner import JoinerSettings
-from lab.cloud.joiner.csi_node import initialise_csi_node
 from lab.cloud.joiner.joiner import Joiner
-from lab.cloud.joiner.lease import LeaseKeeper
-from lab.cloud.joiner.node_objects import NODES
+from lab.cloud.joiner.node import LeaseKeeper, initialise_csi_node, register
+from lab.cloud.joiner.objects_written import NODES
 from lab.cloud.joiner.reflector import Reflector
-from lab.cloud.joiner.registration import register
 from lab.errors import LabError
 from tests.unit.lab.fake_node_api import FakeNodeApi
 

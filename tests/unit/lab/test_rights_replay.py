@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from lab.rights.grant import Grant, grants_of
-from lab.rights.replay import asked_in, replay
+from lab.rights import Grant, asked_in, grants_of, replay
 
 ACCOUNT = "ours:service"
 ROLE = {

@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from lab.cloud.joiner.connection import Connection, NodeClient
-from lab.cloud.joiner.turns import Turns
+from lab.cloud.joiner.client import Connection, NodeClient, Turns
 from lab.cloud.machines.api_client import ApiClient
-from lab.controlplane.access import ApiAccess
+from lab.controlplane.credentials import ApiAccess
 from lab.scaleup.innocent_client import asking
 from tests.unit.throttler.client.frozen_server import cancelled, frozen_server, left_open_by
 from tests.unit.throttler.client.loopback_api import authority

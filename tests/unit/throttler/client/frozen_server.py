@@ -10,7 +10,7 @@ from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from lab.controlplane.certificates import KeyPair
+from lab.controlplane.credentials import KeyPair
 
 BEGINNING = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\none\r\n"
 """The head of an answer, and `one`."""

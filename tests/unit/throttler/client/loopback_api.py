@@ -8,7 +8,7 @@ from pathlib import Path
 
 from aiohttp import web
 
-from lab.controlplane.certificates import CertificateAuthority, KeyPair
+from lab.controlplane.credentials import CertificateAuthority, KeyPair
 
 Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 

@@ -1,23 +1,115 @@
-"""The connection of joiners to one API server: one pool and one TLS context for all that share a credential."""
+"""A kubelet's client: requests that never raise, retried and limited as client-go does it, and watches.
+
+All joiners that share a credential share one pool of connections and one TLS context.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import ssl
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from types import TracebackType
-from typing import Self
+from typing import Protocol, Self
 
 import aiohttp
 from yarl import URL
 
-from lab.cloud.joiner.node_api import HEARTBEAT, HEARTBEAT_S, JSON, LONGEST_WATCH_S, Answer
-from lab.cloud.joiner.retry import BROKEN, wait_before_retry_s
-from lab.cloud.joiner.turns import Turns
-from lab.controlplane.access import ApiAccess
+from lab.controlplane.credentials import ApiAccess
 from lab.errors import LabError
 from throttler.client.connector import EndingConnector
+
+JSON = "application/json"
+STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
+
+SHORTEST_WATCH_S, LONGEST_WATCH_S = 300, 600
+"""client-go asks for a watch of 5 to 10 minutes, at random."""
+HEARTBEAT_S = 10.0
+"""The timeout of a kubelet's heartbeat client, which the server is told as well (`?timeout=10s`)."""
+HEARTBEAT = {"timeout": "10s"}
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The last answer to a request; status 0 means that there was none. A kubelet lives with refusals."""
+
+    status: int
+    body: bytes = b""
+
+    @property
+    def is_ok(self) -> bool:
+        """Whether the request did what it should."""
+        return 200 <= self.status < 300
+
+
+class NodeApi(Protocol):
+    """One node's client. Retries on Retry-After are done below it."""
+
+    async def send(
+        self,
+        method: str,
+        path: str,
+        body: bytes | None = None,
+        *,
+        kind: str = JSON,
+        query: Mapping[str, str] | None = None,
+        is_heartbeat: bool = False,
+        is_read: bool = False,
+    ) -> Answer:
+        """Send a request.
+
+        `is_heartbeat` uses the client without a rate limit and with a timeout of 10 s. Unless `is_read`, the
+        answer's body is asked for in the cheap form that a kubelet uses (protobuf) and left empty.
+        """
+
+    async def watch(self, path: str, query: Mapping[str, str], on_line: Callable[[bytes], None]) -> int:
+        """Hand each line of a watch to `on_line` until it ends; return the status it was answered with."""
+
+
+MAX_RETRIES = 10
+"""client-go, rest.Request: maxRetries."""
+
+BROKEN = 0
+"""The status of an attempt that got no answer."""
+
+
+def wait_before_retry_s(method: str, status: int, retry_after: str | None, attempt: int) -> float | None:
+    """Return how long to wait before the next attempt, or None when this answer is final.
+
+    An overloaded server's answer (429 or 5xx) is repeated only when it names its Retry-After in whole seconds;
+    a broken connection only for a GET. `attempt` counts from 0.
+    """
+    if attempt >= MAX_RETRIES:
+        return None
+    if status == BROKEN:
+        return 0.0 if method == "GET" else None
+    if (status == 429 or status >= 500) and retry_after is not None and retry_after.isdigit():
+        return float(retry_after)
+    return None
+
+
+def growing_waits_s(first_s: float, factor: float, longest_s: float) -> Iterator[float]:
+    """Yield `first_s`, then each time `factor` times as much, never above `longest_s`; without end."""
+    wait_s = first_s
+    while True:
+        yield min(wait_s, longest_s)
+        wait_s = min(wait_s * factor, longest_s)
+
+
+class Turns:
+    """`burst` requests at once, `qps` per second in the long run; who comes later waits its turn."""
+
+    def __init__(self, qps: float, burst: int, now: float) -> None:
+        self._interval_s = 1.0 / qps
+        self._credit_s = burst * self._interval_s
+        self._free_at = now - self._credit_s
+
+    def take(self, now: float) -> float:
+        """Take the next turn and return in how many seconds it comes."""
+        self._free_at = max(self._free_at, now - self._credit_s) + self._interval_s
+        return max(0.0, self._free_at - now)
+
 
 PROTOBUF = "application/vnd.kubernetes.protobuf"
 USER_AGENT = "lab-joiner"

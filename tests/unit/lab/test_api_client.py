@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from lab.cloud.machines.in_turn import for_each
+from lab.cloud.machines.api_client import for_each
 from lab.errors import LabError
 
 

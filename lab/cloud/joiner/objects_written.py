@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+import datetime
 from typing import Any
 
 import msgspec
 
 from lab.cloud.joiner.settings import JoinerSettings, split_taint
+
+
+def timestamp() -> str:
+    """Return the present, to the second."""
+    return datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def micro_timestamp() -> str:
+    """Return the present, to the microsecond (leases)."""
+    return datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
 
 NODES = "/api/v1/nodes"
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"

@@ -1,10 +1,29 @@
-"""The few fields of a Pod that a joiner reads."""
+"""The few fields of Pods and Nodes that a joiner reads, from answers and from watch events."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 import msgspec
+
+
+class Identity(msgspec.Struct, frozen=True, rename="camel", gc=False):
+    """Which object it is, and which version of it."""
+
+    uid: str = ""
+    resource_version: str = ""
+
+
+class _Holder(msgspec.Struct, gc=False):
+    metadata: Identity
+
+
+_decode = msgspec.json.Decoder(_Holder).decode
+
+
+def identity_of(body: bytes) -> Identity:
+    """Return uid and resource version of the object in `body`."""
+    return _decode(body).metadata
 
 
 class OwnerReference(msgspec.Struct, frozen=True, gc=False):
@@ -178,3 +197,49 @@ def _pair(config_map: NamedReference | None, secret: NamedReference | None) -> I
         yield "configmaps", config_map.name
     if secret is not None:
         yield "secrets", secret.secret_name or secret.name
+
+
+class NodeStatus(msgspec.Struct, frozen=True, gc=False):
+    """The conditions of a Node."""
+
+    conditions: tuple[PodCondition, ...] = ()
+
+
+class Node(msgspec.Struct, frozen=True, gc=False):
+    """A Node, in part."""
+
+    status: NodeStatus = NodeStatus()
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether the API says that it is Ready."""
+        return any(c.type == "Ready" and c.status == "True" for c in self.status.conditions)
+
+
+class PodEvent(msgspec.Struct, frozen=True, gc=False):
+    """A line of a watch of Pods."""
+
+    type: str
+    object: Pod
+
+
+class NodeEvent(msgspec.Struct, frozen=True, gc=False):
+    """A line of a watch of Nodes."""
+
+    type: str
+    object: Node
+
+
+_pod_event = msgspec.json.Decoder(PodEvent).decode
+_node_event = msgspec.json.Decoder(NodeEvent).decode
+CHANGES = (b'{"type":"ADDED"', b'{"type":"MODIFIED"', b'{"type":"DELETED"')
+
+
+def read_pod_event(line: bytes) -> PodEvent | None:
+    """Return the event, or None for a bookmark or an error."""
+    return _pod_event(line) if line.startswith(CHANGES) else None
+
+
+def read_node_event(line: bytes) -> NodeEvent | None:
+    """Return the event, or None for a bookmark or an error."""
+    return _node_event(line) if line.startswith(CHANGES) else None

@@ -1,1 +1,0 @@
-"""What our accounts were granted, held against what they asked for: the audit replay of rights."""
