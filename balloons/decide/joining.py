@@ -1,7 +1,7 @@
 """How long nodes have been on their way, on a clock that nobody can set.
 
 A node's age is read off the wall clock once, when it is first seen not Ready; from then on only monotonic time counts,
-so that a step of the wall clock turns no joining node into a sick one (invariant 19).
+so that a step of the wall clock turns no joining node into a sick one.
 """
 
 from collections.abc import Iterable, Mapping

@@ -72,7 +72,7 @@ def target(
     Hold is bounded by what can be held; Headroom also asks for new nodes, at most `allowance` more than it was
     granted before. `asked` balloons wait already; `granted` of them the allowance has let pass (None: all of them).
     The others were preempted and came back: they ask for new nodes like any growth, and have to wait like it.
-    Invariant 13: no node is asked for beyond maxSize in all.
+    No node is asked for beyond maxSize in all.
     """
     size = wanted_size(spec, schedule)
     limit = inf if spec.max_size is None else max(0, spec.max_size - supply.busy - supply.reserved)

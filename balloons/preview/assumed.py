@@ -13,11 +13,11 @@ CORES = Known.assumed(4, "a managed server of middle size", 0.3)
 BACKGROUND = Known.assumed(0.25, "a quarter of a server is busy in usual times", 0.3)
 LEAST_JOIN_CPU_S = 0.09
 DAEMON_SET_CPU_S = 0.023
-"""A real kube-apiserver 1.36 of one core finished 400 joins with 8 DaemonSets in 109 s: 0.27 core-seconds each
-(facts.md 3.5). Of the 107 requests that a join sends (facts.md 3.1) about 9 come with each DaemonSet pod."""
+"""A real kube-apiserver 1.36 of one core finished 400 joins with 8 DaemonSets in 109 s: 0.27 core-seconds each.
+Of the 107 requests that a join sent there (counted in its audit log) about 9 come with each DaemonSet pod."""
 LEAST_REQUESTS = 60
 DAEMON_SET_REQUESTS = 9
-"""107 with 8 DaemonSets, and about 25 lists and watches (facts.md 3.1)."""
+"""107 with 8 DaemonSets, and about 25 lists and watches, counted in the audit log of that run."""
 DAEMON_SETS = Known.assumed(6, "CNI, CSI, proxy, logs, metrics, devices", 0.0)
 PODS_PER_S = Known.assumed(20, "default --kube-api-qps", 0.0)
 BURST = Known.assumed(30, "its default --kube-api-burst", 0.0)

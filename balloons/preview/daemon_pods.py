@@ -2,7 +2,7 @@
 
 The DaemonSet controller goes DaemonSet by DaemonSet, two at a time, and makes up to 250 pods of each before it looks
 again (BurstReplicas and --concurrent-daemonset-syncs of kube-controller-manager). So nodes that come together get their
-last pod together, at the end: of 150 joins whose pods took 60 s the mean was usable after 52 s (control.md).
+last pod together, at the end: of 150 joins whose pods took 60 s the mean was usable after 52 s, on a real one.
 """
 
 from collections import deque

@@ -81,7 +81,7 @@ class ServerFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControllerFacts:
-    """Limits of others that a join passes (facts.md 3.2)."""
+    """Limits of others that a join passes: those of the controller manager and the scheduler."""
 
     daemon_sets: Known
     """Pods that DaemonSets put on each new node."""

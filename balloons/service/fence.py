@@ -1,4 +1,4 @@
-"""Who may be acted on again: nobody before the caches show our last write (reliability.md, invariant 16). Pure.
+"""Who may be acted on again: nobody before the caches show our last write. Pure.
 
 After a write the cache still shows the world before it. Deciding on that would do the same once more, or undo it.
 So a pool rests until the watch of each resource that was written has passed the version of our write, and until

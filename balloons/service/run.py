@@ -155,8 +155,8 @@ class Service:
         return f"view incomplete for {incomplete_s:.0f} s: {', '.join(self._watches.missing)}"
 
     def _is_deciding(self) -> bool:
-        """Whether the loop's heart beats, and on what there is: what is held must be let go when it does not
-        (reliability.md, finding 4), and another replica may see what this one does not.
+        """Whether the loop's heart beats, and on what there is: what is held must be let go when it does not,
+        and another replica may see what this one does not.
 
         On a stop, which ends by itself in seconds, what is held is being given back.
         """

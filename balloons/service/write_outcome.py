@@ -72,7 +72,7 @@ def outcome_of(error: ApiError) -> Outcome:
 
 
 FORBIDDEN_REST_S = 30.0
-"""Without the right there is no use in asking more than twice a minute (reliability.md row 29)."""
+"""Without the right there is no use in asking more than twice a minute."""
 UNKNOWN_REST_S = 10.0
 """As long as one attempt may take: a write that was under way has ended by then, one way or the other."""
 

@@ -19,7 +19,7 @@ from throttler.kube.pod import DELETION_COST_ANNOTATION
 
 FIELD_MANAGER = "kube-balloons"
 FORCE_PERIOD_S = 30.0
-"""A field that somebody else took is taken back at most this often (reliability.md, invariant 14)."""
+"""A field that somebody else took is taken back at most this often: a quarrel must not load the API server."""
 
 
 class _VersionMeta(msgspec.Struct, frozen=True, rename="camel"):

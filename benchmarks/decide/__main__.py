@@ -8,7 +8,7 @@ from benchmarks.report import Figure, Report, progress, run
 
 SIZES = (1_000, 7_500, 100_000)
 PENDING_SHARE = 0.5
-"""Waiting pods per node in the measurement of memory: 50,000 beside 100,000 nodes (reliability.md 5)."""
+"""Waiting pods per node in the measurement of memory: 50,000 beside 100,000 nodes."""
 ROUNDS = 7
 FAKED = (
     "No server: nodes and pods are JSON made here, read by the real decoder into the service's own index.",

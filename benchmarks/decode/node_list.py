@@ -180,7 +180,7 @@ def _status(name: str, resources: dict[str, str], random: Random) -> dict[str, A
 
 
 _IMAGES = 42
-"""A kubelet reports up to 50; with 42 a node comes to 17 kB, as in the observed cluster (facts.md 6.2)."""
+"""A kubelet reports up to 50; with 42 a node comes to 17 kB, as those of a large real cluster have."""
 
 
 def _image(random: Random) -> dict[str, Any]:

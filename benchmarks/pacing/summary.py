@@ -8,7 +8,7 @@ from benchmarks.pacing.contenders import ORACLE
 from benchmarks.pacing.runs import Run
 
 CLEAN_SHARE = 1e-4
-"""Of 429 and 5xx among all requests: less is clean (control.md)."""
+"""Of 429 and 5xx among all requests: less is clean."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

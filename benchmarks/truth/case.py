@@ -11,7 +11,7 @@ KINDS = {"boot": 5, "manager": 4, "window": 3, "pool limit": 2, "machines": 2, "
 """Ranges that make each kind of limit likely, and how many of twenty; which one then binds is measured."""
 FEW_SEATS, USUAL_SEATS = (20, 10), (400, 200)
 QUICK_MANAGER_QPS, DEFAULT_MANAGER_QPS = 300.0, 20.0
-"""Out of the way, and the binary's default (facts.md 3.2)."""
+"""Out of the way, and the binary's default (--kube-api-qps)."""
 MANAGER_BURST_S = 1.5
 """Its burst, in seconds of its rate, as by default."""
 QUICK_NODES = 14

@@ -32,7 +32,7 @@ class ApiServerSettings:
 class ControllerManagerSettings:
     """The controller manager.
 
-    `kube_api_qps` and `kube_api_burst` are the limit of each controller's client (facts.md 3.2).
+    `kube_api_qps` and `kube_api_burst` are the limit of each controller's client.
     A node whose lease is older than `node_monitor_grace_period_s` becomes NotReady.
     """
 

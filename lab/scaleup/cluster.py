@@ -11,11 +11,11 @@ from lab.controlplane import ApiAccess, ControlPlane, ControlPlaneSettings, star
 from lab.controlplane.settings import ApiServerSettings, ControllerManagerSettings, SchedulerSettings
 
 DAEMON_SETS = 8
-"""As many agents as a usual node carries (facts.md 3.1)."""
+"""As many agents as a usual node carries: network, storage, proxy, logs, metrics, devices."""
 READ_SEATS, WRITE_SEATS = 20, 10
 """Of each server, in place of 400 and 200; one core each."""
 QUICK_MANAGER_QPS, DEFAULT_MANAGER_QPS = 300.0, 20.0
-"""Out of the way, so that the API server is what binds; and the binary's default (facts.md 3.2)."""
+"""Out of the way, so that the API server is what binds; and the binary's default (--kube-api-qps)."""
 SCHEDULER_QPS = 300.0
 NEVER_S = 86_400
 STRANGER = "lab:stranger"

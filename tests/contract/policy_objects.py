@@ -126,7 +126,7 @@ STORED: tuple[tuple[Object, tuple[str, ...]], ...] = (
     (held_pool(), ()),
     (quota("policed-users", 50), ()),
     (made_quota(), ()),
-    (work_pod("work"), ()),
+    (work_pod("job"), ()),
     (work_pod("disguised", labels=LABELS), ()),
     (foreign_deployment(), ()),
     (our_deployment(), ()),

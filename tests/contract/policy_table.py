@@ -136,7 +136,7 @@ def mounting(source: Object) -> Object:
 
 
 SPEC_ONLY = "nothing of a node's spec but its taints"
-EVICTION = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "work", "namespace": NAMESPACE}}
+EVICTION = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "job", "namespace": NAMESPACE}}
 SCALE = {"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": {"name": "foreign", "namespace": NAMESPACE}}
 FREE, HELD = f"{NODE_POOLS}/policed-free", f"{NODE_POOLS}/policed-held"
 USERS, MADE = f"{QUOTAS}/policed-users", f"{QUOTAS}/policed-made"
@@ -204,20 +204,20 @@ FORBIDDEN = (
           edit=put("spec", "selector", "matchLabels", "pool", to="b")),
     Write("a made quota below what is in use", MADE, "below what is in use", edit=nodes(None, 3, is_made=True)),
 
-    Write("delete somebody's pod", f"{PODS}/work", "deletes only balloons"),
+    Write("delete somebody's pod", f"{PODS}/job", "deletes only balloons"),
     Write("delete a pod that only wears our labels", f"{PODS}/disguised", "deletes only balloons"),
-    Write("the guard deletes somebody's pod", f"{PODS}/work", "deletes only balloons", account="kube-balloons-guard"),
-    Write("evict a pod", f"{PODS}/work/eviction", "uses no subresource", EVICTION),
+    Write("the guard deletes somebody's pod", f"{PODS}/job", "deletes only balloons", account="kube-balloons-guard"),
+    Write("evict a pod", f"{PODS}/job/eviction", "uses no subresource", EVICTION),
     Write("make a pod", PODS, "makes no pods", objects.work_pod("new")),
-    Write("take somebody's gate off", f"{PODS}/work", "only its own gate", edit=ungate("example.com/other")),
-    Write("take every gate off", f"{PODS}/work", "only its own gate", edit=put("spec", "schedulingGates", to=[])),
-    Write("change a pod's image", f"{PODS}/work", "but its scheduling gates",
+    Write("take somebody's gate off", f"{PODS}/job", "only its own gate", edit=ungate("example.com/other")),
+    Write("take every gate off", f"{PODS}/job", "only its own gate", edit=put("spec", "schedulingGates", to=[])),
+    Write("change a pod's image", f"{PODS}/job", "but its scheduling gates",
           edit=put("spec", "containers", 0, "image", to="registry.example/mine:1")),
-    Write("annotate a pod", f"{PODS}/work", "only the deletion cost",
+    Write("annotate a pod", f"{PODS}/job", "only the deletion cost",
           edit=put("metadata", "annotations", to={"example.com/x": "y"})),
-    Write("set the deletion cost of somebody's pod", f"{PODS}/work", "only the deletion cost",
+    Write("set the deletion cost of somebody's pod", f"{PODS}/job", "only the deletion cost",
           edit=put("metadata", "annotations", to={"controller.kubernetes.io/pod-deletion-cost": "-1"})),
-    Write("make a pod look like a balloon", f"{PODS}/work", "neither labels",
+    Write("make a pod look like a balloon", f"{PODS}/job", "neither labels",
           edit=put("metadata", "labels", to=objects.LABELS)),
 
     Write("a Deployment of no pool", DEPLOYMENTS, "labels of a pool", objects.foreign_deployment("new")),
@@ -297,8 +297,8 @@ LEGAL = (
     Write("put its own quota's selector right", MADE, edit=put("spec", "selector", "matchLabels", "pool", to="b")),
     Write("delete its own quota", MADE),
 
-    Write("take its own gate off", f"{PODS}/work", edit=ungate(f"{OUR}/paced")),
-    Write("the guard takes the gate off", f"{PODS}/work", edit=ungate(f"{OUR}/paced"), account="kube-balloons-guard"),
+    Write("take its own gate off", f"{PODS}/job", edit=ungate(f"{OUR}/paced")),
+    Write("the guard takes the gate off", f"{PODS}/job", edit=ungate(f"{OUR}/paced"), account="kube-balloons-guard"),
     Write("delete a balloon", f"{PODS}/balloon"),
     Write("mark the balloon that goes first", f"{PODS}/balloon",
           edit=put("metadata", "annotations", "controller.kubernetes.io/pod-deletion-cost", to="-100")),

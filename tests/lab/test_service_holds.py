@@ -27,13 +27,13 @@ async def test_idle_nodes_are_held_and_real_work_takes_them(
         assert await service.metric("preemptions_total") >= 1
         assert await service.metric("preempt_to_bind_seconds_count") >= 1
 
-        # Quiescent: nothing is written while nothing changes (invariant 10).
+        # Quiescent: nothing is written while nothing changes.
         await service.ticks(3)
         before = len(on.writes())
         await service.ticks(5)
         assert len(on.writes()) == before
 
-        # No harm: the only pods ever deleted by us are balloons (invariant 1).
+        # No harm: the only pods ever deleted by us are balloons.
         deleted = [w["objectRef"]["name"] for w in on.writes() if w["verb"] == "delete"]
         assert all(name.startswith("gpu-") for name in deleted)
         reasons = {event["reason"] for event in await on.objects("events.events.k8s.io")}

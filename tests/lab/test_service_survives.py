@@ -66,7 +66,7 @@ def assert_only_balloons_were_deleted(on: Scene) -> None:
 async def test_outage_freezes_everything_and_ends_by_itself(
     control_plane: ControlPlane, namespace: str, tmp_path: Path
 ) -> None:
-    """reliability.md row 13: freeze, one list per resource at most, no burst of catching up."""
+    """The API server is away: freeze, one list per resource at most, no burst of catching up."""
     async with scene(control_plane, namespace, tmp_path, nodes=3) as on:
         service = await on.ready_service()
         await on.apply_pool()
@@ -91,7 +91,7 @@ async def test_outage_freezes_everything_and_ends_by_itself(
 
 
 async def test_poison_objects_stop_nobody_else(control_plane: ControlPlane, namespace: str, tmp_path: Path) -> None:
-    """Invariant 20; reliability.md row 41: one annotation has crashed a controller for good before."""
+    """An object that cannot be read is skipped: one annotation has crashed a controller for good before."""
     async with scene(control_plane, namespace, tmp_path, nodes=2) as on:
         await on.apply(*poison_pods(namespace))
         await control_plane.kubectl_async(

@@ -11,7 +11,7 @@ from throttler.kube.selector_rules import KEY_PATTERN, LONGEST_KEY, key_problems
 NAME_PATTERN = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
 """A DNS-1123 subdomain, as objects are named."""
 TAINT_DOMAIN = "startup-taint.cluster-autoscaler.kubernetes.io/"
-"""Taints under it are known to cluster-autoscaler as startup taints (facts.md 2.6)."""
+"""Taints under it are known to cluster-autoscaler as startup taints (its utils/taints)."""
 LABEL_DOMAIN = "node-restriction.kubernetes.io/"
 """Labels under it are administrators' own: kubelets cannot put them on."""
 FOREIGN_PATTERN = r"([-a-z0-9.]+\.)?(kubernetes\.io|k8s\.io|karpenter\.sh)/.*"

@@ -34,7 +34,7 @@ Url = Annotated[str, Meta(min_length=1, max_length=512)]
 
 
 class Preset(enum.Enum):
-    """A provider's own guidance on scale-up steps, as bounds of the window (facts.md 2.12)."""
+    """A provider's own guidance on scale-up steps, as bounds of the window (docs/jointhrottle.md)."""
 
     GENERIC = "generic"
     EKS = "eks"

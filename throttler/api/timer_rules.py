@@ -9,7 +9,7 @@ from throttler.kube.problem import Problem
 SHORTEST_S = 1.0
 LONGEST_S = 3600.0
 TAINT_LIMIT_S = 600.0
-"""cluster-autoscaler counts a node tainted for 15 min as unready, and stops when too many are (facts.md 2.6)."""
+"""cluster-autoscaler counts a node tainted for 15 min as unready, and stops when too many are (45 % by default)."""
 
 
 def timer_problems(spec: ThrottleSpec) -> Iterator[Problem]:

@@ -10,7 +10,7 @@ import structlog
 from throttler.client.errors import ConfigError, cut
 
 MAX_AGE_S = 30.0
-"""A rotated token is in use well within the 60 s that reliability.md row 28 asks for."""
+"""A rotated token is in use well within a minute."""
 AGAIN_AFTER_S = 5.0
 """How soon a failed or forced reading may be repeated: a refused exec plugin is not run in a loop."""
 READ_LIMIT_S = 20.0

@@ -14,7 +14,7 @@ from throttler.client.errors import (
 from throttler.client.retry_after import SHORTEST_S, clamp_wait
 
 ATTEMPTS = 2
-"""One retry per call (reliability.md, I-15)."""
+"""One retry per call: more would multiply the load of a server that is in trouble."""
 JITTER = 0.5
 """Up to half the wait on top, so that callers told the same Retry-After do not come back together."""
 TRANSIENT_STATUS = frozenset({429, 502, 503, 504})

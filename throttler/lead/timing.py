@@ -11,7 +11,7 @@ class LeadTiming:
     Lease has stood still for `lease_s`. Between the two a write on its way may end, and clocks may differ in speed by
     their ratio (9 to 6: one may run half as fast again as the other). The worst takeover after a sudden death is one
     look that just missed the last renewal, the lease, one look that came just too early and the attempt that follows:
-    2 x (`retry_s` + `attempt_s`) + `lease_s` = 13.4 s (reliability.md, finding 5).
+    2 x (`retry_s` + `attempt_s`) + `lease_s` = 13.4 s.
     """
 
     lease_s: float = 9.0

@@ -1,7 +1,7 @@
 """Leader election: looks at the Lease, takes it, renews it, and lets it go; the decisions are in throttler/lead.
 
 On connections of its own, past every gate, each attempt shorter than the time to the next, and only while decisions are
-being made: a service that hangs must lose the Lease, and one under load must not (reliability.md, findings 1, 4, 5).
+being made: a service that hangs must lose the Lease, and one under load must not.
 """
 
 import asyncio

@@ -52,7 +52,7 @@ ABSENT = LeaseSpec()
 async def open_lease_client(
     connection: Connection, *, observer: AttemptObserver = ignore_attempt
 ) -> AsyncIterator[KubeClient]:
-    """A client for Lease traffic alone: own TCP connections, no gate, short attempts (reliability.md, finding 4)."""
+    """A client for Lease traffic alone: own TCP connections, no gate, short attempts."""
     async with open_client(connection, "lease", observer=observer, timeout_s=LeadTiming().attempt_s) as client:
         yield client
 

@@ -49,7 +49,7 @@ class WriteOutcome(enum.Enum):
     UNKNOWN = "unknown"
     """No answer, or a failing server: it may have been done."""
     FENCED = "fenced"
-    """Not sent: we may not write just now (invariant 7)."""
+    """Not sent: we may not write just now."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +96,7 @@ class _Versioned(msgspec.Struct, frozen=True):
 
 
 class LeverWriter:
-    """The writes of all levers, through one client, whose fence is asked right before each request (invariant 7)."""
+    """The writes of all levers, through one client, whose fence is asked right before each request."""
 
     def __init__(self, client: KubeClient) -> None:
         self._client = client

@@ -21,7 +21,7 @@ from throttler.service.lever_scene import LeverMemory, LeverScene
 from throttler.signals.reading import Signals
 
 STALE_VIEW_S = 30.0
-"""A view older than this moves no lever (reliability.md, invariant 4)."""
+"""A view older than this moves no lever."""
 
 TEMPLATE_HASH = "karpenter.sh/nodepool-hash"
 """Karpenter's annotation: changes with every part of a pool's template that makes other machines."""

@@ -1,6 +1,6 @@
 """Which requests tell how a joining node is served.
 
-A join is about a hundred requests of a kubelet and of the controllers that act for its node (facts.md 3.1). Their mean
+A join is about a hundred requests of a kubelet and of the controllers that act for its node. Their mean
 latency is what the pacing law looks at, and their 5xx are what brakes it: a broken conversion webhook or an aggregated
 API that is away fails the requests of others. Lists and watches are left out: they last as long as there is data, not
 as long as the server is slow.

@@ -1,4 +1,4 @@
-"""Which 429 and 5xx answers say nothing about the load on an API server (facts.md 4).
+"""Which 429 and 5xx answers say nothing about the load on an API server.
 
 Told by their labels: an eviction that a disruption budget refuses (429), an aggregated metrics API that is away (503),
 and everything that the server only forwards (proxy, log, exec, attach, portforward). Told by another counter, in

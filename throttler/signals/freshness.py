@@ -7,7 +7,7 @@ from throttler.signals.reading import Reading, Signals
 from throttler.signals.servers import is_server
 
 STALE_AFTER_S = 30.0
-"""reliability.md rows 12 and 56: metrics that stand still are noticed within this: six scrapes of ours ..."""
+"""Metrics that stand still are noticed within this: six scrapes of ours ..."""
 SPANS = 1.5
 """... and not before a source that looks every half minute, as a Prometheus may, could have looked again."""
 LONGEST_FRESH_S = 90.0

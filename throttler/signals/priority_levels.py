@@ -1,8 +1,8 @@
-"""Which priority levels of API Priority and Fairness joins go through.
+"""Which priority levels of API Priority and Fairness joins go through, by the flow schemas of every server.
 
 Node and lease writes are in `node-high`, a kubelet's other calls in `system`, DaemonSet pods, bindings and kube-system
-agents in `workload-high` (facts.md 3.3). `global-default` is left out although certificate requests go there: kubelets
-that wait for a certificate send refused requests into it (facts.md 2.5), and a slow approver is no busy server.
+agents in `workload-high`. `global-default` is left out although certificate requests go there: kubelets
+that wait for a certificate send refused requests into it, and a slow approver is no busy server.
 """
 
 from collections.abc import Iterable

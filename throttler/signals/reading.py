@@ -1,6 +1,6 @@
 """The one value type that every source of signals feeds.
 
-Absent, stale, empty and zero are four different things (reliability.md, hurt 2): an absent figure is None, a stale
+Absent, stale, empty and zero are four different things: an absent figure is None, a stale
 reading has an old `ended_s`, an empty window has `requests == 0`, and zero is a measured zero. A server that exists and
 did not answer is a `SilentServer`, never a missing entry.
 """
@@ -19,7 +19,7 @@ class Reading:
     span_s: float
     """Length of the window."""
     requests: float
-    """Requests that ended in the window, false ones left out (facts.md 4)."""
+    """Requests that ended in the window, false ones left out (`false_errors`)."""
     errors: float
     """429 in the priority levels that joins use, and 5xx of the requests that joins send: what may be their doing."""
     others_errors: float = 0.0

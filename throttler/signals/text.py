@@ -1,7 +1,7 @@
 """Metrics text to rows: first the few wanted lines as bytes, then only those are parsed.
 
 A body can have 50 MB, of which we want some kilobytes: parsing all of it would take a minute of CPU with a general
-parser (reliability.md finding 3), looking for `newline + name` takes less than 2 ms per MB. The parser knows the
+parser; looking for `newline + name` takes less than 2 ms per MB. The parser knows the
 text format 0.0.4 as API servers write it, refuses whatever it does not understand, and is fuzzed against
 prometheus_client's.
 """

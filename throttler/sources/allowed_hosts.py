@@ -1,4 +1,4 @@
-"""Which hosts an address written by a user may lead to (reliability.md section 4, SSRF).
+"""Which hosts an address written by a user may lead to: no server-side request forgery (docs/security-model.md).
 
 A JoinThrottle's URLs make our service send requests: never to link-local addresses or a cloud's metadata service,
 whatever name or spelling leads there, and to our own host only where the API server is there too (a lab,

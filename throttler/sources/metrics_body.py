@@ -10,7 +10,7 @@ from throttler.signals.text import BadTextError, WantedLines, parse_rows
 from throttler.sources.outcome import Outcome, ReadError
 
 MAX_INFLATED_BYTES = 100 * 1024 * 1024
-"""Twice the largest body that a real cluster has been seen to have (reliability.md finding 3, row 53)."""
+"""Twice the largest body that a real cluster has been seen to have."""
 STEP_BYTES = 1024 * 1024
 _GZIP = 16 + zlib.MAX_WBITS
 

@@ -1,7 +1,7 @@
 """Instant queries against a Prometheus: no credentials of ours, no redirect, limits on time and size.
 
 An answer is a vector of finite numbers or an error in our own words; nothing of a foreign body is repeated, as the
-address was written by a user and may lead anywhere (reliability.md section 4, SSRF).
+address was written by a user and may lead anywhere.
 """
 
 import asyncio

@@ -26,7 +26,7 @@ from throttler.sources.outcome import Outcome, Read, ReadError, ReadObserver, ig
 T = TypeVar("T")
 
 LIMIT_S = 8.0
-"""For everything from the connection to the last byte (reliability.md row 53)."""
+"""For everything from the connection to the last byte: a server that dribbles must not hold a scrape."""
 METRICS_PATH = "/metrics"
 _ACCEPT = "text/plain;version=0.0.4"
 _QUERY = "&".join(f"name[]={family.name}" for family in FAMILIES)

@@ -8,7 +8,7 @@ from throttler.client.errors import ConfigError
 from throttler.kube.quantity import parse_quantity
 
 INTERVAL_S = 5.0
-"""control.md's runs on a real server: 5 s; the law asks for a window every 5-10 s."""
+"""As in the runs on a real server; the law asks for a window every 5-10 s."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

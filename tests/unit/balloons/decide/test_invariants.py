@@ -158,12 +158,12 @@ class Cluster(RuleBasedStateMachine):
     def _only_balloons_are_deleted(self, actions: list[Action]) -> None:
         for action in actions:
             if isinstance(action, MarkBalloon | ReleaseBalloon):
-                assert self.world.pods[action.key].kind is PodKind.BALLOON, "invariant 1"
+                assert self.world.pods[action.key].kind is PodKind.BALLOON, "only balloons are deleted"
 
     def _removals_are_few(self, actions: list[Action]) -> None:
         marked = [a for a in actions if isinstance(a, MarkBalloon) and a.cost < 0]
         moved = [a for a in actions if isinstance(a, ReleaseBalloon) and not a.taker]
-        assert len(marked) + len(moved) <= SETTINGS.removed_at_least, "invariant 5"
+        assert len(marked) + len(moved) <= SETTINGS.removed_at_least, "few are removed at once"
 
     def _marks_come_first_and_deletes_last(self, actions: list[Action]) -> None:
         order = {MarkBalloon: 0, ApplyObject: 1, DeleteObject: 1, ReleaseBalloon: 2}
@@ -184,7 +184,7 @@ class Cluster(RuleBasedStateMachine):
         holdable = {node.name for state in HOLDABLE for node in self._states()[state]}
         for action in actions:
             if isinstance(action, ApplyObject):
-                assert action.replicas <= len(holdable | carrying), "invariant 11"
+                assert action.replicas <= len(holdable | carrying), "a balloon has a node to go to"
 
     def _growth_stays_within_max_size(self, plan: Plan, actions: list[Action]) -> None:
         spec, states = self.world.pools[POOL_KEY].spec, self._states()
@@ -195,7 +195,7 @@ class Cluster(RuleBasedStateMachine):
         carrying = {b.node for b in self.world.balloons() if b.node in self.world.nodes}
         usable = {node.name for state in HOLDABLE for node in states[state]}
         new = max(0, asked - len(usable | carrying) - len(states[NodeState.JOINING]))
-        assert new == 0 or len(self.world.nodes) + new <= spec.max_size, "invariant 13"
+        assert new == 0 or len(self.world.nodes) + new <= spec.max_size, "never beyond maxSize"
 
     def _stored(self, key: ObjectKey) -> int:
         found = self.world.deployments.get(key)
@@ -226,11 +226,11 @@ class Cluster(RuleBasedStateMachine):
         states, spec = self._states(), self.world.pools[POOL_KEY].spec
         free = len(states[NodeState.WARM]) + len(states[NodeState.IDLE])
         room = max(0, (spec.max_size or 0) - len(states[NodeState.BUSY]))
-        assert len(states[NodeState.WARM]) == min(spec.size or 0, room, free), "invariant 10: desired = actual"
+        assert len(states[NodeState.WARM]) == min(spec.size or 0, room, free), "at rest, desired = actual"
         busy = {node.name for node in states[NodeState.BUSY]}
         assert not [balloon for balloon in self.world.balloons() if balloon.node in busy]
         if spec.mode is Mode.HOLD:
-            assert not [balloon for balloon in self.world.balloons() if not balloon.node], "invariant 11"
+            assert not [balloon for balloon in self.world.balloons() if not balloon.node], "none without a node"
 
 
 def actions_of(plan: Plan) -> list[Action]:

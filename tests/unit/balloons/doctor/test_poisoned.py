@@ -1,6 +1,6 @@
 """An object with anything at all at any place, from a dump of anybody: every command still answers.
 
-reliability.md row 41: only that object is judged wrongly, and nothing raises.
+Only that object is judged wrongly, and nothing raises.
 """
 
 import random

@@ -66,7 +66,7 @@ def test_equal_worlds_run_alike() -> None:
 
 
 def test_controller_manager_makes_daemon_pods_at_its_own_pace() -> None:
-    """Observed on a real one: 200 joins with 8 DaemonSets wait 80 s for their 1,600 pods (facts.md 3.2)."""
+    """Observed on a real one: 200 joins with 8 DaemonSets wait 80 s for their 1,600 pods."""
     herd = Scenario(
         name="herd", demands=(Demand(at_s=0.0, nodes=200),), servers=1, capacity=500.0, boot_s=1.0, lead_s=60.0
     )
@@ -75,7 +75,7 @@ def test_controller_manager_makes_daemon_pods_at_its_own_pace() -> None:
 
 
 def test_daemon_pods_load_the_servers_as_they_are_made() -> None:
-    """One core, 200 joins of 0.27 core-seconds: 80 s of pods, over which most of the work is spread (facts.md 3.2)."""
+    """One core, 200 joins of 0.27 core-seconds: 80 s of pods, over which most of the work is spread."""
     herd = Scenario(
         name="herd", demands=(Demand(at_s=0.0, nodes=200),), servers=1, capacity=17.0, boot_s=1.0, background=0.05
     )
@@ -88,7 +88,7 @@ def test_daemon_pods_load_the_servers_as_they_are_made() -> None:
 
 
 def test_nodes_that_come_together_get_their_last_pod_together() -> None:
-    """Of 150 joins whose pods took 60 s the mean was usable after 51.6 s (control.md): DaemonSet by DaemonSet."""
+    """Of 150 joins whose pods took 60 s the mean was usable after 51.6 s on a real one: DaemonSet by DaemonSet."""
     pods = DaemonPods(8, 20.0, 40.0, 6.0)
     pods.add(150)
     served = {at_s: pods.step(1.0) for at_s in range(1, 70)}

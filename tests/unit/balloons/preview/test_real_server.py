@@ -1,4 +1,4 @@
-"""The figures that plans assume, against one real kube-apiserver 1.36.3 with one core (control.md, facts.md 3).
+"""The figures that plans assume, against one real kube-apiserver 1.36.3 with one core (lab/scaleup).
 
 All joiners came at once, with 8 DaemonSets; joins of 7-10 s. The server's noise was about 6 %.
 """

@@ -119,7 +119,7 @@ def test_a_pipe_is_refused_without_waiting_for_its_writer(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("chunk", [b"{}\n" * 349_525, b" " * 1024 * 1024], ids=["tiny objects", "blanks"])
 def test_a_bomb_is_refused_in_little_memory(tmp_path: Path, chunk: bytes) -> None:
-    """reliability.md row 44; how long it takes is in docs/dump.md."""
+    """How long it takes is in docs/dump.md."""
     path = tmp_path / "bomb.tar.gz"
     info = tarfile.TarInfo("lists/pods.jsonl")
     info.size = 64 * len(chunk)

@@ -121,7 +121,7 @@ pods = st.builds(
 @settings(max_examples=200, deadline=None)
 @given(st.lists(st.tuples(pods, st.booleans(), st.booleans())))
 def test_any_history_gives_what_its_end_would_give_at_once(history: list[tuple[Pod, bool, bool]]) -> None:
-    """Invariant 8 for the view: what was seen on the way leaves no trace."""
+    """What was seen on the way leaves no trace."""
     index, known = Index(CLASS), dict[ObjectKey, Pod]()
     for changed, is_gone, is_looked_at in history:
         before, after = known.get(changed.key), None if is_gone else changed

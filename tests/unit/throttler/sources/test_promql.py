@@ -1,4 +1,4 @@
-"""Prometheus as second source: the same readings, and empty, partial or slow answers that are not zero (row 56)."""
+"""Prometheus as second source: the same readings, and empty, partial or slow answers that are not zero."""
 
 import asyncio
 import json

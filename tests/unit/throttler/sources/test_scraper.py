@@ -1,4 +1,4 @@
-"""One scrape over a real socket: what is asked for, and every way in which it can go wrong (row 53)."""
+"""One scrape over a real socket: what is asked for, and every way in which it can go wrong."""
 
 import asyncio
 import gzip
