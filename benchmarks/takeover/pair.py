@@ -10,8 +10,7 @@ from typing import Any
 
 import yaml
 
-from benchmarks.takeover.lease_path import open_lease_path
-from benchmarks.takeover.replica import Replica
+from benchmarks.takeover.replica import LeasePath, Replica
 from lab.cloud.json_api import JsonApi
 from lab.cloud.machines import PaperMachines, PaperNode
 from lab.controlplane import ControlPlane
@@ -68,7 +67,7 @@ async def _open_pair(stack: AsyncExitStack, plane: ControlPlane, machines: Paper
     await plane.kubectl_async("apply", "-f", "-", input=json.dumps(_pool(namespace)))
     found = []
     for name in users:
-        path = await stack.enter_async_context(open_lease_path(plane.access(name)))
+        path = await stack.enter_async_context(LeasePath(plane.access(name)).open())
         replica = Replica(name, plane, path, plane.directory / "logs" / f"{name}.log", namespace)
         stack.push_async_callback(replica.kill)
         replica.start()

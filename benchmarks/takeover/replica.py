@@ -11,11 +11,29 @@ import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.takeover.lease_path import LeasePath
-from lab.controlplane import ControlPlane
+from aiohttp import web
+
+from benchmarks.api_path import ApiPath
+from lab.controlplane import ApiAccess, ControlPlane
 from lab.controlplane.ports import free_port
 
+LEASES = "/leases/"
 PATIENCE_S = 90.0
+
+
+class LeasePath(ApiPath):
+    """`is_stalled` swallows Lease requests: they are accepted, and never answered."""
+
+    def __init__(self, access: ApiAccess) -> None:
+        super().__init__(access)
+        self.is_stalled = False
+        self.swallowed = 0
+
+    async def admit(self, request: web.BaseRequest) -> None:
+        """Everything else passes at once."""
+        if self.is_stalled and LEASES in request.path:
+            self.swallowed += 1
+            await asyncio.Event().wait()
 
 
 @dataclass
