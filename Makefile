@@ -36,7 +36,7 @@ lab: binaries ## A control plane to play with; prints its KUBECONFIG and how to 
 	@$(PY) -m lab up
 
 bench: binaries ## Every benchmark, each with its floor and goal
-	@for name in decode decide preempt spread pacing scaleup herd preview truth takeover removal; do $(PY) -m benchmarks.$$name || exit 1; done
+	@for name in decode decide preempt fleet spread pacing scaleup herd preview truth takeover removal; do $(PY) -m benchmarks.$$name || exit 1; done
 
 manifests: setup ## Write what is generated from manifests/: the chart's copies, schema and values, the table of rights
 	@$(PY) -m lab.manifests

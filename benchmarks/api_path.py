@@ -14,7 +14,7 @@ import aiohttp
 from aiohttp import web
 from yarl import URL
 
-from lab.controlplane.access import ApiAccess
+from lab.controlplane import ApiAccess
 from throttler.client.connector import EndingConnector
 
 _DROPPED = frozenset({"host", "transfer-encoding", "content-length", "connection"})

@@ -26,11 +26,12 @@ NEVER_S = 86_400
 
 @dataclass(frozen=True, slots=True)
 class PaperCluster:
-    """The control plane, a client for the load, and a watch of all pods."""
+    """The control plane, a client for the load, a watch of all pods, and the nodes."""
 
     plane: ControlPlane
     client: ApiClient
     watch: PodWatch
+    machines: PaperMachines
 
     async def make_namespace(self, name: str) -> None:
         """A namespace, and the ServiceAccount without which no pod is let in."""
@@ -79,10 +80,12 @@ async def start_paper_cluster(
     controller_manager: ControllerManagerSettings | None = None,
     scheduler: SchedulerSettings | None = None,
     beside: Iterable[PaperNode] = (),
+    pods: str = "",
 ) -> AsyncIterator[PaperCluster]:
     """Start everything but the service. Client limits are the binaries' defaults unless given.
 
-    `nodes` paper nodes belong to the pool, those `beside` do not.
+    `nodes` paper nodes belong to the pool, those `beside` do not. Only pods that the label selector `pods` selects are
+    watched and made Running, all by default.
     """
     manager = controller_manager or ControllerManagerSettings(node_monitor_grace_period_s=NEVER_S)
     settings = ControlPlaneSettings(controller_manager=manager, scheduler=scheduler or SchedulerSettings())
@@ -91,9 +94,9 @@ async def start_paper_cluster(
         await install(plane)
         access = plane.access()
         client = await stack.enter_async_context(ApiClient(access, user_agent="benchmark", max_connections=100))
-        paper = await stack.enter_async_context(PaperMachines(access, heartbeat_every_s=None, writers=32))
-        watch = await stack.enter_async_context(PodWatch(access))
-        cluster = PaperCluster(plane, client, watch)
+        paper = await stack.enter_async_context(PaperMachines(access, heartbeat_every_s=None, writers=32, pods=pods))
+        watch = await stack.enter_async_context(PodWatch(access, pods))
+        cluster = PaperCluster(plane, client, watch, paper)
         await cluster.make_namespace(JOBS)
         await paper.add([*(_pool_node(number) for number in range(nodes)), *beside])
         yield cluster

@@ -69,9 +69,13 @@ class SeenPod:
 
 @dataclass(slots=True)
 class PodWatch:
-    """Use as an async context manager; `pods` is live, `gone` are those that have been deleted."""
+    """Use as an async context manager; `pods` is live, `gone` are those that have been deleted.
+
+    Only pods that the label selector `selector` selects are followed, all by default.
+    """
 
     access: ApiAccess
+    selector: str = ""
     pods: dict[tuple[str, str], SeenPod] = field(default_factory=dict)
     gone: list[SeenPod] = field(default_factory=list)
     bound_balloons: int = 0
@@ -106,6 +110,10 @@ class PodWatch:
             raise TimeoutError(f"not within {timeout_s:.0f} s: {what}") from error
         return time.monotonic()
 
+    @property
+    def _query(self) -> dict[str, str]:
+        return {"labelSelector": self.selector} if self.selector else {}
+
     def _raise_if_ended(self) -> None:
         if self._task is not None and self._task.done():
             self._task.result()
@@ -122,7 +130,7 @@ class PodWatch:
         """The server ends watches that fall behind: go on from there, or list anew where it has forgotten that."""
         try:
             while True:
-                async for line in client.watch(PODS, resourceVersion=version):
+                async for line in client.watch(PODS, resourceVersion=version, **self._query):
                     event = msgspec.json.decode(line, type=_Event)
                     if event.type == "ERROR":
                         version = await self._list(client)
@@ -132,7 +140,7 @@ class PodWatch:
             self._changed.set()
 
     async def _list(self, client: ApiClient) -> str:
-        listed = msgspec.json.decode(await client.get(PODS), type=_List)
+        listed = msgspec.json.decode(await client.get(PODS, **self._query), type=_List)
         found = {(pod.metadata.namespace, pod.metadata.name): pod for pod in listed.items}
         for pod in found.values():
             self._see("MODIFIED", pod)

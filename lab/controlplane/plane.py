@@ -111,6 +111,11 @@ class ControlPlane:
     # --- addresses and credentials ---
 
     @property
+    def etcd_url(self) -> str:
+        """Where etcd serves its clients, without TLS and without asking who they are."""
+        return self._component("etcd").spec.ready_urls[0].rsplit("/", 1)[0]
+
+    @property
     def server_urls(self) -> tuple[str, ...]:
         """The address of each API server."""
         return tuple(f"https://127.0.0.1:{port}" for port in self._server_ports)

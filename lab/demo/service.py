@@ -36,9 +36,15 @@ def service_log(plane: ControlPlane) -> Path:
 
 
 @contextlib.asynccontextmanager
-async def run_service(plane: ControlPlane, *options: str) -> AsyncIterator[subprocess.Popen[bytes]]:
-    """Run the service until left; it is asked to stop by SIGTERM and must do so."""
-    kubeconfig = await asyncio.to_thread(plane.service_account_kubeconfig, ACCOUNT_NAMESPACE, ACCOUNT)
+async def run_service(
+    plane: ControlPlane, *options: str, kubeconfig: Path | None = None
+) -> AsyncIterator[subprocess.Popen[bytes]]:
+    """Run the service until left; it is asked to stop by SIGTERM and must do so.
+
+    Without a `kubeconfig` it goes straight to the API server, as its own ServiceAccount.
+    """
+    if kubeconfig is None:
+        kubeconfig = await asyncio.to_thread(plane.service_account_kubeconfig, ACCOUNT_NAMESPACE, ACCOUNT)
     log = service_log(plane)
     command = [sys.executable, "-m", "balloons", "run", "--kubeconfig", str(kubeconfig), *options]
     process = plane.processes.spawn([*command, "--metrics-address", "127.0.0.1:0"], log=log)

@@ -53,14 +53,18 @@ class PaperMachines:
     """The paper nodes of one API server; an async context manager that runs their shared kubelet.
 
     `heartbeat_every_s` renews each node's Lease. With None nobody renews: start the control plane with a
-    `node_monitor_grace_period_s` longer than the run. `writers` bounds the requests in flight.
+    `node_monitor_grace_period_s` longer than the run. `writers` bounds the requests in flight. Only pods that the label
+    selector `pods` selects are served, all by default.
     Use within one event loop. On exit the nodes stay as objects, and nobody serves them any more.
     """
 
-    def __init__(self, access: ApiAccess, *, heartbeat_every_s: float | None = 10.0, writers: int = 16) -> None:
+    def __init__(
+        self, access: ApiAccess, *, heartbeat_every_s: float | None = 10.0, writers: int = 16, pods: str = ""
+    ) -> None:
         self._client = ApiClient(access, user_agent="lab-paper-machines", max_connections=writers + 2)
         self._heartbeat_every_s = heartbeat_every_s
         self._writers = writers
+        self._selected = {**BOUND_PODS, **({"labelSelector": pods} if pods else {})}
         self._nodes: set[str] = set()
         self._work: asyncio.Queue[Pod] = asyncio.Queue()
         self._tasks: list[asyncio.Task[None]] = []
@@ -158,12 +162,12 @@ class PaperMachines:
 
     async def _bound_pods(self) -> AsyncIterator[Pod]:
         """Yield every bound pod, then each change, until the watch can no longer be resumed."""
-        listed = msgspec.json.decode(await self._client.get("/api/v1/pods", **BOUND_PODS), type=PodList)
+        listed = msgspec.json.decode(await self._client.get("/api/v1/pods", **self._selected), type=PodList)
         for pod in listed.items:
             yield pod
         version: str | None = listed.metadata.resource_version
         while version is not None:
-            lines = self._client.watch("/api/v1/pods", resourceVersion=version, **BOUND_PODS)
+            lines = self._client.watch("/api/v1/pods", resourceVersion=version, **self._selected)
             version = None
             async for line in lines:
                 event = msgspec.json.decode(line, type=_WatchEvent)

@@ -1,0 +1,109 @@
+"""The service's process as the kernel and its own metrics show it."""
+
+import asyncio
+import itertools
+import json
+import os
+import re
+import subprocess
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import aiohttp
+
+from benchmarks.fleet.figures import Sample
+from lab.controlplane import ControlPlane
+from lab.demo.service import service_log
+from lab.processes import log_tail
+
+TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+FORMATS = (
+    "text/plain;version=0.0.4",
+    "text/plain;version=1.0.0;escaping=underscores",
+    "text/plain;version=1.0.0;escaping=dots",
+    "text/plain;version=1.0.0;escaping=values",
+)
+"""The service writes its metrics once a second in each format: asked for in turn, they are no older than 0.25 s."""
+PERIOD_S = 0.25
+PATIENCE_S = 300.0
+COUNTED = ("warm", "idle", "busy")
+"""The states of nodes that are Ready and can be used, of the metrics kube_balloons_pool_*_nodes."""
+
+
+@dataclass
+class RunningService:
+    """One process, by its id; `started_at` is monotonic. Use as an async context manager."""
+
+    plane: ControlPlane
+    process: "subprocess.Popen[bytes]"
+    started_at: float
+
+    async def __aenter__(self) -> "RunningService":
+        self._session = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=10))
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        await self._session.close()
+
+    def cpu_s(self) -> float:
+        """Processor time used so far, by all threads."""
+        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / TICKS_PER_S
+
+    def peak_mb(self) -> float:
+        """The most memory that it has held (VmHWM)."""
+        found = re.search(r"VmHWM:\s+(\d+) kB", Path(f"/proc/{self.process.pid}/status").read_text())
+        assert found is not None
+        return int(found[1]) / 1024
+
+    async def until_ready(self) -> float:
+        """Wait until its view is complete; returns how long after its start that was."""
+        return await self._until(lambda page: "ok" in page, "/readyz") - self.started_at
+
+    async def metric(self, name: str) -> float:
+        """The sum of all series of a metric."""
+        return total(await self._page("/metrics", FORMATS[0]), name)
+
+    async def count(self, samples: list[Sample]) -> None:
+        """Note the nodes that it counts as Ready, four times a second, until cancelled."""
+        for kind in itertools.cycle(FORMATS):
+            began_at = time.monotonic()
+            page = await self._page("/metrics", kind)
+            counted = sum(total(page, f"kube_balloons_pool_{state}_nodes") for state in COUNTED)
+            samples.append(Sample(time.monotonic(), int(counted)))
+            await asyncio.sleep(max(0.0, began_at + PERIOD_S - time.monotonic()))
+
+    async def _until(self, is_reached: Callable[[str], bool], path: str) -> float:
+        deadline = time.monotonic() + PATIENCE_S
+        while time.monotonic() < deadline and self.process.poll() is None:
+            if is_reached(await self._page(path, FORMATS[0])):
+                return time.monotonic()
+            await asyncio.sleep(0.05)
+        raise TimeoutError(
+            f"{path} does not say what is waited for; its log ends:\n{log_tail(service_log(self.plane))}"
+        )
+
+    async def _page(self, path: str, kind: str) -> str:
+        """Empty where there is no answer, or a bad one."""
+        address = self._address()
+        if not address:
+            return ""
+        try:
+            async with self._session.get(f"http://{address}{path}", headers={"Accept": kind}) as found:
+                return await found.text() if found.status == 200 else ""
+        except aiohttp.ClientError:
+            return ""
+
+    def _address(self) -> str:
+        """By the last line about it in the log, which it shares with processes before it."""
+        lines = [line for line in service_log(self.plane).read_text().splitlines() if line.startswith("{")]
+        events = [json.loads(line) for line in lines if '"serving"' in line or '"starting"' in line]
+        return str(events[-1]["address"]) if events and events[-1]["event"] == "serving" else ""
+
+
+def total(page: str, name: str) -> float:
+    """The sum of all series of a metric in a page."""
+    lines = (line for line in page.splitlines() if line.startswith((f"{name}{{", f"{name} ")))
+    return sum(float(line.rpartition(" ")[2]) for line in lines)
