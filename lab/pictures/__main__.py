@@ -11,6 +11,7 @@ from pathlib import Path
 import click
 
 from lab.pictures.example import write
+from lab.pictures.paced_and_unpaced import draw
 from lab.pictures.terminal import picture
 
 PICTURES = Path(__file__).resolve().parents[2] / "docs" / "pictures"
@@ -38,6 +39,7 @@ def main(has_page: bool) -> None:
         file.write_text(picture(given, " ".join(("balloons", *command, *FROM)), name))
         click.echo(f"{file.name}: {file.stat().st_size:,} bytes", err=True)
     _balloons("report", *ASKED, "--from", str(EXAMPLE), "-o", str(PICTURES / "report.svg"))
+    (PICTURES / "paced-and-unpaced.svg").write_text(draw())
     if has_page:
         _photograph(PICTURES / "report-page.png")
 
