@@ -43,7 +43,7 @@ manifests: setup ## Write what is generated from manifests/: the chart's copies,
 
 docs: ## The documentation as a site in build/site, every link checked
 	@bash lab/bootstrap.sh .venv-docs requirements-docs.lock "about 20 MB"
-	@.venv-docs/bin/python -m mkdocs build --quiet
+	@NO_MKDOCS_2_WARNING=1 .venv-docs/bin/python -m mkdocs build
 	@echo "build/site/index.html"
 
 lock: setup ## Resolve pyproject.toml anew into requirements*.lock

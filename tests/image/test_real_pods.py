@@ -45,7 +45,7 @@ async def test_it_runs_is_updated_and_goes(tmp_path: Path) -> None:
 
 async def is_installed(cluster: Cluster) -> None:
     """By README, in a namespace that enforces `restricted`: they elect, decide, and are scraped."""
-    use, _ = blocks("README.md", "Use it")
+    use, _ = blocks("README.md", "Install")
     install, pool = tolerating(use.replace("registry.example.com", "localhost")).split("kubectl apply", 1)
     await cluster.shell.run(install)
     await cluster.shell.run("kubectl label namespace kube-balloons pod-security.kubernetes.io/enforce=restricted")

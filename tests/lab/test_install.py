@@ -54,7 +54,7 @@ async def cluster_autoscaler(plane: ControlPlane) -> AsyncIterator[None]:
 
 async def follow_helm(shell: Shell, api: JsonApi) -> None:
     """README, then the test, then the removal of docs/install.md."""
-    use, _ = blocks("README.md", "Use it")
+    use, _ = blocks("README.md", "Install")
     await shell.run(tolerating(use))
     await until("two nodes are warm", lambda: is_warm(api))
     print(await shell.run(blocks("docs/install.md", "With Helm")[0].splitlines()[-1]))

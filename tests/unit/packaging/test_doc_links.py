@@ -9,13 +9,16 @@ ROOT = Path(__file__).resolve().parents[3]
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted(ROOT.glob("docs/**/*.md")), *sorted(ROOT.glob("manifests/**/*.md"))]
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 HEADING = re.compile(r"^#{1,6} +(.+?) *$", re.MULTILINE)
+ANCHOR = re.compile(r'<a id="([^"]+)">')
 FENCED = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
+PAGE_IN_BACKTICKS = re.compile(r"(?<!\[)`((?:docs/)?[\w/-]+\.md)`")
 
 
 def anchors(page: Path) -> set[str]:
-    """As GitHub makes them of headings: lower case, without punctuation, blanks as hyphens."""
+    """As GitHub makes them of headings: lower case, without punctuation, blanks as hyphens; and those that are set."""
     text = FENCED.sub("", page.read_text(encoding="utf-8"))
-    return {re.sub(r"[^\w\- ]", "", found.lower()).replace(" ", "-") for found in HEADING.findall(text)}
+    headings = {re.sub(r"[^\w\- ]", "", found.lower()).replace(" ", "-") for found in HEADING.findall(text)}
+    return headings | set(ANCHOR.findall(text))
 
 
 def broken(page: Path) -> list[str]:
@@ -42,3 +45,13 @@ def test_a_broken_link_is_found(tmp_path: Path) -> None:
         "# One, two\n[a](#one-two) [b](#three) [c](page.md#one-two) [d](none.md) [e](https://x.example/#y)\n"
     )
     assert broken(page) == ["#three", "none.md"]
+
+
+def test_readme_links_to_pages_and_does_not_only_name_them() -> None:
+    assert PAGE_IN_BACKTICKS.findall((ROOT / "README.md").read_text(encoding="utf-8")) == []
+
+
+def test_every_page_is_in_the_table_of_contents() -> None:
+    contents = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    pages = [str(page.relative_to(ROOT / "docs")) for page in PAGES if page.is_relative_to(ROOT / "docs")]
+    assert [page for page in pages if page not in contents] == []
