@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from throttler.service.guard import GuardSettings
 
 DEPLOYMENT = "kube-balloons"
-"""Names of the manifests' objects are fixed."""
+"""As the manifests name it; the chart's `fullnameOverride` names it otherwise."""
 PERIOD_S = 1.0
 CALLS_PER_S = 50.0
 """As the service gives back on a stop: thousands of nodes may be held."""
@@ -22,6 +22,7 @@ CALLS_PER_S = 50.0
 @click.command("give-back")
 @connection_options
 @option("-n", "--namespace", metavar="NAME", default=NAMESPACE, show_default=True, help="Where the service runs.")
+@option("--deployment", metavar="NAME", default=DEPLOYMENT, show_default=True, help="The service's Deployment.")
 @option(
     "--timeout",
     type=Bounded(30, 3600),
@@ -66,7 +67,7 @@ async def _run(given: dict[str, Any]) -> bool:
     async with open_client(connection, "give-back", gate=gate) as client:
         if given["dry_run"]:
             return await _show(client, settings)
-        await _stop_service(client, given["namespace"])
+        await _stop_service(client, given["namespace"], given["deployment"])
         async with open_lease_client(connection) as lease_client:
             return await _await_silence(lease_client, client, settings)
 
@@ -96,15 +97,15 @@ async def _show(client: "KubeClient", settings: "GuardSettings") -> bool:
     return found.is_all
 
 
-async def _stop_service(client: "KubeClient", namespace: str) -> None:
+async def _stop_service(client: "KubeClient", namespace: str, deployment: str) -> None:
     from balloons.service.resources import DEPLOYMENTS
     from throttler.client.errors import NotFoundError
 
     try:
         body = {"spec": {"replicas": 0}}
-        await client.patch(DEPLOYMENTS, body, DEPLOYMENT, namespace, subresource="scale")
+        await client.patch(DEPLOYMENTS, body, deployment, namespace, subresource="scale")
     except NotFoundError:
-        click.echo(f"no Deployment {namespace}/{DEPLOYMENT}: whoever else runs the service must stop it", err=True)
+        click.echo(f"no Deployment {namespace}/{deployment}: whoever else runs the service must stop it", err=True)
 
 
 async def _await_silence(lease_client: "KubeClient", client: "KubeClient", settings: "GuardSettings") -> bool:

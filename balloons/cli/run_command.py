@@ -49,6 +49,7 @@ def _bound(name: str, default: int, text: str) -> Callable[[F], F]:
     "--metrics-address", metavar="HOST:PORT", help=f"Default {DEFAULT_ADDRESS}, in a pod {IN_CLUSTER_ADDRESS}; or off."
 )
 @option("--image", metavar="IMAGE", help="The balloons' image where a pool names none, such as a mirror's.")
+@option("--image-pull-secret", multiple=True, metavar="NAME", help="For balloons whose pool names none; repeatable.")
 @option("--allowed-image", multiple=True, metavar="PREFIX", help="Images that pools may name; repeatable.")
 @option(
     "--max-calls-per-second",
@@ -93,7 +94,11 @@ def run(**given: Any) -> int:
         metrics_address=given["metrics_address"] or default_address(),
         lease_namespace=given["lease_namespace"],
         is_alone=given["no_leader_election"],
-        decide=DecideSettings(image=given["image"] or DEFAULT_IMAGE, allowed_images=given["allowed_image"]),
+        decide=DecideSettings(
+            image=given["image"] or DEFAULT_IMAGE,
+            image_pull_secrets=given["image_pull_secret"],
+            allowed_images=given["allowed_image"],
+        ),
     )
     is_well = asyncio.run(serve(settings, own_version()))
     return ExitCode.DONE if is_well else ExitCode.FAILED

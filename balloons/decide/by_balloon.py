@@ -110,7 +110,8 @@ def _spec(view: PoolView, shape: Shape, replicas: int, settings: DecideSettings)
     requests = view.requests.get(shape.name)
     if requests is None:
         return None
-    return BalloonSpec(requests, replicas, view.pool.spec.image or settings.image, settings.priority_class)
+    image = view.pool.spec.image or settings.image
+    return BalloonSpec(requests, replicas, image, settings.priority_class, settings.image_pull_secrets)
 
 
 def _changed(view: PoolView, shape: Shape, spec: BalloonSpec, aim: Target, holding: Holding) -> Iterator[ApplyObject]:

@@ -17,6 +17,8 @@ class DecideSettings:
     """Name of the PriorityClass balloons run at; its value must lie in [-10, -1] (facts: CA's cutoff is -10)."""
     image: str = DEFAULT_IMAGE
     """The pause image, where a pool names none."""
+    image_pull_secrets: tuple[str, ...] = ()
+    """Secrets of a pool's namespace with which its images are fetched, where the pool's template names none."""
     allowed_images: tuple[str, ...] = ()
     """Prefixes of images that pools may name for `image` and `prePull`."""
     default_slack: Mapping[str, str] = field(default_factory=lambda: {"cpu": "200m", "memory": "256Mi"})

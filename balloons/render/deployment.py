@@ -39,6 +39,7 @@ class BalloonSpec:
     replicas: int
     image: str
     priority_class: str
+    image_pull_secrets: tuple[str, ...] = ()
 
 
 def deployment_name(pool: BalloonPool, shape: Shape) -> str:
@@ -95,7 +96,7 @@ def pod_template(pool: BalloonPool, shape: Shape, spec: BalloonSpec) -> dict[str
             },
             **_tolerations(pool),
             **_placement(pool, shape),
-            **_image_access(pool),
+            **_image_access(pool, spec),
             "containers": [_container(pool, spec)],
             **_volumes(pool.spec.pre_pull),
         },
@@ -107,11 +108,13 @@ def _annotations(pool: BalloonPool) -> dict[str, Any]:
     return {**given, **({DELAY_ANNOTATION: NEVER} if pool.spec.mode is Mode.HOLD else {})}
 
 
-def _image_access(pool: BalloonPool) -> dict[str, Any]:
-    """With which Secrets the image is fetched, and by which runtime it is run, where the pool says so."""
-    secrets, runtime = pool.spec.template.image_pull_secrets, pool.spec.template.runtime_class_name
+def _image_access(pool: BalloonPool, spec: BalloonSpec) -> dict[str, Any]:
+    """With which Secrets the image is fetched, and by which runtime it is run; the pool's own Secrets come first."""
+    template = pool.spec.template
+    secrets = tuple(secret.name for secret in template.image_pull_secrets) or spec.image_pull_secrets
+    runtime = template.runtime_class_name
     return {
-        **({"imagePullSecrets": [{"name": secret.name} for secret in secrets]} if secrets else {}),
+        **({"imagePullSecrets": [{"name": name} for name in secrets]} if secrets else {}),
         **({"runtimeClassName": runtime} if runtime else {}),
     }
 

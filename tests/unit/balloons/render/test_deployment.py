@@ -1,6 +1,7 @@
 """The balloon Deployment, as it is applied."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -85,6 +86,17 @@ def test_the_pools_template_is_carried_and_changes_nothing_of_ours() -> None:
     assert template["metadata"]["annotations"]["example.com/scan"] == "off"
     assert template["spec"]["imagePullSecrets"] == [{"name": "registry"}]
     assert template["spec"]["runtimeClassName"] == "nvidia"
+
+
+def test_the_operators_pull_secrets_are_for_pools_that_name_none() -> None:
+    spec = replace(SPEC, image_pull_secrets=("mirror",))
+
+    def secrets(template: PodTemplate) -> list[dict[str, str]]:
+        found: dict[str, Any] = deployment(a_pool(template=template), SHAPE, spec)["spec"]["template"]["spec"]
+        return list(found["imagePullSecrets"])
+
+    assert secrets(PodTemplate()) == [{"name": "mirror"}]
+    assert secrets(PodTemplate(image_pull_secrets=(SecretName("own"),))) == [{"name": "own"}]
 
 
 def test_no_mesh_puts_a_proxy_beside_a_balloon() -> None:
