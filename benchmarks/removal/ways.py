@@ -126,7 +126,8 @@ def _with_helm() -> str:
     levers = ",".join(f"levers.{name}=true" for name in LEVERS)
     where = "--namespace kube-balloons --create-namespace"
     restricted = "kubectl label --overwrite namespace kube-balloons pod-security.kubernetes.io/enforce=restricted"
-    return f"helm install kube-balloons {CHART} {where} --set {levers}\n{restricted}"
+    image = "image.registry=registry.example.com"
+    return f"helm install kube-balloons {CHART} {where} --set {image},{levers}\n{restricted}"
 
 
 def _relative(path: Path, folder: Path) -> str:

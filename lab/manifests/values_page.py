@@ -8,7 +8,7 @@ from lab.manifests.values import Value
 _HEAD = """# The chart kube-balloons
 
 The same objects as `manifests/overlays/default`, in any namespace, with switches for the rest. How to install, upgrade
-and uninstall is in `docs/install.md`. One installation per cluster: names are fixed.
+and uninstall is in `docs/install.md`. One installation per cluster, whatever it is called.
 
 Written from `values.yaml` by `make manifests`; a test compares the two.
 

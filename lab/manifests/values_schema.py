@@ -29,6 +29,6 @@ def _accepted(value: Value) -> dict[str, Any]:
     if value.below:
         return _object(value.below)
     schema: dict[str, Any] = {"type": _TYPES[type(value.default)], **value.narrowing}
-    if schema["type"] == "object":
+    if schema["type"] == "object" and "propertyNames" not in schema:
         schema.setdefault("additionalProperties", False)
     return schema

@@ -19,6 +19,8 @@ Object = dict[str, Any]
 Key = tuple[str, str, str]
 
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+REGISTRY = "registry.example"
+"""What `image.registry` is where a test says nothing of it; the chart refuses to guess."""
 _CHART_LABELS = ("helm.sh/chart", *(f"app.kubernetes.io/{name}" for name in ("instance", "version", "managed-by")))
 
 
@@ -27,18 +29,19 @@ def kustomize(directory: Path) -> list[Object]:
     return _objects(_run(find_binary("kubectl"), "kustomize", str(directory)))
 
 
-def kustomize_with(folder: Path, *directories: str) -> list[Object]:
-    """The objects of an overlay in `folder`, as a user would write one: the default with these components."""
-    default = os.path.relpath(MANIFESTS / "overlays" / "default", folder)
+def kustomize_with(folder: Path, *directories: str, overlay: str = "default") -> list[Object]:
+    """The objects of an overlay in `folder`, as a user would write one: ours with these components and a registry."""
+    ours = os.path.relpath(MANIFESTS / "overlays" / overlay, folder)
     components = [os.path.relpath(MANIFESTS / each, folder) for each in directories]
-    overlay = {"kind": "Kustomization", "resources": [default], "components": components}
-    (folder / "kustomization.yaml").write_text(yaml.safe_dump(overlay))
+    images = [{"name": "kube-balloons", "newName": f"{REGISTRY}/kube-balloons"}]
+    written = {"kind": "Kustomization", "resources": [ours], "components": components, "images": images}
+    (folder / "kustomization.yaml").write_text(yaml.safe_dump(written))
     return kustomize(folder)
 
 
-def helm(values: Mapping[str, Any] | None = None, *arguments: str) -> list[Object]:
-    """The objects of the chart with these values, but for its hooks; raises RuntimeError with what Helm says."""
-    return _objects(helm_text(values, "--no-hooks", *arguments))
+def helm(values: Mapping[str, Any] | None = None, *arguments: str, has_hooks: bool = False) -> list[Object]:
+    """The objects of the chart with these values; raises RuntimeError with what Helm says."""
+    return _objects(helm_text(values, *(() if has_hooks else ("--no-hooks",)), *arguments))
 
 
 def helm_notes(folder: Path, values: Mapping[str, Any]) -> str:
@@ -57,15 +60,17 @@ def helm_notes(folder: Path, values: Mapping[str, Any]) -> str:
 def helm_text(
     values: Mapping[str, Any] | None, *arguments: str, namespace: str = "kube-balloons", chart: Path = CHART
 ) -> str:
-    """What `helm template` prints."""
+    """What `helm template` prints; values that name no registry get one."""
     # A Helm that was built from its module says nothing of a newer Kubernetes by itself.
     version = f"--kube-version={KUBERNETES.version}"
     placed = ("kube-balloons", str(chart), f"--namespace={namespace}", version, "--values=-")
-    return _run(find_binary("helm"), "template", *placed, *arguments, given=json.dumps(values or {}))
+    image = {"registry": REGISTRY, **(values or {}).get("image", {})}
+    given = json.dumps({**(values or {}), "image": image})
+    return _run(find_binary("helm"), "template", *placed, *arguments, given=given)
 
 
 def comparable(objects: Iterable[Object]) -> dict[Key, Object]:
-    """By kind, namespace and name, without what only a chart says."""
+    """By kind, namespace and name, without what only a chart says. Changes the objects."""
     found = {}
     for each in objects:
         metadata = each["metadata"]

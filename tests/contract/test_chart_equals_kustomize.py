@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from lab.manifests import MANIFESTS
-from tests.contract.rendered import Object, comparable, helm, kustomize, kustomize_with
+from tests.contract.rendered import Object, comparable, helm, kustomize_with
 
 pytestmark = pytest.mark.helm
 
@@ -21,7 +20,6 @@ GRAFANA = {**ON, "grafanaOperator": ON}
 PAIRS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
     **{directory: ((directory,), {"levers": values}) for directory, values in LEVERS.items()},
     "nothing": ((), {}),
-    "network policies": (("components/networkpolicy",), {"networkPolicy": ON}),
     "service monitor": (
         ("components/monitoring",),
         {"metrics": {"serviceMonitor": ON}, "prometheusRule": ON, "dashboards": ON},
@@ -43,9 +41,9 @@ def test_the_chart_makes_what_the_overlay_makes(case: str, tmp_path: Path) -> No
     assert_same(helm(values), kustomize_with(tmp_path, *components))
 
 
-def test_a_dry_run_is_the_same_both_ways() -> None:
+def test_a_dry_run_is_the_same_both_ways(tmp_path: Path) -> None:
     values = {"settings": {"dryRun": True}, "run": {"replicas": 1}, "policies": {"enabled": False}}
-    assert_same(helm(values), kustomize(MANIFESTS / "overlays" / "dry-run"))
+    assert_same(helm(values), kustomize_with(tmp_path, overlay="dry-run"))
 
 
 def assert_same(chart: list[Object], overlay: list[Object]) -> None:

@@ -1,21 +1,28 @@
 """Every value of the chart does something, and no misspelt one is taken."""
 
-from collections.abc import Iterator
+import functools
+import json
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+from balloons.decide.settings import DEFAULT_IMAGE
+from lab.controlplane import ControlPlane
 from lab.manifests import CHART
 from lab.manifests.values import Value, read_values
 from tests.contract.rendered import Object, comparable, helm, helm_notes, helm_text
+from tests.contract.waiting import make_namespace
 
 pytestmark = pytest.mark.helm
 
 VALUES = read_values((CHART / "values.yaml").read_text(encoding="utf-8"))
+CASES: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("chart_values.yaml").read_text(encoding="utf-8"))
 DIGEST = "sha256:" + "a" * 64
 ON = {"enabled": True}
+NAMESPACE = "each-value"
 
 
 def leaves(values: tuple[Value, ...] = VALUES) -> Iterator[Value]:
@@ -23,8 +30,8 @@ def leaves(values: tuple[Value, ...] = VALUES) -> Iterator[Value]:
         yield from leaves(value.below) if value.below else (value,)
 
 
-def nested(path: tuple[str, ...], value: Any) -> dict[str, Any]:
-    for part in reversed(path):
+def nested(path: Iterable[str], value: Any) -> dict[str, Any]:
+    for part in reversed(tuple(path)):
         value = {part: value}
     found: dict[str, Any] = value
     return found
@@ -35,95 +42,76 @@ def merged(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
     return {**one, **other, **both}
 
 
-PAIR = {"example.com/key": "value"}
-PEER: dict[str, Any] = {"namespaceSelector": {}}
-VARIABLE, NAMED = {"name": "EXTRA", "value": "1"}, {"name": "extra"}
-BY_KEY: dict[str, Any] = {
-    "commonLabels": PAIR,
-    "labels": PAIR,
-    "annotations": PAIR,
-    "podLabels": PAIR,
-    "podAnnotations": PAIR,
-    "nodeSelector": PAIR,
-    "matchLabels": PAIR,
-    "resources": {"requests": {"cpu": "1"}},
-    "affinity": {"nodeAffinity": {}},
-    "topologySpreadConstraints": [{"maxSkew": 1}],
-    "tolerations": [{"key": "example.com/own", "operator": "Exists"}],
-    "imagePullSecrets": [NAMED],
-    "env": [VARIABLE],
-    "envFrom": [{"configMapRef": NAMED}],
-    "extraArgs": ["--context=x"],
-    "extraVolumes": [{"name": "extra", "emptyDir": {}}],
-    "extraVolumeMounts": [{"name": "extra", "mountPath": "/extra"}],
-    "extraEgress": [{"to": [PEER]}],
-    "extraObjects": [{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "extra", "labels": {}}}],
-    "scrapeFrom": [PEER],
-    "apiServerPorts": [8443],
-    "apiServerCIDRs": ["10.0.0.0/28"],
-    "prometheusPorts": [9091],
-    "relabelings": [{"action": "labeldrop", "regex": "x"}],
-    "metricRelabelings": [{"action": "labeldrop", "regex": "x"}],
-    "poolNamespaces": ["team-a"],
-    "nodeLabels": {"team-a": ["team=a"]},
-    "allowedImages": ["registry.example/"],
-    "dnsPolicy": "Default",
-    "dnsConfig": {"options": [{"name": "ndots", "value": "1"}]},
-    "digest": DIGEST,
-    "pullPolicy": "Always",
-    "logFormat": "pretty",
-    "period": 7,
-    "interval": 30,
-    "scrapeTimeout": "3s",
-    "resyncPeriod": "3m",
-}
-"""A value that is not the default, by the last part of the path; numbers, switches and texts are changed as such."""
-
 NEEDS: dict[str, dict[str, Any]] = {
-    "metrics.serviceMonitor": {"metrics": {"serviceMonitor": ON}},
-    "metrics.podMonitor": {"metrics": {"podMonitor": ON}},
-    "prometheusRule": {"prometheusRule": ON},
-    "dashboards": {"dashboards": {**ON, "grafanaOperator": ON}},
-    "networkPolicy": {"networkPolicy": ON},
+    "metrics.serviceMonitor.": {"metrics": {"serviceMonitor": ON}},
+    "metrics.podMonitor.": {"metrics": {"podMonitor": ON}},
+    "prometheusRule.": {"prometheusRule": ON},
+    "dashboards.grafanaOperator.enabled": {"dashboards": ON},
+    "dashboards.": {"dashboards": {**ON, "grafanaOperator": ON}},
+    "run.extraVolumeMounts": {"run": {"extraVolumes": CASES["run.extraVolumes"]}},
+    "guard.extraVolumeMounts": {"guard": {"extraVolumes": CASES["guard.extraVolumes"]}},
+    "serviceAccount.create": {"serviceAccount": {"name": "holder", "guardName": "watcher"}},
 }
 """Other values without which one has no effect, by the beginning of its path."""
+ELSEWHERE = ("monitoring.coreos.com", "grafana.integreatly.org")
+"""API groups whose CRDs are not to be had here."""
 
 
-def other(value: Value) -> Any:
-    if value.dotted in ("metrics.serviceMonitor.interval", "metrics.podMonitor.interval"):
-        return "7s"
-    if value.key in BY_KEY:
-        return BY_KEY[value.key]
-    if isinstance(value.default, bool):
-        return not value.default
-    return value.default + 1 if isinstance(value.default, int) else f"{value.default}x"
+def needed(dotted: str) -> dict[str, Any]:
+    is_switch = dotted in ("metrics.serviceMonitor.enabled", "metrics.podMonitor.enabled", "prometheusRule.enabled")
+    is_switch |= dotted == "dashboards.enabled"
+    return {} if is_switch else next((given for front, given in NEEDS.items() if dotted.startswith(front)), {})
+
+
+@functools.cache
+def rendered(values: str) -> dict[tuple[str, str, str], Object]:
+    """By kind, namespace and name, with the hooks; the values as JSON, so that each is rendered once."""
+    found = helm(json.loads(values), f"--namespace={NAMESPACE}", has_hooks=True)
+    return {(each["kind"], each["metadata"].get("namespace", ""), each["metadata"]["name"]): each for each in found}
+
+
+def with_and_without(dotted: str) -> tuple[dict[tuple[str, str, str], Object], dict[tuple[str, str, str], Object]]:
+    before = needed(dotted)
+    after = merged(before, nested(dotted.split("."), CASES[dotted]))
+    return rendered(json.dumps(after, sort_keys=True)), rendered(json.dumps(before, sort_keys=True))
+
+
+def changed(dotted: str) -> list[Object]:
+    """What a value brings or changes."""
+    after, before = with_and_without(dotted)
+    return [each for key, each in after.items() if before.get(key) != each]
+
+
+def test_every_value_has_a_case_and_no_case_is_left_over() -> None:
+    assert sorted(CASES) == sorted(value.dotted for value in leaves())
+
+
+@pytest.mark.parametrize("dotted", CASES)
+def test_each_value_changes_what_is_rendered(dotted: str) -> None:
+    after, before = with_and_without(dotted)
+    assert after != before
+
+
+def test_the_server_takes_what_each_value_changes(control_plane: ControlPlane) -> None:
+    objects = [each for dotted in CASES for each in changed(dotted)]
+    objects = [each for each in objects if each["apiVersion"].partition("/")[0] not in ELSEWHERE]
+    accounts = {each["spec"]["serviceAccountName"] for each in objects if each["kind"] == "Pod"}
+    for name in (NAMESPACE, "team-a"):
+        make_namespace(control_plane, name)
+    for name in accounts:
+        control_plane.kubectl("create", "serviceaccount", name, f"--namespace={NAMESPACE}")
+    try:
+        how = ("--server-side", "--force-conflicts", "--dry-run=server", "--validate=strict", "--output=name")
+        given = json.dumps({"apiVersion": "v1", "kind": "List", "items": objects})
+        taken = control_plane.kubectl("apply", *how, "--filename=-", input=given)
+        assert len(taken.split()) == len(objects) >= 400
+    finally:
+        for name in (NAMESPACE, "team-a"):
+            control_plane.kubectl("delete", "namespace", name, "--wait=false")
 
 
 def objects(values: dict[str, Any], *arguments: str) -> dict[tuple[str, str, str], Object]:
     return comparable(helm(values, *arguments))
-
-
-@pytest.fixture(scope="module")
-def bases() -> dict[str, Any]:
-    """What each of NEEDS renders to, and nothing at all."""
-    return {prefix: objects(values) for prefix, values in NEEDS.items()} | {"": objects({})}
-
-
-@pytest.mark.parametrize("value", list(leaves()), ids=lambda value: value.dotted)
-def test_each_value_changes_what_is_rendered(value: Value, bases: dict[str, Any]) -> None:
-    if value.dotted == "crds.keep":
-        pytest.skip("the comparison leaves out Helm's own annotations; a test of its own looks at it")
-    if value.dotted in ("tests.enabled", "giveBack.enabled"):
-        pytest.skip("the comparison leaves out hooks; a test of its own looks at them")
-    prefix = next((each for each in NEEDS if value.dotted.startswith(f"{each}.") and value.key != "enabled"), "")
-    change = nested(value.path, other(value))
-    if value.dotted == "dashboards.grafanaOperator.enabled":
-        change = merged(change, {"dashboards": ON})
-    if value.dotted == "metrics.service.enabled":
-        assert ("Service", "kube-balloons", "kube-balloons") not in objects(change)
-    if value.dotted == "commonLabels":
-        assert all(each["metadata"]["labels"].get("example.com/key") for each in objects(change).values())
-    assert objects(merged(NEEDS.get(prefix, {}), change)) != bases[prefix]
 
 
 def misspelt(values: tuple[Value, ...] = VALUES) -> dict[str, Any]:
@@ -168,6 +156,17 @@ def test_what_a_parent_chart_hands_down_is_taken() -> None:
         ({"image": {"pullPolicy": "Sometimes"}}, "pullPolicy"),
         ({"run": {"resources": {"limit": {}}}}, "limit"),
         ({"commonLabels": {"app.kubernetes.io/name": "mine"}}, "app.kubernetes.io/name"),
+        ({"image": {"registry": ""}}, "image.registry is empty.*set it to the registry that your nodes pull from"),
+        ({"run": {"livenessProbe": {"periodSecond": 5}}}, "periodSecond"),
+        ({"run": {"strategy": {"typ": "Recreate"}}}, "typ"),
+        ({"run": {"affinity": {"podAntiAfinity": {}}}}, "podAntiAfinity"),
+        ({"securityContext": {"readOnlyRootFileSystem": True}}, "readOnlyRootFileSystem"),
+        ({"podSecurityContext": {"runAsNonRot": True}}, "runAsNonRot"),
+        ({"metrics": {"serviceMonitor": {"endpoint": {"tlsconfig": {}}}}}, "tlsconfig"),
+        ({"podDisruptionBudget": {"minAvailable": 2}}, "no node with a replica could ever be drained"),
+        ({"run": {"replicas": 8}}, "criticalPodsQuota.pods 10: .* need 11"),
+        ({"serviceAccount": {"create": False, "name": "x"}}, "name the accounts that exist"),
+        ({"serviceAccount": {"name": "x", "guardName": "x"}}, "are both x"),
         ({"guard": {"after": 10}}, "more than a quarter"),
         ({"metrics": {"serviceMonitor": ON, "podMonitor": ON}}, "twice"),
         ({"dashboards": {"grafanaOperator": ON}}, "enable both"),
@@ -188,7 +187,9 @@ def test_zero_is_a_number() -> None:
 
 
 def test_the_platform_may_choose_the_user() -> None:
-    found = objects({"run": {"runAsUser": None}})[("Deployment", "kube-balloons", "kube-balloons")]
+    found = objects({"podSecurityContext": {"runAsUser": None, "runAsGroup": None}})[
+        ("Deployment", "kube-balloons", "kube-balloons")
+    ]
     context = found["spec"]["template"]["spec"]["securityContext"]
     assert context == {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
 
@@ -198,6 +199,94 @@ def test_an_image_has_a_registry_a_tag_and_a_digest() -> None:
     for name in ("kube-balloons", "kube-balloons-guard"):
         pod = objects(given)[("Deployment", "kube-balloons", name)]["spec"]["template"]["spec"]
         assert pod["containers"][0]["image"] == f"registry.example/kube-balloons:2@{DIGEST}"
+
+
+def argument(values: dict[str, Any], flag: str) -> list[str]:
+    found = objects(values)[("Deployment", "kube-balloons", "kube-balloons")]["spec"]["template"]["spec"]
+    given = found["containers"][0]["args"]
+    return [each.partition("=")[2] for each in given if each.startswith(f"--{flag}=")]
+
+
+def test_the_balloons_image_is_the_services_own_default_and_follows_the_mirror() -> None:
+    assert argument({}, "image") == [DEFAULT_IMAGE]
+    assert argument({"global": {"imageRegistry": "mirror.example"}}, "image") == ["mirror.example/pause:3.10.1"]
+    own = {"registry": "own.example/k8s", "digest": DIGEST, "pullSecrets": ["a", "b"]}
+    given = {"global": {"imageRegistry": "mirror.example"}, "balloonImage": own}
+    assert argument(given, "image") == [f"own.example/k8s/pause:3.10.1@{DIGEST}"]
+    assert argument(given, "image-pull-secret") == ["a", "b"]
+
+
+def test_a_renamed_account_is_held_by_every_policy_and_role() -> None:
+    values = {"serviceAccount": {"name": "holder", "guardName": "watcher"}, "fullnameOverride": "warm"}
+    every = {**values, "levers": dict.fromkeys(("nodes", "nodePoolLimits", "capacityQuota", "schedulingGates"), True)}
+    text = helm_text(every)
+    for known in ("kube-balloons", "kube-balloons-guard", "kube-balloons-give-back", "warm", "warm-guard"):
+        assert f"system:serviceaccount:kube-balloons:{known}'" not in text
+    made = {each["metadata"]["name"] for each in helm(every, has_hooks=True) if each["kind"] == "ServiceAccount"}
+    assert made == {"holder", "watcher", "warm-give-back", "warm-doctor"}
+    assert {each["name"] for each in subjects(every)} == made
+    users = {part.partition("'")[0] for part in text.split("system:serviceaccount:kube-balloons:")[1:]}
+    assert users == made - {"warm-doctor"}
+
+
+def subjects(values: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    for each in helm(values, has_hooks=True):
+        yield from each.get("subjects", ())
+        for rule in each.get("spec", {}).get("rules", ()) if each["kind"] == "FlowSchema" else ():
+            yield from (subject["serviceAccount"] for subject in rule["subjects"])
+
+
+def test_another_front_is_in_every_name_but_those_that_the_service_knows() -> None:
+    values = {
+        "fullnameOverride": "warm",
+        "nameOverride": "capacity",
+        "annotateNodes": True,
+        "poolNamespaces": ["team-a"],
+    }
+    values |= {"dashboards": {**ON, "grafanaOperator": ON}, "metrics": {"serviceMonitor": ON}, "prometheusRule": ON}
+    found = helm(values, has_hooks=True)
+    kept = {"PriorityClass", "CustomResourceDefinition"}
+    assert {each["metadata"]["name"] for each in found if not each["metadata"]["name"].startswith("warm")} == {
+        each["metadata"]["name"] for each in found if each["kind"] in kept
+    }
+    named = {each["metadata"]["labels"]["app.kubernetes.io/name"] for each in found}
+    assert named == {"capacity", *(f"capacity-{part}" for part in ("guard", "give-back", "doctor"))}
+    names = {(each["kind"], each["metadata"]["name"]) for each in found}
+    bound = {(each["roleRef"]["kind"], each["roleRef"]["name"]) for each in found if "roleRef" in each}
+    assert bound <= names
+    policies = [each["spec"]["policyName"] for each in found if each["kind"] == "ValidatingAdmissionPolicyBinding"]
+    assert {("ValidatingAdmissionPolicy", name) for name in policies} <= names
+
+
+def test_common_labels_and_annotations_are_on_every_object_and_every_pod() -> None:
+    label, note = {"example.com/team": "capacity"}, {"example.com/owner": "capacity"}
+    found = helm({"commonLabels": label, "commonAnnotations": note}, has_hooks=True)
+    pods = [each["spec"]["template"] for each in found if each["kind"] in ("Deployment", "Job")]
+    assert len(pods) == 3
+    for each in (*found, *pods):
+        assert label.items() <= each["metadata"]["labels"].items()
+        assert note.items() <= each["metadata"]["annotations"].items()
+
+
+def test_every_pod_says_what_it_may_write_and_is_meant_by_a_network_policy() -> None:
+    """What kube-score asks of a workload."""
+    found = helm(has_hooks=True)
+    policies = [each["spec"] for each in found if each["kind"] == "NetworkPolicy"]
+    pods = {each["metadata"]["name"]: each for each in found if each["kind"] == "Pod"}
+    pods |= {each["metadata"]["name"]: each["spec"]["template"] for each in found if "template" in each.get("spec", {})}
+    assert len(pods) == 4
+    for name, pod in pods.items():
+        for container in pod["spec"]["containers"]:
+            for bound in ("requests", "limits"):
+                assert "ephemeral-storage" in container["resources"][bound], name
+        assert any(selects(policy["podSelector"], pod["metadata"]["labels"]) for policy in policies), name
+
+
+def selects(selector: dict[str, Any], labels: dict[str, str]) -> bool:
+    listed = {rule["key"]: rule.get("values") for rule in selector.get("matchExpressions", ())}
+    return selector.get("matchLabels", {}).items() <= labels.items() and all(
+        key in labels and (values is None or labels[key] in values) for key, values in listed.items()
+    )
 
 
 def test_crds_stay_when_the_release_goes() -> None:
@@ -264,7 +353,7 @@ def test_in_kube_system_nobody_else_is_bounded() -> None:
 
 
 def test_the_release_namespace_among_the_pools_own_is_there_once() -> None:
-    values = {"poolNamespaces": ["team-a", "kube-balloons", "team-a"], "networkPolicy": ON}
+    values = {"poolNamespaces": ["team-a", "kube-balloons", "team-a"]}
     writers = [key for key in objects(values) if key[0] == "RoleBinding" and key[2] == "kube-balloons-writer"]
     assert sorted(namespace for _, namespace, _ in writers) == ["kube-balloons", "team-a"]
     policies = [key[1] for key in objects(values) if key[::2] == ("NetworkPolicy", "kube-balloons-balloons")]
@@ -294,7 +383,7 @@ def test_a_dry_run_has_nothing_to_give_back() -> None:
 
 
 def test_another_namespace_is_everywhere() -> None:
-    text = helm_text({"networkPolicy": ON, "levers": {"nodePoolLimits": True}}, namespace="elsewhere")
+    text = helm_text({"levers": {"nodePoolLimits": True}}, namespace="elsewhere")
     assert "namespace: kube-balloons\n" not in text
     assert "system:serviceaccount:kube-balloons:" not in text
     assert "system:serviceaccount:elsewhere:kube-balloons-guard" in text
@@ -319,7 +408,6 @@ SCRAPED = {"prometheus.io/scrape": "true"}
         ({"metrics": {"podMonitor": LABELLED}, "prometheusRule": ON}, "prometheusRule.labels is empty"),
         ({"prometheusRule": LABELLED}, "KubeBalloonsDown fires"),
         ({"metrics": {"podMonitor": LABELLED}, "run": {"podAnnotations": SCRAPED}}, "scrapes every replica twice"),
-        ({}, "image.registry is empty"),
         (
             {"metrics": {"serviceMonitor": LABELLED, "service": {"annotations": SCRAPED}}},
             "scrapes every replica twice",
@@ -334,5 +422,4 @@ def test_the_notes_warn_of_what_nobody_scrapes_and_of_what_is_scraped_twice(
 
 def test_monitors_that_are_well_set_up_are_no_reason_to_warn(tmp_path: Path) -> None:
     values = {"metrics": {"serviceMonitor": LABELLED}, "prometheusRule": LABELLED, "levers": {"nodes": True}}
-    values["image"] = {"registry": "registry.example"}
     assert "Warnings" not in helm_notes(tmp_path, values)

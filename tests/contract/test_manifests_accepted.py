@@ -12,7 +12,7 @@ from lab.binaries import find_binary
 from lab.controlplane import ControlPlane
 from lab.errors import LabError
 from lab.manifests import CHART
-from tests.contract.rendered import Object, helm
+from tests.contract.rendered import REGISTRY, Object, helm
 from tests.contract.waiting import make_namespace
 
 pytestmark = pytest.mark.helm
@@ -20,7 +20,6 @@ pytestmark = pytest.mark.helm
 NAMESPACE = "accepted"
 ON = {"enabled": True}
 ALL: dict[str, Any] = {
-    "networkPolicy": ON,
     "levers": dict.fromkeys(("nodePoolLimits", "capacityQuota", "nodes", "schedulingGates"), True),
     "annotateNodes": True,
     "dashboards": ON,
@@ -73,7 +72,13 @@ def create_pod(plane: ControlPlane, pod: Object) -> None:
 def install(plane: ControlPlane, values: dict[str, Any]) -> str:
     """What `helm install` says to a user, notes included, without doing it."""
     # Other tests on this server applied some of the objects before.
-    how = ("--namespace=tried", "--dry-run=server", "--take-ownership", "--values=-")
+    how = (
+        "--namespace=tried",
+        "--dry-run=server",
+        "--take-ownership",
+        f"--set=image.registry={REGISTRY}",
+        "--values=-",
+    )
     command = [str(find_binary("helm")), "install", "tried", str(CHART), *how]
     environment = {**os.environ, "KUBECONFIG": str(plane.kubeconfig())}
     answer = subprocess.run(
@@ -102,5 +107,5 @@ def test_the_notes_warn(control_plane: ControlPlane, values: dict[str, Any], say
 
 
 def test_nothing_to_warn_of_is_said_by_silence(control_plane: ControlPlane) -> None:
-    values = {"levers": {"nodes": True}, "image": {"registry": "registry.example"}}
+    values = {"levers": {"nodes": True}}
     assert "Warnings" not in install(control_plane, values)

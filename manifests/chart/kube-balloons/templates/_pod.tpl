@@ -1,10 +1,41 @@
-{{- /* What the pods of `balloons run` and `balloons guard` share. Each takes root, values (.Values.run or .Values.guard), name. */}}
+{{- /*
+What the pods of the service, the guard, the hook and the test share. Each takes root, values (.Values.run or .Values.guard)
+and part.
+*/}}
+
+{{/* registry/repository:tag@digest of an image's values; its registry is found by the caller. */}}
+{{- define "kube-balloons.reference" -}}
+{{ .registry | trimSuffix "/" }}/{{ .image.repository }}:{{ .image.tag | default .tag }}{{ with .image.digest }}@{{ . }}{{ end }}
+{{- end }}
+
+{{- define "kube-balloons.image" -}}
+{{- $registry := .Values.image.registry | default .Values.global.imageRegistry }}
+{{- if not $registry }}
+{{- fail "image.registry is empty, and so is global.imageRegistry: set it to the registry that your nodes pull from, such as registry.example.com; for an image that was loaded into the nodes (kind, minikube) to docker.io/library" }}
+{{- end }}
+{{- include "kube-balloons.reference" (dict "registry" $registry "image" .Values.image "tag" .Chart.AppVersion) }}
+{{- end }}
+
+{{- define "kube-balloons.podMetadata" -}}
+{{- $own := merge (fromYaml (include "kube-balloons.selector" .)) (dict "app.kubernetes.io/part-of" "kube-balloons") -}}
+labels:
+  {{- merge $own .values.podLabels .root.Values.commonLabels | toYaml | nindent 2 }}
+{{- with merge (dict) (.annotations | default dict) .values.podAnnotations .root.Values.commonAnnotations }}
+annotations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end }}
+
+{{/* All of a pod's spec but its affinity, its spread and our own container. */}}
 {{- define "kube-balloons.podTop" -}}
 {{- $root := .root }}{{- $values := .values -}}
-serviceAccountName: {{ .name }}
+serviceAccountName: {{ include "kube-balloons.account" . }}
 automountServiceAccountToken: true
 enableServiceLinks: false
-{{- include "kube-balloons.pullSecrets" $root }}
+{{- with $root.Values.imagePullSecrets | default $root.Values.global.imagePullSecrets }}
+imagePullSecrets:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
 {{- with $values.priorityClassName }}
 priorityClassName: {{ . }}
 {{- end }}
@@ -15,25 +46,11 @@ hostNetwork: true
 {{- with $values.dnsPolicy | default (ternary "ClusterFirstWithHostNet" "" $values.hostNetwork) }}
 dnsPolicy: {{ . }}
 {{- end }}
-{{- with $values.dnsConfig }}
-dnsConfig:
+{{- range $key, $given := dict "securityContext" $root.Values.podSecurityContext "dnsConfig" $values.dnsConfig "nodeSelector" $values.nodeSelector "tolerations" $values.tolerations "volumes" $values.extraVolumes }}
+{{- with $given }}
+{{ $key }}:
   {{- toYaml . | nindent 2 }}
 {{- end }}
-securityContext:
-  runAsNonRoot: true
-  {{- if $values.runAsUser }}
-  runAsUser: {{ int64 $values.runAsUser }}
-  runAsGroup: {{ int64 $values.runAsUser }}
-  {{- end }}
-  seccompProfile:
-    type: RuntimeDefault
-{{- with $values.nodeSelector }}
-nodeSelector:
-  {{- toYaml . | nindent 2 }}
-{{- end }}
-{{- with $values.tolerations }}
-tolerations:
-  {{- toYaml . | nindent 2 }}
 {{- end }}
 {{- end }}
 
@@ -61,24 +78,33 @@ requiredDuringSchedulingIgnoredDuringExecution:
         operator: Exists
 {{- end }}
 
+{{/* How a Deployment replaces its pods; `rollingUpdate` means nothing to the other type, and is refused there. */}}
+{{- define "kube-balloons.strategy" -}}
+{{- with .strategy }}
+strategy:
+  {{- ternary . (omit . "rollingUpdate") (eq (.type | default "RollingUpdate") "RollingUpdate") | toYaml | nindent 2 }}
+{{- end }}
+{{- end }}
+
+{{/* A container of ours, but for its name, arguments and environment. */}}
 {{- define "kube-balloons.container" -}}
 image: {{ include "kube-balloons.image" .root | quote }}
 imagePullPolicy: {{ .root.Values.image.pullPolicy }}
-securityContext:
-  allowPrivilegeEscalation: false
-  readOnlyRootFilesystem: true
-  capabilities:
-    drop: [ALL]
-{{- with .values.resources }}
-resources:
+{{- range $key, $given := dict "securityContext" .root.Values.securityContext "resources" .values.resources "envFrom" .values.envFrom "volumeMounts" .values.extraVolumeMounts }}
+{{- with $given }}
+{{ $key }}:
   {{- toYaml . | nindent 2 }}
 {{- end }}
-{{- with .values.envFrom }}
-envFrom:
-  {{- toYaml . | nindent 2 }}
 {{- end }}
-{{- with .values.extraVolumeMounts }}
-volumeMounts:
-  {{- toYaml . | nindent 2 }}
+{{- end }}
+
+{{/* Where a pod of ours finds its namespace, and what the user adds. */}}
+{{- define "kube-balloons.environment" -}}
+- name: POD_NAMESPACE
+  valueFrom:
+    fieldRef:
+      fieldPath: metadata.namespace
+{{- with .env }}
+{{ toYaml . }}
 {{- end }}
 {{- end }}
