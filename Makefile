@@ -29,8 +29,8 @@ test: lint ## Lint, then all tests, three at a time, on the real control plane w
 unit: setup ## Only the tests that need no binaries
 	@$(PY) -m pytest tests/unit -m "not promtool"
 
-lint: setup ## Style, types and the import contract
-	@$(PY) -m ruff check . && $(PY) -m ruff format --check . && $(PY) -m mypy && .venv/bin/lint-imports
+lint: setup ## Style, types, the import contract and the house rules
+	@$(PY) -m ruff check . && $(PY) -m ruff format --check . && $(PY) -m mypy && .venv/bin/lint-imports && $(PY) -m tools.house
 
 lab: binaries ## A control plane to play with; prints its KUBECONFIG and how to stop it
 	@$(PY) -m lab up

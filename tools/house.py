@@ -1,0 +1,190 @@
+"""`python -m tools.house`: holds the tree to its own house rules, by a baseline that may only shrink.
+
+Rules: no file is longer than 650 lines; no module below 60 lines has its only importer beside it, in its own folder; no
+two public classes and no two files of the product share a name; no text names a document that is not there; and
+variables called each, found, given or seen become fewer. What broke a rule before it was one is in house_baseline.txt.
+The check fails on whatever is not in there, and on lines there that nothing breaks any more. `--write` writes it anew.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Set
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+
+ROOT = Path(__file__).resolve().parents[1]
+BASELINE = Path(__file__).with_name("house_baseline.txt")
+PRODUCT = ("balloons", "throttler")
+MODULES = (*PRODUCT, "lab", "benchmarks", "tools")
+LONGEST_FILE, SHORTEST_MODULE = 650, 60
+MAY_SHARE_A_NAME = frozenset({"__init__.py", "__main__.py", "settings.py"})
+VAGUE_NAMES = ("each", "found", "given", "seen")
+SLACK = 25
+"""A count may be so far below its line in the baseline: not every commit that mends one has to touch the baseline."""
+TEXTS = frozenset({".py", ".md", ".yaml", ".yml", ".toml", ".sh", ".tpl", ".txt"})
+NAME_WHAT_IS_NOT_THERE = frozenset(
+    {"CHANGELOG.md", "tests/unit/packaging/test_doc_links.py", "tests/unit/tools/test_house.py"}
+)
+"""The first tells of the past, the others try broken links."""
+_DOCUMENT = re.compile(r"(?<![\w{}*<>/.-])(?:\.{1,2}/)*[A-Za-z0-9_][\w./-]*\.md\b")
+_GENERATED = ("_pb2.py", "_pb2_grpc.py")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Findings:
+    """What breaks a rule: one sentence each, and how often each vague name is bound."""
+
+    broken: Set[str]
+    vague: Mapping[str, int] = field(default_factory=dict)
+
+    def lines(self) -> Iterator[str]:
+        """Yield it as the baseline has it."""
+        yield from sorted(self.broken)
+        yield from (f"variables called {name}: {count}" for name, count in sorted(self.vague.items()))
+
+
+def look(files: Mapping[str, str]) -> Findings:
+    """Hold `files`, texts by their paths from the root of the tree, against the rules."""
+    trees = {path: ast.parse(text) for path, text in files.items() if _is_module(path)}
+    product = {path: tree for path, tree in trees.items() if path.startswith(tuple(f"{top}/" for top in PRODUCT))}
+    broken = {
+        *_too_long(files),
+        *_crumbs(files, trees),
+        *_shared("class", _public_classes(product)),
+        *_shared("file name", ((PurePosixPath(path).name, path) for path in product)),
+        *_absent_documents(files),
+    }
+    return Findings(broken=broken, vague=_vague_names(product.values()))
+
+
+def compare(now: Findings, baseline: Iterable[str]) -> list[str]:
+    """Return what has to be mended: new breaches, and lines of the baseline that no longer hold."""
+    known, allowed = set(), dict.fromkeys(VAGUE_NAMES, 0)
+    for line in baseline:
+        name, _, most = line.removeprefix("variables called ").partition(": ")
+        if line.startswith("variables called "):
+            allowed[name] = int(most)
+        else:
+            known.add(line)
+    complaints = [f"new: {breach}" for breach in sorted(now.broken - known)]
+    complaints += [f"gone, take it out of {BASELINE.name}: {breach}" for breach in sorted(known - now.broken)]
+    for name, limit in sorted(allowed.items()):
+        count = now.vague.get(name, 0)
+        if count > limit:
+            complaints.append(f"new: {count - limit} more variables called {name}; name the thing")
+        elif count < limit - SLACK:
+            complaints.append(f"lower it in {BASELINE.name}: only {count} variables are called {name}, not {limit}")
+    return complaints
+
+
+def tracked_texts(root: Path) -> dict[str, str]:
+    """Return every text under version control that is there, by its path."""
+    listed = subprocess.run(
+        ["git", "-C", str(root), "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    paths = [path for path in listed.stdout.split("\0") if PurePosixPath(path).suffix in TEXTS or path == "Makefile"]
+    return {path: (root / path).read_text() for path in paths if (root / path).is_file()}
+
+
+def main() -> int:
+    """Print what has to be mended; the exit status says whether there was anything."""
+    now = look(tracked_texts(ROOT))
+    if "--write" in sys.argv[1:]:
+        BASELINE.write_text("".join(f"{line}\n" for line in now.lines()))
+    complaints = compare(now, BASELINE.read_text().splitlines())
+    sys.stdout.writelines(f"house: {complaint}\n" for complaint in complaints)
+    return 1 if complaints else 0
+
+
+def _is_module(path: str) -> bool:
+    return path.split("/")[0] in MODULES and path.endswith(".py") and not path.endswith(_GENERATED)
+
+
+def _too_long(files: Mapping[str, str]) -> Iterator[str]:
+    for path, text in files.items():
+        if path.endswith(".py") and text.count("\n") > LONGEST_FILE:
+            yield f"{path} is longer than {LONGEST_FILE} lines"
+
+
+def _crumbs(files: Mapping[str, str], trees: Mapping[str, ast.Module]) -> Iterator[str]:
+    importers: dict[str, set[str]] = defaultdict(set)
+    for path, tree in trees.items():
+        for module in _imported(tree):
+            importers[module].add(path)
+    for path in trees:
+        name = PurePosixPath(path)
+        if name.name in MAY_SHARE_A_NAME or files[path].count("\n") >= SHORTEST_MODULE:
+            continue
+        users = importers[".".join(name.with_suffix("").parts)]
+        user = PurePosixPath(min(users, default=""))
+        if len(users) == 1 and user.parent == name.parent and user.name != "__init__.py":
+            yield f"{path} is a crumb of {user.name}"
+
+
+def _imported(tree: ast.Module) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def _public_classes(trees: Mapping[str, ast.Module]) -> Iterator[tuple[str, str]]:
+    for path, tree in trees.items():
+        for node in tree.body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                yield node.name, path
+
+
+def _shared(what: str, named: Iterable[tuple[str, str]]) -> Iterator[str]:
+    places: dict[str, list[str]] = defaultdict(list)
+    for name, path in named:
+        places[name].append(path)
+    for name, paths in places.items():
+        if len(paths) > 1 and name not in MAY_SHARE_A_NAME:
+            yield f"{what} {name} is used twice: {', '.join(sorted(paths))}"
+
+
+def _absent_documents(files: Mapping[str, str]) -> Iterator[str]:
+    for path, text in files.items():
+        if path in NAME_WHAT_IS_NOT_THERE:
+            continue
+        for document in {match[0] for match in _DOCUMENT.finditer(text)}:
+            if not any(place in files for place in _meant(path, document)):
+                yield f"{path} names {document}, which is not there"
+
+
+def _meant(path: str, document: str) -> Iterator[str]:
+    """Yield where a document may be that a text names: beside it, above it, in docs/ or at the root."""
+    for folder in (PurePosixPath(path).parent, PurePosixPath("docs"), PurePosixPath(".")):
+        parts: list[str] = []
+        for part in (folder / document).parts:
+            if part == "..":
+                parts = parts[:-1]
+            elif part != ".":
+                parts.append(part)
+        yield "/".join(parts)
+
+
+def _vague_names(trees: Iterable[ast.Module]) -> dict[str, int]:
+    counts = dict.fromkeys(VAGUE_NAMES, 0)
+    for tree in trees:
+        for node in ast.walk(tree):
+            name = node.id if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) else ""
+            name = node.arg if isinstance(node, ast.arg) else name
+            if name in counts:
+                counts[name] += 1
+    return counts
+
+
+if __name__ == "__main__":
+    sys.exit(main())
