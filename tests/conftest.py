@@ -6,6 +6,7 @@ import uuid
 from collections.abc import Iterator
 from itertools import groupby
 
+import hypothesis
 import pytest
 
 from lab.binaries import find_binaries
@@ -13,6 +14,10 @@ from lab.binaries.catalogue import ALL_BINARIES, CHART_BINARIES, MONITORING_BINA
 from lab.controlplane import ControllerManagerSettings, ControlPlane, ControlPlaneSettings
 from lab.errors import LabError
 from tests.dealing import dealt
+
+# How long an example takes says more about the other workers of the machine than about the code.
+hypothesis.settings.register_profile("tests", deadline=None)
+hypothesis.settings.load_profile("tests")
 
 BINARIES: dict[str, tuple[Binary, ...]] = {
     "lab": ALL_BINARIES,

@@ -1,6 +1,6 @@
 """Growth under an allowance: in lanes, and with balloons that were preempted and wait again."""
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from balloons.api.pool import Mode, PoolNodes, PoolSpec
@@ -50,7 +50,6 @@ def test_what_waited_before_anybody_paced_it_may_stay() -> None:
     assert (aim.wait, aim.starts, aim.granted) == (8, 0, 8)
 
 
-@settings(deadline=None)
 @given(COUNTS, COUNTS, COUNTS, st.integers(0, 20))
 def test_no_more_nodes_start_than_the_allowance_says(asked: int, granted: int, joining: int, allowance: int) -> None:
     supply = Supply(busy=0, holdable=0, joining=joining, total=joining)

@@ -238,6 +238,6 @@ def actions_of(plan: Plan) -> list[Action]:
 
 
 Cluster.TestCase.settings = settings(
-    max_examples=60, stateful_step_count=30, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    max_examples=60, stateful_step_count=30, suppress_health_check=[HealthCheck.too_slow]
 )
 TestCluster = Cluster.TestCase

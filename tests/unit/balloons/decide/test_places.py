@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from balloons.decide import places, release
@@ -67,7 +67,6 @@ def test_nodes_with_other_taints_are_no_group_of_the_clean_ones() -> None:
     assert set(found.taker) == {"n001"}
 
 
-@settings(deadline=None)
 @given(
     blockers=st.integers(0, 9),
     fitting=st.integers(1, 5),

@@ -45,7 +45,7 @@ PLACES: Sequence[Any] = [
 ]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.lists(st.sampled_from(PLACES), min_size=1, max_size=4), JSON_VALUES)
 def test_nothing_raises(places: Sequence[Any], value: Any) -> None:
     objects = {kind: list(things) for kind, things in WHOLE.items()}

@@ -40,7 +40,7 @@ def test_a_sweep_answers_as_single_questions_do() -> None:
     assert [cell.side for cell in swept] == [cell.side for cell in asked]
 
 
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=6)
 @given(
     sizes=st.lists(st.integers(1, 1000), min_size=2, max_size=2, unique=True).map(sorted),
     policy=st.sampled_from([NONE, THROTTLE, "window=40"]),

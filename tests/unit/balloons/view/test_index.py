@@ -118,7 +118,7 @@ pods = st.builds(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.lists(st.tuples(pods, st.booleans(), st.booleans())))
 def test_any_history_gives_what_its_end_would_give_at_once(history: list[tuple[Pod, bool, bool]]) -> None:
     """What was seen on the way leaves no trace."""

@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from balloons.api.pool import Shape as PoolShape
@@ -48,7 +48,6 @@ def test_one_small_node_does_not_set_the_size() -> None:
     assert one.by_name["m5"].room["cpu"] == 16_000
 
 
-@settings(deadline=None)
 @given(small=st.integers(0, 8), odd_cpu=st.integers(100, 15_999))
 def test_an_odd_node_more_changes_no_template(small: int, odd_cpu: int) -> None:
     """Two sizes 200m apart, as hosts of one type differ; then a node of whatever size."""

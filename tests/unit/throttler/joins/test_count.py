@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 import msgspec
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.throttler.joins.cluster import (
@@ -345,7 +345,6 @@ def built(drawn: dict[str, Any], claims: int) -> JoinWorld:
     return a_world(*nodes, pods=pods, claims=tuple(a_claim(f"c{i}") for i in range(claims)))
 
 
-@settings(deadline=None)
 @given(st.lists(st.tuples(st.floats(0, 400), some_nodes, st.integers(0, 4)), max_size=6))
 def test_every_node_of_the_throttle_is_in_exactly_one_stage(ticks: list[tuple[float, dict[str, Any], int]]) -> None:
     story, joined, lost = Story(WITH_TAINT), 0, 0
@@ -367,7 +366,6 @@ def test_every_node_of_the_throttle_is_in_exactly_one_stage(ticks: list[tuple[fl
         joined, lost = joins.joined, joins.lost
 
 
-@settings(deadline=None)
 @given(some_nodes, st.integers(0, 4))
 def test_counting_again_at_once_changes_nothing(drawn: dict[str, Any], claims: int) -> None:
     story = Story(WITH_TAINT)

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from throttler.kube.autoscaler_status import AutoscalerStatus, NodeGroup, read_status
@@ -61,7 +61,6 @@ def test_names_are_read_whatever_is_in_them() -> None:
     assert [group.name for group in found.groups] == [url, "12"]
 
 
-@settings(deadline=None)
 @given(st.text(st.sampled_from("nodeGroups: -\nhlt0123456789"), max_size=200))
 def test_no_text_breaks_it(text: str) -> None:
     found = read_status(text)

@@ -88,7 +88,7 @@ def _go_through(looks: list[tuple[Signals, Joins, float]], check: Check, limits:
 
 @pytest.mark.parametrize("has_gate", [True, False])
 @given(looks=_looks(ANY))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_every_number_stays_finite_and_within_its_bounds(
     has_gate: bool, looks: list[tuple[Signals, Joins, float]]
 ) -> None:
@@ -111,7 +111,7 @@ def test_every_number_stays_finite_and_within_its_bounds(
 
 
 @given(looks=_looks(SENSIBLE))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_one_step_never_cuts_below_half_of_what_was_used(looks: list[tuple[Signals, Joins, float]]) -> None:
     def check(before: LawMemory, verdict: Verdict, _: Signals, joins: Joins, __: LawMemory, ___: float) -> None:
         if before.window is None or before.is_idle or verdict.phase is Phase.IDLE:
@@ -123,7 +123,7 @@ def test_one_step_never_cuts_below_half_of_what_was_used(looks: list[tuple[Signa
 
 
 @given(looks=_looks(SENSIBLE))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_window_never_grows_without_new_readings_or_without_demand(looks: list[tuple[Signals, Joins, float]]) -> None:
     def check(before: LawMemory, verdict: Verdict, signals: Signals, joins: Joins, _: LawMemory, now_s: float) -> None:
         if before.window is None or before.is_idle or verdict.phase is Phase.IDLE:
@@ -137,7 +137,7 @@ def test_window_never_grows_without_new_readings_or_without_demand(looks: list[t
 
 
 @given(looks=_looks(SENSIBLE))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_nothing_goes_in_beyond_the_window_but_what_nears_its_limit(looks: list[tuple[Signals, Joins, float]]) -> None:
     def check(_: LawMemory, verdict: Verdict, __: Signals, joins: Joins, ___: LawMemory, ____: float) -> None:
         if joins.oldest_held_s < 300:
@@ -147,7 +147,7 @@ def test_nothing_goes_in_beyond_the_window_but_what_nears_its_limit(looks: list[
 
 
 @given(looks=_looks(ANY), errors=st.floats(min_value=100.0, max_value=1000.0))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_probes_up_again_from_the_floor(looks: list[tuple[Signals, Joins, float]], errors: float) -> None:
     memory, now_s = LawMemory.start(), 1000.0
 

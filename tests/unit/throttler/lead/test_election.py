@@ -1,7 +1,7 @@
 """Never two writers at one moment, whatever the clocks, the network and people do; and a new leader in time."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.throttler.lead.election_world import Faults, Replica, World
@@ -46,14 +46,12 @@ OURS = Record(version="1", holder="me", transitions=4)
 # --- worlds ---
 
 
-@settings(deadline=None)
 @given(SEEDS, any_faults, st.integers(2, 3))
 def test_there_are_never_two_writers(seed: int, faults: Faults, replicas: int) -> None:
     world = run(seed, faults, replicas)
     assert world.two_writers() == []
 
 
-@settings(deadline=None)
 @given(SEEDS, shares, shares, st.integers(2, 3))
 def test_a_lease_that_is_removed_makes_no_second_writer(seed: int, lost: float, removed: float, replicas: int) -> None:
     world = run(seed, Faults(lost=lost, removed=removed, drift=0.15), replicas)
@@ -68,14 +66,12 @@ def test_the_worlds_would_show_two_writers() -> None:
     assert sum(bool(run(seed, faults, 2, timing).two_writers()) for seed in range(20)) > 3
 
 
-@settings(deadline=None)
 @given(SEEDS, st.integers(2, 3))
 def test_somebody_leads_nearly_always_in_a_lossy_world(seed: int, replicas: int) -> None:
     world = run(seed, Faults(lost=0.02, drift=0.05), replicas)
     assert world.led_s() > 0.95 * world.now
 
 
-@settings(deadline=None)
 @given(SEEDS, st.floats(20, 40), st.sampled_from(["killed", "frozen"]))
 def test_another_leads_within_15_s_of_a_sudden_death(seed: int, dies_at: float, how: str) -> None:
     world = World(seed, Faults(drift=0.02))
@@ -93,7 +89,6 @@ def test_another_leads_within_15_s_of_a_sudden_death(seed: int, dies_at: float, 
     assert world.two_writers() == []
 
 
-@settings(deadline=None)
 @given(SEEDS, any_faults)
 def test_epochs_never_go_down_while_the_lease_is_there(seed: int, faults: Faults) -> None:
     world = World(seed, faults)

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.throttler.levers.owned_object import OwnedObject
@@ -34,7 +34,6 @@ def restored(server: OwnedObject) -> Any:
     return (twin.pool().spec.limits or {}).get("cpu")
 
 
-@settings(deadline=None)
 @given(theirs=user_limits, story=steps)
 def test_pool_ceiling_is_between_what_exists_and_the_users_limit(theirs: str | None, story: list[Any]) -> None:
     server = OwnedObject(pool_body(None if theirs is None else {"cpu": theirs}))
@@ -55,7 +54,6 @@ def test_pool_ceiling_is_between_what_exists_and_the_users_limit(theirs: str | N
         assert restored(server) == theirs
 
 
-@settings(deadline=None)
 @given(theirs=st.none() | st.integers(0, 150), story=steps)
 def test_quota_is_between_what_exists_and_the_users_limit(theirs: int | None, story: list[Any]) -> None:
     body = {

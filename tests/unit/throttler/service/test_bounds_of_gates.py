@@ -109,7 +109,7 @@ class Story:
 late = st.sampled_from([0.0, 2.0, 8.0, 16.0, 30.0])
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.integers(1, 30),
     st.sampled_from([2.0, 4.0, 10.0]),

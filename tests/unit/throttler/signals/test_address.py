@@ -1,6 +1,6 @@
 """One address: a restart, several servers behind it, failures, frozen metrics."""
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.throttler.signals.process_samples import EPOCH, FIRST, SECOND, sample
@@ -129,7 +129,6 @@ STEPS = st.tuples(
 )
 
 
-@settings(deadline=None)
 @given(st.lists(STEPS, max_size=12))
 def test_whatever_comes_readings_stay_sound_and_never_get_older(
     steps: list[tuple[float, float, int, bool]],

@@ -2,10 +2,9 @@
 
 import contextlib
 import math
-import time
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -13,6 +12,7 @@ from tests.recorded_metrics import recorded
 from throttler.signals.families import SERIES
 from throttler.signals.text import MAX_LINE_BYTES, BadTextError, Row, WantedLines, parse_rows
 
+LONG = 2_000_000
 LINE = 'apiserver_request_total{code="200",verb="GET"} 7'
 
 
@@ -44,7 +44,6 @@ def escaped(value: str) -> str:
     return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 
 
-@settings(deadline=None)
 @given(st.dictionaries(st.sampled_from(["code", "verb", "group", "x_1"]), LABEL_VALUES, max_size=4), VALUES)
 def test_any_labels_and_value_come_back_as_written(labels: dict[str, str], value: float) -> None:
     inside = ",".join(f'{name}="{escaped(text)}"' for name, text in labels.items())
@@ -53,7 +52,6 @@ def test_any_labels_and_value_come_back_as_written(labels: dict[str, str], value
     ]
 
 
-@settings(deadline=None)
 @given(st.binary(max_size=400))
 def test_garbage_is_refused_or_reads_as_finite_numbers(tail: bytes) -> None:
     with contextlib.suppress(BadTextError):
@@ -61,7 +59,6 @@ def test_garbage_is_refused_or_reads_as_finite_numbers(tail: bytes) -> None:
         assert all(math.isfinite(row.value) and row.value >= 0 for row in rows)
 
 
-@settings(deadline=None)
 @given(st.lists(st.integers(min_value=1, max_value=400), max_size=12))
 def test_pieces_of_any_size_give_the_same_lines(sizes: list[int]) -> None:
     body = recorded("healthy-1")[:3000] + b"\n"
@@ -139,11 +136,10 @@ def test_too_many_series_are_refused() -> None:
 
 @pytest.mark.parametrize(
     "tail",
-    ["{" + "}" + "1" + "\r" * 60_000 + "}", " " * 60_000 + "}", "{" + "} " * 30_000, "{} 1" + " " * 60_000 + "}"],
+    ["{" + "}" + "1" + "\r" * LONG + "}", " " * LONG + "}", "{" + "} " * LONG, "{} 1" + " " * LONG + "}"],
+    ids=["returns", "blanks", "braces", "blanks after the value"],
 )
 def test_no_line_costs_more_than_its_length(tail: str) -> None:
-    """A line that is given back character by character took 20 s here; one that is not takes milliseconds."""
-    started = time.process_time()
+    """A line that is given back character by character would take hours here; one that is not takes milliseconds."""
     with pytest.raises(BadTextError):
         parse_rows([b"apiserver_request_total" + tail.encode()])
-    assert time.process_time() - started < 2.0

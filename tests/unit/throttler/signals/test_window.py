@@ -4,7 +4,7 @@ import math
 from dataclasses import fields
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from tests.recorded_metrics import recorded, sample_of, small_body
@@ -126,7 +126,6 @@ def is_sound(reading: Reading) -> bool:
     return all(math.isfinite(number) and number >= 0 for number in numbers if isinstance(number, float))
 
 
-@settings(deadline=None)
 @given(SAMPLES, SAMPLES)
 def test_every_figure_of_every_window_is_finite_and_not_negative(before: Sample, after: Sample) -> None:
     reading = reading_between("a", before, after)
@@ -135,7 +134,6 @@ def test_every_figure_of_every_window_is_finite_and_not_negative(before: Sample,
         assert reading.errors <= reading.requests
 
 
-@settings(deadline=None)
 @given(st.integers(0, 10**6), st.integers(1, 10**6), st.floats(0.6, 200))
 def test_requests_are_counted_exactly(first: int, more: int, span_s: float) -> None:
     assume(more <= 1e6 * span_s)
@@ -145,7 +143,6 @@ def test_requests_are_counted_exactly(first: int, more: int, span_s: float) -> N
     assert reading.span_s == pytest.approx(span_s)
 
 
-@settings(deadline=None)
 @given(st.sampled_from(["NaN", "+Inf", "1e308", "-0", "-5"]))
 def test_a_poisoned_body_never_becomes_a_sample(number: str) -> None:
     with pytest.raises(ValueError, match="apiserver_request_total"):

@@ -23,7 +23,7 @@ def disturbances() -> st.SearchStrategy[Disturbance]:
     )
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow])
 @given(
     nodes=st.integers(1, 40),
     servers=st.integers(1, 3),

@@ -6,6 +6,7 @@ import socket
 import ssl
 import threading
 import time
+from collections.abc import Iterable
 
 import pytest
 from aiohttp import web
@@ -14,6 +15,7 @@ from tests.recorded_metrics import recorded, small_body
 from tests.unit.throttler.client.frozen_server import cancelled, frozen_server, left_open_by
 from tests.unit.throttler.client.loopback_api import authority, loopback_api
 from tests.unit.throttler.sources.metrics_server import answering, connection_to, gzipped, stall, trickle
+from throttler.signals.text import Row, parse_rows
 from throttler.sources.metrics_body import MAX_INFLATED_BYTES, STEP_BYTES, MetricsBody
 from throttler.sources.outcome import Outcome, Read, ReadError
 from throttler.sources.scraper import Scraper, Target
@@ -159,16 +161,24 @@ def large_body(megabytes: int) -> bytes:
     return b"".join(kinds)
 
 
-def test_fifty_megabytes_cost_less_than_a_second_of_cpu_and_little_memory() -> None:
-    body = gzip.compress(large_body(50), 1)
-    started_s = time.thread_time()
+def test_few_lines_of_a_large_body_are_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Parsing is what costs: seconds of CPU per megabyte of a large cluster's metrics, if all of them were parsed."""
+    text = large_body(8)
+    body = gzip.compress(text, 1)
+    parsed: list[bytes] = []
+
+    def noting(lines: Iterable[bytes]) -> list[Row]:
+        parsed.extend(lines)
+        return parse_rows(parsed)
+
+    monkeypatch.setattr("throttler.sources.metrics_body.parse_rows", noting)
     reader = MetricsBody("gzip")
     for at in range(0, len(body), STEP_BYTES):
         reader.feed(body[at : at + STEP_BYTES])
     sample = reader.finish(asked_s=0.0, taken_s=0.0, wall_s=None)
-    assert time.thread_time() - started_s < 1.0
+    assert sum(map(len, parsed)) < 0.05 * len(text)
     assert sample.seats_share == 1.0
-    assert sample.requests > 30_000
+    assert sample.requests > 3_000
 
 
 async def test_the_loop_goes_on_while_a_large_body_is_read() -> None:
