@@ -50,7 +50,8 @@ class Index:
         self._balloon_priority = USUAL_PRIORITY
         self._nodes: dict[str, Node] = {}
         self._are_nodes_lent = False
-        self._pods: dict[str, tuple[Pod, ...]] = {}
+        self._pods: dict[str, dict[ObjectKey, Pod]] = {}
+        self._pods_now: dict[str, tuple[Pod, ...]] = {}
         self._loads: dict[str, NodeLoad] = {}
         self._dirty: dict[str, None] = {}
         self._have_nodes_changed = False
@@ -152,8 +153,8 @@ class Index:
 
     @property
     def pods_by_node(self) -> Mapping[str, tuple[Pod, ...]]:
-        """The pods of each node as they are now; live, to be read between two changes."""
-        return self._pods
+        """The pods of each node as they were at the last snapshot; live, to be read before the next one."""
+        return self._pods_now
 
     def pool(self, key: ObjectKey) -> BalloonPool | RefusedPool | None:
         """The pool as it is stored now, whether it breaks a rule or not."""
@@ -171,7 +172,7 @@ class Index:
 
     def pod_on(self, node: str, uid: str) -> Pod | None:
         """One pod of a node, by uid; `node` is empty for a pod without one."""
-        return next((pod for pod in self._pods.get(node, ()) if pod.uid == uid), None)
+        return next((pod for pod in self._pods.get(node, {}).values() if pod.uid == uid), None)
 
     # --- how it is filed ---
 
@@ -191,8 +192,7 @@ class Index:
 
     def _file(self, pod: Pod) -> None:
         if pod.node:
-            others = tuple(other for other in self._pods.get(pod.node, ()) if other.key != pod.key)
-            self._pods[pod.node] = (*others, pod)
+            self._pods.setdefault(pod.node, {})[pod.key] = pod
             self._dirty[pod.node] = None
         elif pod.kind is PodKind.BALLOON:
             self._unbound.setdefault(pool_of(pod), {})[pod.key] = pod
@@ -203,7 +203,7 @@ class Index:
 
     def _unfile(self, pod: Pod) -> None:
         if pod.node:
-            self._pods[pod.node] = tuple(o for o in self._pods.get(pod.node, ()) if o.key != pod.key)
+            self._pods.get(pod.node, {}).pop(pod.key, None)
             self._dirty[pod.node] = None
         elif pod.kind is PodKind.BALLOON:
             self._unbound.get(pool_of(pod), {}).pop(pod.key, None)
@@ -225,12 +225,12 @@ class Index:
             self._waiting_now = tuple(self._waiting.values())
 
     def _refresh_load(self, name: str) -> None:
-        pods = self._pods.get(name)
-        if pods:
+        if pods := tuple(self._pods.get(name, {}).values()):
+            self._pods_now[name] = pods
             self._loads[name] = load_of(pods, self._balloon_priority)
         else:
-            self._loads.pop(name, None)
-            self._pods.pop(name, None)
+            for filed in (self._loads, self._pods, self._pods_now):
+                filed.pop(name, None)
 
     def _refresh_claims(self, pools: Mapping[ObjectKey, BalloonPool]) -> None:
         """Worked out anew when nodes, their pods or the claiming pools have changed; earlier snapshots keep theirs."""
