@@ -39,15 +39,15 @@ class Subject(click.Choice[str]):
 @click.option("--no-headers", is_flag=True, help="Leave out the line of column names.")
 @color_option
 def explain(subject: str, name: str | None, **given: Any) -> None:
-    """Tell one object's story: asked, gated or capped, launched, joined, ready, warm or bound.
+    """Show what happened to one object, step by step: how long each step took, and why.
 
     \b
     Examples:
       balloons explain pod train-0 -n ml       (or: pod ml/train-0)
       balloons explain node/ip-10-0-3-7
 
-    Each step has its wait and the reason that is also in status, Events, log and metrics. A pool is a BalloonPool, else
-    a Karpenter NodePool.
+    The reasons are the same words as in status, Events, log and metrics. A pool is a BalloonPool, else a Karpenter
+    NodePool.
     """
     subject, _, slashed = subject.partition("/")
     if bool(slashed) == bool(name):

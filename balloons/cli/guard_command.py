@@ -46,14 +46,16 @@ class Bounded(click.FloatRange):
 )
 @option("--once", is_flag=True, help="End when the Lease has moved, or everything was given back (for a CronJob).")
 @option("--dry-run", is_flag=True, help="Say what would be given back; write nothing.")
-@option("--max-calls-per-second", type=Bounded(0.1, 1000), default=20.0, show_default=True, help="Ceiling.")
+@option(
+    "--max-calls-per-second", type=Bounded(0.1, 1000), default=20.0, show_default=True, help="Most requests per second."
+)
 @log_options
 def guard(**given: Any) -> int:
     """Give back all ceilings, gates, taints and labels when nobody renews.
 
     \b
     Runs beside the service, as a process of its own. It watches the Lease that `balloons run` renews while it makes
-    decisions; when it has not moved for --after seconds, by the guard's own clock, nothing may hold nodes back.
+    decisions. When the Lease has not moved for --after seconds by the guard's own clock, it gives everything back.
 
     \b
     Exit codes: 0 the Lease moves, or everything was given back; 1 something could not be given back, or the Lease could

@@ -12,7 +12,7 @@ from balloons.cli.plan_options import InSections, asked_options, check_asked, of
 @click.command(cls=InSections)
 @asked_options
 @option("--save", metavar="FILE", help="Write the plan as JSON, for --compare and `report --plan`.")
-@option("--compare", metavar="FILE", help="Hold a saved plan against what has happened since.")
+@option("--compare", metavar="FILE", help="Compare a saved plan with what has happened since.")
 @click.option(
     "-o", "--output", type=click.Choice(["wide", "json", "yaml"]), help="All figures and waves, or for machines."
 )
@@ -22,16 +22,16 @@ from balloons.cli.plan_options import InSections, asked_options, check_asked, of
 @offline_option
 @stated_options
 def plan(**given: Any) -> int:
-    """Say what growing to so many nodes will do: when, limited by what, at which load and cost.
+    """Predict a scale-up: when nodes are ready, what limits it, the load on the API servers, the cost.
 
     \b
     Examples:
       balloons plan --to 500
       balloons plan --job train.yaml --pool gpu -o json
 
-    Reads the cluster and writes nothing; needs no CRD of ours. Figures below stand in for what is learned from it; with
-    --offline they are all there is. Exit codes: 0 done, 1 failed, 2 bad input, 3 the plan breaks a promise: not all
-    nodes can come, machines are lost, pods fit nowhere, or --within is exceeded.
+    Reads the cluster and writes nothing; needs no CRD of ours. The options below replace what is learned from the
+    cluster; with --offline nothing else is known. Exit codes: 0 done, 1 failed, 2 bad input, 3 the plan breaks a
+    promise: not all nodes can come, machines are lost, pods fit nowhere, or --within is exceeded.
     """
     from balloons.cli.plan_screen import compare, show_plan
 

@@ -90,28 +90,26 @@ def asked_options(command: F) -> F:
     """What is to be planned, and by which prices."""
     for decorate in reversed(
         (
-            option(
-                "--to", type=click.IntRange(1, 1_000_000), metavar="N", help="Nodes that there shall be in the pool."
-            ),
-            option("--add", type=click.IntRange(1, MOST_ADDED), metavar="N", help="Nodes more than there are."),
+            option("--to", type=click.IntRange(1, 1_000_000), metavar="N", help="How many nodes the pool should have."),
+            option("--add", type=click.IntRange(1, MOST_ADDED), metavar="N", help="How many more nodes."),
             option(
                 "--pods",
                 metavar="FILE",
                 type=click.Path(allow_dash=True),
-                help="Pods to run (YAML or JSON; - is stdin): where do they go?",
+                help="Find room for the pods in FILE (YAML or JSON; - is stdin).",
             ),
             option(
                 "--job",
                 metavar="FILE",
                 type=click.Path(allow_dash=True),
-                help="The same for a Job, as one gang: whole or not at all.",
+                help="Find room for all pods of a Job at once, or for none.",
             ),
             option(
                 "--pool",
                 default="",
                 metavar="NAME",
                 shell_complete=pools,
-                help="NodePool or pool to grow; the largest if absent.",
+                help="Which pool grows; default: the largest.",
             ),
             option("--within", type=Seconds(), metavar="TIME", help="Exit with 3 when one in twenty takes longer."),
             option("--price", type=Price(), metavar="N", help="Price of one new node per hour."),
@@ -164,7 +162,7 @@ def check_asked(given: Mapping[str, Any], *names: str) -> None:
 
 def offline_option(command: F) -> F:
     """For whoever has no cluster, or wants to ask about another one."""
-    return click.option("--offline", is_flag=True, help="Look at no cluster: flags and usual values only.")(command)
+    return click.option("--offline", is_flag=True, help="Ask no cluster: use options and usual values only.")(command)
 
 
 def stated_of(given: Mapping[str, Any]) -> Any:

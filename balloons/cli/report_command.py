@@ -17,7 +17,9 @@ OF_A_SAVED_PLAN = ("saved", "output", "output_format", "no_headers", "color", "d
 @asked_options
 @option("--plan", "saved", metavar="FILE", help="A plan that `plan --save` wrote, instead of a new one.")
 @click.option("-o", "--output", metavar="FILE", help="Where to: .html, .png, .svg or .txt; stdout if absent.")
-@click.option("--format", "output_format", type=click.Choice(FORMATS), help="If FILE does not say; text if absent.")
+@click.option(
+    "--format", "output_format", type=click.Choice(FORMATS), help="Where the name of FILE does not say; default: text."
+)
 @click.option("--no-headers", is_flag=True, help="Leave out the line of column names (text).")
 @color_option
 @cluster_options
@@ -31,9 +33,9 @@ def report(**given: Any) -> int:
       balloons report --to 500 -o report.html
       balloons report --plan plan.json -o report.svg
 
-    The page is one file that loads nothing, for light and dark and for paper. Equal plans give equal bytes. Pages and
-    pictures need the extra `report`. Figures below stand in for what is learned from the cluster. Exit
-    codes as of `plan`: 3 when the plan breaks a promise.
+    The page is one file that loads nothing, for light and dark screens and for paper. Equal plans give equal bytes.
+    Pages and pictures need the extra `report`. The options below replace what is learned from the cluster. Exit codes
+    are those of `plan`: 3 when the plan breaks a promise.
     """
     from balloons.cli.report_screen import show_report
 

@@ -43,7 +43,7 @@ def _bound(name: str, default: int, text: str) -> Callable[[F], F]:
 @_bound("schedules-per-namespace", 200, "Schedules of one namespace's pools together.")
 @_bound("selector-values", 256, "Values in the matchExpressions of one selector.")
 @option("--dry-run", is_flag=True, help="Decide and log; write nothing.")
-@option("--once", is_flag=True, help="One decision on a complete view, then exit (1 if that fails).")
+@option("--once", is_flag=True, help="Decide once on a complete view, then exit (1 if that fails).")
 @option("--interval", type=float, default=10.0, show_default=True, help="Seconds between decisions in quiet times.")
 @option(
     "--metrics-address", metavar="HOST:PORT", help=f"Default {DEFAULT_ADDRESS}, in a pod {IN_CLUSTER_ADDRESS}; or off."
@@ -65,7 +65,7 @@ def _bound(name: str, default: int, text: str) -> Callable[[F], F]:
     show_default=True,
     help="Namespace of the Lease by which replicas elect a leader, and which the guard watches.",
 )
-@option("--no-leader-election", is_flag=True, help="The only replica: wait for no other. The Lease is renewed anyway.")
+@option("--no-leader-election", is_flag=True, help="Run as the only replica. The Lease is renewed anyway.")
 @log_options
 def run(**given: Any) -> int:
     """Hold nodes with balloons, and give way to real work.

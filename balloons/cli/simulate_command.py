@@ -11,13 +11,20 @@ from balloons.cli.plan_options import MOST_ADDED, InSections, offline_option, st
 
 
 @click.command(cls=InSections)
-@option("--add", type=click.IntRange(1, MOST_ADDED), default=500, show_default=True, metavar="N", help="Nodes more.")
+@option(
+    "--add",
+    type=click.IntRange(1, MOST_ADDED),
+    default=500,
+    show_default=True,
+    metavar="N",
+    help="How many more nodes.",
+)
 @option(
     "--pool",
     default="",
     metavar="NAME",
     shell_complete=pools,
-    help="NodePool or pool to grow; the largest if absent.",
+    help="Which pool grows; default: the largest.",
 )
 @option(
     "--policy",
@@ -33,7 +40,7 @@ from balloons.cli.plan_options import MOST_ADDED, InSections, offline_option, st
     "--file",
     metavar="FILE",
     type=click.Path(allow_dash=True),
-    help="YAML of figures by the names of the options below.",
+    help="YAML file of figures, named like the options below.",
 )
 @option("--gate/--no-gate", default=None, help="Whether booted machines can be held before they join.")
 @click.option("-o", "--output", type=click.Choice(["json", "yaml"]), help="For machines.")
@@ -50,7 +57,7 @@ def simulate(**given: Any) -> int:
       balloons simulate --offline --add 2000 --servers 2 --fault loss@3m+2m
       balloons simulate --policy throttle --policy rate=60 --sweep servers=1,2,4
 
-    Everything starts from the cluster (or --from a dump, or --offline from usual values); figures below replace what is
+    Everything starts from the cluster (or --from a dump, or --offline from usual values); options below replace what is
     known of it. Times are medians of a few runs.
     """
     from balloons.cli.simulate_screen import show_simulation

@@ -13,8 +13,8 @@ from balloons.cli.plan_options import Seconds
 @click.argument("names", nargs=-1, metavar="[NAME]...")
 @option("-n", "--namespace", metavar="NAME", help="Namespace to look in; the context's own if absent.")
 @click.option("-A", "--all-namespaces", is_flag=True, help="Look in every namespace.")
-@click.option("-w", "--watch", "is_watching", is_flag=True, help="Go on showing changes.")
-@click.option("--wait", "is_waiting", is_flag=True, help="Return when it is as --for says.")
+@click.option("-w", "--watch", "is_watching", is_flag=True, help="Keep watching.")
+@click.option("--wait", "is_waiting", is_flag=True, help="Wait until --for is met.")
 @click.option(
     "--for",
     "conditions",
@@ -22,7 +22,14 @@ from balloons.cli.plan_options import Seconds
     metavar="WHAT",
     help="condition=Ready (or another, or =STATUS), warm=N, idle, phase=Idle; repeatable. condition=Ready if absent.",
 )
-@option("--timeout", type=Seconds(), metavar="TIME", default="5m", show_default=True, help="Of --wait; 0 is one look.")
+@option(
+    "--timeout",
+    type=Seconds(),
+    metavar="TIME",
+    default="5m",
+    show_default=True,
+    help="Longest time for --wait; 0 looks once.",
+)
 @click.option(
     "-o", "--output", type=click.Choice(["wide", "json", "yaml", "name"]), help="More columns, or for machines."
 )
@@ -38,8 +45,8 @@ def status(**given: Any) -> int:
       balloons status gpu --wait --for warm=8 --timeout 15m
       balloons status --wait --for idle
 
-    NAME is that of a pool or a throttle. With --wait all that is shown has to be as asked for; what is missing is told
-    on stderr, and the exit code is 4 when the time is over.
+    NAME names a pool or a throttle. With --wait everything that is shown must meet --for. What is missing is printed on
+    stderr, and the exit code is 4 when the time is over.
     """
     import asyncio
 

@@ -109,7 +109,7 @@ def _aim(view: PoolView, free: int, reserved: int, allowance: int | None, grante
 
 
 def _without_growth(view: PoolView, aim: Target, too_small: Sequence[str]) -> Target:
-    """The truth about growth that no balloon can ask for: no size is known for it."""
+    """What is said where growth is wanted and no node shows how large a balloon must be."""
     nothing = replace(aim, wait=0, starts=0, lacking=0, granted=0 if aim.granted is not None else None)
     if aim.wait and not view.shapes.by_name:
         return replace(nothing, because=because(Reason.NO_SHAPE))

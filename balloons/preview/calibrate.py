@@ -23,7 +23,7 @@ BURST_S = 30.0
 LOOK_APART_S = 2.0
 """Machines that were asked for further apart come from two looks: those of one are asked for within a second."""
 BURST_SPREAD = 0.3
-"""Of the reaction to one burst: it hangs on when in its own rhythm the autoscaler was met."""
+"""Of the reaction to one burst: it depends on where in its own rhythm the autoscaler was."""
 
 
 def boot(births: Sequence[Birth], known: Known) -> Known:

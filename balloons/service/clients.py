@@ -66,7 +66,7 @@ async def open_clients(settings: ServiceSettings, metrics: Metrics) -> AsyncIter
     async with open_lease_client(connection, observer=metrics.attempt) as leasing:
         elector = _elector(settings, leasing)
         may_pull = elector.may_write if elector is not None else always
-        # Who is alone needs no leave to keep pools; what holds nodes back needs a Lease that moves all the same.
+        # A single replica may keep pools without a Lease; the guard needs a Lease that moves all the same.
         may_write = always if settings.is_alone else may_pull
         read_gate = CeilingGate(READS_PER_S, burst=READ_BURST)
         async with (

@@ -196,7 +196,7 @@ class DecisionLoop:
             return (Lane(LabelSelector(), 0),)
 
     def _note_growth(self, growth: Mapping[ObjectKey, int]) -> None:
-        """What pools lack is the throttle's demand; news of it are worth a decision of their own."""
+        """What pools lack is the throttle's demand, so a change of it wakes the decision."""
         if self._pacing is not None and growth != self._growth:
             self._wake.poke(GROWTH_S)
         self._growth = growth

@@ -1,6 +1,6 @@
 """The pacing law: how many joins the API servers can bear now, and what may be done to fill the window.
 
-Read in this order: settings (constants and sources), health and index (what is seen), steer (which part has the say),
+Read in this order: settings (constants and sources), health and index (what is seen), steer (which part decides),
 slow_start, avoid, brake, stale, payoff (the parts), foreign and cuts (what is not ours), admission and stock (what
 may be done).
 """

@@ -17,7 +17,7 @@ AVERAGED = 3
 LONGEST_DELAY_S = 3600.0
 """Longer delays are not told apart."""
 LONGEST_GAP_S = 60.0
-"""An older sample is no company for a new one."""
+"""An older sample is not combined with a new one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""The window of this moment: the first part of the law that applies has the say."""
+"""The window of this moment: the first part of the law that applies decides."""
 
 from throttler.law import cruise, knee, payoff, trouble
 from throttler.law.because import ThrottleReason, because

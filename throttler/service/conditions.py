@@ -135,15 +135,15 @@ def _also(found: Findings) -> str:
     """Where the count of booting machines is a guess: it goes into ceilings."""
     said = ""
     if names := [each.rpartition("/")[2] for each in found.guessed_groups]:
-        said += f"; nothing tells whose nodes the groups {_listed(names)} have: what boots there counts here"
+        said += f"; no label tells whose nodes the groups {_listed(names)} make: machines that boot there count here"
     if found.left_out:
-        said += f"; the lever leaves out NodePool {_listed(found.left_out)}, where Karpenter orders without a pace"
+        said += f"; the lever leaves out NodePool {_listed(found.left_out)}, where growth is not paced"
     if found.is_autoscaler_silent:
-        said += "; cluster-autoscaler is silent: what it asked for before counts until its kill timer"
+        said += "; cluster-autoscaler is silent: machines that it asked for count until they are given up"
     if pods := found.joins.hopeless_pods:
-        said += f"; {pods} pods fit nowhere: not counted"
+        said += f"; {pods} pods fit nowhere and are not counted"
     if late := found.joins.late:
-        said += f"; {late} machines are late and hold no place in the window until they come"
+        said += f"; {late} machines are late and use no place in the window until they come"
     return said
 
 

@@ -146,7 +146,7 @@ class _Joins:
         return fair_shares(amount, hungry).get(name, 0)
 
     def _takes_part(self, each: str, name: str) -> bool:
-        """Whether a throttle counts in what `name` is given: who only tries things out does so for itself."""
+        """Whether a throttle counts in what `name` is given: a dry run changes nothing for the others."""
         case = self.cases[each]
         return not case.is_idle or (each == name and not case.throttle.spec.paused)
 

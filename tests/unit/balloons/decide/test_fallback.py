@@ -50,7 +50,7 @@ def test_a_shape_that_does_not_come_is_followed_by_the_next() -> None:
     decision = story.run(60)
     assert story.waiting() == {"small": 2}
     assert [note.reason for note in decision.notes] == [Reason.FALLBACK]
-    assert decision.notes[0].sentence == "no node of shape big came for 5m; shape small is asked for"
+    assert decision.notes[0].sentence == "no node of shape big came within 5m: the pool asks for shape small"
 
 
 def test_shapes_take_turns() -> None:

@@ -209,7 +209,7 @@ def test_a_shape_on_which_nothing_is_left_is_named() -> None:
     story = Story(a_pool(shape=Shape(slack={"cpu": "192"})))
     plan = story.step()
     assert not actions(plan)
-    assert notes(plan) == ["nothing is left for a balloon on nodes of shape p5-48xlarge-gpu after DaemonSets and slack"]
+    assert notes(plan) == ["DaemonSets and slack leave no room for a balloon on nodes of shape p5-48xlarge-gpu"]
 
 
 def test_headroom_on_such_a_shape_asks_for_nothing() -> None:

@@ -45,7 +45,7 @@ def test_errors_of_a_moment_as_a_warm_ramp_begins_do_not_stop_growth(has_gate: b
 def test_errors_of_others_are_said_for_as_long_as_they_last() -> None:
     plant = Plant(trouble=errors(0.002, "b")).run()
     assert plant.verdicts[-1].left_out[0].code == "ErrorsNotOurs"
-    assert plant.verdicts[-1].left_out[0].sentence.startswith("429 or 5xx of b ")
+    assert plant.verdicts[-1].left_out[0].sentence.startswith("429 and 5xx of b ")
 
 
 def test_errors_of_other_levels_and_resources_are_said_and_change_nothing() -> None:

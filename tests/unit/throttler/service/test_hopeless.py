@@ -84,7 +84,7 @@ def test_beside_a_pod_that_fits_nowhere_ceilings_are_handed_back_and_the_law_is_
     assert (verdict.phase, verdict.because.code) == (Phase.IDLE, "NoHope")
     assert "1 are not counted" in verdict.because.sentence
     told = conditions(THROTTLE, turn.findings, datetime.fromtimestamp(EPOCH_S, UTC))
-    assert any("1 pods fit nowhere: not counted" in each.message for each in told)
+    assert any("1 pods fit nowhere and are not counted" in each.message for each in told)
 
 
 def test_a_ceiling_that_was_handed_back_stays_away() -> None:

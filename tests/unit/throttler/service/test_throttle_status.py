@@ -104,7 +104,7 @@ def test_what_is_left_out_as_not_ours_is_a_condition_for_as_long_as_it_is() -> N
         ("True", "ErrorsNotOurs", errors.sentence)
     ]
     assert [(each.reason, each.message) for each in told[2]] == [
-        ("NotOurs", f"joins have no part in any of it: {errors.sentence}; {unseen.sentence}")
+        ("NotOurs", f"joins cause none of this: {errors.sentence}; {unseen.sentence}")
     ]
 
 
@@ -137,7 +137,7 @@ def test_node_groups_of_which_nothing_tells_whose_they_are_are_named() -> None:
     status = written(stored(), found(levers=(lever(LeverState.CONFIRMED),), guessed_groups=groups))
     (told,) = [each for each in status.conditions if each.type == "LeversConfirmed"]
     assert told.status == "True"
-    assert "the groups asg-1, mig-2 have" in told.message
+    assert "the groups asg-1, mig-2 make" in told.message
 
 
 def test_an_autoscaler_that_fell_silent_is_named() -> None:
@@ -208,7 +208,7 @@ def test_nothing_decided_keeps_the_figures() -> None:
     assert (blind.window, blind.in_flight, blind.learned.window) == (40, 12, 33)
     assert (blind.because, blind.message) == (
         "IncompleteView",
-        "pods not completely read: nothing is raised and nothing is lowered",
+        "the view is incomplete (pods): nothing is raised and nothing is lowered",
     )
 
 
