@@ -55,3 +55,11 @@ def test_every_page_is_in_the_table_of_contents() -> None:
     contents = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
     pages = [str(page.relative_to(ROOT / "docs")) for page in PAGES if page.is_relative_to(ROOT / "docs")]
     assert [page for page in pages if page not in contents] == []
+
+
+def test_the_site_asks_nothing_of_others() -> None:
+    """The theme loads its fonts from elsewhere unless told not to, and asks a repository's host for its stars."""
+    settings = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    assert "\n  font: false\n" in settings
+    assert "\nrepo_url:" not in settings
+    assert "\nstrict: true\n" in settings
