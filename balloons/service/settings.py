@@ -53,7 +53,7 @@ class ServiceSettings:
     """Whether there is no other replica: then nobody is waited for."""
     blind_s: float = 180.0
     """How long a leader may go on without a complete view before it leaves the Lease to another replica: longer than
-    an API server takes to restart (a minute), or 150,000 pods in pages at the ceiling of our reads (60 s)."""
+    an API server takes to restart (a minute), or a busy one to list 150,000 pods in pages (30 s)."""
     shutdown_s: float = 1.0
     """How long writes under way may take to finish when the service is told to end."""
     decide: DecideSettings = field(default_factory=DecideSettings)

@@ -38,8 +38,6 @@ SHORT_WATCH_S = 1.0
 """A watch that ends sooner without a word is a failure, or the loop would run hot."""
 LIST_LIFETIME_S = 600
 """Asked for a streamed list, which ends long before."""
-CUT_SHORT_LISTS = 2
-"""So many streamed lists in a row that the server ended before their end, and the list is read in pages."""
 GAP_S = 5.0
 """See Reflector: what may be missing in a view that stays complete after a 410, in seconds of the server's news. As
 much as a stream that is never quiet may hide while it catches up (watch_deadlines.py)."""
@@ -102,7 +100,6 @@ class Reflector(Generic[W, T]):
         self._paging: asyncio.Task[None] | None = None
         self._is_following = False
         self._can_stream = True
-        self._cut_short = 0
         self._may_hurry_at = 0.0
         self._seen_version = 0
         self._changed = asyncio.Event()
@@ -179,7 +176,6 @@ class Reflector(Generic[W, T]):
         opened = self._client.streamed_list(self._resource, self._selection, lifetime_s=LIST_LIFETIME_S)
         async with opened as response:
             version = await self._read_streamed(response)
-        self._cut_short = 0
         self._intake.begin_events(version)
         self._is_following, self._must_list = True, False
         self._end_list()
@@ -193,9 +189,9 @@ class Reflector(Generic[W, T]):
                 if version := self._intake.add_listed_line(line):
                     return version
             await asyncio.sleep(0)
-        # Some server that does not know streamed lists may never end one.
-        self._cut_short += 1
-        self._can_stream = self._cut_short < CUT_SHORT_LISTS
+        # The server ends the stream of whoever has more news than it keeps for one watch while the list is sent: 1,000
+        # events, soon reached where 150,000 pods are listed. And one that does not know streamed lists never ends one.
+        self._can_stream = False
         if chunk is None:
             raise SilentWatchError(f"no word about {self.plural} for {SILENCE_S:.0f} s")
         raise UnreachableError(f"the list of {self.plural} ended before its end")

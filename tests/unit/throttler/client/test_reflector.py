@@ -104,12 +104,13 @@ async def test_reads_pages_where_the_server_streams_no_lists():
         assert reflector.store.is_complete
 
 
-async def test_a_list_that_is_cut_short_is_read_in_pages_the_third_time():
+async def test_a_list_that_is_cut_short_is_read_in_pages_the_next_time():
+    """Two in a row were tried again before: 15 s of a service that starts while a gang comes."""
     api = api_with("a", "b")
-    api.faults.extend(FakeResponse(200, event("a", 101)) for _ in range(2))
+    api.faults.append(FakeResponse(200, event("a", 101)))
     async with running(api) as reflector:
         await reflector.wait_complete()
-        assert [verb for verb in api.verbs() if verb != "watch"] == ["watchlist", "watchlist", "list"]
+        assert [verb for verb in api.verbs() if verb != "watch"] == ["watchlist", "list"]
         assert seen(reflector) == {"a": 0, "b": 1}
 
 
