@@ -12,6 +12,7 @@ import aiohttp
 import msgspec
 
 from benchmarks.fleet.population import FILLER, NAMESPACE, POOL_KEY, Fleet
+from benchmarks.fleet.service import cpu_s
 from benchmarks.paper_cluster import JOBS, NEVER_S, PaperCluster, start_paper_cluster, work_pod
 from benchmarks.report import progress
 from lab.cloud.machines.paper import timestamp
@@ -29,6 +30,7 @@ NODE_STATUS_S = 300.0
 """A kubelet reports a node that does not change so often (nodeStatusReportFrequency)."""
 CANARY_S = 0.2
 FILL_DEADLINE_S = 600.0
+QUIET_CORES, QUIET_S = 0.3, 5.0
 
 
 @asynccontextmanager
@@ -40,6 +42,7 @@ async def start_fleet(fleet: Fleet) -> AsyncIterator[PaperCluster]:
         await cluster.make_namespace(NAMESPACE)
         began_at = time.monotonic()
         await _fill(cluster, fleet)
+        await _until_quiet(cluster)
         progress(f"{fleet.pods} pods fill them, after {time.monotonic() - began_at:.0f} s")
         for name, spec in fleet.balloon_pools():
             await cluster.make_pool(name, **spec)
@@ -90,6 +93,19 @@ async def _fill(cluster: PaperCluster, fleet: Fleet) -> None:
         if time.monotonic() > deadline:
             raise TimeoutError(f"the API server shows {found} of {fleet.pods} pods")
         await asyncio.sleep(1)
+
+
+async def _until_quiet(cluster: PaperCluster) -> None:
+    """Until everybody has taken in what was written: nobody starts the service in such a minute."""
+    plane = cluster.plane
+    deadline = time.monotonic() + FILL_DEADLINE_S
+    share = 1.0
+    while share > QUIET_CORES:
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"the control plane uses {share:.1f} cores and nothing happens")
+        before = sum(cpu_s(plane.pid(name)) for name in plane.component_names)
+        await asyncio.sleep(QUIET_S)
+        share = (sum(cpu_s(plane.pid(name)) for name in plane.component_names) - before) / QUIET_S
 
 
 async def _write(session: aiohttp.ClientSession, pods: Iterable[Mapping[str, Any]]) -> None:

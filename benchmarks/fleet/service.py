@@ -48,9 +48,8 @@ class RunningService:
         await self._session.close()
 
     def cpu_s(self) -> float:
-        """Processor time used so far, by all threads."""
-        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / TICKS_PER_S
+        """Processor time used so far."""
+        return cpu_s(self.process.pid)
 
     def peak_mb(self) -> float:
         """The most memory that it has held (VmHWM)."""
@@ -101,6 +100,12 @@ class RunningService:
         lines = [line for line in service_log(self.plane).read_text().splitlines() if line.startswith("{")]
         events = [json.loads(line) for line in lines if '"serving"' in line or '"starting"' in line]
         return str(events[-1]["address"]) if events and events[-1]["event"] == "serving" else ""
+
+
+def cpu_s(pid: int) -> float:
+    """Processor time that a process has used so far, by all threads, user and system."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / TICKS_PER_S
 
 
 def total(page: str, name: str) -> float:
