@@ -13,15 +13,17 @@ from throttler.kube.pod import Pod, PodKind
 
 URGENT_S = 0.05
 """Long enough to catch a gang of pods that arrives together."""
+NODE_S = 0.3
+"""Nodes change seldom, pods of large clusters all the time: what has just become Ready is counted within a second."""
 SOON_S = 1.0
 
 
 def node_within_s(before: Node | None, after: Node | None) -> float | None:
     """For a node; None when only its version changed (a heartbeat)."""
     if before is None or after is None:
-        return SOON_S
+        return NODE_S
     is_same = msgspec.structs.replace(after, resource_version=before.resource_version) == before
-    return None if is_same else SOON_S
+    return None if is_same else NODE_S
 
 
 def pod_within_s(before: Pod | None, after: Pod | None) -> float | None:

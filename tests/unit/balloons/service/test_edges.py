@@ -138,8 +138,8 @@ def test_bound_work_matters_soon() -> None:
 
 def test_heartbeat_of_a_node_wakes_nobody() -> None:
     assert relevance.node_within_s(NODE, msgspec.structs.replace(NODE, resource_version="2")) is None
-    assert relevance.node_within_s(NODE, msgspec.structs.replace(NODE, is_ready=False)) == relevance.SOON_S
-    assert relevance.node_within_s(None, NODE) == relevance.SOON_S
+    assert relevance.node_within_s(NODE, msgspec.structs.replace(NODE, is_ready=False)) == relevance.NODE_S
+    assert relevance.node_within_s(None, NODE) == relevance.NODE_S
 
 
 def test_wish_of_a_user_is_urgent_and_our_own_status_is_not() -> None:
