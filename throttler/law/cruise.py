@@ -137,6 +137,8 @@ def _grown(sight: Sight, high: float) -> Course:
     if sight.has_waves:
         # What was ordered for the last step has not come yet: no more is proven than the crest of a wave.
         window = max(sight.window, min(window, BEYOND_CREST * sight.peak))
+    elif sight.committed_window is not None:
+        window = max(sight.window, min(window, sight.committed_window))
     figures = {"index": high, "target": sight.settings.equilibrium, "window": window}
     return course(judged(sight), window, Phase.AVOID, because(ThrottleReason.PROBING_UP, **figures))
 

@@ -122,7 +122,11 @@ def _forecast(sight: Sight, window: float, boot_s: float) -> float:
     for less than those under way have lasted already.
     """
     join_s = sight.memory.join_time.or_guess(max(sight.settings.join_guess_s, sight.joins.oldest_joining_s))
-    rate_per_s = sight.memory.flow.busy_rate_per_s(max(sight.latest_join_s, PROOF_S))
+    proof_s = max(sight.latest_join_s, PROOF_S)
+    rate_per_s = sight.memory.flow.busy_rate_per_s(proof_s)
+    if not sight.has_waves and sight.memory.flow.busy_s < join_s + proof_s:
+        # No join ends before one has lasted its time: a rate that spans the beginning says too little.
+        rate_per_s = None
     slowest_s = join_s
     if sight.joins.joined and rate_per_s:
         is_full = sight.joins.joining >= sight.settings.used_share * window

@@ -5,7 +5,7 @@ joins in flight = completion rate x duration of a join
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import chain, pairwise
+from itertools import chain, pairwise, takewhile
 
 from throttler.joins.joins import Joins
 
@@ -51,6 +51,12 @@ class Flow:
     def peak_joining(self, since_s: float) -> int:
         """The most joins that were in flight since then."""
         return max((point.joining for point in self.points if point.at_s >= since_s), default=0)
+
+    @property
+    def busy_s(self) -> float:
+        """For how long something has been joining at every look; 0 while nothing is."""
+        since = [point.at_s for point in takewhile(lambda point: point.joining > 0, reversed(self.points))]
+        return since[0] - since[-1] if since else 0.0
 
     def booting(self) -> tuple[tuple[float, int], ...]:
         """Machines on their way: (when ordered, how many), newest first; the first ordered are the first to come."""

@@ -112,3 +112,15 @@ def window_at(load: Load, share: float, swings: float = 0.0) -> float | None:
     per_join = load.per_join
     free = share - load.idle_mean - swings * load.idle_swing
     return max(0.0, free) / per_join if per_join else None
+
+
+def committed_at(load: Load, share: float, swings: float, joining: int) -> float | None:
+    """The same where nothing holds back what is ordered, so that no later sample can mend the estimate.
+
+    What others do swings slowly: `joining` joins may have been seen while it was a standard deviation lower, and then
+    one of them takes more than it seems.
+    """
+    window = window_at(load, share, swings)
+    if window is None or not joining or not load.per_join:
+        return window
+    return window * load.per_join / (load.per_join + load.idle_swing / joining)

@@ -96,6 +96,8 @@ class LawSettings:
     """Utilisation that slow start aims at; below it, utilisation is linear in the joins in flight."""
     full_share: float = 1.1
     """Utilisation at which growth ends: above it delay has a cliff and not a slope."""
+    committed_share: float = 1.0
+    """The same where nothing holds joins back once they are ordered: no delay may tell then that it was too much."""
     requests_per_join: float = 250.0
     """What a join costs before the first has been seen (facts.md 3.1: 200-250 requests)."""
 

@@ -92,6 +92,19 @@ class Sight:
         return load.window_at(self.memory.load, self.settings.full_share, self.settings.swing_room)
 
     @property
+    def committed_window(self) -> float | None:
+        """The largest window where slow joins flow and nothing holds them back once they are ordered; else None.
+
+        Delay moves when they have come, and by then a boot time's worth more is on its way. So their CPU alone bounds
+        them, also where a server's seats are taken.
+        """
+        settings = self.settings
+        if settings.has_gate or self.has_waves or self.is_prompt:
+            return None
+        full = load.committed_at(self.memory.load, settings.committed_share, settings.swing_room, self.peak)
+        return None if full is None else full / settings.pacing
+
+    @property
     def prior_pace_per_s(self) -> float | None:
         """Joins per second that a guess by the cost of idle requests gives; None while unknown."""
         settings = self.settings

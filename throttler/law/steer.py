@@ -70,7 +70,10 @@ def _start_window(sight: Sight) -> float:
     """What was learned; cold, no more than what the requests of joins may cost allows."""
     window = knee.start_window(sight.memory.knee, sight.now_s, sight.settings)
     if sight.memory.knee.window is not None:
-        return max(sight.settings.window_initial, PROMPT_START * window) if sight.is_prompt else window
+        if sight.is_prompt:
+            return max(sight.settings.window_initial, PROMPT_START * window)
+        bearable = sight.committed_window
+        return window if bearable is None else max(min(window, sight.settings.window_initial), min(window, bearable))
     guess = _guess(sight)
     if guess is None:
         return window

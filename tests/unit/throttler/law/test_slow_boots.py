@@ -1,0 +1,45 @@
+"""Slow boots and no gate: what was ordered comes two minutes later and joins at once, whatever delay says by then."""
+
+from dataclasses import replace
+
+import pytest
+
+from throttler.law.flow import Flow, Point
+from throttler.law.learned import Learned
+from throttler.law.load import Load, committed_at, window_at
+from throttler.simulator.by_cohort import simulate
+from throttler.simulator.law_policy import LawPolicy
+from throttler.simulator.twelve import TWELVE
+
+SMALL = replace(next(each for each in TWELVE if each.name == "A small"), has_gate=False, limit_s=3600.0)
+TAUGHT = Learned(
+    window=95.0, is_proven=True, baseline_s=0.027, join_s=80.0, boot_s=130.0, load_per_join=0.0097, age_s=200.0
+)
+"""What cold runs leave behind there; 95 is more than the two servers bear for long."""
+CLEAN_SHARE = 1e-4
+
+
+def test_a_remembered_window_does_not_end_in_errors() -> None:
+    found = simulate(SMALL, LawPolicy(SMALL, TAUGHT), seed=3)
+    assert found.error_share < CLEAN_SHARE
+    assert found.done_s is not None
+    assert found.done_s < 900.0
+
+
+def flow(busy_s: int) -> Flow:
+    return Flow(points=tuple(Point(float(at_s), int(at_s > 0), 0, ordered=1, arrived=1) for at_s in range(busy_s + 2)))
+
+
+def test_a_flow_is_busy_since_something_joins_at_every_look() -> None:
+    assert flow(30).busy_s == 30.0
+    assert Flow().busy_s == 0.0
+    idle = Point(40.0, 0, 1, ordered=1, arrived=1)
+    assert Flow(points=(*flow(30).points, idle)).busy_s == 0.0
+
+
+def test_joins_that_were_seen_in_a_lull_may_take_more_than_they_seem() -> None:
+    calm = Load(idle=(0.2,) * 10, remembered=0.01)
+    swinging = Load(idle=(0.1, 0.3) * 5, remembered=0.01)
+    assert committed_at(calm, 1.0, 2.5, joining=50) == pytest.approx(80.0)
+    assert committed_at(swinging, 1.0, 0.0, joining=10) == pytest.approx(40.0)
+    assert committed_at(swinging, 1.0, 0.0, joining=0) == window_at(swinging, 1.0)
