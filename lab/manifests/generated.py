@@ -3,10 +3,11 @@
 import json
 from pathlib import Path
 
+from lab.manifests.install_page import install_page, platforms_part
 from lab.manifests.places import CHART, MANIFESTS, ROOT
 from lab.manifests.rights_page import rights_page
 from lab.manifests.values import read_values
-from lab.manifests.values_page import values_page
+from lab.manifests.values_page import values_page, values_table
 from lab.manifests.values_schema import values_schema
 
 COPIED = (
@@ -26,6 +27,10 @@ COPIED = (
 )
 """What the chart renders as it stands. Helm reads nothing outside a chart, so it gets copies."""
 
+INSTALL = ROOT / "docs" / "install.md"
+PLATFORMS = sorted((MANIFESTS / "platforms").glob("*.yaml"))
+"""Values for one platform each."""
+
 
 def generated() -> dict[Path, str]:
     """Every generated file and what belongs into it."""
@@ -35,6 +40,10 @@ def generated() -> dict[Path, str]:
         CHART / "values.schema.json": json.dumps(values_schema(values), indent=2) + "\n",
         CHART / "README.md": values_page(values),
         ROOT / "docs" / "rbac.md": rights_page(MANIFESTS),
+        INSTALL: install_page(
+            INSTALL.read_text(encoding="utf-8"),
+            {"platforms": platforms_part(PLATFORMS), "values": values_table(values)},
+        ),
     }
 
 

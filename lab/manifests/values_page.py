@@ -12,14 +12,18 @@ and uninstall is in `docs/install.md`. One installation per cluster, whatever it
 
 Written from `values.yaml` by `make manifests`; a test compares the two.
 
-| value | default | meaning |
-|---|---|---|
 """
+_TABLE = "| value | default | meaning |\n|---|---|---|\n"
 
 
 def values_page(values: Sequence[Value]) -> str:
     """The whole page."""
-    return _HEAD + "".join(f"{row}\n" for row in _rows(values))
+    return _HEAD + values_table(values)
+
+
+def values_table(values: Sequence[Value]) -> str:
+    """A row for every value and for every group of values."""
+    return _TABLE + "".join(f"{row}\n" for row in _rows(values))
 
 
 def _rows(values: Sequence[Value]) -> Iterator[str]:

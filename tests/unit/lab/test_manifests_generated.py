@@ -1,6 +1,9 @@
 """What is generated from the manifests is what lies there: `make manifests`."""
 
+import pytest
+
 from lab.manifests import CHART, generated
+from lab.manifests.install_page import install_page, reasoned
 from lab.manifests.values import Value, read_values
 from lab.manifests.values_schema import values_schema
 
@@ -31,3 +34,20 @@ def test_a_comment_is_the_documentation_and_narrows_what_is_accepted() -> None:
     }
     assert schema["properties"]["run"]["properties"]["labels"]["additionalProperties"] is False
     assert schema["additionalProperties"] is False
+
+
+def test_a_value_of_a_platform_says_why_it_is_set() -> None:
+    text = "# A platform\n\nrun:\n  # Because of A\n  replicas: 1\n# Because of B\nguard: {after: 50, period: 5}\n"
+    assert [(each.dotted, each.text) for each in reasoned(text)] == [
+        ("run.replicas", "Because of A"),
+        ("guard", "Because of B"),
+    ]
+    with pytest.raises(ValueError, match=r"run\.replicas is set without a reason"):
+        list(reasoned("# A platform\n\nrun:\n  replicas: 1\n"))
+
+
+def test_a_page_without_a_place_for_a_part_is_refused() -> None:
+    marks = "<!-- values: written by make manifests -->\nold\n<!-- end of values -->"
+    assert "\nnew\n" in install_page(f"before\n{marks}\nafter\n", {"values": "new"})
+    with pytest.raises(ValueError, match="no place for values"):
+        install_page("before\n", {"values": "new"})
