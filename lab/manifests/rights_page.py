@@ -17,7 +17,8 @@ A role that nobody has is for you to bind: by a directory of `manifests/levers` 
 
 `tests/lab/test_rights_used.py` runs the service, the guard and every reading command on a real API server with all of
 these rights but those for people, and holds its audit log against them: nothing was refused, nothing passed by somebody
-else's right, and every right was used.
+else's right, and every right was used. Once for each lever it does the same with that lever's roles alone: service and
+guard need no other, and use all of them.
 """
 _FILES = ("base/*.yaml", "components/guard/*.yaml", "levers/*/*.yaml")
 

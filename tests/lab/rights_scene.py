@@ -1,7 +1,7 @@
 """A cluster on which the service, the guard and the reading commands find work for every right that they have."""
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -20,16 +20,36 @@ SMALL = {"cpu": "4", "memory": "16Gi", "pods": "110"}
 HELD = 8
 """Large nodes of the pool of balloons: enough for a burst that the service answers before the scheduler has."""
 
+LEVERS: dict[str, dict[str, Any]] = {
+    "capacity-quota": {"capacityQuota": {"name": "made"}},
+    "node-pools": {"nodePoolLimits": {"names": ["users"]}},
+    "nodes": {"startupTaint": {"key": TAINT}},
+    "scheduling-gates": {"schedulingGates": {}},
+}
+"""What each directory of manifests/levers gives the right to, as a throttle names it."""
+
 
 @asynccontextmanager
 async def installed(plane: ControlPlane) -> AsyncIterator[tuple[View, PaperMachines]]:
     """All roles bound, all kinds served, nodes of two sizes, three pools, two throttles, and pods that wait."""
     await _serve_every_kind(plane)
-    await _bind_every_role(plane)
+    await _bind_roles(plane, LEVERS)
+    await _bind_what_the_manifests_leave_to_users(plane)
     async with view(plane) as seen, PaperMachines(plane.access()) as machines:
         await machines.add(_nodes())
-        await seen.apply(*_pools(), *_users_objects(), *_throttles(), *_waiting_pods())
+        await seen.apply(*_pools(), *_users_objects(), *_throttles(LEVERS), *_waiting_pods())
         yield seen, machines
+
+
+@asynccontextmanager
+async def installed_with(plane: ControlPlane, lever: str) -> AsyncIterator[View]:
+    """As `installed`, without pools, and with one lever: bound, and named by the throttles."""
+    await _serve_every_kind(plane)
+    await _bind_roles(plane, (lever,))
+    async with view(plane) as seen, PaperMachines(plane.access()) as machines:
+        await machines.add(_nodes())
+        await seen.apply(*_users_objects(), *_throttles((lever,)), *_waiting_pods())
+        yield seen
 
 
 async def _serve_every_kind(plane: ControlPlane) -> None:
@@ -41,11 +61,14 @@ async def _serve_every_kind(plane: ControlPlane) -> None:
     await plane.kubectl_async("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
 
 
-async def _bind_every_role(plane: ControlPlane) -> None:
+async def _bind_roles(plane: ControlPlane, levers: Collection[str]) -> None:
     guard = [MANIFESTS / "components" / "guard" / f"{each}.yaml" for each in ("serviceaccount", "rbac")]
-    levers = sorted(path for each in ("binding", "guard") for path in MANIFESTS.glob(f"levers/*/{each}.yaml"))
-    for path in (*guard, *levers):
+    bound = [MANIFESTS / "levers" / lever / f"{each}.yaml" for lever in levers for each in ("binding", "guard")]
+    for path in (*guard, *bound):
         await plane.kubectl_async("apply", "-f", str(path))
+
+
+async def _bind_what_the_manifests_leave_to_users(plane: ControlPlane) -> None:
     await plane.kubectl_async("create", "serviceaccount", VIEWER, "-n", SYSTEM)
     for role, account in (("annotator", "kube-balloons"), ("cli-viewer", VIEWER)):
         bind = (f"--clusterrole=kube-balloons-{role}", f"--serviceaccount={SYSTEM}:{account}")
@@ -90,15 +113,11 @@ def _users_objects() -> list[dict[str, Any]]:
     ]
 
 
-def _throttles() -> list[dict[str, Any]]:
-    """The first has every lever, the second a ceiling on an object of the user's."""
-    first = {
-        "capacityQuota": {"name": "made"},
-        "nodePoolLimits": {"names": ["users"]},
-        "schedulingGates": {},
-        "startupTaint": {"key": TAINT},
-    }
-    return [_throttle("first", "default", first), _throttle("second", "second", {"capacityQuota": {"name": "users"}})]
+def _throttles(levers: Collection[str]) -> list[dict[str, Any]]:
+    """The first has every one of the levers, the second a ceiling on an object of the user's."""
+    first = {name: given for lever in levers for name, given in LEVERS[lever].items()}
+    second = [_throttle("second", "second", {"capacityQuota": {"name": "users"}})]
+    return [_throttle("first", "default", first), *(second if "capacity-quota" in levers else ())]
 
 
 def _throttle(name: str, nodes: str, levers: dict[str, Any]) -> dict[str, Any]:

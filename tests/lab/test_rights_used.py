@@ -5,16 +5,29 @@ import json
 import signal
 import subprocess
 import sys
+from collections.abc import Collection
 from functools import partial
 from pathlib import Path
 
 import pytest
+import yaml
 
 from lab.cloud.machines import PaperMachines
 from lab.controlplane import ControllerManagerSettings, ControlPlane, ControlPlaneSettings, start_control_plane
 from lab.rights import Grant, grants_of, replay
 from tests.lab.hold_view import View, eventually, gated_deployment
-from tests.lab.rights_scene import HELD, SYSTEM, TAINT, USERS_LIMITS, USERS_NODES, VIEWER, installed
+from tests.lab.rights_scene import (
+    HELD,
+    LEVERS,
+    SYSTEM,
+    TAINT,
+    USERS_LIMITS,
+    USERS_NODES,
+    VIEWER,
+    installed,
+    installed_with,
+)
+from tests.lab.service_scene import MANIFESTS
 from throttler.levers.scheduling_gate import PACED_GATE
 
 pytestmark = pytest.mark.lab
@@ -104,16 +117,22 @@ class Work:
         await eventually(self.is_in_force)
         await eventually(self.is_let_in)
         for is_paused in (True, False):
-            change = json.dumps({"spec": {"paused": is_paused}})
-            await self.plane.kubectl_async("patch", "jointhrottle", "first", "--type=merge", "-p", change)
+            await self.pause(is_paused=is_paused)
             await eventually(partial(self._has_made_a_quota, is_there=not is_paused))
         await eventually(self.is_in_force)
 
-    async def hold_back(self, name: str) -> None:
+    async def pause(self, *, is_paused: bool) -> None:
+        """Hand back what the first throttle holds, or hold it again."""
+        change = json.dumps({"spec": {"paused": is_paused}})
+        await self.plane.kubectl_async("patch", "jointhrottle", "first", "--type=merge", "-p", change)
+
+    async def hold_back(self, name: str, levers: Collection[str] = LEVERS) -> None:
         """Put before the levers at the join what they deal with; `name` is `before` or `after` the service's death."""
-        await self.plane.kubectl_async("taint", "node", "joining", f"{TAINT}=:NoSchedule")
-        await self.seen.apply(gated_deployment("default", name, GATED, [PACED_GATE]))
-        self._gated += GATED
+        if "nodes" in levers:
+            await self.plane.kubectl_async("taint", "node", "joining", f"{TAINT}=:NoSchedule")
+        if "scheduling-gates" in levers:
+            await self.seen.apply(gated_deployment("default", name, GATED, [PACED_GATE]))
+            self._gated += GATED
 
     async def is_let_in(self) -> bool:
         """Whether nothing waits at the join."""
@@ -131,6 +150,18 @@ class Work:
         """Whether all is as if we had never been there."""
         is_theirs = await self._users_ceilings() == (USERS_NODES, USERS_LIMITS)
         return is_theirs and await self.is_let_in() and await self._has_made_a_quota(is_there=False)
+
+    async def holds_nothing_by_the_first(self) -> bool:
+        """Whether the ceilings of the first throttle are as before; the second keeps its own."""
+        _, limits = await self._users_ceilings()
+        return limits == USERS_LIMITS and await self._has_made_a_quota(is_there=False)
+
+    async def has_moved(self, lever: str) -> bool:
+        """Whether this one lever has done its work."""
+        nodes, limits = await self._users_ceilings()
+        if lever == "capacity-quota":
+            return nodes != USERS_NODES and await self._has_made_a_quota(is_there=True)
+        return limits != USERS_LIMITS if lever == "node-pools" else await self.is_let_in()
 
     async def _users_ceilings(self) -> tuple[int, dict[str, str]]:
         quota, pool = await self.seen.get("capacityquota", "users"), await self.seen.get("nodepool", "users")
@@ -175,9 +206,45 @@ async def test_every_right_is_used_and_none_is_missing(tmp_path: Path) -> None:
     assert {str(grant) for grant in grants - found.used} == set()
 
 
-async def _granted(plane: ControlPlane) -> frozenset[Grant]:
-    """Everything that the server has bound to our accounts."""
+@pytest.mark.parametrize("lever", LEVERS)
+async def test_one_lever_alone_needs_its_own_rights_and_uses_all_of_them(lever: str, tmp_path: Path) -> None:
+    async with start_control_plane(ControlPlaneSettings(audit=True)) as plane, installed_with(plane, lever) as seen:
+        work = Work(plane, seen, tmp_path)
+        await work.hold_back("before", (lever,))
+        service = work.run("kube-balloons", "run", "--metrics-address", "off", "--interval", "1")
+        await eventually(partial(work.has_moved, lever))
+        # Handed back by the service, and held again: a quota of ours is deleted and made anew.
+        await work.pause(is_paused=True)
+        await eventually(work.holds_nothing_by_the_first)
+        await work.pause(is_paused=False)
+        await eventually(partial(work.has_moved, lever))
+        service.kill()
+        await asyncio.to_thread(service.wait)
+        await work.hold_back("after", (lever,))
+        guard = work.run("kube-balloons-guard", "guard", "--after", "5", "--period", "0.5")
+        await eventually(work.is_given_back)
+        guard.terminate()
+        assert await asyncio.to_thread(guard.wait, 30) == 0
+        grants, own = await _granted(plane), await _granted(plane, _bindings_of(lever))
+        found = replay(plane.audit_events(), grants)
+    assert found.refused == ()
+    assert found.foreign == ()
+    assert own
+    assert {str(grant) for grant in own - found.used} == set()
+
+
+def _bindings_of(lever: str) -> set[str]:
+    """The names of the bindings that a directory of manifests/levers brings."""
+    files = (MANIFESTS / "levers" / lever).glob("*.yaml")
+    objects = [each for path in files for each in yaml.safe_load_all(path.read_text(encoding="utf-8"))]
+    return {each["metadata"]["name"] for each in objects if each["kind"].endswith("Binding")}
+
+
+async def _granted(plane: ControlPlane, bindings: Collection[str] | None = None) -> frozenset[Grant]:
+    """Everything that the server has bound to our accounts, or what these bindings give."""
     kinds = "roles,clusterroles,rolebindings,clusterrolebindings"
     found = json.loads(await plane.kubectl_async("get", kinds, "--all-namespaces", "-o", "json"))["items"]
+    if bindings is not None:
+        found = [each for each in found if "roleRef" not in each or each["metadata"]["name"] in bindings]
     accounts = (f"{SYSTEM}:{name}" for name in ("kube-balloons", "kube-balloons-guard", VIEWER))
     return frozenset(grant for account in accounts for grant in grants_of(account, found))
