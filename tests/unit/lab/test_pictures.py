@@ -1,5 +1,6 @@
 """Pictures of commands: what is on the terminal, the same each time, and nothing of the machine that drew them."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from lab.errors import LabError
 from lab.pictures.__main__ import EXAMPLE
 from lab.pictures.example import write
+from lab.pictures.paced_and_unpaced import ASKED, draw
 from lab.pictures.terminal import COLUMNS, picture, printed
 
 PLAN = ("plan", "--to", "20", "--offline", "--boot", "30s", "--join", "20s")
@@ -24,6 +26,17 @@ def test_equal_commands_give_equal_pictures_without_fonts_and_addresses() -> Non
     assert "balloons&#160;plan&#160;--to&#160;20" in first
     for foreign in ("http://fonts", "https://", "@font-face", "/home", "/work", "/root"):
         assert foreign not in first
+
+
+def test_paced_and_unpaced_say_what_the_plan_says() -> None:
+    plan, svg = " ".join(printed(ASKED, (0, 3)).split()), draw()
+    head = svg.partition("</style>")[2].partition('class="panel"')[0]
+    ends = re.findall(r"all ready after ([\dhms]+),", head)
+    assert len(ends) == 2
+    assert all(end in plan for end in ends)
+    assert svg.count("<polyline") == 6
+    for foreign in ("https://", "@font-face", "@import", "<script", "/work", "/root"):
+        assert foreign not in svg
 
 
 def test_a_command_that_fails_is_no_picture() -> None:
