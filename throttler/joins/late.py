@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from throttler.joins.durations import Durations
 
-LATE_BOOTS, LEAST_BOOT_S = 3.0, 180.0
+LATE_BOOTS, LEAST_BOOT_S = 2.0, 120.0
 LATE_JOINS, LEAST_JOIN_S = 5.0, 180.0
 """Late after so many times the usual duration in its pool, and never before so many seconds."""
 

@@ -40,7 +40,7 @@ def filled(sight: Sight, course: Course) -> Filling:
     tokens = _bucket(sight, course, window).filled(sight.memory.tokens, sight.elapsed_s)
     # Who is held pays when it is let in; what is asked for meanwhile keeps to a bound of the user's by itself.
     ask_tokens = _ask_tokens(sight, course, window)
-    payable = math.floor(ask_tokens)
+    payable = math.floor(ask_tokens / _cost(sight, course))
     limit = _limit(sight, window)
     admit, overdue = _admit(sight, course, window, tokens)
     free = _free(sight, course, limit, payable)
@@ -74,7 +74,12 @@ def _ask_tokens(sight: Sight, course: Course, window: float) -> float:
         # What a scale-up begins with stays until it is ordered, also when the first look comes in a brake.
         first = min(window, sight.settings.window_initial)
         tokens = max(tokens, first if left is None else min(left, first))
-    return max(0.0, tokens - sight.memory.flow.newly_ordered)
+    return max(0.0, tokens - _cost(sight, course) * sight.memory.flow.newly_ordered)
+
+
+def _cost(sight: Sight, course: Course) -> float:
+    """Tokens that an order takes: what is not expected to come costs no join. A user's bound counts every machine."""
+    return 1.0 if _per_min(sight, course) is not None else sight.memory.flow.coming_share
 
 
 def _gain(sight: Sight) -> float:
@@ -137,9 +142,11 @@ def _forecast(sight: Sight, window: float, boot_s: float) -> float:
         boots = forecast.Boots(mean_s=boot_s, spread_s=sight.joins.boot_spread_s)
         room = _gain(sight) * window
         return forecast.may_ask(sight.memory.flow, sight.joins.joining, room, boots, slowest_s, sight.now_s)
+    share = sight.memory.flow.coming_share
     lately = forecast.arrivals(sight.memory.flow, forecast.Boots(mean_s=boot_s), join_s, sight.now_s)
     in_all = window + sight.settings.pacing * window / slowest_s * boot_s
-    return max(0.0, min(window - lately, in_all - sight.joins.in_flight))
+    coming = sight.joins.joining + share * (sight.joins.booting + sight.joins.held)
+    return max(0.0, min(window - lately, in_all - coming) / share)
 
 
 def _registrations(sight: Sight, window: float, boot_s: float) -> float:

@@ -11,6 +11,10 @@ from throttler.joins.joins import Joins
 
 KEPT_S = 900.0
 """Longer than a machine may be held."""
+DOUBT = 3.0
+"""So many machines are taken to have come beside those that were seen: a few losses say nothing."""
+LEAST_COMING = 0.3
+"""However many are lost, no more than about three times as many are asked for: the servers may be why they are late."""
 APART_S = 2.0
 """Closer points are merged: `govern` may be called at any moment."""
 
@@ -26,6 +30,13 @@ class Point:
     """Machines asked for since the count began: in flight, joined and lost."""
     arrived: int
     """Of these, those that are no longer booting."""
+    lost: int = 0
+    """Of these, those that were given up."""
+
+    @property
+    def came(self) -> int:
+        """Machines that were heard of and not given up."""
+        return self.arrived - self.lost
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,9 +87,9 @@ class Flow:
         if not self.points:
             return ()
         first = self.points[0]
-        arrivals = ((b.at_s, b.arrived - a.arrived) for a, b in reversed(tuple(pairwise(self.points))))
+        arrivals = ((b.at_s, b.came - a.came) for a, b in reversed(tuple(pairwise(self.points))))
         every = chain(arrivals, ((first.at_s, first.joining),))
-        return tuple(_newest(every, self.points[-1].arrived if count is None else count))
+        return tuple(_newest(every, self.points[-1].came if count is None else count))
 
     def held_since(self, at_s: float) -> int:
         """Machines that had arrived by then and are held now, when the first to come is the first to be let in."""
@@ -86,7 +97,16 @@ class Flow:
         if not before:
             return 0
         last = self.points[-1]
-        return max(0, before[-1].arrived - last.joining - last.joined)
+        return max(0, before[-1].came - last.joining - last.joined)
+
+    @property
+    def coming_share(self) -> float:
+        """Share of the machines on their way that may be expected to come, by those that came and were lost lately."""
+        if not self.points:
+            return 1.0
+        first, last = self.points[0], self.points[-1]
+        came, lost = max(0, last.came - first.came), max(0, last.lost - first.lost)
+        return max(LEAST_COMING, (came + DOUBT) / (came + lost + DOUBT))
 
     def rate_per_s(self, span_s: float) -> float | None:
         """Joins that ended per second over the last `span_s`; None when less is known."""
@@ -128,7 +148,7 @@ def seen(flow: Flow, joins: Joins, now_s: float) -> Flow:
         kept.pop()
     arrived = joins.held + joins.joining + joins.joined + joins.lost
     ordered = arrived + joins.booting
-    point = Point(now_s, joins.joining, joins.joined, ordered=ordered, arrived=arrived)
+    point = Point(now_s, joins.joining, joins.joined, ordered=ordered, arrived=arrived, lost=joins.lost)
     newly = ordered - flow.points[-1].ordered if flow.points else 0
     return Flow(points=(*kept, point), newly_ordered=max(0, newly))
 

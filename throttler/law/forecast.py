@@ -4,7 +4,7 @@ What nothing holds back after it was asked for comes one boot time later and joi
 the time of its arrival: by the joins of now that are still under way then, and by the machines ordered before. Each of
 those comes when its boot ends, which is known by mean and spread, and leaves as joins end: servers work through a batch
 one machine after the other, so joins that take `join_s` in the mean end evenly over twice that time, and a steady flow
-has as many under way as Little's law says.
+has as many under way as Little's law says. Where machines were lost lately, as many more are ordered.
 """
 
 from collections.abc import Iterable
@@ -40,12 +40,13 @@ def may_ask(flow: Flow, joining: int, window: float, boots: Boots, join_s: float
     """Machines that may be asked for now; not negative."""
     parts = boots.parts
     under_way = [(now_s - at_s, count) for at_s, count in flow.arrived(joining)]
-    coming = [(_left(now_s - at_s, parts), count) for at_s, count in flow.booting()]
+    share = flow.coming_share
+    coming = [(_left(now_s - at_s, parts), share * count) for at_s, count in flow.booting()]
     rooms = []
     for later_s in parts:
         there = sum(count * _lasts(age_s, later_s, join_s) for age_s, count in under_way)
         there += sum(count * _joining(left, later_s, join_s) for left, count in coming)
-        rooms.append((window - there) / _joining(parts, later_s, join_s))
+        rooms.append((window - there) / (share * _joining(parts, later_s, join_s)))
     return max(0.0, min(rooms))
 
 
@@ -55,7 +56,7 @@ def arrivals(flow: Flow, boots: Boots, join_s: float, now_s: float) -> float:
     Where a gate holds them once they have registered, this is what their registrations load the servers with.
     """
     came = ((now_s - at_s + boots.mean_s, count) for at_s, count in flow.arrived())
-    ordered = ((now_s - at_s, count) for at_s, count in flow.booting())
+    ordered = ((now_s - at_s, flow.coming_share * count) for at_s, count in flow.booting())
     return sum(count * _share(age_s, join_s) for steps in (came, ordered) for age_s, count in steps)
 
 

@@ -19,6 +19,9 @@ START_S = 10_000.0
 LOOK_S = 5.0
 REQUESTS_PER_S = 1000.0
 
+LATE_S = 120.0
+"""Twice a boot: from then on joins/late.py takes a machine for lost."""
+
 Trouble = Callable[[Reading, float], Reading]
 """What becomes of a healthy server's reading that ends so many seconds after the ramp began."""
 
@@ -53,17 +56,21 @@ class Plant:
     scrape_s: float = 5.0
     boot_s: float = 60.0
     join_s: float = 60.0
+    window_max: float = 5000.0
+    never_register: float = 0.0
+    """Share of the machines that boot and are never heard of."""
     trouble: Trouble = none
     learned: Learned | None = None
     verdicts: list[Verdict] = field(default_factory=list)
 
     def run(self, limit_s: float = 3600.0) -> "Plant":
-        settings = LawSettings(has_gate=self.has_gate, guess_trust=0.0)
+        settings = LawSettings(has_gate=self.has_gate, guess_trust=0.0, window_max=self.window_max)
         memory = LawMemory.start(self.learned)
         self.joined, self.took_s = 0, limit_s
         booting: list[tuple[float, int]] = []
         joining: list[tuple[float, int]] = []
-        waiting, held = 0, 0
+        dead: list[tuple[float, int]] = []
+        waiting, held, ordered = 0, 0, 0
         for at_s, readings in self._looks(limit_s):
             waiting = self.demand - self.joined if at_s == 0.0 else waiting
             arrived = sum(count for ends_s, count in booting if ends_s <= at_s)
@@ -77,13 +84,20 @@ class Plant:
                 break
             joins = Joins(
                 waiting=waiting,
-                booting=sum(count for _, count in booting),
+                booting=sum(count for _, count in booting + dead),
+                late_booting=sum(count for at, count in dead if self.joined and at_s - at > LATE_S),
                 held=held,
                 joining=sum(count for _, count in joining),
                 joined=self.joined,
                 join_s=self.join_s if self.joined else None,
                 boot_s=self.boot_s if arrived or held or joining or self.joined else None,
-                oldest_booting_s=max((at_s + self.boot_s - ends_s for ends_s, _ in booting), default=0.0),
+                oldest_booting_s=max(
+                    (
+                        *(at_s + self.boot_s - ends_s for ends_s, _ in booting),
+                        *(at_s - at for at, _ in dead if at_s - at <= LATE_S or not self.joined),
+                    ),
+                    default=0.0,
+                ),
                 oldest_joining_s=max((at_s + self.join_s - ends_s for ends_s, _ in joining), default=0.0),
             )
             signals = Signals(readings=readings, silent=self._silent())
@@ -92,7 +106,10 @@ class Plant:
             if at_s >= 0:
                 asked, admitted = min(verdict.ask, waiting), min(verdict.admit, held)
                 waiting, held = waiting - asked, held - admitted
-                booting += [(at_s + self.boot_s, asked)] if asked else []
+                never = int((ordered + asked) * self.never_register) - int(ordered * self.never_register)
+                ordered += asked
+                dead += [(at_s, never)] if never else []
+                booting += [(at_s + self.boot_s, asked - never)] if asked > never else []
                 joining += [(at_s + self.join_s, admitted)] if admitted else []
         return self
 
