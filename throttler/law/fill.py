@@ -3,20 +3,77 @@
 import math
 from dataclasses import dataclass, replace
 
-from throttler.law import admission, avoid, forecast, lanes, stock
+from throttler.joins.joins import Joins
+from throttler.law import avoid, forecast
+from throttler.law.flow import Flow
+from throttler.law.settings import LawSettings
 from throttler.law.sight import Course, Sight
 from throttler.law.verdict import Phase
 
+OVERDUE_WINDOW = 1.25
+"""Machines that near their time limit may fill the window so far."""
 PROOF_S = 60.0
 """The shortest time over which joins that ended prove a pace: a wave ends together, and then there is nothing."""
 PROOF_SLACK = 1.5
 """While the window is not full, what is asked for may be so many times the proven pace, or it could hardly rise."""
-
 ORDERED_WITHIN_S = 15.0
 """What may be ordered collects for so long: an autoscaler looks every ten seconds, and later on a busy server."""
 REGISTRATIONS = 2.0
 """Windows' worth of machines that may arrive within one join's time where they register before they are held. Of a join
 with 8 DaemonSets the kubelet's own part is some 50 of 130 requests: all load is below 1.4 windows."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bucket:
+    """A token bucket: one token lets one join in. It fills at the pace, up to a burst."""
+
+    per_s: float
+    burst: float
+
+    def filled(self, tokens: float | None, elapsed_s: float) -> float:
+        """The tokens after `elapsed_s` more; None is a bucket that nothing was taken from yet."""
+        return self.burst if tokens is None else min(self.burst, tokens + self.per_s * max(0.0, elapsed_s))
+
+
+def bucket(window: float, join_s: float, gain: float, per_min: float | None, settings: LawSettings) -> Bucket:
+    """The pace at which a full window renews itself, as far as `gain` and a bound allow.
+
+    A small window may fill by half at once: a cold start must see something.
+    """
+    per_s = settings.pacing * gain * window / join_s
+    if per_min is not None:
+        per_s = min(per_s, per_min / 60.0)
+    burst = max(settings.burst_s * per_s, gain * min(window, settings.window_initial) / 2.0, 1.0)
+    return Bucket(per_s=per_s, burst=burst if per_min is None else max(1.0, min(burst, per_min / 12.0)))
+
+
+def overdue_now(joins: Joins, flow: Flow, boot_s: float, elapsed_s: float, now_s: float, settings: LawSettings) -> int:
+    """Held machines that want to go in whatever delay says, because their time limit is near.
+
+    Who nears it follows from when how many arrived; those are spread over what is left of their time. Should the
+    oldest be older than that history says, one goes in at each step.
+    """
+    limit_s = min(settings.max_wait_s - forecast.OUT_OF_TURN_S, settings.kill_timer_s - boot_s) - forecast.MARGIN_S
+    from_s = max(0.0, limit_s - settings.deadline_s)
+    if joins.oldest_held_s < from_s or not joins.held:
+        return 0
+    near = max(1, flow.held_since(now_s - from_s))
+    share = min(1.0, max(elapsed_s, 1.0) / settings.deadline_s)
+    late = flow.held_since(now_s - limit_s)
+    return min(joins.held, max(late, math.ceil(near * share)))
+
+
+def bearable(window: float, joins: Joins) -> int:
+    """Overdue machines that may go in, beyond the window too, but not all that are late together.
+
+    A machine that is lost to its timer is asked for again; in an overload no join ends at all.
+    """
+    return max(0, math.floor(OVERDUE_WINDOW * window) - joins.joining)
+
+
+def admitted(tokens: float, window: float, joins: Joins) -> int:
+    """Held machines to let in: what the window has room for, and the tokens pay."""
+    return max(0, min(joins.held, math.floor(min(window - joins.joining, tokens))))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,8 +114,8 @@ def filled(sight: Sight, course: Course) -> Filling:
     )
 
 
-def _bucket(sight: Sight, course: Course, window: float) -> admission.Bucket:
-    return admission.bucket(window, sight.join_s, _gain(sight), _per_min(sight, course), sight.settings)
+def _bucket(sight: Sight, course: Course, window: float) -> Bucket:
+    return bucket(window, sight.join_s, _gain(sight), _per_min(sight, course), sight.settings)
 
 
 def _ask_tokens(sight: Sight, course: Course, window: float) -> float:
@@ -97,22 +154,22 @@ def _admit(sight: Sight, course: Course, window: float, tokens: float) -> tuple[
     """By the window, and of these or beyond them the overdue ones."""
     if not sight.settings.has_gate:
         return 0, 0
-    boot_s = stock.boot_time_s(sight.joins, sight.memory.boot_s, sight.settings)
-    overdue = admission.overdue(sight.joins, sight.memory.flow, boot_s, sight.elapsed_s, sight.now_s, sight.settings)
+    boot_s = forecast.boot_time_s(sight.joins, sight.memory.boot_s, sight.settings)
+    overdue = overdue_now(sight.joins, sight.memory.flow, boot_s, sight.elapsed_s, sight.now_s, sight.settings)
     if course.phase is Phase.BRAKE:
         return 0, 0
-    overdue = min(overdue, admission.bearable(window, sight.joins))
-    return max(admission.admitted(tokens, window, sight.joins), overdue), overdue
+    overdue = min(overdue, bearable(window, sight.joins))
+    return max(admitted(tokens, window, sight.joins), overdue), overdue
 
 
 def _limit(sight: Sight, window: float) -> int:
     """The most machines that may be in flight, within the user's bound."""
-    boot_s = stock.boot_time_s(sight.joins, sight.memory.boot_s, sight.settings)
+    boot_s = forecast.boot_time_s(sight.joins, sight.memory.boot_s, sight.settings)
     if not sight.settings.has_gate:
         stocked = sight.joins.booting + sight.joins.held + _forecast(sight, window, boot_s)
     else:
-        outlook = stock.Outlook(window=window, pace_per_s=_pace_per_s(sight, window), boot_s=boot_s)
-        stocked = stock.gated_stock(outlook, sight.joins, sight.settings)
+        outlook = forecast.Outlook(window=window, pace_per_s=_pace_per_s(sight, window), boot_s=boot_s)
+        stocked = forecast.gated_stock(outlook, sight.joins, sight.settings)
         if sight.settings.registers_freely:
             stocked = min(stocked, sight.joins.held + sight.joins.booting + _registrations(sight, window, boot_s))
     return min(math.floor(sight.joins.joining + stocked), max(0, sight.settings.max_in_flight - sight.joins.late))
@@ -177,7 +234,12 @@ def _free(sight: Sight, course: Course, limit: int, payable: int) -> int:
 def _urgent(sight: Sight, course: Course, limit: int, payable: int) -> int:
     """What urgent demand may ask for in its own lane, which passes the window and no bound of the user's."""
     settings = sight.settings
-    urgent = lanes.urgent_ask(sight.joins, limit, settings.reserved_nodes)
+    urgent = urgent_ask(sight.joins, limit, settings.reserved_nodes)
     if _per_min(sight, course) is not None:
         urgent = min(urgent, payable)
     return min(urgent, max(0, settings.max_in_flight - sight.joins.late - sight.joins.in_flight))
+
+
+def urgent_ask(joins: Joins, limit: int, reserved: int) -> int:
+    """Machines that urgent demand may ask for: up to `reserved` more in flight than everybody's `limit`."""
+    return max(0, min(joins.urgent, joins.waiting, reserved, limit + reserved - joins.in_flight))

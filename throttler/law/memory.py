@@ -9,7 +9,7 @@ from throttler.law.brake import Brake
 from throttler.law.cuts import Cuts
 from throttler.law.flow import Flow, JoinTime
 from throttler.law.foreign import ForeignErrors
-from throttler.law.index import ServerTrace
+from throttler.law.health import ServerTrace
 from throttler.law.knee import Knee
 from throttler.law.learned import Learned
 from throttler.law.load import Load

@@ -5,8 +5,7 @@ from dataclasses import replace
 
 from throttler.joins.joins import Joins
 from throttler.law import baseline, flow, foreign, load
-from throttler.law.health import Health
-from throttler.law.index import worst_high_s
+from throttler.law.health import Health, worst_high_s
 from throttler.law.memory import LawMemory
 from throttler.law.settings import LawSettings
 

@@ -3,7 +3,7 @@
 import math
 from dataclasses import replace
 
-from throttler.law import avoid, brake, stale
+from throttler.law import avoid, brake
 from throttler.law.because import Because, ThrottleReason, because
 from throttler.law.cuts import Cuts
 from throttler.law.health import Health, error_share
@@ -22,7 +22,7 @@ def blind(sight: Sight) -> Course | None:
     since_s = sight.now_s if known_s is None else known_s
     age_s = sight.now_s - since_s
     window = sight.window if known_s is not None else min(sight.window, max(1.0, sight.joins.joining))
-    window = stale.drifted(window, age_s, sight.elapsed_s, sight.settings)
+    window = drifted(window, age_s, sight.elapsed_s, sight.settings)
     reason = ThrottleReason.SIGNALS_STALE if window < sight.window else ThrottleReason.SIGNALS_LOST
     sight = with_memory(sight, blind_since_s=since_s)
     return course(sight, window, Phase.STALE, because(reason, age_s=age_s, window=window))
@@ -181,3 +181,13 @@ def cut(sight: Sight, index: float) -> tuple[Sight, float]:
     if index <= sight.settings.equilibrium or not _is_cut_due(sight):
         return sight, sight.window
     return with_memory(sight, cut_s=sight.now_s), avoid.shrunk(sight.used_window, index, sight.settings)
+
+
+def drifted(window: float, blind_s: float, elapsed_s: float, settings: LawSettings) -> float:
+    """The window after `elapsed_s` more of being blind, `blind_s` in all: it halves once over `stale_drift_s`."""
+    end_s = settings.stale_hold_s + settings.stale_drift_s
+    from_s = min(max(blind_s - elapsed_s, settings.stale_hold_s), end_s)
+    to_s = min(max(blind_s, settings.stale_hold_s), end_s)
+    if settings.stale_drift_s <= 0:
+        return window / 2.0 if blind_s - elapsed_s < settings.stale_hold_s <= blind_s else window
+    return window * math.pow(0.5, (to_s - from_s) / settings.stale_drift_s)

@@ -6,7 +6,7 @@ import pytest
 
 from throttler.api.throttle import Preset
 from throttler.joins.joins import Joins
-from throttler.law import admission, avoid, baseline, brake, flow, knee, lanes, payoff, slow_start, stale, stock
+from throttler.law import avoid, baseline, brake, fill, flow, forecast, knee, payoff, slow_start, trouble
 from throttler.law.flow import Flow, JoinTime
 from throttler.law.load import Load, Slope, guessed_pace_per_s, idled, joined, window_at
 from throttler.law.memory import LawMemory, learned_of
@@ -82,9 +82,9 @@ def test_brake_pauses_for_half_a_join_and_at_most_a_quarter_of_a_minute() -> Non
 
 
 def test_blind_window_falls_to_half_between_one_minute_and_three() -> None:
-    assert stale.drifted(100, 60, 60, DEFAULTS) == 100
-    assert stale.drifted(100, 180, 180, DEFAULTS) == pytest.approx(50)
-    assert stale.drifted(100, 1000, 5, DEFAULTS) == 100
+    assert trouble.drifted(100, 60, 60, DEFAULTS) == 100
+    assert trouble.drifted(100, 180, 180, DEFAULTS) == pytest.approx(50)
+    assert trouble.drifted(100, 1000, 5, DEFAULTS) == 100
 
 
 def test_knee_is_half_forgotten_after_three_days() -> None:
@@ -122,8 +122,8 @@ def test_what_nothing_holds_back_is_asked_for_at_half_the_pace_at_least() -> Non
 
 
 def test_late_machines_overfill_the_window_by_a_quarter_at_most() -> None:
-    assert admission.bearable(20.0, Joins(joining=18)) == 7
-    assert admission.bearable(20.0, Joins(joining=30)) == 0
+    assert fill.bearable(20.0, Joins(joining=18)) == 7
+    assert fill.bearable(20.0, Joins(joining=30)) == 0
 
 
 def test_a_cluster_whose_load_swings_keeps_that_much_free() -> None:
@@ -172,21 +172,21 @@ def test_level_is_steady_for_two_joins_and_pays_by_a_tenth_of_its_growth() -> No
 
 
 def test_stock_lets_the_last_machine_in_before_its_limit_at_half_the_pace() -> None:
-    outlook = stock.Outlook(window=80, pace_per_s=1.0, boot_s=120)
+    outlook = forecast.Outlook(window=80, pace_per_s=1.0, boot_s=120)
     # 410 s of holding at 0.5 per second, and 80 that go in at once.
-    assert stock.gated_stock(outlook, Joins(waiting=1000), DEFAULTS) == pytest.approx(80 + 205)
+    assert forecast.gated_stock(outlook, Joins(waiting=1000), DEFAULTS) == pytest.approx(80 + 205)
     # The first come after 60 s: 60 s more in which none goes in.
     booting = Joins(booting=100, oldest_booting_s=60)
-    assert stock.gated_stock(outlook, booting, DEFAULTS) == pytest.approx(80 + 0.5 * (410 + 60))
-    assert stock.longest_hold_s(800, DEFAULTS) == 40
+    assert forecast.gated_stock(outlook, booting, DEFAULTS) == pytest.approx(80 + 0.5 * (410 + 60))
+    assert forecast.longest_hold_s(800, DEFAULTS) == 40
 
 
 def test_tokens_fill_a_bit_slower_than_a_full_window_renews_itself() -> None:
-    bucket = admission.bucket(800, 80, 1.0, None, DEFAULTS)
+    bucket = fill.bucket(800, 80, 1.0, None, DEFAULTS)
     assert bucket.per_s == pytest.approx(8.5)
     assert bucket.filled(0.0, 5.0) == pytest.approx(42.5)
     assert bucket.filled(0.0, 100.0) == pytest.approx(51)
-    assert admission.bucket(800, 80, 1.0, 60.0, DEFAULTS).per_s == 1.0
+    assert fill.bucket(800, 80, 1.0, 60.0, DEFAULTS).per_s == 1.0
 
 
 def test_machines_near_their_limit_are_counted_from_their_arrival() -> None:
@@ -194,14 +194,14 @@ def test_machines_near_their_limit_are_counted_from_their_arrival() -> None:
     seen = flow.seen(Flow(), Joins(held=18), 0.0)
     seen = flow.seen(seen, Joins(held=100), 400.0)
     # 18 arrived 450 s ago; they have 90 s from second 410 on, and a step of 5 s takes its share of them.
-    assert admission.overdue(joins, seen, 120, 5.0, 450.0, DEFAULTS) == 1
-    assert admission.overdue(joins, seen, 120, 5.0, 501.0, DEFAULTS) == 18
-    assert admission.overdue(Joins(held=100, oldest_held_s=100), seen, 120, 5.0, 100.0, DEFAULTS) == 0
+    assert fill.overdue_now(joins, seen, 120, 5.0, 450.0, DEFAULTS) == 1
+    assert fill.overdue_now(joins, seen, 120, 5.0, 501.0, DEFAULTS) == 18
+    assert fill.overdue_now(Joins(held=100, oldest_held_s=100), seen, 120, 5.0, 100.0, DEFAULTS) == 0
 
 
 def test_urgent_lane_opens_beyond_the_limit_and_no_further() -> None:
-    assert lanes.urgent_ask(Joins(waiting=9, urgent=5, joining=100), 100, 2) == 2
-    assert lanes.urgent_ask(Joins(waiting=9, urgent=5, joining=102), 100, 2) == 0
+    assert fill.urgent_ask(Joins(waiting=9, urgent=5, joining=100), 100, 2) == 2
+    assert fill.urgent_ask(Joins(waiting=9, urgent=5, joining=102), 100, 2) == 0
 
 
 @pytest.mark.parametrize("preset", list(Preset))
