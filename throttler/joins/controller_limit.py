@@ -1,4 +1,4 @@
-"""The controller manager's own request limit: the one wait that no pace shortens (facts.md 3.2).
+"""The controller manager's own request limit: the one wait that no pace shortens.
 
 By default it sends 20 requests/s per controller, so that with D DaemonSets at most 20/D nodes/s get their pods, however
 idle the API servers are. It shows as Ready nodes whose DaemonSet pods do not even exist while latency is as usual.
@@ -11,7 +11,7 @@ PATIENCE_S = 5.0
 NODES = 3
 """Fewer nodes may be any odd DaemonSet."""
 USUAL_INDEX = 2.0
-"""Latency up to twice the baseline is noise (control.md): the servers are not what joins wait for."""
+"""Latency up to twice the baseline is noise: the servers are not what joins wait for."""
 
 
 def is_controller_bound(waiting_s: Iterable[float], joining: int, index: float | None) -> bool:

@@ -52,7 +52,7 @@ class Joins:
     """Age of the one that has waited longest in that stage."""
     oldest_joining_s: float = 0.0
     is_controller_bound: bool = False
-    """Whether joins wait for the controller manager's own request limit, not for the servers (facts.md 3.2)."""
+    """Whether joins wait for the controller manager's own request limit, not for the servers."""
 
     @property
     def coming(self) -> int:

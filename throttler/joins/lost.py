@@ -1,6 +1,6 @@
 """Machines that never arrive: they leave the window by their kill timer, the autoscaler's or ours.
 
-Both autoscalers give up on a machine that has not registered for 15 min (facts.md 2.8). If one does not, its machine
+Both autoscalers give up on a machine that has not registered for 15 min. If one does not, its machine
 must not hold a place for ever.
 """
 

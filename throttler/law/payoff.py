@@ -1,7 +1,7 @@
 """Growth must pay: where more joins at a time do not end more per second, they only queue.
 
 The completion rate of a steady window is held against that of a smaller one. A server's knee is soft, so a doubling
-that brings a tenth more still pays; at the controller manager's own request limit (facts.md 3.2), where the API servers
+that brings a tenth more still pays; at the controller manager's own request limit, where the API servers
 are idle and their index says nothing, it brings nothing.
 """
 

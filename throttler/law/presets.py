@@ -1,4 +1,4 @@
-"""What providers say themselves about scale-up steps, as bounds of the window (facts.md 2.12)."""
+"""What providers say themselves about scale-up steps, as bounds of the window."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

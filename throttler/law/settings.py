@@ -30,9 +30,9 @@ class LawSettings:
     max_wait_s: float = 600.0
     """The longest a booted machine may be held."""
     kill_timer_s: float = 900.0
-    """A machine that has not registered by then is destroyed (both autoscalers: 15 min; facts.md 2.8)."""
+    """A machine that has not registered by then is destroyed (both autoscalers: 15 min)."""
     reserved_nodes: int = 2
-    """Joins that small or urgent demand may have beyond the window (facts.md 2.11)."""
+    """Joins that small or urgent demand may have beyond the window."""
     safe_per_min: float | None = None
     """Joins per minute while the signals cannot be trusted; None: what was in order just before."""
     max_per_min: float | None = None
@@ -99,7 +99,7 @@ class LawSettings:
     committed_share: float = 1.0
     """The same where nothing holds joins back once they are ordered: no delay may tell then that it was too much."""
     requests_per_join: float = 250.0
-    """What a join costs before the first has been seen (facts.md 3.1: 200-250 requests)."""
+    """What a join costs before the first has been seen (counted: 200-250 requests)."""
 
     # Brake and stale.
 
@@ -126,7 +126,7 @@ class LawSettings:
     # Stock and admission.
 
     join_guess_s: float = 80.0
-    """Duration of a join before the first one has ended, for the stock: real joins take 60-90 s (control.md)."""
+    """Duration of a join before the first one has ended, for the stock: real joins take 60-90 s."""
     guess_trust: float = 0.5
     """A cold start tries this share of the joins that idle requests' cost allows, if that is more than
     `window_initial`: joins may be heavier than they seem (K, with joins four times as heavy, stays clean at a half)."""

@@ -1,7 +1,7 @@
 """cluster-autoscaler's ceiling: a CapacityQuota in nodes, made when there is none of its name.
 
 cluster-autoscaler caps a scale-up to what is left and counts nodes that it asked for, so `limit = existing + booting +
-allowance` paces what is in flight exactly (facts.md 2.2). `existing` is the larger of our count and its own: the quota
+allowance` paces what is in flight exactly. `existing` is the larger of our count and its own: the quota
 counts every node that its selector matches, also those that an older throttle paces. The quota fails open: deleted,
 invalid or unknown to the autoscaler, it means no limit. So each look asks anew whether it stands, is ours, and is
 honoured.

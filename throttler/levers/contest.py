@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 CONTESTED_WRITE_EVERY_S = 30.0
-"""A field that somebody else writes is written at most this often (reliability.md, invariant 14)."""
+"""A field that somebody else writes is written at most this often."""
 CONTESTED_FOR_S = 3 * CONTESTED_WRITE_EVERY_S
 """So long without a change by others after our write, and the field counts as ours alone again."""
 

@@ -1,6 +1,6 @@
 """DaemonSet label: DaemonSets select our node label, which nodes get as joins are admitted, oldest first.
 
-What costs the API servers most in a join is its DaemonSet pods (facts.md 3.1); without the label a node is Ready and
+What costs the API servers most in a join is its DaemonSet pods; without the label a node is Ready and
 has none of them. A node that has the label with another value is its owner's decision, and is left alone.
 """
 

@@ -1,8 +1,7 @@
 """What the levers that hold single objects share: how long each has been held, and who is let in next.
 
 An object is held from when it was made (a node from its registration, a pod from its creation). Ages are monotonic as
-soon as an object has been seen: a step of the wall clock cannot make the whole queue overdue, nor hold it for ever
-(reliability.md, invariant 19).
+soon as an object has been seen: a step of the wall clock cannot make the whole queue overdue, nor hold it for ever.
 """
 
 import math
@@ -83,8 +82,8 @@ def queue(held: Iterable[Held], limit_s: float) -> Queue:
 def let_in(queued: Queue, places: int, room: Room) -> Sequence[Held]:
     """Who goes now: everybody when handing back, whoever is overdue in any case, others as there are places.
 
-    Overdue ones take places as well. While nothing may be moved only they go: the one exception that invariant 4
-    (reliability.md) allows, because a machine that is held for too long is lost.
+    Overdue ones take places as well. While nothing may be moved only they go: the one exception, because a
+    machine that is held for too long is lost.
     """
     if room.is_stopping:
         return (*queued.overdue, *queued.waiting)

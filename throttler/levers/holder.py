@@ -1,7 +1,7 @@
 """Who keeps a lever in force: written on every object that a throttle changes, and read by the guard.
 
 No time is written: it would cost a write per tick, and clocks of two machines cannot be compared. The guard watches
-the named Lease by its own clock (reliability.md, invariant 6).
+the named Lease by its own clock.
 """
 
 import hashlib

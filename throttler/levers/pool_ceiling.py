@@ -1,7 +1,7 @@
 """The ceiling of one NodePool: `usage + nodes x the largest machine`, per resource.
 
 Karpenter takes `limits.cpu` (memory, GPUs) down within a scheduling round, each new machine at the largest size it may
-get, but `limits.nodes` only gates a round (facts.md 2.3, observed on 1.14 and 1.15). So the pace is in capacity.
+get, but `limits.nodes` only gates a round (observed on 1.14 and 1.15). So the pace is in capacity.
 """
 
 from dataclasses import dataclass, replace

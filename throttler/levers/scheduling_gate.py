@@ -1,6 +1,6 @@
 """Scheduling gates: pods whose author put our gate in their template are hidden from the autoscaler until released.
 
-The cleanest lever before launch (facts.md 2.4): nobody asks for a machine for a gated pod. We only ever take our gate
+The cleanest lever before launch: nobody asks for a machine for a gated pod. We only ever take our gate
 off; putting gates on is the author's decision, and the API server forbids it on existing pods. A pod that others hold
 too is not ours to count yet: it is left until only our gate remains.
 """

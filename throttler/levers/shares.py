@@ -17,7 +17,7 @@ from throttler.levers.lever import Room
 from throttler.levers.pool_ceiling import PoolRoom
 
 TURN_S = 30.0
-"""What does not divide goes to each in turn for so long: both autoscalers look within ten seconds (facts.md 2.9)."""
+"""What does not divide goes to each in turn for so long: both autoscalers look within ten seconds."""
 LATE_BOOTS = 3
 """A machine that is not usable after so many times the usual time is taken for one that never will be."""
 USUAL_S = 120.0

@@ -1,7 +1,7 @@
 """Startup taint: nodes register with our taint, and lose it as joins are admitted, oldest first.
 
 The taint holds back DaemonSet pods and workloads, not the registration itself. cluster-autoscaler counts a node that
-keeps a startup taint for 15 min as unready, and stops altogether above 45 % unready nodes (facts.md 2.6).
+keeps a startup taint for 15 min as unready, and stops altogether above 45 % unready nodes.
 """
 
 from collections.abc import Iterable, Mapping
@@ -15,7 +15,7 @@ from throttler.levers.lever import How, LeverOutcome, LeverWrite, Room
 from throttler.levers.one_element import without_elements
 
 LONGEST_S = 570.0
-"""Half a minute less than the 10 min of facts.md 2.6: for a tick, the write, and the caches that show it."""
+"""Half a minute less than the 10 min that an autoscaler allows: for a tick, the write, and the caches that show it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

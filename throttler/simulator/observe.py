@@ -32,7 +32,7 @@ class Counters:
     """Of these, 429 and 5xx."""
     latency_sum_s: float
     latency_count: float
-    """Of those that were answered or timed out, their wait in the queue included: a 429 adds nothing (facts.md 4)."""
+    """Of those that were answered or timed out, their wait in the queue included: a 429 adds nothing."""
     wait_sum_s: float
     wait_count: float
     """Waits in the queue of those that left it to be executed; 0 for those that had not to wait."""

@@ -1,8 +1,8 @@
 """What both grains of the simulator agree on: the cost of requests, a join's train of them, how servers refuse.
 
 Work is counted in seat-seconds: a request of 0.15 s that takes two seats is 0.3. The figures are those of the study
-in control.md ("The plant of the study"), which follows facts.md 3 (requests per join), 4 (429 after a quarter of the
-request's timeout, Retry-After) and 6 (client-go's retries). Where the study left a figure open, "chosen" says so.
+(docs/simulator.md): requests per join as counted, 429 after a quarter of the request's timeout, Retry-After, and
+client-go's retries. Where the study left a figure open, "chosen" says so.
 """
 
 from collections.abc import Iterator

@@ -98,7 +98,7 @@ class Scenario:
     background_swing: float = 0.1
     """Standard deviation of that share, relative to it."""
     join_weight: float = 1.0
-    """How much heavier a join is than the usual one (about 135 requests, control.md)."""
+    """How much heavier a join is than the usual one (about 135 requests)."""
     has_gate: bool = True
     """Whether booted machines can be held back before they join; without it they join at once."""
     kill_timer_s: float = 900.0

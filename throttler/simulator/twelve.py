@@ -1,4 +1,4 @@
-"""The twelve scenarios of the study (control.md), in its order and under its letters.
+"""The twelve scenarios of the study, in its order and under its letters.
 
 What its table leaves open was chosen: the bursts of H fall into the scale-up, the background is 0.25, its swing 0.1.
 The heartbeats of "nodes before" are part of the background.

@@ -12,7 +12,7 @@ from throttler.simulator.scenario import Scenario
 from throttler.simulator.weather import spare
 
 USED_SHARE = 0.95
-"""Of the true spare capacity (control.md)."""
+"""Of the true spare capacity: what is left of it bears the swings of others."""
 LONGEST_S = 1.2 * JOIN.alone_s
 """When joins take longer than this, the servers have more than they can do: a rate alone would keep them there."""
 

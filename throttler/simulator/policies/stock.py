@@ -7,9 +7,9 @@ from throttler.simulator.policies.drip import Drip
 from throttler.simulator.scenario import Scenario
 
 BOOT_PRIOR_S = 180.0
-"""A machine's boot before the first has been seen; clouds take 0.5 to 12 min (control.md)."""
+"""A machine's boot before the first has been seen; clouds take 0.5 to 12 min."""
 JOIN_PRIOR_S = 80.0
-"""A join before the first has been seen: 60 to 90 s (control.md)."""
+"""A join before the first has been seen: 60 to 90 s."""
 SMALLEST = 4
 
 

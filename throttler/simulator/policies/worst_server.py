@@ -9,7 +9,7 @@ from throttler.signals.reading import Reading, Signals
 BASELINE_WINDOWS = 18
 """About three minutes of windows of 10 s."""
 BASELINE_FLOOR_S = 0.004
-"""An idle server answers in less than a millisecond; a ratio to that is noise (control.md)."""
+"""An idle server answers in less than a millisecond; a ratio to that is noise."""
 
 
 @dataclass(frozen=True, slots=True)

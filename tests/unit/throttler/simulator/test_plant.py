@@ -1,4 +1,4 @@
-"""The plant's figures are those of the study (control.md), and its weather does what the scenario says."""
+"""The plant's figures are those of the study, and its weather does what the scenario says."""
 
 import numpy as np
 import pytest
