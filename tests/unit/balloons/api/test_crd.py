@@ -7,6 +7,7 @@ import yaml
 
 from balloons.api import cron, node_rules, shape_rules
 from balloons.api.pool import GROUP, POOL_KIND, POOL_PLURAL, VERSION, BalloonPool
+from balloons.cli import pool_rows
 from tests import crd_and_types
 from tests.crd_and_types import BOUNDS, default_of_crd, default_of_type, every_schema, type_of_crd
 from throttler.kube import duration, selector_rules
@@ -107,8 +108,9 @@ def test_names_are_those_of_the_code() -> None:
 
 
 def test_kubectl_get_tells_the_story() -> None:
-    columns = [column["name"].upper() for column in SERVED["additionalPrinterColumns"]]
-    assert columns == ["WARM", "WANT", "BUSY", "MAX", "MODE", "READY", "BECAUSE", "AGE"]
+    """The columns of `balloons status`, in their order."""
+    columns = [column["name"].upper() for column in SERVED["additionalPrinterColumns"] if not column.get("priority")]
+    assert ("NAME", *columns) == pool_rows.COLUMNS
 
 
 def test_the_priority_class_is_inside_the_range_that_holds_nodes() -> None:
