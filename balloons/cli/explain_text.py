@@ -1,10 +1,11 @@
 """A timeline for people and for machines. Pure."""
 
+import textwrap
 from datetime import datetime
 
 from balloons.cli.documents import ExplanationDocument, StepItem
 from balloons.cli.look import Look
-from balloons.cli.table import lines
+from balloons.cli.table import NARROW_GAP, lines
 from balloons.explain.timeline import Step, Timeline
 from balloons.preview.words import duration
 from balloons.printable import printable
@@ -13,9 +14,36 @@ COLUMNS = ("TIME", "WAIT", "STEP", "BECAUSE", "MESSAGE")
 
 
 def text(found: Timeline, look: Look) -> list[str]:
-    """The table of steps, then how it stands. Messages end the line: a terminal may wrap them."""
+    """The table of steps, then how it stands; on a terminal that is too narrow a message goes on below its step."""
     rows = [_row(step) for step in found.steps]
-    return [*lines(COLUMNS, rows, has_headers=look.has_headers), f"now: {printable(found.now)}"]
+    whole = lines(COLUMNS, rows, has_headers=look.has_headers)
+    if look.width is not None and max(map(len, whole), default=0) > look.width:
+        whole = _narrow(rows, look.width, has_headers=look.has_headers)
+    return [*whole, *_wrapped(f"now: {found.now}", look.width, "  ")]
+
+
+def _narrow(rows: list[dict[str, str]], width: int, *, has_headers: bool) -> list[str]:
+    """Each message in lines of its own."""
+    short = lines(COLUMNS[:-1], rows, has_headers=has_headers, gap=NARROW_GAP)
+    heads = short[len(short) - len(rows) :]
+    below = (_wrapped(row["MESSAGE"], width, "    ") if row["MESSAGE"] else [] for row in rows)
+    pairs = zip(heads, below, strict=True)
+    return [*short[: len(short) - len(rows)], *(line for head, more in pairs for line in (head, *more))]
+
+
+def _wrapped(text: str, width: int | None, indent: str) -> list[str]:
+    """Words are never cut: names are there to be copied."""
+    if width is None:
+        return [printable(text)]
+    first = "" if text.startswith("now: ") else indent
+    return textwrap.wrap(
+        printable(text),
+        width,
+        initial_indent=first,
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
 
 
 def document(found: Timeline) -> ExplanationDocument:

@@ -3,7 +3,8 @@
 import textwrap
 
 from balloons.cli.look import Look
-from balloons.cli.table import Row, dropped, fitting, lines
+from balloons.cli.table import Row
+from balloons.cli.table import table as table_lines
 from balloons.preview.compare import Comparison
 from balloons.preview.words import count, duration
 from balloons.printable import printable
@@ -103,9 +104,8 @@ def _inputs(plan: Document, look: Look) -> list[str]:
 
 
 def table(headers: tuple[str, ...], rows: list[Row], look: Look) -> list[str]:
-    """As every table of this program: columns that do not fit are left out from the right, and named."""
-    shown = fitting(headers, rows, look.width, kept=2)
-    return [*lines(shown, rows, has_headers=look.has_headers), *dropped(headers, shown, look.width)]
+    """As every table of this program."""
+    return table_lines(headers, rows, width=look.width, kept=2, has_headers=look.has_headers)
 
 
 def comparison_lines(found: Comparison, look: Look) -> list[str]:

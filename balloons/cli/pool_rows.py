@@ -14,6 +14,8 @@ from throttler.kube.metadata import Metadata
 
 COLUMNS = ("NAME", "WARM", "WANT", "BUSY", "PENDING", "MAX", "MODE", "READY", "BECAUSE", "AGE")
 WIDE = (*COLUMNS, "NODES", "IDLE", "SICK", "SCHEDULE", "MESSAGE")
+FIRST_TO_GO = ("AGE", "MODE", "MAX", "PENDING", "BUSY", "READY")
+"""Where there is no room: the reason stays to the last."""
 API_VERSION = "balloons.kube-balloons.github.io/v1"
 
 Pool = BalloonPool | RefusedPool

@@ -8,7 +8,8 @@ from typing import Any
 from balloons.cli import pool_rows, throttle_rows
 from balloons.cli.look import COLOURS, GLYPHS, Look
 from balloons.cli.pool_rows import Pool
-from balloons.cli.table import Row, dropped, fitting, lines
+from balloons.cli.table import Row
+from balloons.cli.table import table as table_lines
 from throttler.api.stored import StoredThrottle
 
 
@@ -44,14 +45,14 @@ def table(pools: Sequence[Pool], where: str | None, look: Look, now: datetime) -
     columns = pool_rows.WIDE if look.output == "wide" else pool_rows.COLUMNS
     headers = columns if where else ("NAMESPACE", *columns)
     rows = [pool_rows.row(pool, now, _glyphs(look)) for pool in pools]
-    return _fitted(headers, rows, look, kept=1 if where else 2)
+    return _fitted(headers, rows, look, 1 if where else 2, pool_rows.FIRST_TO_GO)
 
 
 def throttle_table(throttles: Sequence[StoredThrottle], look: Look, now: datetime) -> list[str]:
     """The lines of the throttles' table."""
     headers = throttle_rows.WIDE if look.output == "wide" else throttle_rows.COLUMNS
     rows = [throttle_rows.row(throttle, now, _glyphs(look)) for throttle in throttles]
-    return _fitted(headers, rows, look, kept=1)
+    return _fitted(headers, rows, look, 1, throttle_rows.FIRST_TO_GO)
 
 
 def names(seen: Seen) -> list[str]:
@@ -68,12 +69,15 @@ def _glyphs(look: Look) -> dict[str, str]:
     return GLYPHS if look.is_coloured and look.is_unicode else {}
 
 
-def _fitted(headers: Sequence[str], rows: Sequence[Row], look: Look, kept: int) -> list[str]:
-    shown = fitting(headers, rows, look.width, kept=kept)
-    colours = COLOURS if look.is_coloured else {}
-    return [*lines(shown, rows, has_headers=look.has_headers, colours=colours), *_named(headers, shown, look)]
-
-
-def _named(headers: Sequence[str], shown: Sequence[str], look: Look) -> list[str]:
-    """Which columns have no room, once for a table."""
-    return dropped(headers, shown, look.width) if look.has_headers else []
+def _fitted(
+    headers: Sequence[str], rows: Sequence[Row], look: Look, kept: int, first_to_go: Sequence[str]
+) -> list[str]:
+    return table_lines(
+        headers,
+        rows,
+        width=look.width,
+        kept=kept,
+        first_to_go=first_to_go,
+        has_headers=look.has_headers,
+        colours=COLOURS if look.is_coloured else {},
+    )

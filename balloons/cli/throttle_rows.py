@@ -14,6 +14,8 @@ from throttler.api.throttle import GROUP, JoinThrottle, ThrottleStatus
 
 COLUMNS = ("NAME", "PACE", "WINDOW", "INFLIGHT", "WAITING", "PHASE", "READY", "BECAUSE", "AGE")
 WIDE = (*COLUMNS, "ALLOWANCE", "INDEX", "LEARNED", "SERVERS", "LEVERS", "MESSAGE")
+FIRST_TO_GO = ("AGE", "PHASE", "PACE", "READY")
+"""Where there is no room: the reason stays to the last."""
 
 
 def row(throttle: StoredThrottle, now: datetime, glyphs: Mapping[str, str]) -> dict[str, str]:

@@ -25,8 +25,8 @@ def top(**given: Any) -> None:
     """
     from balloons.cli.documents import printed
     from balloons.cli.look import Look
-    from balloons.cli.table import dropped, fitting, lines
-    from balloons.cli.top_rows import COLUMNS, document, groups, rows
+    from balloons.cli.table import table
+    from balloons.cli.top_rows import COLUMNS, FIRST_TO_GO, document, groups, rows
     from balloons.cluster import typed
     from balloons.cluster.detect import detect
     from balloons.doctor.diagnose import DETECTION
@@ -38,9 +38,10 @@ def top(**given: Any) -> None:
         return
     look = Look.of_terminal("", has_headers=not given["no_headers"])
     shown = rows(found)
-    headers = fitting(COLUMNS, shown, look.width, kept=2)
     text = (
-        [*lines(headers, shown, has_headers=look.has_headers), *dropped(COLUMNS, headers, look.width)] if shown else []
+        table(COLUMNS, shown, width=look.width, kept=2, first_to_go=FIRST_TO_GO, has_headers=look.has_headers)
+        if shown
+        else []
     )
     click.echo("".join(f"{line}\n" for line in text), nl=False)
     warn(detect(seen).in_words if shown else f"no nodes seen; {detect(seen).in_words}")

@@ -14,6 +14,8 @@ POOL_LABELS = (KARPENTER_POOL_LABEL, *GROUP_LABELS, INSTANCE_TYPE_LABEL)
 """By the first of these that a node has it is grouped: node pools of the autoscalers and clouds, else its size."""
 COLUMNS = ("POOL", "ZONE", "NODES", "READY", "BUSY", "WARM", "IDLE", "CPU", "MEMORY", "GPU")
 
+FIRST_TO_GO = ("MEMORY", "CPU", "READY")
+
 
 @dataclass(slots=True)
 class Group:

@@ -95,7 +95,9 @@ def _when(event: Any) -> datetime | None:
 
 
 def _reporter(event: Any) -> str:
-    return text(event, "reportingController") or text(event, "deprecatedSource", "component") or "somebody"
+    """`balloons`, not `kube-balloons.github.io/balloons`."""
+    whole = text(event, "reportingController") or text(event, "deprecatedSource", "component")
+    return whole.rpartition("/")[2] or "somebody"
 
 
 def _seconds(before: datetime | None, at: datetime | None) -> float | None:

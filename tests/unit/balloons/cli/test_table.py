@@ -1,6 +1,7 @@
 """Tables and what is in them."""
 
 import unicodedata
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -10,8 +11,8 @@ from hypothesis import strategies as st
 from balloons.api.pool import BalloonPool, Mode, PoolNodes, PoolSpec, PoolStatus
 from balloons.cli.look import Look
 from balloons.cli.pool_rows import COLUMNS, WIDE, age, document, names, row
-from balloons.cli.status_text import table
-from balloons.cli.table import dropped, fitting, lines
+from balloons.cli.status_text import table as status_table
+from balloons.cli.table import Row, lines, table
 from balloons.printable import printable
 from balloons.view.index import RefusedPool
 from throttler.kube.condition import Condition
@@ -41,17 +42,33 @@ def test_headers_can_be_left_out() -> None:
     assert lines(["NAME"], ROWS, has_headers=False) == ["gpu", "cpu-large"]
 
 
-def test_columns_that_do_not_fit_are_dropped_from_the_right() -> None:
-    assert fitting(["NAME", "WARM", "WHY"], ROWS, 22) == ["NAME", "WARM"]
-    assert fitting(["NAME", "WARM", "WHY"], ROWS, 3) == ["NAME"]
-    assert fitting(["NAME", "WARM", "WHY"], ROWS, None) == ["NAME", "WARM", "WHY"]
+def test_columns_stand_closer_before_one_is_left_out() -> None:
+    assert fitted(ROWS, 21)[0] == "NAME      WARM WHY"
+    assert fitted(ROWS, 19)[0] == "NAME       WARM"
+    assert fitted(ROWS, 3)[0] == "NAME"
+    assert fitted(ROWS, None)[0] == "NAME       WARM  WHY"
+
+
+def test_long_texts_are_cut_before_a_column_is_left_out_and_names_never() -> None:
+    rows = [{"NAME": "a-very-long-name-of-a-pool", "WHY": "w" * 30, "AGE": "12d"}]
+    assert fitted(rows, 55)[1] == f"a-very-long-name-of-a-pool {'w' * 23}… 12d"
+    name, cut = "a-very-long-name-of-a-pool", f"{'w' * 19}…"
+    assert fitted(rows, 48) == [f"NAME{' ' * 24}WHY", f"{name}  {cut}", "(no room for AGE)"]
+
+
+def test_what_matters_least_goes_first() -> None:
+    text = table(["NAME", "WARM", "WHY"], ROWS, width=17, first_to_go=("WARM",))
+    assert (text[0], " ".join(text[3:])) == ("NAME       WHY", "(no room for WARM)")
+
+
+def fitted(rows: Sequence[Row], width: int | None) -> list[str]:
+    return table(list(rows[0]), rows, width=width)
 
 
 @given(st.integers(1, 200))
 def test_no_line_is_longer_than_the_terminal_while_a_column_can_be_dropped(width: int) -> None:
-    shown = fitting(list(WIDE), [row(pool(message="m" * 50), NOW, {})], width)
-    text = lines(shown, [row(pool(message="m" * 50), NOW, {})])
-    assert len(shown) == 1 or max(map(len, text)) <= width
+    text = table(list(WIDE), [row(pool(message="m" * 50), NOW, {})], width=width)
+    assert len(text[0].split()) == 1 or max(map(len, text[:2])) <= width
 
 
 def test_colour_surrounds_the_cell_and_does_not_move_columns() -> None:
@@ -100,13 +117,13 @@ def test_age_is_what_kubectl_would_show(seconds: int, text: str) -> None:
 
 
 def test_pool_is_one_row() -> None:
-    shown = table([pool(warm=3, target=4, busy=2, pending=1, because="Warming")], "ml", Look(), NOW)
+    shown = status_table([pool(warm=3, target=4, busy=2, pending=1, because="Warming")], "ml", Look(), NOW)
     assert shown[0].split() == list(COLUMNS)
     assert shown[1].split() == ["gpu", "3", "4", "2", "1", "9", "Hold", "True", "Warming", "5m"]
 
 
 def test_namespace_is_shown_when_all_are() -> None:
-    assert table([pool()], None, Look(), NOW)[1].split()[:2] == ["ml", "gpu"]
+    assert status_table([pool()], None, Look(), NOW)[1].split()[:2] == ["ml", "gpu"]
 
 
 def test_refused_pool_says_so_before_the_service_does() -> None:
@@ -120,8 +137,8 @@ def test_refused_pool_says_so_before_the_service_does() -> None:
 
 
 def test_glyphs_are_for_terminals() -> None:
-    plain = "\n".join(table([pool()], "ml", Look(), NOW))
-    coloured = "\n".join(table([pool()], "ml", Look(is_coloured=True), NOW))
+    plain = "\n".join(status_table([pool()], "ml", Look(), NOW))
+    coloured = "\n".join(status_table([pool()], "ml", Look(is_coloured=True), NOW))
     assert "✓" not in plain
     assert "\x1b" not in plain
     assert "\x1b[32m✓ True" in coloured
@@ -144,6 +161,6 @@ def test_names_are_what_kubectl_takes() -> None:
 def test_columns_without_a_value_go_first_and_what_is_missing_is_named() -> None:
     rows = [{"NAME": "a", "MAX": "<none>", "BECAUSE": "Steady", "AGE": "12d"}]
     headers = ("NAME", "MAX", "BECAUSE", "AGE")
-    assert fitting(headers, rows, 20) == ["NAME", "BECAUSE", "AGE"]
-    assert dropped(headers, fitting(headers, rows, 20), 20) == ["(no room for MAX)"]
-    assert dropped(headers, headers, 20) == []
+    assert table(headers, rows, width=16)[:2] == ["NAME BECAUSE AGE", "a    Steady  12d"]
+    assert " ".join(table(headers, rows, width=16)[2:]) == "(no room for MAX)"
+    assert table(headers, rows, width=20) == ["NAME MAX BECAUSE AGE", "a    -   Steady  12d"]
