@@ -6,10 +6,13 @@ letters of it.
 
 from collections.abc import Sequence
 from itertools import pairwise
+from math import log10
 
 from balloons.cli.look import Look
+from balloons.preview.policies import NONE
 from balloons.preview.words import duration, share
-from balloons.report.series import Series, at, marks
+from balloons.preview.words import times as times_as_long
+from balloons.report.series import PolicyCourse, Series, at, marks
 
 STAGES = {
     "ready": ("█", "#", "\x1b[32m"),
@@ -30,8 +33,11 @@ TICK = 8
 """Columns that the time of a mark needs at least."""
 
 
-def chart(series: Series | None, look: Look, rows: int = ROWS) -> list[str]:
-    """The lines; none where the terminal is too narrow for them, or nothing happens over time."""
+def chart(series: Series | None, look: Look, rows: int = ROWS, courses: Sequence[PolicyCourse] = ()) -> list[str]:
+    """The lines; none where the terminal is too narrow for them, or nothing happens over time.
+
+    Beneath is paced against not paced where `courses` hold both, else pace and load.
+    """
     columns = min(look.width or 80, MOST_COLUMNS) - MARGIN
     if series is None or columns < LEAST_COLUMNS - MARGIN:
         return []
@@ -42,7 +48,7 @@ def chart(series: Series | None, look: Look, rows: int = ROWS) -> list[str]:
         f"Nodes over time: {legend}",
         *_area(series, times, look, rows),
         *_axis(end_s, columns, look),
-        *_strips(series, times, look),
+        *(_compared(courses, times, look) if courses else _strips(series, times, look)),
     ]
 
 
@@ -94,6 +100,30 @@ def _strips(series: Series, times: Sequence[float], look: Look) -> list[str]:
         title += f"; API load: at most {share(max(series.load))}"
         found.append(_strip("load", [at(series.times_s, series.load, each) for each in times], 1.0, look))
     return [title, *found]
+
+
+def _compared(courses: Sequence[PolicyCourse], times: Sequence[float], look: Look) -> list[str]:
+    """The API servers' load and what others wait, one line for each policy; times as long by powers of ten."""
+    text = []
+    for what, values, top, most in (
+        ("API load", lambda course: course.load, 1.0, lambda course: share(max(course.load))),
+        ("Others wait", lambda course: [log10(value) for value in course.slower_by], 2.0, _slowest),
+    ):
+        said = ", ".join(f"{most(course)} {_name(course)}" for course in courses)
+        text.append(f"{what}: at most {said}")
+        text += [
+            _strip(_name(course), [at(course.times_s, values(course), time_s) for time_s in times], top, look)
+            for course in courses
+        ]
+    return text
+
+
+def _name(course: PolicyCourse) -> str:
+    return "unpaced" if course.policy == NONE else "paced"
+
+
+def _slowest(course: PolicyCourse) -> str:
+    return f"{times_as_long(max(course.slower_by))} longer"
 
 
 def _strip(name: str, values: Sequence[float], top: float, look: Look) -> str:

@@ -9,7 +9,7 @@ from balloons.cli.options import color_option, option
 from balloons.cli.plan_options import InSections, asked_options, check_asked, offline_option, stated_options
 
 FORMATS = ("html", "png", "svg", "text")
-OF_A_SAVED_PLAN = ("saved", "output", "output_format", "no_headers", "color", "debug")
+OF_A_SAVED_PLAN = ("saved", "output", "output_format", "chart", "no_headers", "color", "debug")
 """Options that a plan that was made before can still have."""
 
 
@@ -17,6 +17,13 @@ OF_A_SAVED_PLAN = ("saved", "output", "output_format", "no_headers", "color", "d
 @asked_options
 @option("--plan", "saved", metavar="FILE", help="A plan that `plan --save` wrote, instead of a new one.")
 @click.option("-o", "--output", metavar="FILE", help="Where to: .html, .png, .svg or .txt; stdout if absent.")
+@click.option(
+    "--chart",
+    type=click.Choice(["stages", "compared"]),
+    default="stages",
+    show_default=True,
+    help="Of .svg and .png: nodes by stage, or paced against not paced.",
+)
 @click.option(
     "--format", "output_format", type=click.Choice(FORMATS), help="Where the name of FILE does not say; default: text."
 )
@@ -31,7 +38,7 @@ def report(**given: Any) -> int:
     \b
     Examples:
       balloons report --to 500 -o report.html
-      balloons report --plan plan.json -o report.svg
+      balloons report --plan plan.json --chart compared -o report.svg
 
     The page is one file that loads nothing, for light and dark screens and for paper. Equal plans give equal bytes.
     Pages and pictures need the extra `report`. The options below replace what is learned from the cluster. Exit codes
@@ -52,5 +59,5 @@ def _check_saved(context: click.Context) -> None:
     asked = click.core.ParameterSource.COMMANDLINE
     for each in context.command.params:
         if each.name and context.get_parameter_source(each.name) is asked and each.name not in OF_A_SAVED_PLAN:
-            accepted = "-o, --format, --no-headers, --color"
+            accepted = "-o, --format, --chart, --no-headers, --color"
             raise click.UsageError(f"{each.opts[0]} with --plan: a saved plan is drawn as it is; accepted: {accepted}")

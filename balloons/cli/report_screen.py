@@ -85,9 +85,16 @@ def _drawn(plan: Document, kind: str, given: Mapping[str, Any]) -> bytes:
     logging.getLogger("matplotlib").setLevel(logging.ERROR)
     # Imported here: a chart in the terminal needs neither library, and has not to wait for them.
     from balloons.report.page import page
-    from balloons.report.picture import png, svg
+    from balloons.report.picture import Chart, can_draw, png, svg
 
-    return page(plan, own_version()).encode() if kind == "html" else {"png": png, "svg": svg}[kind](plan)
+    if kind == "html":
+        return page(plan, own_version()).encode()
+    chart = Chart(given["chart"])
+    if chart is Chart.COMPARED and not can_draw(plan, chart):
+        raise CommandError(
+            "this plan does not hold both courses over time; accepted: --chart stages", ExitCode.BAD_INPUT
+        )
+    return {"png": png, "svg": svg}[kind](plan, chart)
 
 
 def _text(plan: Document, given: Mapping[str, Any]) -> str:

@@ -47,21 +47,21 @@ def table(
 
 def _least(headers: Sequence[str], rows: Sequence[Row], first_to_go: Sequence[str]) -> str:
     """The column that is missed least."""
-    empty = [each for each in headers if all(row[each] == SHORT_NONE for row in rows)]
-    return empty[-1] if empty else next((each for each in first_to_go if each in headers), headers[-1])
+    empty = [header for header in headers if all(row[header] == SHORT_NONE for row in rows)]
+    return empty[-1] if empty else next((header for header in first_to_go if header in headers), headers[-1])
 
 
 def _cut(headers: Sequence[str], rows: Sequence[Row], width: int, kept: int) -> list[Row]:
     """Texts as short as they must be for all columns to fit, and no shorter than they can be understood."""
-    over, found = _total(headers, rows, NARROW_GAP) - width, list(rows)
-    for header in sorted(headers[kept:], key=lambda each: -_width(each, rows)):
-        now = _width(header, found)
+    over, shorter = _total(headers, rows, NARROW_GAP) - width, list(rows)
+    for header in sorted(headers[kept:], key=lambda name: -_width(name, rows)):
+        now = _width(header, shorter)
         if over <= 0 or now <= SHORTEST:
             break
         most = max(SHORTEST, len(header), now - over)
-        found = [{**row, header: _shortened(printable(row[header]), most)} for row in found]
+        shorter = [{**row, header: _shortened(printable(row[header]), most)} for row in shorter]
         over -= now - most
-    return found
+    return shorter
 
 
 def _shortened(text: str, most: int) -> str:

@@ -32,6 +32,17 @@ class Asked:
     """As the user put it: `--to 500`."""
 
 
+@dataclass(frozen=True, slots=True)
+class SideMoment:
+    """`ready` new nodes, the busy share of the API servers' capacity, and how much longer others wait than on idle
+    ones, `at_s` after the demand."""
+
+    at_s: float
+    ready: int
+    utilisation: float
+    slower_by: float
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Side:
     """The same scale-up under one policy, in short."""
@@ -45,6 +56,8 @@ class Side:
     """Worst latency over that of idle servers."""
     hurt_s: float = 0.0
     """For how long others notice: servers that are busy to 95 %, or twice as slow as idle ones."""
+    moments: tuple[SideMoment, ...] = ()
+    """Its course from the demand on; empty where only the figures above are known."""
     is_stuck: bool = False
     """Whether it has no end because machines are destroyed before they join; else no end means: not within 12 h."""
 
@@ -159,6 +172,11 @@ def side(policy: str, found: Forecast) -> Side:
         slower_by=found.worst_latency_s / found.run.idle_latency_s,
         hurt_s=found.hurt_s,
         is_stuck=found.run.is_stuck,
+        moments=tuple(
+            SideMoment(moment.at_s, moment.ready, moment.utilisation, moment.latency_s / found.run.idle_latency_s)
+            for moment in found.run.moments
+            if moment.at_s >= 0.0
+        ),
     )
 
 

@@ -15,6 +15,8 @@ from throttler.kube.resources import format_resources
 API_VERSION = "balloons.kube-balloons.github.io/v1"
 MOST_MOMENTS = 240
 """Of the timeline; a longer one is thinned out evenly."""
+MOST_SIDE_MOMENTS = 120
+"""Of the course of each policy."""
 
 Json = dict[str, Any]
 
@@ -36,7 +38,7 @@ def plan_json(plan: Plan, made_by: str = "") -> Json:
         "waves": [_wave(wave) for wave in plan.waves],
         "timeline": _timeline(found) if found else [],
         "killTimer": _kill_timer(plan),
-        "pacing": {"policy": plan.policy, "sides": [side_json(side) for side in plan.sides]},
+        "pacing": {"policy": plan.policy, "sides": [_side_over_time(side) for side in plan.sides]},
         "ceilings": [{"name": each.name, "nodes": each.nodes, "detail": each.detail} for each in plan.pool.ceilings],
         "cost": _cost(plan),
         "pods": _pods(plan.fitting) if plan.fitting else None,
@@ -77,6 +79,22 @@ def side_json(side: Side) -> Json:
         "slowerBy": round(side.slower_by, 2),
         "hurtSeconds": round(side.hurt_s, 1),
         "isStuck": side.is_stuck,
+    }
+
+
+def _side_over_time(side: Side) -> Json:
+    course = thinned(list(side.moments), MOST_SIDE_MOMENTS)
+    return {
+        **side_json(side),
+        "timeline": [
+            {
+                "atSeconds": seconds(moment.at_s),
+                "ready": moment.ready,
+                "utilisation": round(moment.utilisation, 3),
+                "slowerBy": round(moment.slower_by, 2),
+            }
+            for moment in course
+        ],
     }
 
 
@@ -159,12 +177,12 @@ def _timeline(found: Forecast) -> list[Json]:
     ]
 
 
-def thinned(moments: list[Any]) -> list[Any]:
-    """At most `MOST_MOMENTS` of them, the first and the last included."""
-    if len(moments) <= MOST_MOMENTS:
+def thinned(moments: list[Any], most: int = MOST_MOMENTS) -> list[Any]:
+    """At most so many of them, the first and the last included."""
+    if len(moments) <= most:
         return moments
-    step = (len(moments) - 1) / (MOST_MOMENTS - 1)
-    return [moments[round(index * step)] for index in range(MOST_MOMENTS)]
+    step = (len(moments) - 1) / (most - 1)
+    return [moments[round(index * step)] for index in range(most)]
 
 
 def _kill_timer(plan: Plan) -> Json:

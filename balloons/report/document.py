@@ -92,6 +92,15 @@ class Moment(_Part, frozen=True):
     utilisation: Annotated[float, Meta(ge=0.0, le=100.0)] | None = None
 
 
+class SavedMoment(_Part, frozen=True):
+    """Under one policy: nodes ready, load of the API servers, and times as long as on idle ones that others wait."""
+
+    at_seconds: Amount
+    ready: Count
+    utilisation: Annotated[float, Meta(ge=0.0, le=100.0)]
+    slower_by: Amount
+
+
 class Side(_Part, frozen=True):
     """The same scale-up under one policy; without an end it is stuck for ever, or takes more than 12 h."""
 
@@ -103,7 +112,8 @@ class Side(_Part, frozen=True):
     slower_by: Amount
     hurt_seconds: Amount | None = None
     is_stuck: bool = False
-    """Both are absent in plans that were saved before they were written."""
+    timeline: Annotated[tuple[SavedMoment, ...], Meta(max_length=MOST_MOMENTS)] = ()
+    """All three are absent in plans that were saved before they were written."""
 
 
 class Pacing(_Part, frozen=True):
@@ -223,7 +233,8 @@ def read_document(body: Any) -> Document:
         found = msgspec.convert(body, Document)
     except msgspec.ValidationError as error:
         raise DocumentError(f"no plan that can be drawn: {error}") from error
-    times = [each.at_seconds for each in found.timeline]
-    if times != sorted(times):
+    courses = [[moment.at_seconds for moment in found.timeline]]
+    courses += [[moment.at_seconds for moment in side.timeline] for side in found.pacing.sides]
+    if any(times != sorted(times) for times in courses):
         raise DocumentError("no plan that can be drawn: timeline is out of order; accepted: atSeconds that grow")
     return found

@@ -1,4 +1,4 @@
-"""The chart: nodes over time by stage, the plan's waves beneath, then pace against the API servers' load."""
+"""The chart: nodes over time by stage, the plan's waves beneath, then pace and the API servers' load."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -54,8 +54,8 @@ class Format:
 
     @property
     def right(self) -> float:
-        """The same; `100 %` stands there."""
-        return 1.0 - self.letters(9.8)
+        """The last time stands out a little."""
+        return 1.0 - self.letters(2.0)
 
 
 SLIDE = Format(width=10.0, height=6.2, type=10.0, marks=12, names=5, has_title=True)
@@ -69,13 +69,21 @@ def draw(plan: Document, series: Series, form: Format) -> Figure:
     """The whole chart."""
     figure = Figure(figsize=(form.width, form.height), facecolor=PAPER)
     end_s = _end_s(plan, series)
-    nodes, waves, pace = _panels(figure, series, form)
+    names = _names(plan.waves, form, end_s)
+    unnamed = [f"{number} {name}" for number, (name, is_short) in enumerate(names, start=1) if is_short]
+    nodes, waves, *below = _panels(figure, series, form, has_note=bool(unnamed))
     _nodes(nodes, plan, series, form, end_s)
-    _waves(waves, plan.waves, form, end_s)
-    _pace(pace, series, form)
-    for axes in (nodes, waves, pace):
+    _waves(waves, plan.waves, names, form, end_s)
+    _pace(below[0], series, form)
+    if series.load:
+        _load(below[1], series, form)
+    for axes in (nodes, waves, *below):
         axes.set_xlim(0.0, end_s)
-    _times(pace, end_s, form)
+        axes.tick_params(axis="x", length=0, labelbottom=False)
+    time_axis(below[-1], end_s, form)
+    if unnamed:
+        note = cut(f"waves: {', '.join(unnamed)}", form.type, form)
+        figure.text(form.left, 0.35 * _line(form), note, fontsize=form.type - 1, color=FAINT, va="center")
     _legend(nodes, series, form)
     if form.has_title:
         _title(figure, plan, form)
@@ -88,25 +96,31 @@ def words_only(plan: Document, form: Format) -> Figure:
     lines = [title(plan), verdict(plan).sentence]
     for line, text in enumerate(lines):
         size = form.type + (4 if not line else 0)
-        figure.text(0.012, 0.7 - 0.35 * line, _cut(arrowed(text), size, form), fontsize=size, color=INK, va="center")
+        figure.text(0.012, 0.7 - 0.35 * line, cut(arrowed(text), size, form), fontsize=size, color=INK, va="center")
     return figure
 
 
-def _panels(figure: Figure, series: Series, form: Format) -> Sequence[Axes]:
-    """Nodes, waves and pace, below the legend and the title, above the times."""
-    line = form.type * 1.6 / 72 / form.height
+def _line(form: Format) -> float:
+    """The height of a line of text, as a share of the picture's."""
+    return form.type * 1.6 / 72 / form.height
+
+
+def _panels(figure: Figure, series: Series, form: Format, *, has_note: bool) -> Sequence[Axes]:
+    """Nodes, waves, pace and load, below the legend and the title, above the times and the names of short waves."""
+    line = _line(form)
+    heights = (6, 0.55, 2, 2) if series.load else (6, 0.55, 2.9)
     head = line * (1.4 * _legend_rows(series, form) + (3.2 if form.has_title else 0.2))
     grid = figure.add_gridspec(
-        3,
+        len(heights),
         1,
-        height_ratios=(6, 0.55, 2.9),
-        hspace=0.12,
+        height_ratios=heights,
+        hspace=0.16,
         left=form.left,
         right=form.right,
         top=1.0 - head,
-        bottom=1.8 * line,
+        bottom=(2.6 if has_note else 1.8) * line,
     )
-    return [figure.add_subplot(grid[row]) for row in range(3)]
+    return [figure.add_subplot(grid[row]) for row in range(len(heights))]
 
 
 def _end_s(plan: Document, series: Series) -> float:
@@ -126,8 +140,7 @@ def _nodes(axes: Axes, plan: Document, series: Series, form: Format, end_s: floa
         below = top
     axes.set_ylim(0, max(1, plan.nodes_coming) * HEADROOM)
     axes.yaxis.set_major_locator(MaxNLocator(5, integer=True))
-    _axis(axes, "new nodes", form)
-    axes.tick_params(axis="x", length=0, labelbottom=False)
+    label_axis(axes, "new nodes", form)
     if plan.eta is not None and plan.eta.median_seconds is not None:
         _eta(axes, plan.eta, plan.eta.median_seconds, form, end_s)
 
@@ -148,20 +161,31 @@ def _eta(axes: Axes, eta: Band, median_s: float, form: Format, end_s: float) -> 
         va="center",
         fontsize=form.type,
         color=INK,
+        bbox={"facecolor": PAPER, "edgecolor": "none", "pad": 1.5},
     )
 
 
-def _waves(axes: Axes, waves: Sequence[Wave], form: Format, end_s: float) -> None:
+def _span_s(wave: Wave, end_s: float) -> float:
+    return min(end_s, end_s if wave.until_seconds is None else wave.until_seconds) - wave.from_seconds
+
+
+def _names(waves: Sequence[Wave], form: Format, end_s: float) -> list[tuple[str, bool]]:
+    """Of each wave its limit, and whether there is no room for it in its stretch."""
     letter_s = form.letters(1) / (form.right - form.left) * end_s
-    for index, wave in enumerate(waves):
-        until_s = min(end_s, end_s if wave.until_seconds is None else wave.until_seconds)
-        span_s = until_s - wave.from_seconds
+    limits = [shown(wave.limit) for wave in waves]
+    return [
+        (limit, (len(limit) + 2) * letter_s > _span_s(wave, end_s)) for wave, limit in zip(waves, limits, strict=True)
+    ]
+
+
+def _waves(axes: Axes, waves: Sequence[Wave], names: Sequence[tuple[str, bool]], form: Format, end_s: float) -> None:
+    letter_s = form.letters(1) / (form.right - form.left) * end_s
+    for index, (wave, (limit, is_short)) in enumerate(zip(waves, names, strict=True)):
+        span_s = _span_s(wave, end_s)
         if span_s <= 0:
             continue
         axes.add_patch(Rectangle((wave.from_seconds, 0), span_s, 1, facecolor=WAVES[index % 2], linewidth=0))
-        text = f"{index + 1} {shown(wave.limit)}"
-        if len(text) * letter_s > span_s:
-            text = str(index + 1)
+        text = str(index + 1) if is_short else f"{index + 1} {limit}"
         if len(text) * letter_s <= span_s:
             middle_s = wave.from_seconds + span_s / 2
             axes.text(middle_s, 0.45, text, ha="center", va="center", fontsize=form.type - 1, color=INK)
@@ -174,30 +198,32 @@ def _waves(axes: Axes, waves: Sequence[Wave], form: Format, end_s: float) -> Non
 def _pace(axes: Axes, series: Series, form: Format) -> None:
     axes.stairs(series.pace, series.edges_s, fill=True, color=PACE, alpha=0.55, linewidth=0)
     axes.set_ylim(0, max(1.0, *series.pace) * 1.1)
-    axes.yaxis.set_major_locator(MaxNLocator(4, integer=True))
-    _axis(axes, "joins/min", form, colour=PACE)
-    if not series.load:
-        return
-    health = axes.twinx()
-    health.plot(series.times_s, [100 * each for each in series.load], color=LOAD, linewidth=1.6)
-    health.set_ylim(0, max(100.0, 100 * max(series.load)))
-    health.yaxis.set_major_locator(FixedLocator([0, 25, 50, 75, 100]))
-    _axis(health, "API load", form, colour=LOAD, unit=" %")
+    axes.yaxis.set_major_locator(MaxNLocator(3, integer=True))
+    label_axis(axes, "joins/min", form)
 
 
-def _axis(axes: Axes, name: str, form: Format, *, colour: str = FAINT, unit: str = "") -> None:
-    axes.set_ylabel(name, fontsize=form.type, color=colour)
+def _load(axes: Axes, series: Series, form: Format) -> None:
+    axes.plot(series.times_s, [100 * share for share in series.load], color=LOAD, linewidth=1.6)
+    axes.set_ylim(0, max(105.0, 105 * max(series.load)))
+    label_axis(axes, "API load", form, unit=" %")
+    axes.yaxis.set_major_locator(FixedLocator([0, 50, 100]))
+
+
+def label_axis(axes: Axes, name: str, form: Format, *, unit: str = "") -> None:
+    """Its name, its figures and faint lines at them."""
+    axes.set_ylabel(name, fontsize=form.type, color=FAINT)
     axes.tick_params(labelsize=form.type, labelcolor=FAINT, color=LINE, length=3)
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}{unit}"))
     axes.set_axisbelow(False)
-    if not unit:
-        axes.yaxis.grid(color=LINE, linewidth=0.5, alpha=0.7)
+    axes.yaxis.grid(color=LINE, linewidth=0.5, alpha=0.7)
     for side, spine in axes.spines.items():
         spine.set_visible(side == "bottom")
         spine.set_color(LINE)
 
 
-def _times(axes: Axes, end_s: float, form: Format) -> None:
+def time_axis(axes: Axes, end_s: float, form: Format) -> None:
+    """Round times below."""
+    axes.tick_params(axis="x", length=3, labelbottom=True)
     axes.xaxis.set_major_locator(FixedLocator(marks(end_s, form.marks)))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: duration(value)))
 
@@ -229,12 +255,12 @@ def _title(figure: Figure, plan: Document, form: Format) -> None:
     limit = f"; limited by: {shown(plan.limit.name)}" if plan.limit else ""
     top = 1.0 - 0.7 * (form.type + 4) * 1.6 / 72 / form.height
     below = top - 1.2 * (form.type + 2) * 1.6 / 72 / form.height
-    head, line = _cut(arrowed(title(plan)), form.type + 5, form), _cut(f"{when(plan)}{limit}", form.type, form)
+    head, line = cut(arrowed(title(plan)), form.type + 5, form), cut(f"{when(plan)}{limit}", form.type, form)
     figure.text(0.012, top, head, fontsize=form.type + 4, fontweight="bold", color=INK, va="center")
     figure.text(0.012, below, line, fontsize=form.type, color=FAINT, va="center")
 
 
-def _cut(text: str, size: float, form: Format) -> str:
+def cut(text: str, size: float, form: Format) -> str:
     """As much of it as the picture is wide."""
     most = int(0.97 * form.width * 72 / (size * LETTER))
     return text if len(text) <= most else text[: most - 1] + "…"

@@ -15,7 +15,7 @@ from balloons.report import sentences
 from balloons.report.document import Document
 from balloons.report.drawing import NARROW, WIDE
 from balloons.report.palette import DARK, VARIABLES
-from balloons.report.picture import FONTS, NothingToDrawError, inline_svg
+from balloons.report.picture import FONTS, Chart, NothingToDrawError, inline_svg
 from balloons.report.sentences import arrowed, shown
 from balloons.report.verdict import verdict
 
@@ -43,7 +43,8 @@ def page(plan: Document, version: str) -> str:
 
 
 def _values(plan: Document, version: str) -> dict[str, Any]:
-    wide, narrow = _drawings(plan)
+    wide, narrow = _drawings(plan, Chart.STAGES)
+    compared, compared_narrow = _drawings(plan, Chart.COMPARED)
     answer = verdict(plan)
     return {
         "title": arrowed(sentences.title(plan)),
@@ -59,6 +60,8 @@ def _values(plan: Document, version: str) -> dict[str, Any]:
         ),
         "wide": wide,
         "narrow": narrow,
+        "compared": compared,
+        "compared_narrow": compared_narrow,
         "has_load": any(each.utilisation is not None for each in plan.timeline),
         "waves": [sentences.wave_row(number, wave) for number, wave in enumerate(plan.waves[:MOST_ROWS], start=1)],
         "more_waves": max(0, len(plan.waves) - MOST_ROWS),
@@ -81,10 +84,10 @@ def _values(plan: Document, version: str) -> dict[str, Any]:
     }
 
 
-def _drawings(plan: Document) -> tuple[Markup, Markup]:
+def _drawings(plan: Document, chart: Chart) -> tuple[Markup, Markup]:
     """The drawing library escapes what it writes (xml.sax.saxutils), so that its SVG may stand as it is."""
     try:
-        return Markup(inline_svg(plan, WIDE)), Markup(inline_svg(plan, NARROW))
+        return Markup(inline_svg(plan, WIDE, chart)), Markup(inline_svg(plan, NARROW, chart))
     except NothingToDrawError:
         return Markup(), Markup()
 

@@ -4,8 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
+from balloons.preview.forecast import REFUSING
 from balloons.preview.plan_json import thinned
-from balloons.report.document import Document, Moment
+from balloons.preview.policies import NONE, THROTTLE
+from balloons.report.document import Document, Moment, Side
 
 STAGES = ("ready", "joining", "held", "booting", "waiting")
 """From the bottom: usable; loading the API servers; booted and held back; paid for and not there yet; not asked for."""
@@ -13,6 +15,8 @@ LEAST_S = 1.0
 """A shorter course has no pace to speak of."""
 STEPS_S = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400)
 """Between marks of a time axis: what people count in."""
+MOST_LATER = 3.0
+"""Times as long as the sooner of two courses."""
 BINS = 48
 """Stretches of time over which pace is counted: fewer hide the waves, more show single nodes."""
 
@@ -54,6 +58,44 @@ def series_of(document: Document) -> Series | None:
         edges_s=edges,
         pace=_pace(times, [row[0] + row[1] for row in rows], edges),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyCourse:
+    """The same scale-up under one policy over time; `end_s` is None where it has none within 12 h."""
+
+    policy: str
+    times_s: tuple[float, ...]
+    ready: tuple[int, ...]
+    load: tuple[float, ...]
+    slower_by: tuple[float, ...]
+    end_s: float | None
+    is_collapse: bool
+
+
+def courses_of(document: Document) -> tuple[PolicyCourse, ...]:
+    """That of what the cluster does now and that of the other; none where the plan does not hold both."""
+    courses = tuple(_course(side) for side in document.pacing.sides if len(side.timeline) > 1)
+    return courses if {course.policy for course in courses} == {NONE, THROTTLE} and len(courses) == 2 else ()
+
+
+def _course(side: Side) -> PolicyCourse:
+    moments = side.timeline
+    return PolicyCourse(
+        policy=side.policy,
+        times_s=tuple(moment.at_seconds for moment in moments),
+        ready=tuple(moment.ready for moment in moments),
+        load=tuple(moment.utilisation for moment in moments),
+        slower_by=tuple(max(1.0, moment.slower_by) for moment in moments),
+        end_s=side.eta_seconds,
+        is_collapse=side.refused_share > REFUSING,
+    )
+
+
+def end_of(courses: Sequence[PolicyCourse]) -> float:
+    """Of the time axis: the later end, unless nothing of the other would be seen."""
+    ends = sorted(course.times_s[-1] for course in courses)
+    return min(1.03 * ends[-1], MOST_LATER * ends[0])
 
 
 def marks(end_s: float, most: int) -> tuple[float, ...]:

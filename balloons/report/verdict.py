@@ -106,8 +106,11 @@ def _compared(sides: Sequence[Side], policy: str) -> str:
     if policy == NONE:
         return _with_pacing(paced, unpaced)
     without = f"Without pacing: {_end(unpaced)}, and {felt(unpaced)}"
-    if hurts(unpaced) or not _is_later(paced, unpaced):
+    if not _is_later(paced, unpaced):
         return f"{without}."
+    if hurts(unpaced):
+        spares = "" if hurts(paced) or unpaced.is_collapse else f" Pacing {_price(paced, unpaced)} and spares them."
+        return f"{without}.{spares}"
     return f"{without} either: pacing {_price(paced, unpaced)} here and spares nobody."
 
 

@@ -11,37 +11,50 @@ from pathlib import Path
 import click
 
 from lab.pictures.example import write
-from lab.pictures.paced_and_unpaced import draw
 from lab.pictures.terminal import picture
 
 PICTURES = Path(__file__).resolve().parents[2] / "docs" / "pictures"
 EXAMPLE = Path(__file__).resolve().parents[2] / "docs" / "example" / "cluster.tar.gz"
-FROM = ("--from", EXAMPLE.name)
-ASKED = ("--to", "500")
+ASKED = ("--to", "1500")
 COMMANDS = {
     "plan": ("plan", *ASKED),
     "status": ("status",),
     "doctor": ("doctor",),
+    "explain": ("explain", "pool/gpu"),
 }
+"""In the terminal."""
+CHARTS = {
+    "report": (*ASKED, "--from", str(EXAMPLE)),
+    "paced-and-unpaced": ("--offline", "--add", "2000", "--daemonsets", "10", "--chart", "compared"),
+}
+"""Options of `report`."""
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 PAGE_SIZE = "1100,1500"
 
 
 @click.command()
-@click.option("--page", "has_page", is_flag=True, help="Also the page as a browser shows it (needs Chromium).")
+@click.option("--page/--no-page", "has_page", default=True, help="Also the page as a browser shows it (Chromium).")
 def main(has_page: bool) -> None:
     """Draw every picture of a command."""
     EXAMPLE.parent.mkdir(exist_ok=True)
     write(EXAMPLE)
-    for name, command in COMMANDS.items():
-        given = [str(EXAMPLE) if each == EXAMPLE.name else each for each in (*command, *FROM)]
+    for name in (*COMMANDS, *CHARTS):
         file = PICTURES / f"{name}.svg"
-        file.write_text(picture(given, " ".join(("balloons", *command, *FROM)), name))
+        file.write_bytes(drawn(name))
         click.echo(f"{file.name}: {file.stat().st_size:,} bytes", err=True)
-    _balloons("report", *ASKED, "--from", str(EXAMPLE), "-o", str(PICTURES / "report.svg"))
-    (PICTURES / "paced-and-unpaced.svg").write_text(draw())
     if has_page:
         _photograph(PICTURES / "report-page.png")
+
+
+def drawn(name: str) -> bytes:
+    """What docs/pictures/NAME.svg is to be: the commands as they print now."""
+    if name in COMMANDS:
+        command, source = COMMANDS[name], ("--from", EXAMPLE.name)
+        return picture((*command, "--from", str(EXAMPLE)), " ".join(("balloons", *command, *source)), name).encode()
+    with tempfile.TemporaryDirectory(prefix="kube-balloons-chart-") as folder:
+        file = Path(folder, f"{name}.svg")
+        _balloons("report", *CHARTS[name], "-o", str(file))
+        return file.read_bytes()
 
 
 def _balloons(*arguments: str) -> None:

@@ -1,6 +1,9 @@
 """The cluster of the pictures: a GPU pool under Karpenter on a working day, as `balloons dump` would save it.
 
-Its objects are made up, field by field as their controllers write them; what is shown of it is what commands say.
+Its control plane is the user's own: the clients of its controllers are not slow, so that nothing holds a herd of nodes
+back but its API servers. A batch of jobs came half an hour ago and took all warm nodes; four more machines are on
+their way. Its objects are made up, field by field as their controllers write them; what is shown of it is what
+commands say.
 """
 
 from __future__ import annotations
@@ -16,18 +19,44 @@ from balloons.cluster.kept import kept
 from balloons.cluster.kinds import Kind
 from balloons.cluster.seen import Listed, SeenCluster
 from balloons.reading.archive import write_archive
+from balloons.service.events import REPORTER as BALLOONS
 from throttler.kube.pod import POOL_LABEL
+from throttler.service.throttle_events import REPORTER as THROTTLER
 
 NOW = datetime(2026, 11, 20, 14, 30, tzinfo=UTC)
 OWN = "kube-balloons.github.io/v1alpha1"
 POOL = "gpu"
 LABELS = {"karpenter.sh/nodepool": POOL, "node.kubernetes.io/instance-type": "gpu-8x"}
+NOTEBOOK_LABELS = {"karpenter.sh/nodepool": "notebooks", "node.kubernetes.io/instance-type": "cpu-16x"}
+SERVER_LABELS = {"node-role.kubernetes.io/control-plane": "", "node.kubernetes.io/instance-type": "cpu-8x"}
 ZONES = ("zone-a", "zone-b", "zone-c")
 BUSY, WARM, JOINING = 52, 8, 4
+NOTEBOOKS_BUSY, NOTEBOOKS_WARM = 7, 2
 BOOT_S, JOIN_S = 200.0, 55.0
+BURST_S, WARM_AGAIN_S = 1_700.0, 600.0
+"""Ago: when a batch took every warm node, and when as many were warm again."""
 SIZE = {"cpu": "96", "memory": "1Ti", "nvidia.com/gpu": "8", "pods": "110"}
-AGENTS = ("cni", "csi", "device-plugin", "exporter", "log-agent", "node-problem-detector")
-MOST_GPUS = 4000
+NOTEBOOK_SIZE = {"cpu": "16", "memory": "128Gi", "pods": "110"}
+SERVER_SIZE = {"cpu": "8", "memory": "32Gi", "pods": "110"}
+AGENTS = (
+    "block-storage-csi",
+    "cni",
+    "device-plugin",
+    "fabric-agent",
+    "file-storage-csi",
+    "gpu-exporter",
+    "image-cache",
+    "log-agent",
+    "mesh-node",
+    "node-exporter",
+    "node-problem-detector",
+    "security-agent",
+)
+MOST_GPUS = 12_000
+LEARNED_WINDOW = 600
+"""What the rush of the night has shown that these servers bear."""
+CLIENT_QPS = 300
+"""Of controller manager and scheduler, as people set it who start hundreds of nodes at once."""
 Object = dict[str, Any]
 
 
@@ -44,9 +73,10 @@ def write(file: Path) -> None:
 def _objects() -> dict[Kind, list[Object]]:
     empty: dict[Kind, list[Object]] = {kind: [] for kind in kinds.ALL_KINDS}
     return empty | {
-        kinds.NODES: [_node(number) for number in range(BUSY + WARM + JOINING)],
+        kinds.NODES: [*map(_node, range(BUSY + WARM + JOINING)), *_notebook_nodes(), *_server_nodes()],
         kinds.NODE_CLAIMS: [_claim(number) for number in range(BUSY + WARM + JOINING)],
-        kinds.PODS: [*_work(), *_balloons(), *_agents()],
+        kinds.PODS: [*_work(), *_waiting(), *_balloons(), *_notebooks(), *_agents(), *_controllers()],
+        kinds.EVENTS: list(_events()),
         kinds.NODE_POOLS: [_node_pool(), _counted_pool()],
         kinds.DISRUPTION_BUDGETS: [_budget()],
         kinds.DAEMON_SETS: [_named(name, "kube-system", spec=_template({})) for name in AGENTS],
@@ -78,12 +108,30 @@ def _boot_s(number: int) -> float:
 
 
 def _node(number: int) -> Object:
-    age_s, is_ready = _age_s(number), number < BUSY + WARM
+    return _host(f"gpu-{number}", LABELS, SIZE, ZONES[number % 3], _age_s(number), is_ready=number < BUSY + WARM)
+
+
+def _notebook_nodes() -> Iterator[Object]:
+    for number in range(NOTEBOOKS_BUSY + NOTEBOOKS_WARM):
+        yield _host(f"notebook-{number}", NOTEBOOK_LABELS, NOTEBOOK_SIZE, ZONES[number % 3], 5 * 86_400.0)
+
+
+def _server_nodes() -> Iterator[Object]:
+    for number, zone in enumerate(ZONES):
+        found = _host(f"server-{number}", SERVER_LABELS, SERVER_SIZE, zone, 90 * 86_400.0)
+        found["spec"]["taints"] = [{"key": "node-role.kubernetes.io/control-plane", "effect": "NoSchedule"}]
+        yield found
+
+
+def _host(
+    name: str, labels: dict[str, str], size: dict[str, str], zone: str, age_s: float, *, is_ready: bool = True
+) -> Object:
     ready = {"type": "Ready", "status": str(is_ready), "lastTransitionTime": _ago(max(0.0, age_s - 35.0))}
-    labels = LABELS | {"topology.kubernetes.io/zone": ZONES[number % 3], "kubernetes.io/hostname": f"gpu-{number}"}
-    found = _named(f"gpu-{number}", age_s=age_s, spec={"providerID": f"aws:///zone/gpu-{number}"})
-    found["metadata"]["labels"] = labels
-    return {**found, "status": {"allocatable": SIZE, "capacity": SIZE, "conditions": [ready]}}
+    if not is_ready:
+        ready |= {"reason": "KubeletNotReady", "message": "network plugin is not ready: cni config uninitialized"}
+    found = _named(name, age_s=age_s, spec={"providerID": f"aws:///{zone}/{name}"})
+    found["metadata"]["labels"] = labels | {"topology.kubernetes.io/zone": zone, "kubernetes.io/hostname": name}
+    return {**found, "status": {"allocatable": size, "capacity": size, "conditions": [ready]}}
 
 
 def _claim(number: int) -> Object:
@@ -96,39 +144,76 @@ def _claim(number: int) -> Object:
     return {**found, "status": {"nodeName": f"gpu-{number}", "capacity": SIZE, "conditions": steps}}
 
 
-def _pod(name: str, namespace: str, node: int, age_s: float, requests: dict[str, str], **spec: Any) -> Object:
+def _pod(name: str, namespace: str, node: str, age_s: float, requests: dict[str, str], **spec: Any) -> Object:
+    """Bound in its first second, and running four seconds later."""
     container = {"name": "main", "image": "registry.example.com/main:1", "resources": {"requests": requests}}
-    ready = {"type": "Ready", "status": "True", "lastTransitionTime": _ago(age_s)}
-    placed = {"nodeName": f"gpu-{node}", "containers": [container], **spec}
-    return _named(name, namespace, age_s, spec=placed, status={"phase": "Running", "conditions": [ready]})
+    steps = [
+        {"type": kind, "status": "True", "lastTransitionTime": _ago(age_s - after_s)}
+        for kind, after_s in (("PodScheduled", 1.0), ("Ready", 5.0))
+    ]
+    placed = {"nodeName": node, "containers": [container], **spec}
+    return _named(name, namespace, age_s, spec=placed, status={"phase": "Running", "conditions": steps})
+
+
+WORK = {"cpu": "64", "memory": "640Gi", "nvidia.com/gpu": "8"}
 
 
 def _work() -> Iterator[Object]:
+    """The last of them are the batch that took the warm nodes."""
     for number in range(BUSY):
-        yield _pod(
-            f"train-{number}",
-            "jobs",
-            number,
-            3_600.0,
-            {"cpu": "64", "memory": "640Gi", "nvidia.com/gpu": "8"},
-            priority=0,
-        )
+        age_s = BURST_S if number >= BUSY - WARM else 14_400.0
+        yield _pod(f"train-{number}", "jobs", f"gpu-{number}", age_s, WORK, priority=0)
+
+
+def _waiting() -> Iterator[Object]:
+    """What the machines on their way were bought for."""
+    for number in range(BUSY, BUSY + JOINING):
+        age_s = _age_s(number + WARM) + _boot_s(number + WARM) + 4.0
+        found = _pod(f"train-{number}", "jobs", "", age_s, WORK, priority=0)
+        why = "0/76 nodes are available: 55 Insufficient nvidia.com/gpu, 17 node(s) had untolerated taints."
+        refused = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": why}
+        found["status"] = {"phase": "Pending", "conditions": [{**refused, "lastTransitionTime": _ago(age_s)}]}
+        yield found
 
 
 def _balloons() -> Iterator[Object]:
     for number in range(BUSY, BUSY + WARM):
         requests = {"cpu": "90", "nvidia.com/gpu": "8"}
-        found = _pod(f"gpu-balloon-{number}", "kube-balloons", number, 1_800.0, requests, priority=-10)
-        found["metadata"]["labels"] = {POOL_LABEL: POOL}
-        found["metadata"]["ownerReferences"] = [{"kind": "ReplicaSet", "name": "gpu", "uid": "gpu", "controller": True}]
-        found["spec"] |= {"priorityClassName": "kube-balloons", "terminationGracePeriodSeconds": 0}
-        yield found
+        yield _balloon(POOL, f"gpu-{number}", WARM_AGAIN_S + 20.0 * (BUSY + WARM - number), requests)
+
+
+def _balloon(pool: str, node: str, age_s: float, requests: dict[str, str]) -> Object:
+    found = _pod(f"{pool}-balloon-{node}", "kube-balloons", node, age_s, requests, priority=-10)
+    found["metadata"]["labels"] = {POOL_LABEL: pool}
+    found["metadata"]["ownerReferences"] = [{"kind": "ReplicaSet", "name": pool, "uid": pool, "controller": True}]
+    found["spec"] |= {"priorityClassName": "kube-balloons", "terminationGracePeriodSeconds": 0}
+    return found
+
+
+def _notebooks() -> Iterator[Object]:
+    for number in range(NOTEBOOKS_BUSY):
+        requests = {"cpu": "12", "memory": "96Gi"}
+        yield _pod(f"notebook-{number}", "research", f"notebook-{number}", 20_000.0, requests, priority=0)
+    for number in range(NOTEBOOKS_BUSY, NOTEBOOKS_BUSY + NOTEBOOKS_WARM):
+        yield _balloon("notebooks", f"notebook-{number}", 20_000.0, {"cpu": "14"})
+
+
+def _controllers() -> Iterator[Object]:
+    """Static pods, whose flags a plan reads."""
+    for name in ("kube-controller-manager", "kube-scheduler"):
+        for number in range(len(ZONES)):
+            found = _pod(f"{name}-server-{number}", "kube-system", f"server-{number}", 80_000.0, {"cpu": "200m"})
+            flags = [f"--kube-api-qps={CLIENT_QPS}", f"--kube-api-burst={2 * CLIENT_QPS}"]
+            found["spec"]["containers"][0] |= {"name": name, "command": [name, *flags]}
+            found["spec"]["priority"] = 2_000_001_000
+            found["metadata"]["annotations"] = {"kubernetes.io/config.mirror": name}
+            yield found
 
 
 def _agents() -> Iterator[Object]:
     for number in range(BUSY + WARM):
         for name in AGENTS:
-            found = _pod(f"{name}-{number}", "kube-system", number, _age_s(number) - JOIN_S, {"cpu": "100m"})
+            found = _pod(f"{name}-{number}", "kube-system", f"gpu-{number}", _age_s(number) - JOIN_S, {"cpu": "100m"})
             found["metadata"]["ownerReferences"] = [
                 {"kind": "DaemonSet", "name": name, "uid": name, "controller": True}
             ]
@@ -183,13 +268,13 @@ def _servers() -> Object:
     return _named("kubernetes", "default", endpoints=addresses)
 
 
-def _condition(kind: str, reason: str, message: str) -> Object:
+def _condition(kind: str, reason: str, message: str, age_s: float = WARM_AGAIN_S) -> Object:
     return {
         "type": kind,
         "status": "True",
         "reason": reason,
         "message": message,
-        "lastTransitionTime": _ago(600),
+        "lastTransitionTime": _ago(age_s),
         "observedGeneration": 1,
     }
 
@@ -211,12 +296,12 @@ def _held_pool() -> Object:
 def _headroom_pool() -> Object:
     status = {
         "observedGeneration": 1,
-        "nodes": 9,
-        "busy": 7,
-        "warm": 2,
-        "target": 2,
+        "nodes": NOTEBOOKS_BUSY + NOTEBOOKS_WARM,
+        "busy": NOTEBOOKS_BUSY,
+        "warm": NOTEBOOKS_WARM,
+        "target": NOTEBOOKS_WARM,
         "because": "Steady",
-        "conditions": [_condition("Ready", "Steady", "2 of 2 wanted nodes are warm")],
+        "conditions": [_condition("Ready", "Steady", "2 of 2 wanted nodes are warm", 20_000.0)],
     }
     selector = {"matchLabels": {"karpenter.sh/nodepool": "notebooks"}}
     spec = {"nodes": {"selector": selector}, "mode": "Headroom", "size": 2, "maxSize": 12}
@@ -227,14 +312,63 @@ def _throttle() -> Object:
     status = {
         "observedGeneration": 1,
         "phase": "Avoid",
-        "window": 24,
-        "pacePerMinute": 26,
+        "window": LEARNED_WINDOW,
+        "pacePerMinute": round(60 * LEARNED_WINDOW / JOIN_S),
         "inFlight": JOINING,
         "joining": JOINING,
         "waiting": 0,
         "because": "NoDemand",
-        "conditions": [_condition("Ready", "NoDemand", "fewer joins are under way than 24, and nothing waits")],
+        "message": f"fewer joins are under way than {LEARNED_WINDOW}, and nothing waits to fill the window",
+        "conditions": [
+            _condition("Ready", "NoDemand", f"fewer joins are under way than {LEARNED_WINDOW}, and nothing waits")
+        ],
+        "levers": [{"name": f"NodePool/{POOL}", "state": "HandedBack", "message": "nothing waits"}],
         "servers": [{"name": f"10.0.0.{host}", "state": "Fresh"} for host in (11, 12, 13)],
+        "learned": {
+            "window": LEARNED_WINDOW,
+            "windowProven": True,
+            "baselineMicroseconds": 3_200,
+            "joinMilliseconds": round(JOIN_S * 1e3),
+            "bootMilliseconds": round(BOOT_S * 1e3),
+            "loadPerJoinMillionths": 800,
+            "learnedAt": _ago(66_000.0),
+        },
     }
     spec = {"nodes": {"matchLabels": LABELS}, "levers": {"nodePoolLimits": {"names": [POOL]}}}
     return _named("default", age_s=12 * 86_400.0, spec=spec, status=status)
+
+
+def _events() -> Iterator[Object]:
+    """What is not older than Events become: the batch, what the pool did about it, and the machines bought since."""
+    pool = {"kind": "BalloonPool", "name": POOL, "namespace": "kube-balloons"}
+    yield _event(pool, BURST_S - 1.0, "BurstRelease", f"{WARM} balloons give way to {WARM} waiting pods")
+    yield _event(pool, BURST_S - 6.0, "GaveWay", f"{BUSY} nodes are busy with real work, none is left to hold")
+    yield _event(pool, 1_080.0, "Warming", f"0 of {WARM} wanted nodes are warm, {WARM} balloons are on their way")
+    yield _event(pool, WARM_AGAIN_S, "Steady", f"{WARM} of {WARM} wanted nodes are warm")
+    throttle = {"kind": "JoinThrottle", "name": "default"}
+    bought_s = _age_s(BUSY + WARM + JOINING - 1) + _boot_s(BUSY + WARM + JOINING - 1)
+    yield _event(
+        throttle,
+        bought_s + 3.0,
+        "Remembered",
+        f"the scale-up begins with {LEARNED_WINDOW} joins at a time, from what the last one taught",
+    )
+    yield _event(
+        throttle,
+        bought_s - 5.0,
+        "NoDemand",
+        f"fewer joins are under way than {LEARNED_WINDOW}, and nothing waits to fill the window",
+    )
+    for number in range(BUSY, BUSY + JOINING):
+        age_s = _age_s(number + WARM) + _boot_s(number + WARM)
+        pod = {"kind": "Pod", "name": f"train-{number}", "namespace": "jobs"}
+        yield _event(pod, age_s, "Nominated", f"Pod should schedule on: nodeclaim/gpu-{number + WARM:05d}", "karpenter")
+
+
+def _event(about: dict[str, str], age_s: float, reason: str, note: str, by: str = "") -> Object:
+    namespace = about.get("namespace", "default")
+    reporter = by or (BALLOONS if about["kind"] == "BalloonPool" else THROTTLER)
+    found = _named(f"{about['name']}-{reason.lower()}", namespace, age_s)
+    at = (NOW - timedelta(seconds=age_s)).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    told = {"eventTime": at, "reportingController": reporter, "reason": reason, "note": note, "type": "Normal"}
+    return {**found, **told, "regarding": about}

@@ -6,9 +6,8 @@ from pathlib import Path
 import pytest
 
 from lab.errors import LabError
-from lab.pictures.__main__ import EXAMPLE
+from lab.pictures.__main__ import ASKED, CHARTS, COMMANDS, EXAMPLE, PICTURES, drawn
 from lab.pictures.example import write
-from lab.pictures.paced_and_unpaced import ASKED, draw
 from lab.pictures.terminal import COLUMNS, picture, printed
 
 PLAN = ("plan", "--to", "20", "--offline", "--boot", "30s", "--join", "20s")
@@ -28,17 +27,6 @@ def test_equal_commands_give_equal_pictures_without_fonts_and_addresses() -> Non
         assert foreign not in first
 
 
-def test_paced_and_unpaced_say_what_the_plan_says() -> None:
-    plan, svg = " ".join(printed(ASKED, (0, 3)).split()), draw()
-    head = svg.partition("</style>")[2].partition('class="panel"')[0]
-    ends = re.findall(r"all ready after ([\dhms]+),", head)
-    assert len(ends) == 2
-    assert all(end in plan for end in ends)
-    assert svg.count("<polyline") == 6
-    for foreign in ("https://", "@font-face", "@import", "<script", "/work", "/root"):
-        assert foreign not in svg
-
-
 def test_a_command_that_fails_is_no_picture() -> None:
     with pytest.raises(LabError, match=r"ended with 2: .*0 or more"):
         picture(("plan", "--to", "2", "--price", "-3", "--offline"), "balloons plan", "plan")
@@ -48,6 +36,23 @@ def test_the_example_cluster_is_the_one_that_is_drawn(tmp_path: Path) -> None:
     """`python -m lab.pictures` writes it anew."""
     write(tmp_path / "cluster.tar.gz")
     assert (tmp_path / "cluster.tar.gz").read_bytes() == EXAMPLE.read_bytes()
+
+
+@pytest.mark.parametrize("name", [*COMMANDS, *CHARTS])
+def test_pictures_show_what_commands_print_now(name: str) -> None:
+    """`python -m lab.pictures` draws them anew."""
+    assert (PICTURES / f"{name}.svg").read_bytes() == drawn(name)
+
+
+def test_the_example_hurts_unpaced_and_is_spared_by_pacing() -> None:
+    text = printed(("plan", *ASKED, "--from", str(EXAMPLE)), (0,))
+    answer = " ".join(re.sub(r"\x1b\[[0-9;]*m", "", text).partition("\n\n")[0].split())
+    assert re.search(r"and others feel nothing\. .*Without pacing: .*others wait \d\d+x longer", answer)
+
+
+def test_the_example_has_a_history() -> None:
+    text = printed(("explain", "pool/gpu", "--from", str(EXAMPLE)), (0,))
+    assert [each in text for each in ("BurstRelease", "GaveWay", "Warming", "Steady")] == [True] * 4
 
 
 @pytest.mark.parametrize("command", ["doctor", "status", "top"])

@@ -172,7 +172,7 @@ def test_no_comes_first_with_the_command_that_lifts_the_limit() -> None:
     answer = balloons("plan", "--from", EXAMPLE, "--to", "7500")
     assert answer.returncode == 3
     first, second = answer.stdout.splitlines()[:2]
-    assert first == "No: 7,000 of 7,436 nodes cannot come: NodePool/gpu leaves room for 436."
+    assert first == "No: 6,000 of 7,436 nodes cannot come: NodePool/gpu leaves room for 1,436."
     assert second.strip().startswith("kubectl patch nodepool gpu --type merge -p")
     assert '"nvidia.com/gpu":"60000"' in second
 

@@ -48,7 +48,11 @@ def moment(at_s: float, step: int, steps: int) -> dict[str, Any]:
 
 def side(policy: str) -> dict[str, Any]:
     found = {"policy": policy, "etaSeconds": 240.0, "peakRequestsPerSecond": 500.0}
-    return found | {"peakUtilisation": 0.5, "refusedShare": 0.0, "slowerBy": 1.5}
+    course = [
+        {"atSeconds": 10.0 * step, "ready": min(100, 5 * step), "utilisation": 0.5, "slowerBy": 1.0 + step / 48}
+        for step in range(25)
+    ]
+    return found | {"peakUtilisation": 0.5, "refusedShare": 0.0, "slowerBy": 1.5, "timeline": course}
 
 
 def document(**changes: Any) -> Document:

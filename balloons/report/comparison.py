@@ -1,0 +1,143 @@
+"""The product in one picture: nodes, API load and what others wait over time, paced and not."""
+
+import textwrap
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullLocator
+
+from balloons.preview.forecast import BUSY, SLOW
+from balloons.preview.policies import NONE
+from balloons.preview.words import duration
+from balloons.report.document import Document
+from balloons.report.drawing import Format, cut, label_axis, time_axis
+from balloons.report.palette import HURT, INK, LEVELS, PACED, PAPER, UNPACED
+from balloons.report.sentences import arrowed, title
+from balloons.report.series import PolicyCourse, courses_of, end_of
+from balloons.report.verdict import Verdict, verdict
+
+LEAST_SLOWER, HEADROOM = 3.0, 1.3
+"""Of the axis of waiting: calm is drawn as calm; and room above what is highest."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Panel:
+    """One figure over time: its name, and where others begin to notice."""
+
+    name: str
+    values: Callable[[PolicyCourse], Sequence[float]]
+    hurts_from: float | None = None
+
+
+PANELS = (
+    _Panel("nodes ready", lambda course: course.ready),
+    _Panel("API load", lambda course: [100.0 * share for share in course.load], 100.0 * BUSY),
+    _Panel("others wait", lambda course: course.slower_by, SLOW),
+)
+
+
+def draw_comparison(plan: Document, form: Format) -> Figure:
+    """All that the courses of the plan's policies have in common, at one time axis; there must be two of them."""
+    courses = courses_of(plan)
+    figure = Figure(figsize=(form.width, form.height), facecolor=PAPER)
+    line = form.type * 1.6 / 72 / form.height
+    said = verdict(plan)
+    texts = _wrapped(said.sentence, form) if form.has_title else []
+    head = line * (2.4 + 1.05 * len(texts)) if form.has_title else 0.4 * line
+    grid = figure.add_gridspec(
+        3, 1, height_ratios=(4, 3, 3), hspace=0.16, left=form.left, right=0.985, top=1.0 - head, bottom=1.8 * line
+    )
+    end_s = end_of(courses)
+    for row, panel in enumerate(PANELS):
+        axes = figure.add_subplot(grid[row])
+        _lines(axes, panel, courses, form)
+        axes.set_xlim(0.0, end_s)
+        if row == len(PANELS) - 1:
+            time_axis(axes, end_s, form)
+        else:
+            axes.tick_params(axis="x", length=0, labelbottom=False)
+        if row == 0:
+            _ends(axes, plan, courses, form, end_s)
+    if form.has_title:
+        _head(figure, plan, said, texts, form)
+    return figure
+
+
+def _lines(axes: Axes, panel: _Panel, courses: Sequence[PolicyCourse], form: Format) -> None:
+    most = max(max(panel.values(course)) for course in courses)
+    if panel.name == "others wait":
+        axes.set_yscale("log")
+        axes.set_ylim(0.9, max(LEAST_SLOWER, most * HEADROOM))
+        label_axis(axes, panel.name, form)
+        axes.yaxis.set_major_locator(LogLocator(10))
+        axes.yaxis.set_minor_locator(NullLocator())
+        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}x"))
+    elif panel.name == "API load":
+        axes.set_ylim(0, max(108.0, most * 1.08))
+        label_axis(axes, panel.name, form, unit=" %")
+        axes.yaxis.set_major_locator(FixedLocator([0, 50, 100]))
+    else:
+        axes.set_ylim(0, max(1.0, most) * HEADROOM)
+        label_axis(axes, panel.name, form)
+        axes.yaxis.set_major_locator(MaxNLocator(4, integer=True))
+    if panel.hurts_from is not None:
+        axes.axhspan(panel.hurts_from, axes.get_ylim()[1], color=HURT, alpha=0.14, linewidth=0)
+        axes.annotate(
+            "others notice",
+            (0.005, panel.hurts_from),
+            xycoords=("axes fraction", "data"),
+            xytext=(0, 2),
+            textcoords="offset points",
+            fontsize=form.type - 2,
+            color=HURT,
+            va="bottom",
+        )
+    for course in courses:
+        colour = UNPACED if course.policy == NONE else PACED
+        axes.plot(course.times_s, panel.values(course), color=colour, linewidth=2.0)
+
+
+def _ends(axes: Axes, plan: Document, courses: Sequence[PolicyCourse], form: Format, end_s: float) -> None:
+    """Each line is named where it ends; the names never meet, as they stand in rows of their own."""
+    most = max(max(course.ready) for course in courses)
+    rows = (0.93, 0.82)
+    for place, course in zip(rows, sorted(courses, key=lambda course: course.policy == NONE), strict=True):
+        is_unpaced = course.policy == NONE
+        colour = UNPACED if is_unpaced else PACED
+        done = "not within 12 h" if course.end_s is None else duration(course.end_s)
+        now = " (now)" if course.policy == plan.pacing.policy else ""
+        axes.text(
+            0.012,
+            place,
+            f"{'not paced' if is_unpaced else 'paced'}: {'> ' if course.is_collapse else ''}{done}{now}",
+            transform=axes.transAxes,
+            fontsize=form.type,
+            fontweight="bold",
+            color=colour,
+            va="center",
+            bbox={"facecolor": PAPER, "edgecolor": "none", "pad": 1.0},
+        )
+        if course.end_s is not None and course.end_s <= end_s:
+            axes.plot([course.end_s] * 2, [0, most], color=colour, linewidth=1.0, linestyle=(0, (3, 2)))
+
+
+def _head(figure: Figure, plan: Document, said: Verdict, texts: Sequence[str], form: Format) -> None:
+    """What was asked, and the answer behind its light."""
+    line = form.type * 1.6 / 72 / form.height
+    top = 1.0 - 1.1 * line
+    figure.text(
+        0.012, top, cut(arrowed(title(plan)), form.type + 5, form), fontsize=form.type + 4, fontweight="bold",
+        color=INK, va="center",
+    )  # fmt: skip
+    light = LEVELS[said.level.value]
+    for number, text in enumerate(texts):
+        place = top - line * (1.25 + 1.05 * number)
+        if not number:
+            figure.text(0.012, place, "●", fontsize=form.type + 3, color=light, va="center")
+        figure.text(0.012 + form.letters(2.4), place, text, fontsize=form.type, color=INK, va="center")
+
+
+def _wrapped(text: str, form: Format) -> list[str]:
+    return textwrap.wrap(text, int(0.95 / form.letters(1)))[:4]
