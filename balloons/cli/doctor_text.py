@@ -25,15 +25,20 @@ def text(found: Diagnosis, look: Look) -> list[str]:
     return lines(headers, rows, has_headers=look.has_headers) if rows else []
 
 
-def summary(found: Diagnosis) -> list[str]:
-    """What was looked at, and what not."""
+def summary(found: Diagnosis, *, is_wide: bool = False) -> list[str]:
+    """What was looked at, and what not; what passed by its code, and with its title where there is room for all."""
     counts = [(s.word, sum(each.check.severity is s for each in found.findings)) for s in reversed(Severity)]
     said = ", ".join(f"{count} {word}{'s' if count != 1 and word != 'info' else ''}" for word, count in counts if count)
     skipped = sorted(set(found.skipped.values()))
     by_why = [f"{', '.join(c for c, w in found.skipped.items() if w == why)} ({why})" for why in skipped]
     if not found.checked:
         said = "nothing could be looked at"
-    passed = textwrap.wrap(f"passed: {' '.join(each.code for each in found.passed)}", 78, subsequent_indent="  ")
+    titles = [f"passed: {check.code} {check.title}" for check in found.passed]
+    passed = (
+        titles
+        if is_wide
+        else textwrap.wrap(f"passed: {' '.join(each.code for each in found.passed)}", 78, subsequent_indent="  ")
+    )
     return [
         found.detected,
         *(passed if found.passed else []),
@@ -86,6 +91,7 @@ def _block(finding: Finding, width: int, look: Look) -> list[str]:
         f"{shown}  {printable(trouble.object)}",
         *_wrapped(printable(trouble.sentence), width),
         f"    fix: {printable(trouble.fix)}",
+        f"    see: {finding.check.page}",
     ]
 
 

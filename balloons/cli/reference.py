@@ -25,7 +25,7 @@ them are also `kubectl balloons ...`.
 | 0 | done |
 | 1 | failed while running: the API server away, a request that timed out |
 | 2 | bad input |
-| 3 | findings at or above `--fail-on`, or a plan that breaks its promise |
+| 3 | findings at or above `--fail-on`, such a check that could not look, or a plan that breaks its promise |
 | 4 | a `--wait` ran out |
 | 130 | interrupted |
 """

@@ -28,7 +28,7 @@ def gate_off(facts: Facts) -> Iterator[Trouble]:
         yield Trouble(
             f"deployment/{autoscaler.where.partition('/')[2]} -n {autoscaler.where.partition('/')[0]}",
             f"it runs without --{GATE}: CapacityQuota {some(each.metadata.name for each in quotas)} limits nothing",
-            f"add --{GATE} to its arguments (cluster-autoscaler 1.36 or newer)",
+            f"# add --{GATE} to its arguments (cluster-autoscaler 1.36 or newer)",
         )
 
 
@@ -70,7 +70,7 @@ def paced_by_flag(facts: Facts) -> Iterator[Trouble]:
         yield Trouble(
             f"deployment/{name} -n {space}",
             f"--max-nodes-per-scaleup={given} bounds one estimate, not the pace: it grows again every 10 s",
-            "make a JoinThrottle with the lever capacityQuota (docs/levers.md)",
+            "# make a JoinThrottle with the lever capacityQuota (docs/levers.md)",
         )
 
 
@@ -119,7 +119,7 @@ def two_autoscalers(facts: Facts) -> Iterator[Trouble]:
         yield Trouble(
             "cluster",
             "cluster-autoscaler and Karpenter both run: each may grow for the same waiting pod",
-            "keep their nodes apart by taints or labels, or scale one of them to 0",
+            "# keep their nodes apart by taints or labels, or scale one of them to 0",
         )
 
 
@@ -152,7 +152,7 @@ def beside_quota(facts: Facts) -> Iterator[Trouble]:
                 f"jointhrottle/{each.metadata.name}",
                 f"its quota does not count the nodes of {some(groups)}: once it is used up, pods that may run there as "
                 "well make these grow, without a pace",
-                f"kubectl edit jointhrottle {each.metadata.name} (spec.nodes: select them too), or taint these nodes",
+                f"kubectl edit jointhrottle {each.metadata.name}  # spec.nodes: select them too; or taint these nodes",
             )
 
 

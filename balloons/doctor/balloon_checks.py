@@ -60,7 +60,7 @@ def without_gpu(facts: Facts) -> Iterator[Trouble]:
             f"pod/{idle[0].key.name} -n {idle[0].key.namespace}",
             f"{count(len(idle), 'balloon')} on GPU nodes without a GPU request: cluster-autoscaler looks only at the "
             f"GPU there and removes what it takes for unused: {some({pod.node for pod in idle})}",
-            f"add {sorted(gpu_nodes[idle[0].node])[0]} to the requests and limits of their template",
+            f"# add {sorted(gpu_nodes[idle[0].node])[0]} to the requests and limits of their template",
         )
 
 
@@ -84,7 +84,7 @@ def too_small(facts: Facts) -> Iterator[Trouble]:
             f"node/{sorted(low)[0]}",
             f"{count(len(low), 'node')} held by balloons and used below {threshold:.0%}, so to be removed all the "
             f"same: {some(low)}",
-            "raise the balloons' requests to at least half of a node's cpu or memory (a BalloonPool of shape "
+            "# raise the balloons' requests to at least half of a node's cpu or memory (a BalloonPool of shape "
             "WholeNode does)",
         )
 
@@ -96,7 +96,7 @@ def in_kube_system(facts: Facts) -> Iterator[Trouble]:
             yield Trouble(
                 called(kinds.DEPLOYMENTS, each),
                 "it is in kube-system: cluster-autoscaler delays drains of nodes with such pods by an hour",
-                f"move it to a namespace of its own, then kubectl delete {called(kinds.DEPLOYMENTS, each)}",
+                f"kubectl delete {called(kinds.DEPLOYMENTS, each)}  # once it runs in a namespace of its own",
             )
 
 
@@ -121,7 +121,7 @@ def daemon_placeholders(facts: Facts) -> Iterator[Trouble]:
             yield Trouble(
                 called(kinds.DAEMON_SETS, each),
                 "a DaemonSet of placeholders holds nothing: autoscalers do not count DaemonSet pods as work",
-                f"kubectl delete {called(kinds.DAEMON_SETS, each)} (and make a BalloonPool or a Deployment)",
+                f"kubectl delete {called(kinds.DAEMON_SETS, each)}  # and make a BalloonPool or a Deployment",
             )
 
 
@@ -133,7 +133,7 @@ def preference_only(facts: Facts) -> Iterator[Trouble]:
             called(kinds.DEPLOYMENTS, soft[0]),
             f"{count(len(soft), 'Deployment')} with preferences only about nodes: while any node fits at all, no "
             f"balloon gives way: {some(text(each, 'metadata', 'name') for each in soft)}",
-            "make the rule required (requiredDuringScheduling..., DoNotSchedule) where it must hold on warm nodes too",
+            "# make the rule required (requiredDuringScheduling..., DoNotSchedule) where warm nodes must keep it too",
         )
 
 

@@ -30,7 +30,10 @@ class Severity(enum.IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """One object's trouble: which object, what is wrong in one sentence, and one command that puts it right."""
+    """One object's trouble: which object, what is wrong in one sentence, and what puts it right.
+
+    `fix` can be pasted into a shell: a command, or a comment where no command does it.
+    """
 
     object: str
     sentence: str

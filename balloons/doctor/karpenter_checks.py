@@ -9,6 +9,7 @@ from balloons.doctor.check import Check, Severity, Trouble, count, some
 from balloons.doctor.facts import Facts
 from throttler.api.stored import RefusedThrottle
 from throttler.kube.node import HELD_BY_ANNOTATION, KARPENTER_KEEP_ANNOTATION
+from throttler.kube.node import KARPENTER_POOL_LABEL as POOL
 from throttler.kube.quantity import QuantityError, parse_quantity
 from throttler.service.lever_objects import left_out
 
@@ -26,9 +27,17 @@ def limited_by_count(facts: Facts) -> Iterator[Trouble]:
                 f"nodepool/{pool.metadata.name}",
                 f"limits.nodes {given} is looked at once per scheduling round: one round may launch any number beyond "
                 "it",
-                f"kubectl patch nodepool {pool.metadata.name} --type=merge -p "
-                '\'{"spec":{"limits":{"nodes":null,"cpu":"<cores>"}}}\'',
+                _by_cores(facts, pool.metadata.name, int(_milli(given) or 0) // 1000),
             )
+
+
+def _by_cores(facts: Facts, pool: str, nodes: int) -> str:
+    """The same limit as a sum of cores, where a machine of the pool tells how many it has."""
+    cores = max((node.allocatable.get("cpu", 0) for node in facts.nodes if node.labels.get(POOL) == pool), default=0)
+    if not cores:
+        return f"kubectl edit nodepool {pool}  # spec.limits: cpu in place of nodes"
+    limits = f'{{"nodes":null,"cpu":"{nodes * -(-cores // 1000)}"}}'
+    return f'kubectl patch nodepool {pool} --type=merge -p \'{{"spec":{{"limits":{limits}}}}}\''
 
 
 def at_ceiling(facts: Facts) -> Iterator[Trouble]:
@@ -41,7 +50,7 @@ def at_ceiling(facts: Facts) -> Iterator[Trouble]:
             yield Trouble(
                 f"nodepool/{pool.metadata.name}",
                 f"its limits of {some(full)} are used up: nodes that are broken or drifted cannot be replaced",
-                f"kubectl edit nodepool {pool.metadata.name} (room for the disruption budget, at least one node)",
+                f"kubectl edit nodepool {pool.metadata.name}  # room for the disruption budget, at least one node",
             )
 
 
@@ -74,7 +83,7 @@ def unlisted_startup_taint(facts: Facts) -> Iterator[Trouble]:
                 f"nodepool/{name_of(pool)}",
                 f"the throttle's taint {key} is among its taints and not its startupTaints: Karpenter takes it for "
                 "lasting and launches nothing for pods that do not tolerate it",
-                f"kubectl edit nodepool {name_of(pool)} (move {key} from taints to startupTaints)",
+                f"kubectl edit nodepool {name_of(pool)}  # move {key} from taints to startupTaints",
             )
 
 
@@ -88,8 +97,8 @@ def left_out_of_ceilings(facts: Facts) -> Iterator[Trouble]:
                 f"jointhrottle/{each.metadata.name}",
                 f"its lever leaves out NodePool {some(beside)}, which pods for its nodes may use: Karpenter orders "
                 "there at once, and without a pace, whenever the others are at their ceiling",
-                f"kubectl edit jointhrottle {each.metadata.name} (levers.nodePoolLimits.names: add it, or leave names "
-                "out), or give the pool a taint",
+                f"kubectl edit jointhrottle {each.metadata.name}  # levers.nodePoolLimits.names: add it, or leave "
+                "names out; or give the pool a taint",
             )
 
 
@@ -105,7 +114,7 @@ def never_disrupted(facts: Facts) -> Iterator[Trouble]:
             f"node/{sorted(kept)[0]}",
             f"{count(len(kept), 'node')} with {KARPENTER_KEEP_ANNOTATION}=true, where drift and upgrades stop too: "
             f"{some(kept)}",
-            f"kubectl annotate node {sorted(kept)[0]} {KARPENTER_KEEP_ANNOTATION}- (once nothing needs it)",
+            f"kubectl annotate node {sorted(kept)[0]} {KARPENTER_KEEP_ANNOTATION}-  # once nothing needs it",
         )
 
 

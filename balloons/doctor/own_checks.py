@@ -104,7 +104,7 @@ def fought_over(facts: Facts) -> Iterator[Trouble]:
                     called(kind, each),
                     f"spec.limits has two managers, {FIELD_MANAGER} and {some(others)}: each undoes what the other "
                     "writes",
-                    "tell the other to leave spec.limits alone (Argo CD: ignoreDifferences with managedFieldsManagers)",
+                    "# let the other leave spec.limits alone (Argo CD: ignoreDifferences with managedFieldsManagers)",
                 )
 
 
@@ -121,7 +121,7 @@ def claimed_twice(facts: Facts) -> Iterator[Trouble]:
         yield Trouble(
             f"balloonpool/{name} -n {space}",
             f"{count(len(nodes), 'node')} selected by {some(names)}: only one pool gets them ({some(nodes)})",
-            "make the selectors exclude each other",
+            "# make the selectors exclude each other",
         )
 
 
@@ -136,7 +136,7 @@ def turned_away(facts: Facts) -> Iterator[Trouble]:
         yield Trouble(
             pools[0],
             f"{count(len(pools), 'pool')} not served: {message}",
-            "add the namespace to poolNamespaces, or widen bounds (chart), or the flags of `balloons run`",
+            "# add the namespace to poolNamespaces, or widen bounds (chart), or the flags of `balloons run`",
         )
 
 

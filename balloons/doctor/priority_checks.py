@@ -88,7 +88,7 @@ def not_above(facts: Facts) -> Iterator[Trouble]:
             f"pod/{stuck[0].key.name} -n {stuck[0].key.namespace}",
             f"{count(len(stuck), 'waiting pod')} with a priority not above the balloons' {lowest}, which do not yield: "
             f"{some(str(pod.key) for pod in stuck)}",
-            "set priorityClassName to a class above the balloons' in their templates",
+            "# set priorityClassName to a class above the balloons' in their templates",
         )
 
 

@@ -32,7 +32,7 @@ def slow_daemons(facts: Facts) -> Iterator[Trouble]:
             "kube-controller-manager",
             f"with {daemons} DaemonSets at most {pace:.1f} nodes/s get their pods ({source}): 500 nodes take "
             f"{500 / pace:.0f} s however idle the API servers are",
-            f"set --kube-api-qps={SLOW_NODES_PER_S * daemons * 2:.0f} "
+            f"# set --kube-api-qps={SLOW_NODES_PER_S * daemons * 2:.0f} "
             f"--kube-api-burst={SLOW_NODES_PER_S * daemons * 3:.0f} "
             "on kube-controller-manager, where it is yours",
         )

@@ -1,5 +1,7 @@
 """Each check finds its own trouble, and nothing where there is none."""
 
+import shlex
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 
@@ -49,6 +51,25 @@ def test_every_finding_has_an_object_and_a_fix_on_one_line() -> None:
             assert each.trouble.object
             assert each.trouble.fix
             assert "\n" not in each.trouble.fix + each.trouble.sentence
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.code)
+def test_a_fix_can_be_pasted_into_a_shell(case: Case) -> None:
+    for finding in diagnose(seen(case.failing)).findings:
+        fix = finding.trouble.fix
+        assert fix.startswith(("kubectl ", "balloons ", "# ")), fix
+        assert "<" not in fix.partition("# ")[0]
+        if not fix.startswith("# "):
+            parts = shlex.split(fix, comments=True)
+            assert not any(mark in "".join(parts[:2]) for mark in "();")
+            assert subprocess.run(["bash", "-n", "-c", fix], check=False, timeout=10).returncode == 0, fix
+
+
+def test_a_limit_by_count_becomes_one_by_cores() -> None:
+    pool = {"metadata": {"name": "web"}, "spec": {"limits": {"nodes": "9"}}}
+    machine = node("n", sizes={"cpu": "16"}, metadata={"labels": {"karpenter.sh/nodepool": "web"}})
+    (finding,) = diagnose(seen({kinds.NODE_POOLS: [pool], kinds.NODES: [machine]}), [CHECKS["KB030"]]).findings
+    assert '"cpu":"144"' in finding.trouble.fix
 
 
 def test_an_empty_cluster_has_no_findings() -> None:
