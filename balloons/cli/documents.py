@@ -71,7 +71,7 @@ class RequestedItem(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_
 
 
 class NodeGroupItem(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
-    """The nodes of one pool in one zone; counts are nodes."""
+    """The nodes of one pool in one zone; counts are nodes, the price is of those whose price is known."""
 
     pool: str
     zone: str
@@ -80,7 +80,10 @@ class NodeGroupItem(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_
     busy: int
     warm: int
     idle: int
+    joining: int
+    sick: int
     requested: RequestedItem
+    price_per_hour: float | None = None
 
 
 class NodeGroupListDocument(_Document, frozen=True, kw_only=True):

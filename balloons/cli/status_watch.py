@@ -44,9 +44,9 @@ async def changes_of(
     pools = Reflector(client, POOLS, PoolWire, pool_from_wire, Selection(namespace=where), on_change=changed.set)
     throttles = Reflector(client, THROTTLES, ThrottleWire, throttle_from_wire, on_change=changed.set)
     async with AsyncExitStack() as running:
-        await _start(pools, running)
+        await start(pools, running)
         if has_throttles:
-            await _start(throttles, running)
+            await start(throttles, running)
         while True:
             changed.clear()
             seen = Seen(
@@ -58,7 +58,8 @@ async def changes_of(
             await asyncio.sleep(REDRAW_S)
 
 
-async def _start(reflector: "Reflector[W, T]", running: AsyncExitStack) -> None:
+async def start(reflector: "Reflector[W, T]", running: AsyncExitStack) -> None:
+    """Let it follow until `running` ends; returns when it shows everything."""
     running.callback(asyncio.create_task(reflector.run()).cancel)
     await reflector.wait_complete()
 
@@ -87,9 +88,9 @@ class Screen:
         size = shutil.get_terminal_size((COLUMNS, LINES))
         text = tables(seen, self.where, self.look, datetime.now(UTC))
         text += [] if seen.pools else ["No balloon pools found."]
-        shown = _fitting(text, size.columns, size.lines - 1)
+        shown = on_screen(text, size.columns, size.lines - 1)
         click.echo((f"\x1b[{self.height}A\x1b[J" if self.height else "") + "\n".join(shown))
-        self.height = sum(_height(line, size.columns) for line in shown)
+        self.height = sum(height(line, size.columns) for line in shown)
 
     def _add(self, seen: Seen) -> None:
         changed = Seen(
@@ -115,16 +116,16 @@ class Screen:
         return self.look.without_headers() if is_going_on else self.look
 
 
-def _fitting(text: list[str], columns: int, rows: int) -> list[str]:
+def on_screen(text: list[str], columns: int, rows: int) -> list[str]:
     """The lines that are on the screen at once: what has left it upwards cannot be drawn anew."""
-    if sum(_height(line, columns) for line in text) <= rows:
+    if sum(height(line, columns) for line in text) <= rows:
         return text
     kept = list(text)
-    while kept and sum(_height(line, columns) for line in kept) > rows - 1:
+    while kept and sum(height(line, columns) for line in kept) > rows - 1:
         kept.pop()
     return [*kept, f"... {len(text) - len(kept):,} lines more: a taller terminal, -n or NAME"]
 
 
-def _height(line: str, columns: int) -> int:
-    """Rows that it takes."""
+def height(line: str, columns: int) -> int:
+    """Rows that it takes, colours apart."""
     return max(1, -(-len(_PAINT.sub("", line)) // columns))

@@ -6,33 +6,47 @@ import click
 
 from balloons.cli.cluster_options import cluster_options, see, warn
 from balloons.cli.options import color_option
+from balloons.cli.plan_options import Price
 
 
 @click.command()
 @cluster_options
 @click.option("-o", "--output", type=click.Choice(["table", "json"]), default="table", help="How to print it.")
 @click.option("--no-headers", is_flag=True, help="Leave out the line of column names.")
+@click.option("-w", "--watch", "is_watching", is_flag=True, help="Go on showing a bar for each pool.")
+@click.option("--prices", type=click.Path(), metavar="FILE", help="YAML: instance type -> price per hour.")
+@click.option("--price", type=Price(), metavar="N", help="Price of one node per hour, where no other is known.")
 @color_option
 def top(**given: Any) -> None:
-    """Show nodes by pool and zone: ready, busy, warm, idle, and how full of real work.
+    """Show nodes by pool and zone: ready, busy, warm, idle, joining, sick, how full of real work, and what they cost.
 
     \b
     Examples:
       balloons top
+      balloons top -w
       balloons top --from cluster.tar.gz -o json
 
     Pools are those of Karpenter, EKS, GKE or AKS, else instance types. Shares are requests of work over allocatable.
     """
+    import asyncio
+
     from balloons.cli.documents import printed
     from balloons.cli.look import Look
+    from balloons.cli.plan_files import prices as prices_of
     from balloons.cli.table import table
     from balloons.cli.top_rows import COLUMNS, FIRST_TO_GO, document, groups, rows
     from balloons.cluster import typed
     from balloons.cluster.detect import detect
     from balloons.doctor.diagnose import DETECTION
 
+    prices = prices_of(given["prices"], given["price"])
+    if given["is_watching"]:
+        _check_watched(given)
+        from balloons.cli.top_watch import follow
+
+        asyncio.run(follow(given, Look.of_terminal("", has_headers=True), prices))
     seen = see(given, "top", DETECTION)
-    found = groups(typed.nodes(seen), typed.pods(seen))
+    found = groups(typed.nodes(seen), typed.pods(seen), seen.taken_at.timestamp(), prices)
     if given["output"] == "json":
         click.echo(printed(document(found)))
         return
@@ -45,3 +59,11 @@ def top(**given: Any) -> None:
     )
     click.echo("".join(f"{line}\n" for line in text), nl=False)
     warn(detect(seen).in_words if shown else f"no nodes seen; {detect(seen).in_words}")
+
+
+def _check_watched(options: dict[str, Any]) -> None:
+    """Raises click.UsageError for what a watch cannot be."""
+    if options["from_file"]:
+        raise click.UsageError("--from with --watch: a dump does not change")
+    if options["output"] == "json":
+        raise click.UsageError("--watch with --output json: accepted with a table")

@@ -73,10 +73,11 @@ def _shape(nodes: Sequence[Node], loads: Mapping[str, NodeLoad]) -> NodeShape | 
         room=minus(node.allocatable, loads.get(node.name, EMPTY).daemons),
         labels={key: value for key, value in node.labels.items() if key != HOST_LABEL},
         taints=tuple(taint for taint in node.taints if not is_joining_taint(taint)),
-        price_per_hour=_price(node),
+        price_per_hour=price_of(node),
     )
 
 
-def _price(node: Node) -> float | None:
+def price_of(node: Node) -> float | None:
+    """What its label says that an hour of it costs; None where it says nothing."""
     text = node.labels.get(PRICE_LABEL, "")
     return float(text) if text.replace(".", "", 1).isdecimal() and text.isascii() else None

@@ -52,7 +52,7 @@ def a_cluster() -> Any:
 
 
 def test_top_groups_by_pool_and_zone() -> None:
-    found = groups(typed.nodes(a_cluster()), typed.pods(a_cluster()))
+    found = groups(typed.nodes(a_cluster()), typed.pods(a_cluster()), a_cluster().taken_at.timestamp())
     shown = [
         [row[name] for name in ("POOL", "ZONE", "NODES", "READY", "BUSY", "WARM", "IDLE", "CPU", "GPU")]
         for row in rows(found)

@@ -1,0 +1,105 @@
+"""`balloons top --watch`: a bar per pool whose parts add up, with what it costs, and anew when something changes."""
+
+import asyncio
+import json
+import sys
+from asyncio.subprocess import PIPE
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import web
+from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
+
+from balloons.cli.look import Look
+from balloons.cli.main import balloons as commands
+from balloons.cli.top_rows import Group, groups
+from balloons.cli.top_watch import bars
+from balloons.cluster import kinds, typed
+from tests.doctor_cases import node
+from tests.seen_clusters import cluster
+from tests.unit.balloons.cli.test_small_commands import config_for
+from tests.unit.throttler.client.loopback_api import loopback_api
+
+COUNTS = st.integers(0, 20_000)
+
+
+def test_each_pool_has_one_bar_with_its_counts_and_its_cost() -> None:
+    by_zone = {
+        ("gpu", "a"): Group(busy=26, warm=4, joining=4, price_per_hour=102.0),
+        ("gpu", "b"): Group(busy=26, warm=4, price_per_hour=90.0),
+        ("web", "a"): Group(sick=1),
+    }
+    legend, gpu, web_pool = bars(by_zone, Look(width=80))
+    assert legend == "█ busy  ▓ warm  ░ idle  ▒ joining  x sick"
+    assert gpu.startswith("gpu  ███")
+    assert gpu.endswith("64 nodes 52 busy 8 warm 4 joining 192.00/h")
+    assert web_pool.endswith("1 node 1 sick")
+
+
+@given(COUNTS, COUNTS, COUNTS, COUNTS, COUNTS, st.integers(70, 200))
+def test_a_bar_has_every_state_that_there_is_and_one_length(
+    busy: int, warm: int, idle: int, joining: int, sick: int, width: int
+) -> None:
+    group = Group(busy=busy, warm=warm, idle=idle, joining=joining, sick=sick)
+    if not busy + warm + idle + joining + sick:
+        return
+    _, one, other = bars({("p", "a"): group, ("q", "a"): Group(busy=1)}, Look(width=width, is_unicode=False))
+    bar = one.split()[1]
+    assert len(bar) == len(other.split()[1])
+    for number, glyph in ((busy, "#"), (warm, "+"), (idle, "."), (joining, "="), (sick, "x")):
+        assert (glyph in bar) == (number > 0)
+
+
+@pytest.mark.parametrize(("age_s", "state"), [(60.0, "joining"), (901.0, "sick")])
+def test_what_is_not_ready_is_joining_and_after_the_kill_timer_sick(age_s: float, state: str) -> None:
+    seen = cluster({kinds.NODES: [node("n", ready="False")], kinds.PODS: []})
+    (one,) = typed.nodes(seen)
+    (group,) = groups([one], [], one.created_s + age_s).values()
+    assert getattr(group, state) == 1
+
+
+def test_a_dump_is_not_watched() -> None:
+    answer = CliRunner().invoke(commands, ["top", "-w", "--from", "x"])
+    assert answer.exit_code == 2
+    assert "a dump does not change" in answer.output
+
+
+class Nodes:
+    """One node at first, another with the watch."""
+
+    async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        if "sendInitialEvents" in request.query:
+            return web.json_response({"kind": "Status", "message": "no streamed lists", "code": 422}, status=422)
+        is_nodes = request.path.endswith("/nodes")
+        if "watch" not in request.query:
+            items = [self._node("a", 5)] if is_nodes else []
+            return web.json_response({"kind": "List", "metadata": {"resourceVersion": "10"}, "items": items})
+        answer = web.StreamResponse()
+        await answer.prepare(request)
+        if is_nodes:
+            await answer.write(json.dumps({"type": "ADDED", "object": self._node("b", 11)}).encode() + b"\n")
+        await asyncio.sleep(60)
+        return answer
+
+    def _node(self, name: str, version: int) -> dict[str, Any]:
+        made = node(name)
+        made["metadata"] |= {"resourceVersion": str(version), "uid": name, "labels": {"karpenter.sh/nodepool": "gpu"}}
+        return {"apiVersion": "v1", "kind": "Node", **made}
+
+
+async def test_a_node_that_comes_is_shown(tmp_path: Path) -> None:
+    async with loopback_api(Nodes().handle) as api:
+        arguments = ["-m", "balloons", "top", "-w", "--price", "2", "--kubeconfig", config_for(api, tmp_path)]
+        process = await asyncio.create_subprocess_exec(sys.executable, *arguments, stdout=PIPE, stderr=PIPE)
+        assert process.stdout is not None
+        lines = []
+        while not any("2 nodes" in line for line in lines):
+            line = (await asyncio.wait_for(process.stdout.readline(), 60)).decode()
+            assert line, (await process.communicate())[1]
+            lines.append(line.rstrip())
+        process.terminate()
+        await process.wait()
+    assert lines[-1].endswith("2 nodes 2 idle 4.00/h")
