@@ -28,9 +28,14 @@ SLACK = 25
 """A count may be so far below its line in the baseline: not every commit that mends one has to touch the baseline."""
 TEXTS = frozenset({".py", ".md", ".yaml", ".yml", ".toml", ".sh", ".tpl", ".txt"})
 NAME_WHAT_IS_NOT_THERE = frozenset(
-    {"CHANGELOG.md", "tests/unit/packaging/test_doc_links.py", "tests/unit/tools/test_house.py"}
+    {
+        "CHANGELOG.md",
+        "tests/unit/packaging/test_doc_links.py",
+        "tests/unit/tools/test_house.py",
+        "tools/house_baseline.txt",
+    }
 )
-"""The first tells of the past, the others try broken links."""
+"""The first tells of the past, the tests try broken links, and the baseline quotes what broke the rule."""
 _DOCUMENT = re.compile(r"(?<![\w{}*<>/.-])(?:\.{1,2}/)*[A-Za-z0-9_][\w./-]*\.md\b")
 _GENERATED = ("_pb2.py", "_pb2_grpc.py")
 

@@ -1,7 +1,6 @@
 """`python -m lab.manifests`: write everything that is generated from the manifests."""
 
-from lab.manifests.generated import generated
-from lab.manifests.places import CHART, ROOT
+from lab.manifests.generated import CHART, ROOT, generated
 
 
 def main() -> None:

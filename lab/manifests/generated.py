@@ -3,13 +3,13 @@
 import json
 from pathlib import Path
 
-from lab.manifests.install_page import install_page, platforms_part
-from lab.manifests.places import CHART, MANIFESTS, ROOT
 from lab.manifests.rights_page import rights_page
-from lab.manifests.values import read_values
-from lab.manifests.values_page import values_page, values_table
-from lab.manifests.values_schema import values_schema
+from lab.manifests.values import read_values, values_schema
+from lab.manifests.values_pages import install_page, platforms_part, values_page, values_table
 
+ROOT = Path(__file__).resolve().parents[2]
+MANIFESTS = ROOT / "manifests"
+CHART = MANIFESTS / "chart" / "kube-balloons"
 COPIED = (
     "crds/*s.yaml",
     "base/lease.yaml",

@@ -1,4 +1,4 @@
-"""Reads a chart's values.yaml with the comments above its keys."""
+"""Reads a chart's values.yaml with the comments above its keys, and writes its values.schema.json."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -9,6 +9,8 @@ import yaml
 
 SCHEMA_MARK = "@schema "
 """A comment line that starts so holds JSON Schema, which narrows what its key accepts."""
+
+_TYPES = {bool: "boolean", int: "integer", float: "number", str: "string", list: "array", dict: "object"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,3 +64,29 @@ def _comment(lines: Sequence[str], number: int) -> tuple[str, dict[str, Any]]:
 
 def _default(node: yaml.Node) -> Any:
     return yaml.safe_load(yaml.serialize(node))
+
+
+def values_schema(values: Sequence[Value]) -> dict[str, Any]:
+    """The whole schema. The root accepts what parent charts hand down: `enabled`, `tags`, and anything in `global`."""
+    schema = _object(values)
+    schema["properties"]["global"]["additionalProperties"] = True
+    schema["properties"] |= {"enabled": {"type": "boolean"}, "tags": {"type": "object"}}
+    return {"$schema": "http://json-schema.org/draft-07/schema#", **schema}
+
+
+def _object(values: Sequence[Value]) -> dict[str, Any]:
+    properties = {value.key: _described(value) for value in values}
+    return {"type": "object", "additionalProperties": False, "properties": properties}
+
+
+def _described(value: Value) -> dict[str, Any]:
+    return {"description": value.text, **_accepted(value)}
+
+
+def _accepted(value: Value) -> dict[str, Any]:
+    if value.below:
+        return _object(value.below)
+    schema: dict[str, Any] = {"type": _TYPES[type(value.default)], **value.narrowing}
+    if schema["type"] == "object" and "propertyNames" not in schema:
+        schema.setdefault("additionalProperties", False)
+    return schema

@@ -3,9 +3,8 @@
 import pytest
 
 from lab.manifests import CHART, generated
-from lab.manifests.install_page import install_page, reasoned
-from lab.manifests.values import Value, read_values
-from lab.manifests.values_schema import values_schema
+from lab.manifests.values import Value, read_values, values_schema
+from lab.manifests.values_pages import install_page, reasoned
 
 
 def test_every_generated_file_is_as_it_would_be_written_now() -> None:
