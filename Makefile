@@ -53,8 +53,8 @@ lock: setup ## Resolve pyproject.toml anew into requirements*.lock
 	@$(COMPILE) --group docs --constraint requirements.lock --output-file requirements-docs.lock
 	@$(COMPILE) --group image --constraint requirements.lock --output-file requirements-image-build.lock
 
-image: setup ## Build the image twice and compare; needs root and buildah: docs/image.md
-	@$(PY) -m lab image
+image: setup ## Build the image twice and compare, write SBOM and provenance; needs root and buildah: docs/image.md
+	@$(PY) -m lab image $(if $(ADVISORIES),--advisories "$(ADVISORIES)")
 
 image-test: image ## Run the image on real kubelets, containerd and runc; needs root
 	@$(PY) -m lab binaries --tests

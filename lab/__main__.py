@@ -20,7 +20,7 @@ from lab.demo.scene import open_scene
 from lab.demo.story import tell
 from lab.demo.summary import summarise
 from lab.errors import LabError
-from lab.image.command import image
+from lab.image.command import audit, image
 from lab.monitoring.boards import dashboards
 from lab.monitoring.proof import proof
 from lab.monitoring.recording import record
@@ -100,6 +100,7 @@ def lab() -> None:
     """A real Kubernetes control plane on loopback, with simulated machines."""
 
 
+lab.add_command(audit)
 lab.add_command(binaries)
 lab.add_command(dashboards)
 lab.add_command(demo)

@@ -10,7 +10,8 @@ from lab.errors import LabError
 
 PROGRAM = "mmdebstrap"
 SUITE = "bookworm"
-"""With Python 3.11, as the lab and the lock have it."""
+PYTHON = "3.11.2"
+"""As that suite has it; the lab and the lock have 3.11 too."""
 RUNTIME_PACKAGES = ("python3", "libstdc++6", "ca-certificates")
 """numpy's wheels want the C++ library of the system, which every base that has apt has."""
 BUILD_PACKAGES = (*RUNTIME_PACKAGES, "python3-venv")

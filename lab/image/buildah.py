@@ -36,7 +36,9 @@ class Image:
 
     name: str
     digest: str
-    """Of its manifest, and so of everything in it."""
+    """Of its manifest, and so of everything in it; a registry packs layers anew, and gives it another."""
+    config: str
+    """Of its configuration, which names the layers unpacked, and is the same in every registry."""
     layers: tuple[str, ...]
     """Digests of its layers, base first."""
     sizes: tuple[int, ...]
@@ -89,7 +91,13 @@ class Buildah:
         """What is known of an image of this storage."""
         found = json.loads(self.run("inspect", "--type=image", name))
         layers = tuple(found["OCIv1"]["rootfs"]["diff_ids"])
-        return Image(name, found["FromImageDigest"], layers, _sizes(self._folder / "root" / "vfs-layers", layers))
+        return Image(
+            name,
+            found["FromImageDigest"],
+            found["FromImageID"],
+            layers,
+            _sizes(self._folder / "root" / "vfs-layers", layers),
+        )
 
     def change_entry_point(self, name: str, other: str, command: Sequence[str]) -> None:
         """An image like `name` that runs something else."""
