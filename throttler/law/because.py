@@ -22,6 +22,10 @@ class ThrottleReason(Sentence):
     BACKING_OFF = "index {index:.1f} of {server} is above {target:.1f}: the window falls to {window:.0f}"
     CROWDED = "more than {window:.0f} joins are under way: nothing is let in until some have ended"
     AT_EQUILIBRIUM = "index {index:.1f} is near {target:.1f}: the window stays at {window:.0f}"
+    HIGH_ONCE = (
+        "index {index:.1f} is above {target:.1f} in one sample: a cut needs two in a row, and the window stays at "
+        "{window:.0f}"
+    )
     WARMING_UP = "index {index:.1f} is below {target:.1f}; {joining} of {window:.0f} joins are under way"
     NOT_FILLED = "{joining} of {window:.0f} joins are under way; {coming} machines boot or are about to be ordered"
     NO_DEMAND = "fewer than {window:.0f} joins are under way, and nothing waits"

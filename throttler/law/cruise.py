@@ -118,7 +118,9 @@ def avoidance(sight: Sight) -> Course:
         return trouble.delayed(sight, low)
     sight = with_memory(sight, cuts=None)
     if high is None or high >= target:
-        why = because(ThrottleReason.AT_EQUILIBRIUM, index=high or target, target=target, window=sight.window)
+        index = target if high is None else high
+        reason = ThrottleReason.AT_EQUILIBRIUM if index <= NEAR[1] * target else ThrottleReason.HIGH_ONCE
+        why = because(reason, index=index, target=target, window=sight.window)
         return course(judged(sight), sight.window, Phase.AVOID, why)
     return _grown(sight, high)
 

@@ -46,6 +46,24 @@ def test_age_of_what_was_learned_does_not_depend_on_where_the_clock_starts() -> 
     assert len(windows) == 1
 
 
+def test_one_high_sample_is_no_equilibrium_and_says_so() -> None:
+    loop, joins = begun()
+    loop.calm(joins, times=3)
+    window = loop.memory.window or 0.0
+    once = loop.calm(joins, latency_s=HOT_S)
+    assert once.because.code == ThrottleReason.HIGH_ONCE.code
+    assert (f"{HOT_S / CALM_S:.1f}" in once.because.sentence, once.window) == (True, window)
+    assert loop.calm(joins, latency_s=HOT_S).because.code == ThrottleReason.BACKING_OFF.code
+    assert loop.calm(joins).window < window
+
+
+def test_samples_on_both_sides_of_the_equilibrium_are_the_equilibrium() -> None:
+    loop, joins = begun()
+    loop.calm(joins, times=2, latency_s=0.8 * EQUILIBRIUM * CALM_S)
+    verdict = loop.calm(joins, latency_s=1.2 * EQUILIBRIUM * CALM_S)
+    assert verdict.because.code == ThrottleReason.AT_EQUILIBRIUM.code
+
+
 def test_doubles_after_half_a_join_and_not_before() -> None:
     loop = Loop()
     loop.calm(Joins(), times=10)
