@@ -19,9 +19,6 @@ from throttler.joins.world import NO_PODS, JoinRules, JoinWorld
 from throttler.kube.pod import PodKind
 from throttler.kube.resources import largest
 
-HOPELESS_S = 300.0
-"""A pod that was let go so long ago, and for which no machine was ordered although others got theirs in the second half
-of that time, waits for something else."""
 LARGEST_KEPT_S = 60.0
 """The largest node is looked for this often: nodes of new sizes are rare, and there may be 100,000 to look at."""
 
@@ -37,29 +34,46 @@ def count_joins(world: JoinWorld, memory: JoinMemory, rules: JoinRules, now_s: f
     requested = count_requested(world, memory, rules, nodes, now_s)
     after = _durations(memory, world, rules, nodes, requested, now_s)
     after = _largest(after, world, now_s)
-    after = _searched(after, memory, world, rules, now_s)
-    joins = _joins(world, after, rules, nodes, requested, now_s)
+    untaken = requested.booting + len(nodes.held) + _free_of(nodes, world)
+    unseen = _unseen(world)
+    after = _searched(after, memory, world, rules, untaken + unseen, now_s)
+    joins = _joins(world, after, rules, nodes, requested, untaken, unseen, now_s)
     return joins, replace(after, search=replace(after.search, waiting=joins.waiting))
 
 
-def _searched(after: JoinMemory, memory: JoinMemory, world: JoinWorld, rules: JoinRules, now_s: float) -> JoinMemory:
-    pods = [pod.uid for pod in seekers(world.unplaced, rules)] if world.unplaced else []
+def _searched(
+    after: JoinMemory, memory: JoinMemory, world: JoinWorld, rules: JoinRules, coming: int, now_s: float
+) -> JoinMemory:
+    """Which pods fit nowhere; `coming` are machines on their way that are for any of them."""
+    pods = seekers(world.unplaced, rules) if world.unplaced else []
+    hoping = [pod for pod in pods if pod.uid not in memory.search.hopeless]
+    unserved = max(0, nodes_of(hoping, after.largest) + world.balloons_wanted - coming)
+    # Without a ceiling nothing bounds what is ordered for pods that were let go.
+    room = None if rules.gate and not rules.has_ceiling else world.room
     is_ordered = after.ordered_s > memory.ordered_s
     offer = world.offer, tuple(sorted(after.largest.items()))
-    search = memory.search.looked(pods, world.room, offer, now_s - memory.counted_s, is_ordered=is_ordered)
+    elapsed_s = now_s - memory.counted_s
+    uids = [pod.uid for pod in pods]
+    search = memory.search.looked(uids, unserved, room, offer, elapsed_s, is_ordered=is_ordered)
     return replace(after, search=search)
 
 
 def _joins(
-    world: JoinWorld, memory: JoinMemory, rules: JoinRules, nodes: Registered, requested: Requested, now_s: float
+    world: JoinWorld,
+    memory: JoinMemory,
+    rules: JoinRules,
+    nodes: Registered,
+    requested: Requested,
+    untaken: int,
+    unseen: int,
+    now_s: float,
 ) -> Joins:
     hopeless = [pod for pod in world.unplaced if pod.uid in memory.search.hopeless]
     hoping = [pod for pod in world.unplaced if pod.uid not in memory.search.hopeless] if hopeless else world.unplaced
-    demand = count_demand(hoping, rules, memory.largest, memory.released_s)
-    untaken = requested.booting + len(nodes.held) + _free_of(nodes, world)
-    released = max(0, nodes_of((pod for pod in hoping if pod.uid in memory.released_s), memory.largest) - untaken)
+    demand = count_demand(hoping, rules, memory.largest, memory.released)
+    released = max(0, nodes_of((pod for pod in hoping if pod.uid in memory.released), memory.largest) - untaken)
     # Under a ceiling the autoscaler orders for released pods as the ceiling allows: they wait like all others.
-    ordered = requested.booting + _unseen(world) + (0 if rules.has_ceiling else released)
+    ordered = requested.booting + unseen + (0 if rules.has_ceiling else released)
     coming = untaken + ordered - requested.booting
     waiting = max(0, demand.nodes + world.balloons_wanted - coming)
     bare = [now_s - nodes.ready_s[node.uid] for node in nodes.by_stage[Stage.WITHOUT_DAEMONS]]
@@ -131,7 +145,7 @@ def _durations(
         created_s=nodes.created_s,
         let_in_s=nodes.let_in_s,
         ready_s=nodes.ready_s,
-        released_s=_released(memory, world, rules, now_s),
+        released=_released(memory, world, rules),
         ordered_s=now_s if new else memory.ordered_s,
         asked_s=requested.asked_s,
         groups_s=requested.groups_s,
@@ -148,19 +162,10 @@ def _durations(
     )
 
 
-def _released(memory: JoinMemory, world: JoinWorld, rules: JoinRules, now_s: float) -> dict[str, float]:
-    """Pods without a node that were let go, and when. A new leader takes all that are not held for just let go.
-
-    One for which no machine was ordered while others got theirs fits nowhere, and stands in nobody's way.
-    """
+def _released(memory: JoinMemory, world: JoinWorld, rules: JoinRules) -> frozenset[str]:
+    """Pods without a node that were let go. A new leader takes all that are not held for just let go."""
     loose = {pod.uid for pod in world.unplaced if is_loose(pod, rules)} if rules.gate and not memory.nodes else set()
-    here = {pod.uid for pod in world.unplaced}
-    let_go = ((uid, memory.released_s.get(uid, now_s)) for uid in here & {*memory.released_s, *world.released, *loose})
-    return {
-        uid: at_s
-        for uid, at_s in let_go
-        if now_s - at_s < HOPELESS_S or memory.ordered_s < at_s + HOPELESS_S / 2.0 or uid in world.released
-    }
+    return frozenset({pod.uid for pod in world.unplaced} & {*memory.released, *world.released, *loose})
 
 
 def _largest(memory: JoinMemory, world: JoinWorld, now_s: float) -> JoinMemory:

@@ -33,8 +33,8 @@ class JoinMemory:
     """Since when each node that is not held loads the API servers."""
     ready_s: Mapping[str, float] = field(default_factory=dict)
     """Since when each joining node has waited for nothing but DaemonSet pods."""
-    released_s: Mapping[str, float] = field(default_factory=dict)
-    """When each pod (by uid) that has no node yet was let go by a lever of ours."""
+    released: frozenset[str] = frozenset()
+    """Pods (by uid) that have no node yet and that a lever of ours let go."""
     ordered_s: float = float("-inf")
     """When a machine was ordered last."""
     asked_s: Mapping[str, float] = field(default_factory=dict)

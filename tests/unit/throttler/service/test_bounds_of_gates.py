@@ -31,6 +31,7 @@ class Job:
     """One whole-node pod and its machine; times are seconds of the story, None before it happened."""
 
     name: str
+    made_s: float = 0.0
     released_s: float | None = None
     ordered_s: float | None = None
     registered_s: float | None = None
@@ -77,7 +78,8 @@ class Story:
         self._tell()
 
     def _tell(self) -> None:
-        self.heard["pods"].append((self.now_s, tuple(job.pod() for job in self.jobs)))
+        jobs = [job for job in self.jobs if job.made_s <= self.now_s]
+        self.heard["pods"].append((self.now_s, tuple(job.pod() for job in jobs)))
         machines = [job for job in self.jobs if job.ordered_s is not None]
         self.heard["claims"].append((self.now_s, tuple(self._claim(job) for job in machines)))
         nodes = tuple(
@@ -149,4 +151,23 @@ def test_all_get_through_when_views_are_in_time() -> None:
                 job.released_s = story.now_s
         most = max(most, story.in_flight)
     assert all(job.usable_s is not None for job in story.jobs)
+    assert most == MOST
+
+
+def test_slow_boots_make_no_room_for_others() -> None:
+    """Pods whose machines boot for ten minutes wait long after others got theirs: they are in flight all the same."""
+    made_s = [0.0] * 3 + [200.0] * 2 + [320.0] * 8
+    story = Story([Job(f"p{number:02}", at_s) for number, at_s in enumerate(made_s)], 10.0, 600.0, 20.0)
+    memories: Memories = {}
+    most = 0
+    for _ in range(250):
+        story.go_on()
+        (turn,), memories = decide_throttles(
+            (THROTTLE,), a_view(story.now_s, story.view(dict.fromkeys(KINDS, 0.0))), memories
+        )
+        let_go = {write.key.name for write in turn.lever_writes}
+        for job in story.jobs:
+            if job.name in let_go and job.released_s is None:
+                job.released_s = story.now_s
+        most = max(most, story.in_flight)
     assert most == MOST

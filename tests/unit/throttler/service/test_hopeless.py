@@ -15,6 +15,7 @@ from throttler.kube.node_claim import NodeClaim
 from throttler.kube.pod import Pod
 from throttler.law.verdict import Phase
 from throttler.levers.demand import QUIET_S, STEPS, STUCK_S
+from throttler.levers.scheduling_gate import PACED_GATE
 from throttler.service.conditions import conditions
 from throttler.service.tick import decide_throttles
 from throttler.service.tick_view import Memories, Turn
@@ -178,3 +179,75 @@ def test_whose_machine_takes_long_to_boot_is_not_given_up_with_the_others() -> N
     plant.nodes += [claim.metadata.name for claim in plant.claims]
     plant.claims, plant.unplaced = (), (HOPELESS,)
     assert plant.looks(300).findings.joins.hopeless_pods == 1
+
+
+GATES_ALONE = a_throttle(
+    nodes={"matchLabels": {"pool": "a"}},
+    levers={"schedulingGates": {}},
+    window={"initial": 4, "min": 4, "max": 500},
+    maxInFlight=6,
+)
+
+
+class GatedPlant:
+    """Gates as the only lever, and a Karpenter that orders at once for all that are let go, but not for `lost`."""
+
+    def __init__(self, *names: str) -> None:
+        self.waiting = dict.fromkeys(names, False)
+        """Whether each was let go."""
+        self.ordered: dict[str, float] = {}
+        self.nodes = ["old"]
+        self.is_there = True
+        self.memories: Memories = {}
+        self.now_s = 1000.0
+
+    def look(self) -> Turn:
+        self.now_s += LOOK_S
+        for name, at_s in list(self.ordered.items()):
+            if self.now_s - at_s >= 60.0:
+                self.nodes.append(f"n-{name}")
+                del self.ordered[name], self.waiting[name]
+        if self.is_there:
+            new = (name for name, is_free in self.waiting.items() if is_free and name != "lost")
+            self.ordered = {**dict.fromkeys(new, self.now_s), **self.ordered}
+        world = a_world(
+            *(a_node(name, age_s=9999) for name in self.nodes),
+            pods=[pod for name in self.nodes for pod in daemons_on(name, CNI, LOGS)],
+            claims=tuple(a_claim(f"c-{name}") for name in self.ordered),
+            unplaced=tuple(
+                pending(
+                    name, owner=name, is_gated=not is_free, is_tried=is_free, gates=() if is_free else (PACED_GATE,)
+                )
+                for name, is_free in self.waiting.items()
+            ),
+        )
+        (turn,), self.memories = decide_throttles((GATES_ALONE,), a_view(self.now_s, world), self.memories)
+        for write in turn.lever_writes:
+            self.waiting[write.key.name] = True
+        return turn
+
+
+def test_what_was_let_go_and_fits_nowhere_is_given_up_beside_others_by_the_same_rule() -> None:
+    plant = GatedPlant("lost", *(f"p{number}" for number in range(30)))
+    for _ in range(int((SEARCH_S + 60) / LOOK_S)):
+        turn = plant.look()
+        assert turn.findings.joins.hopeless_pods <= 1
+    assert (turn.findings.joins.hopeless_pods, len(plant.waiting) > 6) == (1, True)
+    while len(plant.waiting) > 1:
+        turn = plant.look()
+    turn = plant.look()
+    joins, verdict = turn.findings.joins, turn.findings.verdict
+    assert (joins.waiting, joins.in_flight, joins.hopeless_pods, turn.is_busy) == (0, 0, 1, False)
+    assert verdict is not None
+    assert verdict.because.code == "NoHope"
+
+
+def test_nothing_that_was_let_go_is_given_up_while_nobody_orders() -> None:
+    plant = GatedPlant(*(f"p{number}" for number in range(30)))
+    for _ in range(4):
+        plant.look()
+    plant.is_there = False
+    for _ in range(400):
+        turn = plant.look()
+    assert turn.findings.joins.hopeless_pods == 0
+    assert sum(plant.waiting.values()) == 6
