@@ -12,6 +12,7 @@ from balloons.cli.version_command import own_version
 
 if TYPE_CHECKING:
     from balloons.view.tenancy import Tenancy
+    from throttler.sources.prometheus_access import PrometheusAccess
 
 DEFAULT_ADDRESS = "127.0.0.1:8080"
 """Loopback: outside a cluster nobody else is meant to reach it."""
@@ -27,6 +28,11 @@ def _bound(name: str, default: int, text: str) -> Callable[[F], F]:
     return option(
         f"--bound-{name}", type=count, metavar="N", default=default, show_default=True, help=f"{text} 0: any."
     )
+
+
+def _file(name: str, text: str) -> Callable[[F], F]:
+    """A file that belongs to --prometheus-url."""
+    return option(f"--prometheus-{name}-file", metavar="FILE", help=text)
 
 
 @click.command()
@@ -65,6 +71,15 @@ def _bound(name: str, default: int, text: str) -> Callable[[F], F]:
     show_default=True,
     help="Namespace of the Lease by which replicas elect a leader, and which the guard watches.",
 )
+@option(
+    "--prometheus-url",
+    metavar="URL",
+    help="The Prometheus of throttles (this URL, https) that the files below are for.",
+)
+@_file("ca", "Authorities, PEM, in place of the system's.")
+@_file("token", "A bearer token; read again for each query.")
+@_file("cert", "Our client certificate, PEM.")
+@_file("key", "Its private key, PEM without a password.")
 @option("--no-leader-election", is_flag=True, help="Run as the only replica. The Lease is renewed anyway.")
 @log_options
 def run(**given: Any) -> int:
@@ -94,6 +109,7 @@ def run(**given: Any) -> int:
         metrics_address=given["metrics_address"] or default_address(),
         lease_namespace=given["lease_namespace"],
         is_alone=given["no_leader_election"],
+        prometheus=_prometheus(given),
         decide=DecideSettings(
             image=given["image"] or DEFAULT_IMAGE,
             image_pull_secrets=given["image_pull_secret"],
@@ -102,6 +118,13 @@ def run(**given: Any) -> int:
     )
     is_well = asyncio.run(serve(settings, own_version()))
     return ExitCode.DONE if is_well else ExitCode.FAILED
+
+
+def _prometheus(options: Mapping[str, Any]) -> "PrometheusAccess | None":
+    from throttler.sources.prometheus_access import prometheus_access
+
+    files = {f"{name}_file": options[f"prometheus_{name}_file"] for name in ("ca", "token", "cert", "key")}
+    return prometheus_access(options["prometheus_url"], **files)
 
 
 def _tenancy(given: Mapping[str, Any]) -> "Tenancy":

@@ -27,7 +27,7 @@ def make_throttling(
     is_dry_run = settings.is_dry_run or settings.is_once
     return Throttling(
         ThrottleWatches(clients.reading, poke, metrics.cache_event),
-        SignalSources(clients.connection, clients.own, metrics.throttle.read, metrics.attempt),
+        SignalSources(clients.connection, clients.own, metrics.throttle.read, metrics.attempt, settings.prometheus),
         ThrottleWrites(
             LeverWriter(clients.pulling),
             LeverWriter(clients.releasing),

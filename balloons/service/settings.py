@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 from balloons.decide.settings import DecideSettings
 from balloons.view.tenancy import Tenancy
+from throttler.sources.prometheus_access import PrometheusAccess
 
 OFF = "off"
 """The metrics address that means: no server."""
@@ -56,6 +57,8 @@ class ServiceSettings:
     an API server takes to restart (a minute), or a busy one to list 150,000 pods in pages (30 s)."""
     shutdown_s: float = 1.0
     """How long writes under way may take to finish when the service is told to end."""
+    prometheus: PrometheusAccess | None = None
+    """Files for the one Prometheus that asks for more than its address; throttles name only its URL."""
     decide: DecideSettings = field(default_factory=DecideSettings)
     """Limits and defaults of the decision itself."""
 

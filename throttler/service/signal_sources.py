@@ -14,6 +14,7 @@ from throttler.kube.quantity import QuantityError
 from throttler.signals.reading import Signals
 from throttler.sources.outcome import ReadObserver
 from throttler.sources.own_attempts import OwnAttempts
+from throttler.sources.prometheus_access import PrometheusAccess
 from throttler.sources.settings import SourceSettings, source_settings
 from throttler.sources.signal_watch import SignalWatch
 
@@ -29,15 +30,22 @@ class _Running:
 
 
 class SignalSources:
-    """Begins and ends watches as throttles come and go; `own` is what the service's clients report to."""
+    """Begins and ends watches as throttles come and go; `own` is what the service's clients report to, `access` what
+    the operator gives for one Prometheus."""
 
     def __init__(
-        self, connection: Connection, own: OwnAttempts, observer: ReadObserver, attempts: AttemptObserver
+        self,
+        connection: Connection,
+        own: OwnAttempts,
+        observer: ReadObserver,
+        attempts: AttemptObserver,
+        access: PrometheusAccess | None = None,
     ) -> None:
         self._connection = connection
         self._own = own
         self._observer = observer
         self._attempts = attempts
+        self._access = access
         self._running: dict[SourceSettings, _Running] = {}
         self._settings: dict[str, SourceSettings] = {}
         self._problems: dict[str, str] = {}
@@ -71,7 +79,14 @@ class SignalSources:
             self._problems[name] = str(error)
 
     def _begin(self, settings: SourceSettings) -> _Running:
-        watch = SignalWatch(self._connection, settings, own=self._own, observer=self._observer, attempts=self._attempts)
+        watch = SignalWatch(
+            self._connection,
+            settings,
+            own=self._own,
+            observer=self._observer,
+            attempts=self._attempts,
+            access=self._access,
+        )
         task = asyncio.create_task(watch.run(), name="signals")
         task.add_done_callback(_ended)
         return _Running(watch, task)

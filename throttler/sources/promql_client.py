@@ -1,4 +1,5 @@
-"""Instant queries against a Prometheus: no credentials of ours, no redirect, limits on time and size.
+"""Instant queries against a Prometheus: no redirect, limits on time and size, and no credentials but those that the
+operator gives for just this URL (`throttler.sources.prometheus_access`).
 
 An answer is a vector of finite numbers or an error in our own words; nothing of a foreign body is repeated, as the
 address was written by a user and may lead anywhere.
@@ -18,6 +19,7 @@ from throttler.client.errors import ConfigError
 from throttler.sources.allowed_hosts import ForbiddenHostError, check_literal
 from throttler.sources.connecting import fresh_session, hang_up
 from throttler.sources.outcome import Outcome, ReadError
+from throttler.sources.prometheus_access import AccessFiles, PrometheusAccess
 from throttler.sources.settings import checked_url
 
 LIMIT_S = 8.0
@@ -59,7 +61,14 @@ _decoder = msgspec.json.Decoder(_Answer)
 class PromqlClient:
     """One Prometheus. Raises ConfigError for an address that cannot be used."""
 
-    def __init__(self, url: str, *, limit_s: float = LIMIT_S, allows_loopback: bool = False) -> None:
+    def __init__(
+        self,
+        url: str,
+        *,
+        access: PrometheusAccess | None = None,
+        limit_s: float = LIMIT_S,
+        allows_loopback: bool = False,
+    ) -> None:
         parts = checked_url(url)
         try:
             check_literal(parts.hostname or "", allows_loopback=allows_loopback)
@@ -67,6 +76,7 @@ class PromqlClient:
             raise ConfigError(f"signals.prometheus.url: {url!r} {error}") from error
         self.name = parts.netloc
         self._query_url = f"{url.rstrip('/')}/api/v1/query"
+        self._files = AccessFiles(access, url)
         self._limit_s = limit_s
         self._allows_loopback = allows_loopback
 
@@ -79,25 +89,28 @@ class PromqlClient:
             raise ReadError(Outcome.TIMEOUT, f"Prometheus did not answer within {self._limit_s:g} s") from error
         except ForbiddenHostError as error:
             raise ReadError(Outcome.UNREACHABLE, f"Prometheus: {error}") from error
+        except ConfigError as error:
+            raise ReadError(Outcome.UNREACHABLE, f"Prometheus is not asked: {error}") from error
         except (aiohttp.ClientError, ssl.SSLError, OSError, ValueError) as error:
-            raise ReadError(Outcome.UNREACHABLE, f"Prometheus cannot be reached ({type(error).__name__})") from error
+            raise ReadError(Outcome.UNREACHABLE, self._files.failure(error)) from error
         return points_of(body), len(body)
 
     async def _post(self, text: str) -> bytes:
         form = {"query": text, "timeout": f"{self._limit_s:g}s"}
-        headers = {"User-Agent": user_agent("signals"), "Accept-Encoding": "identity"}
+        headers = {"User-Agent": user_agent("signals"), "Accept-Encoding": "identity", **self._files.headers()}
+        trust = self._files.context()
         async with fresh_session(judges_hosts=True, allows_loopback=self._allows_loopback) as session:
-            response = await session.post(self._query_url, data=form, headers=headers, allow_redirects=False)
+            response = await session.post(self._query_url, data=form, headers=headers, ssl=trust, allow_redirects=False)
             try:
+                if response.status != 200:
+                    outcome = Outcome.FORBIDDEN if response.status in {401, 403} else Outcome.REFUSED
+                    raise ReadError(outcome, self._files.refusal(response.status))
                 return await _body(response)
             finally:
                 hang_up(response)
 
 
 async def _body(response: aiohttp.ClientResponse) -> bytes:
-    if response.status != 200:
-        outcome = Outcome.FORBIDDEN if response.status in {401, 403} else Outcome.REFUSED
-        raise ReadError(outcome, f"Prometheus answered with status {response.status}")
     body = bytearray()
     while chunk := await response.content.readany():
         body += chunk

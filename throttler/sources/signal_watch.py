@@ -14,6 +14,7 @@ from throttler.signals.servers import Servers
 from throttler.sources.allowed_hosts import is_loopback
 from throttler.sources.outcome import ReadObserver, ignore_read
 from throttler.sources.own_attempts import OwnAttempts
+from throttler.sources.prometheus_access import PrometheusAccess
 from throttler.sources.promql import PrometheusWatch
 from throttler.sources.promql_client import PromqlClient
 from throttler.sources.scrape_watch import ScrapeWatch
@@ -27,7 +28,8 @@ class SignalWatch:
     """Reads every source for as long as `run` runs; `signals` may be asked at any time.
 
     `own` is what the service's other clients report their attempts to (`own.observe`). `observer` counts reads,
-    `attempts` the few API calls that find the servers. Raises ConfigError for addresses that cannot be used.
+    `attempts` the few API calls that find the servers. `access` is what the operator gives for one Prometheus. Raises
+    ConfigError for addresses that cannot be used.
     """
 
     def __init__(
@@ -38,6 +40,7 @@ class SignalWatch:
         own: OwnAttempts | None = None,
         observer: ReadObserver = ignore_read,
         attempts: AttemptObserver = ignore_attempt,
+        access: PrometheusAccess | None = None,
         random: Random | None = None,
     ) -> None:
         self.own = own or OwnAttempts(settings.interval_s)
@@ -46,7 +49,7 @@ class SignalWatch:
         self._attempts = attempts
         self._scraper = Scraper(connection, COMPONENT, observer=observer)
         self._scraping = ScrapeWatch(connection, settings, self._scraper, random or Random())
-        self._prometheus = _prometheus(settings, connection, observer)
+        self._prometheus = _prometheus(settings, connection, observer, access)
 
     async def run(self) -> None:
         """Runs until cancelled."""
@@ -91,8 +94,11 @@ class SignalWatch:
             yield client
 
 
-def _prometheus(settings: SourceSettings, connection: Connection, observer: ReadObserver) -> PrometheusWatch | None:
+def _prometheus(
+    settings: SourceSettings, connection: Connection, observer: ReadObserver, access: PrometheusAccess | None
+) -> PrometheusWatch | None:
     if settings.prometheus_url is None:
         return None
-    client = PromqlClient(settings.prometheus_url, allows_loopback=is_loopback(connection.base_url))
+    is_lab = is_loopback(connection.base_url)
+    client = PromqlClient(settings.prometheus_url, access=access, allows_loopback=is_lab)
     return PrometheusWatch(client, settings.alarms, observer=observer)

@@ -7,12 +7,15 @@ import sys
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from balloons.cli.failing import CommandError, ExitCode, explain
+from balloons.cli.main import balloons as commands
 from balloons.cli.main import program_name
 from balloons.cli.run_command import DEFAULT_ADDRESS, IN_CLUSTER_ADDRESS, default_address
-from balloons.service.settings import SettingsError
+from balloons.service.settings import ServiceSettings, SettingsError
 from throttler.client.errors import ConfigError, ForbiddenError
+from throttler.sources.prometheus_access import PrometheusAccess
 
 HEAVY = (
     "kubernetes",
@@ -151,3 +154,30 @@ def test_metrics_are_for_loopback_unless_in_a_cluster(monkeypatch: pytest.Monkey
     assert default_address() == DEFAULT_ADDRESS
     monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
     assert default_address() == IN_CLUSTER_ADDRESS
+
+
+def test_files_for_prometheus_reach_the_service(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[ServiceSettings] = []
+
+    async def serve(settings: ServiceSettings, version: str) -> bool:
+        told.append(settings)
+        return True
+
+    monkeypatch.setattr("balloons.service.run.serve", serve)
+    files = {name: f"/{name}" for name in ("ca", "token", "cert", "key")}
+    options = [f"--prometheus-{name}-file={path}" for name, path in files.items()]
+    for arguments in (["--prometheus-url=https://prometheus:9091", *options], []):
+        CliRunner().invoke(commands, ["run", *arguments], standalone_mode=False)
+    paths = {f"{name}_file": path for name, path in files.items()}
+    assert [settings.prometheus for settings in told] == [
+        PrometheusAccess(url="https://prometheus:9091", **paths),
+        None,
+    ]
+
+
+def test_a_token_without_a_url_is_bad_input() -> None:
+    answer = balloons("run", "--prometheus-token-file=/token")
+    assert (answer.returncode, answer.stderr.splitlines()[-1]) == (
+        2,
+        "error: --prometheus-url is not given; accepted: the one URL that the --prometheus-*-file options are for",
+    )

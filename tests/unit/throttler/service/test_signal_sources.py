@@ -12,6 +12,7 @@ from throttler.service.signal_sources import SignalSources
 from throttler.signals.reading import Signals
 from throttler.sources.outcome import ignore_read
 from throttler.sources.own_attempts import OwnAttempts
+from throttler.sources.prometheus_access import PrometheusAccess
 
 pytestmark = pytest.mark.virtual_time
 
@@ -26,6 +27,7 @@ class FakeWatch:
 
     def __init__(self, connection: Connection, settings: Any, **given: Any) -> None:
         self.settings = settings
+        self.access = given["access"]
         self.is_running = False
         type(self).made.append(self)
 
@@ -42,12 +44,15 @@ class FakeWatch:
         return calm(now_s)
 
 
+ACCESS = PrometheusAccess(url="https://prometheus:9091", token_file="/token")
+
+
 @pytest.fixture
 def sources(monkeypatch: pytest.MonkeyPatch) -> SignalSources:
     FakeWatch.made, FakeWatch.fails = [], False
     monkeypatch.setattr("throttler.service.signal_sources.SignalWatch", FakeWatch)
     connection: Any = None
-    return SignalSources(connection, OwnAttempts(5.0), ignore_read, ignore_attempt)
+    return SignalSources(connection, OwnAttempts(5.0), ignore_read, ignore_attempt, ACCESS)
 
 
 def running() -> int:
@@ -60,6 +65,7 @@ async def test_throttles_with_equal_settings_share_a_source(sources: SignalSourc
     assert running() == len(FakeWatch.made) == 2
     assert sources.by_throttle(5.0).keys() == {"a", "b", "c"}
     assert len(sources.distinct(5.0)) == 2
+    assert [watch.access for watch in FakeWatch.made] == [ACCESS] * 2, "the URL of each decides what is used of it"
     sources.follow([])
     await asyncio.sleep(1)
     assert running() == 0
