@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from balloons.cli.failing import ExitCode
-from balloons.cli.options import connection_options, log_options, option
+from balloons.cli.options import connection_options, is_in_pod, log_options, option
 
 if TYPE_CHECKING:
     import asyncio
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 NAMESPACE = "kube-balloons"
 """Where the manifests put the service, and so its Lease."""
 BURST = 10
+IN_CLUSTER_ADDRESS = "0.0.0.0:8081"
+"""Not the service's port: on the node's network both may share a host."""
 
 
 class Bounded(click.FloatRange):
@@ -49,6 +51,11 @@ class Bounded(click.FloatRange):
 @option(
     "--max-calls-per-second", type=Bounded(0.1, 1000), default=20.0, show_default=True, help="Most requests per second."
 )
+@option(
+    "--metrics-address",
+    metavar="HOST:PORT",
+    help=f"For /metrics and probes. Default off, in a pod {IN_CLUSTER_ADDRESS}.",
+)
 @log_options
 def guard(**given: Any) -> int:
     """Give back all ceilings, gates, taints and labels when nobody renews.
@@ -79,7 +86,12 @@ def guard(**given: Any) -> int:
 
 async def _watch(given: dict[str, Any]) -> bool:
     import asyncio
+    from contextlib import AsyncExitStack
 
+    import structlog
+
+    from balloons.service.health import serve_health
+    from balloons.service.settings import OFF, parse_address
     from throttler.client.connection import ConnectionOptions, load_connection
     from throttler.client.gate import CeilingGate
     from throttler.client.kube_client import open_client
@@ -94,11 +106,19 @@ async def _watch(given: dict[str, Any]) -> bool:
         is_once=given["once"],
         is_dry_run=given["dry_run"],
     )
+    address = parse_address(given["metrics_address"] or (IN_CLUSTER_ADDRESS if is_in_pod() else OFF))
     stop = stop_on_signals()
     connection = await load_connection(ConnectionOptions(kubeconfig=given["kubeconfig"], context=given["context"]))
     gate = CeilingGate(given["max_calls_per_second"], burst=BURST)
-    async with open_lease_client(connection) as lease_client, open_client(connection, "guard", gate=gate) as client:
-        return await Guard(lease_client, client, settings, asyncio.get_running_loop().time).run(stop)
+    async with AsyncExitStack() as stack:
+        lease_client = await stack.enter_async_context(open_lease_client(connection))
+        client = await stack.enter_async_context(open_client(connection, "guard", gate=gate))
+        watcher = Guard(lease_client, client, settings, asyncio.get_running_loop().time)
+        if address is not None:
+            checks = watcher.metrics.registry, watcher.not_alive, watcher.not_ready
+            served = await stack.enter_async_context(serve_health(address, *checks))
+            structlog.get_logger().info("serving", address=str(served), paths=["/metrics", "/healthz", "/readyz"])
+        return await watcher.run(stop)
 
 
 def stop_on_signals() -> "asyncio.Event":

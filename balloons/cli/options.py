@@ -18,6 +18,11 @@ def option(*names: str, **settings: Any) -> Callable[[F], F]:
     return click.option(*names, envvar=variable, show_envvar=False, **settings)
 
 
+def is_in_pod() -> bool:
+    """Whether a kubelet started this process; then metrics are served to others without being asked."""
+    return bool(os.environ.get("KUBERNETES_SERVICE_HOST"))
+
+
 def connection_options(command: F) -> F:
     """--kubeconfig and --context, spelled as kubectl does."""
     command = option("--context", metavar="NAME", help="Context of the kubeconfig; the current one if absent.")(command)

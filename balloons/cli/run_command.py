@@ -1,13 +1,12 @@
 """`balloons run`: the service."""
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from balloons.cli.failing import ExitCode
-from balloons.cli.options import connection_options, log_options, option
+from balloons.cli.options import connection_options, is_in_pod, log_options, option
 from balloons.cli.version_command import own_version
 
 if TYPE_CHECKING:
@@ -156,4 +155,4 @@ def _node_labels(texts: Sequence[str]) -> dict[str, frozenset[tuple[str, str]]]:
 
 def default_address() -> str:
     """Where to serve metrics when nobody says."""
-    return IN_CLUSTER_ADDRESS if os.environ.get("KUBERNETES_SERVICE_HOST") else DEFAULT_ADDRESS
+    return IN_CLUSTER_ADDRESS if is_in_pod() else DEFAULT_ADDRESS

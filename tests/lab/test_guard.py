@@ -9,8 +9,10 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 import msgspec
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 
 from lab.binaries import find_karpenter_crds
 from lab.cloud.machines import PaperMachines, PaperNode
@@ -57,6 +59,19 @@ class Scene:
     @property
     def log(self) -> Path:
         return self._logs / f"guard-{self.guards}.log"
+
+    async def metrics(self) -> dict[str, float]:
+        """What the guard shows, by name without its front; of reads, the good ones. It is alive and ready."""
+        (line,) = [line for line in self.log.read_text().splitlines() if '"serving"' in line]
+        address = json.loads(line)["address"]
+        async with aiohttp.ClientSession(f"http://{address}", raise_for_status=True) as session:
+            pages = [await (await session.get(path)).text() for path in ("/healthz", "/readyz", "/metrics")]
+        samples = [sample for family in text_string_to_metric_families(pages[2]) for sample in family.samples]
+        return {
+            sample.name.removeprefix("kube_balloons_guard_"): sample.value
+            for sample in samples
+            if sample.labels.get("outcome", "read") == "read"
+        }
 
     async def leave_behind(self, name: str) -> None:
         """One of everything."""
@@ -136,14 +151,22 @@ async def test_everything_is_given_back_after_the_service_has_died(scene: Scene)
         await eventually(lambda: _has_lease(scene))
         await scene.leave_behind("before")
         assert await scene.held() == EVERYTHING
-        guard = scene.guard()
+        guard = scene.guard("--metrics-address", "127.0.0.1:0", "--log-format", "json")
         await asyncio.sleep(3 * AFTER_S)
         assert scene.writes() == []
         assert await scene.held() == EVERYTHING
+        metrics = await scene.metrics()
+        assert metrics["lease_reads_total"] > 0
+        assert (metrics["left_objects"], metrics["given_back_objects_total"]) == (0, 0)
     died_at = time.monotonic()
     await eventually(scene.is_free)
     assert time.monotonic() - died_at < AFTER_S + MARGIN_S
     await _nothing_else_changed(scene)
+    metrics = await scene.metrics()
+    assert (metrics["left_objects"], metrics["given_back_objects_total"]) == (
+        0,
+        6,
+    )  # a taint, a label, two gates, a ceiling, a quota
     # The guard goes on: nodes go on registering, and pods go on being made, after the service has died.
     await scene.seen.apply(gated_deployment("default", "after", 1, [PACED_GATE, "example.com/theirs"]))
     await asyncio.sleep(AGAIN_PERIODS * PERIOD_S)

@@ -2,7 +2,7 @@
 
 It shares no memory, no connection and no fate with the service. Starting anew costs it the time for which it had been
 watching, never more. While the Lease stays silent it looks again and again: nodes go on registering with the startup
-taint, and pods go on being made with the gate, after the service has died.
+taint, and pods go on being made with the gate, after the service has died. Its metrics show that it lives.
 """
 
 import asyncio
@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import structlog
+from prometheus_client import CollectorRegistry, Counter, Gauge
 
 from throttler.client.errors import ApiError, NotFoundError
 from throttler.client.kube_client import KubeClient, decode
@@ -22,6 +23,10 @@ AGAIN_PERIODS = 12.0
 """Periods between two looks for leftovers while nobody renews: lists of every node must not load a cluster in need."""
 FIRST_AGAIN_PERIODS = 1.0
 """What could not be given back is tried again at the next look, and less and less often while nothing changes."""
+
+STUCK_S = 600.0
+"""Without a sign of progress for so long, a restart is worth the time of watching that it costs. Between two signs lies
+one read, one write, or the lists of one look, which a busy API server may draw out over minutes."""
 
 log = structlog.get_logger()
 
@@ -55,6 +60,45 @@ class GuardSettings:
         return 3 * self.after_s if self.give_up_s is None else self.give_up_s
 
 
+class GuardMetrics:
+    """What a guard shows of itself; a registry of its own, because it shares nothing with the service."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        self._reads = Counter(
+            "kube_balloons_guard_lease_reads",
+            "Reads of the service's Lease by the guard: read, or failed. An absent Lease counts as read.",
+            ["outcome"],
+            registry=self.registry,
+        )
+        for outcome in ("read", "failed"):
+            self._reads.labels(outcome)
+        self._silent = self._gauge("lease_silent_seconds", "How long every read has shown the same Lease.")
+        self._left = self._gauge("left_objects", "What the last round of giving back had to leave: it still holds.")
+        self._given = Counter(
+            "kube_balloons_guard_given_back_objects",
+            "Objects that the guard gave back; in a dry run, that it would have.",
+            registry=self.registry,
+        )
+
+    def _gauge(self, name: str, text: str) -> Gauge:
+        return Gauge(f"kube_balloons_guard_{name}", text, registry=self.registry)
+
+    def looked(self, watch: LeaseWatch) -> None:
+        """The Lease was read, or could not be."""
+        self._reads.labels("read" if watch.is_fresh else "failed").inc()
+        self._silent.set(watch.silent_s())
+
+    def gave_back(self, outcome: GivenBack) -> None:
+        """One round of giving back has ended."""
+        self._given.inc(outcome.done)
+        self._left.set(len(outcome.problems))
+
+    def renewed(self) -> None:
+        """Somebody renews again: what is in force is theirs."""
+        self._left.set(0)
+
+
 class Guard:
     """One guard. `lease_client` has connections of its own; `client` makes the lists and writes, at its own ceiling."""
 
@@ -70,6 +114,18 @@ class Guard:
         self._given = GivenBack()
         self._gave_at = -math.inf
         self._again_periods = FIRST_AGAIN_PERIODS
+        self._progress_at = clock()
+        self._unreadable = "not read yet"
+        self.metrics = GuardMetrics()
+
+    def not_alive(self) -> str:
+        """Why it should be started anew; empty while it makes progress."""
+        stuck_s = self._clock() - self._progress_at
+        return f"no progress for {stuck_s:.0f} s" if stuck_s > STUCK_S else ""
+
+    def not_ready(self) -> str:
+        """Why it would not notice that the service has died; empty while it reads the Lease."""
+        return "" if self._watch.is_fresh else f"lease {self._settings.lease}: {self._unreadable}"
 
     async def run(self, stop: asyncio.Event) -> bool:
         """Watch until `stop`, or once; returns whether it ended well: nothing of ours was knowingly left behind."""
@@ -133,11 +189,15 @@ class Guard:
             face = await self._read()
         except ApiError as error:
             self._watch = self._watch.failed()
+            self._unreadable = error.message
             self._tell("unreadable", problem=error.message)
-            return
-        self._watch = self._watch.read(face, self._clock())
+        else:
+            self._watch = self._watch.read(face, self._clock())
+        self._progress_at = self._clock()
+        self.metrics.looked(self._watch)
         if self._watch.is_moving:
-            self._tell("renewed", holder=face.holder_identity or "")
+            self.metrics.renewed()
+            self._tell("renewed", holder=(self._watch.face or ABSENT).holder_identity or "")
 
     async def _read(self) -> LeaseSpec:
         """The Lease as it is on the server; raises ApiError."""
@@ -149,6 +209,7 @@ class Guard:
 
     async def _is_still_abandoned(self) -> bool:
         """Read anew before every write: from the moment somebody renews, what is in force is theirs."""
+        self._progress_at = self._clock()
         try:
             return await self._read() == self._watch.face
         except ApiError:
@@ -166,6 +227,7 @@ class Guard:
             log.warning("gave back", objects=given.done, left=list(given.problems), renewed_meanwhile=given.is_stopped)
         self._again_periods = self._next_again_periods(given)
         self._given, self._gave_at = given, self._clock()
+        self.metrics.gave_back(given)
 
     def _tell(self, state: str, **detail: object) -> None:
         """One line whenever the state changes."""

@@ -15,6 +15,7 @@ from throttler.kube.metadata import ObjectKey
 from throttler.law.because import ThrottleReason
 from throttler.law.verdict import Phase
 from throttler.levers.lever import LeverState
+from throttler.service.guard import GuardMetrics
 from throttler.service.throttle_metrics import STAGES
 
 
@@ -65,20 +66,21 @@ def _selector(node: Any, function: str, *, has_range: bool) -> Selector:
 
 
 class Known:
-    """What the service can export: families, their types and labels, and the values of closed label sets."""
+    """What service and guard can export: families, their types and labels, and the values of closed label sets."""
 
     def __init__(self) -> None:
         metrics = Metrics("test")
         metrics.show([PoolDecision(ObjectKey("ns", "pool"), because(Reason.PAUSED), PoolStatus())])
-        self.types = {family.name: family.type for family in metrics.registry.collect()}
-        self.labels = metrics.labels
+        families = [*metrics.registry.collect(), *GuardMetrics().registry.collect()]
+        self.types = {family.name: family.type for family in families}
+        self.labels = {"kube_balloons_guard_lease_reads": ("outcome",), **metrics.labels}
         self.values: dict[str, set[str]] = {
             "reason": {reason.code for reason in (*Reason, *ThrottleReason)},
             "phase": {phase.value for phase in Phase},
             "state": {state.value for state in LeverState},
             "stage": set(STAGES),
         }
-        for family in metrics.registry.collect():
+        for family in families:
             for sample in family.samples:
                 for label in {"found", "standing", "outcome"} & sample.labels.keys():
                     self.values.setdefault(label, set()).add(sample.labels[label])

@@ -12,6 +12,7 @@ from balloons.decide.plan import PoolDecision
 from balloons.service.metrics import Metrics
 from lab.binaries import find_binary
 from throttler.kube.metadata import ObjectKey
+from throttler.service.guard import GuardMetrics
 
 OPEN = {"namespace", "pool", "throttle", "server", "verb"}
 """Labels whose values are not known before something happens."""
@@ -28,7 +29,8 @@ def metrics() -> Metrics:
 
 @pytest.mark.promtool
 def test_promtool_has_nothing_to_say_about_the_page(metrics: Metrics) -> None:
-    answer = _check(_with_one_sample_each(generate_latest(metrics.registry).decode()))
+    page = generate_latest(metrics.registry) + generate_latest(GuardMetrics().registry)
+    answer = _check(_with_one_sample_each(page.decode()))
     assert (answer.returncode, answer.stderr + answer.stdout) == (0, "")
 
 

@@ -98,6 +98,23 @@ imagePullPolicy: {{ .root.Values.image.pullPolicy }}
 {{- end }}
 {{- end }}
 
+{{/* Where metrics and probes are served: port, and values with a map per probe. */}}
+{{- define "kube-balloons.served" -}}
+ports:
+  - name: metrics
+    containerPort: {{ .port }}
+    protocol: TCP
+{{- range $probe, $path := dict "livenessProbe" "/healthz" "readinessProbe" "/readyz" }}
+{{ $probe }}:
+  httpGet:
+    path: {{ $path }}
+    port: metrics
+  {{- with get $.values $probe }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
+{{- end }}
+{{- end }}
+
 {{/* Where a pod of ours finds its namespace, and what the user adds. */}}
 {{- define "kube-balloons.environment" -}}
 - name: POD_NAMESPACE

@@ -1,5 +1,6 @@
 """A cluster in memory that answers the client's calls, for the throttle's service and guard."""
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 from typing import Any, cast
 
@@ -16,12 +17,14 @@ from throttler.client.resource import Resource
 class FakeCluster:
     """Objects by plural and name; a write is answered with 409 when its version is not the stored one.
 
-    `before_write` runs before each write (somebody else's doing); `faults` answer a verb on a plural instead.
+    `before_write` runs before each write (somebody else's doing); `faults` answer a verb on a plural instead,
+    `patch_s` is how long each patch takes.
     """
 
     def __init__(self) -> None:
         self.objects: dict[str, dict[str, dict[str, Any]]] = {}
         self.faults: dict[tuple[str, str], ApiError] = {}
+        self.patch_s = 0.0
         self.calls: list[tuple[str, str, str]] = []
         self.before_write: Callable[[str, str], None] = lambda plural, name: None
         self.version = 100
@@ -66,6 +69,8 @@ class FakeCluster:
         subresource: str | None = None,
     ) -> bytes:
         self._called("patch", resource, name)
+        if self.patch_s:
+            await asyncio.sleep(self.patch_s)
         self.before_write(resource.plural, name)
         stored = self._find(resource, name)
         if kind is PatchKind.JSON:

@@ -8,7 +8,7 @@ import pytest
 from tests.unit.throttler.service.kube_fake import FakeCluster
 from throttler.client.errors import ForbiddenError, UnreachableError
 from throttler.levers.scheduling_gate import PACED_GATE
-from throttler.service.guard import AGAIN_PERIODS, Guard, GuardSettings
+from throttler.service.guard import AGAIN_PERIODS, STUCK_S, Guard, GuardSettings
 from throttler.service.lease import LEASE_NAME
 
 pytestmark = pytest.mark.virtual_time
@@ -48,6 +48,9 @@ class Stage:
         self.stop.set()
         await task
         self.stop.clear()
+
+    def metric(self, name: str, **labels: str) -> float | None:
+        return self.guard.metrics.registry.get_sample_value(f"kube_balloons_guard_{name}", labels)
 
     @property
     def is_held(self) -> bool:
@@ -282,3 +285,61 @@ async def test_patient_guard_goes_on_when_somebody_renewed_in_between() -> None:
     assert await stage.guard.run(stage.stop)
     assert stage.renewals == 1
     assert not stage.is_held
+
+
+# --- its sign of life ---
+
+
+async def test_it_is_ready_while_it_reads_the_lease() -> None:
+    stage = Stage()
+    assert stage.guard.not_ready() == "lease kube-balloons/kube-balloons-throttle: not read yet"
+    await stage.run_for(1.0)
+    assert stage.guard.not_ready() == ""
+    stage.cluster.faults["get", "leases"] = ForbiddenError("no right to get leases")
+    await stage.run_for(6.0)
+    assert stage.guard.not_ready() == "lease kube-balloons/kube-balloons-throttle: no right to get leases"
+    assert stage.guard.not_alive() == ""
+
+
+async def test_it_is_alive_until_it_makes_no_progress() -> None:
+    stage = Stage()
+    await stage.run_for(3600.0)
+    assert stage.guard.not_alive() == ""
+    await asyncio.sleep(STUCK_S + 6.0)
+    assert "no progress for 6" in stage.guard.not_alive()
+
+
+async def test_every_write_is_progress() -> None:
+    stage = Stage()
+    pods = 40
+    for number in range(pods):
+        stage.put_pod(f"slow-{number}")
+    stage.cluster.patch_s = STUCK_S / 10
+    running = asyncio.create_task(stage.guard.run(stage.stop))
+    while stage.is_held:
+        await asyncio.sleep(STUCK_S / 20)
+        assert stage.guard.not_alive() == ""
+    stage.stop.set()
+    await running
+
+
+async def test_metrics_tell_reads_silence_and_what_is_left() -> None:
+    stage = Stage()
+    stage.cluster.faults["patch", "pods"] = ForbiddenError("no right to patch pods")
+    await stage.run_for(120.0)
+    assert stage.metric("lease_reads_total", outcome="read") == 24
+    assert stage.metric("lease_silent_seconds") == 115
+    assert (stage.metric("left_objects"), stage.metric("given_back_objects_total")) == (1, 0)
+    del stage.cluster.faults["patch", "pods"]
+    await stage.run_for(120.0)
+    assert (stage.metric("left_objects"), stage.metric("given_back_objects_total")) == (0, 1)
+
+
+async def test_nothing_is_left_once_somebody_renews() -> None:
+    stage = Stage()
+    stage.cluster.faults["patch", "pods"] = ForbiddenError("no right to patch pods")
+    await stage.run_for(120.0)
+    assert stage.metric("left_objects") == 1
+    stage.renew()
+    await stage.run_for(6.0)
+    assert stage.metric("left_objects") == 0
