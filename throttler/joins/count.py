@@ -4,7 +4,6 @@ A machine is in exactly one stage: booting until it is heard of, then held or jo
 that could not be counted again; the memory holds durations and what need not be looked at any more.
 """
 
-from collections.abc import Iterable
 from dataclasses import replace
 
 from throttler.joins.controller_limit import is_controller_bound
@@ -95,23 +94,11 @@ def _joins(
         join_s=memory.join_times.mean_s,
         boot_s=memory.boot_times.mean_s,
         boot_spread_s=memory.boot_times.spread_s,
-        oldest_booting_s=_oldest_booting_s(requested, memory, now_s),
+        oldest_booting_s=requested.oldest_s,
         oldest_held_s=now_s - min((nodes.created_s[node.uid] for node in nodes.held), default=now_s),
         oldest_joining_s=now_s - min(nodes.timely_s, default=now_s),
         is_controller_bound=is_controller_bound(bare, nodes.joining - nodes.late, world.index),
     )
-
-
-def _boots(requested: Requested, memory: JoinMemory, arrived: Iterable[float], now_s: float) -> list[float]:
-    """How long those booted that came: Karpenter's one by one. The queue takes who comes for who was asked first, so
-    that machines which never come would lengthen the boots of those that do."""
-    return [took_s for _, _, took_s in requested.came] if memory.asked_s else [now_s - at_s for at_s in arrived]
-
-
-def _oldest_booting_s(requested: Requested, memory: JoinMemory, now_s: float) -> float:
-    """Where machines are late the queue, which does not tell them apart, says nothing of the others."""
-    queued_s = () if requested.late else memory.queue.asked_s
-    return max(requested.oldest_s, now_s - min(queued_s, default=now_s))
 
 
 def _unseen(world: JoinWorld) -> int:
@@ -133,9 +120,7 @@ def _free_of(nodes: Registered, world: JoinWorld) -> int:
 def _durations(
     memory: JoinMemory, world: JoinWorld, rules: JoinRules, nodes: Registered, requested: Requested, now_s: float
 ) -> JoinMemory:
-    queue, arrived = memory.queue.heard_of(len(nodes.heard_of))
-    new = max(0, requested.booting - len(queue.asked_s)) + max(0, len(nodes.heard_of) - len(arrived))
-    queue, _ = queue.of_length(requested.booting, now_s)
+    is_ordered = requested.booting + len(nodes.heard_of) > memory.booting
     return JoinMemory(
         nodes=rules.selectors,
         counted_s=now_s,
@@ -146,15 +131,15 @@ def _durations(
         let_in_s=nodes.let_in_s,
         ready_s=nodes.ready_s,
         released=_released(memory, world, rules),
-        ordered_s=now_s if new else memory.ordered_s,
+        booting=requested.booting,
+        ordered_s=now_s if is_ordered else memory.ordered_s,
         asked_s=requested.asked_s,
         groups_s=requested.groups_s,
-        groups_queue=requested.groups_queue,
-        queue=queue,
+        groups_asked_s=requested.groups_asked_s,
         usual_boots=learned(memory.usual_boots, requested.came),
         usual_joins=learned(memory.usual_joins, nodes.came),
         join_times=memory.join_times.and_then(nodes.joined_in_s),
-        boot_times=memory.boot_times.and_then(_boots(requested, memory, arrived, now_s)),
+        boot_times=memory.boot_times.and_then(requested.booted_in_s),
         joined=memory.joined + len(nodes.joined_in_s),
         lost=memory.lost + requested.lost + nodes.given_up,
         largest=memory.largest,

@@ -30,24 +30,3 @@ class Durations:
     def mean_s(self) -> float | None:
         """None before the first."""
         return sum(self.latest) / len(self.latest) if self.latest else None
-
-
-@dataclass(frozen=True, slots=True)
-class Queue:
-    """When machines that have not been heard of were asked for, oldest first.
-
-    Machines are not told apart here: whoever is heard of is taken for the one that was asked for first. Of all machines
-    together the mean is exact whatever their order.
-    """
-
-    asked_s: tuple[float, ...] = ()
-
-    def heard_of(self, count: int) -> tuple["Queue", tuple[float, ...]]:
-        """So many have been heard of: what is left, and when those were asked for."""
-        return Queue(self.asked_s[count:]), self.asked_s[:count]
-
-    def of_length(self, count: int, asked_s: float) -> tuple["Queue", tuple[float, ...]]:
-        """As many as are asked for: new ones join behind, given up are the oldest; also returns those."""
-        surplus = max(0, len(self.asked_s) - count)
-        new = (asked_s,) * max(0, count - len(self.asked_s))
-        return Queue((*self.asked_s[surplus:], *new)), self.asked_s[:surplus]

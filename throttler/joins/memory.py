@@ -6,7 +6,7 @@ Losing it costs the figures of a few joins, never correctness: nodes and machine
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from throttler.joins.durations import Durations, Queue
+from throttler.joins.durations import Durations
 from throttler.joins.hopeless import Search
 from throttler.joins.late import Usual
 from throttler.kube.resources import Resources
@@ -35,15 +35,17 @@ class JoinMemory:
     """Since when each joining node has waited for nothing but DaemonSet pods."""
     released: frozenset[str] = frozenset()
     """Pods (by uid) that have no node yet and that a lever of ours let go."""
+    booting: int = 0
+    """How many were at the last count."""
     ordered_s: float = float("-inf")
     """When a machine was ordered last."""
     asked_s: Mapping[str, float] = field(default_factory=dict)
     """When each NodeClaim that is not registered was made."""
     groups_s: tuple[float, ...] = ()
     """When nodes registered of which cluster-autoscaler did not know yet when it spoke last, by the wall clock."""
-    groups_queue: Queue = field(default_factory=Queue)
-    """Of the machines that cluster-autoscaler says to boot, those past their kill timer included."""
-    queue: Queue = field(default_factory=Queue)
+    groups_asked_s: tuple[float, ...] = ()
+    """When each machine that cluster-autoscaler says to boot was asked for, oldest first, those past their kill timer
+    included. It does not tell them apart: whoever registers is taken for the one that was asked for first."""
     join_times: Durations = field(default_factory=Durations)
     boot_times: Durations = field(default_factory=Durations)
     joined: int = 0

@@ -5,9 +5,8 @@ last holds for as long as those machines may still come, which is the kill timer
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from throttler.joins.durations import Queue
 from throttler.joins.late import LATE_BOOTS, LEAST_BOOT_S, NONE_YET
 from throttler.joins.lost import past_timer, vanished_late
 from throttler.joins.memory import JoinMemory
@@ -31,8 +30,10 @@ class Requested:
     by_groups: int = 0
     """Of cluster-autoscaler."""
     groups_s: tuple[float, ...] = ()
-    groups_queue: Queue = field(default_factory=Queue)
+    groups_asked_s: tuple[float, ...] = ()
     """Both as of JoinMemory."""
+    booted_in_s: tuple[float, ...] = ()
+    """How long each machine booted that was heard of since the last count."""
 
 
 def count_requested(
@@ -46,19 +47,24 @@ def count_requested(
     booting = sorted(each for each in alive if not past_timer(each[0], rules, now_s))[nodes.unmatched :]
     timely = [at_s for at_s, is_late in booting if not is_late]
     later = _registered_since(world, memory, nodes)
-    groups_queue, given_up = _groups_queue(world, memory, nodes, len(later), now_s)
-    by_groups = sum(1 for at_s in groups_queue.asked_s if not past_timer(at_s, rules, now_s))
+    # Whoever registers is taken for the one that was asked for first: of all together the mean is exact in any order.
+    heard_of = len(nodes.ordered_by_groups_s)
+    arrived, left = memory.groups_asked_s[:heard_of], memory.groups_asked_s[heard_of:]
+    groups_asked_s, given_up = _asked_of_groups(world, memory, left, len(later), now_s)
+    by_groups = [at_s for at_s in groups_asked_s if not past_timer(at_s, rules, now_s)]
+    came = tuple(_came(world, memory, now_s))
     return Requested(
-        booting=len(booting) + by_groups,
-        oldest_s=now_s - min(timely, default=now_s),
+        booting=len(booting) + len(by_groups),
+        oldest_s=now_s - min((*timely, *by_groups), default=now_s),
         asked_s=asked_s,
         lost=_lost_claims(world, asked_s, memory, rules, now_s)
-        + _newly_lost(groups_queue.asked_s, given_up, memory, rules, now_s),
+        + _newly_lost(groups_asked_s, given_up, memory, rules, now_s),
         late=len(booting) - len(timely),
-        came=tuple(_came(world, memory, now_s)),
-        by_groups=by_groups,
+        came=came,
+        by_groups=len(by_groups),
         groups_s=later,
-        groups_queue=groups_queue,
+        groups_asked_s=groups_asked_s,
+        booted_in_s=tuple(took_s for _, _, took_s in came) + tuple(now_s - at_s for at_s in arrived),
     )
 
 
@@ -100,17 +106,19 @@ def _newly_lost(
     return sum(1 for at_s in ended if not past_timer(at_s, rules, before_s))
 
 
-def _groups_queue(
-    world: JoinWorld, memory: JoinMemory, nodes: Registered, registered: int, now_s: float
-) -> tuple[Queue, tuple[float, ...]]:
-    """All that cluster-autoscaler says to boot, and what went without a Node since the last count.
+def _asked_of_groups(
+    world: JoinWorld, memory: JoinMemory, left: tuple[float, ...], registered: int, now_s: float
+) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """When all was asked for that cluster-autoscaler says to boot, and what went without a Node since the last count.
 
-    What is new in its words was asked for before it spoke.
+    `left` are those of before that have not registered. What is new in its words was asked for before it spoke; given
+    up are the oldest.
     """
     said = world.autoscaler
-    queue, _ = memory.groups_queue.heard_of(len(nodes.ordered_by_groups_s))
     asked_s = memory.first_s(said.at_s, world.wall_s, now_s) if said and said.at_s else now_s
-    return queue.of_length(max(0, said.booting - registered) if said else 0, asked_s)
+    booting = max(0, said.booting - registered) if said else 0
+    surplus = max(0, len(left) - booting)
+    return (*left[surplus:], *(asked_s,) * (booting - len(left))), left[:surplus]
 
 
 def _registered_since(world: JoinWorld, memory: JoinMemory, nodes: Registered) -> tuple[float, ...]:

@@ -82,9 +82,8 @@ class Filling:
 
     admit: int
     overdue: int
-    ask: int
+    allowance: int
     spare: int
-    limit: int
     pace_per_min: float
     tokens: float
     ask_tokens: float | None
@@ -101,13 +100,12 @@ def filled(sight: Sight, course: Course) -> Filling:
     limit = _limit(sight, window)
     admit, overdue = _admit(sight, course, window, tokens)
     free = _free(sight, course, limit, payable)
-    ask = max(min(sight.joins.waiting, free), _urgent(sight, course, limit, payable))
+    allowance = max(min(sight.joins.waiting, free), _urgent(sight, course, limit, payable))
     return Filling(
         admit=admit,
         overdue=overdue,
-        ask=ask,
-        spare=0 if _per_min(sight, course) is not None else max(0, free - ask),
-        limit=max(limit, sight.joins.in_flight + ask),
+        allowance=allowance,
+        spare=0 if _per_min(sight, course) is not None else max(0, free - allowance),
         pace_per_min=60.0 * window / sight.join_s,
         tokens=max(0.0, tokens - admit),
         ask_tokens=None if course.memory.is_idle else ask_tokens,

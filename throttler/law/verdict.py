@@ -25,15 +25,13 @@ class Verdict:
     """Joins that may load the API servers at the same time, within the settings' bounds."""
     admit: int
     """How many held machines may be let in now (levers at the join)."""
-    ask: int
-    """How many more machines may be asked for now (levers before launch): the allowance."""
-    in_flight_limit: int
-    """The most that may be in flight (booting, held, joining), for levers that are ceilings and not steps."""
+    allowance: int
+    """How many more machines may be asked for now (levers before launch)."""
     pace_per_min: float
     """What the window means at the joins' present duration (Little's law)."""
     because: Because
     spare: int = 0
-    """How many beyond `ask`, should more be wanted before the next look: a ceiling may stand so much higher."""
+    """How many beyond `allowance`, should more be wanted before the next look: a ceiling may stand so much higher."""
     index: float | None = None
     """Latency and queue wait of the worst server over their baseline; None while unknown."""
     error_share: float = 0.0

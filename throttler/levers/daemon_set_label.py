@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from throttler.kube.metadata import ObjectKey
 from throttler.kube.node import Node
-from throttler.levers.held import Held, HeldSince, Moment, let_in, queue
+from throttler.levers.held import Held, HeldSince, Moment, in_turn, let_in
 from throttler.levers.hold_because import hold_report, why_let_in
 from throttler.levers.lever import How, LeverOutcome, LeverWrite, Room
 from throttler.levers.startup_taint import created
@@ -31,10 +31,10 @@ def put_labels(
     held = {node.name: node for node in nodes if settings.key not in node.labels and not node.is_deleting}
     since = since.seen(created(held), moment, is_complete=room.may_move)
     waits = (Held(name, since.age_s(node.uid, moment.now_s)) for name, node in held.items())
-    queued = queue(waits, settings.max_wait_s)
-    chosen = let_in(queued, room.admit, room)
+    queued = in_turn(waits, settings.max_wait_s)
+    chosen = let_in(queued, room.admit, settings.max_wait_s, room)
     writes = tuple(_label(held[each.id], each, settings, room) for each in chosen)
-    report = hold_report(f"DaemonSetLabel/{settings.key}", queued, len(chosen), settings.max_wait_s, room)
+    report = hold_report(f"DaemonSetLabel/{settings.key}", queued[len(chosen) :], settings.max_wait_s, room)
     return LeverOutcome(report=report, writes=writes), since
 
 

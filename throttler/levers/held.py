@@ -54,38 +54,19 @@ class Held:
     is_urgent: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Queue:
-    """Held objects, split by whether their time is up; each part in the order in which it is let in."""
-
-    overdue: tuple[Held, ...]
-    waiting: tuple[Held, ...]
-
-    @property
-    def oldest_s(self) -> float:
-        """Age of the one that has been held for longest; 0 when nothing is."""
-        return max((each.age_s for each in (*self.overdue, *self.waiting)), default=0.0)
-
-    def __len__(self) -> int:
-        return len(self.overdue) + len(self.waiting)
+def in_turn(held: Iterable[Held], limit_s: float) -> tuple[Held, ...]:
+    """All in the order in which they are let in: those held for `limit_s` or longer, then urgent ones, then by age."""
+    return tuple(sorted(held, key=lambda each: (each.age_s < limit_s, not each.is_urgent, -each.age_s, each.id)))
 
 
-def queue(held: Iterable[Held], limit_s: float) -> Queue:
-    """Urgent ones first, then by age; those held for `limit_s` or longer are overdue."""
-    ordered = sorted(held, key=lambda each: (not each.is_urgent, -each.age_s, each.id))
-    return Queue(
-        tuple(each for each in ordered if each.age_s >= limit_s),
-        tuple(each for each in ordered if each.age_s < limit_s),
-    )
-
-
-def let_in(queued: Queue, places: int, room: Room) -> Sequence[Held]:
-    """Who goes now: everybody when handing back, whoever is overdue in any case, others as there are places.
+def let_in(held: Sequence[Held], places: int, limit_s: float, room: Room) -> Sequence[Held]:
+    """Who goes now of those that are in turn: all when handing back, whoever is overdue in any case, others as there
+    are places.
 
     Overdue ones take places as well. While nothing may be moved only they go: the one exception, because a
     machine that is held for too long is lost.
     """
     if room.is_stopping:
-        return (*queued.overdue, *queued.waiting)
-    free = max(0, places - len(queued.overdue)) if room.may_move else 0
-    return (*queued.overdue, *queued.waiting[:free])
+        return held
+    overdue = sum(each.age_s >= limit_s for each in held)
+    return held[: max(overdue, places if room.may_move else 0)]

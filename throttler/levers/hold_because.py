@@ -1,7 +1,9 @@
 """Why a held object is let in, or is not: the reasons of the levers that hold single objects."""
 
+from collections.abc import Sequence
+
 from throttler.kube.because import Because, Sentence, because
-from throttler.levers.held import Held, Queue
+from throttler.levers.held import Held
 from throttler.levers.lever import LeverReport, LeverState, Room
 
 
@@ -31,16 +33,16 @@ def why_let_in(held: Held, limit_s: float, room: Room) -> Because:
     return because(HoldReason.ADMITTED, age_s=held.age_s)
 
 
-def hold_report(name: str, queued: Queue, let_in: int, limit_s: float, room: Room) -> LeverReport:
+def hold_report(name: str, stays: Sequence[Held], limit_s: float, room: Room) -> LeverReport:
     """What users see of a lever that holds objects: how many stay behind after this decision, and why.
 
     A hold needs no confirmation: an object that bears our mark is held by the fact.
     """
-    held = len(queued) - let_in
     if room.is_stopping:
         return LeverReport(name=name, state=LeverState.HANDED_BACK, because=because(HoldReason.HOLD_HANDED_BACK))
-    if not held:
+    if not stays:
         return LeverReport(name=name, state=LeverState.HANDED_BACK, because=because(HoldReason.NOTHING_HELD))
     reason = HoldReason.HOLDING if room.may_move else HoldReason.HOLDING_BLIND
-    why = because(reason, held=held, oldest_s=queued.oldest_s, limit_s=limit_s)
-    return LeverReport(name=name, state=LeverState.CONFIRMED, because=why, ceiling=f"{held} held")
+    oldest_s = max(each.age_s for each in stays)
+    why = because(reason, held=len(stays), oldest_s=oldest_s, limit_s=limit_s)
+    return LeverReport(name=name, state=LeverState.CONFIRMED, because=why, ceiling=f"{len(stays)} held")

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from throttler.kube.because import because
 from throttler.kube.pod import Pod
 from throttler.kube.resources import Resources
-from throttler.levers.held import Held, HeldSince, Moment, queue
+from throttler.levers.held import Held, HeldSince, Moment, in_turn
 from throttler.levers.hold_because import HoldReason
 from throttler.levers.lever import How, LeverOutcome, LeverReport, LeverState, LeverWrite, Room
 from throttler.levers.one_element import without_elements
@@ -68,29 +68,30 @@ def release_gates(
     since = memory.since.seen({uid: pod.created_s for uid, pod in held.items()}, moment, is_complete=room.may_move)
     urgent = _urgent(held, demand.shape, settings)
     waits = (Held(uid, since.age_s(uid, moment.now_s), uid in urgent) for uid in held if uid not in memory.released)
-    queued = queue(waits, settings.max_wait_s)
-    in_turn = (*queued.overdue, *queued.waiting)
+    queued = in_turn(waits, settings.max_wait_s)
+    chosen = queued
     if not room.is_stopping:
         free = room.allowance - demand.released if room.may_move else 0
-        in_turn = in_turn[: _fitting([held[each.id] for each in in_turn], free, demand.shape)]
+        chosen = queued[: _fitting([held[each.id] for each in queued], free, demand.shape)]
     again = [Held(uid, since.age_s(uid, moment.now_s)) for uid in held if uid in memory.released]
-    writes = tuple(_ungate(held[each.id], each, room) for each in (*again, *in_turn))
-    report = _report(len(queued) - len(in_turn), queued.oldest_s, room)
-    released = frozenset(each.id for each in (*again, *in_turn))
+    writes = tuple(_ungate(held[each.id], each, room) for each in (*again, *chosen))
+    report = _report(queued[len(chosen) :], room)
+    released = frozenset(each.id for each in (*again, *chosen))
     return LeverOutcome(report=report, writes=writes), GateMemory(since=since, released=released)
 
 
-def _report(held: int, oldest_s: float, room: Room) -> LeverReport:
-    """How many stay behind after this decision. No gate needs a confirmation: a pod that bears it is held."""
+def _report(stays: Sequence[Held], room: Room) -> LeverReport:
+    """Who stays behind after this decision. No gate needs a confirmation: a pod that bears it is held."""
     if room.is_stopping:
         state, why = LeverState.HANDED_BACK, because(HoldReason.HOLD_HANDED_BACK)
-    elif not held:
+    elif not stays:
         state, why = LeverState.HANDED_BACK, because(HoldReason.NOTHING_HELD)
     elif room.may_move:
-        state, why = LeverState.CONFIRMED, because(HoldReason.PODS_HELD, held=held, oldest_s=oldest_s)
+        oldest_s = max(each.age_s for each in stays)
+        state, why = LeverState.CONFIRMED, because(HoldReason.PODS_HELD, held=len(stays), oldest_s=oldest_s)
     else:
-        state, why = LeverState.CONFIRMED, because(HoldReason.PODS_HELD_BLIND, held=held)
-    ceiling = f"{held} held" if state is LeverState.CONFIRMED else ""
+        state, why = LeverState.CONFIRMED, because(HoldReason.PODS_HELD_BLIND, held=len(stays))
+    ceiling = f"{len(stays)} held" if state is LeverState.CONFIRMED else ""
     return LeverReport(name=f"SchedulingGate/{PACED_GATE}", state=state, because=why, ceiling=ceiling)
 
 

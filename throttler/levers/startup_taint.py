@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from throttler.kube.metadata import ObjectKey
 from throttler.kube.node import Node
-from throttler.levers.held import Held, HeldSince, Moment, let_in, queue
+from throttler.levers.held import Held, HeldSince, Moment, in_turn, let_in
 from throttler.levers.hold_because import hold_report, why_let_in
 from throttler.levers.lever import How, LeverOutcome, LeverWrite, Room
 from throttler.levers.one_element import without_elements
@@ -37,10 +37,10 @@ def release_taints(
     """Which of the throttle's nodes lose the taint now; `room.admit` is in nodes."""
     held = {node.name: node for node in nodes if has_taint(node, settings.key) and not node.is_deleting}
     since = since.seen(created(held), moment, is_complete=room.may_move)
-    queued = queue((Held(name, since.age_s(node.uid, moment.now_s)) for name, node in held.items()), settings.limit_s)
-    chosen = let_in(queued, room.admit, room)
+    queued = in_turn((Held(name, since.age_s(node.uid, moment.now_s)) for name, node in held.items()), settings.limit_s)
+    chosen = let_in(queued, room.admit, settings.limit_s, room)
     writes = tuple(_untaint(held[each.id], each, settings, room) for each in chosen)
-    report = hold_report(f"StartupTaint/{settings.key}", queued, len(chosen), settings.limit_s, room)
+    report = hold_report(f"StartupTaint/{settings.key}", queued[len(chosen) :], settings.limit_s, room)
     return LeverOutcome(report=report, writes=writes), since
 
 

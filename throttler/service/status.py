@@ -85,7 +85,7 @@ def _counts(seen: ThrottleStatus, found: Findings, verdict: Verdict, wall: datet
         held=_count(joins.held),
         joining=_count(joins.joining),
         waiting=_count(joins.waiting),
-        allowance=_count(verdict.ask),
+        allowance=_count(verdict.allowance),
         index=_index(verdict),
         learned=learned_status_of(found.learned, seen.learned, wall),
     )

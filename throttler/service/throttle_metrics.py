@@ -97,7 +97,7 @@ class ThrottleMetrics:
         figures: Mapping[str, float] = {
             "window": verdict.window,
             "pace": verdict.pace_per_min,
-            "allowance": verdict.ask,
+            "allowance": verdict.allowance,
             "admit": verdict.admit,
             "index": verdict.index or 0.0,
             "error_share": verdict.error_share,

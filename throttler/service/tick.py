@@ -200,9 +200,9 @@ def _turn(case: _Case, view: TickView, joins: _Joins) -> tuple[Turn, ThrottleMem
     verdict = None
     if not view.missing:
         verdict, law = govern(signals, joins.total, memory.law, law_settings(case.throttle.spec), now_s)
-        ask = joins.share(case.name, verdict.ask, lambda each: each.waiting) if view.may_move else 0
+        allowance = joins.share(case.name, verdict.allowance, lambda each: each.waiting) if view.may_move else 0
         memory = replace(memory, law=law, index=verdict.index)
-        verdict = replace(verdict, ask=ask)
+        verdict = replace(verdict, allowance=allowance)
     room = _room(case, view, verdict, joins)
     outcomes, levers = plan_levers(_lever_case(case, view, room, joins), memory.levers)
     findings = Findings(
@@ -233,7 +233,7 @@ def _is_silent(case: _Case, view: TickView) -> bool:
 
 def _room(case: _Case, view: TickView, verdict: Verdict | None, joins: _Joins) -> Room:
     own = joins.by_name[case.name].joins
-    allowance = verdict.ask if verdict else 0
+    allowance = verdict.allowance if verdict else 0
     spare = joins.share(case.name, verdict.spare, lambda _: verdict.spare) if verdict else 0
     # More than the window in pods that fit nowhere must not all start at once on the day when they fit.
     hopeless = own.hopeless if own.hopeless > allowance + spare else 0

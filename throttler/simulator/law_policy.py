@@ -30,7 +30,7 @@ class LawPolicy:
         """Govern once."""
         self._now_s = now_s
         self.verdict, self._memory = govern(signals, joins, self._memory, self._settings, now_s)
-        return Permit(ask=self.verdict.ask, admit=self.verdict.admit, window=self.verdict.window)
+        return Permit(ask=self.verdict.allowance, admit=self.verdict.admit, window=self.verdict.window)
 
 
 def law_settings(scenario: Scenario) -> LawSettings:

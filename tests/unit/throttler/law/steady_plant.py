@@ -104,7 +104,7 @@ class Plant:
             verdict, memory = govern(signals, joins, memory, settings, START_S + at_s)
             self.verdicts.append(verdict)
             if at_s >= 0:
-                asked, admitted = min(verdict.ask, waiting), min(verdict.admit, held)
+                asked, admitted = min(verdict.allowance, waiting), min(verdict.admit, held)
                 waiting, held = waiting - asked, held - admitted
                 never = int((ordered + asked) * self.never_register) - int(ordered * self.never_register)
                 ordered += asked

@@ -27,7 +27,7 @@ def test_asks_keep_to_the_users_pace_however_often_the_law_is_asked(*, has_gate:
             join_s=20.0,
             boot_s=60.0,
         )
-        asked += loop.calm(joins).ask
+        asked += loop.calm(joins).allowance
     assert 20 * MINUTES <= asked <= 30 * MINUTES + 10
 
 
@@ -42,7 +42,7 @@ def test_an_autoscaler_that_looks_seldom_gets_the_whole_pace(look_s: int) -> Non
         loop.now_s += 2.0 - STEP_S
         joined = max(joined, ordered - 80)
         joins = Joins(waiting=5000, booting=ordered - joined, joined=joined, join_s=60.0, boot_s=60.0)
-        allowed = loop.calm(joins).ask
+        allowed = loop.calm(joins).allowance
         if second % look_s == 0:
             ordered += allowed
     assert 50 * MINUTES <= ordered <= 60 * MINUTES + 15

@@ -28,7 +28,7 @@ def test_begins_cold_in_slow_start_with_the_initial_window() -> None:
     loop.calm(Joins(), times=10)
     verdict = loop.calm(Joins(waiting=500))
     assert (verdict.phase, verdict.window) == (Phase.SLOW_START, 24)
-    assert 0 < verdict.ask <= 500
+    assert 0 < verdict.allowance <= 500
 
 
 def test_begins_warm_near_the_knee_that_was_learned() -> None:
@@ -127,7 +127,7 @@ def test_does_not_grow_without_demand_or_with_an_unused_window() -> None:
 def test_errors_halve_what_was_in_flight_and_stop_admissions() -> None:
     loop, joins = begun(joining=60)
     verdict = loop.calm(joins, errors=6.0)
-    assert (verdict.phase, verdict.window, verdict.admit, verdict.ask) == (Phase.BRAKE, 30, 0, 0)
+    assert (verdict.phase, verdict.window, verdict.admit, verdict.allowance) == (Phase.BRAKE, 30, 0, 0)
     assert loop.calm(joins).admit == 0
 
 
@@ -228,32 +228,37 @@ def full_stock(max_in_flight: int = 100_000, max_per_min: float = 6000.0) -> tup
     """A window at its bound, and as many machines asked for as the law allows."""
     loop, _ = begun(window_max=100, max_in_flight=max_in_flight, max_per_min=max_per_min)
     joins = Joins(waiting=900, joining=90, joined=100, join_s=80.0)
-    return loop, replace(joins, booting=loop.calm(joins).in_flight_limit - 90)
+    while more := loop.calm(joins).allowance:
+        joins = replace(joins, booting=joins.booting + more)
+    return loop, joins
 
 
 def test_urgent_demand_has_its_own_lane_beyond_a_full_stock() -> None:
     loop, full = full_stock()
-    assert loop.calm(full).ask == 0
-    assert loop.calm(replace(full, urgent=5)).ask == 2
+    assert loop.calm(full).allowance == 0
+    assert loop.calm(replace(full, urgent=5)).allowance == 2
 
 
 def test_urgent_demand_keeps_to_the_users_bound_on_what_is_in_flight() -> None:
     loop, full = full_stock(max_in_flight=101)
-    assert loop.calm(replace(full, urgent=5)).ask == 0
-    assert loop.calm(replace(full, urgent=5, booting=full.booting - 1)).ask == 1
+    assert loop.calm(replace(full, urgent=5)).allowance == 0
+    assert loop.calm(replace(full, urgent=5, booting=full.booting - 1)).allowance == 1
 
 
 def test_urgent_demand_keeps_to_the_users_pace() -> None:
     loop, full = full_stock(max_per_min=6.0)
-    assert sum(loop.calm(replace(full, booting=900, urgent=5)).ask for _ in range(12)) <= 6
+    assert sum(loop.calm(replace(full, booting=900, urgent=5)).allowance for _ in range(12)) <= 6
 
 
 def test_a_ceiling_stands_open_for_demand_that_is_not_seen_yet() -> None:
-    loop = Loop()
-    loop.calm(Joins(), times=10)
-    verdict = loop.calm(Joins(waiting=3))
-    assert verdict.ask == 3
-    assert verdict.ask + verdict.spare == verdict.in_flight_limit
+    verdicts = []
+    for waiting in (3, 500):
+        loop = Loop()
+        loop.calm(Joins(), times=10)
+        verdicts.append(loop.calm(Joins(waiting=waiting)))
+    few, many = verdicts
+    assert (few.allowance, many.spare) == (3, 0)
+    assert few.allowance + few.spare == many.allowance
 
 
 def test_nothing_is_spare_under_the_users_pace() -> None:
@@ -294,7 +299,7 @@ def test_machines_that_register_before_they_are_held_are_not_all_asked_for_at_on
     for freely in (True, False):
         loop = Loop(settings=LawSettings(registers_freely=freely))
         loop.calm(Joins(), times=10)
-        asked[freely] = loop.calm(Joins(waiting=500)).ask
+        asked[freely] = loop.calm(Joins(waiting=500)).allowance
     assert asked[True] == 2 * LawSettings().window_initial < asked[False]
 
 
@@ -308,7 +313,7 @@ def test_late_machines_are_lost_as_far_as_the_window_goes(stage: str) -> None:
         usual = Joins(waiting=500, join_s=60.0, boot_s=60.0)
         loop.calm(replace(usual, **{stage: 24}), times=40)
         told.append(loop.calm(replace(usual, **end), times=10))
-    assert told[0].ask > 0
+    assert told[0].allowance > 0
     assert told[0] == told[1]
 
 
@@ -316,8 +321,8 @@ def test_late_machines_count_for_the_hard_bound() -> None:
     loop = Loop(settings=LawSettings(has_gate=False, max_in_flight=30))
     loop.calm(Joins(), times=10)
     dead = Joins(waiting=500, urgent=2, booting=28, late_booting=28, joined=10, join_s=60.0, boot_s=60.0)
-    assert loop.calm(dead, times=5).ask == 2
-    assert loop.calm(replace(dead, booting=30, late_booting=30), times=5).ask == 0
+    assert loop.calm(dead, times=5).allowance == 2
+    assert loop.calm(replace(dead, booting=30, late_booting=30), times=5).allowance == 0
 
 
 def test_without_a_gate_nothing_is_admitted_and_asks_are_spread() -> None:
@@ -327,7 +332,7 @@ def test_without_a_gate_nothing_is_admitted_and_asks_are_spread() -> None:
     for _ in range(16):
         verdict = loop.calm(Joins(waiting=500 - asked, booting=asked))
         assert verdict.admit == 0
-        asked += verdict.ask
+        asked += verdict.allowance
     assert 12 <= asked <= 72
 
 

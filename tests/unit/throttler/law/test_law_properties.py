@@ -97,9 +97,8 @@ def test_every_number_stays_finite_and_within_its_bounds(
     def check(_: LawMemory, verdict: Verdict, __: Signals, joins: Joins, memory: LawMemory, now_s: float) -> None:
         assert 2 <= verdict.window <= 400
         assert 0 <= verdict.admit <= joins.held
-        assert 0 <= verdict.ask <= joins.waiting
-        assert verdict.in_flight_limit >= joins.in_flight + verdict.ask
-        assert verdict.ask == 0 or joins.in_flight + verdict.ask <= 1500 + limits.reserved_nodes
+        assert 0 <= verdict.allowance <= joins.waiting
+        assert verdict.allowance == 0 or joins.in_flight + verdict.allowance <= 1500 + limits.reserved_nodes
         assert all(math.isfinite(each) for each in (verdict.window, verdict.pace_per_min, verdict.error_share))
         assert verdict.index is None or math.isfinite(verdict.index)
         assert verdict.because.sentence

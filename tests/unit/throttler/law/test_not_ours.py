@@ -135,10 +135,10 @@ def test_with_nothing_in_flight_errors_pause_and_keep_the_window() -> None:
     joins = Joins(waiting=150)
     window = loop.calm(joins).window
     verdict = loop.calm(joins, requests=5000.0, errors=6.0)
-    assert (verdict.phase, verdict.window, verdict.ask) == (Phase.BRAKE, window, 0)
+    assert (verdict.phase, verdict.window, verdict.allowance) == (Phase.BRAKE, window, 0)
     assert verdict.because.reason is ThrottleReason.IDLE_ERRORS
     loop.calm(joins, times=2)
-    assert loop.calm(joins).ask > 0, "the pause is over"
+    assert loop.calm(joins).allowance > 0, "the pause is over"
 
 
 def test_errors_that_grow_with_nothing_in_flight_pause_once() -> None:
@@ -148,7 +148,7 @@ def test_errors_that_grow_with_nothing_in_flight_pause_once() -> None:
     window = loop.calm(joins).window
     verdicts = [loop.calm(joins, requests=5000.0, errors=10.0 * 3**step) for step in range(5)]
     assert [verdict.phase is Phase.BRAKE for verdict in verdicts] == [True, True, True, False, False]
-    assert verdicts[-1].ask > 0
+    assert verdicts[-1].allowance > 0
     assert verdicts[-1].window >= window
 
 

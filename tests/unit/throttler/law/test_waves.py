@@ -58,7 +58,7 @@ def test_a_first_look_asks_for_the_whole_window() -> None:
     loop = Loop(settings=LawSettings(has_gate=False))
     loop.calm(Joins(), times=10)
     verdict = loop.calm(Joins(waiting=150))
-    assert (verdict.ask, verdict.spare) == (24, 0)
+    assert (verdict.allowance, verdict.spare) == (24, 0)
 
 
 def test_what_was_ordered_just_now_fills_the_window() -> None:
@@ -143,4 +143,4 @@ def test_joins_are_taken_to_last_for_as_long_as_those_under_way(oldest_s: float,
     crest = Joins(waiting=200, joining=40, joined=20, join_s=6.0, boot_s=5.0, oldest_joining_s=oldest_s)
     loop.calm(crest)
     loop.memory = replace(loop.memory, window=48.0)
-    assert (loop.calm(crest).ask <= 24) is (most == 24)
+    assert (loop.calm(crest).allowance <= 24) is (most == 24)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from throttler.levers.held import Held, HeldSince, Moment, let_in, queue
+from throttler.levers.held import Held, HeldSince, Moment, in_turn, let_in
 from throttler.levers.hold_because import HoldReason, hold_report, why_let_in
 from throttler.levers.lever import LeverState, Room
 
@@ -54,55 +54,56 @@ def test_no_number_makes_an_age_negative_or_unbounded(created_s: float, wall_s: 
 
 @given(AGES, st.integers(0, 50), st.booleans())
 def test_handing_back_lets_everybody_in(ages: list[float], places: int, may_move: bool) -> None:
-    queued = queue(held(ages), LIMIT_S)
-    assert len(let_in(queued, places, room(may_move=may_move, is_stopping=True))) == len(ages)
+    queued = in_turn(held(ages), LIMIT_S)
+    assert len(let_in(queued, places, LIMIT_S, room(may_move=may_move, is_stopping=True))) == len(ages)
 
 
 @given(AGES, st.integers(-5, 50), st.booleans())
 def test_nobody_is_held_past_the_limit_whatever_the_signals_say(ages: list[float], places: int, may_move: bool) -> None:
-    queued = queue(held(ages), LIMIT_S)
-    chosen = {each.id for each in let_in(queued, places, room(may_move=may_move))}
+    queued = in_turn(held(ages), LIMIT_S)
+    chosen = {each.id for each in let_in(queued, places, LIMIT_S, room(may_move=may_move))}
     assert all(each.id in chosen for each in held(ages) if each.age_s >= LIMIT_S)
 
 
 def test_limit_itself_is_over() -> None:
-    queued = queue(held([LIMIT_S, LIMIT_S - 0.001]), LIMIT_S)
-    assert ([e.id for e in queued.overdue], [e.id for e in queued.waiting]) == (["h00"], ["h01"])
+    queued = in_turn(held([LIMIT_S - 0.001, LIMIT_S]), LIMIT_S)
+    assert [each.id for each in let_in(queued, 0, LIMIT_S, room())] == ["h01"]
 
 
 @given(AGES, st.integers(-5, 50))
 def test_places_bound_all_but_the_overdue(ages: list[float], places: int) -> None:
-    chosen = let_in(queue(held(ages), LIMIT_S), places, room())
+    chosen = let_in(in_turn(held(ages), LIMIT_S), places, LIMIT_S, room())
     overdue = sum(age >= LIMIT_S for age in ages)
     assert len(chosen) == max(overdue, min(len(ages), places))
 
 
 @given(AGES, st.integers(0, 50))
 def test_only_the_overdue_go_while_nothing_may_move(ages: list[float], places: int) -> None:
-    chosen = let_in(queue(held(ages), LIMIT_S), places, room(may_move=False))
+    chosen = let_in(in_turn(held(ages), LIMIT_S), places, LIMIT_S, room(may_move=False))
     assert {each.id for each in chosen} == {each.id for each in held(ages) if each.age_s >= LIMIT_S}
 
 
 @given(AGES, st.integers(0, 50))
 def test_nobody_is_overtaken_by_somebody_younger(ages: list[float], places: int) -> None:
-    chosen = {each.id for each in let_in(queue(held(ages), LIMIT_S), places, room())}
+    chosen = {each.id for each in let_in(in_turn(held(ages), LIMIT_S), places, LIMIT_S, room())}
     left = [each.age_s for each in held(ages) if each.id not in chosen]
     assert max(left, default=-math.inf) <= min((e.age_s for e in held(ages) if e.id in chosen), default=math.inf)
 
 
 def test_urgent_ones_go_before_older_ones() -> None:
-    queued = queue([Held("old", 50.0), Held("urgent", 1.0, is_urgent=True)], LIMIT_S)
-    assert [each.id for each in let_in(queued, 1, room())] == ["urgent"]
+    queued = in_turn([Held("old", 50.0), Held("urgent", 1.0, is_urgent=True)], LIMIT_S)
+    assert [each.id for each in let_in(queued, 1, LIMIT_S, room())] == ["urgent"]
 
 
 def test_report_counts_who_stays() -> None:
-    queued = queue(held([120.0, 30.0, 20.0]), LIMIT_S)
-    report = hold_report("x", queued, 1, LIMIT_S, room())
+    stays = in_turn(held([30.0, 20.0]), LIMIT_S)
+    report = hold_report("x", stays, LIMIT_S, room())
     assert (report.state, report.ceiling) == (LeverState.CONFIRMED, "2 held")
     assert report.because.reason is HoldReason.HOLDING
-    assert hold_report("x", queued, 1, LIMIT_S, room(may_move=False)).because.reason is HoldReason.HOLDING_BLIND
-    assert hold_report("x", queued, 3, LIMIT_S, room()).state is LeverState.HANDED_BACK
-    assert hold_report("x", queued, 3, LIMIT_S, room(is_stopping=True)).because.reason is HoldReason.HOLD_HANDED_BACK
+    assert report.because.detail["oldest_s"] == 30.0
+    assert hold_report("x", stays, LIMIT_S, room(may_move=False)).because.reason is HoldReason.HOLDING_BLIND
+    assert hold_report("x", (), LIMIT_S, room()).state is LeverState.HANDED_BACK
+    assert hold_report("x", stays, LIMIT_S, room(is_stopping=True)).because.reason is HoldReason.HOLD_HANDED_BACK
 
 
 def test_every_way_in_has_its_reason() -> None:

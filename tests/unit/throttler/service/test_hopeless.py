@@ -135,7 +135,7 @@ def test_whoever_waits_because_the_window_is_small_is_not_given_up() -> None:
         assert turn.findings.verdict is not None
         plant.nodes += [claim.metadata.name for claim in plant.claims]
         plant.unplaced = plant.unplaced[len(plant.claims) :]
-        plant.claims = tuple(a_claim(f"c{wave}-{i}") for i in range(min(8, turn.findings.verdict.ask)))
+        plant.claims = tuple(a_claim(f"c{wave}-{i}") for i in range(min(8, turn.findings.verdict.allowance)))
     assert len(plant.unplaced) > 200
 
 

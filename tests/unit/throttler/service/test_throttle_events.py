@@ -24,7 +24,7 @@ LOST = LeverReport(name="CapacityQuota/q", state=LeverState.LOST, because=becaus
 
 
 def a_turn(why: Because, phase: Phase, *levers: LeverReport, name: str = "default") -> Turn:
-    verdict = Verdict(phase=phase, window=8.0, admit=0, ask=0, in_flight_limit=8, pace_per_min=1.0, because=why)
+    verdict = Verdict(phase=phase, window=8.0, admit=0, allowance=0, pace_per_min=1.0, because=why)
     return Turn(stored=a_throttle(name), findings=Findings(now_s=0.0, verdict=verdict, levers=levers))
 
 

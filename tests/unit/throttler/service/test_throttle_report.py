@@ -60,7 +60,7 @@ class Scene:
     ) -> int:
         """One turn; returns how many status writes there were in all."""
         why = because(ThrottleReason.STARTING, window=8.0)
-        verdict = Verdict(phase=phase, window=8.0, admit=0, ask=0, in_flight_limit=8, pace_per_min=1.0, because=why)
+        verdict = Verdict(phase=phase, window=8.0, admit=0, allowance=0, pace_per_min=1.0, because=why)
         report = LeverReport(name="NodePool/a", state=lever, because=why)
         findings = Findings(now_s=0.0, verdict=verdict, joins=Joins(waiting=waiting), levers=(report,))
         turn = Turn(stored=self.client.throttle, findings=findings)

@@ -37,7 +37,7 @@ def stored(status: ThrottleStatus | None = None, **spec: object) -> JoinThrottle
 
 def verdict(phase: Phase = Phase.AVOID, **changes: object) -> Verdict:
     why = because(ThrottleReason.NO_DEMAND, window=40.4)
-    figures = {"window": 40.4, "admit": 1, "ask": 6, "in_flight_limit": 90, "pace_per_min": 30.2, "index": 4.25}
+    figures = {"window": 40.4, "admit": 1, "allowance": 6, "pace_per_min": 30.2, "index": 4.25}
     return Verdict(phase=phase, because=why, **{**figures, **changes})  # type: ignore[arg-type]
 
 
@@ -239,7 +239,7 @@ ODD = st.floats() | st.integers(-(10**12), 10**12).map(float)
 def test_whatever_was_found_fits_the_api(window: float, pace: float, index: float, count: int, text: str) -> None:
     report = LeverReport(name=text, state=LeverState.LOST, because=because(HoldReason.NOTHING_HELD), original=text)
     odd = found(
-        verdict=verdict(window=window, pace_per_min=pace, index=index, ask=count),
+        verdict=verdict(window=window, pace_per_min=pace, index=index, allowance=count),
         joins=Joins(waiting=count),
         signals=Signals(silent=(SilentServer(server=text, problem=text, since_s=0),) * 2, problems=(text,)),
         levers=(report,) * 200,

@@ -69,7 +69,7 @@ def test_a_ceiling_is_open_for_pods_that_come_before_the_next_look() -> None:
     story.after(0, world=waiting(unplaced=()), scene={"pools": (a_pool(),)})
     (turn,) = story.after(10, world=waiting(unplaced=PODS[:1]), scene={"pools": (a_pool(),)})
     assert turn.findings.verdict is not None
-    assert turn.findings.verdict.ask == 1
+    assert turn.findings.verdict.allowance == 1
     (write,) = turn.lever_writes
     nodes = int(msgspec.to_builtins(write.body)["spec"]["limits"]["cpu"]) // 8
     assert nodes == 1 + turn.findings.verdict.spare > 1
@@ -83,13 +83,13 @@ def test_leave_stands_until_the_autoscaler_has_used_it_and_is_not_given_twice() 
     for _ in range(4):
         verdict = story.after(1, world=waiting(), scene={"pools": (a_pool(),)})[0].findings.verdict
         assert verdict is not None
-        asks.append(verdict.ask)
+        asks.append(verdict.allowance)
     assert asks == sorted(asks), "a ceiling that was raised is not lowered before it can be used"
     assert 0 < asks[-1] <= 10
     ordered = tuple(f"c{i}" for i in range(asks[-1]))
     verdict = story.after(1, world=waiting(*ordered), scene={"pools": (a_pool(),)})[0].findings.verdict
     assert verdict is not None
-    assert verdict.ask <= 10
+    assert verdict.allowance <= 10
 
 
 def test_nothing_moves_while_the_view_is_incomplete() -> None:
@@ -108,7 +108,7 @@ def test_nothing_more_is_granted_on_an_old_view() -> None:
     story.after(0, world=waiting(unplaced=()), scene={"pools": (a_pool(),)})
     (turn,) = story.after(5, world=waiting(), scene={"pools": (a_pool(),)}, age_s=31.0)
     assert turn.findings.verdict is not None
-    assert turn.findings.verdict.ask == 0
+    assert turn.findings.verdict.allowance == 0
 
 
 @pytest.mark.parametrize("how", ["paused", "dryRun"])
@@ -207,7 +207,7 @@ def test_two_ceilings_of_one_throttle_do_not_both_give_all_of_the_allowance() ->
     quota, pool = (msgspec.to_builtins(write.body)["spec"]["limits"] for write in turn.lever_writes)
     # One node exists, and the two machines that boot are Karpenter's; each has room for one pod of 6 cores.
     by_groups, by_pools = int(quota["resources"]["nodes"]) - 1, int(pool["cpu"]) // 8
-    assert by_groups + by_pools == turn.findings.verdict.ask + turn.findings.verdict.spare
+    assert by_groups + by_pools == turn.findings.verdict.allowance + turn.findings.verdict.spare
     assert 0 < by_groups < by_pools, "Karpenter has machines on their way"
 
 
@@ -276,7 +276,7 @@ def test_a_throttle_that_tries_things_out_shows_what_it_would_allow_and_takes_no
     tries = a_throttle("tries", dryRun=True, **LIMITS)
     turn = grown(Story(tries))
     assert turn.findings.verdict is not None
-    assert turn.findings.verdict.ask > 0
+    assert turn.findings.verdict.allowance > 0
     growth = tuple(PoolGrowth({"pool": name}, 30, 0) for name in "ab")
     other = a_throttle("b", nodes={"matchLabels": {"pool": "b"}}, window={"initial": 8, "max": 8})
 
