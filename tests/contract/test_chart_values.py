@@ -9,12 +9,14 @@ from typing import Any
 import pytest
 import yaml
 
+from balloons.cli.run_command import run
 from balloons.decide.settings import DEFAULT_IMAGE
 from lab.controlplane import ControlPlane
 from lab.manifests import CHART
 from lab.manifests.values import Value, read_values
 from tests.contract.rendered import Object, comparable, helm, helm_notes, helm_text
 from tests.contract.waiting import make_namespace
+from throttler.sources.prometheus_access import PrometheusAccess
 
 pytestmark = pytest.mark.helm
 
@@ -42,7 +44,15 @@ def merged(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
     return {**one, **other, **both}
 
 
+PROMETHEUS: dict[str, Any] = {
+    "url": "https://prometheus:9091",
+    "ca": {"configMap": "ca"},
+    "token": {"secret": "reader"},
+    "client": {"secret": "client"},
+}
 NEEDS: dict[str, dict[str, Any]] = {
+    "prometheus.ca.secret": {"prometheus": {key: PROMETHEUS[key] for key in ("url", "token")}},
+    "prometheus.": {"prometheus": PROMETHEUS},
     "metrics.serviceMonitor.": {"metrics": {"serviceMonitor": ON}},
     "metrics.podMonitor.": {"metrics": {"podMonitor": ON}},
     "prometheusRule.": {"prometheusRule": ON},
@@ -170,6 +180,10 @@ def test_what_a_parent_chart_hands_down_is_taken() -> None:
         ({"guard": {"after": 10}}, "more than a quarter"),
         ({"metrics": {"serviceMonitor": ON, "podMonitor": ON}}, "twice"),
         ({"dashboards": {"grafanaOperator": ON}}, "enable both"),
+        ({"prometheus": {"token": {"secret": "a"}}}, "prometheus.url is empty"),
+        ({"prometheus": {"url": "https://prometheus:9091"}}, "alone does nothing"),
+        ({"prometheus": {**PROMETHEUS, "url": "http://prometheus:9090"}}, "prometheus.*url"),
+        ({"prometheus": {**PROMETHEUS, "ca": {"configMap": "a", "secret": "b"}}}, "one of them"),
     ],
 )
 def test_what_cannot_work_is_refused(values: dict[str, Any], says: str) -> None:
@@ -205,6 +219,30 @@ def argument(values: dict[str, Any], flag: str) -> list[str]:
     found = objects(values)[("Deployment", "kube-balloons", "kube-balloons")]["spec"]["template"]["spec"]
     given = found["containers"][0]["args"]
     return [each.partition("=")[2] for each in given if each.startswith(f"--{flag}=")]
+
+
+def test_each_secret_for_prometheus_is_mounted_where_the_service_reads_it() -> None:
+    """As files of a whole folder, which the kubelet renews; read by options that the service has."""
+    own = {"extraVolumes": CASES["run.extraVolumes"], "extraVolumeMounts": CASES["run.extraVolumeMounts"]}
+    deployment = objects({"prometheus": PROMETHEUS, "run": own})[("Deployment", "kube-balloons", "kube-balloons")]
+    pod = deployment["spec"]["template"]["spec"]
+    volumes = {volume["name"]: volume for volume in pod["volumes"]}
+    mounts = {mount["name"]: mount["mountPath"] for mount in pod["containers"][0]["volumeMounts"]}
+    assert volumes.keys() == mounts.keys() == {"extra", "prometheus-access"}
+    items = [
+        item["path"]
+        for source in volumes["prometheus-access"]["projected"]["sources"]
+        for item in (source.get("secret") or source["configMap"])["items"]
+    ]
+    options = [text for text in pod["containers"][0]["args"] if text.startswith("--prometheus-")]
+    paths = [text.partition("=")[2] for text in options if "-file=" in text]
+    assert paths == [f"{mounts['prometheus-access']}/{path}" for path in items]
+    known = {name: parameter.name for parameter in run.params for name in parameter.opts}
+    told = {known[option]: value for option, _, value in (text.partition("=") for text in options)}
+    names = [name for name in told if name and name.endswith("_file")]
+    files = {name.removeprefix("prometheus_"): told[name] for name in names}
+    assert len(files) == 4
+    assert PrometheusAccess(url=told["prometheus_url"], **files).is_for(PROMETHEUS["url"])
 
 
 def test_the_balloons_image_is_the_services_own_default_and_follows_the_mirror() -> None:
@@ -408,6 +446,7 @@ SCRAPED = {"prometheus.io/scrape": "true"}
         ({"metrics": {"podMonitor": LABELLED}, "prometheusRule": ON}, "prometheusRule.labels is empty"),
         ({"prometheusRule": LABELLED}, "KubeBalloonsDown fires"),
         ({"metrics": {"podMonitor": LABELLED}, "run": {"podAnnotations": SCRAPED}}, "scrapes every replica twice"),
+        ({"prometheus": PROMETHEUS}, "port 9091 is not in networkPolicy.prometheusPorts"),
         (
             {"metrics": {"serviceMonitor": LABELLED, "service": {"annotations": SCRAPED}}},
             "scrapes every replica twice",

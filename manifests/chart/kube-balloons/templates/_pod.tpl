@@ -125,3 +125,27 @@ ports:
 {{ toYaml . }}
 {{- end }}
 {{- end }}
+
+{{/* What of prometheus.* is mounted, file by file: where it is from, and the option of `balloons run` that reads it. */}}
+{{- define "kube-balloons.prometheusFiles" -}}
+{{- $prometheus := .Values.prometheus }}{{- $ca := $prometheus.ca }}
+{{- if and $ca.configMap $ca.secret }}
+{{- fail (printf "prometheus.ca.configMap %s and prometheus.ca.secret %s: one of them" $ca.configMap $ca.secret) }}
+{{- end }}
+{{- with $ca.configMap }}
+- {source: {configMap: {name: {{ . }}, items: [{key: {{ $ca.key | quote }}, path: ca.crt}]}}, files: [ca=ca.crt]}
+{{- end }}
+{{- with $ca.secret }}
+- {source: {secret: {name: {{ . }}, items: [{key: {{ $ca.key | quote }}, path: ca.crt}]}}, files: [ca=ca.crt]}
+{{- end }}
+{{- with $prometheus.token }}{{ if .secret }}
+- {source: {secret: {name: {{ .secret }}, items: [{key: {{ .key | quote }}, path: token}]}}, files: [token=token]}
+{{- end }}{{ end }}
+{{- with $prometheus.client }}{{ if .secret }}
+- source:
+    secret:
+      name: {{ .secret }}
+      items: [{key: {{ .certKey | quote }}, path: tls.crt}, {key: {{ .keyKey | quote }}, path: tls.key}]
+  files: [cert=tls.crt, key=tls.key]
+{{- end }}{{ end }}
+{{- end }}
