@@ -36,7 +36,7 @@ def give_back(**given: Any) -> int:
     """Stop the service and give back all that it holds; run it before you uninstall.
 
     Scales the Deployment to zero, waits until nobody renews its Lease, and gives back what is left of ceilings, gates,
-    taints and labels. `helm uninstall` does this by itself.
+    taints and labels; nodes that pools of strategy Annotate keep are let go. `helm uninstall` does this by itself.
 
     \b
     Exit codes: 0 nothing of ours holds anything back; 1 something could not be given back, or somebody still renews;
@@ -84,6 +84,7 @@ def _settings(given: dict[str, Any]) -> "GuardSettings":
         period_s=PERIOD_S,
         is_once=True,
         waits_for_silence=True,
+        lets_nodes_go=True,
         give_up_s=given["timeout"],
     )
 
@@ -91,7 +92,7 @@ def _settings(given: dict[str, Any]) -> "GuardSettings":
 async def _show(client: "KubeClient", settings: "GuardSettings") -> bool:
     from throttler.service.give_back import give_back_all
 
-    found = await give_back_all(client, lease=settings.lease, is_dry_run=True)
+    found = await give_back_all(client, lease=settings.lease, lets_nodes_go=True, is_dry_run=True)
     for problem in found.problems:
         click.echo(problem, err=True)
     return found.is_all

@@ -17,6 +17,12 @@ NAMESPACE = "policed"
 """Where the accounts are; a namespace of its own, so that no other test on this server is held to the policies."""
 OUR = "kube-balloons.github.io"
 STARTUP_TAINT = "startup-taint.cluster-autoscaler.kubernetes.io/paced"
+KEEPING = {
+    "cluster-autoscaler.kubernetes.io/scale-down-disabled": "true",
+    "karpenter.sh/do-not-disrupt": "true",
+    f"{OUR}/held-by": "ns/gpu",
+}
+"""The annotations of a node that a pool of strategy Annotate keeps."""
 LABELS = {f"{OUR}/pool": "gpu", "app.kubernetes.io/managed-by": "kube-balloons"}
 CONTAINER = {"name": "main", "image": "registry.example/work:1"}
 POOL = a_pool(pre_pull=("registry.example/model:1",))
@@ -25,7 +31,7 @@ REQUESTS = parse_resources({"cpu": "190"})
 
 
 def node() -> Object:
-    taints = [("example.com/new", "NoSchedule"), (STARTUP_TAINT, "NoExecute"), ("karpenter.sh/x", "NoSchedule")]
+    taints = [("dedicated", "NoSchedule"), (STARTUP_TAINT, "NoExecute"), ("karpenter.sh/x", "NoSchedule")]
     metadata = {
         "name": "policed",
         "labels": {"example.com/zone": "a"},
@@ -33,6 +39,17 @@ def node() -> Object:
     }
     spec = {"taints": [{"key": key, "effect": effect} for key, effect in taints]}
     return {"apiVersion": "v1", "kind": "Node", "metadata": metadata, "spec": spec}
+
+
+def kept_node() -> Object:
+    """One that a pool of strategy Annotate keeps."""
+    metadata = {"name": "policed-kept", "annotations": dict(KEEPING)}
+    return {"apiVersion": "v1", "kind": "Node", "metadata": metadata}
+
+
+def free_node() -> Object:
+    """One that nobody keeps."""
+    return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "policed-free"}}
 
 
 def mark(original: Object, ceiling: Object, *, is_made: bool = False) -> str:
@@ -122,6 +139,8 @@ def lease(name: str) -> Object:
 
 STORED: tuple[tuple[Object, tuple[str, ...]], ...] = (
     (node(), ()),
+    (kept_node(), ()),
+    (free_node(), ()),
     (free_pool(), ()),
     (held_pool(), ()),
     (quota("policed-users", 50), ()),

@@ -11,7 +11,8 @@ from tests.contract.policy_objects import NAMESPACE, OUR, STARTUP_TAINT, Object
 Edit = Callable[[Object], Object | None]
 """Changes an object as it is stored, in place, or gives another one."""
 
-NODE = "/api/v1/nodes/policed"
+NODE, KEPT_NODE, FREE_NODE = (f"/api/v1/nodes/{name}" for name in ("policed", "policed-kept", "policed-free"))
+CA_KEEP, KARPENTER_KEEP, _ = objects.KEEPING
 NODE_POOLS = "/apis/karpenter.sh/v1/nodepools"
 QUOTAS = "/apis/autoscaling.x-k8s.io/v1alpha1/capacityquotas"
 PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
@@ -80,6 +81,15 @@ def taint(body: Object) -> None:
 
 def retaint(body: Object) -> None:
     body["spec"]["taints"][0]["effect"] = "PreferNoSchedule"
+
+
+def keep_node(body: Object) -> None:
+    body["metadata"].setdefault("annotations", {}).update(objects.KEEPING)
+
+
+def let_node_go(body: Object) -> None:
+    for key in objects.KEEPING:
+        del body["metadata"]["annotations"][key]
 
 
 def ungate(name: str) -> Edit:
@@ -152,9 +162,10 @@ FORBIDDEN = (
     Write("give a node a provider", NODE, SPEC_ONLY, edit=put("spec", "providerID", to="cloud://1")),
     Write("taint a node", NODE, "puts no taint on a node", edit=taint),
     Write("weaken a taint", NODE, "puts no taint on a node", edit=retaint),
-    Write("take Karpenter's taint off", NODE, "no taint of Kubernetes or Karpenter", edit=untaint("karpenter.sh/x")),
-    Write("the guard takes Karpenter's taint off", NODE, "no taint of Kubernetes or Karpenter",
-          edit=untaint("karpenter.sh/x"), account="kube-balloons-guard"),
+    Write("take Karpenter's taint off", NODE, "only startup taints", edit=untaint("karpenter.sh/x")),
+    Write("open a node that is kept for a team", NODE, "only startup taints", edit=untaint("dedicated")),
+    Write("the guard opens a node that is kept for a team", NODE, "only startup taints",
+          edit=untaint("dedicated"), account="kube-balloons-guard"),
     Write("change a node's label", NODE, "changes and removes no label",
           edit=put("metadata", "labels", "example.com/zone", to="b")),
     Write("remove a node's label", NODE, "changes and removes no label",
@@ -165,6 +176,12 @@ FORBIDDEN = (
           edit=put("metadata", "annotations", "example.com/owner", to="me")),
     Write("remove a node's annotation", NODE, "annotations that keep a node",
           edit=drop("metadata", "annotations", "example.com/owner")),
+    Write("let a node go that its user keeps", NODE, "only nodes that it keeps",
+          edit=drop("metadata", "annotations", KARPENTER_KEEP)),
+    Write("keep a node without a mark", FREE_NODE, "only nodes that it keeps",
+          edit=put("metadata", "annotations", CA_KEEP, to="true")),
+    Write("call a node its own that its user keeps", NODE, "does not mark a node",
+          edit=put("metadata", "annotations", f"{OUR}/held-by", to="ns/gpu")),
     Write("hold a node by a finalizer", NODE, "neither finalizers nor owners",
           edit=put("metadata", "finalizers", to=["example.com/hold"])),
 
@@ -270,16 +287,16 @@ FORBIDDEN = (
 )  # fmt: skip
 
 LEGAL = (
-    Write("take the throttle's taint off", NODE, edit=untaint("example.com/new")),
-    Write("take cluster-autoscaler's startup taint off", NODE, edit=untaint(STARTUP_TAINT)),
+    Write("take the startup taint off", NODE, edit=untaint(STARTUP_TAINT)),
     Write("the guard takes a taint off", NODE, edit=untaint(STARTUP_TAINT), account="kube-balloons-guard"),
     Write("put the DaemonSet label on", NODE, edit=put("metadata", "labels", "example.com/paced", to="true")),
     Write("put an administrators' label on", NODE,
           edit=put("metadata", "labels", "node-restriction.kubernetes.io/paced", to="true")),
-    Write("keep a node", NODE,
-          edit=each(put("metadata", "annotations", f"{OUR}/held-by", to="ns/gpu"),
-                    put("metadata", "annotations", "cluster-autoscaler.kubernetes.io/scale-down-disabled", to="true"))),
-    Write("let a node go", NODE, edit=drop("metadata", "annotations", "karpenter.sh/do-not-disrupt")),
+    Write("keep a node", FREE_NODE, edit=keep_node),
+    Write("keep a node for another pool", KEPT_NODE,
+          edit=put("metadata", "annotations", f"{OUR}/held-by", to="ns/other")),
+    Write("let a node go", KEPT_NODE, edit=let_node_go),
+    Write("the hook lets a node go", KEPT_NODE, edit=let_node_go, account="kube-balloons-give-back"),
 
     Write("a ceiling between use and the user's own", FREE, edit=ceiling({"cpu": "100"}, cpu="41")),
     Write("a ceiling at what is in use", FREE, edit=ceiling({"cpu": "100"}, cpu="40")),

@@ -360,6 +360,7 @@ def test_before_it_is_uninstalled_everything_is_given_back_with_the_rights_of_th
     assert bound({}) == {"kube-balloons-guard"}
     with_levers = bound({"levers": {"nodes": True, "nodePoolLimits": True}})
     assert with_levers == {f"kube-balloons-guard{lever}" for lever in ("", "-nodes", "-node-pools")}
+    assert bound({"annotateNodes": True}) == {"kube-balloons-guard", "kube-balloons-annotator"}
 
 
 def test_without_roles_of_ours_no_hook_can_fail() -> None:

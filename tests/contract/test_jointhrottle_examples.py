@@ -45,7 +45,10 @@ def test_the_server_stores_the_example_and_the_service_reads_it(
 def test_a_lever_that_is_no_more_is_named_by_whoever_checks_fields(
     control_plane: ControlPlane, jointhrottle_crd: str
 ) -> None:
-    levers = {"startupTaint": {"key": "example.com/new"}, "certificateApproval": {"maxHeld": 20}}
+    levers = {
+        "startupTaint": {"key": "startup-taint.cluster-autoscaler.kubernetes.io/new"},
+        "certificateApproval": {"maxHeld": 20},
+    }
     manifest = json.dumps({**EXAMPLES[0], "spec": {"maxWait": "3m", "levers": levers}})
     create = ("create", "--dry-run=server", "--output=json", "--filename=-")
     with pytest.raises(LabError, match=r'unknown field "spec\.levers\.certificateApproval"'):

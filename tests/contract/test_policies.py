@@ -18,7 +18,8 @@ from tests.contract.waiting import make_namespace, until
 
 pytestmark = pytest.mark.helm
 
-ACCOUNTS = ("kube-balloons", "kube-balloons-guard")
+ACCOUNTS = ("kube-balloons", "kube-balloons-guard", "kube-balloons-give-back")
+NODE_NAMES = ("policed", "policed-kept", "policed-free")
 POLICIES = {"flowControl": {"enabled": False}}
 
 
@@ -105,7 +106,7 @@ def store_objects(plane: ControlPlane) -> None:
 
 
 def remove_objects(plane: ControlPlane) -> None:
-    for name in ("clusterrolebinding/policed-all", "node/policed", *STATUS):
+    for name in ("clusterrolebinding/policed-all", *(f"node/{name}" for name in NODE_NAMES), *STATUS):
         plane.kubectl("delete", name, "--ignore-not-found")
     plane.kubectl("delete", "namespace", NAMESPACE, "--wait=false")
 

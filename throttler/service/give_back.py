@@ -12,6 +12,7 @@ from throttler.service.leftovers import (
     Throttles,
     Writes,
     gates,
+    kept_nodes,
     node_marks,
     node_pools,
     quotas,
@@ -49,14 +50,20 @@ async def _always() -> bool:
 
 
 async def give_back_all(
-    client: KubeClient, *, may_go_on: MayGoOn | None = None, lease: str = "", is_dry_run: bool = False
+    client: KubeClient,
+    *,
+    may_go_on: MayGoOn | None = None,
+    lease: str = "",
+    lets_nodes_go: bool = False,
+    is_dry_run: bool = False,
 ) -> GivenBack:
     """Give back ceilings, taints and labels, gates, in this order: by how much they hurt.
 
     `may_go_on` is asked before every write. `lease` (`namespace/name`) leaves alone what another Lease keeps in force.
+    `lets_nodes_go` takes off what keeps nodes warm as well, at the end.
     Never raises ApiError: what fails is in `problems`, and the rest goes on.
     """
-    giving = _Giving(client, may_go_on or _always, lease, is_dry_run=is_dry_run)
+    giving = _Giving(client, may_go_on or _always, lease, lets_nodes_go=lets_nodes_go, is_dry_run=is_dry_run)
     for _ in range(PASSES):
         await giving.run()
         if giving.is_stopped or not giving.must_repeat or is_dry_run:
@@ -67,11 +74,14 @@ async def give_back_all(
 class _Giving:
     """One call of `give_back_all`; problems are those of the last pass."""
 
-    def __init__(self, client: KubeClient, may_go_on: MayGoOn, lease: str, *, is_dry_run: bool) -> None:
+    def __init__(
+        self, client: KubeClient, may_go_on: MayGoOn, lease: str, *, lets_nodes_go: bool, is_dry_run: bool
+    ) -> None:
         self._client = client
         self._writer = LeverWriter(client)
         self._may_go_on = may_go_on
         self._lease = lease
+        self._lets_nodes_go = lets_nodes_go
         self._is_dry_run = is_dry_run
         self.done = 0
         self.problems: list[str] = []
@@ -86,6 +96,8 @@ class _Giving:
         throttles = await self._throttles()
         await self._each("node taints and labels", node_marks(self._client, throttles))
         await self._each("scheduling gates", gates(self._client))
+        if self._lets_nodes_go:
+            await self._each("nodes that are kept", kept_nodes(self._client))
 
     async def _throttles(self) -> Throttles:
         if self.is_stopped:

@@ -46,6 +46,8 @@ class GuardSettings:
     is_dry_run: bool = False
     waits_for_silence: bool = False
     """Whether `is_once` goes on while somebody renews, and while anything is left: the service was told to stop."""
+    lets_nodes_go: bool = False
+    """Whether nodes that pools keep by annotations are let go as well: warm capacity is to outlive an outage."""
     give_up_s: float | None = None
     """How long `is_once` goes on at the longest; None: three times `after_s`."""
 
@@ -221,6 +223,7 @@ class Guard:
             self._client,
             may_go_on=self._is_still_abandoned,
             lease=self._settings.lease,
+            lets_nodes_go=self._settings.lets_nodes_go,
             is_dry_run=self._settings.is_dry_run,
         )
         if given.done or given.problems or given.is_stopped:

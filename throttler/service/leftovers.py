@@ -15,23 +15,25 @@ from throttler.client.kube_client import KubeClient
 from throttler.client.pages import Skipped, W
 from throttler.client.requests import EVERYTHING, Selection
 from throttler.client.resource import Resource
+from throttler.kube.because import because
 from throttler.kube.capacity_quota import (
     CAPACITY_QUOTA_GROUP,
     CAPACITY_QUOTA_KIND,
     CAPACITY_QUOTA_VERSIONS,
     CapacityQuota,
 )
-from throttler.kube.metadata import Metadata
-from throttler.kube.node import Node, NodeWire, node_from_wire
+from throttler.kube.metadata import Metadata, ObjectKey
+from throttler.kube.node import HELD_BY_ANNOTATION, KEPT_ANNOTATIONS, Node, NodeWire, node_from_wire
 from throttler.kube.node_pool import NODE_POOL_KIND, NodePool
 from throttler.kube.pod import Pod, PodWire, pod_from_wire
 from throttler.kube.selectors import LabelSelector, matches
 from throttler.kube.shared import Shared
+from throttler.levers.because import LeverReason
 from throttler.levers.daemon_set_label import LabelSettings, put_labels
 from throttler.levers.hand_back import hand_back
 from throttler.levers.held import HeldSince, Moment
 from throttler.levers.holder import HOLDER_ANNOTATION, THROTTLE_LABEL
-from throttler.levers.lever import LeverWrite, Room
+from throttler.levers.lever import How, LeverWrite, Room
 from throttler.levers.original import ORIGINAL_ANNOTATION, is_unreadable
 from throttler.levers.scheduling_gate import Demand, GateMemory, GateSettings, release_gates
 from throttler.levers.startup_taint import TaintSettings, release_taints
@@ -154,6 +156,26 @@ async def node_marks(client: KubeClient, throttles: Throttles) -> Writes:
         for throttle in throttles.readable:
             for write in _of_nodes(throttle, nodes):
                 yield (write,)
+
+
+async def kept_nodes(client: KubeClient) -> Writes:
+    """Nodes that a pool of strategy Annotate keeps, whichever: no autoscaler would ever remove them again."""
+    async for nodes in _nodes(client):
+        for node in nodes:
+            if HELD_BY_ANNOTATION in node.annotations:
+                yield (_let_go(node),)
+
+
+def _let_go(node: Node) -> LeverWrite:
+    annotations = dict.fromkeys(KEPT_ANNOTATIONS)
+    return LeverWrite(
+        api_version="v1",
+        kind="Node",
+        key=ObjectKey("", node.name),
+        how=How.MERGE,
+        body={"metadata": {"resourceVersion": node.resource_version, "annotations": annotations}},
+        because=because(LeverReason.STOPPING),
+    )
 
 
 async def gates(client: KubeClient) -> Writes:

@@ -30,4 +30,5 @@ def test_it_waits_until_no_replica_may_write_any_more() -> None:
     assert settings.lease == "elsewhere/kube-balloons-throttle"
     assert settings.after_s > LeadTiming().lease_s > LeadTiming().renew_deadline_s
     assert settings.waits_for_silence
+    assert settings.lets_nodes_go
     assert settings.once_timeout_s == 90.0

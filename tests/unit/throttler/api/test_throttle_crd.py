@@ -93,7 +93,7 @@ def test_every_validation_says_what_is_accepted() -> None:
         (".alarms[].name", {signal_rules.ALARM_PATTERN}),
         (".capacityQuota.name", {lever_rules.NAME_PATTERN}),
         (".nodePoolLimits.names[]", {lever_rules.NAME_PATTERN}),
-        (".startupTaint.key", {selector_rules.KEY_PATTERN, lever_rules.FOREIGN_PATTERN}),
+        (".startupTaint.key", {selector_rules.KEY_PATTERN}),
         (".daemonSetLabel.key", {selector_rules.KEY_PATTERN, lever_rules.FOREIGN_PATTERN}),
         (".daemonSetLabel.value", {selector_rules.VALUE_PATTERN}),
     ],

@@ -67,6 +67,43 @@ async def test_everything_of_ours_is_given_back_and_nothing_else_changes() -> No
     assert cluster.objects["nodes"]["n1"]["spec"]["taints"] == [{"key": "other", "effect": "NoSchedule"}]
 
 
+KEEPS = ("cluster-autoscaler.kubernetes.io/scale-down-disabled", "karpenter.sh/do-not-disrupt")
+OTHER = {"example.com/owner": "team"}
+
+
+def warm_nodes() -> FakeCluster:
+    """One that a pool of strategy Annotate keeps, and one that its user does."""
+    cluster = FakeCluster()
+    cluster.objects["pods"] = {}
+    kept = dict.fromkeys(KEEPS, "true")
+    ours = {**kept, "kube-balloons.github.io/held-by": "team/gone", **OTHER}
+    cluster.put("nodes", "ours", metadata={"annotations": ours}, spec={}, status=READY)
+    cluster.put("nodes", "theirs", metadata={"annotations": {**kept, **OTHER}}, spec={}, status=READY)
+    return cluster
+
+
+async def test_nodes_that_pools_keep_are_let_go_at_an_uninstallation_and_no_others() -> None:
+    cluster = warm_nodes()
+    given = await give_back_all(cluster.client, lets_nodes_go=True)
+    assert (given.done, given.is_all) == (1, True)
+    assert cluster.objects["nodes"]["ours"]["metadata"]["annotations"] == OTHER
+    assert cluster.objects["nodes"]["theirs"]["metadata"]["annotations"] == {**dict.fromkeys(KEEPS, "true"), **OTHER}
+
+
+async def test_an_outage_takes_no_warm_node_away() -> None:
+    cluster = warm_nodes()
+    assert (await give_back_all(cluster.client)).done == 0
+    assert cluster.written() == []
+
+
+async def test_a_node_that_cannot_be_let_go_is_told() -> None:
+    cluster = warm_nodes()
+    cluster.faults["patch", "nodes"] = ForbiddenError("no right", status=403)
+    given = await give_back_all(cluster.client, lets_nodes_go=True)
+    assert not given.is_all
+    assert "ours" in given.problems[0]
+
+
 async def test_ceilings_go_first_and_gates_last() -> None:
     cluster = left_behind()
     await give_back_all(cluster.client, lease=LEASE)

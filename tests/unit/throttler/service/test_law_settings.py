@@ -12,6 +12,7 @@ from throttler.api.decode import decode_throttle
 from throttler.api.throttle import JoinThrottle, Preset, ThrottleSpec, Window
 from throttler.service.law_settings import law_settings
 
+TAINT = "startup-taint.cluster-autoscaler.kubernetes.io/paced"
 SIZES = st.none() | st.integers(1, 100_000)
 
 
@@ -55,7 +56,7 @@ def test_given_bounds_hold_in_order_whatever_the_preset(
 
 
 def test_no_lever_holds_a_machine_before_it_registers() -> None:
-    assert law_settings(spec(levers={"startupTaint": {"key": "example.com/paced"}})).registers_freely
+    assert law_settings(spec(levers={"startupTaint": {"key": TAINT}})).registers_freely
 
 
 def test_rest_is_what_the_user_says() -> None:
@@ -66,7 +67,7 @@ def test_rest_is_what_the_user_says() -> None:
             killTimer="5m",
             reserved={"nodes": 4},
             pace={"maxPerMinute": 30, "safePerMinute": 3},
-            levers={"startupTaint": {"key": "new"}},
+            levers={"startupTaint": {"key": TAINT}},
         )
     )
     assert (found.max_in_flight, found.max_wait_s, found.kill_timer_s, found.reserved_nodes) == (70, 90, 300, 4)
