@@ -59,7 +59,8 @@ async def _measure(numbers: range, seed: int, is_quick: bool) -> Report:
 
 
 def _line(trial: Trial, number: int) -> str:
-    held = f"{trial.ceilings} ceilings, {trial.gates} gates, {trial.taints} taints, {trial.unlabelled} unlabelled"
+    at_joins = f"{trial.gates} gates, {trial.taints} taints, {trial.unlabelled} unlabelled"
+    held = f"{trial.ceilings} ceilings, {at_joins}, {trial.kept} kept"
     end = "as before" if trial.is_restored else "; ".join(trial.wrong)
     return f"{number:>3} {trial.way:<46} {held}; {trial.removal_s:5.1f} s: {end}"
 

@@ -12,6 +12,12 @@ Json = dict[str, Any]
 
 OURS = "kube-balloons.github.io/"
 GATE = f"{OURS}paced"
+KEPT = {
+    f"{OURS}held-by": "kube-balloons/warm",
+    "cluster-autoscaler.kubernetes.io/scale-down-disabled": "true",
+    "karpenter.sh/do-not-disrupt": "true",
+}
+"""What a pool of strategy Annotate puts on a node."""
 ACCOUNTS = "system:serviceaccount:kube-balloons:"
 WRITES = ("create", "update", "patch", "delete", "deletecollection")
 USERS_KINDS = ("nodepools", "capacityquotas", "nodes", "pods")
@@ -27,10 +33,13 @@ class Marks:
     taints: tuple[str, ...] = ()
     unlabelled: tuple[str, ...] = ()
     """Nodes that lack the label for which DaemonSets wait."""
+    kept: tuple[str, ...] = ()
+    """Nodes that a pool of strategy Annotate keeps from being removed."""
 
     def words(self) -> Iterable[str]:
         """What is held, one by one."""
-        for what, names in (("ceiling", self.ceilings), ("gate", self.gates), ("taint", self.taints)):
+        held = {"ceiling": self.ceilings, "gate": self.gates, "taint": self.taints, "mark": self.kept}
+        for what, names in held.items():
             yield from (f"{what} on {name}" for name in names)
         yield from (f"no label on {name}" for name in self.unlabelled)
 
@@ -63,6 +72,7 @@ def marks(ceilings: Iterable[Json], pods: Iterable[Json], nodes: Iterable[Json],
         gates=tuple(_name(each) for each in pods if _is_gated(each)),
         taints=tuple(_name(each) for each in nodes if _has_taint(each, taint)),
         unlabelled=tuple(_name(each) for each in nodes if label not in each["metadata"].get("labels", {})),
+        kept=tuple(_name(each) for each in nodes if KEPT.keys() & each["metadata"].get("annotations", {}).keys()),
     )
 
 

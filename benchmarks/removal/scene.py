@@ -9,7 +9,7 @@ from pathlib import Path
 
 import yaml
 
-from benchmarks.removal.judge import GATE, Json, Marks, marks, trace
+from benchmarks.removal.judge import GATE, KEPT, Json, Marks, marks, trace
 from benchmarks.removal.ways import Shell
 from lab.cloud import BootTime
 from lab.cloud.json_api import JsonApi
@@ -31,6 +31,8 @@ HOST_TAINT = {"key": "CriticalAddonsOnly", "effect": "NoSchedule"}
 """Which our pods tolerate and the work does not."""
 OTHERS = {"team": "others"}
 """Nodes of a pool that no autoscaler of the lab knows; they register with our startup taint."""
+NODES = "/api/v1/nodes"
+_OTHERS = f"{NODES}?labelSelector=team%3D{OTHERS['team']}"
 REGISTER_EVERY_S = 0.7
 PATIENCE_S = 120.0
 _LOOK = """
@@ -58,7 +60,7 @@ class Scene:
     async def marks(self) -> Marks:
         """What holds anything back now."""
         ceilings = [*await self.api.items(POOLS), *await self.api.items(QUOTAS)]
-        nodes = await self.api.items(f"/api/v1/nodes?labelSelector=team%3D{OTHERS['team']}")
+        nodes = await self.api.items(_OTHERS)
         pods = await self.api.items(WORK)
         return marks(ceilings, pods, nodes, taint=TAINT, label=LABEL)
 
@@ -74,6 +76,9 @@ class Scene:
         await self.api.create(DEPLOYMENTS, _work("plain", PODS))
         self._registering = asyncio.create_task(self._register(), name="nodes that register")
         await self.until("a ceiling, gates and taints are in force", self._is_held)
+        # As a pool leaves it that was deleted a moment ago.
+        (kept, *_) = await self.api.items(_OTHERS)
+        await self.api.merge(f"{NODES}/{kept['metadata']['name']}", {"metadata": {"annotations": KEPT}})
 
     async def end_ramp(self) -> None:
         """No machine registers any more: what comes after a removal is not ours to see."""
@@ -88,7 +93,7 @@ class Scene:
             await self.api.delete(f"{DEPLOYMENTS}/{name}")
         await self.api.delete(f"{THROTTLES}/default")
         await self.api.delete(f"{QUOTAS}/{QUOTA}")
-        names = [each["metadata"]["name"] for each in await self.api.items("/api/v1/nodes")]
+        names = [each["metadata"]["name"] for each in await self.api.items(NODES)]
         await self._others.remove(*(name for name in names if name.startswith("other-")))
         await self.until("no pod and no machine is left", self._has_emptied)
 

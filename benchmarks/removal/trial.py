@@ -29,6 +29,7 @@ class Trial:
     gates: int
     taints: int
     unlabelled: int
+    kept: int
     objects: int
     removal_s: float
     wrong: tuple[str, ...]
@@ -71,6 +72,7 @@ async def run_trial(scene: Scene, hosts: ProcessPods, way: Way, chance: random.R
         gates=len(held.gates),
         taints=len(held.taints),
         unlabelled=len(held.unlabelled),
+        kept=len(held.kept),
         objects=len(objects),
         removal_s=removal_s,
         wrong=tuple(dict.fromkeys(wrong)),

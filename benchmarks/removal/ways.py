@@ -61,6 +61,11 @@ kubectl -n kube-balloons scale deployment/kube-balloons --replicas=0
 kubectl -n kube-balloons wait --for=delete pod --selector app.kubernetes.io/name=kube-balloons --timeout=60s
 [ -z "$(kubectl get nodepools,capacityquotas -l kube-balloons.github.io/throttle -o name)" ] || sleep 130
 kubectl delete -k .
+for node in $(kubectl get nodes -o go-template='{{range .items}}{{if index .metadata.annotations \
+"kube-balloons.github.io/held-by"}}{{.metadata.name}} {{end}}{{end}}'); do
+  kubectl annotate node "$node" cluster-autoscaler.kubernetes.io/scale-down-disabled- karpenter.sh/do-not-disrupt- \
+    kube-balloons.github.io/held-by-
+done
 """
 _REMOVALS = {
     Way.HELM: "helm uninstall kube-balloons --namespace kube-balloons",
@@ -127,7 +132,7 @@ def _with_helm() -> str:
     where = "--namespace kube-balloons --create-namespace"
     restricted = "kubectl label --overwrite namespace kube-balloons pod-security.kubernetes.io/enforce=restricted"
     image = "image.registry=registry.example.com"
-    return f"helm install kube-balloons {CHART} {where} --set {image},{levers}\n{restricted}"
+    return f"helm install kube-balloons {CHART} {where} --set {image},{levers},annotateNodes=true\n{restricted}"
 
 
 def _relative(path: Path, folder: Path) -> str:

@@ -27,5 +27,6 @@ async def test_uninstalled_in_mid_ramp_everything_is_as_before(tmp_path: Path) -
     print(trial)
     assert trial.ceilings
     assert trial.gates
+    assert trial.kept
     assert trial.objects > 1
     assert trial.wrong == ()

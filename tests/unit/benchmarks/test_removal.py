@@ -53,9 +53,10 @@ def test_marks_are_found_one_by_one() -> None:
     free = {"metadata": {"name": "q"}, "spec": {"schedulingGates": [{"name": "example.com/theirs"}]}}
     tainted = {"metadata": {"name": "n", "labels": {LABEL: ""}}, "spec": {"taints": [{"key": TAINT}, {"key": "x"}]}}
     bare = {"metadata": {"name": "m"}, "spec": {"taints": [{"key": "x"}]}}
-    found = marks([marked, pool()], [gated, free], [tainted, bare], taint=TAINT, label=LABEL)
-    assert found == Marks(ceilings=("default",), gates=("p",), taints=("n",), unlabelled=("m",))
-    assert len(list(found.words())) == 4
+    kept = {"metadata": {"name": "k", "labels": {LABEL: ""}, "annotations": {f"{OURS}held-by": "a/b"}}, "spec": {}}
+    found = marks([marked, pool()], [gated, free], [tainted, bare, kept], taint=TAINT, label=LABEL)
+    assert found == Marks(ceilings=("default",), gates=("p",), taints=("n",), unlabelled=("m",), kept=("k",))
+    assert len(list(found.words())) == 5
     assert list(Marks().words()) == []
 
 
