@@ -22,8 +22,8 @@ show() {
 }
 
 show doctor --from "$cluster"
-show plan --from "$cluster" --to 1500
-show report --from "$cluster" --to 1500 -o "$page"
+show plan --from "$cluster" --to 900
+show report --from "$cluster" --to 900 -o "$page"
 cat <<END
 
 That was an example cluster. The report is in $page: open it in a browser.

@@ -10,7 +10,7 @@ from math import log10
 
 from balloons.cli.look import Look
 from balloons.preview.policies import NONE
-from balloons.preview.words import duration, share
+from balloons.preview.words import duration
 from balloons.preview.words import times as times_as_long
 from balloons.report.series import PolicyCourse, Series, at, marks
 
@@ -29,6 +29,8 @@ ROWS, PLAN_ROWS = 11, 5
 MOST_COLUMNS, LEAST_COLUMNS = 100, 40
 MARGIN = 11
 """For figures and names at the left."""
+LONGEST, LEAST_SLOWER = 2.0, 1.25
+"""Of what others wait: the top of its strip as a power of ten, and from how many times as long on there is one."""
 TICK = 8
 """Columns that the time of a mark needs at least."""
 
@@ -91,39 +93,34 @@ def _axis(end_s: float, columns: int, look: Look) -> list[str]:
 
 
 def _strips(series: Series, times: Sequence[float], look: Look) -> list[str]:
-    """Pace against its own most, load against all that the servers can do."""
+    """Pace against its own most, load against all that the servers can do.
+
+    The title says what full height means and no figure of the course: the tables' figures are of all possible worlds.
+    """
     middles = [(before + after) / 2 for before, after in pairwise(series.edges_s)]
     most = max(series.pace)
-    title = f"Pace: at most {most:,.0f} joins/min"
+    title = f"Full height: pace {most:,.0f} joins/min"
     found = [_strip("pace", [at(middles, series.pace, each) for each in times], most, look)]
     if series.load:
-        title += f"; API load: at most {share(max(series.load))}"
+        title += ", API load 100 %"
         found.append(_strip("load", [at(series.times_s, series.load, each) for each in times], 1.0, look))
     return [title, *found]
 
 
 def _compared(courses: Sequence[PolicyCourse], times: Sequence[float], look: Look) -> list[str]:
     """The API servers' load and what others wait, one line for each policy; times as long by powers of ten."""
-    text = []
-    for what, values, top, most in (
-        ("API load", lambda course: course.load, 1.0, lambda course: share(max(course.load))),
-        ("Others wait", lambda course: [log10(value) for value in course.slower_by], 2.0, _slowest),
-    ):
-        said = ", ".join(f"{most(course)} {_name(course)}" for course in courses)
-        text.append(f"{what}: at most {said}")
-        text += [
-            _strip(_name(course), [at(course.times_s, values(course), time_s) for time_s in times], top, look)
-            for course in courses
-        ]
-    return text
+    load = [_course_strip(course, course.load, 1.0, times, look) for course in courses]
+    longer = [[log10(factor) for factor in course.slower_by] for course in courses]
+    waits = [_course_strip(*pair, LONGEST, times, look) for pair in zip(courses, longer, strict=True)]
+    text = ["Full height: API load 100 %", *load]
+    if any(max(course.slower_by) >= LEAST_SLOWER for course in courses):
+        return [*text, f"Full height: others wait {times_as_long(10**LONGEST)} longer", *waits]
+    return [*text, "Others wait no longer."]
 
 
-def _name(course: PolicyCourse) -> str:
-    return "unpaced" if course.policy == NONE else "paced"
-
-
-def _slowest(course: PolicyCourse) -> str:
-    return f"{times_as_long(max(course.slower_by))} longer"
+def _course_strip(course: PolicyCourse, values: Sequence[float], top: float, times: Sequence[float], look: Look) -> str:
+    name = "unpaced" if course.policy == NONE else "paced"
+    return _strip(name, [at(course.times_s, values, time_s) for time_s in times], top, look)
 
 
 def _strip(name: str, values: Sequence[float], top: float, look: Look) -> str:

@@ -21,7 +21,7 @@ from balloons.preview.policies import NONE, THROTTLE, PolicyError
 from balloons.preview.stated import NAMES, StatedError
 from balloons.preview.what_if import Cell, Sweep, simulate, simulation_json
 from balloons.preview.words import POLICIES, duration, end, share, times
-from balloons.report.verdict import hurts, verdict_of_sides
+from balloons.report.verdict import hurts, may_hurt, verdict_of_sides
 from throttler.law.settings import LawSettings
 
 COLUMNS = ("POLICY", "ETA", "NINE-IN-TEN", "API-LOAD", "OTHERS-WAIT", "REFUSED", "LOST", "LIMITED-BY", "PEAK-REQ/S")
@@ -63,9 +63,13 @@ def _answers(cells: tuple[Cell, ...], sweep: Sweep, look: Look) -> list[str]:
     """At which values each policy hurts others."""
     found = []
     for policy in dict.fromkeys(cell.policy for cell in cells):
-        values = [_shown(sweep.name, cell.value) for cell in cells if cell.policy == policy and hurts(cell.side)]
-        where = f"hurts others at {sweep.name} {', '.join(values)}" if values else "spares others throughout"
-        found += wrapped(f"{POLICIES.get(policy, policy)}: {where}", look)
+        own = [cell for cell in cells if cell.policy == policy]
+        said = [
+            f"{how} others at {sweep.name} {', '.join(values)}"
+            for how, does in (("hurts", hurts), ("may hurt", may_hurt))
+            if (values := [_shown(sweep.name, cell.value) for cell in own if does(cell.side)])
+        ]
+        found += wrapped(f"{POLICIES.get(policy, policy)}: {', '.join(said) or 'spares others throughout'}", look)
     return found
 
 

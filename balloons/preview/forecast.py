@@ -1,8 +1,10 @@
 """Several possible worlds run to their end: when all nodes are usable, how sure that is, and what it is made of."""
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from math import hypot, inf
+from statistics import median
 
 import numpy as np
 
@@ -43,26 +45,36 @@ class Band:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forecast:
-    """`run` is the one whose end is the median's; the figures without band are its own."""
+    """`runs` are in the order of the worlds, `run` is the one whose end is the median's.
+
+    Figures of load are medians over all worlds: how busy the servers are without any join differs from world to world,
+    and the median end of another policy is that of another world.
+    """
 
     nodes: int
     eta_s: Band
     first_s: Band
     """The first usable node."""
+    runs: tuple[Flow, ...]
     run: Flow
     world: World
-    """In which it ran."""
+    """In which `run` ran."""
     waves: tuple[Wave, ...]
     lost: Band
     """Machines that kill timers destroy."""
     error_share: float
-    worst_latency_s: float
+    slower_by: float
+    """Worst latency over that of idle servers."""
+    hurt_share: float
+    """Of the worlds, those in which others notice."""
+    slower_by_high: float
+    """In the worst of the worlds."""
     peak_requests_per_s: float
     peak_utilisation: float
     hurt_s: float
     """For how long others notice."""
     node_seconds: float
-    """Paid for before they are usable: booting, held and joining."""
+    """Paid for before they are usable: booting, held and joining. Of `run`."""
 
     @property
     def is_collapse(self) -> bool:
@@ -73,26 +85,36 @@ class Forecast:
 def forecast(inputs: PlanInputs, pool: PoolFacts, nodes: int, make: Maker) -> Forecast:
     """Run `nodes` (1 to MOST_ADDED); every policy meets the same worlds."""
     found = worlds(inputs, pool, nodes, next(count for most, count in WORLDS if nodes <= most))
-    runs = [(world, flow(world, make(world.scenario))) for world in found]
-    runs.sort(key=lambda pair: (pair[1].done_s is None, pair[1].done_s or 0.0, pair[0].seed))
-    world, run = runs[(len(runs) - 1) // 2]
-    flows = [each for _, each in runs]
+    runs = tuple(flow(world, make(world.scenario)) for world in found)
+    by_end = sorted(zip(found, runs, strict=True), key=lambda pair: (pair[1].done_s is None, pair[1].done_s or 0.0))
+    world, run = by_end[(len(by_end) - 1) // 2]
     scale = inputs.servers.requests_per_join.value / REQUESTS
     return Forecast(
         nodes=run.nodes,
-        eta_s=told(band([each.done_s for each in flows])),
-        first_s=told(band([each.usable_s[0][0] if each.usable_s else None for each in flows])),
+        eta_s=told(band([each.done_s for each in runs])),
+        first_s=told(band([each.usable_s[0][0] if each.usable_s else None for each in runs])),
+        runs=runs,
         run=run,
         world=world,
         waves=waves_of(run, world),
-        lost=band([float(each.lost) for each in flows]),
-        error_share=run.error_share,
-        worst_latency_s=run.worst_latency_s,
-        peak_requests_per_s=scale * max((moment.requests_per_s for moment in run.moments), default=0.0),
-        peak_utilisation=max((moment.utilisation for moment in run.moments), default=0.0),
-        hurt_s=_hurt_s(run),
+        lost=band([float(each.lost) for each in runs]),
+        error_share=_median(runs, lambda run: run.error_share),
+        slower_by=_median(runs, _slower_by),
+        hurt_share=sum(_hurt_s(run) > 0.0 for run in runs) / len(runs),
+        slower_by_high=max(map(_slower_by, runs)),
+        peak_requests_per_s=scale * _median(runs, lambda run: max(moment.requests_per_s for moment in run.moments)),
+        peak_utilisation=_median(runs, lambda run: max(moment.utilisation for moment in run.moments)),
+        hurt_s=_median(runs, _hurt_s),
         node_seconds=_node_seconds(run),
     )
+
+
+def _median(runs: Sequence[Flow], figure: Callable[[Flow], float]) -> float:
+    return median(map(figure, runs))
+
+
+def _slower_by(run: Flow) -> float:
+    return run.worst_latency_s / run.idle_latency_s
 
 
 def band(values: list[float | None]) -> Band:

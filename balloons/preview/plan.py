@@ -1,12 +1,13 @@
 """A plan: what a scale-up to so many nodes will do, when, what limits it, and what could go wrong."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from balloons.preview.ceilings import lift
 from balloons.preview.cost import Cost, cost_of
 from balloons.preview.fitting import Fitting
+from balloons.preview.flow import Flow
 from balloons.preview.forecast import MOST_ADDED, REFUSING, Band, Forecast, forecast
 from balloons.preview.inputs import Ceiling, PlanInputs, PoolFacts
 from balloons.preview.limit import Limit
@@ -56,6 +57,10 @@ class Side:
     """Worst latency over that of idle servers."""
     hurt_s: float = 0.0
     """For how long others notice: servers that are busy to 95 %, or twice as slow as idle ones."""
+    hurt_share: float = 0.0
+    """Of the possible worlds, those in which they do. The figures above are medians over all of them."""
+    slower_by_high: float = 1.0
+    """In the worst of them."""
     moments: tuple[SideMoment, ...] = ()
     """Its course from the demand on; empty where only the figures above are known."""
     is_stuck: bool = False
@@ -155,28 +160,35 @@ def check_size(nodes: int) -> None:
 
 
 def _sides(inputs: PlanInputs, pool: PoolFacts, found: Forecast, policy: str) -> tuple[Side, ...]:
-    """As it is, and with pacing where there is none or without where there is: in the same worlds."""
+    """As it is, and with pacing where there is none or without where there is: in the same worlds, and both courses in
+    the one in which the plan is shown."""
     other = NONE if policy == THROTTLE else THROTTLE
     compared = forecast(inputs, pool, found.nodes, policy_maker(other, inputs.throttle))
-    return side(policy, found), side(other, compared)
+    course = _course(compared.runs[found.world.seed])
+    return replace(side(policy, found), moments=_course(found.run)), replace(side(other, compared), moments=course)
 
 
 def side(policy: str, found: Forecast) -> Side:
-    """A forecast in short."""
+    """A forecast in short, without its course."""
     return Side(
         policy=policy,
         eta_s=found.eta_s.median,
         peak_requests_per_s=found.peak_requests_per_s,
         peak_utilisation=found.peak_utilisation,
         error_share=found.error_share,
-        slower_by=found.worst_latency_s / found.run.idle_latency_s,
+        slower_by=found.slower_by,
         hurt_s=found.hurt_s,
+        hurt_share=found.hurt_share,
+        slower_by_high=found.slower_by_high,
         is_stuck=found.run.is_stuck,
-        moments=tuple(
-            SideMoment(moment.at_s, moment.ready, moment.utilisation, moment.latency_s / found.run.idle_latency_s)
-            for moment in found.run.moments
-            if moment.at_s >= 0.0
-        ),
+    )
+
+
+def _course(run: Flow) -> tuple[SideMoment, ...]:
+    return tuple(
+        SideMoment(moment.at_s, moment.ready, moment.utilisation, moment.latency_s / run.idle_latency_s)
+        for moment in run.moments
+        if moment.at_s >= 0.0
     )
 
 

@@ -78,6 +78,8 @@ def side_json(side: Side) -> Json:
         "refusedShare": round(side.error_share, 5),
         "slowerBy": round(side.slower_by, 2),
         "hurtSeconds": round(side.hurt_s, 1),
+        "hurtShare": round(side.hurt_share, 3),
+        "slowerByHigh": round(side.slower_by_high, 2),
         "isStuck": side.is_stuck,
     }
 

@@ -18,8 +18,9 @@ from balloons.report.sentences import arrowed, title
 from balloons.report.series import PolicyCourse, courses_of, end_of
 from balloons.report.verdict import Verdict, verdict
 
-LEAST_SLOWER, HEADROOM = 3.0, 1.3
-"""Of the axis of waiting: calm is drawn as calm; and room above what is highest."""
+LEAST_SLOWER, FEW_DECADES, HEADROOM = 3.0, 30.0, 1.3
+"""Of the axis of waiting: calm is drawn as calm; below how many times as long there are marks between the powers of
+ten; and room above what is highest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +60,7 @@ def draw_comparison(plan: Document, form: Format) -> Figure:
         else:
             axes.tick_params(axis="x", length=0, labelbottom=False)
         if row == 0:
-            _ends(axes, plan, courses, form, end_s)
+            _names(axes, plan, courses, form)
     if form.has_title:
         _head(figure, plan, said, texts, form)
     return figure
@@ -71,7 +72,7 @@ def _lines(axes: Axes, panel: _Panel, courses: Sequence[PolicyCourse], form: For
         axes.set_yscale("log")
         axes.set_ylim(0.9, max(LEAST_SLOWER, most * HEADROOM))
         label_axis(axes, panel.name, form)
-        axes.yaxis.set_major_locator(LogLocator(10))
+        axes.yaxis.set_major_locator(LogLocator(10, subs=(1.0,) if most >= FEW_DECADES else (1.0, 2.0, 5.0)))
         axes.yaxis.set_minor_locator(NullLocator())
         axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}x"))
     elif panel.name == "API load":
@@ -99,13 +100,11 @@ def _lines(axes: Axes, panel: _Panel, courses: Sequence[PolicyCourse], form: For
         axes.plot(course.times_s, panel.values(course), color=colour, linewidth=2.0)
 
 
-def _ends(axes: Axes, plan: Document, courses: Sequence[PolicyCourse], form: Format, end_s: float) -> None:
-    """Each line is named where it ends; the names never meet, as they stand in rows of their own."""
-    most = max(max(course.ready) for course in courses)
+def _names(axes: Axes, plan: Document, courses: Sequence[PolicyCourse], form: Format) -> None:
+    """Each line's name with its end, the median of all worlds; they never meet, as they stand in rows of their own."""
     rows = (0.93, 0.82)
     for place, course in zip(rows, sorted(courses, key=lambda course: course.policy == NONE), strict=True):
         is_unpaced = course.policy == NONE
-        colour = UNPACED if is_unpaced else PACED
         done = "not within 12 h" if course.end_s is None else duration(course.end_s)
         now = " (now)" if course.policy == plan.pacing.policy else ""
         axes.text(
@@ -115,12 +114,10 @@ def _ends(axes: Axes, plan: Document, courses: Sequence[PolicyCourse], form: For
             transform=axes.transAxes,
             fontsize=form.type,
             fontweight="bold",
-            color=colour,
+            color=UNPACED if is_unpaced else PACED,
             va="center",
             bbox={"facecolor": PAPER, "edgecolor": "none", "pad": 1.0},
         )
-        if course.end_s is not None and course.end_s <= end_s:
-            axes.plot([course.end_s] * 2, [0, most], color=colour, linewidth=1.0, linestyle=(0, (3, 2)))
 
 
 def _head(figure: Figure, plan: Document, said: Verdict, texts: Sequence[str], form: Format) -> None:

@@ -111,9 +111,11 @@ class Side(_Part, frozen=True):
     refused_share: Amount
     slower_by: Amount
     hurt_seconds: Amount | None = None
+    hurt_share: Amount | None = None
+    slower_by_high: Amount | None = None
     is_stuck: bool = False
     timeline: Annotated[tuple[SavedMoment, ...], Meta(max_length=MOST_MOMENTS)] = ()
-    """All three are absent in plans that were saved before they were written."""
+    """All five are absent in plans that were saved before they were written."""
 
 
 class Pacing(_Part, frozen=True):

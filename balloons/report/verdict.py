@@ -44,8 +44,9 @@ def verdict(plan: Document) -> Verdict:
     if not plan.request.add_nodes or own is None:
         return Verdict(Level.YES, f"Nothing to do: {no_longer(plan)}.")
     done = f"{_nodes(plan.nodes_coming)} ready in {_end(own)}"
-    if hurts(own):
-        return Verdict(Level.HURTS, f"Yes, but it hurts: {done}, and {felt(own)}. {compared}".rstrip())
+    if hurts(own) or may_hurt(own):
+        how = "it hurts" if hurts(own) else "it may hurt"
+        return Verdict(Level.HURTS, f"Yes, but {how}: {done}, and {felt(own)}. {compared}".rstrip())
     return Verdict(Level.YES, f"Yes: {done}, and {felt(own)}. {compared}".rstrip())
 
 
@@ -58,7 +59,7 @@ def verdict_of_sides(sides: Sequence[Side]) -> Verdict:
         if best is None:
             return Verdict(Level.NO, "None of these spares others.")
         return Verdict(Level.YES, f"Of those that spare others {_name(best)} ends first: {_end(best)}.")
-    level = Level.HURTS if hurts(unpaced) else Level.YES
+    level = Level.HURTS if hurts(unpaced) or may_hurt(unpaced) else Level.YES
     if unpaced.is_collapse or unpaced.eta_s is None:
         level = Level.NO
     said = f"No pacing: {_end(unpaced)}, and {felt(unpaced)}."
@@ -66,12 +67,21 @@ def verdict_of_sides(sides: Sequence[Side]) -> Verdict:
 
 
 def hurts(side: Side) -> bool:
-    """Whether others notice."""
+    """Whether others notice, in most of the possible worlds."""
     return side.peak_utilisation >= BUSY or side.slower_by >= SLOW or side.error_share >= REFUSED
+
+
+def may_hurt(side: Side) -> bool:
+    """Whether they do in some of them."""
+    return side.hurt_share > 0.0 and not hurts(side)
 
 
 def felt(side: Side) -> str:
     """By others, while it lasts."""
+    if may_hurt(side):
+        high = side.slower_by_high
+        how = f"they wait up to {times(high)} longer" if high >= SLOW else "they notice"
+        return f"others feel nothing in most cases; in {share(side.hurt_share)} of the possible worlds {how}"
     if not hurts(side):
         return "others feel nothing"
     if side.slower_by >= SLOW:
@@ -94,6 +104,8 @@ def side_of(side: document.Side) -> Side:
         slower_by=side.slower_by,
         is_stuck=side.is_stuck,
         hurt_s=side.hurt_seconds or 0.0,
+        hurt_share=side.hurt_share or 0.0,
+        slower_by_high=side.slower_by_high or side.slower_by,
     )
 
 
@@ -108,18 +120,33 @@ def _compared(sides: Sequence[Side], policy: str) -> str:
     without = f"Without pacing: {_end(unpaced)}, and {felt(unpaced)}"
     if not _is_later(paced, unpaced):
         return f"{without}."
-    if hurts(unpaced):
-        spares = "" if hurts(paced) or unpaced.is_collapse else f" Pacing {_price(paced, unpaced)} and spares them."
+    if _hurts_more(unpaced, paced):
+        most = " in most cases" if may_hurt(paced) else ""
+        spares = "" if unpaced.is_collapse else f" Pacing {_price(paced, unpaced)} and spares them{most}."
         return f"{without}.{spares}"
+    if hurts(unpaced) or may_hurt(unpaced):
+        return f"{without}."
     return f"{without} either: pacing {_price(paced, unpaced)} here and spares nobody."
 
 
 def _with_pacing(paced: Side, unpaced: Side) -> str:
-    if not hurts(unpaced):
+    if not hurts(unpaced) and not may_hurt(unpaced):
         return "No JoinThrottle is needed for this." if not hurts(paced) else ""
     if hurts(paced):
         return f"A JoinThrottle {_price(paced, unpaced)} and does not avoid that: {felt(paced)}."
+    if may_hurt(paced):
+        rest = f"{share(paced.hurt_share)} of the possible worlds"
+        if not _hurts_more(unpaced, paced):
+            return f"A JoinThrottle does not avoid that in {rest} and {_price(paced, unpaced)}."
+        return f"A JoinThrottle avoids that in most cases (not in {rest}) and {_price(paced, unpaced)}."
     return f"A JoinThrottle avoids that and {_price(paced, unpaced)}."
+
+
+def _hurts_more(unpaced: Side, paced: Side) -> bool:
+    """In most of the possible worlds, or in more of them."""
+    if hurts(unpaced) or hurts(paced):
+        return hurts(unpaced) and not hurts(paced)
+    return unpaced.hurt_share > paced.hurt_share
 
 
 def _is_later(paced: Side, unpaced: Side) -> bool:

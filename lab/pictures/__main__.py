@@ -1,8 +1,11 @@
-"""`python -m lab.pictures`: draws docs/pictures anew from the example cluster, which it writes first."""
+"""`python -m lab.pictures`: draws docs/pictures anew from the example cluster, which it writes first, and puts what
+commands print about it into the pages that show it."""
 
 from __future__ import annotations
 
-import shutil
+import os
+import re
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -10,12 +13,17 @@ from pathlib import Path
 
 import click
 
+from lab.errors import LabError
 from lab.pictures.example import write
 from lab.pictures.terminal import picture
 
-PICTURES = Path(__file__).resolve().parents[2] / "docs" / "pictures"
-EXAMPLE = Path(__file__).resolve().parents[2] / "docs" / "example" / "cluster.tar.gz"
-ASKED = ("--to", "1500")
+ROOT = Path(__file__).resolve().parents[2]
+PICTURES = ROOT / "docs" / "pictures"
+EXAMPLE = ROOT / "docs" / "example" / "cluster.tar.gz"
+PAGES = (ROOT / "README.md", *sorted(ROOT.glob("docs/**/*.md")))
+TRANSCRIPT = re.compile(r"^```\n\$ balloons ([^\n]*cluster\.tar\.gz[^\n]*)\n.*?^```$", re.MULTILINE | re.DOTALL)
+"""A block of a page that begins with a command on the example: the rest is what it prints."""
+ASKED = ("--to", "900")
 COMMANDS = {
     "plan": ("plan", *ASKED),
     "status": ("status",),
@@ -25,16 +33,13 @@ COMMANDS = {
 """In the terminal."""
 CHARTS = {
     "report": (*ASKED, "--from", str(EXAMPLE)),
-    "paced-and-unpaced": ("--offline", "--add", "2000", "--daemonsets", "10", "--chart", "compared"),
+    "paced-and-unpaced": (*ASKED, "--from", str(EXAMPLE), "--chart", "compared"),
 }
 """Options of `report`."""
-BROWSERS = ("chromium", "chromium-browser", "google-chrome")
-PAGE_SIZE = "1100,1500"
 
 
 @click.command()
-@click.option("--page/--no-page", "has_page", default=True, help="Also the page as a browser shows it (Chromium).")
-def main(has_page: bool) -> None:
+def main() -> None:
     """Draw every picture of a command."""
     EXAMPLE.parent.mkdir(exist_ok=True)
     write(EXAMPLE)
@@ -42,8 +47,24 @@ def main(has_page: bool) -> None:
         file = PICTURES / f"{name}.svg"
         file.write_bytes(drawn(name))
         click.echo(f"{file.name}: {file.stat().st_size:,} bytes", err=True)
-    if has_page:
-        _photograph(PICTURES / "report-page.png")
+    for page in PAGES:
+        if (text := with_outputs(before := page.read_text(encoding="utf-8"))) != before:
+            page.write_text(text, encoding="utf-8")
+            click.echo(f"{page.relative_to(ROOT)}: what commands print now", err=True)
+
+
+def with_outputs(text: str) -> str:
+    """The page with what its commands on the example print now, as a pipe has it."""
+    return TRANSCRIPT.sub(lambda shown: f"```\n$ balloons {shown[1]}\n{_output(shown[1])}```", text)
+
+
+def _output(command: str) -> str:
+    plain = {key: value for key, value in os.environ.items() if key != "FORCE_COLOR"} | {"PYTHONPATH": str(ROOT)}
+    whole = [sys.executable, "-m", "balloons", *shlex.split(command)]
+    done = subprocess.run(whole, cwd=ROOT, env=plain, capture_output=True, text=True, timeout=120, check=False)
+    if done.returncode not in (0, 3):
+        raise LabError(f"balloons {command} ended with {done.returncode}: {done.stderr}")
+    return done.stdout
 
 
 def drawn(name: str) -> bytes:
@@ -59,20 +80,6 @@ def drawn(name: str) -> bytes:
 
 def _balloons(*arguments: str) -> None:
     subprocess.run([sys.executable, "-m", "balloons", *arguments], check=True, timeout=120)
-
-
-def _photograph(file: Path) -> None:
-    browser = next(filter(None, map(shutil.which, BROWSERS)), None)
-    if browser is None:
-        raise click.ClickException(f"no browser: {file.name} is left as it is; accepted: {', '.join(BROWSERS)}")
-    with tempfile.TemporaryDirectory(prefix="kube-balloons-page-") as folder:
-        page = Path(folder, "report.html")
-        _balloons("report", *ASKED, "--from", str(EXAMPLE), "-o", str(page))
-        options = ("--headless=new", "--no-sandbox", "--hide-scrollbars", f"--user-data-dir={folder}/profile")
-        size, target = f"--window-size={PAGE_SIZE}", f"--screenshot={file}"
-        command = [browser, *options, size, target, page.as_uri()]
-        subprocess.run(command, check=True, capture_output=True, timeout=120)
-    click.echo(f"{file.name}: {file.stat().st_size:,} bytes", err=True)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from lab.errors import LabError
-from lab.pictures.__main__ import ASKED, CHARTS, COMMANDS, EXAMPLE, PICTURES, drawn
+from lab.pictures.__main__ import ASKED, CHARTS, COMMANDS, EXAMPLE, PAGES, PICTURES, TRANSCRIPT, drawn, with_outputs
 from lab.pictures.example import write
 from lab.pictures.terminal import COLUMNS, picture, printed
 
@@ -44,10 +44,32 @@ def test_pictures_show_what_commands_print_now(name: str) -> None:
     assert (PICTURES / f"{name}.svg").read_bytes() == drawn(name)
 
 
+SHOWING = [page for page in PAGES if TRANSCRIPT.search(page.read_text(encoding="utf-8"))]
+
+
+@pytest.mark.parametrize("page", SHOWING, ids=lambda page: page.stem)
+def test_pages_show_what_commands_print_now(page: Path) -> None:
+    """`python -m lab.pictures` writes it anew."""
+    text = page.read_text(encoding="utf-8")
+    assert with_outputs(text) == text
+
+
+def test_a_stale_output_is_found() -> None:
+    assert SHOWING
+    stale = "```\n$ balloons status --from docs/example/cluster.tar.gz\nNAME\nold\n```\nnext"
+    assert re.fullmatch(r"```\n\$ balloons status [^\n]*\nNAME .*default .*```\nnext", with_outputs(stale), re.DOTALL)
+
+
+def test_every_picture_is_drawn_by_a_command_that_can_draw_it_again() -> None:
+    """A screenshot would grow old unnoticed; the dashboards' pictures have a test of their own."""
+    ours = {file.stem for file in PICTURES.iterdir() if not file.name.startswith("kube-balloons-")}
+    assert ours - {"demo"} == {*COMMANDS, *CHARTS}
+
+
 def test_the_example_hurts_unpaced_and_is_spared_by_pacing() -> None:
     text = printed(("plan", *ASKED, "--from", str(EXAMPLE)), (0,))
     answer = " ".join(re.sub(r"\x1b\[[0-9;]*m", "", text).partition("\n\n")[0].split())
-    assert re.search(r"and others feel nothing\. .*Without pacing: .*others wait \d\d+x longer", answer)
+    assert re.search(r"^Yes: .*and others feel nothing\. .*Without pacing: .*others wait \d\d+x longer", answer)
 
 
 def test_the_example_has_a_history() -> None:

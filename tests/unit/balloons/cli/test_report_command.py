@@ -55,7 +55,7 @@ def test_draws_text_without_being_told_and_the_plan_that_was_just_saved(tmp_path
     text = new.stdout.decode()
     assert text.startswith("Yes: 20 nodes are ready in ")
     assert "20 nodes more: 0 -> 20\n" in text
-    for words in ("Nodes over time: █ ready", "Pace: at most", "WAVE  FROM", "boot time"):
+    for words in ("Nodes over time: █ ready", "Full height: API load", "WAVE  FROM", "boot time"):
         assert words in text
     assert max(len(line) for line in text.splitlines() if "┤" in line) <= 80
 

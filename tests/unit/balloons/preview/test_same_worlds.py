@@ -30,8 +30,25 @@ def given_that(**stated: float) -> PlanInputs:
 def test_rows_of_a_plan_are_those_of_a_simulation(nodes: int) -> None:
     plan = make_plan(ASSUMED, Asked(add=nodes), AT)
     cells = simulate(ASSUMED, "", nodes, [NONE, THROTTLE])
-    assert plan.sides == tuple(cell.side for cell in cells)
+    assert [replace(side, moments=()) for side in plan.sides] == [cell.side for cell in cells]
     assert plan.forecast == cells[0].found
+
+
+@pytest.mark.parametrize("nodes", [200, 600])
+def test_both_courses_of_a_plan_are_of_one_world(nodes: int) -> None:
+    """Before the first machine has booted servers are as busy with pacing as without."""
+    unpaced, paced = make_plan(given_that(boot=120), Asked(add=nodes), AT).sides
+    early = [[each.utilisation for each in side.moments if 1.0 < each.at_s < 40.0] for side in (unpaced, paced)]
+    assert len(early[0]) > 10
+    assert early[0] == pytest.approx(early[1], abs=0.02)
+
+
+def test_figures_of_load_are_those_of_most_worlds() -> None:
+    """Not of the one whose end is the median's: another policy's is another world, with other usual load."""
+    sizes = (300, 500, 700)
+    loads = [[cell.side.peak_utilisation for cell in simulate(ASSUMED, "", size, [NONE, THROTTLE])] for size in sizes]
+    assert all(paced <= unpaced + 0.03 for unpaced, paced in loads), loads
+    assert all(before[0] <= after[0] + 0.03 for before, after in pairwise(loads)), loads
 
 
 def test_a_sweep_answers_as_single_questions_do() -> None:

@@ -62,9 +62,17 @@ def test_an_end_that_is_far_off_does_not_hide_the_other() -> None:
 def test_the_chart_in_the_terminal_has_a_line_for_each() -> None:
     plan = document()
     lines = chart(series_of(plan), Look(width=80), courses=courses_of(plan))
-    names = [line.split()[0] for line in lines[-6:]]
-    assert names == ["API", "unpaced", "paced", "Others", "unpaced", "paced"]
+    names = [" ".join(line.split()[:4]) if line.startswith("Full") else line.split()[0] for line in lines[-6:]]
+    waits = "Full height: others wait"
+    assert names == ["Full height: API load", "unpaced", "paced", waits, "unpaced", "paced"]
     assert max(map(len, lines)) <= 80
+    assert max(map(len, chart(series_of(plan), Look(width=50), courses=courses_of(plan)))) <= 50
+
+
+def test_where_nobody_waits_the_chart_says_so_and_draws_no_empty_line() -> None:
+    plan = document()
+    calm = [replace(course, slower_by=tuple(1.0 for _ in course.slower_by)) for course in courses_of(plan)]
+    assert chart(series_of(plan), Look(width=80), courses=calm)[-1] == "Others wait no longer."
 
 
 def test_on_a_telephone_nothing_stands_out() -> None:

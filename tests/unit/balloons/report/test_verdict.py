@@ -42,6 +42,24 @@ def test_says_the_price_of_pacing_where_it_helps_and_that_it_is_not_needed_where
     assert verdict_of_sides([CALM, PACED]).sentence.endswith("No JoinThrottle is needed for this.")
 
 
+RISKY = replace(CALM, hurt_share=0.444, slower_by_high=135.6)
+
+
+def test_warns_of_what_happens_in_some_possible_worlds_only() -> None:
+    found = verdict_of_sides([RISKY, PACED])
+    assert found.level is Level.HURTS
+    assert found.sentence == (
+        "No pacing: 10m, and others feel nothing in most cases; in 44 % of the possible worlds they wait up to 136x "
+        "longer. "
+        "A JoinThrottle avoids that and takes 1m longer (10 %)."
+    )
+    rarer = verdict_of_sides([RISKY, replace(PACED, hurt_share=0.111, slower_by_high=1.0)])
+    said = "A JoinThrottle avoids that in most cases (not in 11 % of the possible worlds) and takes 1m longer (10 %)."
+    assert rarer.sentence.endswith(said)
+    same = verdict_of_sides([RISKY, replace(RISKY, policy="throttle", eta_s=660.0)])
+    assert same.sentence.endswith("does not avoid that in 44 % of the possible worlds and takes 1m longer (10 %).")
+
+
 def test_does_not_hold_a_price_against_an_end_that_is_a_lower_bound() -> None:
     collapse = replace(HURTING, error_share=0.04)
     found = verdict_of_sides([collapse, PACED])
