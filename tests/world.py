@@ -20,9 +20,10 @@ from balloons.decide.plan import (
     MarkBalloon,
     Plan,
     ReleaseBalloon,
+    RemoveFailed,
 )
 from balloons.view.load import NodeLoad, load_of
-from balloons.view.snapshot import Deployment, Now, PriorityClass, Snapshot, StoredObject
+from balloons.view.snapshot import Deployment, FailedBalloon, Now, PriorityClass, Snapshot, StoredObject
 from throttler.kube.metadata import Metadata, ObjectKey, OwnerReference
 from throttler.kube.node import (
     INSTANCE_TYPE_LABEL,
@@ -111,6 +112,9 @@ class World:
     templates: dict[ObjectKey, StoredObject] = field(default_factory=dict)
     version: int = 10
     log: list[Action] = field(default_factory=list)
+    refuses: set[str] = field(default_factory=set)
+    """Nodes whose kubelet admits no balloon."""
+    failed: dict[ObjectKey, FailedBalloon] = field(default_factory=dict)
 
     @classmethod
     def of(cls, *pools: BalloonPool, nodes: Mapping[str, Node], pods: Iterable[Pod] = ()) -> "World":
@@ -126,6 +130,7 @@ class World:
                 nodes=dict(self.nodes),
                 loads=self.loads(),
                 unbound={key: self._unbound(key) for key in self.pools},
+                failed={key: self._failed(key) for key in self.pools},
                 waiting=tuple(p for p in live if p.kind is PodKind.WORK and not p.node),
                 deployments=dict(self.deployments),
                 buffers=dict(self.buffers),
@@ -146,6 +151,9 @@ class World:
 
     def _unbound(self, pool: ObjectKey) -> tuple[Pod, ...]:
         return tuple(p for p in self.balloons() if not p.node and ObjectKey(p.key.namespace, p.pool) == pool)
+
+    def _failed(self, pool: ObjectKey) -> tuple[FailedBalloon, ...]:
+        return tuple(f for f in self.failed.values() if ObjectKey(f.key.namespace, f.pool) == pool)
 
     def balloons(self, pool: str = "") -> list[Pod]:
         """Balloon pods, of one pool or of all."""
@@ -177,6 +185,8 @@ class World:
                 self._delete_balloon(key, uid)
             case AnnotateNode(node=name, annotations=annotations):
                 self._annotate(name, annotations)
+            case RemoveFailed(key=key, uid=uid):
+                assert self.failed.pop(key).uid == uid
 
     def _store(self, key: ObjectKey, manifest: Mapping[str, Any]) -> None:
         before = self.deployments.get(key)
@@ -289,7 +299,7 @@ class World:
             )
 
     def _bind(self, pod: Pod) -> None:
-        for node in sorted(self.nodes.values(), key=lambda n: (self._work_on(n), n.name)):
+        for node in sorted(self.nodes.values(), key=lambda n: (*self._work_on(n), n.name)):
             here = [p for p in self.pods.values() if p.node == node.name]
             if node.is_cordoned or not node.is_ready or not self._wants(pod, node, here):
                 continue
@@ -300,6 +310,9 @@ class World:
                 victims = [p for p in here if p not in stays]
             else:
                 continue
+            if node.name in self.refuses and pod.kind is PodKind.BALLOON:
+                self._fail(self.pods.pop(pod.key), node)
+                return
             for victim in victims:
                 del self.pods[victim.key]
             self.pods[pod.key] = msgspec.structs.replace(
@@ -307,9 +320,15 @@ class World:
             )
             return
 
-    def _work_on(self, node: Node) -> int:
-        """The scheduler's default: the emptiest node first."""
-        return sum(p.requests.get("cpu", 0) for p in self.pods.values() if p.node == node.name)
+    def _fail(self, pod: Pod, node: Node) -> None:
+        self.failed[pod.key] = FailedBalloon(
+            pod.key, pod.uid, node.name, pod.pool, pod.created_s, "UnexpectedAdmissionError"
+        )
+
+    def _work_on(self, node: Node) -> tuple[int, int]:
+        """The scheduler's default: the emptiest node first, and among equals none more often than another."""
+        work = sum(p.requests.get("cpu", 0) for p in self.pods.values() if p.node == node.name)
+        return work, sum(each.node == node.name for each in self.failed.values())
 
     def _wants(self, pod: Pod, node: Node, here: list[Pod]) -> bool:
         if pod.kind is not PodKind.BALLOON:

@@ -111,7 +111,9 @@ def _spec(view: PoolView, shape: Shape, replicas: int, settings: DecideSettings)
     if requests is None:
         return None
     image = view.pool.spec.image or settings.image
-    return BalloonSpec(requests, replicas, image, settings.priority_class, settings.image_pull_secrets)
+    hosts = view.left_out.get(shape.name, ())
+    left_out = hosts if not (hosts and view.is_bought_by_karpenter) else ()
+    return BalloonSpec(requests, replicas, image, settings.priority_class, settings.image_pull_secrets, left_out)
 
 
 def _changed(view: PoolView, shape: Shape, spec: BalloonSpec, aim: Target, holding: Holding) -> Iterator[ApplyObject]:

@@ -74,9 +74,9 @@ def _look_at_all(
     views, failed = [], []
     for pool in pools:
         try:
-            late = memory.pools.get(pool.key, PoolMemory()).late_since_s
-            ages = Ages(unready, {name: now.monotonic_s - since_s for name, since_s in late.items()})
-            views.append(look(pool, claims[pool.key], snapshot, settings, now, ages))
+            past = memory.pools.get(pool.key, PoolMemory())
+            ages = Ages(unready, {name: now.monotonic_s - since_s for name, since_s in past.late_since_s.items()})
+            views.append(look(pool, claims[pool.key], snapshot, settings, now, ages, past.refusals))
         except Exception as error:  # noqa: BLE001 - one pool's error never changes another's plan
             failed.append(_frozen(pool, _failure(error)))
     return views, failed

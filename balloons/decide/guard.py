@@ -90,6 +90,12 @@ def _short(view: PoolView) -> Iterator[Because]:
             yield because(Reason.SHORT_OF_ROOM, nodes=len(names), shape=short.shape, names=some_of(names))
 
 
+def refusing(view: PoolView) -> Because:
+    """Which nodes refuse balloons, and the kubelets' words for it."""
+    why = ", ".join(sorted({view.refusals[name].why or "no reason" for name in view.alone}))
+    return because(Reason.NODES_REFUSE, nodes=len(view.alone), why=why, names=some_of(view.alone))
+
+
 def some_of(names: Collection[str]) -> str:
     """The first names, and how many more there are."""
     first = sorted(names)[:MOST_NAMES]
@@ -99,6 +105,7 @@ def some_of(names: Collection[str]) -> str:
 def notes(view: PoolView, too_small: Iterable[str]) -> tuple[Because, ...]:
     """Findings beside the decision: a conflict on some nodes, shapes that no label tells apart, no room left."""
     found = [conflict(view)] if view.claim.lost else []
+    found += [refusing(view)] if view.alone else []
     found += _short(view)
     shapes = view.shapes.by_name
     if len(shapes) > 1 and are_alike(shapes.values()):

@@ -46,7 +46,8 @@ def hold(view: PoolView, free: Sequence[Node], wanted: int, staying: Sequence[Po
     misfits = _misfits(view, chosen)
     victims = _victims(view, free, chosen, misfits)
     now, later = victims[:limit], victims[limit:]
-    stuck = [balloon for state in _STUCK for balloon in view.census.balloons[state]]
+    # A balloon that its node is about to refuse is nothing to keep: the ReplicaSet takes it first.
+    stuck = [b for state in _STUCK for b in view.census.balloons[state] if b.node not in view.alone]
     wanted_of = Counter([_shape_on(node, view) for node in chosen])
     wanted_of.update([balloon.shape for balloon in (*stuck, *staying)])
     # A node is counted for the shape of the balloon that is still on it.

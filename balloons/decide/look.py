@@ -2,10 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 
 import msgspec
 
-from balloons.api.pool import BalloonPool, PoolStatus, Schedule, ShapeType, Strategy
+from balloons.api.pool import BalloonPool, Mode, PoolStatus, Schedule, ShapeType, Strategy
 from balloons.decide.census import (
     JOIN_LIMIT_S,
     PREFLIGHT_LIMIT_S,
@@ -16,15 +17,17 @@ from balloons.decide.census import (
     take_census,
 )
 from balloons.decide.joining import Unready
+from balloons.decide.refusing import NodeRefusal, hosts_left_out, refusals
 from balloons.decide.schedule import active_schedule
 from balloons.decide.settings import DecideSettings
+from balloons.render.deployment import hosts_in
 from balloons.view.claim import Claim
 from balloons.view.load import EMPTY, NodeLoad
 from balloons.view.remembered import remembered_shapes, stored_requests
 from balloons.view.shape import Shapes, balloon_requests, explicit_shape, shapes_of
 from balloons.view.snapshot import Deployment, Now, Snapshot
 from throttler.kube.metadata import Metadata, ObjectKey
-from throttler.kube.node import Node
+from throttler.kube.node import KARPENTER_POOL_LABEL, Node
 from throttler.kube.pod import POOL_LABEL, SHAPE_LABEL, Pod
 from throttler.kube.resources import Resources
 
@@ -58,6 +61,19 @@ class PoolView:
     """Nodes by name that a balloon of their shape does not fit, though nothing else keeps it off."""
     late: tuple[str, ...]
     """Nodes that are Ready and not usable yet, or not any more: how long that lasts decides what they are."""
+    refusals: Mapping[str, NodeRefusal]
+    """Nodes that refuse balloons or did so lately, by name."""
+    alone: frozenset[str]
+    """Those of the pool's nodes that are left alone for it now."""
+    left_out: Mapping[str, tuple[str, ...]]
+    """Host names that the balloons of each shape must avoid."""
+
+    @property
+    def is_bought_by_karpenter(self) -> bool:
+        """Whether Karpenter makes nodes for the pool's balloons: it makes none for pods that rule out host names."""
+        return self.pool.spec.mode is Mode.HEADROOM and any(
+            KARPENTER_POOL_LABEL in node.labels for node, _ in self.claim.seen
+        )
 
     @property
     def holdable(self) -> list[Node]:
@@ -74,9 +90,15 @@ class Ages:
 
 
 def look(
-    pool: BalloonPool, claim: Claim, snapshot: Snapshot, settings: DecideSettings, now: Now, ages: Ages
+    pool: BalloonPool,
+    claim: Claim,
+    snapshot: Snapshot,
+    settings: DecideSettings,
+    now: Now,
+    ages: Ages,
+    refused: Mapping[str, NodeRefusal] | None = None,
 ) -> PoolView:
-    """Sort and measure one pool's nodes."""
+    """Sort and measure one pool's nodes; `refused` are those that refused balloons when it was last looked at."""
     rules = Rules.of(pool, now.wall.timestamp(), ages.unready)
     census = take_census(claim.seen, rules)
     is_explicit = pool.spec.shape.type is ShapeType.EXPLICIT
@@ -92,12 +114,16 @@ def look(
         for name, shape in shapes.by_name.items()
     }
     loads = {**snapshot.loads, **claim.own_loads} if claim.own_loads else snapshot.loads
+    stored = {name: hosts_in(pool, deployment.spec) for name, deployment in deployments.items()}
+    failed, kept_off = snapshot.failed.get(pool.key, ()), chain.from_iterable(stored.values())
+    refused = refusals(failed, snapshot.nodes, snapshot.loads, refused, kept_off, now)
+    alone = frozenset(name for name, refusal in refused.items() if refusal.is_left_alone(now.monotonic_s))
     fitting = _Fitting(shapes, requests, loads, rules)
     if pool.spec.strategy is Strategy.BALLOON and not is_explicit:
         census = census.corrected(fitting.free_beside_work(census))
-        short = fitting.short(census)
-    else:
-        short = {}
+    if alone:
+        census = census.corrected({n.name: NodeState.SICK for n in census.by_state[NodeState.IDLE] if n.name in alone})
+    short = fitting.short(census) if pool.spec.strategy is Strategy.BALLOON and not is_explicit else {}
     return PoolView(
         pool=pool,
         claim=claim,
@@ -110,6 +136,12 @@ def look(
         requests=requests,
         short=short,
         late=(*_on_their_way(census), *short),
+        refusals=refused,
+        alone=frozenset(node.name for node in census.by_state[NodeState.SICK] if node.name in alone),
+        left_out={
+            name: hosts_left_out(stored.get(name, ()), snapshot.nodes, refused, now, shape.instance_type)
+            for name, shape in shapes.by_name.items()
+        },
     )
 
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from balloons.decide.joining import Unready
+from balloons.decide.refusing import NodeRefusal
 from throttler.kube.metadata import ObjectKey
 
 
@@ -38,6 +39,10 @@ class PoolMemory:
     """In which shape the pool waits for new nodes; None while it waits for none."""
     late_since_s: Mapping[str, float] = field(default_factory=dict)
     """Since when nodes that are Ready have not been usable: a preflight or startup taint, devices that lack."""
+    refusals: Mapping[str, NodeRefusal] | None = None
+    """Nodes that refuse balloons or did so lately, by name; None before the first decision."""
+    failed_since_s: Mapping[str, float] = field(default_factory=dict)
+    """Since when each Failed balloon is known, by uid."""
 
 
 @dataclass(frozen=True, slots=True)

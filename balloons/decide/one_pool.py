@@ -11,11 +11,12 @@ from balloons.decide.by_annotation import annotate, held_by_us
 from balloons.decide.by_balloon import inflate, lowered
 from balloons.decide.by_buffer import buffer
 from balloons.decide.census import NodeState
-from balloons.decide.guard import conflict, hold_still, notes
+from balloons.decide.guard import conflict, hold_still, notes, refusing
 from balloons.decide.holding import Holding, being_removed, hold
 from balloons.decide.look import PoolView, status_of
 from balloons.decide.memory import Asked, PoolMemory
-from balloons.decide.plan import Action, AnnotateNode, PoolDecision
+from balloons.decide.plan import Action, AnnotateNode, PoolDecision, RemoveFailed
+from balloons.decide.refusing import to_remove
 from balloons.decide.release import Reservations, releases
 from balloons.decide.sanity import believe, note_removal, removal_limit
 from balloons.decide.settings import DecideSettings
@@ -49,12 +50,24 @@ class Outcome:
 def decide_pool(view: PoolView, case: Case, memory: PoolMemory, allowance: int | None) -> Outcome:
     """Decide one pool; a reason to hold still comes before everything else but `maxSize`."""
     late = {name: memory.late_since_s.get(name, case.now.monotonic_s) for name in view.late}
-    memory, shrunken = _believe(view, case, replace(memory, late_since_s=late))
+    failed = case.snapshot.failed.get(view.pool.key, ())
+    failed_since = {balloon.uid: memory.failed_since_s.get(balloon.uid, case.now.monotonic_s) for balloon in failed}
+    memory = replace(memory, late_since_s=late, refusals=view.refusals, failed_since_s=failed_since)
+    memory, shrunken = _believe(view, case, memory)
     still = hold_still(view, case.snapshot, case.settings) or shrunken
     if still is not None:
         gone = sum(1 for name in memory.valued if name not in case.snapshot.nodes)
-        return Outcome(_decision(view, view.pool.status.target, still, lowered(view, still, gone)), memory)
+        actions: tuple[Action, ...] = (*lowered(view, still, gone), *_removals(view, case, memory))
+        return Outcome(_decision(view, view.pool.status.target, still, actions), memory)
     return _act(view, case, memory, allowance)
+
+
+def _removals(view: PoolView, case: Case, memory: PoolMemory) -> Iterator[RemoveFailed]:
+    """What failed balloons leave behind; even where nothing else may be done, they must not become ever more."""
+    failed = case.snapshot.failed.get(view.pool.key, ())
+    for balloon in to_remove(failed, case.snapshot.nodes, view.refusals, memory.failed_since_s, case.now):
+        why = because(Reason.NODES_REFUSE, nodes=1, why=balloon.reason or "no reason", names=balloon.node)
+        yield RemoveFailed(balloon.key, balloon.uid, balloon.node, why)
 
 
 def _believe(view: PoolView, case: Case, memory: PoolMemory) -> tuple[PoolMemory, Because | None]:
@@ -62,7 +75,8 @@ def _believe(view: PoolView, case: Case, memory: PoolMemory) -> tuple[PoolMemory
     held = [balloon.node for state in (NodeState.WARM, NodeState.IDLE) for balloon in census.balloons[state]]
     valued = frozenset([*held, *(node.name for node in census.by_state[NodeState.BUSY])])
     away = [node.name for node in census.by_state[NodeState.JOINING] if not node.is_ready]
-    sick = frozenset([*away, *(node.name for node in census.by_state[NodeState.SICK])])
+    # Nodes that refuse balloons are there, and say so themselves.
+    sick = frozenset([*away, *(node.name for node in census.by_state[NodeState.SICK] if node.name not in view.alone)])
     return believe(memory, _Healthy(case.snapshot.nodes, sick), valued, case.settings, case.now)
 
 
@@ -82,7 +96,7 @@ def _act(view: PoolView, case: Case, memory: PoolMemory, allowance: int | None) 
     taken = case.reserved.taker
     reserved = [node for node in view.holdable if node.name in taken]
     free = [node for node in view.holdable if node.name not in taken] if reserved else view.holdable
-    aim = _aim(view, len(free), len(reserved), allowance, memory.granted)
+    aim = _within_reach(view, _aim(view, len(free), len(reserved), allowance, memory.granted))
     asked = _ask(view, aim, memory.asked, case.now)
     aim = replace(aim, shape=asked.shape if asked is not None else "")
     freed = _released(reserved, view, case)
@@ -96,7 +110,7 @@ def _act(view: PoolView, case: Case, memory: PoolMemory, allowance: int | None) 
     why = _refused(view) or _why(view, aim, holding, freed, len(reserved))
     removed = max(0, len(holding.victims) - going) + sum(1 for action in actions if _lets_go(action))
     memory = replace(note_removal(memory, removed, settings, case.now), granted=aim.granted, asked=asked)
-    decision = _decision(view, aim.warm, why, actions, too_small)
+    decision = _decision(view, aim.warm, why, (*actions, *_removals(view, case, memory)), too_small)
     decision = replace(decision, lacking=aim.lacking, notes=(*decision.notes, *_fallback(view, aim)))
     return Outcome(decision, memory, aim.starts)
 
@@ -108,9 +122,21 @@ def _aim(view: PoolView, free: int, reserved: int, allowance: int | None, grante
     return target(view.pool.spec, view.schedule, _supply(view, free, reserved), _asked(view), allowance, granted)
 
 
+def _within_reach(view: PoolView, aim: Target) -> Target:
+    """Without balloons that wait, where nothing can keep those off a node that refuses them."""
+    is_sought = any(view.refusals[name].is_sought for name in view.alone)
+    if aim.wait and is_sought and view.is_bought_by_karpenter:
+        return replace(_ungrown(aim), because=refusing(view))
+    return aim
+
+
+def _ungrown(aim: Target) -> Target:
+    return replace(aim, wait=0, starts=0, lacking=0, granted=0 if aim.granted is not None else None)
+
+
 def _without_growth(view: PoolView, aim: Target, too_small: Sequence[str]) -> Target:
     """What is said where growth is wanted and no node shows how large a balloon must be."""
-    nothing = replace(aim, wait=0, starts=0, lacking=0, granted=0 if aim.granted is not None else None)
+    nothing = _ungrown(aim)
     if aim.wait and not view.shapes.by_name:
         return replace(nothing, because=because(Reason.NO_SHAPE))
     shape = aim.shape or view.shapes.main

@@ -66,7 +66,17 @@ class AnnotateNode:
     because: Because
 
 
-Action = ApplyObject | DeleteObject | MarkBalloon | ReleaseBalloon | AnnotateNode
+@dataclass(frozen=True, slots=True)
+class RemoveFailed:
+    """Delete what is left of a balloon that failed on `node`; nothing runs any more."""
+
+    key: ObjectKey
+    uid: str
+    node: str
+    because: Because
+
+
+Action = ApplyObject | DeleteObject | MarkBalloon | ReleaseBalloon | AnnotateNode | RemoveFailed
 
 
 @dataclass(frozen=True, slots=True)

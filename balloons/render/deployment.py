@@ -4,7 +4,7 @@ Deliberately absent: an ownerReference to the pool (deleting the CRD would then 
 PodDisruptionBudget, and limits other than those that devices demand.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
@@ -27,6 +27,7 @@ NEVER = "87600h"
 """Ten years: cluster-autoscaler ignores a pending pod that is younger than its delay."""
 NO_DEADLINE_S = 2**31 - 1
 """The Deployment controller's own value for "no progress deadline": a waiting balloon is no failed rollout."""
+HOST_LABEL = "kubernetes.io/hostname"
 _NAME_LIMIT = 63
 _DIGEST_LENGTH = 8
 
@@ -40,6 +41,8 @@ class BalloonSpec:
     image: str
     priority_class: str
     image_pull_secrets: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
+    """Host names of nodes that refuse balloons."""
 
 
 def deployment_name(pool: BalloonPool, shape: Shape) -> str:
@@ -95,7 +98,7 @@ def pod_template(pool: BalloonPool, shape: Shape, spec: BalloonSpec) -> dict[str
                 "seccompProfile": {"type": "RuntimeDefault"},
             },
             **_tolerations(pool),
-            **_placement(pool, shape),
+            **_placement(pool, shape, spec.left_out),
             **_image_access(pool, spec),
             "containers": [_container(pool, spec)],
             **_volumes(pool.spec.pre_pull),
@@ -151,14 +154,14 @@ def _volumes(images: Sequence[str]) -> dict[str, Any]:
     return {"volumes": volumes} if volumes else {}
 
 
-def _placement(pool: BalloonPool, shape: Shape) -> dict[str, Any]:
+def _placement(pool: BalloonPool, shape: Shape, left_out: Sequence[str]) -> dict[str, Any]:
     """Where a balloon may go; one per node of the whole pool, also while one shape replaces another."""
-    terms = [{"matchExpressions": rules} for rules in _node_rules(pool, shape)]
+    terms = [{"matchExpressions": rules} for rules in _node_rules(pool, shape, left_out)]
     affinity: dict[str, Any] = {
         "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
     }
     apart = {
-        "topologyKey": "kubernetes.io/hostname",
+        "topologyKey": HOST_LABEL,
         "labelSelector": {"matchLabels": {POOL_LABEL: pool.metadata.name}},
     }
     match pool.spec.spread:
@@ -172,7 +175,7 @@ def _placement(pool: BalloonPool, shape: Shape) -> dict[str, Any]:
     return {"affinity": affinity}
 
 
-def _node_rules(pool: BalloonPool, shape: Shape) -> list[list[dict[str, Any]]]:
+def _node_rules(pool: BalloonPool, shape: Shape, left_out: Sequence[str]) -> list[list[dict[str, Any]]]:
     """The pool's selector and the shape's instance type; in Hold as two alternatives that are the lock.
 
     The lock: nodes that Karpenter did not make, or nodes that it has initialised. Karpenter never provisions for a
@@ -184,11 +187,27 @@ def _node_rules(pool: BalloonPool, shape: Shape) -> list[list[dict[str, Any]]]:
     rules += [_expression(part.key, part.operator, part.values) for part in selector.match_expressions]
     if shape.instance_type and INSTANCE_TYPE_LABEL not in selector.match_labels:
         rules.append(_expression(INSTANCE_TYPE_LABEL, "In", (shape.instance_type,)))
+    if left_out:
+        rules.append(_expression(HOST_LABEL, "NotIn", left_out))
     if pool.spec.mode is Mode.HEADROOM:
         return [rules]
     not_karpenter = _expression(KARPENTER_POOL_LABEL, "DoesNotExist", ())
     initialised = _expression(KARPENTER_INITIALIZED_LABEL, "In", ("true",))
     return [[not_karpenter, *rules], [initialised, *rules]]
+
+
+def hosts_in(pool: BalloonPool, stored: Mapping[str, Any]) -> tuple[str, ...]:
+    """The host names that a stored Deployment's spec leaves out, besides those that the pool's own selector does."""
+    spec = stored.get("template", {}).get("spec", {})
+    required = (
+        spec.get("affinity", {}).get("nodeAffinity", {}).get("requiredDuringSchedulingIgnoredDuringExecution", {})
+    )
+    rules: list[dict[str, Any]] = next(
+        (term.get("matchExpressions", []) for term in required.get("nodeSelectorTerms", [])), []
+    )
+    own = [_expression(part.key, part.operator, part.values) for part in pool.spec.nodes.selector.match_expressions]
+    added = [rule for rule in rules if (rule.get("key"), rule.get("operator")) == (HOST_LABEL, "NotIn")]
+    return tuple(value for rule in added if rule not in own for value in rule.get("values", []))
 
 
 def _expression(key: str, operator: str, values: Sequence[str]) -> dict[str, Any]:

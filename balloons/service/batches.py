@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from itertools import groupby
 
-from balloons.decide.plan import Action, AnnotateNode, MarkBalloon, ReleaseBalloon
+from balloons.decide.plan import Action, AnnotateNode, MarkBalloon, ReleaseBalloon, RemoveFailed
 
-_TOGETHER = (AnnotateNode, MarkBalloon, ReleaseBalloon)
+_TOGETHER = (AnnotateNode, MarkBalloon, ReleaseBalloon, RemoveFailed)
 """Actions on one pod or node each: those of one kind in a row do not depend on each other."""
 
 

@@ -1,6 +1,14 @@
 """An action or a failure as one sentence: for the log of a dry run, and for status. Pure."""
 
-from balloons.decide.plan import Action, AnnotateNode, ApplyObject, DeleteObject, MarkBalloon, ReleaseBalloon
+from balloons.decide.plan import (
+    Action,
+    AnnotateNode,
+    ApplyObject,
+    DeleteObject,
+    MarkBalloon,
+    ReleaseBalloon,
+    RemoveFailed,
+)
 from throttler.client.errors import ApiError
 
 
@@ -17,6 +25,8 @@ def in_words(action: Action) -> str:
             return f"delete balloon {action.key} on {action.node}{f' for {action.taker}' if action.taker else ''}"
         case AnnotateNode():
             return f"annotate node {action.node}"
+        case RemoveFailed():
+            return f"remove Failed balloon {action.key} of {action.node}"
 
 
 def failure_in_words(action: Action, error: ApiError) -> str:

@@ -22,8 +22,19 @@ from throttler.service.throttle_metrics import ThrottleMetrics
 
 PREFIX = "kube_balloons"
 TICK_OUTCOMES = ("decided", "failed", "stood_by")
+FAILED_BALLOONS = "failed balloons"
+"""The second watch of pods, by the name that metrics and messages give it."""
 WATCHED = (
-    *("nodes", "pods", "balloonpools", "deployments", "priorityclasses", "podtemplates", "capacitybuffers"),
+    *(
+        "nodes",
+        "pods",
+        FAILED_BALLOONS,
+        "balloonpools",
+        "deployments",
+        "priorityclasses",
+        "podtemplates",
+        "capacitybuffers",
+    ),
     *("jointhrottles", "daemonsets", "configmaps", "nodepools", "nodeclaims", "capacityquotas"),
 )
 BIND_BUCKETS = (0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)

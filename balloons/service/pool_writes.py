@@ -1,7 +1,8 @@
 """Writes what was decided: each pool by itself, so that none waits for or fails with another.
 
 Of each pool there are up to three turns under way at a time, of three sorts that do not wait for each other and have
-ceilings of their own: what makes and removes balloons, notes on nodes, and the report (status and Events). A turn that
+ceilings of their own: what makes and removes balloons, notes (on nodes, and the removal of what failed balloons leave),
+and the report (status and Events). A turn that
 gives nodes back to work is urgent as a whole. A pool whose turn is under way, or whose last write the caches do not
 show yet, is passed over; the next decision sees the world as it is then. A decision's report comes after its balloons.
 """
@@ -15,7 +16,16 @@ from typing import Any, Protocol
 
 import structlog
 
-from balloons.decide.plan import Action, AnnotateNode, ApplyObject, DeleteObject, Plan, PoolDecision, ReleaseBalloon
+from balloons.decide.plan import (
+    Action,
+    AnnotateNode,
+    ApplyObject,
+    DeleteObject,
+    Plan,
+    PoolDecision,
+    ReleaseBalloon,
+    RemoveFailed,
+)
 from balloons.service.batches import batches
 from balloons.service.fence import Fence, Repeats
 from balloons.service.in_words import failure_in_words, in_words
@@ -32,7 +42,7 @@ from throttler.service.drain import drain
 AT_ONCE = 32
 """Writes of one pool under way, or waiting at the ceiling, at the same time: no pool has others wait for more."""
 NOTES_PER_TURN = 16
-"""Nodes that a pool notes something on in one turn; the next decision knows which others are left."""
+"""Nodes that a pool notes something on in one turn, or Failed balloons; the next decision knows what is left."""
 AWAITED_S = 0.1
 """A write that was made is seen within milliseconds as a rule: look again this soon."""
 RESTING_S = 1.0
@@ -42,6 +52,7 @@ TURN_AWAY_PERIOD_S = 1.0
 SWEEPS = ObjectKey("", "")
 """What is swept up after pools that are gone is written like a pool of its own."""
 
+_NOTES = (AnnotateNode, RemoveFailed)
 _NOBODYS_FAULT = (Outcome.CONFLICT, Outcome.FENCED)
 
 log = structlog.get_logger()
@@ -154,8 +165,8 @@ class PoolWrites:
         if is_dry_run:
             self._show(key, decision.actions)
         actions = () if is_dry_run else decision.actions
-        notes = [action for action in actions if isinstance(action, AnnotateNode)]
-        balloons = [action for action in actions if not isinstance(action, AnnotateNode)]
+        notes = [action for action in actions if isinstance(action, _NOTES)]
+        balloons = [action for action in actions if not isinstance(action, _NOTES)]
         is_busy = (key, _Sort.BALLOONS) in self._tasks
         is_open = self._start_turn(key, _Sort.BALLOONS, balloons, decision)
         self._start_turn(key, _Sort.NOTES, notes[:NOTES_PER_TURN])
@@ -238,7 +249,7 @@ class PoolWrites:
                 return self._failed(key, action, error)
         self._metrics.wrote(kind_of(action), Outcome.DONE)
         log.info("wrote", pool=str(key), action=in_words(action), because=action.because.code)
-        if isinstance(action, ReleaseBalloon):
+        if isinstance(action, ReleaseBalloon | RemoveFailed):
             fence.deleted(key, action.node, action.uid, self._clock())
         else:
             fence.wrote(key, resource.plural, version, self._clock())

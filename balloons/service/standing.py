@@ -36,6 +36,7 @@ _STUCK = {
     Reason.NO_PRIORITY_CLASS,
     Reason.NO_SHAPE,
     Reason.TOO_SMALL,
+    Reason.NODES_REFUSE,
     Reason.SHAPES_ALIKE,
     Reason.IMAGE_NOT_ALLOWED,
     Reason.NO_IMAGE_VOLUMES,

@@ -10,13 +10,13 @@ from balloons.api.pool import BalloonPool
 from balloons.service import relevance
 from balloons.service.arrivals import found_by
 from balloons.service.discovery import Served, discover
-from balloons.service.metrics import Metrics
+from balloons.service.metrics import FAILED_BALLOONS, Metrics
 from balloons.service.preemptions import Preemptions
 from balloons.service.resources import DEPLOYMENTS, NODES, POD_TEMPLATES, PODS, POOLS, PRIORITY_CLASSES, buffers
 from balloons.service.wake import Wake
-from balloons.service.wire import PoolWire, pod_or_presence, pool_from_wire
+from balloons.service.wire import PoolWire, failed_balloon, pod_or_presence, pool_from_wire
 from balloons.view.index import Circumstances, Index, RefusedPool
-from balloons.view.snapshot import Deployment, PriorityClass, StoredObject
+from balloons.view.snapshot import Deployment, FailedBalloon, PriorityClass, StoredObject
 from throttler.client.errors import ApiError
 from throttler.client.kube_client import KubeClient
 from throttler.client.pages import Key
@@ -35,6 +35,8 @@ USUAL_SILENCE_S = 62.0
 """Bookmarks come once a minute: silence up to here is no sign of age."""
 UNFINISHED = "status.phase!=Succeeded,status.phase!=Failed"
 """Finished pods take no room on their nodes and are not even listed."""
+FAILED = Selection(labels=POOL_LABEL, fields="status.phase=Failed")
+"""But for balloons that failed: few, whatever the size of the cluster, and they say which node refuses them."""
 
 log = structlog.get_logger()
 
@@ -70,6 +72,9 @@ class Watches:
         self._watch(
             PODS, PodWire, lambda wire: pod_or_presence(wire, shared), self._pod_changed, Selection(fields=UNFINISHED)
         )
+        self._watch(
+            PODS, PodWire, lambda wire: failed_balloon(wire, shared), self._failed_changed, FAILED, FAILED_BALLOONS
+        )
         self._watch(DEPLOYMENTS, Deployment, _as_it_is, self._deployment_changed, ours)
         self._watch(PRIORITY_CLASSES, PriorityClass, _as_it_is, self._class_changed)
 
@@ -77,7 +82,7 @@ class Watches:
         """Follow everything; ends only by cancellation."""
         async with asyncio.TaskGroup() as group:
             for watch in self._watches.values():
-                group.create_task(watch.run(), name=f"watch {watch.plural}")
+                group.create_task(watch.run(), name=f"watch {watch.name}")
             group.create_task(self._keep_discovering(), name="discovery")
 
     @property
@@ -116,8 +121,8 @@ class Watches:
 
     def has_pod(self, node: str, uid: str) -> bool:
         """Whether the pod is still there and not leaving."""
-        found = self._index.pod_on(node, uid)
-        return found is not None and not found.is_terminating
+        pod = self._index.pod_on(node, uid) or self._index.failed_balloon(uid)
+        return pod is not None and not pod.is_terminating
 
     # --- what changes ---
 
@@ -132,6 +137,11 @@ class Watches:
             self._metrics.gave_way(seen)
         self._note_arrival(before, after)
         self._wake.poke(relevance.pod_within_s(before, after))
+
+    def _failed_changed(self, key: Key, before: FailedBalloon | None, after: FailedBalloon | None) -> None:
+        self._index.change_failed_balloon(before, after)
+        if after is not None:
+            self._wake.poke(relevance.SOON_S)
 
     def _note_arrival(self, before: Pod | None, after: Pod | None) -> None:
         name = after.node if after is not None else ""
@@ -178,6 +188,7 @@ class Watches:
         shape: Callable[[Any], Any],
         listener: Listener[Any],
         selection: Selection = EVERYTHING,
+        name: str = "",
     ) -> Reflector[Any, Any]:
         watch: Reflector[Any, Any] = Reflector(
             self._client,
@@ -187,9 +198,10 @@ class Watches:
             selection,
             on_change=self._noticed,
             observer=self._metrics.cache_event,
-            listener=_never_raising(resource.plural, listener),
+            listener=_never_raising(name or resource.plural, listener),
+            name=name,
         )
-        self._watches[resource.plural] = watch
+        self._watches[watch.name] = watch
         return watch
 
     async def _keep_discovering(self) -> None:

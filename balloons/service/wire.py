@@ -5,9 +5,10 @@ import msgspec
 from balloons.api.decode import decode_pool
 from balloons.api.pool import BalloonPool, PoolStatus
 from balloons.view.index import RefusedPool
+from balloons.view.snapshot import FailedBalloon
 from throttler.kube.decoding import Invalid, status_of
 from throttler.kube.metadata import Metadata
-from throttler.kube.pod import Pod, PodWire, pod_from_wire
+from throttler.kube.pod import Pod, PodKind, PodWire, pod_from_wire
 from throttler.kube.quantity import QuantityError
 from throttler.kube.shared import Shared
 
@@ -35,3 +36,19 @@ def pod_or_presence(wire: PodWire, shared: Shared) -> Pod:
     except QuantityError:
         bare = msgspec.structs.replace(wire.spec, containers=(), init_containers=(), overhead={}, resources=None)
         return pod_from_wire(msgspec.structs.replace(wire, spec=bare), shared)
+
+
+def failed_balloon(wire: PodWire, shared: Shared) -> FailedBalloon | None:
+    """What is left of a balloon that failed; None for any other pod, whatever labels it wears."""
+    pod = pod_or_presence(wire, shared)
+    if pod.kind is not PodKind.BALLOON:
+        return None
+    return FailedBalloon(
+        key=pod.key,
+        uid=pod.uid,
+        node=pod.node,
+        pool=pod.pool,
+        created_s=pod.created_s,
+        reason=shared.one(wire.status.reason),
+        is_terminating=pod.is_terminating,
+    )

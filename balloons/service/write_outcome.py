@@ -2,7 +2,15 @@
 
 import enum
 
-from balloons.decide.plan import Action, AnnotateNode, ApplyObject, DeleteObject, MarkBalloon, ReleaseBalloon
+from balloons.decide.plan import (
+    Action,
+    AnnotateNode,
+    ApplyObject,
+    DeleteObject,
+    MarkBalloon,
+    ReleaseBalloon,
+    RemoveFailed,
+)
 from throttler.client.errors import (
     ApiError,
     ConflictError,
@@ -24,6 +32,7 @@ class ActionKind(enum.StrEnum):
     MARK = "mark"
     RELEASE = "release"
     ANNOTATE = "annotate"
+    REMOVE = "remove"
     STATUS = "status"
     EVENT = "event"
 
@@ -34,6 +43,7 @@ _KINDS: dict[type[Action], ActionKind] = {
     MarkBalloon: ActionKind.MARK,
     ReleaseBalloon: ActionKind.RELEASE,
     AnnotateNode: ActionKind.ANNOTATE,
+    RemoveFailed: ActionKind.REMOVE,
 }
 
 

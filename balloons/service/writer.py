@@ -9,7 +9,15 @@ from typing import Any
 
 import msgspec
 
-from balloons.decide.plan import Action, AnnotateNode, ApplyObject, DeleteObject, MarkBalloon, ReleaseBalloon
+from balloons.decide.plan import (
+    Action,
+    AnnotateNode,
+    ApplyObject,
+    DeleteObject,
+    MarkBalloon,
+    ReleaseBalloon,
+    RemoveFailed,
+)
 from balloons.service.resources import NODES, PODS, written
 from throttler.client.errors import AlreadyExistsError, ConflictError
 from throttler.client.kube_client import KubeClient, decode
@@ -34,7 +42,7 @@ class Writer:
     """The writes of balloons. Every method raises ApiError and never returns a failure.
 
     Each of the three clients has a ceiling of its own: `client` is for what may wait, `urgent` for what gives nodes
-    back to work, `noting` for annotations of nodes, of which there may be thousands.
+    back to work, `noting` for annotations of nodes and for what failed balloons leave, of which there may be thousands.
     """
 
     def __init__(self, client: KubeClient, urgent: KubeClient, noting: KubeClient, clock: Callable[[], float]) -> None:
@@ -58,6 +66,10 @@ class Writer:
                 return PODS, await _release(client, action)
             case AnnotateNode():
                 return NODES, await _annotate(self._noting, action)
+            case RemoveFailed():
+                # By uid alone: whatever still changes in what a pod left, it never runs again.
+                await self._noting.delete(PODS, action.key.name, action.key.namespace, uid=action.uid)
+                return PODS, ""
 
     async def _apply(self, client: KubeClient, action: ApplyObject) -> tuple[Resource, str]:
         resource = written(action.api_version, action.kind)

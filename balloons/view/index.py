@@ -4,7 +4,7 @@ Every `change_*` takes what was known of the object before and what is known now
 tell it. Nothing here raises on an odd object: whatever has been decoded can be filed.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 import msgspec
@@ -12,7 +12,7 @@ import msgspec
 from balloons.api.pool import BalloonPool, PoolStatus
 from balloons.view.claim import Claim, Selectors, pool_of
 from balloons.view.load import USUAL_PRIORITY, NodeLoad, load_of
-from balloons.view.snapshot import Deployment, PriorityClass, Snapshot, StoredObject
+from balloons.view.snapshot import Deployment, FailedBalloon, PriorityClass, Snapshot, StoredObject
 from balloons.view.tenancy import Tenancy
 from throttler.kube.metadata import ObjectKey, key_of
 from throttler.kube.node import Node
@@ -61,6 +61,8 @@ class Index:
         self._waiting_now: tuple[Pod, ...] | None = ()
         self._unbound: dict[ObjectKey, dict[ObjectKey, Pod]] = {}
         self._unbound_now: dict[ObjectKey, tuple[Pod, ...]] = {}
+        self._failed: dict[ObjectKey, FailedBalloon] = {}
+        self._failed_now: dict[ObjectKey, tuple[FailedBalloon, ...]] | None = {}
         self._pools: dict[ObjectKey, BalloonPool | RefusedPool] = {}
         self._deployments: dict[ObjectKey, Deployment] = {}
         self._classes: dict[str, PriorityClass] = {}
@@ -87,6 +89,14 @@ class Index:
             self._unfile(before)
         if after is not None:
             self._file(after)
+
+    def change_failed_balloon(self, before: FailedBalloon | None, after: FailedBalloon | None) -> None:
+        """A balloon has failed, or what is left of it went."""
+        if after is not None and self._tenancy.serves(after.key.namespace):
+            self._failed[after.key] = after
+        elif before is not None:
+            self._failed.pop(before.key, None)
+        self._failed_now = None
 
     def change_pool(self, before: BalloonPool | RefusedPool | None, after: BalloonPool | RefusedPool | None) -> None:
         """A pool appeared, changed, stopped or began to break a rule, or went."""
@@ -141,6 +151,7 @@ class Index:
             nodes=self._nodes,
             loads=self._loads,
             unbound=self._unbound_now.copy(),
+            failed=self._failed_now or {},
             waiting=self._waiting_now or (),
             deployments=self._deployments.copy(),
             priority_classes=self._classes.copy(),
@@ -173,6 +184,10 @@ class Index:
     def pod_on(self, node: str, uid: str) -> Pod | None:
         """One pod of a node, by uid; `node` is empty for a pod without one."""
         return next((pod for pod in self._pods.get(node, {}).values() if pod.uid == uid), None)
+
+    def failed_balloon(self, uid: str) -> FailedBalloon | None:
+        """One balloon that has failed; there are few of them."""
+        return next((balloon for balloon in self._failed.values() if balloon.uid == uid), None)
 
     # --- how it is filed ---
 
@@ -223,6 +238,8 @@ class Index:
             self._refresh_unbound(key)
         if self._waiting_now is None:
             self._waiting_now = tuple(self._waiting.values())
+        if self._failed_now is None:
+            self._failed_now = _by_pool(self._failed.values())
 
     def _refresh_load(self, name: str) -> None:
         if pods := tuple(self._pods.get(name, {}).values()):
@@ -247,6 +264,13 @@ class Index:
             self._unbound_now[pool] = pods
         else:
             del self._unbound[pool]
+
+
+def _by_pool(failed: Iterable[FailedBalloon]) -> dict[ObjectKey, tuple[FailedBalloon, ...]]:
+    by_pool: dict[ObjectKey, list[FailedBalloon]] = {}
+    for balloon in failed:
+        by_pool.setdefault(ObjectKey(balloon.key.namespace, balloon.pool), []).append(balloon)
+    return {pool: tuple(balloons) for pool, balloons in by_pool.items()}
 
 
 def _place(pod: Pod) -> tuple[str, PodKind, str, bool]:

@@ -89,14 +89,26 @@ class StoredObject(msgspec.Struct, frozen=True):
     status: dict[str, Any] = {}
 
 
+class FailedBalloon(msgspec.Struct, frozen=True, gc=False):
+    """A balloon that is over: mostly one that its node's kubelet would not have, with the kubelet's `reason`."""
+
+    key: ObjectKey
+    uid: str
+    node: str
+    pool: str
+    created_s: float = 0.0
+    reason: str = ""
+    is_terminating: bool = False
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
     """The view a decision is made on.
 
     `missing` names the caches that are not complete (never listed, or lost their watch); empty means that the view
-    is complete. `loads` has no entry for nodes without pods. `unbound` are balloon pods without a node,
-    `waiting` real pods without a node. `invalid` maps pools that break a rule to the sentence that says so,
-    `refused` those that are not served or break a bound of the operator.
+    is complete. `loads` has no entry for nodes without pods. `unbound` are balloon pods without a node, `failed` those
+    that failed, `waiting` real pods without a node. `invalid` maps pools that break a rule to the sentence that says
+    so, `refused` those that are not served or break a bound of the operator.
     """
 
     missing: tuple[str, ...] = ()
@@ -107,6 +119,7 @@ class Snapshot:
     nodes: Mapping[str, Node] = field(default_factory=dict)
     loads: Mapping[str, NodeLoad] = field(default_factory=dict)
     unbound: Mapping[ObjectKey, tuple[Pod, ...]] = field(default_factory=dict)
+    failed: Mapping[ObjectKey, tuple[FailedBalloon, ...]] = field(default_factory=dict)
     waiting: tuple[Pod, ...] = ()
     deployments: Mapping[ObjectKey, Deployment] = field(default_factory=dict)
     priority_classes: Mapping[str, PriorityClass] = field(default_factory=dict)

@@ -36,12 +36,12 @@ class PodPath(ApiPath):
 
     async def admit(self, request: web.BaseRequest) -> None:
         """Everything passes; lists of pods are noted."""
-        if request.path == PODS and not _is_watch(request):
+        if _is_about_pods(request) and not _is_watch(request):
             self.list_begun.set()
 
     async def body_of(self, request: web.BaseRequest, found: aiohttp.ClientResponse) -> AsyncGenerator[bytes, None]:
         """Watches of pods may end sooner than the server would have it; everything else is as it comes."""
-        is_watch, epoch = request.path == PODS and _is_watch(request) and found.status == 200, self._epoch
+        is_watch, epoch = _is_about_pods(request) and _is_watch(request) and found.status == 200, self._epoch
         async for chunk in super().body_of(request, found):
             yield chunk
             if is_watch:
@@ -50,6 +50,11 @@ class PodPath(ApiPath):
                 if epoch != self._epoch and chunk.endswith(b"\n"):
                     yield EXPIRED
                     return
+
+
+def _is_about_pods(request: web.BaseRequest) -> bool:
+    """All of those that run, as against what failed balloons leave."""
+    return request.path == PODS and "labelSelector" not in request.query
 
 
 def _is_watch(request: web.BaseRequest) -> bool:

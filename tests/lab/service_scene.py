@@ -75,8 +75,8 @@ class Service:
 class Scene:
     """A namespace with nodes of its own, and what can be asked about them."""
 
-    def __init__(self, plane: ControlPlane, namespace: str, logs: Path) -> None:
-        self.plane, self.namespace, self._logs = plane, namespace, logs
+    def __init__(self, plane: ControlPlane, namespace: str, logs: Path, machines: PaperMachines) -> None:
+        self.plane, self.namespace, self._logs, self.machines = plane, namespace, logs, machines
         self.services: list[Service] = []
 
     def service(self, *options: str) -> Service:
@@ -187,11 +187,11 @@ async def scene(
     """The manifests applied, simulated nodes made, rights given; in the end all services are killed."""
     await plane.kubectl_async("apply", "-k", str(MANIFESTS / "base"))
     await plane.kubectl_async("wait", "--for=condition=Established", "crd/balloonpools.kube-balloons.github.io")
-    found = Scene(plane, namespace, logs)
-    if is_allowed:
-        await found.allow()
     names = [f"{namespace}-{i}" for i in range(nodes)]
     async with PaperMachines(plane.access()) as machines:
+        found = Scene(plane, namespace, logs, machines)
+        if is_allowed:
+            await found.allow()
         allocatable = {"cpu": "8", "memory": "32Gi", "pods": "110"}
         await machines.add([PaperNode(name=n, labels={"test": namespace}, allocatable=allocatable) for n in names])
         try:

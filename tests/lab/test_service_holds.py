@@ -5,9 +5,11 @@ import json
 import signal
 import sys
 from pathlib import Path
+from typing import Any
 
+from balloons.decide.refusing import FEW
 from lab.controlplane import ControlPlane
-from tests.lab.service_scene import run_balloons, scene, work_object
+from tests.lab.service_scene import Scene, run_balloons, scene, work_object
 
 
 async def test_idle_nodes_are_held_and_real_work_takes_them(
@@ -55,6 +57,88 @@ async def test_small_pod_beside_a_balloon_changes_nothing(
         status = await on.pool()
         assert (status["warm"], status["busy"]) == (2, 0)
         assert before <= {pod["metadata"]["uid"] for pod in await on.objects("pods")}
+
+
+async def test_three_broken_nodes_change_nothing_for_the_others(
+    control_plane: ControlPlane, namespace: str, tmp_path: Path
+) -> None:
+    """Their kubelets refuse every pod: the real ReplicaSet controller would make new ones for ever."""
+    async with scene(control_plane, namespace, tmp_path, nodes=6) as on:
+        service = await on.ready_service()
+        await on.apply_pool()
+        await on.until(lambda s: s.get("because") == "Steady" and s["warm"] == 6)
+        (deployment,) = await on.objects("deployments")
+        broken = {f"{namespace}-{i}" for i in range(3)}
+        before = await _balloons(on)
+        on.machines.refuse_pods(*broken)
+        for name, node, _ in before:
+            if node in broken:
+                await on.kubectl("delete", "pod", name, "--now")
+        status = await on.until(lambda s: s["sick"] == 3)
+        await service.ticks(30)
+        assert await _balloons(on) == {each for each in before if each[1] not in broken}
+        (after,) = await on.objects("deployments")
+        assert after["spec"]["template"] == deployment["spec"]["template"]
+        status = await on.pool()
+        assert (status["warm"], status["target"], status["because"]) == (3, 3, "Steady")
+        ready = next(c for c in status["conditions"] if c["type"] == "Ready")
+        assert "3 nodes refuse balloons (UnexpectedAdmissionError)" in ready["message"]
+        assert "NodesRefuse" in {event["reason"] for event in await on.objects("events.events.k8s.io")}
+        assert len(await _failed(on)) <= 3 * FEW
+
+        # Mended, and given back as nodes are that somebody has repaired.
+        on.machines.admit_pods(*broken)
+        for command in ("cordon", "uncordon"):
+            for node in broken:
+                await on.plane.kubectl_async(command, node)
+            await service.ticks(5)
+        await on.until(lambda s: s["warm"] == 6)
+        assert {each for each in before if each[1] not in broken} <= await _balloons(on)
+        assert not await _failed(on)
+
+
+async def test_a_node_that_refuses_takes_no_balloon_from_one_that_is_free_again(
+    control_plane: ControlPlane, namespace: str, tmp_path: Path
+) -> None:
+    """The scheduler prefers the empty one, which is the broken one, each time."""
+    async with scene(control_plane, namespace, tmp_path, nodes=3) as on:
+        service = await on.ready_service()
+        await on.apply_pool()
+        await on.until(lambda s: s.get("because") == "Steady" and s["warm"] == 3)
+        broken = f"{namespace}-0"
+        await on.apply(*(_slack_pod(namespace, i) for i in (1, 2)))
+        on.machines.refuse_pods(broken)
+        (balloon,) = [name for name, node, _ in await _balloons(on) if node == broken]
+        await on.kubectl("delete", "pod", balloon, "--now")
+        await on.until(lambda s: s["sick"] == 1)
+        await service.ticks(6)
+        await on.run_work("job")
+        await on.until_bound("job")
+        await on.kubectl("delete", "pod", "job", "--now")
+        await on.until(lambda s: s["warm"] == 2 and s["busy"] == 0)
+        await service.ticks(10)
+        await on.until(lambda s: s["warm"] == 2 and s["because"] == "Steady")
+        assert len(await _failed(on)) <= FEW
+        assert all(node != broken for _, node, _ in await _balloons(on))
+
+
+async def _balloons(on: Scene) -> set[tuple[str, str, str]]:
+    """Name, node and uid of those that are alive."""
+    return {
+        (pod["metadata"]["name"], pod["spec"].get("nodeName", ""), pod["metadata"]["uid"])
+        for pod in await on.objects("pods")
+        if "kube-balloons.github.io/pool" in pod["metadata"].get("labels", {}) and pod["status"]["phase"] != "Failed"
+    }
+
+
+async def _failed(on: Scene) -> list[str]:
+    return [pod["metadata"]["name"] for pod in await on.objects("pods") if pod["status"]["phase"] == "Failed"]
+
+
+def _slack_pod(namespace: str, number: int) -> dict[str, Any]:
+    pod = work_object(namespace, f"small-{number}", cpu="50m")
+    pod["spec"]["nodeName"] = f"{namespace}-{number}"
+    return pod
 
 
 async def test_gang_takes_all_warm_nodes_and_headroom_of_none_is_left(

@@ -47,13 +47,13 @@ TOO_NEW = "Too large resource version"
 """The server's words when it does not know our version (yet): its etcd may have been restored."""
 
 CacheObserver = Callable[[str, CacheEvent], None]
-"""Called with the resource's plural and what happened."""
+"""Called with the watch's name and what happened."""
 
 W = TypeVar("W", bound=Wire)
 T = TypeVar("T")
 
 
-def ignore_cache_event(plural: str, event: CacheEvent) -> None:
+def ignore_cache_event(name: str, event: CacheEvent) -> None:
     """For callers who do not count."""
 
 
@@ -83,7 +83,10 @@ class Reflector(Generic[W, T]):
         observer: CacheObserver = ignore_cache_event,
         listener: Listener[T] | None = None,
         random: Random | None = None,
+        name: str = "",
     ) -> None:
+        self.name = name or resource.plural
+        """What messages and observers call it: the resource, unless it is but one of several watches of that."""
         self.store: Store[T] = Store(listener)
         self._client = client
         self._resource = resource
@@ -105,11 +108,6 @@ class Reflector(Generic[W, T]):
         self._changed = asyncio.Event()
 
     @property
-    def plural(self) -> str:
-        """The name of the resource."""
-        return self._resource.plural
-
-    @property
     def last_error(self) -> ApiError | None:
         """What the server says against the watch or the list, until it no longer does."""
         return self._watch_error or self._list_error
@@ -118,7 +116,7 @@ class Reflector(Generic[W, T]):
     def in_words(self) -> str:
         """The resource, and what the server says against it."""
         error = self.last_error
-        return f"{self.plural} ({error.message})" if error is not None else self.plural
+        return f"{self.name} ({error.message})" if error is not None else self.name
 
     @property
     def age_s(self) -> float:
@@ -193,8 +191,8 @@ class Reflector(Generic[W, T]):
         # events, soon reached where 150,000 pods are listed. And one that does not know streamed lists never ends one.
         self._can_stream = False
         if chunk is None:
-            raise SilentWatchError(f"no word about {self.plural} for {SILENCE_S:.0f} s")
-        raise UnreachableError(f"the list of {self.plural} ended before its end")
+            raise SilentWatchError(f"no word about {self.name} for {SILENCE_S:.0f} s")
+        raise UnreachableError(f"the list of {self.name} ended before its end")
 
     async def _list_in_pages(self) -> None:
         """Reads the first page, which says from which version to watch; the others are read beneath the watch."""
@@ -204,12 +202,12 @@ class Reflector(Generic[W, T]):
                 page = await anext(pages)
         except TimeoutError as error:
             # Nothing is heard before it: a view that is to stay complete cannot wait for longer.
-            raise AttemptTimeoutError(f"no page of {self.plural} in {GAP_S:.0f} s") from error
+            raise AttemptTimeoutError(f"no page of {self.name} in {GAP_S:.0f} s") from error
         self._intake.begin_events(page.resource_version)
         self._intake.add_page(page)
         self._is_following, self._must_list = True, False
         if page.continue_token:
-            self._paging = asyncio.create_task(self._read_pages(pages), name=f"list {self.plural}")
+            self._paging = asyncio.create_task(self._read_pages(pages), name=f"list {self.name}")
         else:
             self._end_list()
 
@@ -285,7 +283,7 @@ class Reflector(Generic[W, T]):
         if self._paging is not None and self._paging.done():
             self._paging.result()
         if due.is_silent(now):
-            raise SilentWatchError(f"no word about {self.plural} for {SILENCE_S:.0f} s")
+            raise SilentWatchError(f"no word about {self.name} for {SILENCE_S:.0f} s")
         if due.has_caught_up(now):
             self._is_following = True
             self.store.set_complete(not self.is_listing)
@@ -328,7 +326,7 @@ class Reflector(Generic[W, T]):
             self._on_change()
 
     def _tell(self, event: CacheEvent) -> None:
-        self._observer(self.plural, event)
+        self._observer(self.name, event)
 
 
 def needs_list(error: ApiError) -> bool:

@@ -120,6 +120,7 @@ class _PodCondition(msgspec.Struct, frozen=True, gc=False):
 
 class _PodStatus(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     phase: str = "Pending"
+    reason: str = ""
     nominated_node_name: str = ""
     conditions: tuple[_PodCondition, ...] = ()
 

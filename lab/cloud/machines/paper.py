@@ -23,6 +23,7 @@ from lab.cloud.machines.paper_objects import (
     PaperNode,
     Pod,
     PodList,
+    failed_status,
     final_delete,
     lease_object,
     node_conditions,
@@ -66,6 +67,7 @@ class PaperMachines:
         self._writers = writers
         self._selected = {**BOUND_PODS, **({"labelSelector": pods} if pods else {})}
         self._nodes: set[str] = set()
+        self._refusals: dict[str, str] = {}
         self._work: asyncio.Queue[Pod] = asyncio.Queue()
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -107,6 +109,15 @@ class PaperMachines:
     def fall_silent(self, name: str) -> None:
         """Let a machine die: its Node stays, without heartbeats, and nobody serves its pods any more."""
         self._nodes.discard(name)
+
+    def refuse_pods(self, *names: str, reason: str = "UnexpectedAdmissionError") -> None:
+        """Let these nodes' kubelets admit no pod any more: each becomes Failed at once; what runs goes on."""
+        self._refusals |= dict.fromkeys(names, reason)
+
+    def admit_pods(self, *names: str) -> None:
+        """Mend them."""
+        for name in names:
+            self._refusals.pop(name, None)
 
     async def set_ready(self, name: str, *, is_ready: bool) -> None:
         """Report a node Ready or not Ready."""
@@ -189,7 +200,8 @@ class PaperMachines:
         if pod.metadata.deletion_timestamp is not None:
             await self._client.delete(pod.path, final_delete(pod))
         else:
-            status = running_status(pod, timestamp())
+            why = self._refusals.get(pod.spec.node_name)
+            status = failed_status(pod, why) if why else running_status(pod, timestamp())
             await self._client.patch(f"{pod.path}/status", status, STRATEGIC_MERGE_PATCH)
 
     async def _keep_alive(self, every_s: float) -> None:

@@ -143,6 +143,12 @@ def running_status(pod: Pod, timestamp: str) -> dict[str, Any]:
     return {"metadata": {"uid": pod.metadata.uid}, "status": status}
 
 
+def failed_status(pod: Pod, reason: str) -> dict[str, Any]:
+    """Return the status patch with which a kubelet refuses a pod."""
+    message = f"Pod was rejected: {reason}"
+    return {"metadata": {"uid": pod.metadata.uid}, "status": {"phase": "Failed", "reason": reason, "message": message}}
+
+
 def final_delete(pod: Pod) -> dict[str, Any]:
     """Return the options with which a kubelet removes a pod whose containers have ended."""
     return {"gracePeriodSeconds": 0, "preconditions": {"uid": pod.metadata.uid}}

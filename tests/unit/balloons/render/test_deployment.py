@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from balloons.api.pool import Mode, PodTemplate, SecretName, Spread
-from balloons.render.deployment import BalloonSpec, deployment, deployment_name
+from balloons.render.deployment import BalloonSpec, deployment, deployment_name, hosts_in
 from balloons.view.shape import Shape
 from tests.world import a_pool
 from throttler.kube.pod import POOL_LABEL
@@ -65,6 +65,18 @@ def test_in_headroom_one_term_lets_the_autoscaler_make_nodes() -> None:
     assert node_terms(mode=Mode.HEADROOM) == [
         {("pool", "In", ("gpu",)), ("node.kubernetes.io/instance-type", "In", ("p5.48xlarge",))}
     ]
+
+
+@pytest.mark.parametrize("mode", Mode)
+def test_nodes_that_refuse_are_ruled_out_by_name_in_every_term(mode: Mode) -> None:
+    pool = a_pool(mode=mode)
+    made = deployment(pool, SHAPE, replace(SPEC, left_out=("n1", "n2")))["spec"]
+    affinity = made["template"]["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+    rule = {"key": HOST, "operator": "NotIn", "values": ["n1", "n2"]}
+    assert all(rule in term["matchExpressions"] for term in affinity["nodeSelectorTerms"])
+    assert hosts_in(pool, made) == ("n1", "n2")
+    assert hosts_in(pool, manifest(mode=mode)["spec"]) == ()
+    assert hosts_in(pool, {}) == ()
 
 
 def test_only_in_hold_cluster_autoscaler_is_told_to_wait() -> None:

@@ -6,7 +6,7 @@ Lists may take as long as those of a large cluster do: pages that hold nothing s
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
 from itertools import count
 from types import SimpleNamespace
@@ -37,12 +37,14 @@ class LargeCluster:
     def __init__(self, nodes: int) -> None:
         self.version = 100
         self.objects: dict[str, dict[Key, dict[str, Any]]] = {}
-        self.log: list[tuple[int, str, dict[str, Any]]] = []
+        self.log: list[tuple[int, str, dict[str, Any], dict[str, Any] | None]] = []
         self.asked: list[tuple[float, str, str]] = []
         self.empty_pages: dict[str, int] = {}
         self.page_s = 0.2
         self.streams_lists = False
         self.oldest: dict[str, int] = {}
+        self.refuses: set[str] = set()
+        """Nodes whose kubelet admits no balloon."""
         self.rewrites: dict[str, Any] = {}
         """What an admission webhook puts into every Deployment's container."""
         self._numbers = count()
@@ -62,15 +64,15 @@ class LargeCluster:
         meta["resourceVersion"] = str(self._next_version())
         meta.setdefault("uid", f"u{next(self._numbers)}")
         meta.setdefault("creationTimestamp", "2026-11-22T00:00:00Z")
+        before = self.objects[plural].get(key)
         self.objects[plural][key] = stored
-        self._tell(plural, kind, stored)
+        self._tell(plural, kind, stored, before)
         return stored
 
     def drop(self, plural: str, key: Key) -> None:
         gone = self.objects[plural].pop(key)
-        self._tell(
-            plural, "DELETED", {**gone, "metadata": {**gone["metadata"], "resourceVersion": str(self._next_version())}}
-        )
+        last = {**gone, "metadata": {**gone["metadata"], "resourceVersion": str(self._next_version())}}
+        self._tell(plural, "DELETED", last, gone)
 
     def add_node(self) -> None:
         name = f"n{len(self.objects.get('nodes', {})):04}"
@@ -99,6 +101,7 @@ class LargeCluster:
         self._wake_all()
 
     def lists_of(self, plural: str) -> int:
+        """`pods` are those that run; lists of what failed are told apart from them."""
         return sum(verb in ("list", "watchlist") and about == plural for _, verb, about in self.asked)
 
     def writes(self) -> list[tuple[float, str, str]]:
@@ -108,8 +111,8 @@ class LargeCluster:
         self.version += 1
         return self.version
 
-    def _tell(self, plural: str, kind: str, thing: dict[str, Any]) -> None:
-        self.log.append((self.version, plural, {"type": kind, "object": thing}))
+    def _tell(self, plural: str, kind: str, thing: dict[str, Any], before: dict[str, Any] | None) -> None:
+        self.log.append((self.version, plural, {"type": kind, "object": thing}, before))
         self._wake_all()
 
     def _wake_all(self) -> None:
@@ -123,16 +126,21 @@ class LargeCluster:
         pods = self.objects.setdefault("pods", {})
         for deployment in list(self.objects.get("deployments", {}).values()):
             self._size(deployment, pods)
-        taken = {pod["spec"].get("nodeName") for pod in pods.values()}
+        taken = {pod["spec"].get("nodeName") for pod in pods.values() if _is_alive(pod)}
         free = [name for _, name in sorted(self.objects["nodes"]) if name not in taken]
         for pod in sorted(pods.values(), key=lambda each: -each["spec"]["priority"]):
             if not pod["spec"].get("nodeName") and free:
                 spec = {**pod["spec"], "nodeName": free.pop(0)}
-                self.put("pods", {**pod, "spec": spec, "status": {"phase": "Running"}})
+                status = {"phase": "Running"}
+                if spec["priority"] < 0 and spec["nodeName"] in self.refuses:
+                    status = {"phase": "Failed", "reason": "OutOfcpu"}
+                    asyncio.get_running_loop().call_later(0.1, self.control)
+                self.put("pods", {**pod, "spec": spec, "status": status})
 
     def _size(self, deployment: dict[str, Any], pods: dict[Key, dict[str, Any]]) -> None:
         wanted = deployment["spec"]["selector"]["matchLabels"].items()
-        own = [key for key, pod in pods.items() if wanted <= pod["metadata"].get("labels", {}).items()]
+        alive = [key for key, pod in pods.items() if _is_alive(pod)]
+        own = [key for key in alive if wanted <= pods[key]["metadata"].get("labels", {}).items()]
         own.sort(key=lambda key: (bool(pods[key]["spec"].get("nodeName")), key))
         for key in own[: max(0, len(own) - deployment["spec"]["replicas"])]:
             self.drop("pods", key)
@@ -155,12 +163,13 @@ class LargeCluster:
         plural, _, subresource = request.resource.partition("/")
         is_next_page = "continue" in request.query
         if not is_next_page:
-            self.asked.append((asyncio.get_running_loop().time(), request.verb, request.resource))
+            about = "failed balloons" if _is_about_failed(request) else request.resource
+            self.asked.append((asyncio.get_running_loop().time(), request.verb, about))
         await asyncio.sleep(0.005)
         if request.verb == "list":
             yield await self._page(plural, request)
         elif request.verb == "watchlist":
-            yield self._stream(plural) if self.streams_lists else status_answer(422, "Invalid", "not offered")
+            yield self._stream(plural, request) if self.streams_lists else status_answer(422, "Invalid", "not offered")
         elif request.verb == "watch":
             yield self._watch(plural, request)
         elif request.verb == "get":
@@ -179,16 +188,20 @@ class LargeCluster:
 
     async def _page(self, plural: str, request: Request) -> FakeResponse:
         number = int(request.query.get("continue", "0"))
+        what = plural + request.query.get("fieldSelector", "")
         if number == 0:
-            self._listed[plural] = self.version, list(self.objects.get(plural, {}).values())
-        version, items = self._listed[plural]
-        is_last = number >= self.empty_pages.get(plural, 0)
+            self._listed[what] = self.version, self._selected(plural, request)
+        version, items = self._listed[what]
+        is_last = number >= (0 if _is_about_failed(request) else self.empty_pages.get(plural, 0))
         await asyncio.sleep(self.page_s)
         meta = {"resourceVersion": str(version), "continue": "" if is_last else str(number + 1)}
         return FakeResponse(200, json.dumps({"metadata": meta, "items": items if is_last else []}).encode())
 
-    def _stream(self, plural: str) -> FakeResponse:
-        lines = [{"type": "ADDED", "object": each} for each in self.objects.get(plural, {}).values()]
+    def _selected(self, plural: str, request: Request) -> list[dict[str, Any]]:
+        return [each for each in self.objects.get(plural, {}).values() if is_selected(each, request)]
+
+    def _stream(self, plural: str, request: Request) -> FakeResponse:
+        lines = [{"type": "ADDED", "object": each} for each in self._selected(plural, request)]
         meta = {"resourceVersion": str(self.version), "annotations": {"k8s.io/initial-events-end": "true"}}
         lines.append({"type": "BOOKMARK", "object": {"metadata": meta}})
         return FakeResponse(200, b"".join(json.dumps(line).encode() + b"\n" for line in lines))
@@ -197,7 +210,7 @@ class LargeCluster:
         since = int(request.query["resourceVersion"])
         if since < self.oldest.get(plural, 0):
             return status_answer(410, "Expired", "too old resource version")
-        return _Stream(self, plural, since, float(request.query["timeoutSeconds"]))
+        return _Stream(self, plural, since, request)
 
     async def next_event(self, until_s: float) -> None:
         """Returns when anything has happened, or at `until_s`."""
@@ -237,18 +250,18 @@ class _Stream:
 
     status = 200
 
-    def __init__(self, cluster: LargeCluster, plural: str, since: int, lifetime_s: float) -> None:
+    def __init__(self, cluster: LargeCluster, plural: str, since: int, request: Request) -> None:
         self.headers: dict[str, str] = {}
-        self._cluster, self._plural, self._since = cluster, plural, since
+        self._cluster, self._plural, self._since, self._request = cluster, plural, since, request
         self._bookmark_at = asyncio.get_running_loop().time() + BOOKMARKS_S
-        self._ends_at = asyncio.get_running_loop().time() + lifetime_s
+        self._ends_at = asyncio.get_running_loop().time() + float(request.query["timeoutSeconds"])
 
     async def read_chunk(self) -> bytes:
         clock = asyncio.get_running_loop().time
         while True:
             if self._since < self._cluster.oldest.get(self._plural, 0):
                 return b'{"type":"ERROR","object":{"kind":"Status","code":410,"reason":"Expired"}}\n'
-            news = [e for version, plural, e in self._cluster.log if version > self._since and plural == self._plural]
+            news = list(self._news())
             self._since = self._cluster.version
             if news:
                 return b"".join(json.dumps(event).encode() + b"\n" for event in news)
@@ -259,6 +272,35 @@ class _Stream:
                 meta = {"resourceVersion": str(self._cluster.version), "name": ""}
                 return json.dumps({"type": "BOOKMARK", "object": {"metadata": meta}}).encode() + b"\n"
             await self._cluster.next_event(min(self._ends_at, self._bookmark_at))
+
+    def _news(self) -> Iterator[dict[str, Any]]:
+        """What comes into the selection is added, what leaves it is deleted, as a server has it."""
+        for version, plural, event, before in self._cluster.log:
+            if version <= self._since or plural != self._plural:
+                continue
+            was, is_now = before is not None and is_selected(before, self._request), event["type"] != "DELETED"
+            is_now = is_now and is_selected(event["object"], self._request)
+            if was or is_now:
+                yield {**event, "type": ("MODIFIED" if was else "ADDED") if is_now else "DELETED"}
+
+
+def _is_alive(pod: Mapping[str, Any]) -> bool:
+    return pod["status"]["phase"] not in ("Succeeded", "Failed")
+
+
+def _is_about_failed(request: Request) -> bool:
+    return request.query.get("fieldSelector") == "status.phase=Failed"
+
+
+def is_selected(thing: Mapping[str, Any], request: Request) -> bool:
+    """By the label that must be there, and by the phase."""
+    label, phase = request.query.get("labelSelector", ""), thing.get("status", {}).get("phase", "")
+    if label and label not in thing["metadata"].get("labels", {}):
+        return False
+    parts = [part for part in request.query.get("fieldSelector", "").split(",") if part]
+    return all(
+        (phase != part.partition("!=")[2]) if "!=" in part else (phase == part.partition("=")[2]) for part in parts
+    )
 
 
 def _key_in(path: str, plural: str, has_subresource: bool) -> Key:

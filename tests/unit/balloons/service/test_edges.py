@@ -22,8 +22,9 @@ from balloons.service.metrics import Metrics
 from balloons.service.metrics_page import metrics_page
 from balloons.service.preemptions import GaveWay, Leaving, Taken
 from balloons.service.settings import OFF, Address, ServiceSettings, SettingsError, parse_address
-from balloons.service.wire import PoolWire, pod_or_presence, pool_from_wire
+from balloons.service.wire import PoolWire, failed_balloon, pod_or_presence, pool_from_wire
 from balloons.view.index import RefusedPool
+from balloons.view.snapshot import FailedBalloon
 from throttler.kube.metadata import Metadata, ObjectKey
 from throttler.kube.node import Node
 from throttler.kube.pod import Pod, PodKind, PodWire, Scheduling
@@ -118,6 +119,21 @@ def test_pod_with_unreadable_requests_still_makes_its_node_busy() -> None:
 WORK = Pod(POOL, "u", "1", "", 0, {}, scheduling=Scheduling())
 REFUSED = msgspec.structs.replace(WORK, scheduling=Scheduling(is_tried=True))
 NODE = Node("n", "u", "1", {}, {})
+
+
+@pytest.mark.parametrize(
+    ("owner", "priority", "is_ours"), [("ReplicaSet", -10, True), ("ReplicaSet", 0, False), ("Job", -10, False)]
+)
+def test_only_what_is_left_of_a_balloon_is_ever_taken_for_it(owner: str, priority: int, is_ours: bool) -> None:
+    """What is read here may be deleted."""
+    labels = {"kube-balloons.github.io/pool": "gpu"}
+    owners = [{"kind": owner, "name": "r", "uid": "r", "controller": True}]
+    metadata = {"name": "b1", "namespace": "ns", "uid": "u1", "labels": labels, "ownerReferences": owners}
+    spec = {"nodeName": "n1", "priority": priority}
+    body = {"metadata": metadata, "spec": spec, "status": {"phase": "Failed", "reason": "OutOfcpu"}}
+    left = failed_balloon(msgspec.convert(body, PodWire), Shared())
+    ours = FailedBalloon(ObjectKey("ns", "b1"), "u1", "n1", "gpu", reason="OutOfcpu")
+    assert left == (ours if is_ours else None)
 
 
 def test_waiting_work_is_urgent_once() -> None:

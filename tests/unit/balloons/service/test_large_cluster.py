@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from balloons.decide.refusing import FEW
 from tests.unit.balloons.service.large_cluster import LargeCluster, serving, until_bound
 
 pytestmark = pytest.mark.virtual_time
@@ -76,6 +77,31 @@ async def test_headroom_keeps_its_largest_size_while_the_pods_are_listed() -> No
             if number % 10 == 9:
                 _an_autoscaler_adds_what_is_pending(cluster)
     assert len(cluster.objects["nodes"]) <= 12
+
+
+async def test_a_node_that_refuses_makes_few_pods_and_the_others_keep_theirs() -> None:
+    """What it was before: ten Failed pods a second for ever, of which nobody heard."""
+    cluster = LargeCluster(nodes=6)
+    cluster.add_pool()
+    async with serving(cluster):
+        await asyncio.sleep(60)
+        pods = cluster.objects["pods"]
+        (lost,) = [key for key, pod in pods.items() if pod["spec"].get("nodeName") == "n0002"]
+        before = {key: pod["metadata"]["uid"] for key, pod in pods.items() if key != lost}
+        cluster.refuses.add("n0002")
+        cluster.drop("pods", lost)
+        cluster.control()
+        await asyncio.sleep(300)
+        failed = [pod for pod in pods.values() if pod["status"]["phase"] == "Failed"]
+        assert len(failed) == FEW
+        alive = {key: pod["metadata"]["uid"] for key, pod in pods.items() if pod not in failed}
+        assert alive == before
+        made = [event for _, plural, event, _ in cluster.log if plural == "pods" and event["type"] == "ADDED"]
+        assert len(made) < 40
+        (pool,) = cluster.objects["balloonpools"].values()
+        (said,) = {each["message"] for each in pool["status"]["conditions"]}
+        assert "1 nodes refuse balloons (OutOfcpu) and are left alone for a while: n0002" in said
+        assert (pool["status"]["warm"], pool["status"]["sick"]) == (5, 1)
 
 
 def _work_takes_every_warm_node(cluster: LargeCluster, number: int) -> None:

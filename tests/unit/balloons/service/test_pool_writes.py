@@ -17,6 +17,7 @@ from balloons.decide.plan import (
     Plan,
     PoolDecision,
     ReleaseBalloon,
+    RemoveFailed,
 )
 from balloons.service.events import Announcer
 from balloons.service.fence import LATE_S
@@ -181,6 +182,18 @@ async def test_every_write_is_guarded() -> None:
     assert marked["metadata"]["uid"] == "uid-b1"
     assert (released["uid"], released["resource_version"]) == ("uid-b1", "7")
     assert annotated == {"metadata": {"resourceVersion": "9", "annotations": {"x": "y", "z": None}}}
+
+
+async def test_what_failed_is_removed_by_uid_and_has_balloons_wait_for_nothing() -> None:
+    scene = Scene()
+    scene.client.delays_s = {"delete pods ns/b2": 60.0}
+    failed = RemoveFailed(ObjectKey("ns", "b2"), "uid-b2", "n1", WHY)
+    scene.start(apply(), release("b1"), failed)
+    await asyncio.sleep(1)
+    assert set(scene.client.writes) == {APPLY, "delete pods ns/b1", "delete pods ns/b2"}
+    assert {"uid": "uid-b2"} in scene.client.bodies
+    await scene.writes.drain(1000)
+    assert scene.counted("remove", "done") == 1
 
 
 async def test_balloons_are_released_together_but_not_all_at_once() -> None:

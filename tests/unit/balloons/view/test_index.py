@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 
 from balloons.view.index import Circumstances, Index, RefusedPool
 from balloons.view.load import load_of
-from balloons.view.snapshot import PriorityClass, Snapshot
+from balloons.view.snapshot import FailedBalloon, PriorityClass, Snapshot
+from balloons.view.tenancy import Tenancy
 from throttler.kube.metadata import Metadata, ObjectKey
 from throttler.kube.node import Node
 from throttler.kube.pod import Pod, PodKind
@@ -61,6 +62,19 @@ def test_balloons_without_a_node_are_filed_under_their_pool() -> None:
     index.change_pod(first, None)
     index.change_pod(second, None)
     assert view(index).unbound == {}
+
+
+def test_failed_balloons_are_filed_under_their_pool_where_it_is_served() -> None:
+    index = Index(CLASS, Tenancy(namespaces=frozenset({"ns"})))
+    ours = FailedBalloon(ObjectKey("ns", "b1"), "u1", "n1", "gpu")
+    index.change_failed_balloon(None, ours)
+    index.change_failed_balloon(None, FailedBalloon(ObjectKey("theirs", "b1"), "u2", "n1", "gpu"))
+    before = view(index)
+    assert before.failed == {ObjectKey("ns", "gpu"): (ours,)}
+    assert index.failed_balloon("u1") == ours
+    index.change_failed_balloon(ours, None)
+    assert view(index).failed == {}
+    assert before.failed == {ObjectKey("ns", "gpu"): (ours,)}, "what was taken does not change"
 
 
 def test_finished_pod_no_longer_waits() -> None:

@@ -1,0 +1,171 @@
+"""Nodes whose kubelet refuses balloons: when they are left alone, and when they are tried again. Pure.
+
+A ReplicaSet has no back-off for Failed pods, and the scheduler finds the node as empty as before: one node that refuses
+makes pods for ever. A few Failed balloons within a while are enough to count the node as sick, so that nobody asks for
+a balloon there. If more come all the same (another node has become free, or Headroom waits for one), its host name is
+left out of the Deployment's node affinity. See docs/decisions/0014-nodes-that-refuse.md.
+
+The Failed balloons and the host names in the Deployment are the record that a restart finds; for how long the node
+has been left alone, and how often before, is forgotten with the memory.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from balloons.decide.fit import HOST_LABEL
+from balloons.view.load import EMPTY, NodeLoad
+from balloons.view.snapshot import FailedBalloon, Now
+from throttler.kube.node import Node
+
+FEW = 3
+"""So many Failed balloons of one node within `WINDOW_S` are no accident; as many are kept as its record."""
+WINDOW_S = 600.0
+"""Apart by when they were made, on the API server's clock. Failed balloons that prove nothing are removed after it."""
+FIRST_REST_S = 600.0
+LONGEST_REST_S = 4 * 3600.0
+"""A node is left alone for ever longer times. One that is left out by name is so for the longest from the start: to
+let it in again changes the template, which costs every balloon of the shape its pod."""
+SETTLED_S = 5.0
+"""So long after a node was given up, balloons still come there only because nothing but its name keeps them off."""
+MOST_LEFT_OUT = 32
+"""Host names in one affinity. Where more refuse, names are not what is wrong; the others are merely not counted."""
+MOST_REMOVED = 16
+"""Failed balloons removed by one decision: a turn of notes, which have a ceiling of their own."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeRefusal:
+    """A node that is left alone since `since_s` (monotonic), for the `times`-th time in a row.
+
+    `newest_s` is when the youngest of its Failed balloons was made, in seconds since the epoch. `insisted` counts those
+    that failed there after it had been given up. `why` is the kubelet's word for it.
+    """
+
+    since_s: float
+    times: int
+    newest_s: float
+    insisted: int
+    why: str
+
+    @property
+    def is_sought(self) -> bool:
+        """Whether the scheduler goes on sending balloons there."""
+        return self.insisted >= FEW
+
+    @property
+    def rest_s(self) -> float:
+        """For how long the node is left alone."""
+        if self.is_sought:
+            return LONGEST_REST_S
+        return float(min(LONGEST_REST_S, FIRST_REST_S * 2 ** min(self.times - 1, 16)))
+
+    def is_left_alone(self, now_s: float) -> bool:
+        """Whether it is not its time to be tried again."""
+        return now_s - self.since_s < self.rest_s
+
+
+def refusals(
+    failed: Iterable[FailedBalloon],
+    nodes: Mapping[str, Node],
+    loads: Mapping[str, NodeLoad],
+    before: Mapping[str, NodeRefusal] | None,
+    left_out: Iterable[str],
+    now: Now,
+) -> dict[str, NodeRefusal]:
+    """The nodes that refuse balloons or did so lately, by name.
+
+    `before` is what the last decision knew, None after a restart: then the host names that are `left_out` of the
+    stored Deployments speak as well. A cordoned node is in somebody's hands and begins anew when it is given back; one
+    on which a balloon runs does not refuse.
+    """
+    by_node = _by_node(failed)
+    names = {*by_node, *(before or ())}
+    recorded = _names(left_out, nodes) if before is None else frozenset()
+    refused: dict[str, NodeRefusal] = {}
+    for name in sorted(names | recorded):
+        node = nodes.get(name)
+        if node is None or node.is_cordoned or any(b.is_running for b in loads.get(name, EMPTY).balloons):
+            continue
+        known = before.get(name) if before is not None else None
+        refusal = _next(known, by_node.get(name, ()), now.monotonic_s, is_recorded=name in recorded)
+        if refusal is not None:
+            refused[name] = refusal
+    return refused
+
+
+def _by_node(failed: Iterable[FailedBalloon]) -> dict[str, list[FailedBalloon]]:
+    """Youngest first."""
+    by_node: dict[str, list[FailedBalloon]] = {}
+    for balloon in sorted(failed, key=lambda balloon: (-balloon.created_s, balloon.key)):
+        if balloon.node and not balloon.is_terminating:
+            by_node.setdefault(balloon.node, []).append(balloon)
+    return by_node
+
+
+def _names(hosts: Iterable[str], nodes: Mapping[str, Node]) -> frozenset[str]:
+    wanted = frozenset(hosts)
+    return frozenset(name for name, node in nodes.items() if node.labels.get(HOST_LABEL) in wanted)
+
+
+def _next(
+    before: NodeRefusal | None, failures: Sequence[FailedBalloon], now_s: float, *, is_recorded: bool
+) -> NodeRefusal | None:
+    newest_s = failures[0].created_s if failures else 0.0
+    why = failures[0].reason if failures else "seen before a restart"
+    if before is None:
+        is_few = len(failures) >= FEW and newest_s - failures[FEW - 1].created_s <= WINDOW_S
+        return NodeRefusal(now_s, 1, newest_s, FEW if is_recorded else 0, why) if is_few or is_recorded else None
+    fresh = [balloon for balloon in failures if balloon.created_s > before.newest_s]
+    rested_s = now_s - before.since_s
+    if rested_s < before.rest_s:
+        insisted = before.insisted + (len(fresh) if rested_s >= SETTLED_S else 0)
+        return replace(before, newest_s=max(newest_s, before.newest_s), insisted=insisted)
+    if fresh:
+        return NodeRefusal(now_s, before.times + 1, newest_s, before.insisted, why)
+    # Tried again without a word against it, for as long as it was left alone: forgiven.
+    return before if rested_s < 2 * before.rest_s else None
+
+
+def hosts_left_out(
+    stored: tuple[str, ...], nodes: Mapping[str, Node], refused: Mapping[str, NodeRefusal], now: Now, instance_type: str
+) -> tuple[str, ...]:
+    """The host names that a shape's balloons must avoid; `stored` as long as that does, since any change of it costs
+    every balloon of the shape its pod. `instance_type` is the shape's, empty where it has none."""
+    alone = {name: refusal for name, refusal in refused.items() if refusal.is_left_alone(now.monotonic_s)}
+    sought = sorted(
+        (name for name, refusal in alone.items() if refusal.is_sought and _is_of(nodes[name], instance_type)),
+        key=lambda name: (-alone[name].since_s, name),
+    )
+    needed = {nodes[name].labels[HOST_LABEL] for name in sought[:MOST_LEFT_OUT]}
+    let_in = (
+        {name for name in _names(stored, nodes) if name not in alone and not nodes[name].is_cordoned} if stored else ()
+    )
+    return stored if needed <= set(stored) and not let_in else tuple(sorted(needed))
+
+
+def _is_of(node: Node, instance_type: str) -> bool:
+    return bool(node.labels.get(HOST_LABEL)) and instance_type in ("", node.instance_type)
+
+
+def to_remove(
+    failed: Iterable[FailedBalloon],
+    nodes: Mapping[str, Node],
+    refused: Mapping[str, NodeRefusal],
+    since_s: Mapping[str, float],
+    now: Now,
+) -> list[FailedBalloon]:
+    """Failed balloons that nobody needs, oldest first: those beyond a node's record, and records that are over.
+
+    `since_s` says since when each is known, by uid.
+    """
+    unneeded: list[FailedBalloon] = []
+    for name, failures in _by_node(failed).items():
+        node, refusal = nodes.get(name), refused.get(name)
+        if node is None or node.is_cordoned:
+            kept = []
+        elif refusal is not None:
+            kept = failures[:FEW] if refusal.is_left_alone(now.monotonic_s) else []
+        else:
+            kept = [f for f in failures[:FEW] if now.monotonic_s - since_s.get(f.uid, now.monotonic_s) < WINDOW_S]
+        unneeded += [balloon for balloon in failures if balloon not in kept]
+    return sorted(unneeded, key=lambda balloon: (balloon.created_s, balloon.key))[:MOST_REMOVED]

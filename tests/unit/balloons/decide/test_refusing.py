@@ -1,0 +1,360 @@
+"""A node whose kubelet refuses balloons makes few Failed pods, and changes nothing for the others."""
+
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from balloons.api.pool import BalloonPool, Mode, PoolNodes
+from balloons.decide.because import Reason
+from balloons.decide.decide import decide
+from balloons.decide.memory import Memory
+from balloons.decide.plan import Action, ApplyObject, PoolDecision, RemoveFailed
+from balloons.decide.refusing import (
+    FEW,
+    FIRST_REST_S,
+    LONGEST_REST_S,
+    MOST_LEFT_OUT,
+    MOST_REMOVED,
+    SETTLED_S,
+    WINDOW_S,
+    NodeRefusal,
+    hosts_left_out,
+    refusals,
+    to_remove,
+)
+from balloons.decide.settings import DecideSettings
+from balloons.render.deployment import hosts_in
+from balloons.view.snapshot import FailedBalloon, Now
+from tests.world import NOW, POOL_KEY, World, a_node, a_pool, daemon, later, nodes, work
+from throttler.kube.metadata import ObjectKey
+from throttler.kube.node import KARPENTER_INITIALIZED_LABEL, KARPENTER_POOL_LABEL
+from throttler.kube.selectors import LabelSelector, Requirement
+
+SETTINGS = DecideSettings()
+KARPENTER = {KARPENTER_POOL_LABEL: "default", KARPENTER_INITIALIZED_LABEL: "true"}
+HEADROOM: dict[str, Any] = {"mode": Mode.HEADROOM, "size": 4, "max_size": 20}
+
+
+class Story:
+    """A pool whose nodes are all held, until some of their kubelets begin to refuse balloons."""
+
+    def __init__(self, pool: BalloonPool | None = None, count: int = 10, **made: Any) -> None:
+        self.world = World.of(pool or a_pool(), nodes=nodes(count, **made))
+        self.memory, self.now = Memory(), NOW
+        self.made_in_all = 0
+        self.run(40)
+
+    def step(self, seconds: float = 10.0, attempts: int = 5) -> PoolDecision:
+        """Decide once; until then the ReplicaSets try so many times."""
+        for _ in range(attempts):
+            self.world.settle()
+        plan, self.memory = decide(self.world.snapshot(), self.memory, SETTINGS, self.now)
+        self.world.apply(plan)
+        self.now = later(self.now, seconds)
+        return plan.pools[0]
+
+    def run(self, seconds: float) -> PoolDecision:
+        end: Now = later(self.now, seconds)
+        while self.now.monotonic_s < end.monotonic_s:
+            decision = self.step()
+        return decision
+
+    def refuse(self, *names: str) -> None:
+        """These refuse from now on, and what ran there is gone."""
+        self.world.refuses |= set(names)
+        self.world.pods = {key: pod for key, pod in self.world.pods.items() if pod.node not in names}
+
+    def balloons(self) -> dict[str, str]:
+        return {balloon.node: balloon.uid for balloon in self.world.balloons()}
+
+    def left_out(self) -> list[str]:
+        (stored,) = self.world.deployments.values()
+        return list(hosts_in(self.world.pools[POOL_KEY], stored.spec))
+
+    def tries(self) -> int:
+        """Balloons that were made for nothing so far."""
+        removed = sum(isinstance(action, RemoveFailed) for action in self.world.log)
+        return removed + len(self.world.failed)
+
+
+def notes(decision: PoolDecision) -> list[str]:
+    return [note.sentence for note in decision.notes]
+
+
+def a_failure(name: str, node: str = "n000", *, created_s: float = 0.0, **changes: Any) -> FailedBalloon:
+    failure = FailedBalloon(ObjectKey("team-a", name), f"uid-{name}", node, "gpu", created_s, "OutOfcpu")
+    return msgspec.structs.replace(failure, **changes)
+
+
+# -- a pool at rest ----------------------------------------------------------------------------------------------------
+
+
+def test_three_broken_nodes_change_nothing_for_the_others() -> None:
+    story = Story()
+    before, (deployment,) = story.balloons(), story.world.deployments.values()
+    broken = ["n002", "n005", "n007"]
+    story.refuse(*broken)
+    decision = story.run(FIRST_REST_S)
+    assert story.balloons() == {node: uid for node, uid in before.items() if node not in broken}
+    (after,) = story.world.deployments.values()
+    assert after.spec["template"] == deployment.spec["template"], "no balloon is replaced"
+    assert (decision.status.warm, decision.status.sick, decision.status.target) == (7, 3, 7)
+    assert notes(decision) == [
+        "3 nodes refuse balloons (UnexpectedAdmissionError) and are left alone for a while: n002, n005, n007"
+    ]
+    assert story.tries() <= 3 * 5 * FEW
+    assert len(story.world.failed) == 3 * FEW
+
+
+def test_many_nodes_that_refuse_at_once_do_not_freeze_the_pool() -> None:
+    """They have not vanished from the view: frozen, it would let the ReplicaSets go on for minutes."""
+    story = Story()
+    story.refuse(*(f"n00{i}" for i in range(8)))
+    decision = story.step()
+    assert decision.because.reason is Reason.STEADY
+    assert story.world.replicas() == 2
+
+
+def test_two_failures_are_an_accident() -> None:
+    failed = [a_failure(f"b{i}", created_s=i) for i in range(FEW - 1)]
+    assert refusals(failed, nodes(1), {}, {}, (), NOW) == {}
+
+
+def test_failures_far_apart_are_no_refusal() -> None:
+    failed = [a_failure(f"b{i}", created_s=i * (WINDOW_S / 2 + 1)) for i in range(FEW)]
+    assert refusals(failed, nodes(1), {}, {}, (), NOW) == {}
+
+
+def test_a_node_is_tried_again_ever_more_seldom() -> None:
+    story = Story()
+    story.refuse("n003")
+    story.run(60)
+    first = story.tries()
+    story.run(FIRST_REST_S - 100)
+    assert story.tries() == first
+    story.run(100)
+    second = story.tries()
+    assert first < second <= first + 5
+    story.run(2 * FIRST_REST_S - 100)
+    assert story.tries() == second
+    story.run(100)
+    assert second < story.tries() <= second + 5
+
+
+def test_a_node_that_was_mended_is_held_again_and_forgiven() -> None:
+    story = Story()
+    story.refuse("n003")
+    story.run(60)
+    story.world.refuses.clear()
+    decision = story.run(FIRST_REST_S)
+    assert (decision.status.warm, decision.status.sick) == (10, 0)
+    assert notes(decision) == []
+    assert story.memory.pools[POOL_KEY].refusals == {}
+    assert story.world.failed == {}
+
+
+def test_a_node_that_is_given_back_after_a_cordon_is_tried_at_once() -> None:
+    story = Story()
+    story.refuse("n003")
+    story.run(60)
+    story.world.change_node("n003", is_cordoned=True)
+    story.run(20)
+    assert story.world.failed == {}
+    story.world.refuses.clear()
+    story.world.change_node("n003", is_cordoned=False)
+    assert story.run(20).status.warm == 10
+
+
+def test_a_lone_failure_is_removed_after_a_while() -> None:
+    story = Story()
+    story.world.failed = {each.key: each for each in [a_failure("old")]}
+    story.run(WINDOW_S - 10)
+    assert len(story.world.failed) == 1
+    story.run(30)
+    assert story.world.failed == {}
+
+
+def test_even_a_paused_pool_lets_them_not_become_ever_more() -> None:
+    story = Story()
+    story.world.change_pool(paused=True)
+    story.refuse("n003")
+    for _ in range(50):
+        story.step(attempts=MOST_REMOVED)
+        assert len(story.world.failed) <= 2 * MOST_REMOVED
+
+
+# -- balloons that come all the same -----------------------------------------------------------------------------------
+
+
+def a_story_in_flux(pool: BalloonPool | None = None, **made: Any) -> Story:
+    """A node refuses, and another one becomes free of work: the scheduler prefers the one that is quite empty."""
+    story = Story(pool, count=4, **made)
+    story.world.add(*(daemon(f"d{i}", f"n00{i}", cpu="10m") for i in range(1, 4)))
+    story.refuse("n000")
+    story.run(60)
+    story.world.add(work("job", "n001"))
+    story.world.pods = {
+        key: pod for key, pod in story.world.pods.items() if pod.node != "n001" or pod.key.name == "job"
+    }
+    story.run(40)
+    return story
+
+
+def test_a_node_that_balloons_still_come_to_is_left_out_by_name() -> None:
+    story = a_story_in_flux()
+    assert story.left_out() == ["n000"]
+    before = story.tries()
+    story.world.pods = {key: pod for key, pod in story.world.pods.items() if pod.key.name != "job"}
+    decision = story.run(60)
+    assert story.tries() == before
+    assert decision.status.warm == 3
+
+
+def test_it_is_let_in_again_by_name_after_the_longest_rest() -> None:
+    story = a_story_in_flux()
+    story.run(FIRST_REST_S)
+    assert story.left_out() == ["n000"]
+    story.world.refuses.clear()
+    story.run(LONGEST_REST_S)
+    assert story.left_out() == []
+    assert "n000" in story.balloons()
+
+
+def test_a_restart_finds_the_name_in_the_deployment() -> None:
+    story = a_story_in_flux()
+    story.world.failed = {}
+    story.memory = Memory()
+    decision = story.run(60)
+    assert story.left_out() == ["n000"]
+    assert decision.status.sick == 1
+    assert notes(decision) == ["1 nodes refuse balloons (seen before a restart) and are left alone for a while: n000"]
+
+
+def test_a_restart_finds_the_failed_balloons() -> None:
+    story = Story()
+    story.refuse("n003")
+    story.run(60)
+    before = story.tries()
+    story.memory = Memory()
+    assert story.run(60).status.sick == 1
+    assert story.tries() == before
+
+
+def test_a_name_stays_while_the_node_is_away_and_goes_when_it_is_back() -> None:
+    """Every change of the list costs all balloons of the shape their pods."""
+    story = a_story_in_flux()
+    story.world.change_node("n000", is_cordoned=True)
+    story.run(60)
+    assert story.left_out() == ["n000"]
+    story.world.refuses.clear()
+    story.world.change_node("n000", is_cordoned=False)
+    story.run(60)
+    assert story.left_out() == []
+    assert "n000" in story.balloons()
+
+
+def test_names_that_the_pool_itself_rules_out_are_its_own() -> None:
+    own = Requirement("kubernetes.io/hostname", "NotIn", ("n009",))
+    story = a_story_in_flux(a_pool(nodes=PoolNodes(LabelSelector({"pool": "gpu"}, (own,)))))
+    assert story.left_out() == ["n000"]
+
+
+def test_headroom_that_waits_for_a_node_keeps_its_balloons_off_the_one_that_refuses() -> None:
+    story = Story(a_pool(**HEADROOM), count=4)
+    story.refuse("n000")
+    decision = story.run(60)
+    assert story.left_out() == ["n000"]
+    assert decision.because.reason is Reason.GROWING
+    assert [balloon.node for balloon in story.world.balloons() if not balloon.node] == [""]
+    before = story.tries()
+    story.run(300)
+    assert story.tries() == before
+
+
+def test_headroom_on_karpenter_asks_for_no_node_until_a_person_came() -> None:
+    """Karpenter makes no node for a pod that rules out host names; without that, the pod goes to the broken node."""
+    story = Story(a_pool(**HEADROOM), count=4, labels=KARPENTER)
+    story.refuse("n000")
+    decision = story.run(60)
+    assert decision.because.reason is Reason.NODES_REFUSE
+    assert story.left_out() == []
+    before = story.tries()
+    story.run(300)
+    assert story.tries() == before
+    story.world.change_node("n000", is_cordoned=True)
+    decision = story.run(20)
+    assert decision.because.reason is Reason.GROWING
+
+
+# -- the parts ---------------------------------------------------------------------------------------------------------
+
+
+def test_names_in_an_affinity_are_bounded() -> None:
+    many = nodes(MOST_LEFT_OUT + 5)
+    refused = {name: NodeRefusal(float(i), 1, 0.0, FEW, "") for i, name in enumerate(many)}
+    hosts = hosts_left_out((), many, refused, NOW, "")
+    assert len(hosts) == MOST_LEFT_OUT
+    assert "n036" in hosts, "the last ones that refused"
+
+
+def test_a_node_of_another_type_is_not_named() -> None:
+    refused = {"n": NodeRefusal(NOW.monotonic_s, 1, 0.0, FEW, "")}
+    there = {"n": a_node("n", instance_type="p5")}
+    assert hosts_left_out((), there, refused, NOW, "g6") == ()
+    assert hosts_left_out((), there, refused, NOW, "p5") == ("n",)
+
+
+def test_late_failures_of_the_same_breath_do_not_count_twice() -> None:
+    known = {"n000": NodeRefusal(NOW.monotonic_s, 1, 10.0, 0, "")}
+    trailing = [a_failure(f"b{i}", created_s=11.0 + i) for i in range(FEW)]
+    soon, then = later(NOW, SETTLED_S - 1), later(NOW, SETTLED_S)
+    assert not refusals(trailing, nodes(1), {}, known, (), soon)["n000"].is_sought
+    assert refusals(trailing, nodes(1), {}, known, (), then)["n000"].is_sought
+
+
+@pytest.mark.parametrize("change", [{"is_terminating": True}, {"node": ""}])
+def test_what_is_leaving_or_never_had_a_node_says_nothing(change: dict[str, Any]) -> None:
+    failed = [a_failure(f"b{i}", **change) for i in range(2 * FEW)]
+    assert refusals(failed, nodes(1), {}, {}, (), NOW) == {}
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    moments=st.lists(st.tuples(st.integers(1, 900), st.integers(0, 40), st.booleans()), min_size=1, max_size=40),
+)
+def test_left_to_itself_what_has_failed_is_bounded_whatever_happens(moments: list[tuple[int, int, bool]]) -> None:
+    """Any number of failures at any time, and restarts: a record of a few stays, and everything else goes."""
+    there, failed, made = nodes(2), dict[ObjectKey, FailedBalloon](), 0
+    known: dict[str, NodeRefusal] | None = None
+    since: dict[str, float] = {}
+    now: Now = NOW
+    for seconds, count, is_restart in [*moments, *[(5, 0, False)] * 100]:
+        now = later(now, seconds)
+        for _ in range(count):
+            made += 1
+            failure = a_failure(f"b{made}", f"n00{made % 2}", created_s=now.wall.timestamp())
+            failed[failure.key] = failure
+        known = refusals(failed.values(), there, {}, None if is_restart else known, (), now)
+        since = {each.uid: since.get(each.uid, now.monotonic_s) for each in failed.values()}
+        gone = to_remove(failed.values(), there, known, since, now)
+        assert len(gone) <= MOST_REMOVED
+        for failure in gone:
+            del failed[failure.key]
+        for refusal in known.values():
+            assert FIRST_REST_S <= refusal.rest_s <= LONGEST_REST_S
+    assert len(failed) <= 2 * FEW
+
+
+def actions(decision: PoolDecision) -> list[Action]:
+    return [action for action in decision.actions if isinstance(action, ApplyObject)]
+
+
+def test_at_rest_nothing_is_written() -> None:
+    story = Story()
+    story.refuse("n003")
+    story.run(120)
+    assert not actions(story.step())
+    assert not actions(story.step())
