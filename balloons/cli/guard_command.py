@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from balloons.cli.failing import ExitCode
-from balloons.cli.options import connection_options, is_in_pod, log_options, option
+from balloons.cli.options import (
+    connection_options,
+    is_in_pod,
+    log_options,
+    metrics_tls,
+    metrics_tls_options,
+    option,
+)
 
 if TYPE_CHECKING:
     import asyncio
@@ -56,6 +63,7 @@ class Bounded(click.FloatRange):
     metavar="HOST:PORT",
     help=f"For /metrics and probes. Default off, in a pod {IN_CLUSTER_ADDRESS}.",
 )
+@metrics_tls_options
 @log_options
 def guard(**given: Any) -> int:
     """Give back all ceilings, gates, taints and labels when nobody renews.
@@ -88,8 +96,6 @@ async def _watch(given: dict[str, Any]) -> bool:
     import asyncio
     from contextlib import AsyncExitStack
 
-    import structlog
-
     from balloons.service.health import serve_health
     from balloons.service.settings import OFF, parse_address
     from throttler.client.connection import ConnectionOptions, load_connection
@@ -107,6 +113,7 @@ async def _watch(given: dict[str, Any]) -> bool:
         is_dry_run=given["dry_run"],
     )
     address = parse_address(given["metrics_address"] or (IN_CLUSTER_ADDRESS if is_in_pod() else OFF))
+    tls = metrics_tls(given)
     stop = stop_on_signals()
     connection = await load_connection(ConnectionOptions(kubeconfig=given["kubeconfig"], context=given["context"]))
     gate = CeilingGate(given["max_calls_per_second"], burst=BURST)
@@ -116,8 +123,7 @@ async def _watch(given: dict[str, Any]) -> bool:
         watcher = Guard(lease_client, client, settings, asyncio.get_running_loop().time)
         if address is not None:
             checks = watcher.metrics.registry, watcher.not_alive, watcher.not_ready
-            served = await stack.enter_async_context(serve_health(address, *checks))
-            structlog.get_logger().info("serving", address=str(served), paths=["/metrics", "/healthz", "/readyz"])
+            await stack.enter_async_context(serve_health(address, *checks, tls=tls))
         return await watcher.run(stop)
 
 

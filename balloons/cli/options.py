@@ -1,12 +1,15 @@
 """Options that several commands share; each can also be given as BALLOONS_<OPTION> in the environment."""
 
 import os
-from collections.abc import Callable
-from typing import Any, TypeVar
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from balloons.cli.look import colour_asked
+
+if TYPE_CHECKING:
+    from balloons.service.settings import MetricsTls
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -31,6 +34,30 @@ def connection_options(command: F) -> F:
         metavar="FILE",
         help="Path of a kubeconfig; if absent $KUBECONFIG, the pod's own account, or ~/.kube/config.",
     )(command)
+
+
+def metrics_tls_options(command: F) -> F:
+    """The files by which metrics and probes are served by TLS."""
+    for name, text in reversed(_TLS_FILES.items()):
+        command = option(f"--metrics-{name}-file", metavar="FILE", help=text)(command)
+    return command
+
+
+_TLS_FILES = {
+    "cert": "Serve metrics and probes by TLS only: our certificate, PEM; read again when it changes.",
+    "key": "Its private key, PEM without a password.",
+    "client-ca": "Authorities, PEM, whose clients alone may read /metrics; probes stay open.",
+}
+
+
+def metrics_tls(asked: Mapping[str, Any]) -> "MetricsTls | None":
+    """What those options say together; raises SettingsError."""
+    from balloons.service.settings import MetricsTls
+
+    cert, key, client_ca = (asked[f"metrics_{name}_file"] for name in ("cert", "key", "client_ca"))
+    if not (cert or key or client_ca):
+        return None
+    return MetricsTls(cert_file=cert or "", key_file=key or "", client_ca_file=client_ca)
 
 
 def log_options(command: F) -> F:

@@ -6,7 +6,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from balloons.cli.failing import ExitCode
-from balloons.cli.options import connection_options, is_in_pod, log_options, option
+from balloons.cli.options import (
+    connection_options,
+    is_in_pod,
+    log_options,
+    metrics_tls,
+    metrics_tls_options,
+    option,
+)
 from balloons.cli.version_command import own_version
 
 if TYPE_CHECKING:
@@ -53,6 +60,7 @@ def _file(name: str, text: str) -> Callable[[F], F]:
 @option(
     "--metrics-address", metavar="HOST:PORT", help=f"Default {DEFAULT_ADDRESS}, in a pod {IN_CLUSTER_ADDRESS}; or off."
 )
+@metrics_tls_options
 @option("--image", metavar="IMAGE", help="The balloons' image where a pool names none, such as a mirror's.")
 @option("--image-pull-secret", multiple=True, metavar="NAME", help="For balloons whose pool names none; repeatable.")
 @option("--allowed-image", multiple=True, metavar="PREFIX", help="Images that pools may name; repeatable.")
@@ -106,6 +114,7 @@ def run(**given: Any) -> int:
         is_once=given["once"],
         max_calls_per_s=given["max_calls_per_second"],
         metrics_address=given["metrics_address"] or default_address(),
+        metrics_tls=metrics_tls(given),
         lease_namespace=given["lease_namespace"],
         is_alone=given["no_leader_election"],
         prometheus=_prometheus(given),

@@ -129,8 +129,7 @@ class Service:
             yield
             return
         checks = self.not_alive, self._not_ready, self.blind_in_words
-        async with serve_health(address, self._metrics.registry, *checks) as served:
-            log.info("serving", address=str(served), paths=["/metrics", "/healthz", "/readyz"])
+        async with serve_health(address, self._metrics.registry, *checks, tls=self._settings.metrics_tls):
             yield
 
     def not_alive(self) -> str:

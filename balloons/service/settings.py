@@ -26,6 +26,22 @@ class Address:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MetricsTls:
+    """PEM files by which metrics and probes are served. Raises SettingsError that names the option of the command."""
+
+    cert_file: str
+    """The certificate, with those between it and its authority."""
+    key_file: str
+    """Its private key, without a password."""
+    client_ca_file: str | None = None
+    """Authorities whose clients may read the metrics; None lets everybody."""
+
+    def __post_init__(self) -> None:
+        if not (self.cert_file and self.key_file):
+            raise SettingsError("accepted are --metrics-cert-file and --metrics-key-file, both or none of the options")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceSettings:
     """How the service runs. Raises SettingsError when a value is out of its range."""
 
@@ -48,6 +64,8 @@ class ServiceSettings:
     annotations of nodes as much, status and Events half as much: `balloons/service/clients.py` adds it all up."""
     metrics_address: str = "127.0.0.1:8080"
     """host:port for /metrics, /healthz and /readyz; port 0 takes a free one; `off` serves nothing."""
+    metrics_tls: MetricsTls | None = None
+    """How they are served by TLS; None is plain HTTP."""
     lease_namespace: str = "kube-balloons"
     """Where the Lease is by which replicas agree who leads; `balloons guard` looks for it there."""
     is_alone: bool = False

@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 import yaml
+from click import Command
 
+from balloons.cli.guard_command import guard
 from balloons.cli.run_command import run
 from balloons.decide.settings import DEFAULT_IMAGE
 from lab.controlplane import ControlPlane
@@ -53,6 +55,8 @@ PROMETHEUS: dict[str, Any] = {
 NEEDS: dict[str, dict[str, Any]] = {
     "prometheus.ca.secret": {"prometheus": {key: PROMETHEUS[key] for key in ("url", "token")}},
     "prometheus.": {"prometheus": PROMETHEUS},
+    "metrics.tls.secret": {},
+    "metrics.tls.": {"metrics": {"tls": {"secret": "serving"}}},
     "metrics.serviceMonitor.": {"metrics": {"serviceMonitor": ON}},
     "metrics.podMonitor.": {"metrics": {"podMonitor": ON}},
     "prometheusRule.": {"prometheusRule": ON},
@@ -179,6 +183,8 @@ def test_what_a_parent_chart_hands_down_is_taken() -> None:
         ({"serviceAccount": {"name": "x", "guardName": "x"}}, "are both x"),
         ({"guard": {"after": 10}}, "more than a quarter"),
         ({"metrics": {"serviceMonitor": ON, "podMonitor": ON}}, "twice"),
+        ({"metrics": {"tls": {"clientCaKey": "ca.crt"}}}, "without metrics.tls.secret"),
+        ({"metrics": {"tls": {"secret": "a"}, "serviceMonitor": ON}}, "knows nothing of it"),
         ({"dashboards": {"grafanaOperator": ON}}, "enable both"),
         ({"prometheus": {"token": {"secret": "a"}}}, "prometheus.url is empty"),
         ({"prometheus": {"url": "https://prometheus:9091"}}, "alone does nothing"),
@@ -243,6 +249,25 @@ def test_each_secret_for_prometheus_is_mounted_where_the_service_reads_it() -> N
     files = {name.removeprefix("prometheus_"): told[name] for name in names}
     assert len(files) == 4
     assert PrometheusAccess(url=told["prometheus_url"], **files).is_for(PROMETHEUS["url"])
+
+
+@pytest.mark.parametrize(("part", "command"), [("", run), ("-guard", guard)])
+def test_the_certificate_of_the_metrics_is_mounted_where_it_is_read_and_probes_speak_tls(
+    part: str, command: Command
+) -> None:
+    tls = {"secret": "serving", "clientCaKey": "ca.crt"}
+    how = {"metrics": {"tls": tls, "serviceMonitor": {**ON, "endpoint": {"scheme": "https", "tlsConfig": {"ca": {}}}}}}
+    pod = objects(how)[("Deployment", "kube-balloons", f"kube-balloons{part}")]["spec"]["template"]["spec"]
+    (volume,), (container,) = pod["volumes"], pod["containers"]
+    (mount,) = container["volumeMounts"]
+    assert mount["name"] == volume["name"]
+    paths = {f"{mount['mountPath']}/{item['path']}" for item in volume["secret"]["items"]}
+    known = {name for parameter in command.params for name in parameter.opts}
+    told = dict(text.split("=", 1) for text in container["args"] if text.startswith("--metrics-"))
+    assert told.keys() <= known
+    assert {path for option, path in told.items() if option.endswith("-file")} == paths
+    assert len(paths) == 3
+    assert {container[probe]["httpGet"]["scheme"] for probe in ("livenessProbe", "readinessProbe")} == {"HTTPS"}
 
 
 def test_the_balloons_image_is_the_services_own_default_and_follows_the_mirror() -> None:

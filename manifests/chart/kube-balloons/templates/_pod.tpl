@@ -46,7 +46,7 @@ hostNetwork: true
 {{- with $values.dnsPolicy | default (ternary "ClusterFirstWithHostNet" "" $values.hostNetwork) }}
 dnsPolicy: {{ . }}
 {{- end }}
-{{- range $key, $given := dict "securityContext" $root.Values.podSecurityContext "dnsConfig" $values.dnsConfig "nodeSelector" $values.nodeSelector "tolerations" $values.tolerations "volumes" $values.extraVolumes }}
+{{- range $key, $given := dict "securityContext" $root.Values.podSecurityContext "dnsConfig" $values.dnsConfig "nodeSelector" $values.nodeSelector "tolerations" $values.tolerations "volumes" (concat ($values.extraVolumes | default list) (include "kube-balloons.metricsVolumes" . | fromYamlArray)) }}
 {{- with $given }}
 {{ $key }}:
   {{- toYaml . | nindent 2 }}
@@ -90,7 +90,7 @@ strategy:
 {{- define "kube-balloons.container" -}}
 image: {{ include "kube-balloons.image" .root | quote }}
 imagePullPolicy: {{ .root.Values.image.pullPolicy }}
-{{- range $key, $given := dict "securityContext" .root.Values.securityContext "resources" .values.resources "envFrom" .values.envFrom "volumeMounts" .values.extraVolumeMounts }}
+{{- range $key, $given := dict "securityContext" .root.Values.securityContext "resources" .values.resources "envFrom" .values.envFrom "volumeMounts" (concat (.values.extraVolumeMounts | default list) (include "kube-balloons.metricsMounts" . | fromYamlArray)) }}
 {{- with $given }}
 {{ $key }}:
   {{- toYaml . | nindent 2 }}
@@ -98,7 +98,42 @@ imagePullPolicy: {{ .root.Values.image.pullPolicy }}
 {{- end }}
 {{- end }}
 
-{{/* Where metrics and probes are served: port, and values with a map per probe. */}}
+{{/* The certificate by which a pod with a port serves metrics and probes: as it is mounted, and as an option names it. */}}
+{{- define "kube-balloons.metricsVolumes" -}}
+{{- $tls := .root.Values.metrics.tls }}
+{{- if and .port $tls.secret }}
+- name: metrics-tls
+  secret:
+    secretName: {{ $tls.secret }}
+    items:
+      - {key: {{ $tls.certKey | quote }}, path: tls.crt}
+      - {key: {{ $tls.keyKey | quote }}, path: tls.key}
+      {{- with $tls.clientCaKey }}
+      - {key: {{ . | quote }}, path: clients.crt}
+      {{- end }}
+{{- end }}
+{{- end }}
+
+{{- define "kube-balloons.metricsMounts" -}}
+{{- if and .port .root.Values.metrics.tls.secret }}
+- {name: metrics-tls, mountPath: /etc/kube-balloons/metrics, readOnly: true}
+{{- end }}
+{{- end }}
+
+{{- define "kube-balloons.metricsArguments" -}}
+- --metrics-address=0.0.0.0:{{ .port }}
+{{- with .root.Values.metrics.tls }}{{ if .secret }}
+- --metrics-cert-file=/etc/kube-balloons/metrics/tls.crt
+- --metrics-key-file=/etc/kube-balloons/metrics/tls.key
+{{- if .clientCaKey }}
+- --metrics-client-ca-file=/etc/kube-balloons/metrics/clients.crt
+{{- end }}
+{{- else if .clientCaKey }}
+{{- fail (printf "metrics.tls.clientCaKey %s without metrics.tls.secret: name the Secret, or clients are asked for nothing" .clientCaKey) }}
+{{- end }}{{ end }}
+{{- end }}
+
+{{/* Where metrics and probes are served: port, root, and values with a map per probe. */}}
 {{- define "kube-balloons.served" -}}
 ports:
   - name: metrics
@@ -109,6 +144,9 @@ ports:
   httpGet:
     path: {{ $path }}
     port: metrics
+    {{- if $.root.Values.metrics.tls.secret }}
+    scheme: HTTPS
+    {{- end }}
   {{- with get $.values $probe }}
   {{- toYaml . | nindent 2 }}
   {{- end }}
