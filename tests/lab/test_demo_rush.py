@@ -69,7 +69,9 @@ async def test_figures_match_the_audit_log_and_the_metrics(is_paced):
     refused = [event for event in events if event["user"]["username"] != STRANGER and is_refused(code(event))]
     strangers = [event for event in events if event["user"]["username"] == STRANGER and is_refused(code(event))]
     assert len(record.usable_s) == NODES
-    assert figures["machines"] == len(claims) == NODES
+    # Karpenter alone sometimes orders a machine twice: pods of its last round have not been bound when it looks again.
+    assert figures["machines"] == len(claims)
+    assert len(claims) == NODES if is_paced else len(claims) >= NODES
     assert figures["errors"] <= errors_in(metrics) - errors_in(metrics_before) <= figures["errors"] + 5
     assert abs(figures["sent_in_vain"] - len(refused)) <= 5
     assert abs(figures["innocent_requests"] - len(answered)) <= 5

@@ -116,7 +116,7 @@ def test_a_pool_in_percent_says_how_to_make_it_scalable(control_plane: ControlPl
 def test_the_pool_appears_in_its_category_with_its_figures(control_plane: ControlPlane, pools: str) -> None:
     make_pool(control_plane, pools, size=2, maxSize=10)
     lines = control_plane.kubectl("get", "balloons", f"--namespace={pools}", "--output=wide").splitlines()
-    assert lines[0].split() == ["NAME", "WARM", "WANT", "BUSY", "MAX", "MODE", "READY", "BECAUSE", "AGE"]
+    assert lines[0].split() == ["NAME", "WARM", "WANT", "BUSY", "PENDING", "MAX", "MODE", "READY", "BECAUSE", "AGE"]
     # kubectl adds the kind to names once two kinds of the category are there.
     name, *figures = lines[1].split()[:3]
     assert name.rpartition("/")[2] == "gpu"

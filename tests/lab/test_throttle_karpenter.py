@@ -36,7 +36,8 @@ async def test_a_burst_is_paced_all_arrive_and_the_pool_is_as_before(
         await view.until_as(before)
         await view.wait_throttle(phase="Idle", waiting=0, inFlight=0)
         reasons = {line["because"] for line in service.lines("paced")}
-        assert "Starting" in reasons
+        # Machines may be ordered up to the ceiling before the first look at them: then the first word is a later one.
+        assert reasons & {"Starting", "WarmingUp", "Doubling"}, "slow start"
         assert (await view.throttle())["learned"]["joinMilliseconds"] > 0
 
 

@@ -56,7 +56,7 @@ def test_nothing_raises(places: Sequence[Any], value: Any) -> None:
     shown = "\n".join([*text(found, Look(output="wide")), *summary(found)])
     assert all(char >= " " or char == "\n" for char in shown)
     assert msgspec.json.encode(document(found))
-    rows(groups(typed.nodes(seen), typed.pods(seen)))
+    rows(groups(typed.nodes(seen), typed.pods(seen), seen.taken_at.timestamp()))
     for each in seen.plain(kinds.PODS)[:2]:
         explain_pod(seen, "default", name_of(each))
     for each in seen.plain(kinds.NODES)[:2]:
