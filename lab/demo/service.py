@@ -1,4 +1,4 @@
-"""`balloons run` as its own process, with the rights of its own ServiceAccount."""
+"""`balloons run` and `balloons guard` as processes of their own, each with the rights of its own ServiceAccount."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ from lab.processes import log_tail
 
 MANIFESTS = Path(__file__).resolve().parents[2] / "manifests"
 FLOW_CONTROL = MANIFESTS / "components" / "flow-control" / "flow-control.yaml"
+GUARD = MANIFESTS / "components" / "guard"
 ACCOUNT_NAMESPACE, ACCOUNT = "kube-balloons", "kube-balloons"
+GUARD_ACCOUNT = "kube-balloons-guard"
 STOP_DEADLINE_S = 15.0
 
 
@@ -30,9 +32,9 @@ async def install(plane: ControlPlane) -> None:
     await plane.kubectl_async("wait", "--for=condition=Established", "crd/balloonpools.kube-balloons.github.io")
 
 
-def service_log(plane: ControlPlane) -> Path:
-    """What the service of this plane logs; there is no file before it runs."""
-    return plane.directory / "logs" / "balloons.log"
+def service_log(plane: ControlPlane, command: str = "run") -> Path:
+    """What the service of this plane logs, or its guard; there is no file before it runs."""
+    return plane.directory / "logs" / ("balloons.log" if command == "run" else f"balloons-{command}.log")
 
 
 @contextlib.asynccontextmanager
@@ -45,9 +47,25 @@ async def run_service(
     """
     if kubeconfig is None:
         kubeconfig = await asyncio.to_thread(plane.service_account_kubeconfig, ACCOUNT_NAMESPACE, ACCOUNT)
-    log = service_log(plane)
-    command = [sys.executable, "-m", "balloons", "run", "--kubeconfig", str(kubeconfig), *options]
-    process = plane.processes.spawn([*command, "--metrics-address", "127.0.0.1:0"], log=log)
+    async with _run(plane, "run", "--kubeconfig", str(kubeconfig), *options) as process:
+        yield process
+
+
+@contextlib.asynccontextmanager
+async def run_guard(plane: ControlPlane) -> AsyncIterator[subprocess.Popen[bytes]]:
+    """Install the guard's account and rights, and run it beside the service until left."""
+    for name in ("serviceaccount.yaml", "rbac.yaml"):
+        await plane.kubectl_async("apply", "-f", str(GUARD / name))
+    kubeconfig = await asyncio.to_thread(plane.service_account_kubeconfig, ACCOUNT_NAMESPACE, GUARD_ACCOUNT)
+    async with _run(plane, "guard", "--kubeconfig", str(kubeconfig)) as process:
+        yield process
+
+
+@contextlib.asynccontextmanager
+async def _run(plane: ControlPlane, command: str, *options: str) -> AsyncIterator[subprocess.Popen[bytes]]:
+    log = service_log(plane, command)
+    words = [sys.executable, "-m", "balloons", command, *options, "--metrics-address", "127.0.0.1:0"]
+    process = plane.processes.spawn(words, log=log)
     try:
         yield process
     finally:
@@ -55,4 +73,4 @@ async def run_service(
         try:
             await asyncio.to_thread(process.wait, STOP_DEADLINE_S)
         except subprocess.TimeoutExpired as error:
-            raise LabError(f"balloons run did not stop on SIGTERM; its log ends:\n{log_tail(log)}") from error
+            raise LabError(f"balloons {command} did not stop on SIGTERM; its log ends:\n{log_tail(log)}") from error

@@ -1,4 +1,4 @@
-"""`python -m lab record FILE`: a real run of both halves of the service, as scraped; about ten minutes.
+"""`python -m lab record FILE`: a real run of both halves of the service and of the guard, as scraped; ten minutes.
 
 A pool keeps nodes warm and grows by Headroom. A job takes them all and asks for many more: the JoinThrottle paces the
 machines that a real Karpenter orders. Then the job ends, and a second one finds everything warm.
@@ -11,7 +11,7 @@ import contextlib
 import gzip
 import json
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
 import aiohttp
@@ -21,6 +21,7 @@ from lab.binaries import find_binaries
 from lab.binaries.catalogue import ALL_BINARIES
 from lab.demo.rush_scene import POOL_LABELS, Pacing, RushScene, open_rush, training, wait_for_throttle
 from lab.demo.scene import JOBS
+from lab.demo.service import run_guard, service_log
 from lab.errors import LabError
 from lab.monitoring.scrapes import Scrapes
 from lab.processes import log_tail
@@ -50,8 +51,8 @@ def record(file: Path) -> None:
 
 
 async def _record() -> str:
-    async with open_rush(Pacing()) as scene:
-        async with scraping(await _address(scene)) as scrapes:
+    async with open_rush(Pacing()) as scene, run_guard(scene.plane):
+        async with scraping(await _address(scene, "run"), await _address(scene, "guard")) as scrapes:
             await wait_for_throttle(scene)
             await _play(scene)
         return scrapes.text()
@@ -89,11 +90,11 @@ async def _until(scene: RushScene, path: str, field: str, count: int) -> None:
 
 
 @contextlib.asynccontextmanager
-async def scraping(address: str) -> AsyncIterator[Scrapes]:
+async def scraping(*addresses: str) -> AsyncIterator[Scrapes]:
     """Scrape as Prometheus would, until left."""
     scrapes = Scrapes()
     async with aiohttp.ClientSession(headers=OPEN_METRICS) as session:
-        task = asyncio.create_task(_keep_scraping(session, address, scrapes))
+        task = asyncio.create_task(_keep_scraping(session, addresses, scrapes))
         try:
             yield scrapes
             if task.done():
@@ -102,17 +103,19 @@ async def scraping(address: str) -> AsyncIterator[Scrapes]:
             task.cancel()
 
 
-async def _keep_scraping(session: aiohttp.ClientSession, address: str, scrapes: Scrapes) -> None:
+async def _keep_scraping(session: aiohttp.ClientSession, addresses: Sequence[str], scrapes: Scrapes) -> None:
     while True:
         due_at = time.monotonic() + INTERVAL_S
-        async with session.get(f"http://{address}/metrics") as answer:
-            scrapes.add(await answer.text(), time.time())
+        at_s = time.time()
+        for address in addresses:
+            async with session.get(f"http://{address}/metrics") as answer:
+                scrapes.add(await answer.text(), at_s)
         await asyncio.sleep(due_at - time.monotonic())
 
 
-async def _address(scene: RushScene) -> str:
-    """Where the service serves, as it logs when it has started."""
-    log = scene.plane.directory / "logs" / "balloons.log"
+async def _address(scene: RushScene, command: str) -> str:
+    """Where the service or its guard serves, as it logs when it has started."""
+    log = service_log(scene.plane, command)
     deadline = time.monotonic() + START_S
     while time.monotonic() < deadline:
         lines = log.read_text().splitlines() if log.exists() else []
@@ -121,7 +124,9 @@ async def _address(scene: RushScene) -> str:
             if event["event"] == "serving":
                 return str(event["address"])
         await asyncio.sleep(0.2)
-    raise LabError(f"the service did not say within {START_S:.0f} s where it serves; its log ends:\n{log_tail(log)}")
+    raise LabError(
+        f"balloons {command} did not say within {START_S:.0f} s where it serves; its log ends:\n{log_tail(log)}"
+    )
 
 
 def _pool() -> dict[str, object]:
