@@ -6,7 +6,7 @@ scheduler on a reserved node); or a victim (surplus, on a busy node, doubled, or
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from balloons.decide.census import NodeState
@@ -43,12 +43,14 @@ def hold(view: PoolView, free: Sequence[Node], wanted: int, staying: Sequence[Po
     `staying` are balloons on reserved nodes that are left to the scheduler; at most `limit` balloons become victims.
     """
     chosen = choose_nodes(free, view.loads, wanted)
-    misfits = _misfits(view, chosen)
+    # Few combinations of balloon and kind of node exist: each is judged once, and nodes one by one only if one is odd.
+    unlike = {(own, wanted) for own, wanted in view.shapes.beside_balloons(view.census.measured) if own != wanted}
+    misfits = _misfits(view, chosen, unlike) if unlike else {}
     victims = _victims(view, free, chosen, misfits)
     now, later = victims[:limit], victims[limit:]
     # A balloon that its node is about to refuse is nothing to keep: the ReplicaSet takes it first.
     stuck = [b for state in _STUCK for b in view.census.balloons[state] if b.node not in view.alone]
-    wanted_of = Counter([_shape_on(node, view) for node in chosen])
+    wanted_of = Counter([_shape_on(node, view) for node in chosen]) if unlike else view.shapes.of_all(chosen)
     wanted_of.update([balloon.shape for balloon in (*stuck, *staying)])
     # A node is counted for the shape of the balloon that is still on it.
     wanted_of.subtract([misfits[balloon.key] for balloon in later if balloon.key in misfits])
@@ -93,17 +95,13 @@ def _doubled(view: PoolView, free: Sequence[Node]) -> list[Pod]:
     return doubled
 
 
-def _misfits(view: PoolView, chosen: Sequence[Node]) -> dict[ObjectKey, str]:
-    """Balloons of another shape than their node's, with that shape; almost always none.
+def _misfits(view: PoolView, chosen: Sequence[Node], unlike: Collection[tuple[str, str]]) -> dict[ObjectKey, str]:
+    """Balloons cut for a shape that does not hold their node, with the node's shape; `unlike` are the combinations.
 
     They come from a change of `shape.type` or of a node's label, and are exchanged at the removal limit's pace.
     """
     shape_of = view.shapes.of
-    # Few combinations of balloon and kind of node exist: each is judged once, and nodes one by one only if one is odd.
-    kinds = {(load.balloons[0].shape, shape_of(node)) for node, load in view.census.measured if load.balloons}
-    odd = {(own, wanted) for own, wanted in kinds if own != wanted and not view.shapes.holds(own, wanted)}
-    if not odd:
-        return {}
+    odd = {(own, wanted) for own, wanted in unlike if not view.shapes.holds(own, wanted)}
     firsts = ((node, load.balloons[0]) for node in chosen if (load := view.loads.get(node.name)) and load.balloons)
     return {first.key: shape_of(node) for node, first in firsts if (first.shape, shape_of(node)) in odd}
 

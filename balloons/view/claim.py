@@ -1,11 +1,12 @@
 """Which pool each node belongs to: the oldest of those that select it and act.
 
-A pool that is paused or a dry run takes nothing from one that acts, however old it is. Worked out anew for each
-snapshot that differs: 10 ms for 7,500 nodes, no more than keeping it up to date node by node took.
+A pool that is paused or a dry run takes nothing from one that acts, however old it is. Nodes that changed and stay
+where they are, which is nearly all that a large cluster ever reports, are exchanged one by one; anything else is worked
+out anew (80 ms for 50,000 nodes).
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import msgspec
 
@@ -43,6 +44,8 @@ class Selectors:
         self._pools = sorted(pools, key=precedence)
         self._keys = sorted({key for pool in self._pools for key in _keys_of(pool.spec.nodes.selector)})
         self._known: dict[tuple[str | None, ...], tuple[ObjectKey, ...]] = {}
+        self._places: dict[str, tuple[tuple[ObjectKey, ...], int]] = {}
+        """By node: the pools that select it, and where it is in its owner's claim as last worked out."""
 
     def are_of(self, pools: Iterable[BalloonPool]) -> bool:
         """Whether these pools claim exactly what the ones at hand do, whatever else was changed about them."""
@@ -62,9 +65,11 @@ class Selectors:
         """Every pool's claim; a node goes to the first pool that selects it and counts as lost by the others."""
         found = {pool.key: Claim() for pool in self._pools}
         straying: list[tuple[str, NodeLoad, ObjectKey | None]] = []
+        self._places = places = {}
         for node in nodes:
             pools = self.of(node.labels)
             owner, load = (pools[0] if pools else None), loads.get(node.name) or EMPTY
+            places[node.name] = (pools, len(found[owner].seen) if owner is not None else 0)
             if load.balloons and not _is_owned(load.balloons, owner):
                 straying.append((node.name, load, owner))
                 load = _without_strays(load, owner)
@@ -75,7 +80,38 @@ class Selectors:
                 found[loser].lost[owner] = found[loser].lost.get(owner, 0) + 1
         for name, load, owner in sorted(straying, key=lambda each: each[0]):
             _note_strays(name, load, owner, found)
+            # What has strays is worked out anew with every change.
+            del places[name]
         return found
+
+    def renewed(
+        self,
+        claims: Mapping[ObjectKey, Claim],
+        names: Iterable[str],
+        nodes: Mapping[str, Node],
+        loads: Mapping[str, NodeLoad],
+    ) -> dict[ObjectKey, Claim] | None:
+        """These claims after nothing but the nodes of these names, or their loads, changed.
+
+        `claims` are what `claims` or this gave last, and stay as they are. None where a node came, went or changed
+        hands, or has balloons of others: then all of it is to be worked out anew.
+        """
+        lists: dict[ObjectKey, list[Seen]] = {}
+        for name in names:
+            node, place = nodes.get(name), self._places.get(name)
+            if node is None and place is None:
+                continue  # pods may be bound to a node that is not known
+            if node is None or place is None or self.of(node.labels) != place[0]:
+                return None
+            (pools, at), load = place, loads.get(name) or EMPTY
+            owner = pools[0] if pools else None
+            if load.balloons and not _is_owned(load.balloons, owner):
+                return None
+            if owner is not None:
+                if owner not in lists:
+                    lists[owner] = claims[owner].seen.copy()
+                lists[owner][at] = (node, load)
+        return {key: replace(claim, seen=lists.get(key, claim.seen)) for key, claim in claims.items()}
 
 
 def claim_nodes(

@@ -54,7 +54,7 @@ class Index:
         self._pods_now: dict[str, tuple[Pod, ...]] = {}
         self._loads: dict[str, NodeLoad] = {}
         self._dirty: dict[str, None] = {}
-        self._have_nodes_changed = False
+        self._changed: dict[str, None] = {}
         self._selectors = Selectors(())
         self._claims: dict[ObjectKey, Claim] = {}
         self._waiting: dict[ObjectKey, Pod] = {}
@@ -76,11 +76,12 @@ class Index:
         if self._are_nodes_lent:
             self._nodes = self._nodes.copy()
             self._are_nodes_lent = False
-        self._have_nodes_changed = True
         if after is not None:
             self._nodes[after.name] = after
+            self._changed[after.name] = None
         elif before is not None:
             self._nodes.pop(before.name, None)
+            self._changed[before.name] = None
 
     def change_pod(self, before: Pod | None, after: Pod | None) -> None:
         """A pod appeared, changed, moved onto its node or went."""
@@ -250,13 +251,15 @@ class Index:
                 filed.pop(name, None)
 
     def _refresh_claims(self, pools: Mapping[ObjectKey, BalloonPool]) -> None:
-        """Worked out anew when nodes, their pods or the claiming pools have changed; earlier snapshots keep theirs."""
-        is_same = self._selectors.are_of(pools.values())
-        if not is_same:
+        """Follow what has changed of nodes, their pods and the claiming pools; earlier snapshots keep their claims."""
+        changed = self._changed | self._dirty
+        self._changed = {}
+        claims: dict[ObjectKey, Claim] | None = None
+        if self._selectors.are_of(pools.values()):
+            claims = self._selectors.renewed(self._claims, changed, self._nodes, self._loads)
+        else:
             self._selectors = Selectors(pools.values())
-        if not is_same or self._dirty or self._have_nodes_changed:
-            self._claims = self._selectors.claims(self._nodes.values(), self._loads)
-        self._have_nodes_changed = False
+        self._claims = self._selectors.claims(self._nodes.values(), self._loads) if claims is None else claims
 
     def _refresh_unbound(self, pool: ObjectKey) -> None:
         pods = tuple(pod for pod in self._unbound[pool].values() if not (pod.is_finished or pod.is_terminating))

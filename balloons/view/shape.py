@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
+from operator import attrgetter
 
 from balloons.api.pool import BalloonPool, ShapeType
 from balloons.view.load import NodeLoad
@@ -106,6 +107,24 @@ class Shapes:
         """The name of the shape the node belongs to; empty for one that was not measured."""
         return self._of_kind.get((node.instance_type, id(node.allocatable)), "")
 
+    def of_all(self, nodes: Iterable[Node]) -> Counter[str]:
+        """How many of these nodes each shape has."""
+        count = Counter[str]()
+        nodes = list(nodes)
+        kinds = zip(
+            map(attrgetter("instance_type"), nodes), map(id, map(attrgetter("allocatable"), nodes)), strict=True
+        )
+        for kind, number in Counter(kinds).items():
+            count[self._of_kind.get(kind, "")] += number
+        return count
+
+    def beside_balloons(self, measured: Iterable[tuple[Node, NodeLoad]]) -> set[tuple[str, str]]:
+        """Every combination of a first balloon's shape and the shape of the node that it is on."""
+        kinds = {
+            (load.balloons[0].shape, (node.instance_type, id(node.allocatable))) for node, load in measured if load.balloons
+        }
+        return {(own, self._of_kind.get(kind, "")) for own, kind in kinds}
+
     @property
     def main(self) -> str:
         """The shape that new nodes are asked for in: the one with most nodes; empty while none is known."""
@@ -188,8 +207,10 @@ def _measure(devices: frozenset[str], groups: list[_Alike]) -> Shape:
     first = groups[0][0][0]
     counts = {device: _commonest(device, groups) for device in sorted(devices)}
     rooms = [(minus(alike[0][0].allocatable, alike[0][1].daemons), alike) for alike in groups]
-    idle = [(room, sum(1 for _, load in alike if not (load.work or load.scavengers))) for room, alike in rooms]
-    counted = idle if any(count for _, count in idle) else [(room, len(alike)) for room, alike in rooms]
+    counted = [(room, len(alike)) for room, alike in rooms]
+    if len(rooms) > 1:
+        idle = [(room, sum(1 for _, load in alike if not (load.work or load.scavengers))) for room, alike in rooms]
+        counted = idle if any(count for _, count in idle) else counted
     plain = {name: _low([(room.get(name, 0), count) for room, count in counted]) for name in ("cpu", "memory")}
     return Shape(
         name=shape_name(first, devices),

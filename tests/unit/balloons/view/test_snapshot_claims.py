@@ -30,7 +30,7 @@ def balloon(name: str, node: str, pool: str) -> Pod:
 
 
 EVENT = st.one_of(
-    st.tuples(st.just("node"), st.sampled_from(NAMES), st.sampled_from(["gpu", "cpu", "none", "gone"])),
+    st.tuples(st.just("node"), st.sampled_from(NAMES), st.sampled_from(["gpu", "gpu sick", "cpu", "none", "gone"])),
     st.tuples(st.just("pod"), st.sampled_from(NAMES), st.sampled_from(["old", "young", "cpu", "gone"])),
     st.tuples(st.just("pool"), st.sampled_from(range(len(POOLS))), st.sampled_from(["there", "resized", "gone"])),
 )
@@ -46,10 +46,19 @@ def test_claims_of_a_snapshot_are_those_worked_out_anew(rounds: list[list[tuple[
     nodes: dict[str, Any] = {}
     pods: dict[str, Any] = {}
     pools: dict[int, Any] = {}
+    before, as_it_was = index.snapshot(Circumstances()).claims, repr({})
     for events in rounds:
         for kind, which, how in events:
             if kind == "node":
-                after = None if how == "gone" else a_node(which, labels={"pool": how})
+                after = (
+                    None
+                    if how == "gone"
+                    else a_node(
+                        which,
+                        labels={"pool": how.split()[0]},
+                        conditions=frozenset({("Ready", str("sick" not in how))}),
+                    )
+                )
                 index.change_node(nodes.get(which), after)
                 nodes[which] = after
             elif kind == "pod":
@@ -62,6 +71,8 @@ def test_claims_of_a_snapshot_are_those_worked_out_anew(rounds: list[list[tuple[
                 pools[which] = pool
         snapshot = index.snapshot(Circumstances())
         anew = claim_nodes(snapshot.pools.values(), snapshot.nodes, snapshot.loads)
+        assert repr(before) == as_it_was, "an earlier snapshot keeps its claims"
+        before, as_it_was = snapshot.claims, repr(snapshot.claims)
         assert snapshot.claims is not None
         assert snapshot.claims.keys() == anew.keys()
         for key, claim in anew.items():
