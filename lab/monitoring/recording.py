@@ -1,7 +1,8 @@
-"""`python -m lab record FILE`: a real run of both halves of the service and of the guard, as scraped; ten minutes.
+"""`python -m lab record FILE`: a real run of both halves of the service and of the guard, as scraped; seven minutes.
 
 A pool keeps nodes warm and grows by Headroom. A job takes them all and asks for many more: the JoinThrottle paces the
-machines that a real Karpenter orders. Then the job ends, and a second one finds everything warm.
+machines that a real Karpenter orders, and cuts when the API server hangs again and again in the middle. Then the job
+ends, and a second one finds everything warm.
 """
 
 from __future__ import annotations
@@ -28,14 +29,17 @@ from lab.processes import log_tail
 
 INTERVAL_S = 15.0
 """Between two scrapes; half of Prometheus' usual interval, so that a short run has enough of them."""
-WARM, RUSH, SECOND = 10, 50, 8
+WARM, RUSH, SECOND = 10, 80, 8
 """Nodes kept warm, pods of the job that is too large for them, and of the one that is not."""
+HANGS, HANG_S, BREATH_S = 3, 8.0, 6.0
+"""Each far longer than an answer may take, and several: one high sample is no trend and cuts nothing."""
 SETTLE_S = 60.0
 PATIENCE_S, START_S = 600.0, 60.0
 OPEN_METRICS = {"Accept": "application/openmetrics-text;version=1.0.0"}
 NAMESPACE, POOL = "kube-balloons", "workers"
 _POOL_PATH = f"/apis/kube-balloons.github.io/v1alpha1/namespaces/{NAMESPACE}/balloonpools/{POOL}"
-_JOB_PATH = f"/apis/apps/v1/namespaces/{JOBS}/deployments/training"
+_JOBS_PATH = f"/apis/apps/v1/namespaces/{JOBS}/deployments"
+_JOB_PATH = f"{_JOBS_PATH}/training"
 
 
 @click.command()
@@ -64,20 +68,24 @@ async def _play(scene: RushScene) -> None:
     await _until(scene, _POOL_PATH, "warm", WARM)
     await asyncio.sleep(SETTLE_S)
     _say("a job asks for more than is warm")
-    await _run_job(scene, RUSH)
+    await scene.api.create(_JOBS_PATH, training(RUSH))
+    await _until(scene, _JOB_PATH, "readyReplicas", RUSH // 4)
+    for _ in range(HANGS):
+        _say("the API server hangs")
+        scene.plane.pause("kube-apiserver-0")
+        await asyncio.sleep(HANG_S)
+        scene.plane.resume("kube-apiserver-0")
+        await asyncio.sleep(BREATH_S)
+    await _until(scene, _JOB_PATH, "readyReplicas", RUSH)
     await asyncio.sleep(SETTLE_S)
     _say("it ends, and its nodes are held")
     await scene.api.delete(_JOB_PATH)
     await _until(scene, _POOL_PATH, "warm", WARM)
     await asyncio.sleep(SETTLE_S)
     _say("a smaller job finds all it needs")
-    await _run_job(scene, SECOND)
+    await scene.api.create(_JOBS_PATH, training(SECOND))
+    await _until(scene, _JOB_PATH, "readyReplicas", SECOND)
     await asyncio.sleep(SETTLE_S)
-
-
-async def _run_job(scene: RushScene, pods: int) -> None:
-    await scene.api.create(_JOB_PATH.rpartition("/")[0], training(pods))
-    await _until(scene, _JOB_PATH, "readyReplicas", pods)
 
 
 async def _until(scene: RushScene, path: str, field: str, count: int) -> None:
