@@ -161,37 +161,13 @@ async def open_cluster(
             yield client, connection
         except UnreachableError as error:
             raise CommandError(
-                f"{connection.base_url}: {_why_unreachable(error)}; is the cluster up, and the context right "
-                "(kubectl config current-context)?"
+                f"{connection.base_url}: {error.message.removeprefix(f'{connection.base_url}: ')}; is the cluster up, "
+                "and the context right (kubectl config current-context)?"
             ) from error
         except UnauthorizedError as error:
             raise CommandError(
                 f"{connection.base_url}: {error.message}; log in again, then try `kubectl auth whoami`"
             ) from error
-
-
-def _why_unreachable(error: BaseException) -> str:
-    """What the network said, in its own words and not in those of a library."""
-    cause: BaseException | None = error
-    while cause is not None:
-        if isinstance(cause, OSError) and (said := _os_words(cause)):
-            return said
-        cause = cause.__cause__ or cause.__context__
-    return str(error)
-
-
-def _os_words(error: OSError) -> str:
-    import errno
-    import os
-    import socket
-
-    if isinstance(error, socket.gaierror):
-        return "its name cannot be resolved"
-    number = error.errno
-    if number is None or number not in errno.errorcode:
-        return ""
-    words = {errno.ECONNREFUSED: "nobody listens at that port (connection refused)"}
-    return words.get(number, os.strerror(number).lower())
 
 
 def seconds(text: str) -> float:

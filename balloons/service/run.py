@@ -4,7 +4,7 @@ import asyncio
 import signal
 import socket
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 import structlog
 
@@ -23,6 +23,7 @@ from balloons.service.wake import Wake
 from balloons.service.watches import Watches
 from balloons.service.writer import Writer
 from balloons.view.index import Index
+from throttler.client.errors import ForbiddenError
 
 log = structlog.get_logger()
 
@@ -30,7 +31,7 @@ log = structlog.get_logger()
 async def serve(settings: ServiceSettings, version: str) -> bool:
     """Run until SIGTERM or SIGINT, or once; returns whether it ended well.
 
-    Raises ConfigError and SettingsError when it cannot start as asked.
+    Raises ConfigError and SettingsError when it cannot start as asked, ApiError when it is to look once and cannot.
     """
     stop = asyncio.Event()
     _stop_on_signals(stop)
@@ -53,6 +54,7 @@ class Service:
         self._metrics = metrics
         self._clock = clock
         self._elector = clients.elector
+        self._reading = clients.reading
         self._is_stopping = False
         metrics.follow_leader(self._leads)
         self._watches = Watches(clients.reading, index, wake, metrics, preemptions, clock=clock)
@@ -83,7 +85,13 @@ class Service:
         )
 
     async def run(self, stop: asyncio.Event) -> bool:
-        """Serve, watch and decide until `stop`; background tasks end with the loop."""
+        """Serve, watch and decide until `stop`; background tasks end with the loop.
+
+        Who looks once does not wait for a server that is not there: raises ApiError.
+        """
+        if self._settings.is_once:
+            with suppress(ForbiddenError):
+                await self._reading.get_raw("/version")
         async with self._health(), asyncio.TaskGroup() as group:
             background = [
                 group.create_task(self._watches.run(), name="watches"),

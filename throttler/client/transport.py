@@ -1,5 +1,8 @@
 """One attempt over HTTP, through our own aiohttp session: no hidden retries, no limit on a line."""
 
+import errno
+import os
+import socket
 import ssl
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
@@ -79,7 +82,7 @@ class AiohttpTransport:
     @asynccontextmanager
     async def open(self, request: Request, credentials: Credentials) -> AsyncIterator[HttpResponse]:
         """See Transport."""
-        with _own_errors():
+        with _own_errors(self._endpoint.base_url):
             response = await self._session.request(
                 request.method,
                 self._url(request),
@@ -91,7 +94,7 @@ class AiohttpTransport:
                 allow_redirects=False,
             )
         try:
-            yield _Answer(response)
+            yield _Answer(response, self._endpoint.base_url)
         finally:
             _hang_up(response)
 
@@ -113,8 +116,9 @@ class AiohttpTransport:
 
 
 class _Answer:
-    def __init__(self, response: aiohttp.ClientResponse) -> None:
+    def __init__(self, response: aiohttp.ClientResponse, base_url: str) -> None:
         self._response = response
+        self._base_url = base_url
 
     @property
     def status(self) -> int:
@@ -125,11 +129,11 @@ class _Answer:
         return self._response.headers
 
     async def read(self) -> bytes:
-        with _own_errors():
+        with _own_errors(self._base_url):
             return await self._response.read()
 
     async def read_chunk(self) -> bytes:
-        with _own_errors():
+        with _own_errors(self._base_url):
             return await self._response.content.readany()
 
 
@@ -141,11 +145,26 @@ def _hang_up(response: aiohttp.ClientResponse) -> None:
 
 
 @contextmanager
-def _own_errors() -> Iterator[None]:
-    """The library's errors as ours. The text of an aiohttp error holds no header, its repr may."""
+def _own_errors(base_url: str) -> Iterator[None]:
+    """The library's errors as ours, with the server that they are about. The text of an aiohttp error holds no header,
+    its repr may."""
     try:
         yield
     except (aiohttp.ClientSSLError, ssl.SSLError) as error:
-        raise TlsRefusedError(f"TLS: {cut(str(error))}") from error
+        raise TlsRefusedError(f"{base_url}: TLS: {cut(str(error))}") from error
     except (aiohttp.ClientError, OSError) as error:
-        raise UnreachableError(f"{type(error).__name__}: {cut(str(error))}") from error
+        raise UnreachableError(f"{base_url}: {_network_words(error)}") from error
+
+
+def _network_words(error: BaseException) -> str:
+    """What the network said, in its own words and not in those of a library."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, socket.gaierror):
+            return "its name cannot be resolved"
+        if isinstance(cause, OSError) and cause.errno == errno.ECONNREFUSED:
+            return "nobody listens at that port (connection refused)"
+        if isinstance(cause, OSError) and cause.errno is not None and cause.errno in errno.errorcode:
+            return os.strerror(cause.errno).lower()
+        cause = cause.__cause__ or cause.__context__
+    return f"{type(error).__name__}: {cut(str(error))}"

@@ -135,6 +135,14 @@ async def test_nobody_listening_is_unreachable():
             await client.delete(THINGS, "n")
     assert [attempt.code for attempt in seen] == ["error"]
     assert caught.value.status == 0
+    assert caught.value.message == f"{url}: nobody listens at that port (connection refused)"
+
+
+async def test_a_name_that_is_not_there_is_told_without_the_words_of_a_library():
+    async with client_of("http://api.example.invalid:6443") as client:
+        with pytest.raises(UnreachableError) as caught:
+            await client.delete(THINGS, "n")
+    assert caught.value.message == "http://api.example.invalid:6443: its name cannot be resolved"
 
 
 @asynccontextmanager
