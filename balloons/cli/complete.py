@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from click.shell_completion import CompletionItem
 
     from balloons.cluster.kinds import Kind
@@ -48,7 +50,12 @@ def pools(context: click.Context, _param: click.Parameter, begun: str) -> list[s
 
 
 def subjects(context: click.Context, _param: click.Parameter, begun: str) -> list[str]:
-    """Names of what `explain` is asked about: pods, nodes, pools or throttles."""
+    """Names of what is asked about: pods, nodes, pools or throttles."""
+    return names_of(context, str(context.params.get("subject")), begun)
+
+
+def names_of(context: click.Context, subject: str, begun: str) -> list[str]:
+    """Names of objects of this kind; none of a kind that we do not know."""
     from balloons.cluster import kinds
     from balloons.cluster.reach import name_of
 
@@ -58,10 +65,70 @@ def subjects(context: click.Context, _param: click.Parameter, begun: str) -> lis
         "pool": (kinds.BALLOON_POOLS, kinds.NODE_POOLS),
         "throttle": (kinds.THROTTLES,),
     }
-    found = wanted.get(str(context.params.get("subject")), ())
-    seen = _seen(context, found)
-    names = {name_of(each) for kind in found for each in seen.plain(kind)} if seen else set()
-    return _some(names, begun)
+    return _of_objects(context, wanted.get(subject, ()), name_of, begun)
+
+
+def pools_and_throttles(context: click.Context, _param: click.Parameter, begun: str) -> list[str]:
+    """Our own objects, but for those that the line names already."""
+    from balloons.cluster import kinds
+    from balloons.cluster.reach import name_of
+
+    names = _of_objects(context, (kinds.BALLOON_POOLS, kinds.THROTTLES), name_of, begun)
+    return [name for name in names if name not in (context.params.get("names") or ())]
+
+
+def namespaces(context: click.Context, _param: click.Parameter, begun: str) -> list[str]:
+    """Those of pools, and of pods where these can be asked about.
+
+    Which it is cannot be told: click drops the arguments of a line that ends in an option without its value.
+    """
+    from balloons.cluster import kinds
+    from balloons.cluster.reach import namespace_of
+
+    return _of_objects(
+        context, (kinds.BALLOON_POOLS, *([kinds.PODS] if context.info_name == "explain" else [])), namespace_of, begun
+    )
+
+
+def contexts(context: click.Context, _param: click.Parameter, begun: str) -> list[str]:
+    """Those of the kubeconfig that the line names, or the usual one."""
+    from throttler.client.connection import context_names
+    from throttler.client.errors import ConfigError
+
+    try:
+        return _some(set(context_names(context.params.get("kubeconfig"))), begun)
+    except ConfigError:
+        return []
+
+
+def swept(_context: click.Context, _param: click.Parameter, begun: str) -> list[str]:
+    """Figures that can be swept; their values are the user's."""
+    from balloons.preview.stated import NAMES
+    from balloons.preview.what_if import NODES_ADDED
+
+    return [f"{name}=" for name in (NODES_ADDED, *NAMES) if name.startswith(begun)]
+
+
+def faults(_context: click.Context, _param: click.Parameter, begun: str) -> list[str]:
+    """Kinds of faults; when and for how long is the user's."""
+    from balloons.preview.faults import KINDS
+
+    return [f"{kind}@" for kind in KINDS if kind.startswith(begun)]
+
+
+def waits(_context: click.Context, _param: click.Parameter, begun: str) -> list[str]:
+    """What `status --wait` can wait for."""
+    from balloons.cli.awaited import OF_ALL, OF_THROTTLES, PHASES
+
+    named = [f"condition={name}" for name in (*OF_ALL, *OF_THROTTLES)] + [f"phase={name}" for name in PHASES]
+    return [each for each in (*named, "idle", "warm=") if each.startswith(begun)]
+
+
+def _of_objects(
+    context: click.Context, read: "tuple[Kind, ...]", word: "Callable[[Any], str]", begun: str
+) -> list[str]:
+    cluster = _seen(context, read)
+    return _some({word(item) for kind in read for item in cluster.plain(kind)} if cluster else set(), begun)
 
 
 def _some(names: set[str], begun: str) -> list[str]:
@@ -74,10 +141,10 @@ def _seen(context: click.Context, wanted: "tuple[Kind, ...]") -> Any:
     from balloons.cli.cluster_options import read_live
     from balloons.reading.archive import read_archive
 
-    given = {**context.params, "request_timeout": TIMEOUT, "verbose": False}
+    asked = {"as_user": None, "as_group": (), **context.params, "request_timeout": TIMEOUT, "verbose": False}
     try:
-        if given.get("from_file"):
-            return read_archive(given["from_file"]).only(wanted)
-        return asyncio.run(read_live(given, "completion", wanted)) if wanted else None
+        if asked.get("from_file"):
+            return read_archive(asked["from_file"]).only(wanted)
+        return asyncio.run(read_live(asked, "completion", wanted)) if wanted else None
     except Exception:  # noqa: BLE001  whatever it is, the prompt has no place for it
         return None

@@ -15,7 +15,7 @@ SHORTEST_KEY = 16
 
 
 @click.command()
-@click.argument("file")
+@click.argument("file", type=click.Path(readable=False, allow_dash=True))
 @request_options
 @option("--hash-names", is_flag=True, help="Write hashes in place of names; equal names get equal hashes.")
 @option(

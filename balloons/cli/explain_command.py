@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from balloons.cli.cluster_options import cluster_options, see
-from balloons.cli.complete import subjects
+from balloons.cli.complete import namespaces, subjects
 from balloons.cli.failing import CommandError, ExitCode
-from balloons.cli.named import named
+from balloons.cli.named import Subject, named
 from balloons.cli.options import color_option, option
 
 if TYPE_CHECKING:
@@ -19,22 +19,17 @@ if TYPE_CHECKING:
 SUBJECTS = ("pod", "node", "pool", "throttle")
 
 
-class Subject(click.Choice[str]):
-    """One of them, also in the plural, and as kubectl prints objects: `pod/NAME`."""
-
-    name = "subject"
-
-    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """`pod`, or `pod/NAME` with the name still on it."""
-        kind, slash, name = value.partition("/")
-        return super().convert(kind.removesuffix("s"), param, ctx) + slash + name
-
-
 @click.command()
 @click.argument("subject", type=Subject(SUBJECTS))
 @click.argument("name", required=False, shell_complete=subjects)
 @cluster_options
-@option("-n", "--namespace", metavar="NAME", help="Namespace of a pod or pool, where the name alone is not enough.")
+@option(
+    "-n",
+    "--namespace",
+    metavar="NAME",
+    shell_complete=namespaces,
+    help="Namespace of a pod or pool, where the name alone is not enough.",
+)
 @click.option("-o", "--output", type=click.Choice(["table", "json"]), default="table", help="How to print it.")
 @click.option("--no-headers", is_flag=True, help="Leave out the line of column names.")
 @color_option
@@ -49,10 +44,7 @@ def explain(subject: str, name: str | None, **given: Any) -> None:
     The reasons are the same words as in status, Events, log and metrics. A pool is a BalloonPool, else a Karpenter
     NodePool.
     """
-    subject, _, slashed = subject.partition("/")
-    if bool(slashed) == bool(name):
-        raise click.UsageError(f"which {subject}? accepted: {subject} NAME, or {subject}/NAME")
-    name, namespace = named(subject, name or slashed, given["namespace"])
+    subject, name, namespace = named(subject, name, given["namespace"])
     seen = see(given, "explain", _kinds(subject, name))
     found = _timeline(seen, subject, name, namespace or _only_namespace(seen, subject, name))
     if found is None:

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from balloons.cli.complete import namespaces
 from balloons.cli.failing import CommandError, ExitCode
 from balloons.cli.guard_command import BURST, NAMESPACE, Bounded, stop_on_signals
 from balloons.cli.options import connection_options, log_options, option
@@ -21,7 +22,15 @@ CALLS_PER_S = 50.0
 
 @click.command("give-back")
 @connection_options
-@option("-n", "--namespace", metavar="NAME", default=NAMESPACE, show_default=True, help="Where the service runs.")
+@option(
+    "-n",
+    "--namespace",
+    metavar="NAME",
+    shell_complete=namespaces,
+    default=NAMESPACE,
+    show_default=True,
+    help="Where the service runs.",
+)
 @option("--deployment", metavar="NAME", default=DEPLOYMENT, show_default=True, help="The service's Deployment.")
 @option(
     "--timeout",

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from balloons.cli.complete import namespaces
 from balloons.cli.failing import ExitCode
 from balloons.cli.options import (
     connection_options,
@@ -37,7 +38,14 @@ class Bounded(click.FloatRange):
 
 @click.command()
 @connection_options
-@option("--lease-namespace", metavar="NAME", default=NAMESPACE, show_default=True, help="Namespace of the Lease.")
+@option(
+    "--lease-namespace",
+    metavar="NAME",
+    shell_complete=namespaces,
+    default=NAMESPACE,
+    show_default=True,
+    help="Namespace of the Lease.",
+)
 @option("--lease", metavar="NAME", help="The Lease that the service renews; default kube-balloons-throttle.")
 @option(
     "--after",

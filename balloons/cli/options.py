@@ -6,16 +6,20 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from balloons.cli.complete import contexts
 from balloons.cli.look import colour_asked
 
 if TYPE_CHECKING:
     from balloons.service.settings import MetricsTls
 
 F = TypeVar("F", bound=Callable[..., Any])
+FILE = "FILE"
 
 
 def option(*names: str, **settings: Any) -> Callable[[F], F]:
-    """A click option with its environment variable, named after the long form."""
+    """A click option with its environment variable, named after the long form; shells complete a FILE."""
+    if settings.get("metavar") == FILE:
+        settings.setdefault("type", click.Path(readable=False, allow_dash=True))
     long = next(name for name in names if name.startswith("--")).split("/")[0]
     variable = "BALLOONS_" + long.removeprefix("--").upper().replace("-", "_")
     return click.option(*names, envvar=variable, show_envvar=False, **settings)
@@ -28,7 +32,8 @@ def is_in_pod() -> bool:
 
 def connection_options(command: F) -> F:
     """--kubeconfig and --context, spelled as kubectl does."""
-    command = option("--context", metavar="NAME", help="Context of the kubeconfig; the current one if absent.")(command)
+    text = "Context of the kubeconfig; the current one if absent."
+    command = option("--context", metavar="NAME", shell_complete=contexts, help=text)(command)
     return option(
         "--kubeconfig",
         metavar="FILE",

@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from balloons.cli.cluster_options import open_cluster, request_options, warn
+from balloons.cli.complete import namespaces, subjects
 from balloons.cli.failing import CommandError, ExitCode
-from balloons.cli.named import named
+from balloons.cli.named import Subject, named
 from balloons.cli.options import option
 
 if TYPE_CHECKING:
@@ -15,21 +16,22 @@ if TYPE_CHECKING:
 LONGEST_REASON = 500
 FIELD_MANAGER = "kube-balloons-cli"
 SUBJECTS = ("pool", "throttle")
+OF_POOL = "Namespace of a pool; the context's own if absent."
 
 
 @click.command()
-@click.argument("subject", type=click.Choice(SUBJECTS))
-@click.argument("name")
+@click.argument("subject", type=Subject(SUBJECTS))
+@click.argument("name", required=False, shell_complete=subjects)
 @request_options
-@option("-n", "--namespace", metavar="NAME", help="Namespace of a pool; the context's own if absent.")
+@option("-n", "--namespace", metavar="NAME", shell_complete=namespaces, help=OF_POOL)
 @option("--reason", metavar="TEXT", required=True, help="Why; kept beside the pause for whoever finds it.")
 @option("--dry-run", is_flag=True, help="Let the server check it and write nothing.")
-def pause(subject: str, name: str, **given: Any) -> None:
+def pause(subject: str, name: str | None, **given: Any) -> None:
     """Stop a pool or throttle from changing anything.
 
     \b
     Examples:
-      balloons pause pool gpu -n ml --reason "maintenance until 18:00"     (or: pool ml/gpu)
+      balloons pause pool gpu -n ml --reason "maintenance until 18:00"     (or: pool/ml/gpu)
       balloons pause throttle default --reason INC-1234
 
     A paused pool keeps the balloons it has; a paused throttle gives back what it holds.
@@ -40,12 +42,12 @@ def pause(subject: str, name: str, **given: Any) -> None:
 
 
 @click.command()
-@click.argument("subject", type=click.Choice(SUBJECTS))
-@click.argument("name")
+@click.argument("subject", type=Subject(SUBJECTS))
+@click.argument("name", required=False, shell_complete=subjects)
 @request_options
-@option("-n", "--namespace", metavar="NAME", help="Namespace of a pool; the context's own if absent.")
+@option("-n", "--namespace", metavar="NAME", shell_complete=namespaces, help=OF_POOL)
 @option("--dry-run", is_flag=True, help="Let the server check it and write nothing.")
-def resume(subject: str, name: str, **given: Any) -> None:
+def resume(subject: str, name: str | None, **given: Any) -> None:
     """Let a paused pool or throttle go on.
 
     \b
@@ -56,13 +58,13 @@ def resume(subject: str, name: str, **given: Any) -> None:
     _set(subject, name, {**given, "reason": None}, is_paused=False)
 
 
-def _set(subject: str, name: str, given: dict[str, Any], *, is_paused: bool) -> None:
+def _set(subject: str, name: str | None, given: dict[str, Any], *, is_paused: bool) -> None:
     import asyncio
 
     from balloons.service.resources import POOLS
     from throttler.service.throttle_resource import THROTTLES
 
-    name, namespace = named(subject, name, given["namespace"])
+    subject, name, namespace = named(subject, name, given["namespace"])
     given = {**given, "namespace": namespace}
     resource = POOLS if subject == "pool" else THROTTLES
     asyncio.run(_patch(resource, name, given, is_paused=is_paused))

@@ -16,7 +16,13 @@ OF_A_SAVED_PLAN = ("saved", "output", "output_format", "chart", "no_headers", "c
 @click.command(cls=InSections)
 @asked_options
 @option("--plan", "saved", metavar="FILE", help="A plan that `plan --save` wrote, instead of a new one.")
-@click.option("-o", "--output", metavar="FILE", help="Where to: .html, .png, .svg or .txt; stdout if absent.")
+@click.option(
+    "-o",
+    "--output",
+    metavar="FILE",
+    type=click.Path(readable=False, allow_dash=True),
+    help="Where to: .html, .png, .svg or .txt; stdout if absent.",
+)
 @click.option(
     "--chart",
     type=click.Choice(["stages", "compared"]),

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from balloons.cli.complete import namespaces
 from balloons.cli.failing import ExitCode
 from balloons.cli.options import (
     connection_options,
@@ -43,7 +44,14 @@ def _file(name: str, text: str) -> Callable[[F], F]:
 
 @click.command()
 @connection_options
-@option("-n", "--namespace", multiple=True, metavar="NAME", help="Serve only this namespace's pools; repeatable.")
+@option(
+    "-n",
+    "--namespace",
+    multiple=True,
+    metavar="NAME",
+    shell_complete=namespaces,
+    help="Serve only this namespace's pools; repeatable.",
+)
 @option(
     "--bound-node-labels",
     multiple=True,
@@ -74,6 +82,7 @@ def _file(name: str, text: str) -> Callable[[F], F]:
 @option(
     "--lease-namespace",
     metavar="NAME",
+    shell_complete=namespaces,
     default="kube-balloons",
     show_default=True,
     help="Namespace of the Lease by which replicas elect a leader, and which the guard watches.",

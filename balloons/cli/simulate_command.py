@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from balloons.cli.cluster_options import check_offline, cluster_options
-from balloons.cli.complete import policies, pools
+from balloons.cli.complete import faults, policies, pools, swept
 from balloons.cli.options import color_option, option
 from balloons.cli.plan_options import MOST_ADDED, InSections, offline_option, stated_options
 
@@ -34,8 +34,20 @@ from balloons.cli.plan_options import MOST_ADDED, InSections, offline_option, st
     metavar="NAME",
     help="throttle, none, oracle, gradient2, aimd, aimd-429, rate=PER_MINUTE or window=N; repeatable.",
 )
-@option("--fault", "faults", multiple=True, metavar="KIND@AT+FOR[=N]", help="loss, slow, blind or lists; repeatable.")
-@option("--sweep", metavar="NAME=A,B,C", help="Run with each value of a figure: add, boot, servers, ...")
+@option(
+    "--fault",
+    "faults",
+    multiple=True,
+    shell_complete=faults,
+    metavar="KIND@AT+FOR[=N]",
+    help="loss, slow, blind or lists; repeatable.",
+)
+@option(
+    "--sweep",
+    metavar="NAME=A,B,C",
+    shell_complete=swept,
+    help="Run with each value of a figure: add, boot, servers, ...",
+)
 @option(
     "--file",
     metavar="FILE",

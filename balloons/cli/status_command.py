@@ -5,13 +5,20 @@ from typing import Any
 import click
 
 from balloons.cli.cluster_options import cluster_options
+from balloons.cli.complete import namespaces, pools_and_throttles, waits
 from balloons.cli.options import color_option, option
 from balloons.cli.plan_options import Seconds
 
 
 @click.command()
-@click.argument("names", nargs=-1, metavar="[NAME]...")
-@option("-n", "--namespace", metavar="NAME", help="Namespace to look in; the context's own if absent.")
+@click.argument("names", nargs=-1, metavar="[NAME]...", shell_complete=pools_and_throttles)
+@option(
+    "-n",
+    "--namespace",
+    metavar="NAME",
+    shell_complete=namespaces,
+    help="Namespace to look in; the context's own if absent.",
+)
 @click.option("-A", "--all-namespaces", is_flag=True, help="Look in every namespace.")
 @click.option("-w", "--watch", "is_watching", is_flag=True, help="Keep watching.")
 @click.option("--wait", "is_waiting", is_flag=True, help="Wait until --for is met.")
@@ -20,6 +27,7 @@ from balloons.cli.plan_options import Seconds
     "conditions",
     multiple=True,
     metavar="WHAT",
+    shell_complete=waits,
     help="condition=Ready (or another, or =STATUS), warm=N, idle, phase=Idle; repeatable. condition=Ready if absent.",
 )
 @option(

@@ -9,7 +9,8 @@ ACCEPTED = (
     "loss@AT+FOR (one API server is down), slow@AT+FOR=SHARE (all have this share of their capacity), "
     "blind@AT+FOR (metrics stand still), lists@AT+FOR=PER_SECOND (somebody lists); AT and FOR such as 90s or 3m"
 )
-_GRAMMAR = re.compile(r"(loss|slow|blind|lists)@([0-9.hms]+)\+([0-9.hms]+)(?:=([0-9.]+))?")
+KINDS = ("loss", "slow", "blind", "lists")
+_GRAMMAR = re.compile(rf"({'|'.join(KINDS)})@([0-9.hms]+)\+([0-9.hms]+)(?:=([0-9.]+))?")
 
 
 class FaultError(ValueError):

@@ -118,6 +118,12 @@ def _connection(
     )
 
 
+def context_names(kubeconfig: str | None, environ: Mapping[str, str] = os.environ) -> list[str]:
+    """The contexts of the kubeconfig that would be used; raises ConfigError where there is none."""
+    merged = merge_documents(_documents(kubeconfig or environ.get("KUBECONFIG") or DEFAULT_KUBECONFIG))
+    return list(merged["contexts"])
+
+
 def _documents(paths: str) -> list[tuple[str, Any]]:
     """The parsed files that exist; several paths may name files that do not, as with kubectl."""
     found = [path for path in paths.split(os.pathsep) if path and Path(path).expanduser().exists()]

@@ -55,6 +55,14 @@ def test_a_name_may_carry_its_namespace_as_our_own_tables_print_it(tmp_path: Pat
     assert "there is no pod 'b' in namespace y" in balloons("explain", "pod", "y/b", "--from", path).stderr
 
 
+@pytest.mark.parametrize("said", ["pool/gpu", "pools/gpu", "balloonpool.kube-balloons.github.io/gpu", "nodepools/gpu"])
+def test_an_object_may_be_named_as_kubectl_and_our_own_status_print_it(tmp_path: Path, said: str) -> None:
+    path = dump(tmp_path, {kinds.BALLOON_POOLS: [pool("gpu")]})
+    whole = balloons("explain", "pool", "gpu", "--from", path).stdout
+    assert whole
+    assert balloons("explain", said, "--from", path).stdout == whole
+
+
 @pytest.mark.parametrize(
     ("subject", "unread", "words"),
     [

@@ -6,8 +6,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import click
 import jsonschema
 import pytest
+
+from balloons.cli.main import balloons as commands
 
 MODULES_AFTER = """
 import sys
@@ -222,19 +225,59 @@ def test_disk_that_is_full_is_said_in_plain_words() -> None:
         ("balloons doctor --only KB00", {"KB001", "KB002"}),
         ("balloons simulate --policy aimd", {"aimd", "aimd-429"}),
         (f"balloons explain --from {EXAMPLE} throttle d", {"default"}),
+        (f"balloons explain --from {EXAMPLE} throttle/d", {"throttle/default"}),
+        (f"balloons explain --from {EXAMPLE} pod train-1 -n ", {"jobs", "research"}),
+        (f"balloons status --from {EXAMPLE} gpu ", {"default", "notebooks"}),
+        (f"balloons status --from {EXAMPLE} -n ", {"kube-balloons"}),
+        ("balloons status --wait --for ", {"condition=Ready", "warm=", "idle"}),
+        ("balloons simulate --sweep s", {"servers=", "server-cores="}),
+        ("balloons simulate --fault ", {"loss@", "slow@"}),
         ("balloons plan --from ", {""}),
+        ("balloons plan --compare ", {""}),
+        ("balloons report -o ", {""}),
+        ("balloons dump ", {""}),
     ],
 )
 def test_completes_values_names_and_files(line: str, values: set[str]) -> None:
+    found = completed(line)
+    assert values <= set(found), found
+    assert set(found.values()) == ({"file"} if values == {""} else {"plain"})
+
+
+def test_completes_the_contexts_of_a_kubeconfig(tmp_path: Path) -> None:
+    path = tmp_path / "config"
+    path.write_text("contexts: [{name: east, context: {}}, {name: west, context: {}}]\n")
+    assert completed(f"balloons status --kubeconfig {path} --context ").keys() == {"east", "west"}
+    assert completed("balloons status --kubeconfig /nonexistent --context ") == {}
+
+
+def completed(line: str) -> dict[str, str]:
+    """What a shell offers, and whether it is plain or a file."""
     words = line.split()
     env = {"PATH": "/usr/bin:/bin", "HOME": "/nonexistent", "_BALLOONS_COMPLETE": "bash_complete"}
     env |= {"COMP_WORDS": line, "COMP_CWORD": str(len(words) - (not line.endswith(" ")))}
     answer = subprocess.run(
         [sys.executable, "-m", "balloons"], capture_output=True, text=True, env=env, check=False, timeout=60
     )
-    found = dict(reversed(each.split(",", 1)) for each in answer.stdout.splitlines())
-    assert values <= set(found), answer
-    assert set(found.values()) == ({"file"} if values == {""} else {"plain"})
+    assert answer.returncode == 0, answer.stderr
+    return dict(reversed(offered.split(",", 1)) for offered in answer.stdout.split())
+
+
+OF_OTHERS = {"--image-pull-secret", "--deployment", "--lease"}
+"""Names of objects that no command of ours reads."""
+
+
+def test_every_option_for_a_file_or_a_name_is_completed() -> None:
+    asked = [(name, param) for name, command in commands.commands.items() for param in command.params]
+    files = [(name, param) for name, param in asked if param.metavar == "FILE" or param.name == "file"]
+    assert len(files) > 30
+    assert [(name, param.opts) for name, param in files if not isinstance(param.type, click.Path)] == []
+    named = [(name, param) for name, param in asked if "NAME" in (param.metavar or "").split("=")[0].strip("[].")]
+    named = [
+        (name, param) for name, param in named if not OF_OTHERS & {*param.opts} and "NAMESPACE" not in param.metavar
+    ]
+    assert len(named) > 20
+    assert [(name, param.opts) for name, param in named if param._custom_shell_complete is None] == []
 
 
 @pytest.mark.parametrize("command", ["plan", "report", "simulate"])
