@@ -121,7 +121,9 @@ class Shapes:
     def beside_balloons(self, measured: Iterable[tuple[Node, NodeLoad]]) -> set[tuple[str, str]]:
         """Every combination of a first balloon's shape and the shape of the node that it is on."""
         kinds = {
-            (load.balloons[0].shape, (node.instance_type, id(node.allocatable))) for node, load in measured if load.balloons
+            (load.balloons[0].shape, (node.instance_type, id(node.allocatable)))
+            for node, load in measured
+            if load.balloons
         }
         return {(own, self._of_kind.get(kind, "")) for own, kind in kinds}
 

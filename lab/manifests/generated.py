@@ -18,6 +18,7 @@ COPIED = (
     "base/serviceaccount.yaml",
     "levers/*/binding.yaml",
     "levers/*/guard.yaml",
+    "components/annotate-nodes/binding.yaml",
     "components/flow-control/flow-control.yaml",
     "components/guard/rbac.yaml",
     "components/guard/serviceaccount.yaml",

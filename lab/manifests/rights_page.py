@@ -13,14 +13,15 @@ Every role of the manifests, who has it once they are applied, and what it allow
 `make manifests`; a test compares the two. What rights cannot say, because they know no fields, the policies in
 `manifests/components/policies` do: SECURITY.md.
 
-A role that nobody has is for you to bind: by a directory of `manifests/levers` or a switch of the chart.
+A role that nobody has is for you to bind. One that is had by a directory of `manifests` is bound by that, or by a
+switch of the chart.
 
 `tests/lab/test_rights_used.py` runs the service, the guard and every reading command on a real API server with all of
 these rights but those for people, and holds its audit log against them: nothing was refused, nothing passed by somebody
 else's right, and every right was used. Once for each lever it does the same with that lever's roles alone: service and
 guard need no other, and use all of them.
 """
-_FILES = ("base/*.yaml", "components/guard/*.yaml", "levers/*/*.yaml")
+_FILES = ("base/*.yaml", "components/guard/*.yaml", "components/annotate-nodes/*.yaml", "levers/*/*.yaml")
 
 
 def rights_page(manifests: Path) -> str:

@@ -20,6 +20,7 @@ GRAFANA = {**ON, "grafanaOperator": ON}
 PAIRS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
     **{directory: ((directory,), {"levers": values}) for directory, values in LEVERS.items()},
     "nothing": ((), {}),
+    "annotate nodes": (("components/annotate-nodes",), {"annotateNodes": True}),
     "service monitor": (
         ("components/monitoring",),
         {"metrics": {"serviceMonitor": ON}, "prometheusRule": ON, "dashboards": ON},

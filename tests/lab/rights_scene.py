@@ -34,7 +34,7 @@ async def installed(plane: ControlPlane) -> AsyncIterator[tuple[View, PaperMachi
     """All roles bound, all kinds served, nodes of two sizes, three pools, two throttles, and pods that wait."""
     await _serve_every_kind(plane)
     await _bind_roles(plane, LEVERS)
-    await _bind_what_the_manifests_leave_to_users(plane)
+    await _bind_the_rest(plane)
     async with view(plane) as seen, PaperMachines(plane.access()) as machines:
         await machines.add(_nodes())
         await seen.apply(*_pools(), *_users_objects(), *_throttles(LEVERS), *_waiting_pods())
@@ -68,11 +68,12 @@ async def _bind_roles(plane: ControlPlane, levers: Collection[str]) -> None:
         await plane.kubectl_async("apply", "-f", str(path))
 
 
-async def _bind_what_the_manifests_leave_to_users(plane: ControlPlane) -> None:
+async def _bind_the_rest(plane: ControlPlane) -> None:
     await plane.kubectl_async("create", "serviceaccount", VIEWER, "-n", SYSTEM)
-    for role, account in (("annotator", "kube-balloons"), ("cli-viewer", VIEWER)):
-        bind = (f"--clusterrole=kube-balloons-{role}", f"--serviceaccount={SYSTEM}:{account}")
-        await plane.kubectl_async("create", "clusterrolebinding", f"test-{role}", *bind)
+    annotator = MANIFESTS / "components" / "annotate-nodes" / "binding.yaml"
+    await plane.kubectl_async("apply", "-f", str(annotator))
+    bind = ("--clusterrole=kube-balloons-cli-viewer", f"--serviceaccount={SYSTEM}:{VIEWER}")
+    await plane.kubectl_async("create", "clusterrolebinding", "test-cli-viewer", *bind)
 
 
 def _nodes() -> list[PaperNode]:
