@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 
-from benchmarks.pacing import not_ours
+from benchmarks.pacing import not_ours, room
 from benchmarks.pacing.contenders import COLD, ORACLE, WARM, names
 from benchmarks.pacing.runs import Job, Run, run_all
 from benchmarks.pacing.summary import CLEAN_SHARE, ScenarioRow, clean_share, policy_row, scenario_rows
@@ -15,7 +15,7 @@ from throttler.simulator.random_scenarios import random_scenario
 from throttler.simulator.scenario import Scenario
 from throttler.simulator.twelve import TWELVE
 
-GROUPS = ("twelve", "random", "not_ours")
+GROUPS = ("twelve", "ceiling", "random", "not_ours", "room")
 SEEDS = (1, 2, 3, 4, 5)
 NOT_OURS_SEEDS = (1,)
 LIMIT_S = 7200.0
@@ -44,8 +44,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     ours = tuple(name for name in (WARM, COLD) if name in policies)
     random_runs = measure(random, (asked.seed,), (ORACLE, *ours)) if random and "random" in groups else []
     foreign_runs = _disturbed(ours, is_quick=asked.quick) if "not_ours" in groups and ours else []
-    report = report_of(runs, random_runs, ours, foreign_runs, is_quick=asked.quick)
-    return answer(report, asked, _tables(runs, random_runs, foreign_runs, policies))
+    ungated = [replace(scenario, has_gate=False) for scenario in twelve]
+    own = (ORACLE, *ours)
+    ceiling_runs = measure(ungated, (1,) if asked.quick else SEEDS, own) if "ceiling" in groups and ours else []
+    paid = room.price() if "room" in groups else None
+    report = report_of(runs, random_runs, ours, foreign_runs, ceiling_runs, paid, is_quick=asked.quick)
+    return answer(report, asked, _tables(runs, random_runs, foreign_runs, ceiling_runs, policies))
 
 
 def _asked(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -105,6 +109,8 @@ def report_of(
     random_runs: Sequence[Run],
     ours: Sequence[str],
     foreign_runs: Sequence[Run] = (),
+    ceiling_runs: Sequence[Run] = (),
+    paid: room.Price | None = None,
     *,
     is_quick: bool,
 ) -> Report:
@@ -116,13 +122,17 @@ def report_of(
     if random_rows and ours:
         figures.append(_random_clean(random_rows, ours))
     figures += not_ours.figures(foreign_runs) if foreign_runs else []
+    ceiling_rows = {name: scenario_rows(ceiling_runs, name) for name in dict.fromkeys(r.policy for r in ceiling_runs)}
+    figures += [_of_ceiling(name, ceiling_rows[name]) for name in ours if ceiling_runs]
+    figures += room.figures(paid) if paid else []
     behind = {
         "policies": [asdict(policy_row(each)) for each in rows.values()],
         "scenarios": [asdict(row) for each in rows.values() for row in each],
         "random_policies": [asdict(policy_row(each)) for each in random_rows.values()],
         "random_scenarios": [asdict(row) for each in random_rows.values() for row in each],
+        "ceiling_scenarios": [asdict(row) for each in ceiling_rows.values() for row in each],
         "not_ours": not_ours.ratios(foreign_runs),
-        "runs": [asdict(run) for run in (*runs, *random_runs)],
+        "runs": [asdict(run) for run in (*runs, *random_runs, *ceiling_runs)],
     }
     return Report(name="pacing", figures=tuple(figures), faked=FAKED, behind=behind, is_quick=is_quick)
 
@@ -154,6 +164,23 @@ def _times(name: str, rows: Sequence[ScenarioRow]) -> list[Figure]:
             floor=worst_floor,
         ),
     ]
+
+
+_CEILING_BOUNDS = {WARM: (1.10, 1.20), COLD: (1.20, 1.35)}
+"""Goal and floor of the median."""
+
+
+def _of_ceiling(name: str, rows: Sequence[ScenarioRow]) -> Figure:
+    kind, clean = name.split()[-1], sum(row.is_clean for row in rows)
+    goal, floor = _CEILING_BOUNDS[name]
+    return Figure(
+        name=f"ceiling_{kind}_median",
+        what=f"the same where nothing holds machines back once they are ordered; {clean} of {len(rows)} clean, {kind}",
+        value=policy_row(rows).time_median,
+        unit="x",
+        goal=goal,
+        floor=floor,
+    )
 
 
 def _harm(rows: Sequence[ScenarioRow]) -> list[Figure]:
@@ -199,7 +226,11 @@ def _random_clean(rows: Mapping[str, Sequence[ScenarioRow]], ours: Sequence[str]
 
 
 def _tables(
-    runs: Sequence[Run], random_runs: Sequence[Run], foreign_runs: Sequence[Run], policies: Sequence[str]
+    runs: Sequence[Run],
+    random_runs: Sequence[Run],
+    foreign_runs: Sequence[Run],
+    ceiling_runs: Sequence[Run],
+    policies: Sequence[str],
 ) -> list[str]:
     rows = {name: scenario_rows(runs, name) for name in policies} if runs else {}
     parts = []
@@ -210,6 +241,11 @@ def _tables(
         shown = [name for name in policies if name in (WARM, COLD)] or [name for name in policies if name != ORACLE][:1]
         pairs = zip(*(rows[name] for name in shown), strict=True)
         parts.append(scenario_table("Scenario by scenario", [row for pair in pairs for row in pair]))
+    if ceiling_runs:
+        own = [scenario_rows(ceiling_runs, name) for name in dict.fromkeys(run.policy for run in ceiling_runs)]
+        parts.append(policy_table("The twelve with a ceiling as the only lever", [policy_row(rows) for rows in own]))
+        pairs = zip(*own[1:], strict=True)
+        parts.append(scenario_table("Scenario by scenario, ceiling only", [row for pair in pairs for row in pair]))
     if random_runs:
         random_rows = [
             policy_row(scenario_rows(random_runs, name)) for name in dict.fromkeys(r.policy for r in random_runs)

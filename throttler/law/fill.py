@@ -18,6 +18,9 @@ PROOF_SLACK = 1.5
 """While the window is not full, what is asked for may be so many times the proven pace, or it could hardly rise."""
 ORDERED_WITHIN_S = 15.0
 """What may be ordered collects for so long: an autoscaler looks every ten seconds, and later on a busy server."""
+FIRST_SHARE = 0.5
+"""Of a window by the cost of joins, which no server has been too small for yet: what a scale-up orders first where
+nothing holds machines back. They come together, and a join's first seconds are its busiest."""
 REGISTRATIONS = 2.0
 """Windows' worth of machines that may arrive within one join's time where they register before they are held. Of a join
 with 8 DaemonSets the kubelet's own part is some 50 of 130 requests: all load is below 1.4 windows."""
@@ -128,6 +131,8 @@ def _ask_tokens(sight: Sight, course: Course, window: float) -> float:
     if _per_min(sight, course) is None:
         # What a scale-up begins with stays until it is ordered, also when the first look comes in a brake.
         first = min(window, sight.settings.window_initial)
+        if sight.memory.load.per_join is not None and not sight.memory.knee.is_proven:
+            first = max(first, FIRST_SHARE * window)
         tokens = max(tokens, first if left is None else min(left, first))
     return max(0.0, tokens - _cost(sight, course) * sight.memory.flow.newly_ordered)
 

@@ -72,12 +72,24 @@ def _start_window(sight: Sight) -> float:
     if sight.memory.knee.window is not None:
         if sight.is_prompt:
             return max(sight.settings.window_initial, PROMPT_START * window)
+        window = max(window, _by_cost(sight))
         bearable = sight.committed_window
         return window if bearable is None else max(min(window, sight.settings.window_initial), min(window, bearable))
     guess = _guess(sight)
     if guess is None:
         return window
     return max(min(window, max(LEAST_START, guess)), sight.settings.guess_trust * guess)
+
+
+def _by_cost(sight: Sight) -> float:
+    """What the idle CPU bears at the remembered cost of a join; 0 where a knee was met, which is the limit then.
+
+    A cost that was measured on few joins at a time is not believed for ever so many.
+    """
+    by_load, known = sight.warm_window, sight.memory.knee
+    if by_load is None or known.window is None or known.is_proven:
+        return 0.0
+    return min(by_load, sight.settings.feed_forward_limit * known.window)
 
 
 def _guess(sight: Sight) -> float | None:

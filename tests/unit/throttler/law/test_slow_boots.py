@@ -9,6 +9,8 @@ from throttler.law.learned import Learned
 from throttler.law.load import Load, committed_at, window_at
 from throttler.simulator.by_cohort import simulate
 from throttler.simulator.law_policy import LawPolicy
+from throttler.simulator.policies.at_once import AtOnce
+from throttler.simulator.scenario import Demand, Scenario
 from throttler.simulator.twelve import TWELVE
 
 SMALL = replace(next(each for each in TWELVE if each.name == "A small"), has_gate=False, limit_s=3600.0)
@@ -24,6 +26,31 @@ def test_a_remembered_window_does_not_end_in_errors() -> None:
     assert found.error_share < CLEAN_SHARE
     assert found.done_s is not None
     assert found.done_s < 900.0
+
+
+ROOM = Scenario(
+    name="room",
+    demands=(Demand(at_s=0.0, nodes=436),),
+    servers=3,
+    capacity=60.0,
+    has_gate=False,
+    nodes_before=64,
+    limit_s=3600.0,
+)
+"""Servers that bear all of it at once."""
+
+
+def test_a_remembered_cost_of_joins_takes_no_longer_than_no_pacing_where_there_is_room() -> None:
+    unpaced = simulate(ROOM, AtOnce(), seed=1)
+    teacher = LawPolicy(ROOM)
+    cold = simulate(ROOM, teacher, seed=2)
+    warm = simulate(ROOM, LawPolicy(ROOM, teacher.learned), seed=1)
+    assert unpaced.done_s is not None
+    assert cold.done_s is not None
+    assert warm.done_s is not None
+    assert unpaced.error_share == cold.error_share == warm.error_share == 0.0
+    assert cold.done_s <= 1.1 * unpaced.done_s
+    assert warm.done_s <= 1.02 * unpaced.done_s
 
 
 def flow(busy_s: int) -> Flow:
