@@ -98,10 +98,20 @@ def check_offline(context: click.Context) -> None:
 
 
 def warn(sentence: str) -> None:
-    """One line on stderr."""
+    """One line on stderr; on a terminal that is narrower words are not cut in two."""
+    import shutil
+    import sys
+    import textwrap
+
     from balloons.printable import printable
 
-    click.echo(printable(sentence), err=True)
+    text = printable(sentence)
+    if sys.stderr.isatty():
+        width = shutil.get_terminal_size().columns
+        text = "\n".join(
+            textwrap.wrap(text, width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
+        )
+    click.echo(text, err=True)
 
 
 def _from_file(path: str) -> "SeenCluster":

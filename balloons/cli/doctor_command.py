@@ -116,5 +116,5 @@ def _print(found: Any, given: dict[str, Any]) -> None:
         return
     look = Look.of_terminal(given["output"], has_headers=not given["no_headers"])
     click.echo("".join(f"{line}\n" for line in text(found, look)), nl=False)
-    for line in summary(found, is_wide=given["output"] == "wide"):
+    for line in summary(found, look):
         warn(line)

@@ -11,6 +11,7 @@ from balloons.printable import printable
 
 COLUMNS = ("SEVERITY", "CODE", "OBJECT", "FINDING")
 WIDE = (*COLUMNS, "FIX", "DOCS")
+CODES_WIDTH = 78
 _COLOURS = {Severity.ERROR: "\x1b[31m", Severity.WARNING: "\x1b[33m", Severity.INFO: "\x1b[36m"}
 _GLYPHS = {Severity.ERROR: "✗", Severity.WARNING: "!", Severity.INFO: "i"}
 
@@ -25,8 +26,9 @@ def text(found: Diagnosis, look: Look) -> list[str]:
     return lines(headers, rows, has_headers=look.has_headers) if rows else []
 
 
-def summary(found: Diagnosis, *, is_wide: bool = False) -> list[str]:
+def summary(found: Diagnosis, look: Look) -> list[str]:
     """What was looked at, and what not; what passed by its code, and with its title where there is room for all."""
+    width = min(look.width or CODES_WIDTH, CODES_WIDTH)
     counts = [(s.word, sum(each.check.severity is s for each in found.findings)) for s in reversed(Severity)]
     said = ", ".join(f"{count} {word}{'s' if count != 1 and word != 'info' else ''}" for word, count in counts if count)
     skipped = sorted(set(found.skipped.values()))
@@ -34,11 +36,8 @@ def summary(found: Diagnosis, *, is_wide: bool = False) -> list[str]:
     if not found.checked:
         said = "nothing could be looked at"
     titles = [f"passed: {check.code} {check.title}" for check in found.passed]
-    passed = (
-        titles
-        if is_wide
-        else textwrap.wrap(f"passed: {' '.join(each.code for each in found.passed)}", 78, subsequent_indent="  ")
-    )
+    codes = f"passed: {' '.join(check.code for check in found.passed)}"
+    passed = titles if look.output == "wide" else textwrap.wrap(codes, width, subsequent_indent="  ")
     return [
         found.detected,
         *(passed if found.passed else []),

@@ -25,12 +25,13 @@ MOST_ROWS = 200
 
 def plan_lines(plan: Document, look: Look, chart: list[str]) -> list[str]:
     """The answer, then the evidence; `chart` is drawn by whoever has a terminal. All of it with `wide`."""
-    head = [sentences.title(plan), f"Seen: {sentences.shown(plan.cluster.autoscaler)}"]
-    head += [sentences.when(plan), sentences.limited_by(plan)] if plan.request.add_nodes else []
+    head = [f"Seen: {sentences.shown(plan.cluster.autoscaler)}"]
+    if plan.request.add_nodes:
+        head = [sentences.title(plan), *head, sentences.when(plan), sentences.limited_by(plan)]
     found = verdict(plan)
     parts = [
         verdict_lines(found, look) + [line for each in _warnings(plan) for line in wrapped(f"! {each}", look)],
-        [line for each in filter(None, head) for line in wrapped(each, look)] if plan.request.add_nodes else [head[1]],
+        [line for said in filter(None, head) for line in wrapped(said, look)],
         [line for each in sentences.first(sentences.pods(plan), 8) for line in wrapped(each, look)],
         wave_lines(plan, look) if look.output == "wide" else [],
         side_lines(plan, look),
@@ -51,11 +52,12 @@ def verdict_lines(found: Verdict, look: Look) -> list[str]:
 
 
 def wrapped(text: str, look: Look) -> list[str]:
-    """For a terminal at its width, for a pipe one line."""
+    """For a terminal at its width, for a pipe one line; a number and its sign stay together."""
     if look.width is None:
         return [text]
-    width = min(look.width, WIDEST)
-    return textwrap.wrap(text, width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False) or [text]
+    width, together = min(look.width, WIDEST), text.replace(" %", "\xa0%")
+    lines = textwrap.wrap(together, width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
+    return [line.replace("\xa0", " ") for line in lines] or [text]
 
 
 def _warnings(plan: Document) -> list[str]:

@@ -11,8 +11,8 @@ from balloons.cli.look import Look
 from balloons.cli.plan_files import documents
 from balloons.cli.plan_options import DURATIONS, Number, Seconds
 from balloons.cli.plan_screen import basis_of, document
-from balloons.cli.plan_text import table, verdict_lines, wrapped
-from balloons.cli.table import Row
+from balloons.cli.plan_text import verdict_lines, wrapped
+from balloons.cli.table import Row, table
 from balloons.cli.working import working
 from balloons.preview.faults import FaultError, fault_of
 from balloons.preview.inputs import PlanInputs, ThrottleFacts
@@ -25,6 +25,8 @@ from balloons.report.verdict import hurts, may_hurt, verdict_of_sides
 from throttler.law.settings import LawSettings
 
 COLUMNS = ("POLICY", "ETA", "NINE-IN-TEN", "API-LOAD", "OTHERS-WAIT", "REFUSED", "LOST", "LIMITED-BY", "PEAK-REQ/S")
+FIRST_TO_GO = ("PEAK-REQ/S", "LOST", "REFUSED", "LIMITED-BY", "NINE-IN-TEN")
+"""Where there is no room: the end and what others feel of it stay."""
 DEFAULT_POLICIES = (NONE, THROTTLE)
 
 
@@ -56,7 +58,9 @@ def simulation_lines(cells: tuple[Cell, ...], sweep: Sweep | None, look: Look) -
         _answers(cells, sweep, look) if sweep else verdict_lines(verdict_of_sides([each.side for each in cells]), look)
     )
     notes = [line for cell in cells if (note := _endless(cell)) for line in wrapped(note, look)]
-    return [*head, "", *table(headers, rows, look), *([""] if notes else []), *notes]
+    kept = 2 if sweep else 1
+    drawn = table(headers, rows, width=look.width, kept=kept, first_to_go=FIRST_TO_GO, has_headers=look.has_headers)
+    return [*head, "", *drawn, *([""] if notes else []), *notes]
 
 
 def _answers(cells: tuple[Cell, ...], sweep: Sweep, look: Look) -> list[str]:

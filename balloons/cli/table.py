@@ -41,7 +41,11 @@ def table(
         if _total(shown, cells, GAP) <= width:
             gap = GAP
     missing = [header.upper() for header in headers if header not in shown]
-    note = textwrap.wrap(f"(no room for {', '.join(missing)})", width or 80) if missing and has_headers else []
+    note = (
+        textwrap.wrap(f"(no room for {', '.join(missing)})", width or 80, break_on_hyphens=False)
+        if missing and has_headers
+        else []
+    )
     return [*lines(shown, cells, has_headers=has_headers, colours=colours, gap=gap), *note]
 
 

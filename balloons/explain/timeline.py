@@ -60,7 +60,10 @@ def event_steps(seen: SeenCluster, kind: str, name: str, namespace: str = "") ->
     about = [each for each in seen.plain(kinds.EVENTS) if _is_about(each, kind, name, namespace)]
     return [
         Step(
-            what=f"event of {_reporter(each)}", at=_when(each), because=text(each, "reason"), message=text(each, "note")
+            what=f"Event from {_reporter(each)}",
+            at=_when(each),
+            because=text(each, "reason"),
+            message=text(each, "note"),
         )
         for each in about
     ]

@@ -67,7 +67,10 @@ def check(stated: Stated) -> Stated:
 
 
 def with_stated(inputs: PlanInputs, stated: Stated, by: str = "--") -> PlanInputs:
-    """The inputs with what was stated in place of what was known; `by` stands before the names."""
+    """The inputs with what was stated in place of what was known; `by` stands before the names.
+
+    What stands in place of an assumption corrects it; what stands in place of a fact asks what if.
+    """
     given = _Given(stated, by)
     servers, controllers = inputs.servers, inputs.controllers
     daemons = given.over("daemonsets", controllers.daemon_sets)
@@ -76,8 +79,10 @@ def with_stated(inputs: PlanInputs, stated: Stated, by: str = "--") -> PlanInput
         cost, requests = join_cpu_s(daemons.value), requests_per_join(daemons.value)
     count, cores = given.over("servers", servers.count), given.over("server_cores", servers.cores)
     if cost.source is Source.LEARNED:
-        # It was learned as a share of the servers, whose size was a guess.
-        cost = cost.but(cost.value * count.value * cores.value / (servers.count.value * servers.cores.value))
+        # It was learned as a share of servers whose size was a guess.
+        for known, now in ((servers.count, count), (servers.cores, cores)):
+            if known.source is Source.ASSUMED:
+                cost = cost.but(cost.value * now.value / known.value)
     nodes = inputs.nodes if stated.nodes is None else int(stated.nodes)
     return replace(
         inputs,

@@ -1,11 +1,12 @@
 """What if: the same scale-up under several policies, and with one figure swept over several values."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from balloons.preview.forecast import Forecast, forecast
 from balloons.preview.inputs import PlanInputs
+from balloons.preview.known import Source
 from balloons.preview.limit import Limit
 from balloons.preview.plan import PlanError, Side, check_size, side
 from balloons.preview.plan_json import API_VERSION, seconds, side_json
@@ -58,7 +59,7 @@ def _cell(inputs: PlanInputs, pool: str, add: int, policy: str, name: str, value
     if value is not None and name == NODES_ADDED:
         add = max(1, int(value))
     elif value is not None:
-        inputs = with_stated(inputs, _stated(name, value))
+        inputs = with_stated(_as_facts(inputs), _stated(name, value))
     grown = inputs.pool(pool)
     if grown is None:
         known = ", ".join(sorted(each.name for each in inputs.pools)) or "none"
@@ -66,6 +67,13 @@ def _cell(inputs: PlanInputs, pool: str, add: int, policy: str, name: str, value
     check_size(add)
     found = forecast(inputs, grown, add, policy_maker(policy, inputs.throttle))
     return Cell(policy=policy, value=value, add=add, found=found, limit=main_limit(found.waves))
+
+
+def _as_facts(inputs: PlanInputs) -> PlanInputs:
+    """The values of a sweep are other servers than these, and no better guesses at their size."""
+    servers = inputs.servers
+    count, cores = (replace(known, source=Source.STATED) for known in (servers.count, servers.cores))
+    return replace(inputs, servers=replace(servers, count=count, cores=cores))
 
 
 def _stated(name: str, value: float) -> Stated:

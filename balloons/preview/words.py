@@ -5,7 +5,7 @@ POLICIES = {"none": "no pacing", "throttle": "JoinThrottle"}
 TITLES = {
     "boot": "machine boot",
     "bootSpread": "boot, machine to machine",
-    "join": "join (registered to usable)",
+    "join": "join, until usable",
     "reaction": "autoscaler's reaction",
     "daemonSets": "DaemonSet pods per node",
     "daemonPodRate": "controller manager, pods",
@@ -69,7 +69,7 @@ def count(number: float, noun: str) -> str:
     return f"{number:,.0f} {noun}{'' if round(number) == 1 else 's'}"
 
 
-_UNITS = {"seconds": "", "share": "", "count": "", "cores": " cores", "coreSeconds": " core-seconds", "perSecond": "/s"}
+_UNITS = {"seconds": "", "share": "", "count": "", "cores": " cores", "coreSeconds": " core-s", "perSecond": "/s"}
 
 
 def figure(value: float, unit: str) -> str:

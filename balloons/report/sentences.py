@@ -209,11 +209,12 @@ def pods(plan: Document) -> tuple[str, ...]:
     if found is None:
         return ()
     text = [
-        f"{count(found.pods, 'pod')}: {found.on_nodes_there:,} fit nodes that are there, "
-        f"{found.on_new_nodes:,} need new ones."
+        f"{count(found.pods, 'pod')}: {found.on_nodes_there:,} on nodes that are there, "
+        f"{found.on_new_nodes:,} on new ones."
     ]
     text += [
-        f"Gang {shown(each.name)} ({count(each.pods, 'pod')}): whole {_gang_fits(each, plan)}." for each in found.gangs
+        f"Gang {shown(each.name.removeprefix('/'))} ({count(each.pods, 'pod')}): whole {_gang_fits(each, plan)}."
+        for each in found.gangs
     ]
     text += [f"{count(each.pods, 'pod')} cannot run: {shown(each.reason)}." for each in found.unplaceable]
     if found.unjudged:

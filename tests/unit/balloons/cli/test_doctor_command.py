@@ -7,18 +7,19 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from balloons.cli.cluster_options import seconds
-from balloons.cli.doctor_text import text
+from balloons.cli.cluster_options import seconds, warn
+from balloons.cli.doctor_text import summary, text
 from balloons.cli.look import Look
 from balloons.cli.main import balloons
 from balloons.cluster import kinds
 from balloons.cluster.seen import Listed, SeenCluster, Unread
 from balloons.doctor.diagnose import diagnose
-from balloons.reading.archive import write_archive
+from balloons.reading.archive import read_archive, write_archive
 from tests.doctor_cases import room, workload
 from tests.seen_clusters import cluster
 from tests.unit.balloons.cli.test_main import balloons as run_balloons
 
+EXAMPLE = Path(__file__).resolve().parents[4] / "docs" / "example" / "cluster.tar.gz"
 LOW = """\
 apiVersion: scheduling.k8s.io/v1
 kind: PriorityClass
@@ -190,3 +191,15 @@ def test_templates_of_a_chart_in_a_folder_are_passed_over(manifest: str, tmp_pat
     found = run_balloons("doctor", "-f", str(tmp_path), "-R")
     assert found.returncode == 0, found.stderr
     assert "passed: KB" in found.stderr
+
+
+def test_notes_are_as_wide_as_the_terminal_and_cut_no_word(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    passed = [line for line in summary(diagnose(read_archive(str(EXAMPLE))), Look(width=40)) if "KB0" in line]
+    assert len(passed) > 2
+    assert max(map(len, passed)) <= 40
+    monkeypatch.setenv("COLUMNS", "40")
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    warn("from a dump, cluster.tar.gz, taken 2026-11-20 14:30:00 UTC (3d ago)")
+    assert capsys.readouterr().err == "from a dump, cluster.tar.gz, taken\n  2026-11-20 14:30:00 UTC (3d ago)\n"

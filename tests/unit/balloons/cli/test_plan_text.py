@@ -8,11 +8,15 @@ import pytest
 from balloons.cli.look import Look
 from balloons.cli.plan_chart import PLAN_ROWS, ROWS, chart
 from balloons.cli.plan_text import plan_lines
+from balloons.cli.report_text import report_lines
+from balloons.cli.simulate_screen import simulation_lines
 from balloons.preview.assumed import assumed_inputs
+from balloons.preview.fitting import Fitting, GangFit
 from balloons.preview.inputs import Ceiling
 from balloons.preview.plan import Asked, Plan, make_plan
 from balloons.preview.plan_json import plan_json
 from balloons.preview.stated import Stated, with_stated
+from balloons.preview.what_if import simulate
 from balloons.preview.words import count, duration, share
 from balloons.report.document import Document, read_document
 from balloons.report.series import Series, series_of
@@ -82,6 +86,38 @@ def test_narrow_terminals_lose_columns_and_no_name() -> None:
     tables = [line for line in lines if line.startswith(("WAVE", "POLICY", "INPUT", "1 ", "machine boot"))]
     assert tables
     assert max(map(len, tables)) <= 40
+
+
+def test_a_report_of_everything_fits_half_a_screen() -> None:
+    """Where figures come from is worth more than the details of it; a number and its sign stay together."""
+    given = with_stated(assumed_inputs(), Stated(boot=20, join=10, controller_qps=1000, servers=1, server_cores=1))
+    plan = document(make_plan(given, Asked(add=60), AT, prices={"*": 3.0}))
+    look = Look("wide", width=50)
+    lines = report_lines(plan, look, look)
+    assert max(map(len, lines)) <= 50
+    assert not any(line.lstrip().startswith("%") for line in lines)
+    assert [line.split() for line in lines if line.startswith("INPUT")] == [["INPUT", "VALUE", "SOURCE"]]
+
+
+def test_a_narrow_simulation_keeps_what_others_feel() -> None:
+    cells = simulate(with_stated(assumed_inputs(), Stated(boot=20, join=10)), "", 20, ["none", "throttle"])
+    lines = simulation_lines(cells, None, Look(width=44))
+    assert max(map(len, lines)) <= 44
+    assert [line.split() for line in lines if line.startswith("POL")] == [["POLICY", "ETA", "API-LOAD", "OTHERS-WAIT"]]
+
+
+def test_a_pod_that_fits_is_one_pod_and_its_gang_has_a_name() -> None:
+    fitting = Fitting(
+        pods=1,
+        on_there=1,
+        on_new=0,
+        new_nodes={},
+        gangs=(GangFit(name="/small", pods=1, pods_on_new=0, is_placeable=True),),
+    )
+    plan = document(make_plan(assumed_inputs(), Asked(add=0), AT, fitting=fitting))
+    lines = plan_lines(plan, Look(), [])
+    assert "1 pod: 1 on nodes that are there, 0 on new ones." in lines
+    assert "Gang small (1 pod): whole now, on nodes that are there." in lines
 
 
 @pytest.mark.parametrize(

@@ -53,7 +53,7 @@ def test_nothing_raises(places: Sequence[Any], value: Any) -> None:
         objects[kind][index] = with_value_at(WHOLE[kind][index], path, value)
     seen = cluster(objects)
     found = diagnose(seen)
-    shown = "\n".join([*text(found, Look(output="wide")), *summary(found)])
+    shown = "\n".join([*text(found, Look(output="wide")), *summary(found, Look())])
     assert all(char >= " " or char == "\n" for char in shown)
     assert msgspec.json.encode(document(found))
     rows(groups(typed.nodes(seen), typed.pods(seen), seen.taken_at.timestamp()))

@@ -113,7 +113,7 @@ def test_a_pod_that_waited_for_its_node() -> None:
     found = explain_pod(whole, "ml", "train-0")
     assert story(found) == [
         ("created", None),
-        ("event of karpenter", 10),
+        ("Event from karpenter", 10),
         ("node n1 asked for", 50),
         ("node n1 launched", 5),
         ("node n1 joined", 55),
@@ -205,7 +205,12 @@ def test_a_pool_tells_its_conditions_its_zones_and_its_reason() -> None:
     }
     told = event("BalloonPool", "gpu", "AtMaximum", at(6), "4 of 4 nodes")
     found = explain_pool(seen(pools=[pool], events=[told]), "ml", "gpu")
-    assert story(found) == [("created", None), ("Ready became True", 300), ("event of karpenter", 60), ("zone a", None)]
+    assert story(found) == [
+        ("created", None),
+        ("Ready became True", 300),
+        ("Event from karpenter", 60),
+        ("zone a", None),
+    ]
     assert found is not None
     assert found.now == "AtMaximum: 4 of 4 nodes"
     assert explain_pool(seen(pools=[pool]), "other", "gpu") is None

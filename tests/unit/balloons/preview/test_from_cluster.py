@@ -18,6 +18,7 @@ from balloons.preview.known import Source
 from balloons.preview.plan import Asked, make_plan
 from balloons.preview.plan_json import plan_json
 from balloons.preview.stated import Stated, with_stated
+from balloons.preview.what_if import Sweep, simulate
 from balloons.reading.archive import read_archive, write_archive
 
 T0 = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
@@ -252,3 +253,13 @@ def test_throttle_that_acts_is_the_policy() -> None:
     small = with_stated(found, Stated(servers=1, server_cores=1))
     assert small.servers.join_cpu_s.value == pytest.approx(0.005 * 20)
     assert make_plan(found, Asked(add=3), T0).policy == "throttle"
+
+
+@pytest.mark.parametrize("name", ["servers", "server-cores"])
+def test_a_sweep_over_servers_asks_about_other_ones_and_corrects_no_guess(name: str) -> None:
+    """The cost of a join was learned on those that are there: half as many bear half as much."""
+    learned = {"joinMilliseconds": 20_000, "loadPerJoinMillionths": 5_000, "learnedAt": at(-600)}
+    throttle = {"metadata": {"name": "all", "uid": "t"}, "spec": {}, "status": {"learned": learned}}
+    inputs = plan_inputs(cluster({kinds.NODES: [node(0)], kinds.THROTTLES: [throttle]}))
+    less, more = simulate(inputs, "", 40, ["none"], Sweep(name, (1.0, 4.0)))
+    assert less.side.peak_utilisation > 1.2 * more.side.peak_utilisation
