@@ -54,7 +54,8 @@ def show_dump(given: dict[str, Any], wanted: Wanted) -> int:
             (pool for pool in _dumped(found) if where in (None, pool.metadata.namespace)), key=lambda pool: pool.key
         ),
     )
-    _print(_chosen(seen, wanted.names, where), where, wanted, found.taken_at)
+    can_see_pools = found.listed(kinds.BALLOON_POOLS).unread is None
+    _print(_chosen(seen, wanted.names, where), where, wanted, found.taken_at, can_see_pools=can_see_pools)
     return ExitCode.DONE
 
 
@@ -149,7 +150,7 @@ def _chosen(seen: Seen, wanted: Sequence[str], where: str | None) -> Seen:
     return seen.only(wanted)
 
 
-def _print(seen: Seen, where: str | None, wanted: Wanted, now: datetime) -> None:
+def _print(seen: Seen, where: str | None, wanted: Wanted, now: datetime, *, can_see_pools: bool = True) -> None:
     match wanted.look.output:
         case "json":
             click.echo(json.dumps(document(seen), indent=2))
@@ -160,5 +161,5 @@ def _print(seen: Seen, where: str | None, wanted: Wanted, now: datetime) -> None
         case _:
             text = tables(seen, where, wanted.look, now)
             click.echo("".join(f"{line}\n" for line in text), nl=False)
-            if not seen.pools and not wanted.names:
+            if can_see_pools and not seen.pools and not wanted.names:
                 click.echo(f"No balloon pools found{f' in namespace {where}' if where else ''}.", err=True)

@@ -73,7 +73,7 @@ class Detected:
             Autoscaler.KARPENTER: self.karpenter,
         }
         words = [f"{each.value} {_version(found[each])}" for each in self.autoscalers]
-        return " and ".join(words) or "no autoscaler seen"
+        return " and ".join(words) or "no autoscaler found"
 
 
 def detect(seen: SeenCluster) -> Detected:

@@ -1,7 +1,12 @@
 """Pictures of commands: what is on the terminal, the same each time, and nothing of the machine that drew them."""
 
+import json
 import re
+import subprocess
+import sys
+from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -70,6 +75,23 @@ def test_the_example_hurts_unpaced_and_is_spared_by_pacing() -> None:
     text = printed(("plan", *ASKED, "--from", str(EXAMPLE)), (0,))
     answer = " ".join(re.sub(r"\x1b\[[0-9;]*m", "", text).partition("\n\n")[0].split())
     assert re.search(r"^Yes: .*and others feel nothing\. .*Without pacing: .*others wait \d\d+x longer", answer)
+
+
+def test_all_commands_count_the_nodes_of_the_example_alike() -> None:
+    status, top = (answer(command, "-o", "json") for command in ("status", "top"))
+    by_status = {pool["name"]: pool["status"]["nodes"] for pool in status["items"]}
+    by_top: Counter[str] = Counter()
+    for group in top["items"]:
+        by_top[group["pool"]] += group["nodes"]
+    plans = [answer("plan", "--pool", pool, "--add", "1", "-o", "json") for pool in by_status]
+    assert by_status == {"gpu": 64, "notebooks": 9}
+    assert {pool: by_top[pool] for pool in by_status} == by_status
+    assert [plan["cluster"]["poolNodes"] for plan in plans] == [*by_status.values()]
+
+
+def answer(*command: str) -> Any:
+    whole = [sys.executable, "-m", "balloons", *command, "--from", str(EXAMPLE)]
+    return json.loads(subprocess.run(whole, capture_output=True, check=False).stdout)
 
 
 def test_the_example_has_a_history() -> None:

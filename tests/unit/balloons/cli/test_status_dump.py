@@ -1,5 +1,6 @@
 """`balloons status --from`: what a dump holds, as old as it was then."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,7 @@ from click.testing import CliRunner, Result
 
 from balloons.cli.main import balloons as commands
 from balloons.cluster import kinds
+from balloons.cluster.seen import Listed, Unread
 from balloons.reading.archive import write_archive
 from tests.seen_clusters import cluster
 
@@ -49,6 +51,16 @@ def test_shows_throttles_and_pools_of_every_namespace_that_can_be_read(dump: str
         ["web", "gpu"],
     ]
     assert shown(dump).stdout == shown(dump).stdout
+
+
+@pytest.mark.parametrize(("unread", "words"), [(None, "No balloon pools found"), (Unread.FORBIDDEN, "")])
+def test_what_was_not_seen_is_not_said_to_be_none(tmp_path: Path, unread: Unread | None, words: str) -> None:
+    empty = cluster({kinds.BALLOON_POOLS: [], kinds.THROTTLES: []})
+    with (tmp_path / "dump").open("wb") as file:
+        write_archive(replace(empty, lists={name: Listed(unread=unread) for name in empty.lists}), file)
+    said = shown(str(tmp_path / "dump")).stderr
+    assert ("No balloon pools found" in said) is bool(words)
+    assert ("balloonpools.kube-balloons.github.io not seen (not allowed)" in said) is not bool(words)
 
 
 def test_takes_a_namespace_and_names(dump: str) -> None:

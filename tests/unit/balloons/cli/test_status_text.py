@@ -1,6 +1,8 @@
 """Throttles and pools in one answer: what stands where, what a pipe gets, and what machines get."""
 
+import re
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -10,6 +12,7 @@ from syrupy.assertion import SnapshotAssertion
 
 from balloons.api.pool import BalloonPool, Mode, PoolNodes, PoolSpec, PoolStatus
 from balloons.cli.look import Look
+from balloons.cli.pool_rows import COLUMNS as POOL_COLUMNS
 from balloons.cli.pool_rows import row as pool_row
 from balloons.cli.status_text import Seen, document, names, table, tables, throttle_table
 from balloons.cli.throttle_rows import COLUMNS, WIDE, row
@@ -164,3 +167,10 @@ def test_names_are_what_kubectl_takes() -> None:
 @pytest.mark.parametrize("column", WIDE)
 def test_every_column_has_a_cell(column: str) -> None:
     assert row(throttle(), NOW, {})[column]
+
+
+@pytest.mark.parametrize(("page", "columns"), [("balloonpool", POOL_COLUMNS), ("jointhrottle", COLUMNS)])
+def test_pages_show_the_columns_that_status_and_kubectl_show(page: str, columns: tuple[str, ...]) -> None:
+    text = (Path(__file__).parents[4] / "docs" / f"{page}.md").read_text(encoding="utf-8")
+    (header,) = re.findall(r"^\$ kubectl get \w+\n(.*)$", text, re.MULTILINE)
+    assert tuple(header.split()) == columns

@@ -129,7 +129,7 @@ def test_version_provider_and_api_servers() -> None:
     slices = [{"metadata": {"name": "kubernetes"}, "endpoints": [{"addresses": ["10.0.0.1", "10.0.0.2"]}]}]
     found = detect(cluster({kinds.NODES: [NODE], kinds.API_SERVERS: slices}, version="v1.34.1-eks-0"))
     assert (found.minor, found.provider, found.api_servers) == (34, "aws", 2)
-    assert found.in_words == "no autoscaler seen, Kubernetes v1.34.1-eks-0, provider aws, 2 API servers"
+    assert found.in_words == "no autoscaler found, Kubernetes v1.34.1-eks-0, provider aws, 2 API servers"
 
 
 def test_the_controller_managers_flags_come_from_its_static_pod() -> None:
