@@ -150,6 +150,9 @@ async def open_hosts(plane: ControlPlane) -> AsyncIterator[ProcessPods]:
 async def open_scene(plane: ControlPlane, folder: Path) -> AsyncIterator[Scene]:
     """Karpenter, and a CRD of cluster-autoscaler, on a plane of their own; not the hosts of our own pods."""
     await plane.kubectl_async("apply", "-f", str(QUOTA_CRD))
+    await plane.kubectl_async("wait", "--for=condition=Established", "-f", str(QUOTA_CRD))
+    # Waits while the server makes its store for the new kind, and answers 429.
+    await plane.kubectl_async("get", "--raw", QUOTAS)
     async with AsyncExitStack() as stack:
         await stack.enter_async_context(start_karpenter(plane, _karpenter()))
         api = await stack.enter_async_context(JsonApi(plane.access()))
