@@ -162,17 +162,15 @@ def input_row(known: Input) -> tuple[str, str, str, str]:
 
 
 def risks(plan: Document) -> tuple[str, ...]:
-    """What could go wrong, worst first; promises that are broken have their own place."""
-    timer, found = plan.kill_timer, []
-    if is_collapse(plan):
-        found.append("The API servers would refuse requests, and everybody else would feel it.")
-    if timer.lost_high is not None and timer.lost_high >= 0.5:
-        most = count(timer.lost_high, "machine")
-        found.append(
-            f"In one of twenty such scale-ups the autoscaler destroys {most} or more that have not registered after "
-            f"{duration(timer.seconds)}."
-        )
-    return tuple(found)
+    """What could go wrong in one of twenty; promises that are broken have their own place."""
+    timer = plan.kill_timer
+    if timer.lost_high is None or timer.lost_high < 0.5 or (timer.lost or 0) >= 1:
+        return ()
+    most = count(timer.lost_high, "machine")
+    return (
+        f"In one of twenty such scale-ups the autoscaler destroys {most} or more that have not registered after "
+        f"{duration(timer.seconds)}.",
+    )
 
 
 def cost(plan: Document) -> tuple[str, ...]:
@@ -193,7 +191,8 @@ def assumed(plan: Document) -> str:
     number = sum(each.source == "assumed" for each in plan.inputs)
     if not number:
         return "Every figure was stated or learned in this cluster."
-    return f"Assumed: {number:,} of {count(len(plan.inputs), 'figure')}, by usual values."
+    are = "is" if number == 1 else "are"
+    return f"{number:,} of {count(len(plan.inputs), 'figure')} {are} assumed: usual values, not those of this cluster."
 
 
 def nothing_seen(plan: Document) -> str:

@@ -43,7 +43,7 @@ def test_plans_without_a_cluster_and_says_what_was_assumed() -> None:
     assert (answer.returncode, answer.stderr) == (0, "")
     assert "20 nodes more: 0 -> 20" in answer.stdout
     assert "\x1b" not in answer.stdout
-    assert "Assumed: 8 of 13 figures" in answer.stdout
+    assert "8 of 13 figures are assumed" in answer.stdout
     wide = balloons("plan", "--to", "20", "-o", "wide", *SURE).stdout
     for words in ("WAVE", "machine boot", "--boot", "registration timeout", "assumed"):
         assert words in wide

@@ -106,6 +106,17 @@ def test_a_narrow_simulation_keeps_what_others_feel() -> None:
     assert [line.split() for line in lines if line.startswith("POL")] == [["POLICY", "ETA", "API-LOAD", "OTHERS-WAIT"]]
 
 
+@pytest.mark.parametrize("changes", [{"boot": 1800}, {"servers": 1, "server_cores": 0.5}], ids=["never", "collapse"])
+def test_what_the_answer_says_is_not_said_again_as_a_risk(changes: dict[str, float]) -> None:
+    plan = document(
+        make_plan(with_stated(assumed_inputs(), Stated(controller_qps=1000, **changes)), Asked(add=300), AT)
+    )
+    text = "\n".join(plan_lines(plan, Look(), []))
+    assert text.startswith("No: ")
+    assert "In one of twenty" not in text
+    assert text.count("would refuse") == (0 if "boot" in changes else 1)
+
+
 def test_a_pod_that_fits_is_one_pod_and_its_gang_has_a_name() -> None:
     fitting = Fitting(
         pods=1,

@@ -81,7 +81,11 @@ def test_page_says_what_is_assumed_broken_and_unseen() -> None:
     assumed = {"name": "join", "value": 60.0, "unit": "seconds", "source": "assumed", "detail": "usual"}
     given = document(inputs=[assumed], broken=["28 nodes cannot come"], unseen=["nodes: forbidden"])
     text = " ".join(elements(page(given, "0.1.0")).text.split())
-    for words in ("Assumed: 1 of 1 figure, by usual values.", "No: 28 nodes cannot come.", "nodes: forbidden"):
+    for words in (
+        "1 of 1 figure is assumed: usual values, not those of this cluster.",
+        "No: 28 nodes cannot come.",
+        "nodes: forbidden",
+    ):
         assert words in text
 
 
@@ -150,3 +154,8 @@ def test_light_and_dark_and_paper_are_there() -> None:
     assert "@media print" in text
     for name in set(re.findall(r"var\((--[\w-]+)\)", text)):
         assert text.count(f"{name}: ") >= 2, name
+
+
+def test_the_answer_stands_above_every_figure() -> None:
+    text = page(document(), "0")
+    assert text.index('class="answer') < text.index("<dl>") < text.index("<svg")
