@@ -174,16 +174,13 @@ def risks(plan: Document) -> tuple[str, ...]:
 
 
 def cost(plan: Document) -> tuple[str, ...]:
-    """The bill, and what waiting and warmth cost; nothing where no price is known."""
+    """The bill, and what warmth costs, and waiting until nodes are usable; nothing where no price is known."""
     found = plan.cost
     if found.price_per_node_hour is None:
         return ()
-    bill = found.price_per_node_hour * plan.nodes_coming
-    new = count(plan.nodes_coming, "new node")
-    text = [f"Cost: {bill:,.2f} an hour for {new}, and {found.waiting or 0:,.2f} once, until they are usable."]
-    if found.warm_per_hour:
-        text.append(f"Warm nodes cost {found.warm_per_hour:,.2f} an hour ({plan.cluster.warm_nodes:,}).")
-    return tuple(text)
+    bill, new = found.price_per_node_hour * plan.nodes_coming, count(plan.nodes_coming, "node")
+    warm = f", {found.warm_per_hour:,.2f}/h for {plan.cluster.warm_nodes:,} warm" if found.warm_per_hour else ""
+    return (f"Cost: {bill:,.2f}/h for {new}{warm}; waiting {found.waiting or 0:,.2f} once.",)
 
 
 def assumed(plan: Document) -> str:
@@ -192,7 +189,7 @@ def assumed(plan: Document) -> str:
     if not number:
         return "Every figure was stated or learned in this cluster."
     are = "is" if number == 1 else "are"
-    return f"{number:,} of {count(len(plan.inputs), 'figure')} {are} assumed: usual values, not those of this cluster."
+    return f"{number:,} of {count(len(plan.inputs), 'figure')} {are} assumed, not known."
 
 
 def nothing_seen(plan: Document) -> str:

@@ -196,7 +196,7 @@ def test_every_command_says_that_it_reads_a_dump_and_how_old_it_is() -> None:
 
 def test_the_bill_stands_beside_the_cost_of_waiting() -> None:
     answer = balloons("plan", "--add", "20", "--price", "2.5", *SURE)
-    assert "Cost: 50.00 an hour for 20 new nodes, and " in answer.stdout
+    assert "Cost: 50.00/h for 20 nodes; waiting " in answer.stdout
 
 
 def test_sweeps_of_times_are_printed_as_times() -> None:

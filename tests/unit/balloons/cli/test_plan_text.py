@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 
@@ -12,15 +13,18 @@ from balloons.cli.report_text import report_lines
 from balloons.cli.simulate_screen import simulation_lines
 from balloons.preview.assumed import assumed_inputs
 from balloons.preview.fitting import Fitting, GangFit
+from balloons.preview.from_cluster import plan_inputs
 from balloons.preview.inputs import Ceiling
 from balloons.preview.plan import Asked, Plan, make_plan
 from balloons.preview.plan_json import plan_json
 from balloons.preview.stated import Stated, with_stated
 from balloons.preview.what_if import simulate
 from balloons.preview.words import count, duration, share
+from balloons.reading.archive import read_archive
 from balloons.report.document import Document, read_document
 from balloons.report.series import Series, series_of
 
+EXAMPLE = Path(__file__).resolve().parents[4] / "docs" / "example" / "cluster.tar.gz"
 AT = datetime(2026, 11, 21, tzinfo=UTC)
 
 
@@ -86,6 +90,16 @@ def test_narrow_terminals_lose_columns_and_no_name() -> None:
     tables = [line for line in lines if line.startswith(("WAVE", "POLICY", "INPUT", "1 ", "machine boot"))]
     assert tables
     assert max(map(len, tables)) <= 40
+
+
+@pytest.mark.parametrize("nodes", [836, 1436, 2436], ids=["yes", "may hurt", "no"])
+def test_plans_of_the_example_fit_a_terminal_with_their_bill(nodes: int) -> None:
+    inputs = plan_inputs(read_archive(str(EXAMPLE)))
+    plan = document(make_plan(inputs, Asked(add=nodes, pool="gpu"), AT, prices={"*": 32.77}))
+    look = Look(width=80, is_terminal=True)
+    lines = plan_lines(plan, look, chart(series_of(plan), look, rows=PLAN_ROWS))
+    assert len(lines) <= 30
+    assert any(line.startswith("Cost: ") and "/h for 8 warm" in line for line in lines)
 
 
 def test_a_report_of_everything_fits_half_a_screen() -> None:

@@ -67,7 +67,7 @@ def test_page_tells_the_plan() -> None:
         "4m nine in ten: 3m50s to 4m20s",
         "BootTime",
         "machines have been asked for and boot",
-        "9.60 once, until they are usable",
+        "waiting 9.60 once",
         "NodePool/gpu 900 limits.cpu",
         "machine boot 1m learned 8 nodes",
         "Every figure was stated or learned in this cluster.",
@@ -82,7 +82,7 @@ def test_page_says_what_is_assumed_broken_and_unseen() -> None:
     given = document(inputs=[assumed], broken=["28 nodes cannot come"], unseen=["nodes: forbidden"])
     text = " ".join(elements(page(given, "0.1.0")).text.split())
     for words in (
-        "1 of 1 figure is assumed: usual values, not those of this cluster.",
+        "1 of 1 figure is assumed, not known.",
         "No: 28 nodes cannot come.",
         "nodes: forbidden",
     ):
