@@ -345,6 +345,19 @@ def test_every_pod_says_what_it_may_write_and_is_meant_by_a_network_policy() -> 
         assert any(selects(policy["podSelector"], pod["metadata"]["labels"]) for policy in policies), name
 
 
+def test_the_operator_can_name_everybody_whom_our_pods_reach_and_hear() -> None:
+    dns = CASES["networkPolicy.dnsTo"]
+    named = {"apiServerCIDRs": ["10.0.0.0/28"], "dnsTo": dns, "scrapeFrom": CASES["networkPolicy.scrapeFrom"]}
+    found = helm({"networkPolicy": named, "poolNamespaces": ["team-a"]})
+    policies = [thing["spec"] for thing in found if thing["kind"] == "NetworkPolicy"]
+    assert len(policies) == 4
+    for policy in policies:
+        assert policy["policyTypes"] == ["Ingress", "Egress"]
+        assert all(rule["to"] for rule in policy.get("egress", ()))
+        assert all(rule["from"] for rule in policy.get("ingress", ()))
+    assert sum(not policy.keys() & {"ingress", "egress"} for policy in policies) == 2
+
+
 def selects(selector: dict[str, Any], labels: dict[str, str]) -> bool:
     listed = {rule["key"]: rule.get("values") for rule in selector.get("matchExpressions", ())}
     return selector.get("matchLabels", {}).items() <= labels.items() and all(
