@@ -33,11 +33,39 @@ class Word:
     colour: str
 
 
+COLOURS = {
+    "warm": "green",
+    "busy": "blue",
+    "idle": "yellow",
+    "sick": "red",
+    "cold": "orange",
+    "waiting": "orange",
+    "booting": "light-blue",
+    "held": "purple",
+    "joining": "blue",
+    "wanted": "orange",
+    "window": "green",
+    "learned": "purple",
+    "pace": "green",
+    "joined": "blue",
+}
+"""One colour for one thing, on every panel: by the last word of a series' name; `light-blue` is Grafana's, too."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """From this value on the number has this colour."""
+
+    least: float
+    colour: str
+
+
 @dataclass(frozen=True, kw_only=True)
 class Panel:
     """One panel. `unit` is Grafana's: short, s, bytes, percentunit, ops.
 
-    `words` stand for the values 0, 1, 2, ... of a STATES panel. `width` is of 24.
+    `words` stand for the values 0, 1, 2, ... of a STATES panel. `steps` colour a NUMBER, in rising order, `below` what
+    is below the first. `width` is of 24.
     """
 
     title: str
@@ -48,6 +76,13 @@ class Panel:
     width: int = 12
     is_stacked: bool = False
     words: tuple[Word, ...] = ()
+    steps: tuple[Step, ...] = ()
+    below: str = "blue"
+
+    def colour_of(self, value: float) -> str:
+        """Of a NUMBER."""
+        reached = [step.colour for step in self.steps if value >= step.least]
+        return reached[-1] if reached else self.below
 
     @property
     def height(self) -> int:

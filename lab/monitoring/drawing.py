@@ -11,14 +11,22 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from lab.monitoring.asking import Course, courses, numbers, steps
-from lab.monitoring.board import Board, Kind, Panel
+from lab.monitoring.board import COLOURS, Board, Kind, Panel
 from lab.monitoring.grafana import COLUMNS, Json, board_json
 from lab.monitoring.prometheus import STEP_S, RecordedRun
 from lab.monitoring.units import in_unit
 
 COLUMN_IN, LINE_IN = 0.66, 0.34
 """Inches per column and per line of Grafana's grid."""
-COLOURS = {"green": "#4c9f50", "blue": "#3f7fbf", "orange": "#e08a1e", "red": "#c9302c"}
+PAINT = {
+    "green": "#4c9f50",
+    "blue": "#3f7fbf",
+    "orange": "#e08a1e",
+    "red": "#c9302c",
+    "yellow": "#e3c341",
+    "purple": "#8f5fb5",
+    "light-blue": "#9cc4e6",
+}
 FRAME, PAPER = "#c8ccd2", "#f4f5f7"
 SMALL, MOST_NAMES = 7, 8
 LEAST_TOP = {"short": 1.0, "percentunit": 0.05}
@@ -85,21 +93,29 @@ def _lines(sheet: Sheet, place: Json, panel: Panel, run: RecordedRun, marks: lis
     axes = sheet.axes(place, foot=1.4 + 0.45 * math.ceil(min(len(found), MOST_NAMES) / _names_per_line(place)))
     if panel.is_stacked:
         stacked = [[0.0 if math.isnan(value) else value for value in course.values] for course in found]
-        axes.stackplot(minutes, stacked, labels=[course.name for course in found], alpha=0.55)
+        paints = [paint for course in found if (paint := _paint(course))]
+        names, colours = [course.name for course in found], paints if len(paints) == len(found) else None
+        axes.stackplot(minutes, stacked, labels=names, alpha=0.75, colors=colours)
     else:
         for course in found:
-            axes.plot(minutes, course.values, label=course.name, linewidth=1.2)
+            axes.plot(minutes, course.values, label=course.name, linewidth=1.2, color=_paint(course))
     _mark(axes, minutes, marks)
     axes.set_xlim(minutes[0], minutes[-1])
     _scale(axes, panel.unit)
     _legend(axes, found, _names_per_line(place))
 
 
+def _paint(course: Course) -> str | None:
+    """The colour of the thing, as in Grafana; None for one that has none."""
+    name = COLOURS.get(course.name.rpartition(" ")[2])
+    return PAINT[name] if name else None
+
+
 def _mark(axes: Axes, minutes: list[float], marks: list[Course]) -> None:
     for mark in marks:
         for minute, value in zip(minutes, mark.values, strict=True):
             if not math.isnan(value):
-                axes.axvspan(minute, minute + STEP_S / 60, color=COLOURS["orange"], alpha=0.13, linewidth=0)
+                axes.axvspan(minute, minute + STEP_S / 60, color=PAINT["orange"], alpha=0.13, linewidth=0)
 
 
 def _scale(axes: Axes, unit: str) -> None:
@@ -141,8 +157,9 @@ def _legend(axes: Axes, found: list[Course], per_line: int) -> None:
 
 def _number(sheet: Sheet, place: Json, panel: Panel, run: RecordedRun, marks: list[Course]) -> None:
     found = [number for query in panel.queries for number in numbers(run, query)]
-    text = "\n".join(in_unit(value, panel.unit) for _, value in found)
-    sheet.write(place["x"] + 0.4, place["y"] + 2.1, text, size=22, weight="bold", colour=COLOURS["blue"])
+    text = "\n".join(in_unit(round(value) if panel.unit == "short" else value, panel.unit) for _, value in found)
+    colour = PAINT[panel.colour_of(found[0][1])] if found else "#222"
+    sheet.write(place["x"] + 0.4, place["y"] + 2.1, text, size=22, weight="bold", colour=colour)
     sheet.write(place["x"] + 0.4, place["y"] + 3.4, ", ".join(name for name, _ in found), size=SMALL, colour="#666")
 
 
@@ -152,7 +169,7 @@ def _states(sheet: Sheet, place: Json, panel: Panel, run: RecordedRun, marks: li
     for row, course in enumerate(found):
         for after_s, value in zip(steps(run), course.values, strict=True):
             if not math.isnan(value):
-                colour = COLOURS[panel.words[int(value)].colour if panel.words else "blue"]
+                colour = PAINT[panel.words[int(value)].colour if panel.words else "blue"]
                 axes.barh(row, STEP_S / 60, left=after_s / 60, height=0.7, color=colour, linewidth=0)
     spare = max(0, 3 - len(found)) / 2
     axes.set(xlim=(0, steps(run)[-1] / 60), ylim=(-0.6 - spare, len(found) - 0.4 + spare))
@@ -162,13 +179,13 @@ def _states(sheet: Sheet, place: Json, panel: Panel, run: RecordedRun, marks: li
         spine.set_visible(False)
     for number, word in enumerate(panel.words):
         at = place["x"] + place["w"] - 1.9 * (len(panel.words) - number)
-        sheet.write(at, place["y"] + 0.6, f"■ {word.text}", size=SMALL, colour=COLOURS[word.colour])
+        sheet.write(at, place["y"] + 0.6, f"■ {word.text}", size=SMALL, colour=PAINT[word.colour])
 
 
 def _bars(sheet: Sheet, place: Json, panel: Panel, run: RecordedRun, marks: list[Course]) -> None:
     found = [number for query in panel.queries for number in numbers(run, query)][:MOST_NAMES][::-1]
     axes = sheet.axes(place, left=3.2, right=1.0)
-    axes.barh([name for name, _ in found], [value for _, value in found], color=COLOURS["blue"], height=0.6)
+    axes.barh([name for name, _ in found], [value for _, value in found], color=PAINT["blue"], height=0.6)
     for row, (_, value) in enumerate(found):
         axes.text(value, row, f" {in_unit(value, panel.unit)}", va="center", fontsize=SMALL)
     axes.tick_params(labelsize=SMALL, length=0)

@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from lab.monitoring.board import Annotation, Board, Kind, Panel, Query, Row, Variable, Word
+from lab.monitoring.board import COLOURS, Annotation, Board, Kind, Panel, Query, Row, Variable, Word
 
 SCHEMA = 39
 COLUMNS = 24
@@ -69,14 +69,15 @@ def _panel(panel: Panel, number: int, x: int, y: int) -> Json:
         "description": panel.description,
         "datasource": DATASOURCE,
         "gridPos": {"x": x, "y": y, "w": panel.width, "h": panel.height},
-        "fieldConfig": {"defaults": _field(panel), "overrides": []},
+        "fieldConfig": {"defaults": _field(panel), "overrides": _overrides(panel)},
         "options": _options(panel),
         "targets": [_target(query, panel, chr(ord("A") + n)) for n, query in enumerate(panel.queries)],
     }
 
 
 def _field(panel: Panel) -> Json:
-    steps = [{"color": "blue", "value": None}]
+    steps: list[Json] = [{"color": panel.below, "value": None}]
+    steps += [{"color": step.colour, "value": step.least} for step in panel.steps]
     field: Json = {"unit": panel.unit, "thresholds": {"mode": "absolute", "steps": steps}}
     if panel.kind is not Kind.STATES:
         field["min"] = 0
@@ -84,9 +85,27 @@ def _field(panel: Panel) -> Json:
         mode = {"mode": "normal" if panel.is_stacked else "none", "group": "A"}
         field["custom"] = {"fillOpacity": 30 if panel.is_stacked else 8, "lineWidth": 1, "stacking": mode}
         field["custom"]["showPoints"] = "never"
+    if panel.kind is Kind.NUMBER and panel.unit == "short":
+        field["decimals"] = 0
     if panel.words:
         field["mappings"] = [{"type": "value", "options": _words(panel.words)}]
     return field
+
+
+def _overrides(panel: Panel) -> list[Json]:
+    """Colours by the last word of a series' name, whatever comes before it; `{{found}}` may become any of them."""
+    if panel.kind is not Kind.LINES:
+        return []
+    last = {query.legend.rpartition(" ")[2] for query in panel.queries}
+    names = COLOURS.keys() if any("{{" in word for word in last) else last & COLOURS.keys()
+    return [
+        {
+            "matcher": {"id": "byRegexp", "options": f"/(^| ){name}$/"},
+            "properties": [{"id": "color", "value": {"mode": "fixed", "fixedColor": COLOURS[name]}}],
+        }
+        for name in COLOURS
+        if name in names
+    ]
 
 
 def _words(words: tuple[Word, ...]) -> Json:

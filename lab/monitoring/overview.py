@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from lab.monitoring.board import Board, Kind, Panel, Query, Row, Word
+from typing import Any
+
+from lab.monitoring.board import Board, Kind, Panel, Query, Row, Step, Word
 from lab.monitoring.selectors import CLUSTER, OF_POOL, POOL, of_pool
 
 _RATE = "$__rate_interval"
@@ -28,56 +30,108 @@ def _rate_by(label: str, name: str) -> str:
 _STANDINGS = (Word("settled", "green"), Word("moving", "blue"), Word("blind", "orange"), Word("stuck", "red"))
 _STANDING = " + ".join(f"{value} * {of_pool('standing', standing=word.text)}" for value, word in enumerate(_STANDINGS))
 
+_TROUBLE = (Step(1, "red"),)
+
+
+def _number(title: str, description: str, expr: str, legend: str, **more: Any) -> Panel:
+    settings: dict[str, Any] = {"unit": "short", **more}
+    return Panel(
+        title=title, description=description, kind=Kind.NUMBER, width=4, queries=(Query(expr, legend),), **settings
+    )
+
+
+_RIGHT = Row(
+    "Are we all right?",
+    (
+        _number(
+            "Warm of wanted",
+            "Warm nodes over what size and schedules ask for, in the chosen pools. Less while nodes are on their way.",
+            f"sum({of_pool('warm_nodes')}) / (sum({of_pool('target_nodes')}) > 0)",
+            "of what is wanted",
+            unit="percentunit",
+            below="red",
+            steps=(Step(0.5, "orange"), Step(0.9, "green")),
+        ),
+        _number(
+            "Pods that waited for a node",
+            "Pods bound in this range to a node that was not there before them.",
+            f'sum(increase({_BOUND}{{{POOL},found="cold"}}[$__range]))',
+            "waited",
+        ),
+        _number(
+            "Nodes held back",
+            "Nodes that work waits for and a JoinThrottle has not let be asked for yet. The board Throttle says why.",
+            f'sum(max by (cluster, throttle) (kube_balloons_throttle_nodes{{{CLUSTER},stage="waiting"}}))',
+            "not asked for yet",
+            below="green",
+            steps=(Step(1, "orange"),),
+        ),
+        _number(
+            "Servers not read",
+            "API servers whose figures are too old to act on: growth stops for them.",
+            f"sum(1 - max by (cluster, server) (kube_balloons_throttle_server_is_fresh{{{CLUSTER}}}))",
+            "stale",
+            below="green",
+            steps=_TROUBLE,
+        ),
+        _number(
+            "Pools that need a person",
+            "Pools that cannot be served as they are written. The runbook has a section per reason.",
+            f"sum({of_pool('standing', standing='stuck')})",
+            "stuck",
+            below="green",
+            steps=_TROUBLE,
+        ),
+        _number(
+            "Leaders",
+            "One replica decides; none is an outage of the service, and balloons stay as they are.",
+            f"sum(max by (cluster, pod) (kube_balloons_leader{{{CLUSTER}}}))",
+            "lead",
+            below="red",
+            steps=(Step(1, "green"), Step(2, "red")),
+        ),
+    ),
+)
+
 _NOW = Row(
     "Now",
     (
-        Panel(
-            title="Warm nodes",
-            description="Nodes that are Ready, healthy, free of work and held, in the chosen pools.",
-            unit="short",
-            kind=Kind.NUMBER,
-            width=4,
-            queries=(Query(f"sum({of_pool('warm_nodes')})", "warm"),),
+        _number(
+            "Warm nodes",
+            "Nodes that are Ready, healthy, free of work and held, in the chosen pools.",
+            f"sum({of_pool('warm_nodes')})",
+            "warm",
         ),
-        Panel(
-            title="Wanted warm",
-            description="Warm nodes that size and schedules of the chosen pools ask for now.",
-            unit="short",
-            kind=Kind.NUMBER,
-            width=4,
-            queries=(Query(f"sum({of_pool('target_nodes')})", "wanted"),),
+        _number(
+            "Wanted warm",
+            "Warm nodes that size and schedules of the chosen pools ask for now.",
+            f"sum({of_pool('target_nodes')})",
+            "wanted",
         ),
-        Panel(
-            title="Busy nodes",
-            description="Nodes of the chosen pools that run work that leaves no room for a balloon.",
-            unit="short",
-            kind=Kind.NUMBER,
-            width=4,
-            queries=(Query(f"sum({of_pool('busy_nodes')})", "busy"),),
+        _number(
+            "Busy nodes",
+            "Nodes of the chosen pools that run work that leaves no room for a balloon.",
+            f"sum({of_pool('busy_nodes')})",
+            "busy",
         ),
-        Panel(
-            title="Warm hits",
-            description="Of the pods bound on the pools' nodes in this range, the share whose node was there first.",
+        _number(
+            "Idle nodes",
+            "Nodes of the chosen pools that could be held and are not: an autoscaler may take them.",
+            f"sum({of_pool('idle_nodes')})",
+            "idle",
+        ),
+        _number(
+            "Warm hits",
+            "Of the pods bound on the pools' nodes in this range, the share whose node was there first.",
+            _share_of_warm("$__range"),
+            "warm hits",
             unit="percentunit",
-            kind=Kind.NUMBER,
-            width=4,
-            queries=(Query(_share_of_warm("$__range"), "warm hits"),),
         ),
-        Panel(
-            title="Pools that need a person",
-            description="Pools that cannot be served as they are written. The runbook has a section per reason.",
-            unit="short",
-            kind=Kind.NUMBER,
-            width=4,
-            queries=(Query(f"sum({of_pool('standing', standing='stuck')})", "stuck"),),
-        ),
-        Panel(
-            title="Replicas",
-            description="Replicas that are scraped, by version.",
-            unit="short",
-            kind=Kind.NUMBER,
-            width=4,
-            queries=(Query(f"count by (version) (kube_balloons_build_info{{{CLUSTER}}})", "{{version}}"),),
+        _number(
+            "Replicas",
+            "Replicas that are scraped, by version.",
+            f"count by (version) (kube_balloons_build_info{{{CLUSTER}}})",
+            "{{version}}",
         ),
     ),
 )
@@ -229,5 +283,5 @@ OVERVIEW = Board(
     title="Kubernetes / Balloons / Overview",
     description="Warm capacity: what is held, what is wanted, and whether work found it.",
     variables=OF_POOL,
-    rows=(_NOW, _WARM, _WORK, _SERVICE),
+    rows=(_RIGHT, _NOW, _WARM, _WORK, _SERVICE),
 )
