@@ -6,7 +6,7 @@ import shutil
 import sys
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import AsyncExitStack, aclosing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 import click
@@ -86,9 +86,9 @@ class Screen:
 
     def _draw(self, seen: Seen) -> None:
         size = shutil.get_terminal_size((COLUMNS, LINES))
-        text = tables(seen, self.where, self.look, datetime.now(UTC))
+        text = tables(seen, self.where, replace(self.look, width=size.columns), datetime.now(UTC))
         text += [] if seen.pools else ["No balloon pools found."]
-        shown = on_screen(text, size.columns, size.lines - 1)
+        shown = on_screen(text, size.columns, size.lines - 1, "a taller terminal, -n or NAME")
         click.echo((f"\x1b[{self.height}A\x1b[J" if self.height else "") + "\n".join(shown))
         self.height = sum(height(line, size.columns) for line in shown)
 
@@ -116,14 +116,17 @@ class Screen:
         return self.look.without_headers() if is_going_on else self.look
 
 
-def on_screen(text: list[str], columns: int, rows: int) -> list[str]:
-    """The lines that are on the screen at once: what has left it upwards cannot be drawn anew."""
+def on_screen(text: list[str], columns: int, rows: int, instead: str) -> list[str]:
+    """The lines that are on the screen at once: what has left it upwards cannot be drawn anew.
+
+    `instead` says how to see the others.
+    """
     if sum(height(line, columns) for line in text) <= rows:
         return text
     kept = list(text)
     while kept and sum(height(line, columns) for line in kept) > rows - 1:
         kept.pop()
-    return [*kept, f"... {len(text) - len(kept):,} lines more: a taller terminal, -n or NAME"]
+    return [*kept, f"... {len(text) - len(kept):,} lines more: {instead}"]
 
 
 def height(line: str, columns: int) -> int:

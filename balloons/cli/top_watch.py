@@ -6,6 +6,8 @@ import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
+from dataclasses import replace
+from textwrap import wrap
 from time import time
 from typing import Any
 
@@ -39,7 +41,10 @@ LEAST_BAR, MOST_BAR = 10, 50
 
 
 def bars(by_zone: Mapping[tuple[str, str], Group], look: Look) -> list[str]:
-    """The lines: which glyph is what, then each pool's bar with its counts and what it costs an hour."""
+    """The lines: which glyph is what, then each pool's bar with its counts and what it costs an hour.
+
+    Where a bar and its counts do not fit side by side they stand one below the other.
+    """
     pools: dict[str, Counter[str]] = {}
     prices: Counter[str] = Counter()
     for (pool, _), group in by_zone.items():
@@ -50,22 +55,23 @@ def bars(by_zone: Mapping[tuple[str, str], Group], look: Look) -> list[str]:
     names = {pool: printable(pool) for pool in pools}
     widest = max(map(len, names.values()))
     texts = {pool: _counts(states, prices[pool]) for pool, states in pools.items()}
-    room = (look.width or COLUMNS) - widest - max(map(len, texts.values())) - 4
-    cells = min(MOST_BAR, max(LEAST_BAR, room))
-    legend = "  ".join(f"{_painted(state, 1, look)} {state}" for state in STATES)
-    return [
-        legend,
-        *(
-            f"{names[pool]:<{widest}}  {_bar(states, cells, look)}  {texts[pool]}".rstrip()
-            for pool, states in pools.items()
-        ),
-    ]
+    width = look.width or COLUMNS
+    room = width - widest - max(map(len, texts.values())) - 4
+    text = ["  ".join(f"{_painted(state, 1, look)} {state}" for state in STATES)]
+    for pool, states in pools.items():
+        if room >= LEAST_BAR:
+            text.append(f"{names[pool]:<{widest}}  {_bar(states, min(MOST_BAR, room), look)}  {texts[pool]}")
+        else:
+            text += wrap(f"{names[pool]}  {texts[pool]}", width, subsequent_indent="  ", break_on_hyphens=False)
+            text.append(_bar(states, min(MOST_BAR, width), look))
+    return text
 
 
 def _counts(states: Mapping[str, int], price: float) -> str:
     """What there is of none is not said."""
-    told = [count(sum(states.values()), "node"), *(f"{number:,} {name}" for name, number in states.items() if number)]
-    return " ".join([*told, *([f"{price:,.2f}/h"] if price else [])])
+    parts = [f"{number:,} {name}" for name, number in states.items() if number]
+    nodes = count(sum(states.values()), "node")
+    return f"{nodes}: {', '.join([*parts, *([f'{price:,.2f}/h'] if price else [])])}"
 
 
 def _bar(states: Mapping[str, int], cells: int, look: Look) -> str:
@@ -101,6 +107,8 @@ async def follow(options: Mapping[str, Any], look: Look, prices: Mapping[str, fl
         while True:
             changed.clear()
             by_zone = groups(nodes.store.items.values(), pods.store.items.values(), time(), prices)
+            if look.is_terminal:  # whose width may have changed
+                look = replace(look, width=shutil.get_terminal_size((COLUMNS, LINES)).columns)
             shown = _show(bars(by_zone, look), shown, look)
             await changed.wait()
             await asyncio.sleep(REDRAW_S)
@@ -113,7 +121,7 @@ def _show(text: list[str], before: Sequence[str], look: Look) -> Sequence[str]:
         sys.stdout.flush()
         return text
     size = shutil.get_terminal_size((COLUMNS, LINES))
-    fit = on_screen(text, size.columns, size.lines - 1)
+    fit = on_screen(text, size.columns, size.lines - 1, "a taller terminal, or top without -w")
     rows = sum(height(line, size.columns) for line in before)
     click.echo((f"\x1b[{rows}A\x1b[J" if rows else "") + "\n".join(fit))
     return fit

@@ -62,6 +62,18 @@ def test_terminal_is_drawn_anew_over_what_was_there(
     assert again.splitlines()[-1] == "No balloon pools found."
 
 
+def test_a_terminal_that_is_made_narrower_gets_fewer_columns(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    screen = Screen("ml", Look(is_terminal=True, width=120))
+    for columns, is_shown in (("120", True), ("40", False)):
+        monkeypatch.setenv("COLUMNS", columns)
+        screen.show(Seen([throttle()], [pool()]))
+        drawn = capsys.readouterr().out
+        assert ("PHASE  " in drawn) is is_shown
+        assert max(len(line.split("\x1b[J")[-1]) for line in drawn.splitlines()) <= int(columns)
+
+
 def test_tall_and_wide_tables_stay_on_the_screen(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

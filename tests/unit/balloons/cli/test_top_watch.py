@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from balloons.cli.look import Look
 from balloons.cli.main import balloons as commands
+from balloons.cli.status_watch import on_screen
 from balloons.cli.top_rows import Group, groups
 from balloons.cli.top_watch import bars
 from balloons.cluster import kinds, typed
@@ -35,11 +36,27 @@ def test_each_pool_has_one_bar_with_its_counts_and_its_cost() -> None:
     legend, gpu, web_pool = bars(by_zone, Look(width=80))
     assert legend == "█ busy  ▓ warm  ░ idle  ▒ joining  x sick"
     assert gpu.startswith("gpu  ███")
-    assert gpu.endswith("64 nodes 52 busy 8 warm 4 joining 192.00/h")
-    assert web_pool.endswith("1 node 1 sick")
+    assert gpu.endswith("64 nodes: 52 busy, 8 warm, 4 joining, 192.00/h")
+    assert web_pool.endswith("1 node: 1 sick")
 
 
-@given(COUNTS, COUNTS, COUNTS, COUNTS, COUNTS, st.integers(70, 200))
+@pytest.mark.parametrize("width", [40, 50])
+def test_on_a_narrow_terminal_the_bar_stands_below_its_counts(width: int) -> None:
+    by_zone = {("gpu", "a"): Group(busy=52, warm=8, joining=4, price_per_hour=2097.28), ("web", "a"): Group(sick=1)}
+    lines = bars(by_zone, Look(width=width))
+    assert max(map(len, lines[1:])) <= width
+    assert " ".join(" ".join(lines[1:-3]).split()) == "gpu 64 nodes: 52 busy, 8 warm, 4 joining, 2,097.28/h"
+    assert lines[-3].startswith("███")
+    assert lines[-2:] == ["web  1 node: 1 sick", "x" * width]
+
+
+def test_what_a_short_terminal_leaves_out_can_be_had_by_the_command_that_says_so() -> None:
+    pools = {(f"pool-{number}", "a"): Group(busy=1) for number in range(30)}
+    shown = on_screen(bars(pools, Look(width=80)), 80, 10, "top without -w")
+    assert (len(shown), shown[-1]) == (10, "... 22 lines more: top without -w")
+
+
+@given(COUNTS, COUNTS, COUNTS, COUNTS, COUNTS, st.integers(110, 200))
 def test_a_bar_has_every_state_that_there_is_and_one_length(
     busy: int, warm: int, idle: int, joining: int, sick: int, width: int
 ) -> None:
@@ -102,4 +119,4 @@ async def test_a_node_that_comes_is_shown(tmp_path: Path) -> None:
             lines.append(line.rstrip())
         process.terminate()
         await process.wait()
-    assert lines[-1].endswith("2 nodes 2 idle 4.00/h")
+    assert lines[-1].endswith("2 nodes: 2 idle, 4.00/h")
