@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from math import hypot, inf
+from math import hypot, inf, log
 from statistics import median
 
 import numpy as np
@@ -13,7 +13,7 @@ from balloons.preview.flow_server import REQUESTS
 from balloons.preview.inputs import PlanInputs, PoolFacts
 from balloons.preview.policies import Maker
 from balloons.preview.waves import Wave, waves_of
-from balloons.preview.world import World, worlds
+from balloons.preview.world import LIMIT_S, World, worlds
 
 WORLDS = ((2000, 9), (20_000, 5), (inf, 3))
 """Up to so many nodes, so many worlds, whoever asks: `plan`, `report` and `simulate` answer a question alike. A large
@@ -81,6 +81,22 @@ class Forecast:
         """Whether the servers refuse so much that the real end may be much later."""
         return self.error_share > REFUSING
 
+    def unlike(self, world: int) -> float:
+        """How far the run in this world is from the medians: 1 for an end that is a twentieth off, or a wait by a
+        third, or a load of ten points."""
+        run, usual_s = self.runs[world], self.eta_s.median or LIMIT_S
+        end = abs((run.done_s or LIMIT_S) / usual_s - 1.0)
+        return (
+            20.0 * end
+            + 3.5 * abs(log(_slower_by(run) / self.slower_by))
+            + 10.0 * abs(_load(run) - self.peak_utilisation)
+        )
+
+
+def typical_world(forecasts: Sequence[Forecast]) -> int:
+    """The one whose runs are closest to what all forecasts say, to be shown for all of them."""
+    return min(range(len(forecasts[0].runs)), key=lambda world: sum(each.unlike(world) for each in forecasts))
+
 
 def forecast(inputs: PlanInputs, pool: PoolFacts, nodes: int, make: Maker) -> Forecast:
     """Run `nodes` (1 to MOST_ADDED); every policy meets the same worlds."""
@@ -103,7 +119,7 @@ def forecast(inputs: PlanInputs, pool: PoolFacts, nodes: int, make: Maker) -> Fo
         hurt_share=sum(_hurt_s(run) > 0.0 for run in runs) / len(runs),
         slower_by_high=max(map(_slower_by, runs)),
         peak_requests_per_s=scale * _median(runs, lambda run: max(moment.requests_per_s for moment in run.moments)),
-        peak_utilisation=_median(runs, lambda run: max(moment.utilisation for moment in run.moments)),
+        peak_utilisation=_median(runs, _load),
         hurt_s=_median(runs, _hurt_s),
         node_seconds=_node_seconds(run),
     )
@@ -111,6 +127,10 @@ def forecast(inputs: PlanInputs, pool: PoolFacts, nodes: int, make: Maker) -> Fo
 
 def _median(runs: Sequence[Flow], figure: Callable[[Flow], float]) -> float:
     return median(map(figure, runs))
+
+
+def _load(run: Flow) -> float:
+    return max(moment.utilisation for moment in run.moments)
 
 
 def _slower_by(run: Flow) -> float:

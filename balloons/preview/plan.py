@@ -8,7 +8,7 @@ from balloons.preview.ceilings import lift
 from balloons.preview.cost import Cost, cost_of
 from balloons.preview.fitting import Fitting
 from balloons.preview.flow import Flow
-from balloons.preview.forecast import MOST_ADDED, REFUSING, Band, Forecast, forecast
+from balloons.preview.forecast import MOST_ADDED, REFUSING, Band, Forecast, forecast, typical_world
 from balloons.preview.inputs import Ceiling, PlanInputs, PoolFacts
 from balloons.preview.limit import Limit
 from balloons.preview.policies import NONE, THROTTLE, policy_maker
@@ -161,11 +161,12 @@ def check_size(nodes: int) -> None:
 
 def _sides(inputs: PlanInputs, pool: PoolFacts, found: Forecast, policy: str) -> tuple[Side, ...]:
     """As it is, and with pacing where there is none or without where there is: in the same worlds, and both courses in
-    the one in which the plan is shown."""
+    the one that is most like the medians."""
     other = NONE if policy == THROTTLE else THROTTLE
     compared = forecast(inputs, pool, found.nodes, policy_maker(other, inputs.throttle))
-    course = _course(compared.runs[found.world.seed])
-    return replace(side(policy, found), moments=_course(found.run)), replace(side(other, compared), moments=course)
+    world = typical_world([found, compared])
+    pairs = ((policy, found), (other, compared))
+    return tuple(replace(side(name, each), moments=_course(each.runs[world])) for name, each in pairs)
 
 
 def side(policy: str, found: Forecast) -> Side:

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -11,15 +12,18 @@ from hypothesis import strategies as st
 from balloons.preview.assumed import assumed_inputs
 from balloons.preview.flow import flow
 from balloons.preview.forecast import MOST_ADDED, WORLDS, forecast
+from balloons.preview.from_cluster import plan_inputs
 from balloons.preview.inputs import PlanInputs
 from balloons.preview.plan import Asked, PlanError, make_plan
 from balloons.preview.policies import NONE, THROTTLE, policy_maker
 from balloons.preview.stated import Stated, with_stated
 from balloons.preview.what_if import Sweep, simulate
 from balloons.preview.world import LIMIT_S, median_world
+from balloons.reading.archive import read_archive
 
 AT = datetime(2026, 11, 22, tzinfo=UTC)
 ASSUMED = assumed_inputs()
+EXAMPLE = Path(__file__).resolve().parents[4] / "docs" / "example" / "cluster.tar.gz"
 
 
 def given_that(**stated: float) -> PlanInputs:
@@ -41,6 +45,16 @@ def test_both_courses_of_a_plan_are_of_one_world(nodes: int) -> None:
     early = [[each.utilisation for each in side.moments if 1.0 < each.at_s < 40.0] for side in (unpaced, paced)]
     assert len(early[0]) > 10
     assert early[0] == pytest.approx(early[1], abs=0.02)
+
+
+@pytest.mark.parametrize("nodes", [436, 836, 1436])
+def test_the_courses_that_are_shown_are_like_the_figures_beside_them(nodes: int) -> None:
+    example = plan_inputs(read_archive(str(EXAMPLE)))
+    for side in make_plan(example, Asked(add=nodes, pool="gpu"), AT).sides:
+        last = next(moment.at_s for moment in side.moments if moment.ready == nodes)
+        assert last == pytest.approx(side.eta_s, rel=0.05)
+        assert max(moment.slower_by for moment in side.moments) == pytest.approx(side.slower_by, rel=0.5)
+        assert max(moment.utilisation for moment in side.moments) == pytest.approx(side.peak_utilisation, abs=0.12)
 
 
 def test_figures_of_load_are_those_of_most_worlds() -> None:
