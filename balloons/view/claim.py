@@ -46,6 +46,8 @@ class Selectors:
         self._known: dict[tuple[str | None, ...], tuple[ObjectKey, ...]] = {}
         self._places: dict[str, tuple[tuple[ObjectKey, ...], int]] = {}
         """By node: the pools that select it, and where it is in its owner's claim as last worked out."""
+        self._hosts: frozenset[str] = frozenset()
+        """Nodes with strays: with every change of them all is worked out anew."""
 
     def are_of(self, pools: Iterable[BalloonPool]) -> bool:
         """Whether these pools claim exactly what the ones at hand do, whatever else was changed about them."""
@@ -80,8 +82,7 @@ class Selectors:
                 found[loser].lost[owner] = found[loser].lost.get(owner, 0) + 1
         for name, load, owner in sorted(straying, key=lambda each: each[0]):
             _note_strays(name, load, owner, found)
-            # What has strays is worked out anew with every change.
-            del places[name]
+        self._hosts = frozenset(name for name, _, _ in straying)
         return found
 
     def renewed(
@@ -101,7 +102,7 @@ class Selectors:
             node, place = nodes.get(name), self._places.get(name)
             if node is None and place is None:
                 continue  # pods may be bound to a node that is not known
-            if node is None or place is None or self.of(node.labels) != place[0]:
+            if node is None or place is None or name in self._hosts or self.of(node.labels) != place[0]:
                 return None
             (pools, at), load = place, loads.get(name) or EMPTY
             owner = pools[0] if pools else None

@@ -3,7 +3,7 @@
 from typing import Any
 
 import msgspec
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from balloons.api.pool import Mode, PoolNodes
@@ -41,6 +41,7 @@ def seen_by_name(claim: Claim) -> dict[str, Any]:
 
 
 @given(st.lists(st.lists(EVENT, min_size=1, max_size=6), max_size=8))
+@example([[("node", "n0", "gpu"), ("pod", "n0", "old"), ("pool", 1, "there")], [("node", "n0", "gone")]])
 def test_claims_of_a_snapshot_are_those_worked_out_anew(rounds: list[list[tuple[str, Any, str]]]) -> None:
     index = Index(CLASS.metadata.name)
     nodes: dict[str, Any] = {}
