@@ -48,34 +48,46 @@ def inflate(
 
 
 def lowered(view: PoolView, why: Because, gone: int) -> tuple[ApplyObject, ...]:
-    """What even a pool that is held still must do: balloons without a node may not make the cluster outgrow `maxSize`.
+    """What even a pool that is held still must do: balloons without a node may not make the cluster outgrow `maxSize`,
+    and those that are made for a node that refuses them, one after the other, must come to an end.
 
-    Only as many are taken away as are seen waiting, which a ReplicaSet removes first, so that no balloon that holds a
-    node goes; nothing else of the Deployments changes. `gone` nodes are missed and may be there.
+    Only as many are taken away as are seen waiting, which a ReplicaSet removes first, or as are made in vain, so that
+    no balloon that holds a node goes; nothing else of the Deployments changes. `gone` nodes are missed, perhaps there.
     """
-    spec, census = view.pool.spec, view.census
-    if spec.max_size is None or spec.mode is not Mode.HEADROOM or spec.strategy is not Strategy.BALLOON:
+    if view.pool.spec.strategy is not Strategy.BALLOON:
         return ()
     present = balloons_by_shape(view)
+    refused = Counter([b.shape for b in view.census.balloons[NodeState.SICK] if b.node in view.alone])
     waiting = Counter([balloon.shape for balloon in view.unbound])
-    carrying = {b.node for balloons in census.balloons.values() for b in balloons}
-    states = (NodeState.IDLE, NodeState.JOINING)
-    open_nodes = sum(1 for state in states for node in census.by_state[state] if node.name not in carrying)
-    room = open_nodes + max(0, spec.max_size - census.total - gone)
-    may_wait = max(0, min(room, spec.max_size - census.count(NodeState.BUSY) - sum(present.values())))
-    surplus = sum(waiting.values()) - may_wait
+    surplus = _surplus(view, present.total(), waiting.total(), gone)
+    sought = sum(view.refusals[name].is_sought for name in view.alone)
     actions = []
     for name, stored in sorted(view.deployments.items()):
         is_being_lowered = stored.status.replicas is not None and stored.status.replicas > stored.replicas
         taken = max(0, min(surplus, waiting[name]))
         surplus -= taken
+        in_vain = max(0, min(sought, stored.replicas - present[name] + refused[name] - waiting[name]))
+        sought -= in_vain
         wanted = present[name] + waiting[name] - taken
-        if taken and wanted < stored.replicas and not is_being_lowered:
-            replicas = stored.replicas - min(taken, stored.replicas - wanted)
+        replicas = stored.replicas - max(in_vain, min(taken, stored.replicas - wanted))
+        if replicas < stored.replicas and not is_being_lowered:
             manifest = _as_manifest(stored)
             changed = {**manifest, "spec": {**manifest["spec"], "replicas": replicas}}
             actions.append(ApplyObject(stored.key, "apps/v1", "Deployment", changed, replicas, why))
     return tuple(actions)
+
+
+def _surplus(view: PoolView, present: int, waiting: int, gone: int) -> int:
+    """How many of the balloons that wait would make the cluster outgrow `maxSize`."""
+    spec, census = view.pool.spec, view.census
+    if spec.max_size is None or spec.mode is not Mode.HEADROOM:
+        return 0
+    carrying = {b.node for balloons in census.balloons.values() for b in balloons}
+    states = (NodeState.IDLE, NodeState.JOINING)
+    open_nodes = sum(1 for state in states for node in census.by_state[state] if node.name not in carrying)
+    room = open_nodes + max(0, spec.max_size - census.total - gone)
+    may_wait = max(0, min(room, spec.max_size - census.count(NodeState.BUSY) - present))
+    return waiting - may_wait
 
 
 def _moved(view: PoolView, holding: Holding, aim: Target, freed: Sequence[tuple[Pod, str]]) -> list[Pod]:

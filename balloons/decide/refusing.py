@@ -2,8 +2,8 @@
 
 A ReplicaSet has no back-off for Failed pods, and the scheduler finds the node as empty as before: one node that refuses
 makes pods for ever. A few Failed balloons within a while are enough to count the node as sick, so that nobody asks for
-a balloon there. If more come all the same (another node has become free, or Headroom waits for one), its host name is
-left out of the Deployment's node affinity. See docs/decisions/0014-nodes-that-refuse.md.
+a balloon there. If they keep coming all the same (another node has become free, or Headroom waits for one), its host
+name is left out of the Deployment's node affinity. See docs/decisions/0014-nodes-that-refuse.md.
 
 The Failed balloons and the host names in the Deployment are the record that a restart finds; for how long the node
 has been left alone, and how often before, is forgotten with the memory.
@@ -11,6 +11,7 @@ has been left alone, and how often before, is forgotten with the memory.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import inf
 
 from balloons.decide.fit import HOST_LABEL
 from balloons.view.load import EMPTY, NodeLoad
@@ -21,12 +22,18 @@ FEW = 3
 """So many Failed balloons of one node within `WINDOW_S` are no accident; as many are kept as its record."""
 WINDOW_S = 600.0
 """Apart by when they were made, on the API server's clock. Failed balloons that prove nothing are removed after it."""
+SAME_RUSH_S = 60.0
+"""One failure is enough on a node where that is made within this time of another node's: the scheduler may try the same
+broken node a hundred times, and a second one only once."""
 FIRST_REST_S = 600.0
 LONGEST_REST_S = 4 * 3600.0
 """A node is left alone for ever longer times. One that is left out by name is so for the longest from the start: to
 let it in again changes the template, which costs every balloon of the shape its pod."""
-SETTLED_S = 5.0
-"""So long after a node was given up, balloons still come there only because nothing but its name keeps them off."""
+PERSIST_S = 15.0
+"""Balloons that come for so long to a node that was given up are kept off by nothing but its name. A shorter rush
+ends by itself: others are found to refuse, or sizes are lowered after a preemption."""
+CALM_S = 12.0
+"""A rush has ended when nothing has failed for so long; an idle service decides every ten seconds."""
 MOST_LEFT_OUT = 32
 """Host names in one affinity. Where more refuse, names are not what is wrong; the others are merely not counted."""
 MOST_REMOVED = 16
@@ -37,20 +44,18 @@ MOST_REMOVED = 16
 class NodeRefusal:
     """A node that is left alone since `since_s` (monotonic), for the `times`-th time in a row.
 
-    `newest_s` is when the youngest of its Failed balloons was made, in seconds since the epoch. `insisted` counts those
-    that failed there after it had been given up. `why` is the kubelet's word for it.
+    `newest_s` is when the youngest of its Failed balloons was made, in seconds since the epoch, `why` the kubelet's
+    word for it. `rush_s` and `last_s` (monotonic) are when the last rush of balloons there began, and was last seen.
     """
 
     since_s: float
     times: int
     newest_s: float
-    insisted: int
     why: str
-
-    @property
-    def is_sought(self) -> bool:
-        """Whether the scheduler goes on sending balloons there."""
-        return self.insisted >= FEW
+    rush_s: float
+    last_s: float
+    is_sought: bool = False
+    """Whether the scheduler goes on sending balloons there."""
 
     @property
     def rest_s(self) -> float:
@@ -82,15 +87,26 @@ def refusals(
     names = {*by_node, *(before or ())}
     recorded = _names(left_out, nodes) if before is None else frozenset()
     refused: dict[str, NodeRefusal] = {}
+    suspects: dict[str, list[FailedBalloon]] = {}
     for name in sorted(names | recorded):
         node = nodes.get(name)
         if node is None or node.is_cordoned or any(b.is_running for b in loads.get(name, EMPTY).balloons):
             continue
-        known = before.get(name) if before is not None else None
-        refusal = _next(known, by_node.get(name, ()), now.monotonic_s, is_recorded=name in recorded)
+        known, failures = (before or {}).get(name), by_node.get(name, [])
+        refusal = _next(known, failures, now.monotonic_s, is_recorded=name in recorded)
         if refusal is not None:
             refused[name] = refusal
+        elif known is None:
+            suspects[name] = failures
+    rush_s = max((each.newest_s for each in refused.values() if each.is_left_alone(now.monotonic_s)), default=inf)
+    for name, failures in suspects.items():
+        if failures[0].created_s > rush_s - SAME_RUSH_S:
+            refused[name] = _begin(failures, now.monotonic_s)
     return refused
+
+
+def _begin(failures: Sequence[FailedBalloon], now_s: float) -> NodeRefusal:
+    return NodeRefusal(now_s, 1, failures[0].created_s, failures[0].reason, rush_s=now_s, last_s=now_s)
 
 
 def _by_node(failed: Iterable[FailedBalloon]) -> dict[str, list[FailedBalloon]]:
@@ -110,18 +126,22 @@ def _names(hosts: Iterable[str], nodes: Mapping[str, Node]) -> frozenset[str]:
 def _next(
     before: NodeRefusal | None, failures: Sequence[FailedBalloon], now_s: float, *, is_recorded: bool
 ) -> NodeRefusal | None:
-    newest_s = failures[0].created_s if failures else 0.0
-    why = failures[0].reason if failures else "seen before a restart"
+    if before is None and is_recorded:
+        newest_s = failures[0].created_s if failures else 0.0
+        return NodeRefusal(now_s, 1, newest_s, "seen before a restart", now_s, now_s, is_sought=True)
     if before is None:
-        is_few = len(failures) >= FEW and newest_s - failures[FEW - 1].created_s <= WINDOW_S
-        return NodeRefusal(now_s, 1, newest_s, FEW if is_recorded else 0, why) if is_few or is_recorded else None
+        is_few = len(failures) >= FEW and failures[0].created_s - failures[FEW - 1].created_s <= WINDOW_S
+        return _begin(failures, now_s) if is_few else None
     fresh = [balloon for balloon in failures if balloon.created_s > before.newest_s]
     rested_s = now_s - before.since_s
     if rested_s < before.rest_s:
-        insisted = before.insisted + (len(fresh) if rested_s >= SETTLED_S else 0)
-        return replace(before, newest_s=max(newest_s, before.newest_s), insisted=insisted)
+        if not fresh:
+            return before
+        rush_s = before.rush_s if now_s - before.last_s < CALM_S else now_s
+        is_sought = before.is_sought or now_s - rush_s >= PERSIST_S
+        return replace(before, newest_s=fresh[0].created_s, rush_s=rush_s, last_s=now_s, is_sought=is_sought)
     if fresh:
-        return NodeRefusal(now_s, before.times + 1, newest_s, before.insisted, why)
+        return replace(_begin(fresh, now_s), times=before.times + 1, is_sought=before.is_sought)
     # Tried again without a word against it, for as long as it was left alone: forgiven.
     return before if rested_s < 2 * before.rest_s else None
 

@@ -6,7 +6,7 @@ else may wait to be looked at together.
 
 import msgspec
 
-from balloons.view.snapshot import Deployment
+from balloons.view.snapshot import Deployment, FailedBalloon
 from throttler.kube.metadata import Metadata
 from throttler.kube.node import Node
 from throttler.kube.pod import Pod, PodKind
@@ -35,6 +35,11 @@ def pod_within_s(before: Pod | None, after: Pod | None) -> float | None:
         return None if known is not None and _is_queued(known) and not _is_gated(known) else SOON_S
     is_same = msgspec.structs.replace(after, resource_version=before.resource_version) == before
     return None if is_same else SOON_S
+
+
+def failure_within_s(before: FailedBalloon | None, after: FailedBalloon | None) -> float | None:
+    """For a balloon that failed: the ReplicaSet makes the next one meanwhile; None when it merely goes."""
+    return NODE_S if before is None and after is not None else None
 
 
 def pool_within_s(before: Metadata | None, after: Metadata | None) -> float | None:

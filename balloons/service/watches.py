@@ -140,8 +140,7 @@ class Watches:
 
     def _failed_changed(self, key: Key, before: FailedBalloon | None, after: FailedBalloon | None) -> None:
         self._index.change_failed_balloon(before, after)
-        if after is not None:
-            self._wake.poke(relevance.SOON_S)
+        self._wake.poke(relevance.failure_within_s(before, after))
 
     def _note_arrival(self, before: Pod | None, after: Pod | None) -> None:
         name = after.node if after is not None else ""

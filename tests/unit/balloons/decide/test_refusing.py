@@ -13,12 +13,14 @@ from balloons.decide.decide import decide
 from balloons.decide.memory import Memory
 from balloons.decide.plan import Action, ApplyObject, PoolDecision, RemoveFailed
 from balloons.decide.refusing import (
+    CALM_S,
     FEW,
     FIRST_REST_S,
     LONGEST_REST_S,
     MOST_LEFT_OUT,
     MOST_REMOVED,
-    SETTLED_S,
+    PERSIST_S,
+    SAME_RUSH_S,
     WINDOW_S,
     NodeRefusal,
     hosts_left_out,
@@ -31,6 +33,7 @@ from balloons.view.snapshot import FailedBalloon, Now
 from tests.world import NOW, POOL_KEY, World, a_node, a_pool, daemon, later, nodes, work
 from throttler.kube.metadata import ObjectKey
 from throttler.kube.node import KARPENTER_INITIALIZED_LABEL, KARPENTER_POOL_LABEL
+from throttler.kube.pod import PodKind
 from throttler.kube.selectors import LabelSelector, Requirement
 
 SETTINGS = DecideSettings()
@@ -89,6 +92,10 @@ def a_failure(name: str, node: str = "n000", *, created_s: float = 0.0, **change
     return msgspec.structs.replace(failure, **changes)
 
 
+def a_refusal(since_s: float = NOW.monotonic_s, *, is_sought: bool = False) -> NodeRefusal:
+    return NodeRefusal(since_s, 1, 0.0, "OutOfcpu", since_s, since_s, is_sought)
+
+
 # -- a pool at rest ----------------------------------------------------------------------------------------------------
 
 
@@ -121,6 +128,18 @@ def test_many_nodes_that_refuse_at_once_do_not_freeze_the_pool() -> None:
 def test_two_failures_are_an_accident() -> None:
     failed = [a_failure(f"b{i}", created_s=i) for i in range(FEW - 1)]
     assert refusals(failed, nodes(1), {}, {}, (), NOW) == {}
+
+
+@pytest.mark.parametrize(("made_s", "refuses"), [(1_000.0, True), (1_000.0 - SAME_RUSH_S, False)])
+def test_one_failure_is_enough_in_the_same_rush(made_s: float, refuses: bool) -> None:
+    """The scheduler may well try one broken node a hundred times, and the other one once."""
+    failed = [a_failure(f"b{i}", created_s=1_000.0) for i in range(FEW)]
+    failed.append(a_failure("other", "n001", created_s=made_s))
+    assert set(refusals(failed, nodes(3), {}, {}, (), NOW)) == ({"n000", "n001"} if refuses else {"n000"})
+    known = refusals(failed[:FEW], nodes(3), {}, {}, (), NOW)
+    assert set(refusals(failed, nodes(3), {}, known, (), NOW)) == ({"n000", "n001"} if refuses else {"n000"})
+    at_rest = later(NOW, FIRST_REST_S)
+    assert "n001" not in refusals(failed, nodes(3), {}, known, (), at_rest), "the other is being tried again itself"
 
 
 def test_failures_far_apart_are_no_refusal() -> None:
@@ -177,37 +196,59 @@ def test_a_lone_failure_is_removed_after_a_while() -> None:
     assert story.world.failed == {}
 
 
-def test_even_a_paused_pool_lets_them_not_become_ever_more() -> None:
-    story = Story()
+@pytest.mark.parametrize("spec", [{}, HEADROOM], ids=["hold", "headroom"])
+def test_even_in_a_paused_pool_it_comes_to_an_end(spec: dict[str, Any]) -> None:
+    story = Story(a_pool(**spec), count=4)
     story.world.change_pool(paused=True)
     story.refuse("n003")
-    for _ in range(50):
-        story.step(attempts=MOST_REMOVED)
-        assert len(story.world.failed) <= 2 * MOST_REMOVED
+    others = {node: uid for node, uid in story.balloons().items() if node != "n003"}
+    story.run(60)
+    before = story.tries()
+    story.run(300)
+    assert story.tries() == before
+    assert len(story.world.failed) == FEW
+    assert story.balloons() == others
 
 
 # -- balloons that come all the same -----------------------------------------------------------------------------------
 
 
-def a_story_in_flux(pool: BalloonPool | None = None, **made: Any) -> Story:
-    """A node refuses, and another one becomes free of work: the scheduler prefers the one that is quite empty."""
-    story = Story(pool, count=4, **made)
+def a_preemption(pool: BalloonPool | None = None) -> Story:
+    """A node refuses, and work takes another one."""
+    story = Story(pool, count=4)
     story.world.add(*(daemon(f"d{i}", f"n00{i}", cpu="10m") for i in range(1, 4)))
     story.refuse("n000")
     story.run(60)
-    story.world.add(work("job", "n001"))
-    story.world.pods = {
-        key: pod for key, pod in story.world.pods.items() if pod.node != "n001" or pod.key.name == "job"
-    }
+    job, pods = work("job", "n001"), story.world.pods
+    story.world.pods = {key: pod for key, pod in pods.items() if pod.node != "n001" or pod.kind is PodKind.DAEMON}
+    story.world.add(job)
     story.run(40)
     return story
 
 
-def test_a_node_that_balloons_still_come_to_is_left_out_by_name() -> None:
+def a_story_in_flux(pool: BalloonPool | None = None) -> Story:
+    """... and leaves it again: the scheduler prefers the broken node, which is quite empty."""
+    story = a_preemption(pool)
+    del story.world.pods[ObjectKey("jobs", "job")]
+    story.run(60)
+    return story
+
+
+def test_the_rush_after_a_preemption_ends_by_itself() -> None:
+    story = Story(count=4)
+    before = story.balloons()
+    story = a_preemption()
+    assert story.left_out() == []
+    assert set(story.balloons()) == set(before) - {"n000", "n001"}
+    tries = story.tries()
+    story.run(300)
+    assert story.tries() == tries
+
+
+def test_a_node_that_balloons_keep_coming_to_is_left_out_by_name() -> None:
     story = a_story_in_flux()
     assert story.left_out() == ["n000"]
     before = story.tries()
-    story.world.pods = {key: pod for key, pod in story.world.pods.items() if pod.key.name != "job"}
     decision = story.run(60)
     assert story.tries() == before
     assert decision.status.warm == 3
@@ -294,25 +335,38 @@ def test_headroom_on_karpenter_asks_for_no_node_until_a_person_came() -> None:
 
 def test_names_in_an_affinity_are_bounded() -> None:
     many = nodes(MOST_LEFT_OUT + 5)
-    refused = {name: NodeRefusal(float(i), 1, 0.0, FEW, "") for i, name in enumerate(many)}
+    refused = {name: a_refusal(since_s=float(i), is_sought=True) for i, name in enumerate(many)}
     hosts = hosts_left_out((), many, refused, NOW, "")
     assert len(hosts) == MOST_LEFT_OUT
     assert "n036" in hosts, "the last ones that refused"
 
 
 def test_a_node_of_another_type_is_not_named() -> None:
-    refused = {"n": NodeRefusal(NOW.monotonic_s, 1, 0.0, FEW, "")}
+    refused = {"n": a_refusal(is_sought=True)}
     there = {"n": a_node("n", instance_type="p5")}
     assert hosts_left_out((), there, refused, NOW, "g6") == ()
     assert hosts_left_out((), there, refused, NOW, "p5") == ("n",)
 
 
-def test_late_failures_of_the_same_breath_do_not_count_twice() -> None:
-    known = {"n000": NodeRefusal(NOW.monotonic_s, 1, 10.0, 0, "")}
-    trailing = [a_failure(f"b{i}", created_s=11.0 + i) for i in range(FEW)]
-    soon, then = later(NOW, SETTLED_S - 1), later(NOW, SETTLED_S)
-    assert not refusals(trailing, nodes(1), {}, known, (), soon)["n000"].is_sought
-    assert refusals(trailing, nodes(1), {}, known, (), then)["n000"].is_sought
+@pytest.mark.parametrize(
+    ("pause_s", "is_sought"), [(1.0, True), (CALM_S - 1, True), (CALM_S, False), (FIRST_REST_S / 10, False)]
+)
+def test_only_a_rush_that_does_not_end_has_a_node_left_out(pause_s: float, is_sought: bool) -> None:
+    """What fails there while another node is found to refuse, or after a preemption, ends by itself."""
+    known = {"n000": a_refusal()}
+    now, made_s = NOW, 0
+    while now.monotonic_s < NOW.monotonic_s + 2 * PERSIST_S:
+        now, made_s = later(now, pause_s), made_s + 1
+        known = refusals([a_failure("b", created_s=made_s)], nodes(1), {}, known, (), now)
+        assert not known["n000"].is_sought or now.monotonic_s >= NOW.monotonic_s + PERSIST_S
+    assert known["n000"].is_sought is is_sought
+
+
+def test_a_node_that_was_let_in_and_never_used_is_forgiven_after_as_long_a_time() -> None:
+    """A pool that wants fewer nodes may not try it."""
+    known = {"n000": a_refusal()}
+    assert refusals((), nodes(1), {}, known, (), later(NOW, 2 * FIRST_REST_S - 1)) == known
+    assert refusals((), nodes(1), {}, known, (), later(NOW, 2 * FIRST_REST_S)) == {}
 
 
 @pytest.mark.parametrize("change", [{"is_terminating": True}, {"node": ""}])
@@ -346,6 +400,17 @@ def test_left_to_itself_what_has_failed_is_bounded_whatever_happens(moments: lis
         for refusal in known.values():
             assert FIRST_REST_S <= refusal.rest_s <= LONGEST_REST_S
     assert len(failed) <= 2 * FEW
+
+
+def test_a_balloon_that_is_about_to_be_refused_is_nothing_to_keep() -> None:
+    """Seen between its binding and its refusal, it would otherwise have the ReplicaSet make the next one."""
+    story = Story()
+    story.refuse("n003")
+    story.run(60)
+    (balloon, *_) = story.world.balloons()
+    late = msgspec.structs.replace(balloon, key=ObjectKey("team-a", "late"), uid="late", node="n003", is_running=False)
+    story.world.add(late)
+    assert not actions(story.step(attempts=0))
 
 
 def actions(decision: PoolDecision) -> list[Action]:

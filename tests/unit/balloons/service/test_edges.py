@@ -152,6 +152,13 @@ def test_bound_work_matters_soon() -> None:
     assert relevance.pod_within_s(bound, None) == relevance.SOON_S
 
 
+def test_a_balloon_that_fails_is_looked_at_soon_and_once() -> None:
+    failure = FailedBalloon(ObjectKey("ns", "b1"), "u1", "n1", "gpu")
+    assert relevance.failure_within_s(None, failure) == relevance.NODE_S
+    assert relevance.failure_within_s(failure, failure) is None
+    assert relevance.failure_within_s(failure, None) is None
+
+
 def test_heartbeat_of_a_node_wakes_nobody() -> None:
     assert relevance.node_within_s(NODE, msgspec.structs.replace(NODE, resource_version="2")) is None
     assert relevance.node_within_s(NODE, msgspec.structs.replace(NODE, is_ready=False)) == relevance.NODE_S
