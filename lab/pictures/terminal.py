@@ -16,10 +16,24 @@ from rich.console import Console
 from rich.terminal_theme import MONOKAI
 from rich.text import Text
 
-from lab.demo.picture import FRAME
 from lab.errors import LabError
 
 COLUMNS, ROWS = 100, 60
+FRAME = """<svg class="rich-terminal" viewBox="0 0 {width} {height}" xmlns="http://www.w3.org/2000/svg">
+<style>
+.{unique_id}-matrix {{ font-family: ui-monospace, SFMono-Regular, Menlo, Consolas, "DejaVu Sans Mono", monospace;
+ font-size: {char_height}px; line-height: {line_height}px; }}
+.{unique_id}-title {{ display: none; }}
+{styles}
+</style>
+<defs>{lines}</defs>
+{chrome}
+<g transform="translate({terminal_x}, {terminal_y})">
+{backgrounds}
+<g class="{unique_id}-matrix" xml:space="preserve">
+{matrix}
+</g></g></svg>
+"""
 
 
 def picture(command: Sequence[str], shown: str, name: str, accepted: Sequence[int] = (0,)) -> str:

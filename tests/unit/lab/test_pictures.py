@@ -10,8 +10,20 @@ from typing import Any
 
 import pytest
 
+from lab.demo.rush_story import NODES
 from lab.errors import LabError
-from lab.pictures.__main__ import ASKED, CHARTS, COMMANDS, EXAMPLE, PAGES, PICTURES, TRANSCRIPT, drawn, with_outputs
+from lab.pictures.__main__ import (
+    ASKED,
+    CHARTS,
+    COMMANDS,
+    EXAMPLE,
+    PAGES,
+    PICTURES,
+    ROOT,
+    TRANSCRIPT,
+    drawn,
+    with_outputs,
+)
 from lab.pictures.example import write
 from lab.pictures.terminal import COLUMNS, picture, printed
 
@@ -68,7 +80,16 @@ def test_a_stale_output_is_found() -> None:
 def test_every_picture_is_drawn_by_a_command_that_can_draw_it_again() -> None:
     """A screenshot would grow old unnoticed; the dashboards' pictures have a test of their own."""
     ours = {file.stem for file in PICTURES.iterdir() if not file.name.startswith("kube-balloons-")}
-    assert ours - {"demo"} == {*COMMANDS, *CHARTS}
+    assert ours == {*COMMANDS, *CHARTS}
+
+
+def test_first_steps_name_the_scenes_that_the_demo_tells() -> None:
+    code = "".join(file.read_text() for file in (ROOT / "lab" / "demo").glob("*.py"))
+    scenes = re.findall(r'narrator\.act\(f?"([a-z]\. .*?)"\)', code)
+    page = (ROOT / "docs" / "start.md").read_text(encoding="utf-8")
+    assert sorted(scene.replace("{nodes}", str(NODES)) for scene in scenes) == re.findall(
+        r"^- ([a-z]\. .*)$", page, re.M
+    )
 
 
 def test_the_example_hurts_unpaced_and_is_spared_by_pacing() -> None:
