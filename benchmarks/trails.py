@@ -25,7 +25,7 @@ from throttler.kube.node import Node
 from throttler.kube.node_pool import NodePool
 from throttler.kube.pod import Pod, Scheduling
 from throttler.kube.resources import parse_resources
-from throttler.levers.held import Moment
+from throttler.levers.held import Clocks
 from throttler.service.lever_scene import LeverScene
 from throttler.service.tick import decide_throttles
 from throttler.service.tick_view import Memories, TickView, Turn
@@ -125,7 +125,7 @@ class _Story:
         nodes = {f"n{number}": _node(f"n{number}", number) for number in range(24)}
         pods = tuple(_pod(f"p{number}") for number in range(60))
         world = JoinWorld(nodes=nodes, unplaced=pods, wall_s=WALL_S + now_s)
-        moment = Moment(now_s, WALL_S + now_s)
+        moment = Clocks(now_s, WALL_S + now_s)
         scene = LeverScene(moment=moment, nodes=nodes, unplaced=pods, pools=(_pool(),))
         return TickView(world=world, scene=scene, signals=signals)
 

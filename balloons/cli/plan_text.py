@@ -10,7 +10,7 @@ from balloons.preview.words import count, duration
 from balloons.printable import printable
 from balloons.report import sentences
 from balloons.report.document import Document
-from balloons.report.verdict import Level, Verdict, verdict
+from balloons.report.verdict import Level, PlanVerdict, verdict
 
 WAVES = ("WAVE", "FROM", "UNTIL", "NODES", "READY", "PER-MIN", "LIMITED-BY")
 SIDES = ("POLICY", "ETA", "API-LOAD", "OTHERS-WAIT", "REFUSED", "PEAK-REQ/S")
@@ -43,7 +43,7 @@ def plan_lines(plan: Document, look: Look, chart: list[str]) -> list[str]:
     return [line for index, part in enumerate(filter(None, parts)) for line in ([""] if index else []) + part]
 
 
-def verdict_lines(found: Verdict, look: Look) -> list[str]:
+def verdict_lines(found: PlanVerdict, look: Look) -> list[str]:
     """First of all; the command stands in a line of its own and is not wrapped: it is there to be pasted."""
     said = wrapped(found.sentence, look)
     if look.is_coloured:

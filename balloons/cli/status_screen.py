@@ -17,7 +17,7 @@ from balloons.cli.failing import CommandError, ExitCode
 from balloons.cli.look import Look
 from balloons.cli.pool_rows import Pool
 from balloons.cli.status_text import Seen, document, names, tables
-from balloons.cli.status_wait import Waiting
+from balloons.cli.status_wait import AwaitedStatus
 from balloons.cli.status_watch import changes_of, follow
 from balloons.cluster import kinds, typed
 from balloons.cluster.seen import SeenCluster
@@ -105,7 +105,7 @@ async def _wait(seen: _Look, changes: AsyncGenerator[Seen, None], where: str | N
     unseen = [each.text for each in wanted.awaited if each.needs_throttles]
     if unseen and seen.throttles is None:
         raise CommandError(f"--for {unseen[0]} is about throttles, which this cluster does not show")
-    waiting = Waiting(wanted.awaited, wanted.names)
+    waiting = AwaitedStatus(wanted.awaited, wanted.names)
     try:
         is_so = await waiting.until_so(_told(seen).only(wanted.names), changes, wanted.timeout_s)
     finally:

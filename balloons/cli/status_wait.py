@@ -13,7 +13,7 @@ TELL_S = 10.0
 MOST_TOLD = 5
 
 
-class Waiting:
+class AwaitedStatus:
     """Looks until nothing is missing; `seen` and `lacks` are what was found last."""
 
     def __init__(self, wanted: Sequence[Awaited], names: Sequence[str]) -> None:

@@ -33,7 +33,7 @@ class Saved:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class ComparedStep:
     """When so many nodes were to be ready, and when they were; None: not yet, or never predicted."""
 
     ready: int
@@ -57,7 +57,7 @@ class Comparison:
     ready: int
     since_s: float
     """From when the plan was made to when the demand came: the plan's second 0."""
-    steps: tuple[Step, ...]
+    steps: tuple[ComparedStep, ...]
 
     @property
     def is_in_band(self) -> bool | None:
@@ -117,11 +117,11 @@ def _begin_s(came: Sequence[Birth], since_s: float, reaction_s: float) -> float:
     return max(since_s, min(wanted or asked, default=since_s))
 
 
-def _step(ready: int, saved: Saved, usable: Sequence[float]) -> Step:
+def _step(ready: int, saved: Saved, usable: Sequence[float]) -> ComparedStep:
     predicted = next((at_s for at_s, count in saved.curve if count >= ready), None)
     if ready == saved.nodes and saved.eta_s is not None:
         predicted = saved.eta_s
-    return Step(ready=ready, predicted_s=predicted, real_s=usable[ready - 1] if len(usable) >= ready else None)
+    return ComparedStep(ready=ready, predicted_s=predicted, real_s=usable[ready - 1] if len(usable) >= ready else None)
 
 
 def _points(body: Any) -> list[tuple[float, int]]:

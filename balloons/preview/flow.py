@@ -35,7 +35,7 @@ FEWEST_LOST = 50
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class FlowMoment:
     """The state at one time; counts are nodes, `pods_queued` those that wait for DaemonSet pods."""
 
     at_s: float
@@ -71,7 +71,7 @@ class Flow:
     """429 over all requests, whoever sent them."""
     worst_latency_s: float
     idle_latency_s: float
-    moments: tuple[Moment, ...]
+    moments: tuple[FlowMoment, ...]
 
 
 def flow(world: World, policy: Policy | Oracle) -> Flow:
@@ -103,7 +103,7 @@ class _Run:
         self._server = FlowServer(scenario, self._now_s)
         self._joining = Joining(world)
         self._orders = Orders(world, self._now_s)
-        self._moments: list[Moment] = []
+        self._moments: list[FlowMoment] = []
         self._busy_s = self._sent = 0.0
         self._worst_s = 0.0
         self._ask_s = self._scrape_s = self._now_s
@@ -236,7 +236,7 @@ class _Run:
         server, machines = self._server, self._machines
         span_s = self._now_s - self._moments[-1].at_s if self._moments else 0.0
         self._moments.append(
-            Moment(
+            FlowMoment(
                 at_s=self._now_s,
                 waiting=machines.waiting,
                 booting=machines.booting,

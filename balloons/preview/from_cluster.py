@@ -14,7 +14,7 @@ from balloons.preview.births import Birth, births_of, dated
 from balloons.preview.calibrate import DAY_S, join, reaction, ready_share
 from balloons.preview.inputs import ControllerFacts, PlanInputs, PoolFacts, ServerFacts, ThrottleFacts
 from balloons.preview.known import Known
-from balloons.preview.pools import World, group_of, pools_of
+from balloons.preview.pools import PoolsWorld, group_of, pools_of
 from balloons.view.load import USUAL_PRIORITY, NodeLoad, load_of
 from throttler.api.throttle import JoinThrottle
 from throttler.kube.autoscaler_status import KEY
@@ -64,7 +64,7 @@ def plan_inputs(seen: SeenCluster) -> PlanInputs:
     """Everything that is known, with its origin; what could not be read is assumed, and said."""
     nodes, found = typed.nodes(seen), detect(seen)
     births = births_in(seen, seen.taken_at.timestamp() - DAY_S)
-    world = World(nodes=nodes, loads=loads_of(typed.pods(seen)), births=births)
+    world = PoolsWorld(nodes=nodes, loads=loads_of(typed.pods(seen)), births=births)
     assumed = assumed_inputs(nodes=len(nodes))
     throttle = _throttle(seen)
     daemons = _daemon_sets(typed.daemon_sets(seen), nodes)
@@ -81,7 +81,7 @@ def plan_inputs(seen: SeenCluster) -> PlanInputs:
     )
 
 
-def _pools(seen: SeenCluster, world: World, nodes: tuple[Node, ...], found: Detected) -> tuple[PoolFacts, ...]:
+def _pools(seen: SeenCluster, world: PoolsWorld, nodes: tuple[Node, ...], found: Detected) -> tuple[PoolFacts, ...]:
     node_pools = {each.metadata.name: each for each in typed.node_pools(seen)}
     quotas = typed.quotas(seen)
     is_ca = Autoscaler.CLUSTER_AUTOSCALER in found.autoscalers
@@ -176,7 +176,7 @@ def _lasting(node: Node) -> tuple[Taint, ...]:
     return tuple(taint for taint in node.taints if not is_joining_taint(taint))
 
 
-def _join_s(world: World, throttle: JoinThrottle | None, assumed: Known) -> Known:
+def _join_s(world: PoolsWorld, throttle: JoinThrottle | None, assumed: Known) -> Known:
     learned = join(world.births, assumed)
     if learned is assumed and throttle is not None and throttle.status.learned.join_milliseconds:
         return Known.learned(throttle.status.learned.join_milliseconds / 1e3, f"JoinThrottle/{throttle.metadata.name}")

@@ -25,7 +25,7 @@ CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class World:
+class PoolsWorld:
     """What pools are made from. `loads` by node name; `births` of the last 24 h."""
 
     nodes: Sequence[Node]
@@ -38,7 +38,7 @@ def group_of(node: Node) -> str:
     return next((node.labels[label] for label in POOL_LABELS if node.labels.get(label)), "")
 
 
-def pools_of(world: World, named: Iterable[str] = ()) -> tuple[PoolFacts, ...]:
+def pools_of(world: PoolsWorld, named: Iterable[str] = ()) -> tuple[PoolFacts, ...]:
     """Every group that has nodes, and those that are `named` and have none yet; without ceilings."""
     grouped: dict[str, list[Node]] = {name: [] for name in named}
     for node in world.nodes:
@@ -50,7 +50,7 @@ def pools_of(world: World, named: Iterable[str] = ()) -> tuple[PoolFacts, ...]:
     return tuple(_pool(name, nodes, world, members) for name, nodes in sorted(grouped.items()))
 
 
-def _pool(name: str, nodes: Sequence[Node], world: World, members: Mapping[str, str]) -> PoolFacts:
+def _pool(name: str, nodes: Sequence[Node], world: PoolsWorld, members: Mapping[str, str]) -> PoolFacts:
     own = [birth for birth in world.births if members.get(birth.name) == name]
     births = own if len(own) >= calibrate.LEAST else world.births
     return PoolFacts(

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from balloons.preview.flow import Flow, Moment
+from balloons.preview.flow import Flow, FlowMoment
 from balloons.preview.limit import Limit
 from balloons.preview.world import World
 
@@ -47,7 +47,7 @@ def waves_of(run: Flow, world: World) -> tuple[Wave, ...]:
     return tuple(_without_slivers(found, moments[-1].at_s if moments else 0.0))
 
 
-def binding(before: Moment, after: Moment, world: World) -> Limit:
+def binding(before: FlowMoment, after: FlowMoment, world: World) -> Limit:
     """What holds the scale-up back between two moments: the narrowest place that nodes are waiting before."""
     joining, queued = before.joining, min(before.pods_queued, after.pods_queued)
     if not (before.booting or before.held or joining or before.ready):
@@ -63,7 +63,7 @@ def binding(before: Moment, after: Moment, world: World) -> Limit:
     return Limit.BOOT if before.booting > joining else Limit.JOIN
 
 
-def _held_back(before: Moment, after: Moment) -> Limit:
+def _held_back(before: FlowMoment, after: FlowMoment) -> Limit:
     if after.utilisation >= FILLED and before.joining:
         return Limit.API_SERVERS
     return Limit.OWN_WINDOW

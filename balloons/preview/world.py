@@ -11,7 +11,7 @@ from balloons.preview.assumed import daemon_share
 from balloons.preview.inputs import PlanInputs, PoolFacts
 from balloons.preview.known import Known
 from throttler.simulator.plant import JOIN
-from throttler.simulator.scenario import Demand, Scenario
+from throttler.simulator.scenario import ScaleUp, Scenario
 
 SEATS_PER_CAPACITY = 20.0
 """Real servers are out of CPU long before they are out of seats (600 by default)."""
@@ -122,7 +122,7 @@ def _world(inputs: PlanInputs, pool: PoolFacts, nodes: int, seed: int, deviation
     flow_step_s, ask_s = next(steps for most_s, most, *steps in STEPS_S if boot_s <= most_s and nodes <= most)
     scenario = Scenario(
         name="preview",
-        demands=(Demand(at_s=reaction_s, nodes=nodes),),
+        demands=(ScaleUp(at_s=reaction_s, nodes=nodes),),
         servers=round(inputs.servers.count.value),
         capacity=cores * JOIN.cost_at(0) / join_cpu_s,
         seats_per_capacity=SEATS_PER_CAPACITY,

@@ -16,7 +16,7 @@ from balloons.report.drawing import Format, cut, label_axis, time_axis
 from balloons.report.palette import HURT, INK, LEVELS, PACED, PAPER, UNPACED
 from balloons.report.sentences import arrowed, title
 from balloons.report.series import PolicyCourse, courses_of, end_of
-from balloons.report.verdict import Verdict, verdict
+from balloons.report.verdict import PlanVerdict, verdict
 
 LEAST_SLOWER, FEW_DECADES, HEADROOM = 3.0, 30.0, 1.3
 """Of the axis of waiting: calm is drawn as calm; below how many times as long there are marks between the powers of
@@ -120,7 +120,7 @@ def _names(axes: Axes, plan: Document, courses: Sequence[PolicyCourse], form: Fo
         )
 
 
-def _head(figure: Figure, plan: Document, said: Verdict, texts: Sequence[str], form: Format) -> None:
+def _head(figure: Figure, plan: Document, said: PlanVerdict, texts: Sequence[str], form: Format) -> None:
     """What was asked, and the answer behind its light."""
     line = form.type * 1.6 / 72 / form.height
     top = 1.0 - 1.1 * line

@@ -29,7 +29,7 @@ class _Part(msgspec.Struct, frozen=True, rename="camel"):
     """Unknown fields are passed over: later versions may add some."""
 
 
-class Request(_Part, frozen=True):
+class SavedRequest(_Part, frozen=True):
     """What was asked for."""
 
     pool: str
@@ -49,7 +49,7 @@ class Cluster(_Part, frozen=True):
     throttle: str | None = None
 
 
-class Band(_Part, frozen=True):
+class SavedBand(_Part, frozen=True):
     """Median, and what one in twenty is below and one in twenty above; None where that does not end."""
 
     median_seconds: Amount | None = None
@@ -57,7 +57,7 @@ class Band(_Part, frozen=True):
     high_seconds: Amount | None = None
 
 
-class Limit(_Part, frozen=True):
+class SavedLimit(_Part, frozen=True):
     """What binds for longest."""
 
     name: str
@@ -68,7 +68,7 @@ class Limit(_Part, frozen=True):
     """The command that lifts it, where there is one."""
 
 
-class Wave(_Part, frozen=True):
+class SavedWave(_Part, frozen=True):
     """A stretch of time in which one thing binds; without end where `until_seconds` is None."""
 
     from_seconds: Amount
@@ -101,7 +101,7 @@ class SavedMoment(_Part, frozen=True):
     slower_by: Amount
 
 
-class Side(_Part, frozen=True):
+class SavedSide(_Part, frozen=True):
     """The same scale-up under one policy; without an end it is stuck for ever, or takes more than 12 h."""
 
     policy: str
@@ -122,7 +122,7 @@ class Pacing(_Part, frozen=True):
     """`policy` is what the cluster does now."""
 
     policy: str
-    sides: Annotated[tuple[Side, ...], Meta(max_length=MOST_ROWS)] = ()
+    sides: Annotated[tuple[SavedSide, ...], Meta(max_length=MOST_ROWS)] = ()
 
 
 class KillTimer(_Part, frozen=True):
@@ -133,7 +133,7 @@ class KillTimer(_Part, frozen=True):
     lost_high: Amount | None = None
 
 
-class Ceiling(_Part, frozen=True):
+class SavedCeiling(_Part, frozen=True):
     """An upper bound: `nodes` more may come."""
 
     name: str
@@ -141,7 +141,7 @@ class Ceiling(_Part, frozen=True):
     detail: str = ""
 
 
-class Cost(_Part, frozen=True):
+class SavedCost(_Part, frozen=True):
     """In the currency of whoever gave the prices."""
 
     price_per_node_hour: Figure | None = None
@@ -161,7 +161,7 @@ class Gang(_Part, frozen=True):
     """Absent in plans that were saved before it was written."""
 
 
-class Unplaceable(_Part, frozen=True):
+class SavedUnplaceable(_Part, frozen=True):
     """Pods that fit nowhere."""
 
     pods: Count
@@ -175,7 +175,7 @@ class Pods(_Part, frozen=True):
     on_nodes_there: Count
     on_new_nodes: Count
     gangs: Annotated[tuple[Gang, ...], Meta(max_length=100_000)] = ()
-    unplaceable: Annotated[tuple[Unplaceable, ...], Meta(max_length=100_000)] = ()
+    unplaceable: Annotated[tuple[SavedUnplaceable, ...], Meta(max_length=100_000)] = ()
     unjudged: Count = 0
 
 
@@ -189,7 +189,7 @@ class Input(_Part, frozen=True):
     detail: str = ""
 
 
-class Finding(_Part, frozen=True):
+class SavedFinding(_Part, frozen=True):
     """What `balloons doctor` found in the same cluster at the same time; `fix` is a command."""
 
     code: str
@@ -205,25 +205,25 @@ class Document(_Part, frozen=True):
     api_version: Literal["balloons.kube-balloons.github.io/v1"]
     kind: Literal["Plan"]
     created_at: Time
-    request: Request
+    request: SavedRequest
     cluster: Cluster
     nodes_coming: Count
-    eta: Band | None
-    first_node: Band | None
-    limit: Limit | None
-    waves: Annotated[tuple[Wave, ...], Meta(max_length=MOST_WAVES)]
+    eta: SavedBand | None
+    first_node: SavedBand | None
+    limit: SavedLimit | None
+    waves: Annotated[tuple[SavedWave, ...], Meta(max_length=MOST_WAVES)]
     timeline: Annotated[tuple[Moment, ...], Meta(max_length=MOST_MOMENTS)]
     kill_timer: KillTimer
     pacing: Pacing
-    ceilings: Annotated[tuple[Ceiling, ...], Meta(max_length=MOST_ROWS)]
-    cost: Cost
+    ceilings: Annotated[tuple[SavedCeiling, ...], Meta(max_length=MOST_ROWS)]
+    cost: SavedCost
     inputs: Annotated[tuple[Input, ...], Meta(max_length=MOST_ROWS)]
     unseen: Annotated[tuple[str, ...], Meta(max_length=100_000)]
     broken: tuple[str, ...]
     pods: Pods | None = None
     made_by: str = ""
     """The program's version; empty where it is not known."""
-    findings: Annotated[tuple[Finding, ...], Meta(max_length=100_000)] | None = None
+    findings: Annotated[tuple[SavedFinding, ...], Meta(max_length=100_000)] | None = None
     """None where nobody looked: without a cluster, and in plans that an earlier version saved."""
 
 

@@ -9,7 +9,7 @@ from matplotlib.patches import Patch, Rectangle
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator
 
 from balloons.preview.words import duration
-from balloons.report.document import Band, Document, Wave
+from balloons.report.document import Document, SavedBand, SavedWave
 from balloons.report.palette import BAND, FAINT, INK, LINE, LOAD, PACE, PAPER, STAGES, WAVES
 from balloons.report.sentences import arrowed, band, shown, title, when
 from balloons.report.series import Series, marks
@@ -145,7 +145,7 @@ def _nodes(axes: Axes, plan: Document, series: Series, form: Format, end_s: floa
         _eta(axes, plan.eta, plan.eta.median_seconds, form, end_s)
 
 
-def _eta(axes: Axes, eta: Band, median_s: float, form: Format, end_s: float) -> None:
+def _eta(axes: Axes, eta: SavedBand, median_s: float, form: Format, end_s: float) -> None:
     if eta.low_seconds is not None:
         high_s = end_s if eta.high_seconds is None else min(end_s, eta.high_seconds)
         axes.axvspan(eta.low_seconds, high_s, color=BAND, alpha=0.25, linewidth=0)
@@ -165,11 +165,11 @@ def _eta(axes: Axes, eta: Band, median_s: float, form: Format, end_s: float) -> 
     )
 
 
-def _span_s(wave: Wave, end_s: float) -> float:
+def _span_s(wave: SavedWave, end_s: float) -> float:
     return min(end_s, end_s if wave.until_seconds is None else wave.until_seconds) - wave.from_seconds
 
 
-def _names(waves: Sequence[Wave], form: Format, end_s: float) -> list[tuple[str, bool]]:
+def _names(waves: Sequence[SavedWave], form: Format, end_s: float) -> list[tuple[str, bool]]:
     """Of each wave its limit, and whether there is no room for it in its stretch."""
     letter_s = form.letters(1) / (form.right - form.left) * end_s
     limits = [shown(wave.limit) for wave in waves]
@@ -178,7 +178,9 @@ def _names(waves: Sequence[Wave], form: Format, end_s: float) -> list[tuple[str,
     ]
 
 
-def _waves(axes: Axes, waves: Sequence[Wave], names: Sequence[tuple[str, bool]], form: Format, end_s: float) -> None:
+def _waves(
+    axes: Axes, waves: Sequence[SavedWave], names: Sequence[tuple[str, bool]], form: Format, end_s: float
+) -> None:
     letter_s = form.letters(1) / (form.right - form.left) * end_s
     for index, (wave, (limit, is_short)) in enumerate(zip(waves, names, strict=True)):
         span_s = _span_s(wave, end_s)

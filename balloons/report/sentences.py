@@ -8,7 +8,7 @@ from balloons.preview.forecast import REFUSING
 from balloons.preview.limit import Limit
 from balloons.preview.words import POLICIES, TITLES, count, duration, end, figure, share, times
 from balloons.printable import printable
-from balloons.report.document import Band, Document, Gang, Input, Side, Wave
+from balloons.report.document import Document, Gang, Input, SavedBand, SavedSide, SavedWave
 
 LONGEST = 160
 """Characters of a name or a detail; of objects 253 are possible, and of a file any number."""
@@ -17,7 +17,7 @@ LONGEST_COMMAND = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Reason:
+class PlanReason:
     """One `because` of the plan: for how long it binds (None: for ever), and what it means."""
 
     because: str
@@ -80,7 +80,7 @@ def _is_stuck(plan: Document) -> bool:
     return any(side.is_stuck for side in plan.pacing.sides if side.policy == plan.pacing.policy)
 
 
-def band(found: Band) -> str:
+def band(found: SavedBand) -> str:
     """What nine in ten lie between."""
     high = "no end" if found.high_seconds is None else duration(found.high_seconds)
     return f"{duration(found.low_seconds)} to {high}"
@@ -107,15 +107,15 @@ def is_collapse(plan: Document) -> bool:
     return any(side.policy == plan.pacing.policy and side.refused_share > REFUSING for side in plan.pacing.sides)
 
 
-def reasons(plan: Document) -> tuple[Reason, ...]:
+def reasons(plan: Document) -> tuple[PlanReason, ...]:
     """Each `because` once, that which binds for longest first."""
-    found: dict[str, Reason] = {}
+    found: dict[str, PlanReason] = {}
     for wave in plan.waves:
         before = found.get(wave.because)
         spent = None if wave.until_seconds is None else wave.until_seconds - wave.from_seconds
         if before is not None:
             spent = None if spent is None or before.seconds is None else spent + before.seconds
-        found[wave.because] = Reason(shown(wave.because), shown(wave.limit), _meaning(wave.because), spent)
+        found[wave.because] = PlanReason(shown(wave.because), shown(wave.limit), _meaning(wave.because), spent)
     return tuple(sorted(found.values(), key=lambda each: (each.seconds is not None, -(each.seconds or 0.0))))
 
 
@@ -124,7 +124,7 @@ def _meaning(because: str) -> str:
     return next((limit.meaning for limit in Limit if limit.because == because), "")
 
 
-def wave_row(number: int, wave: Wave) -> tuple[str, ...]:
+def wave_row(number: int, wave: SavedWave) -> tuple[str, ...]:
     """Number, from, until, nodes, ready, per minute, limited by."""
     spent = 0.0 if wave.until_seconds is None else wave.until_seconds - wave.from_seconds
     return (
@@ -138,7 +138,7 @@ def wave_row(number: int, wave: Wave) -> tuple[str, ...]:
     )
 
 
-def side_row(side: Side) -> tuple[str, ...]:
+def side_row(side: SavedSide) -> tuple[str, ...]:
     """Policy, end, peak requests per second, load, refused, how much longer others wait."""
     return (
         policy(side),
@@ -150,7 +150,7 @@ def side_row(side: Side) -> tuple[str, ...]:
     )
 
 
-def policy(side: Side) -> str:
+def policy(side: SavedSide) -> str:
     """As users call it."""
     return shown(POLICIES.get(side.policy, side.policy))
 

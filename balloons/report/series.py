@@ -7,7 +7,7 @@ from itertools import accumulate, pairwise
 from balloons.preview.forecast import REFUSING
 from balloons.preview.plan_json import thinned
 from balloons.preview.policies import NONE, THROTTLE
-from balloons.report.document import Document, Moment, Side
+from balloons.report.document import Document, Moment, SavedSide
 
 STAGES = ("ready", "joining", "held", "booting", "waiting")
 """From the bottom: usable; loading the API servers; booted and held back; paid for and not there yet; not asked for."""
@@ -79,7 +79,7 @@ def courses_of(document: Document) -> tuple[PolicyCourse, ...]:
     return courses if {course.policy for course in courses} == {NONE, THROTTLE} and len(courses) == 2 else ()
 
 
-def _course(side: Side) -> PolicyCourse:
+def _course(side: SavedSide) -> PolicyCourse:
     moments = side.timeline
     return PolicyCourse(
         policy=side.policy,

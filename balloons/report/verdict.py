@@ -24,7 +24,7 @@ class Level(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class PlanVerdict:
     """One or two sentences; `command` is what lifts the limit, where one does."""
 
     level: Level
@@ -32,7 +32,7 @@ class Verdict:
     command: str = ""
 
 
-def verdict(plan: Document) -> Verdict:
+def verdict(plan: Document) -> PlanVerdict:
     """Of a plan; promises that it breaks come first."""
     sides = [side_of(each) for each in plan.pacing.sides]
     own = next((each for each in sides if each.policy == plan.pacing.policy), None)
@@ -40,30 +40,30 @@ def verdict(plan: Document) -> Verdict:
     if plan.broken:
         more = f" {compared}" if own is not None and own.is_collapse and compared else ""
         fix = shown(plan.limit.fix, LONGEST_COMMAND) if plan.limit else ""
-        return Verdict(Level.NO, f"No: {shown(plan.broken[0])}.{more}", fix)
+        return PlanVerdict(Level.NO, f"No: {shown(plan.broken[0])}.{more}", fix)
     if not plan.request.add_nodes or own is None:
-        return Verdict(Level.YES, f"Nothing to do: {no_longer(plan)}.")
+        return PlanVerdict(Level.YES, f"Nothing to do: {no_longer(plan)}.")
     done = f"{_nodes(plan.nodes_coming)} ready in {_end(own)}"
     if hurts(own) or may_hurt(own):
         how = "it hurts" if hurts(own) else "it may hurt"
-        return Verdict(Level.HURTS, f"Yes, but {how}: {done}, and {felt(own)}. {compared}".rstrip())
-    return Verdict(Level.YES, f"Yes: {done}, and {felt(own)}. {compared}".rstrip())
+        return PlanVerdict(Level.HURTS, f"Yes, but {how}: {done}, and {felt(own)}. {compared}".rstrip())
+    return PlanVerdict(Level.YES, f"Yes: {done}, and {felt(own)}. {compared}".rstrip())
 
 
-def verdict_of_sides(sides: Sequence[Side]) -> Verdict:
+def verdict_of_sides(sides: Sequence[Side]) -> PlanVerdict:
     """Of the same scale-up under several policies: what it does to others unpaced, and what pacing changes."""
     unpaced = next((each for each in sides if each.policy == NONE), None)
     if unpaced is None:
         quick = [each for each in sides if not hurts(each) and each.eta_s is not None]
         best = min(quick, key=lambda each: each.eta_s or 0.0, default=None)
         if best is None:
-            return Verdict(Level.NO, "None of these spares others.")
-        return Verdict(Level.YES, f"Of those that spare others {_name(best)} ends first: {_end(best)}.")
+            return PlanVerdict(Level.NO, "None of these spares others.")
+        return PlanVerdict(Level.YES, f"Of those that spare others {_name(best)} ends first: {_end(best)}.")
     level = Level.HURTS if hurts(unpaced) or may_hurt(unpaced) else Level.YES
     if unpaced.is_collapse or unpaced.eta_s is None:
         level = Level.NO
     said = f"No pacing: {_end(unpaced)}, and {felt(unpaced)}."
-    return Verdict(level, f"{said} {_compared(sides, NONE)}".rstrip())
+    return PlanVerdict(level, f"{said} {_compared(sides, NONE)}".rstrip())
 
 
 def hurts(side: Side) -> bool:
@@ -93,7 +93,7 @@ def felt(side: Side) -> str:
     return f"{found}, for {duration(side.hurt_s)}" if side.hurt_s else found
 
 
-def side_of(side: document.Side) -> Side:
+def side_of(side: document.SavedSide) -> Side:
     """As the preview has it."""
     return Side(
         policy=side.policy,

@@ -16,7 +16,7 @@ from aiohttp import web
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder
 
-from balloons.service.settings import Address, MetricsTls, SettingsError
+from balloons.service.settings import ListenAddress, MetricsTls, SettingsError
 
 PAGE_S = 1.0
 """How long one page of metrics is given to everybody who asks."""
@@ -29,14 +29,14 @@ log = structlog.get_logger()
 
 @asynccontextmanager
 async def serve_health(
-    address: Address,
+    address: ListenAddress,
     registry: CollectorRegistry,
     is_alive: Check,
     is_ready: Check,
     remark: Check = lambda: "",
     *,
     tls: MetricsTls | None = None,
-) -> AsyncIterator[Address]:
+) -> AsyncIterator[ListenAddress]:
     """Serve until the block ends; gives the address in use. Raises SettingsError where it cannot.
 
     `remark` is what /healthz adds while it is well: what is wrong and a restart would not mend.
@@ -52,7 +52,7 @@ async def serve_health(
     try:
         await _listen(runner, address, context)
         host, port = runner.addresses[0][:2]
-        served = Address(host, port)
+        served = ListenAddress(host, port)
         log.info("serving", address=str(served), paths=["/metrics", "/healthz", "/readyz"], is_tls=tls is not None)
         yield served
     finally:
@@ -147,7 +147,7 @@ def _to_known_clients(handler: Handler) -> Handler:
     return answer
 
 
-async def _listen(runner: web.AppRunner, address: Address, context: ssl.SSLContext | None) -> None:
+async def _listen(runner: web.AppRunner, address: ListenAddress, context: ssl.SSLContext | None) -> None:
     try:
         await web.TCPSite(runner, address.host, address.port, ssl_context=context).start()
     except OSError as error:

@@ -22,7 +22,7 @@ from balloons.view.snapshot import Now, Snapshot
 from throttler.kube.metadata import ObjectKey
 from throttler.kube.selectors import LabelSelector
 from throttler.levers.headroom import Lane
-from throttler.service.throttling import Cluster
+from throttler.service.throttling import ClusterView
 from throttler.service.tick_view import PoolGrowth
 
 FAILED_S = 1.0
@@ -49,14 +49,14 @@ class View(Protocol):
         """What the next snapshot says about itself."""
 
 
-class Pacing(Protocol):
+class Pacer(Protocol):
     """What the loop asks the throttle: one call per tick."""
 
     @property
     def again_s(self) -> float | None:
         """How soon a tick is wanted although nothing changes."""
 
-    def tick(self, cluster: Cluster) -> Sequence[Lane] | None:
+    def tick(self, cluster: ClusterView) -> Sequence[Lane] | None:
         """How much Headroom may grow; None: as much as it wants."""
 
     def stand_by(self) -> None:
@@ -86,7 +86,7 @@ class DecisionLoop:
         *,
         interval_s: float,
         clock: Callable[[], float],
-        pacing: Pacing | None = None,
+        pacing: Pacer | None = None,
         decide: Decide = decide,
         leads: Callable[[], bool] = _always,
     ) -> None:
@@ -181,7 +181,7 @@ class DecisionLoop:
         if self._pacing is None:
             return None
         growth = (self._growth_of(pool) for pool in snapshot.pools.values())
-        cluster = Cluster(
+        cluster = ClusterView(
             nodes=snapshot.nodes,
             pods=self._index.pods_by_node,
             unplaced=snapshot.waiting,

@@ -13,7 +13,7 @@ from balloons.decide.plan import PoolDecision
 from balloons.service.arrivals import Found
 from balloons.service.preemptions import GaveWay, Leaving, Taken
 from balloons.service.standing import HOLDS, TURNED_AWAY, Standing, standing
-from balloons.service.write_outcome import ActionKind, Outcome
+from balloons.service.write_outcome import ActionKind, PoolWriteOutcome
 from balloons.view.tenancy import Bound
 from throttler.client.attempts import Attempt
 from throttler.client.intake import CacheEvent
@@ -95,7 +95,7 @@ class Metrics:
         """How late the event loop woke a timer."""
         self._loop_lag.observe(seconds)
 
-    def wrote(self, kind: ActionKind, outcome: Outcome) -> None:
+    def wrote(self, kind: ActionKind, outcome: PoolWriteOutcome) -> None:
         """One write has ended."""
         self._writes.labels(kind.value, outcome.value).inc()
 
@@ -202,7 +202,7 @@ class Metrics:
         _start(self._holds, sorted(reason.code for reason in HOLDS))
         _start(self._preemptions, Leaving)
         for kind in ActionKind:
-            for outcome in Outcome:
+            for outcome in PoolWriteOutcome:
                 self._writes.labels(kind.value, outcome.value)
 
     def _make_api_metrics(self) -> None:

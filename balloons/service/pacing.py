@@ -6,9 +6,9 @@ from collections.abc import Callable
 from balloons.service.clients import Clients
 from balloons.service.metrics import Metrics
 from balloons.service.settings import ServiceSettings
-from throttler.service.holding import Holding
+from throttler.service.holding import InForce
 from throttler.service.lever_writer import LeverWriter
-from throttler.service.signal_sources import SignalSources
+from throttler.service.signal_sources import SignalWatches
 from throttler.service.throttle_events import ThrottleAnnouncer
 from throttler.service.throttle_report import ThrottleReport
 from throttler.service.throttle_watches import ThrottleWatches
@@ -27,7 +27,7 @@ def make_throttling(
     is_dry_run = settings.is_dry_run or settings.is_once
     return Throttling(
         ThrottleWatches(clients.reading, poke, metrics.cache_event),
-        SignalSources(clients.connection, clients.own, metrics.throttle.read, metrics.attempt, settings.prometheus),
+        SignalWatches(clients.connection, clients.own, metrics.throttle.read, metrics.attempt, settings.prometheus),
         ThrottleWrites(
             LeverWriter(clients.pulling),
             LeverWriter(clients.releasing),
@@ -36,7 +36,7 @@ def make_throttling(
             clock,
             is_dry_run=is_dry_run,
         ),
-        Holding(clients.connection, clients.elector),
+        InForce(clients.connection, clients.elector),
         metrics.throttle,
         clock,
     )

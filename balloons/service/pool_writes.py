@@ -33,7 +33,7 @@ from balloons.service.metrics import Metrics
 from balloons.service.preemptions import Preemptions
 from balloons.service.report import Reporter
 from balloons.service.standing import TURNED_AWAY
-from balloons.service.write_outcome import Outcome, kind_of, least_rest_s, outcome_of
+from balloons.service.write_outcome import PoolWriteOutcome, kind_of, least_rest_s, outcome_of
 from balloons.service.writer import Writer
 from throttler.client.errors import ApiError
 from throttler.kube.metadata import ObjectKey
@@ -53,7 +53,7 @@ SWEEPS = ObjectKey("", "")
 """What is swept up after pools that are gone is written like a pool of its own."""
 
 _NOTES = (AnnotateNode, RemoveFailed)
-_NOBODYS_FAULT = (Outcome.CONFLICT, Outcome.FENCED)
+_NOBODYS_FAULT = (PoolWriteOutcome.CONFLICT, PoolWriteOutcome.FENCED)
 
 log = structlog.get_logger()
 
@@ -247,7 +247,7 @@ class PoolWrites:
                 resource, version = await self._writer.carry_out(action, is_urgent=is_urgent)
             except ApiError as error:
                 return self._failed(key, action, error)
-        self._metrics.wrote(kind_of(action), Outcome.DONE)
+        self._metrics.wrote(kind_of(action), PoolWriteOutcome.DONE)
         log.info("wrote", pool=str(key), action=in_words(action), because=action.because.code)
         if isinstance(action, ReleaseBalloon | RemoveFailed):
             fence.deleted(key, action.node, action.uid, self._clock())
@@ -260,9 +260,9 @@ class PoolWrites:
     def _failed(self, key: ObjectKey, action: Action, error: ApiError) -> "_Failure | None":
         outcome = outcome_of(error)
         self._metrics.wrote(kind_of(action), outcome)
-        if outcome is Outcome.GONE and not isinstance(action, ApplyObject):
+        if outcome is PoolWriteOutcome.GONE and not isinstance(action, ApplyObject):
             return None
-        if outcome is Outcome.CONFLICT and isinstance(action, ReleaseBalloon):
+        if outcome is PoolWriteOutcome.CONFLICT and isinstance(action, ReleaseBalloon):
             # The scheduler or the ReplicaSet is taking this very balloon: what was wanted is happening.
             return None
         words = failure_in_words(action, error)

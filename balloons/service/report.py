@@ -18,7 +18,7 @@ from balloons.service.metrics import Metrics
 from balloons.service.resources import EVENTS, POOLS
 from balloons.service.standing import TURNED_AWAY
 from balloons.service.status import StoredPool, next_status, status_manifest
-from balloons.service.write_outcome import ActionKind, Outcome, least_rest_s, outcome_of
+from balloons.service.write_outcome import ActionKind, PoolWriteOutcome, least_rest_s, outcome_of
 from balloons.service.writer import FIELD_MANAGER, version_in
 from throttler.client.errors import ApiError
 from throttler.client.kube_client import KubeClient
@@ -134,7 +134,7 @@ class Reporter:
         version = version_in(answer)
         told.version = int(version) if version.isdecimal() else 0
         told.turned_away = status.message
-        self._metrics.wrote(ActionKind.STATUS, Outcome.DONE)
+        self._metrics.wrote(ActionKind.STATUS, PoolWriteOutcome.DONE)
 
     async def _write_event(self, key: ObjectKey, event: dict[str, object]) -> None:
         try:
@@ -142,12 +142,12 @@ class Reporter:
         except ApiError as error:
             self._failed(key, ActionKind.EVENT, error)
         else:
-            self._metrics.wrote(ActionKind.EVENT, Outcome.DONE)
+            self._metrics.wrote(ActionKind.EVENT, PoolWriteOutcome.DONE)
 
     def _failed(self, key: ObjectKey, kind: ActionKind, error: ApiError) -> None:
         outcome = outcome_of(error)
         self._metrics.wrote(kind, outcome)
-        if outcome not in (Outcome.GONE, Outcome.FENCED):
+        if outcome not in (PoolWriteOutcome.GONE, PoolWriteOutcome.FENCED):
             log.warning("report failed", pool=str(key), what=kind.value, problem=error.message)
 
 

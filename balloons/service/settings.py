@@ -15,7 +15,7 @@ class SettingsError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Address:
+class ListenAddress:
     """Where to listen; port 0 takes a free one."""
 
     host: str
@@ -94,7 +94,7 @@ def _check(name: str, value: float, low: float, high: float, unit: str) -> None:
         raise SettingsError(f"{name} {value:g}: accepted are {low:g} to {high:g} {unit}")
 
 
-def parse_address(text: str) -> Address | None:
+def parse_address(text: str) -> ListenAddress | None:
     """host:port, [v6]:port or :port (every interface); None for `off`. Raises SettingsError."""
     if text == OFF:
         return None
@@ -103,4 +103,4 @@ def parse_address(text: str) -> Address | None:
         raise SettingsError(
             f"metrics address {text!r}: accepted are host:port, :port with a port up to 65535, or {OFF}"
         )
-    return Address(host.strip("[]") or "0.0.0.0", int(port))
+    return ListenAddress(host.strip("[]") or "0.0.0.0", int(port))

@@ -52,7 +52,7 @@ def kind_of(action: Action) -> ActionKind:
     return _KINDS[type(action)]
 
 
-class Outcome(enum.StrEnum):
+class PoolWriteOutcome(enum.StrEnum):
     """How a write ended: a label of writes_total."""
 
     DONE = "done"
@@ -68,17 +68,17 @@ class Outcome(enum.StrEnum):
     """Not sent: we do not lead, or not for sure."""
 
 
-def outcome_of(error: ApiError) -> Outcome:
+def outcome_of(error: ApiError) -> PoolWriteOutcome:
     """What a failed call means for what was to be done."""
     if isinstance(error, FencedError):
-        return Outcome.FENCED
+        return PoolWriteOutcome.FENCED
     if isinstance(error, NotFoundError):
-        return Outcome.GONE
+        return PoolWriteOutcome.GONE
     if isinstance(error, ConflictError):
-        return Outcome.CONFLICT
+        return PoolWriteOutcome.CONFLICT
     if isinstance(error, UnreachableError | ServerError | UndecodableError):
-        return Outcome.UNKNOWN
-    return Outcome.REFUSED
+        return PoolWriteOutcome.UNKNOWN
+    return PoolWriteOutcome.REFUSED
 
 
 FORBIDDEN_REST_S = 30.0
@@ -93,4 +93,4 @@ def least_rest_s(error: ApiError) -> float:
         return FORBIDDEN_REST_S
     if error.retry_after_s is not None:
         return error.retry_after_s
-    return UNKNOWN_REST_S if outcome_of(error) is Outcome.UNKNOWN else 0.0
+    return UNKNOWN_REST_S if outcome_of(error) is PoolWriteOutcome.UNKNOWN else 0.0

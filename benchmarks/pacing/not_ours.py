@@ -8,13 +8,13 @@ from benchmarks.pacing.contenders import WARM
 from benchmarks.pacing.runs import Job, Run
 from benchmarks.report import Figure
 from throttler.law.learned import Learned
-from throttler.simulator.scenario import Demand, ForeignErrors, Scenario, SlowWebhook
+from throttler.simulator.scenario import ErrorsOfOthers, ScaleUp, Scenario, SlowWebhook
 
 STALL_S = 300.0
 """So long no node became usable, beyond the boot, while nodes were waited for: growth stood still."""
 UNDISTURBED = Scenario(
     name="undisturbed",
-    demands=(Demand(at_s=0.0, nodes=1000),),
+    demands=(ScaleUp(at_s=0.0, nodes=1000),),
     servers=3,
     capacity=6,
     boot_s=90,
@@ -22,18 +22,18 @@ UNDISTURBED = Scenario(
     limit_s=7200.0,
 )
 DISTURBANCES: dict[str, dict[str, Any]] = {
-    "429 of others, all servers": {"disturbances": (ForeignErrors(per_s=2.0),)},
-    "429 of others, one server": {"disturbances": (ForeignErrors(per_s=5.0, server=0),)},
-    "5xx of other resources": {"disturbances": (ForeignErrors(per_s=20.0, looks_like_joins=False),)},
+    "429 of others, all servers": {"disturbances": (ErrorsOfOthers(per_s=2.0),)},
+    "429 of others, one server": {"disturbances": (ErrorsOfOthers(per_s=5.0, server=0),)},
+    "5xx of other resources": {"disturbances": (ErrorsOfOthers(per_s=20.0, looks_like_joins=False),)},
     "5xx of other resources from the middle on": {
-        "disturbances": (ForeignErrors(at_s=150.0, per_s=100.0, looks_like_joins=False),)
+        "disturbances": (ErrorsOfOthers(at_s=150.0, per_s=100.0, looks_like_joins=False),)
     },
-    "errors just before, nothing in flight": {"disturbances": (ForeignErrors(at_s=-10.0, for_s=9.0, per_s=5.0),)},
-    "errors for 6 s as it begins": {"disturbances": (ForeignErrors(at_s=0.0, for_s=6.0, per_s=50.0),)},
-    "errors for 6 s while machines boot": {"disturbances": (ForeignErrors(at_s=60.0, for_s=6.0, per_s=50.0),)},
-    "errors for 6 s in the middle": {"disturbances": (ForeignErrors(at_s=250.0, for_s=6.0, per_s=50.0),)},
-    "errors from just before on": {"disturbances": (ForeignErrors(at_s=-30.0, per_s=5.0),)},
-    "errors from the middle on": {"disturbances": (ForeignErrors(at_s=250.0, per_s=20.0),)},
+    "errors just before, nothing in flight": {"disturbances": (ErrorsOfOthers(at_s=-10.0, for_s=9.0, per_s=5.0),)},
+    "errors for 6 s as it begins": {"disturbances": (ErrorsOfOthers(at_s=0.0, for_s=6.0, per_s=50.0),)},
+    "errors for 6 s while machines boot": {"disturbances": (ErrorsOfOthers(at_s=60.0, for_s=6.0, per_s=50.0),)},
+    "errors for 6 s in the middle": {"disturbances": (ErrorsOfOthers(at_s=250.0, for_s=6.0, per_s=50.0),)},
+    "errors from just before on": {"disturbances": (ErrorsOfOthers(at_s=-30.0, per_s=5.0),)},
+    "errors from the middle on": {"disturbances": (ErrorsOfOthers(at_s=250.0, per_s=20.0),)},
     "slow webhook": {"disturbances": (SlowWebhook(seconds=3.0),)},
     "webhook slow from the middle on": {"disturbances": (SlowWebhook(at_s=150.0, seconds=3.0),)},
     "one server never seen": {"never_seen": 1},

@@ -27,14 +27,14 @@ from throttler.levers.hand_back import hand_back
 from throttler.levers.holder import Holder
 from throttler.levers.lever import LeverWrite, Room
 from throttler.levers.node_pool import NodePoolMemory, NodePoolSeen, plan_node_pools
-from throttler.levers.shares import Waiting
+from throttler.levers.shares import WaitingWork
 from throttler.service.lever_writer import LeverWriter, WriteOutcome
 
 pytestmark = pytest.mark.lab
 
 POOLS = Resource("karpenter.sh", "v1", "nodepools", "NodePool", False)
 HOLDER = Holder(throttle="default", lease="kube-balloons/kube-balloons", epoch=1)
-WAITING = Waiting(crowds=(Crowd(Scheduling(), {"cpu": 7000}, 9),))
+WAITING = WaitingWork(crowds=(Crowd(Scheduling(), {"cpu": 7000}, 9),))
 SELECTOR = LabelSelector(match_labels={"pool": "a"})
 USERS = [
     pytest.param(None, "", id="no limits"),

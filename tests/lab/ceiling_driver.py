@@ -26,7 +26,7 @@ from throttler.levers.capacity_quota import QuotaMemory, QuotaSeen, plan_capacit
 from throttler.levers.holder import Holder
 from throttler.levers.lever import LeverOutcome, LeverReport, Room
 from throttler.levers.node_pool import NodePoolMemory, NodePoolSeen, plan_node_pools
-from throttler.levers.shares import Waiting
+from throttler.levers.shares import WaitingWork
 from throttler.service.lever_writer import LeverWriter, WriteOutcome
 
 POOLS = Resource("karpenter.sh", "v1", "nodepools", "NodePool", False)
@@ -79,7 +79,7 @@ class CeilingDriver:
         in_flight = sum(not claim.is_initialized and not claim.is_deleting for claim in claims)
         seen = [NodePoolSeen(pool=p, claims=tuple(c for c in claims if c.pool == p.metadata.name)) for p in pools]
         room = await self._room(len(claims) - in_flight, in_flight)
-        waiting = Waiting(crowds=self._crowds, wall_s=time.time())
+        waiting = WaitingWork(crowds=self._crowds, wall_s=time.time())
         outcomes, self._pools = plan_node_pools(seen, room, waiting, HOLDER, self._pools, self.now_s)
         await self._carry_out(outcomes, room)
 

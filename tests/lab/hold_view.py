@@ -14,7 +14,7 @@ from throttler.client.requests import Selection
 from throttler.kube.node import Node, NodeWire, node_from_wire
 from throttler.kube.pod import Pod, PodWire, pod_from_wire
 from throttler.kube.shared import Shared
-from throttler.levers.held import Moment
+from throttler.levers.held import Clocks
 from throttler.levers.lever import LeverOutcome, Room
 from throttler.service.leftovers import NODES, PODS
 from throttler.service.lever_writer import LeverWriter, WriteOutcome
@@ -29,8 +29,8 @@ def room(places: int = 0, *, is_stopping: bool = False) -> Room:
     )
 
 
-def this_moment() -> Moment:
-    return Moment(time.monotonic(), time.time())
+def this_moment() -> Clocks:
+    return Clocks(time.monotonic(), time.time())
 
 
 class View:

@@ -14,7 +14,7 @@ from throttler.kube.resources import largest
 from throttler.levers.daemon_set_label import LabelSettings, put_labels
 from throttler.levers.held import HeldSince
 from throttler.levers.one_element import without_elements
-from throttler.levers.scheduling_gate import PACED_GATE, Demand, GateMemory, GateSettings, release_gates
+from throttler.levers.scheduling_gate import PACED_GATE, GatedDemand, GateMemory, GateSettings, release_gates
 from throttler.levers.startup_taint import TaintSettings, release_taints
 from throttler.service.leftovers import NODES
 from throttler.service.lever_writer import WriteOutcome
@@ -36,7 +36,7 @@ async def test_gated_pods_reach_the_scheduler_as_they_are_released(control_plane
         memory = GateMemory()
         for released in (1, 2, 3):
             pods = await seen.pods(namespace)
-            demand = Demand(
+            demand = GatedDemand(
                 pods=[pod for pod in pods if not pod.node],
                 shape=largest(node.allocatable for node in await seen.nodes(f"test={namespace}")),
             )
@@ -55,7 +55,7 @@ async def test_only_our_gate_goes_and_nothing_else_of_the_pod_changes(
         await seen.apply(gated_deployment(namespace, "work", 1, gates))
         await eventually(lambda: _has(seen, namespace, 1))
         before = (await seen.get("pods", "-n", namespace))["items"][0]
-        demand = Demand(pods=await seen.pods(namespace), shape={})
+        demand = GatedDemand(pods=await seen.pods(namespace), shape={})
         held, _ = release_gates(demand, GateSettings(max_wait_s=0.0), room(9), GateMemory(), this_moment())
         assert held.writes == ()
         back, _ = release_gates(
@@ -146,7 +146,7 @@ async def test_overdue_pods_keep_the_bounds_and_go_first(control_plane: ControlP
     async with view(control_plane) as seen:
         await seen.apply(gated_deployment(namespace, "work", 2, [PACED_GATE]))
         await eventually(lambda: _has(seen, namespace, 2))
-        demand = Demand(pods=await seen.pods(namespace), shape={})
+        demand = GatedDemand(pods=await seen.pods(namespace), shape={})
         settings = GateSettings(max_wait_s=0.0)
         kept, memory = release_gates(demand, settings, room(0), GateMemory(), this_moment())
         assert kept.writes == ()

@@ -10,7 +10,7 @@ import pytest
 from prometheus_client import CollectorRegistry, Gauge
 
 from balloons.service.health import serve_health
-from balloons.service.settings import Address, MetricsTls
+from balloons.service.settings import ListenAddress, MetricsTls
 from lab.binaries import find_binaries
 from lab.controlplane.credentials import CertificateAuthority
 from lab.controlplane.ports import free_port
@@ -92,7 +92,7 @@ async def test_a_real_prometheus_reads_our_metrics_with_a_certificate_only(tmp_p
     tls = MetricsTls(cert_file=str(own.certificate), key_file=str(own.key), client_ca_file=str(trust))
     registry = CollectorRegistry()
     Gauge("seven", "Seven.", registry=registry).set(7)
-    async with serve_health(Address("127.0.0.1", 0), registry, lambda: "", lambda: "", tls=tls) as served:
+    async with serve_health(ListenAddress("127.0.0.1", 0), registry, lambda: "", lambda: "", tls=tls) as served:
         known = {"ca_file": str(trust), "cert_file": str(scraper.certificate), "key_file": str(scraper.key)}
         jobs = {"known": known, "stranger": {"ca_file": str(trust)}}
         targets = {"scheme": "https", "scrape_interval": "1s", "static_configs": [{"targets": [str(served)]}]}

@@ -5,7 +5,7 @@ from enum import StrEnum
 from typing import Generic, TypeVar
 
 from throttler.client.errors import cut
-from throttler.client.pages import Key, Page, Wire, key_of
+from throttler.client.pages import Key, ListPage, Wire, key_of
 from throttler.client.store import Store
 from throttler.client.watch_frames import EventDecoder, EventKind, WatchEvent
 
@@ -62,7 +62,7 @@ class Intake(Generic[W, T]):
         if self._store.begin_from(resource_version):
             self._tell(CacheEvent.WENT_BACK)
 
-    def add_page(self, page: Page[W]) -> None:
+    def add_page(self, page: ListPage[W]) -> None:
         """One page of the list under way."""
         for bad in page.skipped:
             if self._is_news(bad.key):

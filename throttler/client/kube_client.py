@@ -15,7 +15,7 @@ from throttler.client.connection import SERVICE, Connection, user_agent
 from throttler.client.connector import MaySend, always
 from throttler.client.errors import UndecodableError, cut
 from throttler.client.gate import Gate, OpenGate
-from throttler.client.pages import READ_ERRORS, Page, PageDecoder, RawPage, Wire, raw_page
+from throttler.client.pages import READ_ERRORS, ListPage, PageDecoder, RawPage, Wire, raw_page
 from throttler.client.requests import (
     DRY_RUN,
     EVERYTHING,
@@ -71,7 +71,7 @@ class KubeClient:
         *,
         limit: int = PAGE_LIMIT,
         resource_version: str | None = None,
-    ) -> AsyncIterator[Page[W]]:
+    ) -> AsyncIterator[ListPage[W]]:
         """A list, page by page, each decoded into `wire`; see `list_request` for `resource_version`."""
         decoder, token = PageDecoder(wire), ""
         while True:

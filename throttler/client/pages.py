@@ -46,7 +46,7 @@ class Skipped:
 
 
 @dataclass(frozen=True, slots=True)
-class Page(Generic[W]):
+class ListPage(Generic[W]):
     """One page of a list; `continue_token` is empty on the last."""
 
     items: list[W]
@@ -111,21 +111,21 @@ class PageDecoder(Generic[W]):
         self._page: msgspec.json.Decoder[_Body[W]] = msgspec.json.Decoder(body_type)
         self._item: msgspec.json.Decoder[W] = msgspec.json.Decoder(wire)
 
-    def decode(self, body: bytes) -> Page[W]:
+    def decode(self, body: bytes) -> ListPage[W]:
         """The page; raises UndecodableError when it is no list at all."""
         try:
             found = self._page.decode(body)
         except READ_ERRORS:
             return self._item_by_item(body)
         meta = found.metadata
-        return Page(found.items or [], meta.resource_version, meta.continue_token)
+        return ListPage(found.items or [], meta.resource_version, meta.continue_token)
 
-    def _item_by_item(self, body: bytes) -> Page[W]:
+    def _item_by_item(self, body: bytes) -> ListPage[W]:
         found = raw_page(body)
         read = [decode_item(self._item, raw) for raw in found.items]
         good = [item for item in read if not isinstance(item, Skipped)]
         bad = tuple(item for item in read if isinstance(item, Skipped))
-        return Page(good, found.resource_version, found.continue_token, bad)
+        return ListPage(good, found.resource_version, found.continue_token, bad)
 
 
 def decode_item(decoder: msgspec.json.Decoder[W], raw: msgspec.Raw) -> W | Skipped:

@@ -20,7 +20,7 @@ from throttler.client.errors import (
 )
 from throttler.client.intake import CacheEvent, Intake
 from throttler.client.kube_client import KubeClient
-from throttler.client.pages import Page, Wire
+from throttler.client.pages import ListPage, Wire
 from throttler.client.requests import EVERYTHING, Selection
 from throttler.client.resource import Resource
 from throttler.client.store import Listener, Store
@@ -211,7 +211,7 @@ class Reflector(Generic[W, T]):
         else:
             self._end_list()
 
-    async def _read_pages(self, pages: AsyncIterator[Page[W]]) -> None:
+    async def _read_pages(self, pages: AsyncIterator[ListPage[W]]) -> None:
         """Takes in all pages; begins again, with growing waits, when one fails. The watch goes on all the while."""
         backoff = Backoff(self._random)
         while True:

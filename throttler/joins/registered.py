@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from throttler.joins.late import LATE_JOINS, LEAST_JOIN_S, NONE_YET
 from throttler.joins.memory import JoinMemory
-from throttler.joins.stages import Stage, Wanted, stage_of
+from throttler.joins.stages import ExpectedDaemons, Stage, stage_of
 from throttler.joins.world import JoinRules, JoinWorld
 from throttler.kube.node import KARPENTER_POOL_LABEL, UNREGISTERED_TAINT, Node, is_joining_taint
 
@@ -93,7 +93,7 @@ def sort_nodes(world: JoinWorld, memory: JoinMemory, rules: JoinRules, now_s: fl
         found.labels_until_s = now_s + LABELS_KEPT_S
     else:
         found.settled_before, found.foreign_before = _still_there(world.nodes, memory, len(fresh))
-    before = _Before(world, memory, rules, now_s, Wanted.by(world.daemon_sets))
+    before = _Before(world, memory, rules, now_s, ExpectedDaemons.by(world.daemon_sets))
     for node in fresh:
         if rules.selects(node.labels):
             _follow(node, before, found)
@@ -131,7 +131,7 @@ class _Before:
     memory: JoinMemory
     rules: JoinRules
     now_s: float
-    wanted: Wanted
+    wanted: ExpectedDaemons
 
     @property
     def is_first(self) -> bool:

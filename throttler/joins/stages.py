@@ -28,7 +28,7 @@ class Stage(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class ExpectedDaemons:
     """Which DaemonSets want a pod on a node, asked once per combination of taints and of labels that any of them reads.
 
     Thousands of nodes share a handful of combinations.
@@ -39,7 +39,7 @@ class Wanted:
     known: dict[tuple[tuple[Taint, ...], tuple[str | None, ...]], tuple[DaemonSet, ...]]
 
     @classmethod
-    def by(cls, daemon_sets: tuple[DaemonSet, ...]) -> "Wanted":
+    def by(cls, daemon_sets: tuple[DaemonSet, ...]) -> "ExpectedDaemons":
         """For these DaemonSets."""
         keys = sorted(set[str]().union(*(each.label_keys for each in daemon_sets)))
         return cls(daemon_sets, tuple(keys), {})
@@ -53,7 +53,7 @@ class Wanted:
         return found
 
 
-def stage_of(node: Node, world: JoinWorld, rules: JoinRules, wanted: Wanted) -> Stage:
+def stage_of(node: Node, world: JoinWorld, rules: JoinRules, wanted: ExpectedDaemons) -> Stage:
     """The one stage that holds; earlier cases win."""
     if _is_held(node, rules):
         return Stage.HELD

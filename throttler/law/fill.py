@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from throttler.joins.joins import Joins
 from throttler.law import avoid, forecast
-from throttler.law.flow import Flow
+from throttler.law.flow import JoinFlow
 from throttler.law.settings import LawSettings
 from throttler.law.sight import Course, Sight
 from throttler.law.verdict import Phase
@@ -50,7 +50,9 @@ def bucket(window: float, join_s: float, gain: float, per_min: float | None, set
     return Bucket(per_s=per_s, burst=burst if per_min is None else max(1.0, min(burst, per_min / 12.0)))
 
 
-def overdue_now(joins: Joins, flow: Flow, boot_s: float, elapsed_s: float, now_s: float, settings: LawSettings) -> int:
+def overdue_now(
+    joins: Joins, flow: JoinFlow, boot_s: float, elapsed_s: float, now_s: float, settings: LawSettings
+) -> int:
     """Held machines that want to go in whatever delay says, because their time limit is near.
 
     Who nears it follows from when how many arrived; those are spread over what is left of their time. Should the

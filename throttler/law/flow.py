@@ -20,7 +20,7 @@ APART_S = 2.0
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class FlowPoint:
     """The counts at one time."""
 
     at_s: float
@@ -40,10 +40,10 @@ class Point:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Flow:
+class JoinFlow:
     """Recent counts, oldest first."""
 
-    points: tuple[Point, ...] = ()
+    points: tuple[FlowPoint, ...] = ()
     newly_ordered: int = 0
     """Machines asked for since the look before."""
 
@@ -141,16 +141,16 @@ def _newest(steps: Iterable[tuple[float, int]], count: int) -> Iterator[tuple[fl
             count -= taken
 
 
-def seen(flow: Flow, joins: Joins, now_s: float) -> Flow:
+def seen(flow: JoinFlow, joins: Joins, now_s: float) -> JoinFlow:
     """Remember the counts of now."""
     kept = [point for point in flow.points if now_s - KEPT_S <= point.at_s <= now_s]
     if len(kept) >= 2 and now_s - kept[-2].at_s < APART_S:
         kept.pop()
     arrived = joins.held + joins.joining + joins.joined + joins.lost
     ordered = arrived + joins.booting
-    point = Point(now_s, joins.joining, joins.joined, ordered=ordered, arrived=arrived, lost=joins.lost)
+    point = FlowPoint(now_s, joins.joining, joins.joined, ordered=ordered, arrived=arrived, lost=joins.lost)
     newly = ordered - flow.points[-1].ordered if flow.points else 0
-    return Flow(points=(*kept, point), newly_ordered=max(0, newly))
+    return JoinFlow(points=(*kept, point), newly_ordered=max(0, newly))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from statistics import NormalDist, fmean
 
 from throttler.joins.joins import Joins
-from throttler.law.flow import Flow
+from throttler.law.flow import JoinFlow
 from throttler.law.settings import LawSettings
 
 MARGIN_S = 60.0
@@ -49,7 +49,7 @@ class Boots:
         return tuple(max(0.0, self.mean_s + deviation * self.spread_s) for deviation in DEVIATIONS)
 
 
-def may_ask(flow: Flow, joining: int, window: float, boots: Boots, join_s: float, now_s: float) -> float:
+def may_ask(flow: JoinFlow, joining: int, window: float, boots: Boots, join_s: float, now_s: float) -> float:
     """Machines that may be asked for now; not negative."""
     parts = boots.parts
     under_way = [(now_s - at_s, count) for at_s, count in flow.arrived(joining)]
@@ -63,7 +63,7 @@ def may_ask(flow: Flow, joining: int, window: float, boots: Boots, join_s: float
     return max(0.0, min(rooms))
 
 
-def arrivals(flow: Flow, boots: Boots, join_s: float, now_s: float) -> float:
+def arrivals(flow: JoinFlow, boots: Boots, join_s: float, now_s: float) -> float:
     """Machines that came lately or are on their way and will not have joined when those asked for now come.
 
     Where a gate holds them once they have registered, this is what their registrations load the servers with.

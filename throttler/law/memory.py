@@ -7,7 +7,7 @@ from typing import Self
 from throttler.law.baseline import Baseline
 from throttler.law.brake import Brake
 from throttler.law.cuts import Cuts
-from throttler.law.flow import Flow, JoinTime
+from throttler.law.flow import JoinFlow, JoinTime
 from throttler.law.foreign import ForeignErrors
 from throttler.law.health import ServerTrace
 from throttler.law.knee import Knee
@@ -53,7 +53,7 @@ class LawMemory:
     """(when, delay that no server's newest window exceeded), oldest first, as long as one cycle of orders may last."""
     baseline: Baseline = field(default_factory=Baseline)
     load: Load = field(default_factory=Load)
-    flow: Flow = field(default_factory=Flow)
+    flow: JoinFlow = field(default_factory=JoinFlow)
     join_time: JoinTime = field(default_factory=JoinTime)
     boot_s: float | None = None
     knee: Knee = field(default_factory=Knee)

@@ -7,7 +7,7 @@ are idle and their index says nothing, it brings nothing.
 
 from dataclasses import dataclass
 
-from throttler.law.flow import Flow
+from throttler.law.flow import JoinFlow
 
 STEADY = 0.75
 """A window was steady when the joins in flight never fell below this share of their most ..."""
@@ -25,7 +25,7 @@ PROBE_JOINS = 10.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Level:
+class YieldLevel:
     """A steady window: joins in flight and what they yield."""
 
     joining: float
@@ -36,7 +36,7 @@ class Level:
 class Payoff:
     """The largest level known to pay, and since when the next one does not."""
 
-    level: Level | None = None
+    level: YieldLevel | None = None
     flat_since_s: float | None = None
 
     def is_flat(self, now_s: float, join_s: float) -> bool:
@@ -44,7 +44,7 @@ class Payoff:
         return self.flat_since_s is not None and now_s - self.flat_since_s < PROBE_JOINS * join_s
 
 
-def steady_level(flow: Flow, join_s: float, now_s: float) -> Level | None:
+def steady_level(flow: JoinFlow, join_s: float, now_s: float) -> YieldLevel | None:
     """What the window yielded over the last join's time; None when it was not steady or little ended."""
     seen = [point for point in flow.points if point.at_s >= now_s - STEADY_JOINS * join_s]
     rate_per_s = flow.rate_per_s(join_s)
@@ -55,10 +55,10 @@ def steady_level(flow: Flow, join_s: float, now_s: float) -> Level | None:
     # Joins that are over between two looks are none to hold others against.
     if not is_whole or not max(joining) or min(joining) < STEADY * max(joining):
         return None
-    return Level(joining=sum(joining) / len(joining), rate_per_s=rate_per_s)
+    return YieldLevel(joining=sum(joining) / len(joining), rate_per_s=rate_per_s)
 
 
-def judged(payoff: Payoff, level: Level, now_s: float) -> Payoff:
+def judged(payoff: Payoff, level: YieldLevel, now_s: float) -> Payoff:
     """Hold a steady level against the one that is known to pay."""
     known = payoff.level
     if known is None or level.joining < known.joining:

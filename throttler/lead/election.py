@@ -29,7 +29,7 @@ class Record:
 NO_RECORD = Record()
 
 
-class Step(enum.Enum):
+class ElectionStep(enum.Enum):
     """What to do now."""
 
     ACQUIRE = "acquire"
@@ -111,21 +111,21 @@ class Election:
 
 def next_step(
     election: Election, timing: LeadTiming, now_s: float, *, is_deciding: bool, is_alone: bool = False
-) -> Step:
+) -> ElectionStep:
     """What to do now. Without decisions (`is_deciding`) nothing is taken and nothing is kept.
 
     `is_alone`: there are no other candidates, so whatever the Lease says, it is ours.
     """
     if election.may_write(timing, now_s):
-        return Step.RENEW if is_deciding else Step.WAIT
+        return ElectionStep.RENEW if is_deciding else ElectionStep.WAIT
     if election.renewed_at_s is not None:
-        return Step.STEP_DOWN
+        return ElectionStep.STEP_DOWN
     record = election.record
     if record is None or not is_deciding:
-        return Step.WAIT
+        return ElectionStep.WAIT
     if is_alone or _is_free(election, record, timing, now_s):
-        return Step.ACQUIRE
-    return Step.WAIT if record.version else Step.PLACE
+        return ElectionStep.ACQUIRE
+    return ElectionStep.WAIT if record.version else ElectionStep.PLACE
 
 
 def _is_free(election: Election, record: Record, timing: LeadTiming, now_s: float) -> bool:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from throttler.kube.metadata import ObjectKey
 from throttler.kube.node import Node
-from throttler.levers.held import Held, HeldSince, Moment, in_turn, let_in
+from throttler.levers.held import Clocks, Held, HeldSince, in_turn, let_in
 from throttler.levers.hold_because import hold_report, why_let_in
 from throttler.levers.lever import How, LeverOutcome, LeverWrite, Room
 from throttler.levers.startup_taint import created
@@ -25,7 +25,7 @@ class LabelSettings:
 
 
 def put_labels(
-    nodes: Iterable[Node], settings: LabelSettings, room: Room, since: HeldSince, moment: Moment
+    nodes: Iterable[Node], settings: LabelSettings, room: Room, since: HeldSince, moment: Clocks
 ) -> tuple[LeverOutcome, HeldSince]:
     """Which of the throttle's nodes get the label now; `room.admit` is in nodes. Handing back labels every node."""
     held = {node.name: node for node in nodes if settings.key not in node.labels and not node.is_deleting}

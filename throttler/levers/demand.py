@@ -21,7 +21,7 @@ STEPS = 7
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Demand:
+class CeilingNeed:
     """Whether a throttle's ceilings are needed; losing it costs QUIET_S."""
 
     quiet_since_s: float | None = None

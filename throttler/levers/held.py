@@ -12,7 +12,7 @@ from throttler.levers.lever import Room
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class Clocks:
     """One moment on both clocks: `now_s` is monotonic, `wall_s` seconds since the epoch."""
 
     now_s: float
@@ -27,7 +27,7 @@ class HeldSince:
     looked_at_s: float = -math.inf
     """When the view was last complete: what is new now cannot have been there before."""
 
-    def seen(self, created_s: Mapping[str, float], moment: Moment, *, is_complete: bool = True) -> "HeldSince":
+    def seen(self, created_s: Mapping[str, float], moment: Clocks, *, is_complete: bool = True) -> "HeldSince":
         """The memory after a look at everything that is held: id -> creation, in seconds since the epoch."""
         longest_s = moment.now_s - self.looked_at_s
         since_s = {

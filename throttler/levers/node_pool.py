@@ -13,14 +13,14 @@ from throttler.kube.node_claim import NodeClaim
 from throttler.kube.node_pool import NodePool
 from throttler.kube.pod import Scheduling
 from throttler.kube.resources import Resources
-from throttler.levers.demand import Demand
+from throttler.levers.demand import CeilingNeed
 from throttler.levers.holder import THROTTLE_LABEL, Holder
 from throttler.levers.lever import LeverOutcome, Room
-from throttler.levers.one_pool import Look, PoolMemory, plan_pool, refusal
+from throttler.levers.one_pool import CeilingContext, CeilingMemory, plan_pool, refusal
 from throttler.levers.pool_ceiling import PoolRoom
 from throttler.levers.pool_figures import has_users_room
 from throttler.levers.pool_matching import in_karpenters_order, may_hold, may_make
-from throttler.levers.shares import Candidate, Need, Waiting, needs_of, pool_rooms
+from throttler.levers.shares import Candidate, Need, WaitingWork, needs_of, pool_rooms
 from throttler.levers.sizes import sizes_seen
 from throttler.levers.taken_up import is_pool_taken_up
 
@@ -48,7 +48,7 @@ class NodePoolSeen:
         """Creation of the newest machine."""
         return max((claim.metadata.created_s for claim in self.claims), default=0.0)
 
-    def is_late(self, waiting: Waiting) -> bool:
+    def is_late(self, waiting: WaitingWork) -> bool:
         """Whether machines do not become usable in time, and none that was ordered after them has."""
         ages = [(claim.metadata.created_s, claim.is_initialized) for claim in self.claims if not claim.is_deleting]
         late = [at_s for at_s, is_usable in ages if not is_usable and waiting.wall_s - at_s > waiting.late_s]
@@ -59,12 +59,12 @@ class NodePoolSeen:
 class NodePoolMemory:
     """What is remembered between looks; a fresh one costs time and never a user's value."""
 
-    demand: Demand = field(default_factory=Demand)
-    pools: Mapping[str, PoolMemory] = field(default_factory=dict)
+    demand: CeilingNeed = field(default_factory=CeilingNeed)
+    pools: Mapping[str, CeilingMemory] = field(default_factory=dict)
 
 
 def plan_node_pools(
-    seen: Sequence[NodePoolSeen], room: Room, waiting: Waiting, holder: Holder, memory: NodePoolMemory, now_s: float
+    seen: Sequence[NodePoolSeen], room: Room, waiting: WaitingWork, holder: Holder, memory: NodePoolMemory, now_s: float
 ) -> tuple[tuple[LeverOutcome, ...], NodePoolMemory]:
     """What to write on each NodePool, in the order of their names.
 
@@ -72,8 +72,8 @@ def plan_node_pools(
     pool's own claims.
     """
     demand = memory.demand.looked(room, now_s) if room.may_move else memory.demand.unseen()
-    look = Look(room=room, holder=holder, now_s=now_s, is_over=demand.is_over(room, now_s))
-    heard = {one.name: _heard(one, memory.pools.get(one.name, PoolMemory()), look) for one in seen}
+    look = CeilingContext(room=room, holder=holder, now_s=now_s, is_over=demand.is_over(room, now_s))
+    heard = {one.name: _heard(one, memory.pools.get(one.name, CeilingMemory()), look) for one in seen}
     crowds, candidates = _candidates(seen, waiting, look, heard)
     needs = needs_of(crowds, candidates)
     rooms = pool_rooms(room.allowance, candidates, needs, now_s)
@@ -86,7 +86,7 @@ def plan_node_pools(
     return tuple(outcomes), NodePoolMemory(demand=demand, pools=pools)
 
 
-def _heard(one: NodePoolSeen, known: PoolMemory, look: Look) -> PoolMemory:
+def _heard(one: NodePoolSeen, known: CeilingMemory, look: CeilingContext) -> CeilingMemory:
     """The memory of a pool after a look at what it ordered; while blind nothing is missed."""
     if not look.room.may_move:
         return replace(known, search=known.search.waited(look.now_s, is_unmet=False))
@@ -97,7 +97,7 @@ def _heard(one: NodePoolSeen, known: PoolMemory, look: Look) -> PoolMemory:
 
 
 def _candidates(
-    seen: Sequence[NodePoolSeen], waiting: Waiting, look: Look, heard: Mapping[str, PoolMemory]
+    seen: Sequence[NodePoolSeen], waiting: WaitingWork, look: CeilingContext, heard: Mapping[str, CeilingMemory]
 ) -> tuple[Sequence[Crowd], Sequence[Candidate]]:
     """What waits, and the pools as those that may serve it, in Karpenter's order.
 
@@ -142,8 +142,8 @@ def _serves(pool: NodePool, sizes: Sequence[Resources], crowds: Sequence[Crowd])
 
 
 def _searched(
-    one: NodePoolSeen, room: PoolRoom, need: Need, look: Look, known: PoolMemory
-) -> tuple[PoolMemory, PoolRoom]:
+    one: NodePoolSeen, room: PoolRoom, need: Need, look: CeilingContext, known: CeilingMemory
+) -> tuple[CeilingMemory, PoolRoom]:
     """The memory and the room of a pool whose room may be too small for what waits.
 
     A pool whose pods another one serves is out of stock as a rule. Only where the machine that they need may be larger

@@ -34,7 +34,7 @@ from throttler.levers.taken_up import Uptake, is_pool_taken_up
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Look:
+class CeilingContext:
     """What all pools of a throttle have in common at one moment; `now_s` is monotonic."""
 
     room: Room
@@ -45,7 +45,7 @@ class Look:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PoolMemory:
+class CeilingMemory:
     """What is remembered of one pool."""
 
     contest: Contest = field(default_factory=Contest)
@@ -59,11 +59,16 @@ class PoolMemory:
     """As it stood before our last write."""
 
 
-Planned = tuple[LeverOutcome, PoolMemory]
+Planned = tuple[LeverOutcome, CeilingMemory]
 
 
 def plan_pool(
-    pool: NodePool, claims: Sequence[NodeClaim], room: PoolRoom, hint: Resources, look: Look, memory: PoolMemory
+    pool: NodePool,
+    claims: Sequence[NodeClaim],
+    room: PoolRoom,
+    hint: Resources,
+    look: CeilingContext,
+    memory: CeilingMemory,
 ) -> Planned:
     """What to write on this pool now, and what to remember of it; `hint` is the largest request that waits for it."""
     if refused := refusal(pool, look.holder):
@@ -101,22 +106,22 @@ def refusal(pool: NodePool, holder: Holder) -> tuple[LeverState, Because] | None
     return None
 
 
-def _mark(pool: NodePool, memory: PoolMemory) -> Mark | None:
+def _mark(pool: NodePool, memory: CeilingMemory) -> Mark | None:
     """The mark on the object, or the one we remember where only the annotation was lost and our values stand."""
     known = memory.mark
     is_ours = known is not None and bool(known.ceiling) and not foreign(known, pool.spec.limits or {})
     return read_mark(pool.metadata) or (known if is_ours else None)
 
 
-def _handed_back(pool: NodePool, kept: Mark, look: Look, memory: PoolMemory) -> Planned:
+def _handed_back(pool: NodePool, kept: Mark, look: CeilingContext, memory: CeilingMemory) -> Planned:
     reason = LeverReason.STOPPING if look.room.is_stopping else LeverReason.NOTHING_WAITS
     nothing = Mark(original=kept.original, ceiling={})
     outcome = _outcome(pool, nothing, (LeverState.HANDED_BACK, because(reason)), hand_back(pool, reason, kept))
-    return outcome, PoolMemory(figures=memory.figures)
+    return outcome, CeilingMemory(figures=memory.figures)
 
 
 def _paced(
-    pool: NodePool, claims: Sequence[NodeClaim], kept: Mark, room: PoolRoom, look: Look, memory: PoolMemory
+    pool: NodePool, claims: Sequence[NodeClaim], kept: Mark, room: PoolRoom, look: CeilingContext, memory: CeilingMemory
 ) -> Planned:
     figures = memory.figures
     assert figures is not None, "set by the caller"

@@ -8,7 +8,7 @@ from throttler.kube.quantity import QuantityError
 from throttler.kube.selectors import LabelSelector
 from throttler.levers.clamp import amount_of
 from throttler.levers.contest import Contest
-from throttler.levers.demand import Demand, RoomSearch
+from throttler.levers.demand import CeilingNeed, RoomSearch
 from throttler.levers.original import Mark
 from throttler.levers.taken_up import Uptake
 
@@ -56,7 +56,7 @@ class QuotaSeen:
 class QuotaMemory:
     """What is remembered between looks; a fresh one costs time and never a user's value."""
 
-    demand: Demand = field(default_factory=Demand)
+    demand: CeilingNeed = field(default_factory=CeilingNeed)
     search: RoomSearch = field(default_factory=RoomSearch)
     contest: Contest = field(default_factory=Contest)
     uptake: Uptake = field(default_factory=Uptake)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from throttler.kube.because import because
 from throttler.kube.pod import Pod
 from throttler.kube.resources import Resources
-from throttler.levers.held import Held, HeldSince, Moment, in_turn
+from throttler.levers.held import Clocks, Held, HeldSince, in_turn
 from throttler.levers.hold_because import HoldReason
 from throttler.levers.lever import How, LeverOutcome, LeverReport, LeverState, LeverWrite, Room
 from throttler.levers.one_element import without_elements
@@ -35,7 +35,7 @@ class GateSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Demand:
+class GatedDemand:
     """What the throttle's pods ask of its nodes."""
 
     pods: Sequence[Pod]
@@ -57,7 +57,7 @@ class GateMemory:
 
 
 def release_gates(
-    demand: Demand, settings: GateSettings, room: Room, memory: GateMemory, moment: Moment
+    demand: GatedDemand, settings: GateSettings, room: Room, memory: GateMemory, moment: Clocks
 ) -> tuple[LeverOutcome, GateMemory]:
     """Which pods lose our gate now; `room.allowance` is in nodes, and no pod goes beyond it.
 

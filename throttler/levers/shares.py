@@ -38,7 +38,7 @@ def by_autoscaler(room: Room, by_groups: int, now_s: float) -> tuple[int, int]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Waiting:
+class WaitingWork:
     """What waits for Karpenter's machines, and how long these usually take. `wall_s` is seconds since the epoch."""
 
     crowds: tuple[Crowd, ...] = ()

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from throttler.kube.metadata import ObjectKey
 from throttler.kube.node import Node
-from throttler.levers.held import Held, HeldSince, Moment, in_turn, let_in
+from throttler.levers.held import Clocks, Held, HeldSince, in_turn, let_in
 from throttler.levers.hold_because import hold_report, why_let_in
 from throttler.levers.lever import How, LeverOutcome, LeverWrite, Room
 from throttler.levers.one_element import without_elements
@@ -32,7 +32,7 @@ class TaintSettings:
 
 
 def release_taints(
-    nodes: Iterable[Node], settings: TaintSettings, room: Room, since: HeldSince, moment: Moment
+    nodes: Iterable[Node], settings: TaintSettings, room: Room, since: HeldSince, moment: Clocks
 ) -> tuple[LeverOutcome, HeldSince]:
     """Which of the throttle's nodes lose the taint now; `room.admit` is in nodes."""
     held = {node.name: node for node in nodes if has_taint(node, settings.key) and not node.is_deleting}

@@ -16,7 +16,7 @@ import structlog
 
 from throttler.client.errors import ApiError, ConflictError, NotFoundError
 from throttler.client.kube_client import KubeClient
-from throttler.lead.election import NO_RECORD, Election, Step, next_step
+from throttler.lead.election import NO_RECORD, Election, ElectionStep, next_step
 from throttler.lead.timing import LeadTiming
 from throttler.service.lease import LEASE_NAME, LEASES, RELEASED_S, record_in, spec_of
 
@@ -138,19 +138,19 @@ class Elector:
     async def _act(self, is_deciding: Callable[[], bool]) -> None:
         if self._is_over or (self._election.renewed_at_s is None and not is_deciding()):
             return
-        if self._step(is_deciding) is not Step.RENEW or not self._election.is_sure:
+        if self._step(is_deciding) is not ElectionStep.RENEW or not self._election.is_sure:
             await self._read()
         step = self._step(is_deciding)
-        if step in (Step.ACQUIRE, Step.RENEW):
+        if step in (ElectionStep.ACQUIRE, ElectionStep.RENEW):
             await self._hold()
-        elif step is Step.PLACE:
+        elif step is ElectionStep.PLACE:
             await self._write("", self._election.highest)
 
-    def _step(self, is_deciding: Callable[[], bool]) -> Step:
+    def _step(self, is_deciding: Callable[[], bool]) -> ElectionStep:
         step = next_step(
             self._election, self._timing, self._clock(), is_deciding=is_deciding(), is_alone=self._settings.is_alone
         )
-        if step is Step.STEP_DOWN:
+        if step is ElectionStep.STEP_DOWN:
             self._election = self._election.stepped_down()
             return self._step(is_deciding)
         return step

@@ -25,7 +25,7 @@ Drain = Callable[[float], Awaitable[None]]
 log = structlog.get_logger()
 
 
-class Holding:
+class InForce:
     """What is held in the name of the Lease. `elector` is None in a dry run, which holds nothing."""
 
     def __init__(self, connection: Connection, elector: Elector | None) -> None:

@@ -12,7 +12,7 @@ from throttler.kube.capacity_quota import CapacityQuota
 from throttler.kube.node_pool import NodePool
 from throttler.levers.hand_back import hand_back
 from throttler.levers.lever import LeverWrite, Room
-from throttler.levers.scheduling_gate import PACED_GATE, Demand, GateMemory, GateSettings, is_held, release_gates
+from throttler.levers.scheduling_gate import PACED_GATE, GatedDemand, GateMemory, GateSettings, is_held, release_gates
 from throttler.service.lever_objects import pool_owner, quota_owner
 from throttler.service.lever_scene import LeverScene
 from throttler.service.tick_view import Turn
@@ -44,7 +44,7 @@ def _gates(scene: LeverScene, turns: Sequence[Turn]) -> tuple[LeverWrite, ...]:
     throttles = (turn.stored for turn in turns if isinstance(turn.stored, JoinThrottle))
     rules = [JoinRules.of(throttle, PACED_GATE) for throttle in throttles if _has_gates(throttle)]
     strays = [pod for pod in gated if not any(may_use(pod, each) for each in rules)]
-    demand = Demand(pods=strays, shape={})
+    demand = GatedDemand(pods=strays, shape={})
     return release_gates(demand, GateSettings(max_wait_s=0.0), _BACK, GateMemory(), scene.moment)[0].writes
 
 

@@ -31,11 +31,11 @@ from throttler.kube.shared import Shared
 from throttler.levers.because import LeverReason
 from throttler.levers.daemon_set_label import LabelSettings, put_labels
 from throttler.levers.hand_back import hand_back
-from throttler.levers.held import HeldSince, Moment
+from throttler.levers.held import Clocks, HeldSince
 from throttler.levers.holder import HOLDER_ANNOTATION, THROTTLE_LABEL
 from throttler.levers.lever import How, LeverWrite, Room
 from throttler.levers.original import ORIGINAL_ANNOTATION, is_unreadable
-from throttler.levers.scheduling_gate import Demand, GateMemory, GateSettings, release_gates
+from throttler.levers.scheduling_gate import GatedDemand, GateMemory, GateSettings, release_gates
 from throttler.levers.startup_taint import TaintSettings, release_taints
 from throttler.service.throttle_resource import THROTTLES
 
@@ -51,7 +51,7 @@ NAMED = 5
 WITHOUT_NODE = Selection(fields="spec.nodeName=,status.phase=Pending")
 
 _BACK = Room(existing=0, booting=0, allowance=0, admit=0, waiting=0, may_move=True, is_stopping=True)
-_ANY_TIME = Moment(0.0, 0.0)
+_ANY_TIME = Clocks(0.0, 0.0)
 
 Writes = AsyncIterator[tuple[LeverWrite, ...]]
 """The writes of one object at a time, in their order."""
@@ -182,7 +182,7 @@ async def gates(client: KubeClient) -> Writes:
     """Pods with our gate, whether any throttle looks after them or not: nobody else takes it off."""
     shared = Shared()
     async for items in _pages(client, PODS, PodWire, WITHOUT_NODE):
-        demand = Demand(pods=[_bare_pod(wire, shared) for wire in items], shape={})
+        demand = GatedDemand(pods=[_bare_pod(wire, shared) for wire in items], shape={})
         outcome, _ = release_gates(demand, GateSettings(max_wait_s=0.0), _BACK, GateMemory(), _ANY_TIME)
         for write in outcome.writes:
             yield (write,)

@@ -21,8 +21,8 @@ from throttler.levers.daemon_set_label import LabelSettings, put_labels
 from throttler.levers.holder import Holder
 from throttler.levers.lever import LeverOutcome, Room
 from throttler.levers.node_pool import NodePoolSeen, plan_node_pools
-from throttler.levers.scheduling_gate import Demand, GateSettings, release_gates
-from throttler.levers.shares import Waiting, by_autoscaler
+from throttler.levers.scheduling_gate import GatedDemand, GateSettings, release_gates
+from throttler.levers.shares import WaitingWork, by_autoscaler
 from throttler.levers.startup_taint import TaintSettings, release_taints
 from throttler.service.lever_objects import is_of, let_go, pool_owner, quota_owner
 from throttler.service.lever_scene import LeverMemory, LeverScene
@@ -78,7 +78,7 @@ class LeverCase:
         return by_autoscaler(open_room, self.joins.booting_by_groups, self.scene.moment.now_s)
 
     @property
-    def waiting(self) -> Waiting:
+    def waiting(self) -> WaitingWork:
         """What waits for Karpenter's machines: pods, and balloons that Headroom pools want."""
         anywhere = (Toleration(operator="Exists"),)
         balloons = (
@@ -87,7 +87,7 @@ class LeverCase:
         pods = _regardless_of_owner(waiting_crowds(self.scene.unplaced, self.rules, self.largest))
         boot_s, join_s = self.joins.boot_s, self.joins.join_s
         usual_s = None if boot_s is None else boot_s + (join_s or 0.0)
-        return Waiting(crowds=(*pods, *balloons), wall_s=self.scene.moment.wall_s, usual_s=usual_s)
+        return WaitingWork(crowds=(*pods, *balloons), wall_s=self.scene.moment.wall_s, usual_s=usual_s)
 
     @property
     def largest_demand(self) -> int:
@@ -157,7 +157,7 @@ def _gates(case: LeverCase, memory: LeverMemory) -> Planned:
     if lever is None or not lever.enabled:
         return (), memory
     released = case.joins.released if case.rules.has_ceiling else 0
-    demand = Demand(pods=case.pods, shape=case.largest, released=released)
+    demand = GatedDemand(pods=case.pods, shape=case.largest, released=released)
     settings = GateSettings(
         max_wait_s=case.throttle.spec.max_wait_s,
         urgent_priority=case.throttle.spec.reserved.priority_at_least,

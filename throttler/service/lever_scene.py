@@ -9,7 +9,7 @@ from throttler.kube.node_claim import NodeClaim
 from throttler.kube.node_pool import NodePool
 from throttler.kube.pod import Pod
 from throttler.levers.capacity_quota import QuotaMemory
-from throttler.levers.held import HeldSince, Moment
+from throttler.levers.held import Clocks, HeldSince
 from throttler.levers.node_pool import NodePoolMemory
 from throttler.levers.scheduling_gate import GateMemory
 
@@ -18,7 +18,7 @@ from throttler.levers.scheduling_gate import GateMemory
 class LeverScene:
     """The objects that levers move, and the moment."""
 
-    moment: Moment
+    moment: Clocks
     lease: str = ""
     """`namespace/name` of the Lease whose renewal keeps ceilings in force; empty without one."""
     epoch: int = 0

@@ -29,7 +29,7 @@ class _Running:
     task: asyncio.Task[None]
 
 
-class SignalSources:
+class SignalWatches:
     """Begins and ends watches as throttles come and go; `own` is what the service's clients report to, `access` what
     the operator gives for one Prometheus."""
 

@@ -16,7 +16,7 @@ from throttler.service.lever_writer import PLURALS, WriteOutcome
 from throttler.service.tick_view import Turn
 from throttler.signals.freshness import State, server_states
 from throttler.signals.reading import Signals
-from throttler.sources.outcome import Outcome, Read
+from throttler.sources.outcome import Read, ReadOutcome
 
 PREFIX = "kube_balloons_throttle"
 SOURCES = ("scrape", "prometheus")
@@ -185,7 +185,7 @@ class ThrottleMetrics:
         for source in SOURCES:
             self._read_bytes.labels(source)
             self._read_seconds.labels(source)
-            for outcome in Outcome:
+            for outcome in ReadOutcome:
                 self._reads.labels(source, outcome.value)
 
     def _counter(self, name: str, text: str, *labels: str) -> Counter:

@@ -18,11 +18,11 @@ from throttler.kube.node import Node
 from throttler.kube.pod import Pod
 from throttler.kube.selectors import LabelSelector
 from throttler.levers.headroom import Lane
-from throttler.levers.held import Moment
-from throttler.service.holding import Holding
+from throttler.levers.held import Clocks
+from throttler.service.holding import InForce
 from throttler.service.leftover_writes import leftover_writes
 from throttler.service.lever_scene import LeverScene
-from throttler.service.signal_sources import SignalSources
+from throttler.service.signal_sources import SignalWatches
 from throttler.service.throttle_metrics import ThrottleMetrics
 from throttler.service.throttle_watches import ThrottleWatches
 from throttler.service.throttle_writes import ThrottleWrites
@@ -42,7 +42,7 @@ log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cluster:
+class ClusterView:
     """What the service sees anyway; `pods` by the name of their node."""
 
     nodes: Mapping[str, Node] = field(default_factory=dict)
@@ -59,9 +59,9 @@ class Throttling:
     def __init__(
         self,
         watches: ThrottleWatches,
-        sources: SignalSources,
+        sources: SignalWatches,
         writes: ThrottleWrites,
-        holding: Holding,
+        holding: InForce,
         metrics: ThrottleMetrics,
         clock: Callable[[], float],
         wall: Callable[[], float] = time.time,
@@ -104,7 +104,7 @@ class Throttling:
         """Whether it is known which throttles there are."""
         return self._watches.is_known
 
-    def tick(self, cluster: Cluster) -> Sequence[Lane] | None:
+    def tick(self, cluster: ClusterView) -> Sequence[Lane] | None:
         """Decide for all throttles and begin to write; gives the lanes of Headroom, None where nobody paces it."""
         self._metrics.forbidden(self._watches.is_forbidden)
         if not self._watches.is_known:
@@ -136,7 +136,7 @@ class Throttling:
         self._sources.follow(readable.values())
         self._holding.follow(is_needed=bool(stored or self._leaving))
 
-    def _decide(self, stored: Sequence[StoredThrottle], cluster: Cluster) -> tuple[Turn, ...]:
+    def _decide(self, stored: Sequence[StoredThrottle], cluster: ClusterView) -> tuple[Turn, ...]:
         view, before = self._view(cluster), self._memories
         if not view.missing:
             self._complete_at = self._clock()
@@ -173,7 +173,7 @@ class Throttling:
             kept = replace(self._memories[name], levers=replace(before[name].levers, gates=gates))
             self._memories = {**self._memories, name: kept}
 
-    def _view(self, cluster: Cluster) -> TickView:
+    def _view(self, cluster: ClusterView) -> TickView:
         now_s, wall_s, watches = self._clock(), self._wall(), self._watches
         self._holding.saw((*watches.pools, *watches.quotas.values()))
         world = JoinWorld(
@@ -186,7 +186,7 @@ class Throttling:
             wall_s=wall_s,
         )
         scene = LeverScene(
-            moment=Moment(now_s, wall_s),
+            moment=Clocks(now_s, wall_s),
             lease=self._holding.lease,
             epoch=self._holding.epoch,
             nodes=cluster.nodes,

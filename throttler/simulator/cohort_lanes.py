@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from throttler.simulator.cohort_outcome import NOTHING, Outcome
+from throttler.simulator.cohort_outcome import NOTHING, StepOutcome
 from throttler.simulator.fluid_server import Answer, Arrivals, Settled
 from throttler.simulator.plant import CLIENT, JOIN, NODES_THAT_DOUBLE_A_LIST, THINK_SPREAD
 
@@ -119,7 +119,7 @@ class CohortLanes:
         at = self._at[lanes]
         return Sent(lanes, self._server[lanes], sizes[self._cohort[lanes]], work_s[at], _SEATS[at])
 
-    def answer(self, sent: Sent, answers: list[Answer], from_s: float, step_s: float, ticket: int) -> list[Outcome]:
+    def answer(self, sent: Sent, answers: list[Answer], from_s: float, step_s: float, ticket: int) -> list[StepOutcome]:
         """Let every lane that has sent go on to its next request, wait in a queue, or repeat what was refused."""
         lanes, server = sent.lanes, sent.server
         waits_s, ends_s, stretch, accepted, retry_after_s, is_queued = np.array(answers).T
@@ -138,11 +138,11 @@ class CohortLanes:
             answered = np.where(waits | is_refused, 0.0, answered)
             refused = np.where(is_refused, sent.count, refused)
         amounts = (answered, answered * latency_s, answered * wait_s, refused, answered * late)
-        return list(map(Outcome, *(_sums(server, each, len(answers)) for each in amounts)))
+        return list(map(StepOutcome, *(_sums(server, each, len(answers)) for each in amounts)))
 
     def settle(
         self, settled: list[list[Settled]], answers: list[Answer], sizes: Floats, work_s: Floats, now_s: float
-    ) -> list[Outcome]:
+    ) -> list[StepOutcome]:
         """Requests that were queued in earlier steps: some are executed now, the others are refused."""
         if not any(settled):
             return [NOTHING] * len(answers)
@@ -164,7 +164,7 @@ class CohortLanes:
         self._refuse(lanes[refused], np.full(int(refused.sum()), now_s), tries[refused] + 1, retry_after_s)
         answered = np.where(is_served, count, 0.0)
         amounts = (answered, answered * latency_s, answered * wait_s, count - answered, answered * late)
-        return list(map(Outcome, *(_sums(server, each, len(answers)) for each in amounts)))
+        return list(map(StepOutcome, *(_sums(server, each, len(answers)) for each in amounts)))
 
     def break_off(self, lost: int, now_s: float) -> None:
         """A server is lost: what it has not answered is to be sent again."""

@@ -9,7 +9,7 @@ from throttler.simulator.ring import Ring
 from throttler.simulator.tally import Tally
 
 
-class Outcome(NamedTuple):
+class StepOutcome(NamedTuple):
     """Of requests that one server was sent in one step."""
 
     answered: float
@@ -19,26 +19,26 @@ class Outcome(NamedTuple):
     refused: float = 0.0
     timed_out: float = 0.0
 
-    def plus(self, other: "Outcome") -> "Outcome":
+    def plus(self, other: "StepOutcome") -> "StepOutcome":
         """Both together."""
         if other is NOTHING:
             return self
-        return Outcome(*map(add, self, other))
+        return StepOutcome(*map(add, self, other))
 
 
-NOTHING = Outcome(0.0, 0.0, 0.0)
+NOTHING = StepOutcome(0.0, 0.0, 0.0)
 
 
-class Totals:
+class ServerTotals:
     """One server's counters. A request counts when it ends, not when it is sent."""
 
     def __init__(self, start_s: float, step_s: float) -> None:
         self.started_s = start_s
-        self._coming = Ring(len(Outcome._fields), step_s)
-        self._totals = [0.0] * len(Outcome._fields)
+        self._coming = Ring(len(StepOutcome._fields), step_s)
+        self._totals = [0.0] * len(StepOutcome._fields)
         self._ended = list(NOTHING)
 
-    def add(self, outcome: Outcome, delay_s: float) -> None:
+    def add(self, outcome: StepOutcome, delay_s: float) -> None:
         """The answered end after `delay_s`, the refused at once."""
         if outcome.answered:
             self._coming.put(outcome._replace(refused=0.0), delay_s)
@@ -52,14 +52,14 @@ class Totals:
         self._ended = list(map(add, self._ended, due))
 
     @property
-    def ended(self) -> Outcome:
+    def ended(self) -> StepOutcome:
         """Since the run began, restarts or not."""
-        return Outcome(*self._ended)
+        return StepOutcome(*self._ended)
 
     def restart(self, now_s: float) -> None:
         """The server is lost: what was open breaks, the counters begin anew."""
         self._coming.clear()
-        self._totals = [0.0] * len(Outcome._fields)
+        self._totals = [0.0] * len(StepOutcome._fields)
         self.started_s = now_s
 
     def counters(self, server: FluidServer) -> Counters:
@@ -78,7 +78,7 @@ class Totals:
         )
 
 
-def tally_of(totals: list[Totals]) -> Tally:
+def tally_of(totals: list[ServerTotals]) -> Tally:
     """All requests that have ended at any server, rounded to whole ones."""
     answered, refused, timed_out = (
         sum(getattr(each.ended, name) for each in totals) for name in ("answered", "refused", "timed_out")

@@ -2,7 +2,7 @@
 
 from operator import add
 
-from throttler.simulator.cohort_outcome import NOTHING, Outcome, Totals
+from throttler.simulator.cohort_outcome import NOTHING, ServerTotals, StepOutcome
 from throttler.simulator.cohort_visitors import Latencies, ServerVisitors
 from throttler.simulator.fluid_server import Answer, Arrivals, FluidServer, Settled
 from throttler.simulator.observe import Counters
@@ -18,7 +18,7 @@ class CohortServer:
         self.index = index
         self.is_up = True
         self.fluid = FluidServer(scenario.capacity, seats, now_s, step_s)
-        self.totals = Totals(now_s, step_s)
+        self.totals = ServerTotals(now_s, step_s)
         self._visitors = ServerVisitors(step_s)
         self._scenario = scenario
         self._capacity = scenario.capacity
@@ -50,7 +50,9 @@ class CohortServer:
         """Earlier steps' requests whose turn has come in this one."""
         return self.fluid.settled if self.is_up else []
 
-    def count(self, joins: Outcome, late: Outcome, answer: Answer, now_s: float, ticket: int, to: Latencies) -> None:
+    def count(
+        self, joins: StepOutcome, late: StepOutcome, answer: Answer, now_s: float, ticket: int, to: Latencies
+    ) -> None:
         """Count what became of this step's joins and of earlier, `late` ones, and end the step."""
         if self.is_up:
             both = joins.plus(self._visitors.answer(answer, ticket, to))

@@ -6,7 +6,7 @@ from operator import mul
 import numpy as np
 
 from throttler.simulator.arrivals import visitor_rate
-from throttler.simulator.cohort_outcome import NOTHING, Outcome
+from throttler.simulator.cohort_outcome import NOTHING, StepOutcome
 from throttler.simulator.fluid_server import Answer, Arrivals, Settled
 from throttler.simulator.plant import CLIENT, LIST, LIST_SHARE, SMALL, STEADY_LIST
 from throttler.simulator.ring import Ring
@@ -122,21 +122,21 @@ class ServerVisitors:
             residue += 0.5 * cost * work_s
         return Arrivals(sum(counts), work, residue)
 
-    def answer(self, answer: Answer, ticket: int, latencies: Latencies) -> Outcome:
+    def answer(self, answer: Answer, ticket: int, latencies: Latencies) -> StepOutcome:
         """What becomes of those of this step: executed, queued, or refused at once."""
         if not answer.is_queued:
             return _serve(self._now, 0.5 * (answer.wait_s + answer.wait_end_s), answer, latencies)
         self._queued[ticket] = self._now.share(answer.accepted)
         return self._refuse(self._now.share(1.0 - answer.accepted), 0.0, answer, latencies)
 
-    def settle(self, settled: Settled, answer: Answer, now_s: float, latencies: Latencies) -> Outcome:
+    def settle(self, settled: Settled, answer: Answer, now_s: float, latencies: Latencies) -> StepOutcome:
         """It is the turn of those of an earlier step."""
         group = self._queued.pop(settled.ticket)
         wait_s = now_s - group.at_s
         served = _serve(group.share(settled.served), wait_s, answer, latencies)
         return served.plus(self._refuse(group.share(1.0 - settled.served), wait_s, answer, latencies))
 
-    def _refuse(self, group: _Group, wait_s: float, answer: Answer, latencies: Latencies) -> Outcome:
+    def _refuse(self, group: _Group, wait_s: float, answer: Answer, latencies: Latencies) -> StepOutcome:
         """They come again after their Retry-After; those that have come too often leave."""
         total = sum(group.counts)
         if not total:
@@ -150,10 +150,10 @@ class ServerVisitors:
         return NOTHING._replace(refused=total)
 
 
-def _serve(group: _Group, wait_s: float, answer: Answer, latencies: Latencies) -> Outcome:
+def _serve(group: _Group, wait_s: float, answer: Answer, latencies: Latencies) -> StepOutcome:
     counts = group.counts
     latencies_s = [wait_s + work_s * answer.stretch for work_s in group.work_s]
     for latency_s, count in zip(latencies_s[:_BYSTANDERS], counts[:_BYSTANDERS], strict=True):
         latencies.add(latency_s + group.age_s, count)
     total = sum(counts)
-    return Outcome(total, sum(map(mul, latencies_s, counts)), total * wait_s)
+    return StepOutcome(total, sum(map(mul, latencies_s, counts)), total * wait_s)

@@ -39,7 +39,7 @@ STEADY_LIST = RequestKind(work_s=0.150, seats=2, grows_with_nodes=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class RequestStep:
     """One request of a lane: think for `think_s` on average, then send."""
 
     think_s: float
@@ -47,13 +47,13 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Lane:
+class RequestLane:
     """What one client of a joining node does, one request after the other, on its own connection."""
 
     name: str
     timeout_s: float
     """The client gives an attempt up after this; the server goes on in vain."""
-    steps: tuple[Step, ...]
+    steps: tuple[RequestStep, ...]
 
     @property
     def alone_s(self) -> float:
@@ -65,10 +65,10 @@ class Lane:
 class JoinTrain:
     """All that a machine sends from being let in to being usable: it joins when its last lane ends."""
 
-    lanes: tuple[Lane, ...]
+    lanes: tuple[RequestLane, ...]
 
     @property
-    def steps(self) -> Iterator[Step]:
+    def steps(self) -> Iterator[RequestStep]:
         """Every request of every lane."""
         return (step for lane in self.lanes for step in lane.steps)
 
@@ -82,14 +82,16 @@ class JoinTrain:
         return sum(step.kind.cost_at(nodes, weight) for step in self.steps)
 
 
-def _lane(name: str, timeout_s: float, start_s: float, kinds: tuple[RequestKind, ...], think_s: float) -> Lane:
+def _lane(name: str, timeout_s: float, start_s: float, kinds: tuple[RequestKind, ...], think_s: float) -> RequestLane:
     thinks = (start_s, *(think_s for _ in kinds[1:]))
-    return Lane(name, timeout_s, tuple(Step(think, kind) for think, kind in zip(thinks, kinds, strict=True)))
+    return RequestLane(
+        name, timeout_s, tuple(RequestStep(think, kind) for think, kind in zip(thinks, kinds, strict=True))
+    )
 
 
-def _reflectors() -> Lane:
-    lists = tuple(Step(1.0, LIST) for _ in range(5))
-    return Lane("reflectors", 60.0, lists + tuple(Step(3.0, SMALL) for _ in range(19)))
+def _reflectors() -> RequestLane:
+    lists = tuple(RequestStep(1.0, LIST) for _ in range(5))
+    return RequestLane("reflectors", 60.0, lists + tuple(RequestStep(3.0, SMALL) for _ in range(19)))
 
 
 JOIN = JoinTrain(

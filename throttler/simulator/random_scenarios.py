@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from throttler.simulator.plant import LIST, heartbeat_load, join_cost
-from throttler.simulator.scenario import Blindness, Demand, Disturbance, ListBurst, Scenario, ServerLoss, Slowdown
+from throttler.simulator.scenario import Blindness, Disturbance, ListBurst, ScaleUp, Scenario, ServerLoss, Slowdown
 from throttler.simulator.weather import spare
 
 LONGEST_S = 1800.0
@@ -62,7 +62,7 @@ def _with_demand(cluster: Scenario, draws: np.random.Generator) -> Scenario:
 
 
 def _wanting(cluster: Scenario, nodes: int) -> Scenario:
-    return replace(cluster, demands=(Demand(at_s=0.0, nodes=nodes),))
+    return replace(cluster, demands=(ScaleUp(at_s=0.0, nodes=nodes),))
 
 
 def _is_bearable(scenario: Scenario) -> bool:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from throttler.simulator.plant import JOIN, LIST, SMALL, STEADY_LIST, Lane, RequestKind
+from throttler.simulator.plant import JOIN, LIST, SMALL, STEADY_LIST, RequestKind, RequestLane
 
 if TYPE_CHECKING:
     from throttler.simulator.request_server import RequestServer
@@ -22,7 +22,7 @@ Sending = tuple[float, int]
 """Mean think time before the request, and its index in `KINDS`."""
 
 
-def _sendings(lane: Lane) -> tuple[Sending, ...]:
+def _sendings(lane: RequestLane) -> tuple[Sending, ...]:
     return tuple((step.think_s, JOIN_LIST if step.kind is LIST else JOIN_SMALL) for step in lane.steps)
 
 

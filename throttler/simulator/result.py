@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Moment:
+class SimulatedMoment:
     """The state at one time, for pictures and for finding what binds."""
 
     at_s: float
@@ -41,7 +41,7 @@ class Result:
     """Machines that were kept waiting for longer than ten minutes at the gate."""
     lost: int
     """Machines destroyed by their kill timer."""
-    moments: Sequence[Moment]
+    moments: Sequence[SimulatedMoment]
 
     @property
     def error_share(self) -> float:

@@ -43,7 +43,7 @@ class ListBurst:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ForeignErrors:
+class ErrorsOfOthers:
     """Others are answered `per_s` 429 or 5xx per second from `at_s` for `for_s`: no load, and nothing of joins."""
 
     per_s: float
@@ -65,11 +65,11 @@ class SlowWebhook:
     for_s: float = inf
 
 
-Disturbance = ServerLoss | Slowdown | Blindness | ListBurst | ForeignErrors | SlowWebhook
+Disturbance = ServerLoss | Slowdown | Blindness | ListBurst | ErrorsOfOthers | SlowWebhook
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Demand:
+class ScaleUp:
     """`nodes` are wanted from `at_s` on."""
 
     at_s: float
@@ -81,7 +81,7 @@ class Scenario:
     """Everything but the policy and the seed. Capacity in seat-seconds per second, times in seconds."""
 
     name: str
-    demands: tuple[Demand, ...]
+    demands: tuple[ScaleUp, ...]
     servers: int
     capacity: float
     """P: what one server's executing requests share."""

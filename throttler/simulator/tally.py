@@ -7,7 +7,7 @@ import numpy as np
 
 from throttler.simulator.machines import Machines
 from throttler.simulator.observe import Counters
-from throttler.simulator.result import Moment, Result
+from throttler.simulator.result import Result, SimulatedMoment
 
 
 class ConservationError(RuntimeError):
@@ -52,7 +52,7 @@ class Film:
     """One `Moment` per control step, from the differences of what was counted."""
 
     def __init__(self) -> None:
-        self.moments: list[Moment] = []
+        self.moments: list[SimulatedMoment] = []
         self._servers: list[Counters | None] = []
         self._ended = self._errors = 0
         self._at_s = 0.0
@@ -71,7 +71,7 @@ class Film:
         """Add the moment now. A server that is down counts as neither slow nor busy."""
         ended, errors = tally.ended - self._ended, tally.errors - self._errors
         self.moments.append(
-            Moment(
+            SimulatedMoment(
                 at_s=now_s,
                 waiting=machines.waiting,
                 booting=machines.booting,

@@ -4,16 +4,16 @@ What its table leaves open was chosen: the bursts of H fall into the scale-up, t
 The heartbeats of "nodes before" are part of the background.
 """
 
-from throttler.simulator.scenario import Blindness, Demand, ListBurst, Scenario, ServerLoss, Slowdown
+from throttler.simulator.scenario import Blindness, ListBurst, ScaleUp, Scenario, ServerLoss, Slowdown
 
-_SMALL = (Demand(at_s=0.0, nodes=500),)
-_MIDDLE = (Demand(at_s=0.0, nodes=1000),)
-_LARGE = (Demand(at_s=0.0, nodes=2000),)
+_SMALL = (ScaleUp(at_s=0.0, nodes=500),)
+_MIDDLE = (ScaleUp(at_s=0.0, nodes=1000),)
+_LARGE = (ScaleUp(at_s=0.0, nodes=2000),)
 
 TWELVE: tuple[Scenario, ...] = (
     Scenario(name="A small", demands=_SMALL, servers=2, capacity=4, nodes_before=200),
     Scenario(
-        name="B large", demands=(Demand(at_s=0.0, nodes=7500),), servers=5, capacity=16, boot_s=180, nodes_before=500
+        name="B large", demands=(ScaleUp(at_s=0.0, nodes=7500),), servers=5, capacity=16, boot_s=180, nodes_before=500
     ),
     Scenario(
         name="C drop",
@@ -34,7 +34,7 @@ TWELVE: tuple[Scenario, ...] = (
     Scenario(name="E spare", demands=_LARGE, servers=5, capacity=18, nodes_before=200, background=0.15),
     Scenario(
         name="F repeat",
-        demands=tuple(Demand(at_s=at_s, nodes=500) for at_s in (0.0, 1500.0, 3000.0)),
+        demands=tuple(ScaleUp(at_s=at_s, nodes=500) for at_s in (0.0, 1500.0, 3000.0)),
         servers=2,
         capacity=4,
         nodes_before=200,
@@ -55,7 +55,7 @@ TWELVE: tuple[Scenario, ...] = (
     Scenario(name="I too many seats", demands=_MIDDLE, servers=3, capacity=6, seats_per_capacity=20, nodes_before=500),
     Scenario(
         name="J tiny",
-        demands=(Demand(at_s=0.0, nodes=300),),
+        demands=(ScaleUp(at_s=0.0, nodes=300),),
         servers=1,
         capacity=2.2,
         seats_per_capacity=3,

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from throttler.simulator.plant import CLIENT, LIST, SWING_S, heartbeat_load
 from throttler.simulator.scenario import (
     Blindness,
-    ForeignErrors,
+    ErrorsOfOthers,
     ListBurst,
     Scenario,
     ServerLoss,
@@ -64,7 +64,7 @@ def foreign_errors(scenario: Scenario, server: int, from_s: float, to_s: float) 
     """429 and 5xx that a server answers to others on average: those that look like errors of joins, and the rest."""
     counts = {True: 0.0, False: 0.0}
     for each in scenario.disturbances:
-        if isinstance(each, ForeignErrors) and each.server in (None, server):
+        if isinstance(each, ErrorsOfOthers) and each.server in (None, server):
             counts[each.looks_like_joins] += each.per_s * _overlap_s(each, from_s, to_s)
     return counts[True], counts[False]
 
@@ -75,7 +75,7 @@ def webhook_s(scenario: Scenario, from_s: float, to_s: float) -> float:
     return sum(each.seconds * _overlap_s(each, from_s, to_s) / (to_s - from_s) for each in slow)
 
 
-def _overlap_s(each: ListBurst | ForeignErrors | SlowWebhook, from_s: float, to_s: float) -> float:
+def _overlap_s(each: ListBurst | ErrorsOfOthers | SlowWebhook, from_s: float, to_s: float) -> float:
     return max(0.0, min(each.at_s + each.for_s, to_s) - max(each.at_s, from_s))
 
 

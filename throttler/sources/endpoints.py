@@ -12,7 +12,7 @@ from throttler.client.requests import Selection
 from throttler.client.resource import Resource
 from throttler.kube.metadata import Metadata
 from throttler.signals.servers import alive_leases
-from throttler.sources.scraper import Target
+from throttler.sources.scraper import ScrapeTarget
 
 TLS_NAME = "kubernetes"
 """Every API server's certificate carries it; the addresses behind the Service need not be in there."""
@@ -56,7 +56,7 @@ class LeaseWire(msgspec.Struct, frozen=True):
     spec: _LeaseSpec = _LeaseSpec()
 
 
-async def find_targets(client: KubeClient, only: Target) -> tuple[Target, ...]:
+async def find_targets(client: KubeClient, only: ScrapeTarget) -> tuple[ScrapeTarget, ...]:
     """A target per address behind default/kubernetes; `only` where there is none. Raises ApiError."""
     slices = [item async for page in client.pages(SLICES, SliceWire, _KUBERNETES) for item in page.items]
     return slice_targets(slices) or (only,)
@@ -68,7 +68,7 @@ async def count_leases(client: KubeClient) -> int:
     return alive_leases(lease.spec.renew_time for lease in leases)
 
 
-def slice_targets(slices: Sequence[SliceWire]) -> tuple[Target, ...]:
+def slice_targets(slices: Sequence[SliceWire]) -> tuple[ScrapeTarget, ...]:
     """One target per address and port, sorted; an address that is said not to be ready is left out."""
     found = {
         _host_port(address, port.port)
@@ -78,14 +78,14 @@ def slice_targets(slices: Sequence[SliceWire]) -> tuple[Target, ...]:
         for address in endpoint.addresses
         if port.port and port.name in {"https", "", None} and endpoint.conditions.ready is not False
     }
-    return tuple(Target(name, f"https://{name}", TLS_NAME) for name in sorted(found))
+    return tuple(ScrapeTarget(name, f"https://{name}", TLS_NAME) for name in sorted(found))
 
 
-def url_target(url: str, *, tls_name: str | None = None, is_from_user: bool = False) -> Target:
+def url_target(url: str, *, tls_name: str | None = None, is_from_user: bool = False) -> ScrapeTarget:
     """A target for a whole address, named by host and port."""
     parts = urlsplit(url)
     port = parts.port or (80 if parts.scheme == "http" else 443)
-    return Target(_host_port(parts.hostname or "", port), url.rstrip("/"), tls_name, is_from_user)
+    return ScrapeTarget(_host_port(parts.hostname or "", port), url.rstrip("/"), tls_name, is_from_user)
 
 
 def _host_port(host: str, port: int) -> str:

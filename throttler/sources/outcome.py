@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 
-class Outcome(enum.StrEnum):
+class ReadOutcome(enum.StrEnum):
     """Values of the metric label."""
 
     GOOD = "good"
@@ -26,7 +26,7 @@ class Read:
     source: str
     """`scrape` or `prometheus`."""
     server: str
-    outcome: Outcome
+    outcome: ReadOutcome
     seconds: float
     size_bytes: int
 
@@ -37,7 +37,7 @@ ReadObserver = Callable[[Read], None]
 class ReadError(Exception):
     """Nothing usable came; the message is in our words and repeats nothing of the body."""
 
-    def __init__(self, outcome: Outcome, problem: str) -> None:
+    def __init__(self, outcome: ReadOutcome, problem: str) -> None:
         super().__init__(problem)
         self.outcome = outcome
         self.problem = problem

@@ -9,7 +9,7 @@ from throttler.signals.address import Address
 from throttler.signals.reading import Alarm
 from throttler.signals.sample import Sample
 from throttler.signals.servers import Servers
-from throttler.sources.outcome import Outcome, Read, ReadError, ReadObserver, ignore_read
+from throttler.sources.outcome import Read, ReadError, ReadObserver, ReadOutcome, ignore_read
 from throttler.sources.promql_client import PromqlClient
 from throttler.sources.promql_queries import SAMPLE_QUERY
 from throttler.sources.promql_samples import samples_of
@@ -64,7 +64,7 @@ class PrometheusWatch:
             await self._read_alarm(setting)
 
     async def _read_servers(self) -> None:
-        asked_s, size_bytes, outcome = _now_s(), 0, Outcome.GOOD
+        asked_s, size_bytes, outcome = _now_s(), 0, ReadOutcome.GOOD
         try:
             points, size_bytes = await self._client.query(SAMPLE_QUERY)
             self._take(samples_of(points, asked_s), asked_s)

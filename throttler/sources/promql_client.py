@@ -18,7 +18,7 @@ from throttler.client.connection import user_agent
 from throttler.client.errors import ConfigError
 from throttler.sources.allowed_hosts import ForbiddenHostError, check_literal
 from throttler.sources.connecting import fresh_session, hang_up
-from throttler.sources.outcome import Outcome, ReadError
+from throttler.sources.outcome import ReadError, ReadOutcome
 from throttler.sources.prometheus_access import AccessFiles, PrometheusAccess
 from throttler.sources.settings import checked_url
 
@@ -86,13 +86,13 @@ class PromqlClient:
             async with asyncio.timeout(self._limit_s):
                 body = await self._post(text)
         except TimeoutError as error:
-            raise ReadError(Outcome.TIMEOUT, f"Prometheus did not answer within {self._limit_s:g} s") from error
+            raise ReadError(ReadOutcome.TIMEOUT, f"Prometheus did not answer within {self._limit_s:g} s") from error
         except ForbiddenHostError as error:
-            raise ReadError(Outcome.UNREACHABLE, f"Prometheus: {error}") from error
+            raise ReadError(ReadOutcome.UNREACHABLE, f"Prometheus: {error}") from error
         except ConfigError as error:
-            raise ReadError(Outcome.UNREACHABLE, f"Prometheus is not asked: {error}") from error
+            raise ReadError(ReadOutcome.UNREACHABLE, f"Prometheus is not asked: {error}") from error
         except (aiohttp.ClientError, ssl.SSLError, OSError, ValueError) as error:
-            raise ReadError(Outcome.UNREACHABLE, self._files.failure(error)) from error
+            raise ReadError(ReadOutcome.UNREACHABLE, self._files.failure(error)) from error
         return points_of(body), len(body)
 
     async def _post(self, text: str) -> bytes:
@@ -103,7 +103,7 @@ class PromqlClient:
             response = await session.post(self._query_url, data=form, headers=headers, ssl=trust, allow_redirects=False)
             try:
                 if response.status != 200:
-                    outcome = Outcome.FORBIDDEN if response.status in {401, 403} else Outcome.REFUSED
+                    outcome = ReadOutcome.FORBIDDEN if response.status in {401, 403} else ReadOutcome.REFUSED
                     raise ReadError(outcome, self._files.refusal(response.status))
                 return await _body(response)
             finally:
@@ -115,7 +115,7 @@ async def _body(response: aiohttp.ClientResponse) -> bytes:
     while chunk := await response.content.readany():
         body += chunk
         if len(body) > MAX_BYTES:
-            raise ReadError(Outcome.TOO_LARGE, f"Prometheus answered with more than {MAX_BYTES // 1024**2} MB")
+            raise ReadError(ReadOutcome.TOO_LARGE, f"Prometheus answered with more than {MAX_BYTES // 1024**2} MB")
     return bytes(body)
 
 
@@ -124,11 +124,11 @@ def points_of(body: bytes) -> tuple[Point, ...]:
     try:
         answer = _decoder.decode(body)
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
-        raise ReadError(Outcome.UNREADABLE, "Prometheus answered with something that is no vector") from error
+        raise ReadError(ReadOutcome.UNREADABLE, "Prometheus answered with something that is no vector") from error
     if answer.status != "success" or answer.data is None:
-        raise ReadError(Outcome.UNREADABLE, "Prometheus answered that the query failed")
+        raise ReadError(ReadOutcome.UNREADABLE, "Prometheus answered that the query failed")
     if answer.warnings:
-        raise ReadError(Outcome.UNREADABLE, "Prometheus answered with warnings: the result may be partial")
+        raise ReadError(ReadOutcome.UNREADABLE, "Prometheus answered with warnings: the result may be partial")
     data = answer.data
     elements = data.result if isinstance(data, _Vector) else (_Element({}, data.result),)
     return tuple(_point(element) for element in elements)
@@ -139,7 +139,7 @@ def _point(element: _Element) -> Point:
     try:
         value = float(text)
     except ValueError as error:
-        raise ReadError(Outcome.UNREADABLE, "Prometheus answered with a value that is no number") from error
+        raise ReadError(ReadOutcome.UNREADABLE, "Prometheus answered with a value that is no number") from error
     if not math.isfinite(value):
-        raise ReadError(Outcome.UNREADABLE, "Prometheus answered with a value that is not finite")
+        raise ReadError(ReadOutcome.UNREADABLE, "Prometheus answered with a value that is not finite")
     return Point(element.metric, value, at_s)

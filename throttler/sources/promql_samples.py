@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from throttler.signals.families import LATENCY, REJECTED, SERVICE
 from throttler.signals.sample import Sample, Totals
 from throttler.signals.text import MAX_VALUE
-from throttler.sources.outcome import Outcome, ReadError
+from throttler.sources.outcome import ReadError, ReadOutcome
 from throttler.sources.promql_client import Point
 from throttler.sources.promql_queries import FIGURE, INSTANCE, LEVEL
 
@@ -39,7 +39,7 @@ def samples_of(points: Iterable[Point], now_s: float) -> dict[str, Sample]:
 
 def _take(figures: _Figures, point: Point) -> None:
     if not 0 <= point.value <= MAX_VALUE:
-        raise ReadError(Outcome.UNREADABLE, "Prometheus answered with a figure that is out of range")
+        raise ReadError(ReadOutcome.UNREADABLE, "Prometheus answered with a figure that is out of range")
     figures.at_s = point.at_s
     name, level = point.labels.get(FIGURE, ""), point.labels.get(LEVEL)
     if level is None:

@@ -10,8 +10,8 @@ from throttler.client.connection import Connection
 from throttler.client.kube_client import KubeClient
 from throttler.signals.address import Address
 from throttler.signals.servers import Servers
-from throttler.sources.outcome import Outcome, ReadError
-from throttler.sources.scraper import Scraper, Target
+from throttler.sources.outcome import ReadError, ReadOutcome
+from throttler.sources.scraper import Scraper, ScrapeTarget
 from throttler.sources.server_finder import ServerFinder
 from throttler.sources.settings import SourceSettings
 
@@ -19,7 +19,7 @@ log = structlog.get_logger()
 
 MOST_HIDDEN = 10
 """Bounds how often one address is scraped."""
-_UNREACHED = {Outcome.UNREACHABLE, Outcome.TIMEOUT}
+_UNREACHED = {ReadOutcome.UNREACHABLE, ReadOutcome.TIMEOUT}
 
 
 class ScrapeWatch:
@@ -31,13 +31,13 @@ class ScrapeWatch:
         self._interval_s = settings.interval_s
         self._scraper = scraper
         self._random = random
-        self._outcomes: dict[str, Outcome] = {}
-        self._following: set[Target] = set()
+        self._outcomes: dict[str, ReadOutcome] = {}
+        self._following: set[ScrapeTarget] = set()
 
     @property
     def is_forbidden(self) -> bool:
         """Whether no server lets us read its metrics: a missing right, not ill health."""
-        return bool(self._outcomes) and set(self._outcomes.values()) == {Outcome.FORBIDDEN}
+        return bool(self._outcomes) and set(self._outcomes.values()) == {ReadOutcome.FORBIDDEN}
 
     def problems(self, now_s: float) -> tuple[str, ...]:
         """In words, what keeps this source from seeing all."""
@@ -63,7 +63,7 @@ class ScrapeWatch:
             self._following.add(target)
             group.create_task(self._follow(target))
 
-    async def _follow(self, target: Target) -> None:
+    async def _follow(self, target: ScrapeTarget) -> None:
         """The first scrape is at once, the later ones apart from those of other servers."""
         due_s = _now_s() - self._interval_s * self._random.random()
         while target in self._finder.targets:
@@ -72,14 +72,14 @@ class ScrapeWatch:
             await asyncio.sleep(due_s - _now_s())
         self._following.discard(target)
 
-    def _hidden_behind(self, target: Target) -> int:
+    def _hidden_behind(self, target: ScrapeTarget) -> int:
         """How many servers share the address: a load balancer shows each of them now and then only."""
         address = self.servers.addresses.get(target.name)
         seen = address.count if address else 1
         may_hide = self.servers.unseen if len(self._finder.targets) == 1 else 0
         return min(MOST_HIDDEN, seen + may_hide)
 
-    async def _scrape(self, target: Target) -> None:
+    async def _scrape(self, target: ScrapeTarget) -> None:
         self._note(target, lambda address: address.asked(_now_s()))
         try:
             sample = await self._scraper.scrape(target)
@@ -87,16 +87,16 @@ class ScrapeWatch:
             self._failed(target, error.outcome, error.problem)
         except Exception as error:
             log.exception("the scrape of %s failed unexpectedly", target.name)
-            self._failed(target, Outcome.UNREADABLE, f"cannot be read ({type(error).__name__})")
+            self._failed(target, ReadOutcome.UNREADABLE, f"cannot be read ({type(error).__name__})")
         else:
-            self._outcomes[target.name] = Outcome.GOOD
+            self._outcomes[target.name] = ReadOutcome.GOOD
             self._note(target, lambda address: address.answered(sample))
 
-    def _failed(self, target: Target, outcome: Outcome, problem: str) -> None:
+    def _failed(self, target: ScrapeTarget, outcome: ReadOutcome, problem: str) -> None:
         self._outcomes[target.name] = outcome
         self._note(target, lambda address: address.failed(problem, _now_s()))
 
-    def _note(self, target: Target, change: Callable[[Address], Address]) -> None:
+    def _note(self, target: ScrapeTarget, change: Callable[[Address], Address]) -> None:
         address = self.servers.addresses.get(target.name)
         if address is not None:
             self.servers = self.servers.with_address(change(address), _now_s())

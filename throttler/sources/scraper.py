@@ -21,7 +21,7 @@ from throttler.signals.sample import Sample
 from throttler.sources.allowed_hosts import ForbiddenHostError, is_loopback
 from throttler.sources.connecting import fresh_session, hang_up
 from throttler.sources.metrics_body import STEP_BYTES, MetricsBody
-from throttler.sources.outcome import Outcome, Read, ReadError, ReadObserver, ignore_read
+from throttler.sources.outcome import Read, ReadError, ReadObserver, ReadOutcome, ignore_read
 
 T = TypeVar("T")
 
@@ -34,7 +34,7 @@ _QUERY = "&".join(f"name[]={family.name}" for family in FAMILIES)
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class ScrapeTarget:
     """Where to scrape.
 
     `name` is what signals call it; `tls_name` is the certificate's name where that is not the host;
@@ -80,22 +80,22 @@ class Scraper:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self._worker.shutdown(wait=False, cancel_futures=True)
 
-    async def scrape(self, target: Target) -> Sample:
+    async def scrape(self, target: ScrapeTarget) -> Sample:
         """What the server has counted so far; raises ReadError. Cancelling says nothing about the server."""
         tally = _Tally(asyncio.get_running_loop().time())
         try:
             async with asyncio.timeout(self._limit_s):
                 sample = await self._scrape(target, tally)
         except TimeoutError as error:
-            self._observe(target, tally, Outcome.TIMEOUT)
-            raise ReadError(Outcome.TIMEOUT, f"no whole answer within {self._limit_s:g} s") from error
+            self._observe(target, tally, ReadOutcome.TIMEOUT)
+            raise ReadError(ReadOutcome.TIMEOUT, f"no whole answer within {self._limit_s:g} s") from error
         except ReadError as error:
             self._observe(target, tally, error.outcome)
             raise
-        self._observe(target, tally, Outcome.GOOD)
+        self._observe(target, tally, ReadOutcome.GOOD)
         return sample
 
-    async def _scrape(self, target: Target, tally: _Tally) -> Sample:
+    async def _scrape(self, target: ScrapeTarget, tally: _Tally) -> Sample:
         used = await self._connection.credentials.current()
         try:
             async with self._answer(target, used) as response:
@@ -107,15 +107,15 @@ class Scraper:
                     await self._work(lambda piece=piece: body.feed(piece))  # type: ignore[misc]
         except (aiohttp.ClientSSLError, ssl.SSLError) as error:
             await self._connection.credentials.renew(used)
-            raise ReadError(Outcome.UNREACHABLE, "its certificate is not accepted, or ours is not") from error
+            raise ReadError(ReadOutcome.UNREACHABLE, "its certificate is not accepted, or ours is not") from error
         except ForbiddenHostError as error:
-            raise ReadError(Outcome.UNREACHABLE, str(error)) from error
+            raise ReadError(ReadOutcome.UNREACHABLE, str(error)) from error
         except (aiohttp.ClientError, OSError, ValueError) as error:
-            raise ReadError(Outcome.UNREACHABLE, f"cannot be reached ({type(error).__name__})") from error
+            raise ReadError(ReadOutcome.UNREACHABLE, f"cannot be reached ({type(error).__name__})") from error
         return await self._work(lambda: body.finish(asked_s=tally.asked_s, taken_s=tally.taken_s, wall_s=tally.wall_s))
 
     @asynccontextmanager
-    async def _answer(self, target: Target, used: Credentials) -> AsyncIterator[aiohttp.ClientResponse]:
+    async def _answer(self, target: ScrapeTarget, used: Credentials) -> AsyncIterator[aiohttp.ClientResponse]:
         async with fresh_session(judges_hosts=target.is_from_user, allows_loopback=self._allows_loopback) as session:
             response = await session.get(
                 URL(f"{target.base_url}{METRICS_PATH}?{_QUERY}", encoded=True),
@@ -141,13 +141,13 @@ class Scraper:
             return
         if response.status == 401:
             await self._connection.credentials.renew(used)
-        outcome = Outcome.FORBIDDEN if response.status in {401, 403} else Outcome.REFUSED
+        outcome = ReadOutcome.FORBIDDEN if response.status in {401, 403} else ReadOutcome.REFUSED
         raise ReadError(outcome, f"answered {METRICS_PATH} with status {response.status}")
 
     async def _work(self, work: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._worker, work)
 
-    def _observe(self, target: Target, tally: _Tally, outcome: Outcome) -> None:
+    def _observe(self, target: ScrapeTarget, tally: _Tally, outcome: ReadOutcome) -> None:
         took_s = asyncio.get_running_loop().time() - tally.asked_s
         self._observer(
             Read(source="scrape", server=target.name, outcome=outcome, seconds=took_s, size_bytes=tally.size_bytes)

@@ -7,7 +7,7 @@ from throttler.client.errors import ApiError, ConfigError
 from throttler.client.kube_client import KubeClient
 from throttler.sources.allowed_hosts import ForbiddenHostError, check_literal, is_loopback
 from throttler.sources.endpoints import TLS_NAME, count_leases, find_targets, url_target
-from throttler.sources.scraper import Target
+from throttler.sources.scraper import ScrapeTarget
 from throttler.sources.settings import checked_url
 
 REREAD_S = 60.0
@@ -18,12 +18,12 @@ class ServerFinder:
     """`targets` and `expected` (identity Leases alive) as last learned, and in words what could not be learned."""
 
     def __init__(self, connection: Connection, servers: tuple[str, ...], random: Random) -> None:
-        self.targets: tuple[Target, ...] = ()
+        self.targets: tuple[ScrapeTarget, ...] = ()
         self.expected = 0
         self.problems: dict[str, str] = {}
         self._configured = configured_targets(servers, connection)
         self._only = url_target(connection.base_url, tls_name=connection.tls_server_name)
-        self._out_of_reach: frozenset[Target] = frozenset()
+        self._out_of_reach: frozenset[ScrapeTarget] = frozenset()
         self._random = random
 
     async def find(self, client: KubeClient) -> float:
@@ -58,7 +58,7 @@ class ServerFinder:
         self.targets = self._within_reach(found)
         return True
 
-    def _within_reach(self, found: tuple[Target, ...]) -> tuple[Target, ...]:
+    def _within_reach(self, found: tuple[ScrapeTarget, ...]) -> tuple[ScrapeTarget, ...]:
         if frozenset(found) == self._out_of_reach:
             return (self._only,)
         self.problems.pop("reach", None)
@@ -74,7 +74,7 @@ class ServerFinder:
         return True
 
 
-def configured_targets(servers: tuple[str, ...], connection: Connection) -> tuple[Target, ...]:
+def configured_targets(servers: tuple[str, ...], connection: Connection) -> tuple[ScrapeTarget, ...]:
     """The addresses that the user wrote; raises ConfigError. Our credentials go there, so never in clear."""
     found = []
     for url in servers:

@@ -12,7 +12,7 @@ from benchmarks.pacing.runs import Job, Run, run_of, scale_up_times
 from benchmarks.pacing.summary import clean_share, policy_row, scenario_rows
 from benchmarks.pacing.tables import policy_table, scenario_table
 from throttler.simulator.result import Result
-from throttler.simulator.scenario import Demand, Scenario
+from throttler.simulator.scenario import ScaleUp, Scenario
 from throttler.simulator.twelve import TWELVE
 
 
@@ -85,7 +85,7 @@ def test_only_scenarios_where_the_oracle_is_clean_are_judged() -> None:
 
 def test_repeated_demands_count_from_when_each_was_made() -> None:
     scenario = Scenario(
-        name="F", demands=(Demand(at_s=0, nodes=1), Demand(at_s=100, nodes=2)), servers=1, capacity=1, limit_s=999
+        name="F", demands=(ScaleUp(at_s=0, nodes=1), ScaleUp(at_s=100, nodes=2)), servers=1, capacity=1, limit_s=999
     )
     assert list(scale_up_times(scenario, result(40, 120, 150))) == [40, 50]
     assert list(scale_up_times(scenario, result(40, 120))) == [40, 899]

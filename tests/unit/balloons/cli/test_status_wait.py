@@ -9,7 +9,7 @@ import pytest
 from balloons.api.pool import BalloonPool
 from balloons.cli.awaited import AwaitedError, awaited, missing
 from balloons.cli.status_text import Seen
-from balloons.cli.status_wait import Waiting, told
+from balloons.cli.status_wait import AwaitedStatus, told
 from tests.unit.balloons.cli.throttle_and_pool import pool, throttle
 from throttler.api.throttle import JoinThrottle
 from throttler.kube.condition import Condition
@@ -87,7 +87,7 @@ def warm(*counts: int) -> list[tuple[float, Seen]]:
 
 
 async def test_waits_until_all_of_it_is_so(capsys: pytest.CaptureFixture[str]) -> None:
-    waiting = Waiting([awaited("warm=3"), awaited("warm=4")], [])
+    waiting = AwaitedStatus([awaited("warm=3"), awaited("warm=4")], [])
     assert await waiting.until_so(Seen(), over_time(warm(2, 3, 4, 9)), 300)
     assert asyncio.get_running_loop().time() == 1_000 + 90
     assert waiting.seen.pools[0].status.warm == 4
@@ -100,7 +100,7 @@ async def test_waits_until_all_of_it_is_so(capsys: pytest.CaptureFixture[str]) -
 
 
 async def test_ends_when_the_time_is_over_with_what_is_still_missing(capsys: pytest.CaptureFixture[str]) -> None:
-    waiting = Waiting([awaited("warm=9")], [])
+    waiting = AwaitedStatus([awaited("warm=9")], [])
     assert not await waiting.until_so(Seen(), over_time(warm(2, 3)), 100)
     assert asyncio.get_running_loop().time() == 1_000 + 100
     assert capsys.readouterr().err.splitlines()[-1] == "not so after 100 s: 3 of 9 nodes are warm"
@@ -108,14 +108,14 @@ async def test_ends_when_the_time_is_over_with_what_is_still_missing(capsys: pyt
 
 
 async def test_no_time_is_one_look() -> None:
-    assert await Waiting([awaited("warm=2")], []).until_so(Seen(pools=[pool(2)]), over_time([]), 0)
-    assert not await Waiting([awaited("warm=3")], []).until_so(Seen(pools=[pool(2)]), over_time(warm(9)), 0)
+    assert await AwaitedStatus([awaited("warm=2")], []).until_so(Seen(pools=[pool(2)]), over_time([]), 0)
+    assert not await AwaitedStatus([awaited("warm=3")], []).until_so(Seen(pools=[pool(2)]), over_time(warm(9)), 0)
     assert asyncio.get_running_loop().time() == 1_000
 
 
 async def test_little_is_told_however_much_changes(capsys: pytest.CaptureFixture[str]) -> None:
     quick = [(0.5, Seen(pools=[pool(count)])) for count in range(100)]
-    assert await Waiting([awaited("warm=99")], []).until_so(Seen(), over_time(quick), 300)
+    assert await AwaitedStatus([awaited("warm=99")], []).until_so(Seen(), over_time(quick), 300)
     assert len(capsys.readouterr().err.splitlines()) <= 6
 
 

@@ -15,10 +15,10 @@ from throttler.simulator.plant import JOIN
 from throttler.simulator.policies.at_once import AtOnce
 from throttler.simulator.policies.fixed import FixedWindow
 from throttler.simulator.policies.oracle import FullKnowledge
-from throttler.simulator.scenario import Demand, Scenario
+from throttler.simulator.scenario import ScaleUp, Scenario
 from throttler.simulator.twelve import TWELVE
 
-ROOMY = Scenario(name="roomy", demands=(Demand(at_s=0.0, nodes=120),), servers=4, capacity=100.0, lead_s=60.0)
+ROOMY = Scenario(name="roomy", demands=(ScaleUp(at_s=0.0, nodes=120),), servers=4, capacity=100.0, lead_s=60.0)
 BY_LETTER = {scenario.name[0]: scenario for scenario in TWELVE}
 
 
@@ -68,7 +68,7 @@ def test_equal_worlds_run_alike() -> None:
 def test_controller_manager_makes_daemon_pods_at_its_own_pace() -> None:
     """Observed on a real one: 200 joins with 8 DaemonSets wait 80 s for their 1,600 pods."""
     herd = Scenario(
-        name="herd", demands=(Demand(at_s=0.0, nodes=200),), servers=1, capacity=500.0, boot_s=1.0, lead_s=60.0
+        name="herd", demands=(ScaleUp(at_s=0.0, nodes=200),), servers=1, capacity=500.0, boot_s=1.0, lead_s=60.0
     )
     found = flow(world(herd, join_s=8.0, daemon_sets=8, pods_per_s=20.0, burst=30.0), AtOnce())
     assert found.done_s == pytest.approx(1 + 80 + 8, rel=0.08)
@@ -77,7 +77,7 @@ def test_controller_manager_makes_daemon_pods_at_its_own_pace() -> None:
 def test_daemon_pods_load_the_servers_as_they_are_made() -> None:
     """One core, 200 joins of 0.27 core-seconds: 80 s of pods, over which most of the work is spread."""
     herd = Scenario(
-        name="herd", demands=(Demand(at_s=0.0, nodes=200),), servers=1, capacity=17.0, boot_s=1.0, background=0.05
+        name="herd", demands=(ScaleUp(at_s=0.0, nodes=200),), servers=1, capacity=17.0, boot_s=1.0, background=0.05
     )
     given = {"join_s": 8.0, "daemon_sets": 8, "pods_per_s": 20.0, "burst": 30.0}
     spread = flow(world(herd, daemon_share=0.67, **given), AtOnce())
@@ -123,7 +123,7 @@ def test_cloud_starts_machines_no_faster_than_it_does() -> None:
 
 
 def test_machines_are_asked_for_when_the_demand_comes_and_not_at_the_next_look() -> None:
-    late = replace(ROOMY, demands=(Demand(at_s=2.0, nodes=120),), boot_jitter=0.0)
+    late = replace(ROOMY, demands=(ScaleUp(at_s=2.0, nodes=120),), boot_jitter=0.0)
     found = flow(world(late), AtOnce())
     assert found.usable_s[0][0] == pytest.approx(2.0 + 120.0 + JOIN.alone_s, abs=1.0)
 
@@ -162,7 +162,7 @@ def test_slow_boots_are_further_off_than_quick_ones() -> None:
 def test_slow_boots_are_lost_to_the_kill_timer() -> None:
     slow = Scenario(
         name="slow",
-        demands=(Demand(at_s=0.0, nodes=20),),
+        demands=(ScaleUp(at_s=0.0, nodes=20),),
         servers=2,
         capacity=50.0,
         boot_s=300.0,
@@ -175,7 +175,7 @@ def test_slow_boots_are_lost_to_the_kill_timer() -> None:
 
 def test_overload_is_felt() -> None:
     """A tenth of the servers: requests wait, some are refused, and the end comes later."""
-    small = Scenario(name="small", demands=(Demand(at_s=0.0, nodes=300),), servers=1, capacity=4.0, lead_s=60.0)
+    small = Scenario(name="small", demands=(ScaleUp(at_s=0.0, nodes=300),), servers=1, capacity=4.0, lead_s=60.0)
     herd = flow(world(small), AtOnce())
     paced = flow(world(small), FixedWindow(20))
     assert herd.worst_latency_s > 20 * herd.idle_latency_s

@@ -21,7 +21,7 @@ from balloons.service.logs import hide_secrets, set_up_logs
 from balloons.service.metrics import Metrics
 from balloons.service.metrics_page import metrics_page
 from balloons.service.preemptions import GaveWay, Leaving, Taken
-from balloons.service.settings import OFF, Address, ServiceSettings, SettingsError, parse_address
+from balloons.service.settings import OFF, ListenAddress, ServiceSettings, SettingsError, parse_address
 from balloons.service.wire import PoolWire, failed_balloon, pod_or_presence, pool_from_wire
 from balloons.view.index import RefusedPool
 from balloons.view.snapshot import FailedBalloon
@@ -47,13 +47,13 @@ def test_number_out_of_range_is_refused_by_name(name: str, value: float) -> None
 @pytest.mark.parametrize(
     ("text", "address"),
     [
-        ("127.0.0.1:8080", Address("127.0.0.1", 8080)),
-        (":9090", Address("0.0.0.0", 9090)),
-        ("[::1]:0", Address("::1", 0)),
+        ("127.0.0.1:8080", ListenAddress("127.0.0.1", 8080)),
+        (":9090", ListenAddress("0.0.0.0", 9090)),
+        ("[::1]:0", ListenAddress("::1", 0)),
         (OFF, None),
     ],
 )
-def test_address_is_understood(text: str, address: Address | None) -> None:
+def test_address_is_understood(text: str, address: ListenAddress | None) -> None:
     assert parse_address(text) == address
 
 

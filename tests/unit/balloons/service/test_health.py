@@ -17,7 +17,7 @@ from prometheus_client.core import GaugeMetricFamily
 from balloons.cli.failing import ExitCode
 from balloons.cli.main import main
 from balloons.service.health import Page, serve_health
-from balloons.service.settings import Address, MetricsTls, SettingsError
+from balloons.service.settings import ListenAddress, MetricsTls, SettingsError
 from lab.controlplane.credentials import CertificateAuthority, KeyPair
 from tests.unit.throttler.client.loopback_api import authority
 
@@ -47,7 +47,7 @@ async def test_a_thousand_scrapes_within_a_second_write_one_page() -> None:
 
 async def test_probes_and_metrics_are_answered() -> None:
     problem = [""]
-    served = serve_health(Address("127.0.0.1", 0), CollectorRegistry(), lambda: "", lambda: problem[0])
+    served = serve_health(ListenAddress("127.0.0.1", 0), CollectorRegistry(), lambda: "", lambda: problem[0])
     async with served as address, ClientSession() as session:
         for path, status in (("/metrics", 200), ("/healthz", 200), ("/readyz", 200)):
             assert (await session.get(f"http://{address}{path}")).status == status
@@ -76,8 +76,8 @@ def scraper(ca: CertificateAuthority) -> KeyPair:
     return ca.issue_client("scraper", "prometheus", ())
 
 
-def serving(tls: MetricsTls) -> AbstractAsyncContextManager[Address]:
-    return serve_health(Address("127.0.0.1", 0), CollectorRegistry(), lambda: "", lambda: "", tls=tls)
+def serving(tls: MetricsTls) -> AbstractAsyncContextManager[ListenAddress]:
+    return serve_health(ListenAddress("127.0.0.1", 0), CollectorRegistry(), lambda: "", lambda: "", tls=tls)
 
 
 def put(path: str, content: bytes | None) -> None:
@@ -91,7 +91,7 @@ def put_in_place(source: Path, path: str) -> None:
     Path(f"{path}.new").replace(path)
 
 
-async def statuses(address: Address, context: ssl.SSLContext) -> list[int]:
+async def statuses(address: ListenAddress, context: ssl.SSLContext) -> list[int]:
     """Of each path, each on a connection of its own."""
     paths = ("/metrics", "/healthz", "/readyz")
     async with ClientSession(connector=TCPConnector(ssl=context, force_close=True)) as session:

@@ -17,7 +17,7 @@ from tests.unit.balloons.service.test_loop import FakeView, FakeWrites
 from tests.world import CLASS, POOL_KEY, a_node, a_pool, work
 from throttler.kube.selectors import LabelSelector
 from throttler.levers.headroom import Lane
-from throttler.service.throttling import Cluster
+from throttler.service.throttling import ClusterView
 
 pytestmark = pytest.mark.virtual_time
 
@@ -27,7 +27,7 @@ class FakePacing:
 
     def __init__(self, allowance: int | None) -> None:
         self.allowance = allowance
-        self.seen: list[Cluster] = []
+        self.seen: list[ClusterView] = []
         self.again_s: float | None = None
         self.is_broken = False
         self.stood_by = 0
@@ -35,7 +35,7 @@ class FakePacing:
     def stand_by(self) -> None:
         self.stood_by += 1
 
-    def tick(self, cluster: Cluster) -> Sequence[Lane] | None:
+    def tick(self, cluster: ClusterView) -> Sequence[Lane] | None:
         self.seen.append(cluster)
         if self.is_broken:
             raise ValueError("odd throttle")

@@ -3,7 +3,7 @@ import pytest
 
 from tests.unit.throttler.joins.cluster import CNI, LOGS, READY, RULES, UNREGISTERED, a_node, a_world, daemons_on
 from throttler.api.throttle import LabelLever
-from throttler.joins.stages import Stage, Wanted, stage_of
+from throttler.joins.stages import ExpectedDaemons, Stage, stage_of
 from throttler.joins.world import JoinRules
 from throttler.kube.daemon_set import DaemonSet, DaemonSetWire, daemon_set_from_wire
 from throttler.kube.node import Node
@@ -15,7 +15,7 @@ WITH_LABEL = JoinRules(nodes=RULES.nodes, label=LabelLever("example.com/let-in")
 
 
 def stage(node: Node, *pods: Pod, rules: JoinRules = RULES, sets: tuple[DaemonSet, ...] = (CNI, LOGS)) -> Stage:
-    return stage_of(node, a_world(node, pods=pods, daemon_sets=sets), rules, Wanted.by(sets))
+    return stage_of(node, a_world(node, pods=pods, daemon_sets=sets), rules, ExpectedDaemons.by(sets))
 
 
 def test_a_node_that_is_not_ready_joins() -> None:
@@ -78,4 +78,4 @@ def test_a_daemon_set_is_read_from_the_wire_with_the_controllers_own_tolerations
     assert found.label_keys == {"a", "os"}
     node = a_node("n", labels={"a": "b", "os": "linux"}, conditions=READY)
     cordoned = Taint("node.kubernetes.io/unschedulable", "NoSchedule")
-    assert Wanted.by((found,)).on(node, (cordoned,)) == (found,)
+    assert ExpectedDaemons.by((found,)).on(node, (cordoned,)) == (found,)

@@ -4,7 +4,7 @@ import pytest
 
 from tests.unit.throttler.law.steady_plant import Plant
 from throttler.joins.joins import Joins
-from throttler.law.flow import LEAST_COMING, Flow, seen
+from throttler.law.flow import LEAST_COMING, JoinFlow, seen
 
 RAMP_S, END_S = 900.0, 1500.0
 
@@ -23,16 +23,16 @@ def test_growth_goes_on_at_half_of_what_it_does_when_all_register(share: float) 
     assert joined_after_the_ramp(share) >= 0.5 * joined_after_the_ramp(0.0)
 
 
-def lost(*counts: tuple[int, int]) -> Flow:
+def lost(*counts: tuple[int, int]) -> JoinFlow:
     """After looks ten seconds apart: joined and lost so far."""
-    flow = Flow()
+    flow = JoinFlow()
     for number, (joined, gone) in enumerate(counts):
         flow = seen(flow, Joins(joined=joined, lost=gone, booting=50), 10.0 * number)
     return flow
 
 
 def test_losses_of_before_and_a_few_say_little() -> None:
-    assert Flow().coming_share == 1.0
+    assert JoinFlow().coming_share == 1.0
     assert lost((0, 90), (40, 90)).coming_share == 1.0
     assert lost((0, 0), (0, 1)).coming_share == 0.75
 

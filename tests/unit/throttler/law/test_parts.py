@@ -7,7 +7,7 @@ import pytest
 from throttler.api.throttle import Preset
 from throttler.joins.joins import Joins
 from throttler.law import avoid, baseline, brake, fill, flow, forecast, knee, payoff, slow_start, trouble
-from throttler.law.flow import Flow, JoinTime
+from throttler.law.flow import JoinFlow, JoinTime
 from throttler.law.load import Load, Slope, guessed_pace_per_s, idled, joined, window_at
 from throttler.law.memory import LawMemory, learned_of
 from throttler.law.presets import PRESETS
@@ -17,9 +17,9 @@ from throttler.signals.reading import Reading
 DEFAULTS = LawSettings()
 
 
-def _flow(*points: tuple[float, int, int]) -> Flow:
+def _flow(*points: tuple[float, int, int]) -> JoinFlow:
     """(time, joining, joined) of each point."""
-    seen = Flow()
+    seen = JoinFlow()
     for at_s, joining, done in points:
         seen = flow.seen(seen, Joins(joining=joining, joined=done), at_s)
     return seen
@@ -163,10 +163,10 @@ def test_least_join_time_drifts_up_slowly() -> None:
 def test_level_is_steady_for_two_joins_and_pays_by_a_tenth_of_its_growth() -> None:
     points = [(10.0 * i, 40, 10 * i) for i in range(12)]
     level = payoff.steady_level(_flow(*points), 40, 110)
-    assert level == payoff.Level(joining=40, rate_per_s=1.0)
-    known = payoff.Payoff(level=payoff.Level(joining=20, rate_per_s=0.95))
+    assert level == payoff.YieldLevel(joining=40, rate_per_s=1.0)
+    known = payoff.Payoff(level=payoff.YieldLevel(joining=20, rate_per_s=0.95))
     assert payoff.judged(known, level, 110).flat_since_s == 110
-    known = payoff.Payoff(level=payoff.Level(joining=20, rate_per_s=0.9))
+    known = payoff.Payoff(level=payoff.YieldLevel(joining=20, rate_per_s=0.9))
     assert payoff.judged(known, level, 110).level == level
     assert payoff.steady_level(_flow(*points, (115.0, 5, 120)), 40, 115) is None
 
@@ -191,7 +191,7 @@ def test_tokens_fill_a_bit_slower_than_a_full_window_renews_itself() -> None:
 
 def test_machines_near_their_limit_are_counted_from_their_arrival() -> None:
     joins = Joins(held=100, joining=0, oldest_held_s=500)
-    seen = flow.seen(Flow(), Joins(held=18), 0.0)
+    seen = flow.seen(JoinFlow(), Joins(held=18), 0.0)
     seen = flow.seen(seen, Joins(held=100), 400.0)
     # 18 arrived 450 s ago; they have 90 s from second 410 on, and a step of 5 s takes its share of them.
     assert fill.overdue_now(joins, seen, 120, 5.0, 450.0, DEFAULTS) == 1

@@ -4,13 +4,13 @@ from dataclasses import replace
 
 import pytest
 
-from throttler.law.flow import Flow, Point
+from throttler.law.flow import FlowPoint, JoinFlow
 from throttler.law.learned import Learned
 from throttler.law.load import Load, committed_at, window_at
 from throttler.simulator.by_cohort import simulate
 from throttler.simulator.law_policy import LawPolicy
 from throttler.simulator.policies.at_once import AtOnce
-from throttler.simulator.scenario import Demand, Scenario
+from throttler.simulator.scenario import ScaleUp, Scenario
 from throttler.simulator.twelve import TWELVE
 
 SMALL = replace(next(each for each in TWELVE if each.name == "A small"), has_gate=False, limit_s=3600.0)
@@ -30,7 +30,7 @@ def test_a_remembered_window_does_not_end_in_errors() -> None:
 
 ROOM = Scenario(
     name="room",
-    demands=(Demand(at_s=0.0, nodes=436),),
+    demands=(ScaleUp(at_s=0.0, nodes=436),),
     servers=3,
     capacity=60.0,
     has_gate=False,
@@ -53,15 +53,17 @@ def test_a_remembered_cost_of_joins_takes_no_longer_than_no_pacing_where_there_i
     assert warm.done_s <= 1.02 * unpaced.done_s
 
 
-def flow(busy_s: int) -> Flow:
-    return Flow(points=tuple(Point(float(at_s), int(at_s > 0), 0, ordered=1, arrived=1) for at_s in range(busy_s + 2)))
+def flow(busy_s: int) -> JoinFlow:
+    return JoinFlow(
+        points=tuple(FlowPoint(float(at_s), int(at_s > 0), 0, ordered=1, arrived=1) for at_s in range(busy_s + 2))
+    )
 
 
 def test_a_flow_is_busy_since_something_joins_at_every_look() -> None:
     assert flow(30).busy_s == 30.0
-    assert Flow().busy_s == 0.0
-    idle = Point(40.0, 0, 1, ordered=1, arrived=1)
-    assert Flow(points=(*flow(30).points, idle)).busy_s == 0.0
+    assert JoinFlow().busy_s == 0.0
+    idle = FlowPoint(40.0, 0, 1, ordered=1, arrived=1)
+    assert JoinFlow(points=(*flow(30).points, idle)).busy_s == 0.0
 
 
 def test_joins_that_were_seen_in_a_lull_may_take_more_than_they_seem() -> None:

@@ -8,19 +8,19 @@ from hypothesis import strategies as st
 
 from tests.unit.throttler.law.looks import CALM_S, EQUILIBRIUM, Loop
 from throttler.joins.joins import Joins
-from throttler.law.flow import Flow, Point, seen
+from throttler.law.flow import FlowPoint, JoinFlow, seen
 from throttler.law.forecast import Boots, may_ask
 from throttler.law.settings import LawSettings
 
 
-def waves() -> Flow:
+def waves() -> JoinFlow:
     """Every 20 s ten machines come, and join together within 5 s."""
     points = []
     for second in range(121):
         wave, since = divmod(second, 20)
         joined = 10 * (wave + (since >= 5))
-        points.append(Point(float(second), 10 if since < 5 else 0, joined, ordered=10 * (wave + 1), arrived=joined))
-    return Flow(points=tuple(points))
+        points.append(FlowPoint(float(second), 10 if since < 5 else 0, joined, ordered=10 * (wave + 1), arrived=joined))
+    return JoinFlow(points=tuple(points))
 
 
 def test_gaps_between_waves_say_nothing_of_what_the_servers_can_do() -> None:
@@ -33,17 +33,17 @@ def test_no_rate_is_known_of_a_longer_time_than_was_seen() -> None:
 
 
 def test_nothing_under_way_is_a_rate_of_none_and_no_error() -> None:
-    quiet = tuple(Point(float(second), 0, 7, ordered=7, arrived=7) for second in range(100))
-    assert Flow(points=quiet).busy_rate_per_s(60.0) == 0.0
+    quiet = tuple(FlowPoint(float(second), 0, 7, ordered=7, arrived=7) for second in range(100))
+    assert JoinFlow(points=quiet).busy_rate_per_s(60.0) == 0.0
 
 
 PROMPT = Boots(mean_s=10.0)
 """Machines that all take as long: those that are ordered together come together."""
 
 
-def after(*counts: tuple[float, Joins]) -> Flow:
+def after(*counts: tuple[float, Joins]) -> JoinFlow:
     """What is remembered after these looks."""
-    flow = Flow()
+    flow = JoinFlow()
     for at_s, joins in counts:
         flow = seen(flow, joins, at_s)
     return flow
@@ -86,16 +86,16 @@ def test_more_may_be_ordered_where_boots_spread_wider_than_joins_last() -> None:
 
 
 def test_a_steady_flow_has_as_many_under_way_as_the_window_lets_join() -> None:
-    steady = Flow(points=tuple(Point(s / 10.0, 0, 0, ordered=s, arrived=0) for s in range(1001)))
+    steady = JoinFlow(points=tuple(FlowPoint(s / 10.0, 0, 0, ordered=s, arrived=0) for s in range(1001)))
     room = may_ask(steady, 0, 100.0, Boots(mean_s=200.0), join_s=4.0, now_s=100.0)
     assert room == pytest.approx(100.0 - 10.0 * 4.0, rel=0.02)
 
 
 def test_what_boots_when_a_new_leader_begins_to_count_was_ordered_just_now() -> None:
-    begun = Flow(points=(Point(0.0, 3, 40, ordered=67, arrived=43),))
+    begun = JoinFlow(points=(FlowPoint(0.0, 3, 40, ordered=67, arrived=43),))
     assert begun.booting() == ((0.0, 24),)
     assert may_ask(begun, 0, 24.0, PROMPT, join_s=4.0, now_s=2.0) == 6.0
-    assert may_ask(Flow(), 0, 24.0, PROMPT, join_s=4.0, now_s=2.0) == 24.0
+    assert may_ask(JoinFlow(), 0, 24.0, PROMPT, join_s=4.0, now_s=2.0) == 24.0
 
 
 steps = st.lists(st.tuples(st.integers(0, 40), st.integers(0, 40), st.integers(0, 40)), min_size=1, max_size=30)
@@ -106,7 +106,7 @@ steps = st.lists(st.tuples(st.integers(0, 40), st.integers(0, 40), st.integers(0
 def test_an_order_never_passes_the_window_and_none_is_negative(
     looks: list[tuple[int, int, int]], window: float, boot_s: float, spread_s: float, join_s: float
 ) -> None:
-    flow, booting, joining, joined = Flow(), 0, 0, 0
+    flow, booting, joining, joined = JoinFlow(), 0, 0, 0
     for number, (ordered, came, ended) in enumerate(looks):
         came, ended = min(came, booting), min(ended, joining)
         booting, joining, joined = booting + ordered - came, joining + came - ended, joined + ended

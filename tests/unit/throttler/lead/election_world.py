@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from itertools import combinations, count
 from random import Random
 
-from throttler.lead.election import NO_RECORD, Election, Record, Step, next_step
+from throttler.lead.election import NO_RECORD, Election, ElectionStep, Record, next_step
 from throttler.lead.timing import LeadTiming
 
 Life = Generator[float, None, None]
@@ -171,16 +171,16 @@ class Replica:
         is_deciding = not self.world.chance(self.world.faults.deaf)
         if self.election.renewed_at_s is None and not is_deciding:
             return
-        if self._step(is_deciding) is not Step.RENEW or not self.election.is_sure:
+        if self._step(is_deciding) is not ElectionStep.RENEW or not self.election.is_sure:
             found: list[Record] = []
             yield from self._call(lambda: self.world.server.record, found)
             if not found:
                 return
             self._set(self.election.saw(found[0], self.clock))
         match self._step(is_deciding):
-            case Step.ACQUIRE | Step.RENEW:
+            case ElectionStep.ACQUIRE | ElectionStep.RENEW:
                 yield from self._write(Record(holder=self.name, transitions=self.election.next_epoch()))
-            case Step.PLACE:
+            case ElectionStep.PLACE:
                 placed: list[Record | None] = []
                 empty = Record(transitions=self.election.highest)
                 yield from self._call(lambda: self.world.server.write("", empty), placed)
@@ -193,9 +193,9 @@ class Replica:
         if answers and answers[0] is not None:
             self._set(self.election.wrote(answers[0], begun_at))
 
-    def _step(self, is_deciding: bool) -> Step:
+    def _step(self, is_deciding: bool) -> ElectionStep:
         step = next_step(self.election, self.world.timing, self.clock, is_deciding=is_deciding)
-        if step is Step.STEP_DOWN:
+        if step is ElectionStep.STEP_DOWN:
             self._set(self.election.stepped_down())
             return self._step(is_deciding)
         return step

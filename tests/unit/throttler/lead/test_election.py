@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.throttler.lead.election_world import Faults, Replica, World
-from throttler.lead.election import LARGEST_EPOCH, NO_RECORD, Election, Record, Step, next_step
+from throttler.lead.election import LARGEST_EPOCH, NO_RECORD, Election, ElectionStep, Record, next_step
 from throttler.lead.timing import LeadTiming
 
 TIMING = LeadTiming()
@@ -35,7 +35,7 @@ def election(record: Record | None, changed_at_s: float = 0.0) -> Election:
     return fresh if record is None else fresh.saw(record, changed_at_s)
 
 
-def step(of: Election, now_s: float = 0.0, *, is_deciding: bool = True, is_alone: bool = False) -> Step:
+def step(of: Election, now_s: float = 0.0, *, is_deciding: bool = True, is_alone: bool = False) -> ElectionStep:
     return next_step(of, TIMING, now_s, is_deciding=is_deciding, is_alone=is_alone)
 
 
@@ -108,47 +108,47 @@ def test_epochs_never_go_down_while_the_lease_is_there(seed: int, faults: Faults
 
 def test_the_lease_of_another_is_left_alone_until_it_has_stood_still() -> None:
     seen = election(THEIRS, changed_at_s=100.0)
-    assert step(seen, 108.9) is Step.WAIT
-    assert step(seen, 109.0) is Step.ACQUIRE
+    assert step(seen, 108.9) is ElectionStep.WAIT
+    assert step(seen, 109.0) is ElectionStep.ACQUIRE
 
 
 def test_what_stands_still_is_the_version_and_every_change_counts_anew() -> None:
     seen = election(None).saw(THEIRS, 100.0).saw(THEIRS, 108.0)
-    assert step(seen, 109.0) is Step.ACQUIRE
+    assert step(seen, 109.0) is ElectionStep.ACQUIRE
     changed = seen.saw(Record(version="2", holder="other", transitions=4), 109.0)
-    assert step(changed, 117.9) is Step.WAIT
+    assert step(changed, 117.9) is ElectionStep.WAIT
 
 
 def test_a_lease_that_was_given_up_in_order_is_taken_at_once_and_one_that_was_emptied_is_not() -> None:
-    assert step(election(Record(version="2", transitions=4, is_released=True))) is Step.ACQUIRE
-    assert step(election(Record(version="2", transitions=4))) is Step.WAIT
+    assert step(election(Record(version="2", transitions=4, is_released=True))) is ElectionStep.ACQUIRE
+    assert step(election(Record(version="2", transitions=4))) is ElectionStep.WAIT
 
 
 def test_the_first_ever_takes_a_lease_that_is_not_there_and_one_that_saw_it_waits() -> None:
     fresh = election(None).saw(NO_RECORD, 100.0)
-    assert step(fresh, 100.0) is Step.ACQUIRE
+    assert step(fresh, 100.0) is ElectionStep.ACQUIRE
     robbed = election(None).saw(THEIRS, 90.0).saw(NO_RECORD, 100.0)
-    assert step(robbed, 100.0) is Step.PLACE
+    assert step(robbed, 100.0) is ElectionStep.PLACE
     placed = robbed.saw(Record(version="2"), 101.0)
-    assert step(placed, 109.9) is Step.WAIT
-    assert step(placed, 110.0) is Step.ACQUIRE
+    assert step(placed, 109.9) is ElectionStep.WAIT
+    assert step(placed, 110.0) is ElectionStep.ACQUIRE
     assert placed.next_epoch() == 5, "epochs go on where they were"
 
 
 @pytest.mark.parametrize("record", [NO_RECORD, Record(version="2")])
 def test_the_leader_takes_up_a_lease_that_was_removed_or_emptied_under_its_old_epoch(record: Record) -> None:
     leader = election(OURS).wrote(OURS, 100.0).saw(record, 101.0)
-    assert step(leader, 101.0) is Step.RENEW
+    assert step(leader, 101.0) is ElectionStep.RENEW
     assert leader.next_epoch() == 4
 
 
 def test_a_leader_renews_until_its_deadline_and_steps_down_then() -> None:
     leader = election(OURS).wrote(OURS, 100.0)
     assert leader.may_write(TIMING, 105.9)
-    assert step(leader, 105.9) is Step.RENEW
+    assert step(leader, 105.9) is ElectionStep.RENEW
     assert not leader.may_write(TIMING, 106.0)
-    assert step(leader, 106.0) is Step.STEP_DOWN
-    assert step(leader.stepped_down(), 106.0) is Step.ACQUIRE, "nobody took it: it is still ours to take"
+    assert step(leader, 106.0) is ElectionStep.STEP_DOWN
+    assert step(leader.stepped_down(), 106.0) is ElectionStep.ACQUIRE, "nobody took it: it is still ours to take"
 
 
 def test_a_leader_whose_lease_names_another_may_not_write_any_more() -> None:
@@ -158,13 +158,13 @@ def test_a_leader_whose_lease_names_another_may_not_write_any_more() -> None:
 
 def test_nothing_is_renewed_or_taken_while_no_decision_is_made() -> None:
     leader = election(OURS).wrote(OURS, 100.0)
-    assert step(leader, 101.0, is_deciding=False) is Step.WAIT
-    assert step(election(THEIRS), 500.0, is_deciding=False) is Step.WAIT
+    assert step(leader, 101.0, is_deciding=False) is ElectionStep.WAIT
+    assert step(election(THEIRS), 500.0, is_deciding=False) is ElectionStep.WAIT
 
 
 def test_who_is_alone_waits_for_nobody() -> None:
-    assert step(election(THEIRS), is_alone=True) is Step.ACQUIRE
-    assert step(election(None), is_alone=True) is Step.WAIT, "not even looked yet"
+    assert step(election(THEIRS), is_alone=True) is ElectionStep.ACQUIRE
+    assert step(election(None), is_alone=True) is ElectionStep.WAIT, "not even looked yet"
 
 
 def test_an_epoch_begins_with_every_new_holder_and_outgrows_what_objects_say() -> None:

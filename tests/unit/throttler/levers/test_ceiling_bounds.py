@@ -13,7 +13,7 @@ from throttler.levers.capacity_quota import QuotaMemory, QuotaSeen, plan_capacit
 from throttler.levers.hand_back import hand_back
 from throttler.levers.holder import Holder
 from throttler.levers.node_pool import NodePoolMemory, NodePoolSeen, plan_node_pools
-from throttler.levers.shares import Waiting
+from throttler.levers.shares import WaitingWork
 
 HOLDER = Holder(throttle="default", epoch=1)
 CORES = 8
@@ -42,7 +42,7 @@ def test_pool_ceiling_is_between_what_exists_and_the_users_limit(theirs: str | N
         machines = (*claims(there), *claims(booting, 1))
         now = room(allowance=allowance, waiting=waiting, may_move=may_move)
         seen = NodePoolSeen(pool=server.pool(), claims=machines)
-        outcomes, memory = plan_node_pools([seen], now, Waiting(), HOLDER, memory, 10.0 * index)
+        outcomes, memory = plan_node_pools([seen], now, WaitingWork(), HOLDER, memory, 10.0 * index)
         for write in outcomes[0].writes:
             server.carry_out(write)
             value = (server.pool().spec.limits or {}).get("cpu")

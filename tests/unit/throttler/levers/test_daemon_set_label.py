@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from tests.world import a_node
 from throttler.kube.node import Node
 from throttler.levers.daemon_set_label import LabelSettings, put_labels
-from throttler.levers.held import HeldSince, Moment
+from throttler.levers.held import Clocks, HeldSince
 from throttler.levers.lever import How, LeverOutcome, LeverState, Room
 
 KEY = "example.com/daemons"
@@ -18,7 +18,7 @@ def room(admit: int = 0, *, may_move: bool = True, is_stopping: bool = False) ->
 
 
 def decide(nodes: list[Node], how: Room, now_s: float = 100.0) -> LeverOutcome:
-    return put_labels(nodes, SETTINGS, how, HeldSince(), Moment(now_s, now_s))[0]
+    return put_labels(nodes, SETTINGS, how, HeldSince(), Clocks(now_s, now_s))[0]
 
 
 def names(outcome: LeverOutcome) -> list[str]:

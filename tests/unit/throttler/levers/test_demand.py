@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from tests.unit.throttler.levers.pool_scene import room
 from throttler.levers.contest import Contest
-from throttler.levers.demand import QUIET_S, STEPS, Demand, RoomSearch
+from throttler.levers.demand import QUIET_S, STEPS, CeilingNeed, RoomSearch
 from throttler.levers.lever import Room
 from throttler.levers.shares import TURN_S, by_autoscaler
 
@@ -64,7 +64,7 @@ def test_contest_lets_the_first_write_through() -> None:
 def test_a_view_that_is_lost_is_no_quiet_time() -> None:
     calm = Room(existing=1, booting=0, allowance=4, admit=0, waiting=0, may_move=True)
     blind = replace(calm, may_move=False)
-    demand = Demand().looked(calm, 0.0).unseen()
+    demand = CeilingNeed().looked(calm, 0.0).unseen()
     assert not demand.is_over(blind, 3600.0)
     demand = demand.looked(calm, 3600.0)
     assert not demand.is_over(calm, 3601.0)

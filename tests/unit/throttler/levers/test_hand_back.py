@@ -12,7 +12,7 @@ from throttler.levers.hand_back import hand_back
 from throttler.levers.holder import Holder
 from throttler.levers.lever import LeverState, LeverWrite
 from throttler.levers.node_pool import NodePoolMemory, NodePoolSeen, plan_node_pools
-from throttler.levers.shares import Waiting
+from throttler.levers.shares import WaitingWork
 
 HOLDER = Holder(throttle="default", lease="kube-balloons/kube-balloons", epoch=3)
 USERS = [
@@ -30,7 +30,7 @@ USERS = [
 
 def pace(server: OwnedObject, allowance: int, memory: NodePoolMemory, now_s: float) -> NodePoolMemory:
     seen = NodePoolSeen(pool=server.pool(), claims=claims(3))
-    outcomes, memory = plan_node_pools([seen], room(allowance), Waiting(), HOLDER, memory, now_s)
+    outcomes, memory = plan_node_pools([seen], room(allowance), WaitingWork(), HOLDER, memory, now_s)
     for write in outcomes[0].writes:
         server.carry_out(write)
     return memory
@@ -110,10 +110,10 @@ def test_unreadable_annotation_is_left_with_its_label_for_somebody_to_mend() -> 
     server.merge({"metadata": {"annotations": {"kube-balloons.github.io/original": "{{"}}}, "somebody")
     assert hand_back(server.pool()) == ()
     seen, stop = NodePoolSeen(pool=server.pool(), claims=claims(3)), room(is_stopping=True)
-    outcomes, _ = plan_node_pools([seen], stop, Waiting(), HOLDER, NodePoolMemory(), 10.0)
+    outcomes, _ = plan_node_pools([seen], stop, WaitingWork(), HOLDER, NodePoolMemory(), 10.0)
     assert outcomes[0].writes == ()
     assert outcomes[0].report.state is LeverState.REFUSED
     assert outcomes[0].report.because.reason is LeverReason.ORIGINAL_UNREADABLE
-    outcomes, _ = plan_node_pools([seen], stop, Waiting(), HOLDER, memory, 10.0)
+    outcomes, _ = plan_node_pools([seen], stop, WaitingWork(), HOLDER, memory, 10.0)
     carry_out(server, outcomes[0].writes)
     assert server.pool().spec.limits == {"cpu": "400"}, "who wrote it remembers what it said"

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from throttler.levers.held import Held, HeldSince, Moment, in_turn, let_in
+from throttler.levers.held import Clocks, Held, HeldSince, in_turn, let_in
 from throttler.levers.hold_because import HoldReason, hold_report, why_let_in
 from throttler.levers.lever import LeverState, Room
 
@@ -23,32 +23,32 @@ def held(ages: list[float]) -> list[Held]:
 
 
 def test_age_of_what_was_there_at_the_start_comes_from_its_creation() -> None:
-    since = HeldSince().seen({"a": 40.0}, Moment(1000.0, 100.0))
+    since = HeldSince().seen({"a": 40.0}, Clocks(1000.0, 100.0))
     assert since.age_s("a", 1000.0) == 60.0
     assert since.age_s("a", 1005.0) == 65.0
 
 
 @pytest.mark.parametrize("step_s", [-1e9, -3600.0, 3600.0, 1e9])
 def test_step_of_the_wall_clock_moves_no_age_of_what_was_seen(step_s: float) -> None:
-    since = HeldSince().seen({"a": 100.0}, Moment(1000.0, 100.0))
-    since = since.seen({"a": 100.0, "new": 100.0 + step_s}, Moment(1010.0, 110.0 + step_s))
+    since = HeldSince().seen({"a": 100.0}, Clocks(1000.0, 100.0))
+    since = since.seen({"a": 100.0, "new": 100.0 + step_s}, Clocks(1010.0, 110.0 + step_s))
     assert since.age_s("a", 1010.0) == 10.0
     assert 0.0 <= since.age_s("new", 1010.0) <= 10.0
 
 
 def test_new_object_is_no_older_than_the_last_complete_look() -> None:
-    since = HeldSince().seen({}, Moment(1000.0, 100.0)).seen({}, Moment(1050.0, 150.0), is_complete=False)
-    assert since.seen({"a": -9e9}, Moment(1060.0, 160.0)).age_s("a", 1060.0) == 60.0
+    since = HeldSince().seen({}, Clocks(1000.0, 100.0)).seen({}, Clocks(1050.0, 150.0), is_complete=False)
+    assert since.seen({"a": -9e9}, Clocks(1060.0, 160.0)).age_s("a", 1060.0) == 60.0
 
 
 def test_what_is_gone_is_forgotten() -> None:
-    since = HeldSince().seen({"a": 0.0}, Moment(1000.0, 0.0)).seen({}, Moment(1010.0, 10.0))
+    since = HeldSince().seen({"a": 0.0}, Clocks(1000.0, 0.0)).seen({}, Clocks(1010.0, 10.0))
     assert since.since_s == {}
 
 
 @given(st.floats(), st.floats(-1e12, 1e12), st.floats(0, 1e9))
 def test_no_number_makes_an_age_negative_or_unbounded(created_s: float, wall_s: float, gap_s: float) -> None:
-    since = HeldSince().seen({}, Moment(0.0, 0.0)).seen({"a": created_s}, Moment(gap_s, wall_s))
+    since = HeldSince().seen({}, Clocks(0.0, 0.0)).seen({"a": created_s}, Clocks(gap_s, wall_s))
     assert 0.0 <= since.age_s("a", gap_s) <= gap_s
 
 

@@ -14,7 +14,7 @@ from throttler.levers.because import LeverReason
 from throttler.levers.holder import EPOCH_ANNOTATION, HOLDER_ANNOTATION, THROTTLE_LABEL, Holder
 from throttler.levers.lever import LeverReport, LeverState, Room
 from throttler.levers.node_pool import NodePoolMemory, NodePoolSeen, plan_node_pools
-from throttler.levers.shares import Waiting
+from throttler.levers.shares import WaitingWork
 
 HOLDER = Holder(throttle="default", lease="kube-balloons/kube-balloons", epoch=3)
 
@@ -32,7 +32,7 @@ class Story:
     ) -> LeverReport:
         seen = NodePoolSeen(pool=self.server.pool(), claims=claims)
         crowds = (Crowd(Scheduling(), hint, room.waiting),) if hint else ()
-        waiting = Waiting(crowds=crowds)
+        waiting = WaitingWork(crowds=crowds)
         outcomes, self.memory = plan_node_pools([seen], room, waiting, self.holder, self.memory, now_s)
         for write in outcomes[0].writes:
             self.server.carry_out(write)
@@ -147,7 +147,7 @@ def test_a_raise_that_met_a_conflict_is_no_reason_to_hurry() -> None:
     version = story.server.writes
     pool, memory = story.server.pool(), story.memory
     outcomes, memory = plan_node_pools(
-        [NodePoolSeen(pool=pool, claims=claims(3))], room(9), Waiting(), HOLDER, memory, 5.0
+        [NodePoolSeen(pool=pool, claims=claims(3))], room(9), WaitingWork(), HOLDER, memory, 5.0
     )
     assert outcomes[0].writes, "it is lost: somebody was faster"
     story.memory = memory

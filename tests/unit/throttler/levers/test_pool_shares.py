@@ -19,7 +19,7 @@ from throttler.levers.holder import Holder
 from throttler.levers.lever import LeverReport
 from throttler.levers.node_pool import NodePoolMemory, NodePoolSeen, plan_node_pools
 from throttler.levers.pool_ceiling import Charge
-from throttler.levers.shares import Candidate, Need, Waiting, needs_of, pool_rooms
+from throttler.levers.shares import Candidate, Need, WaitingWork, needs_of, pool_rooms
 
 HOLDER = Holder(throttle="default", epoch=1)
 CORES = 8
@@ -91,7 +91,7 @@ class Market:
         wanted = max(0, sum(crowd.nodes for crowd in crowds) - len(coming))
         seen = [NodePoolSeen(pool=self.servers[name].pool(), claims=self.claims(name)) for name in self.servers]
         now = room(allowance, int(wanted))
-        waiting = Waiting(crowds=crowds, wall_s=START.timestamp() + self.now_s, usual_s=self.usual_s)
+        waiting = WaitingWork(crowds=crowds, wall_s=START.timestamp() + self.now_s, usual_s=self.usual_s)
         outcomes, self.memory = plan_node_pools(seen, now, waiting, HOLDER, self.memory, self.now_s)
         for outcome in outcomes:
             name = outcome.report.name.removeprefix("NodePool/")
@@ -204,7 +204,7 @@ class TestWidePools:
             crowd = Crowd(Scheduling(), {"cpu": 6000}, left + len(made))
             seen = NodePoolSeen(pool=server.pool(), claims=made)
             now = room(min(share, left), left)
-            outcomes, memory = plan_node_pools([seen], now, Waiting(crowds=(crowd,)), HOLDER, memory, float(second))
+            outcomes, memory = plan_node_pools([seen], now, WaitingWork(crowds=(crowd,)), HOLDER, memory, float(second))
             for write in outcomes[0].writes:
                 server.carry_out(write)
                 server.observed()

@@ -15,10 +15,10 @@ from throttler.kube.metadata import OwnerReference
 from throttler.kube.pod import Pod, Scheduling
 from throttler.kube.resources import parse_resources
 from throttler.kube.selectors import LabelSelector
-from throttler.levers.held import Moment
+from throttler.levers.held import Clocks
 from throttler.levers.lever import How, LeverOutcome, LeverState, Room
 from throttler.levers.packing import nodes_for
-from throttler.levers.scheduling_gate import PACED_GATE, Demand, GateMemory, GateSettings, is_held, release_gates
+from throttler.levers.scheduling_gate import PACED_GATE, GatedDemand, GateMemory, GateSettings, is_held, release_gates
 
 SETTINGS = GateSettings(max_wait_s=600.0)
 OTHER = "kueue.x-k8s.io/admission"
@@ -48,8 +48,8 @@ def decide(
     released: int = 0,
     shape: Any = SIZE,
 ) -> LeverOutcome:
-    demand = Demand(pods=pods, shape=shape, released=released)
-    return release_gates(demand, settings, how, GateMemory(), Moment(now_s, now_s))[0]
+    demand = GatedDemand(pods=pods, shape=shape, released=released)
+    return release_gates(demand, settings, how, GateMemory(), Clocks(now_s, now_s))[0]
 
 
 def names(outcome: LeverOutcome) -> list[str]:
@@ -92,7 +92,7 @@ def looks(pods: list[Pod], *allowances: int, memory: GateMemory | None = None) -
     """Which pods are let go at one look after the other, while the view hears of none of it."""
     memory, found = memory or GateMemory(), []
     for number, allowance in enumerate(allowances):
-        demand, moment = Demand(pods=pods, shape=SIZE), Moment(100.0 + number, 100.0 + number)
+        demand, moment = GatedDemand(pods=pods, shape=SIZE), Clocks(100.0 + number, 100.0 + number)
         outcome, memory = release_gates(demand, SETTINGS, room(allowance), memory, moment)
         found.append(names(outcome))
     return found
@@ -107,29 +107,33 @@ def test_what_was_let_go_takes_no_place_of_what_may_go_now() -> None:
 
 
 def test_urgent_pods_that_come_later_take_only_places_of_their_own() -> None:
-    memory = release_gates(Demand(pods=row(5), shape=SIZE), SETTINGS, room(2), GateMemory(), Moment(100.0, 100.0))[1]
+    memory = release_gates(GatedDemand(pods=row(5), shape=SIZE), SETTINGS, room(2), GateMemory(), Clocks(100.0, 100.0))[
+        1
+    ]
     late = gated("late", priority=1000, created_s=99.0)
     settings = GateSettings(max_wait_s=600.0, urgent_priority=1000)
-    demand = Demand(pods=[*row(5), late], shape=SIZE)
-    outcome, after = release_gates(demand, settings, room(0), memory, Moment(101.0, 101.0))
+    demand = GatedDemand(pods=[*row(5), late], shape=SIZE)
+    outcome, after = release_gates(demand, settings, room(0), memory, Clocks(101.0, 101.0))
     assert names(outcome) == ["p00", "p01"]
     assert after.released == memory.released
 
 
 def test_a_pod_that_the_view_shows_without_the_gate_is_forgotten() -> None:
     pods = row(2)
-    memory = release_gates(Demand(pods=pods, shape=SIZE), SETTINGS, room(2), GateMemory(), Moment(100.0, 100.0))[1]
+    memory = release_gates(GatedDemand(pods=pods, shape=SIZE), SETTINGS, room(2), GateMemory(), Clocks(100.0, 100.0))[1]
     assert memory.released == {pod.uid for pod in pods}
     seen = [work("p00"), pods[1]]
-    assert release_gates(Demand(pods=seen, shape=SIZE), SETTINGS, room(0), memory, Moment(101.0, 101.0))[
+    assert release_gates(GatedDemand(pods=seen, shape=SIZE), SETTINGS, room(0), memory, Clocks(101.0, 101.0))[
         1
     ].released == {pods[1].uid}
 
 
 def test_an_incomplete_view_lets_nothing_go_that_was_not_let_go_before() -> None:
-    memory = release_gates(Demand(pods=row(5), shape=SIZE), SETTINGS, room(2), GateMemory(), Moment(100.0, 100.0))[1]
-    demand = Demand(pods=row(5), shape=SIZE)
-    outcome, _ = release_gates(demand, SETTINGS, room(9, may_move=False), memory, Moment(9_000.0, 9_000.0))
+    memory = release_gates(GatedDemand(pods=row(5), shape=SIZE), SETTINGS, room(2), GateMemory(), Clocks(100.0, 100.0))[
+        1
+    ]
+    demand = GatedDemand(pods=row(5), shape=SIZE)
+    outcome, _ = release_gates(demand, SETTINGS, room(9, may_move=False), memory, Clocks(9_000.0, 9_000.0))
     assert names(outcome) == ["p00", "p01"]
 
 

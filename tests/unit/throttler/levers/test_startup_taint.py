@@ -10,7 +10,7 @@ from tests.unit.throttler.levers.json_patch import RefusedError, apply_patch
 from tests.world import a_node
 from throttler.kube.node import Node
 from throttler.kube.selectors import Taint
-from throttler.levers.held import HeldSince, Moment
+from throttler.levers.held import Clocks, HeldSince
 from throttler.levers.lever import How, LeverOutcome, LeverState, Room
 from throttler.levers.startup_taint import LONGEST_S, TaintSettings, has_taint, release_taints
 
@@ -33,7 +33,7 @@ def tainted(count: int, *taints: Taint) -> list[Node]:
 
 
 def decide(nodes: list[Node], how: Room, now_s: float = 100.0, settings: TaintSettings = SETTINGS) -> LeverOutcome:
-    return release_taints(nodes, settings, how, HeldSince(), Moment(now_s, now_s))[0]
+    return release_taints(nodes, settings, how, HeldSince(), Clocks(now_s, now_s))[0]
 
 
 def names(outcome: LeverOutcome) -> list[str]:
@@ -74,9 +74,9 @@ def test_shorter_wait_of_the_user_counts() -> None:
 
 def test_node_made_anew_under_the_same_name_counts_anew() -> None:
     before = a_node("n", uid="u1", taints=(OURS,))
-    since = release_taints([before], SETTINGS, room(), HeldSince(), Moment(0.0, 0.0))[1]
+    since = release_taints([before], SETTINGS, room(), HeldSince(), Clocks(0.0, 0.0))[1]
     again = a_node("n", uid="u2", taints=(OURS,), created_s=590.0)
-    outcome, _ = release_taints([again], SETTINGS, room(), since, Moment(600.0, 600.0))
+    outcome, _ = release_taints([again], SETTINGS, room(), since, Clocks(600.0, 600.0))
     assert outcome.writes == ()
 
 

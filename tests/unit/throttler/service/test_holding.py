@@ -10,7 +10,7 @@ from throttler.kube.node_pool import NodePool
 from throttler.levers.holder import EPOCH_ANNOTATION, HOLDER_ANNOTATION
 from throttler.service import holding
 from throttler.service.give_back import GivenBack
-from throttler.service.holding import DRAIN_S, Holding
+from throttler.service.holding import DRAIN_S, InForce
 
 LEASE = "kube-balloons/kube-balloons-throttle"
 
@@ -38,12 +38,12 @@ class Scene:
         self.steps: list[str] = []
         elector: Any = self.elector
         nobody: Any = None
-        self.holding = Holding(nobody, elector)
+        self.holding = InForce(nobody, elector)
 
-        async def give_back(self_: Holding, elector: Any) -> None:
+        async def give_back(self_: InForce, elector: Any) -> None:
             self.steps.append("given back")
 
-        monkeypatch.setattr(Holding, "_give_back", give_back)
+        monkeypatch.setattr(InForce, "_give_back", give_back)
 
     async def drain(self, timeout_s: float) -> None:
         assert timeout_s == DRAIN_S
@@ -76,7 +76,7 @@ async def test_where_there_never_was_a_throttle_nothing_is_looked_for(scene: Sce
 
 async def test_a_dry_run_holds_nothing() -> None:
     nobody: Any = None
-    dry = Holding(nobody, None)
+    dry = InForce(nobody, None)
     dry.saw([held_by(LEASE, "9")])
     assert (dry.lease, dry.epoch) == ("", 0)
 
@@ -126,7 +126,7 @@ async def test_giving_back_stops_when_the_lease_is_lost(monkeypatch: pytest.Monk
     monkeypatch.setattr(holding, "open_client", Opened)
     some: Any = elector
     nobody: Any = None
-    await Holding(nobody, some)._give_back(some)
+    await InForce(nobody, some)._give_back(some)
     assert asked["lease"] == LEASE
     elector.is_leader = False
     assert not await asked["may_go_on"]()

@@ -8,7 +8,7 @@ import pytest
 from tests.unit.throttler.service.throttle_scene import a_throttle, calm
 from throttler.client.attempts import ignore_attempt
 from throttler.client.connection import Connection
-from throttler.service.signal_sources import SignalSources
+from throttler.service.signal_sources import SignalWatches
 from throttler.signals.reading import Signals
 from throttler.sources.outcome import ignore_read
 from throttler.sources.own_attempts import OwnAttempts
@@ -48,18 +48,18 @@ ACCESS = PrometheusAccess(url="https://prometheus:9091", token_file="/token")
 
 
 @pytest.fixture
-def sources(monkeypatch: pytest.MonkeyPatch) -> SignalSources:
+def sources(monkeypatch: pytest.MonkeyPatch) -> SignalWatches:
     FakeWatch.made, FakeWatch.fails = [], False
     monkeypatch.setattr("throttler.service.signal_sources.SignalWatch", FakeWatch)
     connection: Any = None
-    return SignalSources(connection, OwnAttempts(5.0), ignore_read, ignore_attempt, ACCESS)
+    return SignalWatches(connection, OwnAttempts(5.0), ignore_read, ignore_attempt, ACCESS)
 
 
 def running() -> int:
     return sum(watch.is_running for watch in FakeWatch.made)
 
 
-async def test_throttles_with_equal_settings_share_a_source(sources: SignalSources) -> None:
+async def test_throttles_with_equal_settings_share_a_source(sources: SignalWatches) -> None:
     sources.follow([a_throttle("a"), a_throttle("b"), a_throttle("c", **OTHER)])
     await asyncio.sleep(1)
     assert running() == len(FakeWatch.made) == 2
@@ -71,7 +71,7 @@ async def test_throttles_with_equal_settings_share_a_source(sources: SignalSourc
     assert running() == 0
 
 
-async def test_a_source_that_nobody_names_any_more_ends(sources: SignalSources) -> None:
+async def test_a_source_that_nobody_names_any_more_ends(sources: SignalWatches) -> None:
     sources.follow([a_throttle("a"), a_throttle("c", **OTHER)])
     await asyncio.sleep(1)
     sources.follow([a_throttle("a")])
@@ -81,7 +81,7 @@ async def test_a_source_that_nobody_names_any_more_ends(sources: SignalSources) 
     sources.follow([])
 
 
-async def test_a_source_that_failed_is_begun_anew(sources: SignalSources) -> None:
+async def test_a_source_that_failed_is_begun_anew(sources: SignalWatches) -> None:
     FakeWatch.fails = True
     sources.follow([a_throttle("a")])
     await asyncio.sleep(1)

@@ -21,11 +21,11 @@ from throttler.levers.headroom import Lane
 from throttler.levers.holder import THROTTLE_LABEL
 from throttler.levers.original import ORIGINAL_ANNOTATION
 from throttler.levers.scheduling_gate import PACED_GATE
-from throttler.service.throttling import BLIND_PATIENCE_S, BUSY_S, LEAVING_S, NOBODY, Cluster, Throttling
+from throttler.service.throttling import BLIND_PATIENCE_S, BUSY_S, LEAVING_S, NOBODY, ClusterView, Throttling
 
 LIMITS: dict[str, Any] = {"nodes": {"matchLabels": {"pool": "a"}}, "levers": {"nodePoolLimits": {}}}
 THERE = a_node("old", age_s=9999)
-CLUSTER = Cluster(nodes={"old": THERE}, pods={"old": daemons_on("old", CNI, LOGS)})
+CLUSTER = ClusterView(nodes={"old": THERE}, pods={"old": daemons_on("old", CNI, LOGS)})
 
 
 class Scene:
@@ -49,7 +49,7 @@ class Scene:
             wall=lambda: WALL_S + self.now_s,
         )
 
-    def tick(self, seconds: float = 0.0, cluster: Cluster = CLUSTER) -> Any:
+    def tick(self, seconds: float = 0.0, cluster: ClusterView = CLUSTER) -> Any:
         self.now_s += seconds
         return self.throttling.tick(cluster)
 
@@ -97,7 +97,7 @@ def test_ticks_come_often_only_while_something_is_in_flight() -> None:
     scene = Scene(a_throttle(**LIMITS))
     scene.tick()
     assert scene.throttling.again_s is None
-    scene.tick(1, Cluster(nodes=CLUSTER.nodes, pods=CLUSTER.pods, unplaced=(pending("p"),)))
+    scene.tick(1, ClusterView(nodes=CLUSTER.nodes, pods=CLUSTER.pods, unplaced=(pending("p"),)))
     assert scene.throttling.again_s == BUSY_S
 
 
@@ -125,7 +125,7 @@ def test_ceilings_and_gates_that_no_throttle_claims_are_given_back() -> None:
     gated = pending("g", is_gated=True, is_tried=False, gates=(PACED_GATE,))
     scene = Scene(a_throttle("other", nodes={"matchLabels": {"pool": "b"}}, levers={"nodePoolLimits": {}}))
     scene.watches.pools = (ours(),)
-    scene.tick(0, Cluster(nodes=CLUSTER.nodes, pods=CLUSTER.pods, unplaced=(gated,)))
+    scene.tick(0, ClusterView(nodes=CLUSTER.nodes, pods=CLUSTER.pods, unplaced=(gated,)))
     assert {write.key.name for write in scene.writes.others[NOBODY]} == {"pool-a", "g"}
 
 
@@ -139,7 +139,7 @@ def test_leftovers_are_left_alone_while_the_view_is_incomplete() -> None:
 def test_plans_that_nobody_carries_out_are_forgotten() -> None:
     scene = Scene(a_throttle(**LIMITS))
     scene.watches.pools = (a_pool(),)
-    waiting = Cluster(nodes=CLUSTER.nodes, pods=CLUSTER.pods, unplaced=tuple(pending(f"p{i}") for i in range(9)))
+    waiting = ClusterView(nodes=CLUSTER.nodes, pods=CLUSTER.pods, unplaced=tuple(pending(f"p{i}") for i in range(9)))
     scene.tick(0, waiting)
     scene.writes.is_busy = True
     scene.tick(5, waiting)
@@ -154,7 +154,7 @@ def test_metrics_tell_window_reason_and_stages_and_end_with_the_throttle() -> No
     scene = Scene(a_throttle(**LIMITS, window={"initial": 16}))
     scene.watches.pools = (a_pool(),)
     scene.tick()
-    scene.tick(5, Cluster(nodes=CLUSTER.nodes, pods=CLUSTER.pods, unplaced=(pending("p"),)))
+    scene.tick(5, ClusterView(nodes=CLUSTER.nodes, pods=CLUSTER.pods, unplaced=(pending("p"),)))
     assert scene.figure("nodes", throttle="default", stage="waiting") == 1
     assert scene.figure("window_joins", throttle="default") == 16
     assert scene.figure("because", throttle="default", reason="Starting") == 1

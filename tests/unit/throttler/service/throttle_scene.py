@@ -14,7 +14,7 @@ from throttler.joins.world import JoinWorld
 from throttler.kube.capacity_quota import CapacityQuota
 from throttler.kube.metadata import Metadata
 from throttler.kube.node_pool import NodePool
-from throttler.levers.held import Moment
+from throttler.levers.held import Clocks
 from throttler.levers.lever import LeverWrite
 from throttler.service.lever_scene import LeverScene
 from throttler.service.tick_view import TickView, Turn
@@ -54,7 +54,7 @@ def a_view(now_s: float, world: JoinWorld | None = None, **more: Any) -> TickVie
     """The view of a tick `now_s` seconds after the world's own moment."""
     world = world if world is not None else a_world()
     scene = {"pools": (), "quotas": {}, **more.pop("scene", {})}
-    moment = Moment(now_s, WALL_S + now_s)
+    moment = Clocks(now_s, WALL_S + now_s)
     signals = more.pop("signals", None)
     names = more.pop("names", ("default",))
     return TickView(

@@ -6,7 +6,7 @@ from throttler.joins.joins import Joins
 from throttler.signals.reading import Signals
 from throttler.simulator.plant import JOIN
 from throttler.simulator.policy import Permit
-from throttler.simulator.scenario import Demand, Scenario
+from throttler.simulator.scenario import ScaleUp, Scenario
 from throttler.simulator.weather import spare
 
 
@@ -52,7 +52,7 @@ def plant(nodes: int = 1, **changes: object) -> Scenario:
     """Two quiet servers, instant machines: what a test does not name is out of its way."""
     settings: dict[str, object] = {
         "name": "test",
-        "demands": (Demand(at_s=0.0, nodes=nodes),),
+        "demands": (ScaleUp(at_s=0.0, nodes=nodes),),
         "servers": 2,
         "capacity": 8.0,
         "boot_s": 10.0,

@@ -10,10 +10,10 @@ from throttler.simulator.by_cohort import simulate
 from throttler.simulator.policies.at_once import AtOnce
 from throttler.simulator.policies.fixed import FixedWindow
 from throttler.simulator.policy import Permit
-from throttler.simulator.scenario import Blindness, Demand, Scenario, ServerLoss
+from throttler.simulator.scenario import Blindness, ScaleUp, Scenario, ServerLoss
 
 CALM = Scenario(
-    name="calm", demands=(Demand(at_s=0.0, nodes=40),), servers=2, capacity=8, boot_s=30, lead_s=60, scrape_noise=0.0
+    name="calm", demands=(ScaleUp(at_s=0.0, nodes=40),), servers=2, capacity=8, boot_s=30, lead_s=60, scrape_noise=0.0
 )
 
 
@@ -62,14 +62,14 @@ def test_without_a_gate_machines_join_when_they_have_booted() -> None:
 
 
 def test_a_herd_is_refused_and_finishes_all_the_same() -> None:
-    herd = replace(CALM, demands=(Demand(at_s=0.0, nodes=400),), capacity=3)
+    herd = replace(CALM, demands=(ScaleUp(at_s=0.0, nodes=400),), capacity=3)
     found = simulate(herd, AtOnce(), 1)
     assert found.error_share > 0.05
     assert len(found.usable_s) == 400
 
 
 def test_large_scenarios_lose_nobody_in_their_cohorts() -> None:
-    many = replace(CALM, demands=(Demand(at_s=0.0, nodes=20_003),), capacity=400, seats_per_capacity=4)
+    many = replace(CALM, demands=(ScaleUp(at_s=0.0, nodes=20_003),), capacity=400, seats_per_capacity=4)
     found = simulate(many, FixedWindow(20_000), 1)
     assert len(found.usable_s) == 20_003
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from tests.unit.throttler.simulator.small_plants import Everything, Nobody, Truthful, Window, least_time_s, plant
 from throttler.simulator.by_request import simulate_requests
 from throttler.simulator.plant import JOIN
-from throttler.simulator.scenario import Blindness, Demand, Disturbance, ListBurst, ServerLoss, Slowdown
+from throttler.simulator.scenario import Blindness, Disturbance, ListBurst, ScaleUp, ServerLoss, Slowdown
 from throttler.simulator.twelve import TWELVE
 
 A_SMALL = TWELVE[0]
@@ -148,7 +148,7 @@ def test_lists_cost_more_in_a_larger_cluster() -> None:
 
 
 def test_demands_come_one_after_the_other() -> None:
-    scenario = plant(0, demands=(Demand(at_s=0.0, nodes=5), Demand(at_s=600.0, nodes=5)))
+    scenario = plant(0, demands=(ScaleUp(at_s=0.0, nodes=5), ScaleUp(at_s=600.0, nodes=5)))
     usable_s = simulate_requests(scenario, Everything(), 1).usable_s
     assert usable_s[4] < 200.0
     assert usable_s[5] > 600.0

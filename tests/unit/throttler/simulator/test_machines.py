@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests.unit.throttler.simulator.small_plants import plant
 from throttler.simulator.machines import Machines
-from throttler.simulator.scenario import Demand
+from throttler.simulator.scenario import ScaleUp
 
 
 def machines(nodes: int = 10, **changes: object) -> Machines:
@@ -19,7 +19,7 @@ def machines(nodes: int = 10, **changes: object) -> Machines:
 
 
 def test_nothing_is_wanted_before_its_demand() -> None:
-    made = Machines(plant(0, demands=(Demand(at_s=5.0, nodes=3),)), np.random.default_rng(1))
+    made = Machines(plant(0, demands=(ScaleUp(at_s=5.0, nodes=3),)), np.random.default_rng(1))
     made.advance(4.9)
     assert (made.waiting, made.next_s) == (0, 5.0)
     made.advance(5.0)

@@ -5,7 +5,7 @@ import pytest
 
 from tests.unit.throttler.simulator.small_plants import plant
 from throttler.simulator.observe import CLOCK_START_S, Counters, Observer
-from throttler.simulator.scenario import Blindness, ForeignErrors, SlowWebhook
+from throttler.simulator.scenario import Blindness, ErrorsOfOthers, SlowWebhook
 
 
 def observer(**changes: object) -> Observer:
@@ -44,9 +44,9 @@ def test_a_window_is_the_difference_of_two_scrapes() -> None:
 
 def test_what_others_are_answered_is_counted_and_is_no_load() -> None:
     disturbances = (
-        ForeignErrors(at_s=15.0, for_s=100.0, per_s=1000.0),
-        ForeignErrors(at_s=10.0, for_s=100.0, per_s=1000.0, looks_like_joins=False),
-        ForeignErrors(at_s=10.0, for_s=100.0, per_s=1000.0, server=1),
+        ErrorsOfOthers(at_s=15.0, for_s=100.0, per_s=1000.0),
+        ErrorsOfOthers(at_s=10.0, for_s=100.0, per_s=1000.0, looks_like_joins=False),
+        ErrorsOfOthers(at_s=10.0, for_s=100.0, per_s=1000.0, server=1),
         SlowWebhook(at_s=15.0, for_s=100.0, seconds=3.0),
     )
     seen = observer(disturbances=disturbances)

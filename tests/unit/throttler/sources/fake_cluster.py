@@ -6,11 +6,11 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 
 from throttler.client.errors import ForbiddenError
-from throttler.client.pages import Page
+from throttler.client.pages import ListPage
 from throttler.signals.sample import Sample
 from throttler.sources.endpoints import LEASES, SLICES, LeaseWire, SliceWire
 from throttler.sources.outcome import ReadError
-from throttler.sources.scraper import Target
+from throttler.sources.scraper import ScrapeTarget
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 STARTED_AT = 1_700_000_000.0
@@ -43,7 +43,7 @@ class FakeClient:
         items = {SLICES: self.slices, LEASES: self.leases}[resource]
         if items is None:
             raise ForbiddenError("no right to list", status=403)
-        yield Page(list(items), "1")
+        yield ListPage(list(items), "1")
 
 
 class FakeScraper:
@@ -55,7 +55,7 @@ class FakeScraper:
         self.asked: list[tuple[float, str]] = []
         self.seconds = 0.01
 
-    async def scrape(self, target: Target) -> Sample:
+    async def scrape(self, target: ScrapeTarget) -> Sample:
         asked_s = asyncio.get_running_loop().time()
         self.asked.append((asked_s, target.name))
         await asyncio.sleep(self.seconds)

@@ -2,16 +2,16 @@
 
 from tests.unit.throttler.sources.fake_cluster import FakeClient, lease, slice_of
 from throttler.sources.endpoints import count_leases, find_targets, slice_targets, url_target
-from throttler.sources.scraper import Target
+from throttler.sources.scraper import ScrapeTarget
 
-ONLY = Target("only:443", "https://only")
+ONLY = ScrapeTarget("only:443", "https://only")
 
 
 def test_every_address_is_a_target_with_the_name_of_the_certificate() -> None:
     assert slice_targets([slice_of("10.0.0.2", "10.0.0.1"), slice_of("fd12::1", port=443)]) == (
-        Target("10.0.0.1:6443", "https://10.0.0.1:6443", "kubernetes"),
-        Target("10.0.0.2:6443", "https://10.0.0.2:6443", "kubernetes"),
-        Target("[fd12::1]:443", "https://[fd12::1]:443", "kubernetes"),
+        ScrapeTarget("10.0.0.1:6443", "https://10.0.0.1:6443", "kubernetes"),
+        ScrapeTarget("10.0.0.2:6443", "https://10.0.0.2:6443", "kubernetes"),
+        ScrapeTarget("[fd12::1]:443", "https://[fd12::1]:443", "kubernetes"),
     )
 
 

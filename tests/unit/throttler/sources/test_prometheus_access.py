@@ -22,7 +22,7 @@ from tests.unit.throttler.sources.metrics_server import answering, connection_to
 from tests.unit.throttler.sources.test_signal_watch import eventually
 from throttler.client.errors import ConfigError
 from throttler.sources import promql
-from throttler.sources.outcome import Outcome, ReadError
+from throttler.sources.outcome import ReadError, ReadOutcome
 from throttler.sources.prometheus_access import AccessFiles, PrometheusAccess, prometheus_access
 from throttler.sources.promql_client import Point, PromqlClient
 from throttler.sources.settings import SourceSettings
@@ -60,7 +60,7 @@ async def ask(api: LoopbackApi, *, url: str | None = None, **files: Any) -> tupl
 async def failure(api: LoopbackApi, **given: Any) -> str:
     with pytest.raises(ReadError) as caught:
         await ask(api, **given)
-    assert caught.value.outcome is Outcome.UNREACHABLE
+    assert caught.value.outcome is ReadOutcome.UNREACHABLE
     return caught.value.problem
 
 
@@ -119,7 +119,7 @@ async def test_a_token_that_is_not_accepted_is_named_by_its_file(ca: Certificate
     async with loopback_api(accepting("Bearer other"), ca.issue_server("server")) as api:
         with pytest.raises(ReadError, match=f'status 401 to the token of --prometheus-token-file "{token_file}"') as no:
             await ask(api, ca=ca.pair.certificate, token=token_file)
-    assert no.value.outcome is Outcome.FORBIDDEN
+    assert no.value.outcome is ReadOutcome.FORBIDDEN
 
 
 @pytest.mark.parametrize("elsewhere", ["/other", "/prom/..", "/prom/more"])

@@ -9,7 +9,7 @@ from tests.unit.throttler.client.loopback_api import loopback_api
 from tests.unit.throttler.sources.fake_prometheus import ALARM, FakePrometheus, answer, element, server
 from tests.unit.throttler.sources.metrics_server import answering, stall
 from throttler.signals.families import REJECTED
-from throttler.sources.outcome import Outcome, Read, ReadError
+from throttler.sources.outcome import Read, ReadError, ReadOutcome
 from throttler.sources.promql import HELD_S, PrometheusWatch
 from throttler.sources.promql_client import MAX_BYTES, PromqlClient, points_of
 
@@ -34,7 +34,7 @@ async def test_two_scrapes_of_prometheus_are_a_window() -> None:
     assert (reading.server, reading.requests, reading.span_s) == ("a", 150.0, 15.0)
     assert reading.latency_s == pytest.approx(0.01)
     assert now_s - reading.ended_s == pytest.approx(4, abs=2)
-    assert [(read.source, read.outcome) for read in reads] == [("prometheus", Outcome.GOOD)] * 2
+    assert [(read.source, read.outcome) for read in reads] == [("prometheus", ReadOutcome.GOOD)] * 2
 
 
 async def test_asking_again_before_prometheus_scraped_again_brings_nothing() -> None:
@@ -129,17 +129,17 @@ async def query_failure(handler, limit_s: float = 8.0) -> tuple[ReadError, int]:
 
 async def test_a_slow_prometheus_is_given_up() -> None:
     error, _ = await query_failure(stall, 0.2)
-    assert (error.outcome, error.problem) == (Outcome.TIMEOUT, "Prometheus did not answer within 0.2 s")
+    assert (error.outcome, error.problem) == (ReadOutcome.TIMEOUT, "Prometheus did not answer within 0.2 s")
 
 
 async def test_a_redirect_is_not_followed() -> None:
     error, asked = await query_failure(answering(b"", status=307, headers={"Location": "/other"}))
-    assert (error.outcome, asked) == (Outcome.REFUSED, 1)
+    assert (error.outcome, asked) == (ReadOutcome.REFUSED, 1)
 
 
 async def test_an_answer_without_end_is_given_up() -> None:
     error, _ = await query_failure(answering(b"x" * (MAX_BYTES + 1)))
-    assert error.outcome is Outcome.TOO_LARGE
+    assert error.outcome is ReadOutcome.TOO_LARGE
 
 
 async def test_a_prometheus_that_is_away_is_a_problem_and_changes_no_reading() -> None:

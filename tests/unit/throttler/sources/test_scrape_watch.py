@@ -9,7 +9,7 @@ import pytest
 
 from tests.unit.throttler.sources.fake_cluster import FakeClient, FakeScraper, lease, slice_of
 from tests.unit.throttler.sources.metrics_server import connection_to
-from throttler.sources.outcome import Outcome, ReadError
+from throttler.sources.outcome import ReadError, ReadOutcome
 from throttler.sources.scrape_watch import ScrapeWatch
 from throttler.sources.settings import SourceSettings
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.virtual_time
 
 THREE = ("10.0.0.1", "10.0.0.2", "10.0.0.3")
 NAMES = [f"{address}:6443" for address in THREE]
-GONE = ReadError(Outcome.UNREACHABLE, "cannot be reached (ClientConnectorError)")
+GONE = ReadError(ReadOutcome.UNREACHABLE, "cannot be reached (ClientConnectorError)")
 
 
 @asynccontextmanager
@@ -150,7 +150,7 @@ async def test_configured_servers_win() -> None:
 
 async def test_servers_that_all_forbid_it_are_a_missing_right() -> None:
     scraper = FakeScraper()
-    scraper.broken = dict.fromkeys(NAMES, ReadError(Outcome.FORBIDDEN, "answered /metrics with status 403"))
+    scraper.broken = dict.fromkeys(NAMES, ReadError(ReadOutcome.FORBIDDEN, "answered /metrics with status 403"))
     async with watching(FakeClient([slice_of(*THREE)]), scraper) as watch:
         await asyncio.sleep(6)
         assert watch.is_forbidden

@@ -17,13 +17,13 @@ from tests.unit.throttler.client.loopback_api import authority, loopback_api
 from tests.unit.throttler.sources.metrics_server import answering, connection_to, gzipped, stall, trickle
 from throttler.signals.text import Row, parse_rows
 from throttler.sources.metrics_body import MAX_INFLATED_BYTES, STEP_BYTES, MetricsBody
-from throttler.sources.outcome import Outcome, Read, ReadError
-from throttler.sources.scraper import Scraper, Target
+from throttler.sources.outcome import Read, ReadError, ReadOutcome
+from throttler.sources.scraper import Scraper, ScrapeTarget
 
 
 async def scrape(url: str, *, limit_s: float = 8.0, reads: list[Read] | None = None, **target):
     with Scraper(connection_to(url), limit_s=limit_s, observer=(reads if reads is not None else []).append) as scraper:
-        return await scraper.scrape(Target("a", url, **target))
+        return await scraper.scrape(ScrapeTarget("a", url, **target))
 
 
 async def failure(handler, **options) -> ReadError:
@@ -48,7 +48,7 @@ async def test_a_body_is_asked_for_and_read_as_a_sample() -> None:
     assert request.headers["Impersonate-User"] == "somebody"
     assert request.headers["Accept-Encoding"] == "gzip"
     assert request.headers["User-Agent"].startswith("kube-balloons/")
-    assert [(read.outcome, read.server, read.source) for read in reads] == [(Outcome.GOOD, "a", "scrape")]
+    assert [(read.outcome, read.server, read.source) for read in reads] == [(ReadOutcome.GOOD, "a", "scrape")]
     assert 5000 < reads[0].size_bytes < 10_000
 
 
@@ -67,7 +67,7 @@ async def test_every_scrape_has_a_connection_of_its_own() -> None:
     async with loopback_api(note) as api:
         with Scraper(connection_to(api.url)) as scraper:
             for _ in range(3):
-                await scraper.scrape(Target("a", api.url))
+                await scraper.scrape(ScrapeTarget("a", api.url))
     assert len(set(ports)) == 3
 
 
@@ -77,9 +77,9 @@ async def test_a_certificate_is_checked_for_the_name_that_was_given(tmp_path) ->
     async with loopback_api(answering(small_body()), pair) as api:
         context = ssl.create_default_context(cafile=ca.pair.certificate)
         with Scraper(connection_to(api.url, tls=context)) as scraper:
-            assert (await scraper.scrape(Target("a", api.url, "kubernetes"))).requests == 100
+            assert (await scraper.scrape(ScrapeTarget("a", api.url, "kubernetes"))).requests == 100
             with pytest.raises(ReadError, match="certificate"):
-                await scraper.scrape(Target("a", api.url, "elsewhere.example"))
+                await scraper.scrape(ScrapeTarget("a", api.url, "elsewhere.example"))
 
 
 HTML = b"<html><body>all is well</body></html>\n"
@@ -88,20 +88,24 @@ HTML = b"<html><body>all is well</body></html>\n"
 @pytest.mark.parametrize(
     ("handler", "outcome", "words"),
     [
-        (answering(HTML), Outcome.UNREADABLE, "not an API server"),
-        (answering(b"\x00\xff\xfe" * 5000), Outcome.UNREADABLE, "not an API server"),
-        (answering(b""), Outcome.UNREADABLE, "not an API server"),
-        (answering(b"x" * 200_000), Outcome.UNREADABLE, "a line of more than"),
-        (answering(small_body(extra='apiserver_request_total{code="1"} NaN')), Outcome.UNREADABLE, "has the value NaN"),
-        (answering(small_body() + small_body()), Outcome.UNREADABLE, "is there twice"),
-        (answering(b"no gzip", encoding="gzip"), Outcome.UNREADABLE, "broken gzip"),
-        (answering(gzip.compress(small_body())[:-20], encoding="gzip"), Outcome.UNREADABLE, "breaks off"),
-        (answering(gzip.compress(small_body()) * 2, encoding="gzip"), Outcome.UNREADABLE, "after the end"),
-        (answering(small_body(), encoding="br"), Outcome.UNREADABLE, "encoding"),
-        (answering(b"", status=302, headers={"Location": "/elsewhere"}), Outcome.REFUSED, "status 302"),
-        (answering(b"", status=503), Outcome.REFUSED, "status 503"),
-        (answering(b"", status=401), Outcome.FORBIDDEN, "status 401"),
-        (answering(b"secret words", status=403), Outcome.FORBIDDEN, "status 403"),
+        (answering(HTML), ReadOutcome.UNREADABLE, "not an API server"),
+        (answering(b"\x00\xff\xfe" * 5000), ReadOutcome.UNREADABLE, "not an API server"),
+        (answering(b""), ReadOutcome.UNREADABLE, "not an API server"),
+        (answering(b"x" * 200_000), ReadOutcome.UNREADABLE, "a line of more than"),
+        (
+            answering(small_body(extra='apiserver_request_total{code="1"} NaN')),
+            ReadOutcome.UNREADABLE,
+            "has the value NaN",
+        ),
+        (answering(small_body() + small_body()), ReadOutcome.UNREADABLE, "is there twice"),
+        (answering(b"no gzip", encoding="gzip"), ReadOutcome.UNREADABLE, "broken gzip"),
+        (answering(gzip.compress(small_body())[:-20], encoding="gzip"), ReadOutcome.UNREADABLE, "breaks off"),
+        (answering(gzip.compress(small_body()) * 2, encoding="gzip"), ReadOutcome.UNREADABLE, "after the end"),
+        (answering(small_body(), encoding="br"), ReadOutcome.UNREADABLE, "encoding"),
+        (answering(b"", status=302, headers={"Location": "/elsewhere"}), ReadOutcome.REFUSED, "status 302"),
+        (answering(b"", status=503), ReadOutcome.REFUSED, "status 503"),
+        (answering(b"", status=401), ReadOutcome.FORBIDDEN, "status 401"),
+        (answering(b"secret words", status=403), ReadOutcome.FORBIDDEN, "status 403"),
     ],
 )
 async def test_what_is_no_usable_answer_is_said_in_our_own_words(handler, outcome, words) -> None:
@@ -116,15 +120,15 @@ async def test_a_gzip_bomb_is_given_up_at_the_limit() -> None:
     assert len(bomb) < 2_000_000
     # A busy machine may take longer than the limit on time to inflate so much; here it is the size that counts.
     error = await failure(answering(bomb, encoding="gzip"), limit_s=60.0)
-    assert (error.outcome, error.problem) == (Outcome.TOO_LARGE, "more than 100 MB of metrics")
+    assert (error.outcome, error.problem) == (ReadOutcome.TOO_LARGE, "more than 100 MB of metrics")
 
 
 @pytest.mark.parametrize("handler", [trickle, stall])
 async def test_a_slow_answer_is_given_up(handler) -> None:
     reads: list[Read] = []
     error = await failure(handler, limit_s=0.3, reads=reads)
-    assert (error.outcome, error.problem) == (Outcome.TIMEOUT, "no whole answer within 0.3 s")
-    assert reads[0].outcome is Outcome.TIMEOUT
+    assert (error.outcome, error.problem) == (ReadOutcome.TIMEOUT, "no whole answer within 0.3 s")
+    assert reads[0].outcome is ReadOutcome.TIMEOUT
     assert reads[0].seconds >= 0.3
 
 
@@ -133,7 +137,7 @@ async def test_a_server_that_is_not_there_is_unreachable() -> None:
         unused.bind(("127.0.0.1", 0))
         with pytest.raises(ReadError, match="cannot be reached") as caught:
             await scrape(f"http://127.0.0.1:{unused.getsockname()[1]}")
-    assert caught.value.outcome is Outcome.UNREACHABLE
+    assert caught.value.outcome is ReadOutcome.UNREACHABLE
 
 
 async def test_an_answer_that_breaks_off_is_unreachable() -> None:
@@ -144,7 +148,7 @@ async def test_an_answer_that_breaks_off_is_unreachable() -> None:
         request.transport.abort()
         return response
 
-    assert (await failure(half)).outcome is Outcome.UNREACHABLE
+    assert (await failure(half)).outcome is ReadOutcome.UNREACHABLE
 
 
 def large_body(megabytes: int) -> bytes:
@@ -198,7 +202,7 @@ def test_a_scrape_that_was_cancelled_before_its_answer_leaves_nothing_open(tmp_p
 
     async def give_up_a_scrape(url: str, is_frozen: threading.Event) -> None:
         with Scraper(connection_to(url, tls=trust)) as scraper:
-            await cancelled(scraper.scrape(Target("a", url)), is_frozen)
+            await cancelled(scraper.scrape(ScrapeTarget("a", url)), is_frozen)
 
     with frozen_server(ca.issue_server("server")) as server:
         assert left_open_by(give_up_a_scrape(*server)) == []

@@ -12,7 +12,7 @@ from tests.unit.throttler.sources.fake_prometheus import ALARM, FakePrometheus, 
 from tests.unit.throttler.sources.metrics_server import connection_to
 from throttler.client.attempts import Attempt
 from throttler.sources import promql
-from throttler.sources.outcome import Outcome, Read
+from throttler.sources.outcome import Read, ReadOutcome
 from throttler.sources.own_attempts import OwnAttempts
 from throttler.sources.settings import SourceSettings
 from throttler.sources.signal_watch import SignalWatch
@@ -64,7 +64,7 @@ async def test_scrapes_and_own_requests_come_together() -> None:
         await eventually(watch, lambda signals: names(signals) == {"127.0.0.1", "own requests"})
         signals = watch.signals(asyncio.get_running_loop().time())
     assert not signals.silent
-    assert {read.outcome for read in reads} == {Outcome.GOOD}
+    assert {read.outcome for read in reads} == {ReadOutcome.GOOD}
     assert any("EndpointSlices" in problem for problem in signals.problems)
 
 
