@@ -21,6 +21,7 @@ class Reason(Sentence):
     TOO_FEW_NODES = "{size} warm nodes wanted, but only {eligible} can be held, and Hold never grows"
     SHRINKING = "{surplus} more nodes are held than wanted"
     SHRINK_LIMITED = "{surplus} more nodes are held than wanted; at most {limit} balloons are removed at once"
+    LEAVING = "{nodes} held nodes are being replaced or removed by the autoscaler: {names}"
     MOVED = "the balloon on node {node} holds nothing there and is needed elsewhere"
     SPARED = "the balloon on node {node} is wanted again"
     GAVE_WAY = "{busy} nodes run real work, and no idle node is left to hold"

@@ -108,6 +108,12 @@ def _moved(view: PoolView, holding: Holding, aim: Target, freed: Sequence[tuple[
     return moved
 
 
+def off_leaving(view: PoolView) -> list[ReleaseBalloon]:
+    """What a pool that is held still does where an autoscaler is about to remove nodes: a balloon waits for another
+    node then, and Karpenter, which has ordered the replacement, buys no second one for a balloon that stays."""
+    return [_move(balloon) for balloon in view.leaving]
+
+
 def _move(balloon: Pod) -> ReleaseBalloon:
     why = because(Reason.MOVED, node=balloon.node)
     return ReleaseBalloon(balloon.key, balloon.uid, balloon.resource_version, balloon.node, "", why)

@@ -12,7 +12,7 @@ from balloons.decide.joining import Unready
 from balloons.view.claim import Seen
 from balloons.view.load import NodeLoad
 from throttler.kube.duration import parse_duration
-from throttler.kube.node import Node, is_joining_taint, is_kept
+from throttler.kube.node import Node, is_joining_taint, is_kept, is_leaving
 from throttler.kube.pod import Pod
 from throttler.kube.resources import Resources
 from throttler.kube.selectors import Taint, Toleration, untolerated
@@ -28,7 +28,7 @@ class NodeState(enum.Enum):
     JOINING = "registered, not Ready or not initialised yet"
     PREFLIGHT = "Ready, but a preflight taint says not warm yet"
     SICK = "not Ready, or a health condition says so"
-    CLOSED = "cordoned, being deleted, or tainted against balloons"
+    CLOSED = "cordoned, about to be removed, or tainted against balloons"
 
     # Members are singletons; the default hashes their name in Python, four times per node of every decision.
     __hash__ = object.__hash__
@@ -74,7 +74,7 @@ class Rules:
         )
         if load.work and not leaves_room:
             return NodeState.BUSY
-        if node.is_deleting or node.is_cordoned:
+        if node.is_cordoned or is_leaving(node):
             return NodeState.CLOSED
         if not node.is_ready:
             since = self.unready.get(node.name) or Unready(self.wall_s - node.created_s, inf)

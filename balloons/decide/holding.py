@@ -2,7 +2,9 @@
 
 A balloon is in exactly one place: on a chosen node; `stuck` on a node that is not to be had now (sick, cordoned,
 joining: moving it gains nothing, and the node may come back); about to give way (`released` or left to the
-scheduler on a reserved node); or a victim (surplus, on a busy node, doubled, or on a node of another pool).
+scheduler on a reserved node); or a victim (surplus, on a busy node, doubled, on a node of another pool, or on one
+that an autoscaler is about to remove: Karpenter buys a node for every pod that it finds there, and if the pool held
+that one besides, it would grow by each node that is replaced).
 """
 
 from collections import Counter
@@ -40,16 +42,20 @@ class Holding:
 def hold(view: PoolView, free: Sequence[Node], wanted: int, staying: Sequence[Pod], limit: int) -> Holding:
     """Spread `wanted` balloons over the `free` nodes.
 
-    `staying` are balloons on reserved nodes that are left to the scheduler; at most `limit` balloons become victims.
+    `staying` are balloons on reserved nodes that are left to the scheduler; at most `limit` balloons become victims,
+    besides those whose nodes are going anyway.
     """
     chosen = choose_nodes(free, view.loads, wanted)
     # Few combinations of balloon and kind of node exist: each is judged once, and nodes one by one only if one is odd.
     unlike = {(own, wanted) for own, wanted in view.shapes.beside_balloons(view.census.measured) if own != wanted}
     misfits = _misfits(view, chosen, unlike) if unlike else {}
-    victims = _victims(view, free, chosen, misfits)
+    leaving = view.leaving
+    victims = [*leaving, *_victims(view, free, chosen, misfits)]
+    limit += len(leaving)
     now, later = victims[:limit], victims[limit:]
     # A balloon that its node is about to refuse is nothing to keep: the ReplicaSet takes it first.
-    stuck = [b for state in _STUCK for b in view.census.balloons[state] if b.node not in view.alone]
+    lost = {*view.alone, *(balloon.node for balloon in leaving)}
+    stuck = [balloon for state in _STUCK for balloon in view.census.balloons[state] if balloon.node not in lost]
     wanted_of = Counter([_shape_on(node, view) for node in chosen]) if unlike else view.shapes.of_all(chosen)
     wanted_of.update([balloon.shape for balloon in (*stuck, *staying)])
     # A node is counted for the shape of the balloon that is still on it.

@@ -27,7 +27,7 @@ from balloons.view.remembered import remembered_shapes, stored_requests
 from balloons.view.shape import Shapes, balloon_requests, explicit_shape, shapes_of
 from balloons.view.snapshot import Deployment, Now, Snapshot
 from throttler.kube.metadata import Metadata, ObjectKey
-from throttler.kube.node import KARPENTER_POOL_LABEL, Node
+from throttler.kube.node import KARPENTER_POOL_LABEL, Node, is_leaving
 from throttler.kube.pod import POOL_LABEL, SHAPE_LABEL, Pod
 from throttler.kube.resources import Resources
 
@@ -74,6 +74,12 @@ class PoolView:
         return self.pool.spec.mode is Mode.HEADROOM and any(
             KARPENTER_POOL_LABEL in node.labels for node, _ in self.claim.seen
         )
+
+    @property
+    def leaving(self) -> list[Pod]:
+        """Balloons on nodes that an autoscaler is about to remove: what runs there is replaced, or ends."""
+        names = {node.name for node in self.census.by_state[NodeState.CLOSED] if is_leaving(node)}
+        return [balloon for balloon in self.census.balloons[NodeState.CLOSED] if balloon.node in names]
 
     @property
     def holdable(self) -> list[Node]:

@@ -8,10 +8,10 @@ import msgspec
 from balloons.api.pool import Strategy
 from balloons.decide.because import Because, Reason, because
 from balloons.decide.by_annotation import annotate, held_by_us
-from balloons.decide.by_balloon import inflate, lowered
+from balloons.decide.by_balloon import inflate, lowered, off_leaving
 from balloons.decide.by_buffer import buffer
 from balloons.decide.census import NodeState
-from balloons.decide.guard import conflict, hold_still, notes, refusing
+from balloons.decide.guard import conflict, hold_still, notes, refusing, some_of
 from balloons.decide.holding import Holding, being_removed, hold
 from balloons.decide.look import PoolView, status_of
 from balloons.decide.memory import Asked, PoolMemory
@@ -57,7 +57,7 @@ def decide_pool(view: PoolView, case: Case, memory: PoolMemory, allowance: int |
     still = hold_still(view, case.snapshot, case.settings) or shrunken
     if still is not None:
         gone = sum(1 for name in memory.valued if name not in case.snapshot.nodes)
-        actions: tuple[Action, ...] = (*lowered(view, still, gone), *_removals(view, case, memory))
+        actions: tuple[Action, ...] = (*lowered(view, still, gone), *off_leaving(view), *_removals(view, case, memory))
         return Outcome(_decision(view, view.pool.status.target, still, actions), memory)
     return _act(view, case, memory, allowance)
 
@@ -108,7 +108,9 @@ def _act(view: PoolView, case: Case, memory: PoolMemory, allowance: int | None) 
     actions, too_small = _write(view, case, holding, aim, freed, allowed)
     aim = _without_growth(view, aim, too_small)
     why = _refused(view) or _why(view, aim, holding, freed, len(reserved))
-    removed = max(0, len(holding.victims) - going) + sum(1 for action in actions if _lets_go(action))
+    removed = max(0, len(holding.victims) - len(view.leaving) - going) + sum(
+        1 for action in actions if _lets_go(action)
+    )
     memory = replace(note_removal(memory, removed, settings, case.now), granted=aim.granted, asked=asked)
     decision = _decision(view, aim.warm, why, (*actions, *_removals(view, case, memory)), too_small)
     decision = replace(decision, lacking=aim.lacking, notes=(*decision.notes, *_fallback(view, aim)))
@@ -243,12 +245,8 @@ def _why(view: PoolView, aim: Target, holding: Holding, freed: Sequence[tuple[Po
         return aim.because
     if not view.census.total and not aim.wait:
         return because(Reason.NO_NODES)
-    if holding.surplus:
-        return because(
-            Reason.SHRINK_LIMITED, surplus=holding.surplus + len(holding.victims), limit=len(holding.victims)
-        )
-    if holding.victims:
-        return because(Reason.SHRINKING, surplus=len(holding.victims))
+    if holding.victims or holding.surplus:
+        return _why_fewer(view, holding)
     if reserved:
         return because(Reason.RESERVED, reserved=reserved)
     if view.schedule is not None and wanted_size(view.pool.spec, view.schedule) == aim.warm == warm:
@@ -257,6 +255,17 @@ def _why(view: PoolView, aim: Target, holding: Holding, freed: Sequence[tuple[Po
         return because(Reason.GAVE_WAY, busy=view.census.count(NodeState.BUSY))
     reason = Reason.STEADY if warm >= aim.warm else Reason.WARMING
     return because(reason, warm=warm, target=aim.warm, pending=pending)
+
+
+def _why_fewer(view: PoolView, holding: Holding) -> Because:
+    leaving = {balloon.node for balloon in view.leaving}
+    if holding.surplus:
+        return because(
+            Reason.SHRINK_LIMITED, surplus=holding.surplus + len(holding.victims), limit=len(holding.victims)
+        )
+    if all(balloon.node in leaving for balloon in holding.victims):
+        return because(Reason.LEAVING, nodes=len(leaving), names=some_of(leaving))
+    return because(Reason.SHRINKING, surplus=len(holding.victims))
 
 
 def _decision(

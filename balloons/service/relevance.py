@@ -8,7 +8,7 @@ import msgspec
 
 from balloons.view.snapshot import Deployment, FailedBalloon
 from throttler.kube.metadata import Metadata
-from throttler.kube.node import Node
+from throttler.kube.node import Node, is_leaving
 from throttler.kube.pod import Pod, PodKind
 
 URGENT_S = 0.05
@@ -19,9 +19,14 @@ SOON_S = 1.0
 
 
 def node_within_s(before: Node | None, after: Node | None) -> float | None:
-    """For a node; None when only its version changed (a heartbeat)."""
+    """For a node; None when only its version changed (a heartbeat).
+
+    Karpenter gathers its orders for a second: from then on it buys for what still runs on a node that it removes.
+    """
     if before is None or after is None:
         return NODE_S
+    if is_leaving(after) and not is_leaving(before):
+        return URGENT_S
     is_same = msgspec.structs.replace(after, resource_version=before.resource_version) == before
     return None if is_same else NODE_S
 

@@ -21,6 +21,7 @@ _MOVING = {
     Reason.FALLBACK,
     Reason.ALLOWANCE,
     Reason.SHRINKING,
+    Reason.LEAVING,
     Reason.SHRINK_LIMITED,
     Reason.BURST_RELEASE,
     Reason.RESERVED,

@@ -31,6 +31,8 @@ JOINING_TAINTS = frozenset(
     }
 )
 """Taints that others take off while a node joins."""
+LEAVING_TAINTS = frozenset({"karpenter.sh/disrupted", "ToBeDeletedByClusterAutoscaler"})
+"""Taints by which Karpenter and cluster-autoscaler keep pods off a node that they are about to remove."""
 STARTUP_TAINT_PREFIX = "startup-taint.cluster-autoscaler.kubernetes.io/"
 GROUP_LABELS = (
     "eks.amazonaws.com/nodegroup",
@@ -131,6 +133,11 @@ class Node(msgspec.Struct, frozen=True, gc=False):
 def is_joining_taint(taint: Taint) -> bool:
     """Whether somebody is still to take this taint off a new node."""
     return taint.key in JOINING_TAINTS or taint.key.startswith(STARTUP_TAINT_PREFIX)
+
+
+def is_leaving(node: Node) -> bool:
+    """Whether the node is being removed, or an autoscaler is about to remove it."""
+    return node.is_deleting or any(taint.key in LEAVING_TAINTS for taint in node.taints)
 
 
 def is_kept(node: Node) -> bool:

@@ -28,6 +28,7 @@ from balloons.view.snapshot import FailedBalloon
 from throttler.kube.metadata import Metadata, ObjectKey
 from throttler.kube.node import Node
 from throttler.kube.pod import Pod, PodKind, PodWire, Scheduling
+from throttler.kube.selectors import Taint
 from throttler.kube.shared import Shared
 
 DOCS = Path(__file__).parents[4] / "docs"
@@ -163,6 +164,9 @@ def test_heartbeat_of_a_node_wakes_nobody() -> None:
     assert relevance.node_within_s(NODE, msgspec.structs.replace(NODE, resource_version="2")) is None
     assert relevance.node_within_s(NODE, msgspec.structs.replace(NODE, is_ready=False)) == relevance.NODE_S
     assert relevance.node_within_s(None, NODE) == relevance.NODE_S
+    going = msgspec.structs.replace(NODE, taints=(Taint("karpenter.sh/disrupted", effect="NoSchedule"),))
+    assert relevance.node_within_s(NODE, going) == relevance.URGENT_S
+    assert relevance.node_within_s(going, msgspec.structs.replace(going, is_ready=False)) == relevance.NODE_S
 
 
 def test_wish_of_a_user_is_urgent_and_our_own_status_is_not() -> None:

@@ -1,0 +1,144 @@
+"""Balloons on nodes that an autoscaler is about to remove go at once, so that no node is bought for them."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from balloons.api.pool import Mode, PoolNodes
+from balloons.decide.because import Reason
+from balloons.decide.decide import decide
+from balloons.decide.memory import Memory
+from balloons.decide.plan import PoolDecision
+from balloons.decide.settings import DecideSettings
+from balloons.service.standing import Standing, standing
+from tests.world import NOW, World, a_node, a_pool, later, nodes
+from throttler.kube.node import KARPENTER_INITIALIZED_LABEL, KARPENTER_POOL_LABEL, LEAVING_TAINTS
+from throttler.kube.selectors import LabelSelector, Taint, Toleration
+
+KARPENTER = {KARPENTER_POOL_LABEL: "default", KARPENTER_INITIALIZED_LABEL: "true"}
+DISRUPTED = (Taint("karpenter.sh/disrupted", effect="NoSchedule"),)
+
+
+class Fleet:
+    """A pool whose nodes Karpenter replaces."""
+
+    def __init__(self, count: int, **spec: object) -> None:
+        self.world = World.of(a_pool(**spec), nodes=nodes(count, labels=KARPENTER))
+        self.memory, self.now = Memory(), NOW
+        self.run(3)
+
+    def step(self) -> PoolDecision:
+        self.world.settle()
+        plan, self.memory = decide(self.world.snapshot(), self.memory, DecideSettings(), self.now)
+        self.world.apply(plan)
+        self.world.settle()
+        self.now = later(self.now, 10)
+        return plan.pools[0]
+
+    def run(self, steps: int) -> PoolDecision:
+        for _ in range(steps):
+            decision = self.step()
+        return decision
+
+    def taint(self, *names: str, taints: tuple[Taint, ...] = DISRUPTED) -> None:
+        for name in names:
+            self.world.change_node(name, taints=taints)
+
+    def balloons(self) -> dict[str, str]:
+        return {balloon.node: balloon.uid for balloon in self.world.balloons()}
+
+
+@pytest.mark.parametrize("key", sorted(LEAVING_TAINTS))
+def test_the_balloon_goes_and_every_other_node_keeps_its_own(key: str) -> None:
+    fleet = Fleet(5)
+    before = fleet.balloons()
+    fleet.taint("n002", taints=(Taint(key, effect="NoSchedule"),))
+    decision = fleet.step()
+    assert decision.because.sentence == "1 held nodes are being replaced or removed by the autoscaler: n002"
+    assert standing(decision.because.reason) is Standing.MOVING
+    assert fleet.balloons() == {node: uid for node, uid in before.items() if node != "n002"}
+    assert fleet.world.replicas() == 4
+    assert fleet.step().because.reason is Reason.STEADY
+
+
+def test_a_replacement_is_held_in_the_place_of_the_old_node_and_not_besides() -> None:
+    fleet = Fleet(3)
+    before = fleet.balloons()
+    fleet.taint("n001")
+    fleet.world.nodes["new"] = a_node("new", labels=KARPENTER)
+    fleet.step()
+    fleet.step()
+    assert fleet.world.replicas() == 3
+    after = fleet.balloons()
+    assert {node: after[node] for node in ("n000", "n002")} == {node: before[node] for node in ("n000", "n002")}
+    assert set(after) == {"n000", "n002", "new"}
+
+
+def test_a_node_that_stays_after_all_is_held_again() -> None:
+    fleet = Fleet(3)
+    fleet.taint("n001")
+    fleet.run(2)
+    fleet.taint("n001", taints=())
+    fleet.run(2)
+    assert set(fleet.balloons()) == {"n000", "n001", "n002"}
+
+
+def test_even_a_paused_pool_leaves_a_node_that_goes_and_takes_its_replacement() -> None:
+    fleet = Fleet(3, size=3)
+    before = fleet.balloons()
+    fleet.world.change_pool(paused=True)
+    fleet.taint("n001")
+    fleet.step()
+    assert fleet.world.replicas() == 3
+    assert sorted(fleet.balloons()) == ["", "n000", "n002"]
+    fleet.world.nodes["new"] = a_node("new", labels=KARPENTER)
+    fleet.world.remove_node("n001")
+    fleet.step()
+    after = fleet.balloons()
+    assert {"n000", "n002", "new"} == set(after)
+    assert after["n000"] == before["n000"]
+
+
+def test_a_cordoned_node_keeps_its_balloon() -> None:
+    fleet = Fleet(3)
+    before = fleet.balloons()
+    fleet.world.change_node("n001", is_cordoned=True)
+    fleet.run(3)
+    assert fleet.balloons() == before
+
+
+def test_balloons_that_tolerate_everything_do_not_stay_on_a_node_that_goes() -> None:
+    everything = PoolNodes(LabelSelector({"pool": "gpu"}), (Toleration(operator="Exists"),))
+    fleet = Fleet(3, nodes=everything)
+    fleet.taint("n001")
+    decision = fleet.run(3)
+    assert decision.status.warm == 2
+
+
+def test_headroom_asks_for_one_node_in_the_place_of_one_that_goes() -> None:
+    fleet = Fleet(3, mode=Mode.HEADROOM, size=3, max_size=6)
+    fleet.taint("n001")
+    fleet.run(3)
+    assert fleet.world.replicas() == 3
+    assert sorted(fleet.balloons()) == ["", "n000", "n002"]
+
+
+@settings(max_examples=40, deadline=None)
+@given(going=st.sets(st.integers(0, 29), min_size=1), replaced=st.integers(0, 30))
+def test_any_number_goes_at_once_and_nothing_is_held_twice(going: set[int], replaced: int) -> None:
+    """The limit on removals is for capacity that could be kept: this one is lost whatever we do."""
+    fleet = Fleet(30)
+    before = fleet.balloons()
+    leaving = [f"n{i:03}" for i in going]
+    fleet.taint(*leaving)
+    fleet.world.nodes |= nodes(replaced, "r", labels=KARPENTER)
+    fleet.run(2)
+    kept = {node: uid for node, uid in before.items() if node not in leaving}
+    assert kept.items() <= fleet.balloons().items()
+    assert not set(leaving) & set(fleet.balloons())
+    assert fleet.world.replicas() == 30 - len(leaving) + replaced
+    for name in leaving:
+        fleet.world.remove_node(name)
+    decision = fleet.run(2)
+    assert decision.because.reason is Reason.STEADY, "nodes that went on purpose freeze nothing"
+    assert decision.status.warm == 30 - len(leaving) + replaced
