@@ -12,7 +12,7 @@ _CEILING = of_throttle("lever_ceiling", "lever", "resource")
 _CEILING_IN_BYTES = of_throttle("lever_ceiling", "lever", "resource", resource="memory|.*storage.*")
 BRAKES = (
     *("BackingOff", "Crowded", "Errors", "Recovering", "SignalsLost", "SignalsStale", "ServerSilent", "Alarm"),
-    *("ControllerManager", "DoesNotPay", "Deadline", "IdleErrors", "FloorPace", "DelayNotOurs"),
+    *("ControllerManager", "Deadline", "IdleErrors", "FloorPace", "DelayNotOurs"),
 )
 """Reasons that cut or freeze the window: what is marked on the panels."""
 

@@ -53,6 +53,5 @@ class ThrottleReason(Sentence):
     NEVER_SEEN = "{servers} never gave a reading: the other servers decide"
     ALARM = "{alarm} is at {value:g}, its threshold is {threshold:g}: the window falls to {window:.0f}"
     CONTROLLER_MANAGER = "joins wait for the controller manager's own request limit: more at a time would not help"
-    DOES_NOT_PAY = "{joining} joins at a time ended no faster than fewer did: the window is {window:.0f}"
     DEADLINE = "{overdue} held machines are near their time limit and go first"
     UNKNOWN_LOAD = "no request of the kinds that joins send has ended lately: the window holds"

@@ -45,7 +45,7 @@ def slow_start(sight: Sight) -> Course | None:
         return course(judged(sight), sight.window, Phase.SLOW_START, _beginning(sight))
     if not sight.is_used:
         return course(judged(sight), sight.window, Phase.SLOW_START, _unused(sight))
-    if not (sight.is_new and sight.growth_pays):
+    if sight.joins.is_controller_bound or not sight.is_new:
         return course(sight, sight.window, Phase.SLOW_START, _warming(sight, high))
     return _ramped(sight, high)
 
@@ -110,7 +110,7 @@ def _unused(sight: Sight) -> Because:
 
 
 def avoidance(sight: Sight) -> Course:
-    """The gradient law, with growth only under demand and while it pays."""
+    """The gradient law, with growth only under demand."""
     low, high = sight.low_index, sight.high_index
     sight = with_memory(sight, is_slow_start=False)
     target = sight.settings.equilibrium
@@ -132,9 +132,6 @@ def _grown(sight: Sight, high: float) -> Course:
         return course(judged(sight), sight.window, Phase.AVOID, _unused(sight))
     if sight.joins.is_controller_bound:
         return course(judged(sight), sight.window, Phase.AVOID, because(ThrottleReason.CONTROLLER_MANAGER))
-    if not sight.growth_pays:
-        why = because(ThrottleReason.DOES_NOT_PAY, joining=sight.peak, window=sight.window)
-        return course(judged(sight), sight.window, Phase.AVOID, why)
     window = avoid.grown(sight.window, high, _room(sight), _boost(sight) * sight.steps, sight.settings)
     if sight.has_waves:
         # What was ordered for the last step has not come yet: no more is proven than the crest of a wave.

@@ -1,7 +1,7 @@
 """The pacing law: how many joins the API servers can bear now, and what may be done to fill the window.
 
 Read in this order: settings (constants and sources), health (what is seen), steer (which part decides), slow_start,
-avoid, brake, trouble, payoff (the parts), foreign and cuts (what is not ours), fill and forecast (what may be done).
+avoid, brake, trouble (the parts), foreign and cuts (what is not ours), fill and forecast (what may be done).
 """
 
 import math

@@ -13,7 +13,6 @@ from throttler.law.health import ServerTrace
 from throttler.law.knee import Knee
 from throttler.law.learned import Learned
 from throttler.law.load import Load
-from throttler.law.payoff import Payoff
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +57,6 @@ class LawMemory:
     boot_s: float | None = None
     knee: Knee = field(default_factory=Knee)
     brake: Brake = field(default_factory=Brake)
-    payoff: Payoff = field(default_factory=Payoff)
 
     @classmethod
     def start(cls, learned: Learned | None = None) -> Self:

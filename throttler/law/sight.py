@@ -113,11 +113,6 @@ class Sight:
         )
 
     @property
-    def growth_pays(self) -> bool:
-        """Whether more at a time may end sooner, as far as is known."""
-        return not (self.joins.is_controller_bound or self.memory.payoff.is_flat(self.now_s, self.latest_join_s))
-
-    @property
     def scrape_s(self) -> float:
         """How long the newest windows are."""
         return min(max((reading.span_s for reading in self.health.fresh), default=TYPICAL_SCRAPE_S), LONGEST_SCRAPE_S)

@@ -1,6 +1,6 @@
 """The window of this moment: the first part of the law that applies decides."""
 
-from throttler.law import cruise, knee, payoff, trouble
+from throttler.law import cruise, knee, trouble
 from throttler.law.because import ThrottleReason, because
 from throttler.law.sight import Course, Sight, course, with_memory
 from throttler.law.verdict import Phase
@@ -17,7 +17,6 @@ PARTS = (
     trouble.braked,
     trouble.silent,
     trouble.alarmed,
-    trouble.unpaid,
     cruise.unknown,
     cruise.slow_start,
 )
@@ -34,7 +33,7 @@ def steered(sight: Sight) -> Course:
         if claimed is not None:
             return claimed
         if part is trouble.blind:
-            sight = _with_payoff(cruise.known_knee(with_memory(sight, blind_since_s=None)))
+            sight = cruise.known_knee(with_memory(sight, blind_since_s=None))
     return cruise.avoidance(sight)
 
 
@@ -96,11 +95,3 @@ def _guess(sight: Sight) -> float | None:
     """Joins in flight by what their requests may cost; None while that is unknown."""
     pace_per_s = sight.prior_pace_per_s
     return None if pace_per_s is None else pace_per_s * sight.settings.join_guess_s
-
-
-def _with_payoff(sight: Sight) -> Sight:
-    """Hold the latest level against the one that is known to pay."""
-    level = payoff.steady_level(sight.memory.flow, sight.latest_join_s, sight.now_s)
-    if level is None:
-        return sight
-    return with_memory(sight, payoff=payoff.judged(sight.memory.payoff, level, sight.now_s))

@@ -1,4 +1,4 @@
-"""What goes before the ordinary law: blindness, errors, ill health, alarms, and growth that does not pay."""
+"""What goes before the ordinary law: blindness, errors, ill health and alarms."""
 
 import math
 from dataclasses import replace
@@ -117,18 +117,6 @@ def alarmed(sight: Sight) -> Course | None:
 def far_above(settings: LawSettings) -> float:
     """An index that nobody can take for noise."""
     return 100.0 * settings.equilibrium
-
-
-def unpaid(sight: Sight) -> Course | None:
-    """More joins at a time were just seen to end no more per second: back to the window that paid."""
-    known = sight.memory.payoff
-    if known.level is None or known.flat_since_s != sight.now_s:
-        return None
-    window = min(sight.window, max(known.level.joining, sight.window / 2.0))
-    why = because(ThrottleReason.DOES_NOT_PAY, joining=sight.peak, window=window)
-    if sight.joins.is_controller_bound:
-        why = because(ThrottleReason.CONTROLLER_MANAGER)
-    return course(judged(with_memory(sight, is_slow_start=False)), window, Phase.AVOID, why)
 
 
 def delayed(sight: Sight, low: float) -> Course:

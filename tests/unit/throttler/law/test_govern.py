@@ -192,23 +192,6 @@ def test_names_the_controller_manager_and_does_not_grow_into_it() -> None:
     assert verdict.because.reason is ThrottleReason.CONTROLLER_MANAGER
 
 
-def test_growth_that_does_not_pay_is_taken_back_and_tried_again_later() -> None:
-    loop, joins = begun(window=50, joining=40)
-    joined = 100
-    for _ in range(40):
-        joined += 5
-        loop.calm(replace(joins, joining=40, joined=joined, join_s=40.0))
-    loop.memory = replace(loop.memory, window=100.0)
-    reasons, windows = [], []
-    for _ in range(60):
-        joined += 5
-        verdict = loop.calm(replace(joins, joining=90, joined=joined, join_s=90.0))
-        reasons.append(verdict.because.reason)
-        windows.append(verdict.window)
-    assert ThrottleReason.DOES_NOT_PAY in reasons
-    assert min(windows) < 65
-
-
 def test_held_machine_near_its_limit_goes_in_whatever_delay_says() -> None:
     loop, joins = begun(joining=100)
     near = replace(joins, held=10, oldest_held_s=590.0)

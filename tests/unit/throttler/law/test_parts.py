@@ -6,7 +6,7 @@ import pytest
 
 from throttler.api.throttle import Preset
 from throttler.joins.joins import Joins
-from throttler.law import avoid, baseline, brake, fill, flow, forecast, knee, payoff, slow_start, trouble
+from throttler.law import avoid, baseline, brake, fill, flow, forecast, knee, slow_start, trouble
 from throttler.law.flow import JoinFlow, JoinTime
 from throttler.law.load import Load, Slope, guessed_pace_per_s, idled, joined, window_at
 from throttler.law.memory import LawMemory, learned_of
@@ -158,17 +158,6 @@ def test_least_join_time_drifts_up_slowly() -> None:
     time = flow.measured(JoinTime(), 80.0, 0.0)
     time = flow.measured(time, 120.0, 360.0)
     assert (time.now_s, time.least_s) == (120.0, pytest.approx(88))
-
-
-def test_level_is_steady_for_two_joins_and_pays_by_a_tenth_of_its_growth() -> None:
-    points = [(10.0 * i, 40, 10 * i) for i in range(12)]
-    level = payoff.steady_level(_flow(*points), 40, 110)
-    assert level == payoff.YieldLevel(joining=40, rate_per_s=1.0)
-    known = payoff.Payoff(level=payoff.YieldLevel(joining=20, rate_per_s=0.95))
-    assert payoff.judged(known, level, 110).flat_since_s == 110
-    known = payoff.Payoff(level=payoff.YieldLevel(joining=20, rate_per_s=0.9))
-    assert payoff.judged(known, level, 110).level == level
-    assert payoff.steady_level(_flow(*points, (115.0, 5, 120)), 40, 115) is None
 
 
 def test_stock_lets_the_last_machine_in_before_its_limit_at_half_the_pace() -> None:
