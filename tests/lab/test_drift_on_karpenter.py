@@ -1,5 +1,7 @@
 """The real Karpenter replaces held nodes that have drifted one for one: our balloons make it buy no more."""
 
+import signal
+import subprocess
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
@@ -23,8 +25,8 @@ NODE_POOL = "/apis/karpenter.sh/v1/nodepools/default"
 class Drift:
     """Three held nodes of one NodePool, whose template can be changed."""
 
-    def __init__(self, api: JsonApi) -> None:
-        self.api = api
+    def __init__(self, api: JsonApi, service: "subprocess.Popen[bytes]") -> None:
+        self.api, self.service = api, service
         self.view, self.held = ClusterView(api), PoolView(api)
         self.made: set[str] = set()
         """Every NodeClaim that was there at any time."""
@@ -70,8 +72,8 @@ async def held_nodes(plane: ControlPlane, *, budget: str = "100%", **spec: Any) 
     settings = KarpenterSettings(
         node_pools=(pool,), instance_types=(paper_type("paper-8", 8, 32),), boot_time=BootTime(median_s=1)
     )
-    async with start_karpenter(plane, settings), JsonApi(plane.access()) as api, run_service(plane):
-        drift = Drift(api)
+    async with start_karpenter(plane, settings), JsonApi(plane.access()) as api, run_service(plane) as service:
+        drift = Drift(api, service)
         await api.create(POOL_PATH, pool_object(**spec))
         await drift.view.deploy(deployment("work", 3, "7"))
         await drift.view.wait_running("work", 3)
@@ -116,3 +118,34 @@ async def test_one_drifted_node_leaves_the_other_balloons_alone(installed_plane:
         assert kept.items() <= balloons.items()
         await drift.until_replaced(before)
         assert len(drift.made - before) == 3
+
+
+async def test_balloons_that_may_not_be_disrupted_keep_drifted_nodes_even_while_we_are_frozen(
+    installed_plane: ControlPlane,
+) -> None:
+    """And a node that somebody deletes goes, without another one in its place."""
+    template = {"annotations": {"karpenter.sh/do-not-disrupt": "true"}}
+    async with held_nodes(installed_plane, template=template) as drift:
+        balloons = await drift.balloons()
+        drift.service.send_signal(signal.SIGSTOP)
+        try:
+            before = await drift.begin()
+
+            async def is_unmoved() -> bool:
+                return set(await drift.claims()) == before and await drift.balloons() == balloons
+
+            await throughout("nothing is bought and nothing is replaced", is_unmoved, 30)
+        finally:
+            drift.service.send_signal(signal.SIGCONT)
+        deleted = min(before)
+        await installed_plane.kubectl_async("delete", "nodeclaim", deleted, "--wait=false")
+
+        async def is_gone() -> bool:
+            return deleted not in await drift.claims()
+
+        await until("the deleted node is gone", is_gone)
+
+        async def are_two() -> bool:
+            return set(await drift.claims()) == before - {deleted}
+
+        await throughout("none is bought for it", are_two, 2 * CONSOLIDATE_AFTER_S)
