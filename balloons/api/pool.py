@@ -112,7 +112,7 @@ class Schedule(msgspec.Struct, frozen=True, rename="camel"):
     size_percent: Percent | None = None
 
 
-class Shape(msgspec.Struct, frozen=True):
+class ShapeSpec(msgspec.Struct, frozen=True):
     """The balloon's requests: `resources` when Explicit, else a node's room less `slack` (quantities).
 
     `devices` are extended resources that a WholeNode balloon asks for besides the well-known ones.
@@ -150,7 +150,7 @@ class PoolSpec(msgspec.Struct, frozen=True, rename="camel"):
     max_size: Annotated[int, Meta(ge=1, le=MAX_NODES)] | None = None
     fallback_after: Annotated[str, Meta(max_length=32)] = "5m"
     schedules: Annotated[tuple[Schedule, ...], Meta(max_length=32)] = ()
-    shape: Shape = Shape()
+    shape: ShapeSpec = ShapeSpec()
     spread: Spread = Spread.ANTI_AFFINITY
     strategy: Strategy = Strategy.BALLOON
     image: ImageText = ""

@@ -4,7 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
-from balloons.api.pool import PoolSpec, Shape, ShapeType
+from balloons.api.pool import PoolSpec, ShapeSpec, ShapeType
 from throttler.kube.problem import Problem
 from throttler.kube.quantity import QuantityError, parse_quantity
 
@@ -23,7 +23,7 @@ _IMAGE = re.compile(IMAGE_PATTERN, re.ASCII)
 _LARGEST_MILLI = parse_quantity(LARGEST)
 
 
-def shape_problems(shape: Shape) -> Iterator[Problem]:
+def shape_problems(shape: ShapeSpec) -> Iterator[Problem]:
     """What is wrong with the balloon's size."""
     if shape.type is ShapeType.EXPLICIT:
         yield from _explicit_problems(shape)
@@ -44,7 +44,7 @@ def shape_problems(shape: Shape) -> Iterator[Problem]:
     yield from _quantity_problems(shape.slack, 0, "of 0 or more", "0, 250m or 1Gi", "spec.shape.slack")
 
 
-def _explicit_problems(shape: Shape) -> Iterator[Problem]:
+def _explicit_problems(shape: ShapeSpec) -> Iterator[Problem]:
     if not shape.resources:
         why = "Explicit with resources, such as cpu: 4"
         yield Problem("spec.shape.type", f"type Explicit has no resources; accepted: {why}")

@@ -27,7 +27,7 @@ from balloons.preview.compare import SavedPlanError, compared, comparison_json, 
 from balloons.preview.fitting import Fitting, fit_pods
 from balloons.preview.from_cluster import KINDS, births_in, loads_of, plan_inputs
 from balloons.preview.inputs import PlanInputs
-from balloons.preview.plan import Asked, Plan, PlanError, make_plan
+from balloons.preview.plan import Asked, PlanError, ScaleUpPlan, make_plan
 from balloons.preview.plan_json import plan_json
 from balloons.preview.stated import with_stated
 from balloons.report.document import read_document
@@ -52,7 +52,7 @@ def show_plan(given: Mapping[str, Any]) -> int:
     return ExitCode.FINDINGS if made.broken else ExitCode.DONE
 
 
-def planned(given: Mapping[str, Any], command: str, *, with_findings: bool) -> tuple[Plan, dict[str, Any]]:
+def planned(given: Mapping[str, Any], command: str, *, with_findings: bool) -> tuple[ScaleUpPlan, dict[str, Any]]:
     """The plan that the options ask for, and the form in which it is kept; raises CommandError, ConfigError, ApiError.
 
     What is kept is looked at when something went wrong: it says what `doctor` found then, which takes a few more reads.
@@ -106,7 +106,7 @@ def basis_of(given: Mapping[str, Any], command: str, *, with_findings: bool = Fa
     return Basis(with_stated(plan_inputs(seen), stated), seen, seen.taken_at)
 
 
-def _made(given: Mapping[str, Any], basis: Basis) -> Plan:
+def _made(given: Mapping[str, Any], basis: Basis) -> ScaleUpPlan:
     fitting = _fitting(given, basis) if given["pods"] or given["job"] else None
     asked = _asked_by_pods(given, fitting) if fitting else _asked(given, basis.inputs)
     try:

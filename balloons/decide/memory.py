@@ -13,7 +13,7 @@ from throttler.kube.metadata import ObjectKey
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class AskedShape:
     """New nodes are asked for in this shape since `since_s`; `nodes` is how many the pool had then, in all."""
 
     shape: str
@@ -35,7 +35,7 @@ class PoolMemory:
     shrunken_since_s: float | None = None
     removed: tuple[tuple[float, int], ...] = ()
     granted: int | None = None
-    asked: Asked | None = None
+    asked: AskedShape | None = None
     """In which shape the pool waits for new nodes; None while it waits for none."""
     late_since_s: Mapping[str, float] = field(default_factory=dict)
     """Since when nodes that are Ready have not been usable: a preflight or startup taint, devices that lack."""

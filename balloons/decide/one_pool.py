@@ -14,7 +14,7 @@ from balloons.decide.census import NodeState
 from balloons.decide.guard import conflict, hold_still, notes, refusing, some_of
 from balloons.decide.holding import Holding, being_removed, hold
 from balloons.decide.look import PoolView, status_of
-from balloons.decide.memory import Asked, PoolMemory
+from balloons.decide.memory import AskedShape, PoolMemory
 from balloons.decide.plan import Action, AnnotateNode, PoolDecision, RemoveFailed
 from balloons.decide.refusing import to_remove
 from balloons.decide.release import Reservations, releases
@@ -147,7 +147,7 @@ def _without_growth(view: PoolView, aim: Target, too_small: Sequence[str]) -> Ta
     return aim
 
 
-def _ask(view: PoolView, aim: Target, before: Asked | None, now: Now) -> Asked | None:
+def _ask(view: PoolView, aim: Target, before: AskedShape | None, now: Now) -> AskedShape | None:
     """The shape in which to ask for new nodes now; None where none is wanted.
 
     An instance type that is out of stock must not leave the pool without headroom: shapes take turns, each for
@@ -157,14 +157,14 @@ def _ask(view: PoolView, aim: Target, before: Asked | None, now: Now) -> Asked |
         return None
     nodes, now_s = view.census.total, now.monotonic_s
     if before is None or before.shape not in view.shapes.by_name:
-        return Asked(view.shapes.main, now_s, nodes)
+        return AskedShape(view.shapes.main, now_s, nodes)
     if nodes > before.nodes:
-        return Asked(before.shape, now_s, nodes)
+        return AskedShape(before.shape, now_s, nodes)
     if now_s - before.since_s < parse_duration(view.pool.spec.fallback_after):
         # Nodes that went are no news of those that are to come.
-        return Asked(before.shape, before.since_s, nodes)
+        return AskedShape(before.shape, before.since_s, nodes)
     names = list(view.shapes.by_name)
-    return Asked(names[(names.index(before.shape) + 1) % len(names)], now_s, nodes)
+    return AskedShape(names[(names.index(before.shape) + 1) % len(names)], now_s, nodes)
 
 
 def _fallback(view: PoolView, aim: Target) -> Iterator[Because]:

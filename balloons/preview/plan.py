@@ -73,7 +73,7 @@ class Side:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class ScaleUpPlan:
     """`coming` of `asked.add` nodes can come; without any, `forecast` is None."""
 
     at: datetime
@@ -112,7 +112,7 @@ def make_plan(
     *,
     prices: Mapping[str, float] | None = None,
     fitting: Fitting | None = None,
-) -> Plan:
+) -> ScaleUpPlan:
     """Preview it; raises PlanError where there is no such pool."""
     pool = inputs.pool(asked.pool)
     if pool is None:
@@ -127,7 +127,7 @@ def make_plan(
     found = forecast(inputs, pool, coming, make) if coming else None
     waves = _with_ceiling(found.waves if found else (), asked.add - coming, coming, stopping)
     limit = main_limit(waves)
-    return Plan(
+    return ScaleUpPlan(
         at=at,
         asked=asked,
         inputs=inputs,
@@ -198,7 +198,7 @@ def _band(eta: Band) -> str:
     return f"{median}; nine in ten: {low} to {high if eta.high is not None else 'no end'}"
 
 
-def _are_late(plan: Plan) -> str:
+def _are_late(plan: ScaleUpPlan) -> str:
     return f"have not registered after {duration(plan.inputs.controllers.kill_timer_s.value)}"
 
 
@@ -208,7 +208,7 @@ def _endless(found: Forecast | None) -> str:
     return "it does not end within 12 hours"
 
 
-def _broken(plan: Plan) -> list[str]:
+def _broken(plan: ScaleUpPlan) -> list[str]:
     found = []
     if plan.ceiling is not None:
         missing = plan.asked.add - plan.coming

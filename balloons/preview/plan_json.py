@@ -8,7 +8,7 @@ from balloons.preview.fitting import Fitting
 from balloons.preview.forecast import Band, Forecast
 from balloons.preview.inputs import PlanInputs, PoolFacts
 from balloons.preview.known import Known
-from balloons.preview.plan import Plan, Side
+from balloons.preview.plan import ScaleUpPlan, Side
 from balloons.preview.waves import Wave
 from throttler.kube.resources import format_resources
 
@@ -21,7 +21,7 @@ MOST_SIDE_MOMENTS = 120
 Json = dict[str, Any]
 
 
-def plan_json(plan: Plan, made_by: str = "") -> Json:
+def plan_json(plan: ScaleUpPlan, made_by: str = "") -> Json:
     """The whole plan as plain data; `made_by` is the version of the program."""
     found = plan.forecast
     return {
@@ -110,7 +110,7 @@ def seconds(value: float | None) -> float | None:
     return None if value is None else round(value, 1)
 
 
-def _request(plan: Plan) -> Json:
+def _request(plan: ScaleUpPlan) -> Json:
     asked = plan.asked
     return {
         "pool": plan.pool.name,
@@ -121,7 +121,7 @@ def _request(plan: Plan) -> Json:
     }
 
 
-def _cluster(plan: Plan) -> Json:
+def _cluster(plan: ScaleUpPlan) -> Json:
     inputs = plan.inputs
     return {
         "autoscaler": inputs.autoscaler,
@@ -144,7 +144,7 @@ def _band(found: Band) -> Json:
     }
 
 
-def _limit(plan: Plan) -> Json | None:
+def _limit(plan: ScaleUpPlan) -> Json | None:
     limit, found = plan.limit, plan.relief
     if limit is None:
         return None
@@ -187,12 +187,12 @@ def thinned(moments: list[Any], most: int = MOST_MOMENTS) -> list[Any]:
     return [moments[round(index * step)] for index in range(most)]
 
 
-def _kill_timer(plan: Plan) -> Json:
+def _kill_timer(plan: ScaleUpPlan) -> Json:
     lost = plan.forecast.lost if plan.forecast else Band(0.0, 0.0, 0.0)
     return {"seconds": plan.inputs.controllers.kill_timer_s.value, "lost": lost.median, "lostHigh": lost.high}
 
 
-def _cost(plan: Plan) -> Json:
+def _cost(plan: ScaleUpPlan) -> Json:
     cost = plan.cost
     return {
         "pricePerNodeHour": cost.price_per_hour,

@@ -15,7 +15,7 @@ from balloons.preview.assumed import assumed_inputs
 from balloons.preview.fitting import Fitting, GangFit
 from balloons.preview.from_cluster import plan_inputs
 from balloons.preview.inputs import Ceiling
-from balloons.preview.plan import Asked, Plan, make_plan
+from balloons.preview.plan import Asked, ScaleUpPlan, make_plan
 from balloons.preview.plan_json import plan_json
 from balloons.preview.stated import Stated, with_stated
 from balloons.preview.what_if import simulate
@@ -28,7 +28,7 @@ EXAMPLE = Path(__file__).resolve().parents[4] / "docs" / "example" / "cluster.ta
 AT = datetime(2026, 11, 21, tzinfo=UTC)
 
 
-def document(plan: Plan) -> Document:
+def document(plan: ScaleUpPlan) -> Document:
     return read_document(plan_json(plan))
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from balloons.api.pool import BalloonPool, Mode, NotWarm, NotWarmTaint, PoolNodes, Shape, ShapeType
+from balloons.api.pool import BalloonPool, Mode, NotWarm, NotWarmTaint, PoolNodes, ShapeSpec, ShapeType
 from balloons.decide.because import Reason
 from balloons.decide.census import JOIN_LIMIT_S, PREFLIGHT_LIMIT_S
 from balloons.decide.decide import decide
@@ -195,9 +195,9 @@ def test_what_joins_for_too_long_is_sick_and_replaced(key: str, limit_s: float) 
 
 def test_balloons_of_another_shape_than_their_nodes_are_exchanged() -> None:
     """From an explicit size to whole nodes: the small ones go, at the removal limit's pace, and whole ones come."""
-    story = Story(a_pool(shape=Shape(type=ShapeType.EXPLICIT, resources={"cpu": "4", "memory": "8Gi"}))).settled()
+    story = Story(a_pool(shape=ShapeSpec(type=ShapeType.EXPLICIT, resources={"cpu": "4", "memory": "8Gi"}))).settled()
     assert {balloon.shape for balloon in story.world.balloons()} == {"explicit"}
-    story.world.change_pool(shape=Shape())
+    story.world.change_pool(shape=ShapeSpec())
     for _ in range(6):
         plan = story.step()
     assert not actions(plan)
@@ -206,14 +206,14 @@ def test_balloons_of_another_shape_than_their_nodes_are_exchanged() -> None:
 
 
 def test_a_shape_on_which_nothing_is_left_is_named() -> None:
-    story = Story(a_pool(shape=Shape(slack={"cpu": "192"})))
+    story = Story(a_pool(shape=ShapeSpec(slack={"cpu": "192"})))
     plan = story.step()
     assert not actions(plan)
     assert notes(plan) == ["DaemonSets and slack leave no room for a balloon on nodes of shape p5-48xlarge-gpu"]
 
 
 def test_headroom_on_such_a_shape_asks_for_nothing() -> None:
-    story = Story(a_pool(mode=Mode.HEADROOM, size=4, max_size=9, shape=Shape(slack={"cpu": "192"})))
+    story = Story(a_pool(mode=Mode.HEADROOM, size=4, max_size=9, shape=ShapeSpec(slack={"cpu": "192"})))
     plan = story.step()
     assert plan.pools[0].because.reason is Reason.TOO_SMALL
     assert not actions(plan)

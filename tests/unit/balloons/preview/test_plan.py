@@ -13,7 +13,7 @@ from balloons.preview.assumed import assumed_inputs
 from balloons.preview.fitting import Fitting, GangFit, Unplaceable
 from balloons.preview.inputs import Ceiling, NodeShape, PlanInputs
 from balloons.preview.limit import Limit
-from balloons.preview.plan import Asked, Plan, PlanError, make_plan
+from balloons.preview.plan import Asked, PlanError, ScaleUpPlan, make_plan
 from balloons.preview.plan_json import MOST_MOMENTS, plan_json, thinned
 from balloons.preview.stated import Stated, StatedError, check, with_stated
 
@@ -28,7 +28,7 @@ def inputs(stated: Stated = SURE, **pool_changes: object) -> PlanInputs:
     return replace(found, pools=pools)
 
 
-def plan(given: PlanInputs | None = None, add: int = 40, **asked: object) -> Plan:
+def plan(given: PlanInputs | None = None, add: int = 40, **asked: object) -> ScaleUpPlan:
     return make_plan(given or inputs(), Asked(add=add, **asked), AT)  # type: ignore[arg-type]
 
 

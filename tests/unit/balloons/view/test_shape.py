@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from balloons.api.pool import Shape as PoolShape
-from balloons.api.pool import ShapeType
+from balloons.api.pool import ShapeSpec, ShapeType
 from balloons.view.load import EMPTY, NodeLoad, load_of
 from balloons.view.shape import Shape, are_alike, balloon_requests, explicit_shape, is_device, shape_name, shapes_of
 from tests.world import a_node, a_pool, daemon, work
@@ -31,7 +30,7 @@ def unloaded(*nodes: Node) -> list[tuple[Node, NodeLoad]]:
 
 
 def requests(shape: Shape, in_use: Resources | None = None, **shape_spec: Any) -> Resources | None:
-    return balloon_requests(a_pool(shape=PoolShape(**shape_spec)), shape, SLACK, in_use)
+    return balloon_requests(a_pool(shape=ShapeSpec(**shape_spec)), shape, SLACK, in_use)
 
 
 def test_a_balloon_takes_what_daemonsets_and_slack_leave() -> None:
