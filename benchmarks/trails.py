@@ -19,7 +19,7 @@ import msgspec
 
 from throttler.api.decode import decode_throttle
 from throttler.api.throttle import JoinThrottle
-from throttler.joins.world import JoinWorld
+from throttler.joins.join_world import JoinWorld
 from throttler.kube.metadata import ObjectKey
 from throttler.kube.node import Node
 from throttler.kube.node_pool import NodePool

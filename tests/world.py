@@ -22,7 +22,7 @@ from balloons.decide.plan import (
     ReleaseBalloon,
     RemoveFailed,
 )
-from balloons.view.load import NodeLoad, load_of
+from balloons.view.node_load import NodeLoad, load_of
 from balloons.view.snapshot import Deployment, FailedBalloon, Now, PriorityClass, Snapshot, StoredObject
 from throttler.kube.metadata import Metadata, ObjectKey, OwnerReference
 from throttler.kube.node import (

@@ -27,8 +27,8 @@ from balloons.preview.compare import SavedPlanError, compared, comparison_json, 
 from balloons.preview.fitting import Fitting, fit_pods
 from balloons.preview.from_cluster import KINDS, births_in, loads_of, plan_inputs
 from balloons.preview.inputs import PlanInputs
-from balloons.preview.plan import Asked, PlanError, ScaleUpPlan, make_plan
 from balloons.preview.plan_json import plan_json
+from balloons.preview.scale_up_plan import Asked, PlanError, ScaleUpPlan, make_plan
 from balloons.preview.stated import with_stated
 from balloons.report.document import read_document
 from balloons.report.series import series_of

@@ -10,7 +10,7 @@ from balloons.preview.words import count, duration
 from balloons.printable import printable
 from balloons.report import sentences
 from balloons.report.document import Document
-from balloons.report.verdict import Level, PlanVerdict, verdict
+from balloons.report.plan_verdict import Level, PlanVerdict, verdict
 
 WAVES = ("WAVE", "FROM", "UNTIL", "NODES", "READY", "PER-MIN", "LIMITED-BY")
 SIDES = ("POLICY", "ETA", "API-LOAD", "OTHERS-WAIT", "REFUSED", "PEAK-REQ/S")

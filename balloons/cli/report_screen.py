@@ -84,7 +84,7 @@ def _drawn(plan: Document, kind: str, given: Mapping[str, Any]) -> bytes:
     # The library tells of a home that it cannot write to; it then takes a temporary one, which is fine.
     logging.getLogger("matplotlib").setLevel(logging.ERROR)
     # Imported here: a chart in the terminal needs neither library, and has not to wait for them.
-    from balloons.report.page import page
+    from balloons.report.html_page import page
     from balloons.report.picture import Chart, can_draw, png, svg
 
     if kind == "html":

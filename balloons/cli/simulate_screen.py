@@ -16,12 +16,12 @@ from balloons.cli.table import Row, table
 from balloons.cli.working import working
 from balloons.preview.faults import FaultError, fault_of
 from balloons.preview.inputs import PlanInputs, ThrottleFacts
-from balloons.preview.plan import PlanError
 from balloons.preview.policies import NONE, THROTTLE, PolicyError
+from balloons.preview.scale_up_plan import PlanError
 from balloons.preview.stated import NAMES, StatedError
 from balloons.preview.what_if import Cell, Sweep, simulate, simulation_json
 from balloons.preview.words import POLICIES, duration, end, share, times
-from balloons.report.verdict import hurts, may_hurt, verdict_of_sides
+from balloons.report.plan_verdict import hurts, may_hurt, verdict_of_sides
 from throttler.law.settings import LawSettings
 
 COLUMNS = ("POLICY", "ETA", "NINE-IN-TEN", "API-LOAD", "OTHERS-WAIT", "REFUSED", "LOST", "LIMITED-BY", "PEAK-REQ/S")

@@ -21,7 +21,7 @@ from balloons.cli.status_wait import AwaitedStatus
 from balloons.cli.status_watch import changes_of, follow
 from balloons.cluster import kinds, typed
 from balloons.cluster.seen import SeenCluster
-from balloons.service.resources import POOLS
+from balloons.service.watched_resources import POOLS
 from balloons.service.wire import PoolWire, pool_from_wire
 from throttler.api.stored import StoredThrottle, ThrottleWire, throttle_from_wire
 from throttler.client.errors import ForbiddenError, NotFoundError

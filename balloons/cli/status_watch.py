@@ -14,7 +14,7 @@ import click
 from balloons.cli.look import Look
 from balloons.cli.pool_rows import Pool
 from balloons.cli.status_text import Seen, names, table, tables, throttle_table
-from balloons.service.resources import POOLS
+from balloons.service.watched_resources import POOLS
 from balloons.service.wire import PoolWire, pool_from_wire
 from throttler.api.stored import StoredThrottle, ThrottleWire, throttle_from_wire
 from throttler.client.kube_client import KubeClient

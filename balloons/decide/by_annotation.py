@@ -6,11 +6,11 @@ the user's own annotation counts as held and is left alone.
 
 from collections.abc import Mapping, Sequence
 
-from balloons.decide.because import Because, Reason, because
 from balloons.decide.census import NodeState
 from balloons.decide.choose import choose_nodes
-from balloons.decide.look import PoolView
 from balloons.decide.plan import AnnotateNode
+from balloons.decide.pool_reasons import Because, Reason, because
+from balloons.decide.pool_view import PoolView
 from balloons.decide.target import Target
 from throttler.kube.node import CA_KEEP_ANNOTATION, HELD_BY_ANNOTATION, KARPENTER_KEEP_ANNOTATION, Node, is_kept
 

@@ -5,11 +5,11 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from balloons.api.pool import Mode, Strategy
-from balloons.decide.because import Because, Reason, because
 from balloons.decide.census import NodeState
 from balloons.decide.holding import VICTIM_COST, Holding, balloons_by_shape
-from balloons.decide.look import PoolView
 from balloons.decide.plan import Action, ApplyObject, DeleteObject, MarkBalloon, ReleaseBalloon
+from balloons.decide.pool_reasons import Because, Reason, because
+from balloons.decide.pool_view import PoolView
 from balloons.decide.settings import DecideSettings
 from balloons.decide.target import Target
 from balloons.render.deployment import BalloonSpec, deployment, deployment_name

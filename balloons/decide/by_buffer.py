@@ -7,11 +7,11 @@ README: hold whole nodes against lower-priority pods, pull images, work without 
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
-from balloons.decide.because import Reason, because
 from balloons.decide.by_balloon import replicas_of
 from balloons.decide.holding import Holding
-from balloons.decide.look import PoolView, pool_of
 from balloons.decide.plan import Action, ApplyObject, DeleteObject
+from balloons.decide.pool_reasons import Reason, because
+from balloons.decide.pool_view import PoolView, pool_of
 from balloons.decide.settings import DecideSettings
 from balloons.decide.target import Target
 from balloons.render.buffer import buffer_object, template_object

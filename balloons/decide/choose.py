@@ -4,7 +4,7 @@ import heapq
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from balloons.view.load import EMPTY, NodeLoad
+from balloons.view.node_load import EMPTY, NodeLoad
 from throttler.kube.node import Node
 
 

@@ -11,19 +11,19 @@ import msgspec
 
 from balloons.api.pool import BalloonPool, PoolStatus
 from balloons.decide.allowance import Purse, lanes_of
-from balloons.decide.because import Because, Reason, because
 from balloons.decide.census import NodeState
 from balloons.decide.joining import Unready, ages_s, unready_since
-from balloons.decide.look import Ages, PoolView, look
 from balloons.decide.memory import Memory, PoolMemory
 from balloons.decide.one_pool import Case, Outcome, decide_pool
 from balloons.decide.plan import Plan, PoolDecision
+from balloons.decide.pool_reasons import Because, Reason, because
+from balloons.decide.pool_view import Ages, PoolView, look
 from balloons.decide.release import Reservations, reserve
 from balloons.decide.sanity import blind
 from balloons.decide.settings import DecideSettings
 from balloons.decide.sweep import sweep
 from balloons.view.claim import claim_nodes, precedence
-from balloons.view.load import USUAL_PRIORITY
+from balloons.view.node_load import USUAL_PRIORITY
 from balloons.view.snapshot import Now, Snapshot
 from balloons.view.tenancy import Bound, Refusal
 from throttler.kube.metadata import ObjectKey

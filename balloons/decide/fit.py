@@ -7,7 +7,7 @@ scheduler, so a "yes" may at worst free a node that the scheduler then refuses f
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from balloons.view.load import NodeLoad
+from balloons.view.node_load import NodeLoad
 from throttler.kube.node import Node
 from throttler.kube.pod import Pod, Scheduling
 from throttler.kube.resources import Resources, minus

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 from balloons.decide.census import NodeState
 from balloons.decide.choose import choose_nodes
-from balloons.decide.look import PoolView
-from balloons.view.load import EMPTY
+from balloons.decide.pool_view import PoolView
+from balloons.view.node_load import EMPTY
 from throttler.kube.metadata import ObjectKey
 from throttler.kube.node import Node
 from throttler.kube.pod import Pod

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from math import log2
 
 from balloons.decide.fit import PodClass, admits, how_many, reads_host, room_without_balloon
-from balloons.view.load import EMPTY, NodeLoad
+from balloons.view.node_load import EMPTY, NodeLoad
 from throttler.kube.node import Node
 from throttler.kube.pod import Pod
 from throttler.kube.resources import Resources, minus

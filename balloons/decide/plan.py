@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from balloons.api.pool import PoolStatus
-from balloons.decide.because import Because
+from balloons.decide.pool_reasons import Because
 from throttler.kube.metadata import ObjectKey
 
 

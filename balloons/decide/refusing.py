@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from math import inf
 
 from balloons.decide.fit import HOST_LABEL
-from balloons.view.load import EMPTY, NodeLoad
+from balloons.view.node_load import EMPTY, NodeLoad
 from balloons.view.snapshot import FailedBalloon, Now
 from throttler.kube.node import Node
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from balloons.decide.fit import PodClass, class_of, keys_of
 from balloons.decide.places import Places
 from balloons.decide.settings import DecideSettings
-from balloons.view.load import EMPTY, NodeLoad
+from balloons.view.node_load import EMPTY, NodeLoad
 from balloons.view.snapshot import Now
 from throttler.kube.node import Node
 from throttler.kube.pod import Pod

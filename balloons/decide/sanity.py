@@ -7,8 +7,8 @@ made it true.
 from collections.abc import Container
 from dataclasses import replace
 
-from balloons.decide.because import Because, Reason, because
 from balloons.decide.memory import PoolMemory
+from balloons.decide.pool_reasons import Because, Reason, because
 from balloons.decide.settings import DecideSettings
 from balloons.view.snapshot import Now, Snapshot
 

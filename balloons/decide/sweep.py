@@ -8,10 +8,10 @@ What a pool's former strategy left behind goes the same way, once the new one ha
 from collections.abc import Iterator, Mapping
 
 from balloons.api.pool import Strategy
-from balloons.decide.because import Because, Reason, because
 from balloons.decide.by_annotation import let_go
-from balloons.decide.look import pool_of
 from balloons.decide.plan import Action, DeleteObject
+from balloons.decide.pool_reasons import Because, Reason, because
+from balloons.decide.pool_view import pool_of
 from balloons.decide.settings import DecideSettings
 from balloons.render.deployment import MANAGED_BY
 from balloons.view.snapshot import Deployment, Now, Snapshot, StoredObject

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from math import inf
 
 from balloons.api.pool import Mode, PoolSpec, Schedule
-from balloons.decide.because import Because, Reason, because
+from balloons.decide.pool_reasons import Because, Reason, because
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

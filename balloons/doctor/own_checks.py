@@ -6,7 +6,7 @@ from typing import Any
 from balloons.cluster import kinds, typed
 from balloons.cluster.kinds import Kind
 from balloons.cluster.reach import moment, name_of, part, parts, text, whole
-from balloons.decide.because import Reason
+from balloons.decide.pool_reasons import Reason
 from balloons.doctor.check import Check, Severity, Trouble, called, count, some
 from balloons.doctor.facts import Facts
 from throttler.api.stored import RefusedThrottle

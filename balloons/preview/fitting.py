@@ -12,7 +12,7 @@ from balloons.decide.fit import PodClass, admits, class_of, room_without_balloon
 from balloons.preview.asked_pods import AskedPod
 from balloons.preview.inputs import PlanInputs, PoolFacts
 from balloons.preview.place import AskedClass, Place, fill, fill_evenly, node_of
-from balloons.view.load import NodeLoad
+from balloons.view.node_load import NodeLoad
 from throttler.kube.node import Node
 from throttler.kube.pod import Scheduling
 from throttler.kube.resources import Resources

@@ -9,16 +9,16 @@ holds it to the grain by cohort.
 from dataclasses import dataclass
 
 from balloons.preview.flow_server import REQUESTS, FlowServer
-from balloons.preview.joining import Joining
+from balloons.preview.join_progress import Joining
 from balloons.preview.orders import Orders
 from balloons.preview.world import World
 from throttler.joins.joins import Joins
 from throttler.simulator.asking import permit
 from throttler.simulator.machines import Machines
-from throttler.simulator.observe import Observer
 from throttler.simulator.plant import JOIN, LIST, VISITOR_COST, heartbeat_load
 from throttler.simulator.policy import Oracle, Policy
 from throttler.simulator.scenario import Scenario
+from throttler.simulator.simulated_scrape import Observer
 from throttler.simulator.streams import Streams
 from throttler.simulator.weather import background_levels, burst_rate, is_up, level_at, speed_factor
 

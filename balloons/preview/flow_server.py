@@ -7,9 +7,9 @@ patience, then 429; work that grows heavier as the queue fills.
 from typing import NamedTuple
 
 from throttler.simulator.fluid_server import seat_rate, work_left
-from throttler.simulator.observe import Counters
 from throttler.simulator.plant import JOIN, SERVER
 from throttler.simulator.scenario import Scenario
+from throttler.simulator.simulated_scrape import Counters
 
 REQUESTS = sum(1 for _ in JOIN.steps)
 _MEAN_S = sum(step.kind.work_s for step in JOIN.steps) / REQUESTS

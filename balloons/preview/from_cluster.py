@@ -15,7 +15,7 @@ from balloons.preview.calibrate import DAY_S, join, reaction, ready_share
 from balloons.preview.inputs import ControllerFacts, PlanInputs, PoolFacts, ServerFacts, ThrottleFacts
 from balloons.preview.known import Known
 from balloons.preview.pools import PoolsWorld, group_of, pools_of
-from balloons.view.load import USUAL_PRIORITY, NodeLoad, load_of
+from balloons.view.node_load import USUAL_PRIORITY, NodeLoad, load_of
 from throttler.api.throttle import JoinThrottle
 from throttler.kube.autoscaler_status import KEY
 from throttler.kube.daemon_set import DaemonSet, wants

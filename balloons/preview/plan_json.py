@@ -8,7 +8,7 @@ from balloons.preview.fitting import Fitting
 from balloons.preview.forecast import Band, Forecast
 from balloons.preview.inputs import PlanInputs, PoolFacts
 from balloons.preview.known import Known
-from balloons.preview.plan import ScaleUpPlan, Side
+from balloons.preview.scale_up_plan import ScaleUpPlan, Side
 from balloons.preview.waves import Wave
 from throttler.kube.resources import format_resources
 

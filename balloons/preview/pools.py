@@ -7,7 +7,7 @@ from balloons.preview import calibrate
 from balloons.preview.assumed import BOOT_JITTER, BOOT_S
 from balloons.preview.births import Birth
 from balloons.preview.inputs import NodeShape, PoolFacts
-from balloons.view.load import EMPTY, NodeLoad
+from balloons.view.node_load import EMPTY, NodeLoad
 from throttler.kube.node import (
     GROUP_LABELS,
     INSTANCE_TYPE_LABEL,

@@ -8,9 +8,9 @@ from balloons.preview.forecast import Forecast, forecast
 from balloons.preview.inputs import PlanInputs
 from balloons.preview.known import Source
 from balloons.preview.limit import Limit
-from balloons.preview.plan import PlanError, Side, check_size, side
 from balloons.preview.plan_json import API_VERSION, seconds, side_json
 from balloons.preview.policies import policy_maker
+from balloons.preview.scale_up_plan import PlanError, Side, check_size, side
 from balloons.preview.stated import NAMES, Stated, StatedError, check, with_stated
 from balloons.preview.waves import main_limit
 

@@ -14,9 +14,9 @@ from balloons.preview.words import duration
 from balloons.report.document import Document
 from balloons.report.drawing import Format, cut, label_axis, time_axis
 from balloons.report.palette import HURT, INK, LEVELS, PACED, PAPER, UNPACED
+from balloons.report.plan_verdict import PlanVerdict, verdict
 from balloons.report.sentences import arrowed, title
 from balloons.report.series import PolicyCourse, courses_of, end_of
-from balloons.report.verdict import PlanVerdict, verdict
 
 LEAST_SLOWER, FEW_DECADES, HEADROOM = 3.0, 30.0, 1.3
 """Of the axis of waiting: calm is drawn as calm; below how many times as long there are marks between the powers of

@@ -11,9 +11,9 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator
 from balloons.preview.words import duration
 from balloons.report.document import Document, SavedBand, SavedWave
 from balloons.report.palette import BAND, FAINT, INK, LINE, LOAD, PACE, PAPER, STAGES, WAVES
+from balloons.report.plan_verdict import verdict
 from balloons.report.sentences import arrowed, band, shown, title, when
 from balloons.report.series import Series, marks
-from balloons.report.verdict import verdict
 
 MEANINGS = {
     "ready": "ready",

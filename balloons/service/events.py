@@ -9,8 +9,8 @@ from datetime import datetime
 from typing import Any
 
 from balloons.api.pool import API_VERSION, POOL_KIND, BalloonPool
-from balloons.decide.because import Because
 from balloons.decide.plan import PoolDecision
+from balloons.decide.pool_reasons import Because
 from balloons.service.standing import TURNED_AWAY, Standing, standing
 from balloons.view.index import RefusedPool
 from throttler.kube.event import EventAuthor, EventLimit

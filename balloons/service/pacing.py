@@ -6,7 +6,7 @@ from collections.abc import Callable
 from balloons.service.clients import Clients
 from balloons.service.metrics import Metrics
 from balloons.service.settings import ServiceSettings
-from throttler.service.holding import InForce
+from throttler.service.in_force import InForce
 from throttler.service.lever_writer import LeverWriter
 from throttler.service.signal_sources import SignalWatches
 from throttler.service.throttle_events import ThrottleAnnouncer

@@ -15,9 +15,9 @@ from balloons.api.pool import PoolStatus
 from balloons.decide.plan import PoolDecision
 from balloons.service.events import Announcer
 from balloons.service.metrics import Metrics
-from balloons.service.resources import EVENTS, POOLS
 from balloons.service.standing import TURNED_AWAY
 from balloons.service.status import StoredPool, next_status, status_manifest
+from balloons.service.watched_resources import EVENTS, POOLS
 from balloons.service.write_outcome import ActionKind, PoolWriteOutcome, least_rest_s, outcome_of
 from balloons.service.writer import FIELD_MANAGER, version_in
 from throttler.client.errors import ApiError

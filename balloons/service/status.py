@@ -10,8 +10,8 @@ from typing import Any
 import msgspec
 
 from balloons.api.pool import API_VERSION, POOL_KIND, BalloonPool, PoolStatus
-from balloons.decide.because import Because, Reason
 from balloons.decide.plan import PoolDecision
+from balloons.decide.pool_reasons import Because, Reason
 from balloons.service.standing import TURNED_AWAY, Standing, standing
 from balloons.view.index import RefusedPool
 from throttler.kube.condition import Condition

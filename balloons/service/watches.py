@@ -12,8 +12,8 @@ from balloons.service.arrivals import found_by
 from balloons.service.discovery import Served, discover
 from balloons.service.metrics import FAILED_BALLOONS, Metrics
 from balloons.service.preemptions import Preemptions
-from balloons.service.resources import DEPLOYMENTS, NODES, POD_TEMPLATES, PODS, POOLS, PRIORITY_CLASSES, buffers
 from balloons.service.wake import Wake
+from balloons.service.watched_resources import DEPLOYMENTS, NODES, POD_TEMPLATES, PODS, POOLS, PRIORITY_CLASSES, buffers
 from balloons.service.wire import PoolWire, failed_balloon, pod_or_presence, pool_from_wire
 from balloons.view.index import Circumstances, Index, RefusedPool
 from balloons.view.snapshot import Deployment, FailedBalloon, PriorityClass, StoredObject

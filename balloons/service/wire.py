@@ -2,8 +2,8 @@
 
 import msgspec
 
-from balloons.api.decode import decode_pool
 from balloons.api.pool import BalloonPool, PoolStatus
+from balloons.api.pool_decode import decode_pool
 from balloons.view.index import RefusedPool
 from balloons.view.snapshot import FailedBalloon
 from throttler.kube.decoding import Invalid, status_of

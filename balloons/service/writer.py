@@ -18,7 +18,7 @@ from balloons.decide.plan import (
     ReleaseBalloon,
     RemoveFailed,
 )
-from balloons.service.resources import NODES, PODS, written
+from balloons.service.watched_resources import NODES, PODS, written
 from throttler.client.errors import AlreadyExistsError, ConflictError
 from throttler.client.kube_client import KubeClient, decode
 from throttler.client.resource import Resource

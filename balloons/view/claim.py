@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 import msgspec
 
 from balloons.api.pool import BalloonPool
-from balloons.view.load import EMPTY, NodeLoad
+from balloons.view.node_load import EMPTY, NodeLoad
 from throttler.kube.metadata import ObjectKey
 from throttler.kube.node import Node
 from throttler.kube.pod import Pod

@@ -11,7 +11,7 @@ import msgspec
 
 from balloons.api.pool import BalloonPool, PoolStatus
 from balloons.view.claim import Claim, Selectors, pool_of
-from balloons.view.load import USUAL_PRIORITY, NodeLoad, load_of
+from balloons.view.node_load import USUAL_PRIORITY, NodeLoad, load_of
 from balloons.view.snapshot import Deployment, FailedBalloon, PriorityClass, Snapshot, StoredObject
 from balloons.view.tenancy import Tenancy
 from throttler.kube.metadata import ObjectKey, key_of

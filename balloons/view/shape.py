@@ -14,7 +14,7 @@ from hashlib import sha256
 from operator import attrgetter
 
 from balloons.api.pool import BalloonPool, ShapeType
-from balloons.view.load import NodeLoad
+from balloons.view.node_load import NodeLoad
 from throttler.kube.node import Node
 from throttler.kube.resources import Resources, minus, parse_resources
 

@@ -10,7 +10,7 @@ import msgspec
 
 from balloons.api.pool import BalloonPool
 from balloons.view.claim import Claim
-from balloons.view.load import NodeLoad
+from balloons.view.node_load import NodeLoad
 from balloons.view.tenancy import Refusal
 from throttler.kube.metadata import Metadata, ObjectKey, key_of
 from throttler.kube.node import Node

@@ -10,9 +10,9 @@ from datetime import UTC, datetime
 
 from balloons.preview.assumed import assumed_inputs
 from balloons.preview.inputs import PlanInputs
-from balloons.preview.plan import Asked, make_plan
 from balloons.preview.plan_json import plan_json
 from balloons.preview.policies import NONE, THROTTLE
+from balloons.preview.scale_up_plan import Asked, make_plan
 from balloons.preview.stated import Stated, with_stated
 from balloons.preview.what_if import simulate
 from benchmarks.report import Figure, Report, progress, run

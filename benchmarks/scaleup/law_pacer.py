@@ -15,8 +15,8 @@ from throttler.client.connection import ConnectionOptions, load_connection
 from throttler.joins.controller_limit import is_controller_bound
 from throttler.joins.joins import Joins
 from throttler.law.govern import govern
+from throttler.law.law_memory import LawMemory, learned_of
 from throttler.law.learned import Learned
-from throttler.law.memory import LawMemory, learned_of
 from throttler.law.settings import LawSettings
 from throttler.law.verdict import Verdict
 from throttler.sources.settings import SourceSettings

@@ -22,11 +22,11 @@ from throttler.kube.capacity_quota import CAPACITY_QUOTA_VERSIONS, CapacityQuota
 from throttler.kube.node_pool import NodePool
 from throttler.kube.pod import Scheduling
 from throttler.kube.selectors import LabelSelector
-from throttler.levers.capacity_quota import QuotaMemory, QuotaSeen, plan_capacity_quota
 from throttler.levers.hand_back import hand_back
 from throttler.levers.holder import Holder
 from throttler.levers.lever import LeverWrite, Room
-from throttler.levers.node_pool import NodePoolMemory, NodePoolSeen, plan_node_pools
+from throttler.levers.node_pool_limits import NodePoolMemory, NodePoolSeen, plan_node_pools
+from throttler.levers.quota_ceiling import QuotaMemory, QuotaSeen, plan_capacity_quota
 from throttler.levers.shares import WaitingWork
 from throttler.service.lever_writer import LeverWriter, WriteOutcome
 

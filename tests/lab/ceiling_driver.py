@@ -14,7 +14,7 @@ from throttler.client.kube_client import KubeClient, decode, open_client
 from throttler.client.requests import Selection
 from throttler.client.resource import Resource
 from throttler.joins.demand import Crowd, waiting_crowds
-from throttler.joins.world import JoinRules
+from throttler.joins.join_world import JoinRules
 from throttler.kube.capacity_quota import CapacityQuota
 from throttler.kube.node import NodeWire
 from throttler.kube.node_claim import NodeClaim
@@ -22,10 +22,10 @@ from throttler.kube.node_pool import NodePool
 from throttler.kube.pod import PodWire, pod_from_wire
 from throttler.kube.selectors import LabelSelector
 from throttler.kube.shared import Shared
-from throttler.levers.capacity_quota import QuotaMemory, QuotaSeen, plan_capacity_quota
 from throttler.levers.holder import Holder
 from throttler.levers.lever import LeverOutcome, LeverReport, Room
-from throttler.levers.node_pool import NodePoolMemory, NodePoolSeen, plan_node_pools
+from throttler.levers.node_pool_limits import NodePoolMemory, NodePoolSeen, plan_node_pools
+from throttler.levers.quota_ceiling import QuotaMemory, QuotaSeen, plan_capacity_quota
 from throttler.levers.shares import WaitingWork
 from throttler.service.lever_writer import LeverWriter, WriteOutcome
 

@@ -8,13 +8,13 @@ from dataclasses import replace
 
 from throttler.joins.controller_limit import is_controller_bound
 from throttler.joins.demand import count_demand, is_loose, nodes_of, seekers
+from throttler.joins.join_memory import JoinMemory
+from throttler.joins.join_world import NO_PODS, JoinRules, JoinWorld
 from throttler.joins.joins import Joins
 from throttler.joins.late import learned
-from throttler.joins.memory import JoinMemory
 from throttler.joins.registered import Registered, sort_nodes
 from throttler.joins.requested import Requested, count_requested
 from throttler.joins.stages import Stage
-from throttler.joins.world import NO_PODS, JoinRules, JoinWorld
 from throttler.kube.pod import PodKind
 from throttler.kube.resources import largest
 

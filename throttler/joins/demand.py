@@ -13,7 +13,7 @@ from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, replace
 from math import ceil
 
-from throttler.joins.world import JoinRules
+from throttler.joins.join_world import JoinRules
 from throttler.kube.pod import Pod, PodKind, Scheduling
 from throttler.kube.resources import Resources
 from throttler.kube.selectors import Requirement, can_match, meets

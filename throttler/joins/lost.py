@@ -4,7 +4,7 @@ Both autoscalers give up on a machine that has not registered for 15 min. If one
 must not hold a place for ever.
 """
 
-from throttler.joins.world import JoinRules
+from throttler.joins.join_world import JoinRules
 
 MARGIN_S = 60.0
 """A machine that goes so shortly before its timer was given up: the autoscaler's clock began a little earlier."""

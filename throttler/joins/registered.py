@@ -6,10 +6,10 @@ The labels of all others are looked at once a minute: there may be 100,000 of th
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from throttler.joins.join_memory import JoinMemory
+from throttler.joins.join_world import JoinRules, JoinWorld
 from throttler.joins.late import LATE_JOINS, LEAST_JOIN_S, NONE_YET
-from throttler.joins.memory import JoinMemory
 from throttler.joins.stages import ExpectedDaemons, Stage, stage_of
-from throttler.joins.world import JoinRules, JoinWorld
 from throttler.kube.node import KARPENTER_POOL_LABEL, UNREGISTERED_TAINT, Node, is_joining_taint
 
 STUCK_S = 300.0

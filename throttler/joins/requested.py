@@ -7,11 +7,11 @@ last holds for as long as those machines may still come, which is the kill timer
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from throttler.joins.join_memory import JoinMemory
+from throttler.joins.join_world import JoinRules, JoinWorld
 from throttler.joins.late import LATE_BOOTS, LEAST_BOOT_S, NONE_YET
 from throttler.joins.lost import past_timer, vanished_late
-from throttler.joins.memory import JoinMemory
 from throttler.joins.registered import Registered
-from throttler.joins.world import JoinRules, JoinWorld
 from throttler.kube.node_claim import NodeClaim
 
 

@@ -8,7 +8,7 @@ import enum
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from throttler.joins.world import NO_PODS, JoinRules, JoinWorld
+from throttler.joins.join_world import NO_PODS, JoinRules, JoinWorld
 from throttler.kube.daemon_set import DaemonSet, wants
 from throttler.kube.node import Node, is_joining_taint
 from throttler.kube.pod import Pod, PodKind

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 
-from throttler.law.health import error_share
+from throttler.law.server_health import error_share
 from throttler.law.settings import LawSettings
 from throttler.signals.reading import Reading
 

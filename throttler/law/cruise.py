@@ -4,8 +4,8 @@ import math
 
 from throttler.law import avoid, knee, trouble
 from throttler.law import slow_start as ramps
-from throttler.law.because import Because, ThrottleReason, because
 from throttler.law.sight import Course, Sight, course, judged, with_memory
+from throttler.law.throttle_reasons import Because, ThrottleReason, because
 from throttler.law.verdict import Phase
 
 FAR_BELOW_KNEE = 0.7

@@ -4,8 +4,8 @@ import math
 from dataclasses import dataclass, replace
 
 from throttler.joins.joins import Joins
-from throttler.law import avoid, forecast
-from throttler.law.flow import JoinFlow
+from throttler.law import avoid, boot_forecast
+from throttler.law.join_flow import JoinFlow
 from throttler.law.settings import LawSettings
 from throttler.law.sight import Course, Sight
 from throttler.law.verdict import Phase
@@ -58,7 +58,9 @@ def overdue_now(
     Who nears it follows from when how many arrived; those are spread over what is left of their time. Should the
     oldest be older than that history says, one goes in at each step.
     """
-    limit_s = min(settings.max_wait_s - forecast.OUT_OF_TURN_S, settings.kill_timer_s - boot_s) - forecast.MARGIN_S
+    limit_s = (
+        min(settings.max_wait_s - boot_forecast.OUT_OF_TURN_S, settings.kill_timer_s - boot_s) - boot_forecast.MARGIN_S
+    )
     from_s = max(0.0, limit_s - settings.deadline_s)
     if joins.oldest_held_s < from_s or not joins.held:
         return 0
@@ -159,7 +161,7 @@ def _admit(sight: Sight, course: Course, window: float, tokens: float) -> tuple[
     """By the window, and of these or beyond them the overdue ones."""
     if not sight.settings.has_gate:
         return 0, 0
-    boot_s = forecast.boot_time_s(sight.joins, sight.memory.boot_s, sight.settings)
+    boot_s = boot_forecast.boot_time_s(sight.joins, sight.memory.boot_s, sight.settings)
     overdue = overdue_now(sight.joins, sight.memory.flow, boot_s, sight.elapsed_s, sight.now_s, sight.settings)
     if course.phase is Phase.BRAKE:
         return 0, 0
@@ -169,12 +171,12 @@ def _admit(sight: Sight, course: Course, window: float, tokens: float) -> tuple[
 
 def _limit(sight: Sight, window: float) -> int:
     """The most machines that may be in flight, within the user's bound."""
-    boot_s = forecast.boot_time_s(sight.joins, sight.memory.boot_s, sight.settings)
+    boot_s = boot_forecast.boot_time_s(sight.joins, sight.memory.boot_s, sight.settings)
     if not sight.settings.has_gate:
         stocked = sight.joins.booting + sight.joins.held + _forecast(sight, window, boot_s)
     else:
-        outlook = forecast.Outlook(window=window, pace_per_s=_pace_per_s(sight, window), boot_s=boot_s)
-        stocked = forecast.gated_stock(outlook, sight.joins, sight.settings)
+        outlook = boot_forecast.Outlook(window=window, pace_per_s=_pace_per_s(sight, window), boot_s=boot_s)
+        stocked = boot_forecast.gated_stock(outlook, sight.joins, sight.settings)
         if sight.settings.registers_freely:
             stocked = min(stocked, sight.joins.held + sight.joins.booting + _registrations(sight, window, boot_s))
     return min(math.floor(sight.joins.joining + stocked), max(0, sight.settings.max_in_flight - sight.joins.late))
@@ -201,11 +203,11 @@ def _forecast(sight: Sight, window: float, boot_s: float) -> float:
     if sight.has_waves:
         slowest_s = max(slowest_s, join_s * window / max(1.0, min(window, float(sight.peak))))
         slowest_s = max(slowest_s, sight.joins.oldest_joining_s)
-        boots = forecast.Boots(mean_s=boot_s, spread_s=sight.joins.boot_spread_s)
+        boots = boot_forecast.Boots(mean_s=boot_s, spread_s=sight.joins.boot_spread_s)
         room = _gain(sight) * window
-        return forecast.may_ask(sight.memory.flow, sight.joins.joining, room, boots, slowest_s, sight.now_s)
+        return boot_forecast.may_ask(sight.memory.flow, sight.joins.joining, room, boots, slowest_s, sight.now_s)
     share = sight.memory.flow.coming_share
-    lately = forecast.arrivals(sight.memory.flow, forecast.Boots(mean_s=boot_s), join_s, sight.now_s)
+    lately = boot_forecast.arrivals(sight.memory.flow, boot_forecast.Boots(mean_s=boot_s), join_s, sight.now_s)
     in_all = window + sight.settings.pacing * window / slowest_s * boot_s
     coming = sight.joins.joining + share * (sight.joins.booting + sight.joins.held)
     return max(0.0, min(window - lately, in_all - coming) / share)
@@ -214,8 +216,8 @@ def _forecast(sight: Sight, window: float, boot_s: float) -> float:
 def _registrations(sight: Sight, window: float, boot_s: float) -> float:
     """Machines that may be asked for where a gate holds them only once they have registered."""
     join_s = sight.memory.join_time.or_guess(sight.join_s)
-    boots = forecast.Boots(mean_s=boot_s)
-    return max(0.0, REGISTRATIONS * window - forecast.arrivals(sight.memory.flow, boots, join_s, sight.now_s))
+    boots = boot_forecast.Boots(mean_s=boot_s)
+    return max(0.0, REGISTRATIONS * window - boot_forecast.arrivals(sight.memory.flow, boots, join_s, sight.now_s))
 
 
 def _pace_per_s(sight: Sight, window: float) -> float:

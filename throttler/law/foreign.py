@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from throttler.law import brake
-from throttler.law.health import Health
+from throttler.law.server_health import Health
 from throttler.law.settings import LawSettings
 from throttler.signals.reading import Reading
 

@@ -8,14 +8,14 @@ import math
 from dataclasses import replace
 
 from throttler.joins.joins import Joins
-from throttler.law.because import ThrottleReason, because
 from throttler.law.fill import Filling, filled
-from throttler.law.health import error_share, examine
-from throttler.law.memory import LawMemory
+from throttler.law.law_memory import LawMemory
 from throttler.law.observe import observed, sane
+from throttler.law.server_health import error_share, examine
 from throttler.law.settings import LawSettings
 from throttler.law.sight import Course, Sight
 from throttler.law.steer import steered
+from throttler.law.throttle_reasons import ThrottleReason, because
 from throttler.law.trouble import left_out
 from throttler.law.verdict import Verdict
 from throttler.signals.reading import Signals

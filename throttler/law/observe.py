@@ -4,9 +4,9 @@ import math
 from dataclasses import replace
 
 from throttler.joins.joins import Joins
-from throttler.law import baseline, flow, foreign, load
-from throttler.law.health import Health, worst_high_s
-from throttler.law.memory import LawMemory
+from throttler.law import baseline, foreign, join_flow, load
+from throttler.law.law_memory import LawMemory
+from throttler.law.server_health import Health, worst_high_s
 from throttler.law.settings import LawSettings
 
 DELAYS_KEPT_S = 300.0
@@ -32,8 +32,8 @@ def observed(memory: LawMemory, health: Health, joins: Joins, settings: LawSetti
         memory = replace(memory, knee=replace(memory.knee, at_s=now_s - memory.knee.age_s))
     memory = replace(
         memory,
-        flow=flow.seen(memory.flow, joins, now_s),
-        join_time=flow.measured(memory.join_time, joins.join_s, elapsed_s),
+        flow=join_flow.seen(memory.flow, joins, now_s),
+        join_time=join_flow.measured(memory.join_time, joins.join_s, elapsed_s),
         boot_s=joins.boot_s or memory.boot_s,
         quiet_since_s=_quiet_since(memory, joins, now_s),
         traces=health.traces if health.traces else memory.traces,

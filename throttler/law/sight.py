@@ -4,10 +4,10 @@ from dataclasses import dataclass, replace
 
 from throttler.joins.joins import Joins
 from throttler.law import avoid, load, slow_start
-from throttler.law.because import Because
-from throttler.law.health import Health
-from throttler.law.memory import LawMemory
+from throttler.law.law_memory import LawMemory
+from throttler.law.server_health import Health
 from throttler.law.settings import LawSettings
+from throttler.law.throttle_reasons import Because
 from throttler.law.verdict import Phase
 
 TYPICAL_SCRAPE_S = 10.0

@@ -1,8 +1,8 @@
 """The window of this moment: the first part of the law that applies decides."""
 
 from throttler.law import cruise, knee, trouble
-from throttler.law.because import ThrottleReason, because
 from throttler.law.sight import Course, Sight, course, with_memory
+from throttler.law.throttle_reasons import ThrottleReason, because
 from throttler.law.verdict import Phase
 
 LEAST_START = 4.0

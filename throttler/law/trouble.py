@@ -4,12 +4,12 @@ import math
 from dataclasses import replace
 
 from throttler.law import avoid, brake
-from throttler.law.because import Because, ThrottleReason, because
 from throttler.law.cuts import Cuts
-from throttler.law.health import Health, error_share
-from throttler.law.memory import LawMemory
+from throttler.law.law_memory import LawMemory
+from throttler.law.server_health import Health, error_share
 from throttler.law.settings import LawSettings
 from throttler.law.sight import Course, Sight, course, judged, with_memory
+from throttler.law.throttle_reasons import Because, ThrottleReason, because
 from throttler.law.verdict import Phase
 from throttler.signals.reading import Reading
 

@@ -20,9 +20,9 @@ from throttler.kube.capacity_quota import CAPACITY_QUOTA_KIND, CapacityQuota
 from throttler.kube.managed_fields import ManagedFields, owners_of, with_owners, without_manager
 from throttler.kube.metadata import ObjectKey
 from throttler.kube.node_pool import NODE_POOL_KIND, NodePool
-from throttler.levers.because import LeverReason
 from throttler.levers.holder import THROTTLE_LABEL
 from throttler.levers.lever import FIELD_MANAGER, How, LeverWrite
+from throttler.levers.lever_reasons import LeverReason
 from throttler.levers.original import ORIGINAL_ANNOTATION, OUR_ANNOTATIONS, Mark, is_unreadable, read_mark, taken_in
 
 POOL_PATH = ("spec", "limits")

@@ -8,10 +8,10 @@ from throttler.kube.node_claim import NodeClaim
 from throttler.kube.node_pool import NodePool
 from throttler.kube.quantity import format_milli
 from throttler.kube.resources import total
-from throttler.levers.because import LeverReason
 from throttler.levers.clamp import amount_of
 from throttler.levers.contest import CONTESTED_WRITE_EVERY_S, Contest
 from throttler.levers.lever import LeverState
+from throttler.levers.lever_reasons import LeverReason
 from throttler.levers.original import Mark
 from throttler.levers.pool_ceiling import PoolRoom
 from throttler.levers.pool_figures import PoolFigures

@@ -6,9 +6,9 @@ from throttler.kube.capacity_quota import NODES, CapacityQuota
 from throttler.kube.managed_fields import ManagedFields
 from throttler.kube.quantity import QuantityError
 from throttler.kube.selectors import LabelSelector
+from throttler.levers.ceiling_need import CeilingNeed, RoomSearch
 from throttler.levers.clamp import amount_of
 from throttler.levers.contest import Contest
-from throttler.levers.demand import CeilingNeed, RoomSearch
 from throttler.levers.original import Mark
 from throttler.levers.taken_up import Uptake
 

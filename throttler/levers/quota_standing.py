@@ -2,9 +2,9 @@
 
 from throttler.kube.because import Because, because
 from throttler.kube.capacity_quota import NODES, CapacityQuota
-from throttler.levers.because import LeverReason
 from throttler.levers.contest import CONTESTED_WRITE_EVERY_S
 from throttler.levers.lever import LeverState, Room
+from throttler.levers.lever_reasons import LeverReason
 from throttler.levers.original import Mark
 from throttler.levers.quota_seen import QuotaMemory, QuotaSeen
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from throttler.api.throttle import JoinThrottle
 from throttler.joins.demand import may_use
-from throttler.joins.world import JoinRules
+from throttler.joins.join_world import JoinRules
 from throttler.kube.capacity_quota import CapacityQuota
 from throttler.kube.node_pool import NodePool
 from throttler.levers.hand_back import hand_back

@@ -28,12 +28,12 @@ from throttler.kube.node_pool import NODE_POOL_KIND, NodePool
 from throttler.kube.pod import Pod, PodWire, pod_from_wire
 from throttler.kube.selectors import LabelSelector, matches
 from throttler.kube.shared import Shared
-from throttler.levers.because import LeverReason
 from throttler.levers.daemon_set_label import LabelSettings, put_labels
 from throttler.levers.hand_back import hand_back
 from throttler.levers.held import Clocks, HeldSince
 from throttler.levers.holder import HOLDER_ANNOTATION, THROTTLE_LABEL
 from throttler.levers.lever import How, LeverWrite, Room
+from throttler.levers.lever_reasons import LeverReason
 from throttler.levers.original import ORIGINAL_ANNOTATION, is_unreadable
 from throttler.levers.scheduling_gate import GatedDemand, GateMemory, GateSettings, release_gates
 from throttler.levers.startup_taint import TaintSettings, release_taints

@@ -13,10 +13,10 @@ from throttler.kube.node import KARPENTER_POOL_LABEL
 from throttler.kube.node_pool import NodePool
 from throttler.kube.pod import Scheduling
 from throttler.kube.selectors import LabelSelector, Toleration, can_match
-from throttler.levers.because import LeverReason
 from throttler.levers.hand_back import hand_back
 from throttler.levers.holder import THROTTLE_LABEL, Holder, epoch_of
 from throttler.levers.lever import LeverOutcome, LeverReport, LeverState
+from throttler.levers.lever_reasons import LeverReason
 from throttler.levers.pool_matching import may_make
 
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 from throttler.api.throttle import JoinThrottle
 from throttler.joins.demand import Crowd, may_use, waiting_crowds
+from throttler.joins.join_world import JoinRules
 from throttler.joins.joins import Joins
-from throttler.joins.world import JoinRules
 from throttler.kube.capacity_quota import CAPACITY_QUOTA_KIND
 from throttler.kube.node import Node
 from throttler.kube.node_claim import NodeClaim
@@ -16,11 +16,11 @@ from throttler.kube.node_pool import NODE_POOL_KIND, NodePool
 from throttler.kube.pod import Pod, Scheduling
 from throttler.kube.resources import Resources
 from throttler.kube.selectors import Toleration
-from throttler.levers.capacity_quota import QuotaMemory, QuotaSeen, plan_capacity_quota
 from throttler.levers.daemon_set_label import LabelSettings, put_labels
 from throttler.levers.holder import Holder
 from throttler.levers.lever import LeverOutcome, Room
-from throttler.levers.node_pool import NodePoolSeen, plan_node_pools
+from throttler.levers.node_pool_limits import NodePoolSeen, plan_node_pools
+from throttler.levers.quota_ceiling import QuotaMemory, QuotaSeen, plan_capacity_quota
 from throttler.levers.scheduling_gate import GatedDemand, GateSettings, release_gates
 from throttler.levers.shares import WaitingWork, by_autoscaler
 from throttler.levers.startup_taint import TaintSettings, release_taints

@@ -8,9 +8,9 @@ from throttler.kube.node import Node
 from throttler.kube.node_claim import NodeClaim
 from throttler.kube.node_pool import NodePool
 from throttler.kube.pod import Pod
-from throttler.levers.capacity_quota import QuotaMemory
 from throttler.levers.held import Clocks, HeldSince
-from throttler.levers.node_pool import NodePoolMemory
+from throttler.levers.node_pool_limits import NodePoolMemory
+from throttler.levers.quota_ceiling import QuotaMemory
 from throttler.levers.scheduling_gate import GateMemory
 
 

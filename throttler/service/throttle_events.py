@@ -11,7 +11,7 @@ from typing import Any
 from throttler.api.throttle import API_VERSION, THROTTLE_KIND, ThrottleStatus
 from throttler.kube.because import Because
 from throttler.kube.event import EventAuthor, EventLimit
-from throttler.law.because import ThrottleReason
+from throttler.law.throttle_reasons import ThrottleReason
 from throttler.levers.lever import LeverState
 from throttler.service.tick_view import Turn
 

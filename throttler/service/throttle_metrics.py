@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from throttler.kube.quantity import QuantityError, parse_quantity
-from throttler.law.because import ThrottleReason
+from throttler.law.throttle_reasons import ThrottleReason
 from throttler.law.verdict import Phase, Verdict
 from throttler.levers.lever import LeverReport, LeverState
 from throttler.service.findings import Findings

@@ -17,9 +17,9 @@ from throttler.client.kube_client import KubeClient, decode
 from throttler.client.resource import Resource
 from throttler.kube.event import NAMESPACE
 from throttler.levers.lever import LeverState
-from throttler.service.status import next_status, status_manifest
 from throttler.service.throttle_events import ThrottleAnnouncer
 from throttler.service.throttle_resource import THROTTLES
+from throttler.service.throttle_status import next_status, status_manifest
 from throttler.service.tick_view import Turn
 
 FIELD_MANAGER = "kube-balloons"

@@ -13,13 +13,13 @@ import structlog
 
 from throttler.api.stored import StoredThrottle
 from throttler.api.throttle import JoinThrottle
-from throttler.joins.world import JoinWorld
+from throttler.joins.join_world import JoinWorld
 from throttler.kube.node import Node
 from throttler.kube.pod import Pod
 from throttler.kube.selectors import LabelSelector
 from throttler.levers.headroom import Lane
 from throttler.levers.held import Clocks
-from throttler.service.holding import InForce
+from throttler.service.in_force import InForce
 from throttler.service.leftover_writes import leftover_writes
 from throttler.service.lever_scene import LeverScene
 from throttler.service.signal_sources import SignalWatches

@@ -13,15 +13,15 @@ from typing import TypeVar
 from throttler.api.stored import StoredThrottle
 from throttler.api.throttle import JoinThrottle
 from throttler.joins.count import count_joins
+from throttler.joins.join_memory import JoinMemory
+from throttler.joins.join_world import JoinRules
 from throttler.joins.joins import Joins
-from throttler.joins.memory import JoinMemory
 from throttler.joins.node_groups import GroupsOf, share_groups
 from throttler.joins.share import fair_shares
 from throttler.joins.total import total_joins
-from throttler.joins.world import JoinRules
 from throttler.kube.selectors import can_match
 from throttler.law.govern import govern
-from throttler.law.memory import LawMemory, learned_of
+from throttler.law.law_memory import LawMemory, learned_of
 from throttler.law.verdict import Verdict
 from throttler.levers.headroom import Lane, headroom_lane
 from throttler.levers.lever import LeverReport, LeverState, Room

@@ -7,12 +7,12 @@ from typing import Self
 import msgspec
 
 from throttler.api.stored import StoredThrottle
+from throttler.joins.join_memory import JoinMemory
+from throttler.joins.join_world import JoinWorld
 from throttler.joins.joins import Joins
-from throttler.joins.memory import JoinMemory
-from throttler.joins.world import JoinWorld
 from throttler.kube.node_pool import NodePool
 from throttler.kube.selectors import Labels
-from throttler.law.memory import LawMemory
+from throttler.law.law_memory import LawMemory
 from throttler.levers.headroom import Lane
 from throttler.levers.lever import LeverOutcome, LeverWrite
 from throttler.levers.original import read_mark

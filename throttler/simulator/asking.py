@@ -2,10 +2,10 @@
 
 from throttler.joins.joins import Joins
 from throttler.signals.reading import Signals
-from throttler.simulator.observe import CLOCK_START_S
 from throttler.simulator.plant import join_cost
 from throttler.simulator.policy import Oracle, Permit, Policy
 from throttler.simulator.scenario import Scenario
+from throttler.simulator.simulated_scrape import CLOCK_START_S
 from throttler.simulator.weather import spare
 
 

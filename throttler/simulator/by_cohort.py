@@ -15,11 +15,11 @@ from throttler.simulator.cohort_server import CohortServer
 from throttler.simulator.cohort_visitors import CohortVisitors, Latencies
 from throttler.simulator.cohorts import Cohorts
 from throttler.simulator.machines import Machines
-from throttler.simulator.observe import Counters, Observer
 from throttler.simulator.plant import CLIENT
 from throttler.simulator.policy import Oracle, Policy
 from throttler.simulator.result import Result
 from throttler.simulator.scenario import Scenario
+from throttler.simulator.simulated_scrape import Counters, Observer
 from throttler.simulator.streams import Streams
 from throttler.simulator.tally import Film, check_nodes
 from throttler.simulator.weather import LEVEL_S, background_levels, level_at

@@ -12,12 +12,11 @@ from math import inf
 
 import numpy as np
 
-from throttler.simulator.arrivals import Arrival, arrivals
 from throttler.simulator.asking import permit
 from throttler.simulator.machines import Machines
-from throttler.simulator.observe import Counters, Observer
 from throttler.simulator.plant import CLIENT, THINK_SPREAD
 from throttler.simulator.policy import Oracle, Policy
+from throttler.simulator.request_arrivals import Arrival, arrivals
 from throttler.simulator.request_client import (
     FOREIGN_LIST,
     KINDS,
@@ -29,6 +28,7 @@ from throttler.simulator.request_client import (
 from throttler.simulator.request_server import RequestServer
 from throttler.simulator.result import Result
 from throttler.simulator.scenario import Scenario, ServerLoss, Slowdown
+from throttler.simulator.simulated_scrape import Counters, Observer
 from throttler.simulator.streams import Streams
 from throttler.simulator.tally import Film, Tally, check_nodes, result
 from throttler.simulator.weather import LEVEL_S, background_levels, is_up, level_at, speed_factor

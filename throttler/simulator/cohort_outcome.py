@@ -4,8 +4,8 @@ from operator import add
 from typing import NamedTuple
 
 from throttler.simulator.fluid_server import FluidServer
-from throttler.simulator.observe import Counters
 from throttler.simulator.ring import Ring
+from throttler.simulator.simulated_scrape import Counters
 from throttler.simulator.tally import Tally
 
 

@@ -5,8 +5,8 @@ from operator import add
 from throttler.simulator.cohort_outcome import NOTHING, ServerTotals, StepOutcome
 from throttler.simulator.cohort_visitors import Latencies, ServerVisitors
 from throttler.simulator.fluid_server import Answer, Arrivals, FluidServer, Settled
-from throttler.simulator.observe import Counters
 from throttler.simulator.scenario import Scenario
+from throttler.simulator.simulated_scrape import Counters
 from throttler.simulator.weather import capacity, is_up
 
 

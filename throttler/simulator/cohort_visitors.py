@@ -5,10 +5,10 @@ from operator import mul
 
 import numpy as np
 
-from throttler.simulator.arrivals import visitor_rate
 from throttler.simulator.cohort_outcome import NOTHING, StepOutcome
 from throttler.simulator.fluid_server import Answer, Arrivals, Settled
 from throttler.simulator.plant import CLIENT, LIST, LIST_SHARE, SMALL, STEADY_LIST
+from throttler.simulator.request_arrivals import visitor_rate
 from throttler.simulator.ring import Ring
 from throttler.simulator.scenario import Scenario
 from throttler.simulator.weather import LEVEL_S, burst_rate, visitor_shares

@@ -2,8 +2,8 @@
 
 from throttler.joins.joins import Joins
 from throttler.law.govern import govern
+from throttler.law.law_memory import LawMemory, learned_of
 from throttler.law.learned import Learned
-from throttler.law.memory import LawMemory, learned_of
 from throttler.law.settings import LawSettings
 from throttler.law.verdict import Verdict
 from throttler.signals.reading import Signals

@@ -9,10 +9,10 @@ from collections import deque
 from heapq import heappop, heappush
 from math import inf
 
-from throttler.simulator.observe import Counters
 from throttler.simulator.plant import SERVER
 from throttler.simulator.request_client import Client
-from throttler.simulator.retry_after import RetryAfter
+from throttler.simulator.server_retry_after import RetryAfter
+from throttler.simulator.simulated_scrape import Counters
 
 Waiting = tuple[float, int, float, int, Client]
 """When it is rejected at the latest, number of the attempt, work, seats, who."""

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from throttler.simulator.machines import Machines
-from throttler.simulator.observe import Counters
 from throttler.simulator.result import Result, SimulatedMoment
+from throttler.simulator.simulated_scrape import Counters
 
 
 class ConservationError(RuntimeError):

@@ -7,12 +7,12 @@ from typing import Any
 import promql_parser
 
 from balloons.api.pool import PoolStatus
-from balloons.decide.because import Reason, because
 from balloons.decide.plan import PoolDecision
+from balloons.decide.pool_reasons import Reason, because
 from balloons.service.metrics import Metrics
 from lab.monitoring.asking import filled
 from throttler.kube.metadata import ObjectKey
-from throttler.law.because import ThrottleReason
+from throttler.law.throttle_reasons import ThrottleReason
 from throttler.law.verdict import Phase
 from throttler.levers.lever import LeverState
 from throttler.service.guard import GuardMetrics

@@ -3,12 +3,12 @@
 from dataclasses import dataclass, field
 
 from throttler.joins.joins import Joins
-from throttler.simulator.observe import CLOCK_START_S
 from throttler.simulator.plant import JOIN
 from throttler.simulator.policies.drip import Drip
 from throttler.simulator.policies.stock import SMALLEST
 from throttler.simulator.policy import Permit
 from throttler.simulator.scenario import Scenario
+from throttler.simulator.simulated_scrape import CLOCK_START_S
 from throttler.simulator.weather import spare
 
 USED_SHARE = 0.95

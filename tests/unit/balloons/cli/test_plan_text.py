@@ -15,8 +15,8 @@ from balloons.preview.assumed import assumed_inputs
 from balloons.preview.fitting import Fitting, GangFit
 from balloons.preview.from_cluster import plan_inputs
 from balloons.preview.inputs import Ceiling
-from balloons.preview.plan import Asked, ScaleUpPlan, make_plan
 from balloons.preview.plan_json import plan_json
+from balloons.preview.scale_up_plan import Asked, ScaleUpPlan, make_plan
 from balloons.preview.stated import Stated, with_stated
 from balloons.preview.what_if import simulate
 from balloons.preview.words import count, duration, share

@@ -7,7 +7,7 @@ import pytest
 
 from balloons.api.pool import BalloonPool, NotWarm, NotWarmCondition, NotWarmTaint, PoolNodes, Strategy
 from balloons.decide.census import JOIN_LIMIT_S, NodeState, Rules, take_census
-from balloons.view.load import EMPTY, load_of
+from balloons.view.node_load import EMPTY, load_of
 from tests.world import a_node, a_pool, daemon, nodes, work
 from throttler.kube.metadata import OwnerReference
 from throttler.kube.node import KARPENTER_INITIALIZED_LABEL, KARPENTER_POOL_LABEL, Node

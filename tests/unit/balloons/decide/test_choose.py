@@ -8,7 +8,7 @@ from balloons.decide.decide import decide
 from balloons.decide.memory import Memory
 from balloons.decide.plan import ReleaseBalloon
 from balloons.decide.settings import DecideSettings
-from balloons.view.load import load_of
+from balloons.view.node_load import load_of
 from tests.world import NOW, World, a_node, a_pool, daemon, nodes, work
 from throttler.kube.node import Node
 from throttler.kube.pod import PodKind

@@ -3,10 +3,10 @@
 from typing import Any
 
 from balloons.api.pool import Mode
-from balloons.decide.because import Reason
 from balloons.decide.decide import decide
 from balloons.decide.memory import Memory
 from balloons.decide.plan import PoolDecision
+from balloons.decide.pool_reasons import Reason
 from balloons.decide.settings import DecideSettings
 from balloons.view.snapshot import Now
 from tests.world import NOW, World, a_node, a_pool, later, nodes

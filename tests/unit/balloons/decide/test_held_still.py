@@ -6,10 +6,10 @@ from typing import Any
 import msgspec
 
 from balloons.api.pool import Mode
-from balloons.decide.because import Reason
 from balloons.decide.decide import decide
 from balloons.decide.memory import Memory
 from balloons.decide.plan import Action, ApplyObject, Plan
+from balloons.decide.pool_reasons import Reason
 from balloons.decide.settings import DecideSettings
 from balloons.service.standing import Standing, standing
 from balloons.view.snapshot import DeploymentCondition, DeploymentStatus, Now

@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from balloons.api.pool import BalloonPool, Mode, PoolNodes
-from balloons.decide.because import Reason
 from balloons.decide.decide import decide
 from balloons.decide.memory import Memory
 from balloons.decide.plan import Action, ApplyObject, PoolDecision, RemoveFailed
+from balloons.decide.pool_reasons import Reason
 from balloons.decide.refusing import (
     CALM_S,
     FEW,

@@ -5,10 +5,10 @@ from collections.abc import Iterable
 import pytest
 
 from balloons.api.pool import Mode
-from balloons.decide.because import Reason
 from balloons.decide.decide import decide
 from balloons.decide.memory import Memory
 from balloons.decide.plan import Action, ApplyObject, Plan, ReleaseBalloon
+from balloons.decide.pool_reasons import Reason
 from balloons.decide.settings import DecideSettings
 from tests.world import NOW, World, a_node, a_pool, later, nodes, work
 from throttler.kube.pod import Pod, Scheduling

@@ -3,10 +3,10 @@
 import re
 from pathlib import Path
 
-from balloons.decide.because import Reason
-from throttler.law.because import ThrottleReason
-from throttler.levers.because import LeverReason
+from balloons.decide.pool_reasons import Reason
+from throttler.law.throttle_reasons import ThrottleReason
 from throttler.levers.hold_because import HoldReason
+from throttler.levers.lever_reasons import LeverReason
 from throttler.service.status_because import StatusReason
 
 REASONS = (Reason, ThrottleReason, LeverReason, HoldReason, StatusReason)

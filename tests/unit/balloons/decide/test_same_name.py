@@ -11,7 +11,7 @@ from balloons.decide.memory import Memory
 from balloons.decide.plan import ApplyObject, DeleteObject, Plan
 from balloons.decide.settings import DecideSettings
 from balloons.view.claim import claim_nodes
-from balloons.view.load import load_of
+from balloons.view.node_load import load_of
 from tests.world import NOW, POOL_KEY, World, a_node, a_pool, later, nodes, work
 from throttler.kube.metadata import ObjectKey
 from throttler.kube.node import HELD_BY_ANNOTATION

@@ -1,9 +1,9 @@
 """Views that are not believed, and removals that are limited."""
 
-from balloons.decide.because import Reason
 from balloons.decide.decide import decide
 from balloons.decide.memory import Memory
 from balloons.decide.plan import Action, ApplyObject, MarkBalloon, Plan
+from balloons.decide.pool_reasons import Reason
 from balloons.decide.settings import DecideSettings
 from tests.world import NOW, World, a_pool, later, nodes
 

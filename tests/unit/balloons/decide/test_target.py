@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from balloons.api.pool import Mode, PoolNodes, PoolSpec, Schedule
-from balloons.decide.because import Reason
+from balloons.decide.pool_reasons import Reason
 from balloons.decide.target import Supply, percent_of, target, wanted_size
 from throttler.kube.selectors import LabelSelector
 

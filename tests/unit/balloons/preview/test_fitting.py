@@ -10,7 +10,7 @@ from balloons.preview.asked_pods import PodsError, asked_pods
 from balloons.preview.assumed import assumed_inputs
 from balloons.preview.fitting import Fitting, fit_pods
 from balloons.preview.inputs import NodeShape, PlanInputs
-from balloons.view.load import load_of
+from balloons.view.node_load import load_of
 from tests.world import a_node, work
 from throttler.kube.resources import parse_resources
 from throttler.kube.selectors import Taint

@@ -15,8 +15,8 @@ from balloons.cluster.seen import Listed, SeenCluster, Unread
 from balloons.preview.from_cluster import plan_inputs
 from balloons.preview.inputs import PlanInputs
 from balloons.preview.known import Source
-from balloons.preview.plan import Asked, make_plan
 from balloons.preview.plan_json import plan_json
+from balloons.preview.scale_up_plan import Asked, make_plan
 from balloons.preview.stated import Stated, with_stated
 from balloons.preview.what_if import Sweep, simulate
 from balloons.reading.archive import read_archive, write_archive

@@ -14,8 +14,8 @@ from balloons.preview.flow import flow
 from balloons.preview.forecast import MOST_ADDED, WORLDS, forecast
 from balloons.preview.from_cluster import plan_inputs
 from balloons.preview.inputs import PlanInputs
-from balloons.preview.plan import Asked, PlanError, make_plan
 from balloons.preview.policies import NONE, THROTTLE, policy_maker
+from balloons.preview.scale_up_plan import Asked, PlanError, make_plan
 from balloons.preview.stated import Stated, with_stated
 from balloons.preview.what_if import Sweep, simulate
 from balloons.preview.world import LIMIT_S, median_world

@@ -10,7 +10,7 @@ from balloons.cli.look import Look
 from balloons.cli.plan_chart import chart
 from balloons.report.document import Document, DocumentError, read_document
 from balloons.report.drawing import NARROW, WIDE
-from balloons.report.page import page
+from balloons.report.html_page import page
 from balloons.report.picture import Chart, NothingToDrawError, can_draw, inline_svg, png, svg
 from balloons.report.series import courses_of, end_of, series_of
 from tests.unit.balloons.report.a_plan import body, document

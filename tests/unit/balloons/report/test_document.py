@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from balloons.preview.assumed import assumed_inputs
-from balloons.preview.plan import Asked, make_plan
 from balloons.preview.plan_json import plan_json
+from balloons.preview.scale_up_plan import Asked, make_plan
 from balloons.report.document import DocumentError, read_document
-from tests.unit.balloons.preview.test_plan import AT, PLANS
+from tests.unit.balloons.preview.test_scale_up_plan import AT, PLANS
 from tests.unit.balloons.report.a_plan import body, wave
 
 

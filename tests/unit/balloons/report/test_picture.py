@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from balloons.report.drawing import NARROW, WIDE
-from balloons.report.page import page
+from balloons.report.html_page import page
 from balloons.report.palette import DARK, VARIABLES
 from balloons.report.picture import NothingToDrawError, inline_svg, png, svg
 from tests.unit.balloons.report.a_plan import EVIL, body, document, evil_document, wave
@@ -17,7 +17,7 @@ from tests.unit.balloons.report.a_plan import EVIL, body, document, evil_documen
 DRAW = """
 import hashlib, json, sys
 from balloons.report.document import read_document
-from balloons.report.page import page
+from balloons.report.html_page import page
 from balloons.report.picture import png, svg
 plan = read_document(json.load(sys.stdin))
 for each in (png(plan), svg(plan), page(plan, "0.1.0").encode()):

@@ -3,8 +3,8 @@
 from datetime import UTC, datetime
 
 from balloons.api.pool import BalloonPool, Mode, PoolNodes, PoolSpec, PoolStatus
-from balloons.decide.because import Because, Reason, because
 from balloons.decide.plan import PoolDecision
+from balloons.decide.pool_reasons import Because, Reason, because
 from balloons.service.events import Announcer
 from throttler.kube.event import TOTAL_PER_MIN
 from throttler.kube.metadata import Metadata, ObjectKey

@@ -7,7 +7,6 @@ import msgspec
 import pytest
 
 from balloons.api.pool import BalloonPool, Mode, PoolNodes, PoolSpec, PoolStatus
-from balloons.decide.because import Reason, because
 from balloons.decide.plan import (
     Action,
     AnnotateNode,
@@ -19,6 +18,7 @@ from balloons.decide.plan import (
     ReleaseBalloon,
     RemoveFailed,
 )
+from balloons.decide.pool_reasons import Reason, because
 from balloons.service.events import Announcer
 from balloons.service.fence import LATE_S
 from balloons.service.metrics import Metrics

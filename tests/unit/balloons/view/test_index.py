@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from balloons.view.index import Circumstances, Index, RefusedPool
-from balloons.view.load import load_of
+from balloons.view.node_load import load_of
 from balloons.view.snapshot import FailedBalloon, PriorityClass, Snapshot
 from balloons.view.tenancy import Tenancy
 from throttler.kube.metadata import Metadata, ObjectKey

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from balloons.api.pool import ShapeSpec, ShapeType
-from balloons.view.load import EMPTY, NodeLoad, load_of
+from balloons.view.node_load import EMPTY, NodeLoad, load_of
 from balloons.view.shape import Shape, are_alike, balloon_requests, explicit_shape, is_device, shape_name, shapes_of
 from tests.world import a_node, a_pool, daemon, work
 from throttler.kube.node import INSTANCE_TYPE_LABEL, Node

@@ -6,10 +6,10 @@ import msgspec
 import pytest
 
 from balloons.api.pool import BalloonPool, Mode, PoolNodes, Schedule
-from balloons.decide.because import Reason
 from balloons.decide.decide import decide
 from balloons.decide.memory import Memory
 from balloons.decide.plan import Plan
+from balloons.decide.pool_reasons import Reason
 from balloons.decide.settings import DecideSettings
 from balloons.view.index import Circumstances, Index
 from balloons.view.snapshot import Deployment, Snapshot

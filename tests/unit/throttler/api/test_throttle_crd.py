@@ -13,7 +13,7 @@ from throttler.kube import duration, selector_rules
 from throttler.law.presets import PRESETS
 from throttler.law.verdict import Phase
 from throttler.levers.lever import LeverState
-from throttler.service import conditions, status
+from throttler.service import conditions, throttle_status
 
 CRD = crd_and_types.crd_of("jointhrottles")
 SERVED = crd_and_types.served(CRD)
@@ -132,10 +132,10 @@ def test_the_manual_names_what_the_code_knows() -> None:
 def test_the_status_that_is_written_stays_within_the_schema() -> None:
     properties = SCHEMA["properties"]["status"]["properties"]
     servers, levers = properties["servers"], properties["levers"]
-    assert (servers["maxItems"], levers["maxItems"]) == (status.SERVER_LIMIT, status.LEVER_LIMIT)
-    assert servers["items"]["properties"]["name"]["maxLength"] == status.NAME_LIMIT
-    assert levers["items"]["properties"]["name"]["maxLength"] == status.LEVER_NAME_LIMIT
-    assert levers["items"]["properties"]["ceiling"]["maxLength"] == status.VALUE_LIMIT
+    assert (servers["maxItems"], levers["maxItems"]) == (throttle_status.SERVER_LIMIT, throttle_status.LEVER_LIMIT)
+    assert servers["items"]["properties"]["name"]["maxLength"] == throttle_status.NAME_LIMIT
+    assert levers["items"]["properties"]["name"]["maxLength"] == throttle_status.LEVER_NAME_LIMIT
+    assert levers["items"]["properties"]["ceiling"]["maxLength"] == throttle_status.VALUE_LIMIT
     assert properties["message"]["maxLength"] == conditions.MESSAGE_LIMIT
 
 

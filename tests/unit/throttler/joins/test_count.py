@@ -20,9 +20,9 @@ from tests.unit.throttler.joins.cluster import (
     pending,
 )
 from throttler.joins.count import count_joins
+from throttler.joins.join_memory import JoinMemory
+from throttler.joins.join_world import JoinRules, JoinWorld
 from throttler.joins.joins import Joins
-from throttler.joins.memory import JoinMemory
-from throttler.joins.world import JoinRules, JoinWorld
 from throttler.kube.autoscaler_status import AutoscalerStatus, NodeGroup
 from throttler.kube.node import Node
 from throttler.kube.pod import Pod, PodKind

@@ -3,8 +3,8 @@ import pytest
 
 from tests.unit.throttler.joins.cluster import CNI, LOGS, READY, RULES, UNREGISTERED, a_node, a_world, daemons_on
 from throttler.api.throttle import LabelLever
+from throttler.joins.join_world import JoinRules
 from throttler.joins.stages import ExpectedDaemons, Stage, stage_of
-from throttler.joins.world import JoinRules
 from throttler.kube.daemon_set import DaemonSet, DaemonSetWire, daemon_set_from_wire
 from throttler.kube.node import Node
 from throttler.kube.pod import Pod

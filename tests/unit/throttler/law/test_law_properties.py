@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from tests.unit.throttler.law.looks import STEP_S
 from throttler.joins.joins import Joins
 from throttler.law.govern import govern
+from throttler.law.law_memory import LawMemory, learned_of
 from throttler.law.learned import Learned
-from throttler.law.memory import LawMemory, learned_of
 from throttler.law.settings import LawSettings
 from throttler.law.verdict import Phase, Verdict
 from throttler.signals.freshness import STALE_AFTER_S

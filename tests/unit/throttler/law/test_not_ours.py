@@ -7,8 +7,8 @@ import pytest
 from tests.unit.throttler.law.looks import CALM_S, STEP_S, Loop, begun, reading
 from tests.unit.throttler.law.steady_plant import Plant, Trouble, errors, figures
 from throttler.joins.joins import Joins
-from throttler.law.because import ThrottleReason
 from throttler.law.learned import Learned
+from throttler.law.throttle_reasons import ThrottleReason
 from throttler.law.verdict import Phase
 from throttler.signals.reading import Signals, SilentServer
 

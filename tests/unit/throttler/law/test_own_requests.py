@@ -1,9 +1,9 @@
 """Our own requests are a source of errors and no server."""
 
 from tests.unit.throttler.law.looks import begun, reading
-from throttler.law.because import ThrottleReason
-from throttler.law.health import examine
+from throttler.law.server_health import examine
 from throttler.law.settings import LawSettings
+from throttler.law.throttle_reasons import ThrottleReason
 from throttler.signals.reading import Reading, Signals
 from throttler.signals.servers import OWN_REQUESTS
 

@@ -6,10 +6,10 @@ import pytest
 
 from throttler.api.throttle import Preset
 from throttler.joins.joins import Joins
-from throttler.law import avoid, baseline, brake, fill, flow, forecast, knee, slow_start, trouble
-from throttler.law.flow import JoinFlow, JoinTime
+from throttler.law import avoid, baseline, boot_forecast, brake, fill, join_flow, knee, slow_start, trouble
+from throttler.law.join_flow import JoinFlow, JoinTime
+from throttler.law.law_memory import LawMemory, learned_of
 from throttler.law.load import Load, Slope, guessed_pace_per_s, idled, joined, window_at
-from throttler.law.memory import LawMemory, learned_of
 from throttler.law.presets import PRESETS
 from throttler.law.settings import LawSettings
 from throttler.signals.reading import Reading
@@ -21,7 +21,7 @@ def _flow(*points: tuple[float, int, int]) -> JoinFlow:
     """(time, joining, joined) of each point."""
     seen = JoinFlow()
     for at_s, joining, done in points:
-        seen = flow.seen(seen, Joins(joining=joining, joined=done), at_s)
+        seen = join_flow.seen(seen, Joins(joining=joining, joined=done), at_s)
     return seen
 
 
@@ -155,19 +155,19 @@ def test_rate_follows_from_joins_that_ended() -> None:
 
 
 def test_least_join_time_drifts_up_slowly() -> None:
-    time = flow.measured(JoinTime(), 80.0, 0.0)
-    time = flow.measured(time, 120.0, 360.0)
+    time = join_flow.measured(JoinTime(), 80.0, 0.0)
+    time = join_flow.measured(time, 120.0, 360.0)
     assert (time.now_s, time.least_s) == (120.0, pytest.approx(88))
 
 
 def test_stock_lets_the_last_machine_in_before_its_limit_at_half_the_pace() -> None:
-    outlook = forecast.Outlook(window=80, pace_per_s=1.0, boot_s=120)
+    outlook = boot_forecast.Outlook(window=80, pace_per_s=1.0, boot_s=120)
     # 410 s of holding at 0.5 per second, and 80 that go in at once.
-    assert forecast.gated_stock(outlook, Joins(waiting=1000), DEFAULTS) == pytest.approx(80 + 205)
+    assert boot_forecast.gated_stock(outlook, Joins(waiting=1000), DEFAULTS) == pytest.approx(80 + 205)
     # The first come after 60 s: 60 s more in which none goes in.
     booting = Joins(booting=100, oldest_booting_s=60)
-    assert forecast.gated_stock(outlook, booting, DEFAULTS) == pytest.approx(80 + 0.5 * (410 + 60))
-    assert forecast.longest_hold_s(800, DEFAULTS) == 40
+    assert boot_forecast.gated_stock(outlook, booting, DEFAULTS) == pytest.approx(80 + 0.5 * (410 + 60))
+    assert boot_forecast.longest_hold_s(800, DEFAULTS) == 40
 
 
 def test_tokens_fill_a_bit_slower_than_a_full_window_renews_itself() -> None:
@@ -180,8 +180,8 @@ def test_tokens_fill_a_bit_slower_than_a_full_window_renews_itself() -> None:
 
 def test_machines_near_their_limit_are_counted_from_their_arrival() -> None:
     joins = Joins(held=100, joining=0, oldest_held_s=500)
-    seen = flow.seen(JoinFlow(), Joins(held=18), 0.0)
-    seen = flow.seen(seen, Joins(held=100), 400.0)
+    seen = join_flow.seen(JoinFlow(), Joins(held=18), 0.0)
+    seen = join_flow.seen(seen, Joins(held=100), 400.0)
     # 18 arrived 450 s ago; they have 90 s from second 410 on, and a step of 5 s takes its share of them.
     assert fill.overdue_now(joins, seen, 120, 5.0, 450.0, DEFAULTS) == 1
     assert fill.overdue_now(joins, seen, 120, 5.0, 501.0, DEFAULTS) == 18

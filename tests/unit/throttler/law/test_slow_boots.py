@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from throttler.law.flow import FlowPoint, JoinFlow
+from throttler.law.join_flow import FlowPoint, JoinFlow
 from throttler.law.learned import Learned
 from throttler.law.load import Load, committed_at, window_at
 from throttler.simulator.by_cohort import simulate

@@ -6,9 +6,9 @@ import pytest
 
 from tests.unit.throttler.law.looks import CALM_S, EQUILIBRIUM, STEP_S, Loop, begun, reading
 from throttler.joins.joins import Joins
-from throttler.law.because import ThrottleReason
-from throttler.law.health import Health, delay_of, examine
+from throttler.law.server_health import Health, delay_of, examine
 from throttler.law.settings import LawSettings
+from throttler.law.throttle_reasons import ThrottleReason
 from throttler.law.verdict import Phase, Verdict
 from throttler.signals.reading import Reading, Signals
 

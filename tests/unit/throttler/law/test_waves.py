@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from tests.unit.throttler.law.looks import CALM_S, EQUILIBRIUM, Loop
 from throttler.joins.joins import Joins
-from throttler.law.flow import FlowPoint, JoinFlow, seen
-from throttler.law.forecast import Boots, may_ask
+from throttler.law.boot_forecast import Boots, may_ask
+from throttler.law.join_flow import FlowPoint, JoinFlow, seen
 from throttler.law.settings import LawSettings
 
 

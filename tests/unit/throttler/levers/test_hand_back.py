@@ -7,11 +7,11 @@ import pytest
 
 from tests.unit.throttler.levers.owned_object import ConflictError, OwnedObject
 from tests.unit.throttler.levers.pool_scene import claims, pool_body, room
-from throttler.levers.because import LeverReason
 from throttler.levers.hand_back import hand_back
 from throttler.levers.holder import Holder
 from throttler.levers.lever import LeverState, LeverWrite
-from throttler.levers.node_pool import NodePoolMemory, NodePoolSeen, plan_node_pools
+from throttler.levers.lever_reasons import LeverReason
+from throttler.levers.node_pool_limits import NodePoolMemory, NodePoolSeen, plan_node_pools
 from throttler.levers.shares import WaitingWork
 
 HOLDER = Holder(throttle="default", lease="kube-balloons/kube-balloons", epoch=3)

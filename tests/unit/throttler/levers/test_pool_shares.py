@@ -14,10 +14,10 @@ from tests.unit.throttler.levers.pool_scene import START, claim, pool_body, room
 from throttler.joins.demand import Crowd
 from throttler.kube.node_claim import NodeClaim
 from throttler.kube.pod import Scheduling
-from throttler.levers.because import LeverReason
 from throttler.levers.holder import Holder
 from throttler.levers.lever import LeverReport
-from throttler.levers.node_pool import NodePoolMemory, NodePoolSeen, plan_node_pools
+from throttler.levers.lever_reasons import LeverReason
+from throttler.levers.node_pool_limits import NodePoolMemory, NodePoolSeen, plan_node_pools
 from throttler.levers.pool_ceiling import Charge
 from throttler.levers.shares import Candidate, Need, WaitingWork, needs_of, pool_rooms
 

@@ -20,8 +20,8 @@ from throttler.client.errors import (
 )
 from throttler.kube.because import because
 from throttler.kube.metadata import ObjectKey
-from throttler.levers.because import LeverReason
 from throttler.levers.lever import How, LeverWrite
+from throttler.levers.lever_reasons import LeverReason
 from throttler.service.lever_writer import LeverWriter, WriteOutcome, outcome_of, resource_of
 
 

@@ -8,10 +8,10 @@ from tests.unit.throttler.service.throttle_scene import a_throttle
 from throttler.api.throttle import LeverStatus, ThrottleStatus
 from throttler.kube.because import Because, because
 from throttler.kube.event import TOTAL_PER_MIN
-from throttler.law.because import ThrottleReason
+from throttler.law.throttle_reasons import ThrottleReason
 from throttler.law.verdict import Phase, Verdict
-from throttler.levers.because import LeverReason
 from throttler.levers.lever import LeverReport, LeverState
+from throttler.levers.lever_reasons import LeverReason
 from throttler.service.findings import Findings
 from throttler.service.throttle_events import ThrottleAnnouncer
 from throttler.service.tick_view import Turn

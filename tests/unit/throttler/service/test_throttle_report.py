@@ -12,7 +12,7 @@ from throttler.client.errors import ForbiddenError
 from throttler.client.kube_client import KubeClient
 from throttler.joins.joins import Joins
 from throttler.kube.because import because
-from throttler.law.because import ThrottleReason
+from throttler.law.throttle_reasons import ThrottleReason
 from throttler.law.verdict import Phase, Verdict
 from throttler.levers.lever import LeverReport, LeverState
 from throttler.service.findings import Findings

@@ -14,12 +14,12 @@ from throttler.api.throttle import JoinThrottle, LearnedStatus, ThrottleSpec, Th
 from throttler.joins.joins import Joins
 from throttler.kube.because import because
 from throttler.kube.metadata import Metadata
-from throttler.law.because import ThrottleReason
 from throttler.law.learned import Learned
+from throttler.law.throttle_reasons import ThrottleReason
 from throttler.law.verdict import Phase, Verdict
 from throttler.levers.hold_because import HoldReason
 from throttler.levers.lever import LeverReport, LeverState
-from throttler.service.status import Findings, next_status, status_manifest
+from throttler.service.throttle_status import Findings, next_status, status_manifest
 from throttler.signals.reading import Reading, Signals, SilentServer
 from throttler.signals.servers import OWN_REQUESTS
 

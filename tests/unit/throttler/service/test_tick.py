@@ -10,7 +10,7 @@ from tests.unit.throttler.service.throttle_scene import a_pool, a_throttle, a_vi
 from throttler.api.stored import StoredThrottle
 from throttler.api.throttle import LearnedStatus, ThrottleStatus
 from throttler.joins.count import count_joins
-from throttler.joins.world import JoinWorld
+from throttler.joins.join_world import JoinWorld
 from throttler.kube.autoscaler_status import AutoscalerStatus, NodeGroup
 from throttler.kube.node_pool import NodePool
 from throttler.kube.selectors import LabelSelector

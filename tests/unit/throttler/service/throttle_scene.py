@@ -10,7 +10,7 @@ from tests.unit.throttler.joins.cluster import WALL_S, a_world
 from throttler.api.decode import decode_throttle
 from throttler.api.stored import RefusedThrottle, StoredThrottle
 from throttler.api.throttle import JoinThrottle
-from throttler.joins.world import JoinWorld
+from throttler.joins.join_world import JoinWorld
 from throttler.kube.capacity_quota import CapacityQuota
 from throttler.kube.metadata import Metadata
 from throttler.kube.node_pool import NodePool

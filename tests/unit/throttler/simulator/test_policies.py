@@ -7,7 +7,6 @@ import pytest
 from throttler.joins.joins import Joins
 from throttler.signals.reading import Reading, Signals
 from throttler.simulator.by_cohort import simulate
-from throttler.simulator.observe import CLOCK_START_S
 from throttler.simulator.policies.aimd import AimdOnErrors, AimdOnWindow
 from throttler.simulator.policies.at_once import AtOnce
 from throttler.simulator.policies.drip import Drip
@@ -17,6 +16,7 @@ from throttler.simulator.policies.oracle import FullKnowledge
 from throttler.simulator.policies.stock import Stock
 from throttler.simulator.policy import Oracle
 from throttler.simulator.scenario import ScaleUp, Scenario, Slowdown
+from throttler.simulator.simulated_scrape import CLOCK_START_S
 from throttler.simulator.twelve import TWELVE
 
 BUSY = Joins(waiting=1000, held=1000, joining=100, joined=10, join_s=80.0, boot_s=120.0)

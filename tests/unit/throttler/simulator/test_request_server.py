@@ -7,7 +7,7 @@ import pytest
 from throttler.simulator.plant import SERVER
 from throttler.simulator.request_client import SINGLE, VISITOR_LIST, Client
 from throttler.simulator.request_server import RequestServer
-from throttler.simulator.retry_after import RetryAfter
+from throttler.simulator.server_retry_after import RetryAfter
 
 
 def server(capacity: float = 2.0, seats: int = 8) -> RequestServer:

@@ -16,8 +16,8 @@ from balloons.report.document import Document
 from balloons.report.drawing import NARROW, WIDE
 from balloons.report.palette import DARK, VARIABLES
 from balloons.report.picture import FONTS, Chart, NothingToDrawError, inline_svg
+from balloons.report.plan_verdict import verdict
 from balloons.report.sentences import arrowed, shown
-from balloons.report.verdict import verdict
 
 MOST_ROWS = 50
 """Of any table or list: a page is for people."""

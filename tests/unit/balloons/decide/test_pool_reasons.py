@@ -7,7 +7,7 @@ from string import Formatter
 import pytest
 
 import balloons
-from balloons.decide.because import Because, Reason
+from balloons.decide.pool_reasons import Because, Reason
 
 CORE = Path(next(iter(balloons.__path__)))
 

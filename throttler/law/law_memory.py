@@ -7,12 +7,12 @@ from typing import Self
 from throttler.law.baseline import Baseline
 from throttler.law.brake import Brake
 from throttler.law.cuts import Cuts
-from throttler.law.flow import JoinFlow, JoinTime
 from throttler.law.foreign import ForeignErrors
-from throttler.law.health import ServerTrace
+from throttler.law.join_flow import JoinFlow, JoinTime
 from throttler.law.knee import Knee
 from throttler.law.learned import Learned
 from throttler.law.load import Load
+from throttler.law.server_health import ServerTrace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from balloons.view.load import load_of
+from balloons.view.node_load import load_of
 from tests.world import daemon, work
 from throttler.kube.metadata import ObjectKey
 from throttler.kube.pod import Pod, PodKind

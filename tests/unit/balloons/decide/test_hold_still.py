@@ -5,10 +5,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from balloons.decide.because import Reason
 from balloons.decide.decide import decide
 from balloons.decide.memory import Memory
 from balloons.decide.plan import PoolDecision
+from balloons.decide.pool_reasons import Reason
 from balloons.decide.settings import DecideSettings
 from tests.world import CLASS, NOW, World, a_node, a_pool, nodes
 

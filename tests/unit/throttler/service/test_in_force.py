@@ -8,9 +8,9 @@ import pytest
 from tests.unit.throttler.service.throttle_scene import a_pool
 from throttler.kube.node_pool import NodePool
 from throttler.levers.holder import EPOCH_ANNOTATION, HOLDER_ANNOTATION
-from throttler.service import holding
+from throttler.service import in_force
 from throttler.service.give_back import GivenBack
-from throttler.service.holding import DRAIN_S, InForce
+from throttler.service.in_force import DRAIN_S, InForce
 
 LEASE = "kube-balloons/kube-balloons-throttle"
 
@@ -122,8 +122,8 @@ async def test_giving_back_stops_when_the_lease_is_lost(monkeypatch: pytest.Monk
         async def __aexit__(self, *error: object) -> None:
             """Nothing to close."""
 
-    monkeypatch.setattr(holding, "give_back_all", give_back_all)
-    monkeypatch.setattr(holding, "open_client", Opened)
+    monkeypatch.setattr(in_force, "give_back_all", give_back_all)
+    monkeypatch.setattr(in_force, "open_client", Opened)
     some: Any = elector
     nobody: Any = None
     await InForce(nobody, some)._give_back(some)

@@ -22,7 +22,7 @@ from balloons.decide.schedule import active_schedule
 from balloons.decide.settings import DecideSettings
 from balloons.render.deployment import hosts_in
 from balloons.view.claim import Claim
-from balloons.view.load import EMPTY, NodeLoad
+from balloons.view.node_load import EMPTY, NodeLoad
 from balloons.view.remembered import remembered_shapes, stored_requests
 from balloons.view.shape import Shapes, balloon_requests, explicit_shape, shapes_of
 from balloons.view.snapshot import Deployment, Now, Snapshot

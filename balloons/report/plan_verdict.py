@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from balloons.preview.forecast import BUSY, SLOW
-from balloons.preview.plan import Side
 from balloons.preview.policies import NONE, THROTTLE
+from balloons.preview.scale_up_plan import Side
 from balloons.preview.words import POLICIES, duration, end, share, times
 from balloons.report import document
 from balloons.report.document import Document

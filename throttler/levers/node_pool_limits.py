@@ -13,10 +13,10 @@ from throttler.kube.node_claim import NodeClaim
 from throttler.kube.node_pool import NodePool
 from throttler.kube.pod import Scheduling
 from throttler.kube.resources import Resources
-from throttler.levers.demand import CeilingNeed
+from throttler.levers.ceiling_need import CeilingNeed
 from throttler.levers.holder import THROTTLE_LABEL, Holder
 from throttler.levers.lever import LeverOutcome, Room
-from throttler.levers.one_pool import CeilingContext, CeilingMemory, plan_pool, refusal
+from throttler.levers.node_pool_plan import CeilingContext, CeilingMemory, plan_pool, refusal
 from throttler.levers.pool_ceiling import PoolRoom
 from throttler.levers.pool_figures import has_users_room
 from throttler.levers.pool_matching import in_karpenters_order, may_hold, may_make

@@ -13,8 +13,8 @@ from balloons.preview.assumed import assumed_inputs
 from balloons.preview.fitting import Fitting, GangFit, Unplaceable
 from balloons.preview.inputs import Ceiling, NodeShape, PlanInputs
 from balloons.preview.limit import Limit
-from balloons.preview.plan import Asked, PlanError, ScaleUpPlan, make_plan
 from balloons.preview.plan_json import MOST_MOMENTS, plan_json, thinned
+from balloons.preview.scale_up_plan import Asked, PlanError, ScaleUpPlan, make_plan
 from balloons.preview.stated import Stated, StatedError, check, with_stated
 
 AT = datetime(2026, 11, 21, 12, 0, 30, tzinfo=UTC)

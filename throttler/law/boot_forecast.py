@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from statistics import NormalDist, fmean
 
 from throttler.joins.joins import Joins
-from throttler.law.flow import JoinFlow
+from throttler.law.join_flow import JoinFlow
 from throttler.law.settings import LawSettings
 
 MARGIN_S = 60.0

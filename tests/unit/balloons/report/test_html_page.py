@@ -5,7 +5,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from balloons.report.page import MOST_ROWS, page
+from balloons.report.html_page import MOST_ROWS, page
 from tests.unit.balloons.report.a_plan import EVIL, body, document, evil_document, moment, side, wave
 
 VOID = {"meta", "br", "link"}

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from balloons.api.pool import POOL_KIND, BalloonPool, PoolSpec, PoolStatus
-from balloons.api.rules import problems
+from balloons.api.pool_rules import problems
 from throttler.kube.decoding import Form, Invalid, decode_object, texts
 from throttler.kube.problem import Problem
 

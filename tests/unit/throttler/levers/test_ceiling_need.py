@@ -4,8 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.throttler.levers.pool_scene import room
+from throttler.levers.ceiling_need import QUIET_S, STEPS, CeilingNeed, RoomSearch
 from throttler.levers.contest import Contest
-from throttler.levers.demand import QUIET_S, STEPS, CeilingNeed, RoomSearch
 from throttler.levers.lever import Room
 from throttler.levers.shares import TURN_S, by_autoscaler
 

@@ -3,8 +3,8 @@
 from collections.abc import Collection, Iterable, Iterator
 
 from balloons.api.pool import Strategy
-from balloons.decide.because import Because, Reason, because
-from balloons.decide.look import PoolView, Short
+from balloons.decide.pool_reasons import Because, Reason, because
+from balloons.decide.pool_view import PoolView, Short
 from balloons.decide.settings import DecideSettings
 from balloons.view.shape import are_alike
 from balloons.view.snapshot import Snapshot

@@ -13,12 +13,12 @@ from throttler.kube.because import because
 from throttler.kube.capacity_quota import NODES
 from throttler.kube.quantity import QuantityError
 from throttler.kube.resources import Resources
-from throttler.levers.because import LeverReason
+from throttler.levers.ceiling_need import STUCK_REST_S, RoomSearch
 from throttler.levers.clamp import amount_of, clamped, unraised
-from throttler.levers.demand import STUCK_REST_S, RoomSearch
 from throttler.levers.hand_back import QUOTA_PATH, hand_back
 from throttler.levers.holder import THROTTLE_LABEL, Holder, epoch_of
 from throttler.levers.lever import LeverOutcome, LeverState, Room
+from throttler.levers.lever_reasons import LeverReason
 from throttler.levers.original import Mark, foreign, is_marked_so, is_unreadable, read_mark, taken_in, with_ceiling
 from throttler.levers.quota_body import quota_outcome, quota_write
 from throttler.levers.quota_seen import MILLI, QuotaMemory, QuotaSeen

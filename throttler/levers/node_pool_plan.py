@@ -10,13 +10,13 @@ from throttler.kube.node_claim import NodeClaim
 from throttler.kube.node_pool import NODE_POOL_KIND, NodePool
 from throttler.kube.quantity import QuantityError
 from throttler.kube.resources import Resources
-from throttler.levers.because import LeverReason
+from throttler.levers.ceiling_need import RoomSearch
 from throttler.levers.clamp import shown
 from throttler.levers.contest import Contest
-from throttler.levers.demand import RoomSearch
 from throttler.levers.hand_back import POOL_PATH, hand_back
 from throttler.levers.holder import THROTTLE_LABEL, Holder, epoch_of
 from throttler.levers.lever import How, LeverOutcome, LeverReport, LeverState, LeverWrite, Room
+from throttler.levers.lever_reasons import LeverReason
 from throttler.levers.original import (
     Mark,
     foreign,
