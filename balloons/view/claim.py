@@ -112,7 +112,7 @@ class Selectors:
                 if owner not in lists:
                     lists[owner] = claims[owner].seen.copy()
                 lists[owner][at] = (node, load)
-        return {key: replace(claim, seen=lists.get(key, claim.seen)) for key, claim in claims.items()}
+        return {key: replace(claim, seen=lists[key]) if key in lists else claim for key, claim in claims.items()}
 
 
 def claim_nodes(

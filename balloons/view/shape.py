@@ -107,10 +107,9 @@ class Shapes:
         """The name of the shape the node belongs to; empty for one that was not measured."""
         return self._of_kind.get((node.instance_type, id(node.allocatable)), "")
 
-    def of_all(self, nodes: Iterable[Node]) -> Counter[str]:
+    def of_all(self, nodes: Sequence[Node]) -> Counter[str]:
         """How many of these nodes each shape has."""
         count = Counter[str]()
-        nodes = list(nodes)
         kinds = zip(
             map(attrgetter("instance_type"), nodes), map(id, map(attrgetter("allocatable"), nodes)), strict=True
         )
