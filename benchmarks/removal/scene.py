@@ -32,6 +32,7 @@ HOST_TAINT = {"key": "CriticalAddonsOnly", "effect": "NoSchedule"}
 OTHERS = {"team": "others"}
 """Nodes of a pool that no autoscaler of the lab knows; they register with our startup taint."""
 NODES = "/api/v1/nodes"
+_MACHINES = f"{NODES}?labelSelector=karpenter.sh%2Fnodepool"
 _OTHERS = f"{NODES}?labelSelector=team%3D{OTHERS['team']}"
 REGISTER_EVERY_S = 0.7
 PATIENCE_S = 120.0
@@ -51,6 +52,7 @@ class Scene:
         self._others = others
         self._numbers = itertools.count()
         self._registering: asyncio.Task[None] | None = None
+        self._left: list[str] = []
 
     async def traces(self) -> dict[str, Json]:
         """What of the user's objects must not have changed in the end."""
@@ -95,7 +97,11 @@ class Scene:
         await self.api.delete(f"{QUOTAS}/{QUOTA}")
         names = [each["metadata"]["name"] for each in await self.api.items(NODES)]
         await self._others.remove(*(name for name in names if name.startswith("other-")))
-        await self.until("no pod and no machine is left", self._has_emptied)
+        try:
+            await self.until("no pod and no machine is left", self._has_emptied)
+        except TimeoutError as error:
+            error.add_note("\n".join([*self._left, log_tail(self.plane.directory / "logs" / "karpenter.log")]))
+            raise
 
     async def state(self) -> str:
         """What a person would look at when a trial fails: the throttle, our pods, and what they logged last."""
@@ -131,11 +137,29 @@ class Scene:
         """Delete what is left, and say whether nothing was: Karpenter may still order for pods that are about to go."""
         pods = await self.api.items(WORK)
         claims = await self.api.items(CLAIMS)
+        machines = await self.api.items(_MACHINES)
         for claim in claims:
             if "deletionTimestamp" not in claim["metadata"]:
-                await self.api.delete(f"{CLAIMS}/{claim['metadata']['name']}")
-        nodes = await self.api.items("/api/v1/nodes?labelSelector=karpenter.sh%2Fnodepool")
-        return not (pods or claims or nodes)
+                await self.api.delete(f"{CLAIMS}/{_name(claim)}")
+        # A machine is called like its claim; of one without a claim nobody else takes care.
+        for machine in machines:
+            if _name(machine) not in {_name(claim) for claim in claims}:
+                await self.api.merge(f"{NODES}/{_name(machine)}", {"metadata": {"finalizers": None}})
+                await self.api.delete(f"{NODES}/{_name(machine)}")
+        self._left = [_described(thing) for thing in (*pods, *claims, *machines)]
+        return not self._left
+
+
+def _name(thing: Json) -> str:
+    return str(thing["metadata"]["name"])
+
+
+def _described(thing: Json) -> str:
+    """What keeps an object from going."""
+    metadata, conditions = thing["metadata"], thing.get("status", {}).get("conditions") or ()
+    true = [each["type"] for each in conditions if each["status"] == "True"]
+    going = "leaves" if "deletionTimestamp" in metadata else "stays"
+    return f"{_name(thing)} {going}, finalizers {metadata.get('finalizers', [])}, {true}"
 
 
 @asynccontextmanager
