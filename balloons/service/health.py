@@ -18,8 +18,13 @@ from prometheus_client.exposition import choose_encoder
 
 from balloons.service.settings import ListenAddress, MetricsTls, SettingsError
 
+OPEN_METRICS = "application/openmetrics-text; version=1.0.0"
 PAGE_S = 1.0
 """How long one page of metrics is given to everybody who asks."""
+MOST_CONNECTIONS = 128
+"""Open at the same time; kubelets and a few Prometheus servers need a handful."""
+HANDSHAKE_S = 10.0
+"""How long a client may take to agree on TLS."""
 Check = Callable[[], str]
 """Returns what is wrong, empty if nothing is."""
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -49,13 +54,14 @@ async def serve_health(
     context = Certificate(tls).context if tls else None
     runner = web.AppRunner(app, access_log=None, handle_signals=False, shutdown_timeout=0.5)
     await runner.setup()
+    listening = await _listen(runner, address, context)
     try:
-        await _listen(runner, address, context)
-        host, port = runner.addresses[0][:2]
+        host, port = listening.sockets[0].getsockname()[:2]
         served = ListenAddress(host, port)
         log.info("serving", address=str(served), paths=["/metrics", "/healthz", "/readyz"], is_tls=tls is not None)
         yield served
     finally:
+        listening.close()
         await runner.cleanup()
 
 
@@ -74,7 +80,8 @@ class Page:
 
     def text(self, accept: str) -> tuple[str, bytes]:
         """Its content type and its text."""
-        encoder, kind = choose_encoder(accept)
+        # Two formats and no more: each that is asked for would be a page of its own, under a name of the client's.
+        encoder, kind = choose_encoder(OPEN_METRICS if OPEN_METRICS.partition(";")[0] in accept else "")
         now_s = self._clock()
         at_s, text = self._written.get(kind, (-math.inf, b""))
         if now_s - at_s >= PAGE_S:
@@ -147,13 +154,32 @@ def _to_known_clients(handler: Handler) -> Handler:
     return answer
 
 
-async def _listen(runner: web.AppRunner, address: ListenAddress, context: ssl.SSLContext | None) -> None:
+async def _listen(runner: web.AppRunner, address: ListenAddress, context: ssl.SSLContext | None) -> asyncio.Server:
+    timeout_s = HANDSHAKE_S if context else None
     try:
-        await web.TCPSite(runner, address.host, address.port, ssl_context=context).start()
+        return await asyncio.get_running_loop().create_server(
+            _with_room(runner), address.host, address.port, ssl=context, ssl_handshake_timeout=timeout_s
+        )
     except OSError as error:
+        await runner.cleanup()
         raise SettingsError(
             f"metrics address {address}: {error.strerror}; accepted is an address that is free here, port 0 takes any"
         ) from error
+
+
+def _with_room(runner: web.AppRunner) -> Callable[[], asyncio.Protocol]:
+    """Makes the handler of a connection; the oldest ones go where there are too many, as probes are over at once."""
+    server = runner.server
+    if server is None:
+        raise RuntimeError("the server is not set up")
+
+    def handler() -> asyncio.Protocol:
+        open_now = server.connections
+        for oldest in open_now[: max(0, len(open_now) + 1 - MOST_CONNECTIONS)]:
+            oldest.force_close()
+        return server()
+
+    return handler
 
 
 def _answer(check: Check, remark: Check) -> Handler:

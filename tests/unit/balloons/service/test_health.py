@@ -1,9 +1,10 @@
 """What the HTTP server gives to anybody who asks, and how often that costs anything."""
 
+import asyncio
 import shutil
 import ssl
 from collections.abc import Iterator
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from prometheus_client.core import GaugeMetricFamily
 
 from balloons.cli.failing import ExitCode
 from balloons.cli.main import main
-from balloons.service.health import Page, serve_health
+from balloons.service.health import MOST_CONNECTIONS, Page, serve_health
 from balloons.service.settings import ListenAddress, MetricsTls, SettingsError
 from lab.controlplane.credentials import CertificateAuthority, KeyPair
 from tests.unit.throttler.client.loopback_api import authority
@@ -43,6 +44,29 @@ async def test_a_thousand_scrapes_within_a_second_write_one_page() -> None:
     now_s[0] = 1.0
     assert page.text("")[1] != first[0]
     assert counted.asked == 2
+
+
+async def test_a_page_is_not_written_for_each_format_that_somebody_makes_up() -> None:
+    registry, counted = CollectorRegistry(), Counted()
+    registry.register(counted)
+    page = Page(registry, lambda: 0.0)
+    counted.asked = 0
+    made_up = [f"application/openmetrics-text; version={number}.0.0; escaping=dots" for number in range(1, 100)]
+    kinds = {page.text(accept)[0] for accept in (*made_up, "text/plain; version=7.0.0", "", "nonsense/\xff")}
+    assert counted.asked == len(kinds) == 2
+
+
+async def test_whoever_holds_connections_open_locks_nobody_out() -> None:
+    served = serve_health(ListenAddress("127.0.0.1", 0), CollectorRegistry(), lambda: "", lambda: "")
+    async with served as address, AsyncExitStack() as stack:
+        idle = [await asyncio.open_connection(address.host, address.port) for _ in range(2 * MOST_CONNECTIONS)]
+        for _, writer in idle:
+            stack.callback(writer.close)
+        session = await stack.enter_async_context(ClientSession())
+        assert (await session.get(f"http://{address}/healthz")).status == 200
+        # The oldest made room, for each that came after.
+        async with asyncio.timeout(30):
+            assert [await reader.read() for reader, _ in idle[:MOST_CONNECTIONS]] == [b""] * MOST_CONNECTIONS
 
 
 async def test_probes_and_metrics_are_answered() -> None:
