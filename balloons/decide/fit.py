@@ -24,11 +24,12 @@ class PodClass:
     node_terms: tuple[tuple[Requirement, ...], ...]
     is_one_per_node: bool
     gang: str
+    scheduler: str
 
     @property
     def key(self) -> tuple[object, ...]:
         """Equal for equal classes; resource dicts are not hashable by themselves."""
-        rest = (self.tolerations, self.node_selector, self.node_terms, self.is_one_per_node, self.gang)
+        rest = (self.tolerations, self.node_selector, self.node_terms, self.is_one_per_node, self.gang, self.scheduler)
         return tuple(sorted(self.requests.items())), *rest
 
 
@@ -41,6 +42,7 @@ def class_of(pod: Pod, scheduling: Scheduling) -> PodClass:
         node_terms=scheduling.node_terms,
         is_one_per_node=scheduling.is_one_per_node,
         gang=f"{pod.key.namespace}/{scheduling.gang}" if scheduling.gang else "",
+        scheduler=scheduling.scheduler,
     )
 
 

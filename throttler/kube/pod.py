@@ -153,6 +153,7 @@ class Scheduling(msgspec.Struct, frozen=True, gc=False):
     """It is opaque by nothing but its volumes."""
     cannot_preempt: bool = False
     """Nobody makes room for it: its priority may not preempt, or another scheduler serves it."""
+    scheduler: str = DEFAULT_SCHEDULER
     is_one_per_node: bool = False
     is_tried: bool = False
     """The scheduler has said Unschedulable at least once."""
@@ -262,6 +263,7 @@ def _scheduling(wire: PodWire, shared: Shared) -> Scheduling:
         is_opaque=has_volumes or is_opaque,
         is_bound_by_volumes=has_volumes and not is_opaque,
         cannot_preempt=spec.preemption_policy == "Never" or spec.scheduler_name != DEFAULT_SCHEDULER,
+        scheduler=shared.one(spec.scheduler_name),
         is_one_per_node=bool(affinity.pod_anti_affinity and affinity.pod_anti_affinity.required),
         is_tried=any(c.type == "PodScheduled" and c.reason == "Unschedulable" for c in status.conditions),
         nominated_node=status.nominated_node_name,

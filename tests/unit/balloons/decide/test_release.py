@@ -111,6 +111,12 @@ def test_one_refused_pod_speaks_for_its_class() -> None:
     assert len(released(plan_for(warm_world(), pods))) == 4
 
 
+def test_a_refused_pod_does_not_speak_for_pods_of_another_scheduler() -> None:
+    """A scheduler that does not exist never refuses a pod, and never takes the node that is freed for it."""
+    ghosts = [work(f"h{i}", scheduling=Scheduling(scheduler="nobody", cannot_preempt=True)) for i in range(3)]
+    assert len(released(plan_for(warm_world(), [*gang(2), *ghosts]))) == 2
+
+
 def test_pods_below_the_balloons_are_ignored() -> None:
     pods = [work(f"w{i}", priority=-10) for i in range(4)]
     assert not actions(plan_for(warm_world(), pods))
