@@ -15,7 +15,7 @@ from aiohttp import web
 from yarl import URL
 
 from lab.controlplane import ApiAccess
-from throttler.client.connector import EndingConnector
+from throttler.kube.transport import EndingConnector
 
 _DROPPED = frozenset({"host", "transfer-encoding", "content-length", "connection"})
 _KEPT = ("Content-Type", "Content-Encoding")

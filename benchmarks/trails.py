@@ -20,11 +20,11 @@ import msgspec
 from throttler.api.decode import decode_throttle
 from throttler.api.throttle import JoinThrottle
 from throttler.joins.join_world import JoinWorld
+from throttler.kube.karpenter import NodePool
 from throttler.kube.metadata import ObjectKey
 from throttler.kube.node import Node
-from throttler.kube.node_pool import NodePool
 from throttler.kube.pod import Pod, Scheduling
-from throttler.kube.resources import parse_resources
+from throttler.kube.quantity import parse_resources
 from throttler.levers.held import Clocks
 from throttler.service.lever_scene import LeverScene
 from throttler.service.tick import decide_throttles

@@ -12,9 +12,9 @@ from typing import Any
 from balloons.cluster import kinds
 from balloons.doctor.diagnose import ALL_CHECKS, diagnose, kinds_of
 from balloons.reading.live import read_cluster
-from tests.unit.throttler.client.fake_api import FakeResponse, client_for, status_answer
-from throttler.client.credentials import Credentials
-from throttler.client.requests import Request
+from tests.unit.throttler.kube.fake_api import FakeResponse, client_for, status_answer
+from throttler.kube.credentials import Credentials
+from throttler.kube.requests import Request
 
 NODES, PODS = 5_000, 50_000
 MANAGED = [{"manager": "kubelet", "operation": "Update", "fieldsV1": {f"f:field{i}": {} for i in range(60)}}]

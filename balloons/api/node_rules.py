@@ -3,10 +3,9 @@
 from collections.abc import Iterator
 
 from balloons.api.pool import NotWarm, PoolNodes
-from throttler.kube.duration import DurationError, parse_duration
-from throttler.kube.problem import Problem, not_one_of
-from throttler.kube.selector_rules import selector_problems
-from throttler.kube.selectors import LabelSelector, Toleration
+from throttler.kube.decoding import Problem, not_one_of
+from throttler.kube.quantity import DurationError, parse_duration
+from throttler.kube.selectors import LabelSelector, Toleration, selector_problems
 
 LONGEST_TOLERATION_S = 31_536_000
 EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")

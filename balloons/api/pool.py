@@ -11,8 +11,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from throttler.kube.condition import Condition
-from throttler.kube.metadata import Metadata, ObjectKey, key_of
+from throttler.kube.metadata import Condition, Metadata, ObjectKey, key_of
 from throttler.kube.selectors import LabelSelector, Taint, Toleration
 
 GROUP = "kube-balloons.github.io"

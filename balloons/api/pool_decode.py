@@ -7,8 +7,7 @@ import msgspec
 
 from balloons.api.pool import POOL_KIND, BalloonPool, PoolSpec, PoolStatus
 from balloons.api.pool_rules import problems
-from throttler.kube.decoding import Form, Invalid, decode_object, texts
-from throttler.kube.problem import Problem
+from throttler.kube.decoding import Form, Invalid, Problem, decode_object, texts
 
 __all__ = ["Invalid", "decode_pool"]
 

@@ -12,8 +12,8 @@ from balloons.api.pool import BalloonPool, Mode, PodTemplate, PoolSpec, Spread, 
 from balloons.api.schedule_rules import schedule_problems
 from balloons.api.shape_rules import image_problems, shape_problems
 from balloons.api.template_rules import template_problems
-from throttler.kube.duration import DurationError, parse_duration
-from throttler.kube.problem import Problem
+from throttler.kube.decoding import Problem
+from throttler.kube.quantity import DurationError, parse_duration
 
 LONGEST_NAME = 63
 """Characters of a pool's name: balloons carry it as a label value."""

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from balloons.api.cron import CRON_ACCEPTED, ZONE_ACCEPTED, is_cron, is_zone
 from balloons.api.pool import PoolSpec, Schedule
-from throttler.kube import duration
-from throttler.kube.problem import Problem
+from throttler.kube import quantity
+from throttler.kube.decoding import Problem
 
 
 def schedule_problems(spec: PoolSpec) -> Iterator[Problem]:
@@ -42,8 +42,8 @@ def _time_problems(schedule: Schedule, path: str) -> Iterator[Problem]:
     if not is_zone(schedule.time_zone):
         yield Problem(f"{path}.timeZone", f'timeZone "{schedule.time_zone}" is not accepted; accepted: {ZONE_ACCEPTED}')
     try:
-        duration.parse_duration(schedule.duration)
-    except duration.DurationError as error:
+        quantity.parse_duration(schedule.duration)
+    except quantity.DurationError as error:
         yield Problem(f"{path}.duration", str(error))
 
 

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 
 from balloons.api.pool import PoolSpec, ShapeSpec, ShapeType
-from throttler.kube.problem import Problem
+from throttler.kube.decoding import Problem
 from throttler.kube.quantity import QuantityError, parse_quantity
 
 STANDARD_RESOURCES = ("cpu", "memory", "ephemeral-storage")

@@ -8,8 +8,8 @@ import re
 from collections.abc import Iterator
 
 from balloons.api.pool import PodTemplate
-from throttler.kube.problem import Problem
-from throttler.kube.selector_rules import KEY_PATTERN, VALUE_PATTERN
+from throttler.kube.decoding import Problem
+from throttler.kube.selectors import KEY_PATTERN, VALUE_PATTERN
 
 LONGEST_KEY = 317
 RESERVED_PATTERN = r"(.*\.)?(kubernetes\.io|k8s\.io|kube-balloons\.github\.io)/.*"

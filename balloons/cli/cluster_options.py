@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
     from balloons.cluster.kinds import Kind
     from balloons.cluster.seen import SeenCluster
-    from throttler.client.attempts import Attempt
-    from throttler.client.connection import Connection
-    from throttler.client.kube_client import KubeClient
+    from throttler.kube.caller import Attempt
+    from throttler.kube.connection import Connection
+    from throttler.kube.kube_client import KubeClient
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -144,11 +144,10 @@ async def open_cluster(
     given: dict[str, Any], command: str, *, is_dry_run: bool = False
 ) -> "AsyncIterator[tuple[KubeClient, Connection]]":
     """A client for what the options name; errors that mean "nobody there" say what to try next."""
-    from throttler.client.attempts import ignore_attempt
-    from throttler.client.connection import ConnectionOptions, load_connection
-    from throttler.client.errors import ConfigError, UnauthorizedError, UnreachableError
-    from throttler.client.gate import CeilingGate
-    from throttler.client.kube_client import open_client
+    from throttler.kube.caller import CeilingGate, ignore_attempt
+    from throttler.kube.connection import ConnectionOptions, load_connection
+    from throttler.kube.errors import ConfigError, UnauthorizedError, UnreachableError
+    from throttler.kube.kube_client import open_client
 
     options = ConnectionOptions(
         kubeconfig=given["kubeconfig"],
@@ -182,7 +181,7 @@ async def open_cluster(
 
 def seconds(text: str) -> float:
     """A length of time as kubectl takes it (30s, 2m, or a number of seconds); raises click.BadParameter."""
-    from throttler.kube.duration import DurationError, parse_duration
+    from throttler.kube.quantity import DurationError, parse_duration
 
     try:
         found = float(text) if text.replace(".", "", 1).isdecimal() and text.isascii() else parse_duration(text)

@@ -92,8 +92,8 @@ def namespaces(context: click.Context, _param: click.Parameter, begun: str) -> l
 
 def contexts(context: click.Context, _param: click.Parameter, begun: str) -> list[str]:
     """Those of the kubeconfig that the line names, or the usual one."""
-    from throttler.client.connection import context_names
-    from throttler.client.errors import ConfigError
+    from throttler.kube.connection import context_names
+    from throttler.kube.errors import ConfigError
 
     try:
         return _some(set(context_names(context.params.get("kubeconfig"))), begun)

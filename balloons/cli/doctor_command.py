@@ -84,7 +84,7 @@ def _where(given: dict[str, Any]) -> dict[str, Any]:
     """With --in-cluster the pod's own account, or a sentence."""
     if not given["in_cluster"]:
         return given
-    from throttler.client.connection import ConnectionOptions, is_in_cluster
+    from throttler.kube.connection import ConnectionOptions, is_in_cluster
 
     if not is_in_cluster(ConnectionOptions()):
         raise CommandError("--in-cluster: this process runs in no pod with a ServiceAccount token", ExitCode.BAD_INPUT)

@@ -37,7 +37,7 @@ def explain(error: BaseException) -> tuple[str, ExitCode]:
     """The sentence and the code for an error that is ours, or that the API server answered."""
     # Imported here: `balloons --help` fails in no way that needs the client.
     from balloons.service.settings import SettingsError
-    from throttler.client.errors import ApiError, ConfigError
+    from throttler.kube.errors import ApiError, ConfigError
 
     for each in _leaves(error):
         if isinstance(each, CommandError):

@@ -10,7 +10,7 @@ from balloons.cli.guard_command import BURST, NAMESPACE, Bounded, stop_on_signal
 from balloons.cli.options import connection_options, log_options, option
 
 if TYPE_CHECKING:
-    from throttler.client.kube_client import KubeClient
+    from throttler.kube.kube_client import KubeClient
     from throttler.service.guard import GuardSettings
 
 DEPLOYMENT = "kube-balloons"
@@ -65,10 +65,10 @@ def give_back(**given: Any) -> int:
 
 
 async def _run(given: dict[str, Any]) -> bool:
-    from throttler.client.connection import ConnectionOptions, load_connection
-    from throttler.client.gate import CeilingGate
-    from throttler.client.kube_client import open_client
-    from throttler.service.lease import open_lease_client
+    from throttler.kube.caller import CeilingGate
+    from throttler.kube.connection import ConnectionOptions, load_connection
+    from throttler.kube.kube_client import open_client
+    from throttler.kube.lease import open_lease_client
 
     connection = await load_connection(ConnectionOptions(kubeconfig=given["kubeconfig"], context=given["context"]))
     settings = _settings(given)
@@ -83,7 +83,7 @@ async def _run(given: dict[str, Any]) -> bool:
 
 def _settings(given: dict[str, Any]) -> "GuardSettings":
     """A guard that goes on until nobody renews: then no replica may write any more."""
-    from throttler.lead.timing import LeadTiming
+    from throttler.kube.election import LeadTiming
     from throttler.service.guard import GuardSettings
 
     silence_s = LeadTiming().lease_s + LeadTiming().retry_s
@@ -109,7 +109,7 @@ async def _show(client: "KubeClient", settings: "GuardSettings") -> bool:
 
 async def _stop_service(client: "KubeClient", namespace: str, deployment: str) -> None:
     from balloons.service.watched_resources import DEPLOYMENTS
-    from throttler.client.errors import NotFoundError
+    from throttler.kube.errors import NotFoundError
 
     try:
         body = {"spec": {"replicas": 0}}

@@ -106,11 +106,11 @@ async def _watch(given: dict[str, Any]) -> bool:
 
     from balloons.service.health import serve_health
     from balloons.service.settings import OFF, parse_address
-    from throttler.client.connection import ConnectionOptions, load_connection
-    from throttler.client.gate import CeilingGate
-    from throttler.client.kube_client import open_client
+    from throttler.kube.caller import CeilingGate
+    from throttler.kube.connection import ConnectionOptions, load_connection
+    from throttler.kube.kube_client import open_client
+    from throttler.kube.lease import LEASE_NAME, open_lease_client
     from throttler.service.guard import Guard, GuardSettings
-    from throttler.service.lease import LEASE_NAME, open_lease_client
 
     settings = GuardSettings(
         namespace=given["lease_namespace"],

@@ -11,7 +11,7 @@ from balloons.cli.named import Subject, named
 from balloons.cli.options import option
 
 if TYPE_CHECKING:
-    from throttler.client.resource import Resource
+    from throttler.kube.requests import Resource
 
 LONGEST_REASON = 500
 FIELD_MANAGER = "kube-balloons-cli"
@@ -74,7 +74,7 @@ def _set(subject: str, name: str | None, given: dict[str, Any], *, is_paused: bo
 
 async def _patch(resource: "Resource", name: str, given: dict[str, Any], *, is_paused: bool) -> None:
     from balloons.explain.own import PAUSE_REASON
-    from throttler.client.errors import NotFoundError
+    from throttler.kube.errors import NotFoundError
 
     body = {"metadata": {"annotations": {PAUSE_REASON: given["reason"]}}, "spec": {"paused": is_paused}}
     command = "pause" if is_paused else "resume"

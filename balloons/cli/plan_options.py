@@ -19,7 +19,7 @@ class Seconds(click.ParamType[float]):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         """Seconds; fails with what is accepted."""
-        from throttler.kube.duration import DurationError, parse_duration
+        from throttler.kube.quantity import DurationError, parse_duration
 
         if isinstance(value, int | float) or not value.strip("0s"):
             return float(str(value).rstrip("s") or 0)

@@ -24,9 +24,9 @@ from balloons.cluster.seen import SeenCluster
 from balloons.service.watched_resources import POOLS
 from balloons.service.wire import PoolWire, pool_from_wire
 from throttler.api.stored import StoredThrottle, ThrottleWire, throttle_from_wire
-from throttler.client.errors import ForbiddenError, NotFoundError
-from throttler.client.kube_client import KubeClient
-from throttler.client.requests import Selection
+from throttler.kube.errors import ForbiddenError, NotFoundError
+from throttler.kube.kube_client import KubeClient
+from throttler.kube.requests import Selection
 from throttler.service.throttle_resource import THROTTLES
 
 NO_CRD = "this cluster does not serve BalloonPool (kube-balloons.github.io/v1alpha1): kubectl apply -k manifests/crds"

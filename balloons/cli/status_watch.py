@@ -17,9 +17,9 @@ from balloons.cli.status_text import Seen, names, table, tables, throttle_table
 from balloons.service.watched_resources import POOLS
 from balloons.service.wire import PoolWire, pool_from_wire
 from throttler.api.stored import StoredThrottle, ThrottleWire, throttle_from_wire
-from throttler.client.kube_client import KubeClient
-from throttler.client.reflector import Reflector, T, W
-from throttler.client.requests import Selection
+from throttler.kube.kube_client import KubeClient
+from throttler.kube.reflector import Reflector, T, W
+from throttler.kube.requests import Selection
 from throttler.service.throttle_resource import THROTTLES
 
 REDRAW_S = 0.5

@@ -10,7 +10,7 @@ from balloons.cli.table import NONE
 from balloons.preview.pools import price_of
 from throttler.kube.node import GROUP_LABELS, INSTANCE_TYPE_LABEL, KARPENTER_POOL_LABEL, Node
 from throttler.kube.pod import Pod, PodKind
-from throttler.kube.resources import total
+from throttler.kube.quantity import total
 
 NO_PRICES: Mapping[str, float] = MappingProxyType({})
 POOL_LABELS = (KARPENTER_POOL_LABEL, *GROUP_LABELS, INSTANCE_TYPE_LABEL)

@@ -21,11 +21,10 @@ from balloons.preview.words import count
 from balloons.printable import printable
 from balloons.service.watched_resources import NODES, PODS
 from balloons.service.watches import UNFINISHED
-from throttler.client.reflector import Reflector
-from throttler.client.requests import Selection
-from throttler.kube.node import NodeWire, node_from_wire
+from throttler.kube.node import NodeWire, Shared, node_from_wire
 from throttler.kube.pod import PodWire, pod_from_wire
-from throttler.kube.shared import Shared
+from throttler.kube.reflector import Reflector
+from throttler.kube.requests import Selection
 
 STATES = {
     "busy": ("█", "#", "\x1b[34m"),

@@ -13,8 +13,8 @@ from balloons.cluster.arguments import flags_of, gates_of, image_version
 from balloons.cluster.kept import COMPONENTS, GATES_VARIABLE, is_component
 from balloons.cluster.reach import name_of, namespace_of, part, parts, text, texts
 from balloons.cluster.seen import SeenCluster
-from throttler.kube import autoscaler_status
-from throttler.kube.autoscaler_status import AutoscalerStatus, read_status
+from throttler.kube import cluster_autoscaler
+from throttler.kube.cluster_autoscaler import AutoscalerStatus, read_status
 
 
 class Autoscaler(enum.Enum):
@@ -141,7 +141,7 @@ def _name_of(container: Mapping[str, Any]) -> str:
 
 def _status(seen: SeenCluster) -> AutoscalerStatus | None:
     for each in seen.plain(kinds.AUTOSCALER_STATUS):
-        if said := text(each, "data", autoscaler_status.KEY):
+        if said := text(each, "data", cluster_autoscaler.KEY):
             return read_status(said) or AutoscalerStatus()
     return None
 

@@ -13,7 +13,7 @@ from balloons.cluster import kinds
 from balloons.cluster.arguments import flags_of
 from balloons.cluster.kinds import Kind
 from balloons.cluster.reach import parts, text, texts
-from throttler.kube import autoscaler_status
+from throttler.kube import cluster_autoscaler
 
 Keep = bool | Mapping[str, Any] | Callable[[Any], Any]
 """True keeps a value whole, a mapping keeps those fields (of each item of a list), a function makes what is kept."""
@@ -192,7 +192,7 @@ _TREES: Mapping[str, Keep] = {
         "type": True,
         "note": True,
     },
-    kinds.AUTOSCALER_STATUS.name: {"metadata": _METADATA, "data": {autoscaler_status.KEY: True}},
+    kinds.AUTOSCALER_STATUS.name: {"metadata": _METADATA, "data": {cluster_autoscaler.KEY: True}},
     kinds.API_SERVERS.name: {"metadata": _METADATA, "endpoints": {"addresses": True, "conditions": True}},
     kinds.PRIORITY_CLASSES.name: {
         "metadata": _METADATA,

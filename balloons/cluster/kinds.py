@@ -6,8 +6,8 @@ from balloons.api.pool import GROUP as OWN_GROUP
 from balloons.api.pool import POOL_KIND, POOL_PLURAL
 from balloons.api.pool import VERSION as OWN_VERSION
 from throttler.api.throttle import THROTTLE_KIND, THROTTLE_PLURAL
-from throttler.kube import autoscaler_status
-from throttler.kube.capacity_quota import CAPACITY_QUOTA_GROUP, CAPACITY_QUOTA_KIND
+from throttler.kube import cluster_autoscaler
+from throttler.kube.cluster_autoscaler import CAPACITY_QUOTA_GROUP, CAPACITY_QUOTA_KIND
 
 OWN_LEASE = "kube-balloons-throttle"
 """The Lease of the service, in whichever namespace it runs."""
@@ -49,8 +49,8 @@ AUTOSCALER_STATUS = Kind(
     plural="configmaps",
     kind="ConfigMap",
     is_namespaced=True,
-    namespace=autoscaler_status.NAMESPACE,
-    fields=f"metadata.name={autoscaler_status.NAME}",
+    namespace=cluster_autoscaler.NAMESPACE,
+    fields=f"metadata.name={cluster_autoscaler.NAME}",
 )
 API_SERVERS = Kind(
     group="discovery.k8s.io",

@@ -11,15 +11,12 @@ from balloons.cluster import kinds
 from balloons.cluster.kinds import Kind
 from balloons.cluster.seen import SeenCluster
 from throttler.api.stored import StoredThrottle, ThrottleWire, throttle_from_wire
-from throttler.kube.capacity_quota import CapacityQuota
-from throttler.kube.daemon_set import DaemonSet, DaemonSetWire, daemon_set_from_wire
+from throttler.kube.cluster_autoscaler import CapacityQuota
 from throttler.kube.decoding import Invalid
-from throttler.kube.node import Node, NodeWire, node_from_wire
-from throttler.kube.node_claim import NodeClaim
-from throttler.kube.node_pool import NodePool
-from throttler.kube.pod import Pod, PodWire, pod_from_wire
+from throttler.kube.karpenter import NodeClaim, NodePool
+from throttler.kube.node import Node, NodeWire, Shared, node_from_wire
+from throttler.kube.pod import DaemonSet, DaemonSetWire, Pod, PodWire, daemon_set_from_wire, pod_from_wire
 from throttler.kube.quantity import QuantityError
-from throttler.kube.shared import Shared
 
 T = TypeVar("T")
 

@@ -21,7 +21,7 @@ from balloons.view.remembered import pod_requests
 from balloons.view.shape import Shape, balloon_requests
 from balloons.view.snapshot import Snapshot, StoredObject
 from throttler.kube.metadata import ObjectKey
-from throttler.kube.resources import Resources
+from throttler.kube.quantity import Resources
 
 
 def buffer(

@@ -11,10 +11,9 @@ from balloons.api.pool import BalloonPool, NotWarmTaint, Strategy, ZoneStatus
 from balloons.decide.joining import Unready
 from balloons.view.claim import Seen
 from balloons.view.node_load import NodeLoad
-from throttler.kube.duration import parse_duration
 from throttler.kube.node import Node, is_joining_taint, is_kept, is_leaving
 from throttler.kube.pod import Pod
-from throttler.kube.resources import Resources
+from throttler.kube.quantity import Resources, parse_duration
 from throttler.kube.selectors import Taint, Toleration, untolerated
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from balloons.view.node_load import NodeLoad
 from throttler.kube.node import Node
 from throttler.kube.pod import Pod, Scheduling
-from throttler.kube.resources import Resources, minus
+from throttler.kube.quantity import Resources, minus
 from throttler.kube.selectors import Labels, Requirement, Toleration, meets, untolerated
 
 

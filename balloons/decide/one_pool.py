@@ -23,9 +23,9 @@ from balloons.decide.settings import DecideSettings
 from balloons.decide.target import Supply, Target, target, wanted_size
 from balloons.view.node_load import EMPTY
 from balloons.view.snapshot import Now, Snapshot
-from throttler.kube.duration import parse_duration
 from throttler.kube.node import Node
 from throttler.kube.pod import Pod
+from throttler.kube.quantity import parse_duration
 
 
 @dataclass(frozen=True, slots=True)

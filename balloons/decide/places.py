@@ -8,7 +8,7 @@ from balloons.decide.fit import PodClass, admits, how_many, reads_host, room_wit
 from balloons.view.node_load import EMPTY, NodeLoad
 from throttler.kube.node import Node
 from throttler.kube.pod import Pod
-from throttler.kube.resources import Resources, minus
+from throttler.kube.quantity import Resources, minus
 
 MOST_LOOKS = 200_000
 """Nodes looked at one by one in one decision (some 60 ms); what is not placed by then waits for the next one."""

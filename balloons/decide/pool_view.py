@@ -29,7 +29,7 @@ from balloons.view.snapshot import Deployment, Now, Snapshot
 from throttler.kube.metadata import Metadata, ObjectKey
 from throttler.kube.node import KARPENTER_POOL_LABEL, Node, is_leaving
 from throttler.kube.pod import POOL_LABEL, SHAPE_LABEL, Pod
-from throttler.kube.resources import Resources
+from throttler.kube.quantity import Resources
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo
 from cronsim import CronSim
 
 from balloons.api.pool import Schedule
-from throttler.kube.duration import parse_duration
+from throttler.kube.quantity import parse_duration
 
 REMEMBERED = 4096
 """Firings that are remembered: those of some namespaces' schedules, for this minute and the last ones."""

@@ -8,7 +8,7 @@ from balloons.cluster.reach import pairs, part, parts, text, texts, whole
 from balloons.doctor.check import Check, Severity, Trouble, called, count, some
 from balloons.doctor.facts import Facts, is_pause, template_of
 from throttler.kube.pod import PodKind
-from throttler.kube.resources import total
+from throttler.kube.quantity import total
 from throttler.kube.selectors import LabelSelector, Requirement, matches
 
 _NEEDS = (kinds.DEPLOYMENTS, kinds.PRIORITY_CLASSES)

@@ -11,7 +11,7 @@ from balloons.doctor.check import Check, Severity, Trouble, called, count, some
 from balloons.doctor.facts import Facts
 from throttler.api.stored import RefusedThrottle
 from throttler.kube.decoding import Invalid
-from throttler.kube.managed_fields import owners_of
+from throttler.kube.metadata import owners_of
 from throttler.kube.selectors import matches
 from throttler.levers.holder import THROTTLE_LABEL, Holder
 from throttler.levers.lever import FIELD_MANAGER

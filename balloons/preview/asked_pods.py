@@ -6,9 +6,9 @@ from typing import Any
 
 import msgspec
 
+from throttler.kube.node import Shared
 from throttler.kube.pod import GANG_LABELS, Pod, PodWire, pod_from_wire
 from throttler.kube.quantity import QuantityError
-from throttler.kube.shared import Shared
 
 MOST_PODS = 1_000_000
 WORKLOADS = ("Job", "Deployment", "StatefulSet", "ReplicaSet")

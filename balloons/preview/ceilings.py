@@ -11,11 +11,10 @@ from math import ceil
 from typing import Any
 
 from balloons.preview.inputs import Ceiling, PoolFacts
-from throttler.kube.capacity_quota import NODES, CapacityQuota
+from throttler.kube.cluster_autoscaler import NODES, CapacityQuota
+from throttler.kube.karpenter import NodePool
 from throttler.kube.node import KARPENTER_POOL_LABEL, Node
-from throttler.kube.node_pool import NodePool
-from throttler.kube.quantity import QuantityError, parse_quantity
-from throttler.kube.resources import Resources
+from throttler.kube.quantity import QuantityError, Resources, parse_quantity
 from throttler.kube.selectors import LabelSelector, can_match, matches
 from throttler.levers.holder import THROTTLE_LABEL
 from throttler.levers.original import read_mark

@@ -2,7 +2,7 @@
 
 import re
 
-from throttler.kube.duration import DurationError, parse_duration
+from throttler.kube.quantity import DurationError, parse_duration
 from throttler.simulator.scenario import Blindness, Disturbance, ListBurst, ServerLoss, Slowdown
 
 ACCEPTED = (

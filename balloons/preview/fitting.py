@@ -15,7 +15,7 @@ from balloons.preview.place import AskedClass, Place, fill, fill_evenly, node_of
 from balloons.view.node_load import NodeLoad
 from throttler.kube.node import Node
 from throttler.kube.pod import Scheduling
-from throttler.kube.resources import Resources
+from throttler.kube.quantity import Resources
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

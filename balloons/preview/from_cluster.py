@@ -17,14 +17,11 @@ from balloons.preview.known import Known
 from balloons.preview.pools import PoolsWorld, group_of, pools_of
 from balloons.view.node_load import USUAL_PRIORITY, NodeLoad, load_of
 from throttler.api.throttle import JoinThrottle
-from throttler.kube.autoscaler_status import KEY
-from throttler.kube.daemon_set import DaemonSet, wants
-from throttler.kube.duration import DurationError, parse_duration
+from throttler.kube.cluster_autoscaler import KEY
+from throttler.kube.karpenter import NodeClaim
 from throttler.kube.node import Node, is_joining_taint
-from throttler.kube.node_claim import NodeClaim
-from throttler.kube.pod import Pod
-from throttler.kube.quantity import QuantityError
-from throttler.kube.resources import Resources
+from throttler.kube.pod import DaemonSet, Pod, wants_daemon
+from throttler.kube.quantity import DurationError, QuantityError, Resources, parse_duration
 from throttler.kube.selectors import Taint
 from throttler.law.settings import LawSettings
 from throttler.service.law_settings import law_settings
@@ -165,7 +162,7 @@ def _daemon_sets(daemon_sets: tuple[DaemonSet, ...], nodes: tuple[Node, ...]) ->
     sample = [node for node in nodes if node.is_ready][-_SAMPLE:]
     if not daemon_sets or not sample:
         return None
-    counts = [sum(wants(each, node, _lasting(node)) for each in daemon_sets) for node in sample]
+    counts = [sum(wants_daemon(each, node, _lasting(node)) for each in daemon_sets) for node in sample]
     return Known.stated(statistics.median(counts), f"{len(daemon_sets)} DaemonSets of the cluster")
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from balloons.preview.known import Known
-from throttler.kube.resources import Resources
+from throttler.kube.quantity import Resources
 from throttler.kube.selectors import Taint
 from throttler.law.learned import Learned
 from throttler.law.settings import LawSettings

@@ -7,7 +7,7 @@ from balloons.decide.fit import PodClass, how_many
 from balloons.preview.asked_pods import HostSpread
 from balloons.preview.inputs import NodeShape
 from throttler.kube.node import KARPENTER_POOL_LABEL, Node
-from throttler.kube.resources import Resources, minus
+from throttler.kube.quantity import Resources, minus
 
 
 @dataclass(frozen=True, slots=True)

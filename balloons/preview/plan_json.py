@@ -10,7 +10,7 @@ from balloons.preview.inputs import PlanInputs, PoolFacts
 from balloons.preview.known import Known
 from balloons.preview.scale_up_plan import ScaleUpPlan, Side
 from balloons.preview.waves import Wave
-from throttler.kube.resources import format_resources
+from throttler.kube.quantity import format_resources
 
 API_VERSION = "balloons.kube-balloons.github.io/v1"
 MOST_MOMENTS = 240

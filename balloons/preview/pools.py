@@ -8,14 +8,8 @@ from balloons.preview.assumed import BOOT_JITTER, BOOT_S
 from balloons.preview.births import Birth
 from balloons.preview.inputs import NodeShape, PoolFacts
 from balloons.view.node_load import EMPTY, NodeLoad
-from throttler.kube.node import (
-    GROUP_LABELS,
-    INSTANCE_TYPE_LABEL,
-    KARPENTER_POOL_LABEL,
-    Node,
-    is_joining_taint,
-)
-from throttler.kube.resources import minus
+from throttler.kube.node import GROUP_LABELS, INSTANCE_TYPE_LABEL, KARPENTER_POOL_LABEL, Node, is_joining_taint
+from throttler.kube.quantity import minus
 
 POOL_LABELS = (KARPENTER_POOL_LABEL, *GROUP_LABELS, "agentpool", INSTANCE_TYPE_LABEL)
 """Labels that name a node's group, the first that is there; the instance type where no other is."""

@@ -14,7 +14,7 @@ from balloons.cluster.detect import minor_of
 from balloons.cluster.kept import kept
 from balloons.cluster.kinds import Kind
 from balloons.cluster.seen import MOST_OBJECTS, Listed, SeenCluster, Unread
-from throttler.client.errors import (
+from throttler.kube.errors import (
     ApiError,
     AttemptTimeoutError,
     ForbiddenError,
@@ -22,10 +22,9 @@ from throttler.client.errors import (
     NotFoundError,
     UndecodableError,
 )
-from throttler.client.kube_client import KubeClient, decode
-from throttler.client.pages import READ_ERRORS
-from throttler.client.requests import Selection
-from throttler.client.resource import Resource
+from throttler.kube.kube_client import KubeClient, decode
+from throttler.kube.list_and_watch import READ_ERRORS
+from throttler.kube.requests import Resource, Selection
 
 CACHE_PAGES_SINCE = 34
 """The minor version from which pages come from the watch cache (ListFromCacheSnapshot, on by default in 1.34).

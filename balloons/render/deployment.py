@@ -16,7 +16,7 @@ from balloons.view.shape import Shape, extended
 from throttler.kube.metadata import ObjectKey
 from throttler.kube.node import INSTANCE_TYPE_LABEL, KARPENTER_INITIALIZED_LABEL, KARPENTER_POOL_LABEL
 from throttler.kube.pod import POOL_LABEL, SHAPE_LABEL
-from throttler.kube.resources import Resources, format_resources
+from throttler.kube.quantity import Resources, format_resources
 
 MANAGED_BY = {"app.kubernetes.io/managed-by": "kube-balloons"}
 NO_SIDECAR_LABELS = {"sidecar.istio.io/inject": "false"}

@@ -6,13 +6,11 @@ from dataclasses import dataclass
 
 from balloons.service.metrics import Metrics
 from balloons.service.settings import ServiceSettings
-from throttler.client.attempts import Attempt
-from throttler.client.connection import Connection, ConnectionOptions, load_connection
-from throttler.client.connector import always
-from throttler.client.gate import MOST_PER_S, CeilingGate
-from throttler.client.kube_client import KubeClient, open_client
-from throttler.service.elector import Elector, ElectorSettings
-from throttler.service.lease import open_lease_client
+from throttler.kube.caller import MOST_PER_S, Attempt, CeilingGate
+from throttler.kube.connection import Connection, ConnectionOptions, load_connection
+from throttler.kube.kube_client import KubeClient, open_client
+from throttler.kube.lease import Elector, ElectorSettings, open_lease_client
+from throttler.kube.transport import always
 from throttler.sources.own_attempts import OwnAttempts
 
 READS_PER_S, READ_BURST = 20.0, 25

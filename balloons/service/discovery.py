@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import msgspec
 
 from balloons.render.buffer import BUFFER_GROUP
-from throttler.client.errors import NotFoundError
-from throttler.client.kube_client import KubeClient, decode
+from throttler.kube.errors import NotFoundError
+from throttler.kube.kube_client import KubeClient, decode
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """Kubernetes Events about pools: when a reason changes, and never a flood of them. Pure.
 
-How often is limited by `throttler.kube.event`. What an earlier process told is known from the pool's stored status, so
-a restart repeats nothing.
+How often is limited by `throttler.kube.because`. What an earlier process told is known from the pool's stored status,
+so a restart repeats nothing.
 """
 
 from collections.abc import Collection
@@ -13,7 +13,7 @@ from balloons.decide.plan import PoolDecision
 from balloons.decide.pool_reasons import Because
 from balloons.service.standing import TURNED_AWAY, Standing, standing
 from balloons.view.index import RefusedPool
-from throttler.kube.event import EventAuthor, EventLimit
+from throttler.kube.because import EventAuthor, EventLimit
 from throttler.kube.metadata import ObjectKey
 
 REPORTER = "kube-balloons.github.io/balloons"

@@ -9,7 +9,7 @@ from balloons.decide.plan import (
     ReleaseBalloon,
     RemoveFailed,
 )
-from throttler.client.errors import ApiError
+from throttler.kube.errors import ApiError
 
 
 def in_words(action: Action) -> str:

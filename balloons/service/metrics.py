@@ -15,9 +15,9 @@ from balloons.service.preemptions import GaveWay, Leaving, Taken
 from balloons.service.standing import HOLDS, TURNED_AWAY, Standing, standing
 from balloons.service.write_outcome import ActionKind, PoolWriteOutcome
 from balloons.view.tenancy import Bound
-from throttler.client.attempts import Attempt
-from throttler.client.intake import CacheEvent
+from throttler.kube.caller import Attempt
 from throttler.kube.metadata import ObjectKey
+from throttler.kube.store import CacheEvent
 from throttler.service.throttle_metrics import ThrottleMetrics
 
 PREFIX = "kube_balloons"

@@ -35,7 +35,7 @@ from balloons.service.report import Reporter
 from balloons.service.standing import TURNED_AWAY
 from balloons.service.write_outcome import PoolWriteOutcome, kind_of, least_rest_s, outcome_of
 from balloons.service.writer import Writer
-from throttler.client.errors import ApiError
+from throttler.kube.errors import ApiError
 from throttler.kube.metadata import ObjectKey
 from throttler.service.drain import drain
 

@@ -20,8 +20,8 @@ from balloons.service.status import StoredPool, next_status, status_manifest
 from balloons.service.watched_resources import EVENTS, POOLS
 from balloons.service.write_outcome import ActionKind, PoolWriteOutcome, least_rest_s, outcome_of
 from balloons.service.writer import FIELD_MANAGER, version_in
-from throttler.client.errors import ApiError
-from throttler.client.kube_client import KubeClient
+from throttler.kube.errors import ApiError
+from throttler.kube.kube_client import KubeClient
 from throttler.kube.metadata import ObjectKey
 
 COUNTS_PERIOD_S = (15.0, 30.0)

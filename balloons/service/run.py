@@ -23,7 +23,7 @@ from balloons.service.wake import Wake
 from balloons.service.watches import Watches
 from balloons.service.writer import Writer
 from balloons.view.index import Index
-from throttler.client.errors import ForbiddenError
+from throttler.kube.errors import ForbiddenError
 
 log = structlog.get_logger()
 

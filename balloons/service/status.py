@@ -14,7 +14,7 @@ from balloons.decide.plan import PoolDecision
 from balloons.decide.pool_reasons import Because, Reason
 from balloons.service.standing import TURNED_AWAY, Standing, standing
 from balloons.view.index import RefusedPool
-from throttler.kube.condition import Condition
+from throttler.kube.metadata import Condition
 
 WRITE_FAILED = "WriteFailed"
 """Condition reason when the API server refuses, or does not answer, what was decided."""

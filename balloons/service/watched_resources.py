@@ -2,7 +2,7 @@
 
 from balloons.api.pool import GROUP, POOL_KIND, POOL_PLURAL, VERSION
 from balloons.render.buffer import BUFFER_GROUP
-from throttler.client.resource import Resource
+from throttler.kube.requests import Resource
 
 NODES = Resource("", "v1", "nodes", "Node", is_namespaced=False)
 PODS = Resource("", "v1", "pods", "Pod")

@@ -17,17 +17,15 @@ from balloons.service.watched_resources import DEPLOYMENTS, NODES, POD_TEMPLATES
 from balloons.service.wire import PoolWire, failed_balloon, pod_or_presence, pool_from_wire
 from balloons.view.index import Circumstances, Index, RefusedPool
 from balloons.view.snapshot import Deployment, FailedBalloon, PriorityClass, StoredObject
-from throttler.client.errors import ApiError
-from throttler.client.kube_client import KubeClient
-from throttler.client.pages import Key
-from throttler.client.reflector import Reflector
-from throttler.client.requests import EVERYTHING, Selection
-from throttler.client.resource import Resource
-from throttler.client.store import Listener
+from throttler.kube.errors import ApiError
+from throttler.kube.kube_client import KubeClient
+from throttler.kube.list_and_watch import Key
 from throttler.kube.metadata import ObjectKey
-from throttler.kube.node import Node, NodeWire, node_from_wire
+from throttler.kube.node import Node, NodeWire, Shared, node_from_wire
 from throttler.kube.pod import POOL_LABEL, Pod, PodWire
-from throttler.kube.shared import Shared
+from throttler.kube.reflector import Reflector
+from throttler.kube.requests import EVERYTHING, Resource, Selection
+from throttler.kube.store import Listener
 
 REDISCOVER_S = 60.0
 """CapacityBuffer may be installed at any time; one cheap request a minute notices."""

@@ -8,9 +8,9 @@ from balloons.view.index import RefusedPool
 from balloons.view.snapshot import FailedBalloon
 from throttler.kube.decoding import Invalid, status_of
 from throttler.kube.metadata import Metadata
+from throttler.kube.node import Shared
 from throttler.kube.pod import Pod, PodKind, PodWire, pod_from_wire
 from throttler.kube.quantity import QuantityError
-from throttler.kube.shared import Shared
 
 
 class PoolWire(msgspec.Struct, frozen=True):

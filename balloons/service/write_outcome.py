@@ -11,7 +11,7 @@ from balloons.decide.plan import (
     ReleaseBalloon,
     RemoveFailed,
 )
-from throttler.client.errors import (
+from throttler.kube.errors import (
     ApiError,
     ConflictError,
     FencedError,

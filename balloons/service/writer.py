@@ -19,11 +19,11 @@ from balloons.decide.plan import (
     RemoveFailed,
 )
 from balloons.service.watched_resources import NODES, PODS, written
-from throttler.client.errors import AlreadyExistsError, ConflictError
-from throttler.client.kube_client import KubeClient, decode
-from throttler.client.resource import Resource
+from throttler.kube.errors import AlreadyExistsError, ConflictError
+from throttler.kube.kube_client import KubeClient, decode
 from throttler.kube.metadata import ObjectKey
 from throttler.kube.pod import DELETION_COST_ANNOTATION
+from throttler.kube.requests import Resource
 
 FIELD_MANAGER = "kube-balloons"
 FORCE_PERIOD_S = 30.0

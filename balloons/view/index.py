@@ -14,10 +14,10 @@ from balloons.view.claim import Claim, Selectors, pool_of
 from balloons.view.node_load import USUAL_PRIORITY, NodeLoad, load_of
 from balloons.view.snapshot import Deployment, FailedBalloon, PriorityClass, Snapshot, StoredObject
 from balloons.view.tenancy import Tenancy
+from throttler.kube.decoding import Refused
 from throttler.kube.metadata import ObjectKey, key_of
 from throttler.kube.node import Node
 from throttler.kube.pod import Pod, PodKind
-from throttler.kube.refused import Refused
 
 
 @dataclass(frozen=True, slots=True)

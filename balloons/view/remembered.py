@@ -9,8 +9,7 @@ from typing import Any
 from balloons.view.shape import Shape, extended
 from balloons.view.snapshot import Deployment
 from throttler.kube.node import INSTANCE_TYPE_LABEL
-from throttler.kube.quantity import QuantityError
-from throttler.kube.resources import Resources, parse_resources
+from throttler.kube.quantity import QuantityError, Resources, parse_resources
 
 
 def remembered_shapes(deployments: Mapping[str, Deployment], measured: Mapping[str, Shape]) -> dict[str, Shape]:

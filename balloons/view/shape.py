@@ -16,7 +16,7 @@ from operator import attrgetter
 from balloons.api.pool import BalloonPool, ShapeType
 from balloons.view.node_load import NodeLoad
 from throttler.kube.node import Node
-from throttler.kube.resources import Resources, minus, parse_resources
+from throttler.kube.quantity import Resources, minus, parse_resources
 
 GRAIN = {"cpu": 10, "memory": 1024**2 * 1000}
 """Steps (milli-units) to which requests are rounded down: 10 millicores and 1 MiB."""

@@ -10,10 +10,10 @@ from balloons.view.index import Circumstances, Index
 from benchmarks.decide import population
 from benchmarks.decide.population import Reader
 from benchmarks.fresh_process import resident_bytes
-from throttler.client.pages import Key
-from throttler.client.store import Store
+from throttler.kube.list_and_watch import Key
 from throttler.kube.node import Node
 from throttler.kube.pod import Pod
+from throttler.kube.store import Store
 
 
 def main(count: int, pending: int) -> dict[str, float]:

@@ -10,9 +10,8 @@ from typing import Any
 
 import msgspec
 
-from throttler.kube.node import Node, NodeWire, node_from_wire
+from throttler.kube.node import Node, NodeWire, Shared, node_from_wire
 from throttler.kube.pod import POOL_LABEL, SHAPE_LABEL, Pod, PodWire, pod_from_wire
-from throttler.kube.shared import Shared
 
 POOLS = ("gpu", "cpu")
 NAMESPACE = "kube-balloons"

@@ -6,11 +6,9 @@ from typing import Any
 from kubernetes.client import ApiClient
 from kubernetes.client.models.v1_node import V1Node
 
-from throttler.client.intake import CacheEvent, Intake
-from throttler.client.pages import PageDecoder
-from throttler.client.store import Store
-from throttler.kube.node import Node, NodeWire, node_from_wire
-from throttler.kube.shared import Shared
+from throttler.kube.list_and_watch import PageDecoder
+from throttler.kube.node import Node, NodeWire, Shared, node_from_wire
+from throttler.kube.store import CacheEvent, Intake, Store
 
 Side = Callable[[Sequence[bytes]], Any]
 

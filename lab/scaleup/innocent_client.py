@@ -18,7 +18,7 @@ from pathlib import Path
 import aiohttp
 
 from lab.controlplane.credentials import ApiAccess, KeyPair
-from throttler.client.connector import EndingConnector
+from throttler.kube.transport import EndingConnector
 
 EVERY_S = 0.1
 TIMEOUT_S = 30.0

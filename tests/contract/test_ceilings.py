@@ -13,14 +13,14 @@ from lab.cloud.karpenter.objects import node_pool
 from lab.cloud.karpenter.settings import NodePoolSettings
 from lab.cloud.nodegroups import install_capacity_quotas
 from lab.controlplane import ControlPlane
-from throttler.client.connection import ConnectionOptions, load_connection
-from throttler.client.errors import NotFoundError
-from throttler.client.kube_client import KubeClient, decode, open_client
-from throttler.client.resource import Resource
 from throttler.joins.demand import Crowd
-from throttler.kube.capacity_quota import CAPACITY_QUOTA_VERSIONS, CapacityQuota
-from throttler.kube.node_pool import NodePool
+from throttler.kube.cluster_autoscaler import CAPACITY_QUOTA_VERSIONS, CapacityQuota
+from throttler.kube.connection import ConnectionOptions, load_connection
+from throttler.kube.errors import NotFoundError
+from throttler.kube.karpenter import NodePool
+from throttler.kube.kube_client import KubeClient, decode, open_client
 from throttler.kube.pod import Scheduling
+from throttler.kube.requests import Resource
 from throttler.kube.selectors import LabelSelector
 from throttler.levers.hand_back import hand_back
 from throttler.levers.holder import Holder

@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.unit.throttler.client.loopback_api import LoopbackApi, accepting, authority, loopback_api
-from throttler.client.connection import ConnectionOptions, load_connection
-from throttler.client.errors import ConfigError, TlsRefusedError, UnauthorizedError
-from throttler.client.kube_client import KubeClient, open_client
-from throttler.client.resource import Resource
+from tests.unit.throttler.kube.loopback_api import LoopbackApi, accepting, authority, loopback_api
+from throttler.kube.connection import ConnectionOptions, load_connection
+from throttler.kube.errors import ConfigError, TlsRefusedError, UnauthorizedError
+from throttler.kube.kube_client import KubeClient, open_client
+from throttler.kube.requests import Resource
 
 NODES = Resource("", "v1", "nodes", "Node", is_namespaced=False)
 
@@ -30,7 +30,7 @@ async def client_of(options: ConnectionOptions) -> AsyncIterator[KubeClient]:
 @pytest.fixture
 def read_again_at_once(monkeypatch):
     """Credentials count as old at once, instead of after 30 s."""
-    monkeypatch.setattr("throttler.client.credentials.MAX_AGE_S", 0.0)
+    monkeypatch.setattr("throttler.kube.credentials.MAX_AGE_S", 0.0)
 
 
 class Pod:
@@ -284,7 +284,7 @@ def test_options_that_make_no_sense_are_refused(changes):
 
 def test_importing_the_client_does_not_import_the_official_one():
     code = (
-        "import sys, throttler.client.kube_client, throttler.client.reflector, throttler.client.connection\n"
+        "import sys, throttler.kube.kube_client, throttler.kube.reflector, throttler.kube.connection\n"
         "import json; print(json.dumps([name for name in sys.modules if name.split('.')[0] == 'kubernetes']))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -8,20 +8,17 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lab.controlplane import ControlPlane
-from throttler.client.connection import ConnectionOptions, load_connection
-from throttler.client.errors import NotFoundError
-from throttler.client.kube_client import KubeClient, decode, open_client
-from throttler.client.requests import Selection
-from throttler.client.resource import Resource
 from throttler.joins.demand import Crowd, waiting_crowds
 from throttler.joins.join_world import JoinRules
-from throttler.kube.capacity_quota import CapacityQuota
-from throttler.kube.node import NodeWire
-from throttler.kube.node_claim import NodeClaim
-from throttler.kube.node_pool import NodePool
+from throttler.kube.cluster_autoscaler import CapacityQuota
+from throttler.kube.connection import ConnectionOptions, load_connection
+from throttler.kube.errors import NotFoundError
+from throttler.kube.karpenter import NodeClaim, NodePool
+from throttler.kube.kube_client import KubeClient, decode, open_client
+from throttler.kube.node import NodeWire, Shared
 from throttler.kube.pod import PodWire, pod_from_wire
+from throttler.kube.requests import Resource, Selection
 from throttler.kube.selectors import LabelSelector
-from throttler.kube.shared import Shared
 from throttler.levers.holder import Holder
 from throttler.levers.lever import LeverOutcome, LeverReport, Room
 from throttler.levers.node_pool_limits import NodePoolMemory, NodePoolSeen, plan_node_pools

@@ -8,12 +8,11 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from lab.controlplane import ControlPlane
-from throttler.client.connection import ConnectionOptions, load_connection
-from throttler.client.kube_client import KubeClient, open_client
-from throttler.client.requests import Selection
-from throttler.kube.node import Node, NodeWire, node_from_wire
+from throttler.kube.connection import ConnectionOptions, load_connection
+from throttler.kube.kube_client import KubeClient, open_client
+from throttler.kube.node import Node, NodeWire, Shared, node_from_wire
 from throttler.kube.pod import Pod, PodWire, pod_from_wire
-from throttler.kube.shared import Shared
+from throttler.kube.requests import Selection
 from throttler.levers.held import Clocks
 from throttler.levers.lever import LeverOutcome, Room
 from throttler.service.leftovers import NODES, PODS

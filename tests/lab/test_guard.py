@@ -18,14 +18,13 @@ from lab.binaries import find_karpenter_crds
 from lab.cloud.machines import PaperMachines, PaperNode
 from lab.controlplane import ControlPlane, ControlPlaneSettings, start_control_plane
 from tests.lab.hold_view import View, eventually, gated_deployment, view
-from throttler.client.connection import ConnectionOptions, load_connection
+from throttler.kube.connection import ConnectionOptions, load_connection
+from throttler.kube.lease import LEASE_NAME, Elector, ElectorSettings, open_lease_client
 from throttler.levers.holder import HOLDER_ANNOTATION, THROTTLE_LABEL
 from throttler.levers.lever import FIELD_MANAGER
 from throttler.levers.original import ORIGINAL_ANNOTATION, Mark
 from throttler.levers.scheduling_gate import PACED_GATE
-from throttler.service.elector import Elector, ElectorSettings
 from throttler.service.guard import AGAIN_PERIODS
-from throttler.service.lease import LEASE_NAME, open_lease_client
 
 pytestmark = pytest.mark.lab
 

@@ -8,9 +8,9 @@ import pytest
 from lab.cloud.machines import HollowNodes, HollowNodeSettings, PaperMachines, PaperNode
 from lab.controlplane import ControlPlane
 from tests.lab.hold_view import View, daemon_set, eventually, gated_deployment, room, this_moment, view
-from throttler.client.errors import ConflictError
-from throttler.client.requests import PatchKind
-from throttler.kube.resources import largest
+from throttler.kube.errors import ConflictError
+from throttler.kube.quantity import largest
+from throttler.kube.requests import PatchKind
 from throttler.levers.daemon_set_label import LabelSettings, put_labels
 from throttler.levers.held import HeldSince
 from throttler.levers.one_element import without_elements

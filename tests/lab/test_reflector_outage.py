@@ -9,14 +9,13 @@ from functools import partial
 import pytest
 
 from lab.controlplane import ApiServerSettings, ControlPlane, ControlPlaneSettings, start_control_plane
-from throttler.client.attempts import Attempt, AttemptObserver, ignore_attempt
-from throttler.client.connection import ConnectionOptions, load_connection
-from throttler.client.intake import CacheEvent
-from throttler.client.kube_client import KubeClient, open_client
-from throttler.client.pages import Identity
-from throttler.client.reflector import Reflector
-from throttler.client.requests import Selection
-from throttler.client.resource import Resource
+from throttler.kube.caller import Attempt, AttemptObserver, ignore_attempt
+from throttler.kube.connection import ConnectionOptions, load_connection
+from throttler.kube.kube_client import KubeClient, open_client
+from throttler.kube.list_and_watch import Identity
+from throttler.kube.reflector import Reflector
+from throttler.kube.requests import Resource, Selection
+from throttler.kube.store import CacheEvent
 
 pytestmark = pytest.mark.lab
 

@@ -10,19 +10,12 @@ import msgspec
 import pytest
 
 from lab.controlplane import ControlPlane
-from throttler.client.connection import ConnectionOptions, load_connection
-from throttler.client.errors import (
-    AlreadyExistsError,
-    ConflictError,
-    ForbiddenError,
-    InvalidError,
-    NotFoundError,
-)
-from throttler.client.kube_client import KubeClient, decode, open_client
-from throttler.client.pages import Identity
-from throttler.client.reflector import Reflector
-from throttler.client.requests import PatchKind, Selection
-from throttler.client.resource import Resource
+from throttler.kube.connection import ConnectionOptions, load_connection
+from throttler.kube.errors import AlreadyExistsError, ConflictError, ForbiddenError, InvalidError, NotFoundError
+from throttler.kube.kube_client import KubeClient, decode, open_client
+from throttler.kube.list_and_watch import Identity
+from throttler.kube.reflector import Reflector
+from throttler.kube.requests import PatchKind, Resource, Selection
 
 pytestmark = pytest.mark.lab
 

@@ -8,9 +8,9 @@ import pytest
 from aiohttp import web
 
 from lab.controlplane import ControlPlane
-from tests.unit.throttler.client.loopback_api import loopback_api
-from throttler.client.connection import Connection, ConnectionOptions, load_connection
-from throttler.client.connector import EndingConnector
+from tests.unit.throttler.kube.loopback_api import loopback_api
+from throttler.kube.connection import Connection, ConnectionOptions, load_connection
+from throttler.kube.transport import EndingConnector
 from throttler.signals.freshness import STALE_AFTER_S, ServerState, State, server_states
 from throttler.sources.settings import SourceSettings
 from throttler.sources.signal_watch import SignalWatch

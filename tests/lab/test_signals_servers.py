@@ -10,8 +10,8 @@ import aiohttp
 import pytest
 
 from lab.controlplane import ApiServerSettings, ControlPlane, ControlPlaneSettings
-from throttler.client.connection import ConnectionOptions, load_connection
-from throttler.client.connector import EndingConnector
+from throttler.kube.connection import ConnectionOptions, load_connection
+from throttler.kube.transport import EndingConnector
 from throttler.signals.freshness import State, server_states
 from throttler.signals.reading import Reading, Signals
 from throttler.sources.settings import SourceSettings

@@ -5,8 +5,8 @@ from collections import Counter
 from collections.abc import Iterator
 
 from throttler.api.throttle import LabelLever, Levers, ThrottleSpec
-from throttler.kube.problem import Problem
-from throttler.kube.selector_rules import KEY_PATTERN, LONGEST_KEY, key_problems, value_problems
+from throttler.kube.decoding import Problem
+from throttler.kube.selectors import KEY_PATTERN, LONGEST_KEY, key_problems, value_problems
 
 NAME_PATTERN = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
 """A DNS-1123 subdomain, as objects are named."""

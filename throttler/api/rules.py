@@ -11,8 +11,8 @@ from throttler.api.lever_rules import lever_problems
 from throttler.api.signal_rules import signal_problems
 from throttler.api.throttle import JoinThrottle, Pace, ThrottleSpec, Window
 from throttler.api.timer_rules import timer_problems
-from throttler.kube.problem import Problem
-from throttler.kube.selector_rules import selector_problems
+from throttler.kube.decoding import Problem
+from throttler.kube.selectors import selector_problems
 
 LONGEST_NAME = 63
 """Characters of a throttle's name: the objects that it changes carry it as a label value."""

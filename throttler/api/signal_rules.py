@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from throttler.api.throttle import AlarmQuery, Scrape, SignalSources, ThrottleSpec
 from throttler.api.url_rules import prometheus_problems, server_problems
-from throttler.kube.problem import Problem
+from throttler.kube.decoding import Problem
 from throttler.kube.quantity import QuantityError, exact_value
 
 ALARM_PATTERN = "[a-z]([-a-z0-9]*[a-z0-9])?"

@@ -6,9 +6,8 @@ import msgspec
 
 from throttler.api.decode import decode_throttle
 from throttler.api.throttle import JoinThrottle, ThrottleStatus
-from throttler.kube.decoding import Invalid, status_of
+from throttler.kube.decoding import Invalid, Refused, status_of
 from throttler.kube.metadata import Metadata
-from throttler.kube.refused import Refused
 
 
 class ThrottleWire(msgspec.Struct, frozen=True):

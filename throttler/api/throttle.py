@@ -11,10 +11,8 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from throttler.kube.condition import Condition
-from throttler.kube.duration import parse_duration
-from throttler.kube.metadata import Metadata, ObjectKey, key_of
-from throttler.kube.quantity import exact_value
+from throttler.kube.metadata import Condition, Metadata, ObjectKey, key_of
+from throttler.kube.quantity import exact_value, parse_duration
 from throttler.kube.selectors import LabelSelector
 
 GROUP = "kube-balloons.github.io"

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 from throttler.api.throttle import ThrottleSpec
-from throttler.kube.duration import DurationError, parse_duration
-from throttler.kube.problem import Problem
+from throttler.kube.decoding import Problem
+from throttler.kube.quantity import DurationError, parse_duration
 
 SHORTEST_S = 1.0
 LONGEST_S = 3600.0

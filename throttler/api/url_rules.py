@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from ipaddress import AddressValueError, IPv6Address
 
-from throttler.kube.problem import Problem
+from throttler.kube.decoding import Problem
 
 _LABEL = "[A-Za-z0-9]([-A-Za-z0-9]{0,61}[A-Za-z0-9])?"
 _LAST_LABEL = "[A-Za-z]([-A-Za-z0-9]{0,61}[A-Za-z0-9])?"

@@ -16,7 +16,7 @@ from throttler.joins.registered import Registered, sort_nodes
 from throttler.joins.requested import Requested, count_requested
 from throttler.joins.stages import Stage
 from throttler.kube.pod import PodKind
-from throttler.kube.resources import largest
+from throttler.kube.quantity import largest
 
 LARGEST_KEPT_S = 60.0
 """The largest node is looked for this often: nodes of new sizes are rare, and there may be 100,000 to look at."""

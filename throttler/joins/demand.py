@@ -15,7 +15,7 @@ from math import ceil
 
 from throttler.joins.join_world import JoinRules
 from throttler.kube.pod import Pod, PodKind, Scheduling
-from throttler.kube.resources import Resources
+from throttler.kube.quantity import Resources
 from throttler.kube.selectors import Requirement, can_match, meets
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from throttler.joins.durations import Durations
 from throttler.joins.hopeless import Search
 from throttler.joins.late import Usual
-from throttler.kube.resources import Resources
+from throttler.kube.quantity import Resources
 from throttler.kube.selectors import LabelSelector
 
 

@@ -4,12 +4,11 @@ from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from throttler.api.throttle import JoinThrottle, LabelLever, Reserved
-from throttler.kube.autoscaler_status import AutoscalerStatus
-from throttler.kube.daemon_set import DaemonSet
-from throttler.kube.duration import parse_duration
+from throttler.kube.cluster_autoscaler import AutoscalerStatus
+from throttler.kube.karpenter import NodeClaim
 from throttler.kube.node import Node
-from throttler.kube.node_claim import NodeClaim
-from throttler.kube.pod import Pod
+from throttler.kube.pod import DaemonSet, Pod
+from throttler.kube.quantity import parse_duration
 from throttler.kube.selectors import LabelSelector, matches
 
 NO_PODS: tuple[Pod, ...] = ()

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from itertools import chain
 
 from throttler.api.throttle import JoinThrottle
-from throttler.kube.autoscaler_status import AutoscalerStatus, NodeGroup
+from throttler.kube.cluster_autoscaler import AutoscalerStatus, NodeGroup
 from throttler.kube.node import GROUP_LABELS, KARPENTER_POOL_LABEL, Node
 from throttler.kube.selectors import Labels, LabelSelector, matches
 

@@ -12,7 +12,7 @@ from throttler.joins.join_world import JoinRules, JoinWorld
 from throttler.joins.late import LATE_BOOTS, LEAST_BOOT_S, NONE_YET
 from throttler.joins.lost import past_timer, vanished_late
 from throttler.joins.registered import Registered
-from throttler.kube.node_claim import NodeClaim
+from throttler.kube.karpenter import NodeClaim
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,9 +9,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from throttler.joins.join_world import NO_PODS, JoinRules, JoinWorld
-from throttler.kube.daemon_set import DaemonSet, wants
 from throttler.kube.node import Node, is_joining_taint
-from throttler.kube.pod import Pod, PodKind
+from throttler.kube.pod import DaemonSet, Pod, PodKind, wants_daemon
 from throttler.kube.selectors import Taint
 
 
@@ -49,7 +48,7 @@ class ExpectedDaemons:
         read = taints, tuple([node.labels.get(key) for key in self.keys])
         found = self.known.get(read)
         if found is None:
-            found = self.known[read] = tuple(each for each in self.daemon_sets if wants(each, node, taints))
+            found = self.known[read] = tuple(each for each in self.daemon_sets if wants_daemon(each, node, taints))
         return found
 
 

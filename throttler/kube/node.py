@@ -1,17 +1,83 @@
 """A node as decisions see it, decoded from the API and cut down to what they read.
 
+A cache only: losing it costs memory, never correctness. It forgets everything when it has grown past
+its limit, so that label values without end (host names, for one) cannot fill the process.
+
 A Node object is 10-20 kB on the wire, most of it image lists and managed fields. `NodeWire` names only
 the fields that are decoded at all; `Node` is the compact value that caches keep (a few kB at most, with
 equal parts shared between nodes of the same kind).
 """
 
+from collections.abc import Callable, Hashable, Mapping
 from datetime import datetime
+from typing import Any, TypeVar, cast
 
 import msgspec
 
-from throttler.kube.resources import Resources
+from throttler.kube.quantity import Resources, parse_resources
 from throttler.kube.selectors import Taint
-from throttler.kube.shared import Shared
+
+H = TypeVar("H", bound=Hashable)
+V = TypeVar("V")
+
+MOST_SHARED = 50_000
+"""Values kept before the cache starts anew; about 10 MB of short texts."""
+
+_texts_decoder = msgspec.json.Decoder(dict[str, str])
+
+
+class Shared:
+    """Gives back the first equal value it was shown."""
+
+    def __init__(self) -> None:
+        self._values: dict[Hashable, Any] = {}
+        self._made: dict[Hashable, Any] = {}
+
+    def one(self, value: H) -> H:
+        """The stored equal of `value`, or `value` itself the first time."""
+        values = self._values
+        if len(values) > MOST_SHARED:
+            values.clear()
+        return cast(H, values.setdefault(value, value))
+
+    def labels(self, labels: Mapping[str, str]) -> dict[str, str]:
+        """The same labels with shared texts; the dict itself is its owner's."""
+        values = self._values
+        if len(values) > MOST_SHARED:
+            values.clear()
+        # The hottest lines of every list, so no Python code runs per label: nodes of a kind have equal keys, and a
+        # copied dict needs only its values looked up.
+        texts = labels.values()
+        found = self.made(("keys", *labels), lambda: {values.setdefault(key, key): "" for key in labels}).copy()
+        found.update(zip(found, map(values.setdefault, texts, texts), strict=True))
+        return found
+
+    def mapping(self, texts: Mapping[str, str]) -> dict[str, str]:
+        """The stored equal of a small mapping that many objects have alike, as a whole."""
+        return self.made(("mapping", *texts, *texts.values()), lambda: dict(texts))
+
+    def made(self, source: Hashable, make: Callable[[], V]) -> V:
+        """What `make` gives for this source, called once for equal sources; `source` must tell kinds apart."""
+        found = self._made.get(source)
+        if found is None:
+            if len(self._made) > MOST_SHARED:
+                self._made.clear()
+            found = self._made[source] = make()
+        return cast(V, found)
+
+    def resources(self, texts: Mapping[str, str]) -> Resources:
+        """The parsed resource list, one dict for all nodes of the same size; raises QuantityError."""
+        return self.made(("resources", *texts, *texts.values()), lambda: parse_resources(texts))
+
+    def raw_resources(self, raw: msgspec.Raw) -> Resources:
+        """As `resources`, of JSON; equal bytes are decoded once. Raises msgspec.ValidationError as well."""
+        found = self._made.get(text := bytes(raw))
+        return found if found is not None else self.made(text, lambda: self.resources(_texts_decoder.decode(text)))
+
+    def merged(self, amounts: Resources) -> Resources:
+        """The stored equal of a parsed resource list."""
+        return self.made(("merged", *sorted(amounts.items())), lambda: amounts)
+
 
 ZONE_LABEL = "topology.kubernetes.io/zone"
 INSTANCE_TYPE_LABEL = "node.kubernetes.io/instance-type"

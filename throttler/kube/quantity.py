@@ -1,12 +1,16 @@
-"""Kubernetes quantities as integers.
+"""Amounts as Kubernetes writes them: quantities, resource lists, and lengths of time.
 
 Every quantity is held in *milli-units* (thousandths of a core, of a byte, of a GPU): integers
 compare exactly, and milli is the finest step a resource request can have. The grammar is the one of
 `resource.Quantity` in k8s.io/apimachinery: a signed decimal number followed by a binary suffix
 (Ki ... Ei), a decimal suffix (n, u, m, none, k ... E) or an exponent (e3, E3).
+
+The same pattern stands in the CRD's validation of `spec.schedules[].duration`. Its digit counts keep every
+sum far from the 64-bit overflow of Go's own parser, so that both sides judge alike.
 """
 
 import re
+from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from functools import lru_cache
 
@@ -76,3 +80,90 @@ def format_bytes(milli: int) -> str:
         if whole % factor == 0:
             return f"{whole // factor}{suffix}"
     return str(whole)
+
+
+Resources = Mapping[str, int]
+"""Resource name -> amount in milli-units (cpu, memory, nvidia.com/gpu, pods, ...)."""
+
+BYTES = frozenset({"memory", "ephemeral-storage"})
+
+
+def parse_resources(texts: Mapping[str, str]) -> dict[str, int]:
+    """Every quantity of a resource list; raises QuantityError at the first bad one."""
+    return {name: parse_quantity(text) for name, text in texts.items()}
+
+
+def format_resources(amounts: Resources) -> dict[str, str]:
+    """The texts the API server would echo: canonical, sorted by name."""
+    return {name: _format(name, amounts[name]) for name in sorted(amounts)}
+
+
+def _format(name: str, milli: int) -> str:
+    is_bytes = name in BYTES or name.startswith("hugepages-")
+    return format_bytes(milli) if is_bytes else format_milli(milli)
+
+
+def total(lists: Iterable[Resources]) -> dict[str, int]:
+    """The sum of several lists, name by name."""
+    result: dict[str, int] = {}
+    for amounts in lists:
+        for name, milli in amounts.items():
+            result[name] = result.get(name, 0) + milli
+    return result
+
+
+def minus(left: Resources, right: Resources) -> dict[str, int]:
+    """What is left of `left`; never below zero, and names that only `right` has are dropped."""
+    return {name: max(0, milli - right.get(name, 0)) for name, milli in left.items()}
+
+
+def larger(left: Resources, right: Resources) -> dict[str, int]:
+    """The larger amount of each name: what sequential init containers cost."""
+    return {name: max(left.get(name, 0), right.get(name, 0)) for name in {**left, **right}}
+
+
+def largest(lists: Iterable[Resources]) -> Resources:
+    """The one with the most cpu, and of these the most memory; empty where there is none."""
+    return max(lists, key=lambda one: (one.get("cpu", 0), one.get("memory", 0)), default={})
+
+
+def fits(request: Resources, room: Resources) -> bool:
+    """Whether each requested amount is there; a resource that `room` does not name is zero."""
+    return all(milli <= room.get(name, 0) for name, milli in request.items() if milli > 0)
+
+
+DURATION_PATTERN = r"([0-9]{1,3}(\.[0-9]{1,3})?h|[0-9]{1,5}(\.[0-9]{1,3})?m|[0-9]{1,7}(\.[0-9]{1,3})?s)+"
+"""One or more numbers with a unit: 744h, 44640m and 2678400s are the longest that a schedule may need."""
+ACCEPTED_DURATIONS = "above 0 and at most 744h (31 days), such as 45m, 8h or 1h30m"
+LONGEST_DURATION_S = 31 * 24 * 3600.0
+"""The longest window of a schedule in seconds: the longest month."""
+
+_DURATION = re.compile(DURATION_PATTERN, re.ASCII)
+_DURATION_PART = re.compile(r"([0-9.]+)([hms])", re.ASCII)
+_MILLISECONDS = {"h": 3_600_000, "m": 60_000, "s": 1000}
+
+
+class DurationError(ValueError):
+    """The text is no duration; the message repeats it and says what is accepted."""
+
+
+def parse_duration(text: str) -> float:
+    """Seconds of `text`, above 0 and at most 31 days; raises DurationError."""
+    if not _DURATION.fullmatch(text):
+        raise DurationError(duration_sentence(text))
+    # Thousandths of a unit in whole numbers: a float sum of 0.1h would not be exactly 360 s.
+    parts = ((_thousandths(number), _MILLISECONDS[unit]) for number, unit in _DURATION_PART.findall(text))
+    seconds = sum(amount * milliseconds for amount, milliseconds in parts) / 1_000_000
+    if not 0 < seconds <= LONGEST_DURATION_S:
+        raise DurationError(duration_sentence(text))
+    return seconds
+
+
+def duration_sentence(text: str) -> str:
+    """What is said about a duration that is not accepted; the CRD says the same."""
+    return f'duration "{text}" is not accepted; accepted: {ACCEPTED_DURATIONS}'
+
+
+def _thousandths(number: str) -> int:
+    whole, _, decimals = number.partition(".")
+    return int(whole + decimals.ljust(3, "0"))

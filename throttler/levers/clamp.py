@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from throttler.kube.quantity import QuantityError, parse_quantity
-from throttler.kube.resources import BYTES, Resources, format_resources
+from throttler.kube.quantity import BYTES, QuantityError, Resources, format_resources, parse_quantity
 from throttler.levers.original import Mark
 
 MEBIBYTE = 1024 * 1024 * 1000

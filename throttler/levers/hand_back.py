@@ -16,10 +16,9 @@ from typing import Any
 import msgspec
 
 from throttler.kube.because import because
-from throttler.kube.capacity_quota import CAPACITY_QUOTA_KIND, CapacityQuota
-from throttler.kube.managed_fields import ManagedFields, owners_of, with_owners, without_manager
-from throttler.kube.metadata import ObjectKey
-from throttler.kube.node_pool import NODE_POOL_KIND, NodePool
+from throttler.kube.cluster_autoscaler import CAPACITY_QUOTA_KIND, CapacityQuota
+from throttler.kube.karpenter import NODE_POOL_KIND, NodePool
+from throttler.kube.metadata import ManagedFields, ObjectKey, owners_of, with_owners, without_manager
 from throttler.levers.holder import THROTTLE_LABEL
 from throttler.levers.lever import FIELD_MANAGER, How, LeverWrite
 from throttler.levers.lever_reasons import LeverReason

@@ -9,10 +9,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from throttler.joins.demand import Crowd
-from throttler.kube.node_claim import NodeClaim
-from throttler.kube.node_pool import NodePool
+from throttler.kube.karpenter import NodeClaim, NodePool
 from throttler.kube.pod import Scheduling
-from throttler.kube.resources import Resources
+from throttler.kube.quantity import Resources
 from throttler.levers.ceiling_need import CeilingNeed
 from throttler.levers.holder import THROTTLE_LABEL, Holder
 from throttler.levers.lever import LeverOutcome, Room

@@ -5,11 +5,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from throttler.kube.because import Because, because
+from throttler.kube.karpenter import NODE_POOL_KIND, NodeClaim, NodePool
 from throttler.kube.metadata import ObjectKey
-from throttler.kube.node_claim import NodeClaim
-from throttler.kube.node_pool import NODE_POOL_KIND, NodePool
-from throttler.kube.quantity import QuantityError
-from throttler.kube.resources import Resources
+from throttler.kube.quantity import QuantityError, Resources
 from throttler.levers.ceiling_need import RoomSearch
 from throttler.levers.clamp import shown
 from throttler.levers.contest import Contest

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from throttler.kube.managed_fields import ManagedFields, OwnedMetadata, Owner, owners_of
+from throttler.kube.metadata import ManagedFields, OwnedMetadata, Owner, owners_of
 from throttler.levers.holder import EPOCH_ANNOTATION, HOLDER_ANNOTATION, THROTTLE_LABEL, Holder
 from throttler.levers.lever import FIELD_MANAGER
 

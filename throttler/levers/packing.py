@@ -8,7 +8,7 @@ perfect packing, and knows nothing of ports, volumes or affinity: whole-node pod
 from collections.abc import Iterable, Iterator, Sequence
 
 from throttler.kube.pod import Pod
-from throttler.kube.resources import Resources, fits, minus
+from throttler.kube.quantity import Resources, fits, minus
 
 
 def nodes_opened(pods: Iterable[Pod], shape: Resources) -> Iterator[int]:

@@ -7,7 +7,7 @@ get, but `limits.nodes` only gates a round (observed on 1.14 and 1.15). So the p
 from dataclasses import dataclass, replace
 from typing import Self
 
-from throttler.kube.resources import Resources
+from throttler.kube.quantity import Resources
 from throttler.levers.sizes import CPU, LIMITED, MEMORY
 
 CORE = 1000

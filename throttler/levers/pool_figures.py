@@ -5,10 +5,8 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
-from throttler.kube.node_claim import NodeClaim
-from throttler.kube.node_pool import NodePool
-from throttler.kube.quantity import QuantityError
-from throttler.kube.resources import Resources, larger
+from throttler.kube.karpenter import NodeClaim, NodePool
+from throttler.kube.quantity import QuantityError, Resources, larger
 from throttler.levers.clamp import amount_of, clamped, unraised
 from throttler.levers.original import Mark, read_mark, taken_in
 from throttler.levers.pool_ceiling import PoolRoom, assumed_size, ceiling_of, steadied

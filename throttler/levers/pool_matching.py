@@ -9,10 +9,10 @@ are not in them.
 
 from collections.abc import Iterable, Sequence
 
+from throttler.kube.karpenter import NodePool
 from throttler.kube.node import KARPENTER_POOL_LABEL
-from throttler.kube.node_pool import NodePool
 from throttler.kube.pod import Scheduling
-from throttler.kube.resources import Resources
+from throttler.kube.quantity import Resources
 from throttler.kube.selectors import Requirement, meets, untolerated
 from throttler.levers.sizes import ACCELERATORS
 

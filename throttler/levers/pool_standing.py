@@ -4,10 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from throttler.kube.because import Because, because
-from throttler.kube.node_claim import NodeClaim
-from throttler.kube.node_pool import NodePool
-from throttler.kube.quantity import format_milli
-from throttler.kube.resources import total
+from throttler.kube.karpenter import NodeClaim, NodePool
+from throttler.kube.quantity import format_milli, total
 from throttler.levers.clamp import amount_of
 from throttler.levers.contest import CONTESTED_WRITE_EVERY_S, Contest
 from throttler.levers.lever import LeverState

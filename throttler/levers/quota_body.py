@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 
 from throttler.kube.because import Because
-from throttler.kube.capacity_quota import CAPACITY_QUOTA_KIND
+from throttler.kube.cluster_autoscaler import CAPACITY_QUOTA_KIND
 from throttler.kube.metadata import ObjectKey
 from throttler.levers.clamp import shown
 from throttler.levers.holder import Holder

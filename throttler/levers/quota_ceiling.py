@@ -10,9 +10,8 @@ honoured.
 from dataclasses import replace
 
 from throttler.kube.because import because
-from throttler.kube.capacity_quota import NODES
-from throttler.kube.quantity import QuantityError
-from throttler.kube.resources import Resources
+from throttler.kube.cluster_autoscaler import NODES
+from throttler.kube.quantity import QuantityError, Resources
 from throttler.levers.ceiling_need import STUCK_REST_S, RoomSearch
 from throttler.levers.clamp import amount_of, clamped, unraised
 from throttler.levers.hand_back import QUOTA_PATH, hand_back

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass, field
 
-from throttler.kube.capacity_quota import NODES, CapacityQuota
-from throttler.kube.managed_fields import ManagedFields
+from throttler.kube.cluster_autoscaler import NODES, CapacityQuota
+from throttler.kube.metadata import ManagedFields
 from throttler.kube.quantity import QuantityError
 from throttler.kube.selectors import LabelSelector
 from throttler.levers.ceiling_need import CeilingNeed, RoomSearch

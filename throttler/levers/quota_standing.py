@@ -1,7 +1,7 @@
 """How far a CapacityQuota can be trusted: it is enforced only while cluster-autoscaler says that it is valid."""
 
 from throttler.kube.because import Because, because
-from throttler.kube.capacity_quota import NODES, CapacityQuota
+from throttler.kube.cluster_autoscaler import NODES, CapacityQuota
 from throttler.levers.contest import CONTESTED_WRITE_EVERY_S
 from throttler.levers.lever import LeverState, Room
 from throttler.levers.lever_reasons import LeverReason

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from throttler.kube.because import because
 from throttler.kube.pod import Pod
-from throttler.kube.resources import Resources
+from throttler.kube.quantity import Resources
 from throttler.levers.held import Clocks, Held, HeldSince, in_turn
 from throttler.levers.hold_because import HoldReason
 from throttler.levers.lever import How, LeverOutcome, LeverReport, LeverState, LeverWrite, Room

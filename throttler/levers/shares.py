@@ -12,7 +12,7 @@ from functools import reduce
 
 from throttler.joins.demand import Crowd
 from throttler.joins.share import fair_shares
-from throttler.kube.resources import Resources, larger
+from throttler.kube.quantity import Resources, larger
 from throttler.levers.lever import Room
 from throttler.levers.pool_ceiling import PoolRoom
 

@@ -3,10 +3,8 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from throttler.kube.node_claim import NodeClaim
-from throttler.kube.node_pool import NodePool
-from throttler.kube.quantity import QuantityError
-from throttler.kube.resources import Resources, larger, total
+from throttler.kube.karpenter import NodeClaim, NodePool
+from throttler.kube.quantity import QuantityError, Resources, larger, total
 from throttler.levers.clamp import amount_of
 
 CPU = "cpu"

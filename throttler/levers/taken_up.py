@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Self
 
-from throttler.kube.node_pool import NodePool
+from throttler.kube.karpenter import NodePool
 
 CONFIRM_WITHIN_S = 30.0
 """Both autoscalers take up a changed object within about a second (observed: Karpenter 1.15.0, CA 1.36.1)."""

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 
 from throttler.api.stored import RefusedThrottle, StoredThrottle
 from throttler.kube.because import Because, because
-from throttler.kube.condition import Condition
+from throttler.kube.metadata import Condition
 from throttler.law.verdict import Phase
 from throttler.levers.lever import LeverState
 from throttler.service.findings import Findings

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import structlog
 
-from throttler.client.errors import ApiError
-from throttler.client.kube_client import KubeClient
+from throttler.kube.errors import ApiError
+from throttler.kube.kube_client import KubeClient
 from throttler.levers.lever import LeverWrite
 from throttler.service.leftovers import (
     Throttles,

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 import structlog
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
-from throttler.client.errors import ApiError, NotFoundError
-from throttler.client.kube_client import KubeClient, decode
+from throttler.kube.errors import ApiError, NotFoundError
+from throttler.kube.kube_client import KubeClient, decode
+from throttler.kube.lease import ABSENT, LEASE_NAME, LEASES, Lease, LeaseSpec
 from throttler.service.give_back import GivenBack, give_back_all
-from throttler.service.lease import ABSENT, LEASE_NAME, LEASES, Lease, LeaseSpec
 from throttler.service.lease_watch import LeaseWatch
 
 AGAIN_PERIODS = 12.0

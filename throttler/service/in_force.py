@@ -5,13 +5,13 @@ from collections.abc import Awaitable, Callable, Iterable
 
 import structlog
 
-from throttler.client.connection import Connection
-from throttler.client.gate import CeilingGate
-from throttler.client.kube_client import open_client
-from throttler.kube.capacity_quota import CapacityQuota
-from throttler.kube.node_pool import NodePool
+from throttler.kube.caller import CeilingGate
+from throttler.kube.cluster_autoscaler import CapacityQuota
+from throttler.kube.connection import Connection
+from throttler.kube.karpenter import NodePool
+from throttler.kube.kube_client import open_client
+from throttler.kube.lease import Elector
 from throttler.levers.holder import HOLDER_ANNOTATION, epoch_of
-from throttler.service.elector import Elector
 from throttler.service.give_back import give_back_all
 
 DRAIN_S = 1.0

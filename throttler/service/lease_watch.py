@@ -7,7 +7,7 @@ a row of good reads before anything is taken away from a service that is only ju
 
 from dataclasses import dataclass, replace
 
-from throttler.service.lease import LeaseSpec
+from throttler.kube.lease import LeaseSpec
 
 SETTLED_PERIODS = 2.5
 """More periods than this between two reads are a gap, whatever the cause: the server was away, the process was stopped,

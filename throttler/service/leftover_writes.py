@@ -8,8 +8,8 @@ from collections.abc import Iterable, Sequence
 from throttler.api.throttle import JoinThrottle
 from throttler.joins.demand import may_use
 from throttler.joins.join_world import JoinRules
-from throttler.kube.capacity_quota import CapacityQuota
-from throttler.kube.node_pool import NodePool
+from throttler.kube.cluster_autoscaler import CapacityQuota
+from throttler.kube.karpenter import NodePool
 from throttler.levers.hand_back import hand_back
 from throttler.levers.lever import LeverWrite, Room
 from throttler.levers.scheduling_gate import PACED_GATE, GatedDemand, GateMemory, GateSettings, is_held, release_gates

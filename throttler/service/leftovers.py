@@ -10,24 +10,22 @@ from dataclasses import dataclass
 import msgspec
 
 from throttler.api.throttle import Levers
-from throttler.client.errors import NotFoundError, UndecodableError
-from throttler.client.kube_client import KubeClient
-from throttler.client.pages import Skipped, W
-from throttler.client.requests import EVERYTHING, Selection
-from throttler.client.resource import Resource
 from throttler.kube.because import because
-from throttler.kube.capacity_quota import (
+from throttler.kube.cluster_autoscaler import (
     CAPACITY_QUOTA_GROUP,
     CAPACITY_QUOTA_KIND,
     CAPACITY_QUOTA_VERSIONS,
     CapacityQuota,
 )
+from throttler.kube.errors import NotFoundError, UndecodableError
+from throttler.kube.karpenter import NODE_POOL_KIND, NodePool
+from throttler.kube.kube_client import KubeClient
+from throttler.kube.list_and_watch import Skipped, W
 from throttler.kube.metadata import Metadata, ObjectKey
-from throttler.kube.node import HELD_BY_ANNOTATION, KEPT_ANNOTATIONS, Node, NodeWire, node_from_wire
-from throttler.kube.node_pool import NODE_POOL_KIND, NodePool
+from throttler.kube.node import HELD_BY_ANNOTATION, KEPT_ANNOTATIONS, Node, NodeWire, Shared, node_from_wire
 from throttler.kube.pod import Pod, PodWire, pod_from_wire
+from throttler.kube.requests import EVERYTHING, Resource, Selection
 from throttler.kube.selectors import LabelSelector, matches
-from throttler.kube.shared import Shared
 from throttler.levers.daemon_set_label import LabelSettings, put_labels
 from throttler.levers.hand_back import hand_back
 from throttler.levers.held import Clocks, HeldSince

@@ -8,9 +8,9 @@ from dataclasses import replace
 
 from throttler.api.throttle import JoinThrottle, NodePoolLever
 from throttler.kube.because import because
-from throttler.kube.capacity_quota import CapacityQuota
+from throttler.kube.cluster_autoscaler import CapacityQuota
+from throttler.kube.karpenter import NodePool
 from throttler.kube.node import KARPENTER_POOL_LABEL
-from throttler.kube.node_pool import NodePool
 from throttler.kube.pod import Scheduling
 from throttler.kube.selectors import LabelSelector, Toleration, can_match
 from throttler.levers.hand_back import hand_back

@@ -9,12 +9,11 @@ from throttler.api.throttle import JoinThrottle
 from throttler.joins.demand import Crowd, may_use, waiting_crowds
 from throttler.joins.join_world import JoinRules
 from throttler.joins.joins import Joins
-from throttler.kube.capacity_quota import CAPACITY_QUOTA_KIND
+from throttler.kube.cluster_autoscaler import CAPACITY_QUOTA_KIND
+from throttler.kube.karpenter import NODE_POOL_KIND, NodeClaim, NodePool
 from throttler.kube.node import Node
-from throttler.kube.node_claim import NodeClaim
-from throttler.kube.node_pool import NODE_POOL_KIND, NodePool
 from throttler.kube.pod import Pod, Scheduling
-from throttler.kube.resources import Resources
+from throttler.kube.quantity import Resources
 from throttler.kube.selectors import Toleration
 from throttler.levers.daemon_set_label import LabelSettings, put_labels
 from throttler.levers.holder import Holder

@@ -3,10 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from throttler.kube.capacity_quota import CapacityQuota
+from throttler.kube.cluster_autoscaler import CapacityQuota
+from throttler.kube.karpenter import NodeClaim, NodePool
 from throttler.kube.node import Node
-from throttler.kube.node_claim import NodeClaim
-from throttler.kube.node_pool import NodePool
 from throttler.kube.pod import Pod
 from throttler.levers.held import Clocks, HeldSince
 from throttler.levers.node_pool_limits import NodePoolMemory

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from throttler.client.errors import (
+from throttler.kube.errors import (
     ApiError,
     ConflictError,
     FencedError,
@@ -24,9 +24,8 @@ from throttler.client.errors import (
     UnauthorizedError,
     UnreachableError,
 )
-from throttler.client.kube_client import KubeClient, decode
-from throttler.client.requests import PatchKind
-from throttler.client.resource import Resource
+from throttler.kube.kube_client import KubeClient, decode
+from throttler.kube.requests import PatchKind, Resource
 from throttler.levers.lever import How, LeverWrite
 
 

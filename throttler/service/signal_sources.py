@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import structlog
 
 from throttler.api.throttle import JoinThrottle
-from throttler.client.attempts import AttemptObserver
-from throttler.client.connection import Connection
-from throttler.client.errors import ConfigError
+from throttler.kube.caller import AttemptObserver
+from throttler.kube.connection import Connection
+from throttler.kube.errors import ConfigError
 from throttler.kube.quantity import QuantityError
 from throttler.signals.reading import Signals
 from throttler.sources.outcome import ReadObserver

@@ -4,15 +4,11 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from throttler.client.errors import NotFoundError
-from throttler.client.kube_client import KubeClient, decode
-from throttler.client.resource import Resource
-from throttler.kube.capacity_quota import (
-    CAPACITY_QUOTA_GROUP,
-    CAPACITY_QUOTA_KIND,
-    CAPACITY_QUOTA_VERSIONS,
-)
-from throttler.kube.node_pool import NODE_POOL_KIND
+from throttler.kube.cluster_autoscaler import CAPACITY_QUOTA_GROUP, CAPACITY_QUOTA_KIND, CAPACITY_QUOTA_VERSIONS
+from throttler.kube.errors import NotFoundError
+from throttler.kube.karpenter import NODE_POOL_KIND
+from throttler.kube.kube_client import KubeClient, decode
+from throttler.kube.requests import Resource
 from throttler.service.throttle_resource import THROTTLES
 
 DAEMON_SETS = Resource("apps", "v1", "daemonsets", "DaemonSet")

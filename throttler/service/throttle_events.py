@@ -1,6 +1,6 @@
 """Kubernetes Events about throttles: when the phase changes, and when something is wrong. Pure.
 
-How often is limited by `throttler.kube.event`. What an earlier process told is known from the stored status, so a
+How often is limited by `throttler.kube.because`. What an earlier process told is known from the stored status, so a
 restart repeats nothing.
 """
 
@@ -9,8 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from throttler.api.throttle import API_VERSION, THROTTLE_KIND, ThrottleStatus
-from throttler.kube.because import Because
-from throttler.kube.event import EventAuthor, EventLimit
+from throttler.kube.because import Because, EventAuthor, EventLimit
 from throttler.law.throttle_reasons import ThrottleReason
 from throttler.levers.lever import LeverState
 from throttler.service.tick_view import Turn

@@ -12,10 +12,10 @@ import msgspec
 import structlog
 
 from throttler.api.throttle import ThrottleStatus
-from throttler.client.errors import ApiError
-from throttler.client.kube_client import KubeClient, decode
-from throttler.client.resource import Resource
-from throttler.kube.event import NAMESPACE
+from throttler.kube.because import EVENT_NAMESPACE
+from throttler.kube.errors import ApiError
+from throttler.kube.kube_client import KubeClient, decode
+from throttler.kube.requests import Resource
 from throttler.levers.lever import LeverState
 from throttler.service.throttle_events import ThrottleAnnouncer
 from throttler.service.throttle_resource import THROTTLES
@@ -73,7 +73,7 @@ class ThrottleReport:
             await self._write_status(turn, status)
         for event in events:
             try:
-                await self._client.create(EVENTS, event, NAMESPACE)
+                await self._client.create(EVENTS, event, EVENT_NAMESPACE)
             except ApiError as error:
                 log.warning("event not written", throttle=turn.name, problem=error.message)
 

@@ -12,17 +12,14 @@ import msgspec
 import structlog
 
 from throttler.api.stored import StoredThrottle, ThrottleWire, throttle_from_wire
-from throttler.client.errors import ApiError, ForbiddenError
-from throttler.client.kube_client import KubeClient
-from throttler.client.reflector import CacheObserver, Reflector
-from throttler.client.requests import EVERYTHING, Selection
-from throttler.client.resource import Resource
-from throttler.kube import autoscaler_status
-from throttler.kube.autoscaler_status import AutoscalerStatus, ConfigMapWire, read_status
-from throttler.kube.capacity_quota import CapacityQuota
-from throttler.kube.daemon_set import DaemonSet, DaemonSetWire, daemon_set_from_wire
-from throttler.kube.node_claim import NodeClaim
-from throttler.kube.node_pool import NodePool
+from throttler.kube import cluster_autoscaler
+from throttler.kube.cluster_autoscaler import AutoscalerStatus, CapacityQuota, ConfigMapWire, read_status
+from throttler.kube.errors import ApiError, ForbiddenError
+from throttler.kube.karpenter import NodeClaim, NodePool
+from throttler.kube.kube_client import KubeClient
+from throttler.kube.pod import DaemonSet, DaemonSetWire, daemon_set_from_wire
+from throttler.kube.reflector import CacheObserver, Reflector
+from throttler.kube.requests import EVERYTHING, Resource, Selection
 from throttler.service.throttle_discovery import (
     CONFIG_MAPS,
     DAEMON_SETS,
@@ -63,8 +60,8 @@ _DAEMON_SETS = _Followed(DAEMON_SETS, DaemonSetWire, daemon_set_from_wire)
 _AUTOSCALER = _Followed(
     CONFIG_MAPS,
     ConfigMapWire,
-    lambda wire: read_status(wire.data.get(autoscaler_status.KEY, "")),
-    Selection(namespace=autoscaler_status.NAMESPACE, fields=f"metadata.name={autoscaler_status.NAME}"),
+    lambda wire: read_status(wire.data.get(cluster_autoscaler.KEY, "")),
+    Selection(namespace=cluster_autoscaler.NAMESPACE, fields=f"metadata.name={cluster_autoscaler.NAME}"),
 )
 _POOLS = _Followed(NODE_POOLS, NodePool, lambda wire: wire)
 _CLAIMS = _Followed(NODE_CLAIMS, NodeClaim, lambda wire: wire)

@@ -10,7 +10,7 @@ from throttler.api.stored import StoredThrottle
 from throttler.joins.join_memory import JoinMemory
 from throttler.joins.join_world import JoinWorld
 from throttler.joins.joins import Joins
-from throttler.kube.node_pool import NodePool
+from throttler.kube.karpenter import NodePool
 from throttler.kube.selectors import Labels
 from throttler.law.law_memory import LawMemory
 from throttler.levers.headroom import Lane

@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 
 import aiohttp
 
-from throttler.client.connector import EndingConnector
+from throttler.kube.transport import EndingConnector
 from throttler.sources.allowed_hosts import JudgingResolver
 
 

@@ -7,10 +7,9 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from throttler.client.kube_client import KubeClient
-from throttler.client.requests import Selection
-from throttler.client.resource import Resource
+from throttler.kube.kube_client import KubeClient
 from throttler.kube.metadata import Metadata
+from throttler.kube.requests import Resource, Selection
 from throttler.signals.servers import alive_leases
 from throttler.sources.scraper import ScrapeTarget
 

@@ -6,7 +6,7 @@ count, its latency is worth something where there is no other.
 
 from dataclasses import dataclass
 
-from throttler.client.attempts import CANCELLED, ERROR, TIMEOUT, Attempt
+from throttler.kube.caller import CANCELLED, ERROR, TIMEOUT, Attempt
 from throttler.signals.reading import Reading
 from throttler.signals.servers import OWN_REQUESTS
 

@@ -17,8 +17,8 @@ from urllib.parse import urlsplit
 import aiohttp
 
 from throttler.api.url_rules import prometheus_problems
-from throttler.client.connection import SERVICE_ACCOUNT
-from throttler.client.errors import ConfigError, cut
+from throttler.kube.connection import SERVICE_ACCOUNT
+from throttler.kube.errors import ConfigError, cut
 
 MAX_TOKEN_BYTES = 16 * 1024
 MAX_PEM_BYTES = 1024 * 1024

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import aiohttp
 import msgspec
 
-from throttler.client.connection import user_agent
-from throttler.client.errors import ConfigError
+from throttler.kube.connection import user_agent
+from throttler.kube.errors import ConfigError
 from throttler.sources.allowed_hosts import ForbiddenHostError, check_literal
 from throttler.sources.connecting import fresh_session, hang_up
 from throttler.sources.outcome import ReadError, ReadOutcome

@@ -6,8 +6,8 @@ from random import Random
 
 import structlog
 
-from throttler.client.connection import Connection
-from throttler.client.kube_client import KubeClient
+from throttler.kube.connection import Connection
+from throttler.kube.kube_client import KubeClient
 from throttler.signals.address import Address
 from throttler.signals.servers import Servers
 from throttler.sources.outcome import ReadError, ReadOutcome

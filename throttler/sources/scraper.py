@@ -14,8 +14,8 @@ import aiohttp
 from multidict import CIMultiDict
 from yarl import URL
 
-from throttler.client.connection import Connection, user_agent
-from throttler.client.credentials import Credentials
+from throttler.kube.connection import Connection, user_agent
+from throttler.kube.credentials import Credentials
 from throttler.signals.families import FAMILIES
 from throttler.signals.sample import Sample
 from throttler.sources.allowed_hosts import ForbiddenHostError, is_loopback

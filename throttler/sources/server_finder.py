@@ -2,9 +2,9 @@
 
 from random import Random
 
-from throttler.client.connection import Connection
-from throttler.client.errors import ApiError, ConfigError
-from throttler.client.kube_client import KubeClient
+from throttler.kube.connection import Connection
+from throttler.kube.errors import ApiError, ConfigError
+from throttler.kube.kube_client import KubeClient
 from throttler.sources.allowed_hosts import ForbiddenHostError, check_literal, is_loopback
 from throttler.sources.endpoints import TLS_NAME, count_leases, find_targets, url_target
 from throttler.sources.scraper import ScrapeTarget

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from urllib.parse import SplitResult, urlsplit
 
 from throttler.api.throttle import SignalSources
-from throttler.client.errors import ConfigError
+from throttler.kube.errors import ConfigError
 from throttler.kube.quantity import parse_quantity
 
 INTERVAL_S = 5.0

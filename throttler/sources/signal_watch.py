@@ -5,10 +5,9 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from random import Random
 
-from throttler.client.attempts import AttemptObserver, ignore_attempt
-from throttler.client.connection import Connection
-from throttler.client.gate import CeilingGate
-from throttler.client.kube_client import KubeClient, open_client
+from throttler.kube.caller import AttemptObserver, CeilingGate, ignore_attempt
+from throttler.kube.connection import Connection
+from throttler.kube.kube_client import KubeClient, open_client
 from throttler.signals.reading import Signals
 from throttler.signals.servers import Servers
 from throttler.sources.allowed_hosts import is_loopback

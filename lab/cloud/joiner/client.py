@@ -18,7 +18,7 @@ from yarl import URL
 
 from lab.controlplane.credentials import ApiAccess
 from lab.errors import LabError
-from throttler.client.connector import EndingConnector
+from throttler.kube.transport import EndingConnector
 
 JSON = "application/json"
 STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"

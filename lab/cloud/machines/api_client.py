@@ -12,7 +12,7 @@ import aiohttp
 
 from lab.controlplane.credentials import ApiAccess
 from lab.errors import LabError
-from throttler.client.connector import EndingConnector
+from throttler.kube.transport import EndingConnector
 
 MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"

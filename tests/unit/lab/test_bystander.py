@@ -9,8 +9,8 @@ from aiohttp import web
 from lab.controlplane.credentials import ApiAccess
 from lab.errors import LabError
 from lab.scaleup.bystander import bystander
-from tests.unit.throttler.client.loopback_api import Handler, answer_empty, loopback_api
-from tests.unit.throttler.client.loopback_api import authority as an_authority
+from tests.unit.throttler.kube.loopback_api import Handler, answer_empty, loopback_api
+from tests.unit.throttler.kube.loopback_api import authority as an_authority
 
 
 def refusing(most: int) -> Handler:

@@ -10,8 +10,8 @@ from lab.cloud.joiner.client import Connection, NodeClient, Turns
 from lab.cloud.machines.api_client import ApiClient
 from lab.controlplane.credentials import ApiAccess
 from lab.scaleup.innocent_client import asking
-from tests.unit.throttler.client.frozen_server import cancelled, frozen_server, left_open_by
-from tests.unit.throttler.client.loopback_api import authority
+from tests.unit.throttler.kube.frozen_server import cancelled, frozen_server, left_open_by
+from tests.unit.throttler.kube.loopback_api import authority
 
 NODES = "/api/v1/nodes"
 

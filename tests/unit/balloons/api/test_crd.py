@@ -10,7 +10,7 @@ from balloons.api.pool import GROUP, POOL_KIND, POOL_PLURAL, VERSION, BalloonPoo
 from balloons.cli import pool_rows
 from tests import crd_and_types
 from tests.crd_and_types import BOUNDS, default_of_crd, default_of_type, every_schema, type_of_crd
-from throttler.kube import duration, selector_rules
+from throttler.kube import quantity, selectors
 
 CRD = crd_and_types.crd_of("balloonpools")
 SERVED = crd_and_types.served(CRD)
@@ -56,11 +56,11 @@ def test_bounds_of_shared_types_are_rules() -> None:
     nodes = SCHEMA["properties"]["spec"]["properties"]["nodes"]["properties"]
     selector, toleration = nodes["selector"]["properties"], nodes["tolerations"]["items"]["properties"]
     requirement = selector["matchExpressions"]["items"]["properties"]
-    assert selector["matchLabels"]["maxProperties"] == selector_rules.MOST_ENTRIES
-    assert selector["matchExpressions"]["maxItems"] == selector_rules.MOST_ENTRIES
-    assert requirement["values"]["maxItems"] == selector_rules.MOST_VALUES
-    assert requirement["key"]["maxLength"] == selector_rules.LONGEST_KEY
-    assert tuple(requirement["operator"]["enum"]) == selector_rules.OPERATORS
+    assert selector["matchLabels"]["maxProperties"] == selectors.MOST_ENTRIES
+    assert selector["matchExpressions"]["maxItems"] == selectors.MOST_ENTRIES
+    assert requirement["values"]["maxItems"] == selectors.MOST_VALUES
+    assert requirement["key"]["maxLength"] == selectors.LONGEST_KEY
+    assert tuple(requirement["operator"]["enum"]) == selectors.OPERATORS
     assert tuple(toleration["effect"]["enum"]) == node_rules.EFFECTS
     assert toleration["tolerationSeconds"]["maximum"] == node_rules.LONGEST_TOLERATION_S
 
@@ -85,11 +85,11 @@ def test_every_validation_says_what_is_accepted() -> None:
     [
         (".cron", cron.CRON_PATTERN),
         (".timeZone", cron.ZONE_PATTERN),
-        (".duration", duration.PATTERN),
-        (".matchLabels", selector_rules.KEY_PATTERN),
-        (".matchLabels[]", selector_rules.VALUE_PATTERN),
-        (".matchExpressions[].key", selector_rules.KEY_PATTERN),
-        (".values[]", selector_rules.VALUE_PATTERN),
+        (".duration", quantity.DURATION_PATTERN),
+        (".matchLabels", selectors.KEY_PATTERN),
+        (".matchLabels[]", selectors.VALUE_PATTERN),
+        (".matchExpressions[].key", selectors.KEY_PATTERN),
+        (".values[]", selectors.VALUE_PATTERN),
         (".shape.resources", shape_rules.RESOURCE_PATTERN),
         (".shape.slack", shape_rules.RESOURCE_PATTERN),
         (".image", f"({shape_rules.IMAGE_PATTERN})?"),

@@ -15,7 +15,7 @@ from balloons.cluster import kinds
 from balloons.reading.archive import read_archive
 from tests.doctor_cases import node, pod, priority, workload
 from tests.unit.balloons.cli.test_main import balloons
-from tests.unit.throttler.client.loopback_api import LoopbackApi, loopback_api
+from tests.unit.throttler.kube.loopback_api import LoopbackApi, loopback_api
 
 OBJECTS = {
     "nodes": [node("n1")],

@@ -5,7 +5,7 @@ import pytest
 from balloons.cli.failing import ExitCode
 from balloons.cli.give_back_command import _settings
 from balloons.cli.main import main
-from throttler.lead.timing import LeadTiming
+from throttler.kube.election import LeadTiming
 
 
 def exit_code(*arguments: str) -> int:

@@ -14,7 +14,7 @@ from balloons.cli.main import balloons as commands
 from balloons.cli.main import program_name
 from balloons.cli.run_command import DEFAULT_ADDRESS, IN_CLUSTER_ADDRESS, default_address
 from balloons.service.settings import ServiceSettings, SettingsError
-from throttler.client.errors import ConfigError, ForbiddenError
+from throttler.kube.errors import ConfigError, ForbiddenError
 from throttler.sources.prometheus_access import PrometheusAccess
 
 HEAVY = (

@@ -20,7 +20,7 @@ from balloons.reading.archive import write_archive
 from tests.doctor_cases import autoscaler, node, pod
 from tests.seen_clusters import cluster
 from tests.unit.balloons.cli.test_main import balloons
-from tests.unit.throttler.client.loopback_api import LoopbackApi, loopback_api
+from tests.unit.throttler.kube.loopback_api import LoopbackApi, loopback_api
 
 GPU = {"nvidia.com/gpu": "8"}
 

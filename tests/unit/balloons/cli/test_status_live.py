@@ -11,7 +11,7 @@ from typing import Any
 from aiohttp import web
 
 from tests.unit.balloons.cli.test_small_commands import config_for
-from tests.unit.throttler.client.loopback_api import LoopbackApi, loopback_api
+from tests.unit.throttler.kube.loopback_api import LoopbackApi, loopback_api
 
 API_VERSION = "kube-balloons.github.io/v1alpha1"
 

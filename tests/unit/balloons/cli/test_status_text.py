@@ -26,8 +26,7 @@ from throttler.api.throttle import (
     ThrottleSpec,
     ThrottleStatus,
 )
-from throttler.kube.condition import Condition
-from throttler.kube.metadata import Metadata
+from throttler.kube.metadata import Condition, Metadata
 from throttler.kube.selectors import LabelSelector
 
 NOW = datetime(2026, 11, 21, 7, 0, tzinfo=UTC)

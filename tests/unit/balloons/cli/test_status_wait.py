@@ -12,7 +12,7 @@ from balloons.cli.status_text import Seen
 from balloons.cli.status_wait import AwaitedStatus, told
 from tests.unit.balloons.cli.throttle_and_pool import pool, throttle
 from throttler.api.throttle import JoinThrottle
-from throttler.kube.condition import Condition
+from throttler.kube.metadata import Condition
 
 pytestmark = pytest.mark.virtual_time
 

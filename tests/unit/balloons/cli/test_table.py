@@ -15,8 +15,7 @@ from balloons.cli.status_text import table as status_table
 from balloons.cli.table import Row, lines, table
 from balloons.printable import printable
 from balloons.view.index import RefusedPool
-from throttler.kube.condition import Condition
-from throttler.kube.metadata import Metadata
+from throttler.kube.metadata import Condition, Metadata
 from throttler.kube.selectors import LabelSelector
 
 NOW = datetime(2026, 11, 21, 5, 0, tzinfo=UTC)

@@ -22,7 +22,7 @@ from balloons.cluster import kinds, typed
 from tests.doctor_cases import node
 from tests.seen_clusters import cluster
 from tests.unit.balloons.cli.test_small_commands import config_for
-from tests.unit.throttler.client.loopback_api import loopback_api
+from tests.unit.throttler.kube.loopback_api import loopback_api
 
 COUNTS = st.integers(0, 20_000)
 

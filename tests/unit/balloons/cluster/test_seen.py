@@ -7,7 +7,7 @@ from balloons.cluster.kept import kept
 from balloons.cluster.seen import Listed, SeenCluster, Unread
 from tests.seen_clusters import TAKEN_AT, cluster
 from throttler.kube.decoding import Invalid
-from throttler.service.lease import LEASE_NAME
+from throttler.kube.lease import LEASE_NAME
 
 NODE = {
     "metadata": {"name": "n1", "labels": {"zone": "a"}, "managedFields": [{"manager": "kubelet"}]},

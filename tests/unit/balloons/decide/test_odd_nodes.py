@@ -15,7 +15,7 @@ from balloons.decide.settings import DecideSettings
 from balloons.view.snapshot import Now
 from tests.world import NOW, World, a_pool, daemon, later, nodes, work
 from throttler.kube.node import INSTANCE_TYPE_LABEL
-from throttler.kube.resources import parse_resources
+from throttler.kube.quantity import parse_resources
 from throttler.kube.selectors import LabelSelector, Taint
 
 SETTINGS = DecideSettings()

@@ -12,7 +12,7 @@ from balloons.preview.fitting import Fitting, fit_pods
 from balloons.preview.inputs import NodeShape, PlanInputs
 from balloons.view.node_load import load_of
 from tests.world import a_node, work
-from throttler.kube.resources import parse_resources
+from throttler.kube.quantity import parse_resources
 from throttler.kube.selectors import Taint
 
 ROOM = parse_resources({"cpu": "15", "memory": "60Gi", "pods": "110"})

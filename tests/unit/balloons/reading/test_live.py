@@ -11,10 +11,10 @@ from balloons.cluster import kinds
 from balloons.cluster.seen import Unread
 from balloons.reading import live
 from balloons.reading.live import read_cluster
-from tests.unit.throttler.client.fake_api import FakeResponse, client_for, down, status_answer
-from throttler.client.credentials import Credentials
-from throttler.client.errors import UnreachableError
-from throttler.client.requests import Request
+from tests.unit.throttler.kube.fake_api import FakeResponse, client_for, down, status_answer
+from throttler.kube.credentials import Credentials
+from throttler.kube.errors import UnreachableError
+from throttler.kube.requests import Request
 
 Answer = Callable[[Request], Any]
 

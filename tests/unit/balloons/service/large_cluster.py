@@ -23,8 +23,8 @@ from balloons.service.wake import Wake
 from balloons.service.watches import Watches
 from balloons.service.writer import Writer
 from balloons.view.index import Index
-from tests.unit.throttler.client.fake_api import FakeResponse, client_for, status_answer
-from throttler.client.requests import Request
+from tests.unit.throttler.kube.fake_api import FakeResponse, client_for, status_answer
+from throttler.kube.requests import Request
 
 Key = tuple[str, str]
 CLASS = "kube-balloons"

@@ -12,9 +12,9 @@ from balloons.service.metrics import Metrics
 from balloons.service.run import Service
 from balloons.service.settings import OFF, ServiceSettings
 from tests.unit.balloons.service.large_cluster import LargeCluster
-from tests.unit.throttler.client.fake_api import client_for, status_answer
-from throttler.client.requests import Request
-from throttler.service.elector import Elector, ElectorSettings
+from tests.unit.throttler.kube.fake_api import client_for, status_answer
+from throttler.kube.lease import Elector, ElectorSettings
+from throttler.kube.requests import Request
 from throttler.sources.own_attempts import OwnAttempts
 
 pytestmark = pytest.mark.virtual_time

@@ -26,10 +26,9 @@ from balloons.service.wire import PoolWire, failed_balloon, pod_or_presence, poo
 from balloons.view.index import RefusedPool
 from balloons.view.snapshot import FailedBalloon
 from throttler.kube.metadata import Metadata, ObjectKey
-from throttler.kube.node import Node
+from throttler.kube.node import Node, Shared
 from throttler.kube.pod import Pod, PodKind, PodWire, Scheduling
 from throttler.kube.selectors import Taint
-from throttler.kube.shared import Shared
 
 DOCS = Path(__file__).parents[4] / "docs"
 POOL = ObjectKey("ns", "gpu")

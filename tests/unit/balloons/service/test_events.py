@@ -6,7 +6,7 @@ from balloons.api.pool import BalloonPool, Mode, PoolNodes, PoolSpec, PoolStatus
 from balloons.decide.plan import PoolDecision
 from balloons.decide.pool_reasons import Because, Reason, because
 from balloons.service.events import Announcer
-from throttler.kube.event import TOTAL_PER_MIN
+from throttler.kube.because import EVENTS_PER_MIN
 from throttler.kube.metadata import Metadata, ObjectKey
 from throttler.kube.selectors import LabelSelector
 
@@ -49,7 +49,7 @@ def test_reason_that_flaps_is_told_once_a_minute() -> None:
 def test_many_pools_do_not_flood() -> None:
     announcer = Announcer("me")
     told = [due(announcer, STEADY, 0, name=f"pool-{i}") for i in range(1000)]
-    assert sum(map(len, told)) == TOTAL_PER_MIN
+    assert sum(map(len, told)) == EVENTS_PER_MIN
     assert due(announcer, PAUSED, 60, name="pool-0") == ["Paused"]
 
 

@@ -20,7 +20,7 @@ from balloons.cli.main import main
 from balloons.service.health import MOST_CONNECTIONS, Page, serve_health
 from balloons.service.settings import ListenAddress, MetricsTls, SettingsError
 from lab.controlplane.credentials import CertificateAuthority, KeyPair
-from tests.unit.throttler.client.loopback_api import authority
+from tests.unit.throttler.kube.loopback_api import authority
 
 
 class Counted:

@@ -26,7 +26,7 @@ from balloons.service.pool_writes import PoolWrites
 from balloons.service.preemptions import Preemptions
 from balloons.service.report import Reporter
 from balloons.service.writer import Writer
-from throttler.client.errors import (
+from throttler.kube.errors import (
     ApiError,
     AttemptTimeoutError,
     ConflictError,
@@ -34,8 +34,8 @@ from throttler.client.errors import (
     NotFoundError,
     ServerError,
 )
-from throttler.client.resource import Resource
 from throttler.kube.metadata import Metadata, ObjectKey
+from throttler.kube.requests import Resource
 from throttler.kube.selectors import LabelSelector
 
 pytestmark = pytest.mark.virtual_time

@@ -18,7 +18,7 @@ from balloons.service.preemptions import Preemptions
 from balloons.service.report import Reporter
 from balloons.service.settings import ServiceSettings
 from balloons.service.writer import Writer
-from tests.unit.throttler.client.fake_api import FakeApi, client_for
+from tests.unit.throttler.kube.fake_api import FakeApi, client_for
 from throttler.kube.metadata import Metadata, ObjectKey
 from throttler.kube.selectors import LabelSelector
 

@@ -16,9 +16,9 @@ from balloons.view.snapshot import Deployment, Snapshot
 from balloons.view.tenancy import Bound, Tenancy
 from tests.world import CLASS, NOW, World, a_pool, later, nodes
 from throttler.kube.metadata import Metadata, ObjectKey
+from throttler.kube.node import Shared
 from throttler.kube.pod import POOL_LABEL, Pod, PodKind, PodWire, pod_from_wire
 from throttler.kube.selectors import LabelSelector, Requirement, Toleration
-from throttler.kube.shared import Shared
 
 PLATFORM = a_pool("gpu", created_s=100.0, namespace="platform")
 EVERY_NODE = PoolNodes(

@@ -9,7 +9,7 @@ from tests import crd_and_types
 from tests.crd_and_types import BOUNDS, default_of_crd, default_of_type, every_schema, type_of_crd
 from throttler.api import lever_rules, signal_rules, timer_rules, url_rules
 from throttler.api.throttle import GROUP, THROTTLE_KIND, THROTTLE_PLURAL, VERSION, JoinThrottle
-from throttler.kube import duration, selector_rules
+from throttler.kube import quantity, selectors
 from throttler.law.presets import PRESETS
 from throttler.law.verdict import Phase
 from throttler.levers.lever import LeverState
@@ -58,10 +58,10 @@ def test_defaults_agree() -> None:
 def test_bounds_of_selectors_are_rules() -> None:
     nodes = SCHEMA["properties"]["spec"]["properties"]["nodes"]["properties"]
     requirement = nodes["matchExpressions"]["items"]["properties"]
-    assert nodes["matchLabels"]["maxProperties"] == selector_rules.MOST_ENTRIES
-    assert nodes["matchExpressions"]["maxItems"] == selector_rules.MOST_ENTRIES
-    assert requirement["values"]["maxItems"] == selector_rules.MOST_VALUES
-    assert tuple(requirement["operator"]["enum"]) == selector_rules.OPERATORS
+    assert nodes["matchLabels"]["maxProperties"] == selectors.MOST_ENTRIES
+    assert nodes["matchExpressions"]["maxItems"] == selectors.MOST_ENTRIES
+    assert requirement["values"]["maxItems"] == selectors.MOST_VALUES
+    assert tuple(requirement["operator"]["enum"]) == selectors.OPERATORS
 
 
 def test_every_field_is_described_and_bounded() -> None:
@@ -82,20 +82,20 @@ def test_every_validation_says_what_is_accepted() -> None:
 @pytest.mark.parametrize(
     ("field", "accepted"),
     [
-        (".maxWait", {duration.PATTERN}),
-        (".killTimer", {duration.PATTERN}),
-        (".matchLabels", {selector_rules.KEY_PATTERN}),
-        (".matchLabels[]", {selector_rules.VALUE_PATTERN}),
-        (".matchExpressions[].key", {selector_rules.KEY_PATTERN}),
-        (".values[]", {selector_rules.VALUE_PATTERN}),
+        (".maxWait", {quantity.DURATION_PATTERN}),
+        (".killTimer", {quantity.DURATION_PATTERN}),
+        (".matchLabels", {selectors.KEY_PATTERN}),
+        (".matchLabels[]", {selectors.VALUE_PATTERN}),
+        (".matchExpressions[].key", {selectors.KEY_PATTERN}),
+        (".values[]", {selectors.VALUE_PATTERN}),
         (".scrape.servers[]", {url_rules.SERVER_PATTERN, url_rules.FORBIDDEN_PATTERN}),
         (".prometheus.url", {url_rules.PROMETHEUS_PATTERN, url_rules.FORBIDDEN_PATTERN}),
         (".alarms[].name", {signal_rules.ALARM_PATTERN}),
         (".capacityQuota.name", {lever_rules.NAME_PATTERN}),
         (".nodePoolLimits.names[]", {lever_rules.NAME_PATTERN}),
-        (".startupTaint.key", {selector_rules.KEY_PATTERN}),
-        (".daemonSetLabel.key", {selector_rules.KEY_PATTERN, lever_rules.FOREIGN_PATTERN}),
-        (".daemonSetLabel.value", {selector_rules.VALUE_PATTERN}),
+        (".startupTaint.key", {selectors.KEY_PATTERN}),
+        (".daemonSetLabel.key", {selectors.KEY_PATTERN, lever_rules.FOREIGN_PATTERN}),
+        (".daemonSetLabel.value", {selectors.VALUE_PATTERN}),
     ],
 )
 def test_patterns_are_the_same(field: str, accepted: set[str]) -> None:

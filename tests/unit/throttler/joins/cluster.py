@@ -7,12 +7,11 @@ from typing import Any
 import msgspec
 
 from throttler.joins.join_world import JoinRules, JoinWorld
-from throttler.kube.daemon_set import DaemonSet
+from throttler.kube.karpenter import NodeClaim
 from throttler.kube.metadata import ObjectKey, OwnerReference
 from throttler.kube.node import KARPENTER_POOL_LABEL, UNREGISTERED_TAINT, Node
-from throttler.kube.node_claim import NodeClaim
-from throttler.kube.pod import Pod, PodKind, Scheduling
-from throttler.kube.resources import parse_resources
+from throttler.kube.pod import DaemonSet, Pod, PodKind, Scheduling
+from throttler.kube.quantity import parse_resources
 from throttler.kube.selectors import LabelSelector, Taint
 
 WALL_S = 1_700_000_000.0

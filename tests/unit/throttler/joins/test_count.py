@@ -23,7 +23,7 @@ from throttler.joins.count import count_joins
 from throttler.joins.join_memory import JoinMemory
 from throttler.joins.join_world import JoinRules, JoinWorld
 from throttler.joins.joins import Joins
-from throttler.kube.autoscaler_status import AutoscalerStatus, NodeGroup
+from throttler.kube.cluster_autoscaler import AutoscalerStatus, NodeGroup
 from throttler.kube.node import Node
 from throttler.kube.pod import Pod, PodKind
 from throttler.kube.selectors import LabelSelector, Taint

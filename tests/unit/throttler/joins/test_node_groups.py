@@ -8,7 +8,7 @@ from tests.unit.throttler.joins.cluster import a_node
 from tests.unit.throttler.service.throttle_scene import a_throttle
 from throttler.api.throttle import JoinThrottle
 from throttler.joins.node_groups import share_groups
-from throttler.kube.autoscaler_status import AutoscalerStatus, NodeGroup
+from throttler.kube.cluster_autoscaler import AutoscalerStatus, NodeGroup
 from throttler.kube.node import KARPENTER_POOL_LABEL, Node
 
 EKS = "eks.amazonaws.com/nodegroup"

@@ -5,9 +5,8 @@ from tests.unit.throttler.joins.cluster import CNI, LOGS, READY, RULES, UNREGIST
 from throttler.api.throttle import LabelLever
 from throttler.joins.join_world import JoinRules
 from throttler.joins.stages import ExpectedDaemons, Stage, stage_of
-from throttler.kube.daemon_set import DaemonSet, DaemonSetWire, daemon_set_from_wire
 from throttler.kube.node import Node
-from throttler.kube.pod import Pod
+from throttler.kube.pod import DaemonSet, DaemonSetWire, Pod, daemon_set_from_wire
 from throttler.kube.selectors import Requirement, Taint, Toleration
 
 WITH_TAINT = JoinRules(nodes=RULES.nodes, taint_key="example.com/paced")

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from throttler.kube.autoscaler_status import AutoscalerStatus, NodeGroup, read_status
+from throttler.kube.cluster_autoscaler import AutoscalerStatus, NodeGroup, read_status
 
 RECORDED = Path(__file__).resolve().parents[3] / "recorded" / "cluster_autoscaler_status_1.36.1.yaml"
 AT_S = datetime(2026, 11, 21, 7, 16, 12, tzinfo=UTC).timestamp()

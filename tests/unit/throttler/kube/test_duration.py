@@ -4,14 +4,15 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from throttler.kube.duration import LONGEST_S, DurationError, parse_duration
+from throttler.kube.quantity import LONGEST_DURATION_S, DurationError, parse_duration
 
 
 @pytest.mark.parametrize(
     ("text", "seconds"),
     [
         ("8h", 28_800), ("1h30m", 5400), ("45m", 2700), ("90s", 90), ("0.5h", 1800), ("1.5m", 90), ("0.1h", 360),
-        ("30m1h", 5400), ("1h1h", 7200), ("744h", LONGEST_S), ("2678400s", LONGEST_S), ("0.001s", 0.001), ("0h1s", 1),
+        ("30m1h", 5400), ("1h1h", 7200), ("744h", LONGEST_DURATION_S), ("2678400s", LONGEST_DURATION_S),
+        ("0.001s", 0.001), ("0h1s", 1),
     ],
 )  # fmt: skip
 def test_reads(text: str, seconds: float) -> None:
@@ -46,4 +47,4 @@ def test_any_text_is_within_bounds_or_refused(text: str) -> None:
         seconds = parse_duration(text)
     except DurationError:
         return
-    assert 0 < seconds <= LONGEST_S
+    assert 0 < seconds <= LONGEST_DURATION_S

@@ -7,11 +7,10 @@ import msgspec
 import pytest
 
 from throttler.kube.metadata import ObjectKey
-from throttler.kube.node import Node, NodeWire, node_from_wire
+from throttler.kube.node import Node, NodeWire, Shared, node_from_wire
 from throttler.kube.pod import Pod, PodKind, PodWire, pod_from_wire
 from throttler.kube.quantity import QuantityError
 from throttler.kube.selectors import Requirement, Taint, Toleration
-from throttler.kube.shared import Shared
 
 
 def pod(metadata: dict[str, Any] | None = None, status: dict[str, Any] | None = None, **spec: Any) -> Pod:

@@ -4,8 +4,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from throttler.kube.quantity import QuantityError
-from throttler.kube.resources import fits, format_resources, larger, largest, minus, parse_resources, total
+from throttler.kube.quantity import (
+    QuantityError,
+    fits,
+    format_resources,
+    larger,
+    largest,
+    minus,
+    parse_resources,
+    total,
+)
 
 NAMES = st.sampled_from(["cpu", "memory", "nvidia.com/gpu", "ephemeral-storage", "pods", "hugepages-2Mi"])
 LISTS = st.dictionaries(NAMES, st.integers(min_value=0, max_value=10**18), max_size=6)

@@ -8,8 +8,8 @@ from typing import Any
 
 import msgspec
 
-from throttler.kube.capacity_quota import CapacityQuota
-from throttler.kube.node_pool import NodePool
+from throttler.kube.cluster_autoscaler import CapacityQuota
+from throttler.kube.karpenter import NodePool
 from throttler.levers.lever import How, LeverWrite
 
 Json = dict[str, Any]

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from throttler.kube.node_claim import NodeClaim
+from throttler.kube.karpenter import NodeClaim
 from throttler.levers.lever import Room
 
 START = datetime(2026, 1, 1, tzinfo=UTC)

@@ -7,9 +7,9 @@ import pytest
 from tests.unit.throttler.levers.owned_object import OwnedObject
 from tests.unit.throttler.levers.pool_scene import claim, claims, pool_body, room
 from throttler.joins.demand import Crowd
-from throttler.kube.node_claim import NodeClaim
+from throttler.kube.karpenter import NodeClaim
 from throttler.kube.pod import Scheduling
-from throttler.kube.resources import Resources
+from throttler.kube.quantity import Resources
 from throttler.levers.holder import EPOCH_ANNOTATION, HOLDER_ANNOTATION, THROTTLE_LABEL, Holder
 from throttler.levers.lever import LeverReport, LeverState, Room
 from throttler.levers.lever_reasons import LeverReason

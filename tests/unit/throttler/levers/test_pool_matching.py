@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from tests.unit.throttler.levers.pool_scene import pool_body
-from throttler.kube.node_pool import NodePool
+from throttler.kube.karpenter import NodePool
 from throttler.kube.pod import Scheduling
 from throttler.kube.selectors import Requirement, Toleration
 from throttler.levers.pool_matching import in_karpenters_order, may_hold, may_make

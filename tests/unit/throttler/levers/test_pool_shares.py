@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.unit.throttler.levers.owned_object import OwnedObject
 from tests.unit.throttler.levers.pool_scene import START, claim, pool_body, room
 from throttler.joins.demand import Crowd
-from throttler.kube.node_claim import NodeClaim
+from throttler.kube.karpenter import NodeClaim
 from throttler.kube.pod import Scheduling
 from throttler.levers.holder import Holder
 from throttler.levers.lever import LeverReport

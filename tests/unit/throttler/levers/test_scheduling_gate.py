@@ -13,7 +13,7 @@ from throttler.joins.demand import count_demand
 from throttler.joins.join_world import JoinRules
 from throttler.kube.metadata import OwnerReference
 from throttler.kube.pod import Pod, Scheduling
-from throttler.kube.resources import parse_resources
+from throttler.kube.quantity import parse_resources
 from throttler.kube.selectors import LabelSelector
 from throttler.levers.held import Clocks
 from throttler.levers.lever import How, LeverOutcome, LeverState, Room

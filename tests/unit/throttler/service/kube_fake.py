@@ -7,11 +7,10 @@ from typing import Any, cast
 import msgspec
 
 from tests.unit.throttler.levers.json_patch import RefusedError, apply_patch
-from throttler.client.errors import AlreadyExistsError, ApiError, ConflictError, NotFoundError
-from throttler.client.kube_client import KubeClient
-from throttler.client.pages import PageDecoder
-from throttler.client.requests import EVERYTHING, PatchKind, Selection
-from throttler.client.resource import Resource
+from throttler.kube.errors import AlreadyExistsError, ApiError, ConflictError, NotFoundError
+from throttler.kube.kube_client import KubeClient
+from throttler.kube.list_and_watch import PageDecoder
+from throttler.kube.requests import EVERYTHING, PatchKind, Resource, Selection
 
 
 class FakeCluster:

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from tests.unit.throttler.service.kube_fake import FakeCluster
-from throttler.client.errors import ForbiddenError, UnreachableError
+from throttler.kube.errors import ForbiddenError, UnreachableError
 from throttler.levers.holder import HOLDER_ANNOTATION, THROTTLE_LABEL
 from throttler.levers.original import ORIGINAL_ANNOTATION, Mark
 from throttler.levers.scheduling_gate import PACED_GATE

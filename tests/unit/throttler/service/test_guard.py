@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from tests.unit.throttler.service.kube_fake import FakeCluster
-from throttler.client.errors import ForbiddenError, UnreachableError
+from throttler.kube.errors import ForbiddenError, UnreachableError
+from throttler.kube.lease import LEASE_NAME
 from throttler.levers.scheduling_gate import PACED_GATE
 from throttler.service.guard import AGAIN_PERIODS, STUCK_S, Guard, GuardSettings
-from throttler.service.lease import LEASE_NAME
 
 pytestmark = pytest.mark.virtual_time
 

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from tests.unit.throttler.service.throttle_scene import a_pool
-from throttler.kube.node_pool import NodePool
+from throttler.kube.karpenter import NodePool
 from throttler.levers.holder import EPOCH_ANNOTATION, HOLDER_ANNOTATION
 from throttler.service import in_force
 from throttler.service.give_back import GivenBack

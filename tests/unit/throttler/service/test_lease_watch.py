@@ -5,7 +5,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from throttler.service.lease import ABSENT, LeaseSpec
+from throttler.kube.lease import ABSENT, LeaseSpec
 from throttler.service.lease_watch import SETTLED_PERIODS, LeaseWatch
 
 AFTER_S, PERIOD_S = 100.0, 5.0

@@ -7,8 +7,8 @@ import pytest
 
 from tests.unit.throttler.service.throttle_scene import a_throttle, a_view
 from throttler.api.throttle import JoinThrottle
-from throttler.kube.capacity_quota import CapacityQuota
-from throttler.kube.node_pool import NodePool
+from throttler.kube.cluster_autoscaler import CapacityQuota
+from throttler.kube.karpenter import NodePool
 from throttler.levers.holder import THROTTLE_LABEL
 from throttler.levers.original import ORIGINAL_ANNOTATION, Mark
 from throttler.service import tick

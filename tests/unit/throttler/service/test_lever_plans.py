@@ -8,8 +8,8 @@ import pytest
 from tests.unit.throttler.joins.cluster import a_node, a_world, pending
 from tests.unit.throttler.service.throttle_scene import a_pool, a_throttle, a_view
 from throttler.api.throttle import NodePoolLever
-from throttler.kube.capacity_quota import CapacityQuota
-from throttler.kube.node_pool import NodePool, NodePoolSpec
+from throttler.kube.cluster_autoscaler import CapacityQuota
+from throttler.kube.karpenter import NodePool, NodePoolSpec
 from throttler.kube.selectors import LabelSelector, Requirement, Taint
 from throttler.levers.scheduling_gate import PACED_GATE
 from throttler.service.lever_objects import is_of

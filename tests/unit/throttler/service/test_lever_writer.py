@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from tests.unit.throttler.service.kube_fake import FakeCluster
-from throttler.client.errors import (
+from throttler.kube.because import because
+from throttler.kube.errors import (
     ApiError,
     AttemptTimeoutError,
     ConflictError,
@@ -18,7 +19,6 @@ from throttler.client.errors import (
     TooManyRequestsError,
     UnauthorizedError,
 )
-from throttler.kube.because import because
 from throttler.kube.metadata import ObjectKey
 from throttler.levers.lever import How, LeverWrite
 from throttler.levers.lever_reasons import LeverReason

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from tests.unit.throttler.service.throttle_scene import a_throttle, calm
-from throttler.client.attempts import ignore_attempt
-from throttler.client.connection import Connection
+from throttler.kube.caller import ignore_attempt
+from throttler.kube.connection import Connection
 from throttler.service.signal_sources import SignalWatches
 from throttler.signals.reading import Signals
 from throttler.sources.outcome import ignore_read

@@ -6,8 +6,7 @@ import msgspec
 
 from tests.unit.throttler.service.throttle_scene import a_throttle
 from throttler.api.throttle import LeverStatus, ThrottleStatus
-from throttler.kube.because import Because, because
-from throttler.kube.event import TOTAL_PER_MIN
+from throttler.kube.because import EVENTS_PER_MIN, Because, because
 from throttler.law.throttle_reasons import ThrottleReason
 from throttler.law.verdict import Phase, Verdict
 from throttler.levers.lever import LeverReport, LeverState
@@ -66,4 +65,4 @@ def test_many_throttles_do_not_make_a_flood() -> None:
         for i in range(200)
         for event in announcer.due(a_turn(ERRORS, Phase.BRAKE, name=f"t{i}"), ThrottleStatus(), 0.0, WALL)
     ]
-    assert len(told) == TOTAL_PER_MIN
+    assert len(told) == EVENTS_PER_MIN

@@ -8,10 +8,10 @@ import pytest
 
 from tests.unit.throttler.service.throttle_scene import a_throttle
 from throttler.api.throttle import JoinThrottle
-from throttler.client.errors import ForbiddenError
-from throttler.client.kube_client import KubeClient
 from throttler.joins.joins import Joins
 from throttler.kube.because import because
+from throttler.kube.errors import ForbiddenError
+from throttler.kube.kube_client import KubeClient
 from throttler.law.throttle_reasons import ThrottleReason
 from throttler.law.verdict import Phase, Verdict
 from throttler.levers.lever import LeverReport, LeverState

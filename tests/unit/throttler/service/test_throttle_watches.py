@@ -10,12 +10,11 @@ import pytest
 
 from tests.unit.throttler.service.kube_fake import FakeCluster
 from throttler.api.throttle import JoinThrottle
-from throttler.client.backoff import LONGEST_S
-from throttler.client.errors import ForbiddenError, InvalidError, NotFoundError, UnreachableError
-from throttler.client.intake import CacheEvent
-from throttler.client.kube_client import KubeClient
-from throttler.client.reflector import ignore_cache_event
-from throttler.client.resource import Resource
+from throttler.kube.errors import ForbiddenError, InvalidError, NotFoundError, UnreachableError
+from throttler.kube.kube_client import KubeClient
+from throttler.kube.reflector import LONGEST_BACKOFF_S, ignore_cache_event
+from throttler.kube.requests import Resource
+from throttler.kube.store import CacheEvent
 from throttler.service.throttle_watches import FORBIDDEN_S, REDISCOVER_S, RETRY_S, ThrottleWatches
 
 pytestmark = pytest.mark.virtual_time
@@ -171,7 +170,7 @@ async def test_throttles_that_we_may_not_read_are_none_of_ours_after_a_minute_an
         await asyncio.sleep(FORBIDDEN_S + 1)
         assert (watches.is_known, watches.is_forbidden, watches.throttles) == (True, True, ())
         server.faults.clear()
-        await asyncio.sleep(LONGEST_S + 1)
+        await asyncio.sleep(LONGEST_BACKOFF_S + 1)
         assert (watches.is_known, watches.is_forbidden, len(watches.throttles)) == (True, False, 1)
 
 

@@ -16,7 +16,7 @@ from tests.unit.throttler.service.throttle_scene import (
     a_throttle,
     refused,
 )
-from throttler.kube.node_pool import NodePool
+from throttler.kube.karpenter import NodePool
 from throttler.levers.headroom import Lane
 from throttler.levers.holder import THROTTLE_LABEL
 from throttler.levers.original import ORIGINAL_ANNOTATION

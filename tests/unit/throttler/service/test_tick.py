@@ -11,8 +11,8 @@ from throttler.api.stored import StoredThrottle
 from throttler.api.throttle import LearnedStatus, ThrottleStatus
 from throttler.joins.count import count_joins
 from throttler.joins.join_world import JoinWorld
-from throttler.kube.autoscaler_status import AutoscalerStatus, NodeGroup
-from throttler.kube.node_pool import NodePool
+from throttler.kube.cluster_autoscaler import AutoscalerStatus, NodeGroup
+from throttler.kube.karpenter import NodePool
 from throttler.kube.selectors import LabelSelector
 from throttler.law.govern import govern
 from throttler.levers.holder import THROTTLE_LABEL

@@ -11,9 +11,9 @@ from throttler.api.decode import decode_throttle
 from throttler.api.stored import RefusedThrottle, StoredThrottle
 from throttler.api.throttle import JoinThrottle
 from throttler.joins.join_world import JoinWorld
-from throttler.kube.capacity_quota import CapacityQuota
+from throttler.kube.cluster_autoscaler import CapacityQuota
+from throttler.kube.karpenter import NodePool
 from throttler.kube.metadata import Metadata
-from throttler.kube.node_pool import NodePool
 from throttler.levers.held import Clocks
 from throttler.levers.lever import LeverWrite
 from throttler.service.lever_scene import LeverScene

@@ -5,8 +5,8 @@ from datetime import UTC, datetime, timedelta
 
 import msgspec
 
-from throttler.client.errors import ForbiddenError
-from throttler.client.pages import ListPage
+from throttler.kube.errors import ForbiddenError
+from throttler.kube.list_and_watch import ListPage
 from throttler.signals.sample import Sample
 from throttler.sources.endpoints import LEASES, SLICES, LeaseWire, SliceWire
 from throttler.sources.outcome import ReadError

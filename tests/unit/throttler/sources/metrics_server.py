@@ -5,9 +5,9 @@ import gzip
 
 from aiohttp import web
 
-from tests.unit.throttler.client.fake_api import FixedSource
-from throttler.client.connection import Connection
-from throttler.client.credentials import CredentialKeeper, Credentials
+from tests.unit.throttler.kube.fake_api import FixedSource
+from throttler.kube.connection import Connection
+from throttler.kube.credentials import CredentialKeeper, Credentials
 
 
 def connection_to(url: str, *, tls=None) -> Connection:

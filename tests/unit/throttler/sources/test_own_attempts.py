@@ -2,7 +2,7 @@
 
 import pytest
 
-from throttler.client.attempts import Attempt
+from throttler.kube.caller import Attempt
 from throttler.signals.reading import Reading
 from throttler.sources.own_attempts import OwnAttempts
 

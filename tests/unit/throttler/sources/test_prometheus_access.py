@@ -16,11 +16,11 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from balloons.service.logs import set_up_logs
 from lab.controlplane.credentials import CertificateAuthority
-from tests.unit.throttler.client.loopback_api import LoopbackApi, accepting, authority, loopback_api
+from tests.unit.throttler.kube.loopback_api import LoopbackApi, accepting, authority, loopback_api
 from tests.unit.throttler.sources.fake_prometheus import ALARM, answer, element
 from tests.unit.throttler.sources.metrics_server import answering, connection_to
 from tests.unit.throttler.sources.test_signal_watch import eventually
-from throttler.client.errors import ConfigError
+from throttler.kube.errors import ConfigError
 from throttler.sources import promql
 from throttler.sources.outcome import ReadError, ReadOutcome
 from throttler.sources.prometheus_access import AccessFiles, PrometheusAccess, prometheus_access

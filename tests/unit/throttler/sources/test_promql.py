@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from tests.unit.throttler.client.loopback_api import loopback_api
+from tests.unit.throttler.kube.loopback_api import loopback_api
 from tests.unit.throttler.sources.fake_prometheus import ALARM, FakePrometheus, answer, element, server
 from tests.unit.throttler.sources.metrics_server import answering, stall
 from throttler.signals.families import REJECTED

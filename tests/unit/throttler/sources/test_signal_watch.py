@@ -7,10 +7,10 @@ import pytest
 from aiohttp import web
 
 from tests.recorded_metrics import small_body
-from tests.unit.throttler.client.loopback_api import loopback_api
+from tests.unit.throttler.kube.loopback_api import loopback_api
 from tests.unit.throttler.sources.fake_prometheus import ALARM, FakePrometheus, answer, element, server
 from tests.unit.throttler.sources.metrics_server import connection_to
-from throttler.client.attempts import Attempt
+from throttler.kube.caller import Attempt
 from throttler.sources import promql
 from throttler.sources.outcome import Read, ReadOutcome
 from throttler.sources.own_attempts import OwnAttempts

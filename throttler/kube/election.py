@@ -1,0 +1,165 @@
+"""One candidate's view of an election, its times, and what it does next. Pure.
+
+The age of a Lease is how long its resourceVersion has stood still by our own monotonic clock; no time written in it is
+ever compared. Every write of the Lease names the version it was decided on, so of two candidates one is refused. What
+keeps a leader that lost the Lease from writing anything else is `may_write`, asked right before each request.
+"""
+
+import enum
+from dataclasses import dataclass, replace
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeadTiming:
+    """Seconds, each by the candidate's own monotonic clock. Raises ValueError when they do not keep leaders apart.
+
+    A leader stops writing `renew_deadline_s` after the start of its last renewal; nobody takes its place before the
+    Lease has stood still for `lease_s`. Between the two a write on its way may end, and clocks may differ in speed by
+    their ratio (9 to 6: one may run half as fast again as the other). The worst takeover after a sudden death is one
+    look that just missed the last renewal, the lease, one look that came just too early and the attempt that follows:
+    2 x (`retry_s` + `attempt_s`) + `lease_s` = 13.4 s.
+    """
+
+    lease_s: float = 9.0
+    renew_deadline_s: float = 6.0
+    retry_s: float = 1.2
+    """The longest time between the starts of two looks at the Lease."""
+    attempt_s: float = 1.0
+    """The longest that one look, or one renewal, may take: several fit into the deadline (kopiur#324)."""
+    jitter: float = 0.2
+    """The share of `retry_s` by which a look may come early, so that replicas do not keep in step."""
+
+    def __post_init__(self) -> None:
+        if not 0 < self.attempt_s < self.retry_s:
+            raise ValueError(f"an attempt ({self.attempt_s} s) must end before the next look ({self.retry_s} s)")
+        if not 3 * self.retry_s <= self.renew_deadline_s:
+            raise ValueError(f"three looks ({self.retry_s} s) must fit into the deadline ({self.renew_deadline_s} s)")
+        if not self.renew_deadline_s < self.lease_s:
+            raise ValueError(f"the deadline ({self.renew_deadline_s} s) must end before the lease ({self.lease_s} s)")
+        if not 0 <= self.jitter < 1:
+            raise ValueError(f"jitter {self.jitter} is no share of the time between two looks")
+
+
+LARGEST_EPOCH = 2**31 - 1
+"""leaseTransitions is an int32."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """The Lease as it was read."""
+
+    version: str = ""
+    """Its resourceVersion; empty where there is no Lease."""
+    holder: str = ""
+    transitions: int = 0
+    is_released: bool = False
+    """Whether its holder gave it up in order, after its last write."""
+
+
+NO_RECORD = Record()
+
+
+class ElectionStep(enum.Enum):
+    """What to do now."""
+
+    ACQUIRE = "acquire"
+    """Write ourselves in as the holder."""
+    RENEW = "renew"
+    """Write that we go on."""
+    PLACE = "place"
+    """Make a Lease that nobody holds: what is not there cannot be seen to stand still."""
+    WAIT = "wait"
+    STEP_DOWN = "step down"
+    """We led, and no longer do."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Election:
+    """What one candidate knows; every method returns what it knows next. `identity` is of this process alone."""
+
+    identity: str
+    record: Record | None = None
+    """As it was last seen; None before the first look."""
+    changed_at_s: float = 0.0
+    """When `record.version` was first seen."""
+    is_sure: bool = False
+    """Whether `record` is the Lease for all we know: no write of ours was sent since whose end we do not know."""
+    is_new: bool = True
+    """Whether the present look is the first: a Lease that is missing later was removed under somebody's feet."""
+    renewed_at_s: float | None = None
+    """When the last renewal that succeeded was begun; None: we do not lead."""
+    epoch: int = 0
+    """The transitions under which we lead, or led last."""
+    highest: int = 0
+    """The most transitions ever seen, whatever has become of the Lease since."""
+
+    def saw(self, record: Record, now_s: float) -> "Election":
+        """After a look that was answered at `now_s`."""
+        is_same = self.record is not None and record.version == self.record.version
+        # A Lease that was removed or emptied is nobody else's: its leader takes it up again, the others wait.
+        is_lost = record.holder not in ("", self.identity)
+        return replace(
+            self,
+            record=record,
+            is_sure=True,
+            changed_at_s=self.changed_at_s if is_same else now_s,
+            is_new=self.is_new and self.record is None,
+            renewed_at_s=None if is_lost else self.renewed_at_s,
+            highest=max(self.highest, record.transitions),
+        )
+
+    def wrote(self, record: Record, begun_at_s: float) -> "Election":
+        """After a write of the Lease that succeeded and was begun, not answered, at `begun_at_s`."""
+        return replace(
+            self,
+            record=record,
+            is_sure=True,
+            changed_at_s=begun_at_s,
+            is_new=False,
+            renewed_at_s=begun_at_s,
+            epoch=record.transitions,
+            highest=max(self.highest, record.transitions),
+        )
+
+    def writing(self) -> "Election":
+        """While a write of the Lease is on its way; unless it turns out well, a look must come before the next one."""
+        return replace(self, is_sure=False, is_new=False)
+
+    def stepped_down(self) -> "Election":
+        """After the fence has run out, or as the first act of giving the Lease up."""
+        return replace(self, renewed_at_s=None)
+
+    def may_write(self, timing: LeadTiming, now_s: float) -> bool:
+        """Whether we lead for sure: nobody else can have taken the Lease by now."""
+        return self.renewed_at_s is not None and now_s < self.renewed_at_s + timing.renew_deadline_s
+
+    def next_epoch(self, least: int = 0) -> int:
+        """The transitions to write as the holder: one more when that changes, never fewer than were seen or `least`."""
+        is_ours = self.renewed_at_s is not None or (self.record or NO_RECORD).holder == self.identity
+        return min(LARGEST_EPOCH, max(self.highest if is_ours else self.highest + 1, least))
+
+
+def next_step(
+    election: Election, timing: LeadTiming, now_s: float, *, is_deciding: bool, is_alone: bool = False
+) -> ElectionStep:
+    """What to do now. Without decisions (`is_deciding`) nothing is taken and nothing is kept.
+
+    `is_alone`: there are no other candidates, so whatever the Lease says, it is ours.
+    """
+    if election.may_write(timing, now_s):
+        return ElectionStep.RENEW if is_deciding else ElectionStep.WAIT
+    if election.renewed_at_s is not None:
+        return ElectionStep.STEP_DOWN
+    record = election.record
+    if record is None or not is_deciding:
+        return ElectionStep.WAIT
+    if is_alone or _is_free(election, record, timing, now_s):
+        return ElectionStep.ACQUIRE
+    return ElectionStep.WAIT if record.version else ElectionStep.PLACE
+
+
+def _is_free(election: Election, record: Record, timing: LeadTiming, now_s: float) -> bool:
+    if not record.version:
+        return election.is_new
+    is_open = record.is_released or record.holder == election.identity
+    return is_open or now_s - election.changed_at_s >= timing.lease_s

@@ -1,0 +1,163 @@
+"""Karpenter's NodePool, as far as a ceiling needs it, and its NodeClaim: a machine that was asked for."""
+
+from typing import Any
+
+import msgspec
+
+from throttler.kube.metadata import Metadata, OwnedMetadata
+from throttler.kube.node import INSTANCE_TYPE_LABEL, KARPENTER_POOL_LABEL
+from throttler.kube.quantity import Resources, parse_resources
+from throttler.kube.selectors import Requirement, Taint
+
+NODE_POOL_KIND = "NodePool"
+KARPENTER_API_VERSION = "karpenter.sh/v1"
+
+Limits = dict[str, Any]
+"""Resource name -> quantity as its author wrote it (text, or a whole number): it is given back unchanged."""
+
+
+class _TemplateSpec(msgspec.Struct, frozen=True):
+    requirements: tuple[Requirement, ...] = ()
+    taints: tuple[Taint, ...] = ()
+
+
+class _TemplateMetadata(msgspec.Struct, frozen=True):
+    labels: dict[str, str] = {}
+
+
+class _Template(msgspec.Struct, frozen=True):
+    metadata: _TemplateMetadata = _TemplateMetadata()
+    spec: _TemplateSpec = _TemplateSpec()
+
+
+class NodePoolSpec(msgspec.Struct, frozen=True):
+    """`replicas` makes a pool static: its size is the user's, and only `limits.nodes` is accepted."""
+
+    limits: Limits | None = None
+    replicas: int | None = None
+    weight: int | None = None
+    """1 to 100; Karpenter tries heavier pools first. None stands for 0."""
+    template: _Template = _Template()
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """What every node of the pool carries, besides its own pool's label."""
+        return self.template.metadata.labels
+
+    @property
+    def requirements(self) -> tuple[Requirement, ...]:
+        """The terms on the machines' labels."""
+        return self.template.spec.requirements
+
+    @property
+    def taints(self) -> tuple[Taint, ...]:
+        """What every node of the pool keeps; startup taints are others."""
+        return self.template.spec.taints
+
+
+class PoolCondition(msgspec.Struct, frozen=True, rename="camel"):
+    """One of Karpenter's conditions; `observed_generation` is 0 where it names none."""
+
+    type: str
+    status: str
+    message: str = ""
+    observed_generation: int = 0
+
+
+class NodePoolStatus(msgspec.Struct, frozen=True):
+    """Written by Karpenter about every 5 s; `resources` leaves out nodes that are being deleted."""
+
+    resources: dict[str, Any] = {}
+    conditions: tuple[PoolCondition, ...] | None = None
+
+
+class NodePool(msgspec.Struct, frozen=True):
+    """The object as stored."""
+
+    metadata: OwnedMetadata
+    spec: NodePoolSpec = NodePoolSpec()
+    status: NodePoolStatus = NodePoolStatus()
+    api_version: str = msgspec.field(default=KARPENTER_API_VERSION, name="apiVersion")
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether Karpenter orders machines for pods from it: not while it says that the pool is not Ready."""
+        return all(each.status != "False" for each in self.status.conditions or () if each.type == "Ready")
+
+
+class _ClaimCondition(msgspec.Struct, frozen=True, gc=False):
+    type: str
+    status: str = ""
+
+
+class _ClaimStatus(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    node_name: str = ""
+    provider_id: str = msgspec.field(default="", name="providerID")
+    capacity: dict[str, str] = {}
+    allocatable: dict[str, str] = {}
+    conditions: tuple[_ClaimCondition, ...] = ()
+
+
+class NodeClaim(msgspec.Struct, frozen=True, gc=False):
+    """What is decoded of a NodeClaim (karpenter.sh/v1); its labels are those that its node will carry."""
+
+    metadata: Metadata
+    status: _ClaimStatus = _ClaimStatus()
+
+    @property
+    def pool(self) -> str:
+        """The NodePool it was made for."""
+        return self.metadata.labels.get(KARPENTER_POOL_LABEL, "")
+
+    @property
+    def instance_type(self) -> str:
+        """The instance type; empty before launch."""
+        return self.metadata.labels.get(INSTANCE_TYPE_LABEL, "")
+
+    @property
+    def node_name(self) -> str:
+        """Its Node; empty before registration."""
+        return self.status.node_name
+
+    @property
+    def provider_id(self) -> str:
+        """The machine at its provider; empty before launch."""
+        return self.status.provider_id
+
+    @property
+    def capacity(self) -> Resources:
+        """What the instance type has (milli-units); empty before launch. Raises QuantityError."""
+        return parse_resources(self.status.capacity)
+
+    @property
+    def allocatable(self) -> Resources:
+        """What of it pods are promised (milli-units); empty before launch. Raises QuantityError."""
+        return parse_resources(self.status.allocatable)
+
+    @property
+    def is_launched(self) -> bool:
+        """Whether the provider has accepted the order."""
+        return self._is("Launched")
+
+    @property
+    def is_registered(self) -> bool:
+        """Whether its Node is there and has been matched with it."""
+        return self._is("Registered")
+
+    @property
+    def is_initialized(self) -> bool:
+        """Whether its Node is Ready, without startup taints, and offers what was asked for."""
+        return self._is("Initialized")
+
+    @property
+    def is_drifted(self) -> bool:
+        """Whether Karpenter is going to replace it."""
+        return self._is("Drifted")
+
+    @property
+    def is_deleting(self) -> bool:
+        """Whether it is being removed."""
+        return self.metadata.deletion_timestamp is not None
+
+    def _is(self, type_: str) -> bool:
+        return any(condition.type == type_ and condition.status == "True" for condition in self.status.conditions)

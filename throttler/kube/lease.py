@@ -1,0 +1,284 @@
+"""The Lease by which a service says that it leads, and who takes it, renews it and lets it go.
+
+Only its holder writes, and the guard watches it. The decisions are in election.py.
+
+On connections of its own, past every gate, each attempt shorter than the time to the next, and only while decisions are
+being made: a service that hangs must lose the Lease, and one under load must not.
+"""
+
+import asyncio
+import secrets
+import socket
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from random import Random
+from typing import Any
+
+import msgspec
+import structlog
+
+from throttler.kube.caller import AttemptObserver, ignore_attempt
+from throttler.kube.connection import Connection
+from throttler.kube.election import NO_RECORD, Election, ElectionStep, LeadTiming, Record, next_step
+from throttler.kube.errors import ApiError, ConflictError, NotFoundError
+from throttler.kube.kube_client import KubeClient, decode, open_client
+from throttler.kube.requests import Resource
+
+LEASES = Resource("coordination.k8s.io", "v1", "leases", "Lease")
+LEASE_NAME = "kube-balloons-throttle"
+"""In the namespace of the service."""
+RELEASED_S = 1
+"""The duration in a Lease that was given up in order, as client-go writes it: one that somebody merely emptied keeps
+another, and its leader may still be writing."""
+
+
+class LeaseSpec(msgspec.Struct, frozen=True, rename="camel"):
+    """`renew_time` is the holder's wall clock: to be compared with itself, never with ours."""
+
+    holder_identity: str | None = None
+    renew_time: str | None = None
+    lease_transitions: int | None = None
+    lease_duration_seconds: int | None = None
+
+
+class LeaseMeta(msgspec.Struct, frozen=True, rename="camel"):
+    """Which version it is."""
+
+    resource_version: str = ""
+
+
+class Lease(msgspec.Struct, frozen=True):
+    """What is read of the object."""
+
+    spec: LeaseSpec = LeaseSpec()
+    metadata: LeaseMeta = LeaseMeta()
+
+
+ABSENT = LeaseSpec()
+"""No Lease: nobody renews it."""
+
+
+@asynccontextmanager
+async def open_lease_client(
+    connection: Connection, *, observer: AttemptObserver = ignore_attempt
+) -> AsyncIterator[KubeClient]:
+    """A client for Lease traffic alone: own TCP connections, no gate, short attempts."""
+    async with open_client(connection, "lease", observer=observer, timeout_s=LeadTiming().attempt_s) as client:
+        yield client
+
+
+def record_in(body: bytes) -> Record:
+    """A Lease as the server answered it; raises UndecodableError."""
+    lease = decode(body, Lease)
+    holder, spec = lease.spec.holder_identity or "", lease.spec
+    return Record(
+        version=lease.metadata.resource_version,
+        holder=holder,
+        transitions=max(0, spec.lease_transitions or 0),
+        is_released=not holder and spec.lease_duration_seconds == RELEASED_S,
+    )
+
+
+def spec_of(holder: str, transitions: int, duration_s: float, *, is_acquired: bool = False) -> dict[str, Any]:
+    """What is written of a Lease; the times are for people, nobody of ours compares them."""
+    now = datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+    acquired = {"acquireTime": now} if is_acquired else {}
+    spec: dict[str, Any] = {"holderIdentity": holder, "leaseDurationSeconds": int(duration_s), "renewTime": now}
+    return {**spec, **acquired, "leaseTransitions": transitions}
+
+
+RELEASES = 2
+"""Attempts to let the Lease go: the first may meet a renewal of our own whose answer never came."""
+STUNNED_SHARE = 0.1
+"""The least rest between two looks, as a share of the usual time."""
+
+log = structlog.get_logger()
+
+
+def own_identity() -> str:
+    """Who this process is among all replicas, restarts of its container included: a pid is 1 in every one of them."""
+    return f"{socket.gethostname()}_{secrets.token_hex(4)}"
+
+
+def boot_clock() -> float:
+    """Seconds on a clock that goes on while the machine sleeps, where there is one: the Lease of a sleeper ends too."""
+    return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ElectorSettings:
+    """Which Lease, and in whose name."""
+
+    namespace: str
+    name: str = LEASE_NAME
+    identity: str = field(default_factory=own_identity)
+    is_alone: bool = False
+    """There is no other replica: take the Lease whatever it says. The guard needs it all the same."""
+    timing: LeadTiming = field(default_factory=LeadTiming)
+
+
+class Elector:
+    """One candidate. `may_write` is the fence: to be asked right before every request that changes anything."""
+
+    def __init__(
+        self,
+        client: KubeClient,
+        settings: ElectorSettings,
+        clock: Callable[[], float] = boot_clock,
+        random: Random | None = None,
+    ) -> None:
+        self._client = client
+        self._settings = settings
+        self._timing = settings.timing
+        self._clock = clock
+        self._random = random or Random()
+        self._election = Election(identity=settings.identity)
+        self._least_epoch = 0
+        self._turn = asyncio.Lock()
+        self._is_over = False
+        self._did_lead = False
+        self._problem = ""
+
+    @property
+    def lease(self) -> str:
+        """`namespace/name`, as objects that we change name it."""
+        return f"{self._settings.namespace}/{self._settings.name}"
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether there are no other candidates."""
+        return self._settings.is_alone
+
+    @property
+    def epoch(self) -> int:
+        """The Lease's transitions under which we lead, or led last; 0 before the first time."""
+        return self._election.epoch
+
+    def may_write(self) -> bool:
+        """Whether we lead for sure: nobody else can have taken the Lease by now."""
+        return self._election.may_write(self._timing, self._clock())
+
+    def outgrow(self, epoch: int) -> None:
+        """Objects say a higher epoch than ours, as after the Lease was removed: the next renewal goes beyond it."""
+        self._least_epoch = max(self._least_epoch, epoch + 1)
+
+    async def run(self, is_deciding: Callable[[], bool], on_change: Callable[[], None]) -> None:
+        """Campaign for ever while `is_deciding`; `on_change` is called after each change of who leads."""
+        while True:
+            begun_at = self._clock()
+            async with self._turn:
+                await self._look(is_deciding)
+            if self.may_write() != self._did_lead:
+                self._did_lead = not self._did_lead
+                on_change()
+            longest_s = self._timing.retry_s * self._random.uniform(1 - self._timing.jitter, 1)
+            rest_s = begun_at + longest_s - self._clock()
+            await asyncio.sleep(max(STUNNED_SHARE * self._timing.retry_s, rest_s))
+
+    async def release(self) -> None:
+        """Let the Lease go, the last act of an orderly stop: from here on nothing of ours may be written."""
+        async with self._turn:
+            self._is_over = True
+            self._election = self._election.stepped_down()
+            try:
+                for _ in range(RELEASES):
+                    async with asyncio.timeout(self._timing.attempt_s):
+                        if await self._let_go():
+                            return
+            except (ApiError, TimeoutError) as error:
+                log.warning("lease not released", lease=self.lease, problem=_words(error))
+
+    # --- one turn ---
+
+    async def _look(self, is_deciding: Callable[[], bool]) -> None:
+        """One turn; whatever goes wrong is logged when it changes, and tried again at the next."""
+        was_leader = self._election.renewed_at_s is not None
+        try:
+            async with asyncio.timeout(self._timing.attempt_s):
+                await self._act(is_deciding)
+            self._say("")
+        except (ApiError, TimeoutError) as error:
+            self._say(_words(error))
+        self._step(is_deciding)
+        self._tell(was_leader)
+
+    async def _act(self, is_deciding: Callable[[], bool]) -> None:
+        if self._is_over or (self._election.renewed_at_s is None and not is_deciding()):
+            return
+        if self._step(is_deciding) is not ElectionStep.RENEW or not self._election.is_sure:
+            await self._read()
+        step = self._step(is_deciding)
+        if step in (ElectionStep.ACQUIRE, ElectionStep.RENEW):
+            await self._hold()
+        elif step is ElectionStep.PLACE:
+            await self._write("", self._election.highest)
+
+    def _step(self, is_deciding: Callable[[], bool]) -> ElectionStep:
+        step = next_step(
+            self._election, self._timing, self._clock(), is_deciding=is_deciding(), is_alone=self._settings.is_alone
+        )
+        if step is ElectionStep.STEP_DOWN:
+            self._election = self._election.stepped_down()
+            return self._step(is_deciding)
+        return step
+
+    async def _read(self) -> None:
+        try:
+            record = record_in(await self._client.get(LEASES, self._settings.name, self._settings.namespace))
+        except NotFoundError:
+            record = NO_RECORD
+        self._election = self._election.saw(record, self._clock())
+
+    async def _hold(self) -> None:
+        """Write ourselves in, or on. What counts is when the request was begun, not when it was answered."""
+        begun_at = self._clock()
+        body = await self._write(self._settings.identity, self._election.next_epoch(self._least_epoch))
+        self._election = self._election.wrote(record_in(body), begun_at)
+
+    async def _let_go(self) -> bool:
+        """Whether the Lease is nobody's, or somebody else's, now."""
+        await self._read()
+        if (self._election.record or NO_RECORD).holder != self._settings.identity:
+            return True
+        try:
+            await self._write("", self._election.highest, RELEASED_S)
+        except ConflictError:
+            return False
+        return True
+
+    async def _write(self, holder: str, transitions: int, duration_s: float | None = None) -> bytes:
+        """The Lease, provided that it is still as it was read; raises ConflictError, and any other ApiError."""
+        settings, record = self._settings, self._election.record or NO_RECORD
+        is_acquired = bool(holder) and record.holder != holder
+        self._election = self._election.writing()
+        spec = spec_of(holder, transitions, duration_s or self._timing.lease_s, is_acquired=is_acquired)
+        if record.version:
+            body = {"metadata": {"resourceVersion": record.version}, "spec": spec}
+            return await self._client.patch(LEASES, body, settings.name, settings.namespace)
+        metadata = {"name": settings.name, "namespace": settings.namespace}
+        lease = {"apiVersion": LEASES.api_version, "kind": LEASES.kind, "metadata": metadata, "spec": spec}
+        return await self._client.create(LEASES, lease, settings.namespace)
+
+    # --- what is told ---
+
+    def _say(self, problem: str) -> None:
+        """One line when it begins to fail, and one when it no longer does."""
+        if problem and problem != self._problem:
+            log.warning("lease trouble", lease=self.lease, problem=problem)
+        if self._problem and not problem:
+            log.info("lease trouble is over", lease=self.lease)
+        self._problem = problem
+
+    def _tell(self, was_leader: bool) -> None:
+        is_leader = self._election.renewed_at_s is not None
+        if is_leader and not was_leader:
+            log.info("leading", lease=self.lease, identity=self._settings.identity, epoch=self.epoch)
+        if was_leader and not is_leader:
+            log.warning("no longer leading", lease=self.lease, identity=self._settings.identity)
+
+
+def _words(error: Exception) -> str:
+    return error.message if isinstance(error, ApiError) else "no answer in time"

@@ -1,0 +1,236 @@
+"""One attempt over HTTP, through our own aiohttp session: no hidden retries, no limit on a line.
+
+Connections end with their session, those that aiohttp has let go of included.
+"""
+
+import asyncio
+import contextlib
+import errno
+import os
+import socket
+import ssl
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from typing import Any, Protocol
+from urllib.parse import urlencode
+from weakref import WeakSet
+
+import aiohttp
+from multidict import CIMultiDict
+from yarl import URL
+
+from throttler.kube.credentials import Credentials
+from throttler.kube.errors import FencedError, TlsRefusedError, UnreachableError, cut
+from throttler.kube.requests import Request
+
+CLOSED_WITHIN_S = 1.0
+"""An end of file of our own making is read within a few turns of the loop; nothing here waits for the server."""
+
+MaySend = Callable[[], bool]
+
+
+def always() -> bool:
+    """The fence of a client that has none."""
+    return True
+
+
+class EndingConnector(aiohttp.TCPConnector):
+    """A TCPConnector that leaves no socket open once it is closed.
+
+    aiohttp lets go of the connection of a cancelled request, and asyncio then waits up to 30 s for the server's
+    goodbye over TLS, which a frozen server never says. Nobody knows of that socket any more: it would outlive the
+    session, and be leaked by a loop that ends sooner.
+    """
+
+    def __init__(self, may_send: MaySend = always, **options: Any) -> None:
+        self._opened = WeakSet[socket.socket]()
+        self._may_send = may_send
+        super().__init__(socket_factory=self._open, **options)
+
+    async def connect(
+        self, req: aiohttp.ClientRequest, traces: list[aiohttp.tracing.Trace], timeout: aiohttp.ClientTimeout
+    ) -> aiohttp.connector.Connection:
+        """A connection to send on at once; raises FencedError.
+
+        What is asked here is asked last: between the question and the request there is no turn of the loop, while
+        making a connection takes several, and a process may be frozen in any of them.
+        """
+        connection = await super().connect(req, traces, timeout)
+        if not self._may_send():
+            connection.close()
+            raise FencedError("not sent: not the leader, or not for sure")
+        return connection
+
+    async def close(self, **how: bool) -> None:
+        """Close every connection; returns when all their sockets are closed.
+
+        `how` is aiohttp's: its older versions of the range that we allow know no option.
+        """
+        await super().close(**how)
+        left = [each for each in self._opened if each.fileno() >= 0]
+        for each in left:
+            with contextlib.suppress(OSError):
+                # Its transport reads the end of the stream and closes it.
+                each.shutdown(socket.SHUT_RDWR)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(CLOSED_WITHIN_S):
+                while any(each.fileno() >= 0 for each in left):
+                    await asyncio.sleep(0.001)
+
+    def _open(self, address: aiohttp.AddrInfoType) -> socket.socket:
+        family, kind, protocol, *_ = address
+        opened = socket.socket(family=family, type=kind, proto=protocol)
+        self._opened.add(opened)
+        return opened
+
+
+READ_BUFFER_BYTES = 2 * 1024 * 1024
+"""Bytes that may wait for us before the socket is paused; pages of 500 nodes are about 8 MB."""
+KEEP_ALIVE_S = 30.0
+"""Below the 90 s after which an API server closes an idle connection."""
+
+
+class HttpResponse(Protocol):
+    """An answer whose head has arrived. Reading raises UnreachableError when the rest does not."""
+
+    @property
+    def status(self) -> int: ...  # noqa: D102
+
+    @property
+    def headers(self) -> Mapping[str, str]: ...  # noqa: D102
+
+    async def read(self) -> bytes:
+        """The whole body."""
+
+    async def read_chunk(self) -> bytes:
+        """What has come in since, in any size; empty at the end. Cancelling the wait loses nothing."""
+
+
+class Transport(Protocol):
+    """Sends one request."""
+
+    def open(self, request: Request, credentials: Credentials) -> AbstractAsyncContextManager[HttpResponse]:
+        """The answer's head; raises UnreachableError or TlsRefusedError when there is none."""
+
+    async def close(self) -> None:
+        """Ends all connections."""
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """Where the API is. `headers` go with every request (User-Agent, impersonation)."""
+
+    base_url: str
+    headers: Sequence[tuple[str, str]]
+    tls_server_name: str | None = None
+    proxy: str | None = None
+
+
+class AiohttpTransport:
+    """The transport that the service uses; make it inside the running loop.
+
+    `may_send` is asked right before each request; where it says no, FencedError is raised and nothing is sent.
+    """
+
+    def __init__(self, endpoint: Endpoint, may_send: MaySend = always) -> None:
+        self._endpoint = endpoint
+        self._session = aiohttp.ClientSession(
+            connector=EndingConnector(may_send, limit=0, keepalive_timeout=KEEP_ALIVE_S),
+            timeout=aiohttp.ClientTimeout(total=None),
+            read_bufsize=READ_BUFFER_BYTES,
+            cookie_jar=aiohttp.DummyCookieJar(),
+        )
+        # aiohttp sends GET, PUT and DELETE again, unseen, when a kept connection turns out closed;
+        # retries have one owner (retries.py) and every attempt is counted.
+        self._session._retry_connection = False
+
+    @asynccontextmanager
+    async def open(self, request: Request, credentials: Credentials) -> AsyncIterator[HttpResponse]:
+        """See Transport."""
+        with _own_errors(self._endpoint.base_url):
+            response = await self._session.request(
+                request.method,
+                self._url(request),
+                data=request.body,
+                headers=self._headers(request, credentials),
+                ssl=credentials.tls if credentials.tls is not None else True,
+                server_hostname=self._endpoint.tls_server_name,
+                proxy=self._endpoint.proxy,
+                allow_redirects=False,
+            )
+        try:
+            yield _Answer(response, self._endpoint.base_url)
+        finally:
+            _hang_up(response)
+
+    async def close(self) -> None:
+        """See Transport."""
+        await self._session.close()
+
+    def _url(self, request: Request) -> URL:
+        query = f"?{urlencode(request.query)}" if request.query else ""
+        return URL(f"{self._endpoint.base_url}{request.path}{query}", encoded=True)
+
+    def _headers(self, request: Request, credentials: Credentials) -> CIMultiDict[str]:
+        headers = CIMultiDict([("Accept", "application/json"), *self._endpoint.headers])
+        if request.body is not None:
+            headers["Content-Type"] = request.content_type
+        if credentials.authorization is not None:
+            headers["Authorization"] = credentials.authorization
+        return headers
+
+
+class _Answer:
+    def __init__(self, response: aiohttp.ClientResponse, base_url: str) -> None:
+        self._response = response
+        self._base_url = base_url
+
+    @property
+    def status(self) -> int:
+        return self._response.status
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        return self._response.headers
+
+    async def read(self) -> bytes:
+        with _own_errors(self._base_url):
+            return await self._response.read()
+
+    async def read_chunk(self) -> bytes:
+        with _own_errors(self._base_url):
+            return await self._response.content.readany()
+
+
+def _hang_up(response: aiohttp.ClientResponse) -> None:
+    """Ends an answer that was not read to its end at once: TLS would wait for a server that may be frozen."""
+    if response.connection is not None and response.connection.transport is not None:
+        response.connection.transport.abort()
+    response.close()
+
+
+@contextmanager
+def _own_errors(base_url: str) -> Iterator[None]:
+    """The library's errors as ours, with the server that they are about. The text of an aiohttp error holds no header,
+    its repr may."""
+    try:
+        yield
+    except (aiohttp.ClientSSLError, ssl.SSLError) as error:
+        raise TlsRefusedError(f"{base_url}: TLS: {cut(str(error))}") from error
+    except (aiohttp.ClientError, OSError) as error:
+        raise UnreachableError(f"{base_url}: {_network_words(error)}") from error
+
+
+def _network_words(error: BaseException) -> str:
+    """What the network said, in its own words and not in those of a library."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, socket.gaierror):
+            return "its name cannot be resolved"
+        if isinstance(cause, OSError) and cause.errno == errno.ECONNREFUSED:
+            return "nobody listens at that port (connection refused)"
+        if isinstance(cause, OSError) and cause.errno is not None and cause.errno in errno.errorcode:
+            return os.strerror(cause.errno).lower()
+        cause = cause.__cause__ or cause.__context__
+    return f"{type(error).__name__}: {cut(str(error))}"
