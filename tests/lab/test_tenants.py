@@ -12,12 +12,15 @@ from tests.lab.service_scene import Scene, pool_object, scene
 OUR = "kube-balloons.github.io"
 EVERY = {"selector": {"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "Exists"}]},
          "tolerations": [{"operator": "Exists"}]}  # fmt: skip
+SMALL = {"tolerations": [{"operator": "Exists"}],
+         "containers": [{"name": "c", "image": "none", "resources": {"requests": {"cpu": "6"}}}]}  # fmt: skip
 OLD, WIDE = "old", {"mode": "Hold", "nodes": EVERY}
 GROWING = {"mode": "Headroom", "size": 1000, "maxSize": 1000, "nodes": EVERY}
 HUGE = {"type": "Explicit", "resources": {"cpu": "1m"}}
 LEAP = {"cron": "59 23 29 2 */7", "duration": "1s", "size": 1, "timeZone": "America/New_York"}
 MANY = [{"key": "kubernetes.io/hostname", "operator": "NotIn", "values": [f"{e}-{v}" for v in range(256)]}
         for e in range(32)]  # fmt: skip
+GATED = [{"name": f"{OUR}/paced"}]
 BUSY = {"containers": [{"name": "c", "image": "none", "resources": {"requests": {"cpu": "100"}}}]}
 
 
@@ -41,8 +44,16 @@ def hostile_objects(namespace: str) -> Iterator[dict[str, Any]]:
     marked = pool_object(namespace, "marked", **WIDE)
     marked["metadata"] |= {"annotations": {f"{OUR}/held-by": "x/y", f"{OUR}/original": "{}"}}
     yield marked
+    yield pool_object(namespace, OLD, **WIDE, fallbackAfter="1m", template={"labels": {"app": "disguised"}})
+    yield pool_object(namespace, OLD, mode="Hold", nodes={**EVERY, "notReadyGrace": "24h"})
+    stuck = pool_object(namespace, "stuck", **WIDE)
+    stuck["metadata"] |= {"finalizers": ["attacker.example/never"], "annotations": {"x": "x" * 200_000}}
+    yield stuck
     labels = {f"{OUR}/pool": "gpu", f"{OUR}/shape": "x", "app.kubernetes.io/managed-by": "kube-balloons"}
-    for name, spec in (("disguised", BUSY), ("posing", {**BUSY, "priorityClassName": "kube-balloons"})):
+    never = {"schedulerName": "nobody", "priorityClassName": "", **SMALL}
+    works = {"disguised": BUSY, "posing": {**BUSY, "priorityClassName": "kube-balloons"}, "never": never,
+             "gated": {**SMALL, "schedulingGates": GATED}}  # fmt: skip
+    for name, spec in works.items():
         template = {"metadata": {"labels": {**labels, "app": name}}, "spec": spec}
         yield {
             "apiVersion": "apps/v1",
@@ -58,10 +69,50 @@ def hostile_objects(namespace: str) -> Iterator[dict[str, Any]]:
     }
 
 
+def owned_by(namespace: str, pool: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """His objects, as if the victim's pool had made them, and what he says about it."""
+    owner = {key: pool[key] for key in ("apiVersion", "kind")} | {key: pool["metadata"][key] for key in ("name", "uid")}
+    for name in ("owned", "gpu-owned"):
+        labels = {f"{OUR}/pool": "gpu", "app": name}
+        metadata = {"name": name, "namespace": namespace, "labels": labels, "ownerReferences": [owner]}
+        yield {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {**BUSY, "schedulingGates": GATED}}
+    yield {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"name": "told", "namespace": namespace},
+        "involvedObject": {**owner, "namespace": namespace},
+        "reason": "Preempted",
+        "message": "x" * 1000,
+        "type": "Warning",
+    }
+    yield {
+        "apiVersion": "autoscaling/v2",
+        "kind": "HorizontalPodAutoscaler",
+        "metadata": {"name": "grow", "namespace": namespace},
+        "spec": {"scaleTargetRef": {**{k: owner[k] for k in ("apiVersion", "kind")}, "name": OLD},
+                 "minReplicas": 500, "maxReplicas": 1000},
+    }  # fmt: skip
+
+
+def forbidden(namespace: str, node: str) -> Iterator[tuple[str, ...]]:
+    """What no role of his lets him do, to anybody's objects."""
+    yield "label", "node", node, "test=mine", "--overwrite"
+    yield "annotate", "node", node, f"{OUR}/held-by={namespace}/old"
+    yield "taint", "node", node, "mine=:NoExecute"
+    yield "get", "nodes"
+    yield "create", "priorityclass", "mine", "--value=-11"
+    yield "create", "token", "kube-balloons", "--namespace=kube-balloons"
+    yield "patch", "balloonpool", OLD, f"--namespace={namespace}", "--subresource=status", "--type=merge", "--patch={}"
+    yield "patch", "lease", "kube-balloons", "--namespace=kube-balloons", "--type=merge", "--patch={}"
+    yield "get", "jointhrottles"
+    yield "delete", "jointhrottles", "--all"
+
+
 def commands(namespace: str, victim: str) -> Iterator[tuple[str, ...]]:
     """What he runs."""
     yield "scale", "balloonpool/old", f"--namespace={namespace}", "--replicas=1000"
     yield "label", "balloonpool/old", f"--namespace={namespace}", f"{OUR}/pool=gpu"
+    yield "delete", "balloonpool/stuck", f"--namespace={namespace}", "--wait=false"
     yield "delete", "pods", f"--namespace={victim}", "--all"
     yield "delete", "balloonpool", f"--namespace={victim}", "--all"
     yield "scale", "balloonpool/gpu", f"--namespace={victim}", "--replicas=0"
@@ -112,17 +163,21 @@ async def test_a_hostile_editor_moves_no_balloon_of_another_tenant(
         before = await warm(on)
         assert (len(before[0]), before[1]) == (3, 3)
 
-        tried = 0
+        (victim,) = await on.objects("balloonpools")
+        tried = taken = 0
         for space in (elsewhere, beside):
-            for each in hostile_objects(space):
-                as_editor(control_plane, "apply", "--filename=-", given=each)
+            for each in (*hostile_objects(space), *owned_by(space, victim)):
+                ok = as_editor(control_plane, "apply", "--server-side", "--force-conflicts", "--filename=-", given=each)
+                taken += ok
                 tried += 1
+            for command in forbidden(space, f"{namespace}-0"):
+                assert not as_editor(control_plane, *command), command
             for command in commands(space, namespace):
                 as_editor(control_plane, *command)
                 tried += 1
             await service.ticks(3)
             assert await warm(on) == before, space
-        assert tried >= 40
+        assert (tried, taken) >= (70, 50)
 
         for space, reason in ((elsewhere, "NotServed"), (beside, "Bound")):
             pools = [each for each in await pools_in(on, space) if len(each["metadata"]["name"]) <= 63]
