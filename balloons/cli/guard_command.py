@@ -102,12 +102,13 @@ def guard(**given: Any) -> int:
 
 async def _watch(given: dict[str, Any]) -> bool:
     import asyncio
-    from contextlib import AsyncExitStack
+    from contextlib import AsyncExitStack, suppress
 
     from balloons.service.health import serve_health
     from balloons.service.settings import OFF, parse_address
     from throttler.kube.caller import CeilingGate
     from throttler.kube.connection import ConnectionOptions, load_connection
+    from throttler.kube.errors import ForbiddenError
     from throttler.kube.kube_client import open_client
     from throttler.kube.lease import LEASE_NAME, open_lease_client
     from throttler.service.guard import Guard, GuardSettings
@@ -132,6 +133,10 @@ async def _watch(given: dict[str, Any]) -> bool:
         if address is not None:
             checks = watcher.metrics.registry, watcher.not_alive, watcher.not_ready
             await stack.enter_async_context(serve_health(address, *checks, tls=tls))
+        if settings.is_once:
+            # As `run --once`: who looks once does not wait for a server that is not there.
+            with suppress(ForbiddenError):
+                await client.get_raw("/version")
         return await watcher.run(stop)
 
 

@@ -122,10 +122,11 @@ async def run(*arguments: str) -> tuple[int, str]:
     return running.returncode or 0, said.decode()
 
 
-async def test_run_once_does_not_wait_for_a_server_that_is_not_there(tmp_path: Path) -> None:
+@pytest.mark.parametrize("command", ["run", "guard"])
+async def test_once_does_not_wait_for_a_server_that_is_not_there(command: str, tmp_path: Path) -> None:
     async with loopback_api() as api:
         config = config_for(api, tmp_path)
-    code, text = await asyncio.wait_for(run("run", "--once", "--log-format", "json", "--kubeconfig", config), 30.0)
+    code, text = await asyncio.wait_for(run(command, "--once", "--log-format", "json", "--kubeconfig", config), 30.0)
     assert code == 1
     assert f"error: {api.url}: nobody listens at that port (connection refused)" in text
 
