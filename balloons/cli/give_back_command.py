@@ -54,7 +54,7 @@ def give_back(**given: Any) -> int:
     \b
     Examples:
       balloons give-back --dry-run
-      balloons give-back && kubectl delete -k .
+      balloons give-back && kubectl delete --ignore-not-found -k .
     """
     import asyncio
 

@@ -60,7 +60,7 @@ _BY_KUBECTL = """
 kubectl -n kube-balloons scale deployment/kube-balloons --replicas=0
 kubectl -n kube-balloons wait --for=delete pod --selector app.kubernetes.io/name=kube-balloons --timeout=60s
 [ -z "$(kubectl get nodepools,capacityquotas -l kube-balloons.github.io/throttle -o name)" ] || sleep 130
-kubectl delete -k .
+kubectl delete --ignore-not-found -k .
 for node in $(kubectl get nodes -o go-template='{{range .items}}{{if index .metadata.annotations \
 "kube-balloons.github.io/held-by"}}{{.metadata.name}} {{end}}{{end}}'); do
   kubectl annotate node "$node" cluster-autoscaler.kubernetes.io/scale-down-disabled- karpenter.sh/do-not-disrupt- \
@@ -69,7 +69,7 @@ done
 """
 _REMOVALS = {
     Way.HELM: "helm uninstall kube-balloons --namespace kube-balloons",
-    Way.COMMAND: "balloons give-back && kubectl delete -k .",
+    Way.COMMAND: "balloons give-back && kubectl delete --ignore-not-found -k .",
     Way.KUBECTL: _BY_KUBECTL,
 }
 

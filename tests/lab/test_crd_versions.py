@@ -348,5 +348,5 @@ def _has_no_crd(cluster: Cluster) -> None:
 def test_an_overlay_is_deleted_with_the_crds_and_their_objects(cluster: Cluster) -> None:
     cluster.run("kubectl apply --server-side -k manifests/overlays/default")
     until(lambda: cluster.apply("BalloonPool", POOL_SPEC, "--server-side"))
-    cluster.run("kubectl delete -k manifests/overlays/default --timeout=60s")
+    cluster.run("kubectl delete --ignore-not-found -k manifests/overlays/default --timeout=60s")
     _has_no_crd(cluster)
