@@ -17,8 +17,8 @@ from typing import Any
 
 import msgspec
 
-from throttler.api.decode import decode_throttle
 from throttler.api.throttle import JoinThrottle
+from throttler.api.throttle_decode import decode_throttle
 from throttler.joins.join_world import JoinWorld
 from throttler.kube.karpenter import NodePool
 from throttler.kube.metadata import ObjectKey

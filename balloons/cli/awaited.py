@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from balloons.cli.pool_rows import Pool
 from balloons.cli.status_text import Seen
-from throttler.api.stored import StoredThrottle
+from throttler.api.throttle_decode import StoredThrottle
 from throttler.law.verdict import Phase
 
 ABNORMAL = ("Reconciling", "Stalled")

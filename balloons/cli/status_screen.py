@@ -23,7 +23,7 @@ from balloons.cluster import kinds, typed
 from balloons.cluster.seen import SeenCluster
 from balloons.service.watched_resources import POOLS
 from balloons.service.wire import PoolWire, pool_from_wire
-from throttler.api.stored import StoredThrottle, ThrottleWire, throttle_from_wire
+from throttler.api.throttle_decode import StoredThrottle, ThrottleWire, throttle_from_wire
 from throttler.kube.errors import ForbiddenError, NotFoundError
 from throttler.kube.kube_client import KubeClient
 from throttler.kube.requests import Selection

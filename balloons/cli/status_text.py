@@ -10,7 +10,7 @@ from balloons.cli.look import COLOURS, GLYPHS, Look
 from balloons.cli.pool_rows import Pool
 from balloons.cli.table import Row
 from balloons.cli.table import table as table_lines
-from throttler.api.stored import StoredThrottle
+from throttler.api.throttle_decode import StoredThrottle
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,8 @@ import msgspec
 from balloons.cli.pause_reason import pause_reason
 from balloons.cli.pool_rows import age
 from balloons.cli.table import NONE
-from throttler.api.stored import RefusedThrottle, StoredThrottle
 from throttler.api.throttle import GROUP, JoinThrottle, ThrottleStatus
+from throttler.api.throttle_decode import RefusedThrottle, StoredThrottle
 
 COLUMNS = ("NAME", "PACE", "WINDOW", "INFLIGHT", "WAITING", "PHASE", "READY", "BECAUSE", "AGE")
 WIDE = (*COLUMNS, "ALLOWANCE", "INDEX", "LEARNED", "SERVERS", "LEVERS", "MESSAGE")

@@ -10,7 +10,7 @@ from balloons.api.pool_decode import decode_pool
 from balloons.cluster import kinds
 from balloons.cluster.kinds import Kind
 from balloons.cluster.seen import SeenCluster
-from throttler.api.stored import StoredThrottle, ThrottleWire, throttle_from_wire
+from throttler.api.throttle_decode import StoredThrottle, ThrottleWire, throttle_from_wire
 from throttler.kube.cluster_autoscaler import CapacityQuota
 from throttler.kube.decoding import Invalid
 from throttler.kube.karpenter import NodeClaim, NodePool

@@ -6,7 +6,7 @@ from balloons.cluster import kinds, typed
 from balloons.cluster.detect import Autoscaler
 from balloons.doctor.check import Check, Severity, Trouble, count, some
 from balloons.doctor.facts import Facts
-from throttler.api.stored import RefusedThrottle
+from throttler.api.throttle_decode import RefusedThrottle
 from throttler.kube.cluster_autoscaler import NODES
 from throttler.kube.node import GROUP_LABELS
 from throttler.kube.quantity import QuantityError, parse_quantity

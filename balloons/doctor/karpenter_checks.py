@@ -7,7 +7,7 @@ from balloons.cluster import kinds, typed
 from balloons.cluster.reach import name_of, parts, text
 from balloons.doctor.check import Check, Severity, Trouble, count, some
 from balloons.doctor.facts import Facts
-from throttler.api.stored import RefusedThrottle
+from throttler.api.throttle_decode import RefusedThrottle
 from throttler.kube.node import HELD_BY_ANNOTATION, KARPENTER_KEEP_ANNOTATION
 from throttler.kube.node import KARPENTER_POOL_LABEL as POOL
 from throttler.kube.quantity import QuantityError, parse_quantity

@@ -9,7 +9,7 @@ from balloons.cluster.reach import moment, name_of, part, parts, text, whole
 from balloons.decide.pool_reasons import Reason
 from balloons.doctor.check import Check, Severity, Trouble, called, count, some
 from balloons.doctor.facts import Facts
-from throttler.api.stored import RefusedThrottle
+from throttler.api.throttle_decode import RefusedThrottle
 from throttler.kube.decoding import Invalid
 from throttler.kube.metadata import owners_of
 from throttler.kube.selectors import matches

@@ -11,8 +11,8 @@ import yaml
 from balloons.cli.throttle_rows import COLUMNS
 from lab.controlplane import ControlPlane
 from lab.errors import LabError
-from throttler.api.decode import decode_throttle
 from throttler.api.throttle import JoinThrottle
+from throttler.api.throttle_decode import decode_throttle
 
 PAGE = Path(__file__).parents[2] / "docs" / "jointhrottle.md"
 MANIFESTS = Path(__file__).parents[2] / "manifests"

@@ -1,8 +1,8 @@
 """JoinThrottle: how fast nodes may join, what to listen to, and what to hold them back with.
 
 The types mirror `manifests/crds/jointhrottles.yaml`, where every field is documented for users; a test keeps the two
-the same. `throttler.api.decode` makes them from what the API server sends, and refuses with reasons what breaks a bound
-given here or a rule of `throttler.api.rules`.
+the same. `throttler.api.throttle_decode` makes them from what the API server sends, and refuses with reasons what
+breaks a bound given here or a rule of `throttler.api.throttle_rules`.
 """
 
 import enum

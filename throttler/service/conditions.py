@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from throttler.api.stored import RefusedThrottle, StoredThrottle
+from throttler.api.throttle_decode import RefusedThrottle, StoredThrottle
 from throttler.kube.because import Because, because
 from throttler.kube.metadata import Condition
 from throttler.law.verdict import Phase

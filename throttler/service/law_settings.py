@@ -9,7 +9,7 @@ UNLIMITED = 100_000
 
 
 def law_settings(spec: ThrottleSpec) -> LawSettings:
-    """What the user bounds; never raises for a spec that keeps the rules of `throttler.api.rules`."""
+    """What the user bounds; never raises for a spec that keeps the rules of `throttler.api.throttle_rules`."""
     bounds = window_bounds(spec.window, PRESETS[spec.preset])
     levers = spec.levers
     # Where the user says how a cold start begins, idle CPU does not make it more.

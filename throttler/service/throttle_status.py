@@ -7,7 +7,6 @@ from typing import Any
 
 import msgspec
 
-from throttler.api.stored import RefusedThrottle, StoredThrottle
 from throttler.api.throttle import (
     API_VERSION,
     THROTTLE_KIND,
@@ -15,6 +14,7 @@ from throttler.api.throttle import (
     ServerStatus,
     ThrottleStatus,
 )
+from throttler.api.throttle_decode import RefusedThrottle, StoredThrottle
 from throttler.law.verdict import Phase, Verdict
 from throttler.levers.lever import LeverReport
 from throttler.service.conditions import MESSAGE_LIMIT, conditions, main_reason

@@ -11,7 +11,7 @@ from typing import Any, cast
 import msgspec
 import structlog
 
-from throttler.api.stored import StoredThrottle, ThrottleWire, throttle_from_wire
+from throttler.api.throttle_decode import StoredThrottle, ThrottleWire, throttle_from_wire
 from throttler.kube import cluster_autoscaler
 from throttler.kube.cluster_autoscaler import AutoscalerStatus, CapacityQuota, ConfigMapWire, read_status
 from throttler.kube.errors import ApiError, ForbiddenError

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 import msgspec
 import structlog
 
-from throttler.api.stored import StoredThrottle
 from throttler.api.throttle import JoinThrottle
+from throttler.api.throttle_decode import StoredThrottle
 from throttler.joins.join_world import JoinWorld
 from throttler.kube.node import Node
 from throttler.kube.pod import Pod

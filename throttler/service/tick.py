@@ -10,8 +10,8 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TypeVar
 
-from throttler.api.stored import StoredThrottle
 from throttler.api.throttle import JoinThrottle
+from throttler.api.throttle_decode import StoredThrottle
 from throttler.joins.count import count_joins
 from throttler.joins.join_memory import JoinMemory
 from throttler.joins.join_world import JoinRules

@@ -6,7 +6,7 @@ from typing import Self
 
 import msgspec
 
-from throttler.api.stored import StoredThrottle
+from throttler.api.throttle_decode import StoredThrottle
 from throttler.joins.join_memory import JoinMemory
 from throttler.joins.join_world import JoinWorld
 from throttler.joins.joins import Joins

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 import aiohttp
 
-from throttler.api.url_rules import prometheus_problems
+from throttler.api.throttle_rules import prometheus_problems
 from throttler.kube.connection import SERVICE_ACCOUNT
 from throttler.kube.errors import ConfigError, cut
 

@@ -17,7 +17,6 @@ from balloons.cli.pool_rows import row as pool_row
 from balloons.cli.status_text import Seen, document, names, table, tables, throttle_table
 from balloons.cli.throttle_rows import COLUMNS, WIDE, row
 from balloons.explain.own import PAUSE_REASON
-from throttler.api.stored import RefusedThrottle
 from throttler.api.throttle import (
     JoinThrottle,
     LearnedStatus,
@@ -26,6 +25,7 @@ from throttler.api.throttle import (
     ThrottleSpec,
     ThrottleStatus,
 )
+from throttler.api.throttle_decode import RefusedThrottle
 from throttler.kube.metadata import Condition, Metadata
 from throttler.kube.selectors import LabelSelector
 

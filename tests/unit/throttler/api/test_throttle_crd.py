@@ -7,7 +7,7 @@ import pytest
 from balloons.cli import throttle_rows
 from tests import crd_and_types
 from tests.crd_and_types import BOUNDS, default_of_crd, default_of_type, every_schema, type_of_crd
-from throttler.api import lever_rules, signal_rules, timer_rules, url_rules
+from throttler.api import throttle_rules
 from throttler.api.throttle import GROUP, THROTTLE_KIND, THROTTLE_PLURAL, VERSION, JoinThrottle
 from throttler.kube import quantity, selectors
 from throttler.law.presets import PRESETS
@@ -88,13 +88,13 @@ def test_every_validation_says_what_is_accepted() -> None:
         (".matchLabels[]", {selectors.VALUE_PATTERN}),
         (".matchExpressions[].key", {selectors.KEY_PATTERN}),
         (".values[]", {selectors.VALUE_PATTERN}),
-        (".scrape.servers[]", {url_rules.SERVER_PATTERN, url_rules.FORBIDDEN_PATTERN}),
-        (".prometheus.url", {url_rules.PROMETHEUS_PATTERN, url_rules.FORBIDDEN_PATTERN}),
-        (".alarms[].name", {signal_rules.ALARM_PATTERN}),
-        (".capacityQuota.name", {lever_rules.NAME_PATTERN}),
-        (".nodePoolLimits.names[]", {lever_rules.NAME_PATTERN}),
+        (".scrape.servers[]", {throttle_rules.SERVER_PATTERN, throttle_rules.FORBIDDEN_PATTERN}),
+        (".prometheus.url", {throttle_rules.PROMETHEUS_PATTERN, throttle_rules.FORBIDDEN_PATTERN}),
+        (".alarms[].name", {throttle_rules.ALARM_PATTERN}),
+        (".capacityQuota.name", {throttle_rules.NAME_PATTERN}),
+        (".nodePoolLimits.names[]", {throttle_rules.NAME_PATTERN}),
         (".startupTaint.key", {selectors.KEY_PATTERN}),
-        (".daemonSetLabel.key", {selectors.KEY_PATTERN, lever_rules.FOREIGN_PATTERN}),
+        (".daemonSetLabel.key", {selectors.KEY_PATTERN, throttle_rules.FOREIGN_PATTERN}),
         (".daemonSetLabel.value", {selectors.VALUE_PATTERN}),
     ],
 )
@@ -140,5 +140,5 @@ def test_the_status_that_is_written_stays_within_the_schema() -> None:
 
 
 def test_limits_of_time_are_those_of_the_sentences() -> None:
-    assert timer_rules.TAINT_LIMIT_S == 600
-    assert (timer_rules.SHORTEST_S, timer_rules.LONGEST_S) == (1, 3600)
+    assert throttle_rules.TAINT_LIMIT_S == 600
+    assert (throttle_rules.SHORTEST_TIMER_S, throttle_rules.LONGEST_TIMER_S) == (1, 3600)

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.contract.jointhrottle_table import accepted
-from throttler.api.decode import decode_throttle
 from throttler.api.throttle import JoinThrottle, Preset, ThrottleSpec, Window
+from throttler.api.throttle_decode import decode_throttle
 from throttler.service.law_settings import law_settings
 
 TAINT = "startup-taint.cluster-autoscaler.kubernetes.io/paced"

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from throttler.api.stored import RefusedThrottle, StoredThrottle
 from throttler.api.throttle import JoinThrottle, LearnedStatus, ThrottleSpec, ThrottleStatus
+from throttler.api.throttle_decode import RefusedThrottle, StoredThrottle
 from throttler.joins.joins import Joins
 from throttler.kube.because import because
 from throttler.kube.metadata import Metadata

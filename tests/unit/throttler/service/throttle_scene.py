@@ -7,9 +7,8 @@ from typing import Any
 import msgspec
 
 from tests.unit.throttler.joins.cluster import WALL_S, a_world
-from throttler.api.decode import decode_throttle
-from throttler.api.stored import RefusedThrottle, StoredThrottle
 from throttler.api.throttle import JoinThrottle
+from throttler.api.throttle_decode import RefusedThrottle, StoredThrottle, decode_throttle
 from throttler.joins.join_world import JoinWorld
 from throttler.kube.cluster_autoscaler import CapacityQuota
 from throttler.kube.karpenter import NodePool
