@@ -14,6 +14,7 @@ from pathlib import Path
 import click
 
 from lab.errors import LabError
+from lab.pictures.animation import Scene, animation
 from lab.pictures.example import write
 from lab.pictures.terminal import picture
 
@@ -36,6 +37,14 @@ CHARTS = {
     "paced-and-unpaced": (*ASKED, "--from", str(EXAMPLE), "--chart", "compared"),
 }
 """Options of `report`."""
+MOVING = {
+    "first-minute": (
+        ("What makes autoscaling fail without a word?", ("doctor",), 4.5),
+        ("A batch of jobs came. What did the warm nodes do?", ("explain", "pool", "gpu"), 4.5),
+        ("And 836 more nodes: what do they do to the API servers?", ("plan", *ASKED), 6.0),
+    ),
+}
+"""Remark, command, and the seconds to read what it prints."""
 
 
 @click.command()
@@ -43,7 +52,7 @@ def main() -> None:
     """Draw every picture of a command."""
     EXAMPLE.parent.mkdir(exist_ok=True)
     write(EXAMPLE)
-    for name in (*COMMANDS, *CHARTS):
+    for name in (*COMMANDS, *CHARTS, *MOVING):
         file = PICTURES / f"{name}.svg"
         file.write_bytes(drawn(name))
         click.echo(f"{file.name}: {file.stat().st_size:,} bytes", err=True)
@@ -70,12 +79,25 @@ def _output(command: str) -> str:
 def drawn(name: str) -> bytes:
     """What docs/pictures/NAME.svg is to be: the commands as they print now."""
     if name in COMMANDS:
-        command, source = COMMANDS[name], ("--from", EXAMPLE.name)
-        return picture((*command, "--from", str(EXAMPLE)), " ".join(("balloons", *command, *source)), name).encode()
+        return picture(_run(COMMANDS[name]), _typed(COMMANDS[name]), name).encode()
+    if name in MOVING:
+        scenes = [
+            Scene(remark=remark, typed=_typed(command), arguments=_run(command), read_s=read_s)
+            for remark, command, read_s in MOVING[name]
+        ]
+        return animation(scenes, name).encode()
     with tempfile.TemporaryDirectory(prefix="kube-balloons-chart-") as folder:
         file = Path(folder, f"{name}.svg")
         _balloons("report", *CHARTS[name], "-o", str(file))
         return file.read_bytes()
+
+
+def _run(command: tuple[str, ...]) -> tuple[str, ...]:
+    return (*command, "--from", str(EXAMPLE))
+
+
+def _typed(command: tuple[str, ...]) -> str:
+    return " ".join(("balloons", *command, "--from", EXAMPLE.name))
 
 
 def _balloons(*arguments: str) -> None:

@@ -6,6 +6,7 @@ import fcntl
 import io
 import os
 import pty
+import re
 import struct
 import subprocess
 import sys
@@ -19,6 +20,8 @@ from rich.text import Text
 from lab.errors import LabError
 
 COLUMNS, ROWS = 100, 60
+_AGE = re.compile(r"^from a dump,\s.*?\sago\)\n", re.MULTILINE | re.DOTALL)
+"""It goes on in the next line where the terminal is narrow."""
 FRAME = """<svg class="rich-terminal" viewBox="0 0 {width} {height}" xmlns="http://www.w3.org/2000/svg">
 <style>
 .{unique_id}-matrix {{ font-family: ui-monospace, SFMono-Regular, Menlo, Consolas, "DejaVu Sans Mono", monospace;
@@ -41,19 +44,29 @@ def picture(command: Sequence[str], shown: str, name: str, accepted: Sequence[in
 
     Raises LabError where the command ends with a code that is not accepted.
     """
-    console = Console(record=True, width=COLUMNS, file=io.StringIO(), force_terminal=True, color_system="truecolor")
-    console.print(Text(f"$ {shown}", style="bold"))
-    for line in printed(command, accepted).splitlines():
-        text = Text.from_ansi(line)
-        for part in text.divide(range(COLUMNS, len(text), COLUMNS)):  # where a terminal goes on in its next row
-            console.print(part, soft_wrap=True)
+    return drawn(
+        on_screen([f"\x1b[1m$ {shown}\x1b[0m", *printed(command, accepted).splitlines()], COLUMNS), name, COLUMNS
+    )
+
+
+def on_screen(lines: Sequence[str], columns: int) -> list[Text]:
+    """The terminal's rows: a line that is too long goes on in the next."""
+    texts = map(Text.from_ansi, lines)
+    return [part for text in texts for part in text.divide(range(columns, len(text), columns))]
+
+
+def drawn(rows: Sequence[Text], name: str, columns: int) -> str:
+    """The SVG of a terminal with these rows."""
+    console = Console(record=True, width=columns, file=io.StringIO(), force_terminal=True, color_system="truecolor")
+    for row in rows:
+        console.print(row, soft_wrap=True)
     return console.export_svg(title="", theme=MONOKAI, code_format=FRAME, unique_id=name)
 
 
-def printed(command: Sequence[str], accepted: Sequence[int]) -> str:
-    """What `balloons COMMAND` writes to a terminal of COLUMNS and ROWS, but for the age of the dump it reads."""
+def printed(command: Sequence[str], accepted: Sequence[int] = (0,), *, columns: int = COLUMNS, rows: int = ROWS) -> str:
+    """What `balloons COMMAND` writes to a terminal of this size, but for the age of the dump it reads."""
     terminal, inside = pty.openpty()
-    fcntl.ioctl(inside, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
+    fcntl.ioctl(inside, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
     environment = {key: value for key, value in os.environ.items() if key not in ("NO_COLOR", "COLUMNS", "LINES")}
     environment |= {"TERM": "xterm-256color", "PYTHONUTF8": "1"}
     whole = [sys.executable, "-m", "balloons", *command]
@@ -62,7 +75,7 @@ def printed(command: Sequence[str], accepted: Sequence[int]) -> str:
     text = _all_of(terminal).replace("\r\n", "\n")
     if process.wait() not in accepted:
         raise LabError(f"balloons {' '.join(command)} ended with {process.returncode}: {text}")
-    return "".join(line for line in text.splitlines(keepends=True) if not line.startswith("from a dump, "))
+    return _AGE.sub("", text)
 
 
 def _all_of(terminal: int) -> str:

@@ -17,6 +17,7 @@ from lab.pictures.__main__ import (
     CHARTS,
     COMMANDS,
     EXAMPLE,
+    MOVING,
     PAGES,
     PICTURES,
     ROOT,
@@ -44,6 +45,11 @@ def test_equal_commands_give_equal_pictures_without_fonts_and_addresses() -> Non
         assert foreign not in first
 
 
+def test_the_age_of_a_dump_is_left_out_however_narrow_the_terminal() -> None:
+    command = ("status", "--from", str(EXAMPLE))
+    assert [printed(command, columns=width).split()[0] for width in (40, 200)] == ["NAME", "NAME"]
+
+
 def test_a_command_that_fails_is_no_picture() -> None:
     with pytest.raises(LabError, match=r"ended with 2: .*0 or more"):
         picture(("plan", "--to", "2", "--price", "-3", "--offline"), "balloons plan", "plan")
@@ -55,7 +61,7 @@ def test_the_example_cluster_is_the_one_that_is_drawn(tmp_path: Path) -> None:
     assert (tmp_path / "cluster.tar.gz").read_bytes() == EXAMPLE.read_bytes()
 
 
-@pytest.mark.parametrize("name", [*COMMANDS, *CHARTS])
+@pytest.mark.parametrize("name", [*COMMANDS, *CHARTS, *MOVING])
 def test_pictures_show_what_commands_print_now(name: str) -> None:
     """`python -m lab.pictures` draws them anew."""
     assert (PICTURES / f"{name}.svg").read_bytes() == drawn(name)
@@ -80,7 +86,7 @@ def test_a_stale_output_is_found() -> None:
 def test_every_picture_is_drawn_by_a_command_that_can_draw_it_again() -> None:
     """A screenshot would grow old unnoticed; the dashboards' pictures have a test of their own."""
     ours = {file.stem for file in PICTURES.iterdir() if not file.name.startswith("kube-balloons-")}
-    assert ours == {*COMMANDS, *CHARTS}
+    assert ours == {*COMMANDS, *CHARTS, *MOVING}
 
 
 def test_first_steps_name_the_scenes_that_the_demo_tells() -> None:
