@@ -32,6 +32,9 @@ let it in again changes the template, which costs every balloon of the shape its
 PERSIST_S = 15.0
 """Balloons that come for so long to a node that was given up are kept off by nothing but its name. A shorter rush
 ends by itself: others are found to refuse, or sizes are lowered after a preemption."""
+MANY = 200
+"""Failed balloons of one node that wait to be removed: the rush outruns us (a quick control plane makes forty a second,
+we remove five), and its end is not waited for."""
 CALM_S = 12.0
 """A rush has ended when nothing has failed for so long; an idle service decides every ten seconds."""
 MOST_LEFT_OUT = 32
@@ -138,7 +141,7 @@ def _next(
         if not fresh:
             return before
         rush_s = before.rush_s if now_s - before.last_s < CALM_S else now_s
-        is_sought = before.is_sought or now_s - rush_s >= PERSIST_S
+        is_sought = before.is_sought or now_s - rush_s >= PERSIST_S or len(failures) > MANY
         return replace(before, newest_s=fresh[0].created_s, rush_s=rush_s, last_s=now_s, is_sought=is_sought)
     if fresh:
         return replace(_begin(fresh, now_s), times=before.times + 1, is_sought=before.is_sought)

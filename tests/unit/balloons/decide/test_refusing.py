@@ -17,6 +17,7 @@ from balloons.decide.refusing import (
     FEW,
     FIRST_REST_S,
     LONGEST_REST_S,
+    MANY,
     MOST_LEFT_OUT,
     MOST_REMOVED,
     PERSIST_S,
@@ -359,6 +360,14 @@ def test_only_a_rush_that_does_not_end_has_a_node_left_out(pause_s: float, is_so
         now, made_s = later(now, pause_s), made_s + 1
         known = refusals([a_failure("b", created_s=made_s)], nodes(1), {}, known, (), now)
         assert not known["n000"].is_sought or now.monotonic_s >= NOW.monotonic_s + PERSIST_S
+    assert known["n000"].is_sought is is_sought
+
+
+@pytest.mark.parametrize(("count", "is_sought"), [(MANY, False), (MANY + 1, True)])
+def test_a_rush_of_many_is_not_waited_for(count: int, is_sought: bool) -> None:
+    """A quick control plane makes forty a second, of which we remove five."""
+    failed = [a_failure(f"b{number}", created_s=number // 40 + 1.0) for number in range(count)]
+    known = refusals(failed, nodes(1), {}, {"n000": a_refusal()}, (), later(NOW, 5.0))
     assert known["n000"].is_sought is is_sought
 
 
