@@ -29,10 +29,10 @@ from throttler.levers.held import Clocks
 from throttler.service.lever_scene import LeverScene
 from throttler.service.tick import decide_throttles
 from throttler.service.tick_view import Memories, TickView, Turn
-from throttler.signals.address import Address
+from throttler.signals.metrics_text import parse_rows
 from throttler.signals.reading import Signals
 from throttler.signals.sample import sample_from_rows
-from throttler.signals.text import parse_rows
+from throttler.signals.servers import Address
 
 ROOT = Path(__file__).parents[1]
 READ = ("throttler/signals/", "throttler/joins/", "throttler/law/", "throttler/levers/", "throttler/service/")

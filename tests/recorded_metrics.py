@@ -3,8 +3,8 @@
 import gzip
 from pathlib import Path
 
+from throttler.signals.metrics_text import WantedLines, parse_rows
 from throttler.signals.sample import Sample, sample_from_rows
-from throttler.signals.text import WantedLines, parse_rows
 
 FOLDER = Path(__file__).parent / "recorded" / "metrics"
 

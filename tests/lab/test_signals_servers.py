@@ -12,8 +12,8 @@ import pytest
 from lab.controlplane import ApiServerSettings, ControlPlane, ControlPlaneSettings
 from throttler.kube.connection import ConnectionOptions, load_connection
 from throttler.kube.transport import EndingConnector
-from throttler.signals.freshness import State, server_states
 from throttler.signals.reading import Reading, Signals
+from throttler.signals.servers import State, server_states
 from throttler.sources.settings import SourceSettings
 from throttler.sources.signal_watch import SignalWatch
 

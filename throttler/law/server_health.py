@@ -11,9 +11,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from throttler.law.settings import LawSettings
-from throttler.signals import freshness
 from throttler.signals.reading import Alarm, Reading, Signals, SilentServer
-from throttler.signals.servers import OWN_REQUESTS
+from throttler.signals.servers import OWN_REQUESTS, is_fresh
 
 AVERAGED = 3
 """Windows over which utilisation is averaged: it follows the joins in flight smoothly, so a mean does not lag much."""
@@ -223,9 +222,7 @@ def _apart(signals: Signals) -> tuple[Signals, tuple[Reading, ...]]:
 def _fresh(readings: tuple[Reading, ...], now_s: float) -> tuple[Reading, ...]:
     """Those that are usable, not stale and not from the future."""
     return tuple(
-        reading
-        for reading in readings
-        if is_usable(reading) and reading.ended_s <= now_s and freshness.is_fresh(reading, now_s)
+        reading for reading in readings if is_usable(reading) and reading.ended_s <= now_s and is_fresh(reading, now_s)
     )
 
 

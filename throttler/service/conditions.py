@@ -16,8 +16,7 @@ from throttler.law.verdict import Phase
 from throttler.levers.lever import LeverState
 from throttler.service.findings import Findings
 from throttler.service.status_because import StatusReason
-from throttler.signals.freshness import fresh_for_s, is_fresh
-from throttler.signals.servers import is_server
+from throttler.signals.servers import fresh_for_s, is_fresh, is_server
 
 MESSAGE_LIMIT = 1024
 """As in the CRD: one field too long would cost the whole status."""

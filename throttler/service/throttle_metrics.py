@@ -14,8 +14,8 @@ from throttler.levers.lever import LeverReport, LeverState
 from throttler.service.findings import Findings
 from throttler.service.lever_writer import PLURALS, WriteOutcome
 from throttler.service.tick_view import Turn
-from throttler.signals.freshness import State, server_states
 from throttler.signals.reading import Signals
+from throttler.signals.servers import State, server_states
 from throttler.sources.outcome import Read, ReadOutcome
 
 PREFIX = "kube_balloons_throttle"

@@ -20,8 +20,7 @@ from throttler.levers.lever import LeverReport
 from throttler.service.conditions import MESSAGE_LIMIT, conditions, main_reason
 from throttler.service.findings import Findings
 from throttler.service.learned_status import learned_status_of
-from throttler.signals.freshness import is_fresh
-from throttler.signals.servers import is_server
+from throttler.signals.servers import is_fresh, is_server
 
 __all__ = ["Findings", "next_status", "status_manifest"]
 

@@ -5,8 +5,8 @@ Runs in a worker thread. Holds the wanted lines and one megabyte, however large 
 
 import zlib
 
+from throttler.signals.metrics_text import BadTextError, WantedLines, parse_rows
 from throttler.signals.sample import Sample, sample_from_rows
-from throttler.signals.text import BadTextError, WantedLines, parse_rows
 from throttler.sources.outcome import ReadError, ReadOutcome
 
 MAX_INFLATED_BYTES = 100 * 1024 * 1024

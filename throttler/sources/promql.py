@@ -5,10 +5,9 @@ from collections.abc import Mapping
 
 import structlog
 
-from throttler.signals.address import Address
 from throttler.signals.reading import Alarm
 from throttler.signals.sample import Sample
-from throttler.signals.servers import Servers
+from throttler.signals.servers import Address, Servers
 from throttler.sources.outcome import Read, ReadError, ReadObserver, ReadOutcome, ignore_read
 from throttler.sources.promql_client import PromqlClient
 from throttler.sources.promql_queries import SAMPLE_QUERY

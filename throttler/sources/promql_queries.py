@@ -5,9 +5,7 @@ are told apart by the label `figure` and grouped by `instance`, the address Prom
 all of one moment.
 """
 
-from throttler.signals.classes import JOIN_RESOURCES, JOIN_SUBRESOURCES, JOIN_VERBS
-from throttler.signals.false_errors import FORWARDED
-from throttler.signals.families import (
+from throttler.signals.metrics_text import (
     CPU,
     CPU_LIMIT,
     DISPATCHED,
@@ -22,7 +20,7 @@ from throttler.signals.families import (
     STARTED,
     WEBHOOK_REFUSALS,
 )
-from throttler.signals.priority_levels import DEFAULT_LEVELS
+from throttler.signals.sample import DEFAULT_LEVELS, FORWARDED, JOIN_RESOURCES, JOIN_SUBRESOURCES, JOIN_VERBS
 
 
 def _any(values: frozenset[str]) -> str:

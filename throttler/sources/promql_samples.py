@@ -4,9 +4,8 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from throttler.signals.families import LATENCY, REJECTED, SERVICE
+from throttler.signals.metrics_text import LATENCY, MAX_VALUE, REJECTED, SERVICE
 from throttler.signals.sample import Sample, Totals
-from throttler.signals.text import MAX_VALUE
 from throttler.sources.outcome import ReadError, ReadOutcome
 from throttler.sources.promql_client import Point
 from throttler.sources.promql_queries import FIGURE, INSTANCE, LEVEL

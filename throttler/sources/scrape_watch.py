@@ -8,8 +8,7 @@ import structlog
 
 from throttler.kube.connection import Connection
 from throttler.kube.kube_client import KubeClient
-from throttler.signals.address import Address
-from throttler.signals.servers import Servers
+from throttler.signals.servers import Address, Servers
 from throttler.sources.outcome import ReadError, ReadOutcome
 from throttler.sources.scraper import Scraper, ScrapeTarget
 from throttler.sources.server_finder import ServerFinder

@@ -16,7 +16,7 @@ from yarl import URL
 
 from throttler.kube.connection import Connection, user_agent
 from throttler.kube.credentials import Credentials
-from throttler.signals.families import FAMILIES
+from throttler.signals.metrics_text import FAMILIES
 from throttler.signals.sample import Sample
 from throttler.sources.allowed_hosts import ForbiddenHostError, is_loopback
 from throttler.sources.connecting import fresh_session, hang_up

@@ -14,8 +14,8 @@ from throttler.law.law_memory import LawMemory, learned_of
 from throttler.law.learned import Learned
 from throttler.law.settings import LawSettings
 from throttler.law.verdict import Phase, Verdict
-from throttler.signals.freshness import STALE_AFTER_S
 from throttler.signals.reading import Alarm, Reading, Signals, SilentServer
+from throttler.signals.servers import STALE_AFTER_S
 
 ANY = st.floats(allow_nan=True, allow_infinity=True)
 SENSIBLE = st.floats(min_value=0.0, max_value=60.0)

@@ -1,12 +1,16 @@
-"""Rows to one server's figures, on recorded bodies and in the spelling of each version."""
+"""One server's counters, and which answers among them say nothing of joins or of load.
+
+[test_sample] Rows to one server's figures, on recorded bodies and in the spelling of each version.
+
+[test_false_errors] 429s and 5xx that say nothing about load, or that joins have no part in, one by one.
+"""
 
 import pytest
 
 from tests.recorded_metrics import recorded, sample_of, small_body
-from throttler.signals.reading import Reading
+from throttler.signals.metrics_text import BadTextError
+from throttler.signals.reading import Reading, reading_between
 from throttler.signals.sample import Totals
-from throttler.signals.text import BadTextError
-from throttler.signals.window import reading_between
 
 VERSIONS = ["1.28", "1.29", "1.30", "1.31", "1.32", "1.33", "1.34", "1.35", "1.36", "1.37"]
 
@@ -78,3 +82,123 @@ def test_a_level_to_which_schemas_of_joins_lead_is_watched_too() -> None:
 def test_what_is_not_an_api_servers_is_refused(body: bytes) -> None:
     with pytest.raises(BadTextError, match="not an API server"):
         sample_of(body)
+
+
+def reading_of(*lines: str, before: str = "") -> Reading:
+    """A window in which these series appeared beside 100 good requests."""
+    first = sample_of(small_body(requests=100, extra=before), 0.0)
+    second = sample_of(small_body(requests=200, extra="\n".join(lines)), 5.0)
+    reading = reading_between("a", first, second)
+    assert isinstance(reading, Reading)
+    return reading
+
+
+def errors_of(*lines: str, before: str = "") -> tuple[float, float]:
+    """(requests, errors) in that window."""
+    reading = reading_of(*lines, before=before)
+    return reading.requests, reading.errors
+
+
+def others_of(*lines: str) -> tuple[float, float]:
+    """(errors of joins, errors of others) in that window."""
+    reading = reading_of(*lines)
+    return reading.errors, reading.others_errors
+
+
+def requests(labels: str, count: int = 10) -> str:
+    return f"apiserver_request_total{{{labels}}} {count}"
+
+
+def rejected(level: str, count: int = 15) -> str:
+    labels = f'flow_schema="any",priority_level="{level}",reason="queue-full"'
+    return f"apiserver_flowcontrol_rejected_requests_total{{{labels}}} {count}"
+
+
+@pytest.mark.parametrize("code", ["500", "503", "504"])
+def test_a_failure_of_a_request_that_joins_send_counts(code: str) -> None:
+    assert errors_of(requests(f'code="{code}",verb="POST",resource="pods"')) == (110, 10)
+
+
+@pytest.mark.parametrize("level", ["node-high", "system", "workload-high"])
+def test_a_refusal_in_a_level_that_joins_use_counts_whatever_was_asked(level: str) -> None:
+    """Kubelets list too, and flow control counts what it refused by level only."""
+    watches = requests('code="429",verb="WATCH",resource="pods"', 40)
+    assert errors_of(watches, rejected(level)) == (140, 15)
+
+
+@pytest.mark.parametrize("level", ["workload-low", "global-default", "catch-all", "tenants"])
+def test_a_refusal_in_another_level_is_others(level: str) -> None:
+    assert others_of(requests('code="429",verb="POST",resource="pods"', 15), rejected(level)) == (0, 15)
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        'verb="GET",group="example.com",resource="widgets"',
+        'verb="LIST",resource="pods"',
+        'verb="GET",resource="secrets"',
+        'verb="POST",resource="pods",subresource="eviction"',
+    ],
+)
+def test_a_failure_of_another_request_is_others(labels: str) -> None:
+    assert others_of(requests(f'code="500",{labels}')) == (0, 10)
+
+
+def test_without_flow_control_the_refusals_of_requests_that_joins_send_count() -> None:
+    def body(*lines: str, count: int) -> bytes:
+        text = small_body(requests=count, extra="\n".join(lines))
+        return b"".join(line for line in text.splitlines(keepends=True) if b"flowcontrol" not in line)
+
+    refused = (requests('code="429",verb="POST",resource="pods"'), requests('code="429",verb="LIST",resource="pods"'))
+    before, after = sample_of(body(count=100), 0.0), sample_of(body(*refused, count=200), 5.0)
+    reading = reading_between("a", before, after)
+    assert isinstance(reading, Reading)
+    assert reading.errors == 10
+    assert "apiserver_flowcontrol_rejected_requests_total" in reading.missing, "said on the throttle's status"
+
+
+@pytest.mark.parametrize("code", ["200", "404", "409", "422", "403"])
+def test_an_answer_to_the_client_does_not_count(code: str) -> None:
+    assert errors_of(requests(f'code="{code}",verb="POST",resource="pods"')) == (110, 0)
+
+
+def test_an_eviction_refused_by_a_disruption_budget_does_not_count() -> None:
+    assert errors_of(requests('code="429",verb="POST",resource="pods",subresource="eviction"')) == (110, 0)
+
+
+@pytest.mark.parametrize("group", ["metrics.k8s.io", "custom.metrics.k8s.io", "external.metrics.k8s.io"])
+def test_a_metrics_api_that_is_away_does_not_count(group: str) -> None:
+    assert others_of(requests(f'code="503",verb="GET",group="{group}",resource="pods"')) == (0, 0)
+    assert others_of(requests(f'code="500",verb="GET",group="{group}",resource="pods"')) == (0, 10)
+
+
+def test_a_group_that_only_ends_alike_is_others() -> None:
+    assert others_of(requests('code="503",verb="GET",group="evilmetrics.k8s.io"')) == (0, 10)
+
+
+@pytest.mark.parametrize("subresource", ["proxy", "log", "exec", "attach", "portforward", "proxy/path"])
+def test_what_is_only_forwarded_is_not_counted_at_all(subresource: str) -> None:
+    assert errors_of(requests(f'code="502",verb="GET",resource="pods",subresource="{subresource}"')) == (100, 0)
+
+
+def test_connect_is_not_counted_at_all() -> None:
+    assert errors_of(requests('code="500",verb="CONNECT",resource="pods"')) == (100, 0)
+
+
+def test_a_webhook_that_fails_is_not_the_servers_error() -> None:
+    labels = 'error_type="calling_webhook_error",rejection_code="500"'
+    webhook = f"apiserver_admission_webhook_rejection_count{{{labels}}} 8"
+    assert errors_of(requests('code="500",verb="POST",resource="pods"'), webhook) == (110, 2)
+
+
+def test_a_webhook_that_says_no_takes_nothing_away() -> None:
+    webhook = 'apiserver_admission_webhook_rejection_count{error_type="no_error",rejection_code="403",name="w"} 8'
+    assert errors_of(requests('code="500",verb="POST",resource="pods"'), webhook) == (110, 10)
+
+
+def test_watches_of_a_storage_that_initializes_do_not_count() -> None:
+    assert others_of(requests('code="429",verb="WATCH",resource="pods"', 40)) == (0, 0)
+
+
+def test_rejections_before_the_window_do_not_count_in_it() -> None:
+    assert errors_of(rejected("system"), before=rejected("system")) == (100, 0)

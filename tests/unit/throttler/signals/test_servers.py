@@ -1,12 +1,168 @@
-"""Addresses, identity Leases and scrapes reconciled."""
+"""API servers behind addresses: processes, leases, news and how old it is.
+
+[test_address] One address: a restart, several servers behind it, failures, frozen metrics.
+
+[test_servers] Addresses, identity Leases and scrapes reconciled.
+"""
 
 from datetime import UTC, datetime, timedelta
 
-from tests.unit.throttler.signals.process_samples import SECOND, sample
-from throttler.signals.freshness import State, server_states
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.unit.throttler.signals.process_samples import EPOCH, FIRST, SECOND, sample
 from throttler.signals.reading import Reading, Signals, SilentServer
 from throttler.signals.sample import Sample
-from throttler.signals.servers import OWN_REQUESTS, Servers, alive_leases
+from throttler.signals.servers import (
+    FORGOTTEN_AFTER_S,
+    OWN_REQUESTS,
+    SLOW_AFTER_S,
+    Address,
+    Servers,
+    State,
+    alive_leases,
+    server_states,
+)
+
+
+def address(*samples: Sample) -> Address:
+    found = Address(name="a:6443", known_since_s=0.0)
+    for each in samples:
+        found = found.asked(each.asked_s).answered(each)
+    return found
+
+
+def problem(found: Address, now_s: float) -> str:
+    silent = found.silent(now_s)
+    return silent.problem if silent else ""
+
+
+def test_one_sample_is_no_window_yet_and_not_nothing() -> None:
+    found = address(sample(10, 100))
+    assert found.readings() == ()
+    assert problem(found, 11) == "no complete window yet"
+
+
+def test_two_samples_are_a_window() -> None:
+    found = address(sample(10, 100), sample(15, 150))
+    assert [(r.server, r.requests, r.ended_s) for r in found.readings()] == [("a:6443", 50.0, 15.0)]
+    assert found.silent(16) is None
+
+
+def test_a_failure_is_silence_and_keeps_the_older_window() -> None:
+    found = address(sample(10, 100), sample(15, 150)).asked(20.0).failed("no answer", 28.0)
+    assert found.silent(29) == SilentServer(server="a:6443", problem="no answer", since_s=20.0)
+    assert found.readings()[0].ended_s == 15.0
+
+
+def test_silence_lasts_since_its_first_failure() -> None:
+    found = address(sample(10, 100)).failed("one", 20.0).asked(25.0).failed("two", 33.0)
+    assert found.silent(40) == SilentServer(server="a:6443", problem="two", since_s=20.0)
+
+
+def test_what_never_answered_was_never_seen_since_it_is_known() -> None:
+    found = address().asked(5.0).failed("no route", 13.0).asked(15.0)
+    assert found.silent(40) == SilentServer(server="a:6443", problem="no route", since_s=0.0, was_seen=False)
+    assert found.answered(sample(45, 100)).failed("no answer", 50.0).silent(51) == SilentServer(
+        server="a:6443", problem="no answer", since_s=50.0
+    )
+
+
+def test_an_answer_ends_the_silence() -> None:
+    found = address(sample(10, 100), sample(15, 150)).failed("no answer", 20.0).answered(sample(25, 200))
+    assert found.silent(26) is None
+    assert found.readings()[0].span_s == 10.0
+
+
+def test_a_scrape_that_waits_is_silence_before_it_fails() -> None:
+    found = address(sample(10, 100), sample(15, 150)).asked(20.0)
+    assert found.silent(20.0 + SLOW_AFTER_S - 0.1) is None
+    assert "no answer for 4 s" in problem(found, 20.0 + SLOW_AFTER_S + 0.1)
+
+
+def test_an_address_that_was_never_asked_is_silent() -> None:
+    assert problem(address(), 1.0) == "not scraped yet"
+
+
+def test_a_restart_is_one_server_and_no_window_over_it() -> None:
+    found = address(sample(10, 100), sample(15, 150), sample(20, 30, started_at=EPOCH + 17))
+    assert found.count == 1
+    assert found.readings() == ()
+    assert problem(found, 21) == "no complete window yet"
+    assert found.answered(sample(25, 50, started_at=EPOCH + 17)).readings()[0].requests == 20.0
+
+
+def test_several_behind_one_address_are_told_apart() -> None:
+    found = address(
+        sample(10, 100), sample(15, 9000, SECOND), sample(20, 150), sample(25, 9100, SECOND), sample(30, 151)
+    )
+    assert found.count == 2
+    assert {r.server: r.requests for r in found.readings()} == {
+        f"a:6443@{FIRST:.2f}": 1.0,
+        f"a:6443@{SECOND:.2f}": 100.0,
+    }
+
+
+def test_one_of_several_that_shows_no_more_is_forgotten() -> None:
+    found = address(sample(10, 100), sample(15, 9000, SECOND))
+    later = found.answered(sample(15.1 + FORGOTTEN_AFTER_S, 150))
+    assert later.count == 1
+
+
+def test_metrics_that_stand_still_do_not_get_younger() -> None:
+    found = address(sample(10, 100), sample(15, 150), sample(20, 150), sample(25, 150))
+    assert found.readings()[0].ended_s == 15.0
+    assert found.processes[0].frozen_since_s == 15.0
+    moved = found.answered(sample(30, 151))
+    assert moved.readings()[0].ended_s == 30.0
+    assert moved.readings()[0].span_s == 15.0
+    assert moved.processes[0].frozen_since_s is None
+
+
+def test_counters_that_fell_start_a_new_window_and_no_growth() -> None:
+    found = address(sample(10, 100), sample(15, 150), sample(20, 20))
+    assert found.readings()[0].ended_s == 15.0
+    assert found.answered(sample(25, 30)).readings()[0].requests == 10.0
+
+
+def test_a_process_from_the_future_is_silence() -> None:
+    found = address(sample(10, 100), sample(15, 150), sample(20, 5, started_at=EPOCH + 9000))
+    assert "future" in problem(found, 21)
+    assert found.count == 1
+
+
+def test_servers_that_tell_no_start_time_are_one() -> None:
+    found = address(sample(10, 100, None), sample(15, 150, None))
+    assert found.count == 1
+    assert found.readings()[0].requests == 50.0
+
+
+STEPS = st.tuples(
+    st.floats(0.1, 120),
+    st.sampled_from([FIRST, SECOND, EPOCH + 50, EPOCH + 1e6]),
+    st.integers(0, 10_000),
+    st.booleans(),
+)
+
+
+@given(st.lists(STEPS, max_size=12))
+def test_whatever_comes_readings_stay_sound_and_never_get_older(
+    steps: list[tuple[float, float, int, bool]],
+) -> None:
+    found, at_s, ended = address(), 0.0, {}
+    for wait_s, started_at, requests, has_failed in steps:
+        at_s += wait_s
+        failed = found.asked(at_s).failed("away", at_s)
+        found = failed if has_failed else found.asked(at_s).answered(sample(at_s, requests, started_at))
+        assert found.readings() or found.silent(at_s)
+        for reading in found.readings():
+            assert 0 <= reading.errors <= reading.requests <= 10_000
+            assert reading.ended_s <= at_s
+        for process in found.processes:
+            if process.reading:
+                assert process.reading.ended_s >= ended.get(process.latest.started_at, 0.0)
+                ended[process.latest.started_at] = process.reading.ended_s
+
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 

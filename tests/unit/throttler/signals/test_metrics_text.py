@@ -1,4 +1,7 @@
-"""From bytes to rows: what is kept, what is refused, and the same result as the official parser."""
+"""From bytes to rows: what is kept, what is refused, and the same result as the official parser.
+
+[test_text] From bytes to rows: what is kept, what is refused, and the same result as the official parser.
+"""
 
 import contextlib
 import math
@@ -9,8 +12,7 @@ from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.recorded_metrics import recorded
-from throttler.signals.families import SERIES
-from throttler.signals.text import MAX_LINE_BYTES, BadTextError, Row, WantedLines, parse_rows
+from throttler.signals.metrics_text import MAX_LINE_BYTES, SERIES, BadTextError, Row, WantedLines, parse_rows
 
 LONG = 2_000_000
 LINE = 'apiserver_request_total{code="200",verb="GET"} 7'

@@ -1,4 +1,7 @@
-"""Two samples to a Reading, or to the reason why not."""
+"""Two samples to a Reading, or to the reason why not.
+
+[test_window] Two samples to a Reading, or to the reason why not.
+"""
 
 import math
 from dataclasses import fields
@@ -8,9 +11,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from tests.recorded_metrics import recorded, sample_of, small_body
-from throttler.signals.reading import Reading
+from throttler.signals.reading import Flaw, Reading, reading_between
 from throttler.signals.sample import Sample, Totals
-from throttler.signals.window import Flaw, reading_between
 
 START = 1_700_000_000.0
 
