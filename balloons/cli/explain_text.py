@@ -14,7 +14,10 @@ COLUMNS = ("TIME", "WAIT", "STEP", "BECAUSE", "MESSAGE")
 
 
 def text(found: Timeline, look: Look) -> list[str]:
-    """The table of steps, then how it stands; on a terminal that is too narrow a message goes on below its step."""
+    """The table of steps, then how it stands.
+
+    On a terminal that is too narrow a message goes on below its step, and then a step below its time.
+    """
     rows = [_row(step) for step in found.steps]
     whole = lines(COLUMNS, rows, has_headers=look.has_headers)
     if look.width is not None and max(map(len, whole), default=0) > look.width:
@@ -25,10 +28,19 @@ def text(found: Timeline, look: Look) -> list[str]:
 def _narrow(rows: list[dict[str, str]], width: int, *, has_headers: bool) -> list[str]:
     """Each message in lines of its own."""
     short = lines(COLUMNS[:-1], rows, has_headers=has_headers, gap=NARROW_GAP)
+    if max(map(len, short), default=0) > width:
+        return [line for row in rows for line in _stacked(row, width)]
     heads = short[len(short) - len(rows) :]
     below = (_wrapped(row["MESSAGE"], width, "    ") if row["MESSAGE"] else [] for row in rows)
     pairs = zip(heads, below, strict=True)
     return [*short[: len(short) - len(rows)], *(line for head, more in pairs for line in (head, *more))]
+
+
+def _stacked(row: dict[str, str], width: int) -> list[str]:
+    """One step in lines of its own: when, what, and in which words."""
+    when, what = " ".join((row["TIME"], row["WAIT"])).rstrip(), ": ".join(filter(None, (row["STEP"], row["BECAUSE"])))
+    told = _wrapped(row["MESSAGE"], width, "    ") if row["MESSAGE"] else []
+    return [when, *_wrapped(what, width, "  "), *told]
 
 
 def _wrapped(text: str, width: int | None, indent: str) -> list[str]:

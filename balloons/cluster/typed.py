@@ -36,6 +36,14 @@ def pods(seen: SeenCluster) -> tuple[Pod, ...]:
     return _readable(seen, kinds.PODS, PodWire, lambda wire: pod_from_wire(wire, shared))
 
 
+def one_pod(plain: Any) -> Pod | None:
+    """A pod that was read as plain values; None where it is none that can be used."""
+    try:
+        return pod_from_wire(msgspec.convert(plain, PodWire), Shared())
+    except UNREADABLE:
+        return None
+
+
 def daemon_sets(seen: SeenCluster) -> tuple[DaemonSet, ...]:
     """The DaemonSets."""
     return _readable(seen, kinds.DAEMON_SETS, DaemonSetWire, daemon_set_from_wire)

@@ -1,5 +1,7 @@
 """A pod's way: created, gated, waiting for a node, bound, running."""
 
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from balloons.cluster import kinds, typed
@@ -7,7 +9,15 @@ from balloons.cluster.reach import moment, name_of, namespace_of, parts, text
 from balloons.cluster.seen import SeenCluster
 from balloons.explain.nodes import way_of
 from balloons.explain.timeline import Step, Timeline, condition_steps, event_steps, held_by_throttles, in_order
+from throttler.kube.cluster_autoscaler import CapacityQuota
+from throttler.kube.karpenter import NodePool
+from throttler.kube.node import KARPENTER_POOL_LABEL, Node
+from throttler.kube.pod import Pod
+from throttler.kube.quantity import Resources
+from throttler.kube.selectors import untolerated
+from throttler.levers.pool_matching import may_hold, may_make
 from throttler.levers.scheduling_gate import PACED_GATE
+from throttler.levers.sizes import ACCELERATORS
 
 _CONDITIONS = {"PodScheduled": "bound", "Initialized": "initialized", "Ready": "ready"}
 
@@ -22,8 +32,9 @@ def explain_pod(seen: SeenCluster, namespace: str, name: str) -> Timeline | None
     steps += event_steps(seen, "Pod", name, namespace)
     steps += _way_of_its_node(seen, pod)
     node = text(pod, "spec", "nodeName")
-    if not node:
-        steps += [*held_by_throttles(seen), *_full_ceilings(seen)]
+    if not node and not _has_ended(pod):
+        steps += [*held_by_throttles(seen), *_used_up(typed.quotas(seen))]
+        steps += _closed(typed.node_pools(seen), typed.nodes(seen), typed.one_pod(pod))
     return Timeline(
         subject=f"pod/{name} -n {namespace}", seen_at=seen.taken_at, steps=in_order(steps), now=_stands(pod, node)
     )
@@ -41,28 +52,66 @@ def _way_of_its_node(seen: SeenCluster, pod: Any) -> list[Step]:
     return [Step(what=f"node {node_name} {step.what}", at=step.at) for step in way_of(seen, node, claim)]
 
 
-def _full_ceilings(seen: SeenCluster) -> list[Step]:
-    """Quotas and NodePool limits that leave no room."""
-    found = []
-    for quota in typed.quotas(seen):
+def _used_up(quotas: Iterable[CapacityQuota]) -> Iterator[Step]:
+    for quota in quotas:
         used = quota.status.used.resources if quota.status.used else {}
         limits = quota.spec.limits.resources
         if any(name in used and str(used[name]) == str(limit) for name, limit in limits.items()):
-            found.append(Step(what=f"capacityquota {quota.metadata.name} is used up", message=_amounts(limits)))
-    for pool in typed.node_pools(seen):
-        limits = pool.spec.limits or {}
-        if any(str(pool.status.resources.get(name)) == str(limit) for name, limit in limits.items()):
-            found.append(Step(what=f"nodepool {pool.metadata.name} is at its limits", message=_amounts(limits)))
-    return found
+            yield Step(what=f"capacityquota {quota.metadata.name} is used up", message=_amounts(limits))
+
+
+def _closed(pools: Sequence[NodePool], nodes: Iterable[Node], pod: Pod | None) -> list[Step]:
+    """What keeps Karpenter from a new node for the pod.
+
+    Of pools that may serve it those that are full or not Ready. Only where none may serve it, why each may not.
+    """
+    sizes = defaultdict[str, list[Resources]](list)
+    for node in nodes:
+        sizes[node.labels.get(KARPENTER_POOL_LABEL, "")].append(node.allocatable)
+    why_not = {pool.metadata.name: _why_not(pool, sizes[pool.metadata.name], pod) if pod else "" for pool in pools}
+    if pools and all(why_not.values()):
+        return [Step(what=f"nodepool {name} cannot serve it", message=why) for name, why in why_not.items()]
+    steps = []
+    for pool in pools:
+        name, limits = pool.metadata.name, pool.spec.limits or {}
+        if why_not[name]:
+            continue
+        if not pool.is_usable:
+            said = [condition.message for condition in pool.status.conditions or () if condition.type == "Ready"]
+            steps.append(Step(what=f"nodepool {name} is not Ready", message="; ".join(said)))
+        elif any(str(pool.status.resources.get(resource)) == str(limit) for resource, limit in limits.items()):
+            steps.append(Step(what=f"nodepool {name} is at its limits", message=_amounts(limits)))
+    return steps
+
+
+def _why_not(pool: NodePool, sizes: Sequence[Resources], pod: Pod) -> str:
+    """Why no new node of the pool could ever take the pod; empty where one may. `sizes` are those of its nodes."""
+    how = pod.scheduling
+    if pool.spec.replicas is not None:
+        return f"its number of nodes is fixed at {pool.spec.replicas}"
+    if how is not None and (taint := untolerated(pool.spec.taints, how.tolerations)) is not None:
+        value = f"={taint.value}" if taint.value else ""
+        return f"the pod does not tolerate {taint.key}{value}:{taint.effect}"
+    if how is not None and not may_make(pool, how):
+        return "the pod's node selector or affinity asks for other nodes"
+    if not may_hold(sizes, pod.requests):
+        wanted = ACCELERATORS & {name for name, milli in pod.requests.items() if milli > 0}
+        missing = wanted.difference(*sizes) or wanted
+        return f"its nodes have no {' and '.join(sorted(missing))}"
+    return ""
 
 
 def _amounts(limits: Any) -> str:
     return ", ".join(f"{name} {amount}" for name, amount in sorted(limits.items()))
 
 
+def _has_ended(pod: Any) -> bool:
+    return text(pod, "status", "phase") in ("Succeeded", "Failed")
+
+
 def _stands(pod: Any, node: str) -> str:
     phase = text(pod, "status", "phase") or "Pending"
-    if phase in ("Succeeded", "Failed"):
+    if _has_ended(pod):
         return f"it has ended ({phase})"
     gates = [text(each, "name") for each in parts(pod, "spec", "schedulingGates")]
     if gates:

@@ -158,6 +158,77 @@ def test_a_waiting_pod_says_who_holds_it() -> None:
     ]
 
 
+def node_pool(name: str, spec: Any = None, **more: Any) -> dict[str, Any]:
+    """A NodePool at its limit; `spec` is of its template."""
+    return {
+        "metadata": {"name": name},
+        "spec": {"limits": {"nodes": "9"}, "template": {"spec": spec or {}}, **more},
+        "status": {"resources": {"nodes": "9"}},
+    }
+
+
+def node_of(pool: str, **amounts: str) -> dict[str, Any]:
+    labels = {"karpenter.sh/nodepool": pool}
+    return {"metadata": {"name": f"{pool}-0", "labels": labels}, "status": {"allocatable": {"cpu": "16", **amounts}}}
+
+
+ASKS_FOR_GPUS = [{"resources": {"requests": {"nvidia.com/gpu": "8"}}}]
+TAINTED = {"taints": [{"key": "example.com/team", "value": "research", "effect": "NoSchedule"}]}
+ARM_ONLY = {"requirements": [{"key": "kubernetes.io/arch", "operator": "In", "values": ["arm64"]}]}
+AMD = {"kubernetes.io/arch": "amd64"}
+
+
+def explained(asked: dict[str, Any], **objects: Any) -> list[tuple[str, str]]:
+    found = explain_pod(seen(pods=[asked], **objects), "ml", "train-0")
+    assert found is not None
+    return [(step.what, step.message) for step in found.steps[1:]]
+
+
+def test_a_full_node_pool_that_the_pod_cannot_use_is_not_named_beside_one_that_it_can() -> None:
+    nodes = [node_of("gpu", **{"nvidia.com/gpu": "8"}), node_of("notebooks")]
+    told = explained(
+        pod(containers=ASKS_FOR_GPUS, nodeSelector=AMD),
+        nodes=nodes,
+        node_pools=[
+            node_pool("gpu"),
+            node_pool("notebooks"),
+            node_pool("tainted", TAINTED),
+            node_pool("arm", ARM_ONLY),
+        ],
+    )
+    assert told == [("nodepool gpu is at its limits", "nodes 9")]
+
+
+def test_where_no_node_pool_can_serve_a_pod_each_says_why() -> None:
+    told = explained(
+        pod(containers=ASKS_FOR_GPUS, nodeSelector=AMD),
+        nodes=[node_of("notebooks")],
+        node_pools=[
+            node_pool("notebooks"),
+            node_pool("tainted", TAINTED),
+            node_pool("arm", ARM_ONLY),
+            node_pool("fixed", replicas=9),
+        ],
+    )
+    assert told == [
+        ("nodepool notebooks cannot serve it", "its nodes have no nvidia.com/gpu"),
+        ("nodepool tainted cannot serve it", "the pod does not tolerate example.com/team=research:NoSchedule"),
+        ("nodepool arm cannot serve it", "the pod's node selector or affinity asks for other nodes"),
+        ("nodepool fixed cannot serve it", "its number of nodes is fixed at 9"),
+    ]
+
+
+def test_a_node_pool_that_karpenter_cannot_use_says_so() -> None:
+    broken = node_pool("gpu")
+    broken["status"] = {"conditions": [{"type": "Ready", "status": "False", "message": "NodeClass not found"}]}
+    assert explained(pod(), node_pools=[broken]) == [("nodepool gpu is not Ready", "NodeClass not found")]
+
+
+def test_a_pod_that_has_ended_waits_for_nobody() -> None:
+    evicted = pod() | {"status": {"phase": "Failed"}}
+    assert explained(evicted, node_pools=[node_pool("gpu")]) == []
+
+
 def test_a_gated_pod_says_so() -> None:
     gate = [{"name": "kube-balloons.github.io/paced"}]
     found = explain_pod(seen(pods=[pod(schedulingGates=gate)]), "ml", "train-0")
@@ -271,6 +342,35 @@ def test_printed_and_machine_readable() -> None:
     ]
     steps = json.loads(printed(document(found)))["steps"]
     assert steps[1] == {"at": "2026-11-21T11:00:07Z", "waitSeconds": 7.0, "step": "bound", "because": "", "message": ""}
+
+
+@pytest.mark.parametrize("width", [30, 40, 50, 60, 80])
+def test_no_line_is_wider_than_the_terminal(width: int) -> None:
+    nominated = event("Pod", "train-0", "Nominated", at(1), "should schedule on nodeclaim/general-x")
+    whole = seen(pods=[pod()], events=[nominated], node_pools=[node_pool("notebooks-of-research")])
+    found = explain_pod(whole, "ml", "train-0")
+    assert found is not None
+    lines = text(found, Look(is_terminal=True, width=width))
+    assert max(map(len, lines)) <= width
+    told = "".join("".join(lines).split())
+    assert all(word in told for word in ("notebooks-of-research", "nodes9", "Nominated", "+1m"))
+
+
+def test_steps_that_are_too_long_for_a_row_stand_below_their_time() -> None:
+    nominated = event("Pod", "train-0", "Nominated", at(1), "should schedule on nodeclaim/general-x")
+    whole = seen(pods=[pod()], events=[nominated], node_pools=[node_pool("notebooks-of-research")])
+    found = explain_pod(whole, "ml", "train-0")
+    assert found is not None
+    assert text(found, Look(is_terminal=True, width=50))[:8] == [
+        "2026-11-21T11:00:00Z",
+        "  created",
+        "2026-11-21T11:01:00Z +1m",
+        "  Event from karpenter: Nominated",
+        "    should schedule on nodeclaim/general-x",
+        "now",
+        "  nodepool notebooks-of-research is at its limits",
+        "    nodes 9",
+    ]
 
 
 def test_escapes_in_messages_are_spelled_out() -> None:
