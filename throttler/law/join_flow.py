@@ -59,9 +59,9 @@ class JoinFlow:
             return None
         return min([before[-1], *(point.joining for point in self.points if from_s < point.at_s <= to_s)])
 
-    def peak_joining(self, since_s: float) -> int:
-        """The most joins that were in flight since then."""
-        return max((point.joining for point in self.points if point.at_s >= since_s), default=0)
+    def peak_joining(self, from_s: float, to_s: float) -> int:
+        """The most joins that were in flight between two times."""
+        return max((point.joining for point in self.points if from_s <= point.at_s <= to_s), default=0)
 
     @property
     def busy_s(self) -> float:

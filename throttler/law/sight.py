@@ -139,9 +139,13 @@ class Sight:
 
     @property
     def peak(self) -> int:
-        """The most joins in flight that the newest readings can have felt; of waves, in one cycle of orders."""
-        since_s = self.cycle_s if self.has_waves else 2.0 * self.scrape_s
-        return self.memory.flow.peak_joining(self.now_s - since_s)
+        """The most joins in flight that the newest readings can have felt; of waves, in one cycle of orders.
+
+        A wave that has only just come was not there when they were made.
+        """
+        if self.has_waves:
+            return self.memory.flow.peak_joining(self.now_s - self.cycle_s, self.read_until_s)
+        return self.memory.flow.peak_joining(self.now_s - 2.0 * self.scrape_s, self.now_s)
 
     @property
     def loading(self) -> int:
@@ -172,13 +176,17 @@ class Sight:
         return self.joins.coming > 0 and joining >= self.settings.used_share * self.window
 
     @property
+    def read_until_s(self) -> float:
+        """When the newest reading ended."""
+        return max((reading.ended_s for reading in self.health.fresh), default=self.now_s)
+
+    @property
     def felt(self) -> float:
         """Mean joins in flight while the newest readings were made: what their delay tells of.
 
         Prompt joins come in bursts. After one has ended the mean is far below the peak, and the calm is no proof.
         """
-        ended_s = max((reading.ended_s for reading in self.health.fresh), default=self.now_s)
-        mean = self.memory.flow.mean_joining(ended_s - self.scrape_s, ended_s)
+        mean = self.memory.flow.mean_joining(self.read_until_s - self.scrape_s, self.read_until_s)
         return self.peak if mean is None else mean
 
     @property

@@ -6,11 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.unit.throttler.law.looks import CALM_S, EQUILIBRIUM, Loop
+from tests.unit.throttler.law.looks import CALM_S, EQUILIBRIUM, STEP_S, Loop, reading
 from throttler.joins.joins import Joins
 from throttler.law.boot_forecast import Boots, may_ask
 from throttler.law.join_flow import FlowPoint, JoinFlow, seen
 from throttler.law.settings import LawSettings
+from throttler.signals.reading import Signals
 
 
 def waves() -> JoinFlow:
@@ -133,6 +134,17 @@ def test_a_wave_that_filled_the_window_counts_after_it_has_ended() -> None:
     crowd = Joins(waiting=200, joining=24, joined=20, join_s=20.0, boot_s=5.0)
     loop.calm(crowd, times=4)
     assert loop.calm(replace(crowd, joining=4, joined=44)).window > 24.0
+
+
+def test_readings_from_before_a_wave_prove_nothing_for_it() -> None:
+    """Real: 24 joins came after the newest reading; its calm doubled the window, and the next wave was 112."""
+    loop = Loop(settings=LawSettings(has_gate=False))
+    loop.calm(Joins(), times=10)
+    loop.calm(Joins(waiting=200, booting=24, joined=20, join_s=20.0, boot_s=5.0), times=6)
+    crowd = Joins(waiting=200, joining=24, joined=20, join_s=20.0, boot_s=5.0)
+    before = reading(loop.now_s + STEP_S - 1.0)
+    assert loop.look(Signals(readings=(before,)), crowd).window == 24.0
+    assert loop.calm(crowd, times=2).window > 24.0
 
 
 @pytest.mark.parametrize(("oldest_s", "most"), [(2.0, 48), (18.0, 24)])
