@@ -11,7 +11,7 @@ from throttler.kube.connection import Connection, ConnectionOptions, load_connec
 from throttler.kube.kube_client import KubeClient, open_client
 from throttler.kube.lease import Elector, ElectorSettings, open_lease_client
 from throttler.kube.transport import always
-from throttler.sources.own_attempts import OwnAttempts
+from throttler.sources.signal_watch import OwnAttempts
 
 READS_PER_S, READ_BURST = 20.0, 25
 """Lists, watches and discovery: a handful at the start, then one now and then. They never queue behind writes. Pages of

@@ -8,12 +8,12 @@ from balloons.service.metrics import Metrics
 from balloons.service.settings import ServiceSettings
 from throttler.service.in_force import InForce
 from throttler.service.lever_writer import LeverWriter
-from throttler.service.signal_sources import SignalWatches
 from throttler.service.throttle_events import ThrottleAnnouncer
 from throttler.service.throttle_report import ThrottleReport
 from throttler.service.throttle_watches import ThrottleWatches
 from throttler.service.throttle_writes import ThrottleWrites
 from throttler.service.throttling import Throttling
+from throttler.sources.signal_watch import SignalWatches
 
 
 def make_throttling(

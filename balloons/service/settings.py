@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 from balloons.decide.settings import DecideSettings
 from balloons.view.tenancy import Tenancy
-from throttler.sources.prometheus_access import PrometheusAccess
+from throttler.sources.promql_client import PrometheusAccess
 
 OFF = "off"
 """The metrics address that means: no server."""

@@ -18,7 +18,7 @@ from lab.manifests import CHART
 from lab.manifests.values import Value, read_values
 from tests.contract.rendered import Object, comparable, helm, helm_notes, helm_text
 from tests.contract.waiting import make_namespace
-from throttler.sources.prometheus_access import PrometheusAccess
+from throttler.sources.promql_client import PrometheusAccess
 
 pytestmark = pytest.mark.helm
 

@@ -16,7 +16,7 @@ from throttler.service.lever_writer import PLURALS, WriteOutcome
 from throttler.service.tick_view import Turn
 from throttler.signals.reading import Signals
 from throttler.signals.servers import State, server_states
-from throttler.sources.outcome import Read, ReadOutcome
+from throttler.sources.read_outcome import Read, ReadOutcome
 
 PREFIX = "kube_balloons_throttle"
 SOURCES = ("scrape", "prometheus")

@@ -22,12 +22,12 @@ from throttler.levers.held import Clocks
 from throttler.service.in_force import InForce
 from throttler.service.leftover_writes import leftover_writes
 from throttler.service.lever_scene import LeverScene
-from throttler.service.signal_sources import SignalWatches
 from throttler.service.throttle_metrics import ThrottleMetrics
 from throttler.service.throttle_watches import ThrottleWatches
 from throttler.service.throttle_writes import ThrottleWrites
 from throttler.service.tick import decide_throttles
 from throttler.service.tick_view import Memories, PoolGrowth, TickView, Turn
+from throttler.sources.signal_watch import SignalWatches
 
 BUSY_S = 2.0
 """How soon to look again while anything waits or is in flight: readings come every five seconds."""

@@ -1,17 +1,22 @@
-"""Which hosts an address written by a user may lead to: no server-side request forgery (docs/security-model.md).
+"""Which hosts an address written by a user may lead to, and sessions that keep to them (docs/security-model.md).
 
-A JoinThrottle's URLs make our service send requests: never to link-local addresses or a cloud's metadata service,
-whatever name or spelling leads there, and to our own host only where the API server is there too (a lab,
-kind). Names are judged after DNS, and the connection uses the address that was judged.
+No server-side request forgery: a JoinThrottle's URLs make our service send requests, never to link-local addresses or a
+cloud's metadata service, whatever name or spelling leads there, and to our own host only where the API server is there
+too (a lab, kind). Names are judged after DNS, and the connection uses the address that was judged. A session lasts for
+one read: no kept connection, no cookie, no redirect, nothing inflated before it is counted.
 """
 
 import ipaddress
 import socket
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from urllib.parse import urlsplit
 
+import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
 from aiohttp.resolver import ThreadedResolver
+
+from throttler.kube.transport import EndingConnector
 
 METADATA = frozenset(
     ipaddress.ip_address(address)
@@ -86,3 +91,30 @@ def _inner_address(address: Address) -> Address:
     if address in _NAT64:
         return ipaddress.IPv4Address(int(address) & 0xFFFF_FFFF)
     return address.ipv4_mapped or address.sixtofour or address
+
+
+@asynccontextmanager
+async def fresh_session(*, judges_hosts: bool, allows_loopback: bool = False) -> AsyncIterator[aiohttp.ClientSession]:
+    """A session whose connection ends with it; `judges_hosts` refuses forbidden addresses after DNS, and
+    this very host unless `allows_loopback`."""
+    resolver = JudgingResolver(allows_loopback=allows_loopback) if judges_hosts else None
+    connector = EndingConnector(limit=0, force_close=True, use_dns_cache=False, resolver=resolver)
+    session = aiohttp.ClientSession(
+        connector=connector,
+        timeout=aiohttp.ClientTimeout(total=None),
+        cookie_jar=aiohttp.DummyCookieJar(),
+        auto_decompress=False,
+    )
+    # The one owner of repetition is the next round of reading.
+    session._retry_connection = False
+    try:
+        yield session
+    finally:
+        await session.close()
+
+
+def hang_up(response: aiohttp.ClientResponse) -> None:
+    """Ends an answer at once: TLS would wait for a farewell from a server that may be frozen."""
+    if response.connection is not None and response.connection.transport is not None:
+        response.connection.transport.abort()
+    response.close()

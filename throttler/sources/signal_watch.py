@@ -1,24 +1,94 @@
-"""All sources as one: what the pacing law reads at each tick."""
+"""All sources as one: what the pacing law reads at each tick, by one watch for each set of settings that a throttle
+names.
+
+What our own requests meet is the third source, there even when nothing may be scraped. It is coarse (a few requests per
+second, through one server at a time, the network included) and always on: its errors count, its latency is worth
+something where there is no other.
+"""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from random import Random
 
-from throttler.kube.caller import AttemptObserver, CeilingGate, ignore_attempt
+import structlog
+
+from throttler.api.throttle import JoinThrottle
+from throttler.kube.caller import CANCELLED, ERROR, TIMEOUT, Attempt, AttemptObserver, CeilingGate, ignore_attempt
 from throttler.kube.connection import Connection
+from throttler.kube.errors import ConfigError
 from throttler.kube.kube_client import KubeClient, open_client
-from throttler.signals.reading import Signals
-from throttler.signals.servers import Servers
+from throttler.kube.quantity import QuantityError
+from throttler.signals.reading import Reading, Signals
+from throttler.signals.servers import OWN_REQUESTS, Servers
 from throttler.sources.allowed_hosts import is_loopback
-from throttler.sources.outcome import ReadObserver, ignore_read
-from throttler.sources.own_attempts import OwnAttempts
-from throttler.sources.prometheus_access import PrometheusAccess
-from throttler.sources.promql import PrometheusWatch
-from throttler.sources.promql_client import PromqlClient
+from throttler.sources.prometheus_watch import PrometheusWatch
+from throttler.sources.promql_client import PrometheusAccess, PromqlClient
+from throttler.sources.read_outcome import ReadObserver, ignore_read
 from throttler.sources.scrape_watch import ScrapeWatch
 from throttler.sources.scraper import METRICS_PATH, Scraper
-from throttler.sources.settings import SourceSettings
+from throttler.sources.settings import SourceSettings, source_settings
+
+_SINGLE_OBJECT = frozenset({"get", "create", "apply", "patch", "update", "delete"})
+
+
+@dataclass(slots=True)
+class _Counts:
+    requests: int = 0
+    errors: int = 0
+    timed: int = 0
+    seconds: float = 0.0
+
+
+class OwnAttempts:
+    """Counts attempts into windows of at least `window_s`; `observe` is an AttemptObserver for any client."""
+
+    def __init__(self, window_s: float = 5.0) -> None:
+        self._window_s = window_s
+        self._since_s: float | None = None
+        self._counts = _Counts()
+        self._last: Reading | None = None
+
+    def observe(self, attempt: Attempt) -> None:
+        """One attempt has ended; one that we gave up says nothing about the server."""
+        if attempt.code == CANCELLED:
+            return
+        counts = self._counts
+        counts.requests += 1
+        counts.errors += _is_error(attempt)
+        if attempt.verb in _SINGLE_OBJECT and attempt.code != ERROR:
+            counts.timed += 1
+            counts.seconds += attempt.seconds
+
+    def reading(self, now_s: float) -> Reading | None:
+        """The newest complete window, closing the open one when it is long enough; None before the first."""
+        since_s = now_s if self._since_s is None else self._since_s
+        if self._since_s is None or now_s - since_s >= self._window_s:
+            if now_s > since_s:
+                self._last = _reading(self._counts, since_s, now_s)
+            self._counts, self._since_s = _Counts(), now_s
+        return self._last
+
+
+def _reading(counts: _Counts, since_s: float, now_s: float) -> Reading:
+    return Reading(
+        server=OWN_REQUESTS,
+        ended_s=now_s,
+        span_s=now_s - since_s,
+        requests=float(counts.requests),
+        errors=float(counts.errors),
+        latency_s=counts.seconds / counts.timed if counts.timed else None,
+    )
+
+
+def _is_error(attempt: Attempt) -> bool:
+    """429 and 5xx, and no answer at all; an eviction's 429 is a disruption budget speaking."""
+    if attempt.code in {TIMEOUT, ERROR}:
+        return True
+    is_refusal = attempt.code == "429" and not attempt.resource.endswith("/eviction")
+    return is_refusal or attempt.code.startswith("5")
+
 
 COMPONENT = "signals"
 
@@ -101,3 +171,83 @@ def _prometheus(
     is_lab = is_loopback(connection.base_url)
     client = PromqlClient(settings.prometheus_url, access=access, allows_loopback=is_lab)
     return PrometheusWatch(client, settings.alarms, observer=observer)
+
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class _Running:
+    """A watch and its task."""
+
+    watch: SignalWatch
+    task: asyncio.Task[None]
+
+
+class SignalWatches:
+    """Begins and ends watches as throttles come and go; `own` is what the service's clients report to, `access` what
+    the operator gives for one Prometheus."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        own: OwnAttempts,
+        observer: ReadObserver,
+        attempts: AttemptObserver,
+        access: PrometheusAccess | None = None,
+    ) -> None:
+        self._connection = connection
+        self._own = own
+        self._observer = observer
+        self._attempts = attempts
+        self._access = access
+        self._running: dict[SourceSettings, _Running] = {}
+        self._settings: dict[str, SourceSettings] = {}
+        self._problems: dict[str, str] = {}
+
+    def follow(self, throttles: Iterable[JoinThrottle]) -> None:
+        """Run what these throttles name, and nothing else."""
+        self._settings, self._problems = {}, {}
+        for throttle in throttles:
+            self._follow_one(throttle)
+        for settings in self._running.keys() - self._settings.values():
+            self._running.pop(settings).task.cancel()
+
+    def by_throttle(self, now_s: float) -> dict[str, Signals]:
+        """What each throttle's sources tell at `now_s` (monotonic)."""
+        found = {settings: running.watch.signals(now_s) for settings, running in self._running.items()}
+        told = {name: found[settings] for name, settings in self._settings.items()}
+        return told | {name: Signals(problems=(problem,)) for name, problem in self._problems.items()}
+
+    def distinct(self, now_s: float) -> list[Signals]:
+        """The same without repetition, for metrics of servers."""
+        return [running.watch.signals(now_s) for running in self._running.values()]
+
+    def _follow_one(self, throttle: JoinThrottle) -> None:
+        name = throttle.metadata.name
+        try:
+            settings = source_settings(throttle.spec.signals)
+            if settings not in self._running or self._running[settings].task.done():
+                self._running[settings] = self._begin(settings)
+            self._settings[name] = settings
+        except (ConfigError, QuantityError) as error:
+            self._problems[name] = str(error)
+
+    def _begin(self, settings: SourceSettings) -> _Running:
+        watch = SignalWatch(
+            self._connection,
+            settings,
+            own=self._own,
+            observer=self._observer,
+            attempts=self._attempts,
+            access=self._access,
+        )
+        task = asyncio.create_task(watch.run(), name="signals")
+        task.add_done_callback(_ended)
+        return _Running(watch, task)
+
+
+def _ended(task: asyncio.Task[None]) -> None:
+    """A watch that failed is begun anew at the next tick."""
+    if not task.cancelled() and (error := task.exception()) is not None:
+        log.error("reading signals failed", exc_info=error)

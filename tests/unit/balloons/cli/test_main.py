@@ -15,7 +15,7 @@ from balloons.cli.main import program_name
 from balloons.cli.run_command import DEFAULT_ADDRESS, IN_CLUSTER_ADDRESS, default_address
 from balloons.service.settings import ServiceSettings, SettingsError
 from throttler.kube.errors import ConfigError, ForbiddenError
-from throttler.sources.prometheus_access import PrometheusAccess
+from throttler.sources.promql_client import PrometheusAccess
 
 HEAVY = (
     "kubernetes",

@@ -1,7 +1,4 @@
-"""From bytes to rows: what is kept, what is refused, and the same result as the official parser.
-
-[test_text] From bytes to rows: what is kept, what is refused, and the same result as the official parser.
-"""
+"""From bytes to rows: what is kept, what is refused, and the same result as the official parser."""
 
 import contextlib
 import math

@@ -1,7 +1,4 @@
-"""Two samples to a Reading, or to the reason why not.
-
-[test_window] Two samples to a Reading, or to the reason why not.
-"""
+"""Two samples to a Reading, or to the reason why not."""
 
 import math
 from dataclasses import fields

@@ -1,9 +1,4 @@
-"""One server's counters, and which answers among them say nothing of joins or of load.
-
-[test_sample] Rows to one server's figures, on recorded bodies and in the spelling of each version.
-
-[test_false_errors] 429s and 5xx that say nothing about load, or that joins have no part in, one by one.
-"""
+"""One server's counters, and which answers among them say nothing of joins or of load."""
 
 import pytest
 

@@ -1,9 +1,4 @@
-"""API servers behind addresses: processes, leases, news and how old it is.
-
-[test_address] One address: a restart, several servers behind it, failures, frozen metrics.
-
-[test_servers] Addresses, identity Leases and scrapes reconciled.
-"""
+"""API servers behind addresses: processes, leases, news and how old it is."""
 
 from datetime import UTC, datetime, timedelta
 

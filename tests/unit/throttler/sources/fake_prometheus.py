@@ -4,7 +4,7 @@ import json
 
 from aiohttp import web
 
-from throttler.sources.promql_queries import SAMPLE_QUERY
+from throttler.sources.prometheus_watch import SAMPLE_QUERY
 from throttler.sources.settings import AlarmSetting
 
 EVALUATED_AT = 1_700_000_100.0

@@ -16,9 +16,8 @@ from tests.unit.throttler.kube.frozen_server import cancelled, frozen_server, le
 from tests.unit.throttler.kube.loopback_api import authority, loopback_api
 from tests.unit.throttler.sources.metrics_server import answering, connection_to, gzipped, stall, trickle
 from throttler.signals.metrics_text import Row, parse_rows
-from throttler.sources.metrics_body import MAX_INFLATED_BYTES, STEP_BYTES, MetricsBody
-from throttler.sources.outcome import Read, ReadError, ReadOutcome
-from throttler.sources.scraper import Scraper, ScrapeTarget
+from throttler.sources.read_outcome import Read, ReadError, ReadOutcome
+from throttler.sources.scraper import MAX_INFLATED_BYTES, STEP_BYTES, MetricsBody, Scraper, ScrapeTarget
 
 
 async def scrape(url: str, *, limit_s: float = 8.0, reads: list[Read] | None = None, **target):
@@ -175,7 +174,7 @@ def test_few_lines_of_a_large_body_are_parsed(monkeypatch: pytest.MonkeyPatch) -
         parsed.extend(lines)
         return parse_rows(parsed)
 
-    monkeypatch.setattr("throttler.sources.metrics_body.parse_rows", noting)
+    monkeypatch.setattr("throttler.sources.scraper.parse_rows", noting)
     reader = MetricsBody("gzip")
     for at in range(0, len(body), STEP_BYTES):
         reader.feed(body[at : at + STEP_BYTES])

@@ -6,7 +6,7 @@ from tests.unit.throttler.sources.metrics_server import connection_to
 from throttler.api.throttle import AlarmQuery, Prometheus, Scrape, SignalSources
 from throttler.kube.errors import ConfigError
 from throttler.sources.promql_client import PromqlClient
-from throttler.sources.server_finder import configured_targets
+from throttler.sources.scrape_watch import configured_targets
 from throttler.sources.settings import AlarmSetting, SourceSettings, source_settings
 
 

@@ -1,21 +1,76 @@
-"""All sources as one, against servers on loopback."""
+"""All sources as one, our own requests among them."""
 
 import asyncio
 from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 from aiohttp import web
 
 from tests.recorded_metrics import small_body
 from tests.unit.throttler.kube.loopback_api import loopback_api
+from tests.unit.throttler.service.throttle_scene import a_throttle, calm
 from tests.unit.throttler.sources.fake_prometheus import ALARM, FakePrometheus, answer, element, server
 from tests.unit.throttler.sources.metrics_server import connection_to
-from throttler.kube.caller import Attempt
-from throttler.sources import promql
-from throttler.sources.outcome import Read, ReadOutcome
-from throttler.sources.own_attempts import OwnAttempts
+from throttler.kube.caller import Attempt, ignore_attempt
+from throttler.kube.connection import Connection
+from throttler.signals.reading import Reading, Signals
+from throttler.sources import prometheus_watch
+from throttler.sources.promql_client import PrometheusAccess
+from throttler.sources.read_outcome import Read, ReadOutcome, ignore_read
 from throttler.sources.settings import SourceSettings
-from throttler.sources.signal_watch import SignalWatch
+from throttler.sources.signal_watch import OwnAttempts, SignalWatch, SignalWatches
+
+
+def reading_of(*attempts: tuple[str, str, str, float]) -> Reading:
+    own = OwnAttempts(5.0)
+    own.reading(100.0)
+    for verb, resource, code, seconds in attempts:
+        own.observe(Attempt(verb, resource, code, seconds, 0))
+    reading = own.reading(105.0)
+    assert reading is not None
+    return reading
+
+
+def test_there_is_nothing_before_the_first_window_is_complete() -> None:
+    own = OwnAttempts(5.0)
+    assert own.reading(100.0) is None
+    assert own.reading(104.9) is None
+    assert own.reading(105.0) is not None
+
+
+def test_latency_is_the_mean_over_single_objects() -> None:
+    reading = reading_of(("get", "nodes", "200", 0.1), ("patch", "nodes", "200", 0.3), ("list", "pods", "200", 9.0))
+    assert reading.server == "own requests"
+    assert (reading.requests, reading.errors, reading.span_s, reading.ended_s) == (3, 0, 5.0, 105.0)
+    assert reading.latency_s == pytest.approx(0.2)
+
+
+@pytest.mark.parametrize("code", ["429", "500", "503", "504", "timeout", "error"])
+def test_refusals_failures_and_silence_are_errors(code: str) -> None:
+    assert reading_of(("get", "nodes", code, 1.0), ("get", "nodes", "404", 0.1)).errors == 1
+
+
+def test_what_we_gave_up_ourselves_and_disruption_budgets_are_no_errors() -> None:
+    reading = reading_of(("get", "nodes", "cancelled", 1.0), ("create", "pods/eviction", "429", 0.1))
+    assert (reading.requests, reading.errors) == (1, 0)
+
+
+def test_a_quiet_window_is_no_latency_rather_than_zero() -> None:
+    reading = reading_of()
+    assert (reading.requests, reading.latency_s) == (0, None)
+
+
+def test_the_newest_complete_window_stays_until_the_next_is_complete() -> None:
+    own = OwnAttempts(5.0)
+    own.reading(100.0)
+    own.observe(Attempt("get", "nodes", "429", 0.1, 0))
+    first = own.reading(105.0)
+    own.observe(Attempt("get", "nodes", "200", 0.1, 0))
+    assert own.reading(109.0) is first
+    later = own.reading(110.0)
+    assert later is not None
+    assert (later.errors, later.requests) == (0, 1)
 
 
 class FakeApiServer:
@@ -80,7 +135,7 @@ async def test_a_server_that_turns_to_errors_is_silent() -> None:
 
 
 async def test_prometheus_speaks_for_servers_that_forbid_to_be_scraped(monkeypatch) -> None:
-    monkeypatch.setattr(promql, "ROUND_S", 0.2)
+    monkeypatch.setattr(prometheus_watch, "ROUND_S", 0.2)
     api, prometheus = FakeApiServer(), FakePrometheus()
     api.status = 403
     prometheus.alarms = {ALARM.query: answer(element(5))}
@@ -103,3 +158,81 @@ async def test_nothing_is_scraped_when_scraping_is_off() -> None:
         await asyncio.sleep(0.05)
         assert watch.signals(asyncio.get_running_loop().time()).readings == ()
     assert reads == []
+
+
+pytestmark = pytest.mark.virtual_time
+
+OTHER: dict[str, Any] = {"signals": {"scrape": {"servers": ["https://10.0.0.1:6443"]}}}
+
+
+class FakeWatch:
+    """A source that is always calm; may fail once."""
+
+    made: list["FakeWatch"]
+    fails = False
+
+    def __init__(self, connection: Connection, settings: Any, **given: Any) -> None:
+        self.settings = settings
+        self.access = given["access"]
+        self.is_running = False
+        type(self).made.append(self)
+
+    async def run(self) -> None:
+        if type(self).fails:
+            raise RuntimeError("odd body")
+        self.is_running = True
+        try:
+            await asyncio.sleep(1e6)
+        finally:
+            self.is_running = False
+
+    def signals(self, now_s: float) -> Signals:
+        return calm(now_s)
+
+
+ACCESS = PrometheusAccess(url="https://prometheus:9091", token_file="/token")
+
+
+@pytest.fixture
+def sources(monkeypatch: pytest.MonkeyPatch) -> SignalWatches:
+    FakeWatch.made, FakeWatch.fails = [], False
+    monkeypatch.setattr("throttler.sources.signal_watch.SignalWatch", FakeWatch)
+    connection: Any = None
+    return SignalWatches(connection, OwnAttempts(5.0), ignore_read, ignore_attempt, ACCESS)
+
+
+def running() -> int:
+    return sum(watch.is_running for watch in FakeWatch.made)
+
+
+async def test_throttles_with_equal_settings_share_a_source(sources: SignalWatches) -> None:
+    sources.follow([a_throttle("a"), a_throttle("b"), a_throttle("c", **OTHER)])
+    await asyncio.sleep(1)
+    assert running() == len(FakeWatch.made) == 2
+    assert sources.by_throttle(5.0).keys() == {"a", "b", "c"}
+    assert len(sources.distinct(5.0)) == 2
+    assert [watch.access for watch in FakeWatch.made] == [ACCESS] * 2, "the URL of each decides what is used of it"
+    sources.follow([])
+    await asyncio.sleep(1)
+    assert running() == 0
+
+
+async def test_a_source_that_nobody_names_any_more_ends(sources: SignalWatches) -> None:
+    sources.follow([a_throttle("a"), a_throttle("c", **OTHER)])
+    await asyncio.sleep(1)
+    sources.follow([a_throttle("a")])
+    await asyncio.sleep(1)
+    assert running() == 1
+    assert sources.by_throttle(5.0).keys() == {"a"}
+    sources.follow([])
+
+
+async def test_a_source_that_failed_is_begun_anew(sources: SignalWatches) -> None:
+    FakeWatch.fails = True
+    sources.follow([a_throttle("a")])
+    await asyncio.sleep(1)
+    FakeWatch.fails = False
+    sources.follow([a_throttle("a")])
+    await asyncio.sleep(1)
+    assert (len(FakeWatch.made), running()) == (2, 1)
+    sources.follow([])

@@ -1,4 +1,4 @@
-"""How one read of a source went: what is counted, and what is raised when nothing usable came."""
+"""How one read of a source ended: what is counted, and what is raised when nothing usable came."""
 
 import enum
 from collections.abc import Callable

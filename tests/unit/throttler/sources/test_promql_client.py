@@ -21,10 +21,9 @@ from tests.unit.throttler.sources.fake_prometheus import ALARM, answer, element
 from tests.unit.throttler.sources.metrics_server import answering, connection_to
 from tests.unit.throttler.sources.test_signal_watch import eventually
 from throttler.kube.errors import ConfigError
-from throttler.sources import promql
-from throttler.sources.outcome import ReadError, ReadOutcome
-from throttler.sources.prometheus_access import AccessFiles, PrometheusAccess, prometheus_access
-from throttler.sources.promql_client import Point, PromqlClient
+from throttler.sources import prometheus_watch
+from throttler.sources.promql_client import AccessFiles, Point, PrometheusAccess, PromqlClient, prometheus_access
+from throttler.sources.read_outcome import ReadError, ReadOutcome
 from throttler.sources.settings import SourceSettings
 from throttler.sources.signal_watch import SignalWatch
 
@@ -237,7 +236,7 @@ async def test_no_log_line_and_no_problem_has_the_token(
     ca: CertificateAuthority, token_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Through the watch, with debug logs: accepted, refused, echoed in the body, and the server gone in the middle."""
-    monkeypatch.setattr(promql, "ROUND_S", 0.05)
+    monkeypatch.setattr(prometheus_watch, "ROUND_S", 0.05)
     lines = io.StringIO()
     set_up_logs("json", is_debug=True, stream=lines)
     statuses = iter([200, 401, 500, 307])
