@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from benchmarks.scaleup.bare_nodes import BareNodes
 from lab.cloud.joiner import JoinRecord
 from lab.controlplane import ControlPlane
-from throttler.joins.controller_limit import is_controller_bound
+from throttler.joins.count_joins import is_controller_bound
 from throttler.joins.joins import Joins
 from throttler.kube.connection import ConnectionOptions, load_connection
 from throttler.law.govern import govern

@@ -1,16 +1,81 @@
-"""What counting joins remembers from tick to tick: durations, and which nodes need no look any more.
+"""What counting joins remembers from tick to tick: durations, which machines are late, which nodes need no look any
+more.
 
 Losing it costs the figures of a few joins, never correctness: nodes and machines are counted anew each time.
+
+Late is a machine that is so much older than its like ever were that it is not reckoned with any more. One that never
+registers holds a place until its kill timer, one that never becomes Ready as long: at 15 minutes each a few of them
+stop all growth, and a window full of dead machines seems to bear anything. Late ones leave use, stock and what is
+learned. They are in flight for `maxInFlight` until they are lost, and the autoscaler still counts on them for its pods.
+Slowness alone makes nobody late: a later one of the same pool must have come. When all are slow, all are waited for.
 """
 
-from collections.abc import Mapping
+import statistics
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from throttler.joins.durations import Durations
-from throttler.joins.hopeless import Search
-from throttler.joins.late import Usual
+from throttler.joins.demand import Search
 from throttler.kube.quantity import Resources
 from throttler.kube.selectors import LabelSelector
+
+ENOUGH = 3
+"""Durations from which their spread is told."""
+KEPT = 20
+"""A scale-up's first joins are slow and few: twenty are enough for a mean and soon replaced."""
+
+
+@dataclass(frozen=True, slots=True)
+class Durations:
+    """The latest durations in seconds, oldest first."""
+
+    latest: tuple[float, ...] = ()
+
+    def and_then(self, seconds: Iterable[float]) -> "Durations":
+        """With these behind; the oldest ones are forgotten."""
+        more = tuple(max(0.0, each) for each in seconds)
+        return Durations((*self.latest, *more)[-KEPT:]) if more else self
+
+    @property
+    def spread_s(self) -> float:
+        """Standard deviation; 0 while fewer than three are known: a spread that is believed lets more be asked for."""
+        return statistics.pstdev(self.latest) if len(self.latest) >= ENOUGH else 0.0
+
+    @property
+    def mean_s(self) -> float | None:
+        """None before the first."""
+        return sum(self.latest) / len(self.latest) if self.latest else None
+
+
+LATE_BOOTS, LEAST_BOOT_S = 2.0, 120.0
+LATE_JOINS, LEAST_JOIN_S = 5.0, 180.0
+"""Late after so many times the usual duration in its pool, and never before so many seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Usual:
+    """How long it takes the machines of one pool, by those that came lately."""
+
+    times: Durations = field(default_factory=Durations)
+    newest_s: float = float("-inf")
+    """When the newest of those that came had begun (monotonic seconds)."""
+
+    def is_late(self, began_s: float, now_s: float, factor: float, least_s: float) -> bool:
+        """Whether one that began then ought to have come long ago; nobody is late before the first has come."""
+        mean_s = self.times.mean_s
+        is_passed = mean_s is not None and began_s < self.newest_s
+        return is_passed and now_s - began_s > max(least_s, factor * (mean_s or 0.0))
+
+
+NONE_YET = Usual()
+
+
+def learned(usual: Mapping[str, Usual], came: Iterable[tuple[str, float, float]]) -> dict[str, Usual]:
+    """With those that came since: (pool, when it began, how long it took)."""
+    after = dict(usual)
+    for pool, began_s, took_s in came:
+        known = after.get(pool, NONE_YET)
+        after[pool] = Usual(known.times.and_then([took_s]), max(known.newest_s, began_s))
+    return after
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,13 +12,12 @@ from typing import TypeVar
 
 from throttler.api.throttle import JoinThrottle
 from throttler.api.throttle_decode import StoredThrottle
-from throttler.joins.count import count_joins
+from throttler.joins.count_joins import count_joins
 from throttler.joins.join_memory import JoinMemory
 from throttler.joins.join_world import JoinRules
-from throttler.joins.joins import Joins
-from throttler.joins.node_groups import GroupsOf, share_groups
+from throttler.joins.joins import Joins, total_joins
+from throttler.joins.requested_machines import GroupsOf, share_groups
 from throttler.joins.share import fair_shares
-from throttler.joins.total import total_joins
 from throttler.kube.selectors import can_match
 from throttler.law.govern import govern
 from throttler.law.law_memory import LawMemory, learned_of

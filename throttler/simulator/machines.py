@@ -6,7 +6,7 @@ from math import inf
 
 import numpy as np
 
-from throttler.joins.durations import Durations
+from throttler.joins.join_memory import Durations
 from throttler.joins.joins import Joins
 from throttler.simulator.scenario import Scenario
 

@@ -20,7 +20,7 @@ LOOK_S = 5.0
 REQUESTS_PER_S = 1000.0
 
 LATE_S = 120.0
-"""Twice a boot: from then on joins/late.py takes a machine for lost."""
+"""Twice a boot: from then on joins/join_memory.py takes a machine for lost."""
 
 Trouble = Callable[[Reading, float], Reading]
 """What becomes of a healthy server's reading that ends so many seconds after the ramp began."""

@@ -10,7 +10,7 @@ from tests.unit.throttler.levers.owned_object import OwnedObject
 from tests.unit.throttler.levers.pool_scene import pool_body
 from tests.unit.throttler.service.throttle_scene import WALL_S as EPOCH_S
 from tests.unit.throttler.service.throttle_scene import a_throttle, a_view
-from throttler.joins.hopeless import SEARCH_S
+from throttler.joins.demand import SEARCH_S
 from throttler.kube.karpenter import NodeClaim
 from throttler.kube.pod import Pod
 from throttler.law.verdict import Phase

@@ -9,7 +9,7 @@ from tests.unit.throttler.joins.cluster import CNI, LOGS, WALL_S, a_claim, a_nod
 from tests.unit.throttler.service.throttle_scene import a_pool, a_throttle, a_view, refused
 from throttler.api.throttle import LearnedStatus, ThrottleStatus
 from throttler.api.throttle_decode import StoredThrottle
-from throttler.joins.count import count_joins
+from throttler.joins.count_joins import count_joins
 from throttler.joins.join_world import JoinWorld
 from throttler.kube.cluster_autoscaler import AutoscalerStatus, NodeGroup
 from throttler.kube.karpenter import NodePool

@@ -1,16 +1,84 @@
-"""The registered nodes of a throttle by stage. Only nodes that were not usable yet at the last count are looked at.
+"""The registered nodes of a throttle, and where on its way to being usable each of them is.
 
-The labels of all others are looked at once a minute: there may be 100,000 of them, and labels rarely change.
+The stage is told by the Node and by the DaemonSet pods on it: which DaemonSets want a pod there, and which of those
+pods run. Only nodes that were not usable yet at the last count are looked at. The labels of all others are looked at
+once a minute: there may be 100,000 of them, and labels rarely change.
 """
 
+import enum
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from throttler.joins.join_memory import JoinMemory
-from throttler.joins.join_world import JoinRules, JoinWorld
-from throttler.joins.late import LATE_JOINS, LEAST_JOIN_S, NONE_YET
-from throttler.joins.stages import ExpectedDaemons, Stage, stage_of
+from throttler.joins.join_memory import LATE_JOINS, LEAST_JOIN_S, NONE_YET, JoinMemory
+from throttler.joins.join_world import NO_PODS, JoinRules, JoinWorld
 from throttler.kube.node import KARPENTER_POOL_LABEL, UNREGISTERED_TAINT, Node, is_joining_taint
+from throttler.kube.pod import DaemonSet, Pod, PodKind, wants_daemon
+from throttler.kube.selectors import Taint
+
+
+class Stage(enum.Enum):
+    """A registered node's stage; exactly one holds."""
+
+    HELD = "kept back by a lever at the join"
+    UNREADY = "registered, not Ready or not let in by others"
+    WITHOUT_DAEMONS = "Ready, and DaemonSet pods do not exist there yet"
+    STARTING_DAEMONS = "Ready, and DaemonSet pods are starting there"
+    USABLE = "Ready, and its DaemonSet pods run"
+
+    __hash__ = object.__hash__
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectedDaemons:
+    """Which DaemonSets want a pod on a node, asked once per combination of taints and of labels that any of them reads.
+
+    Thousands of nodes share a handful of combinations.
+    """
+
+    daemon_sets: tuple[DaemonSet, ...]
+    keys: tuple[str, ...]
+    known: dict[tuple[tuple[Taint, ...], tuple[str | None, ...]], tuple[DaemonSet, ...]]
+
+    @classmethod
+    def by(cls, daemon_sets: tuple[DaemonSet, ...]) -> "ExpectedDaemons":
+        """For these DaemonSets."""
+        keys = sorted(set[str]().union(*(each.label_keys for each in daemon_sets)))
+        return cls(daemon_sets, tuple(keys), {})
+
+    def on(self, node: Node, taints: tuple[Taint, ...]) -> tuple[DaemonSet, ...]:
+        """The DaemonSets that put a pod on the node once it has only these taints."""
+        read = taints, tuple([node.labels.get(key) for key in self.keys])
+        found = self.known.get(read)
+        if found is None:
+            found = self.known[read] = tuple(each for each in self.daemon_sets if wants_daemon(each, node, taints))
+        return found
+
+
+def stage_of(node: Node, world: JoinWorld, rules: JoinRules, wanted: ExpectedDaemons) -> Stage:
+    """The one stage that holds; earlier cases win."""
+    if _is_held(node, rules):
+        return Stage.HELD
+    if not node.is_ready or any(is_joining_taint(taint) for taint in node.taints):
+        return Stage.UNREADY
+    return _by_daemons(wanted.on(node, node.taints), world.pods.get(node.name, NO_PODS))
+
+
+def _is_held(node: Node, rules: JoinRules) -> bool:
+    if rules.taint_key and any(taint.key == rules.taint_key for taint in node.taints):
+        return True
+    return rules.label is not None and node.labels.get(rules.label.key) != rules.label.value
+
+
+def _by_daemons(expected: tuple[DaemonSet, ...], pods: Iterable[Pod]) -> Stage:
+    runs = {
+        pod.owner.uid: pod.is_running
+        for pod in pods
+        if pod.kind is PodKind.DAEMON and pod.owner is not None and not pod.is_terminating
+    }
+    if any(each.uid not in runs for each in expected):
+        return Stage.WITHOUT_DAEMONS
+    return Stage.USABLE if all(runs[each.uid] for each in expected) else Stage.STARTING_DAEMONS
+
 
 STUCK_S = 300.0
 """A Ready node whose DaemonSet pods exist and still do not run by then (an image that nobody can pull) joins no more:
@@ -42,7 +110,7 @@ class Registered:
     came: list[tuple[str, float, float]] = field(default_factory=list)
     """The same with each one's pool, and since when it had loaded the API servers; without those that are stuck."""
     late: int = 0
-    """Of the joining ones (joins/late.py)."""
+    """Of the joining ones (joins/join_memory.py)."""
     timely_s: list[float] = field(default_factory=list)
     """Since when each of the others has loaded the API servers."""
     given_up: int = 0

@@ -19,7 +19,7 @@ from tests.unit.throttler.joins.cluster import (
     daemons_on,
     pending,
 )
-from throttler.joins.count import count_joins
+from throttler.joins.count_joins import count_joins
 from throttler.joins.join_memory import JoinMemory
 from throttler.joins.join_world import JoinRules, JoinWorld
 from throttler.joins.joins import Joins

@@ -7,7 +7,7 @@ import pytest
 from tests.unit.throttler.joins.cluster import a_node
 from tests.unit.throttler.service.throttle_scene import a_throttle
 from throttler.api.throttle import JoinThrottle
-from throttler.joins.node_groups import share_groups
+from throttler.joins.requested_machines import share_groups
 from throttler.kube.cluster_autoscaler import AutoscalerStatus, NodeGroup
 from throttler.kube.node import KARPENTER_POOL_LABEL, Node
 

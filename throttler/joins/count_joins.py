@@ -2,19 +2,21 @@
 
 A machine is in exactly one stage: booting until it is heard of, then held or joining, then settled. Nothing is kept
 that could not be counted again; the memory holds durations and what need not be looked at any more.
+
+One wait no pace shortens: the controller manager sends 20 requests/s per controller by default, so that with D
+DaemonSets at most 20/D nodes/s get their pods, however idle the API servers are. It shows as Ready nodes whose
+DaemonSet pods do not even exist while latency is as usual.
 """
 
+from collections.abc import Iterable
 from dataclasses import replace
 
-from throttler.joins.controller_limit import is_controller_bound
 from throttler.joins.demand import count_demand, is_loose, nodes_of, seekers
-from throttler.joins.join_memory import JoinMemory
+from throttler.joins.join_memory import JoinMemory, learned
 from throttler.joins.join_world import NO_PODS, JoinRules, JoinWorld
 from throttler.joins.joins import Joins
-from throttler.joins.late import learned
-from throttler.joins.registered import Registered, sort_nodes
-from throttler.joins.requested import Requested, count_requested
-from throttler.joins.stages import Stage
+from throttler.joins.registered_nodes import Registered, Stage, sort_nodes
+from throttler.joins.requested_machines import Requested, count_requested
 from throttler.kube.pod import PodKind
 from throttler.kube.quantity import largest
 
@@ -159,3 +161,21 @@ def _largest(memory: JoinMemory, world: JoinWorld, now_s: float) -> JoinMemory:
     sizes = {id(node.allocatable): node.allocatable for node in world.nodes.values() if node.uid in memory.settled}
     found = largest(sizes.values())
     return replace(memory, largest=found, largest_until_s=now_s + LARGEST_KEPT_S) if found else memory
+
+
+PATIENCE_S = 5.0
+"""Without a backlog the pods exist within a second of the node."""
+NODES = 3
+"""Fewer nodes may be any odd DaemonSet."""
+USUAL_INDEX = 2.0
+"""Latency up to twice the baseline is noise: the servers are not what joins wait for."""
+
+
+def is_controller_bound(waiting_s: Iterable[float], joining: int, index: float | None) -> bool:
+    """Whether most joins wait for pods that do not exist, for longer than usual, and the servers are not the reason.
+
+    `waiting_s` tells for how long each node has been Ready and without those pods; `index` is latency over its
+    baseline, and without it nothing can be said.
+    """
+    late = sum(1 for seconds in waiting_s if seconds >= PATIENCE_S)
+    return late >= NODES and 2 * late >= joining and index is not None and index < USUAL_INDEX
