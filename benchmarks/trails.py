@@ -25,7 +25,7 @@ from throttler.kube.metadata import ObjectKey
 from throttler.kube.node import Node
 from throttler.kube.pod import Pod, Scheduling
 from throttler.kube.quantity import parse_resources
-from throttler.levers.held import Clocks
+from throttler.levers.hold import Clocks
 from throttler.service.lever_scene import LeverScene
 from throttler.service.tick import decide_throttles
 from throttler.service.tick_view import Memories, TickView, Turn

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from balloons.api.pool import BalloonPool
 from throttler.kube.selectors import LabelSelector, can_match
-from throttler.levers.headroom import Lane
+from throttler.levers.lever import Lane
 
 
 class Purse:

@@ -27,7 +27,7 @@ from balloons.view.node_load import USUAL_PRIORITY
 from balloons.view.snapshot import Now, Snapshot
 from balloons.view.tenancy import Bound, Refusal
 from throttler.kube.metadata import ObjectKey
-from throttler.levers.headroom import Lane
+from throttler.levers.lever import Lane
 
 MOST_ERROR_TEXT = 200
 """Characters of an unexpected error that a status shows."""

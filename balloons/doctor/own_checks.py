@@ -13,9 +13,8 @@ from throttler.api.throttle_decode import RefusedThrottle
 from throttler.kube.decoding import Invalid
 from throttler.kube.metadata import owners_of
 from throttler.kube.selectors import matches
-from throttler.levers.holder import THROTTLE_LABEL, Holder
-from throttler.levers.lever import FIELD_MANAGER
-from throttler.levers.original import ORIGINAL_ANNOTATION
+from throttler.levers.lever import FIELD_MANAGER, THROTTLE_LABEL, Holder
+from throttler.levers.saved_limits import ORIGINAL_ANNOTATION
 from throttler.levers.scheduling_gate import PACED_GATE
 
 LEASE_LIMIT_S = 100.0

@@ -15,9 +15,9 @@ from throttler.kube.node import KARPENTER_POOL_LABEL, Node
 from throttler.kube.pod import Pod
 from throttler.kube.quantity import Resources
 from throttler.kube.selectors import untolerated
-from throttler.levers.pool_matching import may_hold, may_make
+from throttler.levers.node_pool_ceiling import ACCELERATORS
+from throttler.levers.pool_shares import may_hold, may_make
 from throttler.levers.scheduling_gate import PACED_GATE
-from throttler.levers.sizes import ACCELERATORS
 
 _CONDITIONS = {"PodScheduled": "bound", "Initialized": "initialized", "Ready": "ready"}
 

@@ -16,8 +16,8 @@ from throttler.kube.karpenter import NodePool
 from throttler.kube.node import KARPENTER_POOL_LABEL, Node
 from throttler.kube.quantity import QuantityError, Resources, parse_quantity
 from throttler.kube.selectors import LabelSelector, can_match, matches
-from throttler.levers.holder import THROTTLE_LABEL
-from throttler.levers.original import read_mark
+from throttler.levers.lever import THROTTLE_LABEL
+from throttler.levers.saved_limits import read_mark
 
 _TARGET, _MOST = "cloudProviderTarget:", "maxSize:"
 

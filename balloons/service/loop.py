@@ -21,7 +21,7 @@ from balloons.view.index import Circumstances, Index
 from balloons.view.snapshot import Now, Snapshot
 from throttler.kube.metadata import ObjectKey
 from throttler.kube.selectors import LabelSelector
-from throttler.levers.headroom import Lane
+from throttler.levers.lever import Lane
 from throttler.service.throttling import ClusterView
 from throttler.service.tick_view import PoolGrowth
 

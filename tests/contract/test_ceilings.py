@@ -22,12 +22,11 @@ from throttler.kube.kube_client import KubeClient, decode, open_client
 from throttler.kube.pod import Scheduling
 from throttler.kube.requests import Resource
 from throttler.kube.selectors import LabelSelector
-from throttler.levers.hand_back import hand_back
-from throttler.levers.holder import Holder
-from throttler.levers.lever import LeverWrite, Room
+from throttler.levers.capacity_quota import QuotaMemory, QuotaSeen, plan_capacity_quota
+from throttler.levers.lever import Holder, LeverWrite, Room
 from throttler.levers.node_pool_limits import NodePoolMemory, NodePoolSeen, plan_node_pools
-from throttler.levers.quota_ceiling import QuotaMemory, QuotaSeen, plan_capacity_quota
-from throttler.levers.shares import WaitingWork
+from throttler.levers.pool_shares import WaitingWork
+from throttler.levers.restore import hand_back
 from throttler.service.lever_writer import LeverWriter, WriteOutcome
 
 pytestmark = pytest.mark.lab

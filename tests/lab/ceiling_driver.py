@@ -19,11 +19,10 @@ from throttler.kube.node import NodeWire, Shared
 from throttler.kube.pod import PodWire, pod_from_wire
 from throttler.kube.requests import Resource, Selection
 from throttler.kube.selectors import LabelSelector
-from throttler.levers.holder import Holder
-from throttler.levers.lever import LeverOutcome, LeverReport, Room
+from throttler.levers.capacity_quota import QuotaMemory, QuotaSeen, plan_capacity_quota
+from throttler.levers.lever import Holder, LeverOutcome, LeverReport, Room
 from throttler.levers.node_pool_limits import NodePoolMemory, NodePoolSeen, plan_node_pools
-from throttler.levers.quota_ceiling import QuotaMemory, QuotaSeen, plan_capacity_quota
-from throttler.levers.shares import WaitingWork
+from throttler.levers.pool_shares import WaitingWork
 from throttler.service.lever_writer import LeverWriter, WriteOutcome
 
 POOLS = Resource("karpenter.sh", "v1", "nodepools", "NodePool", False)

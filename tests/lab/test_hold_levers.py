@@ -11,11 +11,9 @@ from tests.lab.hold_view import View, daemon_set, eventually, gated_deployment, 
 from throttler.kube.errors import ConflictError
 from throttler.kube.quantity import largest
 from throttler.kube.requests import PatchKind
-from throttler.levers.daemon_set_label import LabelSettings, put_labels
-from throttler.levers.held import HeldSince
-from throttler.levers.one_element import without_elements
+from throttler.levers.hold import HeldSince, without_elements
 from throttler.levers.scheduling_gate import PACED_GATE, GatedDemand, GateMemory, GateSettings, release_gates
-from throttler.levers.startup_taint import TaintSettings, release_taints
+from throttler.levers.taint_and_label import LabelSettings, TaintSettings, put_labels, release_taints
 from throttler.service.leftovers import NODES
 from throttler.service.lever_writer import WriteOutcome
 

@@ -1,12 +1,23 @@
-"""What all levers have in common: what they are told, what they ask to be written, and what they report."""
+"""What all levers have in common: what they are told, what they ask to be written, why, and in whose name.
+
+Every object that a throttle changes says who keeps the lever in force; the guard reads it. No time is written: it would
+cost a write per tick, and clocks of two machines cannot be compared. The guard watches the named Lease by its own
+clock.
+
+Headroom growth is a lever too, with nothing to write: how many more balloons may ask for a node, for the pools whose
+nodes a throttle paces. A balloon that waits is demand like any pod. It was let out for a machine of the allowance, so
+until one has been ordered for it, it counts against the allowance: the autoscaler takes seconds to see it.
+"""
 
 import enum
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from throttler.kube.because import Because
+from throttler.kube.because import Because, Sentence
 from throttler.kube.metadata import ObjectKey
+from throttler.kube.selectors import LabelSelector
 
 FIELD_MANAGER = "kube-balloons-throttle"
 """Who owns the fields that a throttle writes, in `metadata.managedFields`."""
@@ -103,3 +114,116 @@ class LeverOutcome:
 
     report: LeverReport
     writes: tuple[LeverWrite, ...] = ()
+
+
+THROTTLE_LABEL = "kube-balloons.github.io/throttle"
+"""On every object that a throttle changed or made: the JoinThrottle's name. A list by it finds them all."""
+HOLDER_ANNOTATION = "kube-balloons.github.io/holder"
+"""`namespace/name` of the Lease whose renewal keeps the change in force."""
+EPOCH_ANNOTATION = "kube-balloons.github.io/epoch"
+"""The Lease's transitions when it was written; never goes down."""
+LONGEST_LABEL = 63
+_HASH_DIGITS = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Holder:
+    """The throttle in whose name is written, and the leadership under which."""
+
+    throttle: str
+    lease: str = ""
+    """`namespace/name`; empty without leader election."""
+    epoch: int = 0
+
+    @property
+    def label(self) -> str:
+        """The throttle's name as a label's value, which is shorter than a name may be."""
+        if len(self.throttle) <= LONGEST_LABEL:
+            return self.throttle
+        digest = hashlib.sha256(self.throttle.encode()).hexdigest()[:_HASH_DIGITS]
+        return f"{self.throttle[: LONGEST_LABEL - _HASH_DIGITS - 1]}-{digest}"
+
+    @property
+    def annotations(self) -> dict[str, str]:
+        """What goes with every change."""
+        return {HOLDER_ANNOTATION: self.lease, EPOCH_ANNOTATION: str(self.epoch)}
+
+
+def epoch_of(annotations: Mapping[str, str]) -> int:
+    """The epoch under which an object was last written; 0 where none can be read."""
+    text = annotations.get(EPOCH_ANNOTATION, "")
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else 0
+
+
+class LeverReason(Sentence):
+    """Reason name -> sentence; the braces name the figures of the case."""
+
+    NOTHING_WAITS = "nothing waits for a node, so the user's own value applies"
+    STOPPING = "the throttle stops or is paused: everything is given back"
+    PACING = "at most {ceiling}: {usage} exist or were asked for, and {share} more nodes may be asked for now"
+    PACING_IN_CAPACITY = (
+        "at most {ceiling}: this pool has machines of {smallest} to {largest} cores, so the room for {share} of the "
+        "largest may be used by more of the smaller ones"
+    )
+    WIDE_POOL = (
+        "at most {ceiling}, room for {share} more nodes: the machine types of this pool differ so much that Karpenter "
+        "reserves {charge} times what it orders; give types of similar size a pool of their own"
+    )
+    PROBING_SIZE = "at most {ceiling}: this pool never had a machine, so the room is an estimate"
+    NOTHING_STARTS = "at most {ceiling}: pods wait and no node was ordered for {waited} s, so the room grows"
+    HEAVIER_FIRST = (
+        "at most {ceiling}, which is what it has: Karpenter prefers NodePool {heavier} for the pods that wait, and "
+        "would buy here as soon as that one is at its ceiling"
+    )
+    RAN_DRY = (
+        "at most {ceiling}: nothing was ordered here for {waited} s although there was room, so NodePool {lighter} "
+        "serves the pods that wait until machines come here again"
+    )
+    ROOM_FOR_ALL = (
+        "at most {ceiling}: smaller room was not used, perhaps because a request takes all of its nodes or none; so "
+        "there is room for {share} nodes, the largest demand that waits"
+    )
+    USER_LIMIT_IS_LOWER = "the user's own limit {limit} is lower than what the throttle would allow"
+    VIEW_INCOMPLETE = "the view is incomplete or stale: nothing is raised or lowered"
+    NOT_TAKEN_UP_YET = "written as {ceiling}; the autoscaler has not confirmed it yet"
+    LEVER_UNCONFIRMED = (
+        "written as {ceiling}; the autoscaler has not confirmed it within {waited} s: growth is not paced here"
+    )
+    QUOTA_INVALID = "cluster-autoscaler ignores the quota: {message}"
+    QUOTA_LOST = "somebody deleted the quota, so growth was not paced; it is made again"
+    QUOTA_CHANGED = "somebody changed the selector of our quota; it is put back"
+    QUOTA_NOT_SERVED = (
+        "the cluster does not serve CapacityQuota: install its CRD and a cluster-autoscaler that honours it"
+    )
+    QUOTA_SELECTOR_DIFFERS = "the user's own CapacityQuota of this name selects other nodes than the throttle"
+    LIMIT_UNREADABLE = "the user's own limit is not a quantity that can be compared: {value}"
+    ORIGINAL_UNREADABLE = (
+        "the annotation kube-balloons.github.io/original cannot be read, so the user's own limit is not known: nothing "
+        "is changed until the annotation is mended or removed"
+    )
+    STATIC_POOL = "the pool has a fixed number of replicas, so its size is the user's decision"
+    OVERRUN = "{usage} cores exist or were asked for and {ceiling} were allowed: Karpenter does not honour the ceiling"
+    CONTESTED = (
+        "somebody else writes the same limit: that counts as the user's new value, and we write at most once in "
+        "{period} s"
+    )
+    OTHER_THROTTLE = "JoinThrottle {throttle} already moves this object"
+    NEWER_HOLDER = "a newer leader (epoch {epoch}) has written this object: this replica changes nothing"
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """`allowance` more nodes may start now among those that `nodes` selects."""
+
+    nodes: LabelSelector
+    allowance: int
+
+
+def headroom_lane(nodes: LabelSelector, room: Room, granted: int) -> Lane:
+    """`granted` balloons wait by the leave of an earlier allowance.
+
+    Of these, as many as nodes are waited for at all may still have no machine on its way.
+    """
+    if not room.may_move:
+        return Lane(nodes, 0)
+    return Lane(nodes, max(0, room.allowance - min(granted, room.waiting)))

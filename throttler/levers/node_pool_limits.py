@@ -1,27 +1,67 @@
 """Karpenter's ceiling: `spec.limits` of NodePools, in cpu, memory and accelerators.
 
-One call plans all pools of a throttle, because they share its budget. All that must survive stands on the NodePools;
-the memory is for rate limits and hysteresis.
+One call plans all pools of a throttle, because they share its budget. For each pool the plan is to refuse, hold still,
+hand back, or write the ceiling together with the user's value, and to report how far the ceiling can be trusted. All
+that must survive stands on the NodePools; the memory is for rate limits and hysteresis.
 """
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from throttler.joins.demand import Crowd
-from throttler.kube.karpenter import NodeClaim, NodePool
+from throttler.kube.because import Because, because
+from throttler.kube.karpenter import NODE_POOL_KIND, NodeClaim, NodePool
+from throttler.kube.metadata import ObjectKey
 from throttler.kube.pod import Scheduling
-from throttler.kube.quantity import Resources
-from throttler.levers.ceiling_need import CeilingNeed
-from throttler.levers.holder import THROTTLE_LABEL, Holder
-from throttler.levers.lever import LeverOutcome, Room
-from throttler.levers.node_pool_plan import CeilingContext, CeilingMemory, plan_pool, refusal
-from throttler.levers.pool_ceiling import PoolRoom
-from throttler.levers.pool_figures import has_users_room
-from throttler.levers.pool_matching import in_karpenters_order, may_hold, may_make
-from throttler.levers.shares import Candidate, Need, WaitingWork, needs_of, pool_rooms
-from throttler.levers.sizes import sizes_seen
-from throttler.levers.taken_up import is_pool_taken_up
+from throttler.kube.quantity import QuantityError, Resources, format_milli, total
+from throttler.levers.ceiling import CONTESTED_WRITE_EVERY_S, CeilingNeed, Contest, RoomSearch, Uptake, is_pool_taken_up
+from throttler.levers.lever import (
+    THROTTLE_LABEL,
+    Holder,
+    How,
+    LeverOutcome,
+    LeverReason,
+    LeverReport,
+    LeverState,
+    LeverWrite,
+    Room,
+    epoch_of,
+)
+from throttler.levers.node_pool_ceiling import (
+    CPU,
+    Charge,
+    PoolFigures,
+    PoolRoom,
+    figures_of,
+    has_users_room,
+    size_of,
+    sizes_seen,
+)
+from throttler.levers.pool_shares import (
+    Candidate,
+    Need,
+    WaitingWork,
+    in_karpenters_order,
+    may_hold,
+    may_make,
+    needs_of,
+    pool_rooms,
+)
+from throttler.levers.restore import POOL_PATH, hand_back
+from throttler.levers.saved_limits import (
+    Mark,
+    amount_of,
+    foreign,
+    is_marked_so,
+    is_unreadable,
+    marked,
+    read_mark,
+    shown,
+    taken_in,
+    with_ceiling,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,11 +95,40 @@ class NodePoolSeen:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CeilingContext:
+    """What all pools of a throttle have in common at one moment; `now_s` is monotonic."""
+
+    room: Room
+    holder: Holder
+    now_s: float
+    is_over: bool
+    """Whether ceilings are to be handed back."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CeilingMemory:
+    """What is remembered of one pool."""
+
+    contest: Contest = field(default_factory=Contest)
+    search: RoomSearch = field(default_factory=RoomSearch)
+    charge: Charge = field(default_factory=Charge)
+    uptake: Uptake = field(default_factory=Uptake)
+    figures: PoolFigures | None = None
+    mark: Mark | None = None
+    """As we wrote it last: it goes back on an object that lost its annotation while our values stand."""
+    before: Mark | None = None
+    """As it stood before our last write."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NodePoolMemory:
     """What is remembered between looks; a fresh one costs time and never a user's value."""
 
     demand: CeilingNeed = field(default_factory=CeilingNeed)
     pools: Mapping[str, CeilingMemory] = field(default_factory=dict)
+
+
+Planned = tuple[LeverOutcome, CeilingMemory]
 
 
 def plan_node_pools(
@@ -161,3 +230,209 @@ def _searched(
     charge = known.charge.given(min(room.share, math.ceil(need.seen)), look.now_s)
     room = replace(room, doublings=doublings, charge=charge.within(seen))
     return replace(known, search=search, charge=charge), room
+
+
+def plan_pool(
+    pool: NodePool,
+    claims: Sequence[NodeClaim],
+    room: PoolRoom,
+    hint: Resources,
+    look: CeilingContext,
+    memory: CeilingMemory,
+) -> Planned:
+    """What to write on this pool now, and what to remember of it; `hint` is the largest request that waits for it."""
+    if refused := refusal(pool, look.holder):
+        return _outcome(pool, Mark(original={}, ceiling={}), refused), memory
+    mark = _mark(pool, memory)
+    if mark is None and is_unreadable(pool.metadata):
+        why = because(LeverReason.ORIGINAL_UNREADABLE)
+        return _outcome(pool, Mark(original={}, ceiling={}), (LeverState.REFUSED, why)), memory
+    kept = taken_in(mark, pool.spec.limits, pool.metadata.managed_fields, POOL_PATH)
+    is_foreign = mark is not None and bool(foreign(mark, pool.spec.limits or {}))
+    memory = replace(memory, contest=memory.contest.heard(look.now_s, is_foreign=is_foreign))
+    if look.is_over or (mark is None and look.room.waiting <= 0):
+        return _handed_back(pool, kept, look, memory)
+    if not look.room.may_move:
+        return _outcome(pool, kept, (LeverState.PENDING, because(LeverReason.VIEW_INCOMPLETE))), memory
+    try:
+        may_raise = memory.contest.may_raise(look.now_s)
+        figures = figures_of(pool, claims, kept, room, hint, memory.figures, may_raise=may_raise)
+    except QuantityError as error:
+        unreadable = because(LeverReason.LIMIT_UNREADABLE, value=str(error))
+        return _outcome(pool, kept, (LeverState.REFUSED, unreadable)), memory
+    uptake = memory.uptake.looked(look.now_s, is_taken_up=is_pool_taken_up(pool))
+    return _paced(pool, claims, kept, room, look, replace(memory, figures=figures, uptake=uptake))
+
+
+def refusal(pool: NodePool, holder: Holder) -> tuple[LeverState, Because] | None:
+    """Why the pool is left alone; None where it is ours to move."""
+    other, epoch = pool.metadata.labels.get(THROTTLE_LABEL, holder.label), epoch_of(pool.metadata.annotations)
+    if pool.spec.replicas is not None:
+        return LeverState.REFUSED, because(LeverReason.STATIC_POOL)
+    if other != holder.label:
+        return LeverState.REFUSED, because(LeverReason.OTHER_THROTTLE, throttle=other)
+    if epoch > holder.epoch:
+        return LeverState.UNCONFIRMED, because(LeverReason.NEWER_HOLDER, epoch=epoch)
+    return None
+
+
+def _mark(pool: NodePool, memory: CeilingMemory) -> Mark | None:
+    """The mark on the object, or the one we remember where only the annotation was lost and our values stand."""
+    known = memory.mark
+    is_ours = known is not None and bool(known.ceiling) and not foreign(known, pool.spec.limits or {})
+    return read_mark(pool.metadata) or (known if is_ours else None)
+
+
+def _handed_back(pool: NodePool, kept: Mark, look: CeilingContext, memory: CeilingMemory) -> Planned:
+    reason = LeverReason.STOPPING if look.room.is_stopping else LeverReason.NOTHING_WAITS
+    nothing = Mark(original=kept.original, ceiling={})
+    outcome = _outcome(pool, nothing, (LeverState.HANDED_BACK, because(reason)), hand_back(pool, reason, kept))
+    return outcome, CeilingMemory(figures=memory.figures)
+
+
+def _paced(
+    pool: NodePool, claims: Sequence[NodeClaim], kept: Mark, room: PoolRoom, look: CeilingContext, memory: CeilingMemory
+) -> Planned:
+    figures = memory.figures
+    assert figures is not None, "set by the caller"
+    mark = with_ceiling(kept, figures.ceiling, pool.spec.limits, pool.metadata.managed_fields, POOL_PATH)
+    moment = PoolMoment(
+        pool=pool, claims=claims, mark=mark, figures=figures, room=room, unmet_s=memory.search.unmet_s(look.now_s)
+    )
+    state = standing_of(moment, kept, memory.before, memory.contest, memory.uptake, look.now_s)
+    memory = replace(memory, mark=mark if mark.ceiling else None)
+    if _is_fulfilled(pool, mark, look.holder) or not memory.contest.may_write(look.now_s):
+        return _outcome(pool, mark, state), memory
+    write = _write(pool, mark, look.holder, reason_of(moment))
+    contest = memory.contest.wrote(look.now_s)
+    return _outcome(pool, mark, state, (write,)), replace(memory, contest=contest, before=kept)
+
+
+def _is_fulfilled(pool: NodePool, mark: Mark, holder: Holder) -> bool:
+    """Whether the object already says all of it, or there is nothing to say: the user's own limits are lower."""
+    is_untouched = not mark.ceiling and THROTTLE_LABEL not in pool.metadata.labels
+    stands = (pool.spec.limits or {}).items() >= mark.ceiling.items()
+    return is_untouched or (stands and is_marked_so(pool.metadata, mark, holder))
+
+
+def _write(pool: NodePool, mark: Mark, holder: Holder, reason: Because) -> LeverWrite:
+    """One apply with the ceiling and the values to restore: neither is ever there without the other."""
+    metadata = marked(pool.metadata, pool.metadata.name, mark, holder)
+    names = {"apiVersion": pool.api_version, "kind": NODE_POOL_KIND}
+    body: dict[str, Any] = {**names, "metadata": metadata, "spec": {"limits": dict(mark.ceiling)}}
+    key = ObjectKey("", pool.metadata.name)
+    return LeverWrite(
+        api_version=pool.api_version,
+        kind=NODE_POOL_KIND,
+        key=key,
+        how=How.APPLY,
+        body=body,
+        because=reason,
+        is_forced=True,
+    )
+
+
+def _outcome(
+    pool: NodePool, mark: Mark, state: tuple[LeverState, Because], writes: tuple[LeverWrite, ...] = ()
+) -> LeverOutcome:
+    report = LeverReport(
+        name=f"{NODE_POOL_KIND}/{pool.metadata.name}",
+        state=state[0],
+        because=state[1],
+        ceiling=shown(mark.ceiling),
+        original=shown({name: mark.original[name] for name in mark.ceiling}),
+    )
+    return LeverOutcome(report=report, writes=writes)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolMoment:
+    """One pool, what was derived from it, and what is to be written on it."""
+
+    pool: NodePool
+    claims: Sequence[NodeClaim]
+    mark: Mark
+    figures: PoolFigures
+    room: PoolRoom
+    unmet_s: float
+
+    @property
+    def text(self) -> str:
+        """The ceiling in words."""
+        return f"{self.mark.ceiling.get(CPU, 'none')} cores"
+
+
+def standing_of(
+    moment: PoolMoment, kept: Mark, before: Mark | None, contest: Contest, uptake: Uptake, now_s: float
+) -> tuple[LeverState, Because]:
+    """The state and its reason.
+
+    `kept` is what stands on the object now, `before` what stood there before, `moment.mark` what is to be written.
+    """
+    if contest.is_contested(now_s):
+        period = int(CONTESTED_WRITE_EVERY_S)
+        return LeverState.CONTESTED, because(LeverReason.CONTESTED, period=period)
+    if not moment.mark.ceiling:
+        return LeverState.HANDED_BACK, reason_of(moment)
+    if overrun := _overrun(moment, kept, before):
+        return LeverState.UNCONFIRMED, overrun
+    if uptake.is_late(now_s):
+        waited = round(uptake.waited_s(now_s))
+        return LeverState.UNCONFIRMED, because(LeverReason.LEVER_UNCONFIRMED, ceiling=moment.text, waited=waited)
+    if not kept.ceiling or uptake.waiting_since_s is not None:
+        return LeverState.PENDING, because(LeverReason.NOT_TAKEN_UP_YET, ceiling=moment.text)
+    return LeverState.CONFIRMED, reason_of(moment)
+
+
+def reason_of(moment: PoolMoment) -> Because:
+    """Why the ceiling is what it is."""
+    figures, room, ceiling = moment.figures, moment.room, moment.text
+    if _is_users(moment.mark):
+        limit = moment.mark.original.get(CPU) if moment.mark.ceiling else (moment.pool.spec.limits or {}).get(CPU)
+        return because(LeverReason.USER_LIMIT_IS_LOWER, limit=limit)
+    if room.lighter:
+        return because(LeverReason.RAN_DRY, ceiling=ceiling, waited=round(moment.unmet_s), lighter=room.lighter)
+    if room.heavier and not room.share:
+        return because(LeverReason.HEAVIER_FIRST, ceiling=ceiling, heavier=room.heavier)
+    if room.doublings:
+        return because(LeverReason.NOTHING_STARTS, ceiling=ceiling, waited=round(moment.unmet_s))
+    if not figures.seen and room.share:
+        return because(LeverReason.PROBING_SIZE, ceiling=ceiling)
+    if room.charge > 1:
+        return because(LeverReason.WIDE_POOL, ceiling=ceiling, share=room.share, charge=room.charge)
+    usage = f"{format_milli(figures.usage.get(CPU, 0))} cores"
+    if figures.is_mixed:
+        smallest, largest = map(format_milli, figures.cores)
+        detail = {"smallest": smallest, "largest": largest, "share": room.share}
+        return because(LeverReason.PACING_IN_CAPACITY, ceiling=ceiling, **detail)
+    return because(LeverReason.PACING, ceiling=ceiling, usage=usage, share=room.share)
+
+
+def _is_users(mark: Mark) -> bool:
+    return all(value == mark.original.get(name) for name, value in mark.ceiling.items())
+
+
+def _overrun(moment: PoolMoment, kept: Mark, before: Mark | None) -> Because | None:
+    """Machines beyond the last two ceilings, more than one batch and replacements explain.
+
+    A round that was under way went by the ceiling before; without one it went by none. Karpenter starts a replacement
+    while usage is not above the ceiling: three drifted machines under a ceiling equal to the usage had two replacements
+    at once (observed, 1.15.0).
+    """
+    ceilings = [_cores(mark) for mark in (kept, before)]
+    if None in ceilings or not moment.figures.seen:
+        return None
+    standing = [claim for claim in moment.claims if not claim.is_deleting]
+    usage = total(size_of(claim) for claim in standing).get(CPU, 0)
+    drifted = sum(claim.is_drifted for claim in standing)
+    allowed = max(amount for amount in ceilings if amount) + (1 + drifted) * moment.figures.seen.get(CPU, 0)
+    if usage <= allowed:
+        return None
+    return because(LeverReason.OVERRUN, usage=format_milli(usage), ceiling=kept.ceiling[CPU])
+
+
+def _cores(mark: Mark | None) -> int | None:
+    """A ceiling of ours, in milli-cores; None where the user's own value, or nothing, stood."""
+    value = mark.ceiling.get(CPU) if mark else None
+    is_ours = mark is not None and value is not None and value != mark.original.get(CPU)
+    return amount_of(value) if is_ours else None

@@ -1,8 +1,13 @@
 """Scheduling gates: pods whose author put our gate in their template are hidden from the autoscaler until released.
 
-The cleanest lever before launch: nobody asks for a machine for a gated pod. We only ever take our gate
-off; putting gates on is the author's decision, and the API server forbids it on existing pods. A pod that others hold
-too is not ours to count yet: it is left until only our gate remains.
+The cleanest lever before launch: nobody asks for a machine for a gated pod. We only ever take our gate off; putting
+gates on is the author's decision, and the API server forbids it on existing pods. A pod that others hold too is not
+ours to count yet: it is left until only our gate remains.
+
+How many new nodes a row of pods needs is an estimate from their requests and the largest machine of the pool. Next fit:
+each pod goes on the node that was opened last, or opens another. It needs no more than twice the nodes of a perfect
+packing, and knows nothing of ports, volumes or affinity: whole-node pods, the case that matters, are exact.
+`throttler.joins.demand` says why it estimates in another way.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -10,12 +15,9 @@ from dataclasses import dataclass, field
 
 from throttler.kube.because import because
 from throttler.kube.pod import Pod
-from throttler.kube.quantity import Resources
-from throttler.levers.held import Clocks, Held, HeldSince, in_turn
-from throttler.levers.hold_because import HoldReason
+from throttler.kube.quantity import Resources, fits, minus
+from throttler.levers.hold import Clocks, Held, HeldSince, HoldReason, in_turn, without_elements
 from throttler.levers.lever import How, LeverOutcome, LeverReport, LeverState, LeverWrite, Room
-from throttler.levers.one_element import without_elements
-from throttler.levers.packing import nodes_for, nodes_opened
 
 PACED_GATE = "kube-balloons.github.io/paced"
 """The scheduling gate that workloads opt in with."""
@@ -149,3 +151,27 @@ def _ungate(pod: Pod, held: Held, room: Room) -> LeverWrite:
         if room.is_stopping
         else because(HoldReason.ADMITTED, age_s=held.age_s),
     )
+
+
+def nodes_opened(pods: Iterable[Pod], shape: Resources) -> Iterator[int]:
+    """After each pod, how many nodes have been opened so far.
+
+    A pod that keeps its own kind off its node, or that is larger than `shape`, has a node to itself; so has every pod
+    while the shape is unknown.
+    """
+    opened = 0
+    left: Resources = {}
+    for pod in pods:
+        if _is_alone(pod) or not fits(pod.requests, left):
+            opened, left = opened + 1, dict(shape)
+        left = {} if _is_alone(pod) or not fits(pod.requests, left) else minus(left, pod.requests)
+        yield opened
+
+
+def nodes_for(pods: Sequence[Pod], shape: Resources) -> int:
+    """How many nodes these pods need."""
+    return max(nodes_opened(pods, shape), default=0)
+
+
+def _is_alone(pod: Pod) -> bool:
+    return pod.scheduling is not None and pod.scheduling.is_one_per_node

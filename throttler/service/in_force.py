@@ -11,7 +11,7 @@ from throttler.kube.connection import Connection
 from throttler.kube.karpenter import NodePool
 from throttler.kube.kube_client import open_client
 from throttler.kube.lease import Elector
-from throttler.levers.holder import HOLDER_ANNOTATION, epoch_of
+from throttler.levers.lever import HOLDER_ANNOTATION, epoch_of
 from throttler.service.give_back import give_back_all
 
 DRAIN_S = 1.0

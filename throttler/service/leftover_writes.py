@@ -10,8 +10,8 @@ from throttler.joins.demand import may_use
 from throttler.joins.join_world import JoinRules
 from throttler.kube.cluster_autoscaler import CapacityQuota
 from throttler.kube.karpenter import NodePool
-from throttler.levers.hand_back import hand_back
 from throttler.levers.lever import LeverWrite, Room
+from throttler.levers.restore import hand_back
 from throttler.levers.scheduling_gate import PACED_GATE, GatedDemand, GateMemory, GateSettings, is_held, release_gates
 from throttler.service.lever_objects import pool_owner, quota_owner
 from throttler.service.lever_scene import LeverScene

@@ -26,15 +26,12 @@ from throttler.kube.node import HELD_BY_ANNOTATION, KEPT_ANNOTATIONS, Node, Node
 from throttler.kube.pod import Pod, PodWire, pod_from_wire
 from throttler.kube.requests import EVERYTHING, Resource, Selection
 from throttler.kube.selectors import LabelSelector, matches
-from throttler.levers.daemon_set_label import LabelSettings, put_labels
-from throttler.levers.hand_back import hand_back
-from throttler.levers.held import Clocks, HeldSince
-from throttler.levers.holder import HOLDER_ANNOTATION, THROTTLE_LABEL
-from throttler.levers.lever import How, LeverWrite, Room
-from throttler.levers.lever_reasons import LeverReason
-from throttler.levers.original import ORIGINAL_ANNOTATION, is_unreadable
+from throttler.levers.hold import Clocks, HeldSince
+from throttler.levers.lever import HOLDER_ANNOTATION, THROTTLE_LABEL, How, LeverReason, LeverWrite, Room
+from throttler.levers.restore import hand_back
+from throttler.levers.saved_limits import ORIGINAL_ANNOTATION, is_unreadable
 from throttler.levers.scheduling_gate import GatedDemand, GateMemory, GateSettings, release_gates
-from throttler.levers.startup_taint import TaintSettings, release_taints
+from throttler.levers.taint_and_label import LabelSettings, TaintSettings, put_labels, release_taints
 from throttler.service.throttle_resource import THROTTLES
 
 NODES = Resource("", "v1", "nodes", "Node", is_namespaced=False)

@@ -13,11 +13,9 @@ from throttler.kube.karpenter import NodePool
 from throttler.kube.node import KARPENTER_POOL_LABEL
 from throttler.kube.pod import Scheduling
 from throttler.kube.selectors import LabelSelector, Toleration, can_match
-from throttler.levers.hand_back import hand_back
-from throttler.levers.holder import THROTTLE_LABEL, Holder, epoch_of
-from throttler.levers.lever import LeverOutcome, LeverReport, LeverState
-from throttler.levers.lever_reasons import LeverReason
-from throttler.levers.pool_matching import may_make
+from throttler.levers.lever import THROTTLE_LABEL, Holder, LeverOutcome, LeverReason, LeverReport, LeverState, epoch_of
+from throttler.levers.pool_shares import may_make
+from throttler.levers.restore import hand_back
 
 
 def is_of(pool: NodePool, lever: NodePoolLever, nodes: LabelSelector) -> bool:

@@ -15,14 +15,12 @@ from throttler.kube.node import Node
 from throttler.kube.pod import Pod, Scheduling
 from throttler.kube.quantity import Resources
 from throttler.kube.selectors import Toleration
-from throttler.levers.daemon_set_label import LabelSettings, put_labels
-from throttler.levers.holder import Holder
-from throttler.levers.lever import LeverOutcome, Room
+from throttler.levers.capacity_quota import QuotaMemory, QuotaSeen, plan_capacity_quota
+from throttler.levers.lever import Holder, LeverOutcome, Room
 from throttler.levers.node_pool_limits import NodePoolSeen, plan_node_pools
-from throttler.levers.quota_ceiling import QuotaMemory, QuotaSeen, plan_capacity_quota
+from throttler.levers.pool_shares import WaitingWork, by_autoscaler
 from throttler.levers.scheduling_gate import GatedDemand, GateSettings, release_gates
-from throttler.levers.shares import WaitingWork, by_autoscaler
-from throttler.levers.startup_taint import TaintSettings, release_taints
+from throttler.levers.taint_and_label import LabelSettings, TaintSettings, put_labels, release_taints
 from throttler.service.lever_objects import is_of, let_go, pool_owner, quota_owner
 from throttler.service.lever_scene import LeverMemory, LeverScene
 from throttler.service.tick_view import PoolGrowth

@@ -7,9 +7,9 @@ from throttler.kube.cluster_autoscaler import CapacityQuota
 from throttler.kube.karpenter import NodeClaim, NodePool
 from throttler.kube.node import Node
 from throttler.kube.pod import Pod
-from throttler.levers.held import Clocks, HeldSince
+from throttler.levers.capacity_quota import QuotaMemory
+from throttler.levers.hold import Clocks, HeldSince
 from throttler.levers.node_pool_limits import NodePoolMemory
-from throttler.levers.quota_ceiling import QuotaMemory
 from throttler.levers.scheduling_gate import GateMemory
 
 

@@ -17,8 +17,8 @@ from throttler.joins.join_world import JoinWorld
 from throttler.kube.node import Node
 from throttler.kube.pod import Pod
 from throttler.kube.selectors import LabelSelector
-from throttler.levers.headroom import Lane
-from throttler.levers.held import Clocks
+from throttler.levers.hold import Clocks
+from throttler.levers.lever import Lane
 from throttler.service.in_force import InForce
 from throttler.service.leftover_writes import leftover_writes
 from throttler.service.lever_scene import LeverScene

@@ -17,13 +17,12 @@ from throttler.joins.join_memory import JoinMemory
 from throttler.joins.join_world import JoinRules
 from throttler.joins.joins import Joins, total_joins
 from throttler.joins.requested_machines import GroupsOf, share_groups
-from throttler.joins.share import fair_shares
 from throttler.kube.selectors import can_match
 from throttler.law.govern import govern
 from throttler.law.law_memory import LawMemory, learned_of
 from throttler.law.verdict import Verdict
-from throttler.levers.headroom import Lane, headroom_lane
-from throttler.levers.lever import LeverReport, LeverState, Room
+from throttler.levers.lever import Lane, LeverReport, LeverState, Room, headroom_lane
+from throttler.levers.pool_shares import fair_shares
 from throttler.levers.scheduling_gate import PACED_GATE
 from throttler.service.findings import Findings
 from throttler.service.law_settings import law_settings

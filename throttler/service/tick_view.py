@@ -13,9 +13,8 @@ from throttler.joins.joins import Joins
 from throttler.kube.karpenter import NodePool
 from throttler.kube.selectors import Labels
 from throttler.law.law_memory import LawMemory
-from throttler.levers.headroom import Lane
-from throttler.levers.lever import LeverOutcome, LeverWrite
-from throttler.levers.original import read_mark
+from throttler.levers.lever import Lane, LeverOutcome, LeverWrite
+from throttler.levers.saved_limits import read_mark
 from throttler.service.findings import Findings
 from throttler.service.lever_scene import LeverMemory, LeverScene
 from throttler.signals.reading import Signals

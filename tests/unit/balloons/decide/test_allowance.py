@@ -11,7 +11,7 @@ from balloons.decide.settings import DecideSettings
 from balloons.decide.target import Supply, target
 from tests.world import NOW, POOL_KEY, World, a_node, a_pool, later, work
 from throttler.kube.selectors import LabelSelector, Requirement
-from throttler.levers.headroom import Lane
+from throttler.levers.lever import Lane
 
 GPU, CPU = LabelSelector({"pool": "gpu"}), LabelSelector({"pool": "cpu"})
 SETTINGS = DecideSettings()

@@ -5,8 +5,8 @@ from pathlib import Path
 
 from balloons.decide.pool_reasons import Reason
 from throttler.law.throttle_reasons import ThrottleReason
-from throttler.levers.hold_because import HoldReason
-from throttler.levers.lever_reasons import LeverReason
+from throttler.levers.hold import HoldReason
+from throttler.levers.lever import LeverReason
 from throttler.service.status_because import StatusReason
 
 REASONS = (Reason, ThrottleReason, LeverReason, HoldReason, StatusReason)

@@ -9,11 +9,11 @@ from tests.unit.throttler.levers.owned_object import OwnedObject
 from tests.unit.throttler.levers.pool_scene import claims, pool_body, room
 from throttler.kube.quantity import format_milli, parse_quantity
 from throttler.kube.selectors import LabelSelector
-from throttler.levers.hand_back import hand_back
-from throttler.levers.holder import Holder
+from throttler.levers.capacity_quota import QuotaMemory, QuotaSeen, plan_capacity_quota
+from throttler.levers.lever import Holder
 from throttler.levers.node_pool_limits import NodePoolMemory, NodePoolSeen, plan_node_pools
-from throttler.levers.quota_ceiling import QuotaMemory, QuotaSeen, plan_capacity_quota
-from throttler.levers.shares import WaitingWork
+from throttler.levers.pool_shares import WaitingWork
+from throttler.levers.restore import hand_back
 
 HOLDER = Holder(throttle="default", epoch=1)
 CORES = 8

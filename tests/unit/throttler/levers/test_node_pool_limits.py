@@ -10,11 +10,18 @@ from throttler.joins.demand import Crowd
 from throttler.kube.karpenter import NodeClaim
 from throttler.kube.pod import Scheduling
 from throttler.kube.quantity import Resources
-from throttler.levers.holder import EPOCH_ANNOTATION, HOLDER_ANNOTATION, THROTTLE_LABEL, Holder
-from throttler.levers.lever import LeverReport, LeverState, Room
-from throttler.levers.lever_reasons import LeverReason
+from throttler.levers.lever import (
+    EPOCH_ANNOTATION,
+    HOLDER_ANNOTATION,
+    THROTTLE_LABEL,
+    Holder,
+    LeverReason,
+    LeverReport,
+    LeverState,
+    Room,
+)
 from throttler.levers.node_pool_limits import NodePoolMemory, NodePoolSeen, plan_node_pools
-from throttler.levers.shares import WaitingWork
+from throttler.levers.pool_shares import WaitingWork
 
 HOLDER = Holder(throttle="default", lease="kube-balloons/kube-balloons", epoch=3)
 

@@ -15,10 +15,17 @@ from throttler.kube.metadata import OwnerReference
 from throttler.kube.pod import Pod, Scheduling
 from throttler.kube.quantity import parse_resources
 from throttler.kube.selectors import LabelSelector
-from throttler.levers.held import Clocks
+from throttler.levers.hold import Clocks
 from throttler.levers.lever import How, LeverOutcome, LeverState, Room
-from throttler.levers.packing import nodes_for
-from throttler.levers.scheduling_gate import PACED_GATE, GatedDemand, GateMemory, GateSettings, is_held, release_gates
+from throttler.levers.scheduling_gate import (
+    PACED_GATE,
+    GatedDemand,
+    GateMemory,
+    GateSettings,
+    is_held,
+    nodes_for,
+    release_gates,
+)
 
 SETTINGS = GateSettings(max_wait_s=600.0)
 OTHER = "kueue.x-k8s.io/admission"

@@ -10,9 +10,9 @@ from tests.unit.throttler.levers.json_patch import RefusedError, apply_patch
 from tests.world import a_node
 from throttler.kube.node import Node
 from throttler.kube.selectors import Taint
-from throttler.levers.held import Clocks, HeldSince
+from throttler.levers.hold import Clocks, HeldSince
 from throttler.levers.lever import How, LeverOutcome, LeverState, Room
-from throttler.levers.startup_taint import LONGEST_S, TaintSettings, has_taint, release_taints
+from throttler.levers.taint_and_label import LONGEST_TAINT_S, TaintSettings, has_taint, release_taints
 
 KEY = "startup-taint.cluster-autoscaler.kubernetes.io/kube-balloons"
 SETTINGS = TaintSettings(key=KEY, max_wait_s=600.0)
@@ -62,10 +62,10 @@ def test_node_that_is_leaving_is_left_alone() -> None:
 
 
 def test_taint_goes_within_ten_minutes() -> None:
-    assert LONGEST_S < 600.0
+    assert LONGEST_TAINT_S < 600.0
     for how in (room(), room(may_move=False)):
-        assert names(decide(tainted(1), how, LONGEST_S - 1)) == []
-        assert names(decide(tainted(1), how, LONGEST_S)) == ["n00"]
+        assert names(decide(tainted(1), how, LONGEST_TAINT_S - 1)) == []
+        assert names(decide(tainted(1), how, LONGEST_TAINT_S)) == ["n00"]
 
 
 def test_shorter_wait_of_the_user_counts() -> None:

@@ -14,7 +14,7 @@ from throttler.joins.demand import SEARCH_S
 from throttler.kube.karpenter import NodeClaim
 from throttler.kube.pod import Pod
 from throttler.law.verdict import Phase
-from throttler.levers.ceiling_need import QUIET_S, STEPS, STUCK_S
+from throttler.levers.ceiling import QUIET_S, STEPS, STUCK_S
 from throttler.levers.scheduling_gate import PACED_GATE
 from throttler.service.conditions import conditions
 from throttler.service.tick import decide_throttles

@@ -7,7 +7,7 @@ import pytest
 
 from tests.unit.throttler.service.throttle_scene import a_pool
 from throttler.kube.karpenter import NodePool
-from throttler.levers.holder import EPOCH_ANNOTATION, HOLDER_ANNOTATION
+from throttler.levers.lever import EPOCH_ANNOTATION, HOLDER_ANNOTATION
 from throttler.service import in_force
 from throttler.service.give_back import GivenBack
 from throttler.service.in_force import DRAIN_S, InForce

@@ -9,8 +9,8 @@ from tests.unit.throttler.service.throttle_scene import a_throttle, a_view
 from throttler.api.throttle import JoinThrottle
 from throttler.kube.cluster_autoscaler import CapacityQuota
 from throttler.kube.karpenter import NodePool
-from throttler.levers.holder import THROTTLE_LABEL
-from throttler.levers.original import ORIGINAL_ANNOTATION, Mark
+from throttler.levers.lever import THROTTLE_LABEL
+from throttler.levers.saved_limits import ORIGINAL_ANNOTATION, Mark
 from throttler.service import tick
 from throttler.service.leftover_writes import leftover_writes
 from throttler.service.tick import decide_throttles

@@ -20,8 +20,7 @@ from throttler.kube.errors import (
     UnauthorizedError,
 )
 from throttler.kube.metadata import ObjectKey
-from throttler.levers.lever import How, LeverWrite
-from throttler.levers.lever_reasons import LeverReason
+from throttler.levers.lever import How, LeverReason, LeverWrite
 from throttler.service.lever_writer import LeverWriter, WriteOutcome, outcome_of, resource_of
 
 

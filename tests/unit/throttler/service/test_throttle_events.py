@@ -9,8 +9,7 @@ from throttler.api.throttle import LeverStatus, ThrottleStatus
 from throttler.kube.because import EVENTS_PER_MIN, Because, because
 from throttler.law.throttle_reasons import ThrottleReason
 from throttler.law.verdict import Phase, Verdict
-from throttler.levers.lever import LeverReport, LeverState
-from throttler.levers.lever_reasons import LeverReason
+from throttler.levers.lever import LeverReason, LeverReport, LeverState
 from throttler.service.findings import Findings
 from throttler.service.throttle_events import ThrottleAnnouncer
 from throttler.service.tick_view import Turn

@@ -17,7 +17,7 @@ from throttler.kube.metadata import Metadata
 from throttler.law.learned import Learned
 from throttler.law.throttle_reasons import ThrottleReason
 from throttler.law.verdict import Phase, Verdict
-from throttler.levers.hold_because import HoldReason
+from throttler.levers.hold import HoldReason
 from throttler.levers.lever import LeverReport, LeverState
 from throttler.service.throttle_status import Findings, next_status, status_manifest
 from throttler.signals.reading import Reading, Signals, SilentServer

@@ -10,8 +10,7 @@ from balloons.service.metrics import Metrics
 from tests.unit.throttler.service.throttle_scene import a_throttle
 from throttler.kube.because import because
 from throttler.kube.metadata import ObjectKey
-from throttler.levers.lever import How, LeverOutcome, LeverReport, LeverState, LeverWrite
-from throttler.levers.lever_reasons import LeverReason
+from throttler.levers.lever import How, LeverOutcome, LeverReason, LeverReport, LeverState, LeverWrite
 from throttler.service.findings import Findings
 from throttler.service.lever_writer import WriteOutcome, WriteResult
 from throttler.service.throttle_writes import AT_ONCE, RESTS_S, UNSEEN_S, ThrottleWrites, version_of

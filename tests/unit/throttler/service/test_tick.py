@@ -15,9 +15,8 @@ from throttler.kube.cluster_autoscaler import AutoscalerStatus, NodeGroup
 from throttler.kube.karpenter import NodePool
 from throttler.kube.selectors import LabelSelector
 from throttler.law.govern import govern
-from throttler.levers.holder import THROTTLE_LABEL
-from throttler.levers.lever import LeverState
-from throttler.levers.original import ORIGINAL_ANNOTATION
+from throttler.levers.lever import THROTTLE_LABEL, LeverState
+from throttler.levers.saved_limits import ORIGINAL_ANNOTATION
 from throttler.service.tick import decide_throttles
 from throttler.service.tick_view import Memories, PoolGrowth, TickView, Turn
 

@@ -13,7 +13,7 @@ from throttler.joins.join_world import JoinWorld
 from throttler.kube.cluster_autoscaler import CapacityQuota
 from throttler.kube.karpenter import NodePool
 from throttler.kube.metadata import Metadata
-from throttler.levers.held import Clocks
+from throttler.levers.hold import Clocks
 from throttler.levers.lever import LeverWrite
 from throttler.service.lever_scene import LeverScene
 from throttler.service.tick_view import TickView, Turn

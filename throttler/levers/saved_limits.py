@@ -1,8 +1,10 @@
-"""The user's values, kept on the object itself from before the first change until they are given back.
+"""The user's limits, saved on the object itself from before the first change until they are restored; ours stay within
+them.
 
 The annotation travels in the same server-side apply as the ceiling, so there is no moment at which a ceiling is in
 force and the value to restore is not written down. It says as well what we wrote last: any other value there is
-somebody's wish, and becomes the new original.
+somebody's wish, and becomes the new original. Our ceilings are never above the user's own limits, and theirs are left
+alone where they are lower.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,8 +13,8 @@ from typing import Any
 import msgspec
 
 from throttler.kube.metadata import ManagedFields, OwnedMetadata, Owner, owners_of
-from throttler.levers.holder import EPOCH_ANNOTATION, HOLDER_ANNOTATION, THROTTLE_LABEL, Holder
-from throttler.levers.lever import FIELD_MANAGER
+from throttler.kube.quantity import BYTES, QuantityError, Resources, format_resources, parse_quantity
+from throttler.levers.lever import EPOCH_ANNOTATION, FIELD_MANAGER, HOLDER_ANNOTATION, THROTTLE_LABEL, Holder
 
 ORIGINAL_ANNOTATION = "kube-balloons.github.io/original"
 OUR_ANNOTATIONS = (ORIGINAL_ANNOTATION, HOLDER_ANNOTATION, EPOCH_ANNOTATION)
@@ -108,3 +110,52 @@ def _users(fields: ManagedFields, path: Sequence[str]) -> tuple[Owner, ...]:
 
 def _named(owners: Mapping[str, Iterable[Owner]]) -> dict[str, tuple[Owner, ...]]:
     return {name: tuple(found) for name, found in owners.items() if found}
+
+
+MEBIBYTE = 1024 * 1024 * 1000
+"""In milli-bytes; ceilings in memory are whole ones, or nobody could read them."""
+
+
+def amount_of(value: Any) -> int:
+    """Milli-units of a quantity as the API carries it, text or number; raises QuantityError."""
+    if isinstance(value, bool) or not isinstance(value, (str, int, float)):
+        raise QuantityError(f"{value!r} is not a quantity")
+    return parse_quantity(str(value))
+
+
+def clamped(wanted: Resources, kept: Mark, current: Mapping[str, Any]) -> dict[str, Any]:
+    """The values to write: the wanted ones within the user's limits, in the API's form.
+
+    `kept` is the mark, `current` what stands on the object. A limit of the user's that is not higher stays his and is
+    left out; where ours stands it is written with his value, because dropping a field that we own would remove it.
+    Raises QuantityError where a limit of the user's cannot be compared.
+    """
+    originals = {**current, **{name: kept.original[name] for name in kept.ceiling}}
+    held = {name: kept.original[name] for name in kept.ceiling if kept.original[name] is not None}
+    texts = format_resources({name: _rounded(name, milli) for name, milli in wanted.items()})
+    lower = {name for name, milli in wanted.items() if _is_at_most(originals.get(name), milli)}
+    return {**held, **{name: text for name, text in texts.items() if name not in lower}}
+
+
+def unraised(wanted: Resources, standing: Resources, usage: Resources) -> Resources:
+    """The ceilings that stand where all that is wanted is more room, else the wanted ones.
+
+    More room can wait for a moment; less room, the first ceiling of all, and room for what exists already cannot.
+    """
+    can_wait = wanted.keys() <= standing.keys() and all(
+        usage.get(name, 0) <= standing[name] <= milli for name, milli in wanted.items()
+    )
+    return {name: standing[name] for name in wanted} if can_wait else wanted
+
+
+def _is_at_most(theirs: Any, milli: int) -> bool:
+    return theirs is not None and amount_of(theirs) <= milli
+
+
+def _rounded(name: str, milli: int) -> int:
+    return -(-milli // MEBIBYTE) * MEBIBYTE if name in BYTES else milli
+
+
+def shown(limits: Mapping[str, Any]) -> str:
+    """Limits as a short text: `cpu 24, memory 96Gi`; one that does not exist is `none`."""
+    return ", ".join(f"{name} {'none' if limits[name] is None else limits[name]}" for name in sorted(limits))

@@ -1,33 +1,112 @@
 """cluster-autoscaler's ceiling: a CapacityQuota in nodes, made when there is none of its name.
 
 cluster-autoscaler caps a scale-up to what is left and counts nodes that it asked for, so `limit = existing + booting +
-allowance` paces what is in flight exactly. `existing` is the larger of our count and its own: the quota
-counts every node that its selector matches, also those that an older throttle paces. The quota fails open: deleted,
-invalid or unknown to the autoscaler, it means no limit. So each look asks anew whether it stands, is ours, and is
-honoured.
+allowance` paces what is in flight exactly. `existing` is the larger of our count and its own: the quota counts every
+node that its selector matches, also those that an older throttle paces. The quota fails open: deleted, invalid or
+unknown to the autoscaler, it means no limit. So each look asks anew whether it stands, is ours, and is honoured: it is
+enforced only while cluster-autoscaler says that it is valid.
 """
 
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from typing import Any
 
-from throttler.kube.because import because
-from throttler.kube.cluster_autoscaler import NODES
+import msgspec
+
+from throttler.kube.because import Because, because
+from throttler.kube.cluster_autoscaler import CAPACITY_QUOTA_KIND, NODES, CapacityQuota
+from throttler.kube.metadata import ManagedFields, ObjectKey
 from throttler.kube.quantity import QuantityError, Resources
-from throttler.levers.ceiling_need import STUCK_REST_S, RoomSearch
-from throttler.levers.clamp import amount_of, clamped, unraised
-from throttler.levers.hand_back import QUOTA_PATH, hand_back
-from throttler.levers.holder import THROTTLE_LABEL, Holder, epoch_of
-from throttler.levers.lever import LeverOutcome, LeverState, Room
-from throttler.levers.lever_reasons import LeverReason
-from throttler.levers.original import Mark, foreign, is_marked_so, is_unreadable, read_mark, taken_in, with_ceiling
-from throttler.levers.quota_body import quota_outcome, quota_write
-from throttler.levers.quota_seen import MILLI, QuotaMemory, QuotaSeen
-from throttler.levers.quota_standing import Standing, is_quota_taken_up, quota_reason, quota_standing
+from throttler.kube.selectors import LabelSelector
+from throttler.levers.ceiling import CONTESTED_WRITE_EVERY_S, STUCK_REST_S, CeilingNeed, Contest, RoomSearch, Uptake
+from throttler.levers.lever import (
+    THROTTLE_LABEL,
+    Holder,
+    How,
+    LeverOutcome,
+    LeverReason,
+    LeverReport,
+    LeverState,
+    LeverWrite,
+    Room,
+    epoch_of,
+)
+from throttler.levers.restore import QUOTA_PATH, hand_back
+from throttler.levers.saved_limits import (
+    Mark,
+    amount_of,
+    clamped,
+    foreign,
+    is_marked_so,
+    is_unreadable,
+    marked,
+    read_mark,
+    shown,
+    taken_in,
+    unraised,
+    with_ceiling,
+)
+
+MILLI = 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuotaSeen:
+    """The lever as the throttle's spec names it, and what stands there."""
+
+    name: str
+    selector: LabelSelector
+    """The throttle's own: the nodes that it counts."""
+    api_version: str | None
+    """`group/version` as discovery says; None where the cluster does not serve the kind."""
+    quota: CapacityQuota | None
+    """None: there is no object of this name."""
+
+    @property
+    def selects_others(self) -> bool:
+        """Whether the object counts other nodes than the throttle."""
+        return self.quota is not None and (self.quota.spec.selector or LabelSelector()) != self.selector
+
+    @property
+    def limits(self) -> dict[str, object]:
+        """The limits that stand on the object."""
+        return self.quota.spec.limits.resources if self.quota else {}
+
+    @property
+    def fields(self) -> ManagedFields:
+        """Who owns the object's fields."""
+        return self.quota.metadata.managed_fields if self.quota else ()
+
+    @property
+    def used(self) -> int:
+        """Registered nodes by cluster-autoscaler's count; 0 where it has not said."""
+        used = self.quota.status.used if self.quota else None
+        try:
+            return amount_of(used.resources.get(NODES, 0)) // MILLI if used else 0
+        except QuantityError:
+            return 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuotaMemory:
+    """What is remembered between looks; a fresh one costs time and never a user's value."""
+
+    demand: CeilingNeed = field(default_factory=CeilingNeed)
+    search: RoomSearch = field(default_factory=RoomSearch)
+    contest: Contest = field(default_factory=Contest)
+    uptake: Uptake = field(default_factory=Uptake)
+    floor: int = 0
+    """Nodes that existed or were asked for at the last look: a ceiling is not below it either."""
+    mark: Mark | None = None
+    """As we wrote it last; None while nothing of ours is in force."""
+
 
 ATOMIC_S = 30.0
 """Room that cluster-autoscaler does not use for three of its loops may be too small for an atomic request."""
 OPEN_S = 60.0
 """For so long there is room for its whole size; then it is not that, and tried again after STUCK_REST_S."""
-__all__ = ["QuotaMemory", "QuotaSeen", "plan_capacity_quota"]
+
+Standing = tuple[LeverState, Because]
+
 
 Planned = tuple[LeverOutcome, QuotaMemory]
 
@@ -159,3 +238,80 @@ def _is_fulfilled(seen: QuotaSeen, mark: Mark, holder: Holder) -> bool:
     is_untouched = not mark.ceiling and THROTTLE_LABEL not in seen.quota.metadata.labels
     stands = seen.limits.items() >= mark.ceiling.items() and not seen.selects_others
     return is_untouched or (stands and is_marked_so(seen.quota.metadata, mark, holder))
+
+
+def is_quota_taken_up(quota: CapacityQuota | None) -> bool:
+    """Whether cluster-autoscaler enforces this very generation."""
+    valid = quota.validity if quota else None
+    if quota is None or valid is None:
+        return False
+    return valid.status == "True" and valid.observed_generation >= quota.metadata.generation
+
+
+def quota_standing(seen: QuotaSeen, mark: Mark, memory: QuotaMemory, reason: Because, now_s: float) -> Standing:
+    """The state of a quota, and why; `mark` is what is to stand there, and `reason` why that is so."""
+    if seen.quota is None and memory.mark is not None:
+        return LeverState.LOST, because(LeverReason.QUOTA_LOST)
+    if seen.selects_others:
+        return LeverState.UNCONFIRMED, because(LeverReason.QUOTA_CHANGED)
+    valid = seen.quota.validity if seen.quota else None
+    if valid is not None and valid.status == "False":
+        return LeverState.UNCONFIRMED, because(LeverReason.QUOTA_INVALID, message=valid.message)
+    if memory.contest.is_contested(now_s):
+        return LeverState.CONTESTED, because(LeverReason.CONTESTED, period=int(CONTESTED_WRITE_EVERY_S))
+    if not mark.ceiling:
+        return LeverState.HANDED_BACK, reason
+    return _uptake(f"{mark.ceiling[NODES]} nodes", memory, reason, now_s)
+
+
+def _uptake(ceiling: str, memory: QuotaMemory, reason: Because, now_s: float) -> Standing:
+    if memory.uptake.is_late(now_s):
+        waited = round(memory.uptake.waited_s(now_s))
+        return LeverState.UNCONFIRMED, because(LeverReason.LEVER_UNCONFIRMED, ceiling=ceiling, waited=waited)
+    if memory.uptake.waiting_since_s is not None:
+        return LeverState.PENDING, because(LeverReason.NOT_TAKEN_UP_YET, ceiling=ceiling)
+    return LeverState.CONFIRMED, reason
+
+
+def quota_reason(seen: QuotaSeen, mark: Mark, room: Room, floor: int) -> Because:
+    """Why the ceiling is what it is."""
+    theirs = mark.original.get(NODES) if mark.ceiling else seen.limits.get(NODES)
+    if not mark.ceiling or mark.ceiling[NODES] == theirs:
+        return because(LeverReason.USER_LIMIT_IS_LOWER, limit=theirs)
+    ceiling, usage = f"{mark.ceiling[NODES]} nodes", f"{floor} nodes"
+    if room.is_atomic:
+        return because(LeverReason.ROOM_FOR_ALL, ceiling=ceiling, share=room.allowance)
+    return because(LeverReason.PACING, ceiling=ceiling, usage=usage, share=room.allowance)
+
+
+def quota_write(seen: QuotaSeen, mark: Mark, holder: Holder, reason: Because) -> LeverWrite:
+    """One apply with the ceiling and the value to restore: neither is ever there without the other.
+
+    The selector is written on a quota of our own only; a user's quota keeps its own.
+    """
+    version = seen.api_version or ""
+    metadata = marked(seen.quota.metadata if seen.quota else None, seen.name, mark, holder)
+    spec: dict[str, Any] = {"limits": {"resources": dict(mark.ceiling)}}
+    if mark.is_made:
+        spec["selector"] = msgspec.to_builtins(seen.selector)
+    body = {"apiVersion": version, "kind": CAPACITY_QUOTA_KIND, "metadata": metadata, "spec": spec}
+    return LeverWrite(
+        api_version=version,
+        kind=CAPACITY_QUOTA_KIND,
+        key=ObjectKey("", seen.name),
+        how=How.APPLY,
+        body=body,
+        because=reason,
+        is_forced=True,
+    )
+
+
+def quota_outcome(
+    name: str, mark: Mark | None, state: tuple[LeverState, Because], writes: tuple[LeverWrite, ...] = ()
+) -> LeverOutcome:
+    """The report of a look, and its writes; without a mark nothing of ours is in force."""
+    ceiling = mark.ceiling if mark else {}
+    original = {name: mark.original.get(name) for name in ceiling} if mark else {}
+    title = f"{CAPACITY_QUOTA_KIND}/{name}"
+    report = LeverReport(name=title, state=state[0], because=state[1], ceiling=shown(ceiling), original=shown(original))
+    return LeverOutcome(report=report, writes=writes)

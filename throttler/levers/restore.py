@@ -19,10 +19,8 @@ from throttler.kube.because import because
 from throttler.kube.cluster_autoscaler import CAPACITY_QUOTA_KIND, CapacityQuota
 from throttler.kube.karpenter import NODE_POOL_KIND, NodePool
 from throttler.kube.metadata import ManagedFields, ObjectKey, owners_of, with_owners, without_manager
-from throttler.levers.holder import THROTTLE_LABEL
-from throttler.levers.lever import FIELD_MANAGER, How, LeverWrite
-from throttler.levers.lever_reasons import LeverReason
-from throttler.levers.original import ORIGINAL_ANNOTATION, OUR_ANNOTATIONS, Mark, is_unreadable, read_mark, taken_in
+from throttler.levers.lever import FIELD_MANAGER, THROTTLE_LABEL, How, LeverReason, LeverWrite
+from throttler.levers.saved_limits import ORIGINAL_ANNOTATION, OUR_ANNOTATIONS, Mark, is_unreadable, read_mark, taken_in
 
 POOL_PATH = ("spec", "limits")
 QUOTA_PATH = ("spec", "limits", "resources")

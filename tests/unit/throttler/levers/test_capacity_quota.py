@@ -8,11 +8,9 @@ import pytest
 from tests.unit.throttler.levers.owned_object import OwnedObject
 from tests.unit.throttler.levers.pool_scene import room
 from throttler.kube.selectors import LabelSelector
-from throttler.levers.hand_back import hand_back
-from throttler.levers.holder import Holder
-from throttler.levers.lever import LeverOutcome, LeverReport, LeverState, Room
-from throttler.levers.lever_reasons import LeverReason
-from throttler.levers.quota_ceiling import QuotaMemory, QuotaSeen, plan_capacity_quota
+from throttler.levers.capacity_quota import QuotaMemory, QuotaSeen, plan_capacity_quota
+from throttler.levers.lever import Holder, LeverOutcome, LeverReason, LeverReport, LeverState, Room
+from throttler.levers.restore import hand_back
 
 API_VERSION = "autoscaling.x-k8s.io/v1alpha1"
 SELECTOR = LabelSelector(match_labels={"pool": "gpu"})

@@ -1,7 +1,11 @@
-"""Startup taint: nodes register with our taint, and lose it as joins are admitted, oldest first.
+"""Two levers at the join: nodes wait for our startup taint to go, or for our label to come, oldest first.
 
 The taint holds back DaemonSet pods and workloads, not the registration itself. cluster-autoscaler counts a node that
 keeps a startup taint for 15 min as unready, and stops altogether above 45 % unready nodes.
+
+DaemonSets may select our label instead: what costs the API servers most in a join is its DaemonSet pods; without the
+label a node is Ready and has none of them. A node that has the label with another value is its owner's decision, and is
+left alone.
 """
 
 from collections.abc import Iterable, Mapping
@@ -9,12 +13,10 @@ from dataclasses import dataclass
 
 from throttler.kube.metadata import ObjectKey
 from throttler.kube.node import Node
-from throttler.levers.held import Clocks, Held, HeldSince, in_turn, let_in
-from throttler.levers.hold_because import hold_report, why_let_in
+from throttler.levers.hold import Clocks, Held, HeldSince, hold_report, in_turn, let_in, why_let_in, without_elements
 from throttler.levers.lever import How, LeverOutcome, LeverWrite, Room
-from throttler.levers.one_element import without_elements
 
-LONGEST_S = 570.0
+LONGEST_TAINT_S = 570.0
 """Half a minute less than the 10 min that an autoscaler allows: for a tick, the write, and the caches that show it."""
 
 
@@ -28,7 +30,7 @@ class TaintSettings:
     @property
     def limit_s(self) -> float:
         """The longest that a node is held."""
-        return min(self.max_wait_s, LONGEST_S)
+        return min(self.max_wait_s, LONGEST_TAINT_S)
 
 
 def release_taints(
@@ -63,4 +65,39 @@ def _untaint(node: Node, held: Held, settings: TaintSettings, room: Room) -> Lev
         how=How.JSON,
         body=without_elements("/spec/taints", ours, node.resource_version, {"key": settings.key}),
         because=why_let_in(held, settings.limit_s, room),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabelSettings:
+    """Which label is ours, and the longest that a node waits for it."""
+
+    key: str
+    value: str
+    max_wait_s: float
+
+
+def put_labels(
+    nodes: Iterable[Node], settings: LabelSettings, room: Room, since: HeldSince, moment: Clocks
+) -> tuple[LeverOutcome, HeldSince]:
+    """Which of the throttle's nodes get the label now; `room.admit` is in nodes. Handing back labels every node."""
+    held = {node.name: node for node in nodes if settings.key not in node.labels and not node.is_deleting}
+    since = since.seen(created(held), moment, is_complete=room.may_move)
+    waits = (Held(name, since.age_s(node.uid, moment.now_s)) for name, node in held.items())
+    queued = in_turn(waits, settings.max_wait_s)
+    chosen = let_in(queued, room.admit, settings.max_wait_s, room)
+    writes = tuple(_label(held[each.id], each, settings, room) for each in chosen)
+    report = hold_report(f"DaemonSetLabel/{settings.key}", queued[len(chosen) :], settings.max_wait_s, room)
+    return LeverOutcome(report=report, writes=writes), since
+
+
+def _label(node: Node, held: Held, settings: LabelSettings, room: Room) -> LeverWrite:
+    metadata = {"resourceVersion": node.resource_version, "labels": {settings.key: settings.value}}
+    return LeverWrite(
+        api_version="v1",
+        kind="Node",
+        key=ObjectKey("", node.name),
+        how=How.MERGE,
+        body={"metadata": metadata},
+        because=why_let_in(held, settings.max_wait_s, room),
     )

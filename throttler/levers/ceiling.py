@@ -1,10 +1,86 @@
-"""Whether anything waits that is to be paced, and whether machines start meanwhile. Times are monotonic seconds."""
+"""When a ceiling is needed, how often it may be written, and whether an autoscaler has taken it up.
+
+A ceiling is needed while anything waits that is to be paced. One that nobody reads paces nothing, and one that somebody
+else writes too is written less often. All times are monotonic seconds.
+"""
 
 from dataclasses import dataclass, field, replace
 from typing import Self
 
+from throttler.kube.karpenter import NodePool
 from throttler.levers.lever import Room
-from throttler.levers.taken_up import Uptake
+
+CONFIRM_WITHIN_S = 30.0
+"""Both autoscalers take up a changed object within about a second (observed: Karpenter 1.15.0, CA 1.36.1)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Uptake:
+    """Since when a written object has not been taken up; None while it has. Times are monotonic seconds."""
+
+    waiting_since_s: float | None = None
+
+    def looked(self, now_s: float, *, is_taken_up: bool) -> Self:
+        """After a look at the object."""
+        since = now_s if self.waiting_since_s is None else self.waiting_since_s
+        return type(self)(waiting_since_s=None if is_taken_up else since)
+
+    def waited_s(self, now_s: float) -> float:
+        """For how long it has not been taken up."""
+        return 0.0 if self.waiting_since_s is None else now_s - self.waiting_since_s
+
+    def is_late(self, now_s: float) -> bool:
+        """Whether it is to be reported as not confirmed."""
+        return self.waited_s(now_s) >= CONFIRM_WITHIN_S
+
+
+def is_pool_taken_up(pool: NodePool) -> bool:
+    """Whether Karpenter has looked at this very generation: it puts it on each of its conditions."""
+    conditions = pool.status.conditions or ()
+    return bool(conditions) and all(c.observed_generation >= pool.metadata.generation for c in conditions)
+
+
+CONTESTED_WRITE_EVERY_S = 30.0
+"""A field that somebody else writes is written at most this often."""
+CONTESTED_FOR_S = 3 * CONTESTED_WRITE_EVERY_S
+"""So long without a change by others after our write, and the field counts as ours alone again."""
+
+RAISE_EVERY_S = 1.9
+"""More room is given at every other tick of a ramp (they come once a second): each write is a request, and a third of
+them met a Conflict, because Karpenter updates a busy NodePool's status several times a second (observed, 1.15.0, 150
+nodes)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contest:
+    """What is remembered of one object; losing it costs one early write."""
+
+    foreign_s: float | None = None
+    """When a value of somebody else was last found where ours had been."""
+    written_s: float | None = None
+    """When we last wrote."""
+
+    def heard(self, now_s: float, *, is_foreign: bool) -> Self:
+        """After a look at the object."""
+        return replace(self, foreign_s=now_s) if is_foreign else self
+
+    def wrote(self, now_s: float) -> Self:
+        """After a write was planned."""
+        return replace(self, written_s=now_s)
+
+    def may_raise(self, now_s: float) -> bool:
+        """Whether the last write, be it one that met a conflict, was long enough ago to give more room."""
+        return self.written_s is None or now_s - self.written_s >= RAISE_EVERY_S
+
+    def is_contested(self, now_s: float) -> bool:
+        """Whether somebody else wrote it of late."""
+        return self.foreign_s is not None and now_s - self.foreign_s < CONTESTED_FOR_S
+
+    def may_write(self, now_s: float) -> bool:
+        """Whether another write would be no fight."""
+        is_recent = self.written_s is not None and now_s - self.written_s < CONTESTED_WRITE_EVERY_S
+        return not (self.is_contested(now_s) and is_recent)
+
 
 QUIET_S = 30.0
 """A ceiling is handed back after so long without demand: a gang's pods do not all come in one moment."""

@@ -7,12 +7,10 @@ import pytest
 
 from tests.unit.throttler.levers.owned_object import ConflictError, OwnedObject
 from tests.unit.throttler.levers.pool_scene import claims, pool_body, room
-from throttler.levers.hand_back import hand_back
-from throttler.levers.holder import Holder
-from throttler.levers.lever import LeverState, LeverWrite
-from throttler.levers.lever_reasons import LeverReason
+from throttler.levers.lever import Holder, LeverReason, LeverState, LeverWrite
 from throttler.levers.node_pool_limits import NodePoolMemory, NodePoolSeen, plan_node_pools
-from throttler.levers.shares import WaitingWork
+from throttler.levers.pool_shares import WaitingWork
+from throttler.levers.restore import hand_back
 
 HOLDER = Holder(throttle="default", lease="kube-balloons/kube-balloons", epoch=3)
 USERS = [

@@ -2,8 +2,7 @@
 
 import pytest
 
-from throttler.levers.clamp import clamped, unraised
-from throttler.levers.original import Mark
+from throttler.levers.saved_limits import Mark, clamped, unraised
 
 STANDING = {"cpu": 16, "memory": 64}
 

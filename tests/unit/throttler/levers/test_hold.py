@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from throttler.levers.held import Clocks, Held, HeldSince, in_turn, let_in
-from throttler.levers.hold_because import HoldReason, hold_report, why_let_in
+from throttler.levers.hold import Clocks, Held, HeldSince, HoldReason, hold_report, in_turn, let_in, why_let_in
 from throttler.levers.lever import LeverState, Room
 
 LIMIT_S = 100.0

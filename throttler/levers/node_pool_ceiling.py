@@ -1,0 +1,282 @@
+"""The ceiling of one NodePool: `usage + nodes x the largest machine`, per resource. Amounts are milli-units.
+
+Karpenter takes `limits.cpu` (memory, GPUs) down within a scheduling round, each new machine at the largest size it may
+get, but `limits.nodes` only gates a round (observed on 1.14 and 1.15). So the pace is in capacity. How large a pool's
+machines are is learned from what was ordered so far.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from typing import Any, Self
+
+from throttler.kube.karpenter import NodeClaim, NodePool
+from throttler.kube.quantity import QuantityError, Resources, larger, total
+from throttler.levers.saved_limits import Mark, amount_of, clamped, read_mark, taken_in, unraised
+
+CPU = "cpu"
+MEMORY = "memory"
+ACCELERATORS = frozenset(
+    {
+        "nvidia.com/gpu",
+        "amd.com/gpu",
+        "gpu.intel.com/i915",
+        "gpu.intel.com/xe",
+        "aws.amazon.com/neuron",
+        "habana.ai/gaudi",
+        "google.com/tpu",
+    }
+)
+"""The extended resources that set the price of a machine; others (network interfaces, ...) say nothing of its size."""
+LIMITED = frozenset({CPU, MEMORY}) | ACCELERATORS
+"""What a ceiling is written in, where the pool's machines have it."""
+CPU_LABEL = "/instance-cpu"
+"""How Karpenter's providers end the name of the label that tells a machine's cores."""
+
+
+def readable(texts: Mapping[str, Any]) -> dict[str, int]:
+    """The amounts of LIMITED resources; what cannot be read is left out, so that one bad object spoils nothing."""
+    amounts = {name: _amount(value) for name, value in texts.items() if name in LIMITED}
+    return {name: milli for name, milli in amounts.items() if milli}
+
+
+def _amount(value: Any) -> int:
+    try:
+        return max(0, amount_of(value))
+    except QuantityError:
+        return 0
+
+
+def size_of(claim: NodeClaim) -> Resources:
+    """The size of a launched machine. Its capacity may be an estimate; the label says how many cores it really has."""
+    labels = claim.metadata.labels.items()
+    cores = max((_amount(value) for name, value in labels if name.endswith(CPU_LABEL)), default=0)
+    return larger(readable(claim.status.capacity), {CPU: cores} if cores else {})
+
+
+def sizes_seen(pool: NodePool, claims: Iterable[NodeClaim]) -> tuple[Resources, ...]:
+    """The sizes of the pool's machines, once each; empty while it has had none."""
+    found = [size_of(claim) for claim in claims if claim.is_launched]
+    return tuple(
+        dict(pairs) for pairs in sorted({tuple(sorted(size.items())) for size in [*found, _mean(pool)] if size})
+    )
+
+
+def _mean(pool: NodePool) -> Resources:
+    """The size of one machine by Karpenter's own count of the pool."""
+    count = _amount(pool.status.resources.get("nodes", 0)) // 1000 if "nodes" in pool.status.resources else 0
+    used = readable(pool.status.resources)
+    return {name: milli // count for name, milli in used.items()} if count else {}
+
+
+def usage_of(pool: NodePool, claims: Iterable[NodeClaim], largest: Resources) -> Resources:
+    """What the pool has and has been promised, as Karpenter counts it or more.
+
+    A claim counts with its estimated capacity until its Node is there, then with its real size; one that is not
+    launched, with the largest. Karpenter's own count is up to 5 s old and leaves out what is being deleted: the larger
+    one holds.
+    """
+    counted = total(_counted(claim, largest) for claim in claims)
+    return larger(counted, readable(pool.status.resources))
+
+
+def _counted(claim: NodeClaim, largest: Resources) -> Resources:
+    if not claim.is_launched:
+        return largest
+    return size_of(claim) if claim.is_registered else readable(claim.status.capacity)
+
+
+CORE = 1000
+"""A core in milli-units: the size of a machine where none was seen and no request is known."""
+MEMORY_SLACK = 0.5
+"""Of one machine: estimated and real memory differ by some percent, and a ceiling short by one byte admits none."""
+SETTLED_S = 3.0
+"""Orders of one look of Karpenter's come within a moment of each other."""
+STOOD_S = 6.0
+"""Room counts as offered once it has stood for so long: a look goes by the room at its start."""
+SHORT = 0.75
+"""A look that ordered less than this share of what was offered had too little room."""
+MOST_CORES = 1024 * CORE
+"""No step of trying gives more room than this: larger machines than any cloud rents out."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolRoom:
+    """What one pool may grow by."""
+
+    share: int
+    """Nodes it may order now."""
+    doublings: int = 0
+    """How often the room is doubled, because nothing that waits fits into it."""
+    charge: int = 1
+    """How many times the size of its machines Karpenter sets aside for each (see Charge)."""
+    heavier: str = ""
+    """The pool that is to serve first what this one could serve too."""
+    lighter: str = ""
+    """The pool that serves it, because this one ordered nothing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Charge:
+    """How much room Karpenter takes for one machine of a pool, learned from what it orders.
+
+    It takes down the largest type that a machine may become, and launches the cheapest: a pool with types of 8 to 192
+    cores, and pods that each want a node, orders one machine of 8 cores for 192 cores of room. Times are monotonic
+    seconds.
+    """
+
+    factor: int = 1
+    """Room for one machine, in sizes of the largest that the pool had."""
+    coming: frozenset[str] = frozenset()
+    """Names of the machines on their way at the last look."""
+    rooms: tuple[tuple[float, int], ...] = ()
+    """Of late: when, and how many machines were both allowed and waited for."""
+    batch: int = 0
+    """Machines that were ordered since orders began to come."""
+    offered: int = 0
+    """How many might have been."""
+    ordered_s: float = 0.0
+
+    def looked(self, coming: frozenset[str], now_s: float) -> Self:
+        """After a look at the machines: once orders have ceased for a moment they are held against what was offered."""
+        new = len(coming - self.coming)
+        if new:
+            offered = self.offered if self.batch else min((room for _, room in self.rooms), default=0)
+            return replace(self, coming=coming, batch=self.batch + new, offered=offered, ordered_s=now_s)
+        if self.batch and now_s - self.ordered_s >= SETTLED_S:
+            return replace(self, coming=coming, batch=0, factor=self._learned())
+        return replace(self, coming=coming)
+
+    def _learned(self) -> int:
+        if self.batch > self.offered:
+            return max(1, self.factor * self.offered // self.batch)
+        is_short = self.offered - self.batch >= 2 and SHORT * self.offered > self.batch
+        return min(2 * self.factor, -(-self.factor * self.offered // self.batch)) if is_short else self.factor
+
+    def given(self, nodes: int, now_s: float) -> Self:
+        """After it was decided how many machines are both allowed and waited for."""
+        kept = [(at_s, room) for at_s, room in self.rooms if now_s - at_s <= STOOD_S]
+        return replace(self, rooms=(*kept, (now_s, nodes)))
+
+    def within(self, largest: Resources) -> int:
+        """The factor, as far as machines of that size exist."""
+        return max(1, min(self.factor, MOST_CORES // max(CORE, largest.get(CPU, CORE))))
+
+
+def assumed_size(hint: Resources) -> Resources:
+    """The size taken for a pool that never had a machine: the power of two cores that holds the largest waiting pod.
+
+    A machine keeps a part of itself for the system, so one of eight cores holds no pod that asks for eight. Only in
+    cores: the other sizes cannot be guessed, and one resource is enough to pace.
+    """
+    cores = CORE
+    while cores <= hint.get(CPU, 0) and cores < MOST_CORES:
+        cores *= 2
+    return {CPU: cores}
+
+
+def ceiling_of(usage: Resources, largest: Resources, room: PoolRoom) -> Resources:
+    """The wanted ceiling of each resource that the machines have, in milli-units; at least the usage."""
+    return {
+        name: usage.get(name, 0) + _growth(name, size, largest, room)
+        for name, size in largest.items()
+        if name in LIMITED and size > 0
+    }
+
+
+def _growth(name: str, size: int, largest: Resources, room: PoolRoom) -> int:
+    share, factor = room.share * room.charge, 2**room.doublings
+    while factor > 1 and share * largest.get(CPU, CORE) * factor > MOST_CORES:
+        factor //= 2
+    nodes = share * factor
+    slack = MEMORY_SLACK if name == MEMORY and nodes else 0
+    return int(size * (nodes + slack))
+
+
+def steadied(wanted: Resources, standing: Resources, smallest: Resources) -> Resources:
+    """The wanted ceilings, or those that stand where they admit just as many machines: that write is spared.
+
+    Machines that register move the usage a little (estimates become real sizes), and each write is a request.
+    """
+    return {
+        name: standing[name] if milli <= standing.get(name, -1) < milli + smallest.get(name, 0) else milli
+        for name, milli in wanted.items()
+    }
+
+
+NODES, NODE = "nodes", 1000
+"""Karpenter's limit in nodes, and one node in milli-units."""
+DIFFERS_MUCH = 2
+"""Largest over smallest machine in cores, from which an allowance of nodes is said to be one of capacity."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolFigures:
+    """Amounts are milli-units."""
+
+    sizes: tuple[Resources, ...]
+    """Of the machines that the pool has."""
+    seen: Resources
+    """The largest that it ever had; empty while it had none."""
+    usage: Resources
+    ceiling: Mapping[str, Any]
+    """The values to write: those that we own, and those that we have to hold because we owned them."""
+
+    @property
+    def cores(self) -> tuple[int, int]:
+        """The smallest and the largest machine, in milli-cores."""
+        found = [size.get(CPU, 0) for size in self.sizes]
+        return (min(found), max(found)) if found else (0, 0)
+
+    @property
+    def is_mixed(self) -> bool:
+        """Whether its machines differ so much that nodes cannot be counted by capacity."""
+        smallest, largest = self.cores
+        return largest >= DIFFERS_MUCH * smallest > 0
+
+
+def figures_of(
+    pool: NodePool,
+    claims: Sequence[NodeClaim],
+    kept: Mark,
+    room: PoolRoom,
+    hint: Resources,
+    last: "PoolFigures | None",
+    *,
+    may_raise: bool,
+) -> PoolFigures:
+    """`last` are the figures of the look before: neither sizes nor usage of then are forgotten at once.
+
+    Raises QuantityError where the user's own limit cannot be compared with ours.
+    """
+    sizes = sizes_seen(pool, claims)
+    seen = reduce(larger, sizes, last.seen if last else {})
+    largest = seen or assumed_size(hint)
+    usage = usage_of(pool, claims, largest)
+    wanted = ceiling_of(larger(usage, last.usage) if last else usage, largest, room)
+    standing = {name: amount_of(value) for name, value in kept.ceiling.items()}
+    steady = steadied(wanted, standing, reduce(_smaller, sizes, largest))
+    if not may_raise:
+        steady = unraised(steady, standing, usage)
+    return PoolFigures(sizes=sizes, seen=seen, usage=usage, ceiling=clamped(steady, kept, pool.spec.limits or {}))
+
+
+def has_users_room(pool: NodePool, claims: Sequence[NodeClaim], sizes: Sequence[Resources]) -> bool:
+    """Whether the user's own limits admit one more machine of the pool, the smallest of the sizes that it had."""
+    mark, limits = read_mark(pool.metadata), pool.spec.limits or {}
+    kept = taken_in(mark, limits, (), ()) if mark else Mark(original={}, ceiling={})
+    theirs = {**limits, **{name: kept.original[name] for name in kept.ceiling}}
+    bounds = {name: value for name, value in theirs.items() if value is not None and name in {*LIMITED, NODES}}
+    if not bounds:
+        return True
+    usage = {**usage_of(pool, claims, reduce(larger, sizes, {})), NODES: len(claims) * NODE}
+    smallest: Resources = reduce(_smaller, sizes[1:], sizes[0]) if sizes else {}
+    more = {**smallest, NODES: NODE}
+    try:
+        return all(usage.get(name, 0) + more.get(name, 1) <= amount_of(value) for name, value in bounds.items())
+    except QuantityError:
+        return True
+
+
+def _smaller(left: Resources, right: Resources) -> Resources:
+    return {name: min(milli, right.get(name, 0)) for name, milli in left.items()}
