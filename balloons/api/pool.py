@@ -1,7 +1,7 @@
 """BalloonPool: which nodes to keep warm, how many, and in which way.
 
 The types mirror `manifests/crds/balloonpools.yaml`, where every field is documented for users; a test
-keeps the two the same. `balloons.api.pool_decode` makes them from what the API server sends, and refuses with
+keeps the two the same. `balloons.api.pool_rules` makes them from what the API server sends, and refuses with
 reasons what breaks a bound given here or a rule of `balloons.api.pool_rules`.
 """
 

@@ -1,22 +1,81 @@
-"""The rules of a BalloonPool that no type expresses, in the words of the CRD's validations.
+"""From what the API server sends to a BalloonPool, or to the reason why not: the CRD's rules that no type expresses.
+
+The rules of `spec.nodes`: a selector that selects, tolerations a pod may carry, conditions that can clear. The rules
+of `spec.shape` and of the images.
 
 An API server runs the validations of `manifests/crds/balloonpools.yaml` itself. An object that an older server let
 in, or that was stored before a rule existed, is refused here with the same sentence: one table of bad
 manifests is put before both, and the sentences are compared.
+
+The rules of `spec.template`: what the balloon pods may carry besides what the service gives them. Keys of Kubernetes
+and of the service itself are not accepted: by them schedulers and autoscalers are told how to treat balloons, and
+whoever writes a pool does not decide that.
 """
 
-from collections.abc import Iterator
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any
 
-from balloons.api.node_rules import node_problems
-from balloons.api.pool import BalloonPool, Mode, PodTemplate, PoolSpec, Spread, Strategy
+import msgspec
+
+from balloons.api.pool import (
+    POOL_KIND,
+    BalloonPool,
+    Mode,
+    NotWarm,
+    PodTemplate,
+    PoolNodes,
+    PoolSpec,
+    PoolStatus,
+    ShapeSpec,
+    ShapeType,
+    Spread,
+    Strategy,
+)
 from balloons.api.schedule_rules import schedule_problems
-from balloons.api.shape_rules import image_problems, shape_problems
-from balloons.api.template_rules import template_problems
-from throttler.kube.decoding import Problem
-from throttler.kube.quantity import DurationError, parse_duration
+from throttler.kube.decoding import Form, Invalid, Problem, decode_object, not_one_of, texts
+from throttler.kube.quantity import DurationError, QuantityError, parse_duration, parse_quantity
+from throttler.kube.selectors import KEY_PATTERN, VALUE_PATTERN, LabelSelector, Toleration, selector_problems
 
+__all__ = ["Invalid", "decode_pool"]
+_QUANTITY_FIELDS = ("resources", "slack")
 LONGEST_NAME = 63
 """Characters of a pool's name: balloons carry it as a label value."""
+LONGEST_TOLERATION_S = 31_536_000
+EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+STATUSES = ("True", "False", "Unknown")
+STANDARD_RESOURCES = ("cpu", "memory", "ephemeral-storage")
+RESOURCE_PATTERN = (
+    r"(hugepages-[0-9]+[KMGTPE]i|[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)"
+)
+"""Every other name that a container may request: huge pages, and devices under their vendor's domain."""
+IMAGE_PATTERN = r"[A-Za-z0-9][A-Za-z0-9._:/@-]*"
+LONGEST_RESOURCE = 317
+LARGEST = "1P"
+"""No machine has more of anything; keeps sums over all nodes far from the 64-bit limit."""
+_RESOURCE = re.compile(RESOURCE_PATTERN, re.ASCII)
+_IMAGE = re.compile(IMAGE_PATTERN, re.ASCII)
+_LARGEST_MILLI = parse_quantity(LARGEST)
+LONGEST_KEY = 317
+RESERVED_PATTERN = r"(.*\.)?(kubernetes\.io|k8s\.io|kube-balloons\.github\.io)/.*"
+NAME_PATTERN = r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?"
+_KEY, _VALUE = re.compile(KEY_PATTERN, re.ASCII), re.compile(VALUE_PATTERN, re.ASCII)
+_RESERVED, _NAME = re.compile(RESERVED_PATTERN, re.ASCII), re.compile(NAME_PATTERN, re.ASCII)
+
+
+def decode_pool(raw: bytes | msgspec.Raw | Mapping[str, Any]) -> BalloonPool | Invalid:
+    """The pool of an object as the API server sends it (JSON, or the same as plain data)."""
+    return decode_object(raw, _FORM)
+
+
+def _with_textual_quantities(spec: Any) -> Any:
+    """The same spec with whole-number quantities as text."""
+    shape = spec.get("shape") if isinstance(spec, dict) else None
+    if not isinstance(shape, dict):
+        return spec
+    amounts = {name: texts(shape[name]) for name in _QUANTITY_FIELDS if name in shape}
+    return {**spec, "shape": {**shape, **amounts}}
 
 
 def problems(pool: BalloonPool) -> tuple[Problem, ...]:
@@ -34,6 +93,17 @@ def problems(pool: BalloonPool) -> tuple[Problem, ...]:
         *image_problems(spec),
         *template_problems(spec.template),
     )
+
+
+_FORM = Form(
+    kind=POOL_KIND,
+    spec=PoolSpec,
+    status=PoolStatus,
+    make=BalloonPool,
+    rules=problems,
+    prepared=_with_textual_quantities,
+    without_spec=Problem("spec", "spec is missing; accepted: a mapping with nodes and mode"),
+)
 
 
 def _name_problems(name: str) -> Iterator[Problem]:
@@ -117,3 +187,188 @@ def _pod_problems(spec: PoolSpec, given: str) -> Iterator[Problem]:
     if spec.pre_pull:
         why = "images only with strategy Balloon, which alone runs pods"
         yield Problem("spec.prePull", f"prePull names {len(spec.pre_pull)} images {given}; accepted: {why}")
+
+
+def node_problems(nodes: PoolNodes) -> Iterator[Problem]:
+    """What is wrong with the pool's selector, tolerations and `notWarm`."""
+    yield from _selector_problems(nodes.selector)
+    for index, toleration in enumerate(nodes.tolerations):
+        yield from _toleration_problems(toleration, f"spec.nodes.tolerations[{index}]")
+    yield from _not_warm_problems(nodes.not_warm)
+    try:
+        parse_duration(nodes.not_ready_grace)
+    except DurationError as error:
+        yield Problem("spec.nodes.notReadyGrace", str(error))
+
+
+def _selector_problems(selector: LabelSelector) -> Iterator[Problem]:
+    path = "spec.nodes.selector"
+    if not selector.match_labels and not selector.match_expressions:
+        yield Problem(
+            path,
+            "selector {} matches every node; accepted: at least one entry in matchLabels or matchExpressions",
+        )
+    yield from selector_problems(selector, path)
+
+
+def _toleration_problems(toleration: Toleration, path: str) -> Iterator[Problem]:
+    operator, effect, seconds = toleration.operator, toleration.effect, toleration.toleration_seconds
+    yield from not_one_of(operator, ("Equal", "Exists"), f"{path}.operator")
+    if effect:
+        yield from not_one_of(effect, EFFECTS, f"{path}.effect")
+    if not toleration.key and operator != "Exists":
+        yield Problem(
+            path,
+            f"operator {operator} has no key; accepted: a key, or operator Exists to tolerate every taint",
+        )
+    if operator == "Exists" and toleration.value:
+        yield Problem(path, f'operator Exists has the value "{toleration.value}"; accepted: no value')
+    if seconds is not None and effect != "NoExecute":
+        yield Problem(
+            path,
+            f'tolerationSeconds {seconds} with effect "{effect}"; accepted: only with effect NoExecute',
+        )
+    if seconds is not None and not 0 <= seconds <= LONGEST_TOLERATION_S:
+        yield Problem(
+            f"{path}.tolerationSeconds",
+            f"tolerationSeconds {seconds} is not accepted; accepted: a whole number from 0 to {LONGEST_TOLERATION_S}",
+        )
+
+
+def _not_warm_problems(not_warm: NotWarm) -> Iterator[Problem]:
+    path = "spec.nodes.notWarm"
+    for index, taint in enumerate(not_warm.taints):
+        if taint.effect:
+            yield from not_one_of(taint.effect, EFFECTS, f"{path}.taints[{index}].effect")
+    for index, condition in enumerate(not_warm.conditions):
+        yield from not_one_of(condition.status, STATUSES, f"{path}.conditions[{index}].status")
+        if (condition.type, condition.status) == ("Ready", "True"):
+            yield Problem(
+                f"{path}.conditions[{index}]",
+                'condition Ready with status "True" would mean that no node is ever warm; '
+                "accepted: the condition of a sick node",
+            )
+
+
+def shape_problems(shape: ShapeSpec) -> Iterator[Problem]:
+    """What is wrong with the balloon's size."""
+    if shape.type is ShapeType.EXPLICIT:
+        yield from _explicit_problems(shape)
+    elif shape.resources:
+        yield Problem(
+            "spec.shape.resources",
+            f"resources names {len(shape.resources)} resources with type WholeNode; "
+            "accepted: resources only with type Explicit",
+        )
+    for name in shape.devices:
+        if not _is_resource(name) or "/" not in name:
+            yield Problem(
+                "spec.shape.devices",
+                f'device "{name}" is not accepted; accepted: a resource with a domain, such as habana.ai/gaudi',
+            )
+    yield from _quantity_problems(shape.resources, 1, "above 0", "250m, 4 or 64Gi", "spec.shape.resources")
+    yield from _device_problems(shape.resources)
+    yield from _quantity_problems(shape.slack, 0, "of 0 or more", "0, 250m or 1Gi", "spec.shape.slack")
+
+
+def _explicit_problems(shape: ShapeSpec) -> Iterator[Problem]:
+    if not shape.resources:
+        why = "Explicit with resources, such as cpu: 4"
+        yield Problem("spec.shape.type", f"type Explicit has no resources; accepted: {why}")
+    if shape.slack:
+        why = "slack only with type WholeNode"
+        given = f"slack names {len(shape.slack)} resources with type Explicit"
+        yield Problem("spec.shape.slack", f"{given}; accepted: {why}")
+    if shape.devices:
+        yield Problem(
+            "spec.shape.devices",
+            f"devices names {len(shape.devices)} resources with type Explicit; "
+            "accepted: devices only with type WholeNode",
+        )
+
+
+def _quantity_problems(texts: Mapping[str, str], least: int, bound: str, examples: str, path: str) -> Iterator[Problem]:
+    for name, text in texts.items():
+        if not _is_resource(name):
+            yield Problem(
+                path,
+                f'resource "{name}" is unknown; accepted: cpu, memory, ephemeral-storage, hugepages-2Mi and the '
+                "like, or a name with a domain such as nvidia.com/gpu",
+            )
+        milli = _milli(text)
+        if milli is None or not least <= milli <= _LARGEST_MILLI:
+            yield Problem(
+                f"{path}[{name}]",
+                f'quantity "{text}" is not accepted; '
+                f"accepted: a quantity {bound} and at most {LARGEST}, such as {examples}",
+            )
+
+
+def _device_problems(resources: Mapping[str, str]) -> Iterator[Problem]:
+    for name, text in resources.items():
+        milli = _milli(text)
+        if "/" in name and milli is not None and milli % 1000:
+            yield Problem(
+                "spec.shape.resources",
+                f'resource "{name}" is "{text}"; accepted: whole numbers, because a device is not divided',
+            )
+
+
+def image_problems(spec: PoolSpec) -> Iterator[Problem]:
+    """What is wrong with the images' names; whether they may be used is the service's allow-list's matter."""
+    if spec.image and not _IMAGE.fullmatch(spec.image):
+        yield _no_image(spec.image, "spec.image")
+    for index, image in enumerate(spec.pre_pull):
+        if not _IMAGE.fullmatch(image):
+            yield _no_image(image, f"spec.prePull[{index}]")
+    for image, count in Counter(spec.pre_pull).items():
+        if count > 1:
+            yield Problem("spec.prePull", f'prePull names "{image}" {count} times; accepted: each image once')
+
+
+def _no_image(image: str, path: str) -> Problem:
+    return Problem(
+        path, f'image "{image}" is not an image reference; accepted: one such as registry.example/pause:3.10'
+    )
+
+
+def _is_resource(name: str) -> bool:
+    is_named = len(name) <= LONGEST_RESOURCE and _RESOURCE.fullmatch(name)
+    return name in STANDARD_RESOURCES or bool(is_named)
+
+
+def _milli(text: str) -> int | None:
+    try:
+        return parse_quantity(text)
+    except QuantityError:
+        return None
+
+
+def template_problems(template: PodTemplate) -> Iterator[Problem]:
+    """What is wrong with the template."""
+    for field, pairs in (("labels", template.labels), ("annotations", template.annotations)):
+        for key in pairs:
+            if len(key) > LONGEST_KEY or not _KEY.fullmatch(key) or _RESERVED.fullmatch(key):
+                yield Problem(
+                    f"spec.template.{field}",
+                    f'key "{key}" is not accepted; '
+                    "accepted: a key outside kubernetes.io, k8s.io and kube-balloons.github.io, such as team",
+                )
+    for key, value in template.labels.items():
+        if not _VALUE.fullmatch(value):
+            yield Problem(
+                f"spec.template.labels[{key}]",
+                f'label value "{value}" cannot be on a pod; accepted: at most 63 letters, digits, -, _ and .',
+            )
+    for index, secret in enumerate(template.image_pull_secrets):
+        if not _NAME.fullmatch(secret.name):
+            yield Problem(
+                f"spec.template.imagePullSecrets[{index}].name",
+                f'name "{secret.name}" is not accepted; accepted: the name of a Secret, such as registry',
+            )
+    if template.runtime_class_name and not _NAME.fullmatch(template.runtime_class_name):
+        yield Problem(
+            "spec.template.runtimeClassName",
+            f'name "{template.runtime_class_name}" is not accepted; '
+            "accepted: the name of a RuntimeClass, such as nvidia",
+        )

@@ -1,11 +1,34 @@
-"""The rules of `spec.schedules`."""
+"""The rules of `spec.schedules`, and when a schedule's window opens: five cron fields, and a time zone's name.
 
+The grammar is the part that Kubernetes CronJobs and cronsim share: numbers, names, `*`, ranges, lists and
+steps. The CRD holds the same patterns; what no pattern can tell (a range that runs backwards, the 30th of
+February, a zone that does not exist) is judged here alone, in the same words.
+"""
+
+import re
 from collections.abc import Iterator
+from datetime import UTC, datetime
+from zoneinfo import ZoneInfo
 
-from balloons.api.cron import CRON_ACCEPTED, ZONE_ACCEPTED, is_cron, is_zone
+from cronsim import CronSim, CronSimError
+
 from balloons.api.pool import PoolSpec, Schedule
 from throttler.kube import quantity
 from throttler.kube.decoding import Problem
+
+_MONTHS = "JAN|FEB|MAR|APR|MAY|JUN|JUL|AUG|SEP|OCT|NOV|DEC"
+_FIELDS = (
+    "[0-5]?[0-9]",
+    "([01]?[0-9]|2[0-3])",
+    "(0?[1-9]|[12][0-9]|3[01])",
+    f"(0?[1-9]|1[0-2]|{_MONTHS})",
+    "([0-7]|SUN|MON|TUE|WED|THU|FRI|SAT)",
+)
+ZONE_PATTERN = "[A-Za-z][A-Za-z0-9_+-]*(/[A-Za-z0-9_+-]+)*"
+CRON_ACCEPTED = "minute hour day month weekday, such as 0 8 * * MON-FRI"
+ZONE_ACCEPTED = "an IANA name such as Etc/UTC or Europe/Berlin"
+_ZONE = re.compile(ZONE_PATTERN, re.ASCII)
+_ANY_MOMENT = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def schedule_problems(spec: PoolSpec) -> Iterator[Problem]:
@@ -59,3 +82,38 @@ def _size_problems(schedule: Schedule, path: str) -> Iterator[Problem]:
             path,
             f'schedule "{schedule.cron}" has no size; accepted: exactly one of size and sizePercent in a schedule',
         )
+
+
+def _list_of(value: str) -> str:
+    item = rf"(\*|{value}(-{value})?)(/[1-9][0-9]?)?"
+    return f"{item}(,{item})*"
+
+
+CRON_PATTERN = " ".join(_list_of(value) for value in _FIELDS)
+"""Minute, hour, day of the month, month, weekday; upper or lower case, one space between them."""
+
+
+_CRON = re.compile(CRON_PATTERN, re.ASCII | re.IGNORECASE)
+
+
+def is_cron(text: str) -> bool:
+    """Whether the text is a cron expression that fires at all; cronsim refuses days that never come."""
+    if not _CRON.fullmatch(text):
+        return False
+    try:
+        CronSim(text, _ANY_MOMENT)
+    except CronSimError:
+        return False
+    return True
+
+
+def is_zone(name: str) -> bool:
+    """Whether the name is a time zone of the system's database or of the tzdata package."""
+    if not _ZONE.fullmatch(name):
+        return False
+    try:
+        ZoneInfo(name)
+    except (ValueError, OSError, KeyError):
+        # ZoneInfoNotFoundError is a KeyError; a name of a folder such as "America" is an OSError or ValueError.
+        return False
+    return True

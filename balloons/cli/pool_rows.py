@@ -9,7 +9,7 @@ import msgspec
 from balloons.api.pool import GROUP, BalloonPool, PoolStatus
 from balloons.cli.pause_reason import pause_reason
 from balloons.cli.table import NONE
-from balloons.view.index import RefusedPool
+from balloons.view.snapshot import RefusedPool
 from throttler.kube.metadata import Metadata
 
 COLUMNS = ("NAME", "WARM", "WANT", "BUSY", "PENDING", "MAX", "MODE", "READY", "BECAUSE", "AGE")

@@ -18,7 +18,7 @@ from balloons.cli.options import (
 from balloons.cli.version_command import own_version
 
 if TYPE_CHECKING:
-    from balloons.view.tenancy import Tenancy
+    from balloons.view.claim import Tenancy
     from throttler.sources.promql_client import PrometheusAccess
 
 DEFAULT_ADDRESS = "127.0.0.1:8080"
@@ -145,7 +145,7 @@ def _prometheus(options: Mapping[str, Any]) -> "PrometheusAccess | None":
 
 
 def _tenancy(given: Mapping[str, Any]) -> "Tenancy":
-    from balloons.view.tenancy import Tenancy
+    from balloons.view.claim import Tenancy
 
     return Tenancy(
         namespaces=frozenset(given["namespace"]),

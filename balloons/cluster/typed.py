@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from balloons.api.pool import BalloonPool
-from balloons.api.pool_decode import decode_pool
+from balloons.api.pool_rules import decode_pool
 from balloons.cluster import kinds
 from balloons.cluster.kinds import Kind
 from balloons.cluster.seen import SeenCluster

@@ -12,8 +12,7 @@ from balloons.decide.pool_reasons import Because, Reason, because
 from balloons.decide.pool_view import PoolView
 from balloons.decide.settings import DecideSettings
 from balloons.decide.target import Target
-from balloons.render.deployment import BalloonSpec, deployment, deployment_name
-from balloons.render.drift import says
+from balloons.render import BalloonSpec, deployment, deployment_name, says
 from balloons.view.shape import Shape
 from balloons.view.snapshot import Deployment
 from throttler.kube.metadata import ObjectKey

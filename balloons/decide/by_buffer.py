@@ -14,11 +14,8 @@ from balloons.decide.pool_reasons import Reason, because
 from balloons.decide.pool_view import PoolView, pool_of
 from balloons.decide.settings import DecideSettings
 from balloons.decide.target import Target
-from balloons.render.buffer import buffer_object, template_object
-from balloons.render.deployment import BalloonSpec, deployment_name
-from balloons.render.drift import says
-from balloons.view.remembered import pod_requests
-from balloons.view.shape import Shape, balloon_requests
+from balloons.render import BalloonSpec, buffer_object, deployment_name, says, template_object
+from balloons.view.shape import Shape, balloon_requests, pod_requests
 from balloons.view.snapshot import Snapshot, StoredObject
 from throttler.kube.metadata import ObjectKey
 from throttler.kube.quantity import Resources

@@ -22,10 +22,9 @@ from balloons.decide.release import Reservations, reserve
 from balloons.decide.sanity import blind
 from balloons.decide.settings import DecideSettings
 from balloons.decide.sweep import sweep
-from balloons.view.claim import claim_nodes, precedence
+from balloons.view.claim import Bound, Refusal, claim_nodes, precedence
 from balloons.view.node_load import USUAL_PRIORITY
 from balloons.view.snapshot import Now, Snapshot
-from balloons.view.tenancy import Bound, Refusal
 from throttler.kube.metadata import ObjectKey
 from throttler.levers.lever import Lane
 

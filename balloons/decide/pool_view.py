@@ -20,11 +20,10 @@ from balloons.decide.joining import Unready
 from balloons.decide.refusing import NodeRefusal, hosts_left_out, refusals
 from balloons.decide.schedule import active_schedule
 from balloons.decide.settings import DecideSettings
-from balloons.render.deployment import hosts_in
+from balloons.render import hosts_in
 from balloons.view.claim import Claim
 from balloons.view.node_load import EMPTY, NodeLoad
-from balloons.view.remembered import remembered_shapes, stored_requests
-from balloons.view.shape import Shapes, balloon_requests, explicit_shape, shapes_of
+from balloons.view.shape import Shapes, balloon_requests, explicit_shape, remembered_shapes, shapes_of, stored_requests
 from balloons.view.snapshot import Deployment, Now, Snapshot
 from throttler.kube.metadata import Metadata, ObjectKey
 from throttler.kube.node import KARPENTER_POOL_LABEL, Node, is_leaving

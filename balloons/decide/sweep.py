@@ -13,9 +13,9 @@ from balloons.decide.plan import Action, DeleteObject
 from balloons.decide.pool_reasons import Because, Reason, because
 from balloons.decide.pool_view import pool_of
 from balloons.decide.settings import DecideSettings
-from balloons.render.deployment import MANAGED_BY
+from balloons.render import MANAGED_BY
+from balloons.view.claim import Bound
 from balloons.view.snapshot import Deployment, Now, Snapshot, StoredObject
-from balloons.view.tenancy import Bound
 from throttler.kube.metadata import ObjectKey
 from throttler.kube.node import HELD_BY_ANNOTATION, Node
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from balloons.render.buffer import BUFFER_GROUP
+from balloons.render import BUFFER_GROUP
 from throttler.kube.errors import NotFoundError
 from throttler.kube.kube_client import KubeClient, decode
 

@@ -12,7 +12,7 @@ from balloons.api.pool import API_VERSION, POOL_KIND, BalloonPool
 from balloons.decide.plan import PoolDecision
 from balloons.decide.pool_reasons import Because
 from balloons.service.standing import TURNED_AWAY, Standing, standing
-from balloons.view.index import RefusedPool
+from balloons.view.snapshot import RefusedPool
 from throttler.kube.because import EventAuthor, EventLimit
 from throttler.kube.metadata import ObjectKey
 

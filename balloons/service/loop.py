@@ -17,8 +17,7 @@ from balloons.service.metrics import Metrics
 from balloons.service.pool_writes import PoolWrites
 from balloons.service.preemptions import Preemptions
 from balloons.service.wake import REST_SHARE, Wake
-from balloons.view.index import Circumstances, Index
-from balloons.view.snapshot import Now, Snapshot
+from balloons.view.snapshot import Circumstances, Index, Now, Snapshot
 from throttler.kube.metadata import ObjectKey
 from throttler.kube.selectors import LabelSelector
 from throttler.levers.lever import Lane

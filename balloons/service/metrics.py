@@ -14,7 +14,7 @@ from balloons.service.arrivals import Found
 from balloons.service.preemptions import GaveWay, Leaving, Taken
 from balloons.service.standing import HOLDS, TURNED_AWAY, Standing, standing
 from balloons.service.write_outcome import ActionKind, PoolWriteOutcome
-from balloons.view.tenancy import Bound
+from balloons.view.claim import Bound
 from throttler.kube.caller import Attempt
 from throttler.kube.metadata import ObjectKey
 from throttler.kube.store import CacheEvent

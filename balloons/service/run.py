@@ -22,7 +22,7 @@ from balloons.service.settings import ServiceSettings, parse_address
 from balloons.service.wake import Wake
 from balloons.service.watches import Watches
 from balloons.service.writer import Writer
-from balloons.view.index import Index
+from balloons.view.snapshot import Index
 from throttler.kube.errors import ForbiddenError
 
 log = structlog.get_logger()

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from balloons.decide.settings import DecideSettings
-from balloons.view.tenancy import Tenancy
+from balloons.view.claim import Tenancy
 from throttler.sources.promql_client import PrometheusAccess
 
 OFF = "off"

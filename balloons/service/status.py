@@ -13,7 +13,7 @@ from balloons.api.pool import API_VERSION, POOL_KIND, BalloonPool, PoolStatus
 from balloons.decide.plan import PoolDecision
 from balloons.decide.pool_reasons import Because, Reason
 from balloons.service.standing import TURNED_AWAY, Standing, standing
-from balloons.view.index import RefusedPool
+from balloons.view.snapshot import RefusedPool
 from throttler.kube.metadata import Condition
 
 WRITE_FAILED = "WriteFailed"

@@ -1,7 +1,7 @@
 """The resources the service watches and writes."""
 
 from balloons.api.pool import GROUP, POOL_KIND, POOL_PLURAL, VERSION
-from balloons.render.buffer import BUFFER_GROUP
+from balloons.render import BUFFER_GROUP
 from throttler.kube.requests import Resource
 
 NODES = Resource("", "v1", "nodes", "Node", is_namespaced=False)

@@ -15,8 +15,15 @@ from balloons.service.preemptions import Preemptions
 from balloons.service.wake import Wake
 from balloons.service.watched_resources import DEPLOYMENTS, NODES, POD_TEMPLATES, PODS, POOLS, PRIORITY_CLASSES, buffers
 from balloons.service.wire import PoolWire, failed_balloon, pod_or_presence, pool_from_wire
-from balloons.view.index import Circumstances, Index, RefusedPool
-from balloons.view.snapshot import Deployment, FailedBalloon, PriorityClass, StoredObject
+from balloons.view.snapshot import (
+    Circumstances,
+    Deployment,
+    FailedBalloon,
+    Index,
+    PriorityClass,
+    RefusedPool,
+    StoredObject,
+)
 from throttler.kube.errors import ApiError
 from throttler.kube.kube_client import KubeClient
 from throttler.kube.list_and_watch import Key

@@ -3,9 +3,8 @@
 import msgspec
 
 from balloons.api.pool import BalloonPool, PoolStatus
-from balloons.api.pool_decode import decode_pool
-from balloons.view.index import RefusedPool
-from balloons.view.snapshot import FailedBalloon
+from balloons.api.pool_rules import decode_pool
+from balloons.view.snapshot import FailedBalloon, RefusedPool
 from throttler.kube.decoding import Invalid, status_of
 from throttler.kube.metadata import Metadata
 from throttler.kube.node import Shared

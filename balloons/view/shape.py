@@ -4,6 +4,9 @@ Sizes come from *observed* allocatable, because what an instance type promises a
 node must not set them: devices are asked for by the commonest count, cpu and memory by what all but the smallest tenth
 of the nodes have left after DaemonSets, less slack (without slack the next DaemonSet pod, priority 0, would preempt the
 balloon). See docs/decisions/0007.
+
+What our own Deployments still say about shapes of which no node is up now. A pool that was scaled to zero knows from
+them how large its balloons are and on which machines they go.
 """
 
 import re
@@ -12,11 +15,13 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from operator import attrgetter
+from typing import Any
 
 from balloons.api.pool import BalloonPool, ShapeType
 from balloons.view.node_load import NodeLoad
-from throttler.kube.node import Node
-from throttler.kube.quantity import Resources, minus, parse_resources
+from balloons.view.snapshot import Deployment
+from throttler.kube.node import INSTANCE_TYPE_LABEL, Node
+from throttler.kube.quantity import QuantityError, Resources, minus, parse_resources
 
 GRAIN = {"cpu": 10, "memory": 1024**2 * 1000}
 """Steps (milli-units) to which requests are rounded down: 10 millicores and 1 MiB."""
@@ -30,10 +35,8 @@ more of them have is how they are.
 """
 SETTLED_S = 900.0
 """A node that old has started its device plugins, or they will not come: both autoscalers' own limit for a join."""
-
 EXPLICIT = "explicit"
 """Shape name of balloons whose requests the user gave."""
-
 _GIB = 1024**3 * 1000
 _NO_LABEL_VALUE = re.compile(r"[^A-Za-z0-9-]+")
 _SHAPE_NAME_LIMIT = 40
@@ -44,8 +47,6 @@ _DEVICE = re.compile(
 )
 _VIRTUAL = ("koordinator.sh/",)
 """Domains whose resources a node agent makes up and moves; they say gpu and rdma, too."""
-
-
 _Alike = list[tuple[Node, NodeLoad]]
 
 
@@ -291,3 +292,36 @@ def _still_holds(in_use: Resources, ideal: Resources, room: Resources, slack: Re
         KEPT_SHARE * ideal[name] <= in_use.get(name, 0) <= room.get(name, 0) - slack.get(name, 0) // 2
         for name in ("cpu", "memory")
     )
+
+
+def remembered_shapes(deployments: Mapping[str, Deployment], measured: Mapping[str, Shape]) -> dict[str, Shape]:
+    """The shapes of Deployments that no node stands for, by name; those that somebody broke are left out."""
+    return {
+        name: Shape(name, _instance_type(stored), {}, 0, devices=frozenset(extended(requests)), is_remembered=True)
+        for name, stored in sorted(deployments.items())
+        if name and name not in measured and (requests := stored_requests(stored))
+    }
+
+
+def stored_requests(stored: Deployment | None) -> Resources | None:
+    """The requests of a Deployment as it stands; None where there is none or somebody broke them."""
+    return pod_requests(stored.spec.get("template")) if stored else None
+
+
+def pod_requests(template: Any) -> Resources | None:
+    """The requests of a pod template's first container; None where they cannot be read."""
+    try:
+        return parse_resources(template["spec"]["containers"][0]["resources"]["requests"])
+    except (KeyError, TypeError, IndexError, AttributeError, QuantityError):
+        return None
+
+
+def _instance_type(stored: Deployment) -> str:
+    """The one instance type that the balloons' node affinity names, if any."""
+    try:
+        affinity = stored.spec["template"]["spec"]["affinity"]["nodeAffinity"]
+        terms = affinity["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
+        rules = [rule for rule in terms[0]["matchExpressions"] if rule["key"] == INSTANCE_TYPE_LABEL]
+        return str(rules[0]["values"][0]) if rules else ""
+    except (KeyError, TypeError, IndexError):
+        return ""

@@ -1,20 +1,25 @@
-"""Everything one decision reads, at one moment."""
+"""Everything one decision reads, at one moment, and the index that keeps it up to date event by event.
+
+The cluster, kept up to date event by event, so that a snapshot costs what has changed and not what there is. Pure.
+Every `change_*` takes what was known of the object before and what is known now (None: not there), as watch caches
+tell it. Nothing here raises on an odd object: whatever has been decoded can be filed.
+"""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
 import msgspec
 
-from balloons.api.pool import BalloonPool
-from balloons.view.claim import Claim
-from balloons.view.node_load import NodeLoad
-from balloons.view.tenancy import Refusal
+from balloons.api.pool import BalloonPool, PoolStatus
+from balloons.view.claim import Claim, Refusal, Selectors, Tenancy, pool_of
+from balloons.view.node_load import USUAL_PRIORITY, NodeLoad, load_of
+from throttler.kube.decoding import Refused
 from throttler.kube.metadata import Metadata, ObjectKey, key_of
 from throttler.kube.node import Node
-from throttler.kube.pod import Pod
+from throttler.kube.pod import Pod, PodKind
 
 MOST_REFUSAL_TEXT = 400
 """Characters of the server's words that a status shows."""
@@ -136,3 +141,264 @@ class Snapshot:
     def is_complete(self) -> bool:
         """Whether every cache is complete; an incomplete view freezes every pool."""
         return not self.missing
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedPool(Refused[PoolStatus]):
+    """A pool that breaks a rule."""
+
+    status: PoolStatus = field(default_factory=PoolStatus)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Circumstances:
+    """What a snapshot says about itself, besides the objects: see the fields of Snapshot.
+
+    `unreadable` are pools that exist and could not even be told apart, with the reason.
+    """
+
+    missing: tuple[str, ...] = ()
+    age_s: float = 0.0
+    unreadable: Mapping[ObjectKey, str] = field(default_factory=dict)
+    buffer_version: str = ""
+    server_minor: int = 0
+
+
+class Index:
+    """All facts decisions read, filed by what they are looked up by."""
+
+    def __init__(self, priority_class: str, tenancy: Tenancy | None = None) -> None:
+        self._priority_class = priority_class
+        self._tenancy = tenancy or Tenancy()
+        self._balloon_priority = USUAL_PRIORITY
+        self._nodes: dict[str, Node] = {}
+        self._are_nodes_lent = False
+        self._pods: dict[str, dict[ObjectKey, Pod]] = {}
+        self._pods_now: dict[str, tuple[Pod, ...]] = {}
+        self._loads: dict[str, NodeLoad] = {}
+        self._dirty: dict[str, None] = {}
+        self._changed: dict[str, None] = {}
+        self._selectors = Selectors(())
+        self._claims: dict[ObjectKey, Claim] = {}
+        self._waiting: dict[ObjectKey, Pod] = {}
+        self._waiting_now: tuple[Pod, ...] | None = ()
+        self._unbound: dict[ObjectKey, dict[ObjectKey, Pod]] = {}
+        self._unbound_now: dict[ObjectKey, tuple[Pod, ...]] = {}
+        self._failed: dict[ObjectKey, FailedBalloon] = {}
+        self._failed_now: dict[ObjectKey, tuple[FailedBalloon, ...]] | None = {}
+        self._pools: dict[ObjectKey, BalloonPool | RefusedPool] = {}
+        self._deployments: dict[ObjectKey, Deployment] = {}
+        self._classes: dict[str, PriorityClass] = {}
+        self._buffers: dict[ObjectKey, StoredObject] = {}
+        self._templates: dict[ObjectKey, StoredObject] = {}
+
+    # --- what changed ---
+
+    def change_node(self, before: Node | None, after: Node | None) -> None:
+        """A node appeared, changed or went."""
+        if self._are_nodes_lent:
+            self._nodes = self._nodes.copy()
+            self._are_nodes_lent = False
+        if after is not None:
+            self._nodes[after.name] = after
+            self._changed[after.name] = None
+        elif before is not None:
+            self._nodes.pop(before.name, None)
+            self._changed[before.name] = None
+
+    def change_pod(self, before: Pod | None, after: Pod | None) -> None:
+        """A pod appeared, changed, moved onto its node or went."""
+        before, after = self._as_judged(before), self._as_judged(after)
+        if before is not None and (after is None or _place(before) != _place(after)):
+            self._unfile(before)
+        if after is not None:
+            self._file(after)
+
+    def change_failed_balloon(self, before: FailedBalloon | None, after: FailedBalloon | None) -> None:
+        """A balloon has failed, or what is left of it went."""
+        if after is not None and self._tenancy.serves(after.key.namespace):
+            self._failed[after.key] = after
+        elif before is not None:
+            self._failed.pop(before.key, None)
+        self._failed_now = None
+
+    def change_pool(self, before: BalloonPool | RefusedPool | None, after: BalloonPool | RefusedPool | None) -> None:
+        """A pool appeared, changed, stopped or began to break a rule, or went."""
+        if after is not None:
+            self._pools[after.key] = after
+        elif before is not None:
+            self._pools.pop(before.key, None)
+
+    def change_deployment(self, before: Deployment | None, after: Deployment | None) -> None:
+        """A balloon Deployment appeared, changed or went."""
+        if after is not None and self._tenancy.serves(after.key.namespace):
+            self._deployments[after.key] = after
+        elif before is not None:
+            self._deployments.pop(before.key, None)
+
+    def change_priority_class(self, before: PriorityClass | None, after: PriorityClass | None) -> None:
+        """A PriorityClass changed; if it is the balloons', what counts as work is decided anew for every node."""
+        if after is not None:
+            self._classes[after.metadata.name] = after
+        elif before is not None:
+            self._classes.pop(before.metadata.name, None)
+        ours = self._classes.get(self._priority_class)
+        value = ours.value if ours else USUAL_PRIORITY
+        if value != self._balloon_priority:
+            self._balloon_priority = value
+            self._dirty.update(dict.fromkeys(self._pods))
+
+    def change_buffer(self, before: StoredObject | None, after: StoredObject | None) -> None:
+        """A CapacityBuffer of ours changed."""
+        self._put(self._buffers, before, after)
+
+    def change_template(self, before: StoredObject | None, after: StoredObject | None) -> None:
+        """A PodTemplate of ours changed."""
+        self._put(self._templates, before, after)
+
+    # --- what there is ---
+
+    def snapshot(self, given: Circumstances) -> Snapshot:
+        """The view as it is now; it does not change when the index does."""
+        sound = {key: pool for key, pool in self._pools.items() if isinstance(pool, BalloonPool)}
+        refused = self._tenancy.refused(sound.values())
+        pools = {key: pool for key, pool in sound.items() if key not in refused}
+        self._refresh(pools)
+        self._are_nodes_lent = True
+        invalid = {key: pool.problem for key, pool in self._pools.items() if isinstance(pool, RefusedPool)}
+        return Snapshot(
+            missing=given.missing,
+            age_s=given.age_s,
+            pools=pools,
+            invalid={**given.unreadable, **invalid},
+            refused=refused,
+            nodes=self._nodes,
+            loads=self._loads,
+            unbound=self._unbound_now.copy(),
+            failed=self._failed_now or {},
+            waiting=self._waiting_now or (),
+            deployments=self._deployments.copy(),
+            priority_classes=self._classes.copy(),
+            buffers=self._buffers.copy(),
+            templates=self._templates.copy(),
+            buffer_version=given.buffer_version,
+            claims=self._claims,
+            server_minor=given.server_minor,
+        )
+
+    @property
+    def pods_by_node(self) -> Mapping[str, tuple[Pod, ...]]:
+        """The pods of each node as they were at the last snapshot; live, to be read before the next one."""
+        return self._pods_now
+
+    def pool(self, key: ObjectKey) -> BalloonPool | RefusedPool | None:
+        """The pool as it is stored now, whether it breaks a rule or not."""
+        return self._pools.get(key)
+
+    def node(self, name: str) -> Node | None:
+        """The node as it is now."""
+        return self._nodes.get(name)
+
+    def pool_of_node(self, name: str) -> ObjectKey | None:
+        """The pool that the node counts for, by the selectors of the last snapshot; None where none selects it."""
+        node = self._nodes.get(name)
+        found = self._selectors.of(node.labels) if node is not None else ()
+        return found[0] if found else None
+
+    def pod_on(self, node: str, uid: str) -> Pod | None:
+        """One pod of a node, by uid; `node` is empty for a pod without one."""
+        return next((pod for pod in self._pods.get(node, {}).values() if pod.uid == uid), None)
+
+    def failed_balloon(self, uid: str) -> FailedBalloon | None:
+        """One balloon that has failed; there are few of them."""
+        return next((balloon for balloon in self._failed.values() if balloon.uid == uid), None)
+
+    # --- how it is filed ---
+
+    def _as_judged(self, pod: Pod | None) -> Pod | None:
+        """The pod; what looks like a balloon where no pool is served is somebody's work."""
+        if pod is None or pod.kind is not PodKind.BALLOON or self._tenancy.serves(pod.key.namespace):
+            return pod
+        return msgspec.structs.replace(pod, kind=PodKind.WORK)
+
+    def _put(
+        self, filed: dict[ObjectKey, StoredObject], before: StoredObject | None, after: StoredObject | None
+    ) -> None:
+        if after is not None and self._tenancy.serves(after.metadata.namespace):
+            filed[key_of(after.metadata)] = after
+        elif before is not None:
+            filed.pop(key_of(before.metadata), None)
+
+    def _file(self, pod: Pod) -> None:
+        if pod.node:
+            self._pods.setdefault(pod.node, {})[pod.key] = pod
+            self._dirty[pod.node] = None
+        elif pod.kind is PodKind.BALLOON:
+            self._unbound.setdefault(pool_of(pod), {})[pod.key] = pod
+            self._unbound_now.pop(pool_of(pod), None)
+        elif pod.kind is PodKind.WORK and not pod.is_finished:
+            self._waiting[pod.key] = pod
+            self._waiting_now = None
+
+    def _unfile(self, pod: Pod) -> None:
+        if pod.node:
+            self._pods.get(pod.node, {}).pop(pod.key, None)
+            self._dirty[pod.node] = None
+        elif pod.kind is PodKind.BALLOON:
+            self._unbound.get(pool_of(pod), {}).pop(pod.key, None)
+            self._unbound_now.pop(pool_of(pod), None)
+        elif self._waiting.pop(pod.key, None) is not None:
+            self._waiting_now = None
+
+    def _refresh(self, pools: Mapping[ObjectKey, BalloonPool]) -> None:
+        if self._dirty:
+            # What an earlier snapshot holds must not change.
+            self._loads = self._loads.copy()
+        for name in self._dirty:
+            self._refresh_load(name)
+        self._refresh_claims(pools)
+        self._dirty.clear()
+        for key in [key for key in self._unbound if key not in self._unbound_now]:
+            self._refresh_unbound(key)
+        if self._waiting_now is None:
+            self._waiting_now = tuple(self._waiting.values())
+        if self._failed_now is None:
+            self._failed_now = _by_pool(self._failed.values())
+
+    def _refresh_load(self, name: str) -> None:
+        if pods := tuple(self._pods.get(name, {}).values()):
+            self._pods_now[name] = pods
+            self._loads[name] = load_of(pods, self._balloon_priority)
+        else:
+            for filed in (self._loads, self._pods, self._pods_now):
+                filed.pop(name, None)
+
+    def _refresh_claims(self, pools: Mapping[ObjectKey, BalloonPool]) -> None:
+        """Follow what has changed of nodes, their pods and the claiming pools; earlier snapshots keep their claims."""
+        changed = self._changed | self._dirty
+        self._changed = {}
+        claims: dict[ObjectKey, Claim] | None = None
+        if self._selectors.are_of(pools.values()):
+            claims = self._selectors.renewed(self._claims, changed, self._nodes, self._loads)
+        else:
+            self._selectors = Selectors(pools.values())
+        self._claims = self._selectors.claims(self._nodes.values(), self._loads) if claims is None else claims
+
+    def _refresh_unbound(self, pool: ObjectKey) -> None:
+        pods = tuple(pod for pod in self._unbound[pool].values() if not (pod.is_finished or pod.is_terminating))
+        if self._unbound[pool]:
+            self._unbound_now[pool] = pods
+        else:
+            del self._unbound[pool]
+
+
+def _by_pool(failed: Iterable[FailedBalloon]) -> dict[ObjectKey, tuple[FailedBalloon, ...]]:
+    by_pool: dict[ObjectKey, list[FailedBalloon]] = {}
+    for balloon in failed:
+        by_pool.setdefault(ObjectKey(balloon.key.namespace, balloon.pool), []).append(balloon)
+    return {pool: tuple(balloons) for pool, balloons in by_pool.items()}
+
+
+def _place(pod: Pod) -> tuple[str, PodKind, str, bool]:
+    """Where a pod is filed; a pod that finishes while it waits is filed nowhere."""
+    return pod.node, pod.kind, pod.pool, pod.is_finished

@@ -12,8 +12,7 @@ from balloons.decide.decide import decide
 from balloons.decide.memory import Memory
 from balloons.decide.plan import ApplyObject, Plan
 from balloons.decide.settings import DecideSettings
-from balloons.view.index import Circumstances, Index
-from balloons.view.snapshot import Deployment, Now, PriorityClass, Snapshot
+from balloons.view.snapshot import Circumstances, Deployment, Index, Now, PriorityClass, Snapshot
 from benchmarks.decide import population
 from benchmarks.decide.population import NAMESPACE, POOLS, Place, Reader, work_on
 from throttler.kube.metadata import Metadata, ObjectKey

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from balloons.api.pool import BalloonPool
-from balloons.api.pool_decode import decode_pool
+from balloons.api.pool_rules import decode_pool
 from lab.controlplane import ControlPlane
 
 PAGE = Path(__file__).parents[2] / "docs" / "balloonpool.md"

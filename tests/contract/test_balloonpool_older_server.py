@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from balloons.api.pool_decode import Invalid, decode_pool
+from balloons.api.pool_rules import Invalid, decode_pool
 from lab.controlplane import ControlPlane
 from tests.contract.balloonpool_table import Case, refused
 

@@ -16,7 +16,7 @@ import pytest
 import yaml
 
 from balloons.api.pool import BalloonPool
-from balloons.api.pool_decode import decode_pool
+from balloons.api.pool_rules import decode_pool
 from lab.binaries import find_binary
 from lab.controlplane import ControlPlane, ControlPlaneSettings
 from lab.errors import LabError

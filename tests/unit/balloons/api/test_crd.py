@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 import yaml
 
-from balloons.api import cron, node_rules, shape_rules
+from balloons.api import pool_rules, schedule_rules
 from balloons.api.pool import GROUP, POOL_KIND, POOL_PLURAL, VERSION, BalloonPool
 from balloons.cli import pool_rows
 from tests import crd_and_types
@@ -61,8 +61,8 @@ def test_bounds_of_shared_types_are_rules() -> None:
     assert requirement["values"]["maxItems"] == selectors.MOST_VALUES
     assert requirement["key"]["maxLength"] == selectors.LONGEST_KEY
     assert tuple(requirement["operator"]["enum"]) == selectors.OPERATORS
-    assert tuple(toleration["effect"]["enum"]) == node_rules.EFFECTS
-    assert toleration["tolerationSeconds"]["maximum"] == node_rules.LONGEST_TOLERATION_S
+    assert tuple(toleration["effect"]["enum"]) == pool_rules.EFFECTS
+    assert toleration["tolerationSeconds"]["maximum"] == pool_rules.LONGEST_TOLERATION_S
 
 
 def test_every_field_is_described_and_bounded() -> None:
@@ -83,17 +83,17 @@ def test_every_validation_says_what_is_accepted() -> None:
 @pytest.mark.parametrize(
     ("field", "pattern"),
     [
-        (".cron", cron.CRON_PATTERN),
-        (".timeZone", cron.ZONE_PATTERN),
+        (".cron", schedule_rules.CRON_PATTERN),
+        (".timeZone", schedule_rules.ZONE_PATTERN),
         (".duration", quantity.DURATION_PATTERN),
         (".matchLabels", selectors.KEY_PATTERN),
         (".matchLabels[]", selectors.VALUE_PATTERN),
         (".matchExpressions[].key", selectors.KEY_PATTERN),
         (".values[]", selectors.VALUE_PATTERN),
-        (".shape.resources", shape_rules.RESOURCE_PATTERN),
-        (".shape.slack", shape_rules.RESOURCE_PATTERN),
-        (".image", f"({shape_rules.IMAGE_PATTERN})?"),
-        (".prePull[]", shape_rules.IMAGE_PATTERN),
+        (".shape.resources", pool_rules.RESOURCE_PATTERN),
+        (".shape.slack", pool_rules.RESOURCE_PATTERN),
+        (".image", f"({pool_rules.IMAGE_PATTERN})?"),
+        (".prePull[]", pool_rules.IMAGE_PATTERN),
     ],
 )
 def test_patterns_are_the_same(field: str, pattern: str) -> None:

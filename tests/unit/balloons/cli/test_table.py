@@ -14,7 +14,7 @@ from balloons.cli.pool_rows import COLUMNS, WIDE, age, document, names, row
 from balloons.cli.status_text import table as status_table
 from balloons.cli.table import Row, lines, table
 from balloons.printable import printable
-from balloons.view.index import RefusedPool
+from balloons.view.snapshot import RefusedPool
 from throttler.kube.metadata import Condition, Metadata
 from throttler.kube.selectors import LabelSelector
 

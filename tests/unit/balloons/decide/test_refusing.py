@@ -29,7 +29,7 @@ from balloons.decide.refusing import (
     to_remove,
 )
 from balloons.decide.settings import DecideSettings
-from balloons.render.deployment import hosts_in
+from balloons.render import hosts_in
 from balloons.view.snapshot import FailedBalloon, Now
 from tests.world import NOW, POOL_KEY, World, a_node, a_pool, daemon, later, nodes, work
 from throttler.kube.metadata import ObjectKey

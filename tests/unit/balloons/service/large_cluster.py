@@ -22,7 +22,7 @@ from balloons.service.report import Reporter
 from balloons.service.wake import Wake
 from balloons.service.watches import Watches
 from balloons.service.writer import Writer
-from balloons.view.index import Index
+from balloons.view.snapshot import Index
 from tests.unit.throttler.kube.fake_api import FakeResponse, client_for, status_answer
 from throttler.kube.requests import Request
 

@@ -23,8 +23,7 @@ from balloons.service.metrics_page import metrics_page
 from balloons.service.preemptions import GaveWay, Leaving, Taken
 from balloons.service.settings import OFF, ListenAddress, ServiceSettings, SettingsError, parse_address
 from balloons.service.wire import PoolWire, failed_balloon, pod_or_presence, pool_from_wire
-from balloons.view.index import RefusedPool
-from balloons.view.snapshot import FailedBalloon
+from balloons.view.snapshot import FailedBalloon, RefusedPool
 from throttler.kube.metadata import Metadata, ObjectKey
 from throttler.kube.node import Node, Shared
 from throttler.kube.pod import Pod, PodKind, PodWire, Scheduling

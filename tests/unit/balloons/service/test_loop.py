@@ -14,8 +14,7 @@ from balloons.service.loop import BLIND_PATIENCE_S, DecisionLoop
 from balloons.service.metrics import Metrics
 from balloons.service.preemptions import Preemptions
 from balloons.service.wake import Wake
-from balloons.view.index import Circumstances, Index
-from balloons.view.snapshot import Now, Snapshot
+from balloons.view.snapshot import Circumstances, Index, Now, Snapshot
 from throttler.kube.metadata import ObjectKey
 
 pytestmark = pytest.mark.virtual_time

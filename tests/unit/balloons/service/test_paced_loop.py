@@ -12,7 +12,7 @@ from balloons.service.loop import DecisionLoop
 from balloons.service.metrics import Metrics
 from balloons.service.preemptions import Preemptions
 from balloons.service.wake import Wake
-from balloons.view.index import Index
+from balloons.view.snapshot import Index
 from tests.unit.balloons.service.test_loop import FakeView, FakeWrites
 from tests.world import CLASS, POOL_KEY, a_node, a_pool, work
 from throttler.kube.selectors import LabelSelector

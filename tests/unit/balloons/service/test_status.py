@@ -10,7 +10,7 @@ from balloons.decide.plan import PoolDecision
 from balloons.decide.pool_reasons import Reason, because
 from balloons.service.standing import HOLDS, Standing, standing
 from balloons.service.status import next_status, status_manifest
-from balloons.view.index import RefusedPool
+from balloons.view.snapshot import RefusedPool
 from throttler.kube.metadata import Metadata, ObjectKey
 from throttler.kube.selectors import LabelSelector
 

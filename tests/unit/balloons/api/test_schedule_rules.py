@@ -8,7 +8,7 @@ from cronsim import CronSim
 from hypothesis import given
 from hypothesis import strategies as st
 
-from balloons.api.cron import is_cron, is_zone
+from balloons.api.schedule_rules import is_cron, is_zone
 
 
 @pytest.mark.parametrize(

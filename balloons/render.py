@@ -1,7 +1,10 @@
-"""The balloon Deployment of one pool and machine shape, as the manifest for server-side apply.
+"""Our objects as manifests for server-side apply, and whether a stored one already says what we would apply.
 
-Deliberately absent: an ownerReference to the pool (deleting the CRD would then remove all warm capacity), a
-PodDisruptionBudget, and limits other than those that devices demand.
+The CapacityBuffer strategy's objects: upstream's virtual balloon and the PodTemplate it points to.
+
+The balloon Deployment of one pool and machine shape, as the manifest for server-side apply. Deliberately absent: an
+ownerReference to the pool (deleting the CRD would then remove all warm capacity), a PodDisruptionBudget, and limits
+other than those that devices demand.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,7 +19,7 @@ from balloons.view.shape import Shape, extended
 from throttler.kube.metadata import ObjectKey
 from throttler.kube.node import INSTANCE_TYPE_LABEL, KARPENTER_INITIALIZED_LABEL, KARPENTER_POOL_LABEL
 from throttler.kube.pod import POOL_LABEL, SHAPE_LABEL
-from throttler.kube.quantity import Resources, format_resources
+from throttler.kube.quantity import QuantityError, Resources, format_resources, parse_quantity
 
 MANAGED_BY = {"app.kubernetes.io/managed-by": "kube-balloons"}
 NO_SIDECAR_LABELS = {"sidecar.istio.io/inject": "false"}
@@ -30,6 +33,9 @@ NO_DEADLINE_S = 2**31 - 1
 HOST_LABEL = "kubernetes.io/hostname"
 _NAME_LIMIT = 63
 _DIGEST_LENGTH = 8
+BUFFER_GROUP = "autoscaling.x-k8s.io"
+AMOUNTS = frozenset({"requests", "limits"})
+"""Fields whose values are quantities by the name of a resource."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,3 +218,70 @@ def hosts_in(pool: BalloonPool, stored: Mapping[str, Any]) -> tuple[str, ...]:
 
 def _expression(key: str, operator: str, values: Sequence[str]) -> dict[str, Any]:
     return {"key": key, "operator": operator, **({"values": list(values)} if values else {})}
+
+
+def template_object(pool: BalloonPool, shape: Shape, spec: BalloonSpec) -> dict[str, Any]:
+    """The PodTemplate that says how large one unit of the buffer is."""
+    return {
+        "apiVersion": "v1",
+        "kind": "PodTemplate",
+        "metadata": _metadata(pool, shape),
+        "template": pod_template(pool, shape, spec),
+    }
+
+
+def buffer_object(pool: BalloonPool, shape: Shape, replicas: int, api_version: str) -> dict[str, Any]:
+    """The buffer of `replicas` units."""
+    return {
+        "apiVersion": api_version,
+        "kind": "CapacityBuffer",
+        "metadata": _metadata(pool, shape),
+        "spec": {"podTemplateRef": {"name": deployment_name(pool, shape)}, "replicas": replicas},
+    }
+
+
+def _metadata(pool: BalloonPool, shape: Shape) -> dict[str, Any]:
+    return {
+        "name": deployment_name(pool, shape),
+        "namespace": pool.metadata.namespace,
+        "labels": {**balloon_labels(pool, shape), **MANAGED_BY},
+    }
+
+
+def says(stored: Any, wanted: Any) -> bool:
+    """Whether `stored` holds everything that `wanted` says; what the server or others added does not matter.
+
+    Mappings are compared key by key. Lists must have equal lengths and items that say the same, in order: the lists
+    we apply are all ours. Empty mappings and lists that the server drops count as said. Requests and limits are
+    compared as the amounts they stand for: the server stores 1000 as 1k.
+    """
+    if isinstance(wanted, Mapping):
+        return isinstance(stored, Mapping) and all(
+            _part_says(key, stored[key], value) if key in stored else _is_nothing(value)
+            for key, value in wanted.items()
+        )
+    if isinstance(wanted, list | tuple):
+        return (
+            isinstance(stored, list | tuple)
+            and len(stored) == len(wanted)
+            and all(says(a, b) for a, b in zip(stored, wanted, strict=True))
+        )
+    return bool(stored == wanted)
+
+
+def _part_says(key: Any, stored: Any, wanted: Any) -> bool:
+    if key in AMOUNTS and isinstance(stored, Mapping) and isinstance(wanted, Mapping):
+        return all(name in stored and _is_same_amount(stored[name], amount) for name, amount in wanted.items())
+    return says(stored, wanted)
+
+
+def _is_same_amount(stored: Any, wanted: Any) -> bool:
+    try:
+        return parse_quantity(str(stored)) == parse_quantity(str(wanted))
+    except QuantityError:
+        return bool(stored == wanted)
+
+
+def _is_nothing(value: Any) -> bool:
+    """What a server may leave out; a zero is something (a grace period of 0 s is not the default)."""
+    return value is False or (isinstance(value, Mapping | list | tuple | str) and not value)

@@ -4,10 +4,9 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from balloons.view.index import Circumstances, Index, RefusedPool
+from balloons.view.claim import Tenancy
 from balloons.view.node_load import load_of
-from balloons.view.snapshot import FailedBalloon, PriorityClass, Snapshot
-from balloons.view.tenancy import Tenancy
+from balloons.view.snapshot import Circumstances, FailedBalloon, Index, PriorityClass, RefusedPool, Snapshot
 from throttler.kube.metadata import Metadata, ObjectKey
 from throttler.kube.node import Node
 from throttler.kube.pod import Pod, PodKind

@@ -1,9 +1,15 @@
-"""Whose pools are served, within which bounds, and that nobody else's pool touches anything."""
+"""Whose pools are served, and which nodes each claims.
+
+Whose pools are served, within which bounds, and that nobody else's pool touches anything. The claims of a snapshot
+are what asking all nodes anew would give, however much of it was kept from the last.
+"""
 
 from typing import Any
 
 import msgspec
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from balloons.api.pool import BalloonPool, Mode, PoolNodes, Schedule
 from balloons.decide.decide import decide
@@ -11,11 +17,10 @@ from balloons.decide.memory import Memory
 from balloons.decide.plan import Plan
 from balloons.decide.pool_reasons import Reason
 from balloons.decide.settings import DecideSettings
-from balloons.view.index import Circumstances, Index
-from balloons.view.snapshot import Deployment, Snapshot
-from balloons.view.tenancy import Bound, Tenancy
-from tests.world import CLASS, NOW, World, a_pool, later, nodes
-from throttler.kube.metadata import Metadata, ObjectKey
+from balloons.view.claim import Bound, Claim, Tenancy, claim_nodes
+from balloons.view.snapshot import Circumstances, Deployment, Index, Snapshot
+from tests.world import CLASS, NOW, World, a_node, a_pool, later, nodes
+from throttler.kube.metadata import Metadata, ObjectKey, OwnerReference
 from throttler.kube.node import Shared
 from throttler.kube.pod import POOL_LABEL, Pod, PodKind, PodWire, pod_from_wire
 from throttler.kube.selectors import LabelSelector, Requirement, Toleration
@@ -25,6 +30,14 @@ EVERY_NODE = PoolNodes(
     LabelSelector({}, (Requirement("kubernetes.io/hostname", "Exists"),)), (Toleration("", "Exists"),)
 )
 SERVED = Tenancy(namespaces=frozenset({"platform", "team-a"}))
+LABELS = Tenancy(node_labels={"team-a": frozenset({("pool", "a"), ("pool", "b")}), "*": frozenset()})
+SCHEDULE = Schedule("0 8 * * *", "1h", size=1)
+POOLS = [
+    a_pool("old", created_s=1.0),
+    a_pool("young", created_s=2.0),
+    a_pool("any", created_s=3.0, nodes=PoolNodes(LabelSelector({}, (Requirement("pool", "Exists"),)))),
+    a_pool("cpu", created_s=4.0, nodes=PoolNodes(LabelSelector({"pool": "cpu"}))),
+]
 
 
 def tenant(name: str = "grab", namespace: str = "tenant-x", **spec: Any) -> BalloonPool:
@@ -90,10 +103,6 @@ def test_a_pool_that_only_looks_still_sees_what_nobody_else_wants() -> None:
 
 def selecting(key: str, *values: str) -> PoolNodes:
     return PoolNodes(LabelSelector({}, (Requirement(key, "In", values),)))
-
-
-LABELS = Tenancy(node_labels={"team-a": frozenset({("pool", "a"), ("pool", "b")}), "*": frozenset()})
-SCHEDULE = Schedule("0 8 * * *", "1h", size=1)
 
 
 @pytest.mark.parametrize(
@@ -191,3 +200,71 @@ def test_headroom_of_a_namespace_that_is_not_served_asks_for_no_node() -> None:
     world = World.of(tenant(mode=Mode.HEADROOM, size=50, max_size=100), nodes=nodes(1))
     (decision,) = plan_for(SERVED, world).pools
     assert (decision.lacking, decision.actions) == (0, ())
+
+
+NAMES = [f"n{i}" for i in range(4)]
+
+
+def balloon(name: str, node: str, pool: str) -> Pod:
+    key = ObjectKey("team-a", name)
+    owner = OwnerReference("ReplicaSet", "rs", controller=True)
+    return Pod(key, f"uid-{name}", "1", node, -10, {}, kind=PodKind.BALLOON, owner=owner, pool=pool)
+
+
+EVENT = st.one_of(
+    st.tuples(st.just("node"), st.sampled_from(NAMES), st.sampled_from(["gpu", "gpu sick", "cpu", "none", "gone"])),
+    st.tuples(st.just("pod"), st.sampled_from(NAMES), st.sampled_from(["old", "young", "cpu", "gone"])),
+    st.tuples(st.just("pool"), st.sampled_from(range(len(POOLS))), st.sampled_from(["there", "resized", "gone"])),
+)
+
+
+def seen_by_name(claim: Claim) -> dict[str, Any]:
+    return {node.name: (node, load) for node, load in claim.seen}
+
+
+@given(st.lists(st.lists(EVENT, min_size=1, max_size=6), max_size=8))
+@example([[("node", "n0", "gpu"), ("pod", "n0", "old"), ("pool", 1, "there")], [("node", "n0", "gone")]])
+def test_claims_of_a_snapshot_are_those_worked_out_anew(rounds: list[list[tuple[str, Any, str]]]) -> None:
+    index = Index(CLASS.metadata.name)
+    nodes: dict[str, Any] = {}
+    pods: dict[str, Any] = {}
+    pools: dict[int, Any] = {}
+    before, as_it_was = index.snapshot(Circumstances()).claims, repr({})
+    for events in rounds:
+        for kind, which, how in events:
+            if kind == "node":
+                after = (
+                    None
+                    if how == "gone"
+                    else a_node(
+                        which,
+                        labels={"pool": how.split()[0]},
+                        conditions=frozenset({("Ready", str("sick" not in how))}),
+                    )
+                )
+                index.change_node(nodes.get(which), after)
+                nodes[which] = after
+            elif kind == "pod":
+                after_pod = None if how == "gone" else balloon(f"b-{which}", which, how)
+                index.change_pod(pods.get(which), after_pod)
+                pods[which] = after_pod
+            else:
+                pool = None if how == "gone" else _sized(which, how)
+                index.change_pool(pools.get(which), pool)
+                pools[which] = pool
+        snapshot = index.snapshot(Circumstances())
+        anew = claim_nodes(snapshot.pools.values(), snapshot.nodes, snapshot.loads)
+        assert repr(before) == as_it_was, "an earlier snapshot keeps its claims"
+        before, as_it_was = snapshot.claims, repr(snapshot.claims)
+        assert snapshot.claims is not None
+        assert snapshot.claims.keys() == anew.keys()
+        for key, claim in anew.items():
+            kept = snapshot.claims[key]
+            assert seen_by_name(kept) == seen_by_name(claim)
+            assert (kept.lost, kept.strays, kept.own_loads) == (claim.lost, claim.strays, claim.own_loads)
+
+
+def _sized(which: int, how: str) -> Any:
+    spec = POOLS[which].spec
+    changed = msgspec.structs.replace(spec, size=7, mode=Mode.HOLD) if how == "resized" else spec
+    return msgspec.structs.replace(POOLS[which], spec=changed)

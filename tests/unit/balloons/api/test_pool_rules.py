@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from balloons.api.pool import BalloonPool, PoolStatus
-from balloons.api.pool_decode import Invalid, decode_pool
+from balloons.api.pool_rules import Invalid, decode_pool
 from tests.contract.balloonpool_table import Case, accepted, refused
 from tests.odd_json import JSON_VALUES, with_value_at
 

@@ -1,1 +1,0 @@
-"""The manifests we apply, and whether what is stored already says the same. Pure."""
