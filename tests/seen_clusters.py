@@ -6,9 +6,8 @@ from typing import Any
 
 import msgspec
 
-from balloons.cluster.kept import kept
-from balloons.cluster.kinds import Kind
-from balloons.cluster.seen import Listed, SeenCluster
+from balloons.cluster.kinds import Kind, kept
+from balloons.cluster.seen_cluster import Listed, SeenCluster
 
 TAKEN_AT = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 

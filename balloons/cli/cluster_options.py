@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from balloons.cluster.kinds import Kind
-    from balloons.cluster.seen import SeenCluster
+    from balloons.cluster.seen_cluster import SeenCluster
     from throttler.kube.caller import Attempt
     from throttler.kube.connection import Connection
     from throttler.kube.kube_client import KubeClient
@@ -115,7 +115,7 @@ def warn(sentence: str) -> None:
 
 
 def _from_file(path: str) -> "SeenCluster":
-    from balloons.reading.archive import ArchiveError, read_archive
+    from balloons.reading.files import ArchiveError, read_archive
 
     try:
         return read_archive(path)

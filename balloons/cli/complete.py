@@ -39,13 +39,15 @@ def policies(_context: click.Context, _param: click.Parameter, begun: str) -> li
 
 def pools(context: click.Context, _param: click.Parameter, begun: str) -> list[str]:
     """Pools that can grow."""
-    from balloons.cluster import kinds, typed
+    from balloons.cluster import kinds, seen_cluster
     from balloons.preview.pools import group_of
 
     seen = _seen(context, (kinds.NODES, kinds.NODE_POOLS))
     if seen is None:
         return []
-    names = {group_of(node) for node in typed.nodes(seen)} | {each.metadata.name for each in typed.node_pools(seen)}
+    names = {group_of(node) for node in seen_cluster.nodes(seen)} | {
+        each.metadata.name for each in seen_cluster.node_pools(seen)
+    }
     return _some(names, begun)
 
 
@@ -57,7 +59,7 @@ def subjects(context: click.Context, _param: click.Parameter, begun: str) -> lis
 def names_of(context: click.Context, subject: str, begun: str) -> list[str]:
     """Names of objects of this kind; none of a kind that we do not know."""
     from balloons.cluster import kinds
-    from balloons.cluster.reach import name_of
+    from balloons.cluster.plain_data import name_of
 
     wanted: dict[str, tuple[Kind, ...]] = {
         "pod": (kinds.PODS,),
@@ -71,7 +73,7 @@ def names_of(context: click.Context, subject: str, begun: str) -> list[str]:
 def pools_and_throttles(context: click.Context, _param: click.Parameter, begun: str) -> list[str]:
     """Our own objects, but for those that the line names already."""
     from balloons.cluster import kinds
-    from balloons.cluster.reach import name_of
+    from balloons.cluster.plain_data import name_of
 
     names = _of_objects(context, (kinds.BALLOON_POOLS, kinds.THROTTLES), name_of, begun)
     return [name for name in names if name not in (context.params.get("names") or ())]
@@ -83,7 +85,7 @@ def namespaces(context: click.Context, _param: click.Parameter, begun: str) -> l
     Which it is cannot be told: click drops the arguments of a line that ends in an option without its value.
     """
     from balloons.cluster import kinds
-    from balloons.cluster.reach import namespace_of
+    from balloons.cluster.plain_data import namespace_of
 
     return _of_objects(
         context, (kinds.BALLOON_POOLS, *([kinds.PODS] if context.info_name == "explain" else [])), namespace_of, begun
@@ -139,7 +141,7 @@ def _seen(context: click.Context, wanted: "tuple[Kind, ...]") -> Any:
     import asyncio
 
     from balloons.cli.cluster_options import read_live
-    from balloons.reading.archive import read_archive
+    from balloons.reading.files import read_archive
 
     asked = {"as_user": None, "as_group": (), **context.params, "request_timeout": TIMEOUT, "verbose": False}
     try:

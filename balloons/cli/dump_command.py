@@ -59,7 +59,7 @@ def _key(path: str | None) -> bytes:
 
 def _write(path: str, seen: Any) -> None:
     """To stdout, or beside the file and then in its place: a dump is there whole or not at all."""
-    from balloons.reading.archive import write_archive
+    from balloons.reading.files import write_archive
 
     if path == "-":
         if sys.stdout.isatty():

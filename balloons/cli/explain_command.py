@@ -13,8 +13,8 @@ from balloons.cli.options import color_option, option
 
 if TYPE_CHECKING:
     from balloons.cluster.kinds import Kind
-    from balloons.cluster.seen import SeenCluster
-    from balloons.explain.timeline import Timeline
+    from balloons.cluster.seen_cluster import SeenCluster
+    from balloons.explain import Timeline
 
 SUBJECTS = ("pod", "node", "pool", "throttle")
 
@@ -74,9 +74,7 @@ def _kinds(subject: str, name: str) -> "tuple[Kind, ...]":
 
 
 def _timeline(seen: "SeenCluster", subject: str, name: str, namespace: str) -> "Timeline | None":
-    from balloons.explain.nodes import explain_node
-    from balloons.explain.own import explain_pool, explain_throttle
-    from balloons.explain.pods import explain_pod
+    from balloons.explain import explain_node, explain_pod, explain_pool, explain_throttle
 
     match subject:
         case "pod":
@@ -91,7 +89,7 @@ def _timeline(seen: "SeenCluster", subject: str, name: str, namespace: str) -> "
 def _only_namespace(seen: "SeenCluster", subject: str, name: str) -> str:
     """Where the object of this name is; raises CommandError when it is in several namespaces."""
     from balloons.cluster import kinds
-    from balloons.cluster.reach import name_of, namespace_of
+    from balloons.cluster.plain_data import name_of, namespace_of
 
     kind = {"pod": kinds.PODS, "pool": kinds.BALLOON_POOLS}.get(subject)
     found = {namespace_of(each) for each in seen.plain(kind) if name_of(each) == name} if kind else set()
@@ -103,7 +101,7 @@ def _only_namespace(seen: "SeenCluster", subject: str, name: str) -> str:
 def _unsure(seen: "SeenCluster", subject: str) -> str:
     """What was not seen may be why."""
     from balloons.cluster import kinds
-    from balloons.cluster.seen import Unread
+    from balloons.cluster.seen_cluster import Unread
 
     kind = {"pool": kinds.BALLOON_POOLS, "throttle": kinds.THROTTLES}.get(subject)
     if kind is not None and seen.listed(kind).unread is Unread.NOT_SERVED:

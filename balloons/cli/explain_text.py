@@ -6,7 +6,7 @@ from datetime import datetime
 from balloons.cli.documents import ExplanationDocument, StepItem
 from balloons.cli.look import Look
 from balloons.cli.table import NARROW_GAP, lines
-from balloons.explain.timeline import Step, Timeline
+from balloons.explain import Step, Timeline
 from balloons.preview.words import duration
 from balloons.printable import printable
 

@@ -1,6 +1,6 @@
 """Why a pool or throttle is paused, as `balloons pause` wrote it. Pure."""
 
-from balloons.explain.own import PAUSE_REASON
+from balloons.explain import PAUSE_REASON
 from throttler.kube.metadata import Metadata
 
 

@@ -18,9 +18,9 @@ from balloons.cli.plan_options import stated_of
 from balloons.cli.plan_text import comparison_lines, plan_lines
 from balloons.cli.version_command import own_version
 from balloons.cli.working import working
-from balloons.cluster import typed
+from balloons.cluster import seen_cluster
 from balloons.cluster.kinds import Kind
-from balloons.cluster.seen import SeenCluster
+from balloons.cluster.seen_cluster import SeenCluster
 from balloons.preview.asked_pods import PodsError, asked_pods
 from balloons.preview.assumed import assumed_inputs
 from balloons.preview.compare import SavedPlanError, compared, comparison_json, saved_plan
@@ -125,8 +125,8 @@ def _fitting(given: Mapping[str, Any], basis: Basis) -> Fitting:
         raise CommandError(f"{path}: {error}", ExitCode.BAD_INPUT) from error
     if basis.seen is None:
         raise CommandError("where pods go depends on nodes: give a cluster, or --from FILE", ExitCode.BAD_INPUT)
-    loads = loads_of(typed.pods(basis.seen))
-    return fit_pods(pods, typed.nodes(basis.seen), loads, basis.inputs, given["pool"])
+    loads = loads_of(seen_cluster.pods(basis.seen))
+    return fit_pods(pods, seen_cluster.nodes(basis.seen), loads, basis.inputs, given["pool"])
 
 
 def _asked_by_pods(given: Mapping[str, Any], fitting: Fitting) -> Asked:

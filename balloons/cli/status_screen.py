@@ -19,8 +19,8 @@ from balloons.cli.pool_rows import Pool
 from balloons.cli.status_text import Seen, document, names, tables
 from balloons.cli.status_wait import AwaitedStatus
 from balloons.cli.status_watch import changes_of, follow
-from balloons.cluster import kinds, typed
-from balloons.cluster.seen import SeenCluster
+from balloons.cluster import kinds, seen_cluster
+from balloons.cluster.seen_cluster import SeenCluster
 from balloons.service.watched_resources import POOLS
 from balloons.service.wire import PoolWire, pool_from_wire
 from throttler.api.throttle_decode import StoredThrottle, ThrottleWire, throttle_from_wire
@@ -49,7 +49,7 @@ def show_dump(given: dict[str, Any], wanted: Wanted) -> int:
     found = see(given, "status", (kinds.BALLOON_POOLS, kinds.THROTTLES))
     where = given["namespace"]
     seen = Seen(
-        sorted(typed.throttles(found), key=lambda throttle: throttle.key),
+        sorted(seen_cluster.throttles(found), key=lambda throttle: throttle.key),
         sorted(
             (pool for pool in _dumped(found) if where in (None, pool.metadata.namespace)), key=lambda pool: pool.key
         ),
@@ -62,7 +62,7 @@ def show_dump(given: dict[str, Any], wanted: Wanted) -> int:
 def _dumped(found: SeenCluster) -> Iterator[Pool]:
     """The pools, those that break a rule among them; what is no object of ours is left out, as everywhere."""
     for text in found.listed(kinds.BALLOON_POOLS).objects:
-        with contextlib.suppress(*typed.UNREADABLE):
+        with contextlib.suppress(*seen_cluster.UNREADABLE):
             yield pool_from_wire(msgspec.json.decode(text, type=PoolWire))
 
 

@@ -35,7 +35,7 @@ def top(**given: Any) -> None:
     from balloons.cli.plan_files import prices as prices_of
     from balloons.cli.table import table
     from balloons.cli.top_rows import COLUMNS, FIRST_TO_GO, document, groups, rows
-    from balloons.cluster import typed
+    from balloons.cluster import seen_cluster
     from balloons.cluster.detect import detect
     from balloons.doctor.diagnose import DETECTION
 
@@ -46,7 +46,7 @@ def top(**given: Any) -> None:
 
         asyncio.run(follow(given, Look.of_terminal("", has_headers=True), prices))
     seen = see(given, "top", DETECTION)
-    found = groups(typed.nodes(seen), typed.pods(seen), seen.taken_at.timestamp(), prices)
+    found = groups(seen_cluster.nodes(seen), seen_cluster.pods(seen), seen.taken_at.timestamp(), prices)
     if given["output"] == "json":
         click.echo(printed(document(found)))
         return

@@ -8,7 +8,7 @@ from balloons.cli.cluster_options import cluster_options, see
 
 if TYPE_CHECKING:
     from balloons.cluster.detect import Component
-    from balloons.cluster.seen import SeenCluster
+    from balloons.cluster.seen_cluster import SeenCluster
 
 
 def own_version() -> str:
@@ -59,7 +59,7 @@ def _kinds(detection: tuple[Any, ...]) -> tuple[Any, ...]:
 def _of_cluster(seen: "SeenCluster") -> dict[str, Any]:
     from balloons.cluster import kinds
     from balloons.cluster.detect import detect
-    from balloons.cluster.seen import Unread
+    from balloons.cluster.seen_cluster import Unread
 
     found = detect(seen)
     components = (found.cluster_autoscaler, found.karpenter, found.controller_manager, found.scheduler)

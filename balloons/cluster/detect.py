@@ -9,10 +9,19 @@ from typing import Any
 import msgspec
 
 from balloons.cluster import kinds
-from balloons.cluster.arguments import flags_of, gates_of, image_version
-from balloons.cluster.kept import COMPONENTS, GATES_VARIABLE, is_component
-from balloons.cluster.reach import name_of, namespace_of, part, parts, text, texts
-from balloons.cluster.seen import SeenCluster
+from balloons.cluster.kinds import COMPONENTS, GATES_VARIABLE, is_component
+from balloons.cluster.plain_data import (
+    flags_of,
+    gates_of,
+    image_version,
+    name_of,
+    namespace_of,
+    part,
+    parts,
+    text,
+    texts,
+)
+from balloons.cluster.seen_cluster import SeenCluster
 from throttler.kube import cluster_autoscaler
 from throttler.kube.cluster_autoscaler import AutoscalerStatus, read_status
 

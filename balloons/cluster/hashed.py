@@ -16,9 +16,9 @@ from typing import Any
 import msgspec
 
 from balloons.cluster import kinds
-from balloons.cluster.kept import COMPONENTS
-from balloons.cluster.reach import name_of, namespace_of, pairs, parts, text, texts
-from balloons.cluster.seen import Listed, SeenCluster
+from balloons.cluster.kinds import COMPONENTS
+from balloons.cluster.plain_data import name_of, namespace_of, pairs, parts, text, texts
+from balloons.cluster.seen_cluster import Listed, SeenCluster
 
 PREFIX = "h-"
 DIGITS = 16

@@ -1,16 +1,61 @@
-"""The kinds that the commands read. Secrets are not among them, and nothing asks for them."""
+"""The kinds that the commands read (no Secrets: nothing asks for them), and which fields of each are kept.
 
+The kinds that the commands read. Secrets are not among them, and nothing asks for them.
+
+What is kept of each object: the fields that some command reads, and no others. Live reading and dumps keep the same,
+so that they answer alike. Environment variables, volumes' contents, image lists, `last-applied-configuration` and
+arguments, but for a dozen flags of the cluster's components, never get past here.
+"""
+
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
+
+import msgspec
 
 from balloons.api.pool import GROUP as OWN_GROUP
 from balloons.api.pool import POOL_KIND, POOL_PLURAL
 from balloons.api.pool import VERSION as OWN_VERSION
+from balloons.cluster.plain_data import flags_of, parts, text, texts
 from throttler.api.throttle import THROTTLE_KIND, THROTTLE_PLURAL
 from throttler.kube import cluster_autoscaler
 from throttler.kube.cluster_autoscaler import CAPACITY_QUOTA_GROUP, CAPACITY_QUOTA_KIND
 
 OWN_LEASE = "kube-balloons-throttle"
 """The Lease of the service, in whichever namespace it runs."""
+_FLOW_VERSIONS = ("v1", "v1beta3")
+_MONITORING = "monitoring.coreos.com"
+Keep = bool | Mapping[str, Any] | Callable[[Any], Any]
+"""True keeps a value whole, a mapping keeps those fields (of each item of a list), a function makes what is kept."""
+COMPONENTS = ("cluster-autoscaler", "karpenter", "kube-controller-manager", "kube-scheduler")
+"""Programs whose arguments matter here; of theirs `KEPT_FLAGS` are kept, all others are not even looked at."""
+KEPT_FLAGS = frozenset(
+    """capacity-buffer-controller-enabled capacity-buffer-pod-injection-enabled capacity-quotas-enabled
+    expendable-pods-priority-cutoff feature-gates kube-api-burst kube-api-qps max-node-provision-time
+    max-nodes-per-scaleup scale-down-utilization-threshold scan-interval""".split()  # noqa: SIM905
+)
+"""The flags that some command reads; a container that merely is called like a component tells no more than these."""
+GATES_VARIABLE = "FEATURE_GATES"
+"""The one environment variable that is kept, of these programs only: Karpenter reads its gates from it."""
+KEPT_DOMAINS = ("kube-balloons.github.io", "karpenter.sh", "cluster-autoscaler.kubernetes.io")
+KEPT_ANNOTATIONS = frozenset(
+    {"controller.kubernetes.io/pod-deletion-cost", "kubernetes.io/config.mirror", "scheduling.k8s.io/group-name"}
+)
+_CONTAINER = {
+    "name": True,
+    "image": True,
+    "resources": {"requests": True, "limits": True},
+    "restartPolicy": True,
+    "ports": {"hostPort": True, "containerPort": True},
+}
+_CONDITIONS = {
+    "type": True,
+    "status": True,
+    "reason": True,
+    "message": True,
+    "lastTransitionTime": True,
+    "observedGeneration": True,
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,11 +83,19 @@ class Kind:
 
 
 NODES = Kind(group="", versions=("v1",), plural="nodes", kind="Node")
+
+
 PODS = Kind(group="", versions=("v1",), plural="pods", kind="Pod", is_namespaced=True)
+
+
 NAMESPACES = Kind(group="", versions=("v1",), plural="namespaces", kind="Namespace")
+
+
 EVENTS = Kind(
     group="events.k8s.io", versions=("v1",), plural="events", kind="Event", is_namespaced=True, is_cached=False
 )
+
+
 AUTOSCALER_STATUS = Kind(
     group="",
     versions=("v1",),
@@ -52,6 +105,8 @@ AUTOSCALER_STATUS = Kind(
     namespace=cluster_autoscaler.NAMESPACE,
     fields=f"metadata.name={cluster_autoscaler.NAME}",
 )
+
+
 API_SERVERS = Kind(
     group="discovery.k8s.io",
     versions=("v1",),
@@ -61,6 +116,8 @@ API_SERVERS = Kind(
     namespace="default",
     labels="kubernetes.io/service-name=kubernetes",
 )
+
+
 LEASES = Kind(
     group="coordination.k8s.io",
     versions=("v1",),
@@ -69,12 +126,22 @@ LEASES = Kind(
     is_namespaced=True,
     fields=f"metadata.name={OWN_LEASE}",
 )
+
+
 DEPLOYMENTS = Kind(group="apps", versions=("v1",), plural="deployments", kind="Deployment", is_namespaced=True)
+
+
 DAEMON_SETS = Kind(group="apps", versions=("v1",), plural="daemonsets", kind="DaemonSet", is_namespaced=True)
+
+
 PRIORITY_CLASSES = Kind(group="scheduling.k8s.io", versions=("v1",), plural="priorityclasses", kind="PriorityClass")
+
+
 DISRUPTION_BUDGETS = Kind(
     group="policy", versions=("v1",), plural="poddisruptionbudgets", kind="PodDisruptionBudget", is_namespaced=True
 )
+
+
 POD_AUTOSCALERS = Kind(
     group="autoscaling",
     versions=("v2",),
@@ -82,32 +149,51 @@ POD_AUTOSCALERS = Kind(
     kind="HorizontalPodAutoscaler",
     is_namespaced=True,
 )
-_FLOW_VERSIONS = ("v1", "v1beta3")
+
+
 FLOW_SCHEMAS = Kind(
     group="flowcontrol.apiserver.k8s.io", versions=_FLOW_VERSIONS, plural="flowschemas", kind="FlowSchema"
 )
+
+
 PRIORITY_LEVELS = Kind(
     group="flowcontrol.apiserver.k8s.io",
     versions=_FLOW_VERSIONS,
     plural="prioritylevelconfigurations",
     kind="PriorityLevelConfiguration",
 )
+
+
 NODE_POOLS = Kind(group="karpenter.sh", versions=("v1",), plural="nodepools", kind="NodePool")
+
+
 NODE_CLAIMS = Kind(group="karpenter.sh", versions=("v1",), plural="nodeclaims", kind="NodeClaim")
+
+
 QUOTAS = Kind(
     group=CAPACITY_QUOTA_GROUP,
     versions=("v1beta1", "v1alpha1"),
     plural="capacityquotas",
     kind=CAPACITY_QUOTA_KIND,
 )
+
+
 BALLOON_POOLS = Kind(group=OWN_GROUP, versions=(OWN_VERSION,), plural=POOL_PLURAL, kind=POOL_KIND, is_namespaced=True)
+
+
 THROTTLES = Kind(group=OWN_GROUP, versions=(OWN_VERSION,), plural=THROTTLE_PLURAL, kind=THROTTLE_KIND)
-_MONITORING = "monitoring.coreos.com"
+
+
 SERVICE_MONITORS = Kind(
     group=_MONITORING, versions=("v1",), plural="servicemonitors", kind="ServiceMonitor", is_namespaced=True
 )
+
+
 POD_MONITORS = Kind(group=_MONITORING, versions=("v1",), plural="podmonitors", kind="PodMonitor", is_namespaced=True)
+
+
 PROMETHEUSES = Kind(group=_MONITORING, versions=("v1",), plural="prometheuses", kind="Prometheus", is_namespaced=True)
+
 
 ALL_KINDS = (
     NODES,
@@ -135,4 +221,192 @@ ALL_KINDS = (
 )
 """Everything that a dump holds."""
 
+
 KIND_BY_NAME = {kind.name: kind for kind in ALL_KINDS}
+
+
+def kept(kind: Kind, raw: bytes | msgspec.Raw) -> bytes:
+    """The object cut down, as compact JSON with sorted keys.
+
+    Raises msgspec.MsgspecError, UnicodeDecodeError or RecursionError on what is no JSON object.
+    """
+    found = msgspec.json.decode(raw)
+    if not isinstance(found, dict):
+        raise msgspec.ValidationError(f"an object was expected, got {type(found).__name__}")
+    return msgspec.json.encode(_cut(found, _TREES.get(kind.name, _DEFAULT)), order="sorted")
+
+
+def _cut(value: Any, keep: Keep) -> Any:
+    if keep is True:
+        return value
+    if isinstance(value, list):
+        return [_cut(item, keep) for item in value]
+    if callable(keep):
+        return keep(value)
+    if not isinstance(value, dict) or not isinstance(keep, Mapping):
+        return None
+    return {key: _cut(value[key], below) for key, below in keep.items() if value.get(key) is not None}
+
+
+def _annotations(value: Any) -> Any:
+    return {key: given for key, given in value.items() if _is_kept(key)} if isinstance(value, dict) else {}
+
+
+def _is_kept(key: str) -> bool:
+    domain = key.partition("/")[0]
+    return key in KEPT_ANNOTATIONS or any(domain == d or domain.endswith(f".{d}") for d in KEPT_DOMAINS)
+
+
+def _container(value: Any) -> Any:
+    if not isinstance(value, dict):
+        return None
+    found = _cut(value, _CONTAINER)
+    if is_component(value):
+        program = "".join(texts(value, "command")[:1]).rpartition("/")[2]
+        flags = {name: given for name, given in flags_of(value).items() if name in KEPT_FLAGS}
+        found |= {"command": [program]} if program in COMPONENTS else {}
+        found["args"] = [f"--{name}={given}" for name, given in flags.items()]
+        found["env"] = [each for each in parts(value, "env") if each.get("name") == GATES_VARIABLE]
+    return found
+
+
+def is_component(container: Mapping[str, Any]) -> bool:
+    """Whether a container runs an autoscaler, the controller manager or the scheduler."""
+    image = text(container, "image").partition("@")[0]
+    program = image.rpartition("/")[2].partition(":")[0]
+    started = "".join(texts(container, "command")[:1]).rpartition("/")[2]
+    names = {program, started, text(container, "name")}
+    # Karpenter's image is called `controller`; its folder says whose.
+    return bool(names & {*COMPONENTS}) or "/karpenter/" in image
+
+
+def _volume(value: Any) -> Any:
+    """Which kinds of volume there are, not where they lead to."""
+    if not isinstance(value, dict):
+        return None
+    return {key: {} for key, source in value.items() if key != "name" and source is not None}
+
+
+_METADATA = {
+    "name": True,
+    "namespace": True,
+    "uid": True,
+    "resourceVersion": True,
+    "generation": True,
+    "creationTimestamp": True,
+    "deletionTimestamp": True,
+    "labels": True,
+    "annotations": _annotations,
+    "ownerReferences": {"kind": True, "name": True, "uid": True, "controller": True},
+}
+
+
+_OWNED_METADATA = {**_METADATA, "managedFields": True}
+"""With who owns which field: only where a field of ours may be fought over."""
+
+
+_POD_SPEC = {
+    "nodeName": True,
+    "priority": True,
+    "priorityClassName": True,
+    "preemptionPolicy": True,
+    "schedulerName": True,
+    "containers": _container,
+    "initContainers": _container,
+    "overhead": True,
+    "resources": {"requests": True, "limits": True},
+    "nodeSelector": True,
+    "affinity": True,
+    "tolerations": True,
+    "topologySpreadConstraints": True,
+    "schedulingGates": True,
+    "resourceClaims": True,
+    "hostNetwork": True,
+    "terminationGracePeriodSeconds": True,
+    "serviceAccountName": True,
+    "volumes": _volume,
+}
+
+
+_TEMPLATE = {"metadata": _METADATA, "spec": _POD_SPEC}
+
+
+_WORKLOAD = {
+    "metadata": _METADATA,
+    "spec": {"replicas": True, "selector": True, "strategy": True, "updateStrategy": True, "template": _TEMPLATE},
+    "status": True,
+}
+
+
+_DEFAULT = {"metadata": _METADATA, "spec": True, "status": True}
+
+
+_OWNED = {"metadata": _OWNED_METADATA, "spec": True, "status": True}
+
+
+_MONITOR = {"metadata": _METADATA, "spec": {"selector": True, "namespaceSelector": True}}
+
+
+_TREES: Mapping[str, Keep] = {
+    PODS.name: {
+        "metadata": _METADATA,
+        "spec": _POD_SPEC,
+        "status": {
+            "phase": True,
+            "reason": True,
+            "startTime": True,
+            "nominatedNodeName": True,
+            "conditions": _CONDITIONS,
+        },
+    },
+    NODES.name: {
+        "metadata": _METADATA,
+        "spec": {"unschedulable": True, "taints": True, "providerID": True},
+        "status": {
+            "allocatable": True,
+            "capacity": True,
+            "conditions": _CONDITIONS,
+            "nodeInfo": {"kubeletVersion": True, "architecture": True},
+        },
+    },
+    NAMESPACES.name: {"metadata": _METADATA},
+    EVENTS.name: {
+        "metadata": _METADATA,
+        "eventTime": True,
+        "series": True,
+        "reportingController": True,
+        "deprecatedSource": {"component": True},
+        "deprecatedFirstTimestamp": True,
+        "deprecatedLastTimestamp": True,
+        "deprecatedCount": True,
+        "regarding": {"apiVersion": True, "kind": True, "namespace": True, "name": True, "uid": True},
+        "reason": True,
+        "type": True,
+        "note": True,
+    },
+    AUTOSCALER_STATUS.name: {"metadata": _METADATA, "data": {cluster_autoscaler.KEY: True}},
+    API_SERVERS.name: {"metadata": _METADATA, "endpoints": {"addresses": True, "conditions": True}},
+    PRIORITY_CLASSES.name: {
+        "metadata": _METADATA,
+        "value": True,
+        "globalDefault": True,
+        "preemptionPolicy": True,
+    },
+    DEPLOYMENTS.name: _WORKLOAD,
+    DAEMON_SETS.name: _WORKLOAD,
+    NODE_POOLS.name: _OWNED,
+    QUOTAS.name: _OWNED,
+    SERVICE_MONITORS.name: _MONITOR,
+    POD_MONITORS.name: _MONITOR,
+    PROMETHEUSES.name: {
+        "metadata": _METADATA,
+        "spec": {
+            "serviceMonitorSelector": True,
+            "serviceMonitorNamespaceSelector": True,
+            "podMonitorSelector": True,
+            "podMonitorNamespaceSelector": True,
+            "ruleSelector": True,
+            "ruleNamespaceSelector": True,
+        },
+    },
+}

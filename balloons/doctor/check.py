@@ -1,13 +1,142 @@
-"""A check, and what it finds."""
+"""A check, what it finds, and what several checks look at, worked out once."""
 
 import enum
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal
 
+import msgspec
+
+from balloons.cluster import kinds, seen_cluster
+from balloons.cluster.detect import Autoscaler, Detected, detect
 from balloons.cluster.kinds import Kind
-from balloons.cluster.reach import name_of, namespace_of
-from balloons.doctor.facts import Facts
+from balloons.cluster.plain_data import is_true, name_of, namespace_of, pairs, part, parts, text, whole
+from balloons.cluster.seen_cluster import SeenCluster
+from throttler.kube.node import Node
+from throttler.kube.pod import POOL_LABEL, Pod
+
+PAUSE = "pause"
+"""What the image of a pod is called that does nothing."""
+
+
+class Facts:
+    """A seen cluster, decoded as checks need it. `is_live` is False for a folder of manifests."""
+
+    def __init__(self, seen: SeenCluster, *, is_live: bool = True) -> None:
+        self.seen = seen
+        self.is_live = is_live
+
+    @cached_property
+    def detected(self) -> Detected:
+        """What runs the cluster."""
+        return detect(self.seen)
+
+    @property
+    def has_cluster_autoscaler(self) -> bool:
+        """Whether cluster-autoscaler may look at this: it was seen, or nothing was (manifests, a managed one)."""
+        found = self.detected.autoscalers
+        return not found or Autoscaler.CLUSTER_AUTOSCALER in found
+
+    @cached_property
+    def now_s(self) -> float:
+        """When the cluster was read, in seconds since the epoch."""
+        return self.seen.taken_at.timestamp()
+
+    @cached_property
+    def nodes(self) -> tuple[Node, ...]:
+        """All nodes."""
+        return seen_cluster.nodes(self.seen)
+
+    @cached_property
+    def pods(self) -> tuple[Pod, ...]:
+        """All pods."""
+        return seen_cluster.pods(self.seen)
+
+    @cached_property
+    def deployments(self) -> tuple[dict[str, Any], ...]:
+        """All Deployments."""
+        return self.seen.plain(kinds.DEPLOYMENTS)
+
+    @cached_property
+    def classes(self) -> Mapping[str, Mapping[str, Any]]:
+        """PriorityClasses by name."""
+        return {name_of(each): each for each in self.seen.plain(kinds.PRIORITY_CLASSES)}
+
+    @cached_property
+    def default_priority(self) -> int:
+        """What a pod without a class gets."""
+        defaults = [whole(each, "value") or 0 for each in self.classes.values() if is_true(each, "globalDefault")]
+        return max(defaults, default=0)
+
+    def priority_of(self, pod_spec: Mapping[str, Any]) -> int | None:
+        """A pod template's priority; None where its class was not seen."""
+        name = text(pod_spec, "priorityClassName")
+        if not name:
+            given = whole(pod_spec, "priority")
+            return self.default_priority if given is None else given
+        return whole(self.classes[name], "value") if name in self.classes else None
+
+    @cached_property
+    def placeholders(self) -> tuple[dict[str, Any], ...]:
+        """Deployments whose pods only keep room: ours, and anybody's `pause` at a priority below zero."""
+        return tuple(each for each in self.deployments if self._keeps_room(each))
+
+    def _keeps_room(self, deployment: Mapping[str, Any]) -> bool:
+        template = part(deployment, "spec", "template")
+        if POOL_LABEL in part(template, "metadata", "labels"):
+            return True
+        priority = self.priority_of(part(template, "spec"))
+        return priority is not None and priority < 0 and is_pause(part(template, "spec"))
+
+    @cached_property
+    def placeholder_pods(self) -> tuple[dict[str, Any], ...]:
+        """The pods of `placeholders`, as plain data: those whose labels such a Deployment selects."""
+        wanted = [(_namespace(each), labels) for each in self.placeholders if (labels := _labels(each))]
+        likely = {value for _, labels in wanted for value in labels.values()}
+        raws = self.seen.listed(kinds.PODS).objects
+        found = (msgspec.json.decode(raw) for raw in raws if any(value.encode() in raw for value in likely))
+        return tuple(
+            pod
+            for pod in found
+            if any(
+                _namespace(pod) == space and labels.items() <= pairs(pod, "metadata", "labels").items()
+                for space, labels in wanted
+            )
+        )
+
+    @cached_property
+    def pending(self) -> tuple[Pod, ...]:
+        """Real work without a node."""
+        keys = {(_namespace(each), name_of(each)) for each in self.placeholder_pods}
+        waiting = (pod for pod in self.pods if not pod.node and not pod.is_finished and not pod.is_terminating)
+        return tuple(pod for pod in waiting if (pod.key.namespace, pod.key.name) not in keys)
+
+    def items(self, kind: Kind) -> tuple[dict[str, Any], ...]:
+        """A kind's objects as plain data."""
+        return self.seen.plain(kind)
+
+
+def is_pause(pod_spec: Mapping[str, Any]) -> bool:
+    """Whether every container only waits."""
+    images = [text(each, "image").partition("@")[0].rpartition("/")[2] for each in parts(pod_spec, "containers")]
+    return bool(images) and all(image.partition(":")[0].startswith(PAUSE) for image in images)
+
+
+def template_of(workload: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A workload's pod spec."""
+    return part(workload, "spec", "template", "spec")
+
+
+def _labels(deployment: Mapping[str, Any]) -> Mapping[str, str]:
+    """What its pods carry; those of a Deployment that selects nothing are not told from others."""
+    return pairs(deployment, "spec", "selector", "matchLabels") or pairs(
+        deployment, "spec", "template", "metadata", "labels"
+    )
+
+
+def _namespace(thing: Mapping[str, Any]) -> str:
+    return text(thing, "metadata", "namespace")
 
 
 class Severity(enum.IntEnum):

@@ -5,23 +5,15 @@ from dataclasses import dataclass
 
 from balloons.cluster import kinds
 from balloons.cluster.kinds import Kind
-from balloons.cluster.seen import SeenCluster, Unread
-from balloons.doctor import (
-    autoscaler_checks,
-    balloon_checks,
-    karpenter_checks,
-    own_checks,
-    priority_checks,
-    server_checks,
-)
-from balloons.doctor.check import Check, Finding, Severity, count
-from balloons.doctor.facts import Facts
+from balloons.cluster.seen_cluster import SeenCluster, Unread
+from balloons.doctor import autoscaler_checks, balloon_checks, own_checks, server_checks
+from balloons.doctor.check import Check, Facts, Finding, Severity, count
 
 ALL_CHECKS: tuple[Check, ...] = (
-    *priority_checks.CHECKS,
+    *balloon_checks.PRIORITY_CHECKS,
     *balloon_checks.CHECKS,
     *autoscaler_checks.CHECKS,
-    *karpenter_checks.CHECKS,
+    *autoscaler_checks.KARPENTER_CHECKS,
     *server_checks.CHECKS,
     *own_checks.CHECKS,
 )

@@ -3,12 +3,11 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from balloons.cluster import kinds, typed
+from balloons.cluster import kinds, seen_cluster
 from balloons.cluster.kinds import Kind
-from balloons.cluster.reach import moment, name_of, part, parts, text, whole
+from balloons.cluster.plain_data import moment, name_of, part, parts, text, whole
 from balloons.decide.pool_reasons import Reason
-from balloons.doctor.check import Check, Severity, Trouble, called, count, some
-from balloons.doctor.facts import Facts
+from balloons.doctor.check import Check, Facts, Severity, Trouble, called, count, some
 from throttler.api.throttle_decode import RefusedThrottle
 from throttler.kube.decoding import Invalid
 from throttler.kube.metadata import owners_of
@@ -23,12 +22,12 @@ LEASE_LIMIT_S = 100.0
 
 def refused(facts: Facts) -> Iterator[Trouble]:
     """Objects of ours that break a rule."""
-    for pool in typed.balloon_pools(facts.seen):
+    for pool in seen_cluster.balloon_pools(facts.seen):
         if isinstance(pool, Invalid):
             yield Trouble(
                 f"balloonpool/{pool.key.name} -n {pool.key.namespace}", pool.message, "kubectl explain balloonpool.spec"
             )
-    for throttle in typed.throttles(facts.seen):
+    for throttle in seen_cluster.throttles(facts.seen):
         if isinstance(throttle, RefusedThrottle):
             yield Trouble(
                 f"jointhrottle/{throttle.metadata.name}", throttle.problem, "kubectl explain jointhrottle.spec"
@@ -81,7 +80,7 @@ def gates_left_behind(facts: Facts) -> Iterator[Trouble]:
     """Pods behind our gate that nobody opens."""
     has_lever = any(
         not isinstance(each, RefusedThrottle) and each.spec.levers.scheduling_gates is not None
-        for each in typed.throttles(facts.seen)
+        for each in seen_cluster.throttles(facts.seen)
     )
     gated = [pod for pod in facts.pods if pod.scheduling is not None and PACED_GATE in pod.scheduling.gates]
     if gated and not has_lever:
@@ -109,7 +108,7 @@ def fought_over(facts: Facts) -> Iterator[Trouble]:
 
 def claimed_twice(facts: Facts) -> Iterator[Trouble]:
     """Nodes that several pools select."""
-    pools = [each for each in typed.balloon_pools(facts.seen) if not isinstance(each, Invalid)]
+    pools = [each for each in seen_cluster.balloon_pools(facts.seen) if not isinstance(each, Invalid)]
     twice: dict[tuple[str, ...], list[str]] = {}
     for node in facts.nodes:
         names = tuple(sorted(str(pool.key) for pool in pools if matches(pool.spec.nodes.selector, node.labels)))

@@ -5,9 +5,8 @@ from typing import Any
 
 from balloons.cluster import kinds
 from balloons.cluster.kinds import Kind
-from balloons.cluster.reach import pairs, part, parts, text, texts
-from balloons.doctor.check import Check, Severity, Trouble, called
-from balloons.doctor.facts import Facts
+from balloons.cluster.plain_data import pairs, part, parts, text, texts
+from balloons.doctor.check import Check, Facts, Severity, Trouble, called
 from throttler.kube.node import NOT_READY_TAINT, is_joining_taint
 from throttler.kube.selectors import LabelSelector, Requirement, matches
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from balloons.cluster.reach import moment, part, parts, text, whole
+from balloons.cluster.plain_data import moment, part, parts, text, whole
 from balloons.preview.births import Birth
 
 KIND = "Plan"

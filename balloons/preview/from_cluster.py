@@ -4,10 +4,10 @@ import statistics
 from collections.abc import Mapping
 from dataclasses import replace
 
-from balloons.cluster import kinds, typed
+from balloons.cluster import kinds, seen_cluster
 from balloons.cluster.detect import Autoscaler, Component, Detected, detect
-from balloons.cluster.reach import text
-from balloons.cluster.seen import SeenCluster
+from balloons.cluster.plain_data import text
+from balloons.cluster.seen_cluster import SeenCluster
 from balloons.preview import ceilings
 from balloons.preview.assumed import BACKGROUND, CORES, assumed_inputs, join_cpu_s, requests_per_join
 from balloons.preview.births import Birth, births_of, dated
@@ -59,12 +59,12 @@ def loads_of(pods: tuple[Pod, ...]) -> dict[str, NodeLoad]:
 
 def plan_inputs(seen: SeenCluster) -> PlanInputs:
     """Everything that is known, with its origin; what could not be read is assumed, and said."""
-    nodes, found = typed.nodes(seen), detect(seen)
+    nodes, found = seen_cluster.nodes(seen), detect(seen)
     births = births_in(seen, seen.taken_at.timestamp() - DAY_S)
-    world = PoolsWorld(nodes=nodes, loads=loads_of(typed.pods(seen)), births=births)
+    world = PoolsWorld(nodes=nodes, loads=loads_of(seen_cluster.pods(seen)), births=births)
     assumed = assumed_inputs(nodes=len(nodes))
     throttle = _throttle(seen)
-    daemons = _daemon_sets(typed.daemon_sets(seen), nodes)
+    daemons = _daemon_sets(seen_cluster.daemon_sets(seen), nodes)
     return PlanInputs(
         autoscaler=found.in_words,
         nodes=len(nodes),
@@ -79,8 +79,8 @@ def plan_inputs(seen: SeenCluster) -> PlanInputs:
 
 
 def _pools(seen: SeenCluster, world: PoolsWorld, nodes: tuple[Node, ...], found: Detected) -> tuple[PoolFacts, ...]:
-    node_pools = {each.metadata.name: each for each in typed.node_pools(seen)}
-    quotas = typed.quotas(seen)
+    node_pools = {each.metadata.name: each for each in seen_cluster.node_pools(seen)}
+    quotas = seen_cluster.quotas(seen)
     is_ca = Autoscaler.CLUSTER_AUTOSCALER in found.autoscalers
     status = next((text(each, "data", KEY) for each in seen.plain(kinds.AUTOSCALER_STATUS)), "")
     groups = ceilings.of_groups(status) if is_ca else None
@@ -96,7 +96,7 @@ def _pools(seen: SeenCluster, world: PoolsWorld, nodes: tuple[Node, ...], found:
 
 def _claimed_sizes(seen: SeenCluster) -> dict[str, Resources]:
     """What Karpenter counts for a machine of a NodePool: all that the newest one has, and not what pods may use."""
-    claims = sorted(typed.node_claims(seen), key=lambda each: (each.metadata.created_s, each.metadata.name))
+    claims = sorted(seen_cluster.node_claims(seen), key=lambda each: (each.metadata.created_s, each.metadata.name))
     return {each.pool: size for each in claims if (size := _capacity(each))}
 
 
@@ -182,7 +182,7 @@ def _join_s(world: PoolsWorld, throttle: JoinThrottle | None, assumed: Known) ->
 
 def _throttle(seen: SeenCluster) -> JoinThrottle | None:
     """The one that paces: the oldest that is neither paused nor a dry run nor refused."""
-    found = [each for each in typed.throttles(seen) if isinstance(each, JoinThrottle)]
+    found = [each for each in seen_cluster.throttles(seen) if isinstance(each, JoinThrottle)]
     acting = [each for each in found if not each.spec.paused and not each.spec.dry_run]
     return min(acting, key=lambda each: (each.metadata.created_s, each.metadata.name), default=None)
 

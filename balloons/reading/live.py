@@ -11,9 +11,8 @@ from datetime import UTC, datetime
 import msgspec
 
 from balloons.cluster.detect import minor_of
-from balloons.cluster.kept import kept
-from balloons.cluster.kinds import Kind
-from balloons.cluster.seen import MOST_OBJECTS, Listed, SeenCluster, Unread
+from balloons.cluster.kinds import Kind, kept
+from balloons.cluster.seen_cluster import MOST_OBJECTS, Listed, SeenCluster, Unread
 from throttler.kube.errors import (
     ApiError,
     AttemptTimeoutError,

@@ -15,10 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from balloons.cluster import kinds
-from balloons.cluster.kept import kept
-from balloons.cluster.kinds import Kind
-from balloons.cluster.seen import Listed, SeenCluster
-from balloons.reading.archive import write_archive
+from balloons.cluster.kinds import Kind, kept
+from balloons.cluster.seen_cluster import Listed, SeenCluster
+from balloons.reading.files import write_archive
 from balloons.service.events import REPORTER as BALLOONS
 from throttler.kube.pod import POOL_LABEL
 from throttler.service.throttle_events import REPORTER as THROTTLER

@@ -12,9 +12,9 @@ from balloons.cli.doctor_text import summary, text
 from balloons.cli.look import Look
 from balloons.cli.main import balloons
 from balloons.cluster import kinds
-from balloons.cluster.seen import Listed, SeenCluster, Unread
+from balloons.cluster.seen_cluster import Listed, SeenCluster, Unread
 from balloons.doctor.diagnose import diagnose
-from balloons.reading.archive import read_archive, write_archive
+from balloons.reading.files import read_archive, write_archive
 from tests.doctor_cases import room, workload
 from tests.seen_clusters import cluster
 from tests.unit.balloons.cli.test_main import balloons as run_balloons

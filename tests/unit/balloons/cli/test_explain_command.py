@@ -12,9 +12,9 @@ from balloons.cli.explain_text import text
 from balloons.cli.look import Look
 from balloons.cluster import kinds
 from balloons.cluster.kinds import Kind
-from balloons.cluster.seen import Listed, Unread
-from balloons.explain.timeline import Step, Timeline
-from balloons.reading.archive import write_archive
+from balloons.cluster.seen_cluster import Listed, Unread
+from balloons.explain import Step, Timeline
+from balloons.reading.files import write_archive
 from tests.doctor_cases import node, pod, pool
 from tests.seen_clusters import cluster
 from tests.unit.balloons.cli.test_main import balloons

@@ -20,7 +20,7 @@ from balloons.preview.scale_up_plan import Asked, ScaleUpPlan, make_plan
 from balloons.preview.stated import Stated, with_stated
 from balloons.preview.what_if import simulate
 from balloons.preview.words import count, duration, share
-from balloons.reading.archive import read_archive
+from balloons.reading.files import read_archive
 from balloons.report.document import Document, read_document
 from balloons.report.series import Series, series_of
 

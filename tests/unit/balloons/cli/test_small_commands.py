@@ -15,8 +15,8 @@ from click.testing import CliRunner
 from balloons.cli.documents import RequestedItem
 from balloons.cli.main import balloons as commands
 from balloons.cli.top_rows import document, groups, rows
-from balloons.cluster import kinds, typed
-from balloons.reading.archive import write_archive
+from balloons.cluster import kinds, seen_cluster
+from balloons.reading.files import write_archive
 from tests.doctor_cases import autoscaler, node, pod
 from tests.seen_clusters import cluster
 from tests.unit.balloons.cli.test_main import balloons
@@ -52,7 +52,7 @@ def a_cluster() -> Any:
 
 
 def test_top_groups_by_pool_and_zone() -> None:
-    found = groups(typed.nodes(a_cluster()), typed.pods(a_cluster()), a_cluster().taken_at.timestamp())
+    found = groups(seen_cluster.nodes(a_cluster()), seen_cluster.pods(a_cluster()), a_cluster().taken_at.timestamp())
     shown = [
         [row[name] for name in ("POOL", "ZONE", "NODES", "READY", "BUSY", "WARM", "IDLE", "CPU", "GPU")]
         for row in rows(found)

@@ -9,8 +9,8 @@ from click.testing import CliRunner, Result
 
 from balloons.cli.main import balloons as commands
 from balloons.cluster import kinds
-from balloons.cluster.seen import Listed, Unread
-from balloons.reading.archive import write_archive
+from balloons.cluster.seen_cluster import Listed, Unread
+from balloons.reading.files import write_archive
 from tests.seen_clusters import cluster
 
 CREATED = {"creationTimestamp": "2026-11-20T00:00:00Z"}

@@ -16,7 +16,7 @@ from balloons.cli.pool_rows import COLUMNS as POOL_COLUMNS
 from balloons.cli.pool_rows import row as pool_row
 from balloons.cli.status_text import Seen, document, names, table, tables, throttle_table
 from balloons.cli.throttle_rows import COLUMNS, WIDE, row
-from balloons.explain.own import PAUSE_REASON
+from balloons.explain import PAUSE_REASON
 from throttler.api.throttle import (
     JoinThrottle,
     LearnedStatus,

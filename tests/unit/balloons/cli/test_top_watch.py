@@ -18,7 +18,7 @@ from balloons.cli.main import balloons as commands
 from balloons.cli.status_watch import on_screen
 from balloons.cli.top_rows import Group, groups
 from balloons.cli.top_watch import bars
-from balloons.cluster import kinds, typed
+from balloons.cluster import kinds, seen_cluster
 from tests.doctor_cases import node
 from tests.seen_clusters import cluster
 from tests.unit.balloons.cli.test_small_commands import config_for
@@ -73,7 +73,7 @@ def test_a_bar_has_every_state_that_there_is_and_one_length(
 @pytest.mark.parametrize(("age_s", "state"), [(60.0, "joining"), (901.0, "sick")])
 def test_what_is_not_ready_is_joining_and_after_the_kill_timer_sick(age_s: float, state: str) -> None:
     seen = cluster({kinds.NODES: [node("n", ready="False")], kinds.PODS: []})
-    (one,) = typed.nodes(seen)
+    (one,) = seen_cluster.nodes(seen)
     (group,) = groups([one], [], one.created_s + age_s).values()
     assert getattr(group, state) == 1
 

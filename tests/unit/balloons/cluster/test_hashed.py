@@ -2,11 +2,11 @@
 
 import msgspec
 
-from balloons.cluster import kinds, typed
+from balloons.cluster import kinds, seen_cluster
 from balloons.cluster.detect import detect
 from balloons.cluster.hashed import hashed
-from balloons.cluster.kept import kept
-from balloons.cluster.seen import SeenCluster
+from balloons.cluster.kinds import kept
+from balloons.cluster.seen_cluster import SeenCluster
 from tests.seen_clusters import cluster
 
 KEY = b"sixteen bytes or more"
@@ -141,8 +141,8 @@ def test_even_without_hashes_a_container_called_like_a_component_keeps_no_secret
 
 def test_relations_hold() -> None:
     seen = hashed(a_cluster(), KEY)
-    (node,) = typed.nodes(seen)
-    pod = next(pod for pod in typed.pods(seen) if pod.node)
+    (node,) = seen_cluster.nodes(seen)
+    pod = next(pod for pod in seen_cluster.pods(seen) if pod.node)
     assert pod.node == node.name == node.labels["kubernetes.io/hostname"]
     event = msgspec.json.decode(seen.listed(kinds.EVENTS).objects[0])
     assert event["note"] == f"Successfully assigned {pod.key} to {node.name}"

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from balloons.cluster import kinds
-from balloons.cluster.seen import Listed, SeenCluster, Unread
+from balloons.cluster.seen_cluster import Listed, SeenCluster, Unread
 from balloons.doctor.check import Severity
 from balloons.doctor.diagnose import ALL_CHECKS, chosen_checks, diagnose, kinds_of
-from balloons.doctor.page import page
 from tests.doctor_cases import CASES, Case, Cluster, autoscaler, node, pod, room
 from tests.seen_clusters import cluster
+from tools.doctor_page import page
 
 CHECKS = {check.code: check for check in ALL_CHECKS}
 
@@ -148,5 +148,5 @@ def test_odd_objects_of_any_kind_raise_nothing(odd: object) -> None:
 
 
 def test_the_page_is_the_checks() -> None:
-    """`python -m balloons.doctor > docs/doctor.md` makes it anew."""
+    """`python -m tools.doctor_page > docs/doctor.md` makes it anew."""
     assert (Path(__file__).parents[4] / "docs" / "doctor.md").read_text() == page(ALL_CHECKS)

@@ -14,13 +14,11 @@ from hypothesis import strategies as st
 from balloons.cli.doctor_text import document, summary, text
 from balloons.cli.look import Look
 from balloons.cli.top_rows import groups, rows
-from balloons.cluster import kinds, typed
+from balloons.cluster import kinds, seen_cluster
 from balloons.cluster.hashed import hashed
-from balloons.cluster.reach import name_of
+from balloons.cluster.plain_data import name_of
 from balloons.doctor.diagnose import diagnose
-from balloons.explain.nodes import explain_node
-from balloons.explain.own import explain_pool, explain_throttle
-from balloons.explain.pods import explain_pod
+from balloons.explain import explain_node, explain_pod, explain_pool, explain_throttle
 from tests.doctor_cases import CASES
 from tests.odd_json import JSON_VALUES, with_value_at
 from tests.seen_clusters import cluster
@@ -56,7 +54,7 @@ def test_nothing_raises(places: Sequence[Any], value: Any) -> None:
     shown = "\n".join([*text(found, Look(output="wide")), *summary(found, Look())])
     assert all(char >= " " or char == "\n" for char in shown)
     assert msgspec.json.encode(document(found))
-    rows(groups(typed.nodes(seen), typed.pods(seen), seen.taken_at.timestamp()))
+    rows(groups(seen_cluster.nodes(seen), seen_cluster.pods(seen), seen.taken_at.timestamp()))
     for each in seen.plain(kinds.PODS)[:2]:
         explain_pod(seen, "default", name_of(each))
     for each in seen.plain(kinds.NODES)[:2]:

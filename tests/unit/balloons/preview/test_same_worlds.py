@@ -19,7 +19,7 @@ from balloons.preview.scale_up_plan import Asked, PlanError, make_plan
 from balloons.preview.stated import Stated, with_stated
 from balloons.preview.what_if import Sweep, simulate
 from balloons.preview.world import LIMIT_S, median_world
-from balloons.reading.archive import read_archive
+from balloons.reading.files import read_archive
 
 AT = datetime(2026, 11, 22, tzinfo=UTC)
 ASSUMED = assumed_inputs()

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from balloons.cluster import kinds
-from balloons.cluster.seen import Unread
+from balloons.cluster.seen_cluster import Unread
 from balloons.reading import live
 from balloons.reading.live import read_cluster
 from tests.unit.throttler.kube.fake_api import FakeResponse, client_for, down, status_answer

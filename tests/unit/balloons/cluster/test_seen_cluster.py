@@ -1,10 +1,10 @@
 import msgspec
 import pytest
 
-from balloons.cluster import kinds, typed
+from balloons.cluster import kinds, seen_cluster
 from balloons.cluster.detect import Autoscaler, detect
-from balloons.cluster.kept import kept
-from balloons.cluster.seen import Listed, SeenCluster, Unread
+from balloons.cluster.kinds import kept
+from balloons.cluster.seen_cluster import Listed, SeenCluster, Unread
 from tests.seen_clusters import TAKEN_AT, cluster
 from throttler.kube.decoding import Invalid
 from throttler.kube.lease import LEASE_NAME
@@ -85,15 +85,15 @@ def test_odd_types_are_cut_down_without_an_error(spec: object) -> None:
 def test_objects_come_in_types_and_a_broken_one_is_left_out() -> None:
     broken = {"metadata": {"name": "n2"}, "status": {"allocatable": {"cpu": "many"}}}
     seen = cluster({kinds.NODES: [NODE, broken], kinds.PODS: [POD]})
-    assert [node.name for node in typed.nodes(seen)] == ["n1"]
-    assert [pod.deletion_cost for pod in typed.pods(seen)] == [-5]
+    assert [node.name for node in seen_cluster.nodes(seen)] == ["n1"]
+    assert [pod.deletion_cost for pod in seen_cluster.pods(seen)] == [-5]
 
 
 def test_a_pool_that_breaks_a_rule_says_why() -> None:
     seen = cluster(
         {kinds.BALLOON_POOLS: [{"metadata": {"name": "p", "namespace": "ml"}, "spec": {"mode": "Sideways"}}]}
     )
-    (found,) = typed.balloon_pools(seen)
+    (found,) = seen_cluster.balloon_pools(seen)
     assert isinstance(found, Invalid)
     assert "Sideways" in found.message
 

@@ -1,8 +1,12 @@
-"""docs/doctor.md, from the checks themselves."""
+"""docs/doctor.md, from the checks themselves: `python -m tools.doctor_page > docs/doctor.md`.
+
+`python -m balloons.doctor > docs/doctor.md`: the page, made anew.
+"""
 
 from collections.abc import Iterable
 
 from balloons.doctor.check import Check
+from balloons.doctor.diagnose import ALL_CHECKS
 
 _INTRO = """# Doctor
 
@@ -36,3 +40,7 @@ def _section(check: Check) -> str:
     live = " Not looked for in manifests (`-f`): what they leave out may be there." if check.is_live_only else ""
     reads = ", ".join(kind.name for kind in check.needs) or "whatever was read"
     return f"\n## {check.code}\n\n**{check.title}** ({check.severity.word})\n\n{check.about}{live}\n\nReads: {reads}.\n"
+
+
+if __name__ == "__main__":
+    print(page(ALL_CHECKS), end="")

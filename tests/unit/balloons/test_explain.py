@@ -10,10 +10,7 @@ from balloons.cli.explain_text import document, text
 from balloons.cli.look import Look
 from balloons.cluster import kinds
 from balloons.cluster.kinds import Kind
-from balloons.explain.nodes import explain_node
-from balloons.explain.own import explain_pool, explain_throttle
-from balloons.explain.pods import explain_pod
-from balloons.explain.timeline import Timeline
+from balloons.explain import Timeline, explain_node, explain_pod, explain_pool, explain_throttle
 from tests.seen_clusters import cluster
 
 

@@ -1,24 +1,29 @@
-"""A seen cluster as one file: gzip over tar, equal bytes for equal content.
+"""Reads a cluster from files: a dump in one file, or manifests.
 
-`cluster.json` says when and of what; `lists/KIND.jsonl` holds a kind's objects, one to a line. A file may come from
-anybody: it is read in a stream, within bounds, and every object passes `kept` again.
+Manifests in files as a seen cluster: what `kubectl apply -f` takes, within bounds.
+
+A seen cluster as one file: gzip over tar, equal bytes for equal content. `cluster.json` says when and of what;
+`lists/KIND.jsonl` holds a kind's objects, one to a line. A file may come from anybody: it is read in a stream, within
+bounds, and every object passes `kept` again.
 """
 
 import gzip
 import io
 import os
 import stat
+import sys
 import tarfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import IO, Any
 
 import msgspec
+import yaml
 
-from balloons.cluster.kept import kept
-from balloons.cluster.kinds import KIND_BY_NAME, Kind
-from balloons.cluster.seen import MOST_OBJECTS, Listed, SeenCluster, Unread
+from balloons.cluster.kinds import ALL_KINDS, KIND_BY_NAME, Kind, kept
+from balloons.cluster.seen_cluster import MOST_OBJECTS, Listed, SeenCluster, Unread
 
 FORMAT = "balloons.kube-balloons.github.io/v1"
 HEAD = "cluster.json"
@@ -31,6 +36,13 @@ FREE_BYTES = 16 * 1024 * 1024
 LONGEST_LINE = 4 * 1024 * 1024
 """Above what etcd stores of one object (1.5 MiB by default)."""
 _CHUNK = 1024 * 1024
+MOST_MANIFEST_BYTES = 16 * 1024 * 1024
+"""Of one file."""
+MOST_FILES = 10_000
+DEEPEST = 100
+"""Levels of nesting; the API server's own limit for custom objects is near it, manifests have about 15."""
+SUFFIXES = frozenset({".yaml", ".yml", ".json"})
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class ArchiveError(Exception):
@@ -70,7 +82,7 @@ def read_archive(path: str) -> SeenCluster:
     """The cluster in the file; raises ArchiveError, or OSError when it cannot be opened."""
     with _opened(path) as file:
         try:
-            return _read(file, os.fstat(file.fileno()).st_size)
+            return _read_dump(file, os.fstat(file.fileno()).st_size)
         except EOFError as error:
             raise ArchiveError(
                 "the dump is cut off: copy the whole file, or write it anew with `balloons dump`"
@@ -88,7 +100,7 @@ def _opened(path: str) -> IO[bytes]:
     return os.fdopen(descriptor, "rb")
 
 
-def _read(file: IO[bytes], size: int) -> SeenCluster:
+def _read_dump(file: IO[bytes], size: int) -> SeenCluster:
     limit = min(MOST_BYTES, max(FREE_BYTES, MOST_RATIO * size))
     with gzip.GzipFile(fileobj=file) as unpacked:
         bounded = io.BufferedReader(_Bounded(unpacked, limit), _CHUNK)
@@ -105,7 +117,7 @@ def _cluster(tar: tarfile.TarFile) -> SeenCluster:
             raise ArchiveError(f"{member.name[:200]!r} is not a regular file")
         if member.name == HEAD and head is None:
             head = _read_head(content.read(LONGEST_LINE))
-        elif (kind := _kind_of(member.name)).name in objects:
+        elif (kind := _kind_of_member(member.name)).name in objects:
             raise ArchiveError(f"{member.name!r} is there twice")
         else:
             objects[kind.name] = _objects(kind, content)
@@ -132,7 +144,7 @@ def _read_head(text: bytes) -> _Head:
     return head
 
 
-def _kind_of(member: str) -> Kind:
+def _kind_of_member(member: str) -> Kind:
     name = member.removeprefix("lists/").removesuffix(".jsonl")
     if member != f"lists/{name}.jsonl" or name not in KIND_BY_NAME:
         raise ArchiveError(f"{member[:200]!r} is no part of a dump")
@@ -190,3 +202,116 @@ class _Bounded(io.RawIOBase):
             raise ArchiveError(f"it unpacks to more than {self._limit:,} bytes")
         buffer[: len(chunk)] = chunk
         return len(chunk)
+
+
+class ManifestError(Exception):
+    """A file is not one of manifests; the message names it and says what is accepted."""
+
+
+def read_manifests(paths: Sequence[str], taken_at: datetime, *, is_recursive: bool) -> SeenCluster:
+    """The objects in these files and folders, "-" for stdin; raises ManifestError, also where none is of interest.
+
+    Templates of charts in a folder are passed over: they are no manifests yet.
+    """
+    by_kind: dict[str, list[bytes]] = {kind.name: [] for kind in ALL_KINDS}
+    files = 0
+    for name, text in _texts(paths, is_recursive=is_recursive):
+        files += 1
+        for document in _documents(name, text):
+            _file(name, document, by_kind)
+    if not any(by_kind.values()):
+        deeper = "" if is_recursive or not any(map(os.path.isdir, paths)) else "; -R looks into folders of folders"
+        read = f"{files:,} file{'' if files == 1 else 's'} read"
+        raise ManifestError(f"{', '.join(paths)[:200]}: no object that any check looks at ({read}){deeper}")
+    lists = {name: Listed(tuple(found)) for name, found in by_kind.items()}
+    return SeenCluster(taken_at=taken_at, lists=lists)
+
+
+def _texts(paths: Iterable[str], *, is_recursive: bool) -> Iterator[tuple[str, str]]:
+    for count, path in enumerate(_files(paths, is_recursive=is_recursive)):
+        if count >= MOST_FILES:
+            raise ManifestError(f"more than {MOST_FILES:,} files")
+        raw = sys.stdin.buffer.read(MOST_MANIFEST_BYTES + 1) if path == "-" else _read_manifest(path)
+        if len(raw) > MOST_MANIFEST_BYTES:
+            raise ManifestError(f"{path}: more than {MOST_MANIFEST_BYTES:,} bytes")
+        try:
+            yield path, raw.decode("utf-8-sig")
+        except UnicodeDecodeError as error:
+            raise ManifestError(f"{path}: not UTF-8 ({error.reason} at byte {error.start})") from error
+
+
+def _files(paths: Iterable[str], *, is_recursive: bool) -> Iterator[str]:
+    for path in paths:
+        if path == "-" or not Path(path).is_dir():
+            yield path
+            continue
+        found = Path(path).rglob("*") if is_recursive else Path(path).iterdir()
+        yield from sorted(
+            str(each) for each in found if each.suffix in SUFFIXES and each.is_file() and not _is_template(each)
+        )
+
+
+def _is_template(file: Path) -> bool:
+    """Whether it belongs to a Helm chart, where it is text that only becomes manifests."""
+    return any((parent.parent / "Chart.yaml").is_file() for parent in file.parents if parent.name == "templates") or (
+        (file.parent / "Chart.yaml").is_file()
+    )
+
+
+def _read_manifest(path: str) -> bytes:
+    """Without waiting for a pipe's other end, and only what is a file."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        raise ManifestError(f"{path}: {error.strerror}") from error
+    with os.fdopen(descriptor, "rb") as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise ManifestError(f"{path}: not a regular file; accepted: files of manifests, folders with -R, or -")
+        return file.read(MOST_MANIFEST_BYTES + 1)
+
+
+def _documents(name: str, text: str) -> Iterator[Any]:
+    try:
+        _check_shape(name, text)
+        yield from yaml.load_all(text, Loader=_LOADER)
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        hint = "; of a chart: helm template CHART | balloons doctor -f -" if "{{" in text else ""
+        raise ManifestError(f"{name}: {' '.join(str(error).split())}{hint}") from error
+
+
+def _check_shape(name: str, text: str) -> None:
+    """Before anything is built: no aliases (a few of them stand for billions of values) and no endless nesting."""
+    depth = 0
+    for event in yaml.parse(text, Loader=_LOADER):
+        if isinstance(event, yaml.AliasEvent):
+            line = event.start_mark.line + 1 if event.start_mark else 0
+            raise ManifestError(f"{name}: line {line} has an alias (*); accepted: plain manifests")
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+        if depth > DEEPEST:
+            raise ManifestError(f"{name}: nested deeper than {DEEPEST} levels")
+
+
+def _file(name: str, document: Any, by_kind: dict[str, list[bytes]]) -> None:
+    """Puts an object, or those of a List, where its kind is read; other kinds are of no interest."""
+    if not isinstance(document, dict):
+        if document is not None:
+            raise ManifestError(f"{name}: holds {type(document).__name__}; accepted: Kubernetes objects")
+        return
+    if str(document.get("kind", "")).endswith("List") and isinstance(document.get("items"), list):
+        for item in document["items"]:
+            _file(name, item, by_kind)
+        return
+    kind = _kind_of_document(document)
+    if kind is not None:
+        try:
+            by_kind[kind.name].append(kept(kind, msgspec.json.encode(document)))
+        except (TypeError, ValueError, msgspec.MsgspecError) as error:
+            raise ManifestError(f"{name}: {kind.kind}: {error}") from error
+
+
+def _kind_of_document(document: dict[str, Any]) -> Kind | None:
+    group = str(document.get("apiVersion", "")).rpartition("/")[0]
+    return next((k for k in ALL_KINDS if k.kind == document.get("kind") and k.group == group), None)

@@ -1,22 +1,43 @@
-"""Dumps: the same value comes back, equal content is equal bytes, and no file can hurt."""
+"""Dumps and manifests: what is written is read again, and what is odd is refused in a sentence.
+
+Dumps: the same value comes back, equal content is equal bytes, and no file can hurt. Manifests in files: what kubectl
+apply takes, and no file can hurt. The bounds of reading: pages and memory with 5,000 nodes and 50,000 pods. Times are
+in docs/dump.md, not asserted.
+"""
 
 import gzip
 import io
 import json
 import os
 import resource
+import subprocess
+import sys
 import tarfile
 from pathlib import Path
 
 import pytest
 
 from balloons.cluster import kinds
-from balloons.cluster.seen import Listed, SeenCluster, Unread
-from balloons.reading import archive
-from balloons.reading.archive import ArchiveError, read_archive, write_archive
+from balloons.cluster.seen_cluster import Listed, SeenCluster, Unread
+from balloons.doctor.diagnose import ALL_CHECKS
+from balloons.reading import files
+from balloons.reading.files import ArchiveError, ManifestError, read_archive, read_manifests, write_archive
+from tests.large_cluster import NODES, PODS
 from tests.seen_clusters import TAKEN_AT, cluster
 
 HEAD = {"apiVersion": "balloons.kube-balloons.github.io/v1", "kind": "Dump", "takenAt": "2026-11-21T12:00:00Z"}
+TWO = """\
+apiVersion: v1
+kind: Pod
+metadata: {name: a}
+---
+apiVersion: v1
+kind: List
+items:
+  - {apiVersion: scheduling.k8s.io/v1, kind: PriorityClass, metadata: {name: low}, value: -10}
+  - {apiVersion: v1, kind: Secret, metadata: {name: hush}, data: {x: aHVudGVyMg==}}
+---
+"""
 
 
 def a_cluster() -> SeenCluster:
@@ -134,7 +155,7 @@ def test_a_bomb_is_refused_in_little_memory(tmp_path: Path, chunk: bytes) -> Non
 
 
 def test_what_unpacks_out_of_all_proportion_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(archive, "FREE_BYTES", 1024 * 1024)
+    monkeypatch.setattr(files, "FREE_BYTES", 1024 * 1024)
     head = json.dumps(HEAD | {"lists": {"pods": {}}}).encode()
     line = b'{"metadata":{"name":"' + b"a" * 1_000_000 + b'"}}\n'
     path = tarred(tmp_path / "x.tar.gz", {"cluster.json": head, "lists/pods.jsonl": line * 3})
@@ -153,3 +174,71 @@ def test_a_map_of_holes_that_is_none_is_refused(tmp_path: Path) -> None:
     path.write_bytes(gzip.compress(text.getvalue()))
     with pytest.raises(ArchiveError, match="not a dump"):
         read_archive(str(path))
+
+
+def read(*paths: Path, recursive: bool = False) -> SeenCluster:
+    return read_manifests([str(path) for path in paths], TAKEN_AT, is_recursive=recursive)
+
+
+def test_documents_and_lists_are_filed_by_kind(tmp_path: Path) -> None:
+    (tmp_path / "x.yaml").write_bytes(b"\xef\xbb\xbf" + TWO.replace("\n", "\r\n").encode())
+    seen = read(tmp_path / "x.yaml")
+    assert [each["metadata"]["name"] for each in seen.plain(kinds.PODS)] == ["a"]
+    assert [each["value"] for each in seen.plain(kinds.PRIORITY_CLASSES)] == [-10]
+    assert not any(b"aHVudGVyMg" in text for listed in seen.lists.values() for text in listed.objects)
+
+
+def test_folders_are_read_one_deep_or_wholly_and_only_manifests(tmp_path: Path) -> None:
+    (tmp_path / "sub").mkdir()
+    for name in ("a.yaml", "notes.txt", "sub/b.json"):
+        (tmp_path / name).write_text('{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"}}')
+    assert len(read(tmp_path).plain(kinds.PODS)) == 1
+    assert len(read(tmp_path, recursive=True).plain(kinds.PODS)) == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("a: &a [x]\nb: [*a, *a]\n", "line 2 has an alias"),
+        ("[" * 5000, "nested deeper than 100 levels"),
+        ("a: [\n", "x.yaml: while parsing"),
+        ("{{ if .x }}\na: 1\n", "helm template CHART | balloons doctor -f -"),
+        ("- 1\n", "holds list; accepted: Kubernetes objects"),
+        ("\x00", "x.yaml: "),
+        ("!!python/object/apply:os.system [id]", "could not determine a constructor"),
+        ("apiVersion: v1\nkind: Pod\nmetadata: {? [1] : x}\n", "x.yaml: "),
+    ],
+)
+def test_what_is_no_manifest_is_refused_in_one_sentence(tmp_path: Path, text: str, words: str) -> None:
+    (tmp_path / "x.yaml").write_text(text)
+    with pytest.raises(ManifestError) as caught:
+        read(tmp_path / "x.yaml")
+    assert words in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_pipes_large_files_and_missing_ones_are_refused(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with (tmp_path / "large.yaml").open("wb") as file:
+        file.truncate(2 * 1024**3)
+    for name, words in (("pipe", "not a regular file"), ("large.yaml", "more than"), ("none", "No such file")):
+        with pytest.raises(ManifestError, match=words):
+            read(tmp_path / name)
+
+
+def test_bytes_that_are_no_text_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "x.yaml").write_bytes(b"a: \xff\xfe")
+    with pytest.raises(ManifestError, match="not UTF-8"):
+        read(tmp_path / "x.yaml")
+
+
+def test_a_large_cluster_is_read_in_pages_and_kept_small() -> None:
+    answer = subprocess.run(
+        [sys.executable, "-m", "tests.large_cluster"], capture_output=True, text=True, check=True, timeout=300
+    )
+    found = json.loads(answer.stdout)
+    assert found["pages"] == (NODES + PODS) / 500
+    assert (found["nodes"], found["pods"]) == (NODES, PODS)
+    assert found["checked"] == len(ALL_CHECKS)
+    # Of 250 MB that were sent; the interpreter with the client takes about 60 MB of it.
+    assert found["peak_mb"] < 350

@@ -1,0 +1,402 @@
+"""Timelines of nodes, pods, pools and throttles: what happened to one object, when, and what it waits for.
+
+A timeline: steps in the order in which they happened, each with its wait, and how things stand. A node's way: asked
+for, launched, joined, ready, warm or bound. A pod's way: created, gated, waiting for a node, bound, running. The
+story of a BalloonPool, a Karpenter NodePool or a JoinThrottle: what it says of itself, and when that changed.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from balloons.cluster import kinds, seen_cluster
+from balloons.cluster.kinds import Kind
+from balloons.cluster.plain_data import is_true, moment, name_of, namespace_of, part, parts, text, whole
+from balloons.cluster.seen_cluster import SeenCluster
+from throttler.kube.cluster_autoscaler import CapacityQuota
+from throttler.kube.karpenter import NodePool
+from throttler.kube.node import KARPENTER_POOL_LABEL, Node
+from throttler.kube.pod import MIRROR_ANNOTATION, POOL_LABEL, Pod
+from throttler.kube.quantity import Resources
+from throttler.kube.selectors import untolerated
+from throttler.levers.node_pool_ceiling import ACCELERATORS
+from throttler.levers.pool_shares import may_hold, may_make
+from throttler.levers.scheduling_gate import PACED_GATE
+
+_CLAIM = {"Launched": "launched", "Registered": "registered", "Initialized": "initialized"}
+_STARTUP = ("startup-taint.", "node.cloudprovider.kubernetes.io/uninitialized", "karpenter.sh/unregistered")
+_CONDITIONS = {"PodScheduled": "bound", "Initialized": "initialized", "Ready": "ready"}
+PAUSE_REASON = "kube-balloons.github.io/pause-reason"
+"""What `balloons pause --reason` writes beside `spec.paused`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """Something that happened at `at`, or that holds now (None). `wait_s` is the time since the step before.
+
+    `because` is a reason code as status, Events, log and metrics have it; `message` says it in words.
+    """
+
+    what: str
+    at: datetime | None = None
+    because: str = ""
+    message: str = ""
+    wait_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timeline:
+    """The steps of `subject` (kind/name), and `now`: one sentence on how it stands at `seen_at`."""
+
+    subject: str
+    seen_at: datetime
+    steps: tuple[Step, ...] = ()
+    now: str = ""
+
+
+def in_order(steps: Iterable[Step]) -> tuple[Step, ...]:
+    """By time, with the waits filled in; what holds now comes last. Equal times keep their order, and repeats go."""
+    found = list(dict.fromkeys(steps))
+    dated = sorted((each for each in found if each.at is not None), key=lambda each: str(each.at))
+    waits, before = [], None
+    for each in dated:
+        waits.append(replace(each, wait_s=_seconds(before, each.at)))
+        before = each.at
+    return (*waits, *(each for each in found if each.at is None))
+
+
+def condition_steps(thing: Any, names: dict[str, str]) -> list[Step]:
+    """The conditions that are True and have a name here, as steps; those without a time are left out."""
+    found = ((each, moment(each, "lastTransitionTime")) for each in parts(thing, "status", "conditions"))
+    return [
+        Step(what=names[text(each, "type")], at=at)
+        for each, at in found
+        if at is not None and text(each, "type") in names and text(each, "status") == "True"
+    ]
+
+
+def event_steps(seen: SeenCluster, kind: str, name: str, namespace: str = "") -> list[Step]:
+    """What Events say of an object; of repeated ones the last."""
+    about = [each for each in seen.plain(kinds.EVENTS) if _is_about(each, kind, name, namespace)]
+    return [
+        Step(
+            what=f"Event from {_reporter(each)}",
+            at=_when(each),
+            because=text(each, "reason"),
+            message=text(each, "note"),
+        )
+        for each in about
+    ]
+
+
+def held_by_throttles(seen: SeenCluster) -> list[Step]:
+    """What the throttles say of themselves, in their own words."""
+    return [
+        Step(
+            what=f"throttle {text(each, 'metadata', 'name')} {text(each, 'status', 'phase') or 'has not spoken'}",
+            because=text(each, "status", "because"),
+            message=text(each, "status", "message"),
+        )
+        for each in seen.plain(kinds.THROTTLES)
+    ]
+
+
+def _is_about(event: Any, kind: str, name: str, namespace: str) -> bool:
+    regarding = event.get("regarding")
+    is_named = (text(regarding, "kind"), text(regarding, "name")) == (kind, name)
+    # Events about cluster-scoped objects are stored in `default`, whatever they regard.
+    return is_named and (not namespace or namespace_of(event) == namespace)
+
+
+def _when(event: Any) -> datetime | None:
+    return (
+        moment(event, "series", "lastObservedTime")
+        or moment(event, "deprecatedLastTimestamp")
+        or moment(event, "eventTime")
+        or moment(event, "metadata", "creationTimestamp")
+    )
+
+
+def _reporter(event: Any) -> str:
+    """`balloons`, not `kube-balloons.github.io/balloons`."""
+    whole = text(event, "reportingController") or text(event, "deprecatedSource", "component")
+    return whole.rpartition("/")[2] or "somebody"
+
+
+def _seconds(before: datetime | None, at: datetime | None) -> float | None:
+    return (at - before).total_seconds() if before is not None and at is not None else None
+
+
+def explain_node(seen: SeenCluster, name: str) -> Timeline | None:
+    """The node's timeline, or that of the NodeClaim of this name whose node has not come; None: there is neither."""
+    node = next((each for each in seen.plain(kinds.NODES) if name_of(each) == name), None)
+    claim = next((each for each in seen.plain(kinds.NODE_CLAIMS) if name in _names(each)), None)
+    if node is None and claim is None:
+        return None
+    steps = [*way_of(seen, node, claim), *event_steps(seen, "Node", name)]
+    steps += event_steps(seen, "NodeClaim", name_of(claim)) if claim else []
+    on_it = list(_pods_on(seen, name)) if node else []
+    steps += [step for pod in on_it for step in _bound(pod)]
+    return Timeline(
+        subject=f"node/{name}", seen_at=seen.taken_at, steps=in_order(steps), now=_node_stands(node, claim, on_it)
+    )
+
+
+def way_of(seen: SeenCluster, node: Any, claim: Any) -> list[Step]:
+    """From the order to Ready, as far as it has come."""
+    found = [Step(what="asked for", at=moment(claim, "metadata", "creationTimestamp"))] if claim else []
+    found += condition_steps(claim, _CLAIM) if claim else []
+    found += [Step(what="joined", at=moment(node, "metadata", "creationTimestamp"))] if node else []
+    found += condition_steps(node, {"Ready": "ready"}) if node else []
+    return [step for step in found if step.at is not None]
+
+
+def is_ready(node: Any) -> bool:
+    """Whether the node's Ready condition is True."""
+    return any(
+        (text(each, "type"), text(each, "status")) == ("Ready", "True") for each in parts(node, "status", "conditions")
+    )
+
+
+def _names(claim: Any) -> tuple[str, ...]:
+    return tuple(filter(None, (name_of(claim), text(claim, "status", "nodeName"))))
+
+
+def _pods_on(seen: SeenCluster, node: str) -> Iterator[dict[str, Any]]:
+    return (each for each in seen.plain(kinds.PODS) if text(each, "spec", "nodeName") == node)
+
+
+def _bound(pod: Any) -> Iterator[Step]:
+    """A balloon makes the node warm; work makes it busy. What every node has says nothing."""
+    if _is_work(pod):
+        pool = text(pod, "metadata", "labels", POOL_LABEL)
+        key = f"{text(pod, 'metadata', 'namespace')}/{name_of(pod)}"
+        what = f"warm: held for pool {pool}" if pool else f"bound: {key}"
+        yield from condition_steps(pod, {"PodScheduled": what})
+
+
+def _is_work(pod: Any) -> bool:
+    owners = {text(owner, "kind") for owner in parts(pod, "metadata", "ownerReferences")}
+    return owners.isdisjoint({"DaemonSet", "Node"}) and not text(pod, "metadata", "annotations", MIRROR_ANNOTATION)
+
+
+def _node_stands(node: Any, claim: Any, on_it: list[dict[str, Any]]) -> str:
+    if node is None:
+        missing = next((word for name, word in _CLAIM.items() if not _is(claim, name)), "matched with its node")
+        return f"it has not joined: its NodeClaim is not {missing} yet"
+    if not is_ready(node):
+        why = next((c for c in parts(node, "status", "conditions") if text(c, "type") == "Ready"), {})
+        return f"joined and not ready: {text(why, 'message') or text(why, 'reason') or 'its kubelet has not said why'}"
+    held = [text(t, "key") for t in parts(node, "spec", "taints") if text(t, "key").startswith(_STARTUP)]
+    if held:
+        return f"ready, and held back by the taint {held[0]}"
+    if part(node, "spec").get("unschedulable") is True:
+        return "ready and cordoned: nothing new starts there"
+    pools = {text(each, "metadata", "labels", POOL_LABEL) for each in on_it} - {""}
+    work = sum(_is_work(each) and not text(each, "metadata", "labels", POOL_LABEL) for each in on_it)
+    if pools and not work:
+        return f"warm: held for pool {', '.join(sorted(pools))}"
+    return f"ready, pods of work on it: {work}" if work else "ready and idle"
+
+
+def _is(thing: Any, name: str) -> bool:
+    return any(
+        text(each, "type") == name and text(each, "status") == "True" for each in parts(thing, "status", "conditions")
+    )
+
+
+def explain_pod(seen: SeenCluster, namespace: str, name: str) -> Timeline | None:
+    """The pod's timeline; None where there is none of this name."""
+    mine = (each for each in seen.plain(kinds.PODS) if (namespace_of(each), name_of(each)) == (namespace, name))
+    pod = next(mine, None)
+    if pod is None:
+        return None
+    steps = [Step(what="created", at=moment(pod, "metadata", "creationTimestamp")), *condition_steps(pod, _CONDITIONS)]
+    steps += event_steps(seen, "Pod", name, namespace)
+    steps += _way_of_its_node(seen, pod)
+    node = text(pod, "spec", "nodeName")
+    if not node and not _has_ended(pod):
+        steps += [*held_by_throttles(seen), *_used_up(seen_cluster.quotas(seen))]
+        steps += _closed(seen_cluster.node_pools(seen), seen_cluster.nodes(seen), seen_cluster.one_pod(pod))
+    return Timeline(
+        subject=f"pod/{name} -n {namespace}", seen_at=seen.taken_at, steps=in_order(steps), now=_pod_stands(pod, node)
+    )
+
+
+def _way_of_its_node(seen: SeenCluster, pod: Any) -> list[Step]:
+    """The steps of a node that came after the pod, which therefore waited for it."""
+    node_name, created = text(pod, "spec", "nodeName"), moment(pod, "metadata", "creationTimestamp")
+    node = next((each for each in seen.plain(kinds.NODES) if node_name and name_of(each) == node_name), None)
+    claims = seen.plain(kinds.NODE_CLAIMS) if node else ()
+    claim = next((each for each in claims if text(each, "status", "nodeName") == node_name), None)
+    joined = moment(node, "metadata", "creationTimestamp")
+    if node is None or created is None or joined is None or joined < created:
+        return []
+    return [Step(what=f"node {node_name} {step.what}", at=step.at) for step in way_of(seen, node, claim)]
+
+
+def _used_up(quotas: Iterable[CapacityQuota]) -> Iterator[Step]:
+    for quota in quotas:
+        used = quota.status.used.resources if quota.status.used else {}
+        limits = quota.spec.limits.resources
+        if any(name in used and str(used[name]) == str(limit) for name, limit in limits.items()):
+            yield Step(what=f"capacityquota {quota.metadata.name} is used up", message=_amounts(limits))
+
+
+def _closed(pools: Sequence[NodePool], nodes: Iterable[Node], pod: Pod | None) -> list[Step]:
+    """What keeps Karpenter from a new node for the pod.
+
+    Of pools that may serve it those that are full or not Ready. Only where none may serve it, why each may not.
+    """
+    sizes = defaultdict[str, list[Resources]](list)
+    for node in nodes:
+        sizes[node.labels.get(KARPENTER_POOL_LABEL, "")].append(node.allocatable)
+    why_not = {pool.metadata.name: _why_not(pool, sizes[pool.metadata.name], pod) if pod else "" for pool in pools}
+    if pools and all(why_not.values()):
+        return [Step(what=f"nodepool {name} cannot serve it", message=why) for name, why in why_not.items()]
+    steps = []
+    for pool in pools:
+        name, limits = pool.metadata.name, pool.spec.limits or {}
+        if why_not[name]:
+            continue
+        if not pool.is_usable:
+            said = [condition.message for condition in pool.status.conditions or () if condition.type == "Ready"]
+            steps.append(Step(what=f"nodepool {name} is not Ready", message="; ".join(said)))
+        elif any(str(pool.status.resources.get(resource)) == str(limit) for resource, limit in limits.items()):
+            steps.append(Step(what=f"nodepool {name} is at its limits", message=_amounts(limits)))
+    return steps
+
+
+def _why_not(pool: NodePool, sizes: Sequence[Resources], pod: Pod) -> str:
+    """Why no new node of the pool could ever take the pod; empty where one may. `sizes` are those of its nodes."""
+    how = pod.scheduling
+    if pool.spec.replicas is not None:
+        return f"its number of nodes is fixed at {pool.spec.replicas}"
+    if how is not None and (taint := untolerated(pool.spec.taints, how.tolerations)) is not None:
+        value = f"={taint.value}" if taint.value else ""
+        return f"the pod does not tolerate {taint.key}{value}:{taint.effect}"
+    if how is not None and not may_make(pool, how):
+        return "the pod's node selector or affinity asks for other nodes"
+    if not may_hold(sizes, pod.requests):
+        wanted = ACCELERATORS & {name for name, milli in pod.requests.items() if milli > 0}
+        missing = wanted.difference(*sizes) or wanted
+        return f"its nodes have no {' and '.join(sorted(missing))}"
+    return ""
+
+
+def _amounts(limits: Any) -> str:
+    return ", ".join(f"{name} {amount}" for name, amount in sorted(limits.items()))
+
+
+def _has_ended(pod: Any) -> bool:
+    return text(pod, "status", "phase") in ("Succeeded", "Failed")
+
+
+def _pod_stands(pod: Any, node: str) -> str:
+    phase = text(pod, "status", "phase") or "Pending"
+    if _has_ended(pod):
+        return f"it has ended ({phase})"
+    gates = [text(each, "name") for each in parts(pod, "spec", "schedulingGates")]
+    if gates:
+        whose = "a throttle opens it as nodes may start" if PACED_GATE in gates else "whoever set it must open it"
+        return f"gated by {', '.join(gates)}: {whose}"
+    if node:
+        return f"{phase.lower()} on {node}"
+    said = next((c for c in parts(pod, "status", "conditions") if text(c, "type") == "PodScheduled"), {})
+    nominated = text(pod, "status", "nominatedNodeName")
+    to_come = f"; it is to get {nominated} when its victims have left" if nominated else ""
+    return f"waiting for a node: {text(said, 'message') or 'the scheduler has not looked at it'}{to_come}"
+
+
+def explain_pool(seen: SeenCluster, namespace: str, name: str) -> Timeline | None:
+    """The BalloonPool of this name, else Karpenter's NodePool; None where there is neither."""
+    for kind, space in ((kinds.BALLOON_POOLS, namespace), (kinds.NODE_POOLS, "")):
+        for each in seen.plain(kind):
+            if (name_of(each), namespace_of(each)) == (name, space):
+                counts = _counts(each) if kind is kinds.BALLOON_POOLS else _limits(each)
+                return _told(seen, kind, each, counts)
+    return None
+
+
+def explain_throttle(seen: SeenCluster, name: str) -> Timeline | None:
+    """The JoinThrottle of this name; None where there is none."""
+    found = next((each for each in seen.plain(kinds.THROTTLES) if name_of(each) == name), None)
+    return _told(seen, kinds.THROTTLES, found, _levers(found)) if found is not None else None
+
+
+def _told(seen: SeenCluster, kind: Kind, thing: Any, more: list[Step]) -> Timeline:
+    name, namespace = name_of(thing), namespace_of(thing)
+    steps = [Step(what="created", at=moment(thing, "metadata", "creationTimestamp"))]
+    steps += [
+        Step(
+            what=f"{text(each, 'type')} became {text(each, 'status')}",
+            at=moment(each, "lastTransitionTime"),
+            because=text(each, "reason"),
+            message=text(each, "message"),
+        )
+        for each in parts(thing, "status", "conditions")
+    ]
+    steps += _pause(thing)
+    where = f" -n {namespace}" if namespace else ""
+    return Timeline(
+        subject=f"{kind.kind.lower()}/{name}{where}",
+        seen_at=seen.taken_at,
+        steps=in_order([*steps, *event_steps(seen, kind.kind, name, namespace), *more]),
+        now=_object_stands(thing, kind),
+    )
+
+
+def _pause(thing: Any) -> list[Step]:
+    """That it is paused, and why, as `balloons pause` wrote it."""
+    reason = text(thing, "metadata", "annotations", PAUSE_REASON)
+    is_paused = is_true(thing, "spec", "paused")
+    return [Step(what="paused", message=reason or "nobody said why")] if is_paused else []
+
+
+def _counts(pool: Mapping[str, Any]) -> list[Step]:
+    """Zone by zone, as the pool's status has them."""
+    return [
+        Step(
+            what=f"zone {text(zone, 'zone') or '(none)'}",
+            message=f"{whole(zone, 'warm') or 0} warm, {whole(zone, 'busy') or 0} busy of {whole(zone, 'nodes') or 0}",
+        )
+        for zone in parts(pool, "status", "zones")
+    ]
+
+
+def _limits(pool: Mapping[str, Any]) -> list[Step]:
+    limits, used = part(pool, "spec", "limits"), part(pool, "status", "resources")
+    return [
+        Step(what=f"limit of {name}", message=f"{used.get(name, 0)} of {limit} used") for name, limit in limits.items()
+    ]
+
+
+def _levers(throttle: Mapping[str, Any]) -> list[Step]:
+    """What holds nodes back, and how the API servers are."""
+    found = [
+        Step(
+            what=f"lever {text(each, 'name')} {text(each, 'state')}",
+            because=text(each, "because"),
+            message=text(each, "message") or (f"ceiling {text(each, 'ceiling')}" if text(each, "ceiling") else ""),
+        )
+        for each in parts(throttle, "status", "levers")
+    ]
+    return found + [
+        Step(what=f"API server {text(each, 'name')} {text(each, 'state')}", message=text(each, "message"))
+        for each in parts(throttle, "status", "servers")
+    ]
+
+
+def _object_stands(thing: Any, kind: Kind) -> str:
+    because, message = text(thing, "status", "because"), text(thing, "status", "message")
+    if because or message:
+        return ": ".join(filter(None, (because, message)))
+    ready = next((c for c in parts(thing, "status", "conditions") if text(c, "type") == "Ready"), None)
+    if ready is not None:
+        said = text(ready, "message") or text(ready, "reason")
+        return f"Ready is {text(ready, 'status')}{f': {said}' if said else ''}"
+    if kind is kinds.NODE_POOLS:
+        return "Karpenter has not looked at it yet"
+    return "nobody has acted on it yet; is the service running? (balloons doctor)"
