@@ -32,7 +32,7 @@ def codes(_context: click.Context, _param: click.Parameter, begun: str) -> "list
 
 def policies(_context: click.Context, _param: click.Parameter, begun: str) -> list[str]:
     """Names of policies, and the beginnings of those with a number."""
-    from balloons.preview.policies import NAMES
+    from balloons.preview.forecast import NAMES
 
     return [name for name in NAMES if name.startswith(begun)]
 
@@ -40,7 +40,7 @@ def policies(_context: click.Context, _param: click.Parameter, begun: str) -> li
 def pools(context: click.Context, _param: click.Parameter, begun: str) -> list[str]:
     """Pools that can grow."""
     from balloons.cluster import kinds, seen_cluster
-    from balloons.preview.pools import group_of
+    from balloons.preview.from_cluster import group_of
 
     seen = _seen(context, (kinds.NODES, kinds.NODE_POOLS))
     if seen is None:
@@ -105,15 +105,14 @@ def contexts(context: click.Context, _param: click.Parameter, begun: str) -> lis
 
 def swept(_context: click.Context, _param: click.Parameter, begun: str) -> list[str]:
     """Figures that can be swept; their values are the user's."""
-    from balloons.preview.stated import NAMES
-    from balloons.preview.what_if import NODES_ADDED
+    from balloons.preview.what_if import NAMES, NODES_ADDED
 
     return [f"{name}=" for name in (NODES_ADDED, *NAMES) if name.startswith(begun)]
 
 
 def faults(_context: click.Context, _param: click.Parameter, begun: str) -> list[str]:
     """Kinds of faults; when and for how long is the user's."""
-    from balloons.preview.faults import KINDS
+    from balloons.preview.what_if import KINDS
 
     return [f"{kind}@" for kind in KINDS if kind.startswith(begun)]
 

@@ -9,10 +9,10 @@ from itertools import pairwise
 from math import log10
 
 from balloons.cli.look import Look
-from balloons.preview.policies import NONE
+from balloons.preview.forecast import NONE
 from balloons.preview.words import duration
 from balloons.preview.words import times as times_as_long
-from balloons.report.series import PolicyCourse, Series, at, marks
+from balloons.report.document import PolicyCourse, Series, at, marks
 
 STAGES = {
     "ready": ("█", "#", "\x1b[32m"),

@@ -167,7 +167,7 @@ def offline_option(command: F) -> F:
 
 def stated_of(given: Mapping[str, Any]) -> Any:
     """The `Stated` of these options; raises click.UsageError."""
-    from balloons.preview.stated import NAMES, Stated, StatedError, check
+    from balloons.preview.what_if import NAMES, Stated, StatedError, check
 
     names = [name.replace("-", "_") for name in NAMES]
     try:

@@ -21,17 +21,13 @@ from balloons.cli.working import working
 from balloons.cluster import seen_cluster
 from balloons.cluster.kinds import Kind
 from balloons.cluster.seen_cluster import SeenCluster
-from balloons.preview.asked_pods import PodsError, asked_pods
-from balloons.preview.assumed import assumed_inputs
-from balloons.preview.compare import SavedPlanError, compared, comparison_json, saved_plan
-from balloons.preview.fitting import Fitting, fit_pods
+from balloons.preview.fitting import Fitting, PodsError, asked_pods, fit_pods
 from balloons.preview.from_cluster import KINDS, births_in, loads_of, plan_inputs
-from balloons.preview.inputs import PlanInputs
-from balloons.preview.plan_json import plan_json
+from balloons.preview.inputs import PlanInputs, assumed_inputs
+from balloons.preview.plan_json import SavedPlanError, compared, comparison_json, plan_json, saved_plan
 from balloons.preview.scale_up_plan import Asked, PlanError, ScaleUpPlan, make_plan
-from balloons.preview.stated import with_stated
-from balloons.report.document import read_document
-from balloons.report.series import series_of
+from balloons.preview.what_if import with_stated
+from balloons.report.document import read_document, series_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,12 +5,12 @@ import textwrap
 from balloons.cli.look import Look
 from balloons.cli.table import Row
 from balloons.cli.table import table as table_lines
-from balloons.preview.compare import Comparison
+from balloons.preview.plan_json import Comparison
 from balloons.preview.words import count, duration
 from balloons.printable import printable
 from balloons.report import sentences
 from balloons.report.document import Document
-from balloons.report.plan_verdict import Level, PlanVerdict, verdict
+from balloons.report.sentences import Level, PlanVerdict, verdict
 
 WAVES = ("WAVE", "FROM", "UNTIL", "NODES", "READY", "PER-MIN", "LIMITED-BY")
 SIDES = ("POLICY", "ETA", "API-LOAD", "OTHERS-WAIT", "REFUSED", "PEAK-REQ/S")

@@ -3,8 +3,7 @@
 from balloons.cli.look import Look
 from balloons.cli.plan_chart import chart
 from balloons.cli.plan_text import plan_lines
-from balloons.report.document import Document
-from balloons.report.series import courses_of, series_of
+from balloons.report.document import Document, courses_of, series_of
 
 
 def report_lines(plan: Document, look: Look, wide: Look) -> list[str]:

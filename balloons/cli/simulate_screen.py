@@ -14,14 +14,12 @@ from balloons.cli.plan_screen import basis_of, document
 from balloons.cli.plan_text import verdict_lines, wrapped
 from balloons.cli.table import Row, table
 from balloons.cli.working import working
-from balloons.preview.faults import FaultError, fault_of
+from balloons.preview.forecast import NONE, THROTTLE, PolicyError
 from balloons.preview.inputs import PlanInputs, ThrottleFacts
-from balloons.preview.policies import NONE, THROTTLE, PolicyError
 from balloons.preview.scale_up_plan import PlanError
-from balloons.preview.stated import NAMES, StatedError
-from balloons.preview.what_if import Cell, Sweep, simulate, simulation_json
+from balloons.preview.what_if import NAMES, Cell, FaultError, StatedError, Sweep, fault_of, simulate, simulation_json
 from balloons.preview.words import POLICIES, duration, end, share, times
-from balloons.report.plan_verdict import hurts, may_hurt, verdict_of_sides
+from balloons.report.sentences import hurts, may_hurt, verdict_of_sides
 from throttler.law.settings import LawSettings
 
 COLUMNS = ("POLICY", "ETA", "NINE-IN-TEN", "API-LOAD", "OTHERS-WAIT", "REFUSED", "LOST", "LIMITED-BY", "PEAK-REQ/S")

@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 from balloons.cli.documents import NodeGroupItem, NodeGroupListDocument, RequestedItem
 from balloons.cli.table import NONE
-from balloons.preview.pools import price_of
+from balloons.preview.from_cluster import price_of
 from throttler.kube.node import GROUP_LABELS, INSTANCE_TYPE_LABEL, KARPENTER_POOL_LABEL, Node
 from throttler.kube.pod import Pod, PodKind
 from throttler.kube.quantity import total

@@ -1,16 +1,24 @@
 """One scale-up in one possible world, as a flow: the simulator's third grain, fast enough to be asked while one waits.
 
-Machines, policies, scrapes and weather are the simulator's own. Joins share one clock of progress (`joining.py`),
-servers are one fluid (`flow_server.py`), and what the simulator leaves out is in: the controller manager, the
-scheduler, the cloud's launch rate and the autoscaler's looks (`orders.py`). tests/unit/balloons/preview/test_flow.py
-holds it to the grain by cohort.
+From leave to machines that boot: the autoscaler looks every so often, and the cloud starts no more than it can.
+
+When the autoscaler looks at pods that wait for nodes. Both look every so often, 10 s by default. Karpenter counts
+them from when it last heard of the pods, and it hears of all of them whenever the scheduler has tried them anew and
+tells other numbers: when a node registers, and when one gets Ready. It then waits until it has heard of no other pod
+for a second (BATCH_IDLE_DURATION); who is heard of again does not make it wait longer. Observed on 1.15: while a
+batch comes it looks 1.0 to 1.2 s after it first heard of the pods, and again as soon as it has heard of them anew;
+its log tells only of looks that order something.
+
+Machines, policies, scrapes and weather are the simulator's own. Joins share one clock of progress, and servers
+are one fluid (`join_progress.py`). What the simulator leaves out is in: the controller manager, the scheduler, the
+cloud's launch rate and the autoscaler's looks. tests/unit/balloons/preview/test_flow.py holds it to the grain
+by cohort.
 """
 
 from dataclasses import dataclass
+from math import inf
 
-from balloons.preview.flow_server import REQUESTS, FlowServer
-from balloons.preview.join_progress import Joining
-from balloons.preview.orders import Orders
+from balloons.preview.join_progress import REQUESTS, FlowServer, Joining
 from balloons.preview.world import World
 from throttler.joins.joins import Joins
 from throttler.simulator.asking import permit
@@ -22,8 +30,8 @@ from throttler.simulator.simulated_scrape import Observer
 from throttler.simulator.streams import Streams
 from throttler.simulator.weather import background_levels, burst_rate, is_up, level_at, speed_factor
 
-_LANE_REQUESTS = max(len(lane.steps) for lane in JOIN.lanes)
-"""Requests of a join that wait for each other: what latency costs a join."""
+IDLE_S = 1.0
+"""Karpenter's default."""
 _COST = JOIN.cost_at(0)
 _GROWTH = (JOIN.cost_at(1000) - _COST) / 1000
 """Seat-seconds of one join in an empty cluster, and what each node adds to it."""
@@ -32,6 +40,96 @@ PATIENCE = 5.0
 MOST_LOST = 10
 """Machines destroyed for each node wanted: more than nine in ten are, and hardly any run comes to its end."""
 FEWEST_LOST = 50
+
+
+@dataclass(slots=True)
+class Looks:
+    """`every_s` apart where nothing happens; those of an autoscaler that is not `is_prompted` hear of nothing."""
+
+    every_s: float
+    is_prompted: bool
+    _first_s: float = inf
+    """When it first heard of the pods since its last look; `inf` while it has not."""
+    _heard_s: float = -inf
+    """When it last heard of them."""
+
+    @property
+    def _idle_s(self) -> float:
+        return IDLE_S if self.is_prompted else 0.0
+
+    def expect(self, now_s: float) -> None:
+        """There is new demand, and the autoscaler looks now: its reaction has been counted."""
+        self._first_s = self._heard_s = now_s - self._idle_s
+
+    def prompt(self, now_s: float) -> None:
+        """A node has come or is Ready, so that pods that wait are tried anew."""
+        if self.is_prompted:
+            self._hear(now_s)
+
+    def is_due(self, now_s: float) -> bool:
+        """Whether it looks now; asked at least once a second, with pods waiting."""
+        again_s = self._heard_s + self.every_s
+        if now_s >= again_s:
+            self._hear(again_s)
+        if now_s < self._first_s + self._idle_s:
+            return False
+        self._first_s = inf
+        return True
+
+    def _hear(self, at_s: float) -> None:
+        self._first_s = min(self._first_s, at_s)
+        self._heard_s = max(self._heard_s, at_s)
+
+
+class Orders:
+    """What the autoscaler may order at its next look, and machines that were ordered and have not been started."""
+
+    def __init__(self, world: World, now_s: float) -> None:
+        self._looks = Looks(world.look_s, world.is_look_prompted)
+        self._rate = world.launches_per_s
+        self._burst = max(1.0, world.launch_burst)
+        self._credit = float(world.launch_burst) if self._rate else inf
+        self._allowance = self._asked = 0
+        self._started_s = now_s
+
+    @property
+    def is_launch_bound(self) -> bool:
+        """Whether machines were asked for that the cloud has not started."""
+        return self._asked > 0
+
+    def allow(self, machines: int) -> None:
+        """So many more may be ordered from now on."""
+        self._allowance = machines
+
+    def expect_look(self, now_s: float) -> None:
+        """There is new demand: the autoscaler looks now (its reaction has been counted)."""
+        self._looks.expect(now_s)
+
+    def prompt_look(self, now_s: float) -> None:
+        """A node has come, or is Ready."""
+        self._looks.prompt(now_s)
+
+    def look(self, *, is_anybody_waiting: bool, now_s: float) -> None:
+        """The autoscaler asks for what it may, if it is time for it; whoever waits then waits for its next look."""
+        if is_anybody_waiting and self._looks.is_due(now_s):
+            self._asked = self._allowance
+
+    def start(self, now_s: float) -> int:
+        """How many machines the cloud starts now."""
+        if not self._asked:
+            return 0
+        if self._rate is not None:
+            self._credit = min(self._credit + self._rate * (now_s - self._started_s), self._burst)
+            self._started_s = now_s
+        started = int(min(self._asked, self._credit))
+        self._credit -= started
+        self._asked -= started
+        self._allowance = max(0, self._allowance - started)
+        return started
+
+
+_LANE_REQUESTS = max(len(lane.steps) for lane in JOIN.lanes)
+"""Requests of a join that wait for each other: what latency costs a join."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,20 +1,45 @@
-"""Several possible worlds run to their end: when all nodes are usable, how sure that is, and what it is made of."""
+"""Several possible worlds run to their end and cut into waves: when all nodes are usable, and what holds them back.
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+Who lets nodes join, by the name that the command line uses. Each run needs a new policy. What can hold a scale-up
+back: one name for each, the same in every output. A run cut into waves: stretches of time in which the same thing
+holds the scale-up back.
+"""
+
+import enum
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import hypot, inf, log
 from statistics import median
 
 import numpy as np
 
-from balloons.preview.flow import Flow, flow
-from balloons.preview.flow_server import REQUESTS
-from balloons.preview.inputs import PlanInputs, PoolFacts
-from balloons.preview.policies import Maker
-from balloons.preview.waves import Wave, waves_of
+from balloons.preview.flow import Flow, FlowMoment, flow
+from balloons.preview.inputs import PlanInputs, PoolFacts, ThrottleFacts
+from balloons.preview.join_progress import REQUESTS
 from balloons.preview.world import LIMIT_S, World, worlds
+from throttler.law.settings import LawSettings
+from throttler.simulator.law_policy import LawPolicy
+from throttler.simulator.policies.aimd import AimdOnErrors, AimdOnWindow
+from throttler.simulator.policies.at_once import AtOnce
+from throttler.simulator.policies.fixed import FixedRate, FixedWindow
+from throttler.simulator.policies.gradient2 import Gradient2
+from throttler.simulator.policies.oracle import FullKnowledge
+from throttler.simulator.policies.stock import Stock
+from throttler.simulator.policy import Oracle, Policy
+from throttler.simulator.scenario import Scenario
 
+NONE, THROTTLE, ORACLE = "none", "throttle", "oracle"
+Maker = Callable[[Scenario], Policy | Oracle]
+RATE, WINDOW = "rate=", "window="
+LIMITING_LOAD = 0.85
+"""Utilisation from which the API servers themselves are what joins wait for."""
+FILLED = 0.6
+"""Utilisation from which a window that holds nodes back does so for the servers' sake (the law aims at 0.8)."""
+BACKLOG_S = 8.0
+"""A queue for DaemonSet pods that takes so long to empty is more than the moment that every node waits for them."""
+SLIVER = 0.02
+"""Of the whole time; shorter stretches go to their neighbour."""
 WORLDS = ((2000, 9), (20_000, 5), (inf, 3))
 """Up to so many nodes, so many worlds, whoever asks: `plan`, `report` and `simulate` answer a question alike. A large
 scale-up's own chances average out, and the answer is to come while one waits."""
@@ -22,8 +47,6 @@ MOST_ADDED = 150_000
 """Nodes of one scale-up: more than any cluster has, and as many as can be run through in a minute."""
 REFUSING = 0.01
 """Share of 429 from which servers are in collapse, where this grain is too hopeful (docs/plan.md)."""
-
-
 BUSY, SLOW = 0.95, 2.0
 """Share of the servers' capacity in use, and times the latency of idle ones, from which others notice."""
 LOW, HIGH = 5.0, 95.0
@@ -32,6 +55,188 @@ TO_HIGH = 1.645
 """As standard deviations of a normal distribution."""
 SECOND_S = 12**-0.5
 """Standard deviation of what is cut off a time that is told in whole seconds, as every timestamp of Kubernetes is."""
+
+
+_SIMPLE: Mapping[str, Maker] = {
+    NONE: lambda scenario: AtOnce(),
+    ORACLE: FullKnowledge,
+    "gradient2": lambda scenario: Gradient2(stock=Stock.of(scenario)),
+    "aimd": lambda scenario: AimdOnWindow(stock=Stock.of(scenario)),
+    "aimd-429": lambda scenario: AimdOnErrors(stock=Stock.of(scenario)),
+}
+
+
+NAMES = (THROTTLE, *_SIMPLE, RATE, WINDOW)
+
+
+ACCEPTED = ", ".join((THROTTLE, *_SIMPLE, f"{RATE}JOINS_PER_MINUTE", f"{WINDOW}JOINS"))
+
+
+class PolicyError(ValueError):
+    """No such policy; the message says what is accepted."""
+
+
+def policy_maker(name: str, throttle: ThrottleFacts | None) -> Maker:
+    """How to make the policy; raises PolicyError. `throttle` is the one that `throttle` stands for."""
+    if name == THROTTLE:
+        return lambda scenario: law_policy(scenario, throttle)
+    if name in _SIMPLE:
+        return _SIMPLE[name]
+    if name.startswith(RATE) and (per_min := _number(name.removeprefix(RATE))) is not None:
+        return lambda scenario: FixedRate(per_min / 60.0, stock=Stock.of(scenario))
+    if name.startswith(WINDOW) and (window := _number(name.removeprefix(WINDOW))) is not None:
+        return lambda scenario: FixedWindow(window, stock=Stock.of(scenario))
+    raise PolicyError(f"policy {name!r} is not accepted; accepted: {ACCEPTED}")
+
+
+def law_policy(scenario: Scenario, throttle: ThrottleFacts | None) -> LawPolicy:
+    """The pacing law with the throttle's settings and what it has learned, or as it starts where there is none."""
+    settings = throttle.settings if throttle else LawSettings()
+    settings = replace(settings, has_gate=scenario.has_gate, kill_timer_s=scenario.kill_timer_s)
+    return LawPolicy(scenario, throttle.learned if throttle else None, settings)
+
+
+def _number(text: str) -> float | None:
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return value if 0 < value <= 1_000_000 else None
+
+
+class Limit(enum.Enum):
+    """What binds, and what it means for whoever reads the plan."""
+
+    REACTION = "autoscaler"
+    CEILING = "ceiling"
+    LAUNCH_RATE = "cloud quota"
+    OWN_WINDOW = "pacing"
+    BOOT = "boot time"
+    API_SERVERS = "API servers"
+    CONTROLLER_MANAGER = "controller manager"
+    SCHEDULER = "scheduler"
+    JOIN = "join time"
+
+    __hash__ = object.__hash__
+
+    @property
+    def because(self) -> str:
+        """The code that stands in JSON."""
+        return _BECAUSE[self]
+
+    @property
+    def meaning(self) -> str:
+        """One sentence."""
+        return _MEANING[self]
+
+
+_BECAUSE = {
+    Limit.REACTION: "AutoscalerReaction",
+    Limit.CEILING: "NodeCeiling",
+    Limit.LAUNCH_RATE: "LaunchRate",
+    Limit.OWN_WINDOW: "OwnWindow",
+    Limit.BOOT: "BootTime",
+    Limit.API_SERVERS: "ApiServers",
+    Limit.CONTROLLER_MANAGER: "ControllerManagerLimit",
+    Limit.SCHEDULER: "SchedulerLimit",
+    Limit.JOIN: "JoinTime",
+}
+
+
+_MEANING = {
+    Limit.REACTION: "the autoscaler has not asked for machines yet",
+    Limit.CEILING: "a limit on the number of nodes is reached",
+    Limit.LAUNCH_RATE: "the cloud starts machines no faster",
+    Limit.OWN_WINDOW: "the JoinThrottle lets no more in before it has seen that the API servers bear it",
+    Limit.BOOT: "machines have been asked for and boot",
+    Limit.API_SERVERS: "the API servers can bear no more joins",
+    Limit.CONTROLLER_MANAGER: "the controller manager makes DaemonSet pods no faster (--kube-api-qps)",
+    Limit.SCHEDULER: "the scheduler binds DaemonSet pods no faster (its --kube-api-qps)",
+    Limit.JOIN: "nodes are registered and start: no limit, just the time that a join takes",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Wave:
+    """From `from_s` to `until_s` (None: without end); `nodes` became usable in it, `ready` are usable at its end."""
+
+    from_s: float
+    until_s: float | None
+    nodes: int
+    ready: int
+    limit: Limit
+    name: str = ""
+    """Of the object that binds, where there is one."""
+
+    @property
+    def seconds(self) -> float:
+        """Its length; 0 where it does not end."""
+        return 0.0 if self.until_s is None else self.until_s - self.from_s
+
+
+def waves_of(run: Flow, world: World) -> tuple[Wave, ...]:
+    """The run's waves in order; they cover it without gaps."""
+    moments = [moment for moment in run.moments if moment.at_s >= 0.0]
+    found: list[Wave] = []
+    for before, after in pairwise(moments):
+        limit = binding(before, after, world)
+        wave = Wave(before.at_s, after.at_s, after.ready - before.ready, after.ready, limit)
+        found = _joined(found, wave)
+    return tuple(_without_slivers(found, moments[-1].at_s if moments else 0.0))
+
+
+def binding(before: FlowMoment, after: FlowMoment, world: World) -> Limit:
+    """What holds the scale-up back between two moments: the narrowest place that nodes are waiting before."""
+    joining, queued = before.joining, min(before.pods_queued, after.pods_queued)
+    if not (before.booting or before.held or joining or before.ready):
+        return Limit.REACTION
+    if queued * world.daemon_sets / world.pods_per_s >= BACKLOG_S:
+        return Limit.SCHEDULER if world.is_scheduler_slower else Limit.CONTROLLER_MANAGER
+    if after.utilisation >= LIMITING_LOAD and joining:
+        return Limit.API_SERVERS
+    if before.is_launch_bound and before.waiting:
+        return Limit.LAUNCH_RATE
+    if before.waiting or before.held:
+        return _held_back(before, after)
+    return Limit.BOOT if before.booting > joining else Limit.JOIN
+
+
+def _held_back(before: FlowMoment, after: FlowMoment) -> Limit:
+    if after.utilisation >= FILLED and before.joining:
+        return Limit.API_SERVERS
+    return Limit.OWN_WINDOW
+
+
+def main_limit(waves: Sequence[Wave]) -> Limit | None:
+    """The one that binds for longest; a ceiling that is never lifted comes first. None without waves."""
+    if any(wave.until_s is None for wave in waves):
+        return Limit.CEILING
+    spent: dict[Limit, float] = {}
+    for wave in waves:
+        spent[wave.limit] = spent.get(wave.limit, 0.0) + wave.seconds
+    return max(spent, key=lambda limit: spent[limit], default=None)
+
+
+def _joined(waves: list[Wave], wave: Wave) -> list[Wave]:
+    if waves and waves[-1].limit is wave.limit:
+        return [*waves[:-1], _both(waves[-1], wave, wave.limit)]
+    return [*waves, wave]
+
+
+def _both(first: Wave, second: Wave, limit: Limit) -> Wave:
+    return replace(first, until_s=second.until_s, nodes=first.nodes + second.nodes, ready=second.ready, limit=limit)
+
+
+def _without_slivers(waves: list[Wave], end_s: float) -> list[Wave]:
+    """A short stretch goes to the longer neighbour."""
+    kept: list[Wave] = []
+    for wave in waves:
+        if kept and min(wave.seconds, kept[-1].seconds) < SLIVER * end_s:
+            longer = max((kept[-1], wave), key=lambda each: each.seconds)
+            kept[-1] = _both(kept[-1], wave, longer.limit)
+        else:
+            kept = _joined(kept, wave)
+    return kept
 
 
 @dataclass(frozen=True, slots=True)

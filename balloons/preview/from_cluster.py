@@ -1,32 +1,62 @@
-"""What a plan needs, out of a cluster as it was seen: pure, so that a dump gives the same plan as the cluster did."""
+"""What a plan needs, out of a cluster as it was seen: pure, so that a dump gives the same plan as the cluster did.
 
+Groups of nodes that can grow, as far as a cluster tells: Karpenter's NodePools, or groups by their labels.
+
+Upper bounds on nodes that others set: Karpenter's limits, CapacityQuotas, the sizes of cluster-autoscaler's groups. A
+bound that our own throttle holds in force is no ceiling: it moves as nodes join. There the user's own value counts.
+"""
+
+import json
+import shlex
 import statistics
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import ceil
+from typing import Any
 
 from balloons.cluster import kinds, seen_cluster
 from balloons.cluster.detect import Autoscaler, Component, Detected, detect
 from balloons.cluster.plain_data import text
 from balloons.cluster.seen_cluster import SeenCluster
-from balloons.preview import ceilings
-from balloons.preview.assumed import BACKGROUND, CORES, assumed_inputs, join_cpu_s, requests_per_join
-from balloons.preview.births import Birth, births_of, dated
-from balloons.preview.calibrate import DAY_S, join, reaction, ready_share
-from balloons.preview.inputs import ControllerFacts, PlanInputs, PoolFacts, ServerFacts, ThrottleFacts
-from balloons.preview.known import Known
-from balloons.preview.pools import PoolsWorld, group_of, pools_of
-from balloons.view.node_load import USUAL_PRIORITY, NodeLoad, load_of
+from balloons.preview import calibrate
+from balloons.preview.calibrate import DAY_S, Birth, births_of, dated, join, reaction, ready_share
+from balloons.preview.inputs import (
+    BACKGROUND,
+    BOOT_JITTER,
+    BOOT_S,
+    CORES,
+    Ceiling,
+    ControllerFacts,
+    Known,
+    NodeShape,
+    PlanInputs,
+    PoolFacts,
+    ServerFacts,
+    ThrottleFacts,
+    assumed_inputs,
+    join_cpu_s,
+    requests_per_join,
+)
+from balloons.view.node_load import EMPTY, USUAL_PRIORITY, NodeLoad, load_of
 from throttler.api.throttle import JoinThrottle
-from throttler.kube.cluster_autoscaler import KEY
-from throttler.kube.karpenter import NodeClaim
-from throttler.kube.node import Node, is_joining_taint
+from throttler.kube.cluster_autoscaler import KEY, NODES, CapacityQuota
+from throttler.kube.karpenter import NodeClaim, NodePool
+from throttler.kube.node import GROUP_LABELS, INSTANCE_TYPE_LABEL, KARPENTER_POOL_LABEL, Node, is_joining_taint
 from throttler.kube.pod import DaemonSet, Pod, wants_daemon
-from throttler.kube.quantity import DurationError, QuantityError, Resources, parse_duration
-from throttler.kube.selectors import Taint
+from throttler.kube.quantity import DurationError, QuantityError, Resources, minus, parse_duration, parse_quantity
+from throttler.kube.selectors import LabelSelector, Taint, can_match, matches
 from throttler.law.settings import LawSettings
+from throttler.levers.lever import THROTTLE_LABEL
+from throttler.levers.saved_limits import read_mark
 from throttler.service.law_settings import law_settings
 from throttler.service.learned_status import learned_of_status
 
+POOL_LABELS = (KARPENTER_POOL_LABEL, *GROUP_LABELS, "agentpool", INSTANCE_TYPE_LABEL)
+"""Labels that name a node's group, the first that is there; the instance type where no other is."""
+PRICE_LABEL = "kube-balloons.github.io/price-per-hour"
+HOST_LABEL = "kubernetes.io/hostname"
+CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
+_TARGET, _MOST = "cloudProviderTarget:", "maxSize:"
 KINDS = (
     kinds.NODES,
     kinds.PODS,
@@ -40,6 +70,172 @@ KINDS = (
     kinds.DEPLOYMENTS,
 )
 """What a plan reads."""
+_SAMPLE = 50
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolsWorld:
+    """What pools are made from. `loads` by node name; `births` of the last 24 h."""
+
+    nodes: Sequence[Node]
+    loads: Mapping[str, NodeLoad]
+    births: Sequence[Birth]
+
+
+def group_of(node: Node) -> str:
+    """The name of a node's group; empty where no label tells one."""
+    return next((node.labels[label] for label in POOL_LABELS if node.labels.get(label)), "")
+
+
+def pools_of(world: PoolsWorld, named: Iterable[str] = ()) -> tuple[PoolFacts, ...]:
+    """Every group that has nodes, and those that are `named` and have none yet; without ceilings."""
+    grouped: dict[str, list[Node]] = {name: [] for name in named}
+    for node in world.nodes:
+        if CONTROL_PLANE not in node.labels:
+            grouped.setdefault(group_of(node), []).append(node)
+    if not grouped:
+        grouped[""] = []
+    members = {node.name: name for name, found in grouped.items() for node in found}
+    return tuple(_pool(name, nodes, world, members) for name, nodes in sorted(grouped.items()))
+
+
+def _pool(name: str, nodes: Sequence[Node], world: PoolsWorld, members: Mapping[str, str]) -> PoolFacts:
+    own = [birth for birth in world.births if members.get(birth.name) == name]
+    births = own if len(own) >= calibrate.LEAST else world.births
+    return PoolFacts(
+        name=name,
+        nodes=len(nodes),
+        warm=sum(1 for node in nodes if node.is_ready and not world.loads.get(node.name, EMPTY).work),
+        shape=_shape(nodes, world.loads),
+        boot_s=calibrate.boot(births, BOOT_S),
+        boot_jitter=calibrate.boot_jitter(births, BOOT_JITTER),
+    )
+
+
+def _shape(nodes: Sequence[Node], loads: Mapping[str, NodeLoad]) -> NodeShape | None:
+    """The newest node that is Ready speaks for those to come."""
+    node = max((each for each in nodes if each.is_ready), key=lambda each: (each.created_s, each.name), default=None)
+    if node is None:
+        return None
+    return NodeShape(
+        instance_type=node.instance_type,
+        room=minus(node.allocatable, loads.get(node.name, EMPTY).daemons),
+        labels={key: value for key, value in node.labels.items() if key != HOST_LABEL},
+        taints=tuple(taint for taint in node.taints if not is_joining_taint(taint)),
+        price_per_hour=price_of(node),
+    )
+
+
+def price_of(node: Node) -> float | None:
+    """What its label says that an hour of it costs; None where it says nothing."""
+    text = node.labels.get(PRICE_LABEL, "")
+    return float(text) if text.replace(".", "", 1).isdecimal() and text.isascii() else None
+
+
+def of_node_pool(node_pool: NodePool, size: Resources | None) -> Ceiling | None:
+    """What `spec.limits` leave; None without limits, or where nothing tells how large a machine is."""
+    limits = _limits(node_pool)
+    used = node_pool.status.resources
+    left = [(_room(limits[name], used.get(name, "0"), _each(name, size)), name) for name in sorted(limits)]
+    known = [(room, name) for room, name in left if room is not None]
+    if not known:
+        return None
+    room, name = min(known)
+    detail = f"limits.{name} {limits[name]}, used {used.get(name, '0')}"
+    return Ceiling(
+        name=f"NodePool/{node_pool.metadata.name}",
+        nodes=room,
+        detail=detail,
+        resource=name,
+        used=(_milli(used.get(name, "0")) or 0) / 1000,
+        per_node=_each(name, size) / 1000,
+    )
+
+
+def of_quota(quota: CapacityQuota, nodes: Iterable[Node]) -> Ceiling | None:
+    """What is left of `limits.resources.nodes`; None where it has no such limit or is not enforced."""
+    valid = quota.validity
+    limit = _milli(quota.spec.limits.resources.get(NODES))
+    if limit is None or valid is None or valid.status != "True" or THROTTLE_LABEL in quota.metadata.labels:
+        return None
+    selector = quota.spec.selector or LabelSelector()
+    used = sum(1 for node in nodes if matches(selector, node.labels))
+    return Ceiling(
+        name=f"CapacityQuota/{quota.metadata.name}",
+        nodes=max(0, limit // 1000 - used),
+        detail=f"nodes {limit // 1000}, used {used}",
+        resource=NODES,
+        used=used,
+        per_node=1,
+    )
+
+
+def of_groups(status_text: str) -> Ceiling | None:
+    """What all of cluster-autoscaler's groups together may still grow by, as its ConfigMap says."""
+    target, most = _sum(status_text, _TARGET), _sum(status_text, _MOST)
+    if target is None or most is None:
+        return None
+    return Ceiling(
+        name="cluster-autoscaler's groups", nodes=max(0, most - target), detail=f"maxSize {most}, now {target}"
+    )
+
+
+def lift(ceiling: Ceiling, nodes: int) -> str:
+    """The command that makes room for so many more nodes; empty where none of kubectl does."""
+    kind, _, name = ceiling.name.partition("/")
+    if not name or not ceiling.resource:
+        return ""
+    limit: dict[str, Any] = {ceiling.resource: str(ceil(ceiling.used + nodes * ceiling.per_node))}
+    if kind == "CapacityQuota":
+        limit = {"resources": {ceiling.resource: int(limit[ceiling.resource])}}
+    patch = json.dumps({"spec": {"limits": limit}}, separators=(",", ":"))
+    return f"kubectl patch {kind.lower()} {shlex.quote(name)} --type merge -p {shlex.quote(patch)}"
+
+
+def applies(quota: CapacityQuota, pool: PoolFacts) -> bool:
+    """Whether new nodes of the pool would count; all of them where the pool's labels are not known."""
+    labels = pool.shape.labels if pool.shape else {KARPENTER_POOL_LABEL: pool.name}
+    return can_match(quota.spec.selector or LabelSelector(), labels)
+
+
+def with_ceilings(pool: PoolFacts, ceilings: Iterable[Ceiling | None]) -> PoolFacts:
+    """The pool with these as well, the lowest first."""
+    found = [*pool.ceilings, *(each for each in ceilings if each is not None)]
+    return replace(pool, ceilings=tuple(sorted(found, key=lambda each: (each.nodes, each.name))))
+
+
+def _limits(node_pool: NodePool) -> Mapping[str, Any]:
+    """The user's own: what our throttle put in their place is taken back when it is done."""
+    own = dict(node_pool.spec.limits or {})
+    mark = read_mark(node_pool.metadata)
+    if mark is None:
+        return own
+    kept = {name: value for name, value in own.items() if name not in mark.ceiling}
+    return kept | {name: value for name, value in mark.original.items() if value is not None}
+
+
+def _each(name: str, size: Resources | None) -> int:
+    """Milli-units of one machine; 0 where it is not known."""
+    return 1000 if name == NODES else (size or {}).get(name, 0)
+
+
+def _room(limit: Any, used: Any, each: int) -> int | None:
+    most, now = _milli(limit), _milli(used)
+    return None if most is None or now is None or not each else max(0, most - now) // each
+
+
+def _milli(value: Any) -> int | None:
+    try:
+        return None if value is None or isinstance(value, bool) else parse_quantity(str(value))
+    except QuantityError:
+        return None
+
+
+def _sum(text: str, key: str) -> int | None:
+    """Over all lines `key: N`; None where there is none. The ConfigMap has one scalar to a line."""
+    found = [line.strip().removeprefix(key).strip() for line in text.splitlines() if line.strip().startswith(key)]
+    numbers = [int(each) for each in found if each.isdecimal() and each.isascii() and len(each) < 10]
+    return sum(numbers) if numbers else None
 
 
 def births_in(seen: SeenCluster, since_s: float) -> tuple[Birth, ...]:
@@ -83,14 +279,14 @@ def _pools(seen: SeenCluster, world: PoolsWorld, nodes: tuple[Node, ...], found:
     quotas = seen_cluster.quotas(seen)
     is_ca = Autoscaler.CLUSTER_AUTOSCALER in found.autoscalers
     status = next((text(each, "data", KEY) for each in seen.plain(kinds.AUTOSCALER_STATUS)), "")
-    groups = ceilings.of_groups(status) if is_ca else None
+    groups = of_groups(status) if is_ca else None
     sizes = {group_of(node): node.allocatable for node in nodes} | _claimed_sizes(seen)
     pools = []
     for pool in pools_of(world, node_pools):
         own = node_pools.get(pool.name)
-        bounds = [ceilings.of_quota(each, nodes) for each in quotas if ceilings.applies(each, pool)]
-        bounds.append(ceilings.of_node_pool(own, sizes.get(pool.name)) if own else groups)
-        pools.append(ceilings.with_ceilings(pool, bounds))
+        bounds = [of_quota(each, nodes) for each in quotas if applies(each, pool)]
+        bounds.append(of_node_pool(own, sizes.get(pool.name)) if own else groups)
+        pools.append(with_ceilings(pool, bounds))
     return tuple(pools)
 
 
@@ -164,9 +360,6 @@ def _daemon_sets(daemon_sets: tuple[DaemonSet, ...], nodes: tuple[Node, ...]) ->
         return None
     counts = [sum(wants_daemon(each, node, _lasting(node)) for each in daemon_sets) for node in sample]
     return Known.stated(statistics.median(counts), f"{len(daemon_sets)} DaemonSets of the cluster")
-
-
-_SAMPLE = 50
 
 
 def _lasting(node: Node) -> tuple[Taint, ...]:

@@ -1,22 +1,90 @@
-"""What is known of a cluster when a scale-up is previewed: frozen values, each with its origin."""
+"""What is known of a cluster when a scale-up is previewed, or assumed: frozen values, each with its origin.
 
+A figure and how we come to know it: a preview is as good as what went into it, so it says where each came from. What
+is taken for granted about a cluster of which nothing is known. Each figure says where it was seen.
+"""
+
+import enum
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from math import exp
+from typing import Self
 
-from balloons.preview.known import Known
 from throttler.kube.quantity import Resources
 from throttler.kube.selectors import Taint
 from throttler.law.learned import Learned
 from throttler.law.settings import LawSettings
 from throttler.simulator.scenario import Disturbance
 
+READY_SHARE = 0.5
+"""Of a join, as assumed: a node is Ready once its network agent runs, in the middle of it."""
+NO_CLUSTER = "no cluster looked at"
+"""What was detected where nobody looked."""
+LEAST_JOIN_CPU_S = 0.09
+DAEMON_SET_CPU_S = 0.023
+"""A real kube-apiserver 1.36 of one core finished 400 joins with 8 DaemonSets in 109 s: 0.27 core-seconds each.
+Of the 107 requests that a join sent there (counted in its audit log) about 9 come with each DaemonSet pod."""
+LEAST_REQUESTS = 60
+DAEMON_SET_REQUESTS = 9
+"""107 with 8 DaemonSets, and about 25 lists and watches, counted in the audit log of that run."""
+
+
+class Source(enum.Enum):
+    """Where a figure comes from, the best first."""
+
+    STATED = "stated"
+    """The user said so, or an object of the cluster does."""
+    LEARNED = "learned"
+    """Measured in this cluster."""
+    ASSUMED = "assumed"
+    """Neither: a usual value."""
+
+
+SPREAD = {Source.STATED: 0.0, Source.LEARNED: 0.05, Source.ASSUMED: 0.2}
+"""Standard deviation of a figure's logarithm where nothing better is known (chosen): it becomes the plan's band."""
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A number with its origin. `spread` is the standard deviation of its logarithm; 0 is certain."""
+
+    value: float
+    source: Source
+    detail: str = ""
+    """In words: `24 nodes of the last 24 h`, `--boot`, `cluster-autoscaler scans every 10 s`."""
+    spread: float = 0.0
+
+    @classmethod
+    def stated(cls, value: float, by: str) -> Self:
+        """`by` names the option, the file or the object."""
+        return cls(value, Source.STATED, by, SPREAD[Source.STATED])
+
+    @classmethod
+    def learned(cls, value: float, from_what: str, spread: float | None = None) -> Self:
+        """Measured; `spread` is that of the mean, where it is known."""
+        return cls(value, Source.LEARNED, from_what, SPREAD[Source.LEARNED] if spread is None else spread)
+
+    @classmethod
+    def assumed(cls, value: float, why: str, spread: float | None = None) -> Self:
+        """A usual value; `why` names where it was seen."""
+        return cls(value, Source.ASSUMED, why, SPREAD[Source.ASSUMED] if spread is None else spread)
+
+    def at(self, deviations: float) -> float:
+        """The value that many standard deviations off: what one of several possible worlds has."""
+        return self.value * exp(self.spread * deviations)
+
+    def but(self, value: float) -> Self:
+        """Another value of the same origin."""
+        return replace(self, value=value)
+
+
 LOOK_S = Known.assumed(10.0, "both autoscalers look again every 10 s", 0.1)
 """Karpenter puts each waiting pod back for so long (provisioning/controller.go, 1.15) and then waits for others of its
 batch; cluster-autoscaler scans as often by default."""
+
+
 STATUS_WRITES = Known.assumed(6, "four real scale-ups of 450 to 580 DaemonSet pods", 0.5)
 """They took as long as 40 to 58 requests more than their pods would have, with six to eight DaemonSets."""
-READY_SHARE = 0.5
-"""Of a join, as assumed: a node is Ready once its network agent runs, in the middle of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,3 +209,88 @@ class PlanInputs:
         if name:
             return next((pool for pool in self.pools if pool.name == name), None)
         return max(self.pools, key=lambda pool: (pool.nodes, pool.name), default=None)
+
+
+BOOT_S = Known.assumed(120.0, "clouds take 30 s to 12 min", 0.35)
+
+
+BOOT_JITTER = Known.assumed(0.15, "machines of one kind boot alike")
+
+
+JOIN_S = Known.assumed(60.0, "60-90 s with the usual agents", 0.25)
+
+
+SERVERS = Known.assumed(2, "at least two where it is managed", 0.0)
+
+
+CORES = Known.assumed(4, "a managed server of middle size", 0.3)
+
+
+BACKGROUND = Known.assumed(0.25, "a quarter of a server is busy in usual times", 0.3)
+
+
+DAEMON_SETS = Known.assumed(6, "CNI, CSI, proxy, logs, metrics, devices", 0.0)
+
+
+PODS_PER_S = Known.assumed(20, "default --kube-api-qps", 0.0)
+
+
+BURST = Known.assumed(30, "its default --kube-api-burst", 0.0)
+
+
+BINDS_PER_S = Known.assumed(50, "default --kube-api-qps", 0.0)
+
+
+REACTION_S = Known.assumed(10, "both autoscalers look every 1-10 s", 0.4)
+
+
+KILL_TIMER_S = Known.assumed(900, "both autoscalers' default", 0.0)
+
+
+def join_cpu_s(daemon_sets: float) -> Known:
+    """Core-seconds of one join with so many DaemonSet pods."""
+    return Known.assumed(
+        LEAST_JOIN_CPU_S + DAEMON_SET_CPU_S * daemon_sets,
+        f"measured on a real server, with {daemon_sets:g} DaemonSets",
+        0.3,
+    )
+
+
+def daemon_share(daemon_sets: float) -> float:
+    """Of that, what comes with those pods."""
+    pods = DAEMON_SET_CPU_S * daemon_sets
+    return pods / (LEAST_JOIN_CPU_S + pods)
+
+
+def requests_per_join(daemon_sets: float) -> Known:
+    """Requests of one join, lists and watches among them."""
+    return Known.assumed(
+        LEAST_REQUESTS + DAEMON_SET_REQUESTS * daemon_sets,
+        f"measured on a real server, with {daemon_sets:g} DaemonSets",
+    )
+
+
+def assumed_inputs(*, nodes: int = 0) -> PlanInputs:
+    """A cluster of which only the number of nodes is known."""
+    pool = PoolFacts(name="", nodes=nodes, boot_s=BOOT_S, boot_jitter=BOOT_JITTER)
+    return PlanInputs(
+        autoscaler=NO_CLUSTER,
+        nodes=nodes,
+        pools=(pool,),
+        servers=ServerFacts(
+            count=SERVERS,
+            cores=CORES,
+            background=BACKGROUND,
+            join_cpu_s=join_cpu_s(DAEMON_SETS.value),
+            requests_per_join=requests_per_join(DAEMON_SETS.value),
+        ),
+        controllers=ControllerFacts(
+            daemon_sets=DAEMON_SETS,
+            pods_per_s=PODS_PER_S,
+            burst=BURST,
+            binds_per_s=BINDS_PER_S,
+            reaction_s=REACTION_S,
+            kill_timer_s=KILL_TIMER_S,
+        ),
+        join_s=JOIN_S,
+    )

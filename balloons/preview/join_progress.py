@@ -1,21 +1,220 @@
-"""Joins as a flow: all share one clock of progress, which runs slower as the servers do, so a join is two numbers.
+"""API servers, joins and the DaemonSet pods of new nodes, as flows.
 
-A join registers, waits for its DaemonSet pods to be made, and finishes. What it costs the servers goes by its progress.
+The API servers as one fluid: each takes an equal share of what comes, so one of them speaks for all. The rules are
+the simulator's (`throttler.simulator.plant`, `fluid_server`): seats, a bounded queue and 15 s of patience, then 429;
+work that grows heavier as the queue fills.
+
+DaemonSet pods of new nodes: made by one controller that limits itself, whatever the API servers could bear. The
+DaemonSet controller goes DaemonSet by DaemonSet, two at a time, and makes up to 250 pods of each before it looks
+again (BurstReplicas and --concurrent-daemonset-syncs of kube-controller-manager). So nodes that come together get
+their last pod together, at the end: of 150 joins whose pods took 60 s the mean was usable after 52 s, on a real one.
+
+Joins as a flow: all share one clock of progress, which runs slower as the servers do, so a join is two numbers. A
+join registers, waits for its DaemonSet pods to be made, and finishes. What it costs the servers goes by its progress.
 """
 
 from collections import deque
 from collections.abc import Iterator
 from itertools import takewhile
+from typing import NamedTuple
 
 import numpy as np
 
-from balloons.preview.daemon_pods import DaemonPods
 from balloons.preview.world import World
-from throttler.simulator.plant import JOIN, THINK_SPREAD
+from throttler.simulator.fluid_server import seat_rate, work_left
+from throttler.simulator.plant import JOIN, SERVER, THINK_SPREAD
+from throttler.simulator.scenario import Scenario
+from throttler.simulator.simulated_scrape import Counters
 
+REQUESTS = sum(1 for _ in JOIN.steps)
+LEAST_ACCEPTED = 0.02
+"""Below this nothing would ever end, and a run must."""
+ROUND = 250
+WORKERS = 2
+BESIDE_BURST = 1.5
+"""What is written beside the pods of one rush is no more than so many times the burst: once hundreds of pods wait for
+the client, so does the next status."""
 PODS_AT = 0.05
 """Share of a join after which the node is registered and the controller manager sees it."""
 _GRID = np.linspace(0.0, 1.0, 41)
+
+
+_MEAN_S = sum(step.kind.work_s for step in JOIN.steps) / REQUESTS
+"""Execution time of a join's mean request, at weight 1 in an empty cluster."""
+
+
+_RESIDUE_S = 0.5 * sum(step.kind.cost_at(0) * step.kind.work_s for step in JOIN.steps) / JOIN.cost_at(0)
+"""For how long a seat that is taken stays taken, on average."""
+
+
+class Felt(NamedTuple):
+    """What a request meets now."""
+
+    latency_s: float
+    stretch: float
+    """Execution time over that on an idle server."""
+    wait_s: float
+    accepted: float
+    """Share that is not refused."""
+    retry_after_s: float
+
+
+class FlowServer:
+    """One server of several that are loaded alike."""
+
+    def __init__(self, scenario: Scenario, started_s: float) -> None:
+        self._scenario = scenario
+        self._seats = max(2.0, scenario.capacity * scenario.seats_per_capacity)
+        self._weight = scenario.join_weight
+        self._residue_s = max(1e-3, _RESIDUE_S * self._weight)
+        self._queue_limit = SERVER.queue_per_capacity * scenario.capacity
+        self._started_s = started_s
+        self._work = 0.0
+        self._retry_after_s = SERVER.retry_after_min_s
+        self._turned_s = started_s
+        self.requests = self.errors = self.busy_s = 0.0
+        self._latency_sum_s = self._wait_sum_s = self._answered = 0.0
+        self.felt = Felt(self.idle_s, 1.0, 0.0, 1.0, self._retry_after_s)
+
+    @property
+    def idle_s(self) -> float:
+        """Mean latency of a join's request on an idle server."""
+        return _MEAN_S * self._weight
+
+    def step(self, requests: float, work: float, capacity: float, now_s: float, step_s: float) -> Felt:
+        """Take in what arrives in this step; `capacity` is what the server can do now, in core-seconds per second."""
+        capacity = max(1e-6, capacity)
+        queued = max(0.0, self._work - self._seats * self._residue_s)
+        each = work / requests if requests else _MEAN_S * self._weight
+        full = min(1.0, queued / each / self._queue_limit) if each else 0.0
+        drag = SERVER.drag(full)
+        able = capacity / drag
+        before = self._work + work
+        self._work = work_left(before, self._residue_s, self._seats, able, step_s)
+        self.busy_s += min((before - self._work) * drag, capacity * step_s) / self._scenario.capacity
+        refused = self._refuse(able, each, now_s)
+        self._count(requests, refused, able)
+        return self.felt
+
+    def _refuse(self, able: float, each: float, now_s: float) -> float:
+        """Who would wait for more than 15 s, or finds the queue full, is sent away; how many."""
+        queue_work = max(0.0, self._work - self._seats * self._residue_s)
+        excess = max(0.0, queue_work - min(SERVER.max_wait_s * able, self._queue_limit * each))
+        self._work -= excess
+        if now_s - self._turned_s >= self._retry_after_s:
+            turned = self._retry_after_s * (2.0 if excess else 0.5)
+            self._retry_after_s = min(SERVER.retry_after_max_s, max(SERVER.retry_after_min_s, turned))
+            self._turned_s = now_s
+        return excess / each if each else 0.0
+
+    def _count(self, requests: float, refused: float, able: float) -> None:
+        executing = min(self._seats, self._work / self._residue_s)
+        queue_work = max(0.0, self._work - self._seats * self._residue_s)
+        stretch = max(1.0, executing / seat_rate(executing, able)) if executing > 1e-6 else 1.0
+        wait_s = queue_work / able
+        refused = min(refused, requests)
+        answered = requests - refused
+        latency_s = self.idle_s * stretch + wait_s
+        self.requests += requests
+        self.errors += refused
+        self._answered += answered
+        self._latency_sum_s += answered * latency_s
+        self._wait_sum_s += answered * wait_s
+        accepted = max(LEAST_ACCEPTED, answered / requests) if requests else 1.0
+        self.felt = Felt(latency_s, stretch, wait_s, accepted, self._retry_after_s)
+
+    @property
+    def counters(self) -> Counters:
+        """What a scrape would read."""
+        executing = min(self._seats, self._work / self._residue_s)
+        return Counters(
+            started_s=self._started_s,
+            requests=self.requests,
+            errors=self.errors,
+            latency_sum_s=self._latency_sum_s,
+            latency_count=self._answered,
+            wait_sum_s=self._wait_sum_s,
+            wait_count=self._answered,
+            busy_s=self.busy_s,
+            seats_share=executing / self._seats,
+        )
+
+
+class DaemonPods:
+    """A queue of nodes that wait for `pods_each`, served by `per_s` with a burst; counts are joins.
+
+    The controller writes each DaemonSet's status through the same limited client, `writes_each` times in a rush.
+    """
+
+    def __init__(self, pods_each: float, per_s: float, burst: float, writes_each: float = 0.0) -> None:
+        self._pods_each = pods_each
+        self._per_s = per_s
+        self._burst = self._credit = burst
+        self._most_beside = self._beside = min(writes_each * pods_each, BESIDE_BURST * burst)
+        """Writes beside the pods that are still to come in this rush."""
+        self._late_share = min(1.0, WORKERS / pods_each) if pods_each else 1.0
+        self._waiting: deque[int] = deque()
+        self._round = 0
+        self._requests = self._left = 0.0
+        """Of this round: for its pods and for what is written beside them, in all and still to come."""
+        self._served = 0
+        """Of this round."""
+        self.queued = 0
+        """Nodes that have not got all their pods."""
+        self.made_of_nodes = 0.0
+        """Pods made in the latest step, as nodes' worth."""
+
+    def add(self, nodes: int) -> None:
+        """So many nodes have registered."""
+        if nodes:
+            self._waiting.append(nodes)
+            self.queued += nodes
+
+    def step(self, seconds: float) -> int:
+        """Let time pass; how many nodes have got their last pod, the first come first."""
+        if not self.queued and self._credit >= self._burst:
+            self._beside = self._most_beside
+        self._credit = min(self._burst, self._credit) + self._per_s * seconds
+        self.made_of_nodes = 0.0
+        served = 0
+        while self.queued and (self._round or self._begin_round()):
+            spent = min(self._credit, self._left)
+            self._credit -= spent
+            self._left -= spent
+            self.made_of_nodes += self._round * spent / self._requests if self._requests else 0.0
+            served += self._serve()
+            if self._left > 1e-9:
+                break
+            self._round = 0
+        return served
+
+    @property
+    def round_s(self) -> float:
+        """How long the round at hand takes in all: for so long its first pods have run when its last are made."""
+        return self._requests / self._per_s if self._round else 0.0
+
+    def _begin_round(self) -> bool:
+        """Takes whoever has come by now, up to `ROUND`."""
+        taken = 0
+        while self._waiting and taken < ROUND:
+            part = min(self._waiting[0], ROUND - taken)
+            taken += part
+            self._waiting[0] -= part
+            if not self._waiting[0]:
+                self._waiting.popleft()
+        self._round, self._served = taken, 0
+        beside = min(taken * self._pods_each, self._beside)
+        self._beside -= beside
+        self._requests = self._left = taken * self._pods_each + beside
+        return taken > 0
+
+    def _serve(self) -> int:
+        done = 1.0 - self._left / self._requests if self._requests else 1.0
+        share = max(0.0, done - (1.0 - self._late_share)) / self._late_share
+        newly = int(self._round * min(1.0, share) + 1e-6) - self._served
+        self._served += newly
+        self.queued -= newly
+        return newly
 
 
 def _work_done() -> "np.ndarray[tuple[int], np.dtype[np.float64]]":

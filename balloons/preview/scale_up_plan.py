@@ -1,20 +1,109 @@
-"""A plan: what a scale-up to so many nodes will do, when, what limits it, and what could go wrong."""
+"""A plan: what a scale-up to so many nodes will do, when, what limits it, what it costs, and what could go wrong.
+
+What waiting and warmth cost, in the currency of whoever gave the prices. What a limit costs: the same scale-up, in
+the world that is thought likeliest, with and without it.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from balloons.preview.ceilings import lift
-from balloons.preview.cost import Cost, cost_of
 from balloons.preview.fitting import Fitting
-from balloons.preview.flow import Flow
-from balloons.preview.forecast import MOST_ADDED, REFUSING, Band, Forecast, forecast, typical_world
+from balloons.preview.flow import Flow, flow
+from balloons.preview.forecast import (
+    MOST_ADDED,
+    NONE,
+    REFUSING,
+    THROTTLE,
+    Band,
+    Forecast,
+    Limit,
+    Maker,
+    Wave,
+    forecast,
+    main_limit,
+    policy_maker,
+    typical_world,
+)
+from balloons.preview.from_cluster import lift
 from balloons.preview.inputs import Ceiling, PlanInputs, PoolFacts
-from balloons.preview.limit import Limit
-from balloons.preview.policies import NONE, THROTTLE, policy_maker
-from balloons.preview.relief import Relief, relief
-from balloons.preview.waves import Wave, main_limit
 from balloons.preview.words import count, duration, share
+from balloons.preview.world import World, median_world
+
+HOUR_S = 3600.0
+AT_ONCE_S = 1.0
+PLENTY = 1e6
+"""Pods per second, or times the servers' capacity: more than can matter."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cost:
+    """None where no price is known; `unpriced` names the machine that has none."""
+
+    price_per_hour: float | None = None
+    """Of one new node."""
+    waiting: float | None = None
+    """For machines that are paid for and not usable yet, all of this scale-up."""
+    warm_per_hour: float | None = None
+    """For nodes that are warm now."""
+    unpriced: str = ""
+
+
+def cost_of(pool: PoolFacts, node_seconds: float, prices: Mapping[str, float]) -> Cost:
+    """`prices` maps instance types to what one costs per hour; a price at the shape itself gives way to it."""
+    shape = pool.shape
+    instance_type = shape.instance_type if shape else ""
+    price = prices.get(instance_type, shape.price_per_hour if shape else None)
+    if price is None:
+        price = prices.get("*")
+    if price is None:
+        return Cost(unpriced=instance_type or pool.name or "new nodes")
+    return Cost(
+        price_per_hour=price,
+        waiting=price * node_seconds / HOUR_S,
+        warm_per_hour=price * pool.warm if pool.warm else 0.0,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Relief:
+    """Seconds to the last usable node; None where that has no end."""
+
+    with_it_s: float | None
+    without_it_s: float | None
+
+    @property
+    def share(self) -> float | None:
+        """What of the time would be left without the limit."""
+        if not self.with_it_s or self.without_it_s is None:
+            return None
+        return self.without_it_s / self.with_it_s
+
+
+def relief(inputs: PlanInputs, pool: PoolFacts, nodes: int, make: Maker, limit: Limit) -> Relief | None:
+    """None for limits that nobody can lift: the autoscaler's reaction, a join's own time; ceilings name themselves."""
+    world = median_world(inputs, pool, nodes)
+    lifted = _lifted(world, limit)
+    if lifted is None:
+        return None
+    other = policy_maker(NONE, None) if limit is Limit.OWN_WINDOW else make
+    return Relief(flow(world, make(world.scenario)).done_s, flow(lifted, other(lifted.scenario)).done_s)
+
+
+def _lifted(world: World, limit: Limit) -> World | None:
+    scenario = world.scenario
+    match limit:
+        case Limit.BOOT:
+            return replace(world, scenario=replace(scenario, boot_s=AT_ONCE_S))
+        case Limit.API_SERVERS:
+            return replace(world, scenario=replace(scenario, capacity=PLENTY))
+        case Limit.CONTROLLER_MANAGER | Limit.SCHEDULER:
+            return replace(world, pods_per_s=PLENTY, burst=PLENTY)
+        case Limit.LAUNCH_RATE:
+            return replace(world, launches_per_s=None)
+        case Limit.OWN_WINDOW:
+            return world
+    return None
 
 
 class PlanError(ValueError):

@@ -1,7 +1,7 @@
 """Figures as people read them."""
 
 POLICIES = {"none": "no pacing", "throttle": "JoinThrottle"}
-"""`balloons.preview.policies` that users know by another name."""
+"""`balloons.preview.forecast` that users know by another name."""
 TITLES = {
     "boot": "machine boot",
     "bootSpread": "boot, machine to machine",

@@ -7,9 +7,7 @@ from statistics import NormalDist
 
 import numpy as np
 
-from balloons.preview.assumed import daemon_share
-from balloons.preview.inputs import PlanInputs, PoolFacts
-from balloons.preview.known import Known
+from balloons.preview.inputs import Known, PlanInputs, PoolFacts, daemon_share
 from throttler.simulator.plant import JOIN
 from throttler.simulator.scenario import ScaleUp, Scenario
 

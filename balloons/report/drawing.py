@@ -1,4 +1,8 @@
-"""The chart: nodes over time by stage, the plan's waves beneath, then pace and the API servers' load."""
+"""The chart in its colours: nodes over time by stage, the plan's waves beneath, then pace and the API servers' load.
+
+The colours of the chart. In a page each is a CSS variable, so that one drawing serves light and dark. The stages'
+colours are Okabe and Ito's, which people with any colour vision tell apart; each stage has its name beside.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,12 +13,35 @@ from matplotlib.patches import Patch, Rectangle
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator
 
 from balloons.preview.words import duration
-from balloons.report.document import Document, SavedBand, SavedWave
-from balloons.report.palette import BAND, FAINT, INK, LINE, LOAD, PACE, PAPER, STAGES, WAVES
-from balloons.report.plan_verdict import verdict
-from balloons.report.sentences import arrowed, band, shown, title, when
-from balloons.report.series import Series, marks
+from balloons.report.document import Document, SavedBand, SavedWave, Series, marks
+from balloons.report.sentences import arrowed, band, shown, title, verdict, when
 
+STAGES = {"ready": "#009e73", "joining": "#e69f00", "held": "#cc79a7", "booting": "#bcdcf2", "waiting": "#eef0f3"}
+PACE, LOAD = "#0072b2", "#d55e00"
+PACED, UNPACED, HURT = PACE, LOAD, "#b3261e"
+"""Of the picture of both; and where others notice."""
+LEVELS = {"yes": "#2e8b57", "hurts": "#d29922", "no": "#b3261e"}
+"""The verdict's lights, as on the page."""
+INK, FAINT, LINE, PAPER, BAND = "#1f2933", "#5b6770", "#c9d0d6", "#ffffff", "#8d99a3"
+WAVES = ("#eef2f6", "#dde4eb")
+"""In turn; the number of a wave stands in it."""
+DARK = {
+    STAGES["ready"]: "#00b386",
+    STAGES["joining"]: "#f0b429",
+    STAGES["held"]: "#d98cb8",
+    STAGES["booting"]: "#2c556f",
+    STAGES["waiting"]: "#262d34",
+    PACE: "#4aa3e0",
+    LOAD: "#ff8a3d",
+    HURT: "#ff7b72",
+    INK: "#e6eaee",
+    FAINT: "#a4afb9",
+    LINE: "#47525d",
+    PAPER: "#171c21",
+    BAND: "#8d99a3",
+    WAVES[0]: "#242b32",
+    WAVES[1]: "#303942",
+}
 MEANINGS = {
     "ready": "ready",
     "joining": "joining",
@@ -28,6 +55,22 @@ WIDEST_BAND = 1.4
 """Of the run's own length."""
 LETTER = 0.62
 """Width of a usual letter over the size of its font."""
+
+
+VARIABLES = {
+    **{colour: f"--{name}" for name, colour in STAGES.items()},
+    PACE: "--pace",
+    LOAD: "--load",
+    HURT: "--hurt",
+    INK: "--ink",
+    FAINT: "--faint",
+    LINE: "--line",
+    PAPER: "--paper",
+    BAND: "--band",
+    WAVES[0]: "--wave-a",
+    WAVES[1]: "--wave-b",
+}
+"""Colour of the drawing -> variable of the page."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +103,11 @@ class Format:
 
 SLIDE = Format(width=10.0, height=6.2, type=10.0, marks=12, names=5, has_title=True)
 """A picture of its own."""
+
+
 WIDE = Format(width=10.0, height=5.4, type=10.0, marks=12, names=5, has_title=False)
+
+
 NARROW = Format(width=4.4, height=5.6, type=9.0, marks=5, names=3, has_title=False)
 """The page's, for a screen and for a telephone."""
 

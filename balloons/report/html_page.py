@@ -13,11 +13,9 @@ from balloons.preview.words import duration, share
 from balloons.printable import printable
 from balloons.report import sentences
 from balloons.report.document import Document
-from balloons.report.drawing import NARROW, WIDE
-from balloons.report.palette import DARK, VARIABLES
+from balloons.report.drawing import DARK, NARROW, VARIABLES, WIDE
 from balloons.report.picture import FONTS, Chart, NothingToDrawError, inline_svg
-from balloons.report.plan_verdict import verdict
-from balloons.report.sentences import arrowed, shown
+from balloons.report.sentences import arrowed, shown, verdict
 
 MOST_ROWS = 50
 """Of any table or list: a page is for people."""

@@ -1,21 +1,44 @@
-"""A plan as PNG or SVG: equal bytes for equal input, whatever the machine, its fonts or its settings are."""
+"""A plan as PNG or SVG, and paced and unpaced side by side: equal bytes for equal input, whatever the machine.
+
+The product in one picture: nodes, API load and what others wait over time, paced and not.
+"""
 
 import enum
 import re
+import textwrap
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from io import BytesIO
 
 import matplotlib
 import matplotlib.style
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
-from balloons.report.comparison import draw_comparison
-from balloons.report.document import Document
-from balloons.report.drawing import SLIDE, Format, draw, words_only
-from balloons.report.palette import DARK, VARIABLES
-from balloons.report.series import courses_of, series_of
+from balloons.preview.forecast import BUSY, NONE, SLOW
+from balloons.preview.words import duration
+from balloons.report.document import Document, PolicyCourse, courses_of, end_of, series_of
+from balloons.report.drawing import (
+    DARK,
+    HURT,
+    INK,
+    LEVELS,
+    PACED,
+    PAPER,
+    SLIDE,
+    UNPACED,
+    VARIABLES,
+    Format,
+    cut,
+    draw,
+    label_axis,
+    time_axis,
+    words_only,
+)
+from balloons.report.sentences import PlanVerdict, arrowed, title, verdict
 
 DOTS_PER_INCH = 160
 """Of a PNG: 1600 pixels wide, sharp on a slide."""
@@ -25,10 +48,11 @@ _RULES = {
     "svg.fonttype": "none",
     "text.parse_math": False,  # a dollar in a pool's name is a dollar
 }
-
-
 _UNUSED_ID = re.compile(r' id="[A-Za-z0-9.]+_\d+"')
 """Names of the drawing's parts, which nothing refers to: two drawings in a page must not share any."""
+LEAST_SLOWER, FEW_DECADES, HEADROOM = 3.0, 30.0, 1.3
+"""Of the axis of waiting: calm is drawn as calm; below how many times as long there are marks between the powers of
+ten; and room above what is highest."""
 
 
 class Chart(enum.Enum):
@@ -111,3 +135,120 @@ def _rules(chart: Chart, form: Format) -> Iterator[None]:
     with matplotlib.style.context(["default", _RULES | salt]), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")
         yield
+
+
+@dataclass(frozen=True, slots=True)
+class _Panel:
+    """One figure over time: its name, and where others begin to notice."""
+
+    name: str
+    values: Callable[[PolicyCourse], Sequence[float]]
+    hurts_from: float | None = None
+
+
+PANELS = (
+    _Panel("nodes ready", lambda course: course.ready),
+    _Panel("API load", lambda course: [100.0 * share for share in course.load], 100.0 * BUSY),
+    _Panel("others wait", lambda course: course.slower_by, SLOW),
+)
+
+
+def draw_comparison(plan: Document, form: Format) -> Figure:
+    """All that the courses of the plan's policies have in common, at one time axis; there must be two of them."""
+    courses = courses_of(plan)
+    figure = Figure(figsize=(form.width, form.height), facecolor=PAPER)
+    line = form.type * 1.6 / 72 / form.height
+    said = verdict(plan)
+    texts = _wrapped(said.sentence, form) if form.has_title else []
+    head = line * (2.4 + 1.05 * len(texts)) if form.has_title else 0.4 * line
+    grid = figure.add_gridspec(
+        3, 1, height_ratios=(4, 3, 3), hspace=0.16, left=form.left, right=0.985, top=1.0 - head, bottom=1.8 * line
+    )
+    end_s = end_of(courses)
+    for row, panel in enumerate(PANELS):
+        axes = figure.add_subplot(grid[row])
+        _lines(axes, panel, courses, form)
+        axes.set_xlim(0.0, end_s)
+        if row == len(PANELS) - 1:
+            time_axis(axes, end_s, form)
+        else:
+            axes.tick_params(axis="x", length=0, labelbottom=False)
+        if row == 0:
+            _names(axes, plan, courses, form)
+    if form.has_title:
+        _head(figure, plan, said, texts, form)
+    return figure
+
+
+def _lines(axes: Axes, panel: _Panel, courses: Sequence[PolicyCourse], form: Format) -> None:
+    most = max(max(panel.values(course)) for course in courses)
+    if panel.name == "others wait":
+        axes.set_yscale("log")
+        axes.set_ylim(0.9, max(LEAST_SLOWER, most * HEADROOM))
+        label_axis(axes, panel.name, form)
+        axes.yaxis.set_major_locator(LogLocator(10, subs=(1.0,) if most >= FEW_DECADES else (1.0, 2.0, 5.0)))
+        axes.yaxis.set_minor_locator(NullLocator())
+        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}x"))
+    elif panel.name == "API load":
+        axes.set_ylim(0, max(108.0, most * 1.08))
+        label_axis(axes, panel.name, form, unit=" %")
+        axes.yaxis.set_major_locator(FixedLocator([0, 50, 100]))
+    else:
+        axes.set_ylim(0, max(1.0, most) * HEADROOM)
+        label_axis(axes, panel.name, form)
+        axes.yaxis.set_major_locator(MaxNLocator(4, integer=True))
+    if panel.hurts_from is not None:
+        axes.axhspan(panel.hurts_from, axes.get_ylim()[1], color=HURT, alpha=0.14, linewidth=0)
+        axes.annotate(
+            "others notice",
+            (0.005, panel.hurts_from),
+            xycoords=("axes fraction", "data"),
+            xytext=(0, 2),
+            textcoords="offset points",
+            fontsize=form.type - 2,
+            color=HURT,
+            va="bottom",
+        )
+    for course in courses:
+        colour = UNPACED if course.policy == NONE else PACED
+        axes.plot(course.times_s, panel.values(course), color=colour, linewidth=2.0)
+
+
+def _names(axes: Axes, plan: Document, courses: Sequence[PolicyCourse], form: Format) -> None:
+    """Each line's name with its end, the median of all worlds; they never meet, as they stand in rows of their own."""
+    rows = (0.93, 0.82)
+    for place, course in zip(rows, sorted(courses, key=lambda course: course.policy == NONE), strict=True):
+        is_unpaced = course.policy == NONE
+        done = "not within 12 h" if course.end_s is None else duration(course.end_s)
+        now = " (now)" if course.policy == plan.pacing.policy else ""
+        axes.text(
+            0.012,
+            place,
+            f"{'not paced' if is_unpaced else 'paced'}: {'> ' if course.is_collapse else ''}{done}{now}",
+            transform=axes.transAxes,
+            fontsize=form.type,
+            fontweight="bold",
+            color=UNPACED if is_unpaced else PACED,
+            va="center",
+            bbox={"facecolor": PAPER, "edgecolor": "none", "pad": 1.0},
+        )
+
+
+def _head(figure: Figure, plan: Document, said: PlanVerdict, texts: Sequence[str], form: Format) -> None:
+    """What was asked, and the answer behind its light."""
+    line = form.type * 1.6 / 72 / form.height
+    top = 1.0 - 1.1 * line
+    figure.text(
+        0.012, top, cut(arrowed(title(plan)), form.type + 5, form), fontsize=form.type + 4, fontweight="bold",
+        color=INK, va="center",
+    )  # fmt: skip
+    light = LEVELS[said.level.value]
+    for number, text in enumerate(texts):
+        place = top - line * (1.25 + 1.05 * number)
+        if not number:
+            figure.text(0.012, place, "●", fontsize=form.type + 3, color=light, va="center")
+        figure.text(0.012 + form.letters(2.4), place, text, fontsize=form.type, color=INK, va="center")
+
+
+def _wrapped(text: str, form: Format) -> list[str]:
+    return textwrap.wrap(text, int(0.95 / form.letters(1)))[:4]

@@ -6,11 +6,9 @@ The plan's own worlds, in which boots and joins differ from machine to machine: 
 
 from dataclasses import dataclass, replace
 
-from balloons.preview.assumed import assumed_inputs
-from balloons.preview.forecast import Forecast, forecast
-from balloons.preview.inputs import PlanInputs, ThrottleFacts
-from balloons.preview.policies import NONE, law_policy, policy_maker
-from balloons.preview.stated import Stated, with_stated
+from balloons.preview.forecast import NONE, Forecast, forecast, law_policy, policy_maker
+from balloons.preview.inputs import PlanInputs, ThrottleFacts, assumed_inputs
+from balloons.preview.what_if import Stated, with_stated
 from benchmarks.report import Figure
 from throttler.law.learned import Learned
 from throttler.law.settings import LawSettings

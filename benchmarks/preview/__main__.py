@@ -8,13 +8,11 @@ import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 
-from balloons.preview.assumed import assumed_inputs
-from balloons.preview.inputs import PlanInputs
+from balloons.preview.forecast import NONE, THROTTLE
+from balloons.preview.inputs import PlanInputs, assumed_inputs
 from balloons.preview.plan_json import plan_json
-from balloons.preview.policies import NONE, THROTTLE
 from balloons.preview.scale_up_plan import Asked, make_plan
-from balloons.preview.stated import Stated, with_stated
-from balloons.preview.what_if import simulate
+from balloons.preview.what_if import Stated, simulate, with_stated
 from benchmarks.report import Figure, Report, progress, run
 
 ROUNDS = 5

@@ -11,18 +11,15 @@ from balloons.cli.plan_chart import PLAN_ROWS, ROWS, chart
 from balloons.cli.plan_text import plan_lines
 from balloons.cli.report_text import report_lines
 from balloons.cli.simulate_screen import simulation_lines
-from balloons.preview.assumed import assumed_inputs
 from balloons.preview.fitting import Fitting, GangFit
 from balloons.preview.from_cluster import plan_inputs
-from balloons.preview.inputs import Ceiling
+from balloons.preview.inputs import Ceiling, assumed_inputs
 from balloons.preview.plan_json import plan_json
 from balloons.preview.scale_up_plan import Asked, ScaleUpPlan, make_plan
-from balloons.preview.stated import Stated, with_stated
-from balloons.preview.what_if import simulate
+from balloons.preview.what_if import Stated, simulate, with_stated
 from balloons.preview.words import count, duration, share
 from balloons.reading.files import read_archive
-from balloons.report.document import Document, read_document
-from balloons.report.series import Series, series_of
+from balloons.report.document import Document, Series, read_document, series_of
 
 EXAMPLE = Path(__file__).resolve().parents[4] / "docs" / "example" / "cluster.tar.gz"
 AT = datetime(2026, 11, 21, tzinfo=UTC)

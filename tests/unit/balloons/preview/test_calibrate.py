@@ -8,11 +8,9 @@ from typing import Any
 import jsonschema
 import pytest
 
-from balloons.preview.assumed import BOOT_JITTER, BOOT_S, JOIN_S, REACTION_S
-from balloons.preview.births import Birth, births_of, dated
-from balloons.preview.calibrate import boot, boot_jitter, join, middle, reaction, ready_share
-from balloons.preview.compare import SavedPlanError, compared, comparison_json, saved_plan
-from balloons.preview.known import Source
+from balloons.preview.calibrate import Birth, births_of, boot, boot_jitter, dated, join, middle, reaction, ready_share
+from balloons.preview.inputs import BOOT_JITTER, BOOT_S, JOIN_S, REACTION_S, Source
+from balloons.preview.plan_json import SavedPlanError, compared, comparison_json, saved_plan
 
 SCHEMA = Path(__file__).parents[4] / "docs/schemas/plan-comparison.json"
 T0 = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)

@@ -6,10 +6,8 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from balloons.preview.asked_pods import PodsError, asked_pods
-from balloons.preview.assumed import assumed_inputs
-from balloons.preview.fitting import Fitting, fit_pods
-from balloons.preview.inputs import NodeShape, PlanInputs
+from balloons.preview.fitting import Fitting, PodsError, asked_pods, fit_pods
+from balloons.preview.inputs import NodeShape, PlanInputs, assumed_inputs
 from balloons.view.node_load import load_of
 from tests.world import a_node, work
 from throttler.kube.quantity import parse_resources

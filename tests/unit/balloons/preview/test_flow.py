@@ -1,12 +1,17 @@
-"""The fast grain against the grain by cohort, and the limits that only it knows."""
+"""One scale-up as a flow, and when the autoscaler looks at what waits.
 
+The fast grain against the grain by cohort, and the limits that only it knows. When the autoscaler looks: every so
+often, and Karpenter also when the scheduler tries waiting pods anew.
+"""
+
+from collections.abc import Iterable
 from dataclasses import replace
 from itertools import pairwise
 
 import pytest
 
-from balloons.preview.daemon_pods import ROUND, DaemonPods
-from balloons.preview.flow import flow
+from balloons.preview.flow import Looks, flow
+from balloons.preview.join_progress import ROUND, DaemonPods
 from balloons.preview.world import World
 from throttler.law.settings import LawSettings
 from throttler.simulator.by_cohort import simulate
@@ -19,6 +24,8 @@ from throttler.simulator.scenario import ScaleUp, Scenario
 from throttler.simulator.twelve import TWELVE
 
 ROOMY = Scenario(name="roomy", demands=(ScaleUp(at_s=0.0, nodes=120),), servers=4, capacity=100.0, lead_s=60.0)
+
+
 BY_LETTER = {scenario.name[0]: scenario for scenario in TWELVE}
 
 
@@ -181,3 +188,31 @@ def test_overload_is_felt() -> None:
     assert herd.worst_latency_s > 20 * herd.idle_latency_s
     assert paced.worst_latency_s < 0.25 * herd.worst_latency_s
     assert paced.error_share == 0
+
+
+def seen(looks: Looks, until_s: float, prompts: Iterable[float] = ()) -> list[float]:
+    """When it looks, asked every quarter of a second, with demand at 0."""
+    told = sorted(prompts)
+    looks.expect(0.0)
+    found = []
+    for step in range(int(4 * until_s) + 1):
+        now_s = step / 4
+        while told and told[0] <= now_s:
+            looks.prompt(told.pop(0))
+        found += [now_s] if looks.is_due(now_s) else []
+    return found
+
+
+def test_both_look_every_so_often() -> None:
+    assert seen(Looks(10.0, is_prompted=False), 35) == [0, 10, 20, 30]
+    assert seen(Looks(10.0, is_prompted=True), 35) == [0, 10, 20, 30]
+
+
+def test_karpenter_looks_a_second_after_a_node_has_come_and_ten_after_the_last() -> None:
+    assert seen(Looks(10.0, is_prompted=True), 25, prompts=[6.0, 6.5, 7.25]) == [0, 7, 8.25, 18.25]
+    assert seen(Looks(10.0, is_prompted=False), 25, prompts=[6.0, 6.5, 7.25]) == [0, 10, 20]
+
+
+def test_karpenter_looks_every_second_while_nodes_keep_coming() -> None:
+    steady = [3.0 + step / 2 for step in range(8)]
+    assert seen(Looks(10.0, is_prompted=True), 20, prompts=steady) == [0, 4, 5.5, 7, 17.5]

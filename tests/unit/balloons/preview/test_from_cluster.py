@@ -13,12 +13,10 @@ from balloons.cluster import kinds
 from balloons.cluster.kinds import Kind
 from balloons.cluster.seen_cluster import Listed, SeenCluster, Unread
 from balloons.preview.from_cluster import plan_inputs
-from balloons.preview.inputs import PlanInputs
-from balloons.preview.known import Source
+from balloons.preview.inputs import PlanInputs, Source
 from balloons.preview.plan_json import plan_json
 from balloons.preview.scale_up_plan import Asked, make_plan
-from balloons.preview.stated import Stated, with_stated
-from balloons.preview.what_if import Sweep, simulate
+from balloons.preview.what_if import Stated, Sweep, simulate, with_stated
 from balloons.reading.files import read_archive, write_archive
 
 T0 = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)

@@ -5,12 +5,9 @@ All joiners came at once, with 8 DaemonSets; joins of 7-10 s. The server's noise
 
 import pytest
 
-from balloons.preview.assumed import assumed_inputs
-from balloons.preview.forecast import forecast
-from balloons.preview.limit import Limit
-from balloons.preview.policies import NONE, policy_maker
-from balloons.preview.stated import Stated, with_stated
-from balloons.preview.waves import main_limit
+from balloons.preview.forecast import NONE, Limit, forecast, main_limit, policy_maker
+from balloons.preview.inputs import assumed_inputs
+from balloons.preview.what_if import Stated, with_stated
 
 
 @pytest.mark.parametrize(

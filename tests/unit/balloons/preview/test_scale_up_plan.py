@@ -9,13 +9,12 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from balloons.preview.assumed import assumed_inputs
 from balloons.preview.fitting import Fitting, GangFit, Unplaceable
-from balloons.preview.inputs import Ceiling, NodeShape, PlanInputs
-from balloons.preview.limit import Limit
+from balloons.preview.forecast import Limit
+from balloons.preview.inputs import Ceiling, NodeShape, PlanInputs, assumed_inputs
 from balloons.preview.plan_json import MOST_MOMENTS, plan_json, thinned
 from balloons.preview.scale_up_plan import Asked, PlanError, ScaleUpPlan, make_plan
-from balloons.preview.stated import Stated, StatedError, check, with_stated
+from balloons.preview.what_if import Stated, StatedError, check, with_stated
 
 AT = datetime(2026, 11, 21, 12, 0, 30, tzinfo=UTC)
 SCHEMA = json.loads((Path(__file__).parents[4] / "docs/schemas/plan.json").read_text())

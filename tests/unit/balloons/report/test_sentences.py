@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from balloons.preview.scale_up_plan import Side
-from balloons.report.plan_verdict import Level, felt, hurts, verdict_of_sides
+from balloons.report.sentences import Level, felt, hurts, verdict_of_sides
 
 CALM = Side(policy="none", eta_s=600.0, peak_requests_per_s=50, peak_utilisation=0.4, error_share=0.0, slower_by=1.0)
 PACED = replace(CALM, policy="throttle", eta_s=660.0)

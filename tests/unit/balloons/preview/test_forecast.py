@@ -5,13 +5,21 @@ from itertools import pairwise
 
 import pytest
 
-from balloons.preview.assumed import assumed_inputs
-from balloons.preview.forecast import Band, Forecast, band, forecast, told
-from balloons.preview.inputs import PlanInputs, ThrottleFacts
-from balloons.preview.limit import Limit
-from balloons.preview.policies import NONE, THROTTLE, PolicyError, policy_maker
-from balloons.preview.stated import Stated, with_stated
-from balloons.preview.waves import main_limit
+from balloons.preview.forecast import (
+    NONE,
+    THROTTLE,
+    Band,
+    Forecast,
+    Limit,
+    PolicyError,
+    band,
+    forecast,
+    main_limit,
+    policy_maker,
+    told,
+)
+from balloons.preview.inputs import PlanInputs, ThrottleFacts, assumed_inputs
+from balloons.preview.what_if import Stated, with_stated
 from throttler.law.settings import LawSettings
 
 ROOMY = Stated(boot=60, join=30, servers=3, server_cores=64, daemonsets=4, controller_qps=10_000, scheduler_qps=10_000)
