@@ -1,4 +1,9 @@
-"""What each node of a pool is: busy, warm, idle, or not to be had, and why."""
+"""What each node of a pool is: busy, warm, idle, on its way, or not to be had, and why.
+
+How long nodes have been on their way, on a clock that nobody can set. A node's age is read off the wall clock once,
+when it is first seen not Ready; from then on only monotonic time counts, so that a step of the wall clock turns no
+joining node into a sick one.
+"""
 
 import enum
 from collections import Counter
@@ -8,13 +13,49 @@ from math import inf
 from types import MappingProxyType
 
 from balloons.api.pool import BalloonPool, NotWarmTaint, Strategy, ZoneStatus
-from balloons.decide.joining import Unready
 from balloons.view.claim import Seen
 from balloons.view.node_load import NodeLoad
+from balloons.view.snapshot import Now
 from throttler.kube.node import Node, is_joining_taint, is_kept, is_leaving
 from throttler.kube.pod import Pod
 from throttler.kube.quantity import Resources, parse_duration
 from throttler.kube.selectors import Taint, Toleration, untolerated
+
+JOIN_LIMIT_S = 900.0
+"""A node that is not Ready this long after its creation is sick, not joining (both autoscalers' own limit)."""
+PREFLIGHT_LIMIT_S = 3600.0
+"""A preflight test that lasts longer has failed: the node is sick, and Headroom asks for another one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unready:
+    """A node that is not Ready: when it may be taken to have begun to join, and since when that was seen; monotonic
+    seconds, or how long ago that was, as `ages_s` gives them."""
+
+    joining_s: float
+    seen_s: float
+
+
+def unready_since(
+    nodes: Iterable[Node], before: Mapping[str, Unready], now: Now, *, is_first: bool
+) -> dict[str, Unready]:
+    """Since when each node that is not Ready is so. A node that a first decision finds so may have been it for ever."""
+    seen_s = -inf if is_first else now.monotonic_s
+    return {
+        node.name: before[node.name] if node.name in before else Unready(_created(node, now), seen_s)
+        for node in nodes
+        if not node.is_ready
+    }
+
+
+def _created(node: Node, now: Now) -> float:
+    return now.monotonic_s - max(0.0, now.wall.timestamp() - node.created_s)
+
+
+def ages_s(since: Mapping[str, Unready], now: Now) -> dict[str, Unready]:
+    """How long ago that was, in seconds."""
+    now_s = now.monotonic_s
+    return {name: Unready(now_s - each.joining_s, now_s - each.seen_s) for name, each in since.items()}
 
 
 class NodeState(enum.Enum):
@@ -34,10 +75,6 @@ class NodeState(enum.Enum):
 
 
 _MEASURED = frozenset({NodeState.WARM, NodeState.IDLE, NodeState.BUSY, NodeState.SCAVENGED})
-JOIN_LIMIT_S = 900.0
-"""A node that is not Ready this long after its creation is sick, not joining (both autoscalers' own limit)."""
-PREFLIGHT_LIMIT_S = 3600.0
-"""A preflight test that lasts longer has failed: the node is sick, and Headroom asks for another one."""
 
 
 @dataclass(frozen=True, slots=True)

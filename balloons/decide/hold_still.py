@@ -1,18 +1,26 @@
-"""Reasons for which a pool is left exactly as it is."""
+"""Reasons for which a pool is left exactly as it is, and what keeps a bad view from costing capacity.
 
-from collections.abc import Collection, Iterable, Iterator
+The lesson behind freezes and the limit on removals: a controller that believes every view has once decided that all
+nodes are gone, and then made it true.
+"""
+
+from collections.abc import Collection, Container, Iterable, Iterator
+from dataclasses import replace
 
 from balloons.api.pool import Strategy
-from balloons.decide.pool_reasons import Because, Reason, because
+from balloons.decide.memory import PoolMemory
+from balloons.decide.plan import Because, Reason, because
 from balloons.decide.pool_view import PoolView, Short
 from balloons.decide.settings import DecideSettings
 from balloons.view.shape import are_alike
-from balloons.view.snapshot import Snapshot
+from balloons.view.snapshot import Now, Snapshot
 
 IMAGE_VOLUMES_SINCE = 35
 """Minor version from which image volumes are on by default (KEP-4639; GA in 1.36)."""
 PRIORITIES = range(-10, 0)
 """Values a balloon's class may have: below -10 cluster-autoscaler does not count the pod, 0 is ordinary work."""
+MOST_NAMES = 5
+"""Nodes that a sentence names."""
 
 
 def hold_still(view: PoolView, snapshot: Snapshot, settings: DecideSettings) -> Because | None:
@@ -69,10 +77,6 @@ def conflict(view: PoolView) -> Because:
     return because(Reason.CONFLICT, nodes=nodes, other=f"pool {other.name}")
 
 
-MOST_NAMES = 5
-"""Nodes that a sentence names."""
-
-
 def _short(view: PoolView) -> Iterator[Because]:
     by_lack: dict[Short, list[str]] = {}
     for name, short in view.short.items():
@@ -111,3 +115,46 @@ def notes(view: PoolView, too_small: Iterable[str]) -> tuple[Because, ...]:
     if len(shapes) > 1 and are_alike(shapes.values()):
         found.append(because(Reason.SHAPES_ALIKE, shapes=", ".join(sorted(shapes))))
     return (*found, *(because(Reason.TOO_SMALL, shape=name) for name in sorted(too_small)))
+
+
+def blind(snapshot: Snapshot, settings: DecideSettings) -> Because | None:
+    """Why nothing at all may move, if so: caches incomplete or too old."""
+    if not snapshot.is_complete:
+        return because(Reason.INCOMPLETE_VIEW, missing=", ".join(snapshot.missing))
+    if snapshot.age_s > settings.stale_after_s:
+        return because(Reason.STALE_VIEW, age=snapshot.age_s)
+    return None
+
+
+def believe(
+    memory: PoolMemory, present: Container[str], valued: frozenset[str], settings: DecideSettings, now: Now
+) -> tuple[PoolMemory, Because | None]:
+    """Whether the view may be believed.
+
+    `present` holds the healthy nodes seen now, `valued` are those of them that are busy or held. If too many of the
+    nodes valued last time are no longer present, the pool freezes until they are back or the view has
+    lasted; nodes that nobody held may go at any number (the autoscaler removes idle nodes in bulk).
+    """
+    before = memory.valued
+    gone = sum(1 for name in before - valued if name not in present)
+    is_shrunken = gone >= settings.vanished_at_least and gone > settings.vanished_share * len(before)
+    if not is_shrunken:
+        return replace(memory, valued=valued, shrunken_since_s=None), None
+    since_s = memory.shrunken_since_s if memory.shrunken_since_s is not None else now.monotonic_s
+    wait_s = since_s + settings.freeze_s - now.monotonic_s
+    if wait_s <= 0:
+        return replace(memory, valued=valued, shrunken_since_s=None), None
+    frozen = because(Reason.SHRUNKEN_VIEW, gone=gone, before=len(before), wait=wait_s)
+    return replace(memory, shrunken_since_s=since_s), frozen
+
+
+def removal_limit(memory: PoolMemory, balloons: int, settings: DecideSettings, now: Now) -> int:
+    """How many of a pool's balloons may be removed now, given those removed within the last period."""
+    recent = sum(count for at_s, count in memory.removed if now.monotonic_s - at_s < settings.removal_period_s)
+    return max(0, max(settings.removed_at_least, int(settings.removed_share * (balloons + recent))) - recent)
+
+
+def note_removal(memory: PoolMemory, count: int, settings: DecideSettings, now: Now) -> PoolMemory:
+    """Remember a removal as long as it counts against the limit."""
+    kept = tuple(r for r in memory.removed if now.monotonic_s - r[0] < settings.removal_period_s)
+    return replace(memory, removed=(*kept, (now.monotonic_s, count)) if count else kept)

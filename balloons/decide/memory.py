@@ -7,7 +7,7 @@ reservation is made anew from the pods that still wait.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from balloons.decide.joining import Unready
+from balloons.decide.census import Unready
 from balloons.decide.refusing import NodeRefusal
 from throttler.kube.metadata import ObjectKey
 

@@ -6,21 +6,25 @@ from dataclasses import dataclass, replace
 import msgspec
 
 from balloons.api.pool import Strategy
-from balloons.decide.by_annotation import annotate, held_by_us
-from balloons.decide.by_balloon import inflate, lowered, off_leaving
-from balloons.decide.by_buffer import buffer
 from balloons.decide.census import NodeState
-from balloons.decide.hold_still import conflict, hold_still, notes, refusing, some_of
-from balloons.decide.holding import Holding, being_removed, hold
+from balloons.decide.hold_still import (
+    believe,
+    conflict,
+    hold_still,
+    note_removal,
+    notes,
+    refusing,
+    removal_limit,
+    some_of,
+)
 from balloons.decide.memory import AskedShape, PoolMemory
-from balloons.decide.plan import Action, AnnotateNode, PoolDecision, RemoveFailed
-from balloons.decide.pool_reasons import Because, Reason, because
+from balloons.decide.plan import Action, AnnotateNode, Because, PoolDecision, Reason, RemoveFailed, because
 from balloons.decide.pool_view import PoolView, status_of
 from balloons.decide.refusing import to_remove
 from balloons.decide.release import Reservations, releases
-from balloons.decide.sanity import believe, note_removal, removal_limit
 from balloons.decide.settings import DecideSettings
-from balloons.decide.target import Supply, Target, target, wanted_size
+from balloons.decide.strategies import annotate, buffer, held_by_us, inflate, lowered, off_leaving
+from balloons.decide.target import Holding, Supply, Target, being_removed, hold, target, wanted_size
 from balloons.view.node_load import EMPTY
 from balloons.view.snapshot import Now, Snapshot
 from throttler.kube.node import Node

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 
-from balloons.decide.fit import HOST_LABEL
+from balloons.decide.release import HOST_LABEL
 from balloons.view.node_load import EMPTY, NodeLoad
 from balloons.view.snapshot import FailedBalloon, Now
 from throttler.kube.node import Node

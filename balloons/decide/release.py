@@ -1,5 +1,11 @@
 """Burst release: free warm nodes in bulk for pods that wait.
 
+Where waiting pods find room: nodes in the order in which they should be used, alike ones judged together.
+
+Whether a waiting pod could run on a node once its balloon is gone. A subset of the scheduler's filters, on purpose:
+pods with rules that are not judged here are opaque and left to the scheduler, so a "yes" may at worst free a node
+that the scheduler then refuses for a while.
+
 The scheduler preempts one balloon in milliseconds, but a hundred take seconds: every preemption spends several
 of its API calls, and each victim comes back Pending. Lowering the Deployment and deleting that many balloons
 is faster. Which pod goes where stays the scheduler's choice; here it is only counted how many nodes they need.
@@ -7,21 +13,190 @@ is faster. Which pod goes where stays the scheduler's choice; here it is only co
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import log2
 
-from balloons.decide.fit import PodClass, class_of, keys_of
-from balloons.decide.places import Places
 from balloons.decide.settings import DecideSettings
 from balloons.view.node_load import EMPTY, NodeLoad
 from balloons.view.snapshot import Now
 from throttler.kube.node import Node
-from throttler.kube.pod import Pod
+from throttler.kube.pod import Pod, Scheduling
+from throttler.kube.quantity import Resources, minus
+from throttler.kube.selectors import Labels, Requirement, Toleration, meets, untolerated
 
+HOST_LABEL = "kubernetes.io/hostname"
+MOST_LOOKS = 200_000
+"""Nodes looked at one by one in one decision (some 60 ms); what is not placed by then waits for the next one."""
 MOST_CLASSES = 64
 """Different kinds of pods looked at per decision; the others have their turn in the next ones."""
 RETRY = 10
 """A pod that did not take the node it was given is tried again after so many times the reservation."""
-
 ClassKey = tuple[object, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PodClass:
+    """Pods that the scheduler treats alike: what is judged once for all of them."""
+
+    requests: Resources
+    tolerations: tuple[Toleration, ...]
+    node_selector: tuple[tuple[str, str], ...]
+    node_terms: tuple[tuple[Requirement, ...], ...]
+    is_one_per_node: bool
+    gang: str
+    scheduler: str
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """Equal for equal classes; resource dicts are not hashable by themselves."""
+        rest = (self.tolerations, self.node_selector, self.node_terms, self.is_one_per_node, self.gang, self.scheduler)
+        return tuple(sorted(self.requests.items())), *rest
+
+
+def class_of(pod: Pod, scheduling: Scheduling) -> PodClass:
+    """The class of an unbound pod."""
+    return PodClass(
+        requests=pod.requests,
+        tolerations=scheduling.tolerations,
+        node_selector=tuple(sorted(scheduling.node_selector.items())),
+        node_terms=scheduling.node_terms,
+        is_one_per_node=scheduling.is_one_per_node,
+        gang=f"{pod.key.namespace}/{scheduling.gang}" if scheduling.gang else "",
+        scheduler=scheduling.scheduler,
+    )
+
+
+def keys_of(classes: Iterable[PodClass]) -> tuple[str, ...]:
+    """The labels that any of these classes reads, sorted; without the host's name, which no two nodes share."""
+    return tuple(sorted(set[str]().union(*map(_keys, classes)) - {HOST_LABEL}))
+
+
+def reads_host(wanted: PodClass) -> bool:
+    """Whether the class chooses nodes by their host's name."""
+    return HOST_LABEL in _keys(wanted)
+
+
+def _keys(wanted: PodClass) -> set[str]:
+    selected = {key for key, _ in wanted.node_selector}
+    return selected | {part.key for term in wanted.node_terms for part in term}
+
+
+def admits(node: Node, wanted: PodClass) -> bool:
+    """Whether the node's labels and taints let the class in, whatever runs there."""
+    if node.is_cordoned or node.is_deleting or not node.is_ready:
+        return False
+    if node.taints and untolerated(node.taints, wanted.tolerations) is not None:
+        return False
+    return selects(wanted, node.labels)
+
+
+def selects(wanted: PodClass, labels: Labels) -> bool:
+    """Whether the class's node selector and required node affinity hold for these labels."""
+    if any(labels.get(key) != value for key, value in wanted.node_selector):
+        return False
+    if not wanted.node_terms:
+        return True
+    return any(all(meets(part, labels) for part in term) for term in wanted.node_terms)
+
+
+def room_without_balloon(node: Node, load: NodeLoad) -> Resources:
+    """What the node would offer if its balloons were gone, in milli-units."""
+    return minus(minus(node.allocatable, load.daemons), load.others)
+
+
+def how_many(wanted: PodClass, room: Resources) -> int:
+    """How many pods of the class fit into the room."""
+    counts = [room.get(name, 0) // milli for name, milli in wanted.requests.items() if milli > 0]
+    most = min(counts, default=0)
+    return min(most, 1) if wanted.is_one_per_node else most
+
+
+@dataclass(slots=True)
+class _Alike:
+    """Nodes of equal size with equal pods, apart from balloons, and alike in every label that any class reads and in
+    their taints: what one has no room for or does not let in, none does."""
+
+    room: Resources
+    nodes: list[Node] = field(default_factory=list)
+
+
+class Places:
+    """Room for pods on a set of nodes; what was given out is gone for the next class."""
+
+    def __init__(
+        self,
+        open_nodes: Iterable[Node],
+        holdable: Sequence[Node],
+        loads: Mapping[str, NodeLoad],
+        wall_s: float,
+        keys: Sequence[str],
+    ) -> None:
+        """`keys` are the labels that the classes to come read (`fit.keys_of`)."""
+        self._keys = keys
+        self._groups: dict[tuple[object, ...], _Alike] = {}
+        self._left: dict[str, Resources] = {}
+        self._base: dict[str, Resources] = {}
+        self._looks = 0
+        self._loads = loads
+        # Room that is free anyway comes before idle nodes, idle nodes before warm ones.
+        self._file(open_nodes, rank=0)
+        self._file((node for node in holdable if not self._load(node).balloons), rank=1)
+        warm = [node for node in holdable if self._load(node).balloons]
+        self._file(sorted(warm, key=lambda node: _leaves_first(self._load(node).balloons[0], wall_s)), rank=2)
+
+    def _load(self, node: Node) -> NodeLoad:
+        return self._loads.get(node.name) or EMPTY
+
+    def _file(self, nodes: Iterable[Node], rank: int) -> None:
+        for node in nodes:
+            load = self._load(node)
+            labels, is_open = node.labels, node.is_ready and not (node.is_cordoned or node.is_deleting)
+            read = tuple([labels.get(key) for key in self._keys])
+            kind = (rank, id(node.allocatable), id(load.daemons), id(load.others), node.taints, is_open, read)
+            group = self._groups.get(kind)
+            if group is None:
+                group = self._groups[kind] = _Alike(room_without_balloon(node, load))
+            group.nodes.append(node)
+
+    @property
+    def is_tired(self) -> bool:
+        """Whether as many nodes have been looked at as one decision may."""
+        return self._looks >= MOST_LOOKS
+
+    def spots(self, wanted: PodClass, count: int) -> list[Node]:
+        """Up to `count` places for pods of one class: a node appears once per pod it takes."""
+        spots: list[Node] = []
+        by_host = reads_host(wanted)
+        for group in self._groups.values():
+            if len(spots) >= count:
+                break
+            if how_many(wanted, group.room) and (by_host or admits(group.nodes[0], wanted)):
+                self._add_spots(spots, group, wanted, count, by_host=by_host)
+        return spots
+
+    def _add_spots(self, spots: list[Node], group: _Alike, wanted: PodClass, count: int, *, by_host: bool) -> None:
+        for node in group.nodes:
+            if len(spots) >= count or self.is_tired:
+                return
+            self._looks += 1
+            if not by_host or admits(node, wanted):
+                room = self._left.get(node.name, group.room)
+                spots += [node] * min(how_many(wanted, room), count - len(spots))
+                self._base.setdefault(node.name, group.room)
+
+    def take(self, node: Node, wanted: PodClass) -> None:
+        """One pod of the class goes to a node that `spots` named."""
+        self._left[node.name] = minus(self._left.get(node.name, self._base[node.name]), wanted.requests)
+
+
+def _leaves_first(balloon: Pod, wall_s: float) -> tuple[int, str]:
+    """The order in which a lowered ReplicaSet removes its pods: the younger by a factor of two first, then by uid.
+
+    Releasing in that order means that the ReplicaSet, which is lowered just before, picks the very balloons that we
+    delete and not as many again (k8s.io/kubernetes pkg/controller, ActivePodsWithRanks; LogarithmicScaleDown).
+    """
+    return int(log2(max(1.0, wall_s - balloon.created_s))), balloon.uid
+
+
 _Class = tuple[ClassKey, PodClass, list[Pod]]
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from balloons.decide.fit import PodClass, admits, class_of, how_many, room_without_balloon, selects
+from balloons.decide.release import PodClass, admits, class_of, how_many, room_without_balloon, selects
 from balloons.preview.inputs import NodeShape, PlanInputs, PoolFacts
 from balloons.view.node_load import NodeLoad
 from throttler.kube.node import KARPENTER_POOL_LABEL, Node, Shared

@@ -9,8 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from balloons.api.pool import API_VERSION, POOL_KIND, BalloonPool
-from balloons.decide.plan import PoolDecision
-from balloons.decide.pool_reasons import Because
+from balloons.decide.plan import Because, PoolDecision
 from balloons.service.standing import TURNED_AWAY, Standing, standing
 from balloons.view.snapshot import RefusedPool
 from throttler.kube.because import EventAuthor, EventLimit

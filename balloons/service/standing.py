@@ -2,7 +2,7 @@
 
 import enum
 
-from balloons.decide.pool_reasons import Reason
+from balloons.decide.plan import Reason
 from throttler.kube.because import Sentence
 
 

@@ -10,8 +10,7 @@ from typing import Any
 import msgspec
 
 from balloons.api.pool import API_VERSION, POOL_KIND, BalloonPool, PoolStatus
-from balloons.decide.plan import PoolDecision
-from balloons.decide.pool_reasons import Because, Reason
+from balloons.decide.plan import Because, PoolDecision, Reason
 from balloons.service.standing import TURNED_AWAY, Standing, standing
 from balloons.view.snapshot import RefusedPool
 from throttler.kube.metadata import Condition

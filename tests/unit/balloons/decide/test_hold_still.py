@@ -1,22 +1,33 @@
-"""Reasons for which a pool is left as it is."""
+"""When a pool is left as it is, what is still done then, and what keeps a bad view from costing capacity.
 
+Reasons for which a pool is left as it is. What happens to pools that are held still, to pools that nobody saw, and to
+balloons that nobody will make. Views that are not believed, and removals that are limited.
+"""
+
+from dataclasses import replace
 from typing import Any
 
 import msgspec
 import pytest
 
+from balloons.api.pool import Mode
 from balloons.decide.decide import decide
 from balloons.decide.memory import Memory
-from balloons.decide.plan import PoolDecision
-from balloons.decide.pool_reasons import Reason
+from balloons.decide.plan import Action, ApplyObject, MarkBalloon, Plan, PoolDecision, Reason
 from balloons.decide.settings import DecideSettings
-from tests.world import CLASS, NOW, World, a_node, a_pool, nodes
+from balloons.service.standing import Standing, standing
+from balloons.view.snapshot import DeploymentCondition, DeploymentStatus, Now
+from tests.world import CLASS, NOW, POOL_KEY, World, a_node, a_pool, later, nodes, work
 
-SETTINGS = DecideSettings(allowed_images=("registry.example/warm/",))
+ONE_REGISTRY = DecideSettings(allowed_images=("registry.example/warm/",))
+SETTINGS = DecideSettings()
+# -- what nobody makes -------------------------------------------------------------------------------------------------
+
+QUOTA = 'pods "gpu-16cpu-64gi-7d9-x2k" is forbidden: exceeded quota: q, requested: cpu=15, used: cpu=0, limited: cpu=8'
 
 
 def decision(world: World, **changes: Any) -> PoolDecision:
-    return decide(world.snapshot(**changes), Memory(), SETTINGS, NOW)[0].pools[0]
+    return decide(world.snapshot(**changes), Memory(), ONE_REGISTRY, NOW)[0].pools[0]
 
 
 def pool_of(**spec: Any) -> World:
@@ -67,7 +78,7 @@ def test_a_paused_pool_is_left_alone() -> None:
 
 def test_a_dry_run_plans_and_writes_nothing() -> None:
     world = pool_of(dry_run=True)
-    plan, _ = decide(world.snapshot(), Memory(), SETTINGS, NOW)
+    plan, _ = decide(world.snapshot(), Memory(), ONE_REGISTRY, NOW)
     assert plan.pools[0].is_dry_run
     assert plan.pools[0].actions
     world.apply(plan)
@@ -98,3 +109,293 @@ def test_images_are_allowed_by_whole_parts_of_their_name(prefix: str, image: str
     world = World.of(a_pool(image=image), nodes=nodes(1))
     plan, _ = decide(world.snapshot(), Memory(), DecideSettings(allowed_images=(prefix,)), NOW)
     assert (plan.pools[0].because.reason is not Reason.IMAGE_NOT_ALLOWED) is is_allowed
+
+
+class Story:
+    """A world, what is remembered of it, and the time."""
+
+    def __init__(self, count: int, **spec: Any) -> None:
+        self.world = World.of(a_pool(**spec), nodes=nodes(count))
+        self.memory = Memory()
+        self.now: Now = NOW
+
+    def step(self, seconds: float = 10.0, **changes: Any) -> Plan:
+        plan, self.memory = decide(self.world.snapshot(**changes), self.memory, SETTINGS, self.now)
+        self.world.apply(plan)
+        self.world.settle()
+        self.now = later(self.now, seconds)
+        return plan
+
+    def settled(self) -> "Story":
+        for _ in range(4):
+            self.step()
+        return self
+
+
+def actions(plan: Plan) -> list[Action]:
+    return [*(action for decision in plan.pools for action in decision.actions), *plan.sweeps]
+
+
+# -- maxSize -----------------------------------------------------------------------------------------------------------
+
+
+def work_takes_every_warm_node(world: World) -> None:
+    for balloon in [b for b in world.balloons() if b.node]:
+        del world.pods[balloon.key]
+        world.add(work(f"job-{balloon.node}", balloon.node))
+
+
+def the_autoscaler_acts(world: World) -> None:
+    """One node per Pending balloon, beyond those that a free node will take."""
+    for _ in [b for b in world.balloons() if not b.node]:
+        name = f"x{len(world.nodes):03}"
+        world.nodes[name] = a_node(name)
+
+
+def test_a_paused_pool_does_not_outgrow_max_size() -> None:
+    story = Story(3, mode=Mode.HEADROOM, size=3, max_size=6).settled()
+    story.world.change_pool(paused=True)
+    for _ in range(5):
+        work_takes_every_warm_node(story.world)
+        story.world.settle()
+        story.step()
+        the_autoscaler_acts(story.world)
+        assert story.step().pools[0].because.reason is Reason.PAUSED
+    assert len(story.world.nodes) <= 6
+
+
+def test_a_frozen_pool_does_not_outgrow_max_size() -> None:
+    story = Story(6, mode=Mode.HEADROOM, size=6, max_size=6).settled()
+    for name in list(story.world.nodes)[:3]:
+        story.world.remove_node(name)
+    story.world.settle()
+    plan = story.step()
+    assert plan.pools[0].because.reason is Reason.SHRUNKEN_VIEW
+    assert not [balloon for balloon in story.world.balloons() if not balloon.node], "the three may still be there"
+
+
+def test_a_pool_held_still_loses_no_balloon_that_holds_a_node() -> None:
+    story = Story(6, mode=Mode.HEADROOM, size=6, max_size=6).settled()
+    story.world.change_pool(paused=True, max_size=4, size=4)
+    for _ in range(3):
+        assert not actions(story.step())
+    assert len(story.world.balloons()) == 6
+
+
+def test_a_paused_pool_keeps_its_template() -> None:
+    story = Story(3, mode=Mode.HEADROOM, size=3, max_size=6).settled()
+    before = next(iter(story.world.deployments.values())).spec
+    story.world.change_pool(paused=True, pre_pull=("registry.example/model:1",))
+    work_takes_every_warm_node(story.world)
+    story.world.settle()
+    story.world.change_pool(max_size=4)
+    changed = [action for action in actions(story.step()) if isinstance(action, ApplyObject)]
+    assert [action.replicas for action in changed] == [1]
+    assert changed[0].manifest["spec"] == {**before, "replicas": 1}
+
+
+# -- what nobody saw ---------------------------------------------------------------------------------------------------
+
+
+def test_blind_time_does_not_count_for_the_sweep() -> None:
+    story = Story(3).settled()
+    pools, story.world.pools = story.world.pools, {}
+    story.step(60.0)
+    for _ in range(3):
+        assert not actions(story.step(300.0, missing=("balloonpools (404)",)))
+    assert not actions(story.step(SETTINGS.sweep_after_s)), "the CRD is back, and its pools are not yet"
+    story.world.pools = pools
+    story.step()
+    assert len(story.world.balloons()) == 3
+
+
+def test_what_is_gone_in_full_view_is_swept() -> None:
+    story = Story(3).settled()
+    story.world.pools = {}
+    story.step(SETTINGS.sweep_after_s)
+    assert actions(story.step())
+
+
+def refused(world: World, message: str = QUOTA) -> None:
+    status = DeploymentStatus(0, (DeploymentCondition("ReplicaFailure", "True", message),))
+    world.deployments = {k: msgspec.structs.replace(d, status=status) for k, d in world.deployments.items()}
+
+
+def test_balloons_that_admission_refuses_are_named_in_the_servers_words() -> None:
+    story = Story(3)
+    plan, story.memory = decide(story.world.snapshot(), story.memory, SETTINGS, story.now)
+    story.world.apply(plan)
+    refused(story.world)
+    found = decide(story.world.snapshot(), story.memory, SETTINGS, story.now)[0].pools[0]
+    assert found.because.reason is Reason.REFUSED
+    assert found.because.sentence == (
+        "the API server refuses balloons: pods is forbidden: exceeded quota: q, "
+        "requested: cpu=15, used: cpu=0, limited: cpu=8"
+    )
+
+
+def test_a_refusal_that_is_over_is_not_named() -> None:
+    story = Story(3).settled()
+    refused(story.world)
+    assert story.step().pools[0].because.reason is Reason.STEADY
+
+
+def test_a_refusal_needs_a_person() -> None:
+    assert standing(Reason.REFUSED) is Standing.STUCK
+
+
+def test_pending_balloons_are_counted_and_leaving_ones_are_not() -> None:
+    story = Story(0, mode=Mode.HEADROOM, size=2, max_size=6)
+    story.world.nodes = nodes(1)
+    story.settled()
+    assert story.step().pools[0].status.pending == 1
+    snapshot = story.world.snapshot()
+    leaving = tuple(msgspec.structs.replace(pod, is_terminating=True) for pod in snapshot.unbound[POOL_KEY])
+    gone = replace(snapshot, unbound={POOL_KEY: leaving})
+    assert decide(gone, story.memory, SETTINGS, story.now)[0].pools[0].status.pending == 0
+
+
+def held(count: int, size: int | None = None) -> tuple[World, Memory]:
+    """A world at rest with that many held nodes."""
+    world, memory = World.of(a_pool(size=size), nodes=nodes(count)), Memory()
+    for _ in range(2):
+        plan, memory = decide(world.snapshot(), memory, SETTINGS, NOW)
+        world.apply(plan)
+        world.settle()
+    return world, memory
+
+
+def pool_actions(plan: Plan) -> list[Action]:
+    return [action for decision in plan.pools for action in decision.actions]
+
+
+def why(plan: Plan) -> Reason:
+    return plan.pools[0].because.reason
+
+
+def lose(world: World, count: int) -> None:
+    for name in sorted(world.nodes)[:count]:
+        world.remove_node(name)
+
+
+def test_an_incomplete_view_freezes_every_pool() -> None:
+    world, memory = held(5)
+    plan, after = decide(world.snapshot(missing=("nodes",)), memory, SETTINGS, NOW)
+    assert (why(plan), pool_actions(plan), after) == (Reason.INCOMPLETE_VIEW, [], memory)
+
+
+def test_a_stale_view_freezes_every_pool() -> None:
+    world, memory = held(5)
+    world.change_pool(size=1)
+    assert why(decide(world.snapshot(age_s=75.1), memory, SETTINGS, NOW)[0]) is Reason.STALE_VIEW
+    assert pool_actions(decide(world.snapshot(age_s=75.0), memory, SETTINGS, NOW)[0])
+
+
+def test_a_pool_that_loses_too_many_held_nodes_is_frozen() -> None:
+    world, memory = held(10)
+    lose(world, 3)
+    plan, _ = decide(world.snapshot(), memory, SETTINGS, NOW)
+    assert (why(plan), pool_actions(plan)) == (Reason.SHRUNKEN_VIEW, [])
+
+
+def test_a_fifth_may_go_without_a_freeze() -> None:
+    world, memory = held(15)
+    lose(world, 3)
+    assert why(decide(world.snapshot(), memory, SETTINGS, NOW)[0]) is not Reason.SHRUNKEN_VIEW
+
+
+def test_small_pools_may_lose_two_nodes() -> None:
+    world, memory = held(3)
+    lose(world, 2)
+    assert why(decide(world.snapshot(), memory, SETTINGS, NOW)[0]) is not Reason.SHRUNKEN_VIEW
+
+
+def test_a_freeze_ends_when_the_nodes_return() -> None:
+    world, memory = held(10)
+    gone = dict(world.nodes), dict(world.pods)
+    lose(world, 5)
+    _, memory = decide(world.snapshot(), memory, SETTINGS, NOW)
+    world.nodes, world.pods = gone
+    plan, memory = decide(world.snapshot(), memory, SETTINGS, later(NOW, 1))
+    assert (why(plan), memory.pools[world.pools.copy().popitem()[0]].shrunken_since_s) == (Reason.STEADY, None)
+
+
+def test_a_view_that_lasts_is_believed() -> None:
+    world, memory = held(10)
+    lose(world, 5)
+    _, memory = decide(world.snapshot(), memory, SETTINGS, NOW)
+    assert why(decide(world.snapshot(), memory, SETTINGS, later(NOW, 299))[0]) is Reason.SHRUNKEN_VIEW
+    assert pool_actions(decide(world.snapshot(), memory, SETTINGS, later(NOW, 300))[0])
+
+
+def test_sick_nodes_count_as_gone() -> None:
+    world, memory = held(10)
+    for name in sorted(world.nodes)[:3]:
+        world.change_node(name, is_ready=False, created_s=0.0)
+    assert why(decide(world.snapshot(), memory, SETTINGS, NOW)[0]) is Reason.SHRUNKEN_VIEW
+
+
+def test_idle_nodes_that_nobody_held_may_go_in_bulk() -> None:
+    world, memory = held(20, size=2)
+    for name in [name for name in world.nodes if not any(b.node == name for b in world.balloons())]:
+        world.remove_node(name)
+    assert why(decide(world.snapshot(), memory, SETTINGS, NOW)[0]) is Reason.STEADY
+
+
+def test_a_tick_removes_ten_balloons_of_few() -> None:
+    world, memory = held(30)
+    world.change_pool(size=0)
+    plan, _ = decide(world.snapshot(), memory, SETTINGS, NOW)
+    assert sum(isinstance(action, MarkBalloon) for action in pool_actions(plan)) == 10
+    assert why(plan) is Reason.SHRINK_LIMITED
+
+
+def test_a_tick_removes_a_fifth_of_many() -> None:
+    world, memory = held(60)
+    world.change_pool(size=0)
+    plan, _ = decide(world.snapshot(), memory, SETTINGS, NOW)
+    assert [action.replicas for action in pool_actions(plan) if isinstance(action, ApplyObject)] == [48]
+
+
+def test_fast_ticks_remove_no_more_than_slow_ones() -> None:
+    world, memory = held(30)
+    world.change_pool(size=0)
+    for tick in range(10):
+        plan, memory = decide(world.snapshot(), memory, SETTINGS, later(NOW, tick))
+        world.apply(plan)
+        world.settle()
+    assert len(world.balloons()) == 20
+    plan, memory = decide(world.snapshot(), memory, SETTINGS, later(NOW, 10))
+    world.apply(plan)
+    assert world.replicas() == 10
+
+
+def test_a_slow_replicaset_never_makes_the_size_rise_again() -> None:
+    world, memory = held(100)
+    world.change_pool(size=60)
+    sizes = []
+    for tick in range(25):
+        plan, memory = decide(world.snapshot(), memory, SETTINGS, later(NOW, tick))
+        world.apply(plan)
+        sizes.append(world.replicas())
+    assert sizes == sorted(sizes, reverse=True)
+    assert sizes[9] == 80, "one period's share, though nothing has gone yet"
+
+
+def test_victims_are_marked_before_the_size_is_lowered() -> None:
+    world, memory = held(5)
+    world.change_pool(size=3)
+    kinds = [type(action) for action in pool_actions(decide(world.snapshot(), memory, SETTINGS, NOW)[0])]
+    assert kinds == [MarkBalloon, MarkBalloon, ApplyObject]
+
+
+def test_a_mark_goes_when_the_balloon_is_wanted_again() -> None:
+    world, memory = held(5)
+    world.change_pool(size=3)
+    plan, memory = decide(world.snapshot(), memory, SETTINGS, NOW)
+    world.apply(plan)
+    world.change_pool(size=5)
+    plan, memory = decide(world.snapshot(), memory, SETTINGS, NOW)
+    assert [a.cost for a in pool_actions(plan) if isinstance(a, MarkBalloon)] == [0, 0]
+    world.apply(plan)
+    assert not pool_actions(decide(world.snapshot(), memory, SETTINGS, NOW)[0])

@@ -14,12 +14,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from balloons.api.pool import Mode
-from balloons.decide.census import NodeState, Rules, take_census
+from balloons.decide.census import NodeState, Rules, ages_s, take_census
 from balloons.decide.decide import decide
-from balloons.decide.joining import ages_s
 from balloons.decide.memory import Memory
-from balloons.decide.plan import Action, ApplyObject, DeleteObject, MarkBalloon, Plan, ReleaseBalloon
-from balloons.decide.pool_reasons import Reason
+from balloons.decide.plan import Action, ApplyObject, DeleteObject, MarkBalloon, Plan, Reason, ReleaseBalloon
 from balloons.decide.settings import DecideSettings
 from balloons.view.claim import claim_nodes
 from tests.world import NOW, POOL_KEY, World, a_node, a_pool, daemon, later, work

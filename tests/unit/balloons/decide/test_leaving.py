@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 from balloons.api.pool import Mode, PoolNodes
 from balloons.decide.decide import decide
 from balloons.decide.memory import Memory
-from balloons.decide.plan import PoolDecision
-from balloons.decide.pool_reasons import Reason
+from balloons.decide.plan import PoolDecision, Reason
 from balloons.decide.settings import DecideSettings
 from balloons.service.standing import Standing, standing
 from tests.world import NOW, World, a_node, a_pool, later, nodes

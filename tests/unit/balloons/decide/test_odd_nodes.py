@@ -9,8 +9,7 @@ from balloons.api.pool import BalloonPool, Mode, NotWarm, NotWarmTaint, PoolNode
 from balloons.decide.census import JOIN_LIMIT_S, PREFLIGHT_LIMIT_S
 from balloons.decide.decide import decide
 from balloons.decide.memory import Memory
-from balloons.decide.plan import Action, ApplyObject, Plan
-from balloons.decide.pool_reasons import Reason
+from balloons.decide.plan import Action, ApplyObject, Plan, Reason
 from balloons.decide.settings import DecideSettings
 from balloons.view.snapshot import Now
 from tests.world import NOW, World, a_pool, daemon, later, nodes, work

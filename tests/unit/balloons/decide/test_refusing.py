@@ -1,4 +1,8 @@
-"""A node whose kubelet refuses balloons makes few Failed pods, and changes nothing for the others."""
+"""Nodes that refuse balloons: left alone, and tried again.
+
+A node whose kubelet refuses balloons makes few Failed pods, and changes nothing for the others. A pool that breaks
+the decision holds still, and every other pool's plan is what it would be without it.
+"""
 
 from typing import Any
 
@@ -7,11 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from balloons.api.pool import BalloonPool, Mode, PoolNodes
+from balloons.api.pool import BalloonPool, Mode, PoolNodes, Schedule
 from balloons.decide.decide import decide
 from balloons.decide.memory import Memory
-from balloons.decide.plan import Action, ApplyObject, PoolDecision, RemoveFailed
-from balloons.decide.pool_reasons import Reason
+from balloons.decide.plan import Action, ApplyObject, PoolDecision, Reason, RemoveFailed
 from balloons.decide.refusing import (
     CALM_S,
     FEW,
@@ -40,6 +43,11 @@ from throttler.kube.selectors import LabelSelector, Requirement
 SETTINGS = DecideSettings()
 KARPENTER = {KARPENTER_POOL_LABEL: "default", KARPENTER_INITIALIZED_LABEL: "true"}
 HEADROOM: dict[str, Any] = {"mode": Mode.HEADROOM, "size": 4, "max_size": 20}
+BROKEN = a_pool(
+    "broken",
+    nodes=PoolNodes(LabelSelector({"pool": "cpu"})),
+    schedules=(Schedule("no cron at all", "1h", size=1),),
+)
 
 
 class Story:
@@ -432,3 +440,17 @@ def test_at_rest_nothing_is_written() -> None:
     story.run(120)
     assert not actions(story.step())
     assert not actions(story.step())
+
+
+def test_a_pool_that_cannot_be_decided_says_so_and_changes_nothing() -> None:
+    plan, _ = decide(World.of(BROKEN, nodes=nodes(3)).snapshot(), Memory(), SETTINGS, NOW)
+    (decision,) = plan.pools
+    assert decision.because.code == "Failed"
+    assert "no cron at all" in decision.because.sentence or "Cron" in decision.because.sentence
+    assert decision.actions == ()
+
+
+def test_the_other_pools_are_decided_as_if_it_were_not_there() -> None:
+    alone, _ = decide(World.of(a_pool(), nodes=nodes(3)).snapshot(), Memory(), SETTINGS, NOW)
+    beside, _ = decide(World.of(a_pool(), BROKEN, nodes=nodes(3)).snapshot(), Memory(), SETTINGS, NOW)
+    assert [d for d in beside.pools if d.pool.name == "gpu"] == list(alone.pools)

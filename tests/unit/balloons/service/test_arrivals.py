@@ -4,8 +4,7 @@ import msgspec
 import pytest
 
 from balloons.api.pool import PoolStatus
-from balloons.decide.plan import PoolDecision
-from balloons.decide.pool_reasons import Reason, because
+from balloons.decide.plan import PoolDecision, Reason, because
 from balloons.service.arrivals import Found, found_by
 from balloons.service.metrics import Metrics
 from throttler.kube.metadata import ObjectKey

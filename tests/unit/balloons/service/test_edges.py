@@ -14,8 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from balloons.api.pool import BalloonPool, PoolStatus
-from balloons.decide.plan import PoolDecision
-from balloons.decide.pool_reasons import Reason, because
+from balloons.decide.plan import PoolDecision, Reason, because
 from balloons.service import relevance
 from balloons.service.logs import hide_secrets, set_up_logs
 from balloons.service.metrics import Metrics

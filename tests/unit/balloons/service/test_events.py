@@ -3,8 +3,7 @@
 from datetime import UTC, datetime
 
 from balloons.api.pool import BalloonPool, Mode, PoolNodes, PoolSpec, PoolStatus
-from balloons.decide.plan import PoolDecision
-from balloons.decide.pool_reasons import Because, Reason, because
+from balloons.decide.plan import Because, PoolDecision, Reason, because
 from balloons.service.events import Announcer
 from throttler.kube.because import EVENTS_PER_MIN
 from throttler.kube.metadata import Metadata, ObjectKey

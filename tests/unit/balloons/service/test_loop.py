@@ -7,8 +7,7 @@ import pytest
 
 from balloons.api.pool import PoolStatus
 from balloons.decide.memory import Memory, PoolMemory
-from balloons.decide.plan import Plan, PoolDecision
-from balloons.decide.pool_reasons import Reason, because
+from balloons.decide.plan import Plan, PoolDecision, Reason, because
 from balloons.decide.settings import DecideSettings
 from balloons.service.loop import BLIND_PATIENCE_S, DecisionLoop
 from balloons.service.metrics import Metrics

@@ -15,10 +15,11 @@ from balloons.decide.plan import (
     MarkBalloon,
     Plan,
     PoolDecision,
+    Reason,
     ReleaseBalloon,
     RemoveFailed,
+    because,
 )
-from balloons.decide.pool_reasons import Reason, because
 from balloons.service.events import Announcer
 from balloons.service.fence import LATE_S
 from balloons.service.metrics import Metrics

@@ -6,8 +6,7 @@ import msgspec
 import pytest
 
 from balloons.api.pool import BalloonPool, Mode, PoolNodes, PoolSpec, PoolStatus, ZoneStatus
-from balloons.decide.plan import PoolDecision
-from balloons.decide.pool_reasons import Reason, because
+from balloons.decide.plan import PoolDecision, Reason, because
 from balloons.service.standing import HOLDS, Standing, standing
 from balloons.service.status import next_status, status_manifest
 from balloons.view.snapshot import RefusedPool

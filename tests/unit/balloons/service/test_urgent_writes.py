@@ -8,8 +8,7 @@ import msgspec
 import pytest
 
 from balloons.api.pool import BalloonPool, Mode, PoolNodes, PoolSpec, PoolStatus
-from balloons.decide.plan import Action, AnnotateNode, ApplyObject, Plan, PoolDecision, ReleaseBalloon
-from balloons.decide.pool_reasons import Reason, because
+from balloons.decide.plan import Action, AnnotateNode, ApplyObject, Plan, PoolDecision, Reason, ReleaseBalloon, because
 from balloons.service.clients import NOTES_BURST_S, REPORTS_BURST_S, REPORTS_SHARE, gate_of, urgent_gate_of
 from balloons.service.events import Announcer
 from balloons.service.metrics import Metrics

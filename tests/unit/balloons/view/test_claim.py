@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from balloons.api.pool import BalloonPool, Mode, PoolNodes, Schedule
 from balloons.decide.decide import decide
 from balloons.decide.memory import Memory
-from balloons.decide.plan import Plan
-from balloons.decide.pool_reasons import Reason
+from balloons.decide.plan import Plan, Reason
 from balloons.decide.settings import DecideSettings
 from balloons.view.claim import Bound, Claim, Tenancy, claim_nodes
 from balloons.view.snapshot import Circumstances, Deployment, Index, Snapshot

@@ -1,15 +1,27 @@
-"""Reasons: each can be said with the details its call sites give, and each is used."""
+"""Reasons: one closed list, each with its sentence and its entry in the runbook.
+
+Reasons: each can be said with the details its call sites give, and each is used. Every reason has a section in the
+runbook, and the runbook has no section for anything else.
+"""
 
 import ast
+import re
 from pathlib import Path
 from string import Formatter
 
 import pytest
 
 import balloons
-from balloons.decide.pool_reasons import Because, Reason
+from balloons.decide.plan import Because, Reason
+from throttler.law.throttle_reasons import ThrottleReason
+from throttler.levers.hold import HoldReason
+from throttler.levers.lever import LeverReason
+from throttler.service.status_because import StatusReason
 
 CORE = Path(next(iter(balloons.__path__)))
+VARIABLE = {"STEADY", "WARMING"}
+"""Chosen into a variable first; the decisions that say them are tested elsewhere."""
+REASONS = (Reason, ThrottleReason, LeverReason, HoldReason, StatusReason)
 
 
 def call_sites() -> dict[str, list[set[str]]]:
@@ -26,8 +38,6 @@ def call_sites() -> dict[str, list[set[str]]]:
 
 
 SITES = call_sites()
-VARIABLE = {"STEADY", "WARMING"}
-"""Chosen into a variable first; the decisions that say them are tested elsewhere."""
 
 
 def wanted(reason: Reason) -> set[str]:
@@ -52,3 +62,13 @@ def test_codes_are_unique_and_fit_for_events() -> None:
     codes = [reason.code for reason in Reason]
     assert len(set(codes)) == len(codes)
     assert all(code.isalnum() and code[0].isupper() for code in codes)
+
+
+RUNBOOK = Path(__file__).resolve().parents[4] / "docs" / "runbook.md"
+
+
+def test_the_runbook_has_a_section_for_each_reason_and_no_other() -> None:
+    # Alerts have sections of their own: tests/unit/monitoring/test_alerts.py.
+    sections = re.findall(r"^### (?!KubeBalloons)(\w+)$", RUNBOOK.read_text(), re.MULTILINE)
+    assert len(sections) == len(set(sections))
+    assert set(sections) == {reason.code for reasons in REASONS for reason in reasons}

@@ -1,4 +1,15 @@
-"""The Balloon strategy: one Deployment per machine shape, its size, and the balloons that must go first."""
+"""The three strategies that hold nodes: Balloon, CapacityBuffer and Annotate.
+
+The Balloon strategy: one Deployment per machine shape, its size, and the balloons that must go first.
+
+The CapacityBuffer strategy: upstream's own headroom object, kept at the size the pool wants. The autoscaler then
+keeps the room free by itself; no balloon pods exist. What a buffer cannot do is said in the README: hold whole nodes
+against lower-priority pods, pull images, work without such an autoscaler.
+
+The Annotate strategy: idle nodes are kept by the autoscalers' own "do not remove" annotations, without pods. Only
+annotations that we set ourselves are ever removed: `held-by` beside them says so. A node that carries the user's own
+annotation counts as held and is left alone.
+"""
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -6,17 +17,29 @@ from typing import Any
 
 from balloons.api.pool import Mode, Strategy
 from balloons.decide.census import NodeState
-from balloons.decide.holding import VICTIM_COST, Holding, balloons_by_shape
-from balloons.decide.plan import Action, ApplyObject, DeleteObject, MarkBalloon, ReleaseBalloon
-from balloons.decide.pool_reasons import Because, Reason, because
-from balloons.decide.pool_view import PoolView
+from balloons.decide.plan import (
+    Action,
+    AnnotateNode,
+    ApplyObject,
+    Because,
+    DeleteObject,
+    MarkBalloon,
+    Reason,
+    ReleaseBalloon,
+    because,
+)
+from balloons.decide.pool_view import PoolView, pool_of
 from balloons.decide.settings import DecideSettings
-from balloons.decide.target import Target
-from balloons.render import BalloonSpec, deployment, deployment_name, says
-from balloons.view.shape import Shape
-from balloons.view.snapshot import Deployment
+from balloons.decide.target import VICTIM_COST, Holding, Target, balloons_by_shape, choose_nodes
+from balloons.render import BalloonSpec, buffer_object, deployment, deployment_name, says, template_object
+from balloons.view.shape import Shape, balloon_requests, pod_requests
+from balloons.view.snapshot import Deployment, Snapshot, StoredObject
 from throttler.kube.metadata import ObjectKey
+from throttler.kube.node import CA_KEEP_ANNOTATION, HELD_BY_ANNOTATION, KARPENTER_KEEP_ANNOTATION, Node, is_kept
 from throttler.kube.pod import Pod
+from throttler.kube.quantity import Resources
+
+KEEP: Mapping[str, str] = {CA_KEEP_ANNOTATION: "true", KARPENTER_KEEP_ANNOTATION: "true"}
 
 
 def inflate(
@@ -38,8 +61,8 @@ def inflate(
         if spec is None:
             too_small.append(shape.name)
         elif not (shape.is_remembered and spec.replicas == 0):
-            sizes += _changed(view, shape, spec, aim, holding)
-    sizes += _leftovers(view, holding, aim)
+            sizes += _changed_deployment(view, shape, spec, aim, holding)
+    sizes += _deployments_left(view, holding, aim)
     moved = _moved(view, holding, aim, freed)
     marks = _marks(holding, {balloon.key for balloon in moved})
     releases = [*(_release(balloon, taker) for balloon, taker in freed), *map(_move, moved)]
@@ -70,7 +93,7 @@ def lowered(view: PoolView, why: Because, gone: int) -> tuple[ApplyObject, ...]:
         wanted = present[name] + waiting[name] - taken
         replicas = stored.replicas - max(in_vain, min(taken, stored.replicas - wanted))
         if replicas < stored.replicas and not is_being_lowered:
-            manifest = _as_manifest(stored)
+            manifest = _deployment_manifest(stored)
             changed = {**manifest, "spec": {**manifest["spec"], "replicas": replicas}}
             actions.append(ApplyObject(stored.key, "apps/v1", "Deployment", changed, replicas, why))
     return tuple(actions)
@@ -133,12 +156,14 @@ def _spec(view: PoolView, shape: Shape, replicas: int, settings: DecideSettings)
     return BalloonSpec(requests, replicas, image, settings.priority_class, settings.image_pull_secrets, left_out)
 
 
-def _changed(view: PoolView, shape: Shape, spec: BalloonSpec, aim: Target, holding: Holding) -> Iterator[ApplyObject]:
+def _changed_deployment(
+    view: PoolView, shape: Shape, spec: BalloonSpec, aim: Target, holding: Holding
+) -> Iterator[ApplyObject]:
     manifest = deployment(view.pool, shape, spec)
     stored = view.deployments.get(shape.name)
     if stored is None and spec.replicas == 0:
         return
-    if stored is not None and says(_as_manifest(stored), manifest):
+    if stored is not None and says(_deployment_manifest(stored), manifest):
         return
     before = stored.replicas if stored is not None else 0
     key = ObjectKey(view.pool.metadata.namespace, deployment_name(view.pool, shape))
@@ -147,7 +172,7 @@ def _changed(view: PoolView, shape: Shape, spec: BalloonSpec, aim: Target, holdi
     )
 
 
-def _as_manifest(stored: Deployment) -> Mapping[str, Any]:
+def _deployment_manifest(stored: Deployment) -> Mapping[str, Any]:
     metadata = stored.metadata
     return {
         "apiVersion": "apps/v1",
@@ -174,7 +199,7 @@ def _marks(holding: Holding, moved: Collection[ObjectKey]) -> Iterator[MarkBallo
         yield MarkBalloon(balloon.key, balloon.uid, 0, because(Reason.SPARED, node=balloon.node))
 
 
-def _leftovers(view: PoolView, holding: Holding, aim: Target) -> Iterator[DeleteObject]:
+def _deployments_left(view: PoolView, holding: Holding, aim: Target) -> Iterator[DeleteObject]:
     """Deployments of shapes that no node stands for any more, once no balloon of theirs holds anything."""
     for name, stored in sorted(view.deployments.items()):
         shape = view.shapes.by_name.get(name)
@@ -189,3 +214,110 @@ def _leftovers(view: PoolView, holding: Holding, aim: Target) -> Iterator[Delete
 def _release(balloon: Pod, taker: str) -> ReleaseBalloon:
     why = because(Reason.BURST_RELEASE, released=1, waiting=1)
     return ReleaseBalloon(balloon.key, balloon.uid, balloon.resource_version, balloon.node, taker, why)
+
+
+def buffer(
+    view: PoolView, snapshot: Snapshot, settings: DecideSettings, holding: Holding, aim: Target
+) -> tuple[tuple[Action, ...], tuple[str, ...]]:
+    """A PodTemplate and a CapacityBuffer per shape; the second value names shapes with no room for a unit."""
+    actions: list[Action] = []
+    too_small: list[str] = []
+    measured = [shape for shape in view.shapes.by_name.values() if not shape.is_remembered]
+    for shape in measured:
+        key = ObjectKey(view.pool.metadata.namespace, deployment_name(view.pool, shape))
+        requests = balloon_requests(view.pool, shape, settings.default_slack, _in_use(snapshot, key))
+        if requests is None:
+            too_small.append(shape.name)
+            continue
+        image = view.pool.spec.image or settings.image
+        spec = BalloonSpec(requests, replicas_of(shape, view, holding, aim), image, settings.priority_class)
+        actions += _changed_buffer(view, shape, spec, snapshot, key, aim)
+    if measured:
+        actions += _buffers_left(view, snapshot, {deployment_name(view.pool, shape) for shape in measured})
+    return tuple(actions), tuple(too_small)
+
+
+def _buffers_left(view: PoolView, snapshot: Snapshot, kept: Collection[str]) -> Iterator[DeleteObject]:
+    """Buffers of shapes that the pool no longer has; while no shape is known at all, they stay."""
+    for api_version, kind, objects in (
+        (snapshot.buffer_version, "CapacityBuffer", snapshot.buffers),
+        ("v1", "PodTemplate", snapshot.templates),
+    ):
+        for key, stored in sorted(objects.items()):
+            metadata = stored.metadata
+            if pool_of(metadata) == view.pool.key and key.name not in kept and metadata.deletion_timestamp is None:
+                why = because(Reason.SHRINKING, surplus=stored.spec.get("replicas", 0))
+                yield DeleteObject(key, api_version, kind, metadata.uid, metadata.resource_version, why)
+
+
+def _in_use(snapshot: Snapshot, key: ObjectKey) -> Resources | None:
+    stored = snapshot.templates.get(key)
+    return pod_requests(stored.template) if stored else None
+
+
+def _changed_buffer(
+    view: PoolView, shape: Shape, spec: BalloonSpec, snapshot: Snapshot, key: ObjectKey, aim: Target
+) -> Iterator[ApplyObject]:
+    why = aim.because or because(Reason.WARMING, warm=aim.hold, target=aim.warm, pending=aim.wait)
+    template = template_object(view.pool, shape, spec)
+    wanted = buffer_object(view.pool, shape, spec.replicas, snapshot.buffer_version)
+    stored_template, stored = snapshot.templates.get(key), snapshot.buffers.get(key)
+    if stored_template is None or not says(stored_template.template, template["template"]):
+        yield ApplyObject(key, "v1", "PodTemplate", template, spec.replicas, why)
+    if stored is None or not says(
+        _buffer_manifest(stored), {"metadata": {"labels": wanted["metadata"]["labels"]}, "spec": wanted["spec"]}
+    ):
+        yield ApplyObject(key, snapshot.buffer_version, "CapacityBuffer", wanted, spec.replicas, why)
+
+
+def _buffer_manifest(stored: StoredObject) -> Mapping[str, Any]:
+    return {"metadata": {"labels": stored.metadata.labels}, "spec": stored.spec}
+
+
+def annotate(view: PoolView, aim: Target, limit: int) -> tuple[AnnotateNode, ...]:
+    """Nodes to annotate and nodes to let go, at most `limit` of the latter."""
+    owner = str(view.pool.key)
+    chosen = _choose(view, aim.hold)
+    kept = {node.name for node in chosen}
+    ours = held_by_us(view)
+    surplus = sorted((node for node in ours if node.name not in kept), key=lambda node: node.name)
+    held = because(Reason.WARMING, warm=len(ours), target=aim.warm, pending=len(kept) - len(ours))
+    new = [_keep(node, owner, held) for node in chosen if not _is_done(node, owner)]
+    return (*new, *(let_go(node, because(Reason.SHRINKING, surplus=len(surplus))) for node in surplus[:limit]))
+
+
+def held_by_us(view: PoolView) -> list[Node]:
+    """The settled nodes that carry our annotations for this pool."""
+    owner = str(view.pool.key)
+    return [node for node in _settled(view) if node.annotations.get(HELD_BY_ANNOTATION) == owner]
+
+
+def _is_done(node: Node, owner: str) -> bool:
+    """The user's own annotation is enough; ours must be whole."""
+    if node.annotations.get(HELD_BY_ANNOTATION) == owner:
+        return all(node.annotations.get(key) == value for key, value in KEEP.items())
+    return is_kept(node)
+
+
+def _choose(view: PoolView, wanted: int) -> Sequence[Node]:
+    """Annotated nodes first, then as the zones need."""
+    warm, idle = view.census.by_state[NodeState.WARM], view.census.by_state[NodeState.IDLE]
+    if wanted <= len(warm):
+        return choose_nodes(warm, {}, wanted)
+    return [*warm, *choose_nodes(idle, {}, wanted - len(warm))]
+
+
+def _settled(view: PoolView) -> list[Node]:
+    """Nodes that may be let go; sick and joining ones keep their annotation, or the autoscaler would remove them."""
+    states = (NodeState.WARM, NodeState.IDLE, NodeState.BUSY)
+    return [node for state in states for node in view.census.by_state[state]]
+
+
+def _keep(node: Node, owner: str, why: Because) -> AnnotateNode:
+    return AnnotateNode(node.name, node.resource_version, {**KEEP, HELD_BY_ANNOTATION: owner}, why)
+
+
+def let_go(node: Node, why: Because) -> AnnotateNode:
+    """Remove what we set; also used when a pool is gone."""
+    gone: dict[str, str | None] = dict.fromkeys((*KEEP, HELD_BY_ANNOTATION))
+    return AnnotateNode(node.name, node.resource_version, gone, why)

@@ -4,8 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from balloons.api.pool import Mode, PoolNodes, PoolSpec
-from balloons.decide.allowance import Purse, lanes_of
-from balloons.decide.decide import decide
+from balloons.decide.decide import Purse, decide, lanes_of
 from balloons.decide.memory import Memory
 from balloons.decide.settings import DecideSettings
 from balloons.decide.target import Supply, target
