@@ -108,7 +108,7 @@ async def _show(client: "KubeClient", settings: "GuardSettings") -> bool:
 
 
 async def _stop_service(client: "KubeClient", namespace: str, deployment: str) -> None:
-    from balloons.service.watched_resources import DEPLOYMENTS
+    from balloons.service.watched_objects import DEPLOYMENTS
     from throttler.kube.errors import NotFoundError
 
     try:

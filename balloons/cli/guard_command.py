@@ -104,7 +104,7 @@ async def _watch(given: dict[str, Any]) -> bool:
     import asyncio
     from contextlib import AsyncExitStack, suppress
 
-    from balloons.service.health import serve_health
+    from balloons.service.metrics import serve_health
     from balloons.service.settings import OFF, parse_address
     from throttler.kube.caller import CeilingGate
     from throttler.kube.connection import ConnectionOptions, load_connection

@@ -61,7 +61,7 @@ def resume(subject: str, name: str | None, **given: Any) -> None:
 def _set(subject: str, name: str | None, given: dict[str, Any], *, is_paused: bool) -> None:
     import asyncio
 
-    from balloons.service.watched_resources import POOLS
+    from balloons.service.watched_objects import POOLS
     from throttler.service.throttle_resource import THROTTLES
 
     subject, name, namespace = named(subject, name, given["namespace"])

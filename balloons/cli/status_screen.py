@@ -21,8 +21,7 @@ from balloons.cli.status_wait import AwaitedStatus
 from balloons.cli.status_watch import changes_of, follow
 from balloons.cluster import kinds, seen_cluster
 from balloons.cluster.seen_cluster import SeenCluster
-from balloons.service.watched_resources import POOLS
-from balloons.service.wire import PoolWire, pool_from_wire
+from balloons.service.watched_objects import POOLS, PoolWire, pool_from_wire
 from throttler.api.throttle_decode import StoredThrottle, ThrottleWire, throttle_from_wire
 from throttler.kube.errors import ForbiddenError, NotFoundError
 from throttler.kube.kube_client import KubeClient

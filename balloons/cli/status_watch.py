@@ -14,8 +14,7 @@ import click
 from balloons.cli.look import Look
 from balloons.cli.pool_rows import Pool
 from balloons.cli.status_text import Seen, names, table, tables, throttle_table
-from balloons.service.watched_resources import POOLS
-from balloons.service.wire import PoolWire, pool_from_wire
+from balloons.service.watched_objects import POOLS, PoolWire, pool_from_wire
 from throttler.api.throttle_decode import StoredThrottle, ThrottleWire, throttle_from_wire
 from throttler.kube.kube_client import KubeClient
 from throttler.kube.reflector import Reflector, T, W

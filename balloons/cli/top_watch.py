@@ -19,7 +19,7 @@ from balloons.cli.status_watch import COLUMNS, LINES, REDRAW_S, height, on_scree
 from balloons.cli.top_rows import Group, groups
 from balloons.preview.words import count
 from balloons.printable import printable
-from balloons.service.watched_resources import NODES, PODS
+from balloons.service.watched_objects import NODES, PODS
 from balloons.service.watches import UNFINISHED
 from throttler.kube.node import NodeWire, Shared, node_from_wire
 from throttler.kube.pod import PodWire, pod_from_wire

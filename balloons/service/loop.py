@@ -1,4 +1,7 @@
-"""The loop: take a snapshot, decide once, write; rediscover the world at the next tick."""
+"""The loop: take a snapshot, decide once, write; rediscover the world at the next tick.
+
+When the next decision is due: soon after a change, at the latest after the interval.
+"""
 
 import asyncio
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -16,7 +19,6 @@ from balloons.decide.settings import DecideSettings
 from balloons.service.metrics import Metrics
 from balloons.service.pool_writes import PoolWrites
 from balloons.service.preemptions import Preemptions
-from balloons.service.wake import REST_SHARE, Wake
 from balloons.view.snapshot import Circumstances, Index, Now, Snapshot
 from throttler.kube.metadata import ObjectKey
 from throttler.kube.selectors import LabelSelector
@@ -24,6 +26,8 @@ from throttler.levers.lever import Lane
 from throttler.service.throttling import ClusterView
 from throttler.service.tick_view import PoolGrowth
 
+REST_SHARE = 3.0
+"""A decision that took t is followed by a rest of at least 3 t: a quarter of one core, whatever the churn."""
 FAILED_S = 1.0
 BLIND_S = 1.0
 """After a tick that failed, and while the view is incomplete: look again this soon."""
@@ -31,10 +35,41 @@ GROWTH_S = 0.05
 """After a decision that found other growth than the throttle knew of."""
 BLIND_PATIENCE_S = 15.0
 """A view that is incomplete for no longer than this (a watch that reconnects) is not reported to users."""
-
 log = structlog.get_logger()
-
 Decide = Callable[[Snapshot, Memory, DecideSettings, Now, Sequence[Lane] | None], tuple[Plan, Memory]]
+
+
+class Wake:
+    """Collects calls for a decision; the earliest counts, and later ones do not put it off."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._due_at: float | None = None
+        self._poked = asyncio.Event()
+
+    def poke(self, within_s: float | None) -> None:
+        """Ask for a decision within this time; None asks for nothing."""
+        if within_s is None:
+            return
+        due_at = self._clock() + within_s
+        if self._due_at is None or due_at < self._due_at:
+            self._due_at = due_at
+            self._poked.set()
+
+    async def sleep(self, not_before_at: float, latest_at: float) -> None:
+        """Returns when a decision is due; what was asked for until then is answered by it."""
+        while (now := self._clock()) < (until := self._until(not_before_at, latest_at)):
+            self._poked.clear()
+            try:
+                async with asyncio.timeout(until - now):
+                    await self._poked.wait()
+            except TimeoutError:
+                continue
+        self._due_at = None
+
+    def _until(self, not_before_at: float, latest_at: float) -> float:
+        due_at = latest_at if self._due_at is None else min(self._due_at, latest_at)
+        return max(due_at, not_before_at)
 
 
 class View(Protocol):

@@ -26,14 +26,21 @@ from balloons.decide.plan import (
     ReleaseBalloon,
     RemoveFailed,
 )
-from balloons.service.batches import batches
-from balloons.service.fence import Fence, Repeats
-from balloons.service.in_words import failure_in_words, in_words
 from balloons.service.metrics import Metrics
+from balloons.service.pool_status import TURNED_AWAY
 from balloons.service.preemptions import Preemptions
 from balloons.service.report import Reporter
-from balloons.service.standing import TURNED_AWAY
-from balloons.service.write_outcome import PoolWriteOutcome, kind_of, least_rest_s, outcome_of
+from balloons.service.write_rules import (
+    Fence,
+    PoolWriteOutcome,
+    Repeats,
+    batches,
+    failure_in_words,
+    in_words,
+    kind_of,
+    least_rest_s,
+    outcome_of,
+)
 from balloons.service.writer import Writer
 from throttler.kube.errors import ApiError
 from throttler.kube.metadata import ObjectKey

@@ -1,4 +1,6 @@
-"""How long real work waits for a node that a balloon leaves: measured on the watch's own events. Pure.
+"""Whether real work found a node, and how long it waits for one that a balloon leaves.
+
+The warm-hit ratio is counted from whether real work found a node or had to wait for one.
 
 The clock starts when a balloon that the scheduler preempted, or that we released, is first seen to leave its node, and
 stops when the first real pod is seen bound there. Both events come through the same watch, in order.
@@ -7,10 +9,32 @@ stops when the first real pod is seen bound there. Both events come through the 
 import enum
 from dataclasses import dataclass
 
+from throttler.kube.node import Node
 from throttler.kube.pod import Pod, PodKind
 
 FORGET_S = 600.0
 """A node that nobody took for this long is no longer measured."""
+
+
+class Found(enum.StrEnum):
+    """What a pod found: the label of pool_bound_pods_total."""
+
+    WARM = "warm"
+    """The node was there before the pod."""
+    COLD = "cold"
+    """The pod was there first, and waited for the node."""
+
+
+def found_by(before: Pod | None, after: Pod | None, node: Node | None) -> Found | None:
+    """What this event of a pod tells, if it is the binding of real work; `node` is where it went.
+
+    Only a pod that was seen to wait counts: one that is bound when it is first seen may have been so for months.
+    """
+    if before is None or after is None or node is None or before.node or not after.node:
+        return None
+    if after.kind is not PodKind.WORK:
+        return None
+    return Found.WARM if node.created_s <= after.created_s else Found.COLD
 
 
 class Leaving(enum.StrEnum):

@@ -13,12 +13,10 @@ import structlog
 
 from balloons.api.pool import PoolStatus
 from balloons.decide.plan import PoolDecision
-from balloons.service.events import Announcer
 from balloons.service.metrics import Metrics
-from balloons.service.standing import TURNED_AWAY
-from balloons.service.status import StoredPool, next_status, status_manifest
-from balloons.service.watched_resources import EVENTS, POOLS
-from balloons.service.write_outcome import ActionKind, PoolWriteOutcome, least_rest_s, outcome_of
+from balloons.service.pool_status import TURNED_AWAY, Announcer, StoredPool, next_status, status_manifest
+from balloons.service.watched_objects import EVENTS, POOLS
+from balloons.service.write_rules import ActionKind, PoolWriteOutcome, least_rest_s, outcome_of
 from balloons.service.writer import FIELD_MANAGER, version_in
 from throttler.kube.errors import ApiError
 from throttler.kube.kube_client import KubeClient

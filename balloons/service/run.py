@@ -1,31 +1,186 @@
-"""Start-up and end of the service: makes the parts, runs them together, ends them in order."""
+"""Start-up and end of the service: makes the parts and their clients, runs them together, ends them in order.
+
+How late the event loop is: the first thing to look at when a lease or a watch is lost. The clients of the service:
+their ceilings are apart, and so are their connections. The throttle's half of the service, wired to its clients.
+"""
 
 import asyncio
 import signal
 import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
 
 import structlog
 
-from balloons.service.clients import Clients, open_clients
-from balloons.service.events import Announcer
-from balloons.service.health import serve_health
-from balloons.service.lag import measure_lag
-from balloons.service.loop import DecisionLoop
-from balloons.service.metrics import Metrics
-from balloons.service.pacing import make_throttling
+from balloons.service.loop import DecisionLoop, Wake
+from balloons.service.metrics import Metrics, serve_health
+from balloons.service.pool_status import Announcer
 from balloons.service.pool_writes import PoolWrites
 from balloons.service.preemptions import Preemptions
 from balloons.service.report import Reporter
 from balloons.service.settings import ServiceSettings, parse_address
-from balloons.service.wake import Wake
 from balloons.service.watches import Watches
 from balloons.service.writer import Writer
 from balloons.view.snapshot import Index
+from throttler.kube.caller import MOST_PER_S, Attempt, CeilingGate
+from throttler.kube.connection import Connection, ConnectionOptions, load_connection
 from throttler.kube.errors import ForbiddenError
+from throttler.kube.kube_client import KubeClient, open_client
+from throttler.kube.lease import Elector, ElectorSettings, open_lease_client
+from throttler.kube.transport import always
+from throttler.service.in_force import InForce
+from throttler.service.lever_writer import LeverWriter
+from throttler.service.throttle_events import ThrottleAnnouncer
+from throttler.service.throttle_report import ThrottleReport
+from throttler.service.throttle_watches import ThrottleWatches
+from throttler.service.throttle_writes import ThrottleWrites
+from throttler.service.throttling import Throttling
+from throttler.sources.signal_watch import OwnAttempts, SignalWatches
 
+PERIOD_S = 1.0
+READS_PER_S, READ_BURST = 20.0, 25
+"""Lists, watches and discovery: a handful at the start, then one now and then. They never queue behind writes. Pages of
+a list come one after the other, in 70 ms each: at 5 a second, 150,000 pods took a minute, most of it spent waiting."""
+BURST_S = 60.0
+"""The ceiling on writes is an average over this long."""
+URGENT_TIMES, URGENT_BURST = 10.0, 300
+"""What gives nodes back to work may come so many times as often as other writes, and so many at once: at the default 50
+a second, which is what a scheduler binds. A gang of 1,000 has its nodes after 18 s, one of 300 at once."""
+REPORTS_SHARE, REPORTS_BURST_S = 0.5, 30.0
+"""Status and Events, on top of the writes they tell of: 100 pools whose figures move need 4 a second at the most."""
+NOTES_BURST_S = 1.0
+"""Annotations of nodes go out evenly: there may be thousands, and none is in a hurry."""
+OWN_WINDOW_S = 5.0
+"""What our own requests meet is told as windows of this length, as scrapes are."""
 log = structlog.get_logger()
+
+
+async def measure_lag(tell: Callable[[float], None]) -> None:
+    """Once a second, tell how much later than asked a timer fired; until cancelled."""
+    clock = asyncio.get_running_loop().time
+    while True:
+        asked_at = clock()
+        await asyncio.sleep(PERIOD_S)
+        tell(max(0.0, clock() - asked_at - PERIOD_S))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Clients:
+    """Who reads, who writes for pools (what may wait, what is urgent, notes on nodes, reports), who moves ceilings, and
+    who releases what is held one by one; `own` is what they all meet. None waits for another's ceiling of calls.
+
+    With `max_calls_per_s` of 5, all of them together send at most 92.5 requests a second while a release lasts, and
+    42.5 otherwise: reads 20, writes 5, notes 5, reports 2.5, ceilings 5, what is held 5; releases and deletes 50.
+
+    `elector` holds the Lease that the writers are fenced by; None where no Lease is held, in a dry run for one.
+    """
+
+    connection: Connection
+    reading: KubeClient
+    writing: KubeClient
+    urgent: KubeClient
+    noting: KubeClient
+    reporting: KubeClient
+    pulling: KubeClient
+    releasing: KubeClient
+    elector: Elector | None
+    own: OwnAttempts
+
+
+@asynccontextmanager
+async def open_clients(settings: ServiceSettings, metrics: Metrics) -> AsyncIterator[Clients]:
+    """All of them, on one connection's credentials. Raises ConfigError."""
+    connection = await load_connection(ConnectionOptions(kubeconfig=settings.kubeconfig, context=settings.context))
+    own = OwnAttempts(OWN_WINDOW_S)
+
+    def observe(attempt: Attempt) -> None:
+        metrics.attempt(attempt)
+        own.observe(attempt)
+
+    async with open_lease_client(connection, observer=metrics.attempt) as leasing:
+        elector = _elector(settings, leasing)
+        may_pull = elector.may_write if elector is not None else always
+        # A single replica may keep pools without a Lease; the guard needs a Lease that moves all the same.
+        may_write = always if settings.is_alone else may_pull
+        read_gate = CeilingGate(READS_PER_S, burst=READ_BURST)
+        async with (
+            open_client(connection, "watch", gate=read_gate, observer=observe) as reading,
+            open_client(connection, "service", gate=gate_of(settings), observer=observe, may_send=may_write) as writing,
+            open_client(
+                connection, "urgent", gate=urgent_gate_of(settings), observer=observe, may_send=may_write
+            ) as urgent,
+            open_client(
+                connection, "notes", gate=gate_of(settings, 1.0, NOTES_BURST_S), observer=observe, may_send=may_write
+            ) as noting,
+            open_client(
+                connection,
+                "report",
+                gate=gate_of(settings, REPORTS_SHARE, REPORTS_BURST_S),
+                observer=observe,
+                may_send=may_write,
+            ) as reporting,
+            open_client(connection, "throttle", gate=gate_of(settings), observer=observe, may_send=may_pull) as pulling,
+            open_client(
+                connection, "release", gate=gate_of(settings), observer=observe, may_send=may_pull
+            ) as releasing,
+        ):
+            yield Clients(
+                connection=connection,
+                reading=reading,
+                writing=writing,
+                urgent=urgent,
+                noting=noting,
+                reporting=reporting,
+                pulling=pulling,
+                releasing=releasing,
+                elector=elector,
+                own=own,
+            )
+
+
+def _elector(settings: ServiceSettings, leasing: KubeClient) -> Elector | None:
+    """None for who writes nothing, and for who would not be there to renew what he took."""
+    if settings.is_dry_run or settings.is_once:
+        return None
+    return Elector(leasing, ElectorSettings(namespace=settings.lease_namespace, is_alone=settings.is_alone))
+
+
+def gate_of(settings: ServiceSettings, share: float = 1.0, burst_s: float = BURST_S) -> CeilingGate:
+    """The ceiling of one kind of calls: a share of the setting, averaged over `burst_s`."""
+    calls_per_s = settings.max_calls_per_s * share
+    return CeilingGate(calls_per_s, burst=max(1, int(calls_per_s * burst_s)))
+
+
+def urgent_gate_of(settings: ServiceSettings) -> CeilingGate:
+    """The ceiling of what gives nodes back to work."""
+    return CeilingGate(min(MOST_PER_S, settings.max_calls_per_s * URGENT_TIMES), burst=URGENT_BURST)
+
+
+def make_throttling(
+    clients: Clients,
+    settings: ServiceSettings,
+    metrics: Metrics,
+    poke: Callable[[float], None],
+    clock: Callable[[], float],
+) -> Throttling:
+    """All parts. One decision (`--once`) holds nothing, because nobody would renew what it held."""
+    is_dry_run = settings.is_dry_run or settings.is_once
+    return Throttling(
+        ThrottleWatches(clients.reading, poke, metrics.cache_event),
+        SignalWatches(clients.connection, clients.own, metrics.throttle.read, metrics.attempt, settings.prometheus),
+        ThrottleWrites(
+            LeverWriter(clients.pulling),
+            LeverWriter(clients.releasing),
+            ThrottleReport(clients.pulling, ThrottleAnnouncer(socket.gethostname()), clock),
+            metrics.throttle,
+            clock,
+            is_dry_run=is_dry_run,
+        ),
+        InForce(clients.connection, clients.elector),
+        metrics.throttle,
+        clock,
+    )
 
 
 async def serve(settings: ServiceSettings, version: str) -> bool:

@@ -61,7 +61,7 @@ class ServiceSettings:
     """How long `is_once` waits for the view to be complete."""
     max_calls_per_s: float = 5.0
     """Ceiling of our own writes, averaged over a minute. Releases and deletes have ten times as much to themselves,
-    annotations of nodes as much, status and Events half as much: `balloons/service/clients.py` adds it all up."""
+    annotations of nodes as much, status and Events half as much: `balloons/service/run.py` adds it all up."""
     metrics_address: str = "127.0.0.1:8080"
     """host:port for /metrics, /healthz and /readyz; port 0 takes a free one; `off` serves nothing."""
     metrics_tls: MetricsTls | None = None

@@ -1,20 +1,36 @@
-"""The watch caches: which objects are followed, how they are cut down at the edge, and whom their changes concern."""
+"""The watch caches: which objects are followed, as this API server serves them, and whom their changes concern.
+
+What this API server serves: its minor version, and CapacityBuffer if somebody installed it.
+"""
 
 import asyncio
+import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 import structlog
 
 from balloons.api.pool import BalloonPool
-from balloons.service import relevance
-from balloons.service.arrivals import found_by
-from balloons.service.discovery import Served, discover
+from balloons.render import BUFFER_GROUP
+from balloons.service import watched_objects
+from balloons.service.loop import Wake
 from balloons.service.metrics import FAILED_BALLOONS, Metrics
-from balloons.service.preemptions import Preemptions
-from balloons.service.wake import Wake
-from balloons.service.watched_resources import DEPLOYMENTS, NODES, POD_TEMPLATES, PODS, POOLS, PRIORITY_CLASSES, buffers
-from balloons.service.wire import PoolWire, failed_balloon, pod_or_presence, pool_from_wire
+from balloons.service.preemptions import Preemptions, found_by
+from balloons.service.watched_objects import (
+    DEPLOYMENTS,
+    NODES,
+    POD_TEMPLATES,
+    PODS,
+    POOLS,
+    PRIORITY_CLASSES,
+    PoolWire,
+    buffers,
+    failed_balloon,
+    pod_or_presence,
+    pool_from_wire,
+)
 from balloons.view.snapshot import (
     Circumstances,
     Deployment,
@@ -24,8 +40,8 @@ from balloons.view.snapshot import (
     RefusedPool,
     StoredObject,
 )
-from throttler.kube.errors import ApiError
-from throttler.kube.kube_client import KubeClient
+from throttler.kube.errors import ApiError, NotFoundError
+from throttler.kube.kube_client import KubeClient, decode
 from throttler.kube.list_and_watch import Key
 from throttler.kube.metadata import ObjectKey
 from throttler.kube.node import Node, NodeWire, Shared, node_from_wire
@@ -42,8 +58,51 @@ UNFINISHED = "status.phase!=Succeeded,status.phase!=Failed"
 """Finished pods take no room on their nodes and are not even listed."""
 FAILED = Selection(labels=POOL_LABEL, fields="status.phase=Failed")
 """But for balloons that failed: few, whatever the size of the cluster, and they say which node refuses them."""
-
 log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """`minor` is 0 when unknown, `buffer_version` (group/version) empty when CapacityBuffer is not served."""
+
+    minor: int = 0
+    buffer_version: str = ""
+
+
+class _Version(msgspec.Struct):
+    minor: str = ""
+
+
+class _GroupVersion(msgspec.Struct, rename="camel"):
+    group_version: str = ""
+
+
+class _Group(msgspec.Struct, rename="camel"):
+    preferred_version: _GroupVersion = msgspec.field(default_factory=_GroupVersion)
+
+
+class _ResourceName(msgspec.Struct):
+    name: str
+
+
+class _Resources(msgspec.Struct):
+    resources: list[_ResourceName] = []
+
+
+async def discover(client: KubeClient) -> Served:
+    """Ask the server; raises ApiError."""
+    minor = decode(await client.get_raw("/version"), _Version).minor
+    digits = re.match(r"\d{1,4}", minor)
+    return Served(int(digits.group()) if digits else 0, await _buffer_version(client))
+
+
+async def _buffer_version(client: KubeClient) -> str:
+    try:
+        found = decode(await client.get_raw(f"/apis/{BUFFER_GROUP}"), _Group).preferred_version.group_version
+        served = decode(await client.get_raw(f"/apis/{found}"), _Resources).resources
+    except NotFoundError:
+        return ""
+    return found if any(each.name == "capacitybuffers" for each in served) else ""
 
 
 class Watches:
@@ -133,7 +192,7 @@ class Watches:
 
     def _node_changed(self, key: Key, before: Node | None, after: Node | None) -> None:
         self._index.change_node(before, after)
-        self._wake.poke(relevance.node_within_s(before, after))
+        self._wake.poke(watched_objects.node_within_s(before, after))
 
     def _pod_changed(self, key: Key, before: Pod | None, after: Pod | None) -> None:
         self._index.change_pod(before, after)
@@ -141,11 +200,11 @@ class Watches:
         if seen is not None:
             self._metrics.gave_way(seen)
         self._note_arrival(before, after)
-        self._wake.poke(relevance.pod_within_s(before, after))
+        self._wake.poke(watched_objects.pod_within_s(before, after))
 
     def _failed_changed(self, key: Key, before: FailedBalloon | None, after: FailedBalloon | None) -> None:
         self._index.change_failed_balloon(before, after)
-        self._wake.poke(relevance.failure_within_s(before, after))
+        self._wake.poke(watched_objects.failure_within_s(before, after))
 
     def _note_arrival(self, before: Pod | None, after: Pod | None) -> None:
         name = after.node if after is not None else ""
@@ -158,30 +217,30 @@ class Watches:
     ) -> None:
         self._index.change_pool(before, after)
         known = before.metadata if before else None, after.metadata if after else None
-        self._wake.poke(relevance.pool_within_s(*known))
+        self._wake.poke(watched_objects.pool_within_s(*known))
 
     def _deployment_changed(self, key: Key, before: Deployment | None, after: Deployment | None) -> None:
         self._index.change_deployment(before, after)
-        self._wake.poke(relevance.deployment_within_s(before, after))
+        self._wake.poke(watched_objects.deployment_within_s(before, after))
 
     def _class_changed(self, key: Key, before: PriorityClass | None, after: PriorityClass | None) -> None:
         self._index.change_priority_class(before, after)
-        self._wake.poke(relevance.SOON_S)
+        self._wake.poke(watched_objects.SOON_S)
 
     def _buffer_changed(self, key: Key, before: StoredObject | None, after: StoredObject | None) -> None:
         self._index.change_buffer(before, after)
-        self._wake.poke(relevance.SOON_S)
+        self._wake.poke(watched_objects.SOON_S)
 
     def _template_changed(self, key: Key, before: StoredObject | None, after: StoredObject | None) -> None:
         self._index.change_template(before, after)
-        self._wake.poke(relevance.SOON_S)
+        self._wake.poke(watched_objects.SOON_S)
 
     def _noticed(self) -> None:
         """Something was heard: a view that has become complete, or stopped being so, is worth a decision."""
         if self._was_complete != (is_complete := self.is_complete):
             self._was_complete = is_complete
             self._incomplete_since_s = self._clock()
-            self._wake.poke(relevance.URGENT_S)
+            self._wake.poke(watched_objects.URGENT_S)
 
     # --- what is followed ---
 

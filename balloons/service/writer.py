@@ -18,7 +18,7 @@ from balloons.decide.plan import (
     ReleaseBalloon,
     RemoveFailed,
 )
-from balloons.service.watched_resources import NODES, PODS, written
+from balloons.service.watched_objects import NODES, PODS, written
 from throttler.kube.errors import AlreadyExistsError, ConflictError
 from throttler.kube.kube_client import KubeClient, decode
 from throttler.kube.metadata import ObjectKey

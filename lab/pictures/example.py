@@ -18,7 +18,7 @@ from balloons.cluster import kinds
 from balloons.cluster.kinds import Kind, kept
 from balloons.cluster.seen_cluster import Listed, SeenCluster
 from balloons.reading.files import write_archive
-from balloons.service.events import REPORTER as BALLOONS
+from balloons.service.pool_status import REPORTER as BALLOONS
 from throttler.kube.pod import POOL_LABEL
 from throttler.service.throttle_events import REPORTER as THROTTLER
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from prometheus_client import CollectorRegistry, Gauge
 
-from balloons.service.health import serve_health
+from balloons.service.metrics import serve_health
 from balloons.service.settings import ListenAddress, MetricsTls
 from lab.binaries import find_binaries
 from lab.controlplane.credentials import CertificateAuthority

@@ -15,7 +15,7 @@ from balloons.decide.decide import decide
 from balloons.decide.memory import Memory
 from balloons.decide.plan import Action, ApplyObject, MarkBalloon, Plan, PoolDecision, Reason
 from balloons.decide.settings import DecideSettings
-from balloons.service.standing import Standing, standing
+from balloons.service.pool_status import Standing, standing
 from balloons.view.snapshot import DeploymentCondition, DeploymentStatus, Now
 from tests.world import CLASS, NOW, POOL_KEY, World, a_node, a_pool, later, nodes, work
 

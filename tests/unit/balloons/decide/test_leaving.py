@@ -9,7 +9,7 @@ from balloons.decide.decide import decide
 from balloons.decide.memory import Memory
 from balloons.decide.plan import PoolDecision, Reason
 from balloons.decide.settings import DecideSettings
-from balloons.service.standing import Standing, standing
+from balloons.service.pool_status import Standing, standing
 from tests.world import NOW, World, a_node, a_pool, later, nodes
 from throttler.kube.node import KARPENTER_INITIALIZED_LABEL, KARPENTER_POOL_LABEL, LEAVING_TAINTS
 from throttler.kube.selectors import LabelSelector, Taint, Toleration

@@ -13,13 +13,12 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from balloons.decide.settings import DecideSettings
-from balloons.service.events import Announcer
-from balloons.service.loop import DecisionLoop
+from balloons.service.loop import DecisionLoop, Wake
 from balloons.service.metrics import Metrics
+from balloons.service.pool_status import Announcer
 from balloons.service.pool_writes import PoolWrites
 from balloons.service.preemptions import Preemptions
 from balloons.service.report import Reporter
-from balloons.service.wake import Wake
 from balloons.service.watches import Watches
 from balloons.service.writer import Writer
 from balloons.view.snapshot import Index

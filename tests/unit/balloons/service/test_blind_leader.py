@@ -7,9 +7,8 @@ from typing import Any, cast
 
 import pytest
 
-from balloons.service.clients import OWN_WINDOW_S, Clients
 from balloons.service.metrics import Metrics
-from balloons.service.run import Service
+from balloons.service.run import OWN_WINDOW_S, Clients, Service
 from balloons.service.settings import OFF, ServiceSettings
 from tests.unit.balloons.service.large_cluster import LargeCluster
 from tests.unit.throttler.kube.fake_api import client_for, status_answer

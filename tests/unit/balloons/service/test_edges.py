@@ -15,18 +15,18 @@ from hypothesis import strategies as st
 
 from balloons.api.pool import BalloonPool, PoolStatus
 from balloons.decide.plan import PoolDecision, Reason, because
-from balloons.service import relevance
+from balloons.service import watched_objects
 from balloons.service.logs import hide_secrets, set_up_logs
 from balloons.service.metrics import Metrics
-from balloons.service.metrics_page import metrics_page
 from balloons.service.preemptions import GaveWay, Leaving, Taken
 from balloons.service.settings import OFF, ListenAddress, ServiceSettings, SettingsError, parse_address
-from balloons.service.wire import PoolWire, failed_balloon, pod_or_presence, pool_from_wire
+from balloons.service.watched_objects import PoolWire, failed_balloon, pod_or_presence, pool_from_wire
 from balloons.view.snapshot import FailedBalloon, RefusedPool
 from throttler.kube.metadata import Metadata, ObjectKey
 from throttler.kube.node import Node, Shared
 from throttler.kube.pod import Pod, PodKind, PodWire, Scheduling
 from throttler.kube.selectors import Taint
+from tools.metrics_page import metrics_page
 
 DOCS = Path(__file__).parents[4] / "docs"
 POOL = ObjectKey("ns", "gpu")
@@ -135,42 +135,44 @@ def test_only_what_is_left_of_a_balloon_is_ever_taken_for_it(owner: str, priorit
 
 
 def test_waiting_work_is_urgent_once() -> None:
-    assert relevance.pod_within_s(WORK, REFUSED) == relevance.URGENT_S
-    assert relevance.pod_within_s(None, REFUSED) == relevance.URGENT_S
-    assert relevance.pod_within_s(REFUSED, msgspec.structs.replace(REFUSED, resource_version="2")) is None
+    assert watched_objects.pod_within_s(WORK, REFUSED) == watched_objects.URGENT_S
+    assert watched_objects.pod_within_s(None, REFUSED) == watched_objects.URGENT_S
+    assert watched_objects.pod_within_s(REFUSED, msgspec.structs.replace(REFUSED, resource_version="2")) is None
 
 
 def test_work_that_the_scheduler_has_not_looked_at_wakes_nobody() -> None:
-    assert relevance.pod_within_s(None, WORK) is None
+    assert watched_objects.pod_within_s(None, WORK) is None
 
 
 def test_bound_work_matters_soon() -> None:
     bound = msgspec.structs.replace(WORK, node="n1", scheduling=None)
-    assert relevance.pod_within_s(WORK, bound) == relevance.SOON_S
-    assert relevance.pod_within_s(bound, None) == relevance.SOON_S
+    assert watched_objects.pod_within_s(WORK, bound) == watched_objects.SOON_S
+    assert watched_objects.pod_within_s(bound, None) == watched_objects.SOON_S
 
 
 def test_a_balloon_that_fails_is_looked_at_soon_and_once() -> None:
     failure = FailedBalloon(ObjectKey("ns", "b1"), "u1", "n1", "gpu")
-    assert relevance.failure_within_s(None, failure) == relevance.NODE_S
-    assert relevance.failure_within_s(failure, failure) is None
-    assert relevance.failure_within_s(failure, None) is None
+    assert watched_objects.failure_within_s(None, failure) == watched_objects.NODE_S
+    assert watched_objects.failure_within_s(failure, failure) is None
+    assert watched_objects.failure_within_s(failure, None) is None
 
 
 def test_heartbeat_of_a_node_wakes_nobody() -> None:
-    assert relevance.node_within_s(NODE, msgspec.structs.replace(NODE, resource_version="2")) is None
-    assert relevance.node_within_s(NODE, msgspec.structs.replace(NODE, is_ready=False)) == relevance.NODE_S
-    assert relevance.node_within_s(None, NODE) == relevance.NODE_S
+    assert watched_objects.node_within_s(NODE, msgspec.structs.replace(NODE, resource_version="2")) is None
+    assert watched_objects.node_within_s(NODE, msgspec.structs.replace(NODE, is_ready=False)) == watched_objects.NODE_S
+    assert watched_objects.node_within_s(None, NODE) == watched_objects.NODE_S
     going = msgspec.structs.replace(NODE, taints=(Taint("karpenter.sh/disrupted", effect="NoSchedule"),))
-    assert relevance.node_within_s(NODE, going) == relevance.URGENT_S
-    assert relevance.node_within_s(going, msgspec.structs.replace(going, is_ready=False)) == relevance.NODE_S
+    assert watched_objects.node_within_s(NODE, going) == watched_objects.URGENT_S
+    assert (
+        watched_objects.node_within_s(going, msgspec.structs.replace(going, is_ready=False)) == watched_objects.NODE_S
+    )
 
 
 def test_wish_of_a_user_is_urgent_and_our_own_status_is_not() -> None:
     before, after = Metadata("gpu", "ns", generation=1), Metadata("gpu", "ns", generation=2)
-    assert relevance.pool_within_s(before, after) == relevance.URGENT_S
-    assert relevance.pool_within_s(None, after) == relevance.URGENT_S
-    assert relevance.pool_within_s(before, Metadata("gpu", "ns", generation=1, resource_version="9")) is None
+    assert watched_objects.pool_within_s(before, after) == watched_objects.URGENT_S
+    assert watched_objects.pool_within_s(None, after) == watched_objects.URGENT_S
+    assert watched_objects.pool_within_s(before, Metadata("gpu", "ns", generation=1, resource_version="9")) is None
 
 
 # --- logs ---
@@ -207,7 +209,7 @@ def test_readable_log_neutralises_escapes() -> None:
 
 
 def test_page_is_written_from_the_registry() -> None:
-    """If this fails: python -m balloons.service.metrics_page > docs/metrics.md"""
+    """If this fails: python -m tools.metrics_page > docs/metrics.md"""
     assert (DOCS / "metrics.md").read_text() == metrics_page()
 
 

@@ -1,4 +1,7 @@
-"""The loop: when it decides, what it keeps in mind, and that neither errors nor silence end it."""
+"""The loop, and when its next decision is due.
+
+The loop: when it decides, what it keeps in mind, and that neither errors nor silence end it.
+"""
 
 import asyncio
 from typing import Any
@@ -9,15 +12,13 @@ from balloons.api.pool import PoolStatus
 from balloons.decide.memory import Memory, PoolMemory
 from balloons.decide.plan import Plan, PoolDecision, Reason, because
 from balloons.decide.settings import DecideSettings
-from balloons.service.loop import BLIND_PATIENCE_S, DecisionLoop
+from balloons.service.loop import BLIND_PATIENCE_S, DecisionLoop, Wake
 from balloons.service.metrics import Metrics
 from balloons.service.preemptions import Preemptions
-from balloons.service.wake import Wake
 from balloons.view.snapshot import Circumstances, Index, Now, Snapshot
 from throttler.kube.metadata import ObjectKey
 
 pytestmark = pytest.mark.virtual_time
-
 GPU, CPU = ObjectKey("ns", "gpu"), ObjectKey("ns", "cpu")
 
 
@@ -196,3 +197,62 @@ async def test_blindness_of_a_replica_that_stood_by_is_not_reported_at_once() ->
     scene.is_leader = True
     scene.loop.tick()
     assert scene.writes.plans == []
+
+
+def clock() -> float:
+    return asyncio.get_running_loop().time()
+
+
+async def slept_s(wake: Wake, not_before_s: float = 0.0, latest_s: float = 10.0) -> float:
+    started = clock()
+    await wake.sleep(started + not_before_s, started + latest_s)
+    return round(clock() - started, 3)
+
+
+async def test_nothing_changes_until_the_interval_is_over() -> None:
+    assert await slept_s(Wake(clock)) == 10.0
+
+
+async def test_change_during_the_sleep_ends_it_soon() -> None:
+    wake = Wake(clock)
+    asyncio.get_running_loop().call_later(3, wake.poke, 0.05)
+    assert await slept_s(wake) == 3.05
+
+
+async def test_change_before_the_sleep_is_not_lost() -> None:
+    wake = Wake(clock)
+    wake.poke(0.05)
+    assert await slept_s(wake) == 0.05
+
+
+async def test_urgent_change_overtakes_an_earlier_calm_one() -> None:
+    wake = Wake(clock)
+    wake.poke(1.0)
+    asyncio.get_running_loop().call_later(0.2, wake.poke, 0.05)
+    assert await slept_s(wake) == 0.25
+
+
+async def test_later_changes_do_not_put_it_off() -> None:
+    wake = Wake(clock)
+    for i in range(10):
+        asyncio.get_running_loop().call_later(i * 0.02, wake.poke, 0.05)
+    assert await slept_s(wake) == 0.05
+
+
+async def test_changes_wait_for_the_rest_after_a_long_decision() -> None:
+    wake = Wake(clock)
+    wake.poke(0.05)
+    assert await slept_s(wake, not_before_s=0.75) == 0.75
+
+
+async def test_answered_change_does_not_wake_again() -> None:
+    wake = Wake(clock)
+    wake.poke(0.05)
+    await slept_s(wake)
+    assert await slept_s(wake) == 10.0
+
+
+async def test_nothing_relevant_asks_for_nothing() -> None:
+    wake = Wake(clock)
+    wake.poke(None)
+    assert await slept_s(wake) == 10.0

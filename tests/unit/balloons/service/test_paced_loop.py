@@ -8,10 +8,9 @@ import pytest
 
 from balloons.api.pool import BalloonPool, Mode
 from balloons.decide.settings import DecideSettings
-from balloons.service.loop import DecisionLoop
+from balloons.service.loop import DecisionLoop, Wake
 from balloons.service.metrics import Metrics
 from balloons.service.preemptions import Preemptions
-from balloons.service.wake import Wake
 from balloons.view.snapshot import Index
 from tests.unit.balloons.service.test_loop import FakeView, FakeWrites
 from tests.world import CLASS, POOL_KEY, a_node, a_pool, work

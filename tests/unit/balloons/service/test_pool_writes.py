@@ -20,12 +20,12 @@ from balloons.decide.plan import (
     RemoveFailed,
     because,
 )
-from balloons.service.events import Announcer
-from balloons.service.fence import LATE_S
 from balloons.service.metrics import Metrics
+from balloons.service.pool_status import Announcer
 from balloons.service.pool_writes import PoolWrites
 from balloons.service.preemptions import Preemptions
 from balloons.service.report import Reporter
+from balloons.service.write_rules import LATE_S
 from balloons.service.writer import Writer
 from throttler.kube.errors import (
     ApiError,

@@ -1,6 +1,6 @@
 """The fence: nobody is acted on before the caches show our last write."""
 
-from balloons.service.fence import LATE_S, LONGEST_REST_S, Fence
+from balloons.service.write_rules import LATE_S, LONGEST_REST_S, Fence
 from throttler.kube.metadata import ObjectKey
 
 POOL, OTHER = ObjectKey("ns", "gpu"), ObjectKey("ns", "cpu")

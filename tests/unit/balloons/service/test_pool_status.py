@@ -1,4 +1,8 @@
-"""Status: what kstatus makes of it, when it is written, and that no long text costs the whole of it."""
+"""A pool's status and its Events.
+
+Status: what kstatus makes of it, when it is written, and that no long text costs the whole of it. Events: on change,
+never twice a minute for the same thing, never many.
+"""
 
 from datetime import UTC, datetime, timedelta
 
@@ -6,10 +10,10 @@ import msgspec
 import pytest
 
 from balloons.api.pool import BalloonPool, Mode, PoolNodes, PoolSpec, PoolStatus, ZoneStatus
-from balloons.decide.plan import PoolDecision, Reason, because
-from balloons.service.standing import HOLDS, Standing, standing
-from balloons.service.status import next_status, status_manifest
+from balloons.decide.plan import Because, PoolDecision, Reason, because
+from balloons.service.pool_status import HOLDS, Announcer, Standing, next_status, standing, status_manifest
 from balloons.view.snapshot import RefusedPool
+from throttler.kube.because import EVENTS_PER_MIN
 from throttler.kube.metadata import Metadata, ObjectKey
 from throttler.kube.selectors import LabelSelector
 
@@ -21,6 +25,7 @@ WARMING = because(Reason.WARMING, warm=1, target=3, pending=2)
 PAUSED = because(Reason.PAUSED)
 NO_BUFFERS = because(Reason.NO_BUFFERS)
 BLIND = because(Reason.INCOMPLETE_VIEW, missing="nodes")
+CONFLICT = because(Reason.CONFLICT, nodes=2, other="ns/old")
 
 
 def stored(status: PoolStatus | None = None) -> BalloonPool:
@@ -111,3 +116,68 @@ def test_every_hold_is_a_reason_and_nothing_settled_is_stuck() -> None:
     assert set(Reason) >= HOLDS
     assert {standing(reason) for reason in Reason} == set(Standing)
     assert all(reason in HOLDS for reason in Reason if standing(reason) in (Standing.STUCK, Standing.BLIND))
+
+
+def pool(name: str = "gpu", told: str = "") -> BalloonPool:
+    spec = PoolSpec(PoolNodes(LabelSelector({"a": "b"})), Mode.HOLD)
+    return BalloonPool(Metadata(name, "ns", uid=name), spec, PoolStatus(because=told))
+
+
+def due(
+    announcer: Announcer, why: Because, at_s: float, notes: tuple[Because, ...] = (), told: str = "", name: str = "gpu"
+) -> list[str]:
+    decision = PoolDecision(ObjectKey("ns", name), why, PoolStatus(), (), notes)
+    return [event["reason"] for event in announcer.due(pool(name, told), decision, at_s, WALL)]
+
+
+def test_change_is_told_once() -> None:
+    announcer = Announcer("me")
+    assert due(announcer, STEADY, 0) == ["Steady"]
+    assert due(announcer, STEADY, 100) == []
+    assert due(announcer, PAUSED, 101) == ["Paused"]
+
+
+def test_restart_repeats_nothing() -> None:
+    assert due(Announcer("me"), STEADY, 0, told="Steady") == []
+
+
+def test_reason_that_flaps_is_told_once_a_minute() -> None:
+    announcer = Announcer("me")
+    told = [due(announcer, why, at_s) for at_s, why in enumerate([STEADY, PAUSED] * 30)]
+    assert sum(map(len, told)) == 2
+    assert due(announcer, STEADY, 61) == ["Steady"]
+
+
+def test_many_pools_do_not_flood() -> None:
+    announcer = Announcer("me")
+    told = [due(announcer, STEADY, 0, name=f"pool-{i}") for i in range(1000)]
+    assert sum(map(len, told)) == EVENTS_PER_MIN
+    assert due(announcer, PAUSED, 60, name="pool-0") == ["Paused"]
+
+
+def test_note_is_told_when_it_appears() -> None:
+    announcer = Announcer("me")
+    assert due(announcer, STEADY, 0, (CONFLICT,), told="Steady") == ["Conflict"]
+    assert due(announcer, STEADY, 100, (CONFLICT,)) == []
+    assert due(announcer, STEADY, 101) == []
+    assert due(announcer, STEADY, 200, (CONFLICT,)) == ["Conflict"]
+
+
+def test_forgotten_pool_is_new_again() -> None:
+    announcer = Announcer("me")
+    due(announcer, STEADY, 0)
+    announcer.forget(set())
+    assert due(announcer, STEADY, 101) == ["Steady"]
+
+
+def test_event_has_what_the_api_asks_for() -> None:
+    decision = PoolDecision(ObjectKey("ns", "gpu"), CONFLICT, PoolStatus())
+    (event,) = Announcer("me").due(pool("a" * 199 + "-.b"), decision, 0, WALL)
+    assert event["type"] == "Warning"
+    assert event["metadata"]["generateName"] == "a" * 199 + "-"
+    assert event["eventTime"] == "2026-11-21T05:00:00.000000Z"
+    assert event["note"] == "2 nodes also match ns/old, which keeps them"
+    assert event["regarding"]["kind"] == "BalloonPool"
+    assert event["action"]
+    assert event["reportingController"]
+    assert event["reportingInstance"] == "me"

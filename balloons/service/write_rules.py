@@ -1,16 +1,48 @@
-"""Who may be acted on again: nobody before the caches show our last write. Pure.
+"""What may be written together, and to whom again; what a write was, and how it ended. Pure.
 
-After a write the cache still shows the world before it. Deciding on that would do the same once more, or undo it.
-So a pool rests until the watch of each resource that was written has passed the version of our write, and until
-deleted pods are gone. A write whose outcome is unknown counts as maybe done: the pool rests for a while.
+An action or a failure as one sentence: for the log of a dry run, and for status. A decision's actions, cut into
+steps: what may go out together, and what must wait for what.
+
+Who may be acted on again: nobody before the caches show our last write. After a write the cache still shows the world
+before it. Deciding on that would do the same once more, or undo it. So a pool rests until the watch of each resource
+that was written has passed the version of our write, and until deleted pods are gone. A write whose outcome is
+unknown counts as maybe done: the pool rests for a while.
 """
 
-from collections.abc import Callable, Collection, Mapping
+import enum
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import Any
 
+from balloons.decide.plan import (
+    Action,
+    AnnotateNode,
+    ApplyObject,
+    DeleteObject,
+    MarkBalloon,
+    ReleaseBalloon,
+    RemoveFailed,
+)
+from throttler.kube.errors import (
+    ApiError,
+    ConflictError,
+    FencedError,
+    ForbiddenError,
+    InvalidError,
+    NotFoundError,
+    ServerError,
+    UndecodableError,
+    UnreachableError,
+)
 from throttler.kube.metadata import ObjectKey
 
+FORBIDDEN_REST_S = 30.0
+"""Without the right there is no use in asking more than twice a minute."""
+UNKNOWN_REST_S = 10.0
+"""As long as one attempt may take: a write that was under way has ended by then, one way or the other."""
+_TOGETHER = (AnnotateNode, MarkBalloon, ReleaseBalloon, RemoveFailed)
+"""Actions on one pod or node each: those of one kind in a row do not depend on each other."""
 LATE_S = 120.0
 """A watch that does not show a write by then never will: a dead one has been found out (70 s of silence) and resumed.
 Some proxy has lost the event; a pool must not wait for it for ever."""
@@ -20,11 +52,107 @@ LONGEST_REST_S = 60.0
 FIRST_REPEAT_S = 10.0
 LONGEST_REPEAT_S = 600.0
 """So long after the second time the same may be applied a third time, and at most so long after any other."""
-
 VersionOf = Callable[[str], str]
 """Plural of a resource -> the version up to which its cache is up to date."""
 IsThere = Callable[[str, str], bool]
 """Node and uid of a pod -> whether the cache still has it, not leaving."""
+
+
+class ActionKind(enum.StrEnum):
+    """The kinds of writes: a label of writes_total."""
+
+    APPLY = "apply"
+    DELETE = "delete"
+    MARK = "mark"
+    RELEASE = "release"
+    ANNOTATE = "annotate"
+    REMOVE = "remove"
+    STATUS = "status"
+    EVENT = "event"
+
+
+_KINDS: dict[type[Action], ActionKind] = {
+    ApplyObject: ActionKind.APPLY,
+    DeleteObject: ActionKind.DELETE,
+    MarkBalloon: ActionKind.MARK,
+    ReleaseBalloon: ActionKind.RELEASE,
+    AnnotateNode: ActionKind.ANNOTATE,
+    RemoveFailed: ActionKind.REMOVE,
+}
+
+
+def kind_of(action: Action) -> ActionKind:
+    """The kind of an action of a plan."""
+    return _KINDS[type(action)]
+
+
+class PoolWriteOutcome(enum.StrEnum):
+    """How a write ended: a label of writes_total."""
+
+    DONE = "done"
+    GONE = "gone"
+    """The object is not there any more: nothing left to do."""
+    CONFLICT = "conflict"
+    """Somebody changed the object since it was decided on: decide anew."""
+    REFUSED = "refused"
+    """The server will not have it: rights, admission, quota, or a rule."""
+    UNKNOWN = "unknown"
+    """No answer, or none that tells: it may have been done."""
+    FENCED = "fenced"
+    """Not sent: we do not lead, or not for sure."""
+
+
+def outcome_of(error: ApiError) -> PoolWriteOutcome:
+    """What a failed call means for what was to be done."""
+    if isinstance(error, FencedError):
+        return PoolWriteOutcome.FENCED
+    if isinstance(error, NotFoundError):
+        return PoolWriteOutcome.GONE
+    if isinstance(error, ConflictError):
+        return PoolWriteOutcome.CONFLICT
+    if isinstance(error, UnreachableError | ServerError | UndecodableError):
+        return PoolWriteOutcome.UNKNOWN
+    return PoolWriteOutcome.REFUSED
+
+
+def least_rest_s(error: ApiError) -> float:
+    """How long a pool rests at least after this error."""
+    if isinstance(error, ForbiddenError | InvalidError):
+        return FORBIDDEN_REST_S
+    if error.retry_after_s is not None:
+        return error.retry_after_s
+    return UNKNOWN_REST_S if outcome_of(error) is PoolWriteOutcome.UNKNOWN else 0.0
+
+
+def in_words(action: Action) -> str:
+    """What the action does, without its reason."""
+    match action:
+        case ApplyObject():
+            return f"apply {action.kind} {action.key} with {action.replicas} replicas"
+        case DeleteObject():
+            return f"delete {action.kind} {action.key}"
+        case MarkBalloon():
+            return f"set the deletion cost of balloon {action.key} to {action.cost}"
+        case ReleaseBalloon():
+            return f"delete balloon {action.key} on {action.node}{f' for {action.taker}' if action.taker else ''}"
+        case AnnotateNode():
+            return f"annotate node {action.node}"
+        case RemoveFailed():
+            return f"remove Failed balloon {action.key} of {action.node}"
+
+
+def failure_in_words(action: Action, error: ApiError) -> str:
+    """What could not be done, and the server's words for it (they name the right, the webhook or the quota)."""
+    return f"could not {in_words(action)}: {error.message}"
+
+
+def batches(actions: Sequence[Action]) -> list[list[Action]]:
+    """The actions in order; each inner list may be carried out concurrently."""
+    found: list[list[Action]] = []
+    for kind, group in groupby(actions, key=type):
+        together = list(group)
+        found += [together] if kind in _TOGETHER else [[action] for action in together]
+    return found
 
 
 @dataclass(slots=True)

@@ -17,7 +17,7 @@ from prometheus_client.core import GaugeMetricFamily
 
 from balloons.cli.failing import ExitCode
 from balloons.cli.main import main
-from balloons.service.health import MOST_CONNECTIONS, Page, serve_health
+from balloons.service.metrics import MOST_CONNECTIONS, Page, serve_health
 from balloons.service.settings import ListenAddress, MetricsTls, SettingsError
 from lab.controlplane.credentials import CertificateAuthority, KeyPair
 from tests.unit.throttler.kube.loopback_api import authority

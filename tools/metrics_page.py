@@ -1,4 +1,4 @@
-"""Writes docs/metrics.md from the registry: `python -m balloons.service.metrics_page > docs/metrics.md`."""
+"""Writes docs/metrics.md from the registry: `python -m tools.metrics_page > docs/metrics.md`."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -10,7 +10,7 @@ from throttler.service.guard import GuardMetrics
 _HEAD = """# Metrics
 
 Served by `balloons run` at `/metrics` of `--metrics-address`. Written from the code by
-`python -m balloons.service.metrics_page > docs/metrics.md`; a test compares the two. No series exists per node or
+`python -m tools.metrics_page > docs/metrics.md`; a test compares the two. No series exists per node or
 per pod. Series of known label values are there from the start with 0; series of a pool end with the pool.
 
 """

@@ -1,0 +1,201 @@
+"""What users are told of a pool: its status and Events, from its decision. Pure.
+
+What each reason means for whoever waits on a pool: settled, on its way, blind, or in need of a person.
+
+Conditions mean what kstatus makes of them, so that `kubectl wait`, Argo CD and Flux understand a pool: Ready always,
+Reconciling and Stalled only while they are true. lastTransitionTime moves only when a condition's status does.
+
+Kubernetes Events about pools: when a reason changes, and never a flood of them. How often is limited by
+`throttler.kube.because`. What an earlier process told is known from the pool's stored status, so a restart repeats
+nothing.
+"""
+
+import enum
+from collections.abc import Collection
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+from balloons.api.pool import API_VERSION, POOL_KIND, BalloonPool, PoolStatus
+from balloons.decide.plan import Because, PoolDecision, Reason
+from balloons.view.snapshot import RefusedPool
+from throttler.kube.because import EventAuthor, EventLimit, Sentence
+from throttler.kube.metadata import Condition, ObjectKey
+
+_MOVING = {
+    Reason.WARMING,
+    Reason.GROWING,
+    Reason.FALLBACK,
+    Reason.ALLOWANCE,
+    Reason.SHRINKING,
+    Reason.LEAVING,
+    Reason.SHRINK_LIMITED,
+    Reason.BURST_RELEASE,
+    Reason.RESERVED,
+    Reason.POOL_GONE,
+}
+_BLIND = {Reason.INCOMPLETE_VIEW, Reason.STALE_VIEW, Reason.SHRUNKEN_VIEW}
+_STUCK = {
+    Reason.INVALID,
+    Reason.NOT_SERVED,
+    Reason.BOUND,
+    Reason.REFUSED,
+    Reason.CONFLICT,
+    Reason.NO_PRIORITY_CLASS,
+    Reason.NO_SHAPE,
+    Reason.TOO_SMALL,
+    Reason.NODES_REFUSE,
+    Reason.SHAPES_ALIKE,
+    Reason.IMAGE_NOT_ALLOWED,
+    Reason.NO_IMAGE_VOLUMES,
+    Reason.NO_BUFFERS,
+}
+TURNED_AWAY = frozenset({Reason.NOT_SERVED, Reason.BOUND})
+"""Pools that are not ours to serve: whoever makes thousands of them costs the others neither series nor Events."""
+HOLDS = (
+    _BLIND
+    | _STUCK
+    | {
+        Reason.PAUSED,
+        Reason.TOO_FEW_NODES,
+        Reason.MAX_SIZE,
+        Reason.ALLOWANCE,
+        Reason.SHRINK_LIMITED,
+        Reason.RESERVED,
+    }
+)
+"""Reasons for which less was done than the pool asks for: the labels of holds_total."""
+WRITE_FAILED = "WriteFailed"
+"""Condition reason when the API server refuses, or does not answer, what was decided."""
+MESSAGE_LIMIT = 1024
+ZONE_LIMIT = 64
+"""Both as in the CRD: one field too long would cost the whole status."""
+StoredPool = BalloonPool | RefusedPool
+REPORTER = "kube-balloons.github.io/balloons"
+
+
+class Standing(enum.Enum):
+    """The four answers that conditions, Events and metrics distinguish."""
+
+    SETTLED = "as wanted, or as near to it as the rules allow"
+    MOVING = "on its way"
+    BLIND = "unknown: the view cannot be trusted now"
+    STUCK = "needs a person: nothing changes until somebody changes something"
+
+
+def standing(reason: Sentence) -> Standing:
+    """The standing of a pool that was decided for this reason."""
+    if reason in _STUCK:
+        return Standing.STUCK
+    if reason in _BLIND:
+        return Standing.BLIND
+    return Standing.MOVING if reason in _MOVING else Standing.SETTLED
+
+
+def next_status(stored: StoredPool, decision: PoolDecision, problem: str, wall: datetime) -> PoolStatus | None:
+    """What to write, or None when the stored status says the same already.
+
+    `problem` is what went wrong when this decision or the last was written, empty if nothing did.
+    """
+    wanted = msgspec.structs.replace(
+        _counts(stored, decision),
+        observed_generation=stored.metadata.generation,
+        because=decision.because.code,
+        message=decision.because.sentence[:MESSAGE_LIMIT],
+        conditions=_conditions(stored, decision, problem, wall),
+    )
+    if decision.because.reason in TURNED_AWAY and _tells_the_same(stored.status, wanted):
+        return None
+    return None if wanted == stored.status else wanted
+
+
+def _tells_the_same(stored: PoolStatus, wanted: PoolStatus) -> bool:
+    """Whether a pool that is not served has been told so: editing it on and on must not make us write on and on."""
+    return (stored.because, stored.message) == (wanted.because, wanted.message)
+
+
+def status_manifest(stored: StoredPool, status: PoolStatus) -> dict[str, Any]:
+    """The body for server-side apply on /status; the uid makes sure that it is still the same pool."""
+    metadata = stored.metadata
+    return {
+        "apiVersion": API_VERSION,
+        "kind": POOL_KIND,
+        "metadata": {"name": metadata.name, "namespace": metadata.namespace, "uid": metadata.uid},
+        "status": msgspec.to_builtins(status),
+    }
+
+
+def _counts(stored: StoredPool, decision: PoolDecision) -> PoolStatus:
+    """A pool that cannot be read keeps the figures it had: nothing of it has been counted."""
+    if decision.because.reason is Reason.INVALID:
+        return stored.status
+    return msgspec.structs.replace(decision.status, zones=decision.status.zones[:ZONE_LIMIT])
+
+
+def _conditions(stored: StoredPool, decision: PoolDecision, problem: str, wall: datetime) -> tuple[Condition, ...]:
+    state = standing(decision.because.reason)
+    why, text = decision.because.code, _text(decision.because, decision.notes)
+    if problem:
+        state, why, text = Standing.STUCK, WRITE_FAILED, problem
+    ready = {Standing.SETTLED: "True", Standing.BLIND: "Unknown"}.get(state, "False")
+    found = [("Ready", ready)]
+    found += [("Reconciling", "True")] if state in (Standing.MOVING, Standing.BLIND) else []
+    found += [("Stalled", "True")] if state is Standing.STUCK else []
+    since = {(c.type, c.status): c.last_transition_time for c in stored.status.conditions}
+    return tuple(
+        Condition(
+            type=kind,
+            status=value,
+            reason=why,
+            message=text[:MESSAGE_LIMIT],
+            last_transition_time=since.get((kind, value)) or _rfc3339(wall),
+            observed_generation=stored.metadata.generation,
+        )
+        for kind, value in found
+    )
+
+
+def _text(main: Because, notes: tuple[Because, ...]) -> str:
+    return "; ".join(each.sentence for each in (main, *notes))
+
+
+def _rfc3339(wall: datetime) -> str:
+    return wall.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+class Announcer:
+    """Knows what was told last of each pool; `now_s` is monotonic."""
+
+    def __init__(self, instance: str) -> None:
+        self._author = EventAuthor(
+            reporter=REPORTER, instance=instance, action="Decide", api_version=API_VERSION, kind=POOL_KIND
+        )
+        self._limit = EventLimit()
+        self._last: dict[ObjectKey, str] = {}
+        self._noted: dict[ObjectKey, frozenset[str]] = {}
+
+    def due(
+        self, stored: BalloonPool | RefusedPool, decision: PoolDecision, now_s: float, wall: datetime
+    ) -> list[dict[str, Any]]:
+        """The Events to write now; they count as told."""
+        return [
+            self._author.event(stored.metadata, why, wall, is_warning=standing(why.reason) is Standing.STUCK)
+            for why in self._news(stored, decision)
+            if self._limit.may_tell((decision.pool, why.code), now_s)
+        ]
+
+    def forget(self, known: Collection[ObjectKey]) -> None:
+        """Drop what is about pools that are gone."""
+        self._last = {key: code for key, code in self._last.items() if key in known}
+        self._noted = {key: codes for key, codes in self._noted.items() if key in known}
+
+    def _news(self, stored: BalloonPool | RefusedPool, decision: PoolDecision) -> list[Because]:
+        key, why = decision.pool, decision.because
+        if why.reason in TURNED_AWAY:
+            return []
+        is_new = self._last.get(key, stored.status.because) != why.code
+        self._last[key] = why.code
+        seen = self._noted.get(key, frozenset())
+        self._noted[key] = frozenset(note.code for note in decision.notes)
+        return ([why] if is_new else []) + [note for note in decision.notes if note.code not in seen]
