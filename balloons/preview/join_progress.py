@@ -235,6 +235,54 @@ def _work_done() -> "np.ndarray[tuple[int], np.dtype[np.float64]]":
 _DONE = _work_done()
 
 
+class _Cohort(NamedTuple):
+    """Joins that began together, and when."""
+
+    joins: int
+    since_s: float
+
+
+class _Cohorts:
+    """Cohorts in the order in which they began; `began` on the clock, `work` as a number of whole joins."""
+
+    def __init__(self) -> None:
+        self._cohorts: deque[_Cohort] = deque()
+        self._columns = np.empty((2, 64))
+        self._first = 0
+
+    def __bool__(self) -> bool:
+        return bool(self._cohorts)
+
+    @property
+    def first(self) -> _Cohort:
+        """The oldest."""
+        return self._cohorts[0]
+
+    @property
+    def began(self) -> "np.ndarray[tuple[int], np.dtype[np.float64]]":
+        return self._columns[0, self._first : self._first + len(self._cohorts)]
+
+    @property
+    def work(self) -> "np.ndarray[tuple[int], np.dtype[np.float64]]":
+        return self._columns[1, self._first : self._first + len(self._cohorts)]
+
+    def add(self, cohort: _Cohort, began: float, work: float) -> None:
+        """Put one behind the others."""
+        end = self._first + len(self._cohorts)
+        if end == self._columns.shape[1]:  # move to the front, where that is half empty, else to twice the room
+            room = self._columns if self._first > end // 2 else np.empty((2, 2 * end))
+            room[:, : len(self._cohorts)] = self._columns[:, self._first : end].copy()
+            self._columns, self._first, end = room, 0, len(self._cohorts)
+        self._columns[:, end] = began, work
+        self._cohorts.append(cohort)
+
+    def older_than(self, clock: float, age: float) -> Iterator[_Cohort]:
+        """Take out those that began so long ago, oldest first."""
+        while self._cohorts and clock - self._columns[0, self._first] >= age:
+            self._first += 1
+            yield self._cohorts.popleft()
+
+
 class Joining:
     """All joins of one run; counts are nodes."""
 
@@ -243,13 +291,12 @@ class Joining:
         self._pods = DaemonPods(world.daemon_sets, world.pods_per_s, world.burst, world.status_writes)
         self._clock = 0.0
         """Shares of a join that have passed for whoever joins."""
-        self._starting: deque[tuple[float, int, float]] = deque()
-        """(clock at the beginning, joins, time) of those that have not registered."""
+        self._starting = _Cohorts()
+        """Those that have not registered."""
         self._registered: deque[list[float]] = deque()
         """[joins, time] of those that wait for DaemonSet pods."""
-        self._finishing: deque[tuple[float, int, float]] = deque()
-        self._sizes: deque[float] = deque()
-        """Of those: how many joins' worth of work they still bring; pods that were made long ago have done theirs."""
+        self._finishing = _Cohorts()
+        """Pods that were made long ago have done their work: these bring less of it than there are joins."""
         self._early_work = 0.0
         """Joins' worth of such pods' work that the servers have not taken yet."""
         self.under_way = self.ended = 0
@@ -271,8 +318,9 @@ class Joining:
 
     def oldest_s(self, now_s: float) -> float:
         """For how long the oldest join has been under way."""
-        queues = (self._starting, self._registered, self._finishing)
-        return now_s - min((queue[0][-1] for queue in queues if queue), default=now_s)
+        cohorts = [cohorts.first.since_s for cohorts in (self._starting, self._finishing) if cohorts]
+        registered = [self._registered[0][1]] if self._registered else []
+        return now_s - min(cohorts + registered, default=now_s)
 
     def unnoticed(self, now_s: float) -> int:
         """Joins that have ended and that pacing still counts."""
@@ -284,7 +332,7 @@ class Joining:
     def let_in(self, joins: int, now_s: float) -> None:
         """So many machines begin to join."""
         if joins:
-            self._starting.append((self._clock, joins, now_s))
+            self._starting.add(_Cohort(joins, now_s), self._clock, joins)
             self._ready_at.append(self._clock + self._world.ready_share)
             self.under_way += joins
 
@@ -306,25 +354,22 @@ class Joining:
         self._early_work -= early
         if not self._starting and not self._finishing:
             return early
-        size = np.array([*(each[1] for each in self._starting), *self._sizes])
-        now = self._clock - np.array([each[0] for each in (*self._starting, *self._finishing)])
+        size = np.concatenate([self._starting.work, self._finishing.work])
+        now = self._clock - np.concatenate([self._starting.began, self._finishing.began])
         share = float(size @ (np.interp(now, _GRID, _DONE) - np.interp(now - gain, _GRID, _DONE)))
         return early + share / accepted
 
     def advance(self, seconds: float, now_s: float) -> None:
         """Let so much time pass until now: nodes register, get their DaemonSet pods, end."""
-        while self._starting and self._clock - self._starting[0][0] >= PODS_AT:
-            _, joins, since_s = self._starting.popleft()
-            self._registered.append([joins, since_s])
-            self._pods.add(joins)
+        for cohort in self._starting.older_than(self._clock, PODS_AT):
+            self._registered.append([cohort.joins, cohort.since_s])
+            self._pods.add(cohort.joins)
         early = self._early_share()
         served = self._pods.step(seconds)
         self._early_work += early * self._pods.made_of_nodes
         self._finish(served, early)
-        while self._finishing and self._clock - self._finishing[0][0] >= 1.0:
-            self._sizes.popleft()
-            _, joins, since_s = self._finishing.popleft()
-            self._end(joins, since_s, now_s)
+        for cohort in self._finishing.older_than(self._clock, 1.0):
+            self._end(cohort, now_s)
 
     def _early_share(self) -> float:
         """Of a join's work, what its DaemonSet pods have done before the last of them is made.
@@ -339,15 +384,14 @@ class Joining:
         while served:
             head = self._registered[0]
             part = min(served, int(head[0]))
-            self._finishing.append((self._clock - PODS_AT, part, head[1]))
-            self._sizes.append(part * (1.0 - early))
+            self._finishing.add(_Cohort(part, head[1]), self._clock - PODS_AT, part * (1.0 - early))
             served -= part
             head[0] -= part
             if not head[0]:
                 self._registered.popleft()
 
-    def _end(self, joins: int, since_s: float, now_s: float) -> None:
-        self.under_way -= joins
-        self.ended += joins
-        self.usable.append((now_s, joins))
-        self._latest.append(now_s - since_s)
+    def _end(self, cohort: _Cohort, now_s: float) -> None:
+        self.under_way -= cohort.joins
+        self.ended += cohort.joins
+        self.usable.append((now_s, cohort.joins))
+        self._latest.append(now_s - cohort.since_s)

@@ -68,8 +68,10 @@ def arrivals(flow: JoinFlow, boots: Boots, join_s: float, now_s: float) -> float
 
     Where a gate holds them once they have registered, this is what their registrations load the servers with.
     """
-    came = ((now_s - at_s + boots.mean_s, count) for at_s, count in flow.arrived())
-    ordered = ((now_s - at_s, flow.coming_share * count) for at_s, count in flow.booting())
+    joined_before_s = 2.0 * join_s - boots.mean_s
+    came = ((now_s - at_s + boots.mean_s, count) for at_s, count in flow.arrived(since_s=now_s - joined_before_s))
+    share = flow.coming_share
+    ordered = ((now_s - at_s, share * count) for at_s, count in flow.booting())
     return sum(count * _share(age_s, join_s) for steps in (came, ordered) for age_s, count in steps)
 
 

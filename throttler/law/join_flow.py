@@ -3,9 +3,10 @@
 joins in flight = completion rate x duration of a join
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, pairwise, takewhile
+from math import inf
 
 from throttler.joins.joins import Joins
 
@@ -74,21 +75,22 @@ class JoinFlow:
         if not self.points:
             return ()
         first, last = self.points[0], self.points[-1]
-        orders = ((b.at_s, b.ordered - a.ordered) for a, b in reversed(tuple(pairwise(self.points))))
+        orders = ((b.at_s, b.ordered - a.ordered) for a, b in _backwards(self.points))
         return tuple(
             _newest(chain(orders, ((first.at_s, first.ordered - first.arrived),)), last.ordered - last.arrived)
         )
 
-    def arrived(self, count: int | None = None) -> tuple[tuple[float, int], ...]:
-        """The `count` machines that came last, all if None: (when, how many), newest first.
+    def arrived(self, count: int | None = None, *, since_s: float = -inf) -> tuple[tuple[float, int], ...]:
+        """The `count` machines that came last, all if None, and since then: (when, how many), newest first.
 
         What was joining when the count began counts as come then.
         """
         if not self.points:
             return ()
         first = self.points[0]
-        arrivals = ((b.at_s, b.came - a.came) for a, b in reversed(tuple(pairwise(self.points))))
-        every = chain(arrivals, ((first.at_s, first.joining),))
+        recent = takewhile(lambda step: step[1].at_s >= since_s, _backwards(self.points))
+        arrivals = ((b.at_s, b.came - a.came) for a, b in recent)
+        every = chain(arrivals, ((first.at_s, first.joining),) if first.at_s >= since_s else ())
         return tuple(_newest(every, self.points[-1].came if count is None else count))
 
     def held_since(self, at_s: float) -> int:
@@ -132,6 +134,11 @@ class JoinFlow:
         return rate_per_s * (seen[-1].at_s - before) / busy_s if busy_s else 0.0
 
 
+def _backwards(points: Sequence[FlowPoint]) -> Iterator[tuple[FlowPoint, FlowPoint]]:
+    """Each point with the one before it, (before, it), newest first."""
+    return ((before, point) for point, before in pairwise(reversed(points)))
+
+
 def _newest(steps: Iterable[tuple[float, int]], count: int) -> Iterator[tuple[float, int]]:
     """The first of `steps` that add up to `count`; steps down are left out."""
     for at_s, more in steps:
@@ -139,6 +146,8 @@ def _newest(steps: Iterable[tuple[float, int]], count: int) -> Iterator[tuple[fl
         if taken:
             yield at_s, taken
             count -= taken
+        if not count:
+            return
 
 
 def seen(flow: JoinFlow, joins: Joins, now_s: float) -> JoinFlow:

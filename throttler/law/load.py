@@ -8,6 +8,7 @@ import math
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from throttler.signals.reading import Reading
 
@@ -69,7 +70,13 @@ class Load:
     @property
     def idle_swing(self) -> float:
         """Standard deviation of that; 0 while unknown."""
-        return statistics.pstdev(self.idle) if self.idle else 0.0
+        return _deviation(self.idle)
+
+
+@lru_cache(maxsize=16)
+def _deviation(levels: tuple[float, ...]) -> float:
+    """Kept: it is asked for many times a tick and exact sums are slow, while an idle moment is rare in a scale-up."""
+    return statistics.pstdev(levels) if levels else 0.0
 
 
 def idled(load: Load, cpu: float | None, readings: Sequence[Reading]) -> Load:

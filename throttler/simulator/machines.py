@@ -15,6 +15,31 @@ LONG_HOLD_S = 600.0
 _LATEST = 20
 
 
+class _Oldest:
+    """The earliest of the times that are in it; they are added in order and removed in any."""
+
+    def __init__(self) -> None:
+        self._times: deque[float] = deque()
+        self._left: dict[float, int] = {}
+
+    def add(self, at_s: float, count: int = 1) -> None:
+        """Put this time in, so many times."""
+        if count:
+            if at_s not in self._left:
+                self._times.append(at_s)
+            self._left[at_s] = self._left.get(at_s, 0) + count
+
+    def remove(self, at_s: float) -> None:
+        """Take it out once."""
+        self._left[at_s] -= 1
+        while self._times and not self._left[self._times[0]]:
+            del self._left[self._times.popleft()]
+
+    def first(self, default_s: float) -> float:
+        """The earliest; `default_s` where there is none."""
+        return self._times[0] if self._times else default_s
+
+
 class Machines:
     """Counts and clocks of all machines that are not joining yet. Times must never go backwards."""
 
@@ -30,6 +55,8 @@ class Machines:
         self._held: list[tuple[float, float]] = []
         """Heap of (asked at, booted at): what nears its kill timer is let in first."""
         self._boots: deque[float] = deque(maxlen=_LATEST)
+        self._asked, self._booted = _Oldest(), _Oldest()
+        """When those were asked for that are booting, and when those had booted that are held."""
 
     @property
     def booting(self) -> int:
@@ -68,6 +95,7 @@ class Machines:
         deviations = self._scenario.boot_jitter * self._draws.standard_normal(count)
         stretch = np.exp(deviations) if self._scenario.boot_is_skewed else 1.0 + deviations
         boots = self._scenario.boot_s * np.clip(stretch, 0.3, 3.0)
+        self._asked.add(now_s, count)
         for boot_s in boots.tolist():
             heappush(self._booting, (now_s + min(boot_s, self._scenario.kill_timer_s), now_s))
 
@@ -96,12 +124,13 @@ class Machines:
             join_s=join_s,
             boot_s=boots.mean_s,
             boot_spread_s=boots.spread_s,
-            oldest_booting_s=now_s - min((asked for _, asked in self._booting), default=now_s),
-            oldest_held_s=now_s - min((booted for _, booted in self._held), default=now_s),
+            oldest_booting_s=now_s - self._asked.first(now_s),
+            oldest_held_s=now_s - self._booted.first(now_s),
             oldest_joining_s=oldest_joining_s,
         )
 
     def _arrive(self, at_s: float, asked_s: float) -> int:
+        self._asked.remove(asked_s)
         if at_s >= asked_s + self._scenario.kill_timer_s:
             self._lose()
             return 0
@@ -109,10 +138,12 @@ class Machines:
         if not self._scenario.has_gate:
             return 1
         heappush(self._held, (asked_s, at_s))
+        self._booted.add(at_s)
         return 0
 
     def _leave_gate(self, now_s: float) -> None:
         _, booted_s = heappop(self._held)
+        self._booted.remove(booted_s)
         self.held_long += now_s - booted_s > LONG_HOLD_S
 
     def _lose(self) -> None:

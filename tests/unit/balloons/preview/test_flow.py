@@ -190,6 +190,49 @@ def test_overload_is_felt() -> None:
     assert paced.error_share == 0
 
 
+LONG = Scenario(
+    name="long",
+    demands=(ScaleUp(at_s=0.0, nodes=30_000),),
+    servers=3,
+    capacity=40.0,
+    lead_s=60.0,
+    scrape_s=5.0,
+    limit_s=43_200.0,
+)
+
+
+def long_world(**changes: object) -> World:
+    """The controller manager makes the nodes' pods within three hours at most."""
+    return world(LONG, daemon_sets=8, pods_per_s=22.0, step_s=2.0, poke_s=4.0, **changes)
+
+
+def test_long_unpaced_runs_end_alike_in_longer_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    quick = flow(long_world(), AtOnce())
+    monkeypatch.setattr("balloons.preview.flow.MOST_STRETCH", 1.0)
+    exact = flow(long_world(), AtOnce())
+    assert exact.done_s is not None
+    assert exact.done_s > 6_000.0
+    assert quick.done_s == pytest.approx(exact.done_s, rel=0.02)
+    assert quick.worst_latency_s == pytest.approx(exact.worst_latency_s, rel=0.05)
+    assert len(quick.moments) < 0.7 * len(exact.moments)
+
+
+@pytest.mark.parametrize(("window", "is_given_up"), [(10, True), (400, False)])
+def test_a_paced_run_that_cannot_end_is_given_up_early(window: int, is_given_up: bool) -> None:
+    """A window of ten lets in one node in a few seconds: thirty thousand take days."""
+    found = flow(long_world(), FixedWindow(window))
+    assert (found.done_s is None, found.is_stuck) == (is_given_up, False)
+    assert found.moments[-1].at_s <= (11_000.0 if is_given_up else LONG.limit_s)
+    assert found.moments[-1].ready > 0
+
+
+@pytest.mark.parametrize("policy", [AtOnce(), FixedWindow(10)])
+def test_a_hundred_thousand_nodes_take_a_bounded_number_of_looks(policy: AtOnce | FixedWindow) -> None:
+    huge = replace(LONG, demands=(ScaleUp(at_s=0.0, nodes=100_000),))
+    found = flow(world(huge, daemon_sets=8, pods_per_s=22.0, step_s=2.0, poke_s=4.0), policy)
+    assert len(found.moments) < 2_000
+
+
 def seen(looks: Looks, until_s: float, prompts: Iterable[float] = ()) -> list[float]:
     """When it looks, asked every quarter of a second, with demand at 0."""
     told = sorted(prompts)
