@@ -69,11 +69,11 @@ def create_pod(plane: ControlPlane, pod: Object) -> None:
     plane.kubectl("create", *how, "--filename=-", input=json.dumps(pod))
 
 
-def install(plane: ControlPlane, values: dict[str, Any]) -> str:
+def install(plane: ControlPlane, values: dict[str, Any], namespace: str = "tried") -> str:
     """What `helm install` says to a user, notes included, without doing it."""
     # Other tests on this server applied some of the objects before.
     how = (
-        "--namespace=tried",
+        f"--namespace={namespace}",
         "--dry-run=server",
         "--take-ownership",
         f"--set=image.registry={REGISTRY}",
@@ -109,3 +109,12 @@ def test_the_notes_warn(control_plane: ControlPlane, values: dict[str, Any], say
 def test_nothing_to_warn_of_is_said_by_silence(control_plane: ControlPlane) -> None:
     values = {"levers": {"nodes": True}}
     assert "Warnings" not in install(control_plane, values)
+
+
+def test_in_kube_system_no_label_is_recommended(control_plane: ControlPlane) -> None:
+    """It would keep the pods of CNIs, which are privileged, from coming back."""
+    label = "kubectl label namespace"
+    assert label in install(control_plane, {})
+    notes = install(control_plane, {}, namespace="kube-system")
+    assert "do not label this namespace" in notes
+    assert label not in notes
