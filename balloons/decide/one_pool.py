@@ -19,12 +19,12 @@ from balloons.decide.hold_still import (
 )
 from balloons.decide.memory import AskedShape, PoolMemory
 from balloons.decide.plan import Action, AnnotateNode, Because, PoolDecision, Reason, RemoveFailed, because
-from balloons.decide.pool_view import PoolView, status_of
+from balloons.decide.pool_view import PoolView, status_of, wanted_size
 from balloons.decide.refusing import to_remove
 from balloons.decide.release import Reservations, releases
 from balloons.decide.settings import DecideSettings
 from balloons.decide.strategies import annotate, buffer, held_by_us, inflate, lowered, off_leaving
-from balloons.decide.target import Holding, Supply, Target, being_removed, hold, target, wanted_size
+from balloons.decide.target import Holding, Supply, Target, being_removed, hold, target
 from balloons.view.node_load import EMPTY
 from balloons.view.snapshot import Now, Snapshot
 from throttler.kube.node import Node

@@ -4,7 +4,7 @@ Which schedule holds now. The question is "is now inside the window", never "whe
 was down at the firing, a clock that jumps and the nights when clocks change then need no care of their own.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
@@ -14,7 +14,7 @@ from zoneinfo import ZoneInfo
 import msgspec
 from cronsim import CronSim
 
-from balloons.api.pool import BalloonPool, Mode, PoolStatus, Schedule, ShapeType, Strategy
+from balloons.api.pool import BalloonPool, Mode, PoolSpec, PoolStatus, Schedule, ShapeType, Strategy
 from balloons.decide.census import (
     JOIN_LIMIT_S,
     PREFLIGHT_LIMIT_S,
@@ -25,7 +25,7 @@ from balloons.decide.census import (
     has_room,
     take_census,
 )
-from balloons.decide.refusing import NodeRefusal, hosts_left_out, refusals
+from balloons.decide.refusing import NodeRefusal, hosts_left_out, refusals, sought_by_karpenter
 from balloons.decide.settings import DecideSettings
 from balloons.render import hosts_in
 from balloons.view.claim import Claim
@@ -68,6 +68,20 @@ def _last_firing(cron: str, zone: str, minute: datetime) -> datetime | None:
     # The iterator looks strictly before the moment it is given; a firing at this very second counts.
     fired = next(CronSim(cron, local + timedelta(seconds=1), reverse=True), None)
     return fired.astimezone(UTC) if fired is not None else None
+
+
+def wanted_size(spec: PoolSpec, schedule: Schedule | None) -> int | None:
+    """The size the user asks for now, in nodes; None is "every idle node" (Hold without a size)."""
+    source: PoolSpec | Schedule = schedule or spec
+    size = source.size
+    if size is None and source.size_percent is not None:
+        size = percent_of(source.size_percent, spec.max_size or 0)
+    return None if size is None else max(size, spec.min_size)
+
+
+def percent_of(percent: int, whole: int) -> int:
+    """`percent` of `whole`, rounded up: a pool that asks for 1 % asks for at least one node."""
+    return -(-percent * whole // 100)
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,13 +181,16 @@ def look(
         census = census.corrected(fitting.free_beside_work(census))
     if alone:
         census = census.corrected({n.name: NodeState.SICK for n in census.by_state[NodeState.IDLE] if n.name in alone})
+    schedule = active_schedule(pool.spec.schedules, now.wall)
+    if alone and _loses_held_nodes(pool, census, schedule, alone):
+        refused = sought_by_karpenter(refused, snapshot.nodes, now.monotonic_s)
     short = fitting.short(census) if pool.spec.strategy is Strategy.BALLOON and not is_explicit else {}
     return PoolView(
         pool=pool,
         claim=claim,
         census=census.corrected(_aged(census, short, rules, ages.late_s)),
         shapes=shapes,
-        schedule=active_schedule(pool.spec.schedules, now.wall),
+        schedule=schedule,
         unbound=tuple(pod for pod in snapshot.unbound.get(pool.key, ()) if not pod.is_terminating),
         deployments=deployments,
         loads=loads,
@@ -231,6 +248,17 @@ class _Fitting:
             requests = self.requests.get(shape)
             self._known[kind] = has_room(node, load, requests) if requests else not load.others
         return self._known[kind]
+
+
+def _loses_held_nodes(pool: BalloonPool, census: Census, schedule: Schedule | None, refused: Collection[str]) -> bool:
+    """Whether an autoscaler removes a node that a pool in Hold has no other idle one for, refusing ones apart.
+
+    Its balloon may be gone by now: Karpenter evicts it within milliseconds.
+    """
+    wanted = wanted_size(pool.spec, schedule)
+    is_short = wanted is None or len(census.holdable) < wanted
+    leaving = (node for node in census.by_state[NodeState.CLOSED] if is_leaving(node))
+    return pool.spec.mode is Mode.HOLD and is_short and any(node.name not in refused for node in leaving)
 
 
 def _on_their_way(census: Census) -> list[str]:

@@ -2,8 +2,9 @@
 
 A ReplicaSet has no back-off for Failed pods, and the scheduler finds the node as empty as before: one node that refuses
 makes pods for ever. A few Failed balloons within a while are enough to count the node as sick, so that nobody asks for
-a balloon there. If they keep coming all the same (another node has become free, or Headroom waits for one), its host
-name is left out of the Deployment's node affinity. See docs/decisions/0014-nodes-that-refuse.md.
+a balloon there. If they keep coming all the same (another node has become free, or Headroom waits for one), or if
+Karpenter removes held nodes because it counts on the room there, its host name is left out of the Deployment's node
+affinity. See docs/decisions/0014-nodes-that-refuse.md.
 
 The Failed balloons and the host names in the Deployment are the record that a restart finds; for how long the node
 has been left alone, and how often before, is forgotten with the memory.
@@ -16,7 +17,7 @@ from math import inf
 from balloons.decide.release import HOST_LABEL
 from balloons.view.node_load import EMPTY, NodeLoad
 from balloons.view.snapshot import FailedBalloon, Now
-from throttler.kube.node import Node
+from throttler.kube.node import KARPENTER_POOL_LABEL, Node, is_leaving
 
 FEW = 3
 """So many Failed balloons of one node within `WINDOW_S` are no accident; as many are kept as its record."""
@@ -58,7 +59,7 @@ class NodeRefusal:
     rush_s: float
     last_s: float
     is_sought: bool = False
-    """Whether the scheduler goes on sending balloons there."""
+    """Whether the scheduler goes on sending balloons there, or Karpenter counts on the room."""
 
     @property
     def rest_s(self) -> float:
@@ -106,6 +107,22 @@ def refusals(
         if failures[0].created_s > rush_s - SAME_RUSH_S:
             refused[name] = _begin(failures, now.monotonic_s)
     return refused
+
+
+def sought_by_karpenter(
+    refused: Mapping[str, NodeRefusal], nodes: Mapping[str, Node], now_s: float
+) -> dict[str, NodeRefusal]:
+    """These refusals after Karpenter has marked a held node for removal.
+
+    It does so where it sees room for the node's balloon elsewhere, and takes a node that refuses, and that it may not
+    remove, for such room: again and again, until no held node is left. Only a name in the affinity tells it.
+    """
+    return {
+        name: replace(refusal, is_sought=True)
+        if refusal.is_left_alone(now_s) and KARPENTER_POOL_LABEL in nodes[name].labels and not is_leaving(nodes[name])
+        else refusal
+        for name, refusal in refused.items()
+    }
 
 
 def _begin(failures: Sequence[FailedBalloon], now_s: float) -> NodeRefusal:

@@ -18,7 +18,7 @@ from math import inf
 from balloons.api.pool import Mode, PoolSpec, Schedule
 from balloons.decide.census import NodeState
 from balloons.decide.plan import Because, Reason, because
-from balloons.decide.pool_view import PoolView
+from balloons.decide.pool_view import PoolView, wanted_size
 from balloons.view.node_load import EMPTY, NodeLoad
 from throttler.kube.metadata import ObjectKey
 from throttler.kube.node import Node
@@ -65,20 +65,6 @@ class Target:
     granted: int | None = None
     shape: str = ""
     """In which shape new nodes are asked for; empty is the pool's main one."""
-
-
-def wanted_size(spec: PoolSpec, schedule: Schedule | None) -> int | None:
-    """The size the user asks for now, in nodes; None is "every idle node" (Hold without a size)."""
-    source: PoolSpec | Schedule = schedule or spec
-    size = source.size
-    if size is None and source.size_percent is not None:
-        size = percent_of(source.size_percent, spec.max_size or 0)
-    return None if size is None else max(size, spec.min_size)
-
-
-def percent_of(percent: int, whole: int) -> int:
-    """`percent` of `whole`, rounded up: a pool that asks for 1 % asks for at least one node."""
-    return -(-percent * whole // 100)
 
 
 def target(

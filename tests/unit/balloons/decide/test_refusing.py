@@ -38,7 +38,7 @@ from tests.world import NOW, POOL_KEY, World, a_node, a_pool, daemon, later, nod
 from throttler.kube.metadata import ObjectKey
 from throttler.kube.node import KARPENTER_INITIALIZED_LABEL, KARPENTER_POOL_LABEL
 from throttler.kube.pod import PodKind
-from throttler.kube.selectors import LabelSelector, Requirement
+from throttler.kube.selectors import LabelSelector, Requirement, Taint
 
 SETTINGS = DecideSettings()
 KARPENTER = {KARPENTER_POOL_LABEL: "default", KARPENTER_INITIALIZED_LABEL: "true"}
@@ -261,6 +261,47 @@ def test_a_node_that_balloons_keep_coming_to_is_left_out_by_name() -> None:
     decision = story.run(60)
     assert story.tries() == before
     assert decision.status.warm == 3
+
+
+DISRUPTED = (Taint("karpenter.sh/disrupted", "NoSchedule"),)
+
+
+@pytest.mark.parametrize("is_evicted", [False, True])
+@pytest.mark.parametrize("size", [None, 10])
+def test_a_node_on_whose_room_karpenter_counts_is_left_out_by_name(size: int | None, is_evicted: bool) -> None:
+    """It removes one held node after the other, because it finds room for each balloon where none is admitted."""
+    story = Story(a_pool(size=size), labels=KARPENTER)
+    story.refuse("n000")
+    story.run(60)
+    assert story.left_out() == []
+    story.world.change_node("n001", taints=DISRUPTED)
+    if is_evicted:
+        story.world.pods = {key: pod for key, pod in story.world.pods.items() if pod.node != "n001"}
+    story.step()
+    assert story.left_out() == ["n000"]
+    del story.world.nodes["n001"]
+    story.run(600)
+    assert story.left_out() == ["n000"]
+    assert set(story.balloons()) == set(story.world.nodes) - {"n000"}
+
+
+@pytest.mark.parametrize(
+    ("size", "labels", "refusing"),
+    [(None, {}, ()), (None, KARPENTER, DISRUPTED), (8, KARPENTER, ())],
+    ids=["not Karpenter's", "it goes itself", "others are idle"],
+)
+def test_no_name_is_left_out_where_no_held_node_is_lost_for_it(
+    size: int | None, labels: dict[str, str], refusing: tuple[Taint, ...]
+) -> None:
+    story = Story(labels=labels)
+    story.refuse("n000")
+    assert story.run(60).status.sick == 1
+    story.world.change_pool(size=size)
+    story.run(60)
+    story.world.change_node("n000", taints=refusing)
+    story.world.change_node("n001", taints=DISRUPTED)
+    story.step()
+    assert story.left_out() == []
 
 
 def test_it_is_let_in_again_by_name_after_the_longest_rest() -> None:

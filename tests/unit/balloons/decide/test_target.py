@@ -13,8 +13,9 @@ from balloons.api.pool import Mode, PoolNodes, PoolSpec, Schedule
 from balloons.decide.decide import decide
 from balloons.decide.memory import Memory
 from balloons.decide.plan import Reason, ReleaseBalloon
+from balloons.decide.pool_view import percent_of, wanted_size
 from balloons.decide.settings import DecideSettings
-from balloons.decide.target import Supply, choose_nodes, percent_of, target, wanted_size
+from balloons.decide.target import Supply, choose_nodes, target
 from balloons.view.node_load import load_of
 from tests.world import NOW, World, a_node, a_pool, daemon, nodes, work
 from throttler.kube.node import Node

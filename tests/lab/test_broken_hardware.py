@@ -1,0 +1,157 @@
+"""What breaks every day on nodes that a real Karpenter made costs no other node its balloon, and buys nothing."""
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from balloons.decide.refusing import FEW
+from lab.cloud import BootTime
+from lab.cloud.json_api import Json, JsonApi
+from lab.cloud.karpenter import Karpenter, KarpenterSettings, NodePoolSettings, paper_type, start_karpenter
+from lab.cloud.machines import PaperMachines, PaperNode
+from lab.controlplane import ControlPlane
+from tests.lab.cluster_view import ClusterView, deployment, throughout, until
+from tests.lab.pool_view import BALLOONS, POOL_PATH, PoolView, pool_object
+from tests.lab.service_scene import Service
+
+pytestmark = pytest.mark.lab
+
+GPU = "nvidia.com/gpu"
+KIND = paper_type("paper-8", 8, 32, gpus=8)
+NODES = 6
+TICKS = 25
+"""One a second: as many decisions as four quiet minutes have."""
+WORK = {
+    "containers": [{"name": "work", "image": "none", "resources": {"requests": {"cpu": "1"}, "limits": {GPU: "8"}}}]
+}
+
+
+@dataclass(frozen=True)
+class Held:
+    """Nodes of a real Karpenter, each held by a balloon of our own service."""
+
+    plane: ControlPlane
+    karpenter: Karpenter
+    api: JsonApi
+    service: Service
+
+    async def claims(self) -> set[str]:
+        return set(await ClusterView(self.api).claims())
+
+    async def balloons(self) -> dict[str, str]:
+        """The uid of the balloon that runs on each node."""
+        pods = [pod for pod in await self.api.items(BALLOONS) if pod["status"]["phase"] == "Running"]
+        return {pod["spec"]["nodeName"]: pod["metadata"]["uid"] for pod in pods}
+
+    async def failed(self) -> int:
+        return len([pod for pod in await self.api.items(BALLOONS) if pod["status"]["phase"] == "Failed"])
+
+    async def status(self) -> Json:
+        found: Json = (await self.api.get(f"{POOL_PATH}/gpu") or {})["status"]
+        return found
+
+    async def lose_a_gpu(self, node: str) -> None:
+        """As a device plugin reports a card that fell off the bus; what runs there goes on."""
+        await self.api.merge(f"/api/v1/nodes/{node}/status", {"status": {"allocatable": {GPU: "7"}}})
+
+    async def refuse(self, node: str, kubelet: PaperMachines) -> None:
+        """Another kubelet takes the node over and admits no pod; the balloon there is deleted by a person."""
+        await self.karpenter.cloud.kill(node)
+        kubelet.refuse_pods(node)
+        await kubelet.add([PaperNode(name=node, capacity=KIND.capacity, allocatable=KIND.allocatable)])
+        (balloon,) = [
+            pod["metadata"]["name"] for pod in await self.api.items(BALLOONS) if pod["spec"].get("nodeName") == node
+        ]
+        await self.plane.kubectl_async("delete", "pod", balloon, "--namespace=kube-balloons", "--wait=false")
+
+    async def keep(self, node: str) -> None:
+        """As somebody does who wants to look at a node: else Karpenter removes it once nothing runs there."""
+        annotations = {"karpenter.sh/do-not-disrupt": "true"}
+        await self.api.merge(f"/api/v1/nodes/{node}", {"metadata": {"annotations": annotations}})
+
+
+@asynccontextmanager
+async def held_nodes(plane: ControlPlane, log: Path, policy: str) -> AsyncIterator[Held]:
+    pool = NodePoolSettings(consolidation_policy=policy, consolidate_after_s=5, labels={"team": "a"})
+    settings = KarpenterSettings(node_pools=(pool,), instance_types=(KIND,), boot_time=BootTime(median_s=1))
+    async with start_karpenter(plane, settings) as karpenter, JsonApi(plane.access()) as api:
+        service, view = Service(plane, "kube-balloons", log), ClusterView(api)
+        try:
+            await until("the service is ready", service.is_ready)
+            await api.create(POOL_PATH, pool_object())
+            await view.deploy(deployment("work", NODES, "1", **WORK))
+            await view.wait_running("work", NODES)
+            await view.scale("work", 0)
+            await PoolView(api).wait(warm=NODES, because="Steady")
+            yield Held(plane, karpenter, api, service)
+        finally:
+            await service.end()
+
+
+async def test_a_lost_gpu_a_debug_pod_and_a_node_that_refuses_cost_no_other_balloon(
+    installed_plane: ControlPlane, tmp_path: Path
+) -> None:
+    async with (
+        held_nodes(installed_plane, tmp_path / "service.log", "WhenEmpty") as held,
+        PaperMachines(installed_plane.access()) as broken,
+    ):
+        claims, before = await held.claims(), await held.balloons()
+        short, debugged, refusing, *_ = sorted(before)
+        await held.keep(refusing)
+        await held.lose_a_gpu(short)
+        await installed_plane.kubectl_async("debug", f"node/{debugged}", "--image=none", "--profile=general")
+        await held.refuse(refusing, broken)
+        await PoolView(held.api).wait(sick=1, warm=NODES - 2, because="Steady")
+
+        others = {node: uid for node, uid in before.items() if node != refusing}
+        for _ in range(TICKS):
+            await held.service.ticks(1)
+            assert await held.balloons() == others
+            assert await held.claims() == claims
+        await _is_told(held, short, refusing)
+
+        async def are_few() -> bool:
+            return await held.failed() <= FEW
+
+        await until("no more pods have failed than are kept as a record", are_few)
+
+
+async def _is_told(held: Held, short: str, refusing: str) -> None:
+    """Both nodes are named, and the one with the debug pod counts as warm like the others."""
+    status = await held.status()
+    ready: Mapping[str, str] = next(each for each in status["conditions"] if each["type"] == "Ready")
+    assert f"1 nodes are short of devices: fewer {GPU} than others" in ready["message"]
+    assert "1 nodes refuse balloons (UnexpectedAdmissionError)" in ready["message"]
+    assert {short, refusing} <= set(ready["message"].replace(";", " ").replace(",", " ").split())
+    assert (status["warm"], status["busy"], status["sick"], status["nodes"]) == (NODES - 2, 0, 1, NODES)
+
+
+async def test_room_on_a_node_that_refuses_costs_one_held_node_and_no_more(
+    installed_plane: ControlPlane, tmp_path: Path
+) -> None:
+    """What it was before: Karpenter consolidated one held node after the other, until none was left."""
+    async with (
+        held_nodes(installed_plane, tmp_path / "service.log", "WhenEmptyOrUnderutilized") as held,
+        PaperMachines(installed_plane.access()) as broken,
+    ):
+        claims = await held.claims()
+        refusing = min(claims)
+        await held.keep(refusing)
+        await held.refuse(refusing, broken)
+
+        async def is_one_gone() -> bool:
+            return len(await held.claims()) < NODES
+
+        await until("Karpenter has consolidated a held node", is_one_gone)
+        kept = await held.claims()
+        assert (len(kept), refusing in kept) == (NODES - 1, True)
+
+        async def are_unmoved() -> bool:
+            return await held.claims() == kept
+
+        await throughout("no other node goes or comes", are_unmoved, 30)
+        await PoolView(held.api).wait(warm=NODES - 2, sick=1, because="Steady")
+        assert set(await held.balloons()) == kept - {refusing}
