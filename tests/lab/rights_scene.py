@@ -3,6 +3,7 @@
 import json
 from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from typing import Any
 
 from lab.binaries import find_karpenter_crds
@@ -13,20 +14,30 @@ from tests.lab.service_scene import MANIFESTS, pool_object, work_object
 
 QUOTA_CRD = MANIFESTS.parent / "lab" / "cloud" / "nodegroups" / "capacityquotas.yaml"
 SYSTEM, VIEWER = "kube-balloons", "viewer"
-TAINT = "startup-taint.cluster-autoscaler.kubernetes.io/kube-balloons"
+TAINT, LABEL = "startup-taint.cluster-autoscaler.kubernetes.io/kube-balloons", "example.com/daemons"
 USERS_NODES, USERS_LIMITS = 100, {"cpu": "100000"}
 LARGE = {"cpu": "8", "memory": "32Gi", "pods": "110"}
 SMALL = {"cpu": "4", "memory": "16Gi", "pods": "110"}
 HELD = 8
 """Large nodes of the pool of balloons: enough for a burst that the service answers before the scheduler has."""
 
-LEVERS: dict[str, dict[str, Any]] = {
-    "capacity-quota": {"capacityQuota": {"name": "made"}},
-    "node-pools": {"nodePoolLimits": {"names": ["users"]}},
-    "nodes": {"startupTaint": {"key": TAINT}},
-    "scheduling-gates": {"schedulingGates": {}},
+
+@dataclass(frozen=True)
+class Lever:
+    """What a throttle says of a lever, and the directory of manifests/levers that gives the right to it."""
+
+    directory: str
+    given: dict[str, Any]
+
+
+LEVERS = {
+    "capacityQuota": Lever("capacity-quota", {"name": "made"}),
+    "nodePoolLimits": Lever("node-pools", {"names": ["users"]}),
+    "schedulingGates": Lever("scheduling-gates", {}),
+    "startupTaint": Lever("nodes", {"key": TAINT}),
+    "daemonSetLabel": Lever("nodes", {"key": LABEL}),
 }
-"""What each directory of manifests/levers gives the right to, as a throttle names it."""
+"""By the name that a JoinThrottle gives them."""
 
 
 @asynccontextmanager
@@ -63,7 +74,8 @@ async def _serve_every_kind(plane: ControlPlane) -> None:
 
 async def _bind_roles(plane: ControlPlane, levers: Collection[str]) -> None:
     guard = [MANIFESTS / "components" / "guard" / f"{each}.yaml" for each in ("serviceaccount", "rbac")]
-    bound = [MANIFESTS / "levers" / lever / f"{each}.yaml" for lever in levers for each in ("binding", "guard")]
+    directories = sorted({LEVERS[lever].directory for lever in levers})
+    bound = [MANIFESTS / "levers" / name / f"{each}.yaml" for name in directories for each in ("binding", "guard")]
     for path in (*guard, *bound):
         await plane.kubectl_async("apply", "-f", str(path))
 
@@ -116,9 +128,9 @@ def _users_objects() -> list[dict[str, Any]]:
 
 def _throttles(levers: Collection[str]) -> list[dict[str, Any]]:
     """The first has every one of the levers, the second a ceiling on an object of the user's."""
-    first = {name: given for lever in levers for name, given in LEVERS[lever].items()}
+    first = {lever: LEVERS[lever].given for lever in levers}
     second = [_throttle("second", "second", {"capacityQuota": {"name": "users"}})]
-    return [_throttle("first", "default", first), *(second if "capacity-quota" in levers else ())]
+    return [_throttle("first", "default", first), *(second if "capacityQuota" in levers else ())]
 
 
 def _throttle(name: str, nodes: str, levers: dict[str, Any]) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from lab.rights import Grant, grants_of, replay
 from tests.lab.hold_view import View, eventually, gated_deployment
 from tests.lab.rights_scene import (
     HELD,
+    LABEL,
     LEVERS,
     SYSTEM,
     TAINT,
@@ -28,6 +29,7 @@ from tests.lab.rights_scene import (
     installed_with,
 )
 from tests.lab.service_scene import MANIFESTS
+from throttler.api.throttle import Levers
 from throttler.levers.scheduling_gate import PACED_GATE
 
 pytestmark = pytest.mark.lab
@@ -53,7 +55,7 @@ class Work:
 
     def __init__(self, plane: ControlPlane, seen: View, logs: Path) -> None:
         self.plane, self.seen, self._logs = plane, seen, logs
-        self._gated = 0
+        self._gated, self._is_label_due = 0, False
 
     def run(self, account: str, *command: str) -> "subprocess.Popen[bytes]":
         """Start a command of ours."""
@@ -128,18 +130,22 @@ class Work:
 
     async def hold_back(self, name: str, levers: Collection[str] = LEVERS) -> None:
         """Put before the levers at the join what they deal with; `name` is `before` or `after` the service's death."""
-        if "nodes" in levers:
+        if "startupTaint" in levers:
             await self.plane.kubectl_async("taint", "node", "joining", f"{TAINT}=:NoSchedule")
-        if "scheduling-gates" in levers:
+        if "daemonSetLabel" in levers:
+            await self.plane.kubectl_async("label", "node", "joining", f"{LABEL}-")
+            self._is_label_due = True
+        if "schedulingGates" in levers:
             await self.seen.apply(gated_deployment("default", name, GATED, [PACED_GATE]))
             self._gated += GATED
 
     async def is_let_in(self) -> bool:
         """Whether nothing waits at the join."""
-        taints = (await self.seen.get("node", "joining"))["spec"].get("taints", [])
+        joining = await self.seen.get("node", "joining")
+        is_labelled = LABEL in joining["metadata"]["labels"] or not self._is_label_due
         pods = (await self.seen.get("pods", "-n", "default", "-l", "app in (before,after)"))["items"]
         is_gated = len(pods) < self._gated or any(pod["spec"].get("schedulingGates") for pod in pods)
-        return not (taints or is_gated)
+        return is_labelled and not (joining["spec"].get("taints") or is_gated)
 
     async def is_in_force(self) -> bool:
         """Whether all ceilings stand: one that we made, and two on objects of the user's."""
@@ -159,9 +165,9 @@ class Work:
     async def has_moved(self, lever: str) -> bool:
         """Whether this one lever has done its work."""
         nodes, limits = await self._users_ceilings()
-        if lever == "capacity-quota":
+        if lever == "capacityQuota":
             return nodes != USERS_NODES and await self._has_made_a_quota(is_there=True)
-        return limits != USERS_LIMITS if lever == "node-pools" else await self.is_let_in()
+        return limits != USERS_LIMITS if lever == "nodePoolLimits" else await self.is_let_in()
 
     async def _users_ceilings(self) -> tuple[int, dict[str, str]]:
         quota, pool = await self.seen.get("capacityquota", "users"), await self.seen.get("nodepool", "users")
@@ -225,7 +231,7 @@ async def test_one_lever_alone_needs_its_own_rights_and_uses_all_of_them(lever: 
         await eventually(work.is_given_back)
         guard.terminate()
         assert await asyncio.to_thread(guard.wait, 30) == 0
-        grants, own = await _granted(plane), await _granted(plane, _bindings_of(lever))
+        grants, own = await _granted(plane), await _granted(plane, _bindings_of(LEVERS[lever].directory))
         found = replay(plane.audit_events(), grants)
     assert found.refused == ()
     assert found.foreign == ()
@@ -233,9 +239,15 @@ async def test_one_lever_alone_needs_its_own_rights_and_uses_all_of_them(lever: 
     assert {str(grant) for grant in own - found.used} == set()
 
 
-def _bindings_of(lever: str) -> set[str]:
+def test_every_lever_is_among_them() -> None:
+    """A lever that a throttle may have, or that the manifests bind, is one whose rights are held against the log."""
+    assert LEVERS.keys() == set(Levers.__struct_encode_fields__) - {"headroom"}
+    assert {lever.directory for lever in LEVERS.values()} == {each.name for each in (MANIFESTS / "levers").iterdir()}
+
+
+def _bindings_of(directory: str) -> set[str]:
     """The names of the bindings that a directory of manifests/levers brings."""
-    files = (MANIFESTS / "levers" / lever).glob("*.yaml")
+    files = (MANIFESTS / "levers" / directory).glob("*.yaml")
     objects = [each for path in files for each in yaml.safe_load_all(path.read_text(encoding="utf-8"))]
     return {each["metadata"]["name"] for each in objects if each["kind"].endswith("Binding")}
 
