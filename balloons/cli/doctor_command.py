@@ -11,7 +11,7 @@ from balloons.cli.failing import CommandError, ExitCode
 from balloons.cli.options import color_option, option
 
 
-@click.command()
+@click.command(short_help="Find what makes autoscaling or warm capacity fail silently.")
 @cluster_options
 @option(
     "-f",

@@ -14,7 +14,7 @@ from balloons.cli.options import option
 SHORTEST_KEY = 16
 
 
-@click.command()
+@click.command(short_help="Save what the reading commands look at, as one file.")
 @click.argument("file", type=click.Path(readable=False, allow_dash=True))
 @request_options
 @option("--hash-names", is_flag=True, help="Write hashes in place of names; equal names get equal hashes.")

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 SUBJECTS = ("pod", "node", "pool", "throttle")
 
 
-@click.command()
+@click.command(short_help="Show what happened to one object, step by step, and why.")
 @click.argument("subject", type=Subject(SUBJECTS))
 @click.argument("name", required=False, shell_complete=subjects)
 @cluster_options

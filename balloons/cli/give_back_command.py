@@ -20,7 +20,7 @@ CALLS_PER_S = 50.0
 """As the service gives back on a stop: thousands of nodes may be held."""
 
 
-@click.command("give-back")
+@click.command("give-back", short_help="Stop the service and give back all it holds.")
 @connection_options
 @option(
     "-n",

@@ -36,7 +36,7 @@ class Bounded(click.FloatRange):
         return self.fail(f"{value} is not a number", param, ctx) if math.isnan(number) else number
 
 
-@click.command()
+@click.command(short_help="Give back what a dead service holds.")
 @connection_options
 @option(
     "--lease-namespace",

@@ -59,8 +59,9 @@ def balloons() -> None:
 
     \b
     Examples:
-      balloons doctor             what makes autoscaling fail silently, on any cluster
-      balloons status -A          all pools and throttles, as kubectl would show them
+      balloons doctor             what makes autoscaling fail silently
+      balloons plan --add 500     how a scale-up will go, before it is started
+      balloons status -A          all pools and throttles, as kubectl shows them
     """
 
 

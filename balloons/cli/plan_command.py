@@ -9,7 +9,7 @@ from balloons.cli.options import color_option, option
 from balloons.cli.plan_options import InSections, asked_options, check_asked, offline_option, stated_options
 
 
-@click.command(cls=InSections)
+@click.command(cls=InSections, short_help="Predict a scale-up: when, limited by what, at which load.")
 @asked_options
 @option("--save", metavar="FILE", help="Write the plan as JSON, for --compare and `report --plan`.")
 @option("--compare", metavar="FILE", help="Compare a saved plan with what has happened since.")

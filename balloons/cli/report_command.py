@@ -13,7 +13,7 @@ OF_A_SAVED_PLAN = ("saved", "output", "output_format", "chart", "no_headers", "c
 """Options that a plan that was made before can still have."""
 
 
-@click.command(cls=InSections)
+@click.command(cls=InSections, short_help="Draw a plan as a picture or a web page.")
 @asked_options
 @option("--plan", "saved", metavar="FILE", help="A plan that `plan --save` wrote, instead of a new one.")
 @click.option(

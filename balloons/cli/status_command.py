@@ -10,7 +10,7 @@ from balloons.cli.options import color_option, option
 from balloons.cli.plan_options import Seconds
 
 
-@click.command()
+@click.command(short_help="Show throttles and balloon pools, and why they are so.")
 @click.argument("names", nargs=-1, metavar="[NAME]...", shell_complete=pools_and_throttles)
 @option(
     "-n",

@@ -9,7 +9,7 @@ from balloons.cli.options import color_option
 from balloons.cli.plan_options import Price
 
 
-@click.command()
+@click.command(short_help="Show nodes by pool and zone: busy, warm, idle, cost.")
 @cluster_options
 @click.option("-o", "--output", type=click.Choice(["table", "json"]), default="table", help="How to print it.")
 @click.option("--no-headers", is_flag=True, help="Leave out the line of column names.")

@@ -22,7 +22,7 @@ def own_version() -> str:
         return "source"
 
 
-@click.command()
+@click.command(short_help="Print this program's version, and what the cluster runs.")
 @cluster_options
 @click.option("--server", is_flag=True, help="Also what the cluster runs: Kubernetes, our CRDs, its autoscaler.")
 @click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", help="How to print it.")

@@ -61,6 +61,15 @@ def test_help_loads_nothing_heavy(arguments: list[str]) -> None:
     assert answer.stdout.splitlines()[-1] == "LOADED"
 
 
+def test_help_fits_eighty_columns_and_cuts_no_sentence() -> None:
+    """click ends a summary that has no room with three dots."""
+    lines = balloons("--help", COLUMNS="80").stdout.splitlines()
+    commands = lines[lines.index("Commands:") + 1 :]
+    assert len(commands) == 15
+    assert [line for line in commands if "..." in line or not line.endswith(".")] == []
+    assert max(map(len, lines)) <= 80
+
+
 def test_bad_option_is_bad_input() -> None:
     answer = balloons("status", "--no-such-option")
     assert (answer.returncode, answer.stdout) == (2, "")
