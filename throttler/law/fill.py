@@ -188,7 +188,8 @@ def _forecast(sight: Sight, window: float, boot_s: float) -> float:
     While the window grows, joins still last as long as they did in the smaller one, and end sooner in the forecast than
     they will. So no more are taken to end per second than really ended, and some; in a window larger than any crest
     seen so far, joins are taken to last longer in proportion (Little's law, where the servers are what binds); never
-    for less than those under way have lasted already.
+    for less than those under way have lasted already. Of waves the first that fills a doubled window is waited for:
+    how long its joins last nobody knows before they end.
     """
     join_s = sight.memory.join_time.or_guess(max(sight.settings.join_guess_s, sight.joins.oldest_joining_s))
     proof_s = max(sight.latest_join_s, PROOF_S)
@@ -205,6 +206,9 @@ def _forecast(sight: Sight, window: float, boot_s: float) -> float:
         slowest_s = max(slowest_s, sight.joins.oldest_joining_s)
         boots = boot_forecast.Boots(mean_s=boot_s, spread_s=sight.joins.boot_spread_s)
         room = _gain(sight) * window
+        if sight.is_untried(window):
+            in_flight = sight.joins.joining + sight.memory.flow.coming_share * sight.joins.booting
+            return max(0.0, room - in_flight)
         return boot_forecast.may_ask(sight.memory.flow, sight.joins.joining, room, boots, slowest_s, sight.now_s)
     share = sight.memory.flow.coming_share
     lately = boot_forecast.arrivals(sight.memory.flow, boot_forecast.Boots(mean_s=boot_s), join_s, sight.now_s)

@@ -180,6 +180,13 @@ class Sight:
         """When the newest reading ended."""
         return max((reading.ended_s for reading in self.health.fresh), default=self.now_s)
 
+    def is_untried(self, window: float) -> bool:
+        """Whether no reading has felt this window since it was doubled, and the first wave of it may still come."""
+        doubled_s = self.memory.doubled_s
+        if doubled_s is None or self.now_s - doubled_s > (self.memory.boot_s or 0.0) + self.cycle_s:
+            return False
+        return self.peak < self.settings.used_share * window
+
     @property
     def felt(self) -> float:
         """Mean joins in flight while the newest readings were made: what their delay tells of.

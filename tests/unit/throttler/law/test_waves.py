@@ -147,6 +147,33 @@ def test_readings_from_before_a_wave_prove_nothing_for_it() -> None:
     assert loop.calm(crowd, times=2).window > 24.0
 
 
+def doubled(booting: int) -> tuple[Loop, Joins]:
+    """The first wave of 24 has ended well, and so many of the next are on their way."""
+    loop = Loop(settings=LawSettings(has_gate=False))
+    loop.calm(Joins(), times=10)
+    loop.calm(Joins(waiting=200, joining=24, joined=20, join_s=4.0, boot_s=5.0), times=5)
+    assert loop.memory.window == 48.0
+    return loop, Joins(waiting=200 - booting, booting=booting, joined=44, join_s=4.0, boot_s=5.0)
+
+
+def test_a_doubled_window_is_ordered_once_and_its_first_wave_waited_for() -> None:
+    """Real: joins that took 6 s in a window of 24 took 20 s in one of 48, and 79 were in flight."""
+    loop, second = doubled(39)
+    assert loop.calm(second).allowance == 9
+    coming = replace(second, waiting=152, booting=24, joining=24, oldest_joining_s=4.0)
+    assert loop.calm(coming).allowance == 0
+    assert loop.calm(replace(coming, booting=0, joining=20, joined=72)).allowance == 28
+
+
+def test_a_wave_that_comes_bit_by_bit_is_not_waited_for_for_ever() -> None:
+    loop, second = doubled(28)
+    trickle = replace(second, joining=20, waiting=152)
+    assert loop.calm(trickle).allowance == 0
+    for more in range(1, 13):
+        verdict = loop.calm(replace(trickle, joined=44 + 10 * more))
+    assert verdict.allowance > 0
+
+
 @pytest.mark.parametrize(("oldest_s", "most"), [(2.0, 48), (18.0, 24)])
 def test_joins_are_taken_to_last_for_as_long_as_those_under_way(oldest_s: float, most: int) -> None:
     """The latest that ended took 6 s; where those under way have lasted 18 s, they will be there when the next come."""
