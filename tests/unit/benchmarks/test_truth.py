@@ -1,6 +1,7 @@
 """The truth of plans: how scale-ups are drawn, what timestamps tell, and which limit is said to have bound."""
 
 import itertools
+import time
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from benchmarks.truth.__main__ import drawn_seed
 from benchmarks.truth.busy import Spent, own_cores, usual
 from benchmarks.truth.case import HISTORY, KINDS, QUICK_NODES, Case, cases
 from benchmarks.truth.figures import figures, row
@@ -249,3 +251,12 @@ def test_what_happened_is_kept_for_its_very_case(tmp_path: Path) -> None:
     keep(HAPPENED, tmp_path)
     assert kept(tmp_path, CASE) == HAPPENED
     assert kept(tmp_path, replace(CASE, boot_s=21.0)) is None
+
+
+def test_a_seed_may_be_drawn_from_the_clock() -> None:
+    """Nobody can have tuned a plan to the second in which it is tried."""
+    before = int(time.time())
+    assert drawn_seed("7") == 7
+    assert before <= drawn_seed("clock") <= time.time()
+    with pytest.raises(ValueError, match="soon"):
+        drawn_seed("soon")
