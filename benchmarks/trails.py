@@ -26,9 +26,8 @@ from throttler.kube.node import Node
 from throttler.kube.pod import Pod, Scheduling
 from throttler.kube.quantity import parse_resources
 from throttler.levers.hold import Clocks
-from throttler.service.lever_scene import LeverScene
 from throttler.service.tick import decide_throttles
-from throttler.service.tick_view import Memories, TickView, Turn
+from throttler.service.tick_view import LeverScene, Memories, TickView, Turn
 from throttler.signals.metrics_text import parse_rows
 from throttler.signals.reading import Signals
 from throttler.signals.sample import sample_from_rows

@@ -26,7 +26,7 @@ from throttler.api.throttle_decode import StoredThrottle, ThrottleWire, throttle
 from throttler.kube.errors import ForbiddenError, NotFoundError
 from throttler.kube.kube_client import KubeClient
 from throttler.kube.requests import Selection
-from throttler.service.throttle_resource import THROTTLES
+from throttler.service.throttle_kinds import THROTTLES
 
 NO_CRD = "this cluster does not serve BalloonPool (kube-balloons.github.io/v1alpha1): kubectl apply -k manifests/crds"
 DAY_0 = f"{NO_CRD}\nwithout it: balloons doctor, balloons plan --to N, balloons top, balloons explain node NAME"

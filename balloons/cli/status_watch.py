@@ -19,7 +19,7 @@ from throttler.api.throttle_decode import StoredThrottle, ThrottleWire, throttle
 from throttler.kube.kube_client import KubeClient
 from throttler.kube.reflector import Reflector, T, W
 from throttler.kube.requests import Selection
-from throttler.service.throttle_resource import THROTTLES
+from throttler.service.throttle_kinds import THROTTLES
 
 REDRAW_S = 0.5
 """Changes within this time are shown together: two redraws a second at most."""

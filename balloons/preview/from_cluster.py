@@ -48,8 +48,7 @@ from throttler.kube.selectors import LabelSelector, Taint, can_match, matches
 from throttler.law.settings import LawSettings
 from throttler.levers.lever import THROTTLE_LABEL
 from throttler.levers.saved_limits import read_mark
-from throttler.service.law_settings import law_settings
-from throttler.service.learned_status import learned_of_status
+from throttler.service.throttle_law import law_settings, learned_of_status
 
 POOL_LABELS = (KARPENTER_POOL_LABEL, *GROUP_LABELS, "agentpool", INSTANCE_TYPE_LABEL)
 """Labels that name a node's group, the first that is there; the instance type where no other is."""

@@ -44,7 +44,7 @@ from balloons.service.write_rules import (
 from balloons.service.writer import Writer
 from throttler.kube.errors import ApiError
 from throttler.kube.metadata import ObjectKey
-from throttler.service.drain import drain
+from throttler.service.throttle_writes import drain
 
 AT_ONCE = 32
 """Writes of one pool under way, or waiting at the ceiling, at the same time: no pool has others wait for more."""

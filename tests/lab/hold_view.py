@@ -15,8 +15,8 @@ from throttler.kube.pod import Pod, PodWire, pod_from_wire
 from throttler.kube.requests import Selection
 from throttler.levers.hold import Clocks
 from throttler.levers.lever import LeverOutcome, Room
-from throttler.service.leftovers import NODES, PODS
 from throttler.service.lever_writer import LeverWriter, WriteOutcome
+from throttler.service.restore_all import NODES, PODS
 
 PATIENCE_S = 120.0
 

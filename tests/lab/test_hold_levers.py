@@ -14,8 +14,8 @@ from throttler.kube.requests import PatchKind
 from throttler.levers.hold import HeldSince, without_elements
 from throttler.levers.scheduling_gate import PACED_GATE, GatedDemand, GateMemory, GateSettings, release_gates
 from throttler.levers.taint_and_label import LabelSettings, TaintSettings, put_labels, release_taints
-from throttler.service.leftovers import NODES
 from throttler.service.lever_writer import WriteOutcome
+from throttler.service.restore_all import NODES
 
 pytestmark = pytest.mark.lab
 

@@ -22,7 +22,7 @@ import structlog
 
 from throttler.kube.caller import AttemptObserver, ignore_attempt
 from throttler.kube.connection import Connection
-from throttler.kube.election import NO_RECORD, Election, ElectionStep, LeadTiming, Record, next_step
+from throttler.kube.election import NO_RECORD, Election, ElectionStep, LeadTiming, LeaseSpec, Record, next_step
 from throttler.kube.errors import ApiError, ConflictError, NotFoundError
 from throttler.kube.kube_client import KubeClient, decode, open_client
 from throttler.kube.requests import Resource
@@ -33,15 +33,6 @@ LEASE_NAME = "kube-balloons-throttle"
 RELEASED_S = 1
 """The duration in a Lease that was given up in order, as client-go writes it: one that somebody merely emptied keeps
 another, and its leader may still be writing."""
-
-
-class LeaseSpec(msgspec.Struct, frozen=True, rename="camel"):
-    """`renew_time` is the holder's wall clock: to be compared with itself, never with ours."""
-
-    holder_identity: str | None = None
-    renew_time: str | None = None
-    lease_transitions: int | None = None
-    lease_duration_seconds: int | None = None
 
 
 class LeaseMeta(msgspec.Struct, frozen=True, rename="camel"):

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 import structlog
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
+from throttler.kube.election import LeaseSpec, LeaseWatch
 from throttler.kube.errors import ApiError, NotFoundError
 from throttler.kube.kube_client import KubeClient, decode
-from throttler.kube.lease import ABSENT, LEASE_NAME, LEASES, Lease, LeaseSpec
-from throttler.service.give_back import GivenBack, give_back_all
-from throttler.service.lease_watch import LeaseWatch
+from throttler.kube.lease import ABSENT, LEASE_NAME, LEASES, Lease
+from throttler.service.restore_all import GivenBack, give_back_all
 
 AGAIN_PERIODS = 12.0
 """Periods between two looks for leftovers while nobody renews: lists of every node must not load a cluster in need."""

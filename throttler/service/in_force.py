@@ -12,7 +12,7 @@ from throttler.kube.karpenter import NodePool
 from throttler.kube.kube_client import open_client
 from throttler.kube.lease import Elector
 from throttler.levers.lever import HOLDER_ANNOTATION, epoch_of
-from throttler.service.give_back import give_back_all
+from throttler.service.restore_all import give_back_all
 
 DRAIN_S = 1.0
 """How long writes under way may take to finish on a stop: a write takes milliseconds, and a successor waits."""

@@ -21,9 +21,8 @@ from throttler.levers.node_pool_limits import NodePoolSeen, plan_node_pools
 from throttler.levers.pool_shares import WaitingWork, by_autoscaler
 from throttler.levers.scheduling_gate import GatedDemand, GateSettings, release_gates
 from throttler.levers.taint_and_label import LabelSettings, TaintSettings, put_labels, release_taints
-from throttler.service.lever_objects import is_of, let_go, pool_owner, quota_owner
-from throttler.service.lever_scene import LeverMemory, LeverScene
-from throttler.service.tick_view import PoolGrowth
+from throttler.service.lever_owners import is_of, let_go, pool_owner, quota_owner
+from throttler.service.tick_view import LeverMemory, LeverScene, PoolGrowth
 
 Planned = tuple[tuple[LeverOutcome, ...], LeverMemory]
 

@@ -11,9 +11,8 @@ from throttler.kube.quantity import QuantityError, parse_quantity
 from throttler.law.throttle_reasons import ThrottleReason
 from throttler.law.verdict import Phase, Verdict
 from throttler.levers.lever import LeverReport, LeverState
-from throttler.service.findings import Findings
 from throttler.service.lever_writer import PLURALS, WriteOutcome
-from throttler.service.tick_view import Turn
+from throttler.service.tick_view import Findings, Turn
 from throttler.signals.reading import Signals
 from throttler.signals.servers import State, server_states
 from throttler.sources.read_outcome import Read, ReadOutcome

@@ -20,15 +20,15 @@ from throttler.kube.kube_client import KubeClient
 from throttler.kube.pod import DaemonSet, DaemonSetWire, daemon_set_from_wire
 from throttler.kube.reflector import CacheObserver, Reflector
 from throttler.kube.requests import EVERYTHING, Resource, Selection
-from throttler.service.throttle_discovery import (
+from throttler.service.throttle_kinds import (
     CONFIG_MAPS,
     DAEMON_SETS,
     NODE_CLAIMS,
     NODE_POOLS,
+    THROTTLES,
     ThrottleKinds,
     discover_kinds,
 )
-from throttler.service.throttle_resource import THROTTLES
 
 REDISCOVER_S = 60.0
 """CRDs may be installed at any time; a few cheap requests a minute notice."""

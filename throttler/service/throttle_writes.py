@@ -9,12 +9,12 @@ after one that failed.
 import asyncio
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import structlog
 
 from throttler.kube.metadata import ObjectKey
 from throttler.levers.lever import LeverWrite
-from throttler.service.drain import drain
 from throttler.service.lever_writer import LeverWriter, WriteOutcome, WriteResult
 from throttler.service.throttle_metrics import ThrottleMetrics
 from throttler.service.throttle_report import ThrottleReport
@@ -177,3 +177,14 @@ def version_of(write: LeverWrite) -> str:
         return str(write.body.get("metadata", {}).get("resourceVersion", ""))
     found = (each.get("value", "") for each in write.body if each.get("path") == "/metadata/resourceVersion")
     return str(next(found, ""))
+
+
+async def drain(tasks: Iterable[asyncio.Task[Any]], timeout_s: float) -> None:
+    """Let the tasks finish; what takes longer is cancelled, and its end waited for. Raises none of their errors."""
+    running = list(tasks)
+    if not running:
+        return
+    _, late = await asyncio.wait(running, timeout=timeout_s)
+    for task in late:
+        task.cancel()
+    await asyncio.gather(*late, return_exceptions=True)

@@ -20,13 +20,12 @@ from throttler.kube.selectors import LabelSelector
 from throttler.levers.hold import Clocks
 from throttler.levers.lever import Lane
 from throttler.service.in_force import InForce
-from throttler.service.leftover_writes import leftover_writes
-from throttler.service.lever_scene import LeverScene
+from throttler.service.lever_owners import leftover_writes
 from throttler.service.throttle_metrics import ThrottleMetrics
 from throttler.service.throttle_watches import ThrottleWatches
 from throttler.service.throttle_writes import ThrottleWrites
 from throttler.service.tick import decide_throttles
-from throttler.service.tick_view import Memories, PoolGrowth, TickView, Turn
+from throttler.service.tick_view import LeverScene, Memories, PoolGrowth, TickView, Turn
 from throttler.sources.signal_watch import SignalWatches
 
 BUSY_S = 2.0

@@ -24,12 +24,10 @@ from throttler.law.verdict import Verdict
 from throttler.levers.lever import Lane, LeverReport, LeverState, Room, headroom_lane
 from throttler.levers.pool_shares import fair_shares
 from throttler.levers.scheduling_gate import PACED_GATE
-from throttler.service.findings import Findings
-from throttler.service.law_settings import law_settings
-from throttler.service.learned_status import learned_of_status
-from throttler.service.lever_objects import left_out
+from throttler.service.lever_owners import left_out
 from throttler.service.lever_plans import LeverCase, plan_levers
-from throttler.service.tick_view import LastJoins, Memories, PoolGrowth, ThrottleMemory, TickView, Turn
+from throttler.service.throttle_law import law_settings, learned_of_status
+from throttler.service.tick_view import Findings, LastJoins, Memories, PoolGrowth, ThrottleMemory, TickView, Turn
 from throttler.signals.reading import Signals
 
 MOST_ERROR_TEXT = 200

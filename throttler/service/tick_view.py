@@ -10,14 +10,73 @@ from throttler.api.throttle_decode import StoredThrottle
 from throttler.joins.join_memory import JoinMemory
 from throttler.joins.join_world import JoinWorld
 from throttler.joins.joins import Joins
-from throttler.kube.karpenter import NodePool
+from throttler.kube.cluster_autoscaler import CapacityQuota
+from throttler.kube.karpenter import NodeClaim, NodePool
+from throttler.kube.node import Node
+from throttler.kube.pod import Pod
 from throttler.kube.selectors import Labels
 from throttler.law.law_memory import LawMemory
-from throttler.levers.lever import Lane, LeverOutcome, LeverWrite
+from throttler.law.learned import Learned
+from throttler.law.verdict import Verdict
+from throttler.levers.capacity_quota import QuotaMemory
+from throttler.levers.hold import Clocks, HeldSince
+from throttler.levers.lever import Lane, LeverOutcome, LeverReport, LeverWrite
+from throttler.levers.node_pool_limits import NodePoolMemory
 from throttler.levers.saved_limits import read_mark
-from throttler.service.findings import Findings
-from throttler.service.lever_scene import LeverMemory, LeverScene
+from throttler.levers.scheduling_gate import GateMemory
 from throttler.signals.reading import Signals
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeverScene:
+    """The objects that levers move, and the moment."""
+
+    moment: Clocks
+    lease: str = ""
+    """`namespace/name` of the Lease whose renewal keeps ceilings in force; empty without one."""
+    epoch: int = 0
+    """The leadership under which is decided: written on every object with a ceiling, and never lowered there."""
+    nodes: Mapping[str, Node] = field(default_factory=dict)
+    unplaced: tuple[Pod, ...] = ()
+    pools: tuple[NodePool, ...] = ()
+    claims: tuple[NodeClaim, ...] = ()
+    quotas: Mapping[str, CapacityQuota] = field(default_factory=dict)
+    quota_version: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeverMemory:
+    """Of one throttle; losing it costs seconds, never a user's value."""
+
+    quota: QuotaMemory = field(default_factory=QuotaMemory)
+    pools: NodePoolMemory = field(default_factory=NodePoolMemory)
+    gates: GateMemory = field(default_factory=GateMemory)
+    taints: HeldSince = field(default_factory=HeldSince)
+    labels: HeldSince = field(default_factory=HeldSince)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Findings:
+    """`now_s` is monotonic, on the clock of the signals."""
+
+    now_s: float
+    verdict: Verdict | None = None
+    """None: nothing was decided, and the stored figures stay."""
+    joins: Joins = field(default_factory=Joins)
+    signals: Signals = field(default_factory=Signals)
+    levers: tuple[LeverReport, ...] = ()
+    learned: Learned = field(default_factory=Learned)
+    missing: tuple[str, ...] = ()
+    """What could not be read completely, in words (`nodes`, `pods`): the view is incomplete."""
+    guessed_groups: tuple[str, ...] = ()
+    """Node groups of cluster-autoscaler whose machines count here because nothing tells whose they are."""
+    is_autoscaler_silent: bool = False
+    """Whether machines count here that cluster-autoscaler asked for before it fell silent."""
+    left_out: tuple[str, ...] = ()
+    """NodePools that Karpenter may order from for the throttle's nodes, and that no throttle's lever moves."""
+    problem: str = ""
+    """What went wrong when this decision or the last was written, in words; empty if nothing did."""
+
 
 STALE_VIEW_S = 30.0
 """A view older than this moves no lever."""

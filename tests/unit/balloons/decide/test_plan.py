@@ -16,7 +16,7 @@ from balloons.decide.plan import Because, Reason
 from throttler.law.throttle_reasons import ThrottleReason
 from throttler.levers.hold import HoldReason
 from throttler.levers.lever import LeverReason
-from throttler.service.status_because import StatusReason
+from throttler.service.throttle_status import StatusReason
 
 CORE = Path(next(iter(balloons.__path__)))
 VARIABLE = {"STEADY", "WARMING"}

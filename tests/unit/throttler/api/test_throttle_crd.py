@@ -13,7 +13,7 @@ from throttler.kube import quantity, selectors
 from throttler.law.presets import PRESETS
 from throttler.law.verdict import Phase
 from throttler.levers.lever import LeverState
-from throttler.service import conditions, throttle_status
+from throttler.service import throttle_status
 
 CRD = crd_and_types.crd_of("jointhrottles")
 SERVED = crd_and_types.served(CRD)
@@ -136,7 +136,7 @@ def test_the_status_that_is_written_stays_within_the_schema() -> None:
     assert servers["items"]["properties"]["name"]["maxLength"] == throttle_status.NAME_LIMIT
     assert levers["items"]["properties"]["name"]["maxLength"] == throttle_status.LEVER_NAME_LIMIT
     assert levers["items"]["properties"]["ceiling"]["maxLength"] == throttle_status.VALUE_LIMIT
-    assert properties["message"]["maxLength"] == conditions.MESSAGE_LIMIT
+    assert properties["message"]["maxLength"] == throttle_status.MESSAGE_LIMIT
 
 
 def test_limits_of_time_are_those_of_the_sentences() -> None:

@@ -16,7 +16,7 @@ from throttler.kube.pod import Pod
 from throttler.law.verdict import Phase
 from throttler.levers.ceiling import QUIET_S, STEPS, STUCK_S
 from throttler.levers.scheduling_gate import PACED_GATE
-from throttler.service.conditions import conditions
+from throttler.service.throttle_status import conditions
 from throttler.service.tick import decide_throttles
 from throttler.service.tick_view import Memories, Turn
 

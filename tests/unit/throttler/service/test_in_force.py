@@ -9,8 +9,8 @@ from tests.unit.throttler.service.throttle_scene import a_pool
 from throttler.kube.karpenter import NodePool
 from throttler.levers.lever import EPOCH_ANNOTATION, HOLDER_ANNOTATION
 from throttler.service import in_force
-from throttler.service.give_back import GivenBack
 from throttler.service.in_force import DRAIN_S, InForce
+from throttler.service.restore_all import GivenBack
 
 LEASE = "kube-balloons/kube-balloons-throttle"
 

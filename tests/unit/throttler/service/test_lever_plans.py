@@ -12,7 +12,7 @@ from throttler.kube.cluster_autoscaler import CapacityQuota
 from throttler.kube.karpenter import NodePool, NodePoolSpec
 from throttler.kube.selectors import LabelSelector, Requirement, Taint
 from throttler.levers.scheduling_gate import PACED_GATE
-from throttler.service.lever_objects import is_of
+from throttler.service.lever_owners import is_of
 from throttler.service.tick import decide_throttles
 from throttler.service.tick_view import Memories
 

@@ -10,9 +10,8 @@ from throttler.kube.because import EVENTS_PER_MIN, Because, because
 from throttler.law.throttle_reasons import ThrottleReason
 from throttler.law.verdict import Phase, Verdict
 from throttler.levers.lever import LeverReason, LeverReport, LeverState
-from throttler.service.findings import Findings
 from throttler.service.throttle_events import ThrottleAnnouncer
-from throttler.service.tick_view import Turn
+from throttler.service.tick_view import Findings, Turn
 
 WALL = datetime(2026, 11, 21, 12, tzinfo=UTC)
 IDLE = because(ThrottleReason.IDLE)

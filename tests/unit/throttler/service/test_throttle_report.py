@@ -15,10 +15,9 @@ from throttler.kube.kube_client import KubeClient
 from throttler.law.throttle_reasons import ThrottleReason
 from throttler.law.verdict import Phase, Verdict
 from throttler.levers.lever import LeverReport, LeverState
-from throttler.service.findings import Findings
 from throttler.service.throttle_events import ThrottleAnnouncer
 from throttler.service.throttle_report import COUNTS_PERIOD_S, FAILED_REST_S, ThrottleReport
-from throttler.service.tick_view import Turn
+from throttler.service.tick_view import Findings, Turn
 
 pytestmark = pytest.mark.virtual_time
 

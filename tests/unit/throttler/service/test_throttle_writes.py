@@ -11,10 +11,9 @@ from tests.unit.throttler.service.throttle_scene import a_throttle
 from throttler.kube.because import because
 from throttler.kube.metadata import ObjectKey
 from throttler.levers.lever import How, LeverOutcome, LeverReason, LeverReport, LeverState, LeverWrite
-from throttler.service.findings import Findings
 from throttler.service.lever_writer import WriteOutcome, WriteResult
 from throttler.service.throttle_writes import AT_ONCE, RESTS_S, UNSEEN_S, ThrottleWrites, version_of
-from throttler.service.tick_view import Turn
+from throttler.service.tick_view import Findings, Turn
 
 pytestmark = pytest.mark.virtual_time
 

@@ -15,8 +15,7 @@ from throttler.kube.karpenter import NodePool
 from throttler.kube.metadata import Metadata
 from throttler.levers.hold import Clocks
 from throttler.levers.lever import LeverWrite
-from throttler.service.lever_scene import LeverScene
-from throttler.service.tick_view import TickView, Turn
+from throttler.service.tick_view import LeverScene, TickView, Turn
 from throttler.signals.reading import Reading, Signals
 
 

@@ -1,24 +1,23 @@
-"""Everything of ours that holds nodes back, read from the API server itself, as the writes that give it back.
+"""Giving everything back at once: by the service when it stops, by the guard when nobody renews.
 
-Nothing is remembered: what was left behind is recognised by what is on the objects, and by what the JoinThrottles call
-theirs. Lists come page by page and are written page by page: what is decided on is then no older than a page takes.
+Everything of ours that holds nodes back is read from the API server itself. Nothing is remembered: what was left behind
+is recognised by what is on the objects, and by what the JoinThrottles call theirs. Lists come page by page and are
+written page by page: what is decided on is then no older than a page takes.
 """
 
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import msgspec
+import structlog
 
 from throttler.api.throttle import Levers
 from throttler.kube.because import because
 from throttler.kube.cluster_autoscaler import (
-    CAPACITY_QUOTA_GROUP,
-    CAPACITY_QUOTA_KIND,
-    CAPACITY_QUOTA_VERSIONS,
     CapacityQuota,
 )
-from throttler.kube.errors import NotFoundError, UndecodableError
-from throttler.kube.karpenter import NODE_POOL_KIND, NodePool
+from throttler.kube.errors import ApiError, NotFoundError, UndecodableError
+from throttler.kube.karpenter import NodePool
 from throttler.kube.kube_client import KubeClient
 from throttler.kube.list_and_watch import Skipped, W
 from throttler.kube.metadata import Metadata, ObjectKey
@@ -32,21 +31,24 @@ from throttler.levers.restore import hand_back
 from throttler.levers.saved_limits import ORIGINAL_ANNOTATION, is_unreadable
 from throttler.levers.scheduling_gate import GatedDemand, GateMemory, GateSettings, release_gates
 from throttler.levers.taint_and_label import LabelSettings, TaintSettings, put_labels, release_taints
-from throttler.service.throttle_resource import THROTTLES
+from throttler.service.lever_writer import LeverWriter, WriteOutcome
+from throttler.service.throttle_kinds import NODE_POOLS, QUOTAS, THROTTLES
+
+PASSES = 3
+"""An object that changed meanwhile (409) is read again so many times in all; after that the next call does it."""
+
+MayGoOn = Callable[[], Awaitable[bool]]
 
 NODES = Resource("", "v1", "nodes", "Node", is_namespaced=False)
 PODS = Resource("", "v1", "pods", "Pod")
-NODE_POOLS = Resource("karpenter.sh", "v1", "nodepools", NODE_POOL_KIND, is_namespaced=False)
-QUOTAS = tuple(
-    Resource(CAPACITY_QUOTA_GROUP, version, "capacityquotas", CAPACITY_QUOTA_KIND, is_namespaced=False)
-    for version in CAPACITY_QUOTA_VERSIONS
-)
+
 NAMED = 5
 """How many unreadable objects are named."""
 WITHOUT_NODE = Selection(fields="spec.nodeName=,status.phase=Pending")
-
 _BACK = Room(existing=0, booting=0, allowance=0, admit=0, waiting=0, may_move=True, is_stopping=True)
 _ANY_TIME = Clocks(0.0, 0.0)
+
+log = structlog.get_logger()
 
 Writes = AsyncIterator[tuple[LeverWrite, ...]]
 """The writes of one object at a time, in their order."""
@@ -70,6 +72,119 @@ class Throttles:
 
     readable: tuple[ThrottleLevers, ...] = ()
     skipped: tuple[Skipped, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class GivenBack:
+    """How it went."""
+
+    done: int = 0
+    """Objects that were given back; in a dry run, that would have been."""
+    problems: tuple[str, ...] = ()
+    """What still holds, or could not be looked at, and why."""
+    is_stopped: bool = False
+    """Whether `may_go_on` said no: somebody renews again, and what is in force is theirs."""
+
+    @property
+    def is_all(self) -> bool:
+        """Whether nothing of ours holds anything back any more."""
+        return not self.problems and not self.is_stopped
+
+
+async def _always() -> bool:
+    return True
+
+
+async def give_back_all(
+    client: KubeClient,
+    *,
+    may_go_on: MayGoOn | None = None,
+    lease: str = "",
+    lets_nodes_go: bool = False,
+    is_dry_run: bool = False,
+) -> GivenBack:
+    """Give back ceilings, taints and labels, gates, in this order: by how much they hurt.
+
+    `may_go_on` is asked before every write. `lease` (`namespace/name`) leaves alone what another Lease keeps in force.
+    `lets_nodes_go` takes off what keeps nodes warm as well, at the end.
+    Never raises ApiError: what fails is in `problems`, and the rest goes on.
+    """
+    giving = _Giving(client, may_go_on or _always, lease, lets_nodes_go=lets_nodes_go, is_dry_run=is_dry_run)
+    for _ in range(PASSES):
+        await giving.run()
+        if giving.is_stopped or not giving.must_repeat or is_dry_run:
+            break
+    return GivenBack(giving.done, tuple(giving.problems), giving.is_stopped)
+
+
+class _Giving:
+    """One call of `give_back_all`; problems are those of the last pass."""
+
+    def __init__(
+        self, client: KubeClient, may_go_on: MayGoOn, lease: str, *, lets_nodes_go: bool, is_dry_run: bool
+    ) -> None:
+        self._client = client
+        self._writer = LeverWriter(client)
+        self._may_go_on = may_go_on
+        self._lease = lease
+        self._lets_nodes_go = lets_nodes_go
+        self._is_dry_run = is_dry_run
+        self.done = 0
+        self.problems: list[str] = []
+        self.is_stopped = False
+        self.must_repeat = False
+
+    async def run(self) -> None:
+        """One pass over everything."""
+        self.problems, self.must_repeat = [], False
+        await self._each("CapacityQuotas", quotas(self._client, self._lease))
+        await self._each("NodePools", node_pools(self._client, self._lease))
+        throttles = await self._throttles()
+        await self._each("node taints and labels", node_marks(self._client, throttles))
+        await self._each("scheduling gates", gates(self._client))
+        if self._lets_nodes_go:
+            await self._each("nodes that are kept", kept_nodes(self._client))
+
+    async def _throttles(self) -> Throttles:
+        if self.is_stopped:
+            return Throttles()
+        try:
+            throttles = await read_throttles(self._client)
+        except ApiError as error:
+            self.problems.append(f"JoinThrottles could not be read: {error.message}")
+            return Throttles()
+        self.problems += [f"JoinThrottle {each.key[1]} cannot be read: {each.why}" for each in throttles.skipped]
+        return throttles
+
+    async def _each(self, what: str, found: Writes) -> None:
+        if self.is_stopped:
+            return
+        try:
+            async for writes in found:
+                if writes and not await self._give(writes):
+                    return
+        except ApiError as error:
+            self.problems.append(f"{what} could not be read: {error.message}")
+
+    async def _give(self, writes: tuple[LeverWrite, ...]) -> bool:
+        """Give one object back; False once somebody renews again."""
+        if not await self._may_go_on():
+            self.is_stopped = True
+            return False
+        name = f"{writes[0].kind} {writes[0].key}"
+        if self._is_dry_run:
+            log.info("would give back", object=name, because=writes[0].because.code)
+            self.done += 1
+            return True
+        results = await self._writer.carry_out(writes)
+        last = results[-1]
+        if last.outcome in (WriteOutcome.DONE, WriteOutcome.GONE):
+            log.info("gave back", object=name, because=writes[0].because.code)
+            self.done += 1
+        else:
+            self.must_repeat |= last.outcome is WriteOutcome.CONFLICT
+            self.problems.append(f"{name}: {last.message or last.outcome.value}")
+        return True
 
 
 async def read_throttles(client: KubeClient) -> Throttles:

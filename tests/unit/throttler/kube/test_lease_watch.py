@@ -5,8 +5,8 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from throttler.kube.lease import ABSENT, LeaseSpec
-from throttler.service.lease_watch import SETTLED_PERIODS, LeaseWatch
+from throttler.kube.election import SETTLED_PERIODS, LeaseSpec, LeaseWatch
+from throttler.kube.lease import ABSENT
 
 AFTER_S, PERIOD_S = 100.0, 5.0
 

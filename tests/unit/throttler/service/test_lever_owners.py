@@ -12,7 +12,7 @@ from throttler.kube.karpenter import NodePool
 from throttler.levers.lever import THROTTLE_LABEL
 from throttler.levers.saved_limits import ORIGINAL_ANNOTATION, Mark
 from throttler.service import tick
-from throttler.service.leftover_writes import leftover_writes
+from throttler.service.lever_owners import leftover_writes
 from throttler.service.tick import decide_throttles
 
 MOVED = msgspec.json.encode(Mark(original={"cpu": "100"}, ceiling={"cpu": "8"})).decode()

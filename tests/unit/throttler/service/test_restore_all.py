@@ -10,7 +10,7 @@ from throttler.kube.errors import ForbiddenError, UnreachableError
 from throttler.levers.lever import HOLDER_ANNOTATION, THROTTLE_LABEL
 from throttler.levers.saved_limits import ORIGINAL_ANNOTATION, Mark
 from throttler.levers.scheduling_gate import PACED_GATE
-from throttler.service.give_back import give_back_all
+from throttler.service.restore_all import give_back_all
 
 TAINT, LABEL = "startup-taint.cluster-autoscaler.kubernetes.io/ours", "example.com/daemons"
 LEASE = "kube-balloons/kube-balloons-throttle"

@@ -1,15 +1,18 @@
-"""Which of the kinds that a throttle reads this API server serves."""
+"""The kinds that a throttle reads, and which of them this API server serves."""
 
 from dataclasses import dataclass, field
 
 import msgspec
 
+from throttler.api.throttle import GROUP, THROTTLE_KIND, THROTTLE_PLURAL, VERSION
 from throttler.kube.cluster_autoscaler import CAPACITY_QUOTA_GROUP, CAPACITY_QUOTA_KIND, CAPACITY_QUOTA_VERSIONS
 from throttler.kube.errors import NotFoundError
 from throttler.kube.karpenter import NODE_POOL_KIND
 from throttler.kube.kube_client import KubeClient, decode
 from throttler.kube.requests import Resource
-from throttler.service.throttle_resource import THROTTLES
+
+THROTTLES = Resource(GROUP, VERSION, THROTTLE_PLURAL, THROTTLE_KIND, is_namespaced=False)
+
 
 DAEMON_SETS = Resource("apps", "v1", "daemonsets", "DaemonSet")
 CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap")
