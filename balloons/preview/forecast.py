@@ -19,14 +19,19 @@ from balloons.preview.inputs import PlanInputs, PoolFacts, ThrottleFacts
 from balloons.preview.join_progress import REQUESTS
 from balloons.preview.world import LIMIT_S, World, worlds
 from throttler.law.settings import LawSettings
-from throttler.simulator.law_policy import LawPolicy
-from throttler.simulator.policies.aimd import AimdOnErrors, AimdOnWindow
-from throttler.simulator.policies.at_once import AtOnce
-from throttler.simulator.policies.fixed import FixedRate, FixedWindow
-from throttler.simulator.policies.gradient2 import Gradient2
-from throttler.simulator.policies.oracle import FullKnowledge
-from throttler.simulator.policies.stock import Stock
-from throttler.simulator.policy import Oracle, Policy
+from throttler.simulator.pacing_policies import (
+    AimdOnErrors,
+    AimdOnWindow,
+    AtOnce,
+    FixedRate,
+    FixedWindow,
+    FullKnowledge,
+    Gradient2,
+    LawPolicy,
+    Oracle,
+    Policy,
+    Stock,
+)
 from throttler.simulator.scenario import Scenario
 
 NONE, THROTTLE, ORACLE = "none", "throttle", "oracle"

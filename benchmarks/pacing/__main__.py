@@ -11,9 +11,8 @@ from benchmarks.pacing.runs import Job, Run, run_all
 from benchmarks.pacing.summary import CLEAN_SHARE, ScenarioRow, clean_share, policy_row, scenario_rows
 from benchmarks.pacing.tables import not_ours_table, policy_table, scenario_table
 from benchmarks.report import Figure, Report, answer, parser_of, progress
-from throttler.simulator.random_scenarios import random_scenario
+from lab.simulator.scenarios import TWELVE, random_scenario
 from throttler.simulator.scenario import Scenario
-from throttler.simulator.twelve import TWELVE
 
 GROUPS = ("twelve", "ceiling", "random", "not_ours", "room")
 SEEDS = (1, 2, 3, 4, 5)
@@ -30,7 +29,7 @@ FAKED = (
     "Trouble that is not ours is errors, latency and silence without any load: the servers bear what they bore.",
     "Ours warm starts with what a cold run of the same scenario with another seed left behind.",
     "The other laws are our own few lines, each with one set of constants for all scenarios, taken from what the study "
-    "found and not searched further; all of them ask for machines by the same rule (policies/stock.py).",
+    "found and not searched further; all of them ask for machines by the same rule (pacing_policies.py).",
 )
 
 

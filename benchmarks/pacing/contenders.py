@@ -3,15 +3,19 @@
 from collections.abc import Callable, Mapping
 
 from throttler.law.learned import Learned
-from throttler.simulator.law_policy import LawPolicy
+from throttler.simulator.pacing_policies import (
+    AimdOnErrors,
+    AimdOnWindow,
+    AtOnce,
+    FixedRate,
+    FullKnowledge,
+    Gradient2,
+    LawPolicy,
+    Oracle,
+    Policy,
+    Stock,
+)
 from throttler.simulator.plant import join_cost
-from throttler.simulator.policies.aimd import AimdOnErrors, AimdOnWindow
-from throttler.simulator.policies.at_once import AtOnce
-from throttler.simulator.policies.fixed import FixedRate
-from throttler.simulator.policies.gradient2 import Gradient2
-from throttler.simulator.policies.oracle import FullKnowledge
-from throttler.simulator.policies.stock import Stock
-from throttler.simulator.policy import Oracle, Policy
 from throttler.simulator.scenario import Scenario
 from throttler.simulator.weather import spare
 

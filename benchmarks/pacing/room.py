@@ -12,7 +12,7 @@ from balloons.preview.what_if import Stated, with_stated
 from benchmarks.report import Figure
 from throttler.law.learned import Learned
 from throttler.law.settings import LawSettings
-from throttler.simulator.law_policy import LawPolicy
+from throttler.simulator.pacing_policies import LawPolicy
 from throttler.simulator.scenario import Scenario
 
 NODES, SERVERS, CORES = 436, 3, 4.0

@@ -8,10 +8,10 @@ from multiprocessing import get_context
 from os import cpu_count
 
 from benchmarks.pacing.contenders import contender
+from lab.simulator.by_cohort import simulate
+from lab.simulator.result import Result
 from throttler.law.learned import Learned
-from throttler.simulator.by_cohort import simulate
-from throttler.simulator.law_policy import LawPolicy
-from throttler.simulator.result import Result
+from throttler.simulator.pacing_policies import LawPolicy
 from throttler.simulator.scenario import Scenario
 
 

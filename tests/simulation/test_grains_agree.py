@@ -9,16 +9,13 @@ requests refused, and it must be told from a calm run at sight.
 
 import pytest
 
-from throttler.simulator.by_cohort import simulate
-from throttler.simulator.by_request import simulate_requests
+from lab.simulator.by_cohort import simulate
+from lab.simulator.by_request import simulate_requests
+from lab.simulator.result import Result
+from lab.simulator.scenarios import TWELVE
+from throttler.simulator.pacing_policies import AtOnce, FixedWindow, FullKnowledge, Oracle, Policy
 from throttler.simulator.plant import JOIN, join_cost
-from throttler.simulator.policies.at_once import AtOnce
-from throttler.simulator.policies.fixed import FixedWindow
-from throttler.simulator.policies.oracle import FullKnowledge
-from throttler.simulator.policy import Oracle, Policy
-from throttler.simulator.result import Result
 from throttler.simulator.scenario import Scenario
-from throttler.simulator.twelve import TWELVE
 from throttler.simulator.weather import spare
 
 SEED = 1

@@ -1,9 +1,9 @@
-"""An API server as a fluid: work in the system instead of single requests. The server half of the grain by cohort.
+"""An API server as a fluid: work in the system instead of single requests. In the preview, and by cohort.
 
 What executes takes seats, all seats share the capacity, what finds no seat waits its turn; see `plant.py` for the rules
-and `request_server.py` for the same without averaging. Within a step the executing seats scatter around their mean, so
-a server is slow now and then before it is full: a normal closure of the processor-sharing queue (its variance is the
-one constant calibrated against the grain by request, `SCATTER`).
+and lab/simulator/request_server.py for the same unaveraged. Within a step the executing seats scatter around their
+mean, so a server is slow now and then before it is full: a normal closure of the processor-sharing queue (its variance
+is the one constant calibrated against the grain by request, `SCATTER`).
 """
 
 from collections import deque

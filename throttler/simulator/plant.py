@@ -1,12 +1,17 @@
-"""What both grains of the simulator agree on: the cost of requests, a join's train of them, how servers refuse.
+"""What every grain of the simulator agrees on: the cost of requests, a join's train of them, how servers refuse,
+chance.
 
 Work is counted in seat-seconds: a request of 0.15 s that takes two seats is 0.3. The figures are those of the study
 (docs/simulator.md): requests per join as counted, 429 after a quarter of the request's timeout, Retry-After, and
 client-go's retries. Where the study left a figure open, "chosen" says so.
+
+Randomness is one stream of numbers per concern, all from one seed, so that a change in one leaves the others alone.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+
+import numpy as np
 
 from throttler.simulator.scenario import Scenario
 
@@ -183,3 +188,20 @@ def heartbeat_load(joined: float) -> float:
 def join_cost(scenario: Scenario, come: float) -> float:
     """Seat-seconds of one join, when `come` nodes, joined or joining, are there in addition to those before."""
     return JOIN.cost_at(scenario.nodes_before + come, scenario.join_weight)
+
+
+@dataclass(frozen=True, slots=True)
+class Streams:
+    """Both grains draw boots, scrapes and background alike: an equal seed is the same weather for both."""
+
+    boots: np.random.Generator
+    scrapes: np.random.Generator
+    background: np.random.Generator
+    arrivals: np.random.Generator
+    connections: np.random.Generator
+    thinking: np.random.Generator
+
+    @classmethod
+    def of(cls, seed: int) -> "Streams":
+        """The streams of one seed (any integer >= 0)."""
+        return cls(*(np.random.default_rng(child) for child in np.random.SeedSequence(seed).spawn(6)))

@@ -11,9 +11,9 @@ from benchmarks.pacing.contenders import ORACLE, contender, names
 from benchmarks.pacing.runs import Job, Run, run_of, scale_up_times
 from benchmarks.pacing.summary import clean_share, policy_row, scenario_rows
 from benchmarks.pacing.tables import policy_table, scenario_table
-from throttler.simulator.result import Result
+from lab.simulator.result import Result
+from lab.simulator.scenarios import TWELVE
 from throttler.simulator.scenario import ScaleUp, Scenario
-from throttler.simulator.twelve import TWELVE
 
 
 def run(scenario: str, policy: str, time_s: float, *, seed: int = 1, error_share: float = 0.0, lost: int = 0) -> Run:

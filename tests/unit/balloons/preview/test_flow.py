@@ -13,15 +13,12 @@ import pytest
 from balloons.preview.flow import Looks, flow
 from balloons.preview.join_progress import ROUND, DaemonPods
 from balloons.preview.world import World
+from lab.simulator.by_cohort import simulate
+from lab.simulator.scenarios import TWELVE
 from throttler.law.settings import LawSettings
-from throttler.simulator.by_cohort import simulate
-from throttler.simulator.law_policy import LawPolicy
+from throttler.simulator.pacing_policies import AtOnce, FixedWindow, FullKnowledge, LawPolicy
 from throttler.simulator.plant import JOIN
-from throttler.simulator.policies.at_once import AtOnce
-from throttler.simulator.policies.fixed import FixedWindow
-from throttler.simulator.policies.oracle import FullKnowledge
 from throttler.simulator.scenario import ScaleUp, Scenario
-from throttler.simulator.twelve import TWELVE
 
 ROOMY = Scenario(name="roomy", demands=(ScaleUp(at_s=0.0, nodes=120),), servers=4, capacity=100.0, lead_s=60.0)
 

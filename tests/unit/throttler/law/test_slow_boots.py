@@ -4,14 +4,13 @@ from dataclasses import replace
 
 import pytest
 
+from lab.simulator.by_cohort import simulate
+from lab.simulator.scenarios import TWELVE
 from throttler.law.join_flow import FlowPoint, JoinFlow
 from throttler.law.learned import Learned
 from throttler.law.load import Load, committed_at, window_at
-from throttler.simulator.by_cohort import simulate
-from throttler.simulator.law_policy import LawPolicy
-from throttler.simulator.policies.at_once import AtOnce
+from throttler.simulator.pacing_policies import AtOnce, LawPolicy
 from throttler.simulator.scenario import ScaleUp, Scenario
-from throttler.simulator.twelve import TWELVE
 
 SMALL = replace(next(each for each in TWELVE if each.name == "A small"), has_gate=False, limit_s=3600.0)
 TAUGHT = Learned(

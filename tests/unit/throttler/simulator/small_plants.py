@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 from throttler.joins.joins import Joins
 from throttler.signals.reading import Signals
+from throttler.simulator.pacing_policies import Permit
 from throttler.simulator.plant import JOIN
-from throttler.simulator.policy import Permit
 from throttler.simulator.scenario import ScaleUp, Scenario
 from throttler.simulator.weather import spare
 

@@ -3,12 +3,10 @@
 import numpy as np
 import pytest
 
+from lab.simulator.scenarios import TWELVE, random_scenario
 from tests.unit.throttler.simulator.small_plants import plant
-from throttler.simulator.plant import JOIN, LIST, SERVER, SMALL
-from throttler.simulator.random_scenarios import random_scenario
+from throttler.simulator.plant import JOIN, LIST, SERVER, SMALL, Streams
 from throttler.simulator.scenario import ListBurst, ServerLoss, Slowdown
-from throttler.simulator.streams import Streams
-from throttler.simulator.twelve import TWELVE
 from throttler.simulator.weather import background_levels, burst_rate, capacity, is_up, spare, visitor_shares
 
 

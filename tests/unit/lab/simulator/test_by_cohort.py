@@ -4,12 +4,10 @@ from dataclasses import replace
 
 import pytest
 
+from lab.simulator.by_cohort import simulate
 from throttler.joins.joins import Joins
 from throttler.signals.reading import Signals
-from throttler.simulator.by_cohort import simulate
-from throttler.simulator.policies.at_once import AtOnce
-from throttler.simulator.policies.fixed import FixedWindow
-from throttler.simulator.policy import Permit
+from throttler.simulator.pacing_policies import AtOnce, FixedWindow, Permit
 from throttler.simulator.scenario import Blindness, ScaleUp, Scenario, ServerLoss
 
 CALM = Scenario(

@@ -3,8 +3,8 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from lab.simulator.request_server import FOREIGN_LIST, VISITOR_LIST, VISITOR_SMALL
 from throttler.simulator.plant import LIST_SHARE, VISITOR_COST, heartbeat_load
-from throttler.simulator.request_client import FOREIGN_LIST, VISITOR_LIST, VISITOR_SMALL
 from throttler.simulator.scenario import Scenario
 from throttler.simulator.weather import LEVEL_S, burst_rate, visitor_shares
 

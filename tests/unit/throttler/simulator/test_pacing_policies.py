@@ -4,20 +4,24 @@ from dataclasses import replace
 
 import pytest
 
+from lab.simulator.by_cohort import simulate
+from lab.simulator.scenarios import TWELVE
 from throttler.joins.joins import Joins
 from throttler.signals.reading import Reading, Signals
-from throttler.simulator.by_cohort import simulate
-from throttler.simulator.policies.aimd import AimdOnErrors, AimdOnWindow
-from throttler.simulator.policies.at_once import AtOnce
-from throttler.simulator.policies.drip import Drip
-from throttler.simulator.policies.fixed import FixedRate, FixedWindow
-from throttler.simulator.policies.gradient2 import Gradient2
-from throttler.simulator.policies.oracle import FullKnowledge
-from throttler.simulator.policies.stock import Stock
-from throttler.simulator.policy import Oracle
+from throttler.simulator.pacing_policies import (
+    AimdOnErrors,
+    AimdOnWindow,
+    AtOnce,
+    Drip,
+    FixedRate,
+    FixedWindow,
+    FullKnowledge,
+    Gradient2,
+    Oracle,
+    Stock,
+)
 from throttler.simulator.scenario import ScaleUp, Scenario, Slowdown
 from throttler.simulator.simulated_scrape import CLOCK_START_S
-from throttler.simulator.twelve import TWELVE
 
 BUSY = Joins(waiting=1000, held=1000, joining=100, joined=10, join_s=80.0, boot_s=120.0)
 

@@ -1,18 +1,108 @@
-"""One API server, request by request: seats, a queue in order of arrival, processor sharing, 429.
+"""One API server, request by request, and who sends them: seats, a queue in order of arrival, processor sharing, 429.
 
 All executing seats go at the same speed, so one number, the seconds of execution that a seat has been given since the
 start (`_given_s`), tells when each request ends: when `_given_s` reaches what it was at its start plus its work. That
-needs one heap push and pop per request however often the speed changes.
+needs one heap push and pop per request however often the speed changes. Requests come one after the other from the
+lanes of a joining node, or from visitors with a single one.
 """
 
 from collections import deque
+from dataclasses import dataclass
 from heapq import heappop, heappush
 from math import inf
 
-from throttler.simulator.plant import SERVER
-from throttler.simulator.request_client import Client
-from throttler.simulator.server_retry_after import RetryAfter
+from throttler.simulator.plant import JOIN, LIST, SERVER, SMALL, STEADY_LIST, RequestKind, RequestLane, ServerRules
 from throttler.simulator.simulated_scrape import Counters
+
+KINDS: tuple[tuple[RequestKind, bool], ...] = (
+    (SMALL, True),
+    (LIST, True),
+    (SMALL, False),
+    (STEADY_LIST, False),
+    (LIST, False),
+)
+"""Every kind of request, and whether the scenario's join weight makes it heavier."""
+JOIN_SMALL, JOIN_LIST, VISITOR_SMALL, VISITOR_LIST, FOREIGN_LIST = range(5)
+
+Sending = tuple[float, int]
+"""Mean think time before the request, and its index in `KINDS`."""
+
+
+def _sendings(lane: RequestLane) -> tuple[Sending, ...]:
+    return tuple((step.think_s, JOIN_LIST if step.kind is LIST else JOIN_SMALL) for step in lane.steps)
+
+
+LANES: tuple[tuple[float, tuple[Sending, ...]], ...] = tuple((lane.timeout_s, _sendings(lane)) for lane in JOIN.lanes)
+"""Timeout and requests of each lane of a join."""
+SINGLE: tuple[tuple[Sending, ...], ...] = tuple(((0.0, kind),) for kind in range(len(KINDS)))
+"""The one request of a visitor, by kind."""
+
+
+@dataclass(slots=True, eq=False)
+class JoiningNode:
+    """A node from being let in until its last lane ends."""
+
+    since_s: float
+    lanes_left: int = len(LANES)
+
+
+class Client:
+    """One connection and the request that is open on it. `attempt` numbers the open attempt; 0 when none is open."""
+
+    __slots__ = ("at", "attempt", "failures", "node", "sendings", "sent_s", "server", "since_s", "timeout_s", "tries")
+
+    def __init__(
+        self, node: JoiningNode | None, sendings: tuple[Sending, ...], timeout_s: float, server: "RequestServer"
+    ) -> None:
+        self.node = node
+        self.sendings = sendings
+        self.timeout_s = timeout_s
+        self.server = server
+        self.at = 0
+        self.attempt = 0
+        self.tries = 0
+        """429s in a row since the caller last saw an error or an answer."""
+        self.failures = 0
+        """Timeouts in a row."""
+        self.since_s = 0.0
+        """When a visitor first sent its request."""
+        self.sent_s = 0.0
+
+    @property
+    def is_bystander(self) -> bool:
+        """Whether this is one of the other people whose latency counts."""
+        return self.node is None and self.sendings[0][1] != FOREIGN_LIST
+
+
+class RetryAfter:
+    """Doubles once per its own length while rejections go on, halves once per its own length while they do not."""
+
+    __slots__ = ("_had_rejection", "_rules", "_since_s", "value_s")
+
+    def __init__(self, rules: ServerRules = SERVER) -> None:
+        self.value_s = rules.retry_after_min_s
+        self._rules = rules
+        self._since_s = float("-inf")
+        self._had_rejection = False
+
+    def on_rejection(self, now_s: float) -> float:
+        """What the client is told that is rejected now."""
+        while now_s - self._since_s >= self.value_s:
+            self._turn(now_s)
+        self._had_rejection = True
+        return self.value_s
+
+    def _turn(self, now_s: float) -> None:
+        if self._had_rejection:
+            self._since_s += self.value_s
+            self.value_s = min(2.0 * self.value_s, self._rules.retry_after_max_s)
+        elif self.value_s > self._rules.retry_after_min_s:
+            self._since_s += self.value_s
+            self.value_s = max(0.5 * self.value_s, self._rules.retry_after_min_s)
+        else:
+            self._since_s = now_s
+        self._had_rejection = False
+
 
 Waiting = tuple[float, int, float, int, Client]
 """When it is rejected at the latest, number of the attempt, work, seats, who."""

@@ -4,10 +4,8 @@ from math import inf
 
 import pytest
 
+from lab.simulator.request_server import SINGLE, VISITOR_LIST, Client, RequestServer, RetryAfter
 from throttler.simulator.plant import SERVER
-from throttler.simulator.request_client import SINGLE, VISITOR_LIST, Client
-from throttler.simulator.request_server import RequestServer
-from throttler.simulator.server_retry_after import RetryAfter
 
 
 def server(capacity: float = 2.0, seats: int = 8) -> RequestServer:

@@ -12,25 +12,22 @@ from math import inf
 
 import numpy as np
 
-from throttler.simulator.asking import permit
-from throttler.simulator.machines import Machines
-from throttler.simulator.plant import CLIENT, THINK_SPREAD
-from throttler.simulator.policy import Oracle, Policy
-from throttler.simulator.request_arrivals import Arrival, arrivals
-from throttler.simulator.request_client import (
+from lab.simulator.request_arrivals import Arrival, arrivals
+from lab.simulator.request_server import (
     FOREIGN_LIST,
     KINDS,
     LANES,
     SINGLE,
     Client,
     JoiningNode,
+    RequestServer,
 )
-from throttler.simulator.request_server import RequestServer
-from throttler.simulator.result import Result
+from lab.simulator.result import Film, Result, Tally, check_nodes, result
+from throttler.simulator.machines import Machines
+from throttler.simulator.pacing_policies import Oracle, Policy, permit
+from throttler.simulator.plant import CLIENT, THINK_SPREAD, Streams
 from throttler.simulator.scenario import Scenario, ServerLoss, Slowdown
 from throttler.simulator.simulated_scrape import Counters, Observer
-from throttler.simulator.streams import Streams
-from throttler.simulator.tally import Film, Tally, check_nodes, result
 from throttler.simulator.weather import LEVEL_S, background_levels, is_up, level_at, speed_factor
 
 TIMEOUT_CHECK_S = 1.0

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from throttler.simulator.cohort_outcome import NOTHING, StepOutcome
+from lab.simulator.cohort_server import NOTHING, StepOutcome
 from throttler.simulator.fluid_server import Answer, Arrivals, Settled
 from throttler.simulator.plant import CLIENT, JOIN, NODES_THAT_DOUBLE_A_LIST, THINK_SPREAD
 

@@ -4,11 +4,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from lab.simulator.by_request import simulate_requests
+from lab.simulator.scenarios import TWELVE
 from tests.unit.throttler.simulator.small_plants import Everything, Nobody, Truthful, Window, least_time_s, plant
-from throttler.simulator.by_request import simulate_requests
 from throttler.simulator.plant import JOIN
 from throttler.simulator.scenario import Blindness, Disturbance, ListBurst, ScaleUp, ServerLoss, Slowdown
-from throttler.simulator.twelve import TWELVE
 
 A_SMALL = TWELVE[0]
 
