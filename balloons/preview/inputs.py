@@ -12,7 +12,7 @@ from typing import Self
 
 from throttler.kube.quantity import Resources
 from throttler.kube.selectors import Taint
-from throttler.law.learned import Learned
+from throttler.law.law_memory import Learned
 from throttler.law.settings import LawSettings
 from throttler.simulator.scenario import Disturbance
 

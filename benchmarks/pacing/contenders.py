@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 
-from throttler.law.learned import Learned
+from throttler.law.law_memory import Learned
 from throttler.simulator.pacing_policies import (
     AimdOnErrors,
     AimdOnWindow,

@@ -7,7 +7,7 @@ from typing import Any
 from benchmarks.pacing.contenders import WARM
 from benchmarks.pacing.runs import Job, Run
 from benchmarks.report import Figure
-from throttler.law.learned import Learned
+from throttler.law.law_memory import Learned
 from throttler.simulator.scenario import ErrorsOfOthers, ScaleUp, Scenario, SlowWebhook
 
 STALL_S = 300.0

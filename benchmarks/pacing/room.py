@@ -10,7 +10,7 @@ from balloons.preview.forecast import NONE, Forecast, forecast, law_policy, poli
 from balloons.preview.inputs import PlanInputs, ThrottleFacts, assumed_inputs
 from balloons.preview.what_if import Stated, with_stated
 from benchmarks.report import Figure
-from throttler.law.learned import Learned
+from throttler.law.law_memory import Learned
 from throttler.law.settings import LawSettings
 from throttler.simulator.pacing_policies import LawPolicy
 from throttler.simulator.scenario import Scenario

@@ -10,7 +10,7 @@ from os import cpu_count
 from benchmarks.pacing.contenders import contender
 from lab.simulator.by_cohort import simulate
 from lab.simulator.result import Result
-from throttler.law.learned import Learned
+from throttler.law.law_memory import Learned
 from throttler.simulator.pacing_policies import LawPolicy
 from throttler.simulator.scenario import Scenario
 

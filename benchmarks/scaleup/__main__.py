@@ -17,7 +17,7 @@ from benchmarks.scaleup.pacers import AtOnce, FixedRate, FixedWindow, Pacer
 from benchmarks.scaleup.plan import Findings, Group, groups
 from benchmarks.scaleup.trial import Trial, run_trial
 from lab.scaleup.cluster import start_small_plane
-from throttler.law.learned import Learned
+from throttler.law.law_memory import Learned
 
 NODES, ROUNDS, SERVICE_NODES = 400, 3, 100
 SERVICE = "service"

@@ -15,8 +15,7 @@ from throttler.joins.count_joins import is_controller_bound
 from throttler.joins.joins import Joins
 from throttler.kube.connection import ConnectionOptions, load_connection
 from throttler.law.govern import govern
-from throttler.law.law_memory import LawMemory, learned_of
-from throttler.law.learned import Learned
+from throttler.law.law_memory import LawMemory, Learned, learned_of
 from throttler.law.settings import LawSettings
 from throttler.law.verdict import Verdict
 from throttler.sources.settings import SourceSettings

@@ -176,7 +176,7 @@ class ThrottleSpec(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class LearnedStatus(msgspec.Struct, frozen=True, rename="camel"):
-    """`throttler.law.learned.Learned` in whole numbers; 0 is "never learned"."""
+    """`throttler.law.law_memory.Learned` in whole numbers; 0 is "never learned"."""
 
     window: int = 0
     window_proven: bool = False

@@ -1,18 +1,37 @@
-"""What the law remembers from one look to the next. Losing it costs time, never correctness."""
+"""What the law remembers from one look to the next. Losing it costs time, never correctness.
+
+What one scale-up taught is kept on the JoinThrottle's status for the next one and for the next process.
+"""
 
 import math
 from dataclasses import dataclass, field
 from typing import Self
 
-from throttler.law.baseline import Baseline
-from throttler.law.brake import Brake
-from throttler.law.cuts import Cuts
-from throttler.law.foreign import ForeignErrors
+from throttler.law.error_brake import Brake, ForeignErrors
 from throttler.law.join_flow import JoinFlow, JoinTime
-from throttler.law.knee import Knee
-from throttler.law.learned import Learned
-from throttler.law.load import Load
+from throttler.law.join_load import Baseline, Load
 from throttler.law.server_health import ServerTrace
+from throttler.law.window_steps import Cuts, Knee
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Learned:
+    """Figures of the cluster as last seen; None is "never learned". Losing them costs time, never correctness."""
+
+    window: float | None = None
+    """The knee: joins in flight at which the servers were just well used."""
+    is_proven: bool = False
+    """Whether the knee was met; otherwise so many joins only did no harm."""
+    baseline_s: float | None = None
+    """Latency plus queue wait while nothing joined."""
+    join_s: float | None = None
+    """How long a join takes below the knee."""
+    boot_s: float | None = None
+    """How long a machine takes from being asked for to being heard of."""
+    load_per_join: float | None = None
+    """Share of the worst server's capacity (CPU or seats) that one join in flight takes."""
+    age_s: float = 0.0
+    """How long ago the window was learned, by the wall clock at start-up and monotonic from then on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,9 +1,61 @@
-"""What the law decides at one moment."""
+"""What the law decides at one moment, and why: the closed list of its reasons.
+
+A reason's name is the condition's reason, the Event's and the metric's label; its template is the sentence. Each has an
+entry in docs/runbook.md and stands in docs/pacing.md.
+"""
 
 import enum
 from dataclasses import dataclass
 
-from throttler.kube.because import Because
+from throttler.kube.because import Because, Sentence
+
+
+class ThrottleReason(Sentence):
+    """Every reason of a change or a hold of the window, and its sentence."""
+
+    IDLE = "nothing waits and nothing is in flight"
+    NO_HOPE = "nothing is in flight, and the pods that wait fit nowhere: {pods} are not counted"
+    STARTING = "the scale-up begins with a window of {window:.0f} joins"
+    REMEMBERED = "the scale-up begins with a window of {window:.0f} joins, as the last one taught"
+    DOUBLING = "the API servers stay calm with {joining} joins (index {index:.1f}): the window grows to {window:.0f}"
+    UTILISATION = "one join uses {load:.2%} of the busiest server: the window is {window:.0f}"
+    PROBING_UP = "index {index:.1f} is below {target:.1f}: the window grows to {window:.0f}"
+    BACKING_OFF = "index {index:.1f} of {server} is above {target:.1f}: the window falls to {window:.0f}"
+    CROWDED = "more than {window:.0f} joins are under way: nothing is let in until some have ended"
+    AT_EQUILIBRIUM = "index {index:.1f} is near {target:.1f}: the window stays at {window:.0f}"
+    HIGH_ONCE = (
+        "index {index:.1f} is above {target:.1f} in one sample: a cut needs two in a row, and the window stays at "
+        "{window:.0f}"
+    )
+    WARMING_UP = "index {index:.1f} is below {target:.1f}; {joining} of {window:.0f} joins are under way"
+    NOT_FILLED = "{joining} of {window:.0f} joins are under way; {coming} machines boot or are about to be ordered"
+    NO_DEMAND = "fewer than {window:.0f} joins are under way, and nothing waits"
+    ERRORS = "{server} answered {share:.2%} of its requests with 429 or 5xx: the window is cut to {window:.0f}"
+    IDLE_ERRORS = (
+        "{server} answered {share:.2%} of its requests with 429 or 5xx while nothing joined: "
+        "the window stays, and nothing is let in for {left_s:.0f} s"
+    )
+    ERRORS_UNMOVED = (
+        "two brakes did not change the errors of {server} ({share:.2%}), and delay is low: "
+        "joins do not cause them, and the window stays at {window:.0f}"
+    )
+    FLOOR_PACE = (
+        "{server} answers {share:.2%} of its requests with 429 or 5xx although the window is at its minimum: "
+        "{window:.0f} joins at a time go on"
+    )
+    RECOVERING = "nothing is let in for {left_s:.0f} s more after 429 or 5xx"
+    SIGNALS_LOST = "no API server has given a usable reading for {age_s:.0f} s: the window holds"
+    SIGNALS_STALE = "no API server has given a usable reading for {age_s:.0f} s: the window falls to {window:.0f}"
+    SERVER_SILENT = "{server} gives no usable reading ({problem}): the window does not grow"
+    DELAY_NOT_OURS = (
+        "{cuts} cuts did not change the delay of {server}: joins do not cause it, and the window stays at {window:.0f}"
+    )
+    ERRORS_NOT_OURS = "429 and 5xx of {server} do not count: joins do not cause them"
+    NEVER_SEEN = "{servers} never gave a reading: the other servers decide"
+    ALARM = "{alarm} is at {value:g}, its threshold is {threshold:g}: the window falls to {window:.0f}"
+    CONTROLLER_MANAGER = "joins wait for the controller manager's own request limit: more at a time would not help"
+    DEADLINE = "{overdue} held machines are near their time limit and go first"
+    UNKNOWN_LOAD = "no request of the kinds that joins send has ended lately: the window holds"
 
 
 class Phase(enum.Enum):

@@ -10,7 +10,7 @@ from typing import Any
 
 from throttler.api.throttle import API_VERSION, THROTTLE_KIND, ThrottleStatus
 from throttler.kube.because import Because, EventAuthor, EventLimit
-from throttler.law.throttle_reasons import ThrottleReason
+from throttler.law.verdict import ThrottleReason
 from throttler.levers.lever import LeverState
 from throttler.service.tick_view import Turn
 

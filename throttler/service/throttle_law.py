@@ -11,9 +11,8 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 
 from throttler.api.throttle import MAX_JOINS, LearnedStatus, ThrottleSpec, Window
-from throttler.law.learned import Learned
-from throttler.law.presets import PRESETS, Bounds
-from throttler.law.settings import LawSettings
+from throttler.law.law_memory import Learned
+from throttler.law.settings import PRESETS, Bounds, LawSettings
 
 UNLIMITED = 100_000
 """More machines in flight than any cluster has nodes."""

@@ -8,8 +8,7 @@ from collections.abc import Iterable, Mapping
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from throttler.kube.quantity import QuantityError, parse_quantity
-from throttler.law.throttle_reasons import ThrottleReason
-from throttler.law.verdict import Phase, Verdict
+from throttler.law.verdict import Phase, ThrottleReason, Verdict
 from throttler.levers.lever import LeverReport, LeverState
 from throttler.service.lever_writer import PLURALS, WriteOutcome
 from throttler.service.tick_view import Findings, Turn

@@ -15,8 +15,7 @@ from throttler.kube.karpenter import NodeClaim, NodePool
 from throttler.kube.node import Node
 from throttler.kube.pod import Pod
 from throttler.kube.selectors import Labels
-from throttler.law.law_memory import LawMemory
-from throttler.law.learned import Learned
+from throttler.law.law_memory import LawMemory, Learned
 from throttler.law.verdict import Verdict
 from throttler.levers.capacity_quota import QuotaMemory
 from throttler.levers.hold import Clocks, HeldSince

@@ -13,8 +13,7 @@ from typing import Protocol, runtime_checkable
 
 from throttler.joins.joins import Joins
 from throttler.law.govern import govern
-from throttler.law.law_memory import LawMemory, learned_of
-from throttler.law.learned import Learned
+from throttler.law.law_memory import LawMemory, Learned, learned_of
 from throttler.law.settings import LawSettings
 from throttler.law.verdict import Verdict
 from throttler.signals.reading import Reading, Signals

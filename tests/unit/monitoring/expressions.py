@@ -11,8 +11,7 @@ from balloons.decide.plan import PoolDecision, Reason, because
 from balloons.service.metrics import Metrics
 from lab.monitoring.asking import filled
 from throttler.kube.metadata import ObjectKey
-from throttler.law.throttle_reasons import ThrottleReason
-from throttler.law.verdict import Phase
+from throttler.law.verdict import Phase, ThrottleReason
 from throttler.levers.lever import LeverState
 from throttler.service.guard import GuardMetrics
 from throttler.service.throttle_metrics import STAGES

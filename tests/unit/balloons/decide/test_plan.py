@@ -13,7 +13,7 @@ import pytest
 
 import balloons
 from balloons.decide.plan import Because, Reason
-from throttler.law.throttle_reasons import ThrottleReason
+from throttler.law.verdict import ThrottleReason
 from throttler.levers.hold import HoldReason
 from throttler.levers.lever import LeverReason
 from throttler.service.throttle_status import StatusReason

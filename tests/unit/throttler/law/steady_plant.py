@@ -8,8 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from throttler.joins.joins import Joins
 from throttler.law.govern import govern
-from throttler.law.law_memory import LawMemory
-from throttler.law.learned import Learned
+from throttler.law.law_memory import LawMemory, Learned
 from throttler.law.settings import LawSettings
 from throttler.law.verdict import Verdict
 from throttler.signals.reading import Reading, Signals, SilentServer

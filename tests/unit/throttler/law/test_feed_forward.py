@@ -4,9 +4,8 @@ from dataclasses import replace
 
 from throttler.joins.joins import Joins
 from throttler.law.govern import govern
-from throttler.law.law_memory import LawMemory
-from throttler.law.learned import Learned
-from throttler.law.load import Load, idled
+from throttler.law.join_load import Load, idled
+from throttler.law.law_memory import LawMemory, Learned
 from throttler.law.settings import LawSettings
 from throttler.signals.reading import Reading, Signals
 

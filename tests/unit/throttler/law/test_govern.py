@@ -6,11 +6,9 @@ import pytest
 from tests.unit.throttler.law.looks import CALM_S, EQUILIBRIUM, STEP_S, Loop, begun, reading
 from throttler.joins.joins import Joins
 from throttler.law.govern import govern
-from throttler.law.law_memory import LawMemory, learned_of
-from throttler.law.learned import Learned
+from throttler.law.law_memory import LawMemory, Learned, learned_of
 from throttler.law.settings import LawSettings
-from throttler.law.throttle_reasons import ThrottleReason
-from throttler.law.verdict import Phase, Verdict
+from throttler.law.verdict import Phase, ThrottleReason, Verdict
 from throttler.signals.reading import Alarm, Signals, SilentServer
 
 HOT_S = 3.0 * EQUILIBRIUM * CALM_S

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from tests.unit.throttler.law.looks import STEP_S
 from throttler.joins.joins import Joins
 from throttler.law.govern import govern
-from throttler.law.law_memory import LawMemory, learned_of
-from throttler.law.learned import Learned
+from throttler.law.law_memory import LawMemory, Learned, learned_of
 from throttler.law.settings import LawSettings
 from throttler.law.verdict import Phase, Verdict
 from throttler.signals.reading import Alarm, Reading, Signals, SilentServer

@@ -7,9 +7,8 @@ import pytest
 from tests.unit.throttler.law.looks import CALM_S, STEP_S, Loop, begun, reading
 from tests.unit.throttler.law.steady_plant import Plant, Trouble, errors, figures
 from throttler.joins.joins import Joins
-from throttler.law.learned import Learned
-from throttler.law.throttle_reasons import ThrottleReason
-from throttler.law.verdict import Phase
+from throttler.law.law_memory import Learned
+from throttler.law.verdict import Phase, ThrottleReason
 from throttler.signals.reading import Signals, SilentServer
 
 WARM = Learned(window=300, join_s=60, boot_s=60, age_s=600)

@@ -3,7 +3,7 @@
 from tests.unit.throttler.law.looks import begun, reading
 from throttler.law.server_health import examine
 from throttler.law.settings import LawSettings
-from throttler.law.throttle_reasons import ThrottleReason
+from throttler.law.verdict import ThrottleReason
 from throttler.signals.reading import Reading, Signals
 from throttler.signals.servers import OWN_REQUESTS
 

@@ -6,12 +6,11 @@ import pytest
 
 from throttler.api.throttle import Preset
 from throttler.joins.joins import Joins
-from throttler.law import avoid, baseline, boot_forecast, brake, fill, join_flow, knee, slow_start, trouble
+from throttler.law import admission, error_brake, join_flow, join_load, window_control, window_steps
 from throttler.law.join_flow import JoinFlow, JoinTime
+from throttler.law.join_load import Load, Slope, guessed_pace_per_s, idled, joined, window_at
 from throttler.law.law_memory import LawMemory, learned_of
-from throttler.law.load import Load, Slope, guessed_pace_per_s, idled, joined, window_at
-from throttler.law.presets import PRESETS
-from throttler.law.settings import LawSettings
+from throttler.law.settings import PRESETS, LawSettings
 from throttler.signals.reading import Reading
 
 DEFAULTS = LawSettings()
@@ -26,54 +25,54 @@ def _flow(*points: tuple[float, int, int]) -> JoinFlow:
 
 
 def test_baseline_is_the_median_of_three_idle_minutes_between_floor_and_ceiling() -> None:
-    known = baseline.Baseline(remembered_s=0.05)
+    known = join_load.Baseline(remembered_s=0.05)
     assert known.within(DEFAULTS) == 0.05
     for at_s, delay_s in ((0.0, 9.0), (100.0, 0.06), (150.0, 0.07), (250.0, 0.08)):
-        known = baseline.learned(known, delay_s, at_s, DEFAULTS)
+        known = join_load.learned(known, delay_s, at_s, DEFAULTS)
     assert known.within(DEFAULTS) == 0.07
-    assert baseline.Baseline(remembered_s=0.001).within(DEFAULTS) == DEFAULTS.baseline_floor_s
-    assert baseline.Baseline(remembered_s=5.0).within(DEFAULTS) == DEFAULTS.baseline_ceiling_s
+    assert join_load.Baseline(remembered_s=0.001).within(DEFAULTS) == DEFAULTS.baseline_floor_s
+    assert join_load.Baseline(remembered_s=5.0).within(DEFAULTS) == DEFAULTS.baseline_ceiling_s
 
 
 def test_gradient_rests_at_the_equilibrium() -> None:
-    assert avoid.pull(1.0, DEFAULTS) == pytest.approx(0.08)
-    assert avoid.pull(DEFAULTS.equilibrium, DEFAULTS) == pytest.approx(0.0)
-    assert avoid.pull(1000.0, DEFAULTS) == pytest.approx(-0.02)
+    assert window_steps.pull(1.0, DEFAULTS) == pytest.approx(0.08)
+    assert window_steps.pull(DEFAULTS.equilibrium, DEFAULTS) == pytest.approx(0.0)
+    assert window_steps.pull(1000.0, DEFAULTS) == pytest.approx(-0.02)
 
 
 def test_growth_slows_as_the_room_that_utilisation_leaves_shrinks() -> None:
-    assert avoid.grown(100, 1.0, None, 1.0, DEFAULTS) == pytest.approx(108)
-    assert avoid.grown(100, 1.0, 2.0, 1.0, DEFAULTS) == pytest.approx(124)
-    assert avoid.grown(100, 1.0, 0.2, 1.0, DEFAULTS) == pytest.approx(105)
-    assert avoid.grown(100, 1.0, -0.5, 1.0, DEFAULTS) == 100
+    assert window_steps.grown(100, 1.0, None, 1.0, DEFAULTS) == pytest.approx(108)
+    assert window_steps.grown(100, 1.0, 2.0, 1.0, DEFAULTS) == pytest.approx(124)
+    assert window_steps.grown(100, 1.0, 0.2, 1.0, DEFAULTS) == pytest.approx(105)
+    assert window_steps.grown(100, 1.0, -0.5, 1.0, DEFAULTS) == 100
 
 
 def test_cut_grows_with_the_excess_up_to_its_limit() -> None:
-    assert avoid.shrunk(100, 2 * DEFAULTS.equilibrium, DEFAULTS) == pytest.approx(95)
-    assert avoid.shrunk(100, 50 * DEFAULTS.equilibrium, DEFAULTS) == pytest.approx(85)
-    assert avoid.pacing_gain(2 * DEFAULTS.equilibrium, DEFAULTS) == pytest.approx(0.25)
+    assert window_steps.shrunk(100, 2 * DEFAULTS.equilibrium, DEFAULTS) == pytest.approx(95)
+    assert window_steps.shrunk(100, 50 * DEFAULTS.equilibrium, DEFAULTS) == pytest.approx(85)
+    assert window_steps.pacing_gain(2 * DEFAULTS.equilibrium, DEFAULTS) == pytest.approx(0.25)
 
 
 def test_a_delay_next_to_nothing_slows_nothing() -> None:
-    assert avoid.pacing_gain(5e-294, DEFAULTS) == 1.0
+    assert window_steps.pacing_gain(5e-294, DEFAULTS) == 1.0
 
 
 def test_brake_takes_half_of_what_was_in_flight() -> None:
-    assert brake.cut(100, 60, 0.5, DEFAULTS) == 30
-    assert brake.cut(100, 300, 0.5, DEFAULTS) == 50
+    assert error_brake.cut(100, 60, 0.5, DEFAULTS) == 30
+    assert error_brake.cut(100, 300, 0.5, DEFAULTS) == 50
 
 
 def test_brake_leaves_half_of_a_cold_start_where_next_to_nothing_was_in_flight() -> None:
-    assert brake.cut(100, 2, 0.5, DEFAULTS) == 12
-    assert brake.cut(8, 2, 0.5, DEFAULTS) == 4
+    assert error_brake.cut(100, 2, 0.5, DEFAULTS) == 12
+    assert error_brake.cut(8, 2, 0.5, DEFAULTS) == 4
 
 
 def test_a_few_errors_cut_less() -> None:
-    assert brake.cut(100, 100, 0.005, DEFAULTS) == 70
+    assert error_brake.cut(100, 100, 0.005, DEFAULTS) == 70
 
 
 def test_brake_pauses_for_half_a_join_and_at_most_a_quarter_of_a_minute() -> None:
-    pulled = brake.Brake(pulled_s=100.0)
+    pulled = error_brake.Brake(pulled_s=100.0)
     assert pulled.left_s(102.0, 10.0, LawSettings()) == 3.0
     assert pulled.left_s(102.0, 80.0, LawSettings()) == 13.0
     assert not pulled.may_pull(115.0, 10.0, LawSettings())
@@ -82,31 +81,31 @@ def test_brake_pauses_for_half_a_join_and_at_most_a_quarter_of_a_minute() -> Non
 
 
 def test_blind_window_falls_to_half_between_one_minute_and_three() -> None:
-    assert trouble.drifted(100, 60, 60, DEFAULTS) == 100
-    assert trouble.drifted(100, 180, 180, DEFAULTS) == pytest.approx(50)
-    assert trouble.drifted(100, 1000, 5, DEFAULTS) == 100
+    assert window_control.drifted(100, 60, 60, DEFAULTS) == 100
+    assert window_control.drifted(100, 180, 180, DEFAULTS) == pytest.approx(50)
+    assert window_control.drifted(100, 1000, 5, DEFAULTS) == 100
 
 
 def test_knee_is_half_forgotten_after_three_days() -> None:
-    learned = knee.Knee(window=205.2, at_s=0.0, is_proven=True)
-    assert knee.start_window(learned, 0.0, DEFAULTS) == pytest.approx(1.15 * 205.2)
-    assert knee.start_window(learned, 3 * 86_400.0, DEFAULTS) == pytest.approx(24 + (1.15 * 205.2 - 24) / 2)
-    assert knee.near_equilibrium(learned, 105.2, 5.0, DEFAULTS).window == pytest.approx(195.2)
+    learned = window_steps.Knee(window=205.2, at_s=0.0, is_proven=True)
+    assert window_steps.start_window(learned, 0.0, DEFAULTS) == pytest.approx(1.15 * 205.2)
+    assert window_steps.start_window(learned, 3 * 86_400.0, DEFAULTS) == pytest.approx(24 + (1.15 * 205.2 - 24) / 2)
+    assert window_steps.near_equilibrium(learned, 105.2, 5.0, DEFAULTS).window == pytest.approx(195.2)
 
 
 def test_unproven_knee_is_only_raised() -> None:
-    assert knee.borne(knee.Knee(window=50.0), 40, 9.0).window == 50
-    assert knee.borne(knee.Knee(window=50.0), 60, 9.0).window == 60
+    assert window_steps.borne(window_steps.Knee(window=50.0), 40, 9.0).window == 50
+    assert window_steps.borne(window_steps.Knee(window=50.0), 60, 9.0).window == 60
 
 
 def test_slow_start_doubles_within_what_was_really_in_flight() -> None:
-    ramp = slow_start.Ramp(
+    ramp = window_steps.Ramp(
         window=40, joining=12, index=1.0, since_doubling_s=50, scrape_s=10, join_s=80, by_load=100, full=None
     )
-    assert slow_start.doubled(ramp, DEFAULTS) == 40
-    assert slow_start.fed_forward(ramp, DEFAULTS) == 72
-    assert slow_start.doubling_time_s(10, 80) == 40
-    assert slow_start.doubling_time_s(5, 2) == 10
+    assert window_steps.doubled(ramp, DEFAULTS) == 40
+    assert window_steps.fed_forward(ramp, DEFAULTS) == 72
+    assert window_steps.doubling_time_s(10, 80) == 40
+    assert window_steps.doubling_time_s(5, 2) == 10
 
 
 def test_slope_is_fitted_through_the_idle_level_with_its_error_on_top() -> None:
@@ -117,13 +116,13 @@ def test_slope_is_fitted_through_the_idle_level_with_its_error_on_top() -> None:
 
 def test_what_nothing_holds_back_is_asked_for_at_half_the_pace_at_least() -> None:
     ungated = replace(DEFAULTS, has_gate=False)
-    assert avoid.pacing_gain(1.25 * DEFAULTS.equilibrium, ungated) == pytest.approx(0.8)
-    assert avoid.pacing_gain(50 * DEFAULTS.equilibrium, ungated) == 0.5
+    assert window_steps.pacing_gain(1.25 * DEFAULTS.equilibrium, ungated) == pytest.approx(0.8)
+    assert window_steps.pacing_gain(50 * DEFAULTS.equilibrium, ungated) == 0.5
 
 
 def test_late_machines_overfill_the_window_by_a_quarter_at_most() -> None:
-    assert fill.bearable(20.0, Joins(joining=18)) == 7
-    assert fill.bearable(20.0, Joins(joining=30)) == 0
+    assert admission.bearable(20.0, Joins(joining=18)) == 7
+    assert admission.bearable(20.0, Joins(joining=30)) == 0
 
 
 def test_a_cluster_whose_load_swings_keeps_that_much_free() -> None:
@@ -134,9 +133,9 @@ def test_a_cluster_whose_load_swings_keeps_that_much_free() -> None:
 
 
 def test_a_knee_that_was_met_is_still_met_after_a_restart() -> None:
-    memory = LawMemory(knee=knee.Knee(window=7.0, at_s=0.0, is_proven=True))
+    memory = LawMemory(knee=window_steps.Knee(window=7.0, at_s=0.0, is_proven=True))
     again = LawMemory.start(learned_of(memory, 60.0))
-    assert knee.start_window(again.knee, 0.0, DEFAULTS) < 9
+    assert window_steps.start_window(again.knee, 0.0, DEFAULTS) < 9
 
 
 def test_window_at_a_utilisation_leaves_the_idle_level_out() -> None:
@@ -161,21 +160,21 @@ def test_least_join_time_drifts_up_slowly() -> None:
 
 
 def test_stock_lets_the_last_machine_in_before_its_limit_at_half_the_pace() -> None:
-    outlook = boot_forecast.Outlook(window=80, pace_per_s=1.0, boot_s=120)
+    outlook = admission.Outlook(window=80, pace_per_s=1.0, boot_s=120)
     # 410 s of holding at 0.5 per second, and 80 that go in at once.
-    assert boot_forecast.gated_stock(outlook, Joins(waiting=1000), DEFAULTS) == pytest.approx(80 + 205)
+    assert admission.gated_stock(outlook, Joins(waiting=1000), DEFAULTS) == pytest.approx(80 + 205)
     # The first come after 60 s: 60 s more in which none goes in.
     booting = Joins(booting=100, oldest_booting_s=60)
-    assert boot_forecast.gated_stock(outlook, booting, DEFAULTS) == pytest.approx(80 + 0.5 * (410 + 60))
-    assert boot_forecast.longest_hold_s(800, DEFAULTS) == 40
+    assert admission.gated_stock(outlook, booting, DEFAULTS) == pytest.approx(80 + 0.5 * (410 + 60))
+    assert admission.longest_hold_s(800, DEFAULTS) == 40
 
 
 def test_tokens_fill_a_bit_slower_than_a_full_window_renews_itself() -> None:
-    bucket = fill.bucket(800, 80, 1.0, None, DEFAULTS)
+    bucket = admission.bucket(800, 80, 1.0, None, DEFAULTS)
     assert bucket.per_s == pytest.approx(8.5)
     assert bucket.filled(0.0, 5.0) == pytest.approx(42.5)
     assert bucket.filled(0.0, 100.0) == pytest.approx(51)
-    assert fill.bucket(800, 80, 1.0, 60.0, DEFAULTS).per_s == 1.0
+    assert admission.bucket(800, 80, 1.0, 60.0, DEFAULTS).per_s == 1.0
 
 
 def test_machines_near_their_limit_are_counted_from_their_arrival() -> None:
@@ -183,14 +182,14 @@ def test_machines_near_their_limit_are_counted_from_their_arrival() -> None:
     seen = join_flow.seen(JoinFlow(), Joins(held=18), 0.0)
     seen = join_flow.seen(seen, Joins(held=100), 400.0)
     # 18 arrived 450 s ago; they have 90 s from second 410 on, and a step of 5 s takes its share of them.
-    assert fill.overdue_now(joins, seen, 120, 5.0, 450.0, DEFAULTS) == 1
-    assert fill.overdue_now(joins, seen, 120, 5.0, 501.0, DEFAULTS) == 18
-    assert fill.overdue_now(Joins(held=100, oldest_held_s=100), seen, 120, 5.0, 100.0, DEFAULTS) == 0
+    assert admission.overdue_now(joins, seen, 120, 5.0, 450.0, DEFAULTS) == 1
+    assert admission.overdue_now(joins, seen, 120, 5.0, 501.0, DEFAULTS) == 18
+    assert admission.overdue_now(Joins(held=100, oldest_held_s=100), seen, 120, 5.0, 100.0, DEFAULTS) == 0
 
 
 def test_urgent_lane_opens_beyond_the_limit_and_no_further() -> None:
-    assert fill.urgent_ask(Joins(waiting=9, urgent=5, joining=100), 100, 2) == 2
-    assert fill.urgent_ask(Joins(waiting=9, urgent=5, joining=102), 100, 2) == 0
+    assert admission.urgent_ask(Joins(waiting=9, urgent=5, joining=100), 100, 2) == 2
+    assert admission.urgent_ask(Joins(waiting=9, urgent=5, joining=102), 100, 2) == 0
 
 
 @pytest.mark.parametrize("preset", list(Preset))

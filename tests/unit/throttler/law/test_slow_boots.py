@@ -7,8 +7,8 @@ import pytest
 from lab.simulator.by_cohort import simulate
 from lab.simulator.scenarios import TWELVE
 from throttler.law.join_flow import FlowPoint, JoinFlow
-from throttler.law.learned import Learned
-from throttler.law.load import Load, committed_at, window_at
+from throttler.law.join_load import Load, committed_at, window_at
+from throttler.law.law_memory import Learned
 from throttler.simulator.pacing_policies import AtOnce, LawPolicy
 from throttler.simulator.scenario import ScaleUp, Scenario
 

@@ -8,8 +8,7 @@ from tests.unit.throttler.law.looks import CALM_S, EQUILIBRIUM, STEP_S, Loop, be
 from throttler.joins.joins import Joins
 from throttler.law.server_health import Health, delay_of, examine
 from throttler.law.settings import LawSettings
-from throttler.law.throttle_reasons import ThrottleReason
-from throttler.law.verdict import Phase, Verdict
+from throttler.law.verdict import Phase, ThrottleReason, Verdict
 from throttler.signals.reading import Reading, Signals
 
 HOT_S = 3.0 * EQUILIBRIUM * CALM_S

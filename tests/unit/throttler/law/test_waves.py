@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tests.unit.throttler.law.looks import CALM_S, EQUILIBRIUM, STEP_S, Loop, reading
 from throttler.joins.joins import Joins
-from throttler.law.boot_forecast import Boots, may_ask
+from throttler.law.admission import Boots, may_ask
 from throttler.law.join_flow import FlowPoint, JoinFlow, seen
 from throttler.law.settings import LawSettings
 from throttler.signals.reading import Signals

@@ -7,8 +7,7 @@ import msgspec
 from tests.unit.throttler.service.throttle_scene import a_throttle
 from throttler.api.throttle import LeverStatus, ThrottleStatus
 from throttler.kube.because import EVENTS_PER_MIN, Because, because
-from throttler.law.throttle_reasons import ThrottleReason
-from throttler.law.verdict import Phase, Verdict
+from throttler.law.verdict import Phase, ThrottleReason, Verdict
 from throttler.levers.lever import LeverReason, LeverReport, LeverState
 from throttler.service.throttle_events import ThrottleAnnouncer
 from throttler.service.tick_view import Findings, Turn

@@ -12,8 +12,7 @@ from throttler.joins.joins import Joins
 from throttler.kube.because import because
 from throttler.kube.errors import ForbiddenError
 from throttler.kube.kube_client import KubeClient
-from throttler.law.throttle_reasons import ThrottleReason
-from throttler.law.verdict import Phase, Verdict
+from throttler.law.verdict import Phase, ThrottleReason, Verdict
 from throttler.levers.lever import LeverReport, LeverState
 from throttler.service.throttle_events import ThrottleAnnouncer
 from throttler.service.throttle_report import COUNTS_PERIOD_S, FAILED_REST_S, ThrottleReport

@@ -14,9 +14,8 @@ from throttler.api.throttle_decode import RefusedThrottle, StoredThrottle
 from throttler.joins.joins import Joins
 from throttler.kube.because import because
 from throttler.kube.metadata import Metadata
-from throttler.law.learned import Learned
-from throttler.law.throttle_reasons import ThrottleReason
-from throttler.law.verdict import Phase, Verdict
+from throttler.law.law_memory import Learned
+from throttler.law.verdict import Phase, ThrottleReason, Verdict
 from throttler.levers.hold import HoldReason
 from throttler.levers.lever import LeverReport, LeverState
 from throttler.service.throttle_status import Findings, next_status, status_manifest

@@ -1,7 +1,10 @@
-"""What one join takes of the busiest server, and so how many would fill it: feed-forward by utilisation.
+"""What idle servers are like, and what one join takes of the busiest one: feed-forward by utilisation.
 
-The CPU of a server is linear in the joins in flight long before latency moves, so few joins tell what many will do.
-Executing seats are not used: on a small real server they are all taken at a tenth of the best window.
+The baseline is the delay while nothing joins, which "slow" is measured against.
+
+What one join takes says how many would fill a server. Its CPU is linear in the joins in flight long before latency
+moves, so few joins tell what many will do. Executing seats are not used: on a small real server they are all taken at a
+tenth of the best window.
 """
 
 import math
@@ -10,12 +13,45 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
+from throttler.law.settings import LawSettings
 from throttler.signals.reading import Reading
 
+MOST_SAMPLES = 128
 IDLE_SAMPLES = 20
 ENOUGH_PER_S = 20.0
 """Below so many requests per second an idle server's CPU goes to itself, and a request only seems dear. Chosen, not
 measured: on the lab's quiet server a cold start began with four joins, by this formula 60 ms of CPU a request."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Baseline:
+    """Median delay of idle history, in seconds. Samples of a scale-up never enter, so it is kept across them."""
+
+    samples: tuple[tuple[float, float], ...] = ()
+    """(time, delay) while nothing joined, oldest first."""
+    remembered_s: float | None = None
+    """What a former scale-up or process knew, until there are samples."""
+
+    @property
+    def measured_s(self) -> float | None:
+        """As measured, without bounds; None before anything was."""
+        if not self.samples:
+            return self.remembered_s
+        return statistics.median(delay_s for _, delay_s in self.samples)
+
+    def within(self, settings: LawSettings) -> float:
+        """What the index is relative to: the median between floor and ceiling."""
+        measured_s = self.measured_s
+        if measured_s is None:
+            return settings.baseline_floor_s
+        return min(max(measured_s, settings.baseline_floor_s), settings.baseline_ceiling_s)
+
+
+def learned(baseline: Baseline, delay_s: float, now_s: float, settings: LawSettings) -> Baseline:
+    """Add the delay of an idle moment; what is older than `baseline_s` before it goes."""
+    since_s = now_s - settings.baseline_s
+    kept = tuple(sample for sample in baseline.samples if since_s <= sample[0] <= now_s)[-MOST_SAMPLES + 1 :]
+    return Baseline(samples=(*kept, (now_s, delay_s)), remembered_s=baseline.remembered_s)
 
 
 @dataclass(frozen=True, slots=True)

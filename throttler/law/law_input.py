@@ -3,11 +3,11 @@
 from dataclasses import dataclass, replace
 
 from throttler.joins.joins import Joins
-from throttler.law import avoid, load, slow_start
+from throttler.kube.because import Because
+from throttler.law import join_load, window_steps
 from throttler.law.law_memory import LawMemory
 from throttler.law.server_health import Health
 from throttler.law.settings import LawSettings
-from throttler.law.throttle_reasons import Because
 from throttler.law.verdict import Phase
 
 TYPICAL_SCRAPE_S = 10.0
@@ -78,18 +78,18 @@ class Sight:
         """
         least_s = self.memory.join_time.least_s
         scrape_s = min(self.scrape_s, OWN_SCRAPE_S)
-        return least_s is not None and least_s <= slow_start.SCRAPES_PER_DOUBLING * scrape_s
+        return least_s is not None and least_s <= window_steps.SCRAPES_PER_DOUBLING * scrape_s
 
     @property
     def warm_window(self) -> float | None:
         """Joins in flight at the utilisation that slow start aims at; None while unknown."""
         settings = self.settings
-        return load.window_at(self.memory.load, settings.feed_forward_share, settings.swing_room)
+        return join_load.window_at(self.memory.load, settings.feed_forward_share, settings.swing_room)
 
     @property
     def full_window(self) -> float | None:
         """Joins in flight at which the busiest server is full; None while unknown."""
-        return load.window_at(self.memory.load, self.settings.full_share, self.settings.swing_room)
+        return join_load.window_at(self.memory.load, self.settings.full_share, self.settings.swing_room)
 
     @property
     def committed_window(self) -> float | None:
@@ -101,14 +101,14 @@ class Sight:
         settings = self.settings
         if settings.has_gate or self.has_waves or self.is_prompt:
             return None
-        full = load.committed_at(self.memory.load, settings.committed_share, settings.swing_room, self.peak)
+        full = join_load.committed_at(self.memory.load, settings.committed_share, settings.swing_room, self.peak)
         return None if full is None else full / settings.pacing
 
     @property
     def prior_pace_per_s(self) -> float | None:
         """Joins per second that a guess by the cost of idle requests gives; None while unknown."""
         settings = self.settings
-        return load.guessed_pace_per_s(
+        return join_load.guessed_pace_per_s(
             self.memory.load, self.health.servers, settings.feed_forward_share, settings.requests_per_join
         )
 
@@ -201,7 +201,7 @@ class Sight:
         """Adaptation times since the gradient last looked; 0 without new readings."""
         if not self.is_new or self.memory.moved_s is None:
             return 0.0
-        return max(0.0, self.now_s - self.memory.moved_s) / avoid.adaptation_time_s(self.join_s)
+        return max(0.0, self.now_s - self.memory.moved_s) / window_steps.adaptation_time_s(self.join_s)
 
     @property
     def used_window(self) -> float:
