@@ -119,7 +119,7 @@ def faults(_context: click.Context, _param: click.Parameter, begun: str) -> list
 
 def waits(_context: click.Context, _param: click.Parameter, begun: str) -> list[str]:
     """What `status --wait` can wait for."""
-    from balloons.cli.awaited import OF_ALL, OF_THROTTLES, PHASES
+    from balloons.cli.status_text import OF_ALL, OF_THROTTLES, PHASES
 
     named = [f"condition={name}" for name in (*OF_ALL, *OF_THROTTLES)] + [f"phase={name}" for name in PHASES]
     return [each for each in (*named, "idle", "warm=") if each.startswith(begun)]
@@ -139,7 +139,7 @@ def _some(names: set[str], begun: str) -> list[str]:
 def _seen(context: click.Context, wanted: "tuple[Kind, ...]") -> Any:
     import asyncio
 
-    from balloons.cli.cluster_options import read_live
+    from balloons.cli.options import read_live
     from balloons.reading.files import read_archive
 
     asked = {"as_user": None, "as_group": (), **context.params, "request_timeout": TIMEOUT, "verbose": False}

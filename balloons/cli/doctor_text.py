@@ -1,28 +1,31 @@
-"""A diagnosis for people and for machines. Pure."""
+"""Diagnoses and timelines, for people and for machines. Pure."""
 
 import textwrap
+from datetime import datetime
 
-from balloons.cli.documents import DiagnosisDocument, FindingItem, SkippedItem
-from balloons.cli.look import Look
-from balloons.cli.table import lines
+from balloons.cli.documents import DiagnosisDocument, ExplanationDocument, FindingItem, SkippedItem, StepItem
+from balloons.cli.terminal import NARROW_GAP, Look, lines
 from balloons.doctor.check import Finding, Severity, count
 from balloons.doctor.diagnose import Diagnosis
+from balloons.explain import Step, Timeline
+from balloons.preview.words import duration
 from balloons.printable import printable
 
-COLUMNS = ("SEVERITY", "CODE", "OBJECT", "FINDING")
-WIDE = (*COLUMNS, "FIX", "DOCS")
+DIAGNOSIS_COLUMNS = ("SEVERITY", "CODE", "OBJECT", "FINDING")
+WIDE_DIAGNOSIS_COLUMNS = (*DIAGNOSIS_COLUMNS, "FIX", "DOCS")
 CODES_WIDTH = 78
 _COLOURS = {Severity.ERROR: "\x1b[31m", Severity.WARNING: "\x1b[33m", Severity.INFO: "\x1b[36m"}
 _GLYPHS = {Severity.ERROR: "✗", Severity.WARNING: "!", Severity.INFO: "i"}
+TIMELINE_COLUMNS = ("TIME", "WAIT", "STEP", "BECAUSE", "MESSAGE")
 
 
-def text(found: Diagnosis, look: Look) -> list[str]:
+def diagnosis_text(found: Diagnosis, look: Look) -> list[str]:
     """For a terminal a few lines for each finding, for a pipe or `wide` one row of a table."""
     if look.is_terminal and look.output != "wide":
         width = min(look.width or 80, 120)
         return [line for each in found.findings for line in _block(each, width, look)]
-    headers = WIDE if look.output == "wide" else COLUMNS
-    rows = [_row(each) for each in found.findings]
+    headers = WIDE_DIAGNOSIS_COLUMNS if look.output == "wide" else DIAGNOSIS_COLUMNS
+    rows = [_finding_row(each) for each in found.findings]
     return lines(headers, rows, has_headers=look.has_headers) if rows else []
 
 
@@ -46,17 +49,17 @@ def summary(found: Diagnosis, look: Look) -> list[str]:
     ]
 
 
-def document(found: Diagnosis) -> DiagnosisDocument:
+def diagnosis_document(found: Diagnosis) -> DiagnosisDocument:
     """For machines; the list is there even when it is empty."""
     return DiagnosisDocument(
         detected=found.detected,
         checked=found.checked,
         skipped=[SkippedItem(code, why) for code, why in found.skipped.items()],
-        findings=[_item(each) for each in found.findings],
+        findings=[_finding_item(each) for each in found.findings],
     )
 
 
-def _item(finding: Finding) -> FindingItem:
+def _finding_item(finding: Finding) -> FindingItem:
     check, trouble = finding.check, finding.trouble
     return FindingItem(
         code=check.code,
@@ -69,8 +72,8 @@ def _item(finding: Finding) -> FindingItem:
     )
 
 
-def _row(finding: Finding) -> dict[str, str]:
-    item = _item(finding)
+def _finding_row(finding: Finding) -> dict[str, str]:
+    item = _finding_item(finding)
     return {
         "SEVERITY": item.severity,
         "CODE": item.code,
@@ -88,13 +91,13 @@ def _block(finding: Finding, width: int, look: Look) -> list[str]:
     # A command is not wrapped: it is there to be copied.
     return [
         f"{shown}  {printable(trouble.object)}",
-        *_wrapped(printable(trouble.sentence), width),
+        *_wrapped_finding(printable(trouble.sentence), width),
         f"    fix: {printable(trouble.fix)}",
         f"    see: {finding.check.page}",
     ]
 
 
-def _wrapped(sentence: str, width: int) -> list[str]:
+def _wrapped_finding(sentence: str, width: int) -> list[str]:
     """Names are never cut, not at their hyphens either: they are there to be copied."""
     indent = "    "
     return textwrap.wrap(
@@ -105,3 +108,82 @@ def _wrapped(sentence: str, width: int) -> list[str]:
         break_long_words=False,
         break_on_hyphens=False,
     )
+
+
+def timeline_text(found: Timeline, look: Look) -> list[str]:
+    """The table of steps, then how it stands.
+
+    On a terminal that is too narrow a message goes on below its step, and then a step below its time.
+    """
+    rows = [_step_row(step) for step in found.steps]
+    whole = lines(TIMELINE_COLUMNS, rows, has_headers=look.has_headers)
+    if look.width is not None and max(map(len, whole), default=0) > look.width:
+        whole = _narrow(rows, look.width, has_headers=look.has_headers)
+    return [*whole, *_wrapped_message(f"now: {found.now}", look.width, "  ")]
+
+
+def _narrow(rows: list[dict[str, str]], width: int, *, has_headers: bool) -> list[str]:
+    """Each message in lines of its own."""
+    short = lines(TIMELINE_COLUMNS[:-1], rows, has_headers=has_headers, gap=NARROW_GAP)
+    if max(map(len, short), default=0) > width:
+        return [line for row in rows for line in _stacked(row, width)]
+    heads = short[len(short) - len(rows) :]
+    below = (_wrapped_message(row["MESSAGE"], width, "    ") if row["MESSAGE"] else [] for row in rows)
+    pairs = zip(heads, below, strict=True)
+    return [*short[: len(short) - len(rows)], *(line for head, more in pairs for line in (head, *more))]
+
+
+def _stacked(row: dict[str, str], width: int) -> list[str]:
+    """One step in lines of its own: when, what, and in which words."""
+    when, what = " ".join((row["TIME"], row["WAIT"])).rstrip(), ": ".join(filter(None, (row["STEP"], row["BECAUSE"])))
+    told = _wrapped_message(row["MESSAGE"], width, "    ") if row["MESSAGE"] else []
+    return [when, *_wrapped_message(what, width, "  "), *told]
+
+
+def _wrapped_message(text: str, width: int | None, indent: str) -> list[str]:
+    """Words are never cut: names are there to be copied."""
+    if width is None:
+        return [printable(text)]
+    first = "" if text.startswith("now: ") else indent
+    return textwrap.wrap(
+        printable(text),
+        width,
+        initial_indent=first,
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def timeline_document(found: Timeline) -> ExplanationDocument:
+    """For machines."""
+    return ExplanationDocument(
+        subject=found.subject,
+        seen_at=_time(found.seen_at),
+        now=found.now,
+        steps=[_step_item(step) for step in found.steps],
+    )
+
+
+def _step_item(step: Step) -> StepItem:
+    return StepItem(_time(step.at) if step.at else None, step.wait_s, step.what, step.because, step.message)
+
+
+def _step_row(step: Step) -> dict[str, str]:
+    return {
+        "TIME": _time(step.at) if step.at else "now",
+        "WAIT": _wait(step.wait_s) if step.wait_s is not None else "",
+        "STEP": step.what,
+        "BECAUSE": step.because,
+        "MESSAGE": " ".join(step.message.split()),
+    }
+
+
+def _wait(seconds: float) -> str:
+    """Events know microseconds, which nobody waits for: tenths below ten seconds, then as plans have it."""
+    return f"+{round(seconds, 1):g}s" if seconds < 10 else f"+{duration(seconds)}"
+
+
+def _time(at: datetime) -> str:
+    """To the second: that is what most objects carry."""
+    return at.strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -7,9 +7,8 @@ from typing import Any
 
 import click
 
-from balloons.cli.cluster_options import request_options, see
-from balloons.cli.failing import CommandError, ExitCode
-from balloons.cli.options import option
+from balloons.cli.options import option, request_options, see
+from balloons.cli.terminal import CommandError, ExitCode
 
 SHORTEST_KEY = 16
 

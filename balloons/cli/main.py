@@ -10,24 +10,46 @@ from pathlib import Path
 
 import click
 
-from balloons.cli.completion_command import completion
-from balloons.cli.doctor_command import doctor
+from balloons.cli.doctor_command import doctor, explain
 from balloons.cli.dump_command import dump
-from balloons.cli.explain_command import explain
-from balloons.cli.failing import ExitCode, end_quietly, fail
-from balloons.cli.give_back_command import give_back
-from balloons.cli.guard_command import guard
+from balloons.cli.give_back_command import give_back, guard
 from balloons.cli.pause_command import pause, resume
-from balloons.cli.plan_command import plan
-from balloons.cli.report_command import report
+from balloons.cli.plan_command import plan, report, simulate
 from balloons.cli.run_command import run
-from balloons.cli.simulate_command import simulate
-from balloons.cli.status_command import status
-from balloons.cli.top_command import top
+from balloons.cli.status_command import status, top
+from balloons.cli.terminal import ExitCode, end_quietly, fail
 from balloons.cli.version_command import own_version, version
 
+_KUBECTL = """\
+#!/bin/sh
+# Completion of `kubectl balloons`: put this on your PATH as kubectl_complete-balloons and make it executable.
+COMP_WORDS="balloons $*" COMP_CWORD="$#" _BALLOONS_COMPLETE=bash_complete balloons | sed 's/^[^,]*,//'
+echo ":4"
+"""
 COMPLETION = "_BALLOONS_COMPLETE"
 """Set by the shell's completion script."""
+
+
+@click.command()
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish", "kubectl"]))
+def completion(shell: str) -> None:
+    """Print a completion script.
+
+    \b
+    Examples:
+      source <(balloons completion bash)
+      balloons completion kubectl > ~/.local/bin/kubectl_complete-balloons
+    """
+    click.echo(_KUBECTL if shell == "kubectl" else _script(shell), nl=False)
+
+
+def _script(shell: str) -> str:
+    from click.shell_completion import get_completion_class
+
+    made_by = get_completion_class(shell)
+    if made_by is None:
+        raise click.UsageError(f"no completion for {shell}")
+    return made_by(balloons, {}, "balloons", COMPLETION).source().strip() + "\n"
 
 
 class Commands(click.Group):

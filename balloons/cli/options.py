@@ -1,19 +1,82 @@
-"""Options that several commands share; each can also be given as BALLOONS_<OPTION> in the environment."""
+"""Options that several commands share: where they find their cluster, which object is meant, what is stated for a plan.
 
+Each can also be given as BALLOONS_<OPTION> in the environment. A cluster is found by a kubeconfig, by the pod that we
+run in, or in a dump (`--from`). A user names one object as kind NAME or kind/NAME, in a namespace or with one before
+the name.
+"""
+
+import math
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from balloons.cli.complete import contexts
-from balloons.cli.look import colour_asked
+from balloons.cli.complete import contexts, names_of, pools
+from balloons.cli.terminal import CommandError, ExitCode, colour_asked
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
+    from click.shell_completion import CompletionItem
+
+    from balloons.cluster.kinds import Kind
+    from balloons.cluster.seen_cluster import SeenCluster
     from balloons.service.settings import MetricsTls
+    from throttler.kube.caller import Attempt
+    from throttler.kube.connection import Connection
+    from throttler.kube.kube_client import KubeClient
+
 
 F = TypeVar("F", bound=Callable[..., Any])
 FILE = "FILE"
+_TLS_FILES = {
+    "cert": "Serve metrics and probes by TLS only: our certificate, PEM; read again when it changes.",
+    "key": "Its private key, PEM without a password.",
+    "client-ca": "Authorities, PEM, whose clients alone may read /metrics; probes stay open.",
+}
+IN_NAMESPACES = ("pod", "pool")
+KINDS = {"balloonpool": "pool", "nodepool": "pool", "jointhrottle": "throttle"}
+"""What kubectl and `status -o name` call them."""
+NAMES_A_CLUSTER = ("from_file", "kubeconfig", "context")
+PROGRAM = "kube-balloons-cli"
+CALLS_PER_S, BURST = 50.0, 50
+"""As kubectl limits itself."""
+_DUMP = "--from FILE, which `balloons dump` wrote"
+_OFFLINE = f"--offline, or {_DUMP}"
+WITHOUT = {
+    "plan": _OFFLINE,
+    "simulate": _OFFLINE,
+    "report": f"--plan FILE, {_OFFLINE}",
+    "doctor": f"-f FOLDER of manifests, or {_DUMP}",
+    "status": _DUMP,
+    "top": _DUMP,
+    "explain": _DUMP,
+}
+"""What commands can do where there is no cluster."""
+MOST_ADDED = 150_000
+"""As `balloons.preview.forecast`, which is not imported for help."""
+DURATIONS = ("boot", "join", "reaction", "kill-timer")
+_STATED = (
+    ("nodes", "Nodes that are there now."),
+    ("boot", "From being asked for to being registered."),
+    ("boot-spread", "Its standard deviation, machine to machine, as a share."),
+    ("join", "From registered to usable on idle servers."),
+    ("reaction", "From waiting pods to machines asked for."),
+    ("servers", "API servers."),
+    ("server-cores", "Cores of one API server."),
+    ("background", "Share of them in use in usual times."),
+    ("join-cost", "Core-seconds that a join costs the API servers."),
+    ("daemonsets", "DaemonSet pods per node."),
+    ("controller-qps", "The controller manager's --kube-api-qps."),
+    ("scheduler-qps", "The scheduler's --kube-api-qps."),
+    ("launch-rate", "Machines that the cloud starts per second."),
+    ("launch-burst", "... and how many at once before that."),
+    ("kill-timer", "When a machine that has not registered is destroyed."),
+    ("max-nodes", "The most nodes there may be."),
+)
+PRINTING = "Output"
 
 
 def option(*names: str, **settings: Any) -> Callable[[F], F]:
@@ -48,13 +111,6 @@ def metrics_tls_options(command: F) -> F:
     return command
 
 
-_TLS_FILES = {
-    "cert": "Serve metrics and probes by TLS only: our certificate, PEM; read again when it changes.",
-    "key": "Its private key, PEM without a password.",
-    "client-ca": "Authorities, PEM, whose clients alone may read /metrics; probes stay open.",
-}
-
-
 def metrics_tls(asked: Mapping[str, Any]) -> "MetricsTls | None":
     """What those options say together; raises SettingsError."""
     from balloons.service.settings import MetricsTls
@@ -87,3 +143,341 @@ def color_option(command: F) -> F:
 
 def _heed_color(context: click.Context, _: click.Parameter, choice: str) -> None:
     context.color = colour_asked(choice, os.environ)
+
+
+class Subject(click.Choice[str]):
+    """One of them, also in the plural, and as kubectl prints objects: `pod/NAME`."""
+
+    name = "subject"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """`pod`, or `pod/NAME` with the name still on it."""
+        kind, slash, name = value.partition("/")
+        word = kind.partition(".")[0].removesuffix("s")
+        return super().convert(KINDS.get(word, word), param, ctx) + slash + name
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> "list[CompletionItem]":
+        """The kinds; after a slash the names."""
+        from click.shell_completion import CompletionItem
+
+        kind, slash, begun = incomplete.partition("/")
+        if not slash:
+            return super().shell_complete(ctx, param, incomplete)
+        found = names_of(ctx, kind.removesuffix("s"), begun)
+        return [CompletionItem(f"{kind}/{name}") for name in found]
+
+
+def named(subject: str, name: str | None, namespace: str | None) -> tuple[str, str, str | None]:
+    """Kind, name, and namespace where one was said: of `kind NAME`, `kind/NAME`, and NAMESPACE/NAME in place of NAME.
+
+    Raises click.UsageError where there is no name or two, and CommandError where there are two different namespaces.
+    """
+    kind, _, slashed = subject.partition("/")
+    if bool(slashed) == bool(name):
+        raise click.UsageError(f"which {kind}? accepted: {kind} NAME, or {kind}/NAME")
+    said = name or slashed
+    before, slash, after = said.partition("/")
+    if not slash or kind not in IN_NAMESPACES:
+        return kind, said, namespace
+    if namespace not in (None, before):
+        message = f"{kind} {said!r} names another namespace than -n {namespace}; accepted is one of the two"
+        raise CommandError(message, ExitCode.BAD_INPUT)
+    return kind, after, before
+
+
+def request_options(command: F) -> F:
+    """Who asks, how long one request may take, and whether requests are shown."""
+    command = click.option("--debug", is_flag=True, help="Show tracebacks.")(command)
+    command = click.option("-v", "--verbose", is_flag=True, help="Show every request on stderr.")(command)
+    command = option(
+        "--request-timeout", metavar="TIME", default="30s", show_default=True, help="Longest time for one request."
+    )(command)
+    command = option("--as-group", multiple=True, metavar="GROUP", help="Groups to act as; repeatable.")(command)
+    command = option("--as", "as_user", metavar="USER", help="User to act as.")(command)
+    return connection_options(command)
+
+
+def cluster_options(command: F) -> F:
+    """`request_options`, and `--from` for a dump instead of a cluster."""
+    command = request_options(command)
+    return option("--from", "from_file", metavar="FILE", type=click.Path(), help="A file that `balloons dump` wrote.")(
+        command
+    )
+
+
+def see(given: dict[str, Any], command: str, wanted: "Iterable[Kind]") -> "SeenCluster":
+    """The cluster that the options name, with these kinds; says on stderr what could not be seen.
+
+    Raises ConfigError, ApiError (nothing can be read at all) and CommandError (a dump that is none).
+    """
+    if given.get("from_file"):
+        seen = _from_file(given["from_file"])
+        warn(dump_in_words(given["from_file"], seen.taken_at))
+    else:
+        seen = _live(given, command, wanted)
+    seen = seen.only(wanted)
+    for name, listed in seen.not_seen.items():
+        because = f": {listed.message}" if listed.message else ""
+        assert listed.unread is not None
+        warn(f"{name} not seen ({listed.unread.value}{because})")
+    return seen
+
+
+def dump_in_words(path: str, taken_at: "datetime") -> str:
+    """Old data is never shown without a word: the environment may still name a dump that was looked at last week."""
+    from datetime import UTC, datetime
+
+    from balloons.preview.words import long_duration
+
+    age_s = max(0.0, (datetime.now(UTC) - taken_at).total_seconds())
+    return f"from a dump, {path}, taken {taken_at:%Y-%m-%d %H:%M:%S} UTC ({long_duration(age_s)} ago)"
+
+
+def check_offline(context: click.Context) -> None:
+    """--offline looks at no cluster: raises click.UsageError for another option of the command line that names one."""
+    asked = click.core.ParameterSource.COMMANDLINE
+    for each in context.command.params:
+        if each.name in NAMES_A_CLUSTER and context.get_parameter_source(each.name) is asked:
+            raise click.UsageError(
+                f"{each.opts[0]} with --offline, which looks at no cluster: accepted is one of the two"
+            )
+
+
+def warn(sentence: str) -> None:
+    """One line on stderr; on a terminal that is narrower words are not cut in two."""
+    import shutil
+    import sys
+    import textwrap
+
+    from balloons.printable import printable
+
+    text = printable(sentence)
+    if sys.stderr.isatty():
+        width = shutil.get_terminal_size().columns
+        text = "\n".join(
+            textwrap.wrap(text, width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
+        )
+    click.echo(text, err=True)
+
+
+def _from_file(path: str) -> "SeenCluster":
+    from balloons.reading.files import ArchiveError, read_archive
+
+    try:
+        return read_archive(path)
+    except ArchiveError as error:
+        raise CommandError(f"{path}: {error}", ExitCode.BAD_INPUT) from error
+    except OSError as error:
+        raise CommandError(f"{path}: {error.strerror or error}", ExitCode.BAD_INPUT) from error
+
+
+def _live(given: dict[str, Any], command: str, wanted: "Iterable[Kind]") -> "SeenCluster":
+    import asyncio
+
+    return asyncio.run(read_live(given, command, wanted))
+
+
+async def read_live(given: dict[str, Any], command: str, wanted: "Iterable[Kind]") -> "SeenCluster":
+    """From the API server."""
+    from balloons.reading.live import read_cluster
+
+    async with open_cluster(given, command) as (client, _):
+        return await read_cluster(client, wanted, given["context"] or "")
+
+
+@asynccontextmanager
+async def open_cluster(
+    given: dict[str, Any], command: str, *, is_dry_run: bool = False
+) -> "AsyncIterator[tuple[KubeClient, Connection]]":
+    """A client for what the options name; errors that mean "nobody there" say what to try next."""
+    from throttler.kube.caller import CeilingGate, ignore_attempt
+    from throttler.kube.connection import ConnectionOptions, load_connection
+    from throttler.kube.errors import ConfigError, UnauthorizedError, UnreachableError
+    from throttler.kube.kube_client import open_client
+
+    options = ConnectionOptions(
+        kubeconfig=given["kubeconfig"],
+        context=given["context"],
+        as_user=given["as_user"],
+        as_groups=given["as_group"],
+        request_timeout_s=seconds(given["request_timeout"]),
+    )
+    try:
+        connection = await load_connection(options)
+    except ConfigError as error:
+        if command not in WITHOUT or given["context"]:
+            raise
+        raise CommandError(f"{error}; without a cluster: {WITHOUT[command]}", ExitCode.BAD_INPUT) from error
+    gate = CeilingGate(CALLS_PER_S, burst=BURST)
+    observer = _show if given["verbose"] else ignore_attempt
+    opened = open_client(connection, command, gate=gate, observer=observer, is_dry_run=is_dry_run, program=PROGRAM)
+    async with opened as client:
+        try:
+            yield client, connection
+        except UnreachableError as error:
+            raise CommandError(
+                f"{connection.base_url}: {error.message.removeprefix(f'{connection.base_url}: ')}; is the cluster up, "
+                "and the context right (kubectl config current-context)?"
+            ) from error
+        except UnauthorizedError as error:
+            raise CommandError(
+                f"{connection.base_url}: {error.message}; log in again, then try `kubectl auth whoami`"
+            ) from error
+
+
+def seconds(text: str) -> float:
+    """A length of time as kubectl takes it (30s, 2m, or a number of seconds); raises click.BadParameter."""
+    from throttler.kube.quantity import DurationError, parse_duration
+
+    try:
+        found = float(text) if text.replace(".", "", 1).isdecimal() and text.isascii() else parse_duration(text)
+    except DurationError:
+        found = 0.0
+    if not 0 < found <= 300:
+        raise click.BadParameter(f"{text!r}; accepted: 1s to 300s", param_hint="--request-timeout")
+    return found
+
+
+def _show(attempt: "Attempt") -> None:
+    size = f"{attempt.size_bytes:,} bytes"
+    click.echo(f"{attempt.verb} {attempt.resource}: {attempt.code}, {attempt.seconds:.3f} s, {size}", err=True)
+
+
+class Seconds(click.ParamType[float]):
+    """`90s`, `15m`, `1h30m`, or a number of seconds."""
+
+    name = "duration"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Seconds; fails with what is accepted."""
+        from throttler.kube.quantity import DurationError, parse_duration
+
+        if isinstance(value, int | float) or not value.strip("0s"):
+            return float(str(value).rstrip("s") or 0)
+        try:
+            return parse_duration(f"{value}s" if value.replace(".", "", 1).isdecimal() else value)
+        except DurationError as error:
+            return self.fail(str(error), param, ctx)
+
+
+class Price(click.ParamType[float]):
+    """Per hour: 0 or more."""
+
+    name = "price"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """The price; fails with what is accepted."""
+        price = Number().convert(value, param, ctx)
+        return price if 0 <= price < 1e6 else self.fail(f"{value}: accepted: 0 or more, below 1,000,000", param, ctx)
+
+
+class Number(click.ParamType[float]):
+    """A finite number; bounds are the preview's own."""
+
+    name = "number"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """The number; fails with what is accepted."""
+        try:
+            number = float(value)
+        except ValueError:
+            number = math.nan
+        return number if math.isfinite(number) else self.fail(f"{value!r} is not a number", param, ctx)
+
+
+def stated_options(command: F) -> F:
+    """One option for each figure that can be stated."""
+    for name, text in reversed(_STATED):
+        kind: click.ParamType[float] = Seconds() if name in DURATIONS else Number()
+        metavar = "TIME" if name in DURATIONS else "N"
+        command = option(f"--{name}", type=kind, metavar=metavar, help=text)(command)
+    return command
+
+
+def asked_options(command: F) -> F:
+    """What is to be planned, and by which prices."""
+    for decorate in reversed(
+        (
+            option("--to", type=click.IntRange(1, 1_000_000), metavar="N", help="How many nodes the pool should have."),
+            option("--add", type=click.IntRange(1, MOST_ADDED), metavar="N", help="How many more nodes."),
+            option(
+                "--pods",
+                metavar="FILE",
+                type=click.Path(allow_dash=True),
+                help="Find room for the pods in FILE (YAML or JSON; - is stdin).",
+            ),
+            option(
+                "--job",
+                metavar="FILE",
+                type=click.Path(allow_dash=True),
+                help="Find room for all pods of a Job at once, or for none.",
+            ),
+            option(
+                "--pool",
+                default="",
+                metavar="NAME",
+                shell_complete=pools,
+                help="Which pool grows; default: the largest.",
+            ),
+            option("--within", type=Seconds(), metavar="TIME", help="Exit with 3 when one in twenty takes longer."),
+            option("--price", type=Price(), metavar="N", help="Price of one new node per hour."),
+            option(
+                "--prices",
+                metavar="FILE",
+                type=click.Path(allow_dash=True),
+                help="YAML: instance type -> price per hour.",
+            ),
+        )
+    ):
+        command = decorate(command)
+    return command
+
+
+class InSections(click.Command):
+    """Help with its many options in sections: what is asked, where, under which assumptions, and how it is printed."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """One list for each section."""
+        found: dict[str, list[tuple[str, str]]] = {name: [] for name in (*SECTIONS, PRINTING)}
+        for param in self.get_params(ctx):
+            if record := param.get_help_record(ctx):
+                section = next((name for name, names in SECTIONS.items() if param.name in names), PRINTING)
+                found[section].append(record)
+        for name, records in found.items():
+            if records:
+                with formatter.section(name):
+                    formatter.write_dl(records)
+
+
+SECTIONS = {
+    "What": {"to", "add", "pods", "job", "pool", "within", "price", "prices", "compare", "saved", "policies", "faults"}
+    | {"sweep", "gate"},
+    "Cluster": {"kubeconfig", "context", "from_file", "offline", "as_user", "as_group", "request_timeout"},
+    "Instead of what is learned from the cluster": {name.replace("-", "_") for name, _ in _STATED} | {"file"},
+}
+"""Of options; the others are about what is printed."""
+
+
+def check_asked(given: Mapping[str, Any], *names: str) -> None:
+    """That exactly one of these options is there; raises click.UsageError."""
+    asked = [name for name in names if given[name] is not None]
+    if len(asked) != 1:
+        accepted = ", ".join(f"--{name} {'N' if name in ('to', 'add') else 'FILE'}" for name in names)
+        words = " with ".join(f"--{name}" for name in asked) or "nothing"
+        raise click.UsageError(f"{words} asked for; accepted: one of {accepted}")
+
+
+def offline_option(command: F) -> F:
+    """For whoever has no cluster, or wants to ask about another one."""
+    return click.option("--offline", is_flag=True, help="Ask no cluster: use options and usual values only.")(command)
+
+
+def stated_of(given: Mapping[str, Any]) -> Any:
+    """The `Stated` of these options; raises click.UsageError."""
+    from balloons.preview.what_if import NAMES, Stated, StatedError, check
+
+    names = [name.replace("-", "_") for name in NAMES]
+    try:
+        return check(Stated(**{name: given[name] for name in names}))
+    except StatedError as error:
+        raise click.UsageError(f"--{error}") from error

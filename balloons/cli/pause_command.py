@@ -4,11 +4,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from balloons.cli.cluster_options import open_cluster, request_options, warn
 from balloons.cli.complete import namespaces, subjects
-from balloons.cli.failing import CommandError, ExitCode
-from balloons.cli.named import Subject, named
-from balloons.cli.options import option
+from balloons.cli.options import Subject, named, open_cluster, option, request_options, warn
+from balloons.cli.terminal import CommandError, ExitCode
 
 if TYPE_CHECKING:
     from throttler.kube.requests import Resource

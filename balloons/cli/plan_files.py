@@ -11,7 +11,7 @@ from typing import Any
 
 import yaml
 
-from balloons.cli.failing import CommandError, ExitCode
+from balloons.cli.terminal import CommandError, ExitCode
 
 MOST_BYTES = 16 * 1024 * 1024
 """Of a file of pods, prices or figures."""

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from balloons.cli.complete import namespaces
-from balloons.cli.failing import ExitCode
 from balloons.cli.options import (
     connection_options,
     is_in_pod,
@@ -15,6 +14,7 @@ from balloons.cli.options import (
     metrics_tls_options,
     option,
 )
+from balloons.cli.terminal import ExitCode
 from balloons.cli.version_command import own_version
 
 if TYPE_CHECKING:

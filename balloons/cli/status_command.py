@@ -1,13 +1,15 @@
-"""`balloons status`: throttles and pools, as people know objects from kubectl."""
+"""`balloons status` and `top`: throttles, pools and nodes at a glance.
+
+`balloons status`: throttles and pools, as people know objects from kubectl. `balloons top`: pools and zones at a
+glance, never thousands of lines.
+"""
 
 from typing import Any
 
 import click
 
-from balloons.cli.cluster_options import cluster_options
 from balloons.cli.complete import namespaces, pools_and_throttles, waits
-from balloons.cli.options import color_option, option
-from balloons.cli.plan_options import Seconds
+from balloons.cli.options import Price, Seconds, cluster_options, color_option, option, see, warn
 
 
 @click.command(short_help="Show throttles and balloon pools, and why they are so.")
@@ -58,8 +60,8 @@ def status(**given: Any) -> int:
     """
     import asyncio
 
-    from balloons.cli.look import Look
     from balloons.cli.status_screen import Wanted, show_dump, show_status
+    from balloons.cli.terminal import Look
 
     _check(given)
     wanted = Wanted(
@@ -85,9 +87,68 @@ def _check(given: dict[str, Any]) -> None:
 
 
 def _awaited(given: dict[str, Any]) -> Any:
-    from balloons.cli.awaited import AwaitedError, awaited
+    from balloons.cli.status_text import AwaitedError, awaited
 
     try:
         return [awaited(text) for text in given["conditions"] or ("condition=Ready",)]
     except AwaitedError as error:
         raise click.UsageError(f"--for {error}") from error
+
+
+@click.command(short_help="Show nodes by pool and zone: busy, warm, idle, cost.")
+@cluster_options
+@click.option("-o", "--output", type=click.Choice(["table", "json"]), default="table", help="How to print it.")
+@click.option("--no-headers", is_flag=True, help="Leave out the line of column names.")
+@click.option("-w", "--watch", "is_watching", is_flag=True, help="Go on showing a bar for each pool.")
+@click.option("--prices", type=click.Path(), metavar="FILE", help="YAML: instance type -> price per hour.")
+@click.option("--price", type=Price(), metavar="N", help="Price of one node per hour, where no other is known.")
+@color_option
+def top(**given: Any) -> None:
+    """Show nodes by pool and zone: ready, busy, warm, idle, joining, sick, how full of real work, and what they cost.
+
+    \b
+    Examples:
+      balloons top
+      balloons top -w
+      balloons top --from cluster.tar.gz -o json
+
+    Pools are those of Karpenter, EKS, GKE or AKS, else instance types. Shares are requests of work over allocatable.
+    """
+    import asyncio
+
+    from balloons.cli.documents import printed
+    from balloons.cli.plan_files import prices as prices_of
+    from balloons.cli.terminal import Look, table
+    from balloons.cli.top_screen import FIRST_TO_GO, GROUP_COLUMNS, document, groups, rows
+    from balloons.cluster import seen_cluster
+    from balloons.cluster.detect import detect
+    from balloons.doctor.diagnose import DETECTION
+
+    prices = prices_of(given["prices"], given["price"])
+    if given["is_watching"]:
+        _check_watched(given)
+        from balloons.cli.top_screen import follow
+
+        asyncio.run(follow(given, Look.of_terminal("", has_headers=True), prices))
+    seen = see(given, "top", DETECTION)
+    found = groups(seen_cluster.nodes(seen), seen_cluster.pods(seen), seen.taken_at.timestamp(), prices)
+    if given["output"] == "json":
+        click.echo(printed(document(found)))
+        return
+    look = Look.of_terminal("", has_headers=not given["no_headers"])
+    shown = rows(found)
+    text = (
+        table(GROUP_COLUMNS, shown, width=look.width, kept=2, first_to_go=FIRST_TO_GO, has_headers=look.has_headers)
+        if shown
+        else []
+    )
+    click.echo("".join(f"{line}\n" for line in text), nl=False)
+    warn(detect(seen).in_words if shown else f"no nodes seen; {detect(seen).in_words}")
+
+
+def _check_watched(options: dict[str, Any]) -> None:
+    """Raises click.UsageError for what a watch cannot be."""
+    if options["from_file"]:
+        raise click.UsageError("--from with --watch: a dump does not change")
+    if options["output"] == "json":
+        raise click.UsageError("--watch with --output json: accepted with a table")

@@ -1,16 +1,199 @@
-"""Throttles and pools as `balloons status` prints them: two tables, names, or one document. Pure."""
+"""Throttles and pools as `balloons status` prints them, and what it can wait for.
 
-from collections.abc import Sequence
+Both as rows of a table and as machine-readable output; why one is paused is told as `balloons pause` wrote it.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
-from balloons.cli import pool_rows, throttle_rows
-from balloons.cli.look import COLOURS, GLYPHS, Look
-from balloons.cli.pool_rows import Pool
-from balloons.cli.table import Row
-from balloons.cli.table import table as table_lines
-from throttler.api.throttle_decode import StoredThrottle
+import msgspec
+
+from balloons.api.pool import GROUP, BalloonPool, PoolStatus
+from balloons.cli.terminal import COLOURS, GLYPHS, NONE, Look, Row
+from balloons.cli.terminal import table as table_lines
+from balloons.explain import PAUSE_REASON
+from balloons.view.snapshot import RefusedPool
+from throttler.api.throttle import GROUP as THROTTLE_GROUP
+from throttler.api.throttle import JoinThrottle, ThrottleStatus
+from throttler.api.throttle_decode import RefusedThrottle, StoredThrottle
+from throttler.kube.metadata import Metadata
+from throttler.law.verdict import Phase
+
+POOL_COLUMNS = ("NAME", "WARM", "WANT", "BUSY", "PENDING", "MAX", "MODE", "READY", "BECAUSE", "AGE")
+WIDE_POOL_COLUMNS = (*POOL_COLUMNS, "NODES", "IDLE", "SICK", "SCHEDULE", "MESSAGE")
+FIRST_POOL_COLUMNS_TO_GO = ("AGE", "MODE", "MAX", "PENDING", "BUSY", "READY")
+"""Where there is no room: the reason stays to the last."""
+API_VERSION = "balloons.kube-balloons.github.io/v1"
+Pool = BalloonPool | RefusedPool
+_MINUTE_S, _HOUR_S, _DAY_S, _YEAR_S = 60, 3600, 86_400, 31_536_000
+_AGES = (
+    (2 * _MINUTE_S, ("s", 1), ("", 1)),
+    (10 * _MINUTE_S, ("m", _MINUTE_S), ("s", 1)),
+    (3 * _HOUR_S, ("m", _MINUTE_S), ("", 1)),
+    (8 * _HOUR_S, ("h", _HOUR_S), ("m", _MINUTE_S)),
+    (2 * _DAY_S, ("h", _HOUR_S), ("", 1)),
+    (8 * _DAY_S, ("d", _DAY_S), ("h", _HOUR_S)),
+    (2 * _YEAR_S, ("d", _DAY_S), ("", 1)),
+    (8 * _YEAR_S, ("y", _YEAR_S), ("d", _DAY_S)),
+)
+"""Below which age which unit is shown, and which smaller one beside it: k8s.io/apimachinery HumanDuration."""
+THROTTLE_COLUMNS = ("NAME", "PACE", "WINDOW", "INFLIGHT", "WAITING", "PHASE", "READY", "BECAUSE", "AGE")
+WIDE_THROTTLE_COLUMNS = (*THROTTLE_COLUMNS, "ALLOWANCE", "INDEX", "LEARNED", "SERVERS", "LEVERS", "MESSAGE")
+FIRST_THROTTLE_COLUMNS_TO_GO = ("AGE", "PHASE", "PACE", "READY")
+"""Where there is no room: the reason stays to the last."""
+ABNORMAL = ("Reconciling", "Stalled")
+"""Written only while they are true (kstatus)."""
+OF_ALL = ("Ready", *ABNORMAL)
+OF_THROTTLES = ("SignalsFresh", "LeversConfirmed")
+STATUSES = ("True", "False", "Unknown")
+MOST_DIGITS = 7
+"""Of a number of nodes."""
+
+
+def pause_reason(metadata: Metadata, *, is_paused: bool) -> str | None:
+    """None while it goes on, whatever was left on it, and where nobody said why."""
+    return metadata.annotations.get(PAUSE_REASON) or None if is_paused else None
+
+
+def pool_row(pool: Pool, now: datetime, glyphs: Mapping[str, str]) -> dict[str, str]:
+    """One pool's cells; `glyphs` are put before what Ready says."""
+    status, spec = pool.status, pool.spec if isinstance(pool, BalloonPool) else None
+    ready = pool_ready(status)
+    return {
+        "NAMESPACE": pool.metadata.namespace,
+        "NAME": pool.metadata.name,
+        "WARM": str(status.warm),
+        "WANT": str(status.target),
+        "BUSY": str(status.busy),
+        "PENDING": str(status.pending),
+        "MAX": str(spec.max_size) if spec and spec.max_size is not None else NONE,
+        "MODE": spec.mode.value if spec else NONE,
+        "READY": f"{glyphs[ready]} {ready}" if ready in glyphs else ready,
+        "BECAUSE": because_of(pool) or NONE,
+        "AGE": age(pool.metadata, now),
+        "NODES": str(status.nodes),
+        "IDLE": str(status.idle),
+        "SICK": str(status.sick),
+        "SCHEDULE": status.active_schedule or NONE,
+        "MESSAGE": _pool_paused(pool) or status.message or (pool.problem if isinstance(pool, RefusedPool) else NONE),
+    }
+
+
+def _pool_paused(pool: Pool) -> str | None:
+    return pause_reason(pool.metadata, is_paused=isinstance(pool, BalloonPool) and pool.spec.paused)
+
+
+def pool_ready(status: PoolStatus) -> str:
+    """What the Ready condition says; Unknown while nobody has written one."""
+    return next((c.status for c in status.conditions if c.type == "Ready"), "Unknown")
+
+
+def because_of(pool: Pool) -> str:
+    """The reason last written; a pool that breaks a rule says so even before the service does."""
+    return pool.status.because or ("Invalid" if isinstance(pool, RefusedPool) else "")
+
+
+def age(metadata: Metadata, now: datetime) -> str:
+    """Time since creation in kubectl's short form."""
+    if metadata.creation_timestamp is None:
+        return "<unknown>"
+    total_s = max(0, int((now - metadata.creation_timestamp.astimezone(UTC)).total_seconds()))
+    for below_s, (unit, unit_s), (small, small_s) in _AGES:
+        if total_s < below_s:
+            whole, rest = divmod(total_s, unit_s)
+            return f"{whole}{unit}{rest // small_s}{small}" if small and rest // small_s else f"{whole}{unit}"
+    return f"{total_s // _YEAR_S}y"
+
+
+def pool_names(pools: Sequence[Pool]) -> list[str]:
+    """As `kubectl get -o name` prints them."""
+    return [f"balloonpool.{GROUP}/{pool.metadata.name}" for pool in pools]
+
+
+def pool_document(pools: Sequence[Pool]) -> dict[str, Any]:
+    """For machines: a list that is there even when it is empty."""
+    return {"apiVersion": API_VERSION, "kind": "PoolStatusList", "items": [_item(pool) for pool in pools]}
+
+
+def _item(pool: Pool) -> dict[str, Any]:
+    created = pool.metadata.creation_timestamp
+    spec = pool.spec if isinstance(pool, BalloonPool) else None
+    return {
+        "namespace": pool.metadata.namespace,
+        "name": pool.metadata.name,
+        "createdAt": created.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ") if created else None,
+        "mode": spec.mode.value if spec else None,
+        "maxSize": spec.max_size if spec else None,
+        "ready": pool_ready(pool.status),
+        "problem": pool.problem if isinstance(pool, RefusedPool) else None,
+        "pauseReason": _pool_paused(pool),
+        "status": msgspec.to_builtins(pool.status),
+    }
+
+
+def throttle_row(throttle: StoredThrottle, now: datetime, glyphs: Mapping[str, str]) -> dict[str, str]:
+    """One throttle's cells; `glyphs` are put before what Ready says. Counts are nodes, PACE is joins per minute."""
+    status, ready = throttle.status, throttle_ready(throttle.status)
+    return {
+        "NAME": throttle.metadata.name,
+        "PACE": str(status.pace_per_minute),
+        "WINDOW": str(status.window),
+        "INFLIGHT": str(status.in_flight),
+        "WAITING": str(status.waiting),
+        "PHASE": _throttle_phase(throttle) or NONE,
+        "READY": f"{glyphs[ready]} {ready}" if ready in glyphs else ready,
+        "BECAUSE": status.because or _throttle_phase(throttle) or NONE,
+        "AGE": age(throttle.metadata, now),
+        "ALLOWANCE": str(status.allowance),
+        "INDEX": status.index or NONE,
+        "LEARNED": str(status.learned.window) if status.learned.window else NONE,
+        "SERVERS": _share(sum(each.state == "Fresh" for each in status.servers), len(status.servers)),
+        "LEVERS": " ".join(f"{each.name}={each.state}" for each in status.levers) or NONE,
+        "MESSAGE": _message(throttle) or NONE,
+    }
+
+
+def _message(throttle: StoredThrottle) -> str:
+    problem = throttle.problem if isinstance(throttle, RefusedThrottle) else ""
+    return _throttle_paused(throttle) or throttle.status.message or problem
+
+
+def _throttle_paused(throttle: StoredThrottle) -> str | None:
+    return pause_reason(throttle.metadata, is_paused=isinstance(throttle, JoinThrottle) and throttle.spec.paused)
+
+
+def throttle_ready(status: ThrottleStatus) -> str:
+    """What the Ready condition says; Unknown while nobody has written one."""
+    return next((each.status for each in status.conditions if each.type == "Ready"), "Unknown")
+
+
+def throttle_names(throttles: Sequence[StoredThrottle]) -> list[str]:
+    """As `kubectl get -o name` prints them."""
+    return [f"jointhrottle.{THROTTLE_GROUP}/{throttle.metadata.name}" for throttle in throttles]
+
+
+def throttle_item(throttle: StoredThrottle) -> dict[str, Any]:
+    """For machines."""
+    created = throttle.metadata.creation_timestamp
+    return {
+        "name": throttle.metadata.name,
+        "createdAt": created.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ") if created else None,
+        "ready": throttle_ready(throttle.status),
+        "problem": throttle.problem if isinstance(throttle, RefusedThrottle) else None,
+        "pauseReason": _throttle_paused(throttle),
+        "status": msgspec.to_builtins(throttle.status),
+    }
+
+
+def _throttle_phase(throttle: StoredThrottle) -> str:
+    """A throttle that breaks a rule says so even before the service does."""
+    return throttle.status.phase or ("Invalid" if isinstance(throttle, RefusedThrottle) else "")
+
+
+def _share(part: int, whole: int) -> str:
+    return f"{part}/{whole}" if whole else NONE
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,27 +225,27 @@ def tables(seen: Seen, where: str | None, look: Look, now: datetime) -> list[str
 
 def table(pools: Sequence[Pool], where: str | None, look: Look, now: datetime) -> list[str]:
     """The lines of the pools' table; `where` is the only namespace, None means all."""
-    columns = pool_rows.WIDE if look.output == "wide" else pool_rows.COLUMNS
+    columns = WIDE_POOL_COLUMNS if look.output == "wide" else POOL_COLUMNS
     headers = columns if where else ("NAMESPACE", *columns)
-    rows = [pool_rows.row(pool, now, _glyphs(look)) for pool in pools]
-    return _fitted(headers, rows, look, 1 if where else 2, pool_rows.FIRST_TO_GO)
+    rows = [pool_row(pool, now, _glyphs(look)) for pool in pools]
+    return _fitted(headers, rows, look, 1 if where else 2, FIRST_POOL_COLUMNS_TO_GO)
 
 
 def throttle_table(throttles: Sequence[StoredThrottle], look: Look, now: datetime) -> list[str]:
     """The lines of the throttles' table."""
-    headers = throttle_rows.WIDE if look.output == "wide" else throttle_rows.COLUMNS
-    rows = [throttle_rows.row(throttle, now, _glyphs(look)) for throttle in throttles]
-    return _fitted(headers, rows, look, 1, throttle_rows.FIRST_TO_GO)
+    headers = WIDE_THROTTLE_COLUMNS if look.output == "wide" else THROTTLE_COLUMNS
+    rows = [throttle_row(throttle, now, _glyphs(look)) for throttle in throttles]
+    return _fitted(headers, rows, look, 1, FIRST_THROTTLE_COLUMNS_TO_GO)
 
 
 def names(seen: Seen) -> list[str]:
     """As `kubectl get -o name` prints them."""
-    return [*throttle_rows.names(seen.throttles), *pool_rows.names(seen.pools)]
+    return [*throttle_names(seen.throttles), *pool_names(seen.pools)]
 
 
 def document(seen: Seen) -> dict[str, Any]:
     """For machines: `items` are the pools; both lists are there even when they are empty."""
-    return {**pool_rows.document(seen.pools), "throttles": [throttle_rows.item(each) for each in seen.throttles]}
+    return {**pool_document(seen.pools), "throttles": [throttle_item(each) for each in seen.throttles]}
 
 
 def _glyphs(look: Look) -> dict[str, str]:
@@ -81,3 +264,99 @@ def _fitted(
         has_headers=look.has_headers,
         colours=COLOURS if look.is_coloured else {},
     )
+
+
+PHASES = (*(phase.value for phase in Phase), "Paused", "Invalid")
+
+
+ACCEPTED = f"condition={'|'.join((*OF_ALL, *OF_THROTTLES))}[=STATUS], warm=N, idle, phase={'|'.join(PHASES)}"
+
+
+Missing = Callable[[Seen], list[str]]
+"""What is not as awaited, one sentence each; none when all is."""
+
+
+class AwaitedError(ValueError):
+    """Nothing that can be waited for; the message says what can."""
+
+
+@dataclass(frozen=True, slots=True)
+class Awaited:
+    """One `--for`. `needs_throttles`: nobody who cannot see them can tell."""
+
+    text: str
+    missing: Missing
+    needs_throttles: bool = False
+
+
+def awaited(text: str) -> Awaited:
+    """Reads one `--for`; raises AwaitedError."""
+    kind, _, rest = text.partition("=")
+    name, _, status = rest.partition("=")
+    if kind == "condition" and name in (*OF_ALL, *OF_THROTTLES) and (status or "True") in STATUSES:
+        return Awaited(text, _condition(name, status or "True"), needs_throttles=name in OF_THROTTLES)
+    if kind == "warm" and rest.isascii() and rest.isdecimal() and len(rest) <= MOST_DIGITS:
+        return Awaited(text, _warm(int(rest)))
+    if text == "idle":
+        return Awaited(text, _idle, needs_throttles=True)
+    if kind == "phase" and rest in PHASES:
+        return Awaited(text, _phase(rest), needs_throttles=True)
+    raise AwaitedError(f"{text[:80]!r} cannot be waited for; accepted: {ACCEPTED}")
+
+
+def missing(wanted: Sequence[Awaited], seen: Seen, names: Sequence[str]) -> list[str]:
+    """All that is missing; an object that is not there, or whose status is of an older spec, cannot tell."""
+    there = {each.metadata.name for each in (*seen.throttles, *seen.pools)}
+    gone = [f"{name} is not there" for name in names if name not in there]
+    old = [
+        f"{_called(each)}: its change has not been seen yet"
+        for each in (*seen.throttles, *seen.pools)
+        if each.status.observed_generation < each.metadata.generation
+    ]
+    return gone + (old or [text for each in wanted for text in each.missing(seen)])
+
+
+def _condition(name: str, status: str) -> Missing:
+    def look(seen: Seen) -> list[str]:
+        pools: Sequence[Pool | StoredThrottle] = seen.pools if name in OF_ALL else ()
+        objects = [*seen.throttles, *pools]
+        found = [(each, _status(each, name)) for each in objects]
+        unlike = [f"{_called(each)}: {name} is {is_now}" for each, is_now in found if is_now != status]
+        return unlike if objects else ["nothing is there that could have it"]
+
+    return look
+
+
+def _status(of: Pool | StoredThrottle, name: str) -> str:
+    absent = "False" if name in ABNORMAL else "Unknown"
+    return next((each.status for each in of.status.conditions if each.type == name), absent)
+
+
+def _warm(nodes: int) -> Missing:
+    def look(seen: Seen) -> list[str]:
+        warm = sum(pool.status.warm for pool in seen.pools)
+        return [] if warm >= nodes else [f"{warm:,} of {nodes:,} nodes are warm"]
+
+    return look
+
+
+def _idle(seen: Seen) -> list[str]:
+    return [
+        f"{_called(each)}: {each.status.in_flight:,} nodes in flight, {each.status.waiting:,} waiting"
+        for each in seen.throttles
+        if each.status.in_flight or each.status.waiting
+    ] + ([] if seen.throttles else ["there is no throttle"])
+
+
+def _phase(name: str) -> Missing:
+    def look(seen: Seen) -> list[str]:
+        unlike = [f"{_called(each)}: {each.status.phase or 'no phase yet'}" for each in seen.throttles]
+        wrong = [text for text, each in zip(unlike, seen.throttles, strict=True) if each.status.phase != name]
+        return wrong if seen.throttles else ["there is no throttle"]
+
+    return look
+
+
+def _called(of: Pool | StoredThrottle) -> str:
+    space = of.metadata.namespace
+    return f"{space}/{of.metadata.name}" if space else of.metadata.name

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from balloons.cli.cluster_options import cluster_options, see
+from balloons.cli.options import cluster_options, see
 
 if TYPE_CHECKING:
     from balloons.cluster.detect import Component

@@ -10,7 +10,7 @@ import pytest
 import yaml
 from click import Command
 
-from balloons.cli.guard_command import guard
+from balloons.cli.give_back_command import guard
 from balloons.cli.run_command import run
 from balloons.decide.settings import DEFAULT_IMAGE
 from lab.controlplane import ControlPlane

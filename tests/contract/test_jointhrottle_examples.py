@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from balloons.cli.throttle_rows import COLUMNS
+from balloons.cli.status_text import THROTTLE_COLUMNS
 from lab.controlplane import ControlPlane
 from lab.errors import LabError
 from throttler.api.throttle import JoinThrottle
@@ -84,7 +84,7 @@ def test_a_status_shows_in_kubectl_and_can_be_waited_for(control_plane: ControlP
     finally:
         control_plane.kubectl("delete", "jt", "shown")
     header, row = (line.split() for line in shown.splitlines())
-    assert tuple(header) == COLUMNS
+    assert tuple(header) == THROTTLE_COLUMNS
     cells = dict(zip(header, row, strict=True))
     assert [cells[name] for name in ("NAME", "PACE", "INFLIGHT", "WAITING")] == ["shown", "31", "12", "40"]
     assert [cells[name] for name in ("PHASE", "READY", "BECAUSE")] == ["Avoid", "True", "NoDemand"]

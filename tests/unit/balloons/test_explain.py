@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
+from balloons.cli.doctor_text import timeline_document, timeline_text
 from balloons.cli.documents import printed
-from balloons.cli.explain_text import document, text
-from balloons.cli.look import Look
+from balloons.cli.terminal import Look
 from balloons.cluster import kinds
 from balloons.cluster.kinds import Kind
 from balloons.explain import Timeline, explain_node, explain_pod, explain_pool, explain_throttle
@@ -332,12 +332,12 @@ def test_what_is_not_there_is_none() -> None:
 def test_printed_and_machine_readable() -> None:
     found = explain_pod(seen(pods=[pod("n1", [condition("PodScheduled", at(0, 7))])]), "ml", "train-0")
     assert found is not None
-    assert text(found, Look())[1:] == [
+    assert timeline_text(found, Look())[1:] == [
         "2026-11-21T11:00:00Z        created",
         "2026-11-21T11:00:07Z  +7s   bound",
         "now: running on n1",
     ]
-    steps = json.loads(printed(document(found)))["steps"]
+    steps = json.loads(printed(timeline_document(found)))["steps"]
     assert steps[1] == {"at": "2026-11-21T11:00:07Z", "waitSeconds": 7.0, "step": "bound", "because": "", "message": ""}
 
 
@@ -347,7 +347,7 @@ def test_no_line_is_wider_than_the_terminal(width: int) -> None:
     whole = seen(pods=[pod()], events=[nominated], node_pools=[node_pool("notebooks-of-research")])
     found = explain_pod(whole, "ml", "train-0")
     assert found is not None
-    lines = text(found, Look(is_terminal=True, width=width))
+    lines = timeline_text(found, Look(is_terminal=True, width=width))
     assert max(map(len, lines)) <= width
     told = "".join("".join(lines).split())
     assert all(word in told for word in ("notebooks-of-research", "nodes9", "Nominated", "+1m"))
@@ -358,7 +358,7 @@ def test_steps_that_are_too_long_for_a_row_stand_below_their_time() -> None:
     whole = seen(pods=[pod()], events=[nominated], node_pools=[node_pool("notebooks-of-research")])
     found = explain_pod(whole, "ml", "train-0")
     assert found is not None
-    assert text(found, Look(is_terminal=True, width=50))[:8] == [
+    assert timeline_text(found, Look(is_terminal=True, width=50))[:8] == [
         "2026-11-21T11:00:00Z",
         "  created",
         "2026-11-21T11:01:00Z +1m",
@@ -374,7 +374,7 @@ def test_escapes_in_messages_are_spelled_out() -> None:
     told = event("Pod", "train-0", "\x1b]8;;http://x\x07", at(1), "a\x1b[2Jb\u202e")
     found = explain_pod(seen(pods=[pod()], events=[told]), "ml", "train-0")
     assert found is not None
-    shown = "\n".join(text(found, Look(is_terminal=True, width=80)))
+    shown = "\n".join(timeline_text(found, Look(is_terminal=True, width=80)))
     assert "\x1b" not in shown
     assert "a\\x1b[2Jb\\u202e" in shown
 

@@ -7,7 +7,7 @@ import yaml
 
 from balloons.api import pool_rules, schedule_rules
 from balloons.api.pool import GROUP, POOL_KIND, POOL_PLURAL, VERSION, BalloonPool
-from balloons.cli import pool_rows
+from balloons.cli import status_text
 from tests import crd_and_types
 from tests.crd_and_types import BOUNDS, default_of_crd, default_of_type, every_schema, type_of_crd
 from throttler.kube import quantity, selectors
@@ -110,7 +110,7 @@ def test_names_are_those_of_the_code() -> None:
 def test_kubectl_get_tells_the_story() -> None:
     """The columns of `balloons status`, in their order."""
     columns = [column["name"].upper() for column in SERVED["additionalPrinterColumns"] if not column.get("priority")]
-    assert ("NAME", *columns) == pool_rows.COLUMNS
+    assert ("NAME", *columns) == status_text.POOL_COLUMNS
 
 
 def test_the_priority_class_is_inside_the_range_that_holds_nodes() -> None:

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from balloons.cli.cluster_options import seconds, warn
-from balloons.cli.doctor_text import summary, text
-from balloons.cli.look import Look
+from balloons.cli.doctor_text import diagnosis_text, summary
 from balloons.cli.main import balloons
+from balloons.cli.options import seconds, warn
+from balloons.cli.terminal import Look
 from balloons.cluster import kinds
 from balloons.cluster.seen_cluster import Listed, SeenCluster, Unread
 from balloons.doctor.diagnose import diagnose
@@ -125,7 +125,7 @@ def test_escapes_in_names_are_spelled_out_on_a_terminal_and_in_a_pipe() -> None:
     objects[kinds.DEPLOYMENTS][0]["metadata"]["name"] = "x\x1b[2J\u202e"
     found = diagnose(cluster({kind: [] for kind in kinds.ALL_KINDS} | objects))
     for look in (Look(), Look(output="wide"), Look(width=40, is_terminal=True)):
-        shown = "\n".join(text(found, look))
+        shown = "\n".join(diagnosis_text(found, look))
         assert "\x1b" not in shown
         assert "\u202e" not in shown
         assert "x\\x1b[2J\\u202e" in shown
@@ -136,7 +136,7 @@ def test_names_are_never_cut_on_a_narrow_terminal() -> None:
     objects = dict(room(-11))
     objects[kinds.DEPLOYMENTS] = [workload(name)]
     found = diagnose(cluster({kind: [] for kind in kinds.ALL_KINDS} | objects))
-    shown = text(found, Look(width=30, is_terminal=True))
+    shown = diagnosis_text(found, Look(width=30, is_terminal=True))
     assert shown[0] == f"✗ error KB001  deployment/{name} -n default"
     assert max(len(line) for line in shown[1:-2]) <= 30
 

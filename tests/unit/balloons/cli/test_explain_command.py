@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from balloons.cli.explain_text import text
-from balloons.cli.look import Look
+from balloons.cli.doctor_text import timeline_text
+from balloons.cli.terminal import Look
 from balloons.cluster import kinds
 from balloons.cluster.kinds import Kind
 from balloons.cluster.seen_cluster import Listed, Unread
@@ -86,5 +86,5 @@ def test_waits_are_told_as_people_read_them(wait_s: float | None, shown: str) ->
     """Events carry microseconds: `+0.484917s` stood there."""
     step = Step(at=datetime(2026, 11, 22, tzinfo=UTC), what="bound", wait_s=wait_s)
     found = Timeline(subject="pod/a", seen_at=datetime(2026, 11, 22, tzinfo=UTC), now="bound", steps=(step,))
-    columns = text(found, Look())[1].split()
+    columns = timeline_text(found, Look())[1].split()
     assert columns[1:-1] == ([shown] if shown else [])

@@ -1,10 +1,14 @@
-"""`balloons give-back`: what it refuses before it starts, and what it asks a guard to do."""
+"""`balloons guard` and `give-back`: their options.
+
+`balloons give-back`: what it refuses before it starts, and what it asks a guard to do. `balloons guard`: what it
+refuses before it starts.
+"""
 
 import pytest
 
-from balloons.cli.failing import ExitCode
 from balloons.cli.give_back_command import _settings
 from balloons.cli.main import main
+from balloons.cli.terminal import ExitCode
 from throttler.kube.election import LeadTiming
 
 
@@ -32,3 +36,38 @@ def test_it_waits_until_no_replica_may_write_any_more() -> None:
     assert settings.waits_for_silence
     assert settings.lets_nodes_go
     assert settings.once_timeout_s == 90.0
+
+
+def guard_exit_code(*arguments: str) -> int:
+    with pytest.raises(SystemExit) as ended:
+        main(["guard", *arguments])
+    return int(str(ended.value.code))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--after", "10", "--period", "3"), "a quarter of --after"),
+        (("--after", "0"), "--after"),
+        (("--after", "nan"), "--after"),
+        (("--period", "-1"), "--period"),
+        (("--period", "nan"), "--period"),
+        (("--max-calls-per-second", "0"), "--max-calls-per-second"),
+        (("--log-format", "xml"), "--log-format"),
+    ],
+)
+def test_setting_out_of_range_is_refused(
+    arguments: tuple[str, ...], words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert guard_exit_code(*arguments) == ExitCode.BAD_INPUT
+    assert words in capsys.readouterr().err
+
+
+def test_missing_kubeconfig_is_bad_input_for_the_guard(capsys: pytest.CaptureFixture[str]) -> None:
+    assert guard_exit_code("--kubeconfig", "nowhere.yaml") == ExitCode.BAD_INPUT
+    assert "nowhere.yaml" in capsys.readouterr().err
+
+
+def test_help_says_what_the_exit_codes_mean(capsys: pytest.CaptureFixture[str]) -> None:
+    assert guard_exit_code("--help") == ExitCode.DONE
+    assert "Exit codes:" in capsys.readouterr().out

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from balloons.cli.failing import CommandError, ExitCode, explain
 from balloons.cli.main import balloons as commands
 from balloons.cli.main import program_name
 from balloons.cli.run_command import DEFAULT_ADDRESS, IN_CLUSTER_ADDRESS, default_address
+from balloons.cli.terminal import CommandError, ExitCode, explain
 from balloons.service.settings import ServiceSettings, SettingsError
 from throttler.kube.errors import ConfigError, ForbiddenError
 from throttler.sources.promql_client import PrometheusAccess

@@ -6,11 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from balloons.cli.look import Look
-from balloons.cli.plan_chart import PLAN_ROWS, ROWS, chart
-from balloons.cli.plan_text import plan_lines
-from balloons.cli.report_text import report_lines
-from balloons.cli.simulate_screen import simulation_lines
+from balloons.cli.plan_screen import simulation_lines
+from balloons.cli.plan_text import PLAN_ROWS, ROWS, chart, plan_lines, report_lines
+from balloons.cli.terminal import Look
 from balloons.preview.fitting import Fitting, GangFit
 from balloons.preview.from_cluster import plan_inputs
 from balloons.preview.inputs import Ceiling, assumed_inputs

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 
 from balloons.cli.documents import RequestedItem
 from balloons.cli.main import balloons as commands
-from balloons.cli.top_rows import document, groups, rows
+from balloons.cli.top_screen import document, groups, rows
 from balloons.cluster import kinds, seen_cluster
 from balloons.reading.files import write_archive
 from tests.doctor_cases import autoscaler, node, pod

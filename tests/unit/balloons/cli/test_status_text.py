@@ -11,11 +11,20 @@ from hypothesis import strategies as st
 from syrupy.assertion import SnapshotAssertion
 
 from balloons.api.pool import BalloonPool, Mode, PoolNodes, PoolSpec, PoolStatus
-from balloons.cli.look import Look
-from balloons.cli.pool_rows import COLUMNS as POOL_COLUMNS
-from balloons.cli.pool_rows import row as pool_row
-from balloons.cli.status_text import Seen, document, names, table, tables, throttle_table
-from balloons.cli.throttle_rows import COLUMNS, WIDE, row
+from balloons.cli.status_text import (
+    POOL_COLUMNS,
+    THROTTLE_COLUMNS,
+    WIDE_THROTTLE_COLUMNS,
+    Seen,
+    document,
+    names,
+    pool_row,
+    table,
+    tables,
+    throttle_row,
+    throttle_table,
+)
+from balloons.cli.terminal import Look
 from balloons.explain import PAUSE_REASON
 from throttler.api.throttle import (
     JoinThrottle,
@@ -83,7 +92,7 @@ def test_without_headers_there_is_one_row_per_object_and_nothing_else() -> None:
 
 def test_kind_of_which_there_is_none_has_no_table() -> None:
     assert shown(Seen(pools=[pool()])).startswith("NAMESPACE")
-    assert shown(Seen([throttle()])).splitlines()[0].split() == list(COLUMNS)
+    assert shown(Seen([throttle()])).splitlines()[0].split() == list(THROTTLE_COLUMNS)
     assert shown(Seen()) == ""
 
 
@@ -108,7 +117,7 @@ def test_no_line_is_longer_than_the_terminal_while_a_column_can_be_dropped(width
 
 
 def test_new_throttle_says_that_nothing_is_known() -> None:
-    cells = row(throttle(status=ThrottleStatus()), NOW, {})
+    cells = throttle_row(throttle(status=ThrottleStatus()), NOW, {})
     assert [cells[name] for name in ("PHASE", "READY", "BECAUSE", "SERVERS", "LEVERS")] == [
         "<none>", "Unknown", "<none>", "<none>", "<none>",
     ]  # fmt: skip
@@ -116,7 +125,7 @@ def test_new_throttle_says_that_nothing_is_known() -> None:
 
 def test_refused_throttle_says_so_before_the_service_does() -> None:
     refused = RefusedThrottle(Metadata("bad"), "window 0; accepted: 1 or more")
-    cells = row(refused, NOW, {})
+    cells = throttle_row(refused, NOW, {})
     assert [cells[name] for name in ("PHASE", "BECAUSE", "MESSAGE")] == [
         "Invalid", "Invalid", "window 0; accepted: 1 or more",
     ]  # fmt: skip
@@ -127,14 +136,14 @@ def test_why_it_is_paused_is_said_while_it_is(is_paused: bool, reason: str | Non
     noted = {PAUSE_REASON: "until 18:00"}
     held = BalloonPool(Metadata("gpu", "ml", annotations=noted), msgspec.structs.replace(pool().spec, paused=is_paused))
     slow = JoinThrottle(Metadata("default", annotations=noted), ThrottleSpec(paused=is_paused))
-    assert pool_row(held, NOW, {})["MESSAGE"] == row(slow, NOW, {})["MESSAGE"] == (reason or "<none>")
+    assert pool_row(held, NOW, {})["MESSAGE"] == throttle_row(slow, NOW, {})["MESSAGE"] == (reason or "<none>")
     found = document(Seen([slow], [held]))
     assert found["items"][0]["pauseReason"] == found["throttles"][0]["pauseReason"] == reason
 
 
 def test_nobody_said_why() -> None:
     silent = JoinThrottle(Metadata("default"), ThrottleSpec(paused=True), ThrottleStatus(message="it is paused"))
-    assert row(silent, NOW, {})["MESSAGE"] == "it is paused"
+    assert throttle_row(silent, NOW, {})["MESSAGE"] == "it is paused"
 
 
 def test_glyphs_are_for_terminals() -> None:
@@ -163,12 +172,12 @@ def test_names_are_what_kubectl_takes() -> None:
     ]
 
 
-@pytest.mark.parametrize("column", WIDE)
+@pytest.mark.parametrize("column", WIDE_THROTTLE_COLUMNS)
 def test_every_column_has_a_cell(column: str) -> None:
-    assert row(throttle(), NOW, {})[column]
+    assert throttle_row(throttle(), NOW, {})[column]
 
 
-@pytest.mark.parametrize(("page", "columns"), [("balloonpool", POOL_COLUMNS), ("jointhrottle", COLUMNS)])
+@pytest.mark.parametrize(("page", "columns"), [("balloonpool", POOL_COLUMNS), ("jointhrottle", THROTTLE_COLUMNS)])
 def test_pages_show_the_columns_that_status_and_kubectl_show(page: str, columns: tuple[str, ...]) -> None:
     text = (Path(__file__).parents[4] / "docs" / f"{page}.md").read_text(encoding="utf-8")
     (header,) = re.findall(r"^\$ kubectl get \w+\n(.*)$", text, re.MULTILINE)

@@ -7,9 +7,8 @@ import msgspec
 import pytest
 
 from balloons.api.pool import BalloonPool
-from balloons.cli.awaited import AwaitedError, awaited, missing
-from balloons.cli.status_text import Seen
-from balloons.cli.status_wait import AwaitedStatus, told
+from balloons.cli.status_screen import AwaitedStatus, told
+from balloons.cli.status_text import AwaitedError, Seen, awaited, missing
 from tests.unit.balloons.cli.throttle_and_pool import pool, throttle
 from throttler.api.throttle import JoinThrottle
 from throttler.kube.metadata import Condition

@@ -11,9 +11,9 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from balloons.cli.doctor_text import document, summary, text
-from balloons.cli.look import Look
-from balloons.cli.top_rows import groups, rows
+from balloons.cli.doctor_text import diagnosis_document, diagnosis_text, summary
+from balloons.cli.terminal import Look
+from balloons.cli.top_screen import groups, rows
 from balloons.cluster import kinds, seen_cluster
 from balloons.cluster.hashed import hashed
 from balloons.cluster.plain_data import name_of
@@ -51,9 +51,9 @@ def test_nothing_raises(places: Sequence[Any], value: Any) -> None:
         objects[kind][index] = with_value_at(WHOLE[kind][index], path, value)
     seen = cluster(objects)
     found = diagnose(seen)
-    shown = "\n".join([*text(found, Look(output="wide")), *summary(found, Look())])
+    shown = "\n".join([*diagnosis_text(found, Look(output="wide")), *summary(found, Look())])
     assert all(char >= " " or char == "\n" for char in shown)
-    assert msgspec.json.encode(document(found))
+    assert msgspec.json.encode(diagnosis_document(found))
     rows(groups(seen_cluster.nodes(seen), seen_cluster.pods(seen), seen.taken_at.timestamp()))
     for each in seen.plain(kinds.PODS)[:2]:
         explain_pod(seen, "default", name_of(each))

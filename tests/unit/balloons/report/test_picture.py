@@ -15,8 +15,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from balloons.cli.look import Look
-from balloons.cli.plan_chart import chart
+from balloons.cli.plan_text import chart
+from balloons.cli.terminal import Look
 from balloons.report.document import Document, DocumentError, courses_of, end_of, read_document, series_of
 from balloons.report.drawing import DARK, NARROW, VARIABLES, WIDE
 from balloons.report.html_page import page

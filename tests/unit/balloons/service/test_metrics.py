@@ -15,8 +15,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from prometheus_client import CollectorRegistry
 from prometheus_client.core import GaugeMetricFamily
 
-from balloons.cli.failing import ExitCode
 from balloons.cli.main import main
+from balloons.cli.terminal import ExitCode
 from balloons.service.metrics import MOST_CONNECTIONS, Page, serve_health
 from balloons.service.settings import ListenAddress, MetricsTls, SettingsError
 from lab.controlplane.credentials import CertificateAuthority, KeyPair

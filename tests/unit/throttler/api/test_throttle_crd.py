@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from balloons.cli import throttle_rows
+from balloons.cli import status_text
 from tests import crd_and_types
 from tests.crd_and_types import BOUNDS, default_of_crd, default_of_type, every_schema, type_of_crd
 from throttler.api import throttle_rules
@@ -112,7 +112,7 @@ def test_names_are_those_of_the_code() -> None:
 def test_kubectl_get_tells_the_story() -> None:
     """The columns of `balloons status`, in their order."""
     columns = [column["name"].upper() for column in SERVED["additionalPrinterColumns"] if not column.get("priority")]
-    assert ("NAME", *columns) == throttle_rows.COLUMNS
+    assert ("NAME", *columns) == status_text.THROTTLE_COLUMNS
 
 
 def described(*path: str) -> str:

@@ -1,18 +1,26 @@
-"""Tables and what is in them."""
+"""What a terminal shows and a pipe gets: colours, tables, and a line while something takes long.
 
+What stdout is: a terminal or not, with colours or not, with block letters or not. What is said while something takes
+long: to a person only, and nothing is left of it.
+"""
+
+import io
+import sys
 import unicodedata
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
 from balloons.api.pool import BalloonPool, Mode, PoolNodes, PoolSpec, PoolStatus
-from balloons.cli.look import Look
-from balloons.cli.pool_rows import COLUMNS, WIDE, age, document, names, row
+from balloons.cli import terminal as module
+from balloons.cli.main import balloons
+from balloons.cli.status_text import POOL_COLUMNS, WIDE_POOL_COLUMNS, age, pool_document, pool_names, pool_row
 from balloons.cli.status_text import table as status_table
-from balloons.cli.table import Row, lines, table
+from balloons.cli.terminal import Look, Row, colour_asked, lines, table, working
 from balloons.printable import printable
 from balloons.view.snapshot import RefusedPool
 from throttler.kube.metadata import Condition, Metadata
@@ -20,6 +28,87 @@ from throttler.kube.selectors import LabelSelector
 
 NOW = datetime(2026, 11, 21, 5, 0, tzinfo=UTC)
 ROWS = [{"NAME": "gpu", "WARM": "12", "WHY": "Steady"}, {"NAME": "cpu-large", "WARM": "3", "WHY": "Paused"}]
+
+
+class Stdout(io.StringIO):
+    def __init__(self, is_terminal: bool, encoding: str) -> None:
+        super().__init__()
+        self._is_terminal, self._encoding = is_terminal, encoding
+
+    def isatty(self) -> bool:
+        return self._is_terminal
+
+    @property
+    def encoding(self) -> str:  # type: ignore[override]
+        return self._encoding
+
+
+def look(monkeypatch: pytest.MonkeyPatch, *, is_terminal: bool = True, encoding: str = "utf-8", **env: str) -> Look:
+    for name, value in ({"NO_COLOR": "", "FORCE_COLOR": "", "TERM": "xterm", "COLUMNS": "90"} | env).items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(sys, "stdout", Stdout(is_terminal, encoding))
+    return Look.of_terminal("", has_headers=True)
+
+
+def test_a_terminal_has_colours_and_a_width(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = look(monkeypatch)
+    assert (found.is_terminal, found.is_coloured, found.width, found.is_unicode) == (True, True, 90, True)
+
+
+def test_a_pipe_has_neither(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = look(monkeypatch, is_terminal=False)
+    assert (found.is_terminal, found.is_coloured, found.width) == (False, False, None)
+
+
+@pytest.mark.parametrize(("name", "value"), [("NO_COLOR", "1"), ("TERM", "dumb")])
+def test_colours_can_be_declined(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
+    found = look(monkeypatch, **{name: value})
+    assert (found.is_terminal, found.is_coloured, found.width) == (True, False, 90)
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "no-such-encoding"])
+def test_block_letters_need_an_encoding_that_has_them(monkeypatch: pytest.MonkeyPatch, encoding: str) -> None:
+    assert not look(monkeypatch, encoding=encoding).is_unicode
+
+
+@pytest.mark.parametrize(
+    ("choice", "environment", "asked"),
+    [
+        ("auto", {}, None),
+        ("auto", {"TERM": "dumb"}, False),
+        ("auto", {"TERM": "dumb", "FORCE_COLOR": "1"}, True),
+        ("auto", {"NO_COLOR": "1", "FORCE_COLOR": "1"}, False),
+        ("auto", {"NO_COLOR": "", "FORCE_COLOR": ""}, None),
+        ("never", {"FORCE_COLOR": "1"}, False),
+        ("always", {"NO_COLOR": "1", "TERM": "dumb"}, True),
+    ],
+)
+def test_the_option_counts_before_the_environment(choice: str, environment: dict[str, str], asked: bool | None) -> None:
+    assert colour_asked(choice, environment) is asked
+
+
+@pytest.mark.parametrize(
+    ("arguments", "environment", "is_coloured"),
+    [
+        ([], {}, False),
+        (["--color", "always"], {"NO_COLOR": "1"}, True),
+        ([], {"BALLOONS_COLOR": "always"}, True),
+        ([], {"FORCE_COLOR": "1"}, True),
+        (["--color", "never"], {"FORCE_COLOR": "1"}, False),
+    ],
+)
+def test_a_pipe_gets_colours_when_they_are_asked_for(
+    arguments: list[str], environment: dict[str, str], is_coloured: bool
+) -> None:
+    unset = {"NO_COLOR": None, "FORCE_COLOR": None, "BALLOONS_COLOR": None}
+    found = CliRunner().invoke(balloons, ["plan", "--add", "1", "--offline", *arguments], env={**unset, **environment})
+    assert found.exit_code == 0
+    assert ("\x1b[" in found.output) is is_coloured
+
+
+@pytest.mark.parametrize("name", ["status", "plan", "simulate", "top", "explain", "doctor", "report"])
+def test_every_command_that_prints_tables_takes_the_option(name: str) -> None:
+    assert "--color" in [each for option in balloons.commands[name].params for each in option.opts]
 
 
 def pool(name: str = "gpu", **status: object) -> BalloonPool:
@@ -66,7 +155,7 @@ def fitted(rows: Sequence[Row], width: int | None) -> list[str]:
 
 @given(st.integers(1, 200))
 def test_no_line_is_longer_than_the_terminal_while_a_column_can_be_dropped(width: int) -> None:
-    text = table(list(WIDE), [row(pool(message="m" * 50), NOW, {})], width=width)
+    text = table(list(WIDE_POOL_COLUMNS), [pool_row(pool(message="m" * 50), NOW, {})], width=width)
     assert len(text[0].split()) == 1 or max(map(len, text[:2])) <= width
 
 
@@ -117,7 +206,7 @@ def test_age_is_what_kubectl_would_show(seconds: int, text: str) -> None:
 
 def test_pool_is_one_row() -> None:
     shown = status_table([pool(warm=3, target=4, busy=2, pending=1, because="Warming")], "ml", Look(), NOW)
-    assert shown[0].split() == list(COLUMNS)
+    assert shown[0].split() == list(POOL_COLUMNS)
     assert shown[1].split() == ["gpu", "3", "4", "2", "1", "9", "Hold", "True", "Warming", "5m"]
 
 
@@ -127,7 +216,7 @@ def test_namespace_is_shown_when_all_are() -> None:
 
 def test_refused_pool_says_so_before_the_service_does() -> None:
     refused = RefusedPool(Metadata("bad", "ml"), "size -1; accepted: 0 or more")
-    cells = row(refused, NOW, {})
+    cells = pool_row(refused, NOW, {})
     assert (cells["READY"], cells["BECAUSE"], cells["MESSAGE"]) == (
         "Unknown",
         "Invalid",
@@ -144,17 +233,17 @@ def test_glyphs_are_for_terminals() -> None:
 
 
 def test_document_is_a_list_even_when_empty() -> None:
-    assert document([]) == {
+    assert pool_document([]) == {
         "apiVersion": "balloons.kube-balloons.github.io/v1",
         "kind": "PoolStatusList",
         "items": [],
     }
-    (item,) = document([pool(warm=3)])["items"]
+    (item,) = pool_document([pool(warm=3)])["items"]
     assert (item["createdAt"], item["maxSize"], item["status"]["warm"]) == ("2026-11-21T04:55:00Z", 9, 3)
 
 
 def test_names_are_what_kubectl_takes() -> None:
-    assert names([pool()]) == ["balloonpool.kube-balloons.github.io/gpu"]
+    assert pool_names([pool()]) == ["balloonpool.kube-balloons.github.io/gpu"]
 
 
 def test_columns_without_a_value_go_first_and_what_is_missing_is_named() -> None:
@@ -163,3 +252,37 @@ def test_columns_without_a_value_go_first_and_what_is_missing_is_named() -> None
     assert table(headers, rows, width=16)[:2] == ["NAME BECAUSE AGE", "a    Steady  12d"]
     assert " ".join(table(headers, rows, width=16)[2:]) == "(no room for MAX)"
     assert table(headers, rows, width=20) == ["NAME MAX BECAUSE AGE", "a    -   Steady  12d"]
+
+
+class Terminal(io.StringIO):
+    """Somebody looks."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_says_nothing_where_nobody_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    pipe = io.StringIO()
+    monkeypatch.setattr("sys.stderr", pipe)
+    with working("running", 99_999):
+        pass
+    assert pipe.getvalue() == ""
+
+
+def test_says_nothing_of_what_takes_a_moment(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = Terminal()
+    monkeypatch.setattr("sys.stderr", terminal)
+    monkeypatch.setattr(module, "AFTER_S", 0.0)
+    with working("running 500 nodes", 500):
+        pass
+    assert terminal.getvalue() == ""
+
+
+def test_leaves_nothing_of_what_it_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = Terminal()
+    monkeypatch.setattr("sys.stderr", terminal)
+    monkeypatch.setattr(module, "AFTER_S", 0.0)
+    with working("running 5,000 nodes", 5_000):
+        while "running 5,000 nodes" not in terminal.getvalue():
+            pass
+    assert terminal.getvalue().endswith("\r\x1b[K")

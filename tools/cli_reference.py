@@ -1,4 +1,4 @@
-"""docs/cli.md, from the commands themselves: `python -m balloons.cli.reference > docs/cli.md`."""
+"""docs/cli.md, from the commands themselves: `python -m tools.cli_reference > docs/cli.md`."""
 
 import inspect
 from collections import Counter
@@ -9,7 +9,7 @@ from balloons.cli.main import balloons
 
 _INTRO = """# Commands
 
-This page is made from the commands (`python -m balloons.cli.reference > docs/cli.md`). As a kubectl plug-in all of
+This page is made from the commands (`python -m tools.cli_reference > docs/cli.md`). As a kubectl plug-in all of
 them are also `kubectl balloons ...`.
 
 - All but `run`, `guard`, `give-back`, `pause` and `resume` only read, with whatever rights you have, and say what they

@@ -13,11 +13,10 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
-from balloons.cli.look import Look
 from balloons.cli.main import balloons as commands
-from balloons.cli.status_watch import on_screen
-from balloons.cli.top_rows import Group, groups
-from balloons.cli.top_watch import bars
+from balloons.cli.status_screen import on_screen
+from balloons.cli.terminal import Look
+from balloons.cli.top_screen import Group, bars, groups
 from balloons.cluster import kinds, seen_cluster
 from tests.doctor_cases import node
 from tests.seen_clusters import cluster

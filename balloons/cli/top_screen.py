@@ -1,0 +1,239 @@
+"""Nodes by pool and zone: how many are ready, warm, busy, and how full; as rows, or as one bar per pool drawn anew."""
+
+import asyncio
+import shutil
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field, replace
+from textwrap import wrap
+from time import time
+from types import MappingProxyType
+from typing import Any
+
+import click
+
+from balloons.cli.documents import NodeGroupItem, NodeGroupListDocument, RequestedItem
+from balloons.cli.options import open_cluster
+from balloons.cli.status_screen import COLUMNS, LINES, REDRAW_S, height, on_screen, start
+from balloons.cli.terminal import NONE, Look
+from balloons.preview.from_cluster import price_of
+from balloons.preview.words import count
+from balloons.printable import printable
+from balloons.service.watched_objects import NODES, PODS
+from balloons.service.watches import UNFINISHED
+from throttler.kube.node import (
+    GROUP_LABELS,
+    INSTANCE_TYPE_LABEL,
+    KARPENTER_POOL_LABEL,
+    Node,
+    NodeWire,
+    Shared,
+    node_from_wire,
+)
+from throttler.kube.pod import Pod, PodKind, PodWire, pod_from_wire
+from throttler.kube.quantity import total
+from throttler.kube.reflector import Reflector
+from throttler.kube.requests import Selection
+
+NO_PRICES: Mapping[str, float] = MappingProxyType({})
+POOL_LABELS = (KARPENTER_POOL_LABEL, *GROUP_LABELS, INSTANCE_TYPE_LABEL)
+"""By the first of these that a node has it is grouped: node pools of the autoscalers and clouds, else its size."""
+NODE_STATES = ("busy", "warm", "idle", "joining", "sick")
+GROUP_COLUMNS = ("POOL", "ZONE", "NODES", "READY", *map(str.upper, NODE_STATES), "CPU", "MEMORY", "GPU", "COST/H")
+FIRST_TO_GO = ("MEMORY", "CPU", "READY", "COST/H")
+JOIN_MOST_S = 900.0
+"""After so long both autoscalers give a machine up: what is not ready then is sick."""
+STATE_MARKS = {
+    "busy": ("█", "#", "\x1b[34m"),
+    "warm": ("▓", "+", "\x1b[32m"),
+    "idle": ("░", ".", ""),
+    "joining": ("▒", "=", "\x1b[33m"),
+    "sick": ("x", "x", "\x1b[31m"),
+}
+"""Glyph, the same in ASCII, colour."""
+END = "\x1b[0m"
+LEAST_BAR, MOST_BAR = 10, 50
+"""Cells."""
+
+
+@dataclass(slots=True)
+class Group:
+    """The nodes of one pool in one zone. Amounts are milli-units, of what real work requests and of what there is."""
+
+    nodes: int = 0
+    ready: int = 0
+    busy: int = 0
+    warm: int = 0
+    idle: int = 0
+    joining: int = 0
+    sick: int = 0
+    price_per_hour: float | None = None
+    """Of those nodes whose price is known; None where that is none of them."""
+    used: dict[str, int] = field(default_factory=dict)
+    there: dict[str, int] = field(default_factory=dict)
+
+
+def groups(
+    nodes: Iterable[Node], pods: Iterable[Pod], now_s: float, prices: Mapping[str, float] = NO_PRICES
+) -> dict[tuple[str, str], Group]:
+    """The groups by pool and zone, sorted. `now_s` is the epoch's; `prices` by instance type, `*` for every other."""
+    on_node: dict[str, list[Pod]] = defaultdict(list)
+    for pod in pods:
+        if pod.node and not pod.is_finished:
+            on_node[pod.node].append(pod)
+    found: dict[tuple[str, str], Group] = defaultdict(Group)
+    for node in nodes:
+        group = found[_pool_of(node), node.zone]
+        _add(group, node, on_node.get(node.name, []), now_s)
+        price = prices.get(node.instance_type, price_of(node))
+        price = prices.get("*") if price is None else price
+        if price is not None:
+            group.price_per_hour = (group.price_per_hour or 0.0) + price
+    return dict(sorted(found.items()))
+
+
+def rows(found: Mapping[tuple[str, str], Group]) -> list[dict[str, str]]:
+    """One row for each group."""
+    return [_row(pool, zone, group) for (pool, zone), group in found.items()]
+
+
+def document(found: Mapping[tuple[str, str], Group]) -> NodeGroupListDocument:
+    """For machines; shares are of what is allocatable."""
+    return NodeGroupListDocument(items=[_item(*each) for each in found.items()])
+
+
+def _add(group: Group, node: Node, pods: Sequence[Pod], now_s: float) -> None:
+    """A node is in one of the five states: not ready and young is joining, not ready and old is sick."""
+    work = [pod for pod in pods if pod.kind is PodKind.WORK and pod.priority >= 0]
+    is_held = any(pod.kind is PodKind.BALLOON or (pod.kind is PodKind.WORK and pod.priority < 0) for pod in pods)
+    group.nodes += 1
+    group.ready += node.is_ready
+    group.joining += not node.is_ready and now_s - node.created_s < JOIN_MOST_S
+    group.sick += not node.is_ready and now_s - node.created_s >= JOIN_MOST_S
+    group.busy += bool(work) and node.is_ready
+    group.warm += is_held and not work and node.is_ready
+    group.idle += not work and not is_held and node.is_ready
+    group.used = total((group.used, *(pod.requests for pod in work)))
+    group.there = total((group.there, node.allocatable))
+
+
+def _pool_of(node: Node) -> str:
+    return next((node.labels[label] for label in POOL_LABELS if label in node.labels), NONE)
+
+
+def _row(pool: str, zone: str, group: Group) -> dict[str, str]:
+    shares = _shares(group)
+    counts = {name.upper(): str(getattr(group, name)) for name in ("nodes", "ready", *NODE_STATES)}
+    amounts = {name.upper(): _percent(shares[name]) for name in ("cpu", "memory", "gpu")}
+    cost = NONE if group.price_per_hour is None else f"{group.price_per_hour:,.2f}"
+    return {"POOL": pool, "ZONE": zone or NONE, **counts, **amounts, "COST/H": cost}
+
+
+def _item(key: tuple[str, str], group: Group) -> NodeGroupItem:
+    counts = {name: getattr(group, name) for name in ("nodes", "ready", *NODE_STATES)}
+    requested = RequestedItem(**_shares(group))
+    return NodeGroupItem(pool=key[0], zone=key[1], **counts, requested=requested, price_per_hour=group.price_per_hour)
+
+
+def _shares(group: Group) -> dict[str, float | None]:
+    gpus = [name for name in group.there if name.endswith("/gpu")]
+    parts = {"cpu": ["cpu"], "memory": ["memory"], "gpu": gpus}
+    return {name: _share(group, keys) for name, keys in parts.items()}
+
+
+def _share(group: Group, names: Sequence[str]) -> float | None:
+    there = sum(group.there.get(name, 0) for name in names)
+    return round(sum(group.used.get(name, 0) for name in names) / there, 4) if there else None
+
+
+def _percent(share: float | None) -> str:
+    return NONE if share is None else f"{share:.0%}"
+
+
+def bars(by_zone: Mapping[tuple[str, str], Group], look: Look) -> list[str]:
+    """The lines: which glyph is what, then each pool's bar with its counts and what it costs an hour.
+
+    Where a bar and its counts do not fit side by side they stand one below the other.
+    """
+    pools: dict[str, Counter[str]] = {}
+    prices: Counter[str] = Counter()
+    for (pool, _), group in by_zone.items():
+        pools.setdefault(pool, Counter()).update({state: getattr(group, state) for state in STATE_MARKS})
+        prices[pool] += group.price_per_hour or 0  # type: ignore[assignment]
+    if not pools:
+        return ["No nodes seen."]
+    names = {pool: printable(pool) for pool in pools}
+    widest = max(map(len, names.values()))
+    texts = {pool: _counts(states, prices[pool]) for pool, states in pools.items()}
+    width = look.width or COLUMNS
+    room = width - widest - max(map(len, texts.values())) - 4
+    text = ["  ".join(f"{_painted(state, 1, look)} {state}" for state in STATE_MARKS)]
+    for pool, states in pools.items():
+        if room >= LEAST_BAR:
+            text.append(f"{names[pool]:<{widest}}  {_bar(states, min(MOST_BAR, room), look)}  {texts[pool]}")
+        else:
+            text += wrap(f"{names[pool]}  {texts[pool]}", width, subsequent_indent="  ", break_on_hyphens=False)
+            text.append(_bar(states, min(MOST_BAR, width), look))
+    return text
+
+
+def _counts(states: Mapping[str, int], price: float) -> str:
+    """What there is of none is not said."""
+    parts = [f"{number:,} {name}" for name, number in states.items() if number]
+    nodes = count(sum(states.values()), "node")
+    return f"{nodes}: {', '.join([*parts, *([f'{price:,.2f}/h'] if price else [])])}"
+
+
+def _bar(states: Mapping[str, int], cells: int, look: Look) -> str:
+    """Every state that there is has a cell; the rest go by share, to those that have most left over."""
+    total = sum(states.values())
+    parts = {name: max(1, cells * number // total) for name, number in states.items() if number}
+    over = cells - sum(parts.values())
+    for name in sorted(parts, key=lambda state: -(cells * states[state] / total - parts[state]))[: max(0, over)]:
+        parts[name] += 1
+    if over < 0:
+        parts[max(parts, key=lambda state: parts[state])] += over
+    return "".join(_painted(name, parts.get(name, 0), look) for name in STATE_MARKS)
+
+
+def _painted(state: str, cells: int, look: Look) -> str:
+    glyph, plain, colour = STATE_MARKS[state]
+    text = (glyph if look.is_unicode else plain) * cells
+    return f"{colour}{text}{END}" if cells and colour and look.is_coloured else text
+
+
+async def follow(options: Mapping[str, Any], look: Look, prices: Mapping[str, float]) -> None:
+    """Show the bars until cancelled: in place on a terminal, elsewhere a line for each that has changed."""
+    changed, shared = asyncio.Event(), Shared()
+    async with open_cluster(dict(options), "top") as (client, _), AsyncExitStack() as running:
+        nodes = Reflector(client, NODES, NodeWire, lambda wire: node_from_wire(wire, shared), on_change=changed.set)
+        selection = Selection(fields=UNFINISHED)
+        pods = Reflector(
+            client, PODS, PodWire, lambda wire: pod_from_wire(wire, shared), selection, on_change=changed.set
+        )
+        await start(nodes, running)
+        await start(pods, running)
+        shown: Sequence[str] = ()
+        while True:
+            changed.clear()
+            by_zone = groups(nodes.store.items.values(), pods.store.items.values(), time(), prices)
+            if look.is_terminal:  # whose width may have changed
+                look = replace(look, width=shutil.get_terminal_size((COLUMNS, LINES)).columns)
+            shown = _show(bars(by_zone, look), shown, look)
+            await changed.wait()
+            await asyncio.sleep(REDRAW_S)
+
+
+def _show(text: list[str], before: Sequence[str], look: Look) -> Sequence[str]:
+    """What stands on the terminal now."""
+    if not look.is_terminal:
+        click.echo("".join(f"{line}\n" for line in text if line not in before), nl=False)
+        sys.stdout.flush()
+        return text
+    size = shutil.get_terminal_size((COLUMNS, LINES))
+    fit = on_screen(text, size.columns, size.lines - 1, "a taller terminal, or top without -w")
+    rows = sum(height(line, size.columns) for line in before)
+    click.echo((f"\x1b[{rows}A\x1b[J" if rows else "") + "\n".join(fit))
+    return fit

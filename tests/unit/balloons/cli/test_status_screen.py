@@ -1,0 +1,271 @@
+"""`balloons status`: from a dump, live, and as things change.
+
+`balloons status --from`: what a dump holds, as old as it was then. `balloons status --wait` against a server on
+loopback: lists, watches, ends, and is interrupted. What `balloons status --watch` adds for each change, and what it
+draws anew.
+"""
+
+import asyncio
+import json
+import signal
+import sys
+from asyncio.subprocess import PIPE, Process
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from aiohttp import web
+from click.testing import CliRunner, Result
+
+from balloons.cli.main import balloons as commands
+from balloons.cli.status_screen import Screen
+from balloons.cli.status_text import Seen
+from balloons.cli.terminal import Look
+from balloons.cluster import kinds
+from balloons.cluster.seen_cluster import Listed, Unread
+from balloons.reading.files import write_archive
+from tests.seen_clusters import cluster
+from tests.unit.balloons.cli.test_small_commands import config_for
+from tests.unit.balloons.cli.throttle_and_pool import pool, throttle
+from tests.unit.throttler.kube.loopback_api import LoopbackApi, loopback_api
+from throttler.kube.metadata import Metadata
+
+CREATED = {"creationTimestamp": "2026-11-20T00:00:00Z"}
+API_VERSION = "kube-balloons.github.io/v1alpha1"
+
+
+def own(kind: str, name: str, spec: Any, **metadata: str) -> dict[str, Any]:
+    head = {"apiVersion": "kube-balloons.github.io/v1alpha1", "kind": kind}
+    return {**head, "metadata": {"name": name, **CREATED, **metadata}, "spec": spec}
+
+
+@pytest.fixture
+def dump(tmp_path: Path) -> str:
+    spec = {"nodes": {"selector": {"matchLabels": {"a": "b"}}}, "mode": "Hold"}
+    pools = [
+        own("BalloonPool", name, spec, namespace=space)
+        for space, name in (("ml", "gpu"), ("web", "gpu"), ("ml", "cpu"))
+    ]
+    pools += [{"metadata": {"name": 7}}, own("BalloonPool", "odd", {"mode": "Fast"}, namespace="odd")]
+    objects = {kinds.BALLOON_POOLS: pools, kinds.THROTTLES: [own("JoinThrottle", "default", {})]}
+    with (tmp_path / "dump").open("wb") as file:
+        write_archive(cluster(objects), file)
+    return str(tmp_path / "dump")
+
+
+def shown(dump: str, *arguments: str) -> Result:
+    return CliRunner().invoke(commands, ["status", "--from", dump, *arguments], standalone_mode=False)
+
+
+def test_shows_throttles_and_pools_of_every_namespace_that_can_be_read(dump: str) -> None:
+    lines = [line.split() for line in shown(dump).stdout.splitlines()]
+    assert [line[:2] for line in lines if line] == [
+        ["NAME", "PACE"],
+        ["default", "0"],
+        ["NAMESPACE", "NAME"],
+        ["ml", "cpu"],
+        ["ml", "gpu"],
+        ["odd", "odd"],
+        ["web", "gpu"],
+    ]
+    assert shown(dump).stdout == shown(dump).stdout
+
+
+@pytest.mark.parametrize(("unread", "words"), [(None, "No balloon pools found"), (Unread.FORBIDDEN, "")])
+def test_what_was_not_seen_is_not_said_to_be_none(tmp_path: Path, unread: Unread | None, words: str) -> None:
+    empty = cluster({kinds.BALLOON_POOLS: [], kinds.THROTTLES: []})
+    with (tmp_path / "dump").open("wb") as file:
+        write_archive(replace(empty, lists={name: Listed(unread=unread) for name in empty.lists}), file)
+    said = shown(str(tmp_path / "dump")).stderr
+    assert ("No balloon pools found" in said) is bool(words)
+    assert ("balloonpools.kube-balloons.github.io not seen (not allowed)" in said) is not bool(words)
+
+
+def test_takes_a_namespace_and_names(dump: str) -> None:
+    names = shown(dump, "-n", "ml", "-o", "name", "gpu").stdout.splitlines()
+    assert names == ["balloonpool.kube-balloons.github.io/gpu"]
+
+
+def test_name_that_nothing_has_is_bad_input(dump: str) -> None:
+    error = shown(dump, "-n", "web", "cpu").exception
+    assert str(error) == "there is no throttle 'cpu', and no pool in namespace web"
+    assert error is not None
+    assert getattr(error, "code", None) == 2
+
+
+def live_pool(warm: int, version: int) -> dict[str, Any]:
+    metadata = {"name": "gpu", "namespace": "ml", "uid": "u", "resourceVersion": str(version)}
+    spec = {"nodes": {"selector": {"matchLabels": {"a": "b"}}}, "mode": "Hold"}
+    head = {"apiVersion": API_VERSION, "kind": "BalloonPool", "metadata": metadata}
+    return {**head, "spec": spec, "status": {"warm": warm}}
+
+
+class Server:
+    """One pool, of which one more node is warm with every event of a watch; no throttles are served."""
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+
+    async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        if request.path.endswith("jointhrottles"):
+            return web.json_response({"kind": "Status", "message": "not found", "code": 404}, status=404)
+        if "sendInitialEvents" in request.query:
+            return web.json_response({"kind": "Status", "message": "no streamed lists", "code": 422}, status=422)
+        if "watch" not in request.query:
+            head = {"apiVersion": API_VERSION, "kind": "BalloonPoolList", "metadata": {"resourceVersion": "10"}}
+            return web.json_response({**head, "items": [live_pool(0, 10)]})
+        answer = web.StreamResponse()
+        await answer.prepare(request)
+        for warm in range(1, self.most + 1):
+            await asyncio.sleep(0.05)
+            event = {"type": "MODIFIED", "object": live_pool(warm, 10 + warm)}
+            await answer.write(json.dumps(event).encode() + b"\n")
+        await asyncio.sleep(60)
+        return answer
+
+
+async def started(api: LoopbackApi, folder: Path, *arguments: str) -> Process:
+    command = ["-m", "balloons", "status", "--kubeconfig", config_for(api, folder), *arguments]
+    return await asyncio.create_subprocess_exec(sys.executable, *command, stdout=PIPE, stderr=PIPE)
+
+
+async def ended(process: Process) -> tuple[int | None, list[str], list[str]]:
+    out, err = await asyncio.wait_for(process.communicate(), 60)
+    return process.returncode, out.decode().splitlines(), err.decode().splitlines()
+
+
+async def nothing_of_ours(_: web.BaseRequest) -> web.StreamResponse:
+    return web.json_response({"kind": "Status", "message": "not found", "code": 404}, status=404)
+
+
+async def test_day_0_says_what_works_without_our_crds(tmp_path: Path) -> None:
+    async with loopback_api(nothing_of_ours) as api:
+        code, out, err = await ended(await started(api, tmp_path))
+        machine = await ended(await started(api, tmp_path, "-o", "json"))
+        asked = await ended(await started(api, tmp_path, "gpu"))
+    assert (code, out) == (0, [])
+    assert "kubectl apply -k manifests/crds" in err[0]
+    assert err[1].startswith("without it: balloons doctor, balloons plan --to N")
+    assert (machine[0], json.loads("\n".join(machine[1]))["items"]) == (0, [])
+    assert asked[0] == 1, "what was named cannot be shown"
+
+
+async def test_waits_for_warm_nodes_and_shows_what_there_is_then(tmp_path: Path) -> None:
+    async with loopback_api(Server(3).handle) as api:
+        code, out, err = await ended(await started(api, tmp_path, "gpu", "--wait", "--for", "warm=3"))
+    assert (code, out[1].split()[:2]) == (0, ["gpu", "3"])
+    assert err == ["waiting: 0 of 3 nodes are warm"]
+
+
+async def test_time_that_is_over_is_code_four_and_shows_what_there_is(tmp_path: Path) -> None:
+    async with loopback_api(Server(2).handle) as api:
+        waiting = await started(api, tmp_path, "--wait", "--for", "warm=3", "--timeout", "2s", "-o", "json")
+        code, out, err = await ended(waiting)
+    assert code == 4
+    assert json.loads("\n".join(out))["items"][0]["status"]["warm"] == 2
+    assert err[-1] == "not so after 2 s: 2 of 3 nodes are warm"
+
+
+async def test_interrupted_wait_shows_what_there_is(tmp_path: Path) -> None:
+    async with loopback_api(Server(2).handle) as api:
+        waiting = await started(api, tmp_path, "--wait", "--for", "warm=3")
+        assert waiting.stderr is not None
+        assert await waiting.stderr.readline() == b"waiting: 0 of 3 nodes are warm\n"
+        await asyncio.sleep(1)
+        waiting.send_signal(signal.SIGINT)
+        code, out, err = await ended(waiting)
+    assert (code, out[1].split()[0], err) == (130, "gpu", [])
+
+
+async def test_what_nobody_can_see_is_not_waited_for(tmp_path: Path) -> None:
+    async with loopback_api(Server(0).handle) as api:
+        code, out, err = await ended(await started(api, tmp_path, "--wait", "--for", "idle"))
+    assert (code, out) == (1, [])
+    assert err == ["error: --for idle is about throttles, which this cluster does not show"]
+
+
+async def test_pool_that_is_not_there_is_waited_for_and_not_shown(tmp_path: Path) -> None:
+    async with loopback_api(Server(0).handle) as api:
+        awaited = await started(api, tmp_path, "cpu", "--wait", "--for", "warm=0", "--timeout", "0")
+        assert await ended(awaited) == (4, [], ["waiting: cpu is not there", "not so after 0 s: cpu is not there"])
+        code, out, err = await ended(await started(api, tmp_path, "cpu"))
+    assert (code, out, err) == (2, [], ["error: there is no throttle 'cpu', and no pool in namespace ml"])
+
+
+def printed(capsys: pytest.CaptureFixture[str]) -> list[str]:
+    return [line.split()[0] if line else "" for line in capsys.readouterr().out.splitlines()]
+
+
+def test_pipe_gets_a_line_for_each_change_with_its_columns_above(capsys: pytest.CaptureFixture[str]) -> None:
+    screen = Screen("ml", Look())
+    screen.show(Seen([throttle()], [pool()]))
+    assert printed(capsys) == ["NAME", "default", "NAME", "gpu"]
+    screen.show(Seen([throttle()], [pool()]))
+    assert printed(capsys) == []
+    screen.show(Seen([throttle()], [pool(warm=4)]))
+    assert printed(capsys) == ["gpu"]
+    screen.show(Seen([throttle(window=7)], [pool(warm=4)]))
+    assert printed(capsys) == ["NAME", "default"]
+    screen.show(Seen([throttle(window=8)], [pool(warm=5)]))
+    assert printed(capsys) == ["default", "NAME", "gpu"]
+
+
+def test_names_are_told_once_per_change(capsys: pytest.CaptureFixture[str]) -> None:
+    screen = Screen("ml", Look("name"))
+    screen.show(Seen([throttle()], [pool()]))
+    screen.show(Seen([throttle()], [pool(warm=4)]))
+    assert capsys.readouterr().out.splitlines() == [
+        "jointhrottle.kube-balloons.github.io/default",
+        "balloonpool.kube-balloons.github.io/gpu",
+        "balloonpool.kube-balloons.github.io/gpu",
+    ]
+
+
+def test_object_that_came_back_is_told_again(capsys: pytest.CaptureFixture[str]) -> None:
+    screen = Screen("ml", Look(has_headers=False))
+    for seen in (Seen(pools=[pool()]), Seen(), Seen(pools=[pool()])):
+        screen.show(seen)
+    assert printed(capsys) == ["gpu", "gpu"]
+
+
+def test_terminal_is_drawn_anew_over_what_was_there(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    screen = Screen("ml", Look(is_terminal=True, width=80))
+    screen.show(Seen([throttle()], [pool()]))
+    first = capsys.readouterr().out
+    assert len(first.splitlines()) == 5
+    screen.show(Seen([throttle()], []))
+    again = capsys.readouterr().out
+    assert again.startswith("\x1b[5A\x1b[J")
+    assert again.splitlines()[-1] == "No balloon pools found."
+
+
+def test_a_terminal_that_is_made_narrower_gets_fewer_columns(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    screen = Screen("ml", Look(is_terminal=True, width=120))
+    for columns, is_shown in (("120", True), ("40", False)):
+        monkeypatch.setenv("COLUMNS", columns)
+        screen.show(Seen([throttle()], [pool()]))
+        drawn = capsys.readouterr().out
+        assert ("PHASE  " in drawn) is is_shown
+        assert max(len(line.split("\x1b[J")[-1]) for line in drawn.splitlines()) <= int(columns)
+
+
+def test_tall_and_wide_tables_stay_on_the_screen(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What has left a terminal upwards cannot be drawn over; a long name takes two rows of it."""
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("LINES", "24")
+    named = [msgspec.structs.replace(pool(), metadata=Metadata(f"{'x' * 100}{number}", "ml")) for number in range(50)]
+    screen = Screen("ml", Look(is_terminal=True, width=80))
+    screen.show(Seen([throttle()], named))
+    lines = capsys.readouterr().out.splitlines()
+    assert sum(-(-max(1, len(line)) // 80) for line in lines) == screen.height <= 23
+    assert lines[-1].startswith("... ")
+    assert "lines more" in lines[-1]
