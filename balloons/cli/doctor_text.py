@@ -8,8 +8,7 @@ from balloons.cli.terminal import NARROW_GAP, Look, lines
 from balloons.doctor.check import Finding, Severity, count
 from balloons.doctor.diagnose import Diagnosis
 from balloons.explain import Step, Timeline
-from balloons.preview.words import duration
-from balloons.printable import printable
+from balloons.words import duration, printable
 
 DIAGNOSIS_COLUMNS = ("SEVERITY", "CODE", "OBJECT", "FINDING")
 WIDE_DIAGNOSIS_COLUMNS = (*DIAGNOSIS_COLUMNS, "FIX", "DOCS")

@@ -227,7 +227,7 @@ def dump_in_words(path: str, taken_at: "datetime") -> str:
     """Old data is never shown without a word: the environment may still name a dump that was looked at last week."""
     from datetime import UTC, datetime
 
-    from balloons.preview.words import long_duration
+    from balloons.words import long_duration
 
     age_s = max(0.0, (datetime.now(UTC) - taken_at).total_seconds())
     return f"from a dump, {path}, taken {taken_at:%Y-%m-%d %H:%M:%S} UTC ({long_duration(age_s)} ago)"
@@ -249,7 +249,7 @@ def warn(sentence: str) -> None:
     import sys
     import textwrap
 
-    from balloons.printable import printable
+    from balloons.words import printable
 
     text = printable(sentence)
     if sys.stderr.isatty():

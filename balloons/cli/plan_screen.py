@@ -39,9 +39,9 @@ from balloons.preview.what_if import (
     simulation_json,
     with_stated,
 )
-from balloons.preview.words import POLICIES, duration, end, share, times
 from balloons.report.document import Document, DocumentError, read_document, series_of
 from balloons.report.sentences import hurts, may_hurt, verdict_of_sides
+from balloons.words import POLICIES, duration, end, share, times
 from throttler.law.settings import LawSettings
 
 COLUMNS = ("POLICY", "ETA", "NINE-IN-TEN", "API-LOAD", "OTHERS-WAIT", "REFUSED", "LOST", "LIMITED-BY", "PEAK-REQ/S")

@@ -121,7 +121,7 @@ def top(**given: Any) -> None:
     from balloons.cli.terminal import Look, table
     from balloons.cli.top_screen import FIRST_TO_GO, GROUP_COLUMNS, document, groups, rows
     from balloons.cluster import seen_cluster
-    from balloons.cluster.detect import detect
+    from balloons.cluster.seen_cluster import detect
     from balloons.doctor.diagnose import DETECTION
 
     prices = prices_of(given["prices"], given["price"])

@@ -19,10 +19,9 @@ from balloons.cli.options import open_cluster
 from balloons.cli.status_screen import COLUMNS, LINES, REDRAW_S, height, on_screen, start
 from balloons.cli.terminal import NONE, Look
 from balloons.preview.from_cluster import price_of
-from balloons.preview.words import count
-from balloons.printable import printable
 from balloons.service.watched_objects import NODES, PODS
 from balloons.service.watches import UNFINISHED
+from balloons.words import count, printable
 from throttler.kube.node import (
     GROUP_LABELS,
     INSTANCE_TYPE_LABEL,

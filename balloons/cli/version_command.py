@@ -7,8 +7,7 @@ import click
 from balloons.cli.options import cluster_options, see
 
 if TYPE_CHECKING:
-    from balloons.cluster.detect import Component
-    from balloons.cluster.seen_cluster import SeenCluster
+    from balloons.cluster.seen_cluster import Component, SeenCluster
 
 
 def own_version() -> str:
@@ -58,8 +57,7 @@ def _kinds(detection: tuple[Any, ...]) -> tuple[Any, ...]:
 
 def _of_cluster(seen: "SeenCluster") -> dict[str, Any]:
     from balloons.cluster import kinds
-    from balloons.cluster.detect import detect
-    from balloons.cluster.seen_cluster import Unread
+    from balloons.cluster.seen_cluster import Unread, detect
 
     found = detect(seen)
     components = (found.cluster_autoscaler, found.karpenter, found.controller_manager, found.scheduler)
@@ -81,7 +79,7 @@ def _component(found: "Component") -> dict[str, Any]:
 
 
 def _in_words(value: Any) -> str:
-    from balloons.printable import printable
+    from balloons.words import printable
 
     if isinstance(value, dict):
         text = "; ".join(f"{name} {_in_words(each)}" for name, each in value.items() if each not in ("", {}))

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from balloons.cluster import kinds, seen_cluster
-from balloons.cluster.detect import Autoscaler
 from balloons.cluster.plain_data import name_of, parts, text
+from balloons.cluster.seen_cluster import Autoscaler
 from balloons.doctor.check import Check, Facts, Severity, Trouble, count, some
 from throttler.api.throttle_decode import RefusedThrottle
 from throttler.kube.cluster_autoscaler import NODES

@@ -9,10 +9,9 @@ from typing import Any, Literal
 import msgspec
 
 from balloons.cluster import kinds, seen_cluster
-from balloons.cluster.detect import Autoscaler, Detected, detect
 from balloons.cluster.kinds import Kind
 from balloons.cluster.plain_data import is_true, name_of, namespace_of, pairs, part, parts, text, whole
-from balloons.cluster.seen_cluster import SeenCluster
+from balloons.cluster.seen_cluster import Autoscaler, Detected, SeenCluster, detect
 from throttler.kube.node import Node
 from throttler.kube.pod import POOL_LABEL, Pod
 

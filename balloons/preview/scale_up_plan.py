@@ -27,8 +27,8 @@ from balloons.preview.forecast import (
 )
 from balloons.preview.from_cluster import lift
 from balloons.preview.inputs import Ceiling, PlanInputs, PoolFacts
-from balloons.preview.words import count, duration, share
 from balloons.preview.world import World, median_world
+from balloons.words import count, duration, share
 
 HOUR_S = 3600.0
 AT_ONCE_S = 1.0

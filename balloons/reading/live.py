@@ -10,9 +10,8 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from balloons.cluster.detect import minor_of
 from balloons.cluster.kinds import Kind, kept
-from balloons.cluster.seen_cluster import MOST_OBJECTS, Listed, SeenCluster, Unread
+from balloons.cluster.seen_cluster import MOST_OBJECTS, Listed, SeenCluster, Unread, minor_of
 from throttler.kube.errors import (
     ApiError,
     AttemptTimeoutError,

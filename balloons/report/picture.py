@@ -19,7 +19,6 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
 from balloons.preview.forecast import BUSY, NONE, SLOW
-from balloons.preview.words import duration
 from balloons.report.document import Document, PolicyCourse, courses_of, end_of, series_of
 from balloons.report.drawing import (
     DARK,
@@ -39,6 +38,7 @@ from balloons.report.drawing import (
     words_only,
 )
 from balloons.report.sentences import PlanVerdict, arrowed, title, verdict
+from balloons.words import duration
 
 DOTS_PER_INCH = 160
 """Of a PNG: 1600 pixels wide, sharp on a slide."""

@@ -29,7 +29,6 @@ from balloons.decide.plan import (
 from balloons.service.metrics import Metrics
 from balloons.service.pool_status import TURNED_AWAY
 from balloons.service.preemptions import Preemptions
-from balloons.service.report import Reporter
 from balloons.service.write_rules import (
     Fence,
     PoolWriteOutcome,
@@ -41,7 +40,7 @@ from balloons.service.write_rules import (
     least_rest_s,
     outcome_of,
 )
-from balloons.service.writer import Writer
+from balloons.service.writer import Reporter, Writer
 from throttler.kube.errors import ApiError
 from throttler.kube.metadata import ObjectKey
 from throttler.service.throttle_writes import drain

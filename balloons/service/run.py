@@ -18,10 +18,9 @@ from balloons.service.metrics import Metrics, serve_health
 from balloons.service.pool_status import Announcer
 from balloons.service.pool_writes import PoolWrites
 from balloons.service.preemptions import Preemptions
-from balloons.service.report import Reporter
 from balloons.service.settings import ServiceSettings, parse_address
 from balloons.service.watches import Watches
-from balloons.service.writer import Writer
+from balloons.service.writer import Reporter, Writer
 from balloons.view.snapshot import Index
 from throttler.kube.caller import MOST_PER_S, Attempt, CeilingGate
 from throttler.kube.connection import Connection, ConnectionOptions, load_connection

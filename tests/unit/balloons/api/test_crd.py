@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 import yaml
 
-from balloons.api import pool_rules, schedule_rules
+from balloons.api import pool_rules
 from balloons.api.pool import GROUP, POOL_KIND, POOL_PLURAL, VERSION, BalloonPool
 from balloons.cli import status_text
 from tests import crd_and_types
@@ -83,8 +83,8 @@ def test_every_validation_says_what_is_accepted() -> None:
 @pytest.mark.parametrize(
     ("field", "pattern"),
     [
-        (".cron", schedule_rules.CRON_PATTERN),
-        (".timeZone", schedule_rules.ZONE_PATTERN),
+        (".cron", pool_rules.CRON_PATTERN),
+        (".timeZone", pool_rules.ZONE_PATTERN),
         (".duration", quantity.DURATION_PATTERN),
         (".matchLabels", selectors.KEY_PATTERN),
         (".matchLabels[]", selectors.VALUE_PATTERN),

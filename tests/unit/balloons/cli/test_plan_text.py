@@ -15,9 +15,9 @@ from balloons.preview.inputs import Ceiling, assumed_inputs
 from balloons.preview.plan_json import plan_json
 from balloons.preview.scale_up_plan import Asked, ScaleUpPlan, make_plan
 from balloons.preview.what_if import Stated, simulate, with_stated
-from balloons.preview.words import count, duration, share
 from balloons.reading.files import read_archive
 from balloons.report.document import Document, Series, read_document, series_of
+from balloons.words import count, duration, share
 
 EXAMPLE = Path(__file__).resolve().parents[4] / "docs" / "example" / "cluster.tar.gz"
 AT = datetime(2026, 11, 21, tzinfo=UTC)

@@ -3,10 +3,9 @@
 import msgspec
 
 from balloons.cluster import kinds, seen_cluster
-from balloons.cluster.detect import detect
 from balloons.cluster.hashed import hashed
 from balloons.cluster.kinds import kept
-from balloons.cluster.seen_cluster import SeenCluster
+from balloons.cluster.seen_cluster import SeenCluster, detect
 from tests.seen_clusters import cluster
 
 KEY = b"sixteen bytes or more"

@@ -2,9 +2,8 @@ import msgspec
 import pytest
 
 from balloons.cluster import kinds, seen_cluster
-from balloons.cluster.detect import Autoscaler, detect
 from balloons.cluster.kinds import kept
-from balloons.cluster.seen_cluster import Listed, SeenCluster, Unread
+from balloons.cluster.seen_cluster import Autoscaler, Listed, SeenCluster, Unread, detect
 from tests.seen_clusters import TAKEN_AT, cluster
 from throttler.kube.decoding import Invalid
 from throttler.kube.lease import LEASE_NAME

@@ -18,9 +18,8 @@ from balloons.service.metrics import Metrics
 from balloons.service.pool_status import Announcer
 from balloons.service.pool_writes import PoolWrites
 from balloons.service.preemptions import Preemptions
-from balloons.service.report import Reporter
 from balloons.service.watches import Watches
-from balloons.service.writer import Writer
+from balloons.service.writer import Reporter, Writer
 from balloons.view.snapshot import Index
 from tests.unit.throttler.kube.fake_api import FakeResponse, client_for, status_answer
 from throttler.kube.requests import Request

@@ -24,9 +24,8 @@ from balloons.service.metrics import Metrics
 from balloons.service.pool_status import Announcer
 from balloons.service.pool_writes import PoolWrites
 from balloons.service.preemptions import Preemptions
-from balloons.service.report import Reporter
 from balloons.service.write_rules import LATE_S
-from balloons.service.writer import Writer
+from balloons.service.writer import Reporter, Writer
 from throttler.kube.errors import (
     ApiError,
     AttemptTimeoutError,

@@ -13,10 +13,9 @@ from balloons.service.metrics import Metrics
 from balloons.service.pool_status import Announcer
 from balloons.service.pool_writes import PoolWrites
 from balloons.service.preemptions import Preemptions
-from balloons.service.report import Reporter
 from balloons.service.run import NOTES_BURST_S, REPORTS_BURST_S, REPORTS_SHARE, gate_of, urgent_gate_of
 from balloons.service.settings import ServiceSettings
-from balloons.service.writer import Writer
+from balloons.service.writer import Reporter, Writer
 from tests.unit.throttler.kube.fake_api import FakeApi, client_for
 from throttler.kube.metadata import Metadata, ObjectKey
 from throttler.kube.selectors import LabelSelector

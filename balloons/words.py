@@ -1,4 +1,9 @@
-"""Figures as people read them."""
+"""Figures as people read them, and text from the cluster made safe for a terminal.
+
+Anybody who can write a label could otherwise paint on it.
+"""
+
+import unicodedata
 
 POLICIES = {"none": "no pacing", "throttle": "JoinThrottle"}
 """`balloons.preview.forecast` that users know by another name."""
@@ -19,6 +24,9 @@ TITLES = {
     "launchRate": "machines started by the cloud",
 }
 """Of `plan_json.figures`."""
+_UNITS = {"seconds": "", "share": "", "count": "", "cores": " cores", "coreSeconds": " core-s", "perSecond": "/s"}
+_UNSAFE = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
+"""Unicode categories that move the cursor, change the direction of text, or show nothing at all."""
 
 
 def duration(seconds: float | None) -> str:
@@ -69,9 +77,6 @@ def count(number: float, noun: str) -> str:
     return f"{number:,.0f} {noun}{'' if round(number) == 1 else 's'}"
 
 
-_UNITS = {"seconds": "", "share": "", "count": "", "cores": " cores", "coreSeconds": " core-s", "perSecond": "/s"}
-
-
 def figure(value: float, unit: str) -> str:
     """The value with its unit; one that is not ours is shown as it is called."""
     if unit == "seconds":
@@ -80,3 +85,14 @@ def figure(value: float, unit: str) -> str:
         return share(value)
     after = _UNITS.get(unit, f" {unit}")
     return f"{value:,.3g}{after}" if value < 1000 else f"{value:,.0f}{after}"
+
+
+def printable(text: str) -> str:
+    """The text with every such character spelled out (`\\x1b`, `\\u202e`); line breaks too."""
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(_spelled(char) if unicodedata.category(char) in _UNSAFE else char for char in text)
+
+
+def _spelled(char: str) -> str:
+    return f"\\x{ord(char):02x}" if ord(char) < 256 else f"\\u{ord(char):04x}"
