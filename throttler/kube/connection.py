@@ -143,7 +143,9 @@ def _documents(paths: str) -> list[tuple[str, Any]]:
 def _parse(path: str) -> Any:
     try:
         return yaml.safe_load(Path(path).expanduser().read_text())
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+    except OSError as error:
+        raise ConfigError(f"{path}: {(error.strerror or str(error)).lower()}") from error
+    except (UnicodeDecodeError, yaml.YAMLError) as error:
         raise ConfigError(f"{path}: {cut(str(error))}") from error
 
 

@@ -84,6 +84,7 @@ def test_bad_option_is_bad_input() -> None:
         (("run", "--metrics-address", "here"), "metrics address 'here': accepted are host:port"),
         (("run", "--kubeconfig", "/no/such/file"), "/no/such/file: no such kubeconfig"),
         (("status", "--kubeconfig", "/no/such/file"), "/no/such/file: no such kubeconfig"),
+        (("status", "--kubeconfig", "/tmp"), "error: /tmp: is a directory"),
         (("top", "--kubeconfig", "/no/such/file"), "without a cluster: --from FILE, which `balloons dump` wrote"),
         (("doctor", "--kubeconfig", "/no/such/file"), "without a cluster: -f FOLDER of manifests, or --from FILE"),
         (("status", "-w", "-o", "json"), "--watch with --output json"),
