@@ -30,8 +30,8 @@ from throttler.kube.lease import Elector, ElectorSettings, open_lease_client
 from throttler.kube.transport import always
 from throttler.service.in_force import InForce
 from throttler.service.lever_writer import LeverWriter
-from throttler.service.throttle_events import ThrottleAnnouncer
 from throttler.service.throttle_report import ThrottleReport
+from throttler.service.throttle_status import ThrottleAnnouncer
 from throttler.service.throttle_watches import ThrottleWatches
 from throttler.service.throttle_writes import ThrottleWrites
 from throttler.service.throttling import Throttling

@@ -20,7 +20,7 @@ from balloons.cluster.seen_cluster import Listed, SeenCluster
 from balloons.reading.files import write_archive
 from balloons.service.pool_status import REPORTER as BALLOONS
 from throttler.kube.pod import POOL_LABEL
-from throttler.service.throttle_events import REPORTER as THROTTLER
+from throttler.service.throttle_status import REPORTER as THROTTLER
 
 NOW = datetime(2026, 11, 20, 14, 30, tzinfo=UTC)
 OWN = "kube-balloons.github.io/v1alpha1"

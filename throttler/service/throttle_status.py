@@ -1,8 +1,11 @@
-"""A throttle's status and its conditions from one tick's findings, as they are written. Pure.
+"""What users are told of a throttle after one tick: its status, its conditions and its Events. Pure.
 
 Ready, Reconciling and Stalled mean what kstatus makes of them. Ready says that the throttle can do its work, not that
 it has none: a scale-up that is paced is no reason for Argo CD to wait. SignalsFresh and LeversConfirmed are always
 there, and say which half is wrong; ForeignTrouble only while something is left out because joins have no part in it.
+
+Events come when the phase changes, and when something is wrong. How often is limited by `throttler.kube.because`. What
+an earlier process told is known from the stored status, so a restart repeats nothing.
 """
 
 import math
@@ -21,12 +24,12 @@ from throttler.api.throttle import (
     ThrottleStatus,
 )
 from throttler.api.throttle_decode import RefusedThrottle, StoredThrottle
-from throttler.kube.because import Because, Sentence, because
+from throttler.kube.because import Because, EventAuthor, EventLimit, Sentence, because
 from throttler.kube.metadata import Condition
-from throttler.law.verdict import Phase, Verdict
+from throttler.law.verdict import Phase, ThrottleReason, Verdict
 from throttler.levers.lever import LeverReport, LeverState
 from throttler.service.throttle_law import learned_status_of
-from throttler.service.tick_view import Findings
+from throttler.service.tick_view import Findings, Turn
 from throttler.signals.servers import fresh_for_s, is_fresh, is_server
 
 
@@ -303,3 +306,55 @@ def _listed(texts: Iterable[str]) -> str:
 
 def _rfc3339(wall: datetime) -> str:
     return wall.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+REPORTER = "kube-balloons.github.io/throttler"
+_WARNINGS = {
+    ThrottleReason.ERRORS,
+    ThrottleReason.IDLE_ERRORS,
+    ThrottleReason.FLOOR_PACE,
+    ThrottleReason.DELAY_NOT_OURS,
+    ThrottleReason.SIGNALS_LOST,
+    ThrottleReason.SIGNALS_STALE,
+    ThrottleReason.SERVER_SILENT,
+    ThrottleReason.ALARM,
+    ThrottleReason.DEADLINE,
+}
+_WARNED = (LeverState.UNCONFIRMED, LeverState.CONTESTED, LeverState.LOST, LeverState.REFUSED)
+
+
+class ThrottleAnnouncer:
+    """Knows what was told last of each throttle; `now_s` is monotonic."""
+
+    def __init__(self, instance: str) -> None:
+        self._author = EventAuthor(
+            reporter=REPORTER, instance=instance, action="Pace", api_version=API_VERSION, kind=THROTTLE_KIND
+        )
+        self._limit = EventLimit()
+        self._phase: dict[str, str] = {}
+        self._levers: dict[str, frozenset[tuple[str, str]]] = {}
+
+    def due(self, turn: Turn, before: ThrottleStatus, now_s: float, wall: datetime) -> list[dict[str, Any]]:
+        """The Events to write now; they count as told. `before` is the status as stored."""
+        news = list(self._news(turn, before))
+        return [
+            self._author.event(turn.stored.metadata, why, wall, is_warning=is_warning)
+            for why, is_warning in news
+            if self._limit.may_tell((turn.name, why.code), now_s)
+        ]
+
+    def _news(self, turn: Turn, before: ThrottleStatus) -> Iterator[tuple[Because, bool]]:
+        verdict = turn.findings.verdict
+        if verdict is not None:
+            is_warning = verdict.because.reason in _WARNINGS
+            if self._phase.get(turn.name, before.phase) != verdict.phase.value or is_warning:
+                yield verdict.because, is_warning
+            self._phase[turn.name] = verdict.phase.value
+        known = self._levers.get(turn.name)
+        if known is None:
+            known = frozenset((lever.name, lever.state) for lever in before.levers)
+        states = frozenset((report.name, report.state.value) for report in turn.findings.levers)
+        for report in turn.findings.levers:
+            if report.state in _WARNED and (report.name, report.state.value) not in known:
+                yield report.because, True
+        self._levers[turn.name] = states

@@ -9,7 +9,7 @@ from throttler.api.throttle import LeverStatus, ThrottleStatus
 from throttler.kube.because import EVENTS_PER_MIN, Because, because
 from throttler.law.verdict import Phase, ThrottleReason, Verdict
 from throttler.levers.lever import LeverReason, LeverReport, LeverState
-from throttler.service.throttle_events import ThrottleAnnouncer
+from throttler.service.throttle_status import ThrottleAnnouncer
 from throttler.service.tick_view import Findings, Turn
 
 WALL = datetime(2026, 11, 21, 12, tzinfo=UTC)
