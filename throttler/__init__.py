@@ -1,1 +1,1 @@
-"""Observes, paces and will govern the load that node growth puts on the API servers."""
+"""Observes and paces the load that node growth puts on the API servers."""
