@@ -1,6 +1,6 @@
 """Checks of how balloons are made, and of priorities: who gives way to whom.
 
-Checks of priorities: who gives way to whom, and whom cluster-autoscaler sees (facts 1.1 to 1.5).
+Checks of priorities: who gives way to whom, and whom cluster-autoscaler sees.
 """
 
 from collections.abc import Iterator, Mapping

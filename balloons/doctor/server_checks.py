@@ -1,4 +1,4 @@
-"""Checks of the control plane and of what surrounds it (facts 3.2 to 3.4, 2.6)."""
+"""Checks of the control plane and of what surrounds it."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
