@@ -37,7 +37,8 @@ async def test_a_burst_is_paced_all_arrive_and_the_pool_is_as_before(
         await view.wait_throttle(phase="Idle", waiting=0, inFlight=0)
         reasons = {line["because"] for line in service.lines("paced")}
         # Machines may be ordered up to the ceiling before the first look at them: then the first word is a later one.
-        assert reasons & {"Starting", "WarmingUp", "Doubling"}, "slow start"
+        # Of waves that come and go between two readings none fills the window.
+        assert reasons & {"Starting", "WarmingUp", "Doubling", "NotFilled"}, "slow start"
         assert (await view.throttle())["learned"]["joinMilliseconds"] > 0
 
 
