@@ -38,7 +38,7 @@ async def tell_rush(narrator: Narrator, findings: Findings, nodes: int = NODES) 
     async with open_rush() as scene:
         at_once = await run_rush(scene, nodes, _teller(narrator, nodes))
     _say(narrator, at_once)
-    narrator.act("f. The same rush, paced: the job's pods wait at a gate, and are let go as the API server can bear it")
+    narrator.act("f. The same rush, paced: the job's pods wait at a gate, and are released as the API server keeps up")
     async with open_rush(Pacing(levers=frozenset({Lever.GATES}))) as scene:
         await wait_for_throttle(scene)
         paced = await run_rush(scene, nodes, _teller(narrator, nodes))
