@@ -84,7 +84,9 @@ def demo() -> None:
 
 async def _run_demo() -> list[str]:
     narrator, findings = Narrator(), Findings()
-    narrator.plain("kube-balloons: warm GPU nodes that no autoscaler removes, and growth that the API servers keep up with")
+    narrator.plain(
+        "kube-balloons: warm GPU nodes that no autoscaler removes, and growth that the API servers keep up with"
+    )
     narrator.plain("Starting a control plane and its autoscaler on loopback (about 15 s) ...")
     async with open_scene() as scene:
         narrator.say(f"running: etcd, kube-apiserver, controller manager, scheduler and {scene.autoscaler}")

@@ -1,8 +1,8 @@
 """What a decision asks for: actions per pool, each with its reason out of one closed list.
 
 Why something is done or not done: one closed list of reasons. The reason's name is the Event reason and the metric
-label, its template the sentence in status, log and CLI. Adding a reason means adding it to the runbook; a test
-compares the two.
+label, its template the sentence in status, log and CLI. Adding a reason means adding it to docs/pool-reasons.md and
+the runbook; a test compares them.
 """
 
 from collections.abc import Mapping

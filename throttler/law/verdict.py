@@ -1,7 +1,7 @@
 """What the law decides at one moment, and why: the closed list of its reasons.
 
 A reason's name is the condition's reason, the Event's and the metric's label; its template is the sentence. Each has an
-entry in docs/runbook.md and stands in docs/pacing.md.
+section in docs/throttle-reasons.md and stands in docs/pacing.md.
 """
 
 import enum

@@ -1,7 +1,7 @@
-"""Reasons: one closed list, each with its sentence and its entry in the runbook.
+"""Reasons: one closed list, each with its sentence and its section on a page of reasons.
 
-Reasons: each can be said with the details its call sites give, and each is used. Every reason has a section in the
-runbook, and the runbook has no section for anything else.
+Each can be said with the details its call sites give, and each is used. The runbook leads to the section of every
+reason, and no page has a section for anything else.
 """
 
 import ast
@@ -64,11 +64,24 @@ def test_codes_are_unique_and_fit_for_events() -> None:
     assert all(code.isalnum() and code[0].isupper() for code in codes)
 
 
-RUNBOOK = Path(__file__).resolve().parents[4] / "docs" / "runbook.md"
+DOCS = Path(__file__).resolve().parents[4] / "docs"
+REASON_PAGES = ("pool-reasons.md", "throttle-reasons.md", "lever-reasons.md")
 
 
-def test_the_runbook_has_a_section_for_each_reason_and_no_other() -> None:
-    # Alerts have sections of their own: tests/unit/monitoring/test_alerts.py.
-    sections = re.findall(r"^### (?!KubeBalloons)(\w+)$", RUNBOOK.read_text(), re.MULTILINE)
+def reasons_of(page: str) -> list[str]:
+    """The words that have a section on that page."""
+    return re.findall(r"^### (\w+)$", (DOCS / page).read_text(), re.MULTILINE)
+
+
+def test_one_page_has_a_section_for_each_reason_and_none_for_anything_else() -> None:
+    sections = [word for page in REASON_PAGES for word in reasons_of(page)]
     assert len(sections) == len(set(sections))
     assert set(sections) == {reason.code for reasons in REASONS for reason in reasons}
+
+
+def test_the_runbook_leads_from_each_reason_to_its_section() -> None:
+    # Alerts have sections of their own: tests/unit/monitoring/test_alerts.py.
+    leads = re.findall(
+        r"\[([A-Z]\w+)\]\(([\w-]+\.md)#(\w+)\)", (DOCS / "runbook.md").read_text().partition("## Alerts")[0]
+    )
+    assert sorted(leads) == sorted((word, page, word.lower()) for page in REASON_PAGES for word in reasons_of(page))
