@@ -269,7 +269,9 @@ class _Run:
             self._note_nodes()
         if self._now_s >= self._scrape_s:
             self._scrape_s += self._scenario.scrape_s
-            self._observer.scrape([self._server.counters], self._now_s)
+            each = self._server.counters
+            ups = self._ups()
+            self._observer.scrape([each if is_there else None for is_there in ups], self._now_s)
         if self._now_s >= self._ask_s:
             self._ask_s = self._now_s + self._stretch * self._scenario.step_s
             self._control()
@@ -335,13 +337,17 @@ class _Run:
         nodes = scenario.nodes_before + self._joining.under_way + self._joining.ended
         work = offered * scenario.join_weight * (_COST + _GROWTH * nodes)
         others = self._others(nodes) * step_s
-        ups = sum(is_up(scenario, server, self._now_s) for server in range(scenario.servers))
+        ups = sum(self._ups())
         if ups:
             requests = offered * REQUESTS + others / VISITOR_COST
             capacity = scenario.capacity * speed_factor(scenario, self._now_s)
             self._server.step(requests / ups, (work + others) / ups, capacity, self._now_s, step_s)
         if self._now_s >= 0.0:
             self._worst_s = max(self._worst_s, self._server.felt.latency_s)
+
+    def _ups(self) -> list[bool]:
+        """Which servers answer: one of the fluid's speaks for each, and the law sees them all."""
+        return [is_up(self._scenario, server, self._now_s) for server in range(self._scenario.servers)]
 
     def _others(self, nodes: int) -> float:
         """Seat-seconds per second of everybody else's requests: the background, heartbeats, bursts of lists."""

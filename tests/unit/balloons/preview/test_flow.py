@@ -15,8 +15,10 @@ from balloons.preview.join_progress import ROUND, DaemonPods
 from balloons.preview.world import World
 from lab.simulator.by_cohort import simulate
 from lab.simulator.scenarios import TWELVE
+from throttler.joins.joins import Joins
 from throttler.law.settings import LawSettings
-from throttler.simulator.pacing_policies import AtOnce, FixedWindow, FullKnowledge, LawPolicy
+from throttler.signals.reading import Signals
+from throttler.simulator.pacing_policies import AtOnce, FixedWindow, FullKnowledge, LawPolicy, Permit
 from throttler.simulator.plant import JOIN
 from throttler.simulator.scenario import ScaleUp, Scenario
 
@@ -67,6 +69,19 @@ def test_every_node_becomes_usable_once() -> None:
 
 def test_equal_worlds_run_alike() -> None:
     assert flow(world(), AtOnce()) == flow(world(), AtOnce())
+
+
+def test_the_law_sees_every_server() -> None:
+    """A cold start begins with what all of them may bear: told of one of four, it began with a quarter."""
+    seen: set[frozenset[str]] = set()
+
+    class Looking(AtOnce):
+        def step(self, signals: Signals, joins: Joins, now_s: float) -> Permit:
+            seen.add(frozenset(reading.server for reading in signals.readings))
+            return super().step(signals, joins, now_s)
+
+    flow(world(), Looking())
+    assert max(seen, key=len) == {f"server-{index}" for index in range(ROOMY.servers)}
 
 
 def test_controller_manager_makes_daemon_pods_at_its_own_pace() -> None:
