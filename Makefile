@@ -38,7 +38,7 @@ lab: binaries ## A control plane to play with; prints its KUBECONFIG and how to 
 bench: binaries ## Every benchmark, each with its floor and goal
 	@for name in decode decide preempt fleet spread pacing scaleup herd preview truth takeover removal; do $(PY) -m benchmarks.$$name || exit 1; done
 
-manifests: setup ## Write what is generated from manifests/: the chart's copies, schema and values, the table of rights, parts of docs/install.md
+manifests: setup ## Write what is generated from manifests/: the chart's copies, schema and values, the table of rights, docs/values.md, parts of docs/install.md and docs/platforms.md
 	@$(PY) -m lab.manifests
 
 docs: ## The documentation as a site in build/site, every link checked

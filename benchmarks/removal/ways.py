@@ -1,4 +1,4 @@
-"""The documented ways to install and to remove, as the commands of docs/install.md, and what happens just before."""
+"""The documented ways to install and to remove, as the commands of the documentation, and what happens just before."""
 
 import asyncio
 import enum

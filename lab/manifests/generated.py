@@ -5,7 +5,15 @@ from pathlib import Path
 
 from lab.manifests.rights_page import rights_page
 from lab.manifests.values import read_values, values_schema
-from lab.manifests.values_pages import install_page, platforms_part, values_page, values_table
+from lab.manifests.values_pages import (
+    CHART_HEAD,
+    PAGE_HEAD,
+    groups_part,
+    platform_rows,
+    platforms_part,
+    values_page,
+    with_parts,
+)
 
 ROOT = Path(__file__).resolve().parents[2]
 MANIFESTS = ROOT / "manifests"
@@ -28,7 +36,7 @@ COPIED = (
 )
 """What the chart renders as it stands. Helm reads nothing outside a chart, so it gets copies."""
 
-INSTALL = ROOT / "docs" / "install.md"
+DOCS = ROOT / "docs"
 PLATFORMS = sorted((MANIFESTS / "platforms").glob("*.yaml"))
 """Values for one platform each."""
 
@@ -39,13 +47,21 @@ def generated() -> dict[Path, str]:
     return {
         **_copies(),
         CHART / "values.schema.json": json.dumps(values_schema(values), indent=2) + "\n",
-        CHART / "README.md": values_page(values),
-        ROOT / "docs" / "rbac.md": rights_page(MANIFESTS),
-        INSTALL: install_page(
-            INSTALL.read_text(encoding="utf-8"),
-            {"platforms": platforms_part(PLATFORMS), "values": values_table(values)},
+        CHART / "README.md": values_page(values, CHART_HEAD),
+        DOCS / "rbac.md": rights_page(MANIFESTS),
+        DOCS / "values.md": values_page(values, PAGE_HEAD),
+        **_renewed("platforms.md", platforms=platforms_part(PLATFORMS)),
+        **_renewed(
+            "install.md",
+            platforms=platform_rows(PLATFORMS, "platforms.md"),
+            values=groups_part(values, "values.md"),
         ),
     }
+
+
+def _renewed(page: str, **parts: str) -> dict[Path, str]:
+    """A page of docs/ that people write, with the parts that are generated."""
+    return {DOCS / page: with_parts((DOCS / page).read_text(encoding="utf-8"), parts)}
 
 
 def _copies() -> dict[Path, str]:

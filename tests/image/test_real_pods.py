@@ -95,7 +95,7 @@ async def is_removed_in_mid_ramp(cluster: Cluster) -> None:
     await scene.end_ramp()
     held = await scene.marks()
     print(f"in force: {held}")
-    await cluster.shell.run(blocks("docs/install.md", "Uninstall")[0])
+    await cluster.shell.run(blocks("docs/upgrade-and-uninstall.md", "Uninstall")[0])
     await until("nothing of ours runs", lambda: _is_gone(cluster))
     await asyncio.sleep(QUIET_S)
     assert differences(before, await scene.traces()) == []

@@ -1,4 +1,4 @@
-"""README and docs/install.md to the letter, by Helm, on a cluster with Karpenter, cluster-autoscaler or neither.
+"""README and what the pages say of installing and removing, by Helm, with Karpenter, cluster-autoscaler or neither.
 
 cluster-autoscaler is the binary that CLUSTER_AUTOSCALER names, on simulated node groups; skipped without one.
 """
@@ -53,12 +53,12 @@ async def cluster_autoscaler(plane: ControlPlane) -> AsyncIterator[None]:
 
 
 async def follow_helm(shell: Shell, api: JsonApi) -> None:
-    """README, then the test, then the removal of docs/install.md."""
+    """README, then the test, then the removal."""
     use, _ = blocks("README.md", "Install")
     await shell.run(tolerating(use))
     await until("two nodes are warm", lambda: is_warm(api))
     print(await shell.run(blocks("docs/install.md", "With Helm")[0].splitlines()[-1]))
-    uninstall = blocks("docs/install.md", "Uninstall")[0]
+    uninstall = blocks("docs/upgrade-and-uninstall.md", "Uninstall")[0]
     await shell.run(uninstall)
     assert (
         await api.items("/apis/apps/v1/namespaces/kube-balloons/deployments?labelSelector=app.kubernetes.io/name") == []
