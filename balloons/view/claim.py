@@ -76,28 +76,37 @@ class Tenancy:
         """Whether pools of this namespace are served at all."""
         return not self.namespaces or namespace in self.namespaces
 
-    def refused(self, pools: Iterable[BalloonPool]) -> dict[ObjectKey, Refusal]:
-        """The pools that are not served, with the first bound that each breaks; older pools come first."""
+    def refused(
+        self, pools: Iterable[BalloonPool], broken: Mapping[ObjectKey, float] | None = None
+    ) -> dict[ObjectKey, Refusal]:
+        """The pools that are not served, with the first bound that each breaks; older pools come first.
+
+        `broken` are pools that break a rule of their own, by when they were made (Unix s): of those only the namespace
+        and the number are judged, or whoever writes nothing but such pools would be bounded by nothing.
+        """
         found: dict[ObjectKey, Refusal] = {}
         counts: dict[str, tuple[int, int]] = {}
-        for pool in sorted(pools, key=lambda pool: (pool.metadata.created_s, pool.key)):
-            namespace = pool.key.namespace
-            before, schedules = counts.get(namespace, (0, 0))
-            refusal = next(self._breaches(pool, before, schedules), None)
+        ages: list[tuple[float, ObjectKey, PoolSpec | None]]
+        ages = [(pool.metadata.created_s, pool.key, pool.spec) for pool in pools]
+        ages += [(created_s, key, None) for key, created_s in (broken or {}).items()]
+        for _, key, spec in sorted(ages, key=lambda age: age[:2]):
+            before, schedules = counts.get(key.namespace, (0, 0))
+            refusal = next(self._breaches(key.namespace, spec, before, schedules), None)
             if refusal is None:
-                counts[namespace] = before + 1, schedules + len(pool.spec.schedules)
+                counts[key.namespace] = before + 1, schedules + (len(spec.schedules) if spec else 0)
             else:
-                found[pool.key] = refusal
+                found[key] = refusal
         return found
 
-    def _breaches(self, pool: BalloonPool, pools: int, schedules: int) -> Iterator[Refusal]:
-        namespace, spec = pool.key.namespace, pool.spec
+    def _breaches(self, namespace: str, spec: PoolSpec | None, pools: int, schedules: int) -> Iterator[Refusal]:
         if not self.serves(namespace):
             served = ", ".join(sorted(self.namespaces))
             yield Refusal(Bound.NAMESPACES, f"namespace {namespace} is not served; served: {served}")
             return
         if self.pools_per_namespace is not None and pools >= self.pools_per_namespace:
             yield Refusal(Bound.POOLS, f"namespace {namespace} has {pools} older pools; accepted: {pools}")
+        if spec is None:
+            return
         total = schedules + len(spec.schedules)
         if self.schedules_per_namespace is not None and total > self.schedules_per_namespace and spec.schedules:
             accepted = self.schedules_per_namespace

@@ -5,6 +5,7 @@ Every `change_*` takes what was known of the object before and what is known now
 tell it. Nothing here raises on an odd object: whatever has been decoded can be filed.
 """
 
+import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -261,16 +262,18 @@ class Index:
     def snapshot(self, given: Circumstances) -> Snapshot:
         """The view as it is now; it does not change when the index does."""
         sound = {key: pool for key, pool in self._pools.items() if isinstance(pool, BalloonPool)}
-        refused = self._tenancy.refused(sound.values())
+        broken = {key: pool for key, pool in self._pools.items() if isinstance(pool, RefusedPool)}
+        made_s = dict.fromkeys(given.unreadable, math.inf) | {key: p.metadata.created_s for key, p in broken.items()}
+        refused = self._tenancy.refused(sound.values(), made_s)
         pools = {key: pool for key, pool in sound.items() if key not in refused}
         self._refresh(pools)
         self._are_nodes_lent = True
-        invalid = {key: pool.problem for key, pool in self._pools.items() if isinstance(pool, RefusedPool)}
+        invalid = {**given.unreadable, **{key: pool.problem for key, pool in broken.items()}}
         return Snapshot(
             missing=given.missing,
             age_s=given.age_s,
             pools=pools,
-            invalid={**given.unreadable, **invalid},
+            invalid={key: problem for key, problem in invalid.items() if key not in refused},
             refused=refused,
             nodes=self._nodes,
             loads=self._loads,

@@ -11,13 +11,13 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from balloons.api.pool import BalloonPool, Mode, PoolNodes, Schedule
+from balloons.api.pool import BalloonPool, Mode, PoolNodes, PoolStatus, Schedule
 from balloons.decide.decide import decide
 from balloons.decide.memory import Memory
 from balloons.decide.plan import Plan, Reason
 from balloons.decide.settings import DecideSettings
 from balloons.view.claim import Bound, Claim, Tenancy, claim_nodes
-from balloons.view.snapshot import Circumstances, Deployment, Index, Snapshot
+from balloons.view.snapshot import Circumstances, Deployment, Index, RefusedPool, Snapshot
 from tests.world import CLASS, NOW, World, a_node, a_pool, later, nodes
 from throttler.kube.metadata import Metadata, ObjectKey, OwnerReference
 from throttler.kube.node import Shared
@@ -144,6 +144,38 @@ def test_the_oldest_pools_of_a_namespace_are_those_that_are_served() -> None:
     pools = [a_pool(f"p{i}", created_s=float(i), namespace=space) for space in ("a", "b") for i in range(3)]
     refused = Tenancy(pools_per_namespace=2).refused(reversed(pools))
     assert set(refused) == {ObjectKey("a", "p2"), ObjectKey("b", "p2")}
+
+
+def broken(name: str, namespace: str, created_s: float = 1.0) -> RefusedPool:
+    """A pool that this API server let in and that breaks a rule: a name of more than 63 characters, say."""
+    return RefusedPool(a_pool(name, created_s=created_s, namespace=namespace).metadata, "no such zone", PoolStatus())
+
+
+def test_a_broken_pool_of_a_namespace_that_is_not_served_is_not_served_like_any_other() -> None:
+    index = Index(CLASS.metadata.name, SERVED)
+    for namespace in ("team-a", "tenant-x"):
+        index.change_pool(None, broken("bad", namespace))
+    lost = {ObjectKey(namespace, "lost"): "no object" for namespace in ("team-a", "tenant-x")}
+    snapshot = index.snapshot(Circumstances(unreadable=lost))
+    assert set(snapshot.invalid) == {ObjectKey("team-a", "bad"), ObjectKey("team-a", "lost")}
+    assert {key: refusal.bound for key, refusal in snapshot.refused.items()} == {
+        ObjectKey("tenant-x", "bad"): Bound.NAMESPACES,
+        ObjectKey("tenant-x", "lost"): Bound.NAMESPACES,
+    }
+
+
+def test_broken_pools_count_among_those_of_their_namespace() -> None:
+    index = Index(CLASS.metadata.name, Tenancy(pools_per_namespace=2))
+    for name, created_s in (("first", 1.0), ("third", 3.0)):
+        index.change_pool(None, broken(name, "team-a", created_s))
+    for name, created_s in (("second", 2.0), ("fourth", 4.0)):
+        index.change_pool(None, a_pool(name, created_s=created_s, namespace="team-a"))
+    snapshot = index.snapshot(Circumstances())
+    assert ({key.name for key in snapshot.pools}, {key.name for key in snapshot.invalid}) == ({"second"}, {"first"})
+    assert {(key.name, refusal.bound) for key, refusal in snapshot.refused.items()} == {
+        ("third", Bound.POOLS),
+        ("fourth", Bound.POOLS),
+    }
 
 
 def test_pods_and_deployments_that_look_like_ours_elsewhere_are_somebodys_work() -> None:
