@@ -1,58 +1,83 @@
-"""docs/cli.md, from the commands themselves: `python -m tools.cli_reference > docs/cli.md`."""
+"""docs/cli.md and docs/cli-service.md, from the commands themselves: `python -m tools.cli_reference` writes both."""
 
 import inspect
 from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import click
 
 from balloons.cli.main import balloons
 
+DOCS = Path(__file__).resolve().parents[1] / "docs"
 _INTRO = """# Commands
 
-This page is made from the commands (`python -m tools.cli_reference > docs/cli.md`). As a kubectl plug-in all of
-them are also `kubectl balloons ...`.
+These are the commands for people. [The service](cli-service.md) has three of its own. As a kubectl plug-in each command
+is also `kubectl balloons ...`. `python -m tools.cli_reference` makes both pages from the commands.
 
-- All but `run`, `guard`, `give-back`, `pause` and `resume` only read, with whatever rights you have, and say what they
-  could not see.
-- Data goes to stdout, everything else to stderr. In a pipe a table has one row per object and neither colour nor boxes.
-- `--color always` or `never` says when to print in colour; without it `NO_COLOR`, then `FORCE_COLOR`, then `TERM=dumb`
-  are heeded. A terminal that knows no more than ASCII gets charts made of it.
-- Every option with a variable below can be given in the environment.
-- `-v` shows each request; requests name themselves `kube-balloons-cli/VERSION (COMMAND)`.
+COMMANDS
+
+- All commands but `pause` and `resume` only read. They use the rights that you have, and say what they could not see.
+- Data goes to stdout, everything else to stderr. In a pipe a table has one row per object, without colour and boxes.
+- `--color always` or `never` says when to use colour. Without it the commands follow `NO_COLOR`, then `FORCE_COLOR`,
+  then `TERM=dumb`. A terminal that knows only ASCII gets charts of ASCII.
+- An option with a variable beside it can also be set in the environment.
+- `-v` shows each request. Requests carry the name `kube-balloons-cli/VERSION (COMMAND)`.
 
 | exit code | meaning |
 |---|---|
 | 0 | done |
-| 1 | failed while running: the API server away, a request that timed out |
+| 1 | failed while running: no API server answered, or a request timed out |
 | 2 | bad input |
-| 3 | findings at or above `--fail-on`, such a check that could not look, or a plan that breaks its promise |
-| 4 | a `--wait` ran out |
+| 3 | a finding at or above `--fail-on`, a check of that severity that could not look, or a plan that breaks a promise |
+| 4 | the time of `--wait` is over |
 | 130 | interrupted |
 """
+_SERVICE_INTRO = """# Commands of the service
+
+These commands run in the cluster: the service, the guard that restores your objects when the service is dead, and what
+runs before you uninstall. [Commands](cli.md) has the commands for people. `python -m tools.cli_reference` makes both pages.
+
+COMMANDS
+
+An option with a variable beside it can also be set in the environment.
+"""
+OF_SERVICE = ("run", "guard", "give-back")
 _SHARED_BY = 4
 """From so many commands on an option that means the same in all of them stands on the page once."""
 _SHARED_HEAD = """
 ## Options of several commands
 
-They say which cluster to ask and how to print. Each command below names those that it has.
+These options say which cluster to ask and how to print. Each command below names those that it has.
 """
 _LIKE_PLAN = ("report", "simulate")
 """Commands that ask what `plan` asks: the options that they have in common stand there."""
 
 
-def page() -> str:
-    """The whole page: what several commands share, then the commands in alphabetical order."""
-    rows = {name: _rows(name, balloons.commands[name]) for name in sorted(balloons.commands)}
+def pages() -> dict[str, str]:
+    """Each page by its name: the commands for people in alphabetical order, and those of the service."""
+    people = [name for name in sorted(balloons.commands) if name not in OF_SERVICE]
+    rows = {name: _rows(name, balloons.commands[name]) for name in people}
     used = Counter(row for of_command in rows.values() for row in of_command.values())
     once = [row for row, times in used.items() if times >= _SHARED_BY]
     elsewhere = {name: {"[above](#options-of-several-commands)": set(once)} for name in rows}
     for name in _LIKE_PLAN:
         elsewhere[name]["[as in `plan`](#plan)"] = set(rows["plan"].values()) - set(once)
-    sections = [_section(name, balloons.commands[name], rows[name], elsewhere[name]) for name in rows]
-    return "".join([_INTRO, _SHARED_HEAD, _table(once), *sections])
+    sections = [_section(name, rows[name], elsewhere[name]) for name in people]
+    of_service = [_section(name, _rows(name, balloons.commands[name]), {}) for name in OF_SERVICE]
+    return {
+        "cli.md": "".join([_INTRO.replace("COMMANDS", _contents(people)), _SHARED_HEAD, _table(once), *sections]),
+        "cli-service.md": "".join([_SERVICE_INTRO.replace("COMMANDS", _contents(OF_SERVICE)), *of_service]),
+    }
 
 
-def _section(name: str, command: click.Command, rows: dict[str, str], elsewhere: dict[str, set[str]]) -> str:
+def _contents(names: Sequence[str]) -> str:
+    lines = [f"| [`{name}`](#{name}) | {balloons.commands[name].get_short_help_str(100)} |" for name in names]
+    return "\n".join(["| command | what it does |", "|---|---|", *lines])
+
+
+def _section(name: str, rows: Mapping[str, str], elsewhere: Mapping[str, set[str]]) -> str:
+    command = balloons.commands[name]
     context = click.Context(command, info_name=f"balloons {name}")
     usage = " ".join([context.command_path, *command.collect_usage_pieces(context)])
     text = f"\n## {name}\n\n```\n{usage}\n```\n\n{_help(command)}\n"
@@ -95,4 +120,5 @@ def _cell(text: str) -> str:
 
 
 if __name__ == "__main__":
-    print(page(), end="")
+    for file, text in pages().items():
+        (DOCS / file).write_text(text, encoding="utf-8")

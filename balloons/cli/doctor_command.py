@@ -28,18 +28,20 @@ SUBJECTS = ("pod", "node", "pool", "throttle")
     multiple=True,
     metavar="FILE",
     type=click.Path(allow_dash=True),
-    help="Look at manifests; - for stdin; repeatable.",
+    help="Check manifests instead of a cluster. - for stdin. Repeatable.",
 )
-@option("-R", "--recursive", is_flag=True, help="Look into the folders of --filename.")
-@option("--in-cluster", is_flag=True, help="Use the account of the pod this runs in, whatever kubeconfig there is.")
-@option("--only", metavar="CODES", shell_complete=codes, help="Only these checks, such as KB001,KB020.")
-@option("--skip", metavar="CODES", shell_complete=codes, help="Not these checks.")
+@option("-R", "--recursive", is_flag=True, help="Look into the folders of --filename, too.")
+@option("--in-cluster", is_flag=True, help="Use the account of the pod that this runs in, not a kubeconfig.")
+@option("--only", metavar="CODES", shell_complete=codes, help="Run only these checks, such as KB001,KB020.")
+@option("--skip", metavar="CODES", shell_complete=codes, help="Leave out these checks.")
 @option(
     "--fail-on",
     type=click.Choice(["info", "warning", "error"]),
-    help="Exit with 3 from this severity on, or where such a check cannot look.",
+    help="Exit with 3 on a finding of this severity or above, or if such a check cannot look.",
 )
-@click.option("-o", "--output", type=click.Choice(["table", "wide", "json"]), default="table", help="How to print it.")
+@click.option(
+    "-o", "--output", type=click.Choice(["table", "wide", "json"]), default="table", help="Format of the output."
+)
 @click.option("--no-headers", is_flag=True, help="Leave out the line of column names.")
 @color_option
 def doctor(**given: Any) -> int:
@@ -50,7 +52,7 @@ def doctor(**given: Any) -> int:
       balloons doctor
       balloons doctor -f manifests/ -R --fail-on error
 
-    Only reads. Every code is explained in docs/doctor.md; findings go to stdout, everything else to stderr.
+    It only reads. docs/doctor.md explains every code. Findings go to stdout, everything else to stderr.
     """
     from balloons.doctor.check import Severity
     from balloons.doctor.diagnose import diagnose, kinds_of
@@ -137,21 +139,21 @@ def _print_diagnosis(found: Any, given: dict[str, Any]) -> None:
     "--namespace",
     metavar="NAME",
     shell_complete=namespaces,
-    help="Namespace of a pod or pool, where the name alone is not enough.",
+    help="Namespace of the pod or pool. Needed if two have this name.",
 )
-@click.option("-o", "--output", type=click.Choice(["table", "json"]), default="table", help="How to print it.")
+@click.option("-o", "--output", type=click.Choice(["table", "json"]), default="table", help="Format of the output.")
 @click.option("--no-headers", is_flag=True, help="Leave out the line of column names.")
 @color_option
 def explain(subject: str, name: str | None, **given: Any) -> None:
-    """Show what happened to one object, step by step: how long each step took, and why.
+    """Show what happened to one object, step by step: how long each step took and why.
 
     \b
     Examples:
       balloons explain pod train-0 -n ml       (or: pod ml/train-0)
       balloons explain node/ip-10-0-3-7
 
-    The reasons are the same words as in status, Events, log and metrics. A pool is a BalloonPool, else a Karpenter
-    NodePool.
+    The reasons are the same words as in status, Events, log and metrics. `pool` finds a BalloonPool, or else a NodePool
+    of Karpenter.
     """
     subject, name, namespace = named(subject, name, given["namespace"])
     seen = see(given, "explain", _kinds(subject, name))

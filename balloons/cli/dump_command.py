@@ -13,17 +13,17 @@ from balloons.cli.terminal import CommandError, ExitCode
 SHORTEST_KEY = 16
 
 
-@click.command(short_help="Save what the reading commands look at, as one file.")
+@click.command(short_help="Save what the other commands read, as one file.")
 @click.argument("file", type=click.Path(readable=False, allow_dash=True))
 @request_options
-@option("--hash-names", is_flag=True, help="Write hashes in place of names; equal names get equal hashes.")
+@option("--hash-names", is_flag=True, help="Write hashes in place of names. Equal names get equal hashes.")
 @option(
     "--hash-key-file",
     metavar="FILE",
-    help=f"Key of the hashes, at least {SHORTEST_KEY} bytes; without it a new one that is then forgotten.",
+    help=f"Key of the hashes, at least {SHORTEST_KEY} bytes. Default: a random one that is not kept.",
 )
 def dump(file: str, **given: Any) -> None:
-    """Save what doctor, explain, plan and simulate read, as one file.
+    """Save what doctor, explain, plan, simulate, status and top read, as one file.
 
     \b
     Examples:
@@ -31,7 +31,7 @@ def dump(file: str, **given: Any) -> None:
       balloons dump cluster.tar.gz --hash-names
 
     The file holds no Secret, no environment, no last-applied annotation and no argument of ordinary programs. FILE may
-    be - for stdout. Answers with --from FILE are the same, byte for byte, as those on the cluster at that moment.
+    be - for stdout. With --from FILE a command answers byte for byte as it did on the cluster at that moment.
     """
     from balloons.cluster.hashed import hashed
     from balloons.cluster.kinds import ALL_KINDS

@@ -48,41 +48,47 @@ class Bounded(click.FloatRange):
     show_default=True,
     help="Namespace of the Lease.",
 )
-@option("--lease", metavar="NAME", help="The Lease that the service renews; default kube-balloons-throttle.")
+@option("--lease", metavar="NAME", help="Lease that the service renews. Default: kube-balloons-throttle.")
 @option(
     "--after",
     type=Bounded(1, 3600),
+    metavar="SECONDS",
     default=100.0,
     show_default=True,
-    help="Seconds without a renewal after which everything is given back.",
+    help="Give everything back after so many seconds without a renewal.",
 )
 @option(
     "--period",
     type=Bounded(0.1, 600),
+    metavar="SECONDS",
     default=5.0,
     show_default=True,
-    help="Seconds between two reads of the Lease; at most a quarter of --after.",
+    help="Seconds between two reads of the Lease. At most a quarter of --after.",
 )
-@option("--once", is_flag=True, help="End when the Lease has moved, or everything was given back (for a CronJob).")
-@option("--dry-run", is_flag=True, help="Say what would be given back; write nothing.")
+@option("--once", is_flag=True, help="Exit once the Lease has moved or everything was given back (for a CronJob).")
+@option("--dry-run", is_flag=True, help="Say what would be given back, and write nothing.")
 @option(
-    "--max-calls-per-second", type=Bounded(0.1, 1000), default=20.0, show_default=True, help="Most requests per second."
+    "--max-calls-per-second",
+    type=Bounded(0.1, 1000),
+    metavar="N",
+    default=20.0,
+    show_default=True,
+    help="Send at most so many requests per second.",
 )
 @option(
     "--metrics-address",
     metavar="HOST:PORT",
-    help=f"For /metrics and probes. Default off, in a pod {IN_CLUSTER_ADDRESS}.",
+    help=f"Address for /metrics and probes. Default: off, in a pod {IN_CLUSTER_ADDRESS}.",
 )
 @metrics_tls_options
 @log_options
 def guard(**given: Any) -> int:
-    """Give back all ceilings, gates, taints and labels when nobody renews.
+    """Give back all ceilings, gates, taints and labels when the service is dead.
 
-    \b
-    Runs beside the service, as a process of its own. It watches the Lease that `balloons run` renews while it makes
-    decisions. When the Lease has not moved for --after seconds by the guard's own clock, it gives everything back.
+    The guard runs beside the service, as a process of its own. It watches the Lease that `balloons run` renews while it
+    makes decisions. When the Lease has not moved for --after seconds by the guard's own clock, it gives everything
+    back.
 
-    \b
     Exit codes: 0 the Lease moves, or everything was given back; 1 something could not be given back, or the Lease could
     not be read; 2 bad input.
 
@@ -161,27 +167,28 @@ def stop_on_signals() -> "asyncio.Event":
     shell_complete=namespaces,
     default=NAMESPACE,
     show_default=True,
-    help="Where the service runs.",
+    help="Namespace of the service.",
 )
-@option("--deployment", metavar="NAME", default=DEPLOYMENT, show_default=True, help="The service's Deployment.")
+@option("--deployment", metavar="NAME", default=DEPLOYMENT, show_default=True, help="Deployment of the service.")
 @option(
     "--timeout",
     type=Bounded(30, 3600),
+    metavar="SECONDS",
     default=180.0,
     show_default=True,
-    help="Seconds after which it gives up.",
+    help="Give up after so many seconds.",
 )
-@option("--dry-run", is_flag=True, help="Say what would be given back now; stop nothing, write nothing.")
+@option("--dry-run", is_flag=True, help="Say what would be given back now. Stop and write nothing.")
 @log_options
 def give_back(**given: Any) -> int:
-    """Stop the service and give back all that it holds; run it before you uninstall.
+    """Stop the service and give back all that it holds. Run this before you uninstall.
 
-    Scales the Deployment to zero, waits until nobody renews its Lease, and gives back what is left of ceilings, gates,
-    taints and labels; nodes that pools of strategy Annotate keep are let go. `helm uninstall` does this by itself.
+    It scales the Deployment to zero and waits until nothing renews its Lease. Then it gives back what is left of
+    ceilings, gates, taints and labels, and removes the annotations by which pools of strategy Annotate keep nodes.
+    `helm uninstall` does all this by itself.
 
-    \b
-    Exit codes: 0 nothing of ours holds anything back; 1 something could not be given back, or somebody still renews;
-    2 bad input.
+    Exit codes: 0 nothing of ours holds anything back; 1 something could not be given back, or a replica still renews
+    the Lease; 2 bad input.
 
     \b
     Examples:

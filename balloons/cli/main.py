@@ -33,7 +33,7 @@ COMPLETION = "_BALLOONS_COMPLETE"
 @click.command()
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish", "kubectl"]))
 def completion(shell: str) -> None:
-    """Print a completion script.
+    """Print the script by which a shell completes `balloons`.
 
     \b
     Examples:
@@ -75,15 +75,22 @@ def _tell_version(context: click.Context, _: click.Parameter, is_asked: bool) ->
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
-@click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_tell_version, help="Print it.")
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_tell_version,
+    help="Show the version and exit.",
+)
 def balloons() -> None:
-    """Keep nodes warm with balloon pods, and see how warm they are.
+    """Keep idle nodes warm, pace scale-ups, and predict what a scale-up does.
 
     \b
     Examples:
-      balloons doctor             what makes autoscaling fail silently
-      balloons plan --add 500     how a scale-up will go, before it is started
-      balloons status -A          all pools and throttles, as kubectl shows them
+      balloons doctor             find what makes autoscaling fail silently
+      balloons plan --add 500     predict a scale-up before you start it
+      balloons status -A          show all pools and throttles
     """
 
 

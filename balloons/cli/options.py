@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 FILE = "FILE"
 _TLS_FILES = {
-    "cert": "Serve metrics and probes by TLS only: our certificate, PEM; read again when it changes.",
-    "key": "Its private key, PEM without a password.",
-    "client-ca": "Authorities, PEM, whose clients alone may read /metrics; probes stay open.",
+    "cert": "Certificate (PEM): serve metrics and probes by TLS only. Read again when it changes.",
+    "key": "Its private key (PEM, no password).",
+    "client-ca": "CA certificates (PEM): only their clients may read /metrics. Probes stay open.",
 }
 IN_NAMESPACES = ("pod", "pool")
 KINDS = {"balloonpool": "pool", "nodepool": "pool", "jointhrottle": "throttle"}
@@ -59,22 +59,22 @@ MOST_ADDED = 150_000
 """As `balloons.preview.forecast`, which is not imported for help."""
 DURATIONS = ("boot", "join", "reaction", "kill-timer")
 _STATED = (
-    ("nodes", "Nodes that are there now."),
-    ("boot", "From being asked for to being registered."),
-    ("boot-spread", "Its standard deviation, machine to machine, as a share."),
-    ("join", "From registered to usable on idle servers."),
-    ("reaction", "From waiting pods to machines asked for."),
-    ("servers", "API servers."),
-    ("server-cores", "Cores of one API server."),
-    ("background", "Share of them in use in usual times."),
-    ("join-cost", "Core-seconds that a join costs the API servers."),
+    ("nodes", "Nodes that the cluster has now."),
+    ("boot", "Time from ordering a machine until its node registers."),
+    ("boot-spread", "Its standard deviation between machines, as a share."),
+    ("join", "Time from registering until usable, on idle API servers."),
+    ("reaction", "Time until the autoscaler orders machines for waiting pods."),
+    ("servers", "Number of API servers."),
+    ("server-cores", "CPU cores of each API server."),
+    ("background", "Share of these cores that is usually in use."),
+    ("join-cost", "CPU seconds that a join costs the API servers."),
     ("daemonsets", "DaemonSet pods per node."),
     ("controller-qps", "The controller manager's --kube-api-qps."),
     ("scheduler-qps", "The scheduler's --kube-api-qps."),
     ("launch-rate", "Machines that the cloud starts per second."),
-    ("launch-burst", "... and how many at once before that."),
-    ("kill-timer", "When a machine that has not registered is destroyed."),
-    ("max-nodes", "The most nodes there may be."),
+    ("launch-burst", "Machines that it starts at once before that."),
+    ("kill-timer", "Time until a machine that has not registered is destroyed."),
+    ("max-nodes", "Most nodes that the cluster may have."),
 )
 PRINTING = "Output"
 
@@ -95,12 +95,12 @@ def is_in_pod() -> bool:
 
 def connection_options(command: F) -> F:
     """--kubeconfig and --context, spelled as kubectl does."""
-    text = "Context of the kubeconfig; the current one if absent."
+    text = "Context of the kubeconfig. Default: the current one."
     command = option("--context", metavar="NAME", shell_complete=contexts, help=text)(command)
     return option(
         "--kubeconfig",
         metavar="FILE",
-        help="Path of a kubeconfig; if absent $KUBECONFIG, the pod's own account, or ~/.kube/config.",
+        help="Kubeconfig. Default: $KUBECONFIG, the pod's own account, or ~/.kube/config.",
     )(command)
 
 
@@ -125,7 +125,9 @@ def log_options(command: F) -> F:
     """--log-format and --debug, of the commands that log."""
     command = option("--debug", is_flag=True, help="Log more, and show tracebacks.")(command)
     formats = click.Choice(["auto", "json", "pretty"])
-    return option("--log-format", type=formats, default="auto", help="Default: pretty on a terminal.")(command)
+    return option(
+        "--log-format", type=formats, default="auto", help="Format of the log. auto: pretty on a terminal, else json."
+    )(command)
 
 
 def color_option(command: F) -> F:
@@ -137,7 +139,7 @@ def color_option(command: F) -> F:
         show_default=True,
         expose_value=False,
         callback=_heed_color,
-        help="When to print in colour; auto heeds NO_COLOR, FORCE_COLOR and TERM.",
+        help="When to use colour. auto follows NO_COLOR, FORCE_COLOR and TERM.",
     )(command)
 
 
@@ -192,7 +194,7 @@ def request_options(command: F) -> F:
     command = option(
         "--request-timeout", metavar="TIME", default="30s", show_default=True, help="Longest time for one request."
     )(command)
-    command = option("--as-group", multiple=True, metavar="GROUP", help="Groups to act as; repeatable.")(command)
+    command = option("--as-group", multiple=True, metavar="GROUP", help="Group to act as. Repeatable.")(command)
     command = option("--as", "as_user", metavar="USER", help="User to act as.")(command)
     return connection_options(command)
 
@@ -398,13 +400,13 @@ def asked_options(command: F) -> F:
     """What is to be planned, and by which prices."""
     for decorate in reversed(
         (
-            option("--to", type=click.IntRange(1, 1_000_000), metavar="N", help="How many nodes the pool should have."),
-            option("--add", type=click.IntRange(1, MOST_ADDED), metavar="N", help="How many more nodes."),
+            option("--to", type=click.IntRange(1, 1_000_000), metavar="N", help="Nodes that the pool should have."),
+            option("--add", type=click.IntRange(1, MOST_ADDED), metavar="N", help="Nodes to add."),
             option(
                 "--pods",
                 metavar="FILE",
                 type=click.Path(allow_dash=True),
-                help="Find room for the pods in FILE (YAML or JSON; - is stdin).",
+                help="Find room for the pods in FILE (YAML or JSON, - for stdin).",
             ),
             option(
                 "--job",
@@ -417,9 +419,14 @@ def asked_options(command: F) -> F:
                 default="",
                 metavar="NAME",
                 shell_complete=pools,
-                help="Which pool grows; default: the largest.",
+                help="Pool that grows. Default: the largest.",
             ),
-            option("--within", type=Seconds(), metavar="TIME", help="Exit with 3 when one in twenty takes longer."),
+            option(
+                "--within",
+                type=Seconds(),
+                metavar="TIME",
+                help="Exit with 3 if one scale-up in twenty would take longer.",
+            ),
             option("--price", type=Price(), metavar="N", help="Price of one new node per hour."),
             option(
                 "--prices",
@@ -453,7 +460,7 @@ SECTIONS = {
     "What": {"to", "add", "pods", "job", "pool", "within", "price", "prices", "compare", "saved", "policies", "faults"}
     | {"sweep", "gate"},
     "Cluster": {"kubeconfig", "context", "from_file", "offline", "as_user", "as_group", "request_timeout"},
-    "Instead of what is learned from the cluster": {name.replace("-", "_") for name, _ in _STATED} | {"file"},
+    "Figures of your own, in place of the cluster's": {name.replace("-", "_") for name, _ in _STATED} | {"file"},
 }
 """Of options; the others are about what is printed."""
 

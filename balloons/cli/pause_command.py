@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 LONGEST_REASON = 500
 FIELD_MANAGER = "kube-balloons-cli"
 SUBJECTS = ("pool", "throttle")
-OF_POOL = "Namespace of a pool; the context's own if absent."
+OF_POOL = "Namespace of the pool. Default: the context's."
 
 
 @click.command()
@@ -22,17 +22,17 @@ OF_POOL = "Namespace of a pool; the context's own if absent."
 @click.argument("name", required=False, shell_complete=subjects)
 @request_options
 @option("-n", "--namespace", metavar="NAME", shell_complete=namespaces, help=OF_POOL)
-@option("--reason", metavar="TEXT", required=True, help="Why; kept beside the pause for whoever finds it.")
-@option("--dry-run", is_flag=True, help="Let the server check it and write nothing.")
+@option("--reason", metavar="TEXT", required=True, help="Why. `status -o wide` and `explain` show it.")
+@option("--dry-run", is_flag=True, help="Let the server check the change, and write nothing.")
 def pause(subject: str, name: str | None, **given: Any) -> None:
     """Stop a pool or throttle from changing anything.
 
     \b
     Examples:
-      balloons pause pool gpu -n ml --reason "maintenance until 18:00"     (or: pool/ml/gpu)
+      balloons pause pool/ml/gpu --reason "maintenance until 18:00"
       balloons pause throttle default --reason INC-1234
 
-    A paused pool keeps the balloons it has; a paused throttle gives back what it holds.
+    A paused pool keeps the balloons that it has. A paused throttle gives back all that it holds.
     """
     if not 0 < len(given["reason"].strip()) <= LONGEST_REASON:
         raise click.BadParameter(f"accepted: 1 to {LONGEST_REASON} characters", param_hint="--reason")
@@ -44,9 +44,9 @@ def pause(subject: str, name: str | None, **given: Any) -> None:
 @click.argument("name", required=False, shell_complete=subjects)
 @request_options
 @option("-n", "--namespace", metavar="NAME", shell_complete=namespaces, help=OF_POOL)
-@option("--dry-run", is_flag=True, help="Let the server check it and write nothing.")
+@option("--dry-run", is_flag=True, help="Let the server check the change, and write nothing.")
 def resume(subject: str, name: str | None, **given: Any) -> None:
-    """Let a paused pool or throttle go on.
+    """Let a paused pool or throttle work again.
 
     \b
     Examples:

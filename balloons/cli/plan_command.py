@@ -27,12 +27,15 @@ OF_A_SAVED_PLAN = ("saved", "output", "output_format", "chart", "no_headers", "c
 """Options that a plan that was made before can still have."""
 
 
-@click.command(cls=InSections, short_help="Predict a scale-up: when, limited by what, at which load.")
+@click.command(cls=InSections, short_help="Predict a scale-up: time, limit, API load, cost.")
 @asked_options
-@option("--save", metavar="FILE", help="Write the plan as JSON, for --compare and `report --plan`.")
-@option("--compare", metavar="FILE", help="Compare a saved plan with what has happened since.")
+@option("--save", metavar="FILE", help="Save the plan as JSON, for --compare and `report --plan`.")
+@option("--compare", metavar="FILE", help="Compare a saved plan with what happened since.")
 @click.option(
-    "-o", "--output", type=click.Choice(["wide", "json", "yaml"]), help="All figures and waves, or for machines."
+    "-o",
+    "--output",
+    type=click.Choice(["wide", "json", "yaml"]),
+    help="wide: all figures and waves. json, yaml: for programs.",
 )
 @click.option("--no-headers", is_flag=True, help="Leave out the lines of column names.")
 @color_option
@@ -40,16 +43,18 @@ OF_A_SAVED_PLAN = ("saved", "output", "output_format", "chart", "no_headers", "c
 @offline_option
 @stated_options
 def plan(**given: Any) -> int:
-    """Predict a scale-up: when nodes are ready, what limits it, the load on the API servers, the cost.
+    """Predict a scale-up: when its nodes are ready, what limits it, how it loads the API servers, what it costs.
 
     \b
     Examples:
       balloons plan --to 500
       balloons plan --job train.yaml --pool gpu -o json
 
-    Reads the cluster and writes nothing; needs no CRD of ours. The options below replace what is learned from the
-    cluster; with --offline nothing else is known. Exit codes: 0 done, 1 failed, 2 bad input, 3 the plan breaks a
-    promise: not all nodes can come, machines are lost, pods fit nowhere, or --within is exceeded.
+    It reads the cluster and writes nothing. It needs no CRD of ours. Figures that you give below replace those of the
+    cluster. With --offline it asks no cluster.
+
+    Exit codes: 0 done, 1 failed, 2 bad input, 3 the plan breaks a promise: not all nodes can come, machines are lost,
+    pods fit nowhere, the API servers are overloaded, or --within is exceeded.
     """
     from balloons.cli.plan_screen import compare, show_plan
 
@@ -66,14 +71,14 @@ def plan(**given: Any) -> int:
     default=500,
     show_default=True,
     metavar="N",
-    help="How many more nodes.",
+    help="Nodes to add.",
 )
 @option(
     "--pool",
     default="",
     metavar="NAME",
     shell_complete=pools,
-    help="Which pool grows; default: the largest.",
+    help="Pool that grows. Default: the largest.",
 )
 @option(
     "--policy",
@@ -81,7 +86,7 @@ def plan(**given: Any) -> int:
     multiple=True,
     shell_complete=policies,
     metavar="NAME",
-    help="throttle, none, oracle, gradient2, aimd, aimd-429, rate=PER_MINUTE or window=N; repeatable.",
+    help="throttle, none, oracle, gradient2, aimd, aimd-429, rate=PER_MINUTE or window=N. Repeatable.",
 )
 @option(
     "--fault",
@@ -89,22 +94,26 @@ def plan(**given: Any) -> int:
     multiple=True,
     shell_complete=faults,
     metavar="KIND@AT+FOR[=N]",
-    help="loss, slow, blind or lists; repeatable.",
+    help="loss, slow, blind or lists. Repeatable.",
 )
 @option(
     "--sweep",
     metavar="NAME=A,B,C",
     shell_complete=swept,
-    help="Run with each value of a figure: add, boot, servers, ...",
+    help="Run once for each value of a figure: add, boot, servers, ...",
 )
 @option(
     "--file",
     metavar="FILE",
     type=click.Path(allow_dash=True),
-    help="YAML file of figures, named like the options below.",
+    help="YAML file of figures, named like these options.",
 )
-@option("--gate/--no-gate", default=None, help="Whether booted machines can be held before they join.")
-@click.option("-o", "--output", type=click.Choice(["json", "yaml"]), help="For machines.")
+@option(
+    "--gate/--no-gate",
+    default=None,
+    help="Hold booted machines before they join, or not. Default: as the throttle does.",
+)
+@click.option("-o", "--output", type=click.Choice(["json", "yaml"]), help="Output for programs.")
 @click.option("--no-headers", is_flag=True, help="Leave out the line of column names.")
 @color_option
 @cluster_options
@@ -118,8 +127,8 @@ def simulate(**given: Any) -> int:
       balloons simulate --offline --add 2000 --servers 2 --fault loss@3m+2m
       balloons simulate --policy throttle --policy rate=60 --sweep servers=1,2,4
 
-    Everything starts from the cluster (or --from a dump, or --offline from usual values); options below replace what is
-    known of it. Times are medians of a few runs.
+    It starts from the cluster, from a dump (--from), or from usual values (--offline). Figures that you give below
+    replace these. Times are medians of several runs.
     """
     from balloons.cli.plan_screen import show_simulation
 
@@ -130,40 +139,42 @@ def simulate(**given: Any) -> int:
 
 @click.command(cls=InSections, short_help="Draw a plan as a picture or a web page.")
 @asked_options
-@option("--plan", "saved", metavar="FILE", help="A plan that `plan --save` wrote, instead of a new one.")
+@option("--plan", "saved", metavar="FILE", help="Draw the plan that `plan --save` wrote.")
 @click.option(
     "-o",
     "--output",
     metavar="FILE",
     type=click.Path(readable=False, allow_dash=True),
-    help="Where to: .html, .png, .svg or .txt; stdout if absent.",
+    help="File to write: .html, .png, .svg or .txt. Default: stdout.",
 )
 @click.option(
     "--chart",
     type=click.Choice(["stages", "compared"]),
     default="stages",
     show_default=True,
-    help="Of .svg and .png: nodes by stage, or paced against not paced.",
+    help="Chart in .svg and .png: nodes by stage, or paced and unpaced.",
 )
 @click.option(
-    "--format", "output_format", type=click.Choice(FORMATS), help="Where the name of FILE does not say; default: text."
+    "--format",
+    "output_format",
+    type=click.Choice(FORMATS),
+    help="Format where the name of FILE does not tell. Default: text.",
 )
-@click.option("--no-headers", is_flag=True, help="Leave out the line of column names (text).")
+@click.option("--no-headers", is_flag=True, help="Leave out the line of column names (text only).")
 @color_option
 @cluster_options
 @offline_option
 @stated_options
 def report(**given: Any) -> int:
-    """Draw a plan: nodes over time, pace and API load, waves, reasons, inputs.
+    """Draw a plan: nodes over time, API load, what others wait, waves, reasons and figures used.
 
     \b
     Examples:
       balloons report --to 500 -o report.html
       balloons report --plan plan.json --chart compared -o report.svg
 
-    The page is one file that loads nothing, for light and dark screens and for paper. Equal plans give equal bytes.
-    Pages and pictures need the extra `report`. The options below replace what is learned from the cluster. Exit codes
-    are those of `plan`: 3 when the plan breaks a promise.
+    The page is one file that loads nothing. It suits light and dark screens and paper. Equal plans give equal bytes.
+    Pages and pictures need the extra `report`. Exit codes are those of `plan`: 3 when the plan breaks a promise.
     """
     from balloons.cli.plan_screen import show_report
 

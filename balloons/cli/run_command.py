@@ -33,7 +33,7 @@ def _bound(name: str, default: int, text: str) -> Callable[[F], F]:
     """What pools may ask for at most."""
     count = click.IntRange(0)
     return option(
-        f"--bound-{name}", type=count, metavar="N", default=default, show_default=True, help=f"{text} 0: any."
+        f"--bound-{name}", type=count, metavar="N", default=default, show_default=True, help=f"{text} 0: no bound."
     )
 
 
@@ -42,7 +42,7 @@ def _file(name: str, text: str) -> Callable[[F], F]:
     return option(f"--prometheus-{name}-file", metavar="FILE", help=text)
 
 
-@click.command()
+@click.command(short_help="Run the service that holds nodes and paces joins.")
 @connection_options
 @option(
     "-n",
@@ -50,34 +50,51 @@ def _file(name: str, text: str) -> Callable[[F], F]:
     multiple=True,
     metavar="NAME",
     shell_complete=namespaces,
-    help="Serve only this namespace's pools; repeatable.",
+    help="Serve only pools of this namespace. Repeatable.",
 )
 @option(
     "--bound-node-labels",
     multiple=True,
     metavar="NAMESPACE:KEY=VALUE",
-    help="Pools of the namespace (*: of any other) may select only such nodes; repeat for a choice.",
+    help="Nodes that pools of a namespace (*: any other) may select. Repeat for more.",
 )
-@_bound("max-size", 0, "Largest maxSize of a pool.")
-@_bound("pools-per-namespace", 100, "Pools of one namespace; the oldest are served.")
-@_bound("schedules-per-namespace", 200, "Schedules of one namespace's pools together.")
-@_bound("selector-values", 256, "Values in the matchExpressions of one selector.")
-@option("--dry-run", is_flag=True, help="Decide and log; write nothing.")
-@option("--once", is_flag=True, help="Decide once on a complete view, then exit (1 if that fails).")
-@option("--interval", type=float, default=10.0, show_default=True, help="Seconds between decisions in quiet times.")
+@_bound("max-size", 0, "Largest maxSize that a pool may have.")
+@_bound("pools-per-namespace", 100, "Most pools of one namespace that are served, the oldest first.")
+@_bound("schedules-per-namespace", 200, "Most schedules of all pools of one namespace.")
+@_bound("selector-values", 256, "Most values in the matchExpressions of one selector.")
+@option("--dry-run", is_flag=True, help="Decide and log, and write nothing.")
+@option("--once", is_flag=True, help="Decide once on a complete view, then exit. 1 if that fails.")
 @option(
-    "--metrics-address", metavar="HOST:PORT", help=f"Default {DEFAULT_ADDRESS}, in a pod {IN_CLUSTER_ADDRESS}; or off."
+    "--interval",
+    type=float,
+    metavar="SECONDS",
+    default=10.0,
+    show_default=True,
+    help="Seconds between decisions in quiet times.",
+)
+@option(
+    "--metrics-address",
+    metavar="HOST:PORT",
+    help=f"Address for /metrics and probes, or off. Default: {DEFAULT_ADDRESS}, in a pod {IN_CLUSTER_ADDRESS}.",
 )
 @metrics_tls_options
-@option("--image", metavar="IMAGE", help="The balloons' image where a pool names none, such as a mirror's.")
-@option("--image-pull-secret", multiple=True, metavar="NAME", help="For balloons whose pool names none; repeatable.")
-@option("--allowed-image", multiple=True, metavar="PREFIX", help="Images that pools may name; repeatable.")
+@option("--image", metavar="IMAGE", help="Image of balloons whose pool names none, such as one of a mirror.")
+@option(
+    "--image-pull-secret",
+    multiple=True,
+    metavar="NAME",
+    help="Pull secret of balloons whose pool names none. Repeatable.",
+)
+@option(
+    "--allowed-image", multiple=True, metavar="PREFIX", help="Let pools name images that begin with this. Repeatable."
+)
 @option(
     "--max-calls-per-second",
     type=float,
+    metavar="N",
     default=5.0,
     show_default=True,
-    help="Ceiling of writes, over a minute; releases: ten times it.",
+    help="Most writes per second, over a minute. Releases may be ten times as many.",
 )
 @option(
     "--lease-namespace",
@@ -85,21 +102,21 @@ def _file(name: str, text: str) -> Callable[[F], F]:
     shell_complete=namespaces,
     default="kube-balloons",
     show_default=True,
-    help="Namespace of the Lease by which replicas elect a leader, and which the guard watches.",
+    help="Namespace of the Lease. Replicas elect a leader by it, and the guard watches it.",
 )
 @option(
     "--prometheus-url",
     metavar="URL",
-    help="The Prometheus of throttles (this URL, https) that the files below are for.",
+    help="URL (https) of the Prometheus that the following files are for.",
 )
-@_file("ca", "Authorities, PEM, in place of the system's.")
-@_file("token", "A bearer token; read again for each query.")
-@_file("cert", "Our client certificate, PEM.")
-@_file("key", "Its private key, PEM without a password.")
-@option("--no-leader-election", is_flag=True, help="Run as the only replica. The Lease is renewed anyway.")
+@_file("ca", "CA certificates (PEM) in place of the system's.")
+@_file("token", "Bearer token. Read again for each query.")
+@_file("cert", "Client certificate of the service (PEM).")
+@_file("key", "Its private key (PEM, no password).")
+@option("--no-leader-election", is_flag=True, help="Run as the only replica. It still renews the Lease.")
 @log_options
 def run(**given: Any) -> int:
-    """Hold nodes with balloons, and give way to real work.
+    """Run the service: hold nodes with balloons, give way to real work, and pace joins.
 
     \b
     Examples:

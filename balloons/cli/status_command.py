@@ -12,25 +12,25 @@ from balloons.cli.complete import namespaces, pools_and_throttles, waits
 from balloons.cli.options import Price, Seconds, cluster_options, color_option, option, see, warn
 
 
-@click.command(short_help="Show throttles and balloon pools, and why they are so.")
+@click.command(short_help="Show throttles and pools, and the reason for their state.")
 @click.argument("names", nargs=-1, metavar="[NAME]...", shell_complete=pools_and_throttles)
 @option(
     "-n",
     "--namespace",
     metavar="NAME",
     shell_complete=namespaces,
-    help="Namespace to look in; the context's own if absent.",
+    help="Namespace to look in. Default: the context's.",
 )
 @click.option("-A", "--all-namespaces", is_flag=True, help="Look in every namespace.")
 @click.option("-w", "--watch", "is_watching", is_flag=True, help="Keep watching.")
-@click.option("--wait", "is_waiting", is_flag=True, help="Wait until --for is met.")
+@click.option("--wait", "is_waiting", is_flag=True, help="Wait for what --for says.")
 @click.option(
     "--for",
     "conditions",
     multiple=True,
     metavar="WHAT",
     shell_complete=waits,
-    help="condition=Ready (or another, or =STATUS), warm=N, idle, phase=Idle; repeatable. condition=Ready if absent.",
+    help="condition=NAME[=STATUS], warm=N, idle or phase=PHASE. Repeatable. Default: condition=Ready.",
 )
 @option(
     "--timeout",
@@ -38,16 +38,19 @@ from balloons.cli.options import Price, Seconds, cluster_options, color_option, 
     metavar="TIME",
     default="5m",
     show_default=True,
-    help="Longest time for --wait; 0 looks once.",
+    help="Longest time for --wait. 0 looks once.",
 )
 @click.option(
-    "-o", "--output", type=click.Choice(["wide", "json", "yaml", "name"]), help="More columns, or for machines."
+    "-o",
+    "--output",
+    type=click.Choice(["wide", "json", "yaml", "name"]),
+    help="wide: more columns. The others: for programs.",
 )
 @click.option("--no-headers", is_flag=True, help="Leave out the line of column names.")
 @color_option
 @cluster_options
 def status(**given: Any) -> int:
-    """Show throttles (pace, nodes in flight) and balloon pools (warm, wanted nodes), and why.
+    """Show throttles (pace, nodes in flight) and pools (warm and wanted nodes), and the reason for their state.
 
     \b
     Examples:
@@ -55,8 +58,8 @@ def status(**given: Any) -> int:
       balloons status gpu --wait --for warm=8 --timeout 15m
       balloons status --wait --for idle
 
-    NAME names a pool or a throttle. With --wait everything that is shown must meet --for. What is missing is printed on
-    stderr, and the exit code is 4 when the time is over.
+    NAME is a pool or a throttle. With --wait, all that is shown must meet --for. If the time is over before, the exit
+    code is 4, and stderr says what is missing.
     """
     import asyncio
 
@@ -97,14 +100,14 @@ def _awaited(given: dict[str, Any]) -> Any:
 
 @click.command(short_help="Show nodes by pool and zone: busy, warm, idle, cost.")
 @cluster_options
-@click.option("-o", "--output", type=click.Choice(["table", "json"]), default="table", help="How to print it.")
+@click.option("-o", "--output", type=click.Choice(["table", "json"]), default="table", help="Format of the output.")
 @click.option("--no-headers", is_flag=True, help="Leave out the line of column names.")
-@click.option("-w", "--watch", "is_watching", is_flag=True, help="Go on showing a bar for each pool.")
+@click.option("-w", "--watch", "is_watching", is_flag=True, help="Show a bar for each pool, and keep it up to date.")
 @click.option("--prices", type=click.Path(), metavar="FILE", help="YAML: instance type -> price per hour.")
-@click.option("--price", type=Price(), metavar="N", help="Price of one node per hour, where no other is known.")
+@click.option("--price", type=Price(), metavar="N", help="Price of one node per hour where none is known.")
 @color_option
 def top(**given: Any) -> None:
-    """Show nodes by pool and zone: ready, busy, warm, idle, joining, sick, how full of real work, and what they cost.
+    """Show nodes by pool and zone: how many are busy, warm, idle, joining or sick, and what they cost.
 
     \b
     Examples:
@@ -112,7 +115,8 @@ def top(**given: Any) -> None:
       balloons top -w
       balloons top --from cluster.tar.gz -o json
 
-    Pools are those of Karpenter, EKS, GKE or AKS, else instance types. Shares are requests of work over allocatable.
+    Pools are those of Karpenter, EKS, GKE or AKS, or else instance types. A share is what work requests, of what nodes
+    can give.
     """
     import asyncio
 

@@ -23,8 +23,8 @@ def own_version() -> str:
 
 @click.command(short_help="Print this program's version, and what the cluster runs.")
 @cluster_options
-@click.option("--server", is_flag=True, help="Also what the cluster runs: Kubernetes, our CRDs, its autoscaler.")
-@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", help="How to print it.")
+@click.option("--server", is_flag=True, help="Show what the cluster runs, too: Kubernetes, our CRDs, its autoscaler.")
+@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", help="Format of the output.")
 def version(**given: Any) -> None:
     """Print the version of this program, and of what the cluster runs.
 

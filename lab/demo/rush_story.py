@@ -28,7 +28,7 @@ class Rushes:
 
 async def tell_rush(narrator: Narrator, findings: Findings, nodes: int = NODES) -> Rushes:
     """Both runs, each on a control plane and a Karpenter of its own."""
-    narrator.act(f"e. A rush: one job asks for {nodes} whole nodes, and nobody paces them")
+    narrator.act(f"e. A rush: one job asks for {nodes} whole nodes, and nothing paces them")
     narrator.say(
         "a small control plane: one API server with 1 core and 30 seats; machines that send all of a kubelet's"
     )

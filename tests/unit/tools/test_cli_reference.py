@@ -1,23 +1,29 @@
-"""docs/cli.md is what the commands say of themselves, and every command says enough."""
-
-from pathlib import Path
+"""docs/cli.md and cli-service.md are what the commands say of themselves, and every command says enough."""
 
 import click
 import pytest
 
 from balloons.cli.main import balloons
-from tools.cli_reference import page
+from tools.cli_reference import DOCS, OF_SERVICE, pages
 
 READING = [command for name, command in balloons.commands.items() if name not in ("run", "guard", "completion")]
 
 
-def test_the_page_is_the_commands() -> None:
-    """`python -m tools.cli_reference > docs/cli.md` makes it anew."""
-    assert (Path(__file__).parents[3] / "docs" / "cli.md").read_text() == page()
+def test_the_pages_are_the_commands() -> None:
+    """`python -m tools.cli_reference` makes them anew."""
+    assert {name: (DOCS / name).read_text() for name in pages()} == pages()
+
+
+def test_each_command_is_on_one_page() -> None:
+    people, service = pages()["cli.md"], pages()["cli-service.md"]
+    assert {name: (f"\n## {name}\n" in people, f"\n## {name}\n" in service) for name in balloons.commands} == {
+        name: (name not in OF_SERVICE, name in OF_SERVICE) for name in balloons.commands
+    }
 
 
 def test_options_of_several_commands_stand_on_the_page_once() -> None:
-    assert [page().count(f"| `{each} ") for each in ("--kubeconfig", "--as-group", "--to", "--launch-rate")] == [1] * 4
+    page = pages()["cli.md"]
+    assert [page.count(f"| `{each} ") for each in ("--kubeconfig", "--as-group", "--to", "--launch-rate")] == [1] * 4
 
 
 @pytest.mark.parametrize("command", balloons.commands.values(), ids=lambda command: command.name)

@@ -61,6 +61,13 @@ def test_help_loads_nothing_heavy(arguments: list[str]) -> None:
     assert answer.stdout.splitlines()[-1] == "LOADED"
 
 
+@pytest.mark.parametrize("name", sorted(commands.commands))
+def test_help_of_a_command_fits_eighty_columns_and_names_what_a_value_is(name: str) -> None:
+    shown = CliRunner().invoke(commands, [name, "--help"], terminal_width=80).output
+    assert [line for line in shown.splitlines() if len(line) > 80] == []
+    assert "FLOAT" not in shown
+
+
 def test_help_fits_eighty_columns_and_cuts_no_sentence() -> None:
     """click ends a summary that has no room with three dots."""
     lines = balloons("--help", COLUMNS="80").stdout.splitlines()

@@ -283,6 +283,8 @@ def test_every_option_for_a_file_or_a_name_is_completed() -> None:
 @pytest.mark.parametrize("command", ["plan", "report", "simulate"])
 def test_help_has_sections(command: str) -> None:
     text = balloons(command, "--help").stdout
-    places = [text.index(f"\n{name}:\n") for name in ("What", "Cluster", "Instead of what is learned from the cluster")]
+    places = [
+        text.index(f"\n{name}:\n") for name in ("What", "Cluster", "Figures of your own, in place of the cluster's")
+    ]
     assert places == sorted(places)
     assert places[-1] < text.index("  --boot ") < text.index("\nOutput:\n") < text.index("--color")
