@@ -36,7 +36,8 @@ COMMANDS
 _SERVICE_INTRO = """# Commands of the service
 
 These commands run in the cluster: the service, the guard that restores your objects when the service is dead, and what
-runs before you uninstall. [Commands](cli.md) has the commands for people. `python -m tools.cli_reference` makes both pages.
+runs before you uninstall. [Commands](cli.md) has the commands for people. `python -m tools.cli_reference` makes both
+pages.
 
 COMMANDS
 
