@@ -15,7 +15,9 @@ cloud's launch rate and the autoscaler's looks. tests/unit/balloons/preview/test
 by cohort.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from math import inf
 
 from balloons.preview.join_progress import REQUESTS, FlowServer, Joining
@@ -41,9 +43,9 @@ FEWEST_LOST = 50
 STRETCH_S, MOST_STRETCH = 1800.0, 8.0
 """Where nothing paces, steps grow after so long with the time that has passed, to so many times their length. Ends of
 runs of up to twelve hours then differ by less than 2 %. A law that paces must see the servers as often as ever."""
-HOPELESS_S, HOPELESS, NO_FASTER = 3600.0, 1.25, 1.05
-"""A paced run is given up where it would end so many times the limit after its start by its pace of the last so long,
-once that does not grow any more: the more nodes there are, the more each join costs."""
+HOPELESS_S, HOPELESS, NO_FASTER = 1800.0, 1.25, 1.05
+"""A paced run is given up where it would end so many times the limit after its start, judged every so many seconds once
+its pace does not grow any more: the more nodes there are, the more each join costs."""
 
 
 @dataclass(slots=True)
@@ -181,6 +183,21 @@ def flow(world: World, policy: Policy | Oracle) -> Flow:
     return _Run(world, policy).run()
 
 
+def at_least_s(ended: Sequence[int], nodes: int) -> float | None:
+    """How long the rest of `nodes` joins will take, by how many had ended after each spell of HOPELESS_S.
+
+    Each join costs more than the one before it, so the time of a join grows along a line with the nodes that are there;
+    of the last two stretches of that line the flatter one counts. None while the pace still grows, or is not known.
+    """
+    paces = [b - a for a, b in pairwise(ended[-4:])]
+    if len(paces) < 2 or not 0 < paces[-1] <= NO_FASTER * paces[-2]:
+        return None
+    left, steeper = nodes - ended[-1], 0.0
+    if len(paces) == 3 and paces[0] > 0:
+        steeper = max(0.0, min((1 / b - 1 / a) / ((a + b) / 2) for a, b in pairwise(paces)))
+    return HOPELESS_S * left * (1 / paces[-1] + steeper * (paces[-1] + left) / 2)
+
+
 def _last_event_s(scenario: Scenario) -> float:
     """When the last demand has come and the last fault is over."""
     demands = [each.at_s for each in scenario.demands]
@@ -200,7 +217,7 @@ class _Run:
         self._now_s = -scenario.lead_s
         self._step_s = world.step_s
         self._is_unpaced, self._stretch = isinstance(policy, AtOnce), 1.0
-        self._joined_by_hour = [0]
+        self._joined_by_spell = [0]
         """Joins that had ended, every HOPELESS_S after the last demand and fault."""
         self._begun_s = _last_event_s(scenario)
         self._machines = Machines(scenario, streams.boots)
@@ -244,18 +261,12 @@ class _Run:
 
     def _is_hopeless(self) -> bool:
         """Whether it is certain enough that it does not end within the limit, so that nobody has to wait for that."""
-        hours = self._joined_by_hour
-        if self._is_unpaced or self._now_s < self._begun_s + len(hours) * HOPELESS_S:
+        spells = self._joined_by_spell
+        if self._is_unpaced or self._now_s < self._begun_s + len(spells) * HOPELESS_S:
             return False
-        hours.append(self._joining.ended)
-        if len(hours) < 3:
-            return False
-        before, latest = hours[-2] - hours[-3], hours[-1] - hours[-2]
-        left = self._scenario.nodes - self._joining.ended
-        return (
-            0 < latest <= NO_FASTER * before
-            and self._now_s + left / latest * HOPELESS_S > HOPELESS * self._scenario.limit_s
-        )
+        spells.append(self._joining.ended)
+        left_s = at_least_s(spells, self._scenario.nodes)
+        return left_s is not None and self._now_s + left_s > HOPELESS * self._scenario.limit_s
 
     def _step(self) -> None:
         if self._is_unpaced:

@@ -43,6 +43,8 @@ class Happened:
     """The machine's load average (1 min) at the demand: what others were doing."""
     server_cpu_s: float = 0.0
     """Core-seconds that the API server used from the demand to the end."""
+    ordering_cpu_s: float | None = None
+    """Of these, those before the first node registered; None where that was not measured."""
 
 
 def keep(happened: Happened, folder: Path) -> None:

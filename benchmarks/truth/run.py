@@ -77,6 +77,7 @@ async def _scale_up(scene: Scene, usual: Usual, kubeconfig: Path, folder: Path) 
         compared_s=compared["steps"][-1]["realSeconds"],
         server_busy=_busy_while_joining(samples, came, demand_s, scene.case.cores),
         server_cpu_s=samples[-1].process_s - samples[0].process_s,
+        ordering_cpu_s=_spent_before(samples, min(each.registered_s for each in came) - demand_s),
         machine_busy=machine_share(samples[0], samples[-1]),
         load=load,
     )
@@ -112,6 +113,12 @@ async def _sample(scene: Scene, samples: list[Spent]) -> None:
     while True:
         await asyncio.sleep(SAMPLE_S)
         samples.append(_spent(scene))
+
+
+def _spent_before(samples: list[Spent], seconds: float) -> float:
+    """Core-seconds of the first so many."""
+    first = samples[0]
+    return max(each.process_s for each in samples if each.at_s - first.at_s <= seconds) - first.process_s
 
 
 def _busy_while_joining(samples: list[Spent], came: list[Life], demand_s: float, cores: int) -> float:

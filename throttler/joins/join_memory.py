@@ -10,7 +10,7 @@ learned. They are in flight for `maxInFlight` until they are lost, and the autos
 Slowness alone makes nobody late: a later one of the same pool must have come. When all are slow, all are waited for.
 """
 
-import statistics
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
@@ -38,7 +38,9 @@ class Durations:
     @property
     def spread_s(self) -> float:
         """Standard deviation; 0 while fewer than three are known: a spread that is believed lets more be asked for."""
-        return statistics.pstdev(self.latest) if len(self.latest) >= ENOUGH else 0.0
+        if len(self.latest) < ENOUGH or (mean_s := self.mean_s) is None:
+            return 0.0
+        return math.sqrt(sum((each - mean_s) ** 2 for each in self.latest) / len(self.latest))
 
     @property
     def mean_s(self) -> float | None:

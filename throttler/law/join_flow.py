@@ -3,9 +3,8 @@
 joins in flight = completion rate x duration of a join
 """
 
-from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain, pairwise, takewhile
+from itertools import pairwise, takewhile
 from math import inf
 
 from throttler.joins.joins import Joins
@@ -75,10 +74,15 @@ class JoinFlow:
         if not self.points:
             return ()
         first, last = self.points[0], self.points[-1]
-        orders = ((b.at_s, b.ordered - a.ordered) for a, b in _backwards(self.points))
-        return tuple(
-            _newest(chain(orders, ((first.at_s, first.ordered - first.arrived),)), last.ordered - last.arrived)
-        )
+        orders = _Newest(last.ordered - last.arrived)
+        after = last
+        for point in reversed(self.points[:-1]):
+            if not orders.left:
+                break
+            orders.take(after.at_s, after.ordered - point.ordered)
+            after = point
+        orders.take(first.at_s, first.ordered - first.arrived)
+        return tuple(orders.taken)
 
     def arrived(self, count: int | None = None, *, since_s: float = -inf) -> tuple[tuple[float, int], ...]:
         """The `count` machines that came last, all if None, and since then: (when, how many), newest first.
@@ -87,11 +91,19 @@ class JoinFlow:
         """
         if not self.points:
             return ()
-        first = self.points[0]
-        recent = takewhile(lambda step: step[1].at_s >= since_s, _backwards(self.points))
-        arrivals = ((b.at_s, b.came - a.came) for a, b in recent)
-        every = chain(arrivals, ((first.at_s, first.joining),) if first.at_s >= since_s else ())
-        return tuple(_newest(every, self.points[-1].came if count is None else count))
+        first, after = self.points[0], self.points[-1]
+        came = after.came
+        arrivals = _Newest(came if count is None else count)
+        for point in reversed(self.points[:-1]):
+            if not arrivals.left or after.at_s < since_s:
+                break
+            before = point.came
+            if came > before:
+                arrivals.take(after.at_s, came - before)
+            after, came = point, before
+        if first.at_s >= since_s:
+            arrivals.take(first.at_s, first.joining)
+        return tuple(arrivals.taken)
 
     def held_since(self, at_s: float) -> int:
         """Machines that had arrived by then and are held now, when the first to come is the first to be let in."""
@@ -134,20 +146,21 @@ class JoinFlow:
         return rate_per_s * (seen[-1].at_s - before) / busy_s if busy_s else 0.0
 
 
-def _backwards(points: Sequence[FlowPoint]) -> Iterator[tuple[FlowPoint, FlowPoint]]:
-    """Each point with the one before it, (before, it), newest first."""
-    return ((before, point) for point, before in pairwise(reversed(points)))
+class _Newest:
+    """The first steps that add up to a count; steps down are left out."""
 
+    __slots__ = ("left", "taken")
 
-def _newest(steps: Iterable[tuple[float, int]], count: int) -> Iterator[tuple[float, int]]:
-    """The first of `steps` that add up to `count`; steps down are left out."""
-    for at_s, more in steps:
-        taken = min(max(0, more), count)
-        if taken:
-            yield at_s, taken
-            count -= taken
-        if not count:
-            return
+    def __init__(self, count: int) -> None:
+        self.left = count
+        self.taken: list[tuple[float, int]] = []
+
+    def take(self, at_s: float, more: int) -> None:
+        """One step more, or as much of it as is left."""
+        if more > 0 and self.left:
+            taken = min(more, self.left)
+            self.taken.append((at_s, taken))
+            self.left -= taken
 
 
 def seen(flow: JoinFlow, joins: Joins, now_s: float) -> JoinFlow:

@@ -8,9 +8,10 @@ from collections.abc import Iterable
 from dataclasses import replace
 from itertools import pairwise
 
+import numpy as np
 import pytest
 
-from balloons.preview.flow import Looks, flow
+from balloons.preview.flow import Looks, at_least_s, flow
 from balloons.preview.join_progress import ROUND, DaemonPods
 from balloons.preview.world import World
 from lab.simulator.by_cohort import simulate
@@ -234,7 +235,7 @@ def test_a_paced_run_that_cannot_end_is_given_up_early(window: int, is_given_up:
     """A window of ten lets in one node in a few seconds: thirty thousand take days."""
     found = flow(long_world(), FixedWindow(window))
     assert (found.done_s is None, found.is_stuck) == (is_given_up, False)
-    assert found.moments[-1].at_s <= (11_000.0 if is_given_up else LONG.limit_s)
+    assert found.moments[-1].at_s <= (6_000.0 if is_given_up else LONG.limit_s)
     assert found.moments[-1].ready > 0
 
 
@@ -271,3 +272,33 @@ def test_karpenter_looks_a_second_after_a_node_has_come_and_ten_after_the_last()
 def test_karpenter_looks_every_second_while_nodes_keep_coming() -> None:
     steady = [3.0 + step / 2 for step in range(8)]
     assert seen(Looks(10.0, is_prompted=True), 20, prompts=steady) == [0, 4, 5.5, 7, 17.5]
+
+
+SPELL_S = 1800.0
+
+
+def ended_after(spells: int, first_s: float, more_s: float) -> list[int]:
+    """Joins that had ended after each spell, when the n-th takes `first_s` + n * `more_s`."""
+    nodes = np.arange(400_000)
+    at_s = np.cumsum(first_s + more_s * nodes)
+    return [0, *(int(np.searchsorted(at_s, SPELL_S * (spell + 1))) for spell in range(spells))]
+
+
+@pytest.mark.parametrize("spells", [3, 4, 6])
+def test_the_rest_of_a_run_is_told_by_how_much_dearer_each_join_gets(spells: int) -> None:
+    first_s, more_s, nodes = 0.2, 4e-6, 100_000
+    took_s = first_s * nodes + more_s * nodes**2 / 2
+    left_s = at_least_s(ended_after(spells, first_s, more_s), nodes)
+    assert left_s == pytest.approx(took_s - SPELL_S * spells, rel=0.05)
+
+
+def test_a_single_slow_spell_is_not_taken_for_the_run_of_things() -> None:
+    steady = [0, 5000, 10_000, 15_000]
+    dipped = [0, 5000, 10_000, 14_000]
+    assert at_least_s(steady, 50_000) == pytest.approx(7 * SPELL_S)
+    assert at_least_s(dipped, 50_000) == pytest.approx(9 * SPELL_S)
+
+
+@pytest.mark.parametrize("ended", [[0], [0, 100], [0, 100, 300], [0, 100, 100]])
+def test_nothing_is_told_while_the_pace_grows_or_is_unknown(ended: list[int]) -> None:
+    assert at_least_s(ended, 1000) is None
