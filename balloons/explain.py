@@ -28,8 +28,6 @@ from throttler.levers.scheduling_gate import PACED_GATE
 _CLAIM = {"Launched": "launched", "Registered": "registered", "Initialized": "initialized"}
 _STARTUP = ("startup-taint.", "node.cloudprovider.kubernetes.io/uninitialized", "karpenter.sh/unregistered")
 _CONDITIONS = {"PodScheduled": "bound", "Initialized": "initialized", "Ready": "ready"}
-PAUSE_REASON = "kube-balloons.github.io/pause-reason"
-"""What `balloons pause --reason` writes beside `spec.paused`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -350,7 +348,7 @@ def _told(seen: SeenCluster, kind: Kind, thing: Any, more: list[Step]) -> Timeli
 
 def _pause(thing: Any) -> list[Step]:
     """That it is paused, and why, as `balloons pause` wrote it."""
-    reason = text(thing, "metadata", "annotations", PAUSE_REASON)
+    reason = text(thing, "metadata", "annotations", kinds.PAUSE_REASON)
     is_paused = is_true(thing, "spec", "paused")
     return [Step(what="paused", message=reason or "nobody said why")] if is_paused else []
 

@@ -71,7 +71,7 @@ def _set(subject: str, name: str | None, given: dict[str, Any], *, is_paused: bo
 
 
 async def _patch(resource: "Resource", name: str, given: dict[str, Any], *, is_paused: bool) -> None:
-    from balloons.explain import PAUSE_REASON
+    from balloons.cluster.kinds import PAUSE_REASON
     from throttler.kube.errors import NotFoundError
 
     body = {"metadata": {"annotations": {PAUSE_REASON: given["reason"]}}, "spec": {"paused": is_paused}}

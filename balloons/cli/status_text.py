@@ -13,7 +13,7 @@ import msgspec
 from balloons.api.pool import GROUP, BalloonPool, PoolStatus
 from balloons.cli.terminal import COLOURS, GLYPHS, NONE, Look, Row
 from balloons.cli.terminal import table as table_lines
-from balloons.explain import PAUSE_REASON
+from balloons.cluster.kinds import PAUSE_REASON
 from balloons.view.snapshot import RefusedPool
 from throttler.api.throttle import GROUP as THROTTLE_GROUP
 from throttler.api.throttle import JoinThrottle, ThrottleStatus

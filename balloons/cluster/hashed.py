@@ -17,24 +17,35 @@ import msgspec
 
 from balloons.cluster import kinds
 from balloons.cluster.kinds import COMPONENTS
-from balloons.cluster.plain_data import name_of, namespace_of, pairs, parts, text, texts
+from balloons.cluster.plain_data import name_of, namespace_of, pairs, part, parts, text, texts
 from balloons.cluster.seen_cluster import Listed, SeenCluster
 
 PREFIX = "h-"
 DIGITS = 16
 """Of the hash: two of a million names meet with a chance of 1 in 30 million."""
 _WORD = re.compile(r"[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?")
-_PUBLIC_KINDS = frozenset(
-    each.name for each in (kinds.FLOW_SCHEMAS, kinds.PRIORITY_LEVELS, kinds.AUTOSCALER_STATUS, kinds.API_SERVERS)
-)
-"""Their names are Kubernetes', and say nothing about anybody."""
 _PUBLIC = re.compile(
     r"(kube|system|kubernetes|karpenter|cluster-autoscaler|balloons)([-.].*)?|default|true|false|[0-9]{1,5}"
+    r"|cpu|memory|exempt|probes|endpoint-controller|workload-leader-election|leader-election|service-accounts"
+    r"|global-default|catch-all|workload-high|workload-low|node-high"
 )
-_PUBLIC_LABELS = re.compile(r"([^/]*\.)?(kubernetes\.io|k8s\.io|karpenter\.sh|k8s\.aws)/.*")
-"""Keys whose values are architecture, zone, instance type and the like; host names are names anyway."""
+"""Kubernetes' own names; the last are those of the FlowSchemas and priority levels that every API server makes."""
+_PUBLIC_LABELS = re.compile(r"(?!app\.|.*\bsigs\.)([^/]*\.)?(kubernetes\.io|k8s\.io|karpenter\.sh|k8s\.aws)/.*")
+"""Keys whose values are architecture, zone, instance type and the like; host names are names anyway. Not what it merely
+recommends (`app.kubernetes.io/name`), nor what others of its projects say of users' objects."""
 _LABELLED = ("labels", "matchLabels", "nodeSelector")
-_NAMED_LISTS = ("containers", "initContainers", "ephemeralContainers", "alarms")
+_CONTAINERS = ("containers", "initContainers", "ephemeralContainers")
+_NAMED_LISTS = (*_CONTAINERS, "alarms")
+_REFERENCES = frozenset(
+    """regarding scaleTargetRef describedObject nodeClassRef imagePullSecrets metric serviceAccount resourceClaims
+    capacityQuota priorityLevelConfiguration""".split()  # noqa: SIM905
+)
+"""Fields that name an object, which need not be in any list, or an item that is named so."""
+_NAMING = frozenset(
+    """nodeName nominatedNodeName priorityClassName runtimeClassName resourceClaimName resourceClaimTemplateName
+    serviceAccountName serviceAccount namespace schedulerName""".split()  # noqa: SIM905
+)
+"""Fields whose text is a name."""
 _QUOTED = re.compile(r'"([^"]{1,256})"')
 _LEADS = re.compile(
     r"[a-z][a-z0-9+.-]*://[^\s\"']+"
@@ -47,9 +58,13 @@ _PLAIN = re.compile(
     r"h-[0-9a-f]{16}|cpu|memory|pods|nodes|ephemeral-storage|[0-9.]+[A-Za-z]{0,2}|([^/]*\.)?(kubernetes\.io|k8s\.io|karpenter\.sh)"
 )
 """What may stand in quotes: hashes, resources and amounts, Kubernetes' own domains."""
+_OF_CONTAINERS = re.compile(r"\b[Cc]ontainers?\b[^.;,]*")
+"""What of a message speaks of containers. Elsewhere their names may be any word: `main`, `app`, `node`."""
+_GROUP_NAME = re.compile(r"(?im)^([ -]*name: *)(.+?) *$")
+"""A node group, in what cluster-autoscaler says of itself."""
 _VOCABULARY = frozenset(
-    """apiVersion kind type status reason phase effect operator topologyKey whenUnsatisfiable key resourceVersion uid
-    creationTimestamp deletionTimestamp eventTime lastTransitionTime preemptionPolicy schedulerName""".split()  # noqa: SIM905
+    """apiVersion kind type reason phase effect operator topologyKey whenUnsatisfiable key resourceVersion uid
+    creationTimestamp deletionTimestamp eventTime lastTransitionTime preemptionPolicy""".split()  # noqa: SIM905
 )
 """Fields that hold Kubernetes' words; whatever they say stays."""
 
@@ -57,19 +72,28 @@ _VOCABULARY = frozenset(
 def hashed(seen: SeenCluster, key: bytes) -> SeenCluster:
     """The cluster with every name hashed under the key; equal keys give equal hashes."""
     private = frozenset(word for word in _private(seen) if not _PUBLIC.fullmatch(word))
+    containers = frozenset(_containers(seen)) - {"balloon"}
 
     def one(match: re.Match[str]) -> str:
         word = match.group()
         if word in private:
             return _hash(word, key)
-        # `node-1.` at the end of a sentence, or `pod.16af` as Events are called.
-        head, dot, rest = word.partition(".")
-        return _hash(head, key) + dot + rest if head in private else word
+        # `pod_namespace`, as kubelets say; `node-1.` at the end of a sentence, or `pod.16af` as Events are called.
+        for separator in "_.":
+            head, found, rest = word.partition(separator)
+            if head in private:
+                return _hash(head, key) + found + words(rest)
+        return word
+
+    def of_containers(match: re.Match[str]) -> str:
+        return _WORD.sub(lambda word: _hash(word[0], key) if word[0] in containers else word[0], match[0])
 
     def words(found: str) -> str:
         return _WORD.sub(one, found)
 
-    hashing = _Hashing(words, lambda found: _hash(found, key))
+    hashing = _Hashing(
+        lambda found: _OF_CONTAINERS.sub(of_containers, words(found)), words, lambda found: _hash(found, key)
+    )
 
     lists = {name: _listed(listed, hashing) for name, listed in seen.lists.items()}
     return replace(seen, lists=lists, context=_hash(seen.context, key) if seen.context else "")
@@ -77,22 +101,28 @@ def hashed(seen: SeenCluster, key: bytes) -> SeenCluster:
 
 @dataclass(frozen=True, slots=True)
 class _Hashing:
-    """`words` replaces the private words of a text, `whole` a text as it stands."""
+    """`said` and `words` replace the private words of a sentence and of a field, `whole` a text as it stands."""
 
+    said: Callable[[str], str]
     words: Callable[[str], str]
     whole: Callable[[str], str]
 
     def told(self, message: str) -> str:
         """A message of anybody: besides known names, whatever is quoted in it or leads somewhere."""
-        found = _QUOTED.sub(lambda match: f'"{self._unless_public(match[1])}"', self.words(message))
-        return _LEADS.sub(lambda match: self._unless_public(match.group()), found)
+        found = _QUOTED.sub(lambda match: f'"{self.unless_public(match[1])}"', self.said(message))
+        return _LEADS.sub(lambda match: self.unless_public(match.group()), found)
 
     def address(self, url: str) -> str:
         """A URL, or a machine's id: only its scheme stays."""
         scheme, separator, rest = url.rpartition("://")
         return f"{scheme}{separator}{self.whole(rest)}" if rest else url
 
-    def _unless_public(self, found: str) -> str:
+    def groups(self, status: str) -> str:
+        """What cluster-autoscaler says: the names of its node groups are their clouds' and their users'."""
+        return _GROUP_NAME.sub(lambda match: match[1] + self.whole(match[2].strip("'\"")), self.words(status))
+
+    def unless_public(self, found: str) -> str:
+        """The text if it is a word of Kubernetes', its hash otherwise."""
         is_public = _PUBLIC.fullmatch(found) or _PUBLIC_LABELS.fullmatch(found) or _PLAIN.fullmatch(found)
         return found if is_public else self.whole(found)
 
@@ -114,24 +144,59 @@ def _walk(value: Any, hashing: _Hashing) -> Any:
 
 
 def _field(key: str, value: Any, hashing: _Hashing) -> Any:
-    if isinstance(value, list) and key in _NAMED_LISTS:
-        return [_named(each, hashing) for each in value]
-    if isinstance(value, list) and key == "servers":
-        return [hashing.address(each) if isinstance(each, str) else each for each in value]
+    if isinstance(value, str):
+        return _TEXTS[key](hashing, value) if key in _TEXTS else hashing.words(value)
+    if isinstance(value, list) and key in _LISTS:
+        return [_LISTS[key](hashing, each) for each in value]
+    if isinstance(value, Mapping) and key in _MAPS:
+        return _MAPS[key](hashing, value)
+    return _walk(value, hashing)
+
+
+def _entry(hashing: _Hashing, value: Any) -> Any:
+    """An item of a list of images."""
+    return hashing.whole(value) if isinstance(value, str) else _walk(value, hashing)
+
+
+def _server(hashing: _Hashing, value: Any) -> Any:
+    """An item of a list of URLs."""
+    return hashing.address(value) if isinstance(value, str) else _walk(value, hashing)
+
+
+def _subject(hashing: _Hashing, value: Mapping[str, Any]) -> Any:
+    """A user, or a group of users, of a FlowSchema."""
+    name = text(value, "name")
+    return {**_walk(value, hashing), "name": name if name.startswith("system:") else hashing.whole(name)}
+
+
+def _by_name(hashing: _Hashing, value: Mapping[str, Any]) -> Any:
+    """A map by names."""
+    return {hashing.whole(name): _walk(each, hashing) for name, each in value.items()}
+
+
+def _owned_fields(hashing: _Hashing, value: Mapping[str, Any]) -> Any:
+    """What a field manager owns: `f:` is a field, `v:` and `k:` tell an item by what is in it."""
+    return {
+        f"{key[:2]}{hashing.whole(key[2:])}" if key.startswith(("v:", "k:")) else key: (
+            _owned_fields(hashing, each) if isinstance(each, Mapping) else each
+        )
+        for key, each in value.items()
+    }
+
+
+def _annotations(hashing: _Hashing, value: Mapping[str, Any]) -> Any:
+    return {key: _annotation(key, each, hashing) for key, each in value.items()}
+
+
+def _annotation(key: str, value: Any, hashing: _Hashing) -> Any:
+    """What we and the autoscalers note is read as it stands; a reason, a gang's name and what users note is theirs."""
     if not isinstance(value, str):
         return _walk(value, hashing)
-    if key in _VOCABULARY:
-        return value
-    if key in ("note", "message"):
-        return hashing.told(value)
-    if key in ("providerID", "url"):
-        return hashing.address(value)
-    if key in ("query", "imageID"):
-        return hashing.whole(value)
-    return _component_image(value) if key == "image" else hashing.words(value)
+    is_text = key in (kinds.PAUSE_REASON, kinds.GANG) or not kinds.is_kept_annotation(key)
+    return hashing.whole(value) if is_text else hashing.words(value)
 
 
-def _named(value: Any, hashing: _Hashing) -> Any:
+def _named(hashing: _Hashing, value: Any) -> Any:
     """A container, or an alarm: its name is its user's own."""
     found = _walk(value, hashing)
     name = text(value, "name")
@@ -141,20 +206,53 @@ def _named(value: Any, hashing: _Hashing) -> Any:
 
 
 def _component_image(image: str) -> str:
-    """The program and the tag where a component of the cluster is run, without the registry; nothing of any other."""
+    """Program and tag of a component of the cluster, and the word `pause` of a placeholder; nothing of any other."""
     path = image.partition("@")[0]
     folder, _, program = path.rpartition("/")
     if folder.rpartition("/")[2] == "karpenter":
         return f"registry/karpenter/{program}"
+    if program.startswith(kinds.PAUSE):
+        return kinds.PAUSE
     return program if any(program.startswith(component) for component in COMPONENTS) else ""
 
 
+_TEXTS: Mapping[str, Callable[[_Hashing, str], str]] = {
+    **dict.fromkeys(_VOCABULARY, lambda _, found: found),
+    "status": lambda hashing, found: hashing.groups(found) if "\n" in found else found,
+    **dict.fromkeys(("note", "message"), _Hashing.told),
+    **dict.fromkeys(("providerID", "url"), _Hashing.address),
+    **dict.fromkeys(("query", "imageID", "container"), lambda hashing, found: hashing.whole(found)),
+    "image": lambda _, found: _component_image(found),
+}
+_LISTS: Mapping[str, Callable[[_Hashing, Any], Any]] = {
+    **dict.fromkeys(_NAMED_LISTS, _named),
+    "servers": _server,
+    "prePull": _entry,
+}
+_MAPS: Mapping[str, Callable[[_Hashing, Mapping[str, Any]], Any]] = {
+    "annotations": _annotations,
+    "disruptedPods": _by_name,
+    "fieldsV1": _owned_fields,
+    "user": _subject,
+    "group": _subject,
+}
+"""What is done to a field of this name, by what it holds; of others, private words are replaced at any depth."""
+
+
 def _private(seen: SeenCluster) -> Iterator[str]:
-    for name, listed in seen.lists.items():
-        if name in _PUBLIC_KINDS:
-            continue
+    for listed in seen.lists.values():
         for raw in listed.objects:
             yield from _private_in(msgspec.json.decode(raw))
+
+
+def _containers(seen: SeenCluster) -> Iterator[str]:
+    """The names of all containers that are somebody's own."""
+    for kind in (kinds.PODS, kinds.DEPLOYMENTS, kinds.DAEMON_SETS):
+        for raw in seen.listed(kind).objects:
+            spec = part(msgspec.json.decode(raw), "spec")
+            for pod in (spec, part(spec, "template", "spec")):
+                names = (text(each, "name") for key in _CONTAINERS for each in parts(pod, key))
+                yield from (name for name in names if name and not _PUBLIC.fullmatch(name))
 
 
 def _private_in(each: Mapping[str, Any]) -> Iterator[str]:
@@ -183,9 +281,10 @@ def _named_by(key: str, value: Any) -> Iterator[str]:
     if key in _LABELLED:
         labels = pairs({key: value}, key)
         yield from (found for name, found in labels.items() if found and not _PUBLIC_LABELS.fullmatch(name))
-    elif key == "metric":
-        yield text(value, "name")
-    elif key in ("serviceAccountName", "serviceAccount") and isinstance(value, str):
+    elif key in _REFERENCES and not isinstance(value, str):
+        named = value if isinstance(value, list) else [value]
+        yield from filter(None, (text(each, "name") for each in named))
+    elif key in _NAMING and isinstance(value, str) and value != "default-scheduler":
         yield value
     elif key == "providerID" and isinstance(value, str):
         yield from _WORD.findall(value.rpartition("/")[2])

@@ -38,9 +38,13 @@ KEPT_FLAGS = frozenset(
 GATES_VARIABLE = "FEATURE_GATES"
 """The one environment variable that is kept, of these programs only: Karpenter reads its gates from it."""
 KEPT_DOMAINS = ("kube-balloons.github.io", "karpenter.sh", "cluster-autoscaler.kubernetes.io")
-KEPT_ANNOTATIONS = frozenset(
-    {"controller.kubernetes.io/pod-deletion-cost", "kubernetes.io/config.mirror", "scheduling.k8s.io/group-name"}
-)
+GANG = "scheduling.k8s.io/group-name"
+"""The PodGroup that a pod belongs to."""
+KEPT_ANNOTATIONS = frozenset({"controller.kubernetes.io/pod-deletion-cost", "kubernetes.io/config.mirror", GANG})
+PAUSE = "pause"
+"""What the image of a pod is called that does nothing, or how its name begins."""
+PAUSE_REASON = "kube-balloons.github.io/pause-reason"
+"""What `balloons pause --reason` writes beside `spec.paused`: somebody's own words."""
 _CONTAINER = {
     "name": True,
     "image": True,
@@ -249,10 +253,11 @@ def _cut(value: Any, keep: Keep) -> Any:
 
 
 def _annotations(value: Any) -> Any:
-    return {key: given for key, given in value.items() if _is_kept(key)} if isinstance(value, dict) else {}
+    return {key: given for key, given in value.items() if is_kept_annotation(key)} if isinstance(value, dict) else {}
 
 
-def _is_kept(key: str) -> bool:
+def is_kept_annotation(key: str) -> bool:
+    """Whether an annotation of this key is read by some command."""
     domain = key.partition("/")[0]
     return key in KEPT_ANNOTATIONS or any(domain == d or domain.endswith(f".{d}") for d in KEPT_DOMAINS)
 

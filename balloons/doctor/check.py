@@ -15,9 +15,6 @@ from balloons.cluster.seen_cluster import Autoscaler, Detected, SeenCluster, det
 from throttler.kube.node import Node
 from throttler.kube.pod import POOL_LABEL, Pod
 
-PAUSE = "pause"
-"""What the image of a pod is called that does nothing."""
-
 
 class Facts:
     """A seen cluster, decoded as checks need it. `is_live` is False for a folder of manifests."""
@@ -119,7 +116,7 @@ class Facts:
 def is_pause(pod_spec: Mapping[str, Any]) -> bool:
     """Whether every container only waits."""
     images = [text(each, "image").partition("@")[0].rpartition("/")[2] for each in parts(pod_spec, "containers")]
-    return bool(images) and all(image.partition(":")[0].startswith(PAUSE) for image in images)
+    return bool(images) and all(image.partition(":")[0].startswith(kinds.PAUSE) for image in images)
 
 
 def template_of(workload: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -25,7 +25,7 @@ from balloons.cli.status_text import (
     throttle_table,
 )
 from balloons.cli.terminal import Look
-from balloons.explain import PAUSE_REASON
+from balloons.cluster.kinds import PAUSE_REASON
 from throttler.api.throttle import (
     JoinThrottle,
     LearnedStatus,

@@ -1,12 +1,16 @@
 """Hashed names: none of the users' own is left, the same name is the same hash, and decisions stay."""
 
 import msgspec
+import pytest
 
 from balloons.cluster import kinds, seen_cluster
 from balloons.cluster.hashed import hashed
 from balloons.cluster.kinds import kept
 from balloons.cluster.seen_cluster import SeenCluster, detect
+from balloons.doctor.diagnose import diagnose
+from tests.doctor_cases import CASES, Case
 from tests.seen_clusters import cluster
+from throttler.kube.cluster_autoscaler import read_status
 
 KEY = b"sixteen bytes or more"
 
@@ -123,14 +127,120 @@ def every_kind_of_name() -> dict[kinds.Kind, list[dict[str, object]]]:
 
 
 def test_no_name_that_went_in_is_anywhere_in_the_dump() -> None:
-    objects = {
-        kind: [msgspec.json.decode(kept(kind, msgspec.json.encode(each))) for each in found]
-        for kind, found in every_kind_of_name().items()
-    }
-    found = whole(hashed(cluster(objects), KEY))
+    found = whole(hashed(as_dumped(every_kind_of_name()), KEY))
     assert [word for word in PRIVATE if word in found] == []
     for public in ("gce://h-", "azure://h-", "Failed to pull image", "NoSchedule"):
         assert public in found
+
+
+MENTIONED = """globex-orders globex-ledger globex-nodes globex-claim globex-pull globex-gpu-asg acme-prod-9 acme-wl
+    globex-sandbox globex-evicted payments-worker globex-shop bob@globex.example globex-flood globex-crew globex-sched
+    globex-sale globex-crisis globex-gang globex-motto pull.globex.example globex-guarded""".split()  # noqa: SIM905
+"""Names of what no list of a dump holds, and of what is only mentioned."""
+STATUS = """nodeGroups:
+- health:
+    cloudProviderTarget: 3
+  name: globex-gpu-asg
+- health:
+    cloudProviderTarget: 1
+  name: https://cloud.example/compute/v1/projects/acme-prod-9/zones/eu-1b/instanceGroups/n
+time: 2026-11-21 07:16:26.33 +0000 UTC
+"""
+
+
+def names_that_are_only_mentioned() -> dict[kinds.Kind, list[dict[str, object]]]:
+    """Objects that speak of others: a Service's Event, a StatefulSet's autoscaler, a node group, a user's group."""
+    claims = [{"name": "gpu", "resourceClaimTemplateName": "globex-claim"}]
+    labels = {"app.kubernetes.io/instance": "globex-shop", "jobset.sigs.k8s.io/jobset-name": "globex-crew"}
+    containers = [{"name": "payments-worker"}, {"name": "balloon"}]
+    gang = {"scheduling.k8s.io/group-name": "globex-gang"}
+    paused = {"kube-balloons.github.io/pause-reason": "globex-crisis, ask Bob"}
+    pod = {"metadata": {"name": "api-0", "namespace": "shop", "labels": labels, "annotations": gang},
+           "spec": {"containers": containers, "resourceClaims": claims, "schedulerName": "globex-sched"}}  # fmt: skip
+    busy = {"containerResource": {"container": "payments-worker", "name": "cpu"}}
+    described = {"object": {"describedObject": {"kind": "Ingress", "name": "globex-sale"}, "metric": {"name": "m"}}}
+    scaler = {"scaleTargetRef": {"kind": "StatefulSet", "name": "globex-ledger"}, "metrics": [busy, described]}
+    failing = "Back-off restarting failed container payments-worker in pod api-0_shop(0b1f)"
+    subjects = [
+        {"kind": "User", "user": {"name": "bob@globex.example"}},
+        {"kind": "Group", "group": {"name": "acme-wl"}},
+    ]
+    template = {"annotations": {"globex/motto": "globex-motto"}, "imagePullSecrets": [{"name": "globex-pull"}],
+                "runtimeClassName": "globex-sandbox"}  # fmt: skip
+    pool = {"prePull": ["pull.globex.example/app:1"], "template": template}
+    return {
+        kinds.NAMESPACES: [{"metadata": {"name": "shop"}}],
+        kinds.PODS: [pod],
+        kinds.EVENTS: [
+            {
+                "metadata": {"name": "globex-orders.16af", "namespace": "shop"},
+                "note": "Error syncing load balancer of shop/globex-orders",
+                "regarding": {"kind": "Service", "name": "globex-orders", "namespace": "shop"},
+            },
+            {
+                "metadata": {"name": "api-0.16b0", "namespace": "shop"},
+                "note": failing,
+                "regarding": {"kind": "Pod", "name": "api-0", "namespace": "shop"},
+            },
+        ],
+        kinds.POD_AUTOSCALERS: [{"metadata": {"name": "ledger", "namespace": "shop"}, "spec": scaler}],
+        kinds.DISRUPTION_BUDGETS: [
+            {
+                "metadata": {"name": "guarded", "namespace": "shop"},
+                "status": {"disruptedPods": {"globex-evicted": "2026-11-21T07:16:26Z"}},
+            }
+        ],
+        kinds.NODE_POOLS: [
+            {
+                "metadata": {
+                    "name": "gpu",
+                    "managedFields": [
+                        {"manager": "kubectl", "fieldsV1": {"f:finalizers": {'v:"globex-guarded"': {}}}}
+                    ],
+                },
+                "spec": {"template": {"spec": {"nodeClassRef": {"kind": "NodeClass", "name": "globex-nodes"}}}},
+            }
+        ],
+        kinds.AUTOSCALER_STATUS: [
+            {"metadata": {"name": "cluster-autoscaler-status", "namespace": "kube-system"}, "data": {"status": STATUS}}
+        ],
+        kinds.FLOW_SCHEMAS: [
+            {
+                "metadata": {"name": "globex-flood"},
+                "spec": {
+                    "priorityLevelConfiguration": {"name": "workload-low"},
+                    "rules": [{"subjects": [*subjects, {"kind": "Group", "group": {"name": "system:nodes"}}]}],
+                },
+            }
+        ],
+        kinds.BALLOON_POOLS: [{"metadata": {"name": "warm", "namespace": "shop", "annotations": paused}, "spec": pool}],
+    }  # fmt: skip
+
+
+def as_dumped(named: dict[kinds.Kind, list[dict[str, object]]]) -> SeenCluster:
+    return cluster(
+        {
+            kind: [msgspec.json.decode(kept(kind, msgspec.json.encode(each))) for each in found]
+            for kind, found in named.items()
+        }
+    )
+
+
+def test_no_name_that_is_only_mentioned_is_anywhere_in_the_dump() -> None:
+    found = whole(hashed(as_dumped(names_that_are_only_mentioned()), KEY))
+    assert [word for word in (*MENTIONED, "api-0", "shop") if word in found] == []
+    for public in ("workload-low", "system:nodes", "Back-off restarting failed container", '"balloon"', '"cpu"'):
+        assert public in found
+
+
+def test_what_the_autoscaler_says_of_its_groups_is_read_as_before() -> None:
+    (told,) = hashed(as_dumped(names_that_are_only_mentioned()), KEY).listed(kinds.AUTOSCALER_STATUS).objects
+    before, after = read_status(STATUS), read_status(msgspec.json.decode(told)["data"]["status"])
+    assert before is not None
+    assert after is not None
+    assert [group.target for group in after.groups] == [group.target for group in before.groups] == [3, 1]
+    assert after.at_s == before.at_s > 0
+    assert len({group.name for group in after.groups}) == 2
 
 
 def test_even_without_hashes_a_container_called_like_a_component_keeps_no_secret() -> None:
@@ -147,6 +257,16 @@ def test_relations_hold() -> None:
     assert event["note"] == f"Successfully assigned {pod.key} to {node.name}"
     assert node.is_ready
     assert detect(seen) == detect(a_cluster())
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.code)
+def test_the_doctor_finds_the_same(case: Case) -> None:
+    def codes(seen: SeenCluster) -> list[str]:
+        return [finding.check.code for finding in diagnose(seen).findings]
+
+    seen = as_dumped({kind: case.failing.get(kind, []) for kind in kinds.ALL_KINDS})
+    assert case.code in codes(seen)
+    assert codes(hashed(seen, KEY)) == codes(seen)
 
 
 def test_the_key_decides() -> None:
