@@ -11,7 +11,7 @@ from benchmarks.truth.case import HISTORY, Case
 from benchmarks.truth.happened import Happened, Usual, keep, kept
 from benchmarks.truth.life import Life
 from benchmarks.truth.own_plan import AFTERWARDS, CLUSTER, compare_plan, dump_cluster, make_plan, saved_plan
-from benchmarks.truth.scene import Scene, make_history, open_scene, pods
+from benchmarks.truth.scene import Scene, end_history, open_scene, order_history, pods
 from benchmarks.truth.trial import Trial, judged
 from lab.errors import LabError
 
@@ -86,8 +86,10 @@ async def _scale_up(scene: Scene, usual: Usual, kubeconfig: Path, folder: Path) 
 async def _history(scene: Scene) -> Usual:
     """Make it, and read off the CPU times what an operator would read off Prometheus."""
     await _settled(scene)
+    if not await order_history(scene, DEADLINE_S):
+        raise LabError("no node came in time")
     before = _spent(scene)
-    if not await make_history(scene, DEADLINE_S):
+    if not await end_history(scene, DEADLINE_S):
         raise LabError("the first nodes did not come in time")
     after = _spent(scene)
     await asyncio.sleep(CALM_S)

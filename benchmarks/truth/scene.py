@@ -36,7 +36,7 @@ LEVER_ROLE = "kube-balloons-node-pools"
 """The right to move a NodePool's ceiling, which manifests/base grants to nobody."""
 READ_DEADLINE_S, BASELINE_S = 60, 15
 """For the service's first scrapes, and a few more of the idle server; in a real cluster there have been thousands."""
-POLL_S = 1.0
+POLL_S, FIRST_POLL_S = 1.0, 0.25
 
 
 @dataclass(frozen=True)
@@ -61,6 +61,15 @@ class Scene:
             async with asyncio.timeout(deadline_s):
                 while not await self._has(nodes) or (pods and await self._running() < pods):
                     await asyncio.sleep(POLL_S)
+                return True
+        return False
+
+    async def wait_for_first(self, deadline_s: float) -> bool:
+        """Until a node has registered."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(deadline_s):
+                while not await self.api.items("/api/v1/nodes"):
+                    await asyncio.sleep(FIRST_POLL_S)
                 return True
         return False
 
@@ -155,7 +164,12 @@ async def _wait_for_throttle(plane: ControlPlane) -> None:
     await asyncio.sleep(BASELINE_S)
 
 
-async def make_history(scene: Scene, deadline_s: float) -> bool:
-    """A first, small scale-up until its pods run: what plans can learn from."""
+async def order_history(scene: Scene, deadline_s: float) -> bool:
+    """Ask for a first, small scale-up, and wait for its first node: what is spent until then is no part of a join."""
     await scene.ask_for(pods("history", HISTORY))
+    return await scene.wait_for_first(deadline_s)
+
+
+async def end_history(scene: Scene, deadline_s: float) -> bool:
+    """Until the pods of that scale-up run: what plans can learn from."""
     return await scene.wait_for(HISTORY, deadline_s, pods=HISTORY)
