@@ -3,9 +3,11 @@
 joins in flight = completion rate x duration of a join
 """
 
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 from itertools import pairwise, takewhile
 from math import inf
+from operator import attrgetter
 
 from throttler.joins.joins import Joins
 
@@ -39,6 +41,9 @@ class FlowPoint:
         return self.arrived - self.lost
 
 
+AT_S = attrgetter("at_s")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JoinFlow:
     """Recent counts, oldest first."""
@@ -49,19 +54,28 @@ class JoinFlow:
 
     def mean_joining(self, from_s: float, to_s: float) -> float | None:
         """Mean of the joins in flight between two times; None when nothing is known of that time."""
-        seen = [point.joining for point in self.points if from_s <= point.at_s <= to_s]
-        return sum(seen) / len(seen) if seen else None
+        joining = [point.joining for point in self._between(from_s, to_s)]
+        return sum(joining) / len(joining) if joining else None
 
     def least_joining(self, from_s: float, to_s: float) -> int | None:
         """The fewest joins in flight between two times; None when nothing is known of the first."""
-        before = [point.joining for point in self.points if point.at_s <= from_s]
-        if not before:
+        before = self._latest(from_s)
+        if before is None:
             return None
-        return min([before[-1], *(point.joining for point in self.points if from_s < point.at_s <= to_s)])
+        return min((before.joining, *(point.joining for point in self._between(from_s, to_s))))
 
     def peak_joining(self, from_s: float, to_s: float) -> int:
         """The most joins that were in flight between two times."""
-        return max((point.joining for point in self.points if from_s <= point.at_s <= to_s), default=0)
+        return max((point.joining for point in self._between(from_s, to_s)), default=0)
+
+    def _between(self, from_s: float, to_s: float) -> tuple[FlowPoint, ...]:
+        """Those of the points from the one time to the other, both included."""
+        return self.points[bisect_left(self.points, from_s, key=AT_S) : bisect_right(self.points, to_s, key=AT_S)]
+
+    def _latest(self, at_s: float) -> FlowPoint | None:
+        """The state at that time; None when nothing is known of it."""
+        place = bisect_right(self.points, at_s, key=AT_S)
+        return self.points[place - 1] if place else None
 
     @property
     def busy_s(self) -> float:
@@ -107,11 +121,11 @@ class JoinFlow:
 
     def held_since(self, at_s: float) -> int:
         """Machines that had arrived by then and are held now, when the first to come is the first to be let in."""
-        before = [point for point in self.points if point.at_s <= at_s]
-        if not before:
+        before = self._latest(at_s)
+        if before is None:
             return 0
         last = self.points[-1]
-        return max(0, before[-1].came - last.joining - last.joined)
+        return max(0, before.came - last.joining - last.joined)
 
     @property
     def coming_share(self) -> float:
@@ -127,10 +141,10 @@ class JoinFlow:
         if not self.points:
             return None
         last = self.points[-1]
-        before = [point for point in self.points if point.at_s <= last.at_s - span_s]
-        if not before or span_s <= 0:
+        before = self._latest(last.at_s - span_s)
+        if before is None or span_s <= 0:
             return None
-        return max(0, last.joined - before[-1].joined) / (last.at_s - before[-1].at_s)
+        return max(0, last.joined - before.joined) / (last.at_s - before.at_s)
 
     def busy_rate_per_s(self, span_s: float) -> float | None:
         """Joins that ended per second of the last `span_s` in which any was in flight; None when less is known.
@@ -138,12 +152,12 @@ class JoinFlow:
         Machines that come in waves leave gaps, which say nothing of what the servers can do.
         """
         rate_per_s = self.rate_per_s(span_s)
-        if rate_per_s is None:
+        before = self._latest(self.points[-1].at_s - span_s) if self.points else None
+        if rate_per_s is None or before is None:
             return None
-        before = max(point.at_s for point in self.points if point.at_s <= self.points[-1].at_s - span_s)
-        seen = [point for point in self.points if point.at_s >= before]
-        busy_s = sum(b.at_s - a.at_s for a, b in pairwise(seen) if a.joining or b.joined > a.joined)
-        return rate_per_s * (seen[-1].at_s - before) / busy_s if busy_s else 0.0
+        span = self._between(before.at_s, inf)
+        busy_s = sum(b.at_s - a.at_s for a, b in pairwise(span) if a.joining or b.joined > a.joined)
+        return rate_per_s * (span[-1].at_s - before.at_s) / busy_s if busy_s else 0.0
 
 
 class _Newest:

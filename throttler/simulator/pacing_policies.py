@@ -7,9 +7,10 @@ Netflix's concurrency-limits, our own few lines after its description.
 """
 
 import statistics
+from abc import ABC, abstractmethod
 from collections import deque
 from dataclasses import dataclass, field
-from typing import Protocol, runtime_checkable
+from typing import Protocol
 
 from throttler.joins.joins import Joins
 from throttler.law.govern import govern
@@ -42,10 +43,10 @@ class Policy(Protocol):
         """Decide from what a real controller would see: late, noisy readings and counts of objects."""
 
 
-@runtime_checkable
-class Oracle(Protocol):
+class Oracle(ABC):
     """A policy that is told the truth: the yardstick."""
 
+    @abstractmethod
     def step_knowing(self, spare: float, join_cost: float, joins: Joins, now_s: float) -> Permit:
         """`spare` seat-seconds per second are free now in all servers together; a join costs `join_cost` of them."""
 
@@ -331,7 +332,7 @@ AHEAD_S = 20.0
 
 
 @dataclass
-class FullKnowledge:
+class FullKnowledge(Oracle):
     """Lets in what fits into 95 % of what is free now, and asks early enough that the gate never runs dry.
 
     It asks for what it knows that it can let in: disturbances are foreseen, the background is taken to be as usual.

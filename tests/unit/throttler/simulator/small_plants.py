@@ -4,10 +4,10 @@ from dataclasses import dataclass
 
 from throttler.joins.joins import Joins
 from throttler.signals.reading import Signals
-from throttler.simulator.pacing_policies import Permit
+from throttler.simulator.pacing_policies import Oracle, Permit
 from throttler.simulator.plant import JOIN
 from throttler.simulator.scenario import ScaleUp, Scenario
-from throttler.simulator.weather import spare
+from throttler.simulator.weather import spare as true_spare
 
 
 class Everything:
@@ -35,13 +35,13 @@ class Nobody:
 
 
 @dataclass
-class Truthful:
+class Truthful(Oracle):
     """Lets in 95 % of what it is told to be free."""
 
     credit: float = 0.0
 
-    def step_knowing(self, free: float, join_cost: float, joins: Joins, now_s: float) -> Permit:
-        per_step = 0.95 * free / join_cost * 5.0
+    def step_knowing(self, spare: float, join_cost: float, joins: Joins, now_s: float) -> Permit:
+        per_step = 0.95 * spare / join_cost * 5.0
         self.credit = min(self.credit + per_step, 2 * per_step + 1)
         admit = min(int(self.credit), joins.held)
         self.credit -= admit
@@ -67,4 +67,4 @@ def plant(nodes: int = 1, **changes: object) -> Scenario:
 def least_time_s(scenario: Scenario) -> float:
     """No admission policy can do all joins in less: their work over what is free, from the first boot on."""
     work = sum(JOIN.cost_at(scenario.nodes_before, scenario.join_weight) for _ in range(scenario.nodes))
-    return work / spare(scenario, scenario.background, 0.0, 0.0)
+    return work / true_spare(scenario, scenario.background, 0.0, 0.0)
