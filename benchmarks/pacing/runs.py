@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from functools import cache
 from itertools import pairwise
 from multiprocessing import get_context
 from os import cpu_count
@@ -50,12 +51,17 @@ class Run:
 
 def run_all(jobs: Iterable[Job], done: Callable[[int, Run], None]) -> list[tuple[Run, Learned | None]]:
     """Make all runs on all cores; `done` hears of each with its number. Answers come in the order of the jobs."""
-    found = []
-    with ProcessPoolExecutor(cpu_count() or 1, mp_context=get_context("spawn")) as pool:
-        for number, (run, learned) in enumerate(pool.map(_make, jobs)):
-            done(number, run)
-            found.append((run, learned))
-    return found
+    runs = []
+    for number, (run, learned) in enumerate(_processes().map(_make, jobs)):
+        done(number, run)
+        runs.append((run, learned))
+    return runs
+
+
+@cache
+def _processes() -> ProcessPoolExecutor:
+    """One for each core, kept for all groups of scenarios: to import everything takes a process longer than a run."""
+    return ProcessPoolExecutor(cpu_count() or 1, mp_context=get_context("spawn"))
 
 
 def _make(job: Job) -> tuple[Run, Learned | None]:
