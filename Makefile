@@ -26,8 +26,8 @@ test: lint ## Lint, then all tests, three at a time, on the real control plane w
 	@$(PY) -m lab binaries --tests
 	@$(PY) -m pytest --numprocesses 3 --dist worksteal
 
-unit: setup ## Only the tests that need no binaries
-	@$(PY) -m pytest tests/unit -m "not promtool"
+unit: setup ## Only the tests that need no binaries, two at a time
+	@$(PY) -m pytest tests/unit -m "not promtool" --numprocesses 2 --dist worksteal
 
 lint: setup ## Style, types, the import contract and the house rules
 	@$(PY) -m ruff check . && $(PY) -m ruff format --check . && $(PY) -m mypy && .venv/bin/lint-imports && $(PY) -m tools.house
