@@ -3,7 +3,7 @@
 import logging
 import re
 import sys
-from collections.abc import MutableMapping
+from collections.abc import Mapping, MutableMapping
 from typing import Any, TextIO
 
 import structlog
@@ -15,9 +15,10 @@ _SECRET_KEYS = re.compile(r"token|authorization|password|secret|client.?key", re
 _SECRETS = re.compile(
     r"(?i:bearer|basic)\s+\S+|\beyJ[\w-]+\.[\w-]+\.[\w-]*|\bk8s-aws-v1\.[\w-]+"
     r"|(?<=://)[^\s/@]+(?=@)"
-    r"|(?i:(?<=token)|(?<=password)|(?<=secret)|(?<=client-key-data))[\"']?\s*[=:]\s*[\"']?[^\s\"',]+"
+    r"|-----BEGIN [A-Z ]*PRIVATE KEY-----(?s:.*?)(?:-----END|\Z)"
+    r"|(?i:(?<=token)|(?<=password)|(?<=secret)|(?<=client-key-data))[\"']?\s*[=:]\s*b?[\"']?[^\s\"',]+"
 )
-"""Authorization headers, tokens of accounts and of clouds, users in addresses, and what is said to be a secret."""
+"""Authorization headers, tokens of accounts and clouds, users in addresses, keys, and what is said to be a secret."""
 
 Event = MutableMapping[str, Any]
 
@@ -61,7 +62,7 @@ def _renderers(is_pretty: bool, *, is_coloured: bool) -> list[Any]:
 
 def hide_secrets(logger: Any, method: str, event: Event) -> Event:
     """Replace values under telling names, and what looks like a credential anywhere."""
-    return {key: HIDDEN if _SECRET_KEYS.search(key) else _without_secrets(value) for key, value in event.items()}
+    return {key: _under(key, value) for key, value in event.items()}
 
 
 def make_printable(logger: Any, method: str, event: Event) -> Event:
@@ -72,12 +73,19 @@ def make_printable(logger: Any, method: str, event: Event) -> Event:
     }
 
 
+def _under(key: str, value: Any) -> Any:
+    return HIDDEN if _SECRET_KEYS.search(key) else _without_secrets(value)
+
+
 def _without_secrets(value: Any) -> Any:
-    if isinstance(value, str):
-        return _SECRETS.sub(HIDDEN, value)
-    if isinstance(value, list | tuple):
+    """Numbers stay; whatever is no text would be written as one behind our back, so it becomes one here."""
+    if value is None or isinstance(value, bool | int | float):
+        return value
+    if isinstance(value, Mapping):
+        return {str(key): _under(str(key), each) for key, each in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
         return [_without_secrets(each) for each in value]
-    return value
+    return _SECRETS.sub(HIDDEN, value if isinstance(value, str) else repr(value))
 
 
 def _all_printable(value: Any) -> Any:

@@ -196,6 +196,27 @@ def test_service_account_token_is_hidden_wherever_it_turns_up() -> None:
     assert told["problem"] == "refused (hidden) here"
 
 
+@pytest.mark.parametrize(
+    "value",
+    [
+        ValueError("Bearer abc.def"),
+        b"Bearer abc.def",
+        {"answer": ["Bearer abc.def"]},
+        {"token": "abc.def"},
+        [{"header": {"authorization": "abc.def"}}, ("Bearer abc.def",)],
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_what_is_no_text_hides_no_credential(value: object) -> None:
+    stream = io.StringIO()
+    set_up_logs("json", is_debug=False, stream=stream)
+    structlog.get_logger().warning("odd", problem=value, count=3, is_so=True, none=None)
+    structlog.reset_defaults()
+    told = json.loads(stream.getvalue())
+    assert "abc" not in stream.getvalue()
+    assert (told["count"], told["is_so"], told["none"]) == (3, True, None)
+
+
 def test_readable_log_neutralises_escapes() -> None:
     stream = io.StringIO()
     set_up_logs("pretty", is_debug=False, stream=stream)
@@ -257,6 +278,9 @@ def test_preemptions_and_their_times_are_counted_apart() -> None:
         'exec: {"status": {"token": "abc.def"}}',
         "https://user:abc.def@host.example/",
         "token: k8s-aws-v1.abc.def",
+        "{'token': b'abc.def'}",
+        '{"clientKeyData": "-----BEGIN EC PRIVATE KEY-----\\nabc.def\\n-----END EC PRIVATE KEY-----"}',
+        "-----BEGIN PRIVATE KEY-----\nabc\ndef",
     ],
 )
 def test_lines_of_libraries_and_of_our_client_pass_the_same_redaction(line: str) -> None:
