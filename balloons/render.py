@@ -7,7 +7,7 @@ ownerReference to the pool (deleting the CRD would then remove all warm capacity
 other than those that devices demand.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
@@ -15,11 +15,13 @@ from typing import Any
 import msgspec
 
 from balloons.api.pool import BalloonPool, Mode, Spread
+from balloons.view.overlap import Term, away_from
 from balloons.view.shape import Shape, extended
 from throttler.kube.metadata import ObjectKey
-from throttler.kube.node import INSTANCE_TYPE_LABEL, KARPENTER_INITIALIZED_LABEL, KARPENTER_POOL_LABEL
+from throttler.kube.node import HOST_LABEL, INSTANCE_TYPE_LABEL, KARPENTER_INITIALIZED_LABEL, KARPENTER_POOL_LABEL
 from throttler.kube.pod import POOL_LABEL, SHAPE_LABEL
 from throttler.kube.quantity import QuantityError, Resources, format_resources, parse_quantity
+from throttler.kube.selectors import LabelSelector, Requirement, requirements
 
 MANAGED_BY = {"app.kubernetes.io/managed-by": "kube-balloons"}
 NO_SIDECAR_LABELS = {"sidecar.istio.io/inject": "false"}
@@ -30,7 +32,6 @@ NEVER = "87600h"
 """Ten years: cluster-autoscaler ignores a pending pod that is younger than its delay."""
 NO_DEADLINE_S = 2**31 - 1
 """The Deployment controller's own value for "no progress deadline": a waiting balloon is no failed rollout."""
-HOST_LABEL = "kubernetes.io/hostname"
 _NAME_LIMIT = 63
 _DIGEST_LENGTH = 8
 BUFFER_GROUP = "autoscaling.x-k8s.io"
@@ -49,6 +50,8 @@ class BalloonSpec:
     image_pull_secrets: tuple[str, ...] = ()
     left_out: tuple[str, ...] = ()
     """Host names of nodes that refuse balloons."""
+    avoided: tuple[LabelSelector, ...] = ()
+    """Selectors of other pools, on whose nodes the balloons hold nothing."""
 
 
 def deployment_name(pool: BalloonPool, shape: Shape) -> str:
@@ -104,7 +107,7 @@ def pod_template(pool: BalloonPool, shape: Shape, spec: BalloonSpec) -> dict[str
                 "seccompProfile": {"type": "RuntimeDefault"},
             },
             **_tolerations(pool),
-            **_placement(pool, shape, spec.left_out),
+            **_placement(pool, shape, spec),
             **_image_access(pool, spec),
             "containers": [_container(pool, spec)],
             **_volumes(pool.spec.pre_pull),
@@ -160,9 +163,11 @@ def _volumes(images: Sequence[str]) -> dict[str, Any]:
     return {"volumes": volumes} if volumes else {}
 
 
-def _placement(pool: BalloonPool, shape: Shape, left_out: Sequence[str]) -> dict[str, Any]:
+def _placement(pool: BalloonPool, shape: Shape, spec: BalloonSpec) -> dict[str, Any]:
     """Where a balloon may go; one per node of the whole pool, also while one shape replaces another."""
-    terms = [{"matchExpressions": rules} for rules in _node_rules(pool, shape, left_out)]
+    rest = (Requirement(HOST_LABEL, "NotIn", spec.left_out),) if spec.left_out else ()
+    rules = ((*term, *rest) for term in away_from(own_terms(pool, shape), spec.avoided))
+    terms = [{"matchExpressions": list(map(_expression, term))} for term in rules]
     affinity: dict[str, Any] = {
         "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
     }
@@ -181,7 +186,7 @@ def _placement(pool: BalloonPool, shape: Shape, left_out: Sequence[str]) -> dict
     return {"affinity": affinity}
 
 
-def _node_rules(pool: BalloonPool, shape: Shape, left_out: Sequence[str]) -> list[list[dict[str, Any]]]:
+def own_terms(pool: BalloonPool, shape: Shape) -> list[Term]:
     """The pool's selector and the shape's instance type; in Hold as two alternatives that are the lock.
 
     The lock: nodes that Karpenter did not make, or nodes that it has initialised. Karpenter never provisions for a
@@ -189,35 +194,35 @@ def _node_rules(pool: BalloonPool, shape: Shape, left_out: Sequence[str]) -> lis
     one's label before it exists. See docs/decisions/0002-hold-lock-on-karpenter.md.
     """
     selector = pool.spec.nodes.selector
-    rules = [_expression(key, "In", (value,)) for key, value in sorted(selector.match_labels.items())]
-    rules += [_expression(part.key, part.operator, part.values) for part in selector.match_expressions]
+    rules = requirements(selector)
     if shape.instance_type and INSTANCE_TYPE_LABEL not in selector.match_labels:
-        rules.append(_expression(INSTANCE_TYPE_LABEL, "In", (shape.instance_type,)))
-    if left_out:
-        rules.append(_expression(HOST_LABEL, "NotIn", left_out))
+        rules.append(Requirement(INSTANCE_TYPE_LABEL, "In", (shape.instance_type,)))
     if pool.spec.mode is Mode.HEADROOM:
-        return [rules]
-    not_karpenter = _expression(KARPENTER_POOL_LABEL, "DoesNotExist", ())
-    initialised = _expression(KARPENTER_INITIALIZED_LABEL, "In", ("true",))
-    return [[not_karpenter, *rules], [initialised, *rules]]
+        return [tuple(rules)]
+    not_karpenter = Requirement(KARPENTER_POOL_LABEL, "DoesNotExist")
+    initialised = Requirement(KARPENTER_INITIALIZED_LABEL, "In", ("true",))
+    return [(not_karpenter, *rules), (initialised, *rules)]
 
 
-def hosts_in(pool: BalloonPool, stored: Mapping[str, Any]) -> tuple[str, ...]:
-    """The host names that a stored Deployment's spec leaves out, besides those that the pool's own selector does."""
-    spec = stored.get("template", {}).get("spec", {})
-    required = (
-        spec.get("affinity", {}).get("nodeAffinity", {}).get("requiredDuringSchedulingIgnoredDuringExecution", {})
-    )
-    rules: list[dict[str, Any]] = next(
-        (term.get("matchExpressions", []) for term in required.get("nodeSelectorTerms", [])), []
-    )
-    own = [_expression(part.key, part.operator, part.values) for part in pool.spec.nodes.selector.match_expressions]
-    added = [rule for rule in rules if (rule.get("key"), rule.get("operator")) == (HOST_LABEL, "NotIn")]
-    return tuple(value for rule in added if rule not in own for value in rule.get("values", []))
+def stored_terms(stored: Mapping[str, Any]) -> list[Term]:
+    """Where a stored Deployment's spec lets its balloons go; empty where that cannot be read."""
+    try:
+        affinity = stored["template"]["spec"]["affinity"]["nodeAffinity"]
+        terms = affinity["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
+        return [msgspec.convert(term.get("matchExpressions", []), Term) for term in terms]
+    except (KeyError, TypeError, AttributeError, msgspec.ValidationError):
+        return []
 
 
-def _expression(key: str, operator: str, values: Sequence[str]) -> dict[str, Any]:
-    return {"key": key, "operator": operator, **({"values": list(values)} if values else {})}
+def hosts_in(terms: Sequence[Term], others: Iterable[LabelSelector]) -> tuple[str, ...]:
+    """The host names that stored terms leave out, besides those that the `others`, selectors of pools, speak of."""
+    known = {part.values for selector in others for part in requirements(selector) if part.key == HOST_LABEL}
+    rules = (rule for rule in next(iter(terms), ()) if (rule.key, rule.operator) == (HOST_LABEL, "NotIn"))
+    return tuple(value for rule in rules if rule.values not in known for value in rule.values)
+
+
+def _expression(rule: Requirement) -> dict[str, Any]:
+    return {"key": rule.key, "operator": rule.operator, **({"values": list(rule.values)} if rule.values else {})}
 
 
 def template_object(pool: BalloonPool, shape: Shape, spec: BalloonSpec) -> dict[str, Any]:

@@ -179,11 +179,11 @@ def _look_at_all(
     if claims is None:
         claims = claim_nodes(pools, snapshot.nodes, snapshot.loads)
     views, failed = [], []
-    for pool in pools:
+    for at, pool in enumerate(pools):
         try:
             past = memory.pools.get(pool.key, PoolMemory())
             ages = Ages(unready, {name: now.monotonic_s - since_s for name, since_s in past.late_since_s.items()})
-            views.append(look(pool, claims[pool.key], snapshot, settings, now, ages, past.refusals))
+            views.append(look(pool, claims[pool.key], snapshot, settings, now, ages, past.refusals, pools[:at]))
         except Exception as error:  # noqa: BLE001 - one pool's error never changes another's plan
             failed.append(_frozen(pool, _failure(error)))
     return views, failed

@@ -27,15 +27,17 @@ from balloons.decide.census import (
 )
 from balloons.decide.refusing import NodeRefusal, hosts_left_out, refusals, sought_by_karpenter
 from balloons.decide.settings import DecideSettings
-from balloons.render import hosts_in
-from balloons.view.claim import Claim
+from balloons.render import hosts_in, own_terms, stored_terms
+from balloons.view.claim import Claim, is_bought_by_karpenter
 from balloons.view.node_load import EMPTY, NodeLoad
+from balloons.view.overlap import selectors_to_avoid
 from balloons.view.shape import Shapes, balloon_requests, explicit_shape, remembered_shapes, shapes_of, stored_requests
 from balloons.view.snapshot import Deployment, Now, Snapshot
 from throttler.kube.metadata import Metadata, ObjectKey
-from throttler.kube.node import KARPENTER_POOL_LABEL, Node, is_leaving
+from throttler.kube.node import Node, is_leaving
 from throttler.kube.pod import POOL_LABEL, SHAPE_LABEL, Pod
 from throttler.kube.quantity import Resources, parse_duration
+from throttler.kube.selectors import LabelSelector
 
 REMEMBERED = 4096
 """Firings that are remembered: those of some namespaces' schedules, for this minute and the last ones."""
@@ -119,13 +121,13 @@ class PoolView:
     """Those of the pool's nodes that are left alone for it now."""
     left_out: Mapping[str, tuple[str, ...]]
     """Host names that the balloons of each shape must avoid."""
+    avoided: Mapping[str, tuple[LabelSelector, ...]]
+    """Selectors of older pools that the balloons of each shape must keep off."""
 
     @property
     def is_bought_by_karpenter(self) -> bool:
         """Whether Karpenter makes nodes for the pool's balloons: it makes none for pods that rule out host names."""
-        return self.pool.spec.mode is Mode.HEADROOM and any(
-            KARPENTER_POOL_LABEL in node.labels for node, _ in self.claim.seen
-        )
+        return is_bought_by_karpenter(self.pool, self.claim)
 
     @property
     def leaving(self) -> list[Pod]:
@@ -155,8 +157,10 @@ def look(
     now: Now,
     ages: Ages,
     refused: Mapping[str, NodeRefusal] | None = None,
+    before: Sequence[BalloonPool] = (),
 ) -> PoolView:
-    """Sort and measure one pool's nodes; `refused` are those that refused balloons when it was last looked at."""
+    """Sort and measure one pool's nodes; `refused` are those that refused balloons when it was last looked at, `before`
+    the pools that come first where both select a node."""
     rules = Rules.of(pool, now.wall.timestamp(), ages.unready)
     census = take_census(claim.seen, rules)
     is_explicit = pool.spec.shape.type is ShapeType.EXPLICIT
@@ -172,7 +176,9 @@ def look(
         for name, shape in shapes.by_name.items()
     }
     loads = {**snapshot.loads, **claim.own_loads} if claim.own_loads else snapshot.loads
-    stored = {name: hosts_in(pool, deployment.spec) for name, deployment in deployments.items()}
+    terms = {name: stored_terms(deployment.spec) for name, deployment in deployments.items()}
+    selectors = [pool.spec.nodes.selector, *(each.spec.nodes.selector for each in before)]
+    stored = {name: hosts_in(found, selectors) for name, found in terms.items()}
     failed, kept_off = snapshot.failed.get(pool.key, ()), chain.from_iterable(stored.values())
     refused = refusals(failed, snapshot.nodes, snapshot.loads, refused, kept_off, now)
     alone = frozenset(name for name, refusal in refused.items() if refusal.is_left_alone(now.monotonic_s))
@@ -201,6 +207,10 @@ def look(
         alone=frozenset(node.name for node in census.by_state[NodeState.SICK] if node.name in alone),
         left_out={
             name: hosts_left_out(stored.get(name, ()), snapshot.nodes, refused, now, shape.instance_type)
+            for name, shape in shapes.by_name.items()
+        },
+        avoided={
+            name: selectors_to_avoid(pool, own_terms(pool, shape), terms.get(name, ()), claim, before)
             for name, shape in shapes.by_name.items()
         },
     )

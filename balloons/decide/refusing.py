@@ -14,10 +14,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 
-from balloons.decide.release import HOST_LABEL
 from balloons.view.node_load import EMPTY, NodeLoad
 from balloons.view.snapshot import FailedBalloon, Now
-from throttler.kube.node import KARPENTER_POOL_LABEL, Node, is_leaving
+from throttler.kube.node import HOST_LABEL, KARPENTER_POOL_LABEL, Node, is_leaving
 
 FEW = 3
 """So many Failed balloons of one node within `WINDOW_S` are no accident; as many are kept as its record."""

@@ -18,12 +18,11 @@ from math import log2
 from balloons.decide.settings import DecideSettings
 from balloons.view.node_load import EMPTY, NodeLoad
 from balloons.view.snapshot import Now
-from throttler.kube.node import Node
+from throttler.kube.node import HOST_LABEL, Node
 from throttler.kube.pod import Pod, Scheduling
 from throttler.kube.quantity import Resources, minus
 from throttler.kube.selectors import Labels, Requirement, Toleration, meets, untolerated
 
-HOST_LABEL = "kubernetes.io/hostname"
 MOST_LOOKS = 200_000
 """Nodes looked at one by one in one decision (some 60 ms); what is not placed by then waits for the next one."""
 MOST_CLASSES = 64

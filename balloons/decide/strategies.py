@@ -153,7 +153,8 @@ def _spec(view: PoolView, shape: Shape, replicas: int, settings: DecideSettings)
     image = view.pool.spec.image or settings.image
     hosts = view.left_out.get(shape.name, ())
     left_out = hosts if not (hosts and view.is_bought_by_karpenter) else ()
-    return BalloonSpec(requests, replicas, image, settings.priority_class, settings.image_pull_secrets, left_out)
+    secrets, avoided = settings.image_pull_secrets, view.avoided.get(shape.name, ())
+    return BalloonSpec(requests, replicas, image, settings.priority_class, secrets, left_out, avoided)
 
 
 def _changed_deployment(
@@ -230,7 +231,8 @@ def buffer(
             too_small.append(shape.name)
             continue
         image = view.pool.spec.image or settings.image
-        spec = BalloonSpec(requests, replicas_of(shape, view, holding, aim), image, settings.priority_class)
+        replicas, avoided = replicas_of(shape, view, holding, aim), view.avoided[shape.name]
+        spec = BalloonSpec(requests, replicas, image, settings.priority_class, avoided=avoided)
         actions += _changed_buffer(view, shape, spec, snapshot, key, aim)
     if measured:
         actions += _buffers_left(view, snapshot, {deployment_name(view.pool, shape) for shape in measured})

@@ -14,10 +14,10 @@ from dataclasses import dataclass, field, replace
 
 import msgspec
 
-from balloons.api.pool import BalloonPool, PoolSpec
-from balloons.view.node_load import EMPTY, NodeLoad
+from balloons.api.pool import BalloonPool, Mode, PoolSpec
+from balloons.view.node_load import EMPTY, NodeLoad, among_scavengers
 from throttler.kube.metadata import ObjectKey
-from throttler.kube.node import Node
+from throttler.kube.node import KARPENTER_POOL_LABEL, Node
 from throttler.kube.pod import Pod
 from throttler.kube.selectors import Labels, LabelSelector, matches
 
@@ -145,14 +145,16 @@ def _keeps_to(selector: LabelSelector, key: str, allowed: frozenset[tuple[str, s
 
 @dataclass(slots=True)
 class Claim:
-    """One pool's nodes with their loads, what it lost to pools before it (pool -> nodes), and its balloons elsewhere.
+    """One pool's nodes with their loads, what it lost to pools before it (pool -> nodes), its balloons elsewhere, and
+    the pools to whose nodes those strayed.
 
-    Loads in `seen` hold no balloons of other pools; `own_loads` are those that had to be cut down for it.
+    Loads in `seen` count balloons of other pools among the scavengers; `own_loads` are those that are changed by it.
     """
 
     seen: list[Seen] = field(default_factory=list)
     lost: dict[ObjectKey, int] = field(default_factory=dict)
     strays: list[Pod] = field(default_factory=list)
+    strayed_to: set[ObjectKey] = field(default_factory=set)
     own_loads: dict[str, NodeLoad] = field(default_factory=dict)
 
 
@@ -244,6 +246,11 @@ def claim_nodes(
     return Selectors(pools).claims(nodes.values(), loads)
 
 
+def is_bought_by_karpenter(pool: BalloonPool, claim: Claim) -> bool:
+    """Whether Karpenter makes nodes for the pool's balloons."""
+    return pool.spec.mode is Mode.HEADROOM and any(KARPENTER_POOL_LABEL in node.labels for node, _ in claim.seen)
+
+
 def pool_of(balloon: Pod) -> ObjectKey:
     """The pool that a balloon pod says it is of."""
     return ObjectKey(balloon.key.namespace, balloon.pool)
@@ -272,8 +279,8 @@ def _is_owned(balloons: tuple[Pod, ...], owner: ObjectKey | None) -> bool:
 
 def _without_strays(load: NodeLoad, owner: ObjectKey | None) -> NodeLoad:
     """The load as its owner sees it."""
-    own = tuple(balloon for balloon in load.balloons if pool_of(balloon) == owner)
-    return load if len(own) == len(load.balloons) else msgspec.structs.replace(load, balloons=own)
+    strays = [balloon for balloon in load.balloons if pool_of(balloon) != owner]
+    return among_scavengers(load, strays) if strays else load
 
 
 def _note_strays(name: str, load: NodeLoad, owner: ObjectKey | None, claims: dict[ObjectKey, Claim]) -> None:
@@ -282,5 +289,7 @@ def _note_strays(name: str, load: NodeLoad, owner: ObjectKey | None, claims: dic
     for balloon in strays:
         if claim := claims.get(pool_of(balloon)):
             claim.strays.append(balloon)
+            if owner is not None:
+                claim.strayed_to.add(owner)
     if strays and owner is not None:
         claims[owner].own_loads[name] = _without_strays(load, owner)

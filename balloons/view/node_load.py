@@ -1,6 +1,6 @@
 """What runs on one node, summed up so that a decision need not look at pods."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from functools import lru_cache
 
 import msgspec
@@ -49,6 +49,17 @@ def load_of(pods: Iterable[Pod], balloon_priority: int) -> NodeLoad:
     above = sum([pod.priority > balloon_priority for pod in work])
     ordered = tuple(sorted(balloons, key=_age) if len(balloons) > 1 else balloons)
     return NodeLoad(above, len(work) - above, _sum(daemons), _sum(work), ordered)
+
+
+def among_scavengers(load: NodeLoad, strays: Collection[Pod]) -> NodeLoad:
+    """The load where these of its balloons are another pool's: no balloon preempts them, and they hold nothing here."""
+    others = total([load.others, *(stray.requests for stray in strays)])
+    return msgspec.structs.replace(
+        load,
+        scavengers=load.scavengers + len(strays),
+        others=_one(tuple(sorted(others.items()))),
+        balloons=tuple(balloon for balloon in load.balloons if balloon not in strays),
+    )
 
 
 def _sum(pods: list[Pod]) -> Resources:

@@ -321,7 +321,8 @@ def _instance_type(stored: Deployment) -> str:
     try:
         affinity = stored.spec["template"]["spec"]["affinity"]["nodeAffinity"]
         terms = affinity["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
-        rules = [rule for rule in terms[0]["matchExpressions"] if rule["key"] == INSTANCE_TYPE_LABEL]
+        named = (INSTANCE_TYPE_LABEL, "In")
+        rules = [rule for rule in terms[0]["matchExpressions"] if (rule["key"], rule["operator"]) == named]
         return str(rules[0]["values"][0]) if rules else ""
     except (KeyError, TypeError, IndexError):
         return ""

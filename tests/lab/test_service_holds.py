@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 from balloons.decide.refusing import FEW
+from lab.cloud.machines import PaperNode
 from lab.controlplane import ControlPlane
 from tests.lab.service_scene import PATIENCE_S, Scene, run_balloons, scene, work_object
 
@@ -271,3 +272,31 @@ async def test_watching_adds_a_line_for_each_change(
         assert shown.count("NAME") == 1
         assert "Traceback" not in shown
         assert "\x1b" not in shown
+
+
+async def test_balloons_keep_off_idle_nodes_of_an_older_pool(
+    control_plane: ControlPlane, namespace: str, tmp_path: Path
+) -> None:
+    """The real scheduler prefers those: the younger pool's own nodes have a taint that is better avoided."""
+    async with scene(control_plane, namespace, tmp_path, nodes=3) as on:
+        older = {"matchLabels": {"test": namespace}, "matchExpressions": [{"key": "side", "operator": "DoesNotExist"}]}
+        taint = {"key": "busy", "value": "often", "effect": "PreferNoSchedule"}
+        own = [f"{namespace}-own-{i}" for i in range(2)]
+        labels = {"test": namespace, "side": "own"}
+        await on.machines.add(
+            [PaperNode(n, labels, (taint,), {"cpu": "8", "memory": "32Gi", "pods": "110"}) for n in own]
+        )
+        try:
+            service = await on.ready_service()
+            await on.apply_pool("older", size=1, nodes={"selector": older})
+            await on.until(lambda s: s.get("because") == "Steady", "older")
+            await on.apply_pool("younger")
+            await on.until(lambda s: s.get("warm") == 2, "younger")
+            before = await _balloons(on)
+            assert {node for name, node, _ in before if name.startswith("younger")} == set(own)
+            await service.ticks(15)
+            assert await _balloons(on) == before
+            assert not [w for w in on.writes() if w["verb"] == "delete"]
+        finally:
+            for name in own:
+                await on.machines.remove(name)

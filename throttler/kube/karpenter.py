@@ -5,15 +5,24 @@ from typing import Any
 import msgspec
 
 from throttler.kube.metadata import Metadata, OwnedMetadata
-from throttler.kube.node import INSTANCE_TYPE_LABEL, KARPENTER_POOL_LABEL
+from throttler.kube.node import HOST_LABEL, INSTANCE_TYPE_LABEL, KARPENTER_POOL_LABEL
 from throttler.kube.quantity import Resources, parse_resources
 from throttler.kube.selectors import Requirement, Taint
 
 NODE_POOL_KIND = "NodePool"
 KARPENTER_API_VERSION = "karpenter.sh/v1"
+_DOMAIN = "karpenter.sh"
+_ACCEPTED = (KARPENTER_POOL_LABEL, "karpenter.sh/capacity-type")
 
 Limits = dict[str, Any]
 """Resource name -> quantity as its author wrote it (text, or a whole number): it is given back unchanged."""
+
+
+def is_refused_in_pods(label: str) -> bool:
+    """Whether Karpenter makes no node for a pod whose affinity names this label (its IsRestrictedLabel)."""
+    domain = label.rpartition("/")[0]
+    is_its_own = domain == _DOMAIN or domain.endswith(f".{_DOMAIN}")
+    return label == HOST_LABEL or (is_its_own and label not in _ACCEPTED)
 
 
 class _TemplateSpec(msgspec.Struct, frozen=True):

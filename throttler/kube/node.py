@@ -79,6 +79,7 @@ class Shared:
         return self.made(("merged", *sorted(amounts.items())), lambda: amounts)
 
 
+HOST_LABEL = "kubernetes.io/hostname"
 ZONE_LABEL = "topology.kubernetes.io/zone"
 INSTANCE_TYPE_LABEL = "node.kubernetes.io/instance-type"
 KARPENTER_POOL_LABEL = "karpenter.sh/nodepool"

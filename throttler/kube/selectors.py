@@ -83,6 +83,32 @@ def meets(requirement: Requirement, labels: Labels) -> bool:
     return False
 
 
+def requirements(selector: LabelSelector) -> list[Requirement]:
+    """Everything that the selector asks for, one by one; labels come in order."""
+    labels = (Requirement(key, "In", (value,)) for key, value in sorted(selector.match_labels.items()))
+    return [*labels, *selector.match_expressions]
+
+
+def opposite(requirement: Requirement) -> Requirement:
+    """What exactly those nodes meet that do not meet this one; selectors know no other operators than these four."""
+    operator = {"In": "NotIn", "NotIn": "In", "Exists": "DoesNotExist", "DoesNotExist": "Exists"}[requirement.operator]
+    return Requirement(requirement.key, operator, requirement.values)
+
+
+def are_contrary(one: Requirement, other: Requirement) -> bool:
+    """Whether no node can meet both; node affinity's Gt and Lt are contrary to nothing."""
+    if one.key != other.key:
+        return False
+    match sorted(((one.operator, one.values), (other.operator, other.values))):
+        case [("In", left), ("In", right)]:
+            return set(left).isdisjoint(right)
+        case [("In", left), ("NotIn", right)]:
+            return set(left) <= set(right)
+        case [("DoesNotExist", _), ("Exists" | "In", _)]:
+            return True
+    return False
+
+
 def _compares(operator: str, value: str | None, bounds: Sequence[str]) -> bool:
     left, right = _whole(value or ""), _whole(bounds[0]) if len(bounds) == 1 else None
     if left is None or right is None:

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from balloons.api.pool import Mode, PodTemplate, SecretName, Spread
-from balloons.render import BalloonSpec, deployment, deployment_name, hosts_in, says
+from balloons.render import BalloonSpec, deployment, deployment_name, hosts_in, says, stored_terms
 from balloons.view.shape import Shape
 from tests.world import a_pool
 from throttler.kube.pod import POOL_LABEL
@@ -79,9 +79,10 @@ def test_nodes_that_refuse_are_ruled_out_by_name_in_every_term(mode: Mode) -> No
     affinity = made["template"]["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
     rule = {"key": HOST, "operator": "NotIn", "values": ["n1", "n2"]}
     assert all(rule in term["matchExpressions"] for term in affinity["nodeSelectorTerms"])
-    assert hosts_in(pool, made) == ("n1", "n2")
-    assert hosts_in(pool, manifest(mode=mode)["spec"]) == ()
-    assert hosts_in(pool, {}) == ()
+    selectors = [pool.spec.nodes.selector]
+    assert hosts_in(stored_terms(made), selectors) == ("n1", "n2")
+    assert hosts_in(stored_terms(manifest(mode=mode)["spec"]), selectors) == ()
+    assert hosts_in(stored_terms({}), selectors) == ()
 
 
 def test_only_in_hold_cluster_autoscaler_is_told_to_wait() -> None:

@@ -32,7 +32,7 @@ from balloons.decide.refusing import (
     to_remove,
 )
 from balloons.decide.settings import DecideSettings
-from balloons.render import hosts_in
+from balloons.render import hosts_in, stored_terms
 from balloons.view.snapshot import FailedBalloon, Now
 from tests.world import NOW, POOL_KEY, World, a_node, a_pool, daemon, later, nodes, work
 from throttler.kube.metadata import ObjectKey
@@ -84,7 +84,7 @@ class Story:
 
     def left_out(self) -> list[str]:
         (stored,) = self.world.deployments.values()
-        return list(hosts_in(self.world.pools[POOL_KEY], stored.spec))
+        return list(hosts_in(stored_terms(stored.spec), [self.world.pools[POOL_KEY].spec.nodes.selector]))
 
     def tries(self) -> int:
         """Balloons that were made for nothing so far."""
