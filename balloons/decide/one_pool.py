@@ -129,7 +129,7 @@ def _aim(view: PoolView, free: int, reserved: int, allowance: int | None, grante
 
 
 def _within_reach(view: PoolView, aim: Target) -> Target:
-    """Without balloons that wait, where nothing can keep those off a node that refuses them."""
+    """Without balloons that wait, while one must be kept off a node by name: Karpenter makes no node for such a pod."""
     is_sought = any(view.refusals[name].is_sought for name in view.alone)
     if aim.wait and is_sought and view.is_bought_by_karpenter:
         return replace(_ungrown(aim), because=refusing(view))

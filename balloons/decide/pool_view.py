@@ -14,7 +14,7 @@ from zoneinfo import ZoneInfo
 import msgspec
 from cronsim import CronSim
 
-from balloons.api.pool import BalloonPool, Mode, PoolSpec, PoolStatus, Schedule, ShapeType, Strategy
+from balloons.api.pool import BalloonPool, PoolSpec, PoolStatus, Schedule, ShapeType, Strategy
 from balloons.decide.census import (
     JOIN_LIMIT_S,
     PREFLIGHT_LIMIT_S,
@@ -190,6 +190,12 @@ def look(
     schedule = active_schedule(pool.spec.schedules, now.wall)
     if alone and _loses_held_nodes(pool, census, schedule, alone):
         refused = sought_by_karpenter(refused, snapshot.nodes, now.monotonic_s)
+    refusing = frozenset(node.name for node in census.by_state[NodeState.SICK] if node.name in alone)
+    if (refused or any(stored.values())) and is_bought_by_karpenter(pool, claim):
+        # It makes no node for a pod that rules out host names: a name is said only while it must be.
+        stored, barred = {}, {name: refused[name] for name in refusing}
+    else:
+        barred = refused
     short = fitting.short(census) if pool.spec.strategy is Strategy.BALLOON and not is_explicit else {}
     return PoolView(
         pool=pool,
@@ -204,9 +210,9 @@ def look(
         short=short,
         late=(*_on_their_way(census), *short),
         refusals=refused,
-        alone=frozenset(node.name for node in census.by_state[NodeState.SICK] if node.name in alone),
+        alone=refusing,
         left_out={
-            name: hosts_left_out(stored.get(name, ()), snapshot.nodes, refused, now, shape.instance_type)
+            name: hosts_left_out(stored.get(name, ()), snapshot.nodes, barred, now, shape.instance_type)
             for name, shape in shapes.by_name.items()
         },
         avoided={
@@ -261,14 +267,14 @@ class _Fitting:
 
 
 def _loses_held_nodes(pool: BalloonPool, census: Census, schedule: Schedule | None, refused: Collection[str]) -> bool:
-    """Whether an autoscaler removes a node that a pool in Hold has no other idle one for, refusing ones apart.
+    """Whether an autoscaler removes a node that the pool has no other idle one for, refusing ones apart.
 
     Its balloon may be gone by now: Karpenter evicts it within milliseconds.
     """
     wanted = wanted_size(pool.spec, schedule)
     is_short = wanted is None or len(census.holdable) < wanted
     leaving = (node for node in census.by_state[NodeState.CLOSED] if is_leaving(node))
-    return pool.spec.mode is Mode.HOLD and is_short and any(node.name not in refused for node in leaving)
+    return is_short and any(node.name not in refused for node in leaving)
 
 
 def _on_their_way(census: Census) -> list[str]:

@@ -151,9 +151,8 @@ def _spec(view: PoolView, shape: Shape, replicas: int, settings: DecideSettings)
     if requests is None:
         return None
     image = view.pool.spec.image or settings.image
-    hosts = view.left_out.get(shape.name, ())
-    left_out = hosts if not (hosts and view.is_bought_by_karpenter) else ()
-    secrets, avoided = settings.image_pull_secrets, view.avoided.get(shape.name, ())
+    secrets = settings.image_pull_secrets
+    left_out, avoided = view.left_out[shape.name], view.avoided[shape.name]
     return BalloonSpec(requests, replicas, image, settings.priority_class, secrets, left_out, avoided)
 
 

@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -74,18 +75,18 @@ class Held:
 
 
 @asynccontextmanager
-async def held_nodes(plane: ControlPlane, log: Path, policy: str) -> AsyncIterator[Held]:
+async def held_nodes(plane: ControlPlane, log: Path, policy: str, **spec: Any) -> AsyncIterator[Held]:
     pool = NodePoolSettings(consolidation_policy=policy, consolidate_after_s=5, labels={"team": "a"})
     settings = KarpenterSettings(node_pools=(pool,), instance_types=(KIND,), boot_time=BootTime(median_s=1))
     async with start_karpenter(plane, settings) as karpenter, JsonApi(plane.access()) as api:
         service, view = Service(plane, "kube-balloons", log), ClusterView(api)
         try:
             await until("the service is ready", service.is_ready)
-            await api.create(POOL_PATH, pool_object())
+            await api.create(POOL_PATH, pool_object(**spec))
             await view.deploy(deployment("work", NODES, "1", **WORK))
             await view.wait_running("work", NODES)
             await view.scale("work", 0)
-            await PoolView(api).wait(warm=NODES, because="Steady")
+            await PoolView(api).wait(warm=spec.get("size", NODES), because="Steady")
             yield Held(plane, karpenter, api, service)
         finally:
             await service.end()
@@ -155,3 +156,28 @@ async def test_room_on_a_node_that_refuses_costs_one_held_node_and_no_more(
         await throughout("no other node goes or comes", are_unmoved, 30)
         await PoolView(held.api).wait(warm=NODES - 2, sick=1, because="Steady")
         assert set(await held.balloons()) == kept - {refusing}
+
+
+async def test_headroom_beside_a_node_that_refuses_loses_none_and_grows_again_once_it_is_cordoned(
+    installed_plane: ControlPlane, tmp_path: Path
+) -> None:
+    """What it was before: of six warm nodes none was left after three minutes."""
+    policy, size = "WhenEmptyOrUnderutilized", {"size": NODES, "maxSize": 2 * NODES}
+    async with (
+        held_nodes(installed_plane, tmp_path / "service.log", policy, mode="Headroom", **size) as held,
+        PaperMachines(installed_plane.access()) as broken,
+    ):
+        claims = await held.claims()
+        refusing = min(claims)
+        await held.keep(refusing)
+        await held.refuse(refusing, broken)
+        await PoolView(held.api).wait(warm=NODES - 1, sick=1, because="NodesRefuse")
+
+        async def are_unmoved() -> bool:
+            return await held.claims() == claims
+
+        await throughout("no node goes or comes", are_unmoved, 60)
+        await installed_plane.kubectl_async("cordon", refusing)
+        await PoolView(held.api).wait(warm=NODES, because="Steady")
+        made = await held.claims()
+        assert (claims - {refusing} <= made, len(made - claims)) == (True, 1)

@@ -12,6 +12,9 @@ from lab.cloud.machines import PaperNode
 from lab.controlplane import ControlPlane
 from tests.lab.service_scene import PATIENCE_S, Scene, run_balloons, scene, work_object
 
+SIZE = {"cpu": "8", "memory": "32Gi", "pods": "110"}
+"""Of the nodes of a scene."""
+
 
 async def test_idle_nodes_are_held_and_real_work_takes_them(
     control_plane: ControlPlane, namespace: str, tmp_path: Path
@@ -283,9 +286,7 @@ async def test_balloons_keep_off_idle_nodes_of_an_older_pool(
         taint = {"key": "busy", "value": "often", "effect": "PreferNoSchedule"}
         own = [f"{namespace}-own-{i}" for i in range(2)]
         labels = {"test": namespace, "side": "own"}
-        await on.machines.add(
-            [PaperNode(n, labels, (taint,), {"cpu": "8", "memory": "32Gi", "pods": "110"}) for n in own]
-        )
+        await on.machines.add([PaperNode(name=n, labels=labels, taints=(taint,), allocatable=SIZE) for n in own])
         try:
             service = await on.ready_service()
             await on.apply_pool("older", size=1, nodes={"selector": older})

@@ -371,13 +371,41 @@ def test_headroom_on_karpenter_asks_for_no_node_until_a_person_came() -> None:
     story.refuse("n000")
     decision = story.run(60)
     assert decision.because.reason is Reason.NODES_REFUSE
-    assert story.left_out() == []
+    assert story.left_out() == ["n000"]
     before = story.tries()
     story.run(300)
     assert story.tries() == before
     story.world.change_node("n000", is_cordoned=True)
     decision = story.run(20)
     assert decision.because.reason is Reason.GROWING
+    assert story.left_out() == []
+
+
+def test_headroom_on_karpenter_grows_beside_a_refusing_node_that_runs_work() -> None:
+    """No balloon has room there, so nothing has to be ruled out."""
+    story = Story(a_pool(**HEADROOM), count=4, labels=KARPENTER)
+    story.refuse("n000")
+    story.run(60)
+    story.world.add(work("small", "n000"))
+    decision = story.run(20)
+    assert decision.because.reason is Reason.GROWING
+    assert story.left_out() == []
+
+
+def test_a_size_that_is_met_has_no_name_left_out_until_karpenter_takes_a_held_node() -> None:
+    """It finds room for the balloon on the node that refuses: nothing else tells it better."""
+    story = Story(a_pool(**HEADROOM), count=4, labels=KARPENTER)
+    story.refuse("n000")
+    story.step()
+    story.world.nodes["n004"] = a_node("n004", labels=KARPENTER)
+    decision = story.run(60)
+    assert (decision.status.warm, decision.status.sick, story.left_out()) == (4, 1, [])
+    story.world.change_node("n002", taints=DISRUPTED)
+    story.step()
+    assert story.left_out() == ["n000"]
+    del story.world.nodes["n002"]
+    story.run(60)
+    assert set(story.balloons()) == {"n001", "n003", "n004"}
 
 
 # -- the parts ---------------------------------------------------------------------------------------------------------
