@@ -16,7 +16,7 @@ from balloons.api.pool import BalloonPool, NotWarmTaint, Strategy, ZoneStatus
 from balloons.view.claim import Seen
 from balloons.view.node_load import NodeLoad
 from balloons.view.snapshot import Now
-from throttler.kube.node import Node, is_joining_taint, is_kept, is_leaving
+from throttler.kube.node import Node, is_joining_taint, is_kept, is_marked_to_leave
 from throttler.kube.pod import Pod
 from throttler.kube.quantity import Resources, parse_duration
 from throttler.kube.selectors import Taint, Toleration, untolerated
@@ -92,8 +92,8 @@ class Rules:
     strategy: Strategy
     grace_s: float
     unready: Mapping[str, Unready]
-    _barred_by: dict[tuple[Taint, ...], NodeState | None] = field(default_factory=dict)
-    """What a set of taints means, once judged: thousands of nodes share a handful of them."""
+    _judged: dict[int, tuple[bool, NodeState | None]] = field(default_factory=dict)
+    """What a set of taints means, once judged, by its identity: thousands of nodes share a handful of them."""
 
     @classmethod
     def of(cls, pool: BalloonPool, wall_s: float, unready: Mapping[str, Unready] = MappingProxyType({})) -> "Rules":
@@ -105,12 +105,13 @@ class Rules:
 
     def state_of(self, node: Node, load: NodeLoad) -> NodeState:
         """The one state that holds; earlier cases win. Work that leaves a balloon its room changes nothing."""
-        leaves_room = not (load.work or load.scavengers) or (
-            bool(load.balloons) and has_room(node, load, load.balloons[0].requests)
-        )
+        balloons, is_shared = load.balloons, load.work or load.scavengers
+        leaves_room = not is_shared or (bool(balloons) and has_room(node, load, balloons[0].requests))
         if load.work and not leaves_room:
             return NodeState.BUSY
-        if node.is_cordoned or is_leaving(node):
+        taints = node.taints
+        is_marked, barred = (self._judged.get(id(taints)) or self._judge(taints)) if taints else _FREE
+        if is_marked or node.is_cordoned or node.is_deleting:
             return NodeState.CLOSED
         if not node.is_ready:
             since = self.unready.get(node.name) or Unready(self.wall_s - node.created_s, inf)
@@ -118,22 +119,20 @@ class Rules:
             return NodeState.JOINING if is_expected else NodeState.SICK
         if not self.not_warm_conditions.isdisjoint(node.conditions):
             return NodeState.SICK
-        if node.taints:
-            barred = self._barred(node.taints)
-            if barred is not None:
-                return barred
+        if barred is not None:
+            return barred
         if node.is_uninitialized:
             return NodeState.JOINING
         if load.scavengers and not leaves_room:
             return NodeState.SCAVENGED
-        return NodeState.WARM if self._is_held(node, load) else NodeState.IDLE
+        return NodeState.WARM if self._is_held(node, balloons) else NodeState.IDLE
+
+    def _judge(self, taints: tuple[Taint, ...]) -> tuple[bool, NodeState | None]:
+        """Whether an autoscaler is about to remove nodes with these taints, and what else keeps balloons off them."""
+        found = self._judged[id(taints)] = is_marked_to_leave(taints), self._barred(taints)
+        return found
 
     def _barred(self, taints: tuple[Taint, ...]) -> NodeState | None:
-        if taints not in self._barred_by:
-            self._barred_by[taints] = self._judge(taints)
-        return self._barred_by[taints]
-
-    def _judge(self, taints: tuple[Taint, ...]) -> NodeState | None:
         if any(own.is_on(taint) for own in self.not_warm_taints for taint in taints):
             return NodeState.PREFLIGHT
         taint = untolerated(taints, self.tolerations)
@@ -141,11 +140,15 @@ class Rules:
             return None
         return NodeState.JOINING if is_joining_taint(taint) else NodeState.CLOSED
 
-    def _is_held(self, node: Node, load: NodeLoad) -> bool:
+    def _is_held(self, node: Node, balloons: tuple[Pod, ...]) -> bool:
         """By a balloon, by an annotation, or (a buffer's room) by the autoscaler itself."""
         if self.strategy is Strategy.BALLOON:
-            return bool(load.balloons) and _runs(load.balloons)
+            return bool(balloons) and (balloons[0].is_running or any(balloon.is_running for balloon in balloons[1:]))
         return self.strategy is Strategy.CAPACITY_BUFFER or is_kept(node)
+
+
+_FREE = (False, None)
+"""What the taints of a node without any mean."""
 
 
 def has_room(node: Node, load: NodeLoad, requests: Resources) -> bool:
@@ -155,10 +158,6 @@ def has_room(node: Node, load: NodeLoad, requests: Resources) -> bool:
         milli + daemons.get(name, 0) + others.get(name, 0) <= allocatable.get(name, 0)
         for name, milli in requests.items()
     )
-
-
-def _runs(balloons: tuple[Pod, ...]) -> bool:
-    return balloons[0].is_running or (len(balloons) > 1 and any(balloon.is_running for balloon in balloons))
 
 
 @dataclass(slots=True)

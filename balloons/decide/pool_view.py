@@ -123,17 +123,13 @@ class PoolView:
     """Host names that the balloons of each shape must avoid."""
     avoided: Mapping[str, tuple[LabelSelector, ...]]
     """Selectors of older pools that the balloons of each shape must keep off."""
+    leaving: tuple[Pod, ...]
+    """Balloons on nodes that an autoscaler is about to remove: what runs there is replaced, or ends."""
 
     @property
     def is_bought_by_karpenter(self) -> bool:
         """Whether Karpenter makes nodes for the pool's balloons: it makes none for pods that rule out host names."""
         return is_bought_by_karpenter(self.pool, self.claim)
-
-    @property
-    def leaving(self) -> list[Pod]:
-        """Balloons on nodes that an autoscaler is about to remove: what runs there is replaced, or ends."""
-        names = {node.name for node in self.census.by_state[NodeState.CLOSED] if is_leaving(node)}
-        return [balloon for balloon in self.census.balloons[NodeState.CLOSED] if balloon.node in names]
 
     @property
     def holdable(self) -> list[Node]:
@@ -196,6 +192,7 @@ def look(
         stored, barred = {}, {name: refused[name] for name in refusing}
     else:
         barred = refused
+    going = {node.name for node in census.by_state[NodeState.CLOSED] if is_leaving(node)}
     short = fitting.short(census) if pool.spec.strategy is Strategy.BALLOON and not is_explicit else {}
     return PoolView(
         pool=pool,
@@ -211,6 +208,7 @@ def look(
         late=(*_on_their_way(census), *short),
         refusals=refused,
         alone=refusing,
+        leaving=tuple(balloon for balloon in census.balloons[NodeState.CLOSED] if balloon.node in going),
         left_out={
             name: hosts_left_out(stored.get(name, ()), snapshot.nodes, barred, now, shape.instance_type)
             for name, shape in shapes.by_name.items()
@@ -273,8 +271,8 @@ def _loses_held_nodes(pool: BalloonPool, census: Census, schedule: Schedule | No
     """
     wanted = wanted_size(pool.spec, schedule)
     is_short = wanted is None or len(census.holdable) < wanted
-    leaving = (node for node in census.by_state[NodeState.CLOSED] if is_leaving(node))
-    return is_short and any(node.name not in refused for node in leaving)
+    closed = census.by_state[NodeState.CLOSED]
+    return is_short and any(node.name not in refused and is_leaving(node) for node in closed)
 
 
 def _on_their_way(census: Census) -> list[str]:

@@ -117,6 +117,8 @@ def _moved(view: PoolView, holding: Holding, aim: Target, freed: Sequence[tuple[
 
     The ReplicaSet has its number then and would never move one by itself: it has to lose the one that must go.
     """
+    if not holding.victims:
+        return []
     present = balloons_by_shape(view)
     present.subtract(balloon.shape for balloon, _ in freed)
     moved: list[Pod] = []

@@ -189,7 +189,7 @@ def hold(view: PoolView, free: Sequence[Node], wanted: int, staying: Sequence[Po
     """
     chosen = choose_nodes(free, view.loads, wanted)
     # Few combinations of balloon and kind of node exist: each is judged once, and nodes one by one only if one is odd.
-    unlike = {(own, wanted) for own, wanted in view.shapes.beside_balloons(view.census.measured) if own != wanted}
+    unlike = {(own, wanted) for own, wanted in view.shapes.beside_balloons if own != wanted}
     misfits = _misfits(view, chosen, unlike) if unlike else {}
     leaving = view.leaving
     victims = [*leaving, *_victims(view, free, chosen, misfits)]

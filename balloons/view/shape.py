@@ -12,7 +12,7 @@ them how large its balloons are and on which machines they go.
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from operator import attrgetter
 from typing import Any
@@ -47,7 +47,8 @@ _DEVICE = re.compile(
 )
 _VIRTUAL = ("koordinator.sh/",)
 """Domains whose resources a node agent makes up and moves; they say gpu and rdma, too."""
-_Alike = list[tuple[Node, NodeLoad]]
+_Seen = tuple[Node, NodeLoad]
+_Alike = list[_Seen]
 
 
 def is_device(name: str) -> bool:
@@ -103,6 +104,8 @@ class Shapes:
 
     by_name: Mapping[str, Shape]
     _of_kind: Mapping[tuple[str, int], str]
+    beside_balloons: frozenset[tuple[str, str]] = frozenset()
+    """Every combination of a first balloon's shape and the shape of the node that it is on."""
 
     def of(self, node: Node) -> str:
         """The name of the shape the node belongs to; empty for one that was not measured."""
@@ -118,15 +121,6 @@ class Shapes:
             count[self._of_kind.get(kind, "")] += number
         return count
 
-    def beside_balloons(self, measured: Iterable[tuple[Node, NodeLoad]]) -> set[tuple[str, str]]:
-        """Every combination of a first balloon's shape and the shape of the node that it is on."""
-        kinds = {
-            (load.balloons[0].shape, (node.instance_type, id(node.allocatable)))
-            for node, load in measured
-            if load.balloons
-        }
-        return {(own, self._of_kind.get(kind, "")) for own, kind in kinds}
-
     @property
     def main(self) -> str:
         """The shape that new nodes are asked for in: the one with most nodes; empty while none is known."""
@@ -134,7 +128,7 @@ class Shapes:
 
     def and_also(self, more: Mapping[str, Shape]) -> "Shapes":
         """The same with further shapes behind them, of which no node is up."""
-        return Shapes({**self.by_name, **more}, self._of_kind) if more else self
+        return replace(self, by_name={**self.by_name, **more}) if more else self
 
     def holds(self, balloon_shape: str, node_shape: str) -> bool:
         """Whether a balloon cut for one shape holds nodes of the other.
@@ -148,17 +142,13 @@ class Shapes:
         return bool(own.instance_type) and own.instance_type == other.instance_type and own.devices < other.devices
 
 
-def shapes_of(seen: Iterable[tuple[Node, NodeLoad]], wall_s: float = 0.0, devices: Collection[str] = ()) -> Shapes:
+def shapes_of(seen: Iterable[_Seen], wall_s: float = 0.0, devices: Collection[str] = ()) -> Shapes:
     """The pool's shapes at `wall_s` (seconds since the epoch); `devices` are asked for besides the well-known ones.
 
     Nodes of equal size and equal DaemonSets are measured once. Sizes are told apart by identity first: caches share
     one dict between equal ones, so this is fast, and where they do not it is merely slower.
     """
-    kinds: dict[tuple[str, int, int], _Alike] = {}
-    for pair in seen:
-        node, load = pair
-        kind = (node.instance_type, id(node.allocatable), id(load.daemons))
-        kinds.setdefault(kind, []).append(pair)
+    kinds, beside = _kinds(seen)
     types: dict[str, dict[frozenset[str], list[_Alike]]] = {}
     for alike in kinds.values():
         node = alike[0][0]
@@ -171,7 +161,26 @@ def shapes_of(seen: Iterable[tuple[Node, NodeLoad]], wall_s: float = 0.0, device
             shape = _measure(wanted, groups)
             shapes.append(shape)
             of_kind |= {(a[0][0].instance_type, id(a[0][0].allocatable)): shape.name for a in groups}
-    return Shapes({shape.name: shape for shape in sorted(shapes, key=lambda s: (-s.nodes, s.name))}, of_kind)
+    by_name = {shape.name: shape for shape in sorted(shapes, key=lambda s: (-s.nodes, s.name))}
+    return Shapes(by_name, of_kind, frozenset((own, of_kind[kind]) for own, kind in beside))
+
+
+def _kinds(seen: Iterable[_Seen]) -> tuple[dict[tuple[str, int, int], _Alike], set[tuple[str, tuple[str, int]]]]:
+    """Nodes of equal size and equal DaemonSets, and which first balloon's shape is on which size; in one pass."""
+    found: dict[tuple[str, int, int, str | None], _Alike] = {}
+    for pair in seen:
+        node, load = pair
+        own = load.balloons[0].shape if load.balloons else None
+        kind = (node.instance_type, id(node.allocatable), id(load.daemons), own)
+        alike = found.get(kind)
+        if alike is None:
+            found[kind] = [pair]
+        else:
+            alike.append(pair)
+    kinds: dict[tuple[str, int, int], _Alike] = {}
+    for (instance_type, size, daemons, _), alike in found.items():
+        kinds.setdefault((instance_type, size, daemons), []).extend(alike)
+    return kinds, {(own, (instance_type, size)) for instance_type, size, _, own in found if own is not None}
 
 
 def _gathered(variants: Mapping[frozenset[str], list[_Alike]], wall_s: float) -> Mapping[frozenset[str], list[_Alike]]:
@@ -198,10 +207,13 @@ def _gathered(variants: Mapping[frozenset[str], list[_Alike]], wall_s: float) ->
     return gathered
 
 
-def explicit_shape(seen: Sequence[tuple[Node, NodeLoad]]) -> Shapes:
+def explicit_shape(seen: Sequence[_Seen]) -> Shapes:
     """The one shape of a pool whose balloons have explicit requests, whatever its machines are."""
-    of_kind = {(node.instance_type, id(node.allocatable)): EXPLICIT for node, _ in seen}
-    return Shapes({EXPLICIT: Shape(EXPLICIT, "", {}, len(seen))}, of_kind)
+    kinds, beside = _kinds(seen)
+    of_kind = {(instance_type, size): EXPLICIT for instance_type, size, _ in kinds}
+    return Shapes(
+        {EXPLICIT: Shape(EXPLICIT, "", {}, len(seen))}, of_kind, frozenset((own, EXPLICIT) for own, _ in beside)
+    )
 
 
 def _measure(devices: frozenset[str], groups: list[_Alike]) -> Shape:

@@ -8,7 +8,7 @@ the fields that are decoded at all; `Node` is the compact value that caches keep
 equal parts shared between nodes of the same kind).
 """
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from datetime import datetime
 from typing import Any, TypeVar, cast
 
@@ -204,7 +204,12 @@ def is_joining_taint(taint: Taint) -> bool:
 
 def is_leaving(node: Node) -> bool:
     """Whether the node is being removed, or an autoscaler is about to remove it."""
-    return node.is_deleting or any(taint.key in LEAVING_TAINTS for taint in node.taints)
+    return node.is_deleting or is_marked_to_leave(node.taints)
+
+
+def is_marked_to_leave(taints: Iterable[Taint]) -> bool:
+    """Whether an autoscaler has tainted the node because it is about to remove it."""
+    return any(taint.key in LEAVING_TAINTS for taint in taints)
 
 
 def is_kept(node: Node) -> bool:
