@@ -301,3 +301,53 @@ async def test_balloons_keep_off_idle_nodes_of_an_older_pool(
         finally:
             for name in own:
                 await on.machines.remove(name)
+
+
+async def test_pod_that_may_not_preempt_gets_a_warm_node_even_alone(
+    control_plane: ControlPlane, namespace: str, tmp_path: Path
+) -> None:
+    """The scheduler makes no room for it, so the service must."""
+    polite = {
+        "apiVersion": "scheduling.k8s.io/v1",
+        "kind": "PriorityClass",
+        "metadata": {"name": f"polite-{namespace}"},
+        "value": 1,
+        "preemptionPolicy": "Never",
+    }
+    async with scene(control_plane, namespace, tmp_path, nodes=2) as on:
+        await on.ready_service()
+        await on.apply_pool()
+        await on.until(lambda s: s.get("because") == "Steady")
+        job = work_object(namespace, "job")
+        job["spec"]["priorityClassName"] = polite["metadata"]["name"]
+        try:
+            await on.apply(polite, job)
+            await on.until_bound("job")
+            await on.until(lambda s: (s["busy"], s["warm"], s["pending"]) == (1, 1, 0))
+            assert len([w for w in on.writes() if w["verb"] == "delete"]) == 1
+        finally:
+            await on.kubectl("delete", "pod", "job", "--now", "--ignore-not-found")
+            await on.kubectl("delete", "priorityclass", polite["metadata"]["name"])
+
+
+async def test_gang_behind_a_gate_of_kueues_moves_no_balloon_until_it_is_let_go(
+    control_plane: ControlPlane, namespace: str, tmp_path: Path
+) -> None:
+    """As Kueue holds pods back and lets them go; no Kueue runs here."""
+    gates = [{"name": "kueue.x-k8s.io/admission"}]
+    async with scene(control_plane, namespace, tmp_path, nodes=3) as on:
+        service = await on.ready_service()
+        await on.apply_pool()
+        await on.until(lambda s: s.get("because") == "Steady")
+        before, names = await _balloons(on), ("rank-0", "rank-1")
+        for name in names:
+            pod = work_object(namespace, name)
+            pod["metadata"]["labels"]["kueue.x-k8s.io/pod-group-name"] = "job"
+            pod["spec"]["schedulingGates"] = gates
+            await on.apply(pod)
+        await service.ticks(5)
+        assert await _balloons(on) == before
+        for name in names:
+            await on.kubectl("patch", "pod", name, "--patch", '{"spec": {"schedulingGates": null}}')
+        await on.until_bound(*names)
+        await on.until(lambda s: (s["busy"], s["warm"], s["pending"]) == (2, 1, 0))

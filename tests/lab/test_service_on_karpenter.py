@@ -122,7 +122,8 @@ async def test_headroom_takes_the_next_shape_where_the_first_has_run_out(install
         before = set(await view.claims())
         await karpenter.offer([replace(small, is_in_stock=False), large])
         await api.create(POOL_PATH, pool_object(mode="Headroom", size=1, maxSize=6, fallbackAfter="10s"))
-        await held.wait(pending=1, because="Growing")
         await held.wait(warm=1, busy=3, nodes=4)
+        events = await api.items("/apis/events.k8s.io/v1/namespaces/kube-balloons/events")
+        assert "Fallback" in {event["reason"] for event in events}
         (made,) = [claim for name, claim in (await view.claims()).items() if name not in before]
         assert made["metadata"]["labels"]["node.kubernetes.io/instance-type"] == large.name
