@@ -23,8 +23,7 @@ RESERVED_MEMORY_MIB = 10
 class InstanceType:
     """One size of machine, offered on demand in every zone at the same price.
 
-    `extended` holds resources such as {"nvidia.com/gpu": "8"}. `pods` is the largest number of pods. One that is not
-    `is_in_stock` is known to Karpenter and cannot be had.
+    `extended` holds resources such as {"nvidia.com/gpu": "8"}. `pods` is the largest number of pods.
     """
 
     name: str
@@ -35,7 +34,6 @@ class InstanceType:
     extended: Mapping[str, str] = field(default_factory=dict)
     zones: tuple[str, ...] = ("lab-a",)
     pods: int = 110
-    is_in_stock: bool = True
 
     @property
     def capacity(self) -> dict[str, str]:
@@ -64,7 +62,7 @@ class InstanceType:
     def _offering(self, zone: str) -> dict[str, Any]:
         chosen = {"karpenter.sh/capacity-type": "on-demand", "topology.kubernetes.io/zone": zone}
         terms = [{"key": key, "operator": "In", "values": [value]} for key, value in chosen.items()]
-        return {"Price": self.price_per_hour, "Available": self.is_in_stock, "Requirements": terms}
+        return {"Price": self.price_per_hour, "Available": True, "Requirements": terms}
 
 
 HOLLOW = InstanceType(name="hollow-1", cpu_millis=1000, memory_mib=3840, price_per_hour=0.05, sort=MachineSort.HOLLOW)
