@@ -129,8 +129,8 @@ class Rules:
 
     def _judge(self, taints: tuple[Taint, ...]) -> tuple[bool, NodeState | None]:
         """Whether an autoscaler is about to remove nodes with these taints, and what else keeps balloons off them."""
-        found = self._judged[id(taints)] = is_marked_to_leave(taints), self._barred(taints)
-        return found
+        judged = self._judged[id(taints)] = is_marked_to_leave(taints), self._barred(taints)
+        return judged
 
     def _barred(self, taints: tuple[Taint, ...]) -> NodeState | None:
         if any(own.is_on(taint) for own in self.not_warm_taints for taint in taints):

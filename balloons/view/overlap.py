@@ -31,16 +31,16 @@ def selectors_to_avoid(
     """
     if not claim.lost and all(map(_is_no_longer, stored, terms)):
         return ()
-    found = []
+    avoided = []
     for other in before:
         selector = other.spec.nodes.selector
         is_said = bool(stored) and all(_rules_out(term, selector) for term in stored)
         is_needed = other.key in claim.lost and (not stored or other.key in claim.strayed_to)
         if (is_said or is_needed) and not all(_rules_out(term, selector) for term in terms):
-            found.append(selector)
-    if any(map(_is_refused_by_karpenter, found)) and is_bought_by_karpenter(pool, claim):
-        return tuple(selector for selector in found if not _is_refused_by_karpenter(selector))
-    return tuple(found)
+            avoided.append(selector)
+    if any(map(_is_refused_by_karpenter, avoided)) and is_bought_by_karpenter(pool, claim):
+        return tuple(selector for selector in avoided if not _is_refused_by_karpenter(selector))
+    return tuple(avoided)
 
 
 def _is_no_longer(stored: Term, own: Term) -> bool:
@@ -61,15 +61,15 @@ def away_from(terms: Sequence[Term], selectors: Iterable[LabelSelector]) -> list
 
     A selector that leaves nothing, or more than `MOST_TERMS` alternatives, changes nothing.
     """
-    found = list(terms)
+    alternatives = list(terms)
     for selector in selectors:
         parted: dict[Term, None] = {}
-        for term in found:
+        for term in alternatives:
             rest = [term] if _rules_out(term, selector) else _without(term, selector)
             parted.update(dict.fromkeys(rest))
         if 0 < len(parted) <= MOST_TERMS:
-            found = list(parted)
-    return found
+            alternatives = list(parted)
+    return alternatives
 
 
 def _without(term: Term, selector: LabelSelector) -> list[Term]:

@@ -165,22 +165,22 @@ def shapes_of(seen: Iterable[_Seen], wall_s: float = 0.0, devices: Collection[st
     return Shapes(by_name, of_kind, frozenset((own, of_kind[kind]) for own, kind in beside))
 
 
-def _kinds(seen: Iterable[_Seen]) -> tuple[dict[tuple[str, int, int], _Alike], set[tuple[str, tuple[str, int]]]]:
+def _kinds(nodes: Iterable[_Seen]) -> tuple[dict[tuple[str, int, int], _Alike], set[tuple[str, tuple[str, int]]]]:
     """Nodes of equal size and equal DaemonSets, and which first balloon's shape is on which size; in one pass."""
-    found: dict[tuple[str, int, int, str | None], _Alike] = {}
-    for pair in seen:
+    groups: dict[tuple[str, int, int, str | None], _Alike] = {}
+    for pair in nodes:
         node, load = pair
         own = load.balloons[0].shape if load.balloons else None
         kind = (node.instance_type, id(node.allocatable), id(load.daemons), own)
-        alike = found.get(kind)
+        alike = groups.get(kind)
         if alike is None:
-            found[kind] = [pair]
+            groups[kind] = [pair]
         else:
             alike.append(pair)
     kinds: dict[tuple[str, int, int], _Alike] = {}
-    for (instance_type, size, daemons, _), alike in found.items():
+    for (instance_type, size, daemons, _), alike in groups.items():
         kinds.setdefault((instance_type, size, daemons), []).extend(alike)
-    return kinds, {(own, (instance_type, size)) for instance_type, size, _, own in found if own is not None}
+    return kinds, {(own, (instance_type, size)) for instance_type, size, _, own in groups if own is not None}
 
 
 def _gathered(variants: Mapping[frozenset[str], list[_Alike]], wall_s: float) -> Mapping[frozenset[str], list[_Alike]]:
