@@ -155,13 +155,13 @@ _BECAUSE = {
 _MEANING = {
     Limit.REACTION: "the autoscaler has not asked for machines yet",
     Limit.CEILING: "a limit on the number of nodes is reached",
-    Limit.LAUNCH_RATE: "the cloud starts machines no faster",
-    Limit.OWN_WINDOW: "the JoinThrottle lets no more in before it has seen that the API servers bear it",
-    Limit.BOOT: "machines have been asked for and boot",
-    Limit.API_SERVERS: "the API servers can bear no more joins",
-    Limit.CONTROLLER_MANAGER: "the controller manager makes DaemonSet pods no faster (--kube-api-qps)",
-    Limit.SCHEDULER: "the scheduler binds DaemonSet pods no faster (its --kube-api-qps)",
-    Limit.JOIN: "nodes are registered and start: no limit, just the time that a join takes",
+    Limit.LAUNCH_RATE: "the cloud does not start machines faster",
+    Limit.OWN_WINDOW: "the JoinThrottle waits until it has seen that the API servers keep up",
+    Limit.BOOT: "machines were ordered and boot",
+    Limit.API_SERVERS: "the API servers can take no more joins",
+    Limit.CONTROLLER_MANAGER: "the controller manager does not make DaemonSet pods faster (--kube-api-qps)",
+    Limit.SCHEDULER: "the scheduler does not bind DaemonSet pods faster (its --kube-api-qps)",
+    Limit.JOIN: "nodes have registered and start: this is no limit, only the time that a join takes",
 }
 
 

@@ -174,9 +174,12 @@ class Metrics:
     def _make_pool_gauges(self) -> None:
         texts = {
             "nodes": ("nodes", "Nodes that belong to the pool."),
-            "busy": ("busy_nodes", "Nodes that run work that leaves no room for a balloon."),
+            "busy": ("busy_nodes", "Nodes with so much work that no balloon fits beside it."),
             "warm": ("warm_nodes", "Nodes that are Ready, healthy, free of work and held."),
-            "idle": ("idle_nodes", "Nodes that could be held and are not, or whose balloon does not run yet."),
+            "idle": (
+                "idle_nodes",
+                "Nodes that a balloon could hold and none holds yet, or whose balloon does not run yet.",
+            ),
             "sick": ("sick_nodes", "Nodes that are not Ready, or that a health condition calls sick."),
             "pending": ("pending_balloons", "Balloons without a node."),
             "target": ("target_nodes", "Warm nodes wanted now."),
@@ -184,7 +187,7 @@ class Metrics:
         self._pool_gauges = {field: self._gauge(f"pool_{name}", text, *_POOL) for field, (name, text) in texts.items()}
         self._standing = self._gauge(
             "pool_standing",
-            "1 for how the pool stands: settled, moving, blind or stuck.",
+            "1 for the present state of the pool: settled, moving, blind or stuck.",
             *_POOL,
             "standing",
         )
@@ -197,7 +200,7 @@ class Metrics:
             self._refused.labels(bound.value)
         self._bound = self._counter(
             "pool_bound_pods",
-            "Real pods bound on the pool's nodes: warm where the node was there first, cold where the pod was.",
+            "Real pods bound on the pool's nodes: warm if the node was there before the pod, else cold.",
             *_POOL,
             "found",
         )
@@ -212,15 +215,15 @@ class Metrics:
             "loop_lag_seconds", "How late the event loop woke a timer, sampled once a second.", SHORT_BUCKETS
         )
         self._holds = self._counter(
-            "holds", "Times a pool began to get less than it asks for, by reason (docs/runbook.md).", "reason"
+            "holds", "Times that a pool began to get less than it asks for, by reason (docs/pool-reasons.md).", "reason"
         )
         self._preemptions = self._counter("preemptions", "Balloons that gave way to real work.", "how")
         self._preempt_to_bind = self._histogram(
             "preempt_to_bind_seconds",
-            "From a balloon leaving its node for real work to the first real pod bound there.",
+            "Time from a balloon's leaving its node for real work until the first real pod is bound there.",
             BIND_BUCKETS,
         )
-        self._writes = self._counter("writes", "Writes by what they do and how they ended.", "action", "outcome")
+        self._writes = self._counter("writes", "Writes, by what they do and how they ended.", "action", "outcome")
         _start(self._ticks, TICK_OUTCOMES)
         _start(self._holds, sorted(reason.code for reason in HOLDS))
         _start(self._preemptions, Leaving)
@@ -236,17 +239,17 @@ class Metrics:
             "resource",
             "code",
         )
-        self._cache_events = self._counter("cache_events", "What happened to the watch caches.", "resource", "event")
+        self._cache_events = self._counter("cache_events", "Events of the watch caches, by kind.", "resource", "event")
         self._watch_age = self._gauge(
             "watch_age_seconds",
-            "Time since the server last spoke of a resource; a minute is normal on a quiet one.",
+            "Time since the server last sent something about a resource. A minute is normal where nothing changes.",
             "resource",
         )
         self._watch_complete = self._gauge(
             "watch_complete", "Whether the cache shows everything (1) or not (0).", "resource"
         )
         self._unreadable = self._gauge(
-            "unreadable_objects", "Objects that exist and cannot be read; they are skipped.", "resource"
+            "unreadable_objects", "Objects that exist, cannot be read, and are skipped.", "resource"
         )
         for plural in WATCHED:
             for event in CacheEvent:

@@ -53,7 +53,7 @@ class ThrottleReason(Sentence):
     ERRORS_NOT_OURS = "429 and 5xx of {server} do not count: joins do not cause them"
     NEVER_SEEN = "{servers} never gave a reading: the other servers decide"
     ALARM = "{alarm} is at {value:g}, its threshold is {threshold:g}: the window falls to {window:.0f}"
-    CONTROLLER_MANAGER = "joins wait for the controller manager's own request limit: more at a time would not help"
+    CONTROLLER_MANAGER = "joins wait for the controller manager's request limit, so a larger window would not help"
     DEADLINE = "{overdue} held machines are near their time limit and go first"
     UNKNOWN_LOAD = "no request of the kinds that joins send has ended lately: the window holds"
 

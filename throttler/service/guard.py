@@ -76,7 +76,9 @@ class GuardMetrics:
         for outcome in ("read", "failed"):
             self._reads.labels(outcome)
         self._silent = self._gauge("lease_silent_seconds", "How long every read has shown the same Lease.")
-        self._left = self._gauge("left_objects", "What the last round of giving back had to leave: it still holds.")
+        self._left = self._gauge(
+            "left_objects", "Objects that the last round could not give back. They still hold something back."
+        )
         self._given = Counter(
             "kube_balloons_guard_given_back_objects",
             "Objects that the guard gave back; in a dry run, that it would have.",

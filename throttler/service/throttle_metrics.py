@@ -23,7 +23,7 @@ READ_BUCKETS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 """Seconds: a scrape of a small server to one that is given up."""
 _FIGURES = {
     "window": ("window_joins", "Joins that may load the API servers at the same time."),
-    "pace": ("pace_joins_per_minute", "What the window means at the present duration of joins."),
+    "pace": ("pace_joins_per_minute", "Joins per minute, at the present window and duration of joins."),
     "allowance": ("allowance_nodes", "How many more nodes may be asked for now."),
     "admit": ("admit_nodes", "How many held nodes may be let in now."),
     "index": ("index", "Latency and queue wait of the worst API server over their baseline; 0 while unknown."),
@@ -43,10 +43,8 @@ class ThrottleMetrics:
         self._labels = labels
         self._figures = {key: self._gauge(name, text, "throttle") for key, (name, text) in _FIGURES.items()}
         self._nodes = self._gauge("nodes", "Nodes on their way to being usable, by stage.", "throttle", "stage")
-        self._because = self._gauge(
-            "because", "Why the window is what it is: 1 for the present reason.", "throttle", "reason"
-        )
-        self._phase = self._gauge("phase", "What the law is doing: 1 for the present phase.", "throttle", "phase")
+        self._because = self._gauge("because", "1 for the present reason of the window.", "throttle", "reason")
+        self._phase = self._gauge("phase", "1 for the present phase of the pacing law.", "throttle", "phase")
         self._forbidden = self._gauge(
             "is_forbidden", "Whether the service may not read JoinThrottles, and so paces nothing (1), or may (0)."
         )
@@ -156,7 +154,7 @@ class ThrottleMetrics:
 
     def _make_lever_metrics(self) -> None:
         self._lever_state = self._gauge(
-            "lever_state", "How far a lever can be trusted: 1 for the present state.", "throttle", "lever", "state"
+            "lever_state", "1 for the present state of a lever: whether it is in force.", "throttle", "lever", "state"
         )
         self._lever_ceiling = self._gauge(
             "lever_ceiling",
