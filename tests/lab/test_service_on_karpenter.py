@@ -2,6 +2,7 @@
 
 import json
 import signal
+from dataclasses import replace
 
 import pytest
 
@@ -104,3 +105,27 @@ async def test_headroom_asks_for_what_is_missing_and_stops_at_max_size(installed
         # is after Karpenter's second of collecting, and a node comes that nobody needs: it goes again.
         await until("maxSize holds: four busy, one warm", is_at_max_size)
         await throughout("it goes on to hold", is_at_max_size, 2 * CONSOLIDATE_AFTER_S)
+
+
+async def test_headroom_takes_the_next_shape_where_the_first_has_run_out(installed_plane: ControlPlane) -> None:
+    small, large = paper_type("paper-8", 8, 32), paper_type("paper-16", 16, 64)
+    async with (
+        start_karpenter(installed_plane, replace(settings(), instance_types=(small, large))) as karpenter,
+        JsonApi(installed_plane.access()) as api,
+        run_service(installed_plane),
+    ):
+        view, held = ClusterView(api), PoolView(api)
+        for kind, count, cpu in ((small, 2, WHOLE_NODE), (large, 1, "15")):
+            chosen = {"node.kubernetes.io/instance-type": kind.name}
+            await view.deploy(deployment(kind.name, count, cpu, nodeSelector=chosen))
+            await view.wait_running(kind.name, count)
+        before = set(await view.claims())
+        await karpenter.offer([large])
+        await api.create(POOL_PATH, pool_object(mode="Headroom", size=1, maxSize=6, fallbackAfter="10s"))
+        await held.wait(warm=1, busy=3, nodes=4)
+        (made,) = [claim for name, claim in (await view.claims()).items() if name not in before]
+        assert made["metadata"]["labels"]["node.kubernetes.io/instance-type"] == large.name
+        asked = {
+            each["metadata"]["name"] for each in await api.items("/apis/apps/v1/namespaces/kube-balloons/deployments")
+        }
+        assert {"gpu-paper-8", "gpu-paper-16"} <= asked, "the commonest shape was asked for first"
