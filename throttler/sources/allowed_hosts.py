@@ -23,6 +23,8 @@ METADATA = frozenset(
     for address in (
         "169.254.169.254",  # AWS, Azure, Google, OpenStack and others; link-local anyway
         "fd00:ec2::254",  # AWS over IPv6
+        "fd00:ec2::23",  # EKS Pod Identity over IPv6; over IPv4 it is link-local
+        "fd20:ce::254",  # Google over IPv6
         "168.63.129.16",  # Azure's wire server
         "100.100.100.200",  # Alibaba
         "192.0.0.192",  # Oracle's older one
