@@ -28,8 +28,9 @@ NEARLY = 0.9
 LEAST_START = 4.0
 """A cold start tries at least so many joins: fewer show nothing."""
 PROMPT_START = 0.5
-"""Prompt joins begin with this share of what was learned: a doubling costs them two scrapes, while a whole window that
-goes in at once meets the servers cold (real: 63 joins, 100-220 errors, the first ten usable after 14-19 s, not 3)."""
+"""Prompt joins behind a gate begin with this share of what was learned: a doubling costs them two scrapes, while a
+whole window that goes in at once meets the servers cold (real: 63 joins, 100-220 errors, the first ten usable after
+14-19 s, not 3). Waves begin with the knee itself: it is the crest of one, and boots spread the first one too."""
 
 
 def blind(sight: Sight) -> Course | None:
@@ -414,7 +415,8 @@ def _start_window(sight: Sight) -> float:
     window = window_steps.start_window(sight.memory.knee, sight.now_s, sight.settings)
     if sight.memory.knee.window is not None:
         if sight.is_prompt:
-            return max(sight.settings.window_initial, PROMPT_START * window)
+            known = min(window, sight.memory.knee.window if sight.has_waves else PROMPT_START * window)
+            return max(sight.settings.window_initial, known)
         window = max(window, _by_cost(sight))
         bearable = sight.committed_window
         return window if bearable is None else max(min(window, sight.settings.window_initial), min(window, bearable))

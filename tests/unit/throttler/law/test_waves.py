@@ -10,6 +10,7 @@ from tests.unit.throttler.law.looks import CALM_S, EQUILIBRIUM, STEP_S, Loop, re
 from throttler.joins.joins import Joins
 from throttler.law.admission import Boots, may_ask
 from throttler.law.join_flow import FlowPoint, JoinFlow, seen
+from throttler.law.law_memory import LawMemory, Learned
 from throttler.law.settings import LawSettings
 from throttler.signals.reading import Signals
 
@@ -60,6 +61,15 @@ def test_a_first_look_asks_for_the_whole_window() -> None:
     loop.calm(Joins(), times=10)
     verdict = loop.calm(Joins(waiting=150))
     assert (verdict.allowance, verdict.spare) == (24, 0)
+
+
+def test_a_remembered_first_wave_is_the_crest_that_was_borne() -> None:
+    """Not half of it: the lull until the next wave costs a boot, and a gate that opens at once is not what it meets."""
+    taught = Learned(window=60, join_s=5, boot_s=5, age_s=60, is_proven=True)
+    loop = Loop(settings=LawSettings(has_gate=False), memory=LawMemory.start(taught))
+    loop.calm(Joins(), times=10)
+    verdict = loop.calm(Joins(waiting=150))
+    assert (round(verdict.window), verdict.allowance) == (60, 60)
 
 
 def test_what_was_ordered_just_now_fills_the_window() -> None:
