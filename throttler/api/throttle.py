@@ -183,6 +183,7 @@ class LearnedStatus(msgspec.Struct, frozen=True, rename="camel"):
     baseline_microseconds: int = 0
     join_milliseconds: int = 0
     boot_milliseconds: int = 0
+    boot_spread_milliseconds: int = 0
     load_per_join_millionths: int = 0
     learned_at: str = ""
 

@@ -34,6 +34,10 @@ PROOF_SLACK = 1.5
 """While the window is not full, what is asked for may be so many times the proven pace, or it could hardly rise."""
 ORDERED_WITHIN_S = 15.0
 """What may be ordered collects for so long: an autoscaler looks every ten seconds, and later on a busy server."""
+AT_ONCE_SPREADS = math.sqrt(2.0 * math.pi) / 2.0
+"""Machines ordered together come over their boots' spread: at the crest as many per second as if all came evenly within
+2.5 of its standard deviations (the height of the normal density). Half of that may be ordered at once; the other half
+of the pace at that crest belongs to what is ordered until then."""
 FIRST_SHARE = 0.5
 """Of a window by the cost of joins, which no server has been too small for yet: what a scale-up orders first where
 nothing holds machines back. They come together, and a join's first seconds are its busiest."""
@@ -152,7 +156,8 @@ def _ask_tokens(sight: Sight, course: Course, window: float) -> float:
     of ours.
     """
     bucket, left = _bucket(sight, course, window), sight.memory.ask_tokens
-    bucket = replace(bucket, burst=max(bucket.burst, ORDERED_WITHIN_S * bucket.per_s))
+    within_s = max(ORDERED_WITHIN_S, AT_ONCE_SPREADS * (sight.memory.boot_spread_s or 0.0))
+    bucket = replace(bucket, burst=max(bucket.burst, within_s * bucket.per_s))
     tokens = bucket.filled(left, sight.elapsed_s)
     if _per_min(sight, course) is None:
         # What a scale-up begins with stays until it is ordered, also when the first look comes in a brake.

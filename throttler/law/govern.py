@@ -106,6 +106,7 @@ def observed(memory: LawMemory, health: Health, joins: Joins, settings: LawSetti
         flow=join_flow.seen(memory.flow, joins, now_s),
         join_time=join_flow.measured(memory.join_time, joins.join_s, elapsed_s),
         boot_s=joins.boot_s or memory.boot_s,
+        boot_spread_s=joins.boot_spread_s or memory.boot_spread_s,
         quiet_since_s=_quiet_since(memory, joins, now_s),
         traces=health.traces if health.traces else memory.traces,
         delays=_delays(memory, health, now_s),

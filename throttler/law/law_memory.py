@@ -28,6 +28,8 @@ class Learned:
     """How long a join takes below the knee."""
     boot_s: float | None = None
     """How long a machine takes from being asked for to being heard of."""
+    boot_spread_s: float | None = None
+    """Standard deviation of that."""
     load_per_join: float | None = None
     """Share of the worst server's capacity (CPU or seats) that one join in flight takes."""
     age_s: float = 0.0
@@ -74,6 +76,8 @@ class LawMemory:
     flow: JoinFlow = field(default_factory=JoinFlow)
     join_time: JoinTime = field(default_factory=JoinTime)
     boot_s: float | None = None
+    boot_spread_s: float | None = None
+    """Standard deviation of the boots; None while unknown."""
     knee: Knee = field(default_factory=Knee)
     brake: Brake = field(default_factory=Brake)
 
@@ -87,6 +91,7 @@ class LawMemory:
             load=Load(remembered=learned.load_per_join),
             join_time=JoinTime(least_s=learned.join_s),
             boot_s=learned.boot_s,
+            boot_spread_s=learned.boot_spread_s,
             knee=Knee(window=learned.window, age_s=learned.age_s, is_proven=learned.is_proven),
         )
 
@@ -99,6 +104,7 @@ def learned_of(memory: LawMemory, now_s: float) -> Learned:
         baseline_s=memory.baseline.measured_s,
         join_s=memory.join_time.least_s,
         boot_s=memory.boot_s,
+        boot_spread_s=memory.boot_spread_s,
         load_per_join=memory.load.per_join,
         age_s=memory.knee.age_at(now_s),
     )

@@ -66,6 +66,7 @@ def learned_of_status(status: LearnedStatus, wall: datetime) -> Learned:
         baseline_s=_figure(status.baseline_microseconds, 1e6, 60),
         join_s=_figure(status.join_milliseconds, 1e3, _DAY_S),
         boot_s=_figure(status.boot_milliseconds, 1e3, _DAY_S),
+        boot_spread_s=_figure(status.boot_spread_milliseconds, 1e3, _DAY_S),
         load_per_join=_figure(status.load_per_join_millionths, 1e6, 1),
         age_s=max(0.0, (wall - learned_at).total_seconds()),
     )
@@ -79,6 +80,7 @@ def learned_status_of(learned: Learned, stored: LearnedStatus, wall: datetime) -
         baseline_microseconds=_whole(learned.baseline_s, 1e6, 60),
         join_milliseconds=_whole(learned.join_s, 1e3, _DAY_S),
         boot_milliseconds=_whole(learned.boot_s, 1e3, _DAY_S),
+        boot_spread_milliseconds=_whole(learned.boot_spread_s, 1e3, _DAY_S),
         load_per_join_millionths=_whole(learned.load_per_join, 1e6, 1),
     )
     if wanted == LearnedStatus():
@@ -113,6 +115,7 @@ def _figures(status: LearnedStatus) -> tuple[int, ...]:
         status.baseline_microseconds,
         status.join_milliseconds,
         status.boot_milliseconds,
+        status.boot_spread_milliseconds,
         status.load_per_join_millionths,
     )
 

@@ -6,9 +6,12 @@ import pytest
 
 from lab.simulator.by_cohort import simulate
 from lab.simulator.scenarios import TWELVE
+from tests.unit.throttler.law.looks import Loop
+from throttler.joins.joins import Joins
 from throttler.law.join_flow import FlowPoint, JoinFlow
 from throttler.law.join_load import Load, committed_at, window_at
-from throttler.law.law_memory import Learned
+from throttler.law.law_memory import LawMemory, Learned
+from throttler.law.settings import LawSettings
 from throttler.simulator.pacing_policies import AtOnce, LawPolicy
 from throttler.simulator.scenario import ScaleUp, Scenario
 
@@ -50,6 +53,18 @@ def test_a_remembered_cost_of_joins_takes_no_longer_than_no_pacing_where_there_i
     assert unpaced.error_share == cold.error_share == warm.error_share == 0.0
     assert cold.done_s <= 1.1 * unpaced.done_s
     assert warm.done_s <= 1.02 * unpaced.done_s
+
+
+@pytest.mark.parametrize(("spread_s", "at_once"), [(0.0, 183), (60.0, 918)])
+def test_boots_that_spread_are_ordered_at_once_as_far_as_they_come_apart(spread_s: float, at_once: int) -> None:
+    """A wide spread paces their arrival, so waiting to order them paces it twice. Here 12.2 a second for 15 or 75 s."""
+    loop = Loop(
+        settings=LawSettings(has_gate=False),
+        memory=LawMemory.start(Learned(window=1000, join_s=80, boot_s=200, is_proven=True)),
+    )
+    loop.calm(Joins(boot_s=200.0, boot_spread_s=spread_s), times=10)
+    first = loop.calm(Joins(waiting=2000, boot_s=200.0, boot_spread_s=spread_s))
+    assert first.allowance == at_once
 
 
 def flow(busy_s: int) -> JoinFlow:

@@ -79,14 +79,21 @@ def test_rest_is_what_the_user_says() -> None:
 
 WALL = datetime(2026, 11, 21, 7, 0, tzinfo=UTC)
 LEARNED = Learned(
-    window=48.0, is_proven=True, baseline_s=0.0085, join_s=61.5, boot_s=120.0, load_per_join=0.0123, age_s=3600.0
+    window=48.0,
+    is_proven=True,
+    baseline_s=0.0085,
+    join_s=61.5,
+    boot_s=120.0,
+    boot_spread_s=13.2,
+    load_per_join=0.0123,
+    age_s=3600.0,
 )
 NOTHING = LearnedStatus()
 
 
 def test_memory_comes_back_as_it_went() -> None:
     status = learned_status_of(LEARNED, NOTHING, WALL)
-    assert status == LearnedStatus(48, True, 8500, 61_500, 120_000, 12_300, "2026-11-21T06:00:00Z")
+    assert status == LearnedStatus(48, True, 8500, 61_500, 120_000, 13_200, 12_300, "2026-11-21T06:00:00Z")
     assert learned_of_status(status, WALL) == LEARNED
 
 
@@ -104,7 +111,14 @@ def test_figures_that_say_the_same_are_not_written_again() -> None:
     stored = learned_status_of(LEARNED, NOTHING, WALL)
     soon = WALL + timedelta(seconds=300)
     again = Learned(
-        window=49.0, is_proven=True, baseline_s=0.0086, join_s=60.0, boot_s=121.0, load_per_join=0.0125, age_s=3600.0
+        window=49.0,
+        is_proven=True,
+        baseline_s=0.0086,
+        join_s=60.0,
+        boot_s=121.0,
+        boot_spread_s=13.0,
+        load_per_join=0.0125,
+        age_s=3600.0,
     )
     assert learned_status_of(again, stored, soon) is stored
 
@@ -140,14 +154,30 @@ def test_figures_out_of_range_were_never_learned(status: LearnedStatus) -> None:
 ANY = st.none() | st.floats()
 
 
-@given(ANY, ANY, ANY, ANY, ANY, st.floats())
+@given(ANY, ANY, ANY, ANY, ANY, ANY, st.floats())
 def test_whatever_was_learned_fits_the_api_and_comes_back_in_range(
-    window: float | None, baseline: float | None, join: float | None, boot: float | None, load: float | None, age: float
+    window: float | None,
+    baseline: float | None,
+    join: float | None,
+    boot: float | None,
+    spread: float | None,
+    load: float | None,
+    age: float,
 ) -> None:
-    learned = Learned(window=window, baseline_s=baseline, join_s=join, boot_s=boot, load_per_join=load, age_s=age)
+    learned = Learned(
+        window=window,
+        baseline_s=baseline,
+        join_s=join,
+        boot_s=boot,
+        boot_spread_s=spread,
+        load_per_join=load,
+        age_s=age,
+    )
     status = learned_status_of(learned, NOTHING, WALL)
     figures = (status.window, status.baseline_microseconds, status.join_milliseconds, status.boot_milliseconds)
-    assert all(0 <= each < 2**31 for each in (*figures, status.load_per_join_millionths))
+    assert all(
+        0 <= each < 2**31 for each in (*figures, status.boot_spread_milliseconds, status.load_per_join_millionths)
+    )
     back = learned_of_status(status, WALL)
     assert back.window is None or 1 <= back.window <= 100_000
     assert back.load_per_join is None or 0 < back.load_per_join <= 1
