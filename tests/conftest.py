@@ -18,6 +18,14 @@ from tests.dealing import dealt
 # How long an example takes says more about the other workers of the machine than about the code.
 hypothesis.settings.register_profile("tests", deadline=None)
 hypothesis.settings.load_profile("tests")
+# For tools/mutants.py: equal examples each time, and whoever fails is not made smaller.
+hypothesis.settings.register_profile(
+    "mutants",
+    deadline=None,
+    derandomize=True,
+    database=None,
+    phases=(hypothesis.Phase.explicit, hypothesis.Phase.generate),
+)
 
 BINARIES: dict[str, tuple[Binary, ...]] = {
     "lab": ALL_BINARIES,

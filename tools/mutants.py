@@ -1,0 +1,352 @@
+"""`python -m tools.mutants`: change the pure modules in one place at random, and tell which changes no test notices.
+
+The modules are those that the import contract calls pure, as far as users get them. Each mutant is tried in a copy of
+the tree in a temporary folder, never in the tree itself, against the unit tests nearest to its module: the file of its
+name, then those that import it, then the rest of its mirrored folder; the first failure ends it. A test that takes
+longer than a minute has failed: a loop without an end is noticed. No mutant is begun after `--minutes`; those that were
+not tried by then are told. The exit status is 1 where fewer die, of all that were drawn, than `--floor` asks for.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import configparser
+import copy
+import itertools
+import os
+import random
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from queue import SimpleQueue
+
+ROOT = Path(__file__).resolve().parents[1]
+CONTRACT = "importlinter:contract:pure"
+PRODUCT = ("balloons.", "throttler.")
+LONGEST_S = 60
+"""Of one test; no unit test takes so long without a mutant. """
+LONGEST_TRIAL_S = 600.0
+"""Of one mutant, should even that not end it."""
+MEMORY_BYTES = 6 * 1024**3
+"""Per mutant: a loop without an end that appends does not take the machine with it."""
+NOT_COPIED = shutil.ignore_patterns(
+    ".git", ".venv*", "build", ".hypothesis", "__pycache__", ".*_cache", ".import_linter*"
+)
+
+_NEGATED: Mapping[type[ast.cmpop], type[ast.cmpop]] = {
+    ast.Eq: ast.NotEq,
+    ast.NotEq: ast.Eq,
+    ast.Lt: ast.GtE,
+    ast.GtE: ast.Lt,
+    ast.Gt: ast.LtE,
+    ast.LtE: ast.Gt,
+    ast.Is: ast.IsNot,
+    ast.IsNot: ast.Is,
+    ast.In: ast.NotIn,
+    ast.NotIn: ast.In,
+}
+_NEIGHBOURS: Mapping[type[ast.cmpop], type[ast.cmpop]] = {
+    ast.Lt: ast.LtE,
+    ast.LtE: ast.Lt,
+    ast.Gt: ast.GtE,
+    ast.GtE: ast.Gt,
+}
+_OPPOSITES: Mapping[type[ast.operator], type[ast.operator]] = {
+    ast.Add: ast.Sub,
+    ast.Sub: ast.Add,
+    ast.Mult: ast.Div,
+    ast.Div: ast.Mult,
+    ast.FloorDiv: ast.Mult,
+}
+_TWINS = {"min": "max", "max": "min", "any": "all", "all": "any"}
+
+
+@dataclass(frozen=True, slots=True)
+class Mutant:
+    """One change of one module: the `index`-th of those that `changes` yields for it."""
+
+    path: str
+    index: int
+    line: int
+    before: str
+    after: str
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.line}: {self.before}  ->  {self.after}"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of one mutant."""
+
+    mutant: Mutant
+    is_dead: bool
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Change:
+    """A node of a tree and what would stand in its place."""
+
+    node: ast.expr | ast.stmt
+    new: ast.AST
+
+
+def changes(tree: ast.Module) -> Iterator[_Change]:
+    """Yield every single change that this tool makes to `tree`, always in the same order."""
+    for node in _code(tree):
+        yield from _of_logic(node)
+        yield from _of_values(node)
+
+
+def _of_logic(node: ast.expr | ast.stmt) -> Iterator[_Change]:
+    match node:
+        case ast.Compare(ops=[_]):
+            yield from _operator_changes(node, _NEGATED)
+            yield from _operator_changes(node, _NEIGHBOURS)
+        case ast.BoolOp():
+            yield _set(node, "op", ast.Or() if isinstance(node.op, ast.And) else ast.And())
+            for value in node.values:
+                others = [other for other in node.values if other is not value]
+                yield _set(node, "values", others) if len(others) > 1 else _Change(node, others[0])
+        case ast.UnaryOp(op=ast.Not()):
+            yield _Change(node, node.operand)
+        case ast.If() | ast.IfExp():
+            yield from (_set(node, "test", ast.Constant(value)) for value in (True, False))
+        case ast.Continue() | ast.Expr(value=ast.Call()):
+            yield _Change(node, ast.Pass())
+
+
+def _of_values(node: ast.expr | ast.stmt) -> Iterator[_Change]:
+    match node:
+        case ast.BinOp() | ast.AugAssign() if type(node.op) in _OPPOSITES and not _is_text(node):
+            yield _set(node, "op", _OPPOSITES[type(node.op)]())
+        case ast.Call(func=ast.Name(id=name)) if name in _TWINS:
+            yield _set(node, "func", ast.Name(_TWINS[name]))
+        case ast.Constant(value=bool() as value):
+            yield _set(node, "value", not value)
+        case ast.Constant(value=int() | float() as value):
+            yield _set(node, "value", 2 * value or 1)
+
+
+def _operator_changes(node: ast.Compare, into: Mapping[type[ast.cmpop], type[ast.cmpop]]) -> Iterator[_Change]:
+    if (other := into.get(type(node.ops[0]))) is not None:
+        yield _set(node, "ops", [other()])
+
+
+def _set(node: ast.expr | ast.stmt, field: str, value: object) -> _Change:
+    new = copy.copy(node)
+    setattr(new, field, value)
+    return _Change(node, new)
+
+
+def _is_text(node: ast.BinOp | ast.AugAssign) -> bool:
+    return any(isinstance(part, ast.JoinedStr | ast.Constant) and _is_string(part) for part in ast.walk(node))
+
+
+def _is_string(node: ast.JoinedStr | ast.Constant) -> bool:
+    return isinstance(node, ast.JoinedStr) or isinstance(node.value, str)
+
+
+def _code(node: ast.AST) -> Iterator[ast.expr | ast.stmt]:
+    """Yield what runs: no types, no decorators, no options of a class, no text."""
+    for field, value in ast.iter_fields(node):
+        if field in ("annotation", "returns", "decorator_list", "keywords" if isinstance(node, ast.ClassDef) else ""):
+            continue
+        for child in value if isinstance(value, list) else [value]:
+            if not isinstance(child, ast.AST) or _is_type_alias(child):
+                continue
+            if isinstance(child, ast.expr | ast.stmt):
+                yield child
+            yield from _code(child)
+
+
+def _is_type_alias(node: ast.AST) -> bool:
+    return isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+
+
+class _Replace(ast.NodeTransformer):
+    def __init__(self, old: ast.AST, new: ast.AST) -> None:
+        self._old, self._new = old, new
+
+    def visit(self, node: ast.AST) -> ast.AST:
+        return self._new if node is self._old else self.generic_visit(node)
+
+
+def mutated(source: str, index: int) -> str:
+    """Return `source` with its `index`-th change made, as Python writes it from the tree."""
+    tree = ast.parse(source)
+    change = next(itertools.islice(changes(tree), index, None))
+    return ast.unparse(ast.fix_missing_locations(_Replace(change.node, change.new).visit(tree))) + "\n"
+
+
+def mutants_of(path: str, source: str) -> Iterator[Mutant]:
+    """Yield every mutant of one module."""
+    for index, change in enumerate(changes(ast.parse(source))):
+        yield Mutant(path, index, change.node.lineno, _one_line(change.node), _one_line(change.new))
+
+
+def _one_line(node: ast.AST) -> str:
+    return ast.unparse(ast.fix_missing_locations(node)).splitlines()[0][:110]
+
+
+def pure_modules(root: Path) -> list[str]:
+    """Return the paths of the modules that the import contract calls pure and that users get."""
+    contract = configparser.ConfigParser()
+    contract.read(root / ".importlinter")
+    paths: list[str] = []
+    for name in contract[CONTRACT]["source_modules"].split():
+        if name.startswith(PRODUCT):
+            place = root / name.replace(".", "/")
+            files = sorted(place.rglob("*.py")) if place.is_dir() else [place.with_suffix(".py")]
+            paths += [str(file.relative_to(root)) for file in files]
+    return paths
+
+
+def nearest_tests(root: Path, path: str) -> list[str]:
+    """Return the unit tests of one module, nearest first; a package without a folder of tests has its parent's."""
+    module = PurePosixPath(path)
+    unit = root / "tests/unit"
+    folder = unit / module.parent
+    while not any(folder.glob("test_*.py")):
+        folder = folder.parent
+    imported = f"from {'.'.join(module.with_suffix('').parts)} import"
+    importers = [test for test in sorted(unit.rglob("test_*.py")) if imported in test.read_text()]
+    own = folder / f"test_{module.stem}.py"
+    near = [*([own] if own.exists() else []), *sorted(importers, key=lambda test: test.parent != folder)]
+    return list(dict.fromkeys(str(test.relative_to(root)) for test in (*near, *sorted(folder.glob("test_*.py")))))
+
+
+class Trial:
+    """Copies of the tree, one for each mutant that is tried at the same time; a context manager."""
+
+    def __init__(self, root: Path, jobs: int) -> None:
+        self._root, self._jobs = root, jobs
+
+    def __enter__(self) -> Trial:
+        self._folder = Path(tempfile.mkdtemp(prefix="kube-balloons-mutants-"))
+        self._trees: SimpleQueue[Path] = SimpleQueue()
+        for number in range(self._jobs):
+            tree = self._folder / str(number)
+            shutil.copytree(self._root, tree, ignore=NOT_COPIED)
+            self._trees.put(tree)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def run(self, mutant: Mutant) -> Outcome:
+        """Try one; called from `jobs` threads at a time."""
+        tree = self._trees.get()
+        module = tree / mutant.path
+        source = module.read_text()
+        began_s = time.monotonic()
+        try:
+            module.write_text(mutated(source, mutant.index))
+            is_dead = not _passes(tree, nearest_tests(tree, mutant.path))
+        finally:
+            module.write_text(source)
+            self._trees.put(tree)
+        return Outcome(mutant, is_dead, time.monotonic() - began_s)
+
+    def passes(self, paths: Iterable[str]) -> bool:
+        """Whether the tests that judge the mutants of these modules pass without any."""
+        tree = self._trees.get()
+        try:
+            tests = dict.fromkeys(test for path in paths for test in nearest_tests(tree, path))
+            return _passes(tree, [f"--numprocesses={self._jobs}", *tests], longest_s=2 * LONGEST_TRIAL_S)
+        finally:
+            self._trees.put(tree)
+
+
+def _passes(tree: Path, tests: Sequence[str], longest_s: float = LONGEST_TRIAL_S) -> bool:
+    options = ("-x", "-q", "-p", "no:cacheprovider", "--hypothesis-profile=mutants", f"--timeout={LONGEST_S}")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "pytest", *options, "-m", "not promtool", *tests],
+        cwd=tree,
+        env={name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    try:
+        resource.prlimit(process.pid, resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
+        return process.wait(longest_s) == 0
+    except subprocess.TimeoutExpired:
+        return False
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
+def drawn(root: Path, count: int, seed: int, only: str) -> list[Mutant]:
+    """Return `count` of all mutants of the pure modules whose path begins with `only`; equal for an equal seed."""
+    everything = [
+        mutant
+        for path in pure_modules(root)
+        if path.startswith(only)
+        for mutant in mutants_of(path, (root / path).read_text())
+    ]
+    return random.Random(seed).sample(everything, min(count, len(everything)))
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Try mutants, print each that lives and how many died."""
+    parser = argparse.ArgumentParser(prog="python -m tools.mutants", description=__doc__)
+    parser.add_argument("--count", type=int, default=150)
+    parser.add_argument("--seed", type=int, default=random.randrange(10**6), help="equal mutants for an equal tree")
+    parser.add_argument("--only", default="", help="modules whose path begins so, such as throttler/law")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--minutes", type=float, default=20.0, help="begin no mutant after so long")
+    parser.add_argument("--floor", type=float, default=0.0, help="percent that must die")
+    asked = parser.parse_args(arguments)
+    ends_s = time.monotonic() + 60.0 * asked.minutes
+    mutants = drawn(ROOT, asked.count, asked.seed, asked.only)
+    if not mutants:
+        parser.error(f"nothing to try: no mutants, or no pure module begins with {asked.only!r}")
+    print(f"seed {asked.seed}: {len(mutants)} mutants", flush=True)
+    with Trial(ROOT, asked.jobs) as trial, ThreadPoolExecutor(asked.jobs) as pool:
+        if not trial.passes(sorted({mutant.path for mutant in mutants})):
+            print("the tests fail without any mutant")
+            return 2
+        tried = [outcome for outcome in pool.map(_before(ends_s, trial), mutants) if outcome]
+    print(summary(tried, len(mutants)))
+    return int(100.0 * sum(outcome.is_dead for outcome in tried) < asked.floor * len(mutants))
+
+
+def _before(ends_s: float, trial: Trial) -> Callable[[Mutant], Outcome | None]:
+    def run(mutant: Mutant) -> Outcome | None:
+        if time.monotonic() > ends_s:
+            return None
+        outcome = trial.run(mutant)
+        if not outcome.is_dead:
+            print(f"lives  {mutant}", flush=True)
+        return outcome
+
+    return run
+
+
+def summary(tried: Sequence[Outcome], drawn_count: int) -> str:
+    """Say how many died, by folder and in all."""
+    lines = []
+    for folder in sorted({str(PurePosixPath(outcome.mutant.path).parent) for outcome in tried}):
+        here = [outcome.is_dead for outcome in tried if str(PurePosixPath(outcome.mutant.path).parent) == folder]
+        lines.append(f"{folder:24} {sum(here):3} of {len(here)} died")
+    dead = sum(outcome.is_dead for outcome in tried)
+    share = 100.0 * dead / len(tried) if tried else 0.0
+    late = f"; {drawn_count - len(tried)} were not tried in time" if len(tried) < drawn_count else ""
+    return "\n".join([*lines, f"{dead} of {len(tried)} died ({share:.0f} %){late}"])
+
+
+if __name__ == "__main__":
+    sys.exit(main())
