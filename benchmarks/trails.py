@@ -26,8 +26,9 @@ from throttler.kube.node import Node
 from throttler.kube.pod import Pod, Scheduling
 from throttler.kube.quantity import parse_resources
 from throttler.levers.hold import Clocks
+from throttler.levers.lever_context import LeverScene
 from throttler.service.tick import decide_throttles
-from throttler.service.tick_view import LeverScene, Memories, TickView, Turn
+from throttler.service.tick_view import Memories, TickView, Turn
 from throttler.signals.metrics_text import parse_rows
 from throttler.signals.reading import Signals
 from throttler.signals.sample import sample_from_rows
@@ -125,7 +126,7 @@ class _Story:
         pods = tuple(_pod(f"p{number}") for number in range(60))
         world = JoinWorld(nodes=nodes, unplaced=pods, wall_s=WALL_S + now_s)
         moment = Clocks(now_s, WALL_S + now_s)
-        scene = LeverScene(moment=moment, nodes=nodes, unplaced=pods, pools=(_pool(),))
+        scene = LeverScene(moment=moment, nodes=nodes, unplaced=pods, limited=(_pool(),))
         return TickView(world=world, scene=scene, signals=signals)
 
 

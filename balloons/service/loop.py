@@ -23,8 +23,8 @@ from balloons.view.snapshot import Circumstances, Index, Now, Snapshot
 from throttler.kube.metadata import ObjectKey
 from throttler.kube.selectors import LabelSelector
 from throttler.levers.lever import Lane
+from throttler.levers.lever_context import PoolGrowth
 from throttler.service.throttling import ClusterView
-from throttler.service.tick_view import PoolGrowth
 
 REST_SHARE = 3.0
 """A decision that took t is followed by a rest of at least 3 t: a quarter of one core, whatever the churn."""

@@ -103,13 +103,17 @@ class SignalSources(msgspec.Struct, frozen=True):
     alarms: Annotated[tuple[AlarmQuery, ...], Meta(max_length=16)] = ()
 
 
-class QuotaLever(msgspec.Struct, frozen=True):
+class CeilingSettings(msgspec.Struct, frozen=True):
+    """What a throttle says of a lever that bounds what an autoscaler may order."""
+
+
+class QuotaLever(CeilingSettings, frozen=True):
     """cluster-autoscaler: the CapacityQuota of this name, made when it does not exist."""
 
     name: Name
 
 
-class NodePoolLever(msgspec.Struct, frozen=True):
+class NodePoolLever(CeilingSettings, frozen=True):
     """Karpenter: `spec.limits` of these NodePools; empty means all whose nodes the throttle selects."""
 
     names: Names = ()
@@ -143,6 +147,11 @@ class Levers(msgspec.Struct, frozen=True, rename="camel"):
     scheduling_gates: GateLever | None = None
     startup_taint: TaintLever | None = None
     daemon_set_label: LabelLever | None = None
+
+    @property
+    def has_ceiling(self) -> bool:
+        """Whether one of them bounds what an autoscaler may order for pods that nothing holds back."""
+        return any(isinstance(getattr(self, name), CeilingSettings) for name in self.__struct_fields__)
 
 
 class ThrottleSpec(msgspec.Struct, frozen=True, rename="camel"):

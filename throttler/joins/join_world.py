@@ -68,7 +68,7 @@ class JoinRules:
             taint_key=levers.startup_taint.key if levers.startup_taint else "",
             label=levers.daemon_set_label,
             gate=gate if levers.scheduling_gates is not None and levers.scheduling_gates.enabled else "",
-            has_ceiling=levers.capacity_quota is not None or levers.node_pool_limits is not None,
+            has_ceiling=levers.has_ceiling,
             kill_timer_s=parse_duration(spec.kill_timer),
             reserved=spec.reserved,
         )

@@ -11,11 +11,11 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 
-from throttler.kube.metadata import Metadata, OwnedMetadata
+from throttler.kube.metadata import KindNames, Metadata, OwnedMetadata
 from throttler.kube.selectors import LabelSelector
 
 NAMESPACE, NAME, KEY = "kube-system", "cluster-autoscaler-status", "status"
@@ -159,10 +159,20 @@ class QuotaStatus(msgspec.Struct, frozen=True):
 class CapacityQuota(msgspec.Struct, frozen=True):
     """The object as stored."""
 
+    NAMES: ClassVar[KindNames] = KindNames(
+        CAPACITY_QUOTA_GROUP, CAPACITY_QUOTA_VERSIONS, "capacityquotas", CAPACITY_QUOTA_KIND
+    )
+    LIMITS: ClassVar[tuple[str, ...]] = ("spec", "limits", "resources")
+
     metadata: OwnedMetadata
     spec: QuotaSpec = QuotaSpec()
     status: QuotaStatus = QuotaStatus()
     api_version: str = msgspec.field(default=f"{CAPACITY_QUOTA_GROUP}/{CAPACITY_QUOTA_VERSIONS[0]}", name="apiVersion")
+
+    @property
+    def limits(self) -> dict[str, Any]:
+        """The limits that stand."""
+        return self.spec.limits.resources
 
     @property
     def validity(self) -> QuotaCondition | None:

@@ -1,10 +1,10 @@
 """Karpenter's NodePool, as far as a ceiling needs it, and its NodeClaim: a machine that was asked for."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 
-from throttler.kube.metadata import Metadata, OwnedMetadata
+from throttler.kube.metadata import KindNames, Metadata, OwnedMetadata
 from throttler.kube.node import HOST_LABEL, INSTANCE_TYPE_LABEL, KARPENTER_POOL_LABEL
 from throttler.kube.quantity import Resources, parse_resources
 from throttler.kube.selectors import Requirement, Taint
@@ -83,10 +83,18 @@ class NodePoolStatus(msgspec.Struct, frozen=True):
 class NodePool(msgspec.Struct, frozen=True):
     """The object as stored."""
 
+    NAMES: ClassVar[KindNames] = KindNames("karpenter.sh", ("v1",), "nodepools", NODE_POOL_KIND)
+    LIMITS: ClassVar[tuple[str, ...]] = ("spec", "limits")
+
     metadata: OwnedMetadata
     spec: NodePoolSpec = NodePoolSpec()
     status: NodePoolStatus = NodePoolStatus()
     api_version: str = msgspec.field(default=KARPENTER_API_VERSION, name="apiVersion")
+
+    @property
+    def limits(self) -> Limits | None:
+        """The limits that stand; None where the pool has no list of them."""
+        return self.spec.limits
 
     @property
     def is_usable(self) -> bool:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, ClassVar, Protocol
 
 import msgspec
 
@@ -77,6 +77,36 @@ class OwnedMetadata(msgspec.Struct, frozen=True, rename="camel"):
     managed_fields: ManagedFields = ()
     namespace: str = ""
     """Empty: these kinds are cluster-scoped."""
+
+
+class KindNames(msgspec.Struct, frozen=True):
+    """How the API names a kind: `versions` are those that we know, newest first."""
+
+    group: str
+    versions: tuple[str, ...]
+    plural: str
+    kind: str
+    is_namespaced: bool = False
+
+
+class LimitedObject(Protocol):
+    """An object of the user's on which limits stand that an autoscaler keeps to."""
+
+    NAMES: ClassVar[KindNames]
+    LIMITS: ClassVar[tuple[str, ...]]
+    """The path of the map in which the limits stand."""
+
+    @property
+    def metadata(self) -> OwnedMetadata:
+        """Who it is, and who owns its fields."""
+
+    @property
+    def api_version(self) -> str:
+        """The version that it was read in."""
+
+    @property
+    def limits(self) -> Mapping[str, Any] | None:
+        """What stands at LIMITS, as its author wrote it; None where there is no such map."""
 
 
 def owners_of(entries: Iterable[Mapping[str, Any]], path: Sequence[str]) -> tuple[Owner, ...]:

@@ -7,14 +7,18 @@ unknown to the autoscaler, it means no limit. So each look asks anew whether it 
 enforced only while cluster-autoscaler says that it is valid.
 """
 
+import math
+from collections import defaultdict
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import msgspec
 
+from throttler.api.throttle import QuotaLever
+from throttler.joins.demand import waiting_crowds
 from throttler.kube.because import Because, because
 from throttler.kube.cluster_autoscaler import CAPACITY_QUOTA_KIND, NODES, CapacityQuota
-from throttler.kube.metadata import ManagedFields, ObjectKey
+from throttler.kube.metadata import ManagedFields, ObjectKey, OwnedMetadata
 from throttler.kube.quantity import QuantityError, Resources
 from throttler.kube.selectors import LabelSelector
 from throttler.levers.ceiling import CONTESTED_WRITE_EVERY_S, STUCK_REST_S, CeilingNeed, Contest, RoomSearch, Uptake
@@ -30,7 +34,8 @@ from throttler.levers.lever import (
     Room,
     epoch_of,
 )
-from throttler.levers.restore import QUOTA_PATH, hand_back
+from throttler.levers.lever_context import CeilingLever, LeverContext, LeverScene, PacedAutoscaler, let_go, name_of
+from throttler.levers.restore import hand_back
 from throttler.levers.saved_limits import (
     Mark,
     amount_of,
@@ -109,6 +114,54 @@ Standing = tuple[LeverState, Because]
 
 
 Planned = tuple[LeverOutcome, QuotaMemory]
+
+
+class CapacityQuotas(CeilingLever[QuotaLever, QuotaMemory, CapacityQuota]):
+    """`levers.capacityQuota`."""
+
+    FIELD = "capacity_quota"
+    WRITES_ON = CapacityQuota.NAMES
+    OBJECTS = CapacityQuota
+    PACES = PacedAutoscaler.CLUSTER_AUTOSCALER
+
+    def fresh(self) -> QuotaMemory:
+        """Nothing is known."""
+        return QuotaMemory()
+
+    def can_act(self, scene: LeverScene) -> bool:
+        """Wherever the kind is served: a quota that is not there is made."""
+        return CAPACITY_QUOTA_KIND in scene.versions
+
+    def moves(self, thing: CapacityQuota, settings: QuotaLever, nodes: LabelSelector) -> bool:
+        """The one that it names."""
+        return thing.metadata.name == settings.name
+
+    def plan(self, context: LeverContext, memory: QuotaMemory) -> tuple[tuple[LeverOutcome, ...], QuotaMemory]:
+        """What to write on the quota, which need not be there yet."""
+        name = self.stated(context).name
+        stored = next((quota for quota in context.scene.of(CapacityQuota) if quota.metadata.name == name), None)
+        named = stored or CapacityQuota(metadata=OwnedMetadata(name))
+        if owner := self.owner(named, context.older):
+            return (let_go(name_of(named), stored, owner, context.holder),), QuotaMemory()
+        version = context.scene.versions.get(CAPACITY_QUOTA_KIND)
+        seen = QuotaSeen(name=name, selector=context.throttle.spec.nodes, api_version=version, quota=stored)
+        outcome, memory = plan_capacity_quota(
+            seen, context.groups_room, context.holder, memory, context.now_s, _largest_demand(context)
+        )
+        return (outcome,), memory
+
+
+CAPACITY_QUOTAS = CapacityQuotas()
+
+
+def _largest_demand(context: LeverContext) -> int:
+    """The most nodes that the waiting pods of one owner need, within the user's bound on what is in flight."""
+    needed: dict[str, float] = defaultdict(float)
+    for crowd in waiting_crowds(context.scene.unplaced, context.rules, context.largest):
+        needed[crowd.owner] += 0.0 if crowd.how.is_gated else crowd.nodes
+    most, waiting = context.throttle.spec.max_in_flight, context.room.waiting
+    bound = waiting if most is None else min(waiting, max(0, most - context.joins.in_flight))
+    return min(math.ceil(max(needed.values(), default=0.0)), bound)
 
 
 def plan_capacity_quota(
@@ -194,7 +247,7 @@ def _in_force(
     if seen.quota is not None and not memory.contest.may_raise(now_s):
         standing_now = {name: amount_of(value) for name, value in kept.ceiling.items()}
         wanted = unraised(wanted, standing_now, {NODES: floor * MILLI})
-    new = with_ceiling(kept, clamped(wanted, kept, seen.limits), seen.limits, seen.fields, QUOTA_PATH)
+    new = with_ceiling(kept, clamped(wanted, kept, seen.limits), seen.limits, seen.fields, CapacityQuota.LIMITS)
     reason = quota_reason(seen, new, room, floor)
     standing = quota_standing(seen, new, memory, reason, now_s)
     memory = replace(memory, floor=floor, mark=new if new.ceiling else None)
@@ -228,7 +281,7 @@ def _with_room_for_all(room: Room, whole: int, search: RoomSearch, now_s: float)
 def _kept(seen: QuotaSeen, mark: Mark | None) -> Mark:
     if seen.quota is None:
         return Mark(original={}, ceiling={}, is_made=True)
-    return taken_in(mark, seen.limits, seen.fields, QUOTA_PATH)
+    return taken_in(mark, seen.limits, seen.fields, CapacityQuota.LIMITS)
 
 
 def _is_fulfilled(seen: QuotaSeen, mark: Mark, holder: Holder) -> bool:

@@ -10,12 +10,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from throttler.api.throttle import NodePoolLever
 from throttler.joins.demand import Crowd
 from throttler.kube.because import Because, because
 from throttler.kube.karpenter import NODE_POOL_KIND, NodeClaim, NodePool
 from throttler.kube.metadata import ObjectKey
 from throttler.kube.pod import Scheduling
 from throttler.kube.quantity import QuantityError, Resources, format_milli, total
+from throttler.kube.selectors import LabelSelector
 from throttler.levers.ceiling import CONTESTED_WRITE_EVERY_S, CeilingNeed, Contest, RoomSearch, Uptake, is_pool_taken_up
 from throttler.levers.lever import (
     THROTTLE_LABEL,
@@ -29,6 +31,7 @@ from throttler.levers.lever import (
     Room,
     epoch_of,
 )
+from throttler.levers.lever_context import CeilingLever, LeverContext, PacedAutoscaler
 from throttler.levers.node_pool_ceiling import (
     CPU,
     Charge,
@@ -44,12 +47,14 @@ from throttler.levers.pool_shares import (
     Need,
     WaitingWork,
     in_karpenters_order,
+    is_of,
     may_hold,
     may_make,
     needs_of,
     pool_rooms,
+    waiting_work,
 )
-from throttler.levers.restore import POOL_PATH, hand_back
+from throttler.levers.restore import hand_back
 from throttler.levers.saved_limits import (
     Mark,
     amount_of,
@@ -129,6 +134,37 @@ class NodePoolMemory:
 
 
 Planned = tuple[LeverOutcome, CeilingMemory]
+
+
+class NodePoolLimits(CeilingLever[NodePoolLever, NodePoolMemory, NodePool]):
+    """`levers.nodePoolLimits`."""
+
+    FIELD = "node_pool_limits"
+    WRITES_ON = NodePool.NAMES
+    OBJECTS = NodePool
+    PACES = PacedAutoscaler.KARPENTER
+
+    def fresh(self) -> NodePoolMemory:
+        """Nothing is known."""
+        return NodePoolMemory()
+
+    def moves(self, thing: NodePool, settings: NodePoolLever, nodes: LabelSelector) -> bool:
+        """Those that it names, or whose nodes the throttle selects."""
+        return is_of(thing, settings, nodes)
+
+    def plan(self, context: LeverContext, memory: NodePoolMemory) -> tuple[tuple[LeverOutcome, ...], NodePoolMemory]:
+        """What to write on each NodePool of the throttle."""
+        own, others = self.own(context)
+        claims: dict[str, list[NodeClaim]] = {}
+        for claim in context.scene.claims:
+            claims.setdefault(claim.pool, []).append(claim)
+        seen = [NodePoolSeen(pool=pool, claims=tuple(claims.get(pool.metadata.name, ()))) for pool in own]
+        room, waiting = context.karpenters_room, waiting_work(context)
+        outcomes, pools = plan_node_pools(seen, room, waiting, context.holder, memory, context.now_s)
+        return (*outcomes, *others), pools
+
+
+NODE_POOL_LIMITS = NodePoolLimits()
 
 
 def plan_node_pools(
@@ -247,7 +283,7 @@ def plan_pool(
     if mark is None and is_unreadable(pool.metadata):
         why = because(LeverReason.ORIGINAL_UNREADABLE)
         return _outcome(pool, Mark(original={}, ceiling={}), (LeverState.REFUSED, why)), memory
-    kept = taken_in(mark, pool.spec.limits, pool.metadata.managed_fields, POOL_PATH)
+    kept = taken_in(mark, pool.spec.limits, pool.metadata.managed_fields, NodePool.LIMITS)
     is_foreign = mark is not None and bool(foreign(mark, pool.spec.limits or {}))
     memory = replace(memory, contest=memory.contest.heard(look.now_s, is_foreign=is_foreign))
     if look.is_over or (mark is None and look.room.waiting <= 0):
@@ -295,7 +331,7 @@ def _paced(
 ) -> Planned:
     figures = memory.figures
     assert figures is not None, "set by the caller"
-    mark = with_ceiling(kept, figures.ceiling, pool.spec.limits, pool.metadata.managed_fields, POOL_PATH)
+    mark = with_ceiling(kept, figures.ceiling, pool.spec.limits, pool.metadata.managed_fields, NodePool.LIMITS)
     moment = PoolMoment(
         pool=pool, claims=claims, mark=mark, figures=figures, room=room, unmet_s=memory.search.unmet_s(look.now_s)
     )

@@ -15,13 +15,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 
-from throttler.joins.demand import Crowd
+from throttler.api.throttle import NodePoolLever
+from throttler.joins.demand import Crowd, waiting_crowds
 from throttler.kube.karpenter import NodePool
 from throttler.kube.node import KARPENTER_POOL_LABEL
 from throttler.kube.pod import Scheduling
 from throttler.kube.quantity import Resources, larger
-from throttler.kube.selectors import Requirement, meets, untolerated
-from throttler.levers.lever import Room
+from throttler.kube.selectors import LabelSelector, Requirement, Toleration, can_match, meets, untolerated
+from throttler.levers.lever_context import TURN_S, LeverContext
 from throttler.levers.node_pool_ceiling import ACCELERATORS, PoolRoom
 
 
@@ -60,6 +61,19 @@ PROVIDERS = (
 """Domains of labels that a machine may carry although its pool does not name them: zone, type, architecture, ..."""
 USERS_OWN = "node-restriction.kubernetes.io"
 """... but for this one, which is kept for labels of the cluster's administrators."""
+
+
+def is_of(pool: NodePool, lever: NodePoolLever, nodes: LabelSelector) -> bool:
+    """Whether the lever moves this pool: by its name, or because the throttle selects nodes like its own."""
+    if lever.names:
+        return pool.metadata.name in lever.names
+    # A label that the pool's template does not name and that no requirement gives is on none of its nodes.
+    labels = {KARPENTER_POOL_LABEL: pool.metadata.name, **pool.spec.labels}
+    given = {part.key: part.values for part in pool.spec.requirements if part.operator == "In"}
+    for key, value in nodes.match_labels.items():
+        if labels.get(key) != value and value not in given.get(key, ()):
+            return False
+    return can_match(nodes, labels)
 
 
 def in_karpenters_order(pools: Iterable[NodePool]) -> list[NodePool]:
@@ -111,25 +125,12 @@ def _may_come_with_the_machine(key: str) -> bool:
     return is_providers and domain != USERS_OWN
 
 
-TURN_S = 30.0
-"""What does not divide goes to each in turn for so long: both autoscalers look within ten seconds."""
 LATE_BOOTS = 3
 """A machine that is not usable after so many times the usual time is taken for one that never will be."""
 USUAL_S = 120.0
 """The usual time from an order to a usable node, while the throttle has seen none."""
 ALMOST_NONE = 1e-6
 """Of a node: thirds and the like do not add up to whole numbers exactly."""
-
-
-def by_autoscaler(room: Room, by_groups: int, now_s: float) -> tuple[int, int]:
-    """How many nodes cluster-autoscaler, and how many Karpenter, may order of one allowance.
-
-    Which of them will order for a pending pod cannot be known; machines on their way are evidence. `by_groups` of the
-    booting machines are cluster-autoscaler's.
-    """
-    share, rest = divmod(room.allowance * (1 + min(by_groups, room.booting)), 2 + room.booting)
-    share += 1 if rest and int(now_s // TURN_S) % 2 == 0 else 0
-    return share, room.allowance - share
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,6 +146,29 @@ class WaitingWork:
     def late_s(self) -> float:
         """Machines older than this that are not usable are taken for lost."""
         return LATE_BOOTS * (self.usual_s or USUAL_S)
+
+
+def waiting_work(context: LeverContext) -> WaitingWork:
+    """What waits for Karpenter's machines: pods, and balloons that Headroom pools want."""
+    anywhere = (Toleration(operator="Exists"),)
+    balloons = (
+        Crowd(Scheduling(anywhere, dict(pool.labels)), {}, pool.lacking) for pool in context.growth if pool.lacking > 0
+    )
+    pods = _regardless_of_owner(waiting_crowds(context.scene.unplaced, context.rules, context.largest))
+    boot_s, join_s = context.joins.boot_s, context.joins.join_s
+    usual_s = None if boot_s is None else boot_s + (join_s or 0.0)
+    return WaitingWork(crowds=(*pods, *balloons), wall_s=context.scene.moment.wall_s, usual_s=usual_s)
+
+
+def _regardless_of_owner(crowds: Iterable[Crowd]) -> Iterable[Crowd]:
+    """Pods that ask the same, together: thousands of Jobs are a handful of crowds to Karpenter."""
+    found: dict[tuple[object, ...], Crowd] = {}
+    for crowd in crowds:
+        how = crowd.how
+        kind = id(how.tolerations), id(how.node_selector), id(how.node_terms), id(crowd.requests)
+        key = (*kind, how.is_gated, crowd.is_urgent)
+        found[key] = replace(crowd, nodes=crowd.nodes + found[key].nodes) if key in found else crowd
+    return found.values()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,18 +16,20 @@ from typing import Any
 import msgspec
 
 from throttler.kube.because import because
-from throttler.kube.cluster_autoscaler import CAPACITY_QUOTA_KIND, CapacityQuota
-from throttler.kube.karpenter import NODE_POOL_KIND, NodePool
-from throttler.kube.metadata import ManagedFields, ObjectKey, owners_of, with_owners, without_manager
+from throttler.kube.metadata import (
+    LimitedObject,
+    ManagedFields,
+    ObjectKey,
+    owners_of,
+    with_owners,
+    without_manager,
+)
 from throttler.levers.lever import FIELD_MANAGER, THROTTLE_LABEL, How, LeverReason, LeverWrite
 from throttler.levers.saved_limits import ORIGINAL_ANNOTATION, OUR_ANNOTATIONS, Mark, is_unreadable, read_mark, taken_in
 
-POOL_PATH = ("spec", "limits")
-QUOTA_PATH = ("spec", "limits", "resources")
-
 
 def hand_back(
-    thing: NodePool | CapacityQuota, reason: LeverReason = LeverReason.STOPPING, known: Mark | None = None
+    thing: LimitedObject, reason: LeverReason = LeverReason.STOPPING, known: Mark | None = None
 ) -> tuple[LeverWrite, ...]:
     """The calls that leave nothing of ours on the object, in order; none if nothing of ours is there.
 
@@ -40,21 +42,21 @@ def hand_back(
     if known is None and is_unreadable(metadata):
         return ()
     mark = known or read_mark(metadata) or Mark(original={}, ceiling={})
-    kept = taken_in(mark, _limits(thing), metadata.managed_fields, _path(thing))
+    kept = taken_in(mark, thing.limits, metadata.managed_fields, thing.LIMITS)
     if kept.is_made and all(value is None for value in kept.original.values()):
         body = {"metadata": {"uid": metadata.uid, "resourceVersion": metadata.resource_version}}
         return (_write(thing, How.DELETE, body, reason),)
     return _restored(thing, kept, reason)
 
 
-def _restored(thing: NodePool | CapacityQuota, kept: Mark, reason: LeverReason) -> tuple[LeverWrite, ...]:
+def _restored(thing: LimitedObject, kept: Mark, reason: LeverReason) -> tuple[LeverWrite, ...]:
     manager = _manager(kept)
     fields = _rightful(thing, kept)
     must_tidy = fields != thing.metadata.managed_fields and _has_other_owners(thing, kept, manager)
     writes: list[LeverWrite] = []
     if kept.ceiling:
         left = msgspec.structs.replace(kept, ceiling={}) if must_tidy else None
-        body = {**_cleaned(thing, left), **_nested(_path(thing), _given_back(thing, kept))}
+        body = _merged(_cleaned(thing, left), _nested(thing.LIMITS, _given_back(thing, kept)))
         writes.append(_write(thing, How.MERGE, body, reason, manager))
     if must_tidy or not kept.ceiling:
         body = _cleaned(thing, None)
@@ -69,39 +71,39 @@ def _manager(kept: Mark) -> str:
     return owners[0][0] if owners else FIELD_MANAGER
 
 
-def _rightful(thing: NodePool | CapacityQuota, kept: Mark) -> ManagedFields:
+def _rightful(thing: LimitedObject, kept: Mark) -> ManagedFields:
     """The object's managed fields as they were before us."""
     fields = without_manager(thing.metadata.managed_fields, FIELD_MANAGER)
     for name in _standing(thing, kept):
-        fields = with_owners(fields, (*_path(thing), name), kept.owners.get(name, ()))
+        fields = with_owners(fields, (*thing.LIMITS, name), kept.owners.get(name, ()))
     return fields
 
 
-def _has_other_owners(thing: NodePool | CapacityQuota, kept: Mark, manager: str) -> bool:
+def _has_other_owners(thing: LimitedObject, kept: Mark, manager: str) -> bool:
     """Whether the values that stand, or will, are owned differently from what a patch by `manager` leaves."""
     entries = thing.metadata.managed_fields
     for name in _standing(thing, kept):
-        will_be = ((manager, "Update"),) if name in kept.ceiling else owners_of(entries, (*_path(thing), name))
+        will_be = ((manager, "Update"),) if name in kept.ceiling else owners_of(entries, (*thing.LIMITS, name))
         if will_be != kept.owners.get(name, ()):
             return True
     return False
 
 
-def _standing(thing: NodePool | CapacityQuota, kept: Mark) -> tuple[str, ...]:
+def _standing(thing: LimitedObject, kept: Mark) -> tuple[str, ...]:
     """The user's values that our call puts back, or put back before."""
-    limits = _limits(thing) or {}
+    limits = thing.limits or {}
     known = {name: value for name, value in kept.original.items() if value is not None}
     return tuple(name for name, value in known.items() if name in kept.ceiling or limits.get(name) == value)
 
 
-def _given_back(thing: NodePool | CapacityQuota, kept: Mark) -> Mapping[str, Any] | None:
+def _given_back(thing: LimitedObject, kept: Mark) -> Mapping[str, Any] | None:
     values = {name: kept.original[name] for name in kept.ceiling}
-    others = (_limits(thing) or {}).keys() - values.keys()
+    others = (thing.limits or {}).keys() - values.keys()
     is_bare = not kept.had_limits and not others and all(value is None for value in values.values())
     return None if is_bare else values
 
 
-def _cleaned(thing: NodePool | CapacityQuota, left: Mark | None) -> dict[str, Any]:
+def _cleaned(thing: LimitedObject, left: Mark | None) -> dict[str, Any]:
     metadata = thing.metadata
     body: dict[str, Any] = {"resourceVersion": metadata.resource_version, "uid": metadata.uid}
     if left is not None:
@@ -110,22 +112,22 @@ def _cleaned(thing: NodePool | CapacityQuota, left: Mark | None) -> dict[str, An
     return {"metadata": {**body, "annotations": gone, "labels": {THROTTLE_LABEL: None}}}
 
 
-def _limits(thing: NodePool | CapacityQuota) -> Mapping[str, Any] | None:
-    return thing.spec.limits if isinstance(thing, NodePool) else thing.spec.limits.resources
-
-
-def _path(thing: NodePool | CapacityQuota) -> tuple[str, ...]:
-    return POOL_PATH if isinstance(thing, NodePool) else QUOTA_PATH
-
-
 def _nested(path: tuple[str, ...], value: Any) -> dict[str, Any]:
     for name in reversed(path):
         value = {name: value}
     return dict(value)
 
 
+def _merged(one: dict[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
+    """Both: where the limits are annotations, what is taken off and what is put back stand in one map."""
+    both = dict(one)
+    for name, value in other.items():
+        both[name] = _merged(both[name], value) if isinstance(both.get(name), dict) else value
+    return both
+
+
 def _write(
-    thing: NodePool | CapacityQuota,
+    thing: LimitedObject,
     how: How,
     body: Mapping[str, Any],
     reason: LeverReason,
@@ -133,8 +135,8 @@ def _write(
 ) -> LeverWrite:
     return LeverWrite(
         api_version=thing.api_version,
-        kind=NODE_POOL_KIND if isinstance(thing, NodePool) else CAPACITY_QUOTA_KIND,
-        key=ObjectKey("", thing.metadata.name),
+        kind=thing.NAMES.kind,
+        key=ObjectKey(thing.metadata.namespace, thing.metadata.name),
         how=how,
         body=body,
         because=because(reason),

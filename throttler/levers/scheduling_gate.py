@@ -13,11 +13,14 @@ packing, and knows nothing of ports, volumes or affinity: whole-node pods, the c
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from throttler.api.throttle import GateLever, Levers
 from throttler.kube.because import because
+from throttler.kube.metadata import KindNames
 from throttler.kube.pod import Pod
 from throttler.kube.quantity import Resources, fits, minus
 from throttler.levers.hold import Clocks, Held, HeldSince, HoldReason, in_turn, without_elements
 from throttler.levers.lever import How, LeverOutcome, LeverReport, LeverState, LeverWrite, Room
+from throttler.levers.lever_context import ANY_TIME, EVERYTHING_BACK, HoldLever, LeverContext
 
 PACED_GATE = "kube-balloons.github.io/paced"
 """The scheduling gate that workloads opt in with."""
@@ -175,3 +178,39 @@ def nodes_for(pods: Sequence[Pod], shape: Resources) -> int:
 
 def _is_alone(pod: Pod) -> bool:
     return pod.scheduling is not None and pod.scheduling.is_one_per_node
+
+
+class SchedulingGates(HoldLever[GateLever, GateMemory, Pod]):
+    """`levers.schedulingGates`."""
+
+    FIELD = "scheduling_gates"
+    WRITES_ON = KindNames("", ("v1",), "pods", "Pod", is_namespaced=True)
+
+    def settings(self, levers: Levers) -> GateLever | None:
+        """What the throttle says of it; None as well where it leaves gated pods as they are."""
+        lever = levers.scheduling_gates
+        return lever if lever is not None and lever.enabled else None
+
+    def fresh(self) -> GateMemory:
+        """Nothing was let go."""
+        return GateMemory()
+
+    def plan(self, context: LeverContext, memory: GateMemory) -> tuple[tuple[LeverOutcome, ...], GateMemory]:
+        """Which of the throttle's pods lose the gate."""
+        spec, released = context.throttle.spec, context.joins.released if context.rules.has_ceiling else 0
+        settings = GateSettings(
+            max_wait_s=spec.max_wait_s,
+            urgent_priority=spec.reserved.priority_at_least,
+            small_nodes=spec.reserved.demand_at_most,
+        )
+        demand = GatedDemand(pods=context.pods, shape=context.largest, released=released)
+        outcome, memory = release_gates(demand, settings, context.room, memory, context.scene.moment)
+        return (outcome,), memory
+
+    def let_all_in(self, things: Sequence[Pod], settings: GateLever | None = None) -> tuple[LeverWrite, ...]:
+        """Every pod that bears the gate loses it."""
+        demand = GatedDemand(pods=things, shape={})
+        return release_gates(demand, GateSettings(max_wait_s=0.0), EVERYTHING_BACK, GateMemory(), ANY_TIME)[0].writes
+
+
+SCHEDULING_GATES = SchedulingGates()

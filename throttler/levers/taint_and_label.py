@@ -8,16 +8,21 @@ label a node is Ready and has none of them. A node that has the label with anoth
 left alone.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from throttler.kube.metadata import ObjectKey
+from throttler.api.throttle import LabelLever, TaintLever
+from throttler.kube.metadata import KindNames, ObjectKey
 from throttler.kube.node import Node
 from throttler.levers.hold import Clocks, Held, HeldSince, hold_report, in_turn, let_in, why_let_in, without_elements
 from throttler.levers.lever import How, LeverOutcome, LeverWrite, Room
+from throttler.levers.lever_context import ANY_TIME, EVERYTHING_BACK, HoldLever, LeverContext
 
 LONGEST_TAINT_S = 570.0
 """Half a minute less than the 10 min that an autoscaler allows: for a tick, the write, and the caches that show it."""
+
+
+NODE_NAMES = KindNames("", ("v1",), "nodes", "Node")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,3 +106,51 @@ def _label(node: Node, held: Held, settings: LabelSettings, room: Room) -> Lever
         body={"metadata": metadata},
         because=why_let_in(held, settings.max_wait_s, room),
     )
+
+
+class StartupTaint(HoldLever[TaintLever, HeldSince, Node]):
+    """`levers.startupTaint`."""
+
+    FIELD = "startup_taint"
+    WRITES_ON = NODE_NAMES
+
+    def fresh(self) -> HeldSince:
+        """Nothing is known."""
+        return HeldSince()
+
+    def plan(self, context: LeverContext, memory: HeldSince) -> tuple[tuple[LeverOutcome, ...], HeldSince]:
+        """Which of the throttle's nodes lose the taint."""
+        settings = TaintSettings(key=self.stated(context).key, max_wait_s=context.throttle.spec.max_wait_s)
+        outcome, memory = release_taints(context.nodes, settings, context.room, memory, context.scene.moment)
+        return (outcome,), memory
+
+    def let_all_in(self, things: Sequence[Node], settings: TaintLever) -> tuple[LeverWrite, ...]:
+        """Every node that bears the taint loses it."""
+        taint = TaintSettings(key=settings.key, max_wait_s=0.0)
+        return release_taints(things, taint, EVERYTHING_BACK, HeldSince(), ANY_TIME)[0].writes
+
+
+class DaemonSetLabel(HoldLever[LabelLever, HeldSince, Node]):
+    """`levers.daemonSetLabel`."""
+
+    FIELD = "daemon_set_label"
+    WRITES_ON = NODE_NAMES
+
+    def fresh(self) -> HeldSince:
+        """Nothing is known."""
+        return HeldSince()
+
+    def plan(self, context: LeverContext, memory: HeldSince) -> tuple[tuple[LeverOutcome, ...], HeldSince]:
+        """Which of the throttle's nodes get the label."""
+        stated = self.stated(context)
+        settings = LabelSettings(key=stated.key, value=stated.value, max_wait_s=context.throttle.spec.max_wait_s)
+        outcome, memory = put_labels(context.nodes, settings, context.room, memory, context.scene.moment)
+        return (outcome,), memory
+
+    def let_all_in(self, things: Sequence[Node], settings: LabelLever) -> tuple[LeverWrite, ...]:
+        """Every node gets the label."""
+        label = LabelSettings(key=settings.key, value=settings.value, max_wait_s=0.0)
+        return put_labels(things, label, EVERYTHING_BACK, HeldSince(), ANY_TIME)[0].writes
+
+
+STARTUP_TAINT, DAEMON_SET_LABEL = StartupTaint(), DaemonSetLabel()

@@ -6,11 +6,10 @@ from collections.abc import Awaitable, Callable, Iterable
 import structlog
 
 from throttler.kube.caller import CeilingGate
-from throttler.kube.cluster_autoscaler import CapacityQuota
 from throttler.kube.connection import Connection
-from throttler.kube.karpenter import NodePool
 from throttler.kube.kube_client import open_client
 from throttler.kube.lease import Elector
+from throttler.kube.metadata import LimitedObject
 from throttler.levers.lever import HOLDER_ANNOTATION, epoch_of
 from throttler.service.restore_all import give_back_all
 
@@ -47,7 +46,7 @@ class InForce:
         """Told at each tick whether a throttle exists: only then may anything be held."""
         self._has_held |= is_needed
 
-    def saw(self, things: Iterable[NodePool | CapacityQuota]) -> None:
+    def saw(self, things: Iterable[LimitedObject]) -> None:
         """Objects that levers move. Where one names our Lease and a higher epoch, the Lease was removed since; epochs
         never go down, so ours is raised above it with the next renewal."""
         notes = [thing.metadata.annotations for thing in things]

@@ -25,8 +25,10 @@ from throttler.kube.errors import (
     UnreachableError,
 )
 from throttler.kube.kube_client import KubeClient, decode
+from throttler.kube.metadata import KindNames
 from throttler.kube.requests import PatchKind, Resource
 from throttler.levers.lever import How, LeverWrite
+from throttler.service.lever_plans import LEVERS
 
 
 class WriteOutcome(enum.Enum):
@@ -62,15 +64,8 @@ class WriteResult:
     retry_after_s: float | None = None
 
 
-PLURALS: Mapping[str, tuple[str, bool]] = MappingProxyType(
-    {
-        "CapacityQuota": ("capacityquotas", False),
-        "NodePool": ("nodepools", False),
-        "Node": ("nodes", False),
-        "Pod": ("pods", True),
-    }
-)
-"""Kind -> plural and whether it is namespaced: everything that a lever writes."""
+WRITTEN: Mapping[str, KindNames] = MappingProxyType({lever.WRITES_ON.kind: lever.WRITES_ON for lever in LEVERS})
+"""Every kind that a lever writes on, by its name."""
 
 _WEBHOOK_WORDS = ("admission webhook", "failed calling webhook")
 _BY_ERROR: tuple[tuple[type[ApiError], WriteOutcome], ...] = (
@@ -152,8 +147,8 @@ class LeverWriter:
 def resource_of(write: LeverWrite) -> Resource:
     """Which resource a write is about; KeyError for a kind that no lever writes."""
     group, _, version = write.api_version.rpartition("/")
-    plural, is_namespaced = PLURALS[write.kind]
-    return Resource(group, version, plural, write.kind, is_namespaced)
+    names = WRITTEN[write.kind]
+    return Resource(group, version, names.plural, names.kind, names.is_namespaced)
 
 
 def outcome_of(error: ApiError) -> WriteOutcome:

@@ -7,17 +7,14 @@ written page by page: what is decided on is then no older than a page takes.
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import msgspec
 import structlog
 
 from throttler.api.throttle import Levers
 from throttler.kube.because import because
-from throttler.kube.cluster_autoscaler import (
-    CapacityQuota,
-)
 from throttler.kube.errors import ApiError, NotFoundError, UndecodableError
-from throttler.kube.karpenter import NodePool
 from throttler.kube.kube_client import KubeClient
 from throttler.kube.list_and_watch import Skipped, W
 from throttler.kube.metadata import Metadata, ObjectKey
@@ -25,14 +22,14 @@ from throttler.kube.node import HELD_BY_ANNOTATION, KEPT_ANNOTATIONS, Node, Node
 from throttler.kube.pod import Pod, PodWire, pod_from_wire
 from throttler.kube.requests import EVERYTHING, Resource, Selection
 from throttler.kube.selectors import LabelSelector, matches
-from throttler.levers.hold import Clocks, HeldSince
-from throttler.levers.lever import HOLDER_ANNOTATION, THROTTLE_LABEL, How, LeverReason, LeverWrite, Room
+from throttler.levers.lever import HOLDER_ANNOTATION, THROTTLE_LABEL, How, LeverReason, LeverWrite
+from throttler.levers.lever_context import CeilingLever
 from throttler.levers.restore import hand_back
 from throttler.levers.saved_limits import ORIGINAL_ANNOTATION, is_unreadable
-from throttler.levers.scheduling_gate import GatedDemand, GateMemory, GateSettings, release_gates
-from throttler.levers.taint_and_label import LabelSettings, TaintSettings, put_labels, release_taints
+from throttler.levers.scheduling_gate import SCHEDULING_GATES
+from throttler.service.lever_plans import CEILINGS, HOLDS
 from throttler.service.lever_writer import LeverWriter, WriteOutcome
-from throttler.service.throttle_kinds import NODE_POOLS, QUOTAS, THROTTLES
+from throttler.service.throttle_kinds import THROTTLES, resources_of
 
 PASSES = 3
 """An object that changed meanwhile (409) is read again so many times in all; after that the next call does it."""
@@ -45,8 +42,7 @@ PODS = Resource("", "v1", "pods", "Pod")
 NAMED = 5
 """How many unreadable objects are named."""
 WITHOUT_NODE = Selection(fields="spec.nodeName=,status.phase=Pending")
-_BACK = Room(existing=0, booting=0, allowance=0, admit=0, waiting=0, may_move=True, is_stopping=True)
-_ANY_TIME = Clocks(0.0, 0.0)
+_AT_THE_JOIN = tuple(lever for lever in HOLDS if lever.WRITES_ON.kind == NODES.kind)
 
 log = structlog.get_logger()
 
@@ -137,8 +133,8 @@ class _Giving:
     async def run(self) -> None:
         """One pass over everything."""
         self.problems, self.must_repeat = [], False
-        await self._each("CapacityQuotas", quotas(self._client, self._lease))
-        await self._each("NodePools", node_pools(self._client, self._lease))
+        for lever in CEILINGS:
+            await self._each(f"{lever.WRITES_ON.kind}s", ceilings(self._client, lever, self._lease))
         throttles = await self._throttles()
         await self._each("node taints and labels", node_marks(self._client, throttles))
         await self._each("scheduling gates", gates(self._client))
@@ -200,26 +196,16 @@ async def read_throttles(client: KubeClient) -> Throttles:
     return Throttles(tuple(found), tuple(skipped))
 
 
-async def quotas(client: KubeClient, lease: str) -> Writes:
-    """CapacityQuotas whose ceiling is in force by this Lease, or by none."""
+async def ceilings(client: KubeClient, lever: CeilingLever[Any, Any, Any], lease: str) -> Writes:
+    """Objects whose ceiling is in force by this Lease, or by none."""
     broken: list[str] = []
-    for resource in QUOTAS:
-        async for quota in _marked(client, resource, CapacityQuota):
+    for resource in resources_of(lever.WRITES_ON):
+        async for limited in _marked(client, resource, lever.OBJECTS):
             # Items of a list do not say which version they are of.
-            thing = msgspec.structs.replace(quota, api_version=resource.api_version)
-            if _is_ours(thing, lease):
+            thing = msgspec.structs.replace(limited, api_version=resource.api_version)
+            if thing.metadata.annotations.get(HOLDER_ANNOTATION) in (None, "", lease):
                 broken += [thing.metadata.name] if is_unreadable(thing.metadata) else []
                 yield hand_back(thing)
-    _complain(broken)
-
-
-async def node_pools(client: KubeClient, lease: str) -> Writes:
-    """NodePools whose limits are."""
-    broken: list[str] = []
-    async for pool in _marked(client, NODE_POOLS, NodePool):
-        if _is_ours(pool, lease):
-            broken += [pool.metadata.name] if is_unreadable(pool.metadata) else []
-            yield hand_back(pool)
     _complain(broken)
 
 
@@ -240,10 +226,6 @@ async def _marked(client: KubeClient, resource: Resource, wire: type[W]) -> Asyn
         return
 
 
-def _is_ours(thing: NodePool | CapacityQuota, lease: str) -> bool:
-    return thing.metadata.annotations.get(HOLDER_ANNOTATION) in (None, "", lease)
-
-
 async def _pages(
     client: KubeClient, resource: Resource, wire: type[W], selection: Selection = EVERYTHING
 ) -> AsyncIterator[list[W]]:
@@ -259,8 +241,8 @@ async def _pages(
 
 async def node_marks(client: KubeClient, throttles: Throttles) -> Writes:
     """Nodes that bear a startup taint of ours, or lack our label."""
-    levers = [each.spec.levers for each in throttles.readable]
-    if not any(each.startup_taint or each.daemon_set_label for each in levers):
+    stated = [lever.settings(each.spec.levers) for each in throttles.readable for lever in _AT_THE_JOIN]
+    if not any(stated):
         return
     async for nodes in _nodes(client):
         for throttle in throttles.readable:
@@ -292,23 +274,15 @@ async def gates(client: KubeClient) -> Writes:
     """Pods with our gate, whether any throttle looks after them or not: nobody else takes it off."""
     shared = Shared()
     async for items in _pages(client, PODS, PodWire, WITHOUT_NODE):
-        demand = GatedDemand(pods=[_bare_pod(wire, shared) for wire in items], shape={})
-        outcome, _ = release_gates(demand, GateSettings(max_wait_s=0.0), _BACK, GateMemory(), _ANY_TIME)
-        for write in outcome.writes:
+        for write in SCHEDULING_GATES.let_all_in([_bare_pod(wire, shared) for wire in items]):
             yield (write,)
 
 
 def _of_nodes(throttle: ThrottleLevers, nodes: Iterable[Node]) -> Iterable[LeverWrite]:
-    levers = throttle.spec.levers
     own = [node for node in nodes if matches(throttle.spec.nodes, node.labels)]
-    writes: tuple[LeverWrite, ...] = ()
-    if levers.startup_taint is not None:
-        taint = TaintSettings(key=levers.startup_taint.key, max_wait_s=0.0)
-        writes += release_taints(own, taint, _BACK, HeldSince(), _ANY_TIME)[0].writes
-    if levers.daemon_set_label is not None:
-        label = LabelSettings(key=levers.daemon_set_label.key, value=levers.daemon_set_label.value, max_wait_s=0.0)
-        writes += put_labels(own, label, _BACK, HeldSince(), _ANY_TIME)[0].writes
-    return writes
+    for lever in _AT_THE_JOIN:
+        settings = lever.settings(throttle.spec.levers)
+        yield from () if settings is None else lever.let_all_in(own, settings)
 
 
 async def _nodes(client: KubeClient) -> AsyncIterator[list[Node]]:

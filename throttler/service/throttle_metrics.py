@@ -10,7 +10,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from throttler.kube.quantity import QuantityError, parse_quantity
 from throttler.law.verdict import Phase, ThrottleReason, Verdict
 from throttler.levers.lever import LeverReport, LeverState
-from throttler.service.lever_writer import PLURALS, WriteOutcome
+from throttler.service.lever_writer import WRITTEN, WriteOutcome
 from throttler.service.tick_view import Findings, Turn
 from throttler.signals.reading import Signals
 from throttler.signals.servers import State, server_states
@@ -164,7 +164,7 @@ class ThrottleMetrics:
             "resource",
         )
         self._writes = self._counter("lever_writes", "Writes of levers, by how they ended.", "kind", "outcome")
-        for kind in PLURALS:
+        for kind in WRITTEN:
             for outcome in WriteOutcome:
                 self._writes.labels(kind, outcome.value)
 

@@ -13,18 +13,19 @@ import structlog
 
 from throttler.api.throttle_decode import StoredThrottle, ThrottleWire, throttle_from_wire
 from throttler.kube import cluster_autoscaler
-from throttler.kube.cluster_autoscaler import AutoscalerStatus, CapacityQuota, ConfigMapWire, read_status
+from throttler.kube.cluster_autoscaler import AutoscalerStatus, ConfigMapWire, read_status
 from throttler.kube.errors import ApiError, ForbiddenError
-from throttler.kube.karpenter import NodeClaim, NodePool
+from throttler.kube.karpenter import NodeClaim
 from throttler.kube.kube_client import KubeClient
+from throttler.kube.metadata import LimitedObject
 from throttler.kube.pod import DaemonSet, DaemonSetWire, daemon_set_from_wire
 from throttler.kube.reflector import CacheObserver, Reflector
 from throttler.kube.requests import EVERYTHING, Resource, Selection
+from throttler.service.lever_plans import CEILINGS
 from throttler.service.throttle_kinds import (
     CONFIG_MAPS,
     DAEMON_SETS,
     NODE_CLAIMS,
-    NODE_POOLS,
     THROTTLES,
     ThrottleKinds,
     discover_kinds,
@@ -63,7 +64,6 @@ _AUTOSCALER = _Followed(
     lambda wire: read_status(wire.data.get(cluster_autoscaler.KEY, "")),
     Selection(namespace=cluster_autoscaler.NAMESPACE, fields=f"metadata.name={cluster_autoscaler.NAME}"),
 )
-_POOLS = _Followed(NODE_POOLS, NodePool, lambda wire: wire)
 _CLAIMS = _Followed(NODE_CLAIMS, NodeClaim, lambda wire: wire)
 
 
@@ -149,11 +149,6 @@ class ThrottleWatches:
         return max(0.0, max(ages, default=0.0) - USUAL_SILENCE_S)
 
     @property
-    def quota_version(self) -> str | None:
-        """The apiVersion under which CapacityQuotas are served; None: not at all."""
-        return self._kinds.quotas.api_version if self._kinds.quotas else None
-
-    @property
     def daemon_sets(self) -> tuple[DaemonSet, ...]:
         """All DaemonSets."""
         return tuple(self._items(DAEMON_SETS).values())
@@ -164,14 +159,15 @@ class ThrottleWatches:
         return tuple(self._items(NODE_CLAIMS).values())
 
     @property
-    def pools(self) -> tuple[NodePool, ...]:
-        """Karpenter's NodePools, by name."""
-        return tuple(sorted(self._items(NODE_POOLS).values(), key=lambda pool: pool.metadata.name))
+    def limited(self) -> tuple[LimitedObject, ...]:
+        """Everything that may bear a ceiling, kind by kind, by name."""
+        caches = (self._items(resource) for resource in self._kinds.limited.values())
+        return tuple(thing for items in caches for _, thing in sorted(items.items()))
 
     @property
-    def quotas(self) -> Mapping[str, CapacityQuota]:
-        """cluster-autoscaler's quotas by name."""
-        return {key[1]: quota for key, quota in self._items(self._kinds.quotas).items()}
+    def versions(self) -> Mapping[str, str]:
+        """Kind -> the apiVersion under which it is served, of those."""
+        return {kind: resource.api_version for kind, resource in self._kinds.limited.items()}
 
     @property
     def autoscaler(self) -> AutoscalerStatus | None:
@@ -186,9 +182,9 @@ class ThrottleWatches:
         if not self.throttles:
             return (_THROTTLES,)
         found = [_THROTTLES, _DAEMON_SETS, _AUTOSCALER]
-        found += [each for each in (_POOLS, _CLAIMS) if each.resource in self._kinds.karpenter]
-        if self._kinds.quotas is not None:
-            found.append(_quotas(self._kinds.quotas))
+        found += [_CLAIMS] if self._kinds.has_claims else []
+        served = [(lever, self._kinds.limited.get(lever.WRITES_ON.kind)) for lever in CEILINGS]
+        found += [_limited(lever.OBJECTS, resource) for lever, resource in served if resource is not None]
         return tuple(found)
 
     def _follow(self, needed: Iterable[_Followed]) -> None:
@@ -261,10 +257,6 @@ class ThrottleWatches:
         return reflector.in_words if reflector is not None else resource.plural
 
 
-def _quotas(resource: Resource) -> _Followed:
+def _limited(wire: Any, resource: Resource) -> _Followed:
     """Items of a list do not say which version they are of."""
-
-    def shape(wire: CapacityQuota) -> CapacityQuota:
-        return msgspec.structs.replace(wire, api_version=resource.api_version)
-
-    return _Followed(resource, CapacityQuota, shape)
+    return _Followed(resource, wire, lambda thing: msgspec.structs.replace(thing, api_version=resource.api_version))

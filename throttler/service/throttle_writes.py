@@ -15,6 +15,7 @@ import structlog
 
 from throttler.kube.metadata import ObjectKey
 from throttler.levers.lever import LeverWrite
+from throttler.service.lever_plans import CEILINGS
 from throttler.service.lever_writer import LeverWriter, WriteOutcome, WriteResult
 from throttler.service.throttle_metrics import ThrottleMetrics
 from throttler.service.throttle_report import ThrottleReport
@@ -22,8 +23,8 @@ from throttler.service.tick_view import Turn
 
 AT_ONCE = 16
 """Objects that are written at the same time, ceilings and the rest each."""
-CEILINGS = frozenset({"CapacityQuota", "NodePool"})
-"""The kinds that bear one; of all others there may be one per node or pod."""
+CEILING_KINDS = frozenset(lever.WRITES_ON.kind for lever in CEILINGS)
+"""Of all others there may be one per node or pod."""
 UNSEEN_S = 20.0
 """The caches show a write within a second as a rule; one that they never show is tried again after this."""
 RESTS_S = {
@@ -86,12 +87,12 @@ class ThrottleWrites:
         if self._is_dry_run:
             self._show(name, writes)
             return True
-        bulk = [write for write in writes if write.kind not in CEILINGS]
+        bulk = [write for write in writes if write.kind not in CEILING_KINDS]
         if bulk and (name, True) not in self._tasks:
             self._begin((name, True), bulk, None)
         if (name, False) in self._tasks:
             return False
-        ceilings = [write for write in writes if write.kind in CEILINGS]
+        ceilings = [write for write in writes if write.kind in CEILING_KINDS]
         if ceilings or (turn is not None and self._report.due(turn, self._problem(name)) is not None):
             self._begin((name, False), ceilings, turn)
         return True

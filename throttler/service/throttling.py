@@ -19,13 +19,15 @@ from throttler.kube.pod import Pod
 from throttler.kube.selectors import LabelSelector
 from throttler.levers.hold import Clocks
 from throttler.levers.lever import Lane
+from throttler.levers.lever_context import LeverMemory, LeverScene, PoolGrowth
+from throttler.levers.scheduling_gate import SCHEDULING_GATES
 from throttler.service.in_force import InForce
-from throttler.service.lever_owners import leftover_writes
+from throttler.service.lever_plans import leftover_writes
 from throttler.service.throttle_metrics import ThrottleMetrics
 from throttler.service.throttle_watches import ThrottleWatches
 from throttler.service.throttle_writes import ThrottleWrites
 from throttler.service.tick import decide_throttles
-from throttler.service.tick_view import LeverScene, Memories, PoolGrowth, TickView, Turn
+from throttler.service.tick_view import Memories, TickView, Turn
 from throttler.sources.signal_watch import SignalWatches
 
 BUSY_S = 2.0
@@ -159,7 +161,8 @@ class Throttling:
         for turn in leaving:
             self._writes.start(f"{turn.name} (leaving)", turn.lever_writes)
         if not view.missing:
-            self._writes.start(NOBODY, leftover_writes(view.scene, (*turns, *leaving)))
+            claiming = [turn.stored for turn in (*turns, *leaving) if isinstance(turn.stored, JoinThrottle)]
+            self._writes.start(NOBODY, leftover_writes(view.scene, claiming))
         self._writes.forget({turn.name for turn in turns})
 
     def _forget_plans(self, name: str, before: Memories) -> None:
@@ -168,13 +171,14 @@ class Throttling:
         Gates are written all the same, and what was released must count from then on.
         """
         if name in before and name in self._memories:
-            gates = self._memories[name].levers.gates
-            kept = replace(self._memories[name], levers=replace(before[name].levers, gates=gates))
+            gates = SCHEDULING_GATES.remembered(self._memories[name].levers)
+            levers = LeverMemory({**before[name].levers.by_lever, SCHEDULING_GATES.FIELD: gates})
+            kept = replace(self._memories[name], levers=levers)
             self._memories = {**self._memories, name: kept}
 
     def _view(self, cluster: ClusterView) -> TickView:
         now_s, wall_s, watches = self._clock(), self._wall(), self._watches
-        self._holding.saw((*watches.pools, *watches.quotas.values()))
+        self._holding.saw(watches.limited)
         world = JoinWorld(
             nodes=cluster.nodes,
             pods=cluster.pods,
@@ -190,10 +194,10 @@ class Throttling:
             epoch=self._holding.epoch,
             nodes=cluster.nodes,
             unplaced=cluster.unplaced,
-            pools=watches.pools,
+            limited=watches.limited,
+            versions=watches.versions,
             claims=watches.claims,
-            quotas=watches.quotas,
-            quota_version=watches.quota_version,
+            autoscaler=watches.autoscaler,
         )
         return TickView(
             world=world,

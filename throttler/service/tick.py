@@ -17,17 +17,18 @@ from throttler.joins.join_memory import JoinMemory
 from throttler.joins.join_world import JoinRules
 from throttler.joins.joins import Joins, total_joins
 from throttler.joins.requested_machines import GroupsOf, share_groups
+from throttler.kube.karpenter import NodePool
 from throttler.kube.selectors import can_match
 from throttler.law.govern import govern
 from throttler.law.law_memory import LawMemory, learned_of
 from throttler.law.verdict import Verdict
 from throttler.levers.lever import Lane, LeverReport, LeverState, Room, headroom_lane
+from throttler.levers.lever_context import LeverContext, PoolGrowth
 from throttler.levers.pool_shares import fair_shares
-from throttler.levers.scheduling_gate import PACED_GATE
-from throttler.service.lever_owners import left_out
-from throttler.service.lever_plans import LeverCase, plan_levers
+from throttler.levers.scheduling_gate import PACED_GATE, SCHEDULING_GATES
+from throttler.service.lever_plans import left_out, paces_both, plan_levers
 from throttler.service.throttle_law import law_settings, learned_of_status
-from throttler.service.tick_view import Findings, LastJoins, Memories, PoolGrowth, ThrottleMemory, TickView, Turn
+from throttler.service.tick_view import Findings, LastJoins, Memories, ThrottleMemory, TickView, Turn
 from throttler.signals.reading import Signals
 
 MOST_ERROR_TEXT = 200
@@ -183,7 +184,7 @@ def _count(case: _Case, view: TickView) -> _Counted:
         index=case.memory.index,
         room=case.memory.room,
         offer=view.offer,
-        released=case.memory.levers.gates.released,
+        released=SCHEDULING_GATES.remembered(case.memory.levers).released,
         autoscaler=case.groups.status if case.groups else None,
     )
     joins, memory = count_joins(world, case.memory.joins, case.rules, view.scene.moment.now_s)
@@ -200,7 +201,7 @@ def _turn(case: _Case, view: TickView, joins: _Joins) -> tuple[Turn, ThrottleMem
         memory = replace(memory, law=law, index=verdict.index)
         verdict = replace(verdict, allowance=allowance)
     room = _room(case, view, verdict, joins)
-    outcomes, levers = plan_levers(_lever_case(case, view, room, joins), memory.levers)
+    outcomes, levers = plan_levers(_lever_context(case, view, room, joins), memory.levers)
     findings = Findings(
         now_s=now_s,
         verdict=verdict,
@@ -210,7 +211,7 @@ def _turn(case: _Case, view: TickView, joins: _Joins) -> tuple[Turn, ThrottleMem
         learned=learned_of(memory.law, now_s),
         missing=view.missing,
         guessed_groups=case.groups.guessed if case.groups else (),
-        left_out=left_out(view.scene.pools, case.throttle, [each.throttle for each in joins.cases.values()]),
+        left_out=left_out(view.scene.of(NodePool), case.throttle, [each.throttle for each in joins.cases.values()]),
         is_autoscaler_silent=own.joins.booting_by_groups > 0 and _is_silent(case, view),
     )
     turn = Turn(stored=case.throttle, findings=findings, outcomes=outcomes, lane=_lane(case, room))
@@ -245,11 +246,11 @@ def _room(case: _Case, view: TickView, verdict: Verdict | None, joins: _Joins) -
     )
 
 
-def _lever_case(case: _Case, view: TickView, room: Room, joins: _Joins) -> LeverCase:
+def _lever_context(case: _Case, view: TickView, room: Room, joins: _Joins) -> LeverContext:
     own = joins.by_name[case.name]
     given_up = own.memory.search.hopeless
     hoping = tuple(pod for pod in view.scene.unplaced if pod.uid not in given_up) if given_up else view.scene.unplaced
-    return LeverCase(
+    return LeverContext(
         throttle=case.throttle,
         rules=case.rules,
         scene=replace(view.scene, unplaced=hoping),
@@ -258,6 +259,7 @@ def _lever_case(case: _Case, view: TickView, room: Room, joins: _Joins) -> Lever
         largest=case.memory.joins.largest,
         growth=case.growth,
         older=case.older,
+        paces_both=paces_both(case.throttle, view.scene),
     )
 
 

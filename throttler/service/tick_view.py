@@ -10,48 +10,13 @@ from throttler.api.throttle_decode import StoredThrottle
 from throttler.joins.join_memory import JoinMemory
 from throttler.joins.join_world import JoinWorld
 from throttler.joins.joins import Joins
-from throttler.kube.cluster_autoscaler import CapacityQuota
-from throttler.kube.karpenter import NodeClaim, NodePool
-from throttler.kube.node import Node
-from throttler.kube.pod import Pod
-from throttler.kube.selectors import Labels
+from throttler.kube.karpenter import NodePool
 from throttler.law.law_memory import LawMemory, Learned
 from throttler.law.verdict import Verdict
-from throttler.levers.capacity_quota import QuotaMemory
-from throttler.levers.hold import Clocks, HeldSince
 from throttler.levers.lever import Lane, LeverOutcome, LeverReport, LeverWrite
-from throttler.levers.node_pool_limits import NodePoolMemory
+from throttler.levers.lever_context import LeverMemory, LeverScene, PoolGrowth
 from throttler.levers.saved_limits import read_mark
-from throttler.levers.scheduling_gate import GateMemory
 from throttler.signals.reading import Signals
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LeverScene:
-    """The objects that levers move, and the moment."""
-
-    moment: Clocks
-    lease: str = ""
-    """`namespace/name` of the Lease whose renewal keeps ceilings in force; empty without one."""
-    epoch: int = 0
-    """The leadership under which is decided: written on every object with a ceiling, and never lowered there."""
-    nodes: Mapping[str, Node] = field(default_factory=dict)
-    unplaced: tuple[Pod, ...] = ()
-    pools: tuple[NodePool, ...] = ()
-    claims: tuple[NodeClaim, ...] = ()
-    quotas: Mapping[str, CapacityQuota] = field(default_factory=dict)
-    quota_version: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LeverMemory:
-    """Of one throttle; losing it costs seconds, never a user's value."""
-
-    quota: QuotaMemory = field(default_factory=QuotaMemory)
-    pools: NodePoolMemory = field(default_factory=NodePoolMemory)
-    gates: GateMemory = field(default_factory=GateMemory)
-    taints: HeldSince = field(default_factory=HeldSince)
-    labels: HeldSince = field(default_factory=HeldSince)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,15 +52,6 @@ UNCOUNTED_S = 300.0
 joined by then, and one throttle's error must not hold the others for ever."""
 
 
-@dataclass(frozen=True, slots=True)
-class PoolGrowth:
-    """What one Headroom pool wants: its nodes carry `labels`; `lacking` nodes are wanted, `granted` were let out."""
-
-    labels: Labels
-    lacking: int
-    granted: int
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TickView:
     """Everything that a tick reads. `world.balloons_wanted` and `world.index` are filled in for each throttle."""
@@ -112,7 +68,7 @@ class TickView:
     def offer(self) -> Hashable:
         """What decides which machines an autoscaler can order, our own ceilings left out; only compared."""
         groups = self.world.autoscaler.groups if self.world.autoscaler else ()
-        return tuple(_of_pool(pool) for pool in self.scene.pools), tuple(sorted(group.name for group in groups))
+        return tuple(_of_pool(pool) for pool in self.scene.of(NodePool)), tuple(sorted(group.name for group in groups))
 
     @property
     def may_move(self) -> bool:

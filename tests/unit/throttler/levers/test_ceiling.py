@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from tests.unit.throttler.levers.pool_scene import room
 from throttler.levers.ceiling import QUIET_S, STEPS, CeilingNeed, Contest, RoomSearch
 from throttler.levers.lever import Room
-from throttler.levers.pool_shares import TURN_S, by_autoscaler
+from throttler.levers.lever_context import TURN_S, by_autoscaler
 
 
 @given(st.integers(0, 50), st.integers(0, 50), st.integers(0, 50), st.floats(0, 1e6))

@@ -46,7 +46,7 @@ class Plant:
             claims=self.claims,
             unplaced=self.unplaced,
         )
-        view = a_view(self.now_s, world, scene={"pools": (self.pool.pool(),)})
+        view = a_view(self.now_s, world, scene={"limited": (self.pool.pool(),)})
         (turn,), self.memories = decide_throttles((THROTTLE,), view, self.memories)
         for write in turn.lever_writes:
             self.pool.carry_out(write)

@@ -5,14 +5,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from tests.unit.throttler.service.throttle_scene import a_throttle, a_view
+from tests.unit.throttler.service.throttle_scene import QUOTAS_SERVED, a_throttle, a_view
 from throttler.api.throttle import JoinThrottle
 from throttler.kube.cluster_autoscaler import CapacityQuota
 from throttler.kube.karpenter import NodePool
 from throttler.levers.lever import THROTTLE_LABEL
 from throttler.levers.saved_limits import ORIGINAL_ANNOTATION, Mark
 from throttler.service import tick
-from throttler.service.lever_owners import leftover_writes
+from throttler.service.lever_plans import leftover_writes
 from throttler.service.tick import decide_throttles
 
 MOVED = msgspec.json.encode(Mark(original={"cpu": "100"}, ceiling={"cpu": "8"})).decode()
@@ -38,10 +38,11 @@ def marked(name: str, mark: str) -> dict[str, Any]:
 
 
 def left(*throttles: JoinThrottle) -> list[str]:
-    scene = {"pools": (a_pool(),), "quotas": {"q": a_quota()}, "quota_version": "autoscaling.x-k8s.io/v1alpha1"}
+    scene = {"limited": (a_pool(), a_quota()), "versions": QUOTAS_SERVED}
     view = a_view(1000.0, scene=scene)
     turns, _ = decide_throttles(throttles, view, {})
-    return [f"{write.how.value} {write.kind} {write.key.name}" for write in leftover_writes(view.scene, turns)]
+    known = [turn.stored for turn in turns if isinstance(turn.stored, JoinThrottle)]
+    return [f"{write.how.value} {write.kind} {write.key.name}" for write in leftover_writes(view.scene, known)]
 
 
 def test_what_a_throttle_names_yields_no_write() -> None:
@@ -49,7 +50,7 @@ def test_what_a_throttle_names_yields_no_write() -> None:
 
 
 def test_what_no_throttle_names_is_given_back() -> None:
-    assert left() == ["merge NodePool pool-a", "delete CapacityQuota q"]
+    assert left() == ["delete CapacityQuota q", "merge NodePool pool-a"]
 
 
 @pytest.mark.parametrize(
@@ -58,8 +59,8 @@ def test_what_no_throttle_names_is_given_back() -> None:
         ({"nodePoolLimits": {}}, ["delete CapacityQuota q"]),
         ({"nodePoolLimits": {"names": ["pool-a"]}}, ["delete CapacityQuota q"]),
         ({"capacityQuota": {"name": "q"}}, ["merge NodePool pool-a"]),
-        ({"capacityQuota": {"name": "pool-a"}}, ["merge NodePool pool-a", "delete CapacityQuota q"]),
-        ({"nodePoolLimits": {"names": ["q"]}}, ["merge NodePool pool-a", "delete CapacityQuota q"]),
+        ({"capacityQuota": {"name": "pool-a"}}, ["delete CapacityQuota q", "merge NodePool pool-a"]),
+        ({"nodePoolLimits": {"names": ["q"]}}, ["delete CapacityQuota q", "merge NodePool pool-a"]),
     ],
 )
 def test_a_pool_and_a_quota_are_not_taken_for_each_other(levers: dict[str, Any], expected: list[str]) -> None:

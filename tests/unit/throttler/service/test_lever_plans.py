@@ -6,13 +6,13 @@ import msgspec
 import pytest
 
 from tests.unit.throttler.joins.cluster import a_node, a_world, pending
-from tests.unit.throttler.service.throttle_scene import a_pool, a_throttle, a_view
+from tests.unit.throttler.service.throttle_scene import QUOTAS_SERVED, a_pool, a_throttle, a_view
 from throttler.api.throttle import NodePoolLever
 from throttler.kube.cluster_autoscaler import CapacityQuota
 from throttler.kube.karpenter import NodePool, NodePoolSpec
 from throttler.kube.selectors import LabelSelector, Requirement, Taint
+from throttler.levers.pool_shares import is_of
 from throttler.levers.scheduling_gate import PACED_GATE
-from throttler.service.lever_owners import is_of
 from throttler.service.tick import decide_throttles
 from throttler.service.tick_view import Memories
 
@@ -27,7 +27,7 @@ def reports(levers: dict[str, Any], **view: Any) -> dict[str, str]:
 
 
 def test_no_lever_is_moved_that_the_spec_does_not_name() -> None:
-    assert reports({"headroom": True}, scene={"pools": (a_pool(),)}) == {}
+    assert reports({"headroom": True}, scene={"limited": (a_pool(),)}) == {}
 
 
 def test_each_lever_that_is_named_reports() -> None:
@@ -38,7 +38,7 @@ def test_each_lever_that_is_named_reports() -> None:
         "startupTaint": {"key": TAINT},
         "daemonSetLabel": {"key": "example.com/on"},
     }
-    found = reports(levers, scene={"pools": (a_pool(),), "quota_version": "autoscaling.x-k8s.io/v1alpha1"})
+    found = reports(levers, scene={"limited": (a_pool(),), "versions": QUOTAS_SERVED})
     assert len(found) == 5
     assert {"CapacityQuota/q", "NodePool/pool-a", f"StartupTaint/{TAINT}"} <= found.keys()
 
@@ -73,7 +73,7 @@ def test_waiting_pods_open_the_heavy_pool_alone() -> None:
     spot, on_demand = (msgspec.structs.replace(a_pool(name), spec=weighed(weight)) for name, weight in POOLS.items())
     throttle = a_throttle(nodes={"matchLabels": {"pool": "a"}}, levers={"nodePoolLimits": {}})
     world = a_world(unplaced=tuple(pending(f"p{index}") for index in range(60)))
-    scene = {"pools": (spot, on_demand)}
+    scene = {"limited": (spot, on_demand)}
     _, memories = decide_throttles((throttle,), a_view(1000.0, world, scene=scene), {})
     turns, _ = decide_throttles((throttle,), a_view(1010.0, world, scene=scene), memories)
     found = {write.key.name: write.body["spec"]["limits"]["cpu"] for write in turns[0].lever_writes}  # type: ignore[call-overload]
@@ -129,10 +129,10 @@ def test_pools_that_the_lever_leaves_out_are_named(
     levers = {"nodePoolLimits": {"names": names} if names else {}}
     throttle = a_throttle(nodes=nodes, levers=levers)
     pools = tuple(a_pool(name) for name in POOLS)
-    turns, _ = decide_throttles((throttle,), a_view(1000.0, scene={"pools": pools}), {})
+    turns, _ = decide_throttles((throttle,), a_view(1000.0, scene={"limited": pools}), {})
     assert turns[0].findings.left_out == expected
     other = a_throttle("other", levers={"nodePoolLimits": {"names": ["on-demand"]}}, created="2026-02-01T00:00:00Z")
-    turns, _ = decide_throttles((throttle, other), a_view(1000.0, scene={"pools": pools}), {})
+    turns, _ = decide_throttles((throttle, other), a_view(1000.0, scene={"limited": pools}), {})
     assert turns[0].findings.left_out == (), "another throttle paces it"
 
 
@@ -145,7 +145,7 @@ def test_a_quota_that_is_not_used_opens_for_the_largest_demand_of_one_owner(
     throttle = a_throttle(**spec)
     memories: Memories = {}
     pods = tuple(pending(f"{owner}-{at}", owner=owner) for owner, most in (("a", 12), ("b", 8)) for at in range(most))
-    scene = {"quotas": {"q": msgspec.convert(quota, CapacityQuota)}, "quota_version": "autoscaling.x-k8s.io/v1alpha1"}
+    scene = {"limited": (msgspec.convert(quota, CapacityQuota),), "versions": QUOTAS_SERVED}
     limits = []
     for second in range(0, 50, 10):
         view = a_view(1000.0 + second, a_world(unplaced=pods), scene=scene)

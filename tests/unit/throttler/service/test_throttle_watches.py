@@ -143,12 +143,12 @@ async def test_kinds_that_are_installed_later_are_noticed() -> None:
     server = FakeServer()
     server.put("jointhrottles", "default", spec={})
     async with following(server) as watches:
-        assert not watches.quotas
+        assert not watches.limited
         server.served["autoscaling.x-k8s.io/v1alpha1"] = ("capacityquotas",)
         server.put("capacityquotas", "q", spec={})
         await asyncio.sleep(REDISCOVER_S + 1)
-        assert watches.quota_version == "autoscaling.x-k8s.io/v1alpha1"
-        assert watches.quotas["q"].api_version == "autoscaling.x-k8s.io/v1alpha1"
+        assert watches.versions["CapacityQuota"] == "autoscaling.x-k8s.io/v1alpha1"
+        assert watches.limited[0].api_version == "autoscaling.x-k8s.io/v1alpha1"
 
 
 async def test_a_server_that_is_away_at_the_start_is_asked_again_soon_and_nothing_is_known_before() -> None:

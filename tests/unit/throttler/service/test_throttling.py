@@ -102,7 +102,7 @@ def test_ticks_come_often_only_while_something_is_in_flight() -> None:
 
 def test_the_ceiling_of_a_deleted_throttle_is_given_back() -> None:
     scene = Scene(a_throttle(**LIMITS))
-    scene.watches.pools = (ours(),)
+    scene.watches.limited = (ours(),)
     scene.tick()
     scene.watches.throttles = ()
     scene.tick(1)
@@ -111,7 +111,7 @@ def test_the_ceiling_of_a_deleted_throttle_is_given_back() -> None:
 
 def test_the_ceiling_of_a_throttle_that_cannot_be_read_any_more_is_given_back() -> None:
     scene = Scene(a_throttle(**LIMITS))
-    scene.watches.pools = (ours(),)
+    scene.watches.limited = (ours(),)
     scene.tick()
     scene.watches.throttles = (refused("default"),)
     scene.writes.turns.clear()
@@ -123,21 +123,21 @@ def test_the_ceiling_of_a_throttle_that_cannot_be_read_any_more_is_given_back() 
 def test_ceilings_and_gates_that_no_throttle_claims_are_given_back() -> None:
     gated = pending("g", is_gated=True, is_tried=False, gates=(PACED_GATE,))
     scene = Scene(a_throttle("other", nodes={"matchLabels": {"pool": "b"}}, levers={"nodePoolLimits": {}}))
-    scene.watches.pools = (ours(),)
+    scene.watches.limited = (ours(),)
     scene.tick(0, ClusterView(nodes=CLUSTER.nodes, pods=CLUSTER.pods, unplaced=(gated,)))
     assert {write.key.name for write in scene.writes.others[NOBODY]} == {"pool-a", "g"}
 
 
 def test_leftovers_are_left_alone_while_the_view_is_incomplete() -> None:
     scene = Scene(a_throttle("other", levers={"headroom": True}))
-    scene.watches.pools, scene.watches.missing = (ours(),), ("nodepools (forbidden)",)
+    scene.watches.limited, scene.watches.missing = (ours(),), ("nodepools (forbidden)",)
     scene.tick()
     assert not scene.writes.others
 
 
 def test_plans_that_nobody_carries_out_are_forgotten() -> None:
     scene = Scene(a_throttle(**LIMITS))
-    scene.watches.pools = (a_pool(),)
+    scene.watches.limited = (a_pool(),)
     waiting = ClusterView(nodes=CLUSTER.nodes, pods=CLUSTER.pods, unplaced=tuple(pending(f"p{i}") for i in range(9)))
     scene.tick(0, waiting)
     scene.writes.is_busy = True
@@ -151,7 +151,7 @@ def test_plans_that_nobody_carries_out_are_forgotten() -> None:
 
 def test_metrics_tell_window_reason_and_stages_and_end_with_the_throttle() -> None:
     scene = Scene(a_throttle(**LIMITS, window={"initial": 16}))
-    scene.watches.pools = (a_pool(),)
+    scene.watches.limited = (a_pool(),)
     scene.tick()
     scene.tick(5, ClusterView(nodes=CLUSTER.nodes, pods=CLUSTER.pods, unplaced=(pending("p"),)))
     assert scene.figure("nodes", throttle="default", stage="waiting") == 1

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from tests.unit.throttler.joins.cluster import CNI, LOGS, WALL_S, a_claim, a_node, a_world, daemons_on, pending
-from tests.unit.throttler.service.throttle_scene import a_pool, a_throttle, a_view, refused
+from tests.unit.throttler.service.throttle_scene import QUOTAS_SERVED, a_pool, a_throttle, a_view, refused
 from throttler.api.throttle import LearnedStatus, ThrottleStatus
 from throttler.api.throttle_decode import StoredThrottle
 from throttler.joins.count_joins import count_joins
@@ -16,9 +16,10 @@ from throttler.kube.karpenter import NodePool
 from throttler.kube.selectors import LabelSelector
 from throttler.law.govern import govern
 from throttler.levers.lever import THROTTLE_LABEL, LeverState
+from throttler.levers.lever_context import PoolGrowth
 from throttler.levers.saved_limits import ORIGINAL_ANNOTATION
 from throttler.service.tick import decide_throttles
-from throttler.service.tick_view import Memories, PoolGrowth, TickView, Turn
+from throttler.service.tick_view import Memories, TickView, Turn
 
 PODS = tuple(pending(f"p{i}") for i in range(60))
 LIMITS: dict[str, Any] = {
@@ -52,8 +53,8 @@ def waiting(*claims: str, **more: Any) -> JoinWorld:
 
 def grown(story: Story) -> Turn:
     """A pool with one machine and much that waits: the first tick writes a ceiling."""
-    story.after(0, world=waiting(unplaced=()), scene={"pools": (a_pool(),)})
-    return story.after(10, world=waiting(), scene={"pools": (a_pool(),)})[0]
+    story.after(0, world=waiting(unplaced=()), scene={"limited": (a_pool(),)})
+    return story.after(10, world=waiting(), scene={"limited": (a_pool(),)})[0]
 
 
 def test_what_waits_is_met_with_a_ceiling_at_once() -> None:
@@ -65,8 +66,8 @@ def test_what_waits_is_met_with_a_ceiling_at_once() -> None:
 
 def test_a_ceiling_is_open_for_pods_that_come_before_the_next_look() -> None:
     story = Story(a_throttle(**LIMITS))
-    story.after(0, world=waiting(unplaced=()), scene={"pools": (a_pool(),)})
-    (turn,) = story.after(10, world=waiting(unplaced=PODS[:1]), scene={"pools": (a_pool(),)})
+    story.after(0, world=waiting(unplaced=()), scene={"limited": (a_pool(),)})
+    (turn,) = story.after(10, world=waiting(unplaced=PODS[:1]), scene={"limited": (a_pool(),)})
     assert turn.findings.verdict is not None
     assert turn.findings.verdict.allowance == 1
     (write,) = turn.lever_writes
@@ -80,13 +81,13 @@ def test_leave_stands_until_the_autoscaler_has_used_it_and_is_not_given_twice() 
     assert first is not None
     asks = []
     for _ in range(4):
-        verdict = story.after(1, world=waiting(), scene={"pools": (a_pool(),)})[0].findings.verdict
+        verdict = story.after(1, world=waiting(), scene={"limited": (a_pool(),)})[0].findings.verdict
         assert verdict is not None
         asks.append(verdict.allowance)
     assert asks == sorted(asks), "a ceiling that was raised is not lowered before it can be used"
     assert 0 < asks[-1] <= 10
     ordered = tuple(f"c{i}" for i in range(asks[-1]))
-    verdict = story.after(1, world=waiting(*ordered), scene={"pools": (a_pool(),)})[0].findings.verdict
+    verdict = story.after(1, world=waiting(*ordered), scene={"limited": (a_pool(),)})[0].findings.verdict
     assert verdict is not None
     assert verdict.allowance <= 10
 
@@ -94,7 +95,7 @@ def test_leave_stands_until_the_autoscaler_has_used_it_and_is_not_given_twice() 
 def test_nothing_moves_while_the_view_is_incomplete() -> None:
     story = Story(a_throttle(**LIMITS))
     grown(story)
-    (turn,) = story.after(5, world=waiting(), scene={"pools": (a_pool(),)}, missing=("nodeclaims",))
+    (turn,) = story.after(5, world=waiting(), scene={"limited": (a_pool(),)}, missing=("nodeclaims",))
     assert turn.findings.verdict is None
     assert turn.findings.missing == ("nodeclaims",)
     assert not turn.lever_writes
@@ -104,8 +105,8 @@ def test_nothing_moves_while_the_view_is_incomplete() -> None:
 
 def test_nothing_more_is_granted_on_an_old_view() -> None:
     story = Story(a_throttle(**LIMITS))
-    story.after(0, world=waiting(unplaced=()), scene={"pools": (a_pool(),)})
-    (turn,) = story.after(5, world=waiting(), scene={"pools": (a_pool(),)}, age_s=31.0)
+    story.after(0, world=waiting(unplaced=()), scene={"limited": (a_pool(),)})
+    (turn,) = story.after(5, world=waiting(), scene={"limited": (a_pool(),)}, age_s=31.0)
     assert turn.findings.verdict is not None
     assert turn.findings.verdict.allowance == 0
 
@@ -180,7 +181,7 @@ def held_by(throttle: str) -> NodePool:
 def both(pool: NodePool) -> tuple[Turn, ...]:
     """Much waits for both of two throttles that name one NodePool and one quota."""
     story = Story(OLD, NEW)
-    scene = {"pools": (pool,), "quota_version": "autoscaling.x-k8s.io/v1alpha1"}
+    scene = {"limited": (pool,), "versions": QUOTAS_SERVED}
     story.after(0, world=waiting(unplaced=()), scene=scene)
     return story.after(10, world=waiting(), scene=scene)
 
@@ -199,7 +200,7 @@ def test_an_object_that_two_throttles_name_is_the_older_ones() -> None:
 
 def test_two_ceilings_of_one_throttle_do_not_both_give_all_of_the_allowance() -> None:
     story = Story(a_throttle(nodes={"matchLabels": {"pool": "a"}}, levers=NAMED))
-    scene = {"pools": (a_pool(),), "quota_version": "autoscaling.x-k8s.io/v1alpha1"}
+    scene = {"limited": (a_pool(),), "versions": QUOTAS_SERVED}
     story.after(0, world=waiting(unplaced=()), scene=scene)
     (turn,) = story.after(10, world=waiting("c1", "c2"), scene=scene)
     assert turn.findings.verdict is not None
@@ -223,8 +224,8 @@ def test_the_younger_throttle_lets_go_of_what_it_held() -> None:
 def test_a_throttle_that_cannot_be_read_changes_nothing_for_others() -> None:
     alone = grown(Story(a_throttle(**LIMITS)))
     story = Story(refused(), a_throttle(**LIMITS))
-    story.after(0, world=waiting(unplaced=()), scene={"pools": (a_pool(),)})
-    turns = story.after(10, world=waiting(), scene={"pools": (a_pool(),)})
+    story.after(0, world=waiting(unplaced=()), scene={"limited": (a_pool(),)})
+    turns = story.after(10, world=waiting(), scene={"limited": (a_pool(),)})
     assert turns[0].findings.verdict is None
     assert turns[0].lane is None
     assert turns[1] == alone
@@ -238,8 +239,8 @@ def test_a_throttle_whose_decision_fails_stands_still_and_says_so(monkeypatch: p
 
     monkeypatch.setattr("throttler.service.tick.govern", fragile)
     story = Story(a_throttle("odd", window={"max": 3}, nodes={"matchLabels": {"pool": "b"}}), a_throttle(**LIMITS))
-    story.after(0, world=waiting(unplaced=()), scene={"pools": (a_pool(),)})
-    turns = story.after(10, world=waiting(), scene={"pools": (a_pool(),)})
+    story.after(0, world=waiting(unplaced=()), scene={"limited": (a_pool(),)})
+    turns = story.after(10, world=waiting(), scene={"limited": (a_pool(),)})
     assert "odd figure" in turns[0].findings.problem
     assert turns[1].lever_writes
 

@@ -10,13 +10,15 @@ from tests.unit.throttler.joins.cluster import WALL_S, a_world
 from throttler.api.throttle import JoinThrottle
 from throttler.api.throttle_decode import RefusedThrottle, StoredThrottle, decode_throttle
 from throttler.joins.join_world import JoinWorld
-from throttler.kube.cluster_autoscaler import CapacityQuota
 from throttler.kube.karpenter import NodePool
-from throttler.kube.metadata import Metadata
+from throttler.kube.metadata import LimitedObject, Metadata
 from throttler.levers.hold import Clocks
 from throttler.levers.lever import LeverWrite
-from throttler.service.tick_view import LeverScene, TickView, Turn
+from throttler.levers.lever_context import LeverScene
+from throttler.service.tick_view import TickView, Turn
 from throttler.signals.reading import Reading, Signals
+
+QUOTAS_SERVED = {"CapacityQuota": "autoscaling.x-k8s.io/v1alpha1"}
 
 
 def a_throttle(name: str = "default", *, created: str = "2026-01-01T00:00:00Z", **spec: Any) -> JoinThrottle:
@@ -51,7 +53,7 @@ def calm(now_s: float, server: str = "api-0") -> Signals:
 def a_view(now_s: float, world: JoinWorld | None = None, **more: Any) -> TickView:
     """The view of a tick `now_s` seconds after the world's own moment."""
     world = world if world is not None else a_world()
-    scene = {"pools": (), "quotas": {}, **more.pop("scene", {})}
+    scene = more.pop("scene", {})
     moment = Clocks(now_s, WALL_S + now_s)
     signals = more.pop("signals", None)
     names = more.pop("names", ("default",))
@@ -74,9 +76,8 @@ class FakeWatches:
     age_s: float = 0.0
     daemon_sets: tuple[Any, ...] = ()
     claims: tuple[Any, ...] = ()
-    pools: tuple[NodePool, ...] = ()
-    quotas: Mapping[str, CapacityQuota] = field(default_factory=dict)
-    quota_version: str | None = None
+    limited: tuple[LimitedObject, ...] = ()
+    versions: Mapping[str, str] = field(default_factory=dict)
     autoscaler: Any = None
 
     async def run(self) -> None:
