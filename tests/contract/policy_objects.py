@@ -98,6 +98,37 @@ def made_quota(name: str = "policed-made") -> Object:
     return held(quota(name, 30), {"nodes": None}, {"nodes": 30}, is_made=True)
 
 
+MAX_SIZE = "cluster.x-k8s.io/cluster-api-autoscaler-node-group-max-size"
+
+
+def machine_deployment(name: str, size: int) -> Object:
+    """One of four machines."""
+    template = {"spec": {"clusterName": "c", "bootstrap": {"dataSecretName": "s"}, "infrastructureRef": REFERENCE}}
+    labels = {"md": name}
+    return {
+        "apiVersion": "cluster.x-k8s.io/v1beta2",
+        "kind": "MachineDeployment",
+        "metadata": {"name": name, "annotations": {MAX_SIZE: str(size), "example.com/owner": "team"}},
+        "spec": {
+            "clusterName": "c",
+            "replicas": 4,
+            "selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": labels}, **template},
+        },
+    }
+
+
+REFERENCE = {"apiGroup": "infrastructure.cluster.x-k8s.io", "kind": "PaperMachineTemplate", "name": "t"}
+
+
+def held_machine_deployment() -> Object:
+    """One that stands at 6 of the user's 10."""
+    body = machine_deployment("policed-held", 6)
+    marked = held(body, {MAX_SIZE: "10"}, {MAX_SIZE: "6"})
+    marked["metadata"]["annotations"] |= body["metadata"]["annotations"]
+    return marked
+
+
 def work_pod(name: str, **metadata: Any) -> Object:
     """A pod of a user that waits behind our gate and one of his own."""
     gates = [{"name": "example.com/other"}, {"name": f"{OUR}/paced"}]
@@ -144,6 +175,8 @@ STORED: tuple[tuple[Object, tuple[str, ...]], ...] = (
     (held_pool(), ()),
     (quota("policed-users", 50), ()),
     (made_quota(), ()),
+    (machine_deployment("policed-free", 10), ()),
+    (held_machine_deployment(), ()),
     (work_pod("job"), ()),
     (work_pod("disguised", labels=LABELS), ()),
     (foreign_deployment(), ()),

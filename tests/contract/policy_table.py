@@ -15,6 +15,7 @@ NODE, KEPT_NODE, FREE_NODE = (f"/api/v1/nodes/{name}" for name in ("policed", "p
 CA_KEEP, KARPENTER_KEEP, _ = objects.KEEPING
 NODE_POOLS = "/apis/karpenter.sh/v1/nodepools"
 QUOTAS = "/apis/autoscaling.x-k8s.io/v1alpha1/capacityquotas"
+MACHINES = f"/apis/cluster.x-k8s.io/v1beta2/namespaces/{NAMESPACE}/machinedeployments"
 PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
 DEPLOYMENTS = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments"
 TEMPLATES = f"/api/v1/namespaces/{NAMESPACE}/podtemplates"
@@ -120,6 +121,30 @@ def nodes(original: Any, wanted: int, *, is_made: bool = False) -> Edit:
     )
 
 
+def largest(original: Any, wanted: Any) -> Edit:
+    """The same on a MachineDeployment."""
+    return each(
+        put("metadata", "annotations", objects.MAX_SIZE, to=wanted),
+        put(
+            "metadata",
+            "annotations",
+            f"{OUR}/original",
+            to=objects.mark({objects.MAX_SIZE: original}, {objects.MAX_SIZE: wanted}),
+        ),
+        put("metadata", "labels", to={f"{OUR}/throttle": "default"}),
+    )
+
+
+def sized_again(size: str) -> Edit:
+    """The user's largest size, and nothing of ours left."""
+
+    def edit(body: Object) -> None:
+        body["metadata"]["annotations"] = {objects.MAX_SIZE: size, "example.com/owner": "team"}
+        body["metadata"]["labels"] = {}
+
+    return edit
+
+
 def given_back(limits: Mapping[str, Any]) -> Edit:
     """The user's values, and nothing of ours left."""
 
@@ -149,6 +174,7 @@ SPEC_ONLY = "nothing of a node's spec but its taints"
 EVICTION = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "job", "namespace": NAMESPACE}}
 SCALE = {"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": {"name": "foreign", "namespace": NAMESPACE}}
 FREE, HELD = f"{NODE_POOLS}/policed-free", f"{NODE_POOLS}/policed-held"
+SCALED, LOWERED = f"{MACHINES}/policed-free", f"{MACHINES}/policed-held"
 USERS, MADE = f"{QUOTAS}/policed-users", f"{QUOTAS}/policed-made"
 PAIR = objects.our_deployment("other")["spec"]["template"]["spec"]["containers"] * 2
 
@@ -220,6 +246,28 @@ FORBIDDEN = (
     Write("a user's quota for other nodes", USERS, "nothing of a user's CapacityQuota",
           edit=put("spec", "selector", "matchLabels", "pool", to="b")),
     Write("a made quota below what is in use", MADE, "below what is in use", edit=nodes(None, 3, is_made=True)),
+
+    Write("make a MachineDeployment", MACHINES, "neither makes, deletes nor scales",
+          objects.machine_deployment("new", 10)),
+    Write("delete a MachineDeployment", SCALED, "neither makes, deletes nor scales"),
+    Write("scale a MachineDeployment", f"{SCALED}/scale", "neither makes, deletes nor scales",
+          edit=put("spec", "replicas", to=9)),
+    Write("ask for a machine", SCALED, "nothing of a MachineDeployment's spec", edit=put("spec", "replicas", to=9)),
+    Write("a size below what is asked for", SCALED, "below what is asked for", edit=largest("10", "3")),
+    Write("a size above the user's own", SCALED, "above the user's own", edit=largest("10", "11")),
+    Write("a size without the value to restore", SCALED, "written down",
+          edit=put("metadata", "annotations", objects.MAX_SIZE, to="6")),
+    Write("a size that is no number", SCALED, "as a whole number", edit=largest("10", "many")),
+    Write("no size any more", LOWERED, "never takes it away",
+          edit=drop("metadata", "annotations", objects.MAX_SIZE)),
+    Write("a lie about the size to restore", SCALED, "only what stood there", edit=largest("90", "6")),
+    Write("another size to restore while it is held", LOWERED, "only what stood there", edit=largest("90", "6")),
+    Write("the guard gives back less than it was", LOWERED, "below what is asked for",
+          edit=sized_again("3"), account="kube-balloons-guard"),
+    Write("somebody else's annotation on a MachineDeployment", SCALED, "nothing of a MachineDeployment's metadata",
+          edit=put("metadata", "annotations", "example.com/owner", to="me")),
+    Write("somebody else's label on a MachineDeployment", SCALED, "nothing of a MachineDeployment's metadata",
+          edit=put("metadata", "labels", to={"example.com/x": "y"})),
 
     Write("delete somebody's pod", f"{PODS}/job", "deletes only balloons"),
     Write("delete a pod that only wears our labels", f"{PODS}/disguised", "deletes only balloons"),
@@ -313,6 +361,10 @@ LEGAL = (
     Write("a ceiling at what is in use", FREE, edit=ceiling({"cpu": "100"}, cpu="40")),
     Write("a ceiling where the user had none", FREE, edit=ceiling({"memory": None}, memory="81Gi")),
     Write("a higher ceiling", HELD, edit=put("spec", "limits", "cpu", to="58")),
+    Write("a lower largest size", SCALED, edit=largest("10", "4")),
+    Write("room for one more machine", LOWERED, edit=largest("10", "7")),
+    Write("give a largest size back", LOWERED, edit=sized_again("10")),
+    Write("the guard gives a largest size back", LOWERED, edit=sized_again("10"), account="kube-balloons-guard"),
     Write("give back what there was", HELD, edit=given_back({"cpu": "100"})),
     Write("the guard gives back what there was", HELD, edit=given_back({"cpu": "100"}), account="kube-balloons-guard"),
     Write("give back to a user who changed his mind", HELD,

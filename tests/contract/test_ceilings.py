@@ -11,9 +11,14 @@ import pytest
 from lab.binaries import find_karpenter_crds
 from lab.cloud.karpenter.objects import node_pool
 from lab.cloud.karpenter.settings import NodePoolSettings
-from lab.cloud.nodegroups import install_capacity_quotas
+from lab.cloud.nodegroups import install_capacity_quotas, install_machine_deployments
 from lab.controlplane import ControlPlane
+from tests.contract.policy_objects import MAX_SIZE, machine_deployment
+from tests.unit.throttler.service.throttle_scene import a_throttle
 from throttler.joins.demand import Crowd
+from throttler.joins.join_world import JoinRules
+from throttler.joins.joins import Joins
+from throttler.kube.cluster_api import MACHINE_DEPLOYMENT_VERSIONS, MachineDeployment
 from throttler.kube.cluster_autoscaler import CAPACITY_QUOTA_VERSIONS, CapacityQuota
 from throttler.kube.connection import ConnectionOptions, load_connection
 from throttler.kube.errors import NotFoundError
@@ -23,7 +28,10 @@ from throttler.kube.pod import Scheduling
 from throttler.kube.requests import Resource
 from throttler.kube.selectors import LabelSelector
 from throttler.levers.capacity_quota import QuotaMemory, QuotaSeen, plan_capacity_quota
+from throttler.levers.hold import Clocks
 from throttler.levers.lever import Holder, LeverWrite, Room
+from throttler.levers.lever_context import LeverContext, LeverScene
+from throttler.levers.machine_deployments import MACHINE_DEPLOYMENTS
 from throttler.levers.node_pool_limits import NodePoolMemory, NodePoolSeen, plan_node_pools
 from throttler.levers.pool_shares import WaitingWork
 from throttler.levers.restore import hand_back
@@ -51,6 +59,7 @@ def served(control_plane: ControlPlane) -> ControlPlane:
         control_plane.kubectl("apply", "--server-side", "-f", str(file))
         control_plane.kubectl("wait", "--for=condition=Established", "-f", str(file))
     asyncio.run(install_capacity_quotas(control_plane))
+    asyncio.run(install_machine_deployments(control_plane))
     return control_plane
 
 
@@ -65,7 +74,7 @@ async def client(served: ControlPlane) -> AsyncIterator[KubeClient]:
 def name(request: pytest.FixtureRequest, served: ControlPlane) -> Any:
     name = f"pool-{abs(hash(request.node.name)):x}"
     yield name
-    served.kubectl("delete", "nodepool,capacityquota", name, "--ignore-not-found")
+    served.kubectl("delete", "nodepool,capacityquota,machinedeployment", name, "--ignore-not-found")
 
 
 def manifest(name: str, limits: dict[str, Any] | None) -> dict[str, Any]:
@@ -78,9 +87,9 @@ def apply_as(plane: ControlPlane, body: dict[str, Any], manager: str) -> None:
     plane.kubectl("apply", *how, "-f", "-", input=json.dumps(body))
 
 
-async def essence(client: KubeClient, name: str) -> Any:
+async def essence(client: KubeClient, name: str, resource: Resource = POOLS) -> Any:
     """All that must be the same before and after."""
-    body = json.loads(await client.get(POOLS, name))
+    body = json.loads(await client.get(resource, name, "default" if resource.is_namespaced else None))
     metadata = body["metadata"]
     for entry in metadata["managedFields"]:
         del entry["time"]
@@ -214,6 +223,46 @@ async def test_write_that_the_schema_refuses_is_an_outcome(client: KubeClient, n
     (result,) = await LeverWriter(client).carry_out([replace(outcome.writes[0], body=body)])
     assert result.outcome is WriteOutcome.INVALID
     assert "whole number" in result.message
+
+
+@pytest.mark.parametrize("version", MACHINE_DEPLOYMENT_VERSIONS)
+@pytest.mark.parametrize("manager", ["", "argocd-controller"])
+@pytest.mark.parametrize("killed_after", [1, 2])
+async def test_machine_deployment_is_as_before_wherever_the_hand_back_was_killed(
+    served: ControlPlane, client: KubeClient, name: str, version: str, manager: str, killed_after: int
+) -> None:
+    resource = Resource("cluster.x-k8s.io", version, "machinedeployments", "MachineDeployment")
+    apply_as(served, machine_deployment(name, 50), manager)
+    before = await essence(client, name, resource)
+    writer = LeverWriter(client)
+    (paced,) = await writer.carry_out(await size_writes(client, resource, name))
+    assert paced.outcome is WriteOutcome.DONE, paced.message
+    assert json.loads(await client.get(resource, name, "default"))["metadata"]["annotations"][MAX_SIZE] == "7"
+    assert await size_writes(client, resource, name) == (), "the second look finds nothing to do"
+    for wanted in (killed_after, 9):
+        thing = decode(await client.get(resource, name, "default"), MachineDeployment)
+        results = await writer.carry_out(hand_back(thing)[:wanted])
+        assert {result.outcome for result in results} <= {WriteOutcome.DONE}, results
+    assert await essence(client, name, resource) == before
+    apply_as(served, machine_deployment(name, 60), manager)
+    found = json.loads(await client.get(resource, name, "default"))
+    assert found["metadata"]["annotations"][MAX_SIZE] == "60", "no conflict with us"
+
+
+async def size_writes(client: KubeClient, resource: Resource, name: str) -> tuple[LeverWrite, ...]:
+    thing = decode(await client.get(resource, name, "default"), MachineDeployment)
+    throttle = a_throttle(levers={"machineDeployments": {"namespace": "default", "names": [name]}})
+    scene = LeverScene(moment=Clocks(0.0, 0.0), lease=HOLDER.lease, epoch=HOLDER.epoch, limited=(thing,))
+    context = LeverContext(
+        throttle=throttle,
+        rules=JoinRules.of(throttle, ""),
+        scene=scene,
+        room=Room(existing=0, booting=0, allowance=7, admit=0, waiting=9, may_move=True),
+        joins=Joins(),
+        largest={},
+    )
+    outcomes, _ = MACHINE_DEPLOYMENTS.plan(context, MACHINE_DEPLOYMENTS.fresh())
+    return outcomes[0].writes
 
 
 async def found(client: KubeClient, resource: Resource, name: str) -> CapacityQuota | None:

@@ -13,6 +13,7 @@ ON = {"enabled": True}
 LEVERS = {
     "levers/node-pools": {"nodePoolLimits": True},
     "levers/capacity-quota": {"capacityQuota": True},
+    "levers/machine-deployments": {"machineDeployments": True},
     "levers/nodes": {"nodes": True},
     "levers/scheduling-gates": {"schedulingGates": True},
 }

@@ -279,9 +279,12 @@ def test_the_balloons_image_is_the_services_own_default_and_follows_the_mirror()
     assert argument(given, "image-pull-secret") == ["a", "b"]
 
 
+EVERY_LEVER = ("nodes", "nodePoolLimits", "capacityQuota", "machineDeployments", "schedulingGates")
+
+
 def test_a_renamed_account_is_held_by_every_policy_and_role() -> None:
     values = {"serviceAccount": {"name": "holder", "guardName": "watcher"}, "fullnameOverride": "warm"}
-    every = {**values, "levers": dict.fromkeys(("nodes", "nodePoolLimits", "capacityQuota", "schedulingGates"), True)}
+    every = {**values, "levers": dict.fromkeys(EVERY_LEVER, True)}
     text = helm_text(every)
     for known in ("kube-balloons", "kube-balloons-guard", "kube-balloons-give-back", "warm", "warm-guard"):
         assert f"system:serviceaccount:kube-balloons:{known}'" not in text

@@ -11,7 +11,7 @@ import yaml
 from balloons.cli.status_text import THROTTLE_COLUMNS
 from lab.controlplane import ControlPlane
 from lab.errors import LabError
-from throttler.api.throttle import JoinThrottle
+from throttler.api.throttle import JoinThrottle, Levers
 from throttler.api.throttle_decode import decode_throttle
 
 PAGE = Path(__file__).parents[2] / "docs" / "jointhrottle.md"
@@ -26,7 +26,7 @@ def name_of(manifest: dict[str, Any]) -> str:
 def test_the_page_shows_every_lever() -> None:
     assert len(EXAMPLES) >= 4
     levers = {lever for example in EXAMPLES for lever in example["spec"].get("levers", {})}
-    assert levers >= {"capacityQuota", "nodePoolLimits", "schedulingGates", "startupTaint", "daemonSetLabel"}
+    assert levers >= set(Levers.__struct_encode_fields__) - {"headroom"}
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=name_of)
@@ -102,6 +102,7 @@ def test_kubectl_explains_every_field(control_plane: ControlPlane, jointhrottle_
 LEVERS = {
     "capacity-quota": [("patch", "autoscaling.x-k8s.io", "capacityquotas", "")],
     "node-pools": [("patch", "karpenter.sh", "nodepools", "")],
+    "machine-deployments": [("patch", "cluster.x-k8s.io", "machinedeployments", "")],
     "scheduling-gates": [("patch", "", "pods", "")],
     "nodes": [("patch", "", "nodes", "")],
 }
@@ -111,6 +112,7 @@ READS = [
     ("watch", "apps", "daemonsets", ""),
     ("watch", "karpenter.sh", "nodeclaims", ""),
     ("watch", "autoscaling.x-k8s.io", "capacityquotas", ""),
+    ("watch", "cluster.x-k8s.io", "machinedeployments", ""),
     ("get", "", "/metrics", ""),
 ]
 

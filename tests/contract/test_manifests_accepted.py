@@ -20,7 +20,9 @@ pytestmark = pytest.mark.helm
 NAMESPACE = "accepted"
 ON = {"enabled": True}
 ALL: dict[str, Any] = {
-    "levers": dict.fromkeys(("nodePoolLimits", "capacityQuota", "nodes", "schedulingGates"), True),
+    "levers": dict.fromkeys(
+        ("nodePoolLimits", "capacityQuota", "machineDeployments", "nodes", "schedulingGates"), True
+    ),
     "annotateNodes": True,
     "dashboards": ON,
 }

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from lab.binaries import find_karpenter_crds
-from lab.cloud.nodegroups import install_capacity_quotas
+from lab.cloud.nodegroups import install_capacity_quotas, install_machine_deployments
 from lab.controlplane import ControlPlane
 from lab.errors import LabError
 from lab.manifests import MANIFESTS
@@ -91,6 +91,7 @@ def serve_kinds(plane: ControlPlane) -> None:
         plane.kubectl("apply", "--server-side", "--force-conflicts", f"--filename={file}")
         plane.kubectl("wait", "--for=condition=Established", f"--filename={file}")
     asyncio.run(install_capacity_quotas(plane))
+    asyncio.run(install_machine_deployments(plane))
     plane.kubectl("apply", f"--filename={MANIFESTS}/base/priorityclass.yaml")
 
 

@@ -17,7 +17,9 @@ pytestmark = pytest.mark.helm
 
 NAMESPACE = "reviewed"
 EVERYTHING: dict[str, Any] = {
-    "levers": {"nodePoolLimits": True, "capacityQuota": True, "nodes": True, "schedulingGates": True},
+    "levers": dict.fromkeys(
+        ("nodePoolLimits", "capacityQuota", "machineDeployments", "nodes", "schedulingGates"), True
+    ),
     "annotateNodes": True,
 }
 
@@ -80,6 +82,8 @@ DENIED = (
     Right("delete", "leases", "coordination.k8s.io", NAMESPACE, "kube-balloons-throttle"),
     *(Right(verb, "nodeclaims", "karpenter.sh") for verb in ("create", "patch", "delete")),
     *(Right(verb, "nodepools", "karpenter.sh") for verb in ("create", "delete", "update")),
+    *(Right(verb, "machinedeployments", "cluster.x-k8s.io") for verb in ("create", "delete", "update")),
+    Right("patch", "machinedeployments/scale", "cluster.x-k8s.io"),
     *(Right(verb, kind, OUR) for kind in ("balloonpools", "jointhrottles") for verb in ("create", "patch", "delete")),
     Right("delete", "customresourcedefinitions", "apiextensions.k8s.io"),
     Right("patch", "flowschemas", "flowcontrol.apiserver.k8s.io"),

@@ -8,14 +8,15 @@ from typing import Any
 
 from lab.binaries import find_karpenter_crds
 from lab.cloud.machines import PaperMachines, PaperNode
+from lab.cloud.nodegroups import install_capacity_quotas, install_machine_deployments
 from lab.controlplane import ControlPlane
 from tests.lab.hold_view import View, view
 from tests.lab.service_scene import MANIFESTS, pool_object, work_object
+from throttler.kube.cluster_api import MAX_SIZE
 
-QUOTA_CRD = MANIFESTS.parent / "lab" / "cloud" / "nodegroups" / "capacityquotas.yaml"
 SYSTEM, VIEWER = "kube-balloons", "viewer"
 TAINT, LABEL = "startup-taint.cluster-autoscaler.kubernetes.io/kube-balloons", "example.com/daemons"
-USERS_NODES, USERS_LIMITS = 100, {"cpu": "100000"}
+USERS_NODES, USERS_LIMITS, USERS_SIZE = 100, {"cpu": "100000"}, "100"
 LARGE = {"cpu": "8", "memory": "32Gi", "pods": "110"}
 SMALL = {"cpu": "4", "memory": "16Gi", "pods": "110"}
 HELD = 8
@@ -33,6 +34,7 @@ class Lever:
 LEVERS = {
     "capacityQuota": Lever("capacity-quota", {"name": "made"}),
     "nodePoolLimits": Lever("node-pools", {"names": ["users"]}),
+    "machineDeployments": Lever("machine-deployments", {"namespace": "default", "names": ["users"]}),
     "schedulingGates": Lever("scheduling-gates", {}),
     "startupTaint": Lever("nodes", {"key": TAINT}),
     "daemonSetLabel": Lever("nodes", {"key": LABEL}),
@@ -64,8 +66,9 @@ async def installed_with(plane: ControlPlane, lever: str) -> AsyncIterator[View]
 
 
 async def _serve_every_kind(plane: ControlPlane) -> None:
-    for crds in (find_karpenter_crds(), QUOTA_CRD):
-        await plane.kubectl_async("apply", "--server-side", "-f", str(crds))
+    await plane.kubectl_async("apply", "--server-side", "-f", str(find_karpenter_crds()))
+    await install_capacity_quotas(plane)
+    await install_machine_deployments(plane)
     monitors = {"apiVersion": "v1", "kind": "List", "items": _monitor_kinds()}
     await plane.kubectl_async("apply", "-f", "-", input=json.dumps(monitors))
     await plane.kubectl_async("apply", "-k", str(MANIFESTS / "base"))
@@ -123,6 +126,12 @@ def _users_objects() -> list[dict[str, Any]]:
             "spec": quota,
         },
         {"apiVersion": "karpenter.sh/v1", "kind": "NodePool", "metadata": {"name": "users"}, "spec": pool},
+        {
+            "apiVersion": "cluster.x-k8s.io/v1beta2",
+            "kind": "MachineDeployment",
+            "metadata": {"name": "users", "namespace": "default", "annotations": {MAX_SIZE: USERS_SIZE}},
+            "spec": {"clusterName": "c", "replicas": 1, "selector": {}, "template": {"spec": {"clusterName": "c"}}},
+        },
     ]
 
 

@@ -24,13 +24,16 @@ from tests.lab.rights_scene import (
     TAINT,
     USERS_LIMITS,
     USERS_NODES,
+    USERS_SIZE,
     VIEWER,
     installed,
     installed_with,
 )
 from tests.lab.service_scene import MANIFESTS
 from throttler.api.throttle import Levers
+from throttler.kube.cluster_api import MAX_SIZE
 from throttler.levers.scheduling_gate import PACED_GATE
+from throttler.service import lever_plans
 
 pytestmark = pytest.mark.lab
 
@@ -148,30 +151,35 @@ class Work:
         return is_labelled and not (joining["spec"].get("taints") or is_gated)
 
     async def is_in_force(self) -> bool:
-        """Whether all ceilings stand: one that we made, and two on objects of the user's."""
-        nodes, limits = await self._users_ceilings()
-        return nodes != USERS_NODES and limits != USERS_LIMITS and await self._has_made_a_quota(is_there=True)
+        """Whether all ceilings stand: one that we made, and three on objects of the user's."""
+        nodes, limits, size = await self._users_ceilings()
+        is_lower = nodes != USERS_NODES and limits != USERS_LIMITS and size != USERS_SIZE
+        return is_lower and await self._has_made_a_quota(is_there=True)
 
     async def is_given_back(self) -> bool:
         """Whether all is as if we had never been there."""
-        is_theirs = await self._users_ceilings() == (USERS_NODES, USERS_LIMITS)
+        is_theirs = await self._users_ceilings() == (USERS_NODES, USERS_LIMITS, USERS_SIZE)
         return is_theirs and await self.is_let_in() and await self._has_made_a_quota(is_there=False)
 
     async def holds_nothing_by_the_first(self) -> bool:
         """Whether the ceilings of the first throttle are as before; the second keeps its own."""
-        _, limits = await self._users_ceilings()
-        return limits == USERS_LIMITS and await self._has_made_a_quota(is_there=False)
+        _, *own = await self._users_ceilings()
+        return own == [USERS_LIMITS, USERS_SIZE] and await self._has_made_a_quota(is_there=False)
 
     async def has_moved(self, lever: str) -> bool:
         """Whether this one lever has done its work."""
-        nodes, limits = await self._users_ceilings()
+        nodes, limits, size = await self._users_ceilings()
         if lever == "capacityQuota":
             return nodes != USERS_NODES and await self._has_made_a_quota(is_there=True)
+        if lever == "machineDeployments":
+            return bool(size != USERS_SIZE)
         return limits != USERS_LIMITS if lever == "nodePoolLimits" else await self.is_let_in()
 
-    async def _users_ceilings(self) -> tuple[int, dict[str, str]]:
+    async def _users_ceilings(self) -> tuple[int, dict[str, str], str]:
         quota, pool = await self.seen.get("capacityquota", "users"), await self.seen.get("nodepool", "users")
-        return quota["spec"]["limits"]["resources"]["nodes"], pool["spec"]["limits"]
+        machines = await self.seen.get("machinedeployment", "users", "-n", "default")
+        size = machines["metadata"]["annotations"][MAX_SIZE]
+        return quota["spec"]["limits"]["resources"]["nodes"], pool["spec"]["limits"], size
 
     async def _has_made_a_quota(self, *, is_there: bool) -> bool:
         names = {each["metadata"]["name"] for each in (await self.seen.get("capacityquotas"))["items"]}
@@ -242,6 +250,7 @@ async def test_one_lever_alone_needs_its_own_rights_and_uses_all_of_them(lever: 
 def test_every_lever_is_among_them() -> None:
     """A lever that a throttle may have, or that the manifests bind, is one whose rights are held against the log."""
     assert LEVERS.keys() == set(Levers.__struct_encode_fields__) - {"headroom"}
+    assert {each.FIELD for each in lever_plans.LEVERS} == set(Levers.__struct_fields__) - {"headroom"}
     assert {lever.directory for lever in LEVERS.values()} == {each.name for each in (MANIFESTS / "levers").iterdir()}
 
 

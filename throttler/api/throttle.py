@@ -119,6 +119,18 @@ class NodePoolLever(CeilingSettings, frozen=True):
     names: Names = ()
 
 
+class MachineDeploymentLever(CeilingSettings, frozen=True):
+    """cluster-autoscaler on Cluster API: the largest size of these MachineDeployments of one namespace."""
+
+    namespace: Annotated[str, Meta(min_length=1, max_length=63)]
+    names: Annotated[tuple[Name, ...], Meta(min_length=1, max_length=64)]
+
+    @property
+    def groups(self) -> frozenset[str]:
+        """As cluster-autoscaler names them: `MachineDeployment/namespace/name`."""
+        return frozenset(f"MachineDeployment/{self.namespace}/{name}" for name in self.names)
+
+
 class GateLever(msgspec.Struct, frozen=True):
     """Workload pods with our scheduling gate: released as nodes may start."""
 
@@ -143,6 +155,7 @@ class Levers(msgspec.Struct, frozen=True, rename="camel"):
 
     capacity_quota: QuotaLever | None = None
     node_pool_limits: NodePoolLever | None = None
+    machine_deployments: MachineDeploymentLever | None = None
     headroom: bool = True
     scheduling_gates: GateLever | None = None
     startup_taint: TaintLever | None = None

@@ -12,7 +12,7 @@ when it is dialled.
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from ipaddress import AddressValueError, IPv6Address
 
 from throttler.api.throttle import (
@@ -200,7 +200,7 @@ def _is_threshold(text: str) -> bool:
         return False
 
 
-def _repeated(texts: Iterator[str] | tuple[str, ...], name: str, accepted: str, path: str) -> Iterator[Problem]:
+def _repeated(texts: Iterable[str], name: str, accepted: str, path: str) -> Iterator[Problem]:
     for text, count in Counter(texts).items():
         if count > 1:
             yield Problem(path, f'{name} has "{text}" {count} times; accepted: {accepted}')
@@ -266,6 +266,7 @@ def _is_address(url: str) -> bool:
 
 NAME_PATTERN = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
 """A DNS-1123 subdomain, as objects are named."""
+NAMESPACE_PATTERN = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 TAINT_DOMAIN = "startup-taint.cluster-autoscaler.kubernetes.io/"
 """Taints under it are known to cluster-autoscaler as startup taints (its utils/taints). No other is ours to take off:
 with a key of its choice a throttle could open nodes that `dedicated` or `nvidia.com/gpu` keeps closed."""
@@ -275,6 +276,7 @@ FOREIGN_PATTERN = r"([-a-z0-9.]+\.)?(kubernetes\.io|k8s\.io|karpenter\.sh)/.*"
 """Keys with which Kubernetes and Karpenter say something of their own about a node, such as hostname."""
 
 _NAME = re.compile(NAME_PATTERN, re.ASCII)
+_NAMESPACE = re.compile(NAMESPACE_PATTERN, re.ASCII)
 _KEY = re.compile(KEY_PATTERN, re.ASCII)
 _FOREIGN = re.compile(FOREIGN_PATTERN, re.ASCII)
 
@@ -292,13 +294,22 @@ def lever_problems(spec: ThrottleSpec) -> Iterator[Problem]:
 def _ceiling_problems(levers: Levers) -> Iterator[Problem]:
     if levers.capacity_quota is not None:
         yield from _object_name_problems(levers.capacity_quota.name, "spec.levers.capacityQuota.name")
-    names = levers.node_pool_limits.names if levers.node_pool_limits is not None else ()
-    path = "spec.levers.nodePoolLimits.names"
+    if levers.node_pool_limits is not None:
+        yield from _names_problems(levers.node_pool_limits.names, "NodePool", "spec.levers.nodePoolLimits.names")
+    if levers.machine_deployments is not None:
+        where, path = levers.machine_deployments.namespace, "spec.levers.machineDeployments"
+        if not _NAMESPACE.fullmatch(where):
+            yield Problem(
+                f"{path}.namespace",
+                f'namespace "{where}" is not accepted; accepted: lower-case letters, digits and -, such as capi-system',
+            )
+        yield from _names_problems(levers.machine_deployments.names, "MachineDeployment", f"{path}.names")
+
+
+def _names_problems(names: Sequence[str], kind: str, path: str) -> Iterator[Problem]:
     for index, name in enumerate(names):
         yield from _object_name_problems(name, f"{path}[{index}]")
-    for name, count in Counter(names).items():
-        if count > 1:
-            yield Problem(path, f'names has "{name}" {count} times; accepted: each NodePool once')
+    yield from _repeated(names, "names", f"each {kind} once", path)
 
 
 def _object_name_problems(name: str, path: str) -> Iterator[Problem]:

@@ -176,8 +176,8 @@ def share_groups(
 ) -> Mapping[str, GroupsOf]:
     """Throttle -> its groups, each group once; `throttles` are the oldest first.
 
-    A group whose nodes no throttle selects is nobody's. One of which no node tells is the oldest throttle's that has a
-    CapacityQuota, else the oldest one's.
+    A group that a throttle names is its own. One whose nodes no throttle selects is nobody's, and one of which no node
+    tells is the oldest throttle's that has a CapacityQuota, else the oldest one's.
     """
     found = {each.metadata.name: GroupsOf(status=replace(status, groups=())) for each in throttles}
     booting = [group for group in status.groups if group.booting]
@@ -187,11 +187,17 @@ def share_groups(
         return {**found, throttles[0].metadata.name: GroupsOf(status=status)}
     shown = _shown(frozenset(group.name for group in booting), nodes, throttles)
     for group in booting:
-        owners = _owners(group.name, shown, throttles)
+        owners = _named(group.name, throttles) or _owners(group.name, shown, throttles)
         owner = owners[0] if len(owners) == 1 else _guess(throttles)
         if owner is not None:
             found[owner] = found[owner].and_also(group, is_guessed=len(owners) != 1)
     return found
+
+
+def _named(name: str, throttles: Iterable[JoinThrottle]) -> Sequence[str | None]:
+    """The throttle whose lever names the group; none where no lever does."""
+    levers = ((each.metadata.name, each.spec.levers.machine_deployments) for each in throttles)
+    return [throttle for throttle, lever in levers if lever is not None and name in lever.groups][:1]
 
 
 def _owners(name: str, shown: Mapping[str, Sequence[Labels]], throttles: Sequence[JoinThrottle]) -> list[str | None]:

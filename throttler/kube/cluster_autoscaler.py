@@ -26,6 +26,7 @@ _COUNTS = {
     (_GROUPS, "health", "cloudProviderTarget"): "target",
     (_GROUPS, "health", "nodeCounts", "registered", "total"): "registered",
     (_GROUPS, "health", "nodeCounts", "longUnregistered"): "long_unregistered",
+    (_GROUPS, "health", "maxSize"): "max_size",
 }
 _TIME = re.compile(r"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)(?:\.\d+)? ([+-]\d{4})\b", re.ASCII)
 OLD_S = 120.0
@@ -49,6 +50,8 @@ class NodeGroup:
     registered: int = 0
     long_unregistered: int = 0
     """Machines that have not registered for longer than its limit (15 min): given up."""
+    max_size: int | None = None
+    """The most nodes that the group may have, as cluster-autoscaler reads it; None where it says nothing."""
 
     @property
     def booting(self) -> int:

@@ -114,8 +114,8 @@ def _fits(value: Any, expected: inspect.Type) -> bool:
             return isinstance(value, str) and _is_sized(value, least, most)
         case inspect.EnumType(cls=members):
             return isinstance(value, str) and value in _names(members)
-        case inspect.VarTupleType(max_length=most):
-            return isinstance(value, list) and _is_sized(value, None, most)
+        case inspect.VarTupleType(min_length=least, max_length=most):
+            return isinstance(value, list) and _is_sized(value, least, most)
         case inspect.DictType(max_length=most):
             return isinstance(value, dict) and _is_sized(value, None, most)
         case inspect.StructType():
@@ -137,8 +137,9 @@ def _accepted(expected: inspect.Type) -> str:
             return "text" if most is None else f"text of {least or 0} to {most} characters"
         case inspect.EnumType(cls=members):
             return ", ".join(_names(members))
-        case inspect.VarTupleType(max_length=most):
-            return "a list" if most is None else f"a list of at most {most}"
+        case inspect.VarTupleType(min_length=least, max_length=most):
+            size = f"{least} to {most}" if least else f"at most {most}"
+            return "a list" if most is None else f"a list of {size}"
         case inspect.DictType(max_length=most):
             return "a mapping" if most is None else f"a mapping of at most {most}"
     return "a mapping"

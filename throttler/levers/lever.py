@@ -201,6 +201,13 @@ class LeverReason(Sentence):
         "the annotation kube-balloons.github.io/original cannot be read, so the user's own limit is not known: nothing "
         "is changed until the annotation is mended or removed"
     )
+    NOT_SCALED = (
+        "cluster-autoscaler does not scale this MachineDeployment: it has no annotation "
+        "cluster.x-k8s.io/cluster-api-autoscaler-node-group-max-size, so there is no limit to lower"
+    )
+    NO_MACHINE_DEPLOYMENT = (
+        "this API server has no such MachineDeployment: Cluster API must manage this cluster from within"
+    )
     STATIC_POOL = "the pool has a fixed number of replicas, so its size is the user's decision"
     OVERRUN = "{usage} cores exist or were asked for and {ceiling} were allowed: Karpenter does not honour the ceiling"
     CONTESTED = (

@@ -7,6 +7,7 @@ from lab.cloud.nodegroups.autoscaler import (
     ClusterAutoscaler,
     autoscaler_binary,
     install_capacity_quotas,
+    install_machine_deployments,
     start_cluster_autoscaler,
 )
 from lab.cloud.nodegroups.cloud import NodeGroupCloud
@@ -24,6 +25,7 @@ __all__ = [
     "NodeGroupsSettings",
     "autoscaler_binary",
     "install_capacity_quotas",
+    "install_machine_deployments",
     "serve",
     "start_cluster_autoscaler",
     "start_node_groups",

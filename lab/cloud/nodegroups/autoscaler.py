@@ -147,12 +147,23 @@ async def start_cluster_autoscaler(
 
 QUOTA_FLAGS = ("--capacity-quotas-enabled=true",)
 """For `AutoscalerSettings.extra_flags`; the CRD must be served before the autoscaler starts."""
-_FILE = Path(__file__).with_name("capacityquotas.yaml")
+_CAPACITY_QUOTAS, _MACHINE_DEPLOYMENTS = (
+    Path(__file__).with_name(f"{name}.yaml") for name in ("capacityquotas", "machinedeployments")
+)
 
 
 async def install_capacity_quotas(plane: ControlPlane) -> None:
     """Install our stand-in for the CRD and return when it is served."""
+    await _install(plane, _CAPACITY_QUOTAS.read_text())
+
+
+async def install_machine_deployments(plane: ControlPlane) -> None:
+    """The same of Cluster API's MachineDeployments."""
+    await _install(plane, _MACHINE_DEPLOYMENTS.read_text())
+
+
+async def _install(plane: ControlPlane, text: str) -> None:
     # kubectl knows no YAML anchors with merge keys, so it gets JSON.
-    definition = yaml.safe_load(_FILE.read_text())
+    definition = yaml.safe_load(text)
     await plane.kubectl_async("apply", "-f", "-", input=json.dumps(definition))
     await plane.kubectl_async("wait", "--for=condition=Established", f"crd/{definition['metadata']['name']}")

@@ -91,3 +91,13 @@ def test_nodes_of_karpenter_are_of_no_group() -> None:
 def test_without_throttles_or_machines_nothing_is_shared() -> None:
     assert shared({"a": 5}, ()) == {}
     assert shared({"a": 0}, (), GPU) == {"gpu": (0, ())}
+
+
+def test_a_machine_deployment_is_of_the_throttle_that_names_it() -> None:
+    lever = {"machineDeployments": {"namespace": "capi", "names": ["gpu"]}}
+    first = throttle("first", "quota", team="a")
+    second = a_throttle("second", nodes={"matchLabels": {"team": "b"}}, levers=lever)
+    groups = (NodeGroup("MachineDeployment/capi/gpu", target=3), NodeGroup("MachineDeployment/other/gpu", target=2))
+    found = share_groups(AutoscalerStatus(groups), (), (first, second))
+    assert (found["second"].status.booting, found["second"].guessed) == (3, ())
+    assert (found["first"].status.booting, found["first"].guessed) == (2, ("MachineDeployment/other/gpu",))

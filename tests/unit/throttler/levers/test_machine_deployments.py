@@ -1,0 +1,259 @@
+"""Cluster API's ceiling: exact by what is asked for, never above the user's size or below the smallest, given back."""
+
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+import pytest
+
+from tests.unit.throttler.levers.owned_object import OwnedObject
+from tests.unit.throttler.levers.pool_scene import room
+from tests.unit.throttler.service.throttle_scene import a_throttle
+from throttler.joins.join_world import JoinRules
+from throttler.joins.joins import Joins
+from throttler.kube.cluster_api import MAX_SIZE, MIN_SIZE, MachineDeployment
+from throttler.kube.cluster_autoscaler import AutoscalerStatus, NodeGroup
+from throttler.levers.hold import Clocks
+from throttler.levers.lever import LeverReport, LeverState, LeverWrite, Room
+from throttler.levers.lever_context import LeverContext, LeverScene
+from throttler.levers.machine_deployments import DRY_S, MACHINE_DEPLOYMENTS, MachineDeploymentMemory
+from throttler.levers.restore import hand_back
+
+WALL_S = 1_700_000_000.0
+
+
+def body(name: str = "a", size: str | None = "50", replicas: int = 4, **annotations: str) -> dict[str, Any]:
+    own = {"example.com/owner": "team", **annotations, **({} if size is None else {MAX_SIZE: size})}
+    return {
+        "apiVersion": "cluster.x-k8s.io/v1beta2",
+        "kind": "MachineDeployment",
+        "metadata": {"name": name, "namespace": "capi", "annotations": own},
+        "spec": {"replicas": replicas, "template": {}},
+        "status": {"readyReplicas": replicas},
+    }
+
+
+class Story:
+    """MachineDeployments on fake servers, looked at again and again; every write is carried out."""
+
+    def __init__(self, *bodies: dict[str, Any], manager: str = "kubectl", operation: str = "Update") -> None:
+        self.servers = {each["metadata"]["name"]: OwnedObject(each, manager=manager, operation=operation)
+                        for each in bodies}  # fmt: skip
+        self.names = list(self.servers)
+        self.memory = MachineDeploymentMemory()
+        self.status: AutoscalerStatus | None = AutoscalerStatus()
+        self.writes: tuple[LeverWrite, ...] = ()
+        self.older: tuple[Any, ...] = ()
+
+    def things(self) -> tuple[MachineDeployment, ...]:
+        return tuple(msgspec.convert(each.body, MachineDeployment) for each in self.servers.values())
+
+    def context(self, given: Room, now_s: float) -> LeverContext:
+        throttle = a_throttle(levers={"machineDeployments": {"namespace": "capi", "names": self.names}})
+        scene = LeverScene(moment=Clocks(now_s, WALL_S + now_s), epoch=3, limited=self.things(), autoscaler=self.status)
+        joins = Joins(booting=given.booting, booting_by_groups=given.booting)
+        rules = JoinRules.of(throttle, "gate")
+        return LeverContext(
+            throttle=throttle, rules=rules, scene=scene, room=given, joins=joins, largest={}, older=self.older
+        )
+
+    def look(self, given: Room, now_s: float = 0.0) -> dict[str, LeverReport]:
+        outcomes, self.memory = MACHINE_DEPLOYMENTS.plan(self.context(given, now_s), self.memory)
+        self.writes = tuple(write for outcome in outcomes for write in outcome.writes)
+        self.carry_out(*self.writes)
+        return {outcome.report.name.rpartition("/")[2]: outcome.report for outcome in outcomes}
+
+    def carry_out(self, *writes: LeverWrite) -> None:
+        """As the writer does: what a first call answered is the version that the next one names."""
+        for write in writes:
+            server = self.servers[write.key.name]
+            assert server.body is not None
+            assert isinstance(write.body, dict)
+            metadata = {**write.body["metadata"], "resourceVersion": server.body["metadata"]["resourceVersion"]}
+            server.carry_out(replace(write, body={**write.body, "metadata": metadata}))
+
+    def autoscaler_looks(self, now_s: float, orders: int = 0) -> None:
+        """It reads every size, orders as many machines as it may up to so many, and writes its status."""
+        groups = []
+        for server in self.servers.values():
+            assert server.body is not None
+            most, spec = int(server.body["metadata"]["annotations"][MAX_SIZE]), server.body["spec"]
+            spec["replicas"] += (taken := max(0, min(orders, most - spec["replicas"])))
+            orders -= taken
+            name = f"MachineDeployment/capi/{server.body['metadata']['name']}"
+            groups.append(NodeGroup(name, target=spec["replicas"], registered=0, max_size=most))
+        self.status = AutoscalerStatus(tuple(groups), WALL_S + now_s)
+
+    def size(self, name: str = "a") -> str | None:
+        found = self.servers[name].body
+        assert found is not None
+        size: str | None = found["metadata"]["annotations"].get(MAX_SIZE)
+        return size
+
+
+def test_the_size_is_what_is_asked_for_and_the_allowance() -> None:
+    story = Story(body(replicas=4))
+    story.look(room(allowance=3))
+    assert story.size() == "7"
+
+
+def test_what_was_ordered_after_the_autoscaler_counted_is_taken_off_the_allowance() -> None:
+    story = Story(body(replicas=4))
+    story.autoscaler_looks(0.0)
+    story.look(room(allowance=3))
+    assert story.servers["a"].body is not None
+    story.servers["a"].body["spec"]["replicas"] = 6
+    story.look(room(allowance=3), 3.0)
+    assert story.size() == "7", "its status still counts 4, so the allowance does not know of two"
+    story.autoscaler_looks(10.0)
+    story.look(room(allowance=3, booting=2), 10.0)
+    assert story.size() == "9"
+
+
+def test_what_is_in_flight_never_passes_the_window() -> None:
+    story, window = Story(body(replicas=0)), 5
+    for second in range(60):
+        counted = sum(group.target for group in story.status.groups) if story.status else 0
+        story.look(room(allowance=max(0, window - counted), booting=counted), float(second))
+        if second % 10 == 9:
+            story.autoscaler_looks(float(second), orders=30)
+    assert story.things()[0].spec.replicas == window
+
+
+def test_a_size_is_confirmed_once_the_autoscaler_tells_it() -> None:
+    story = Story(body())
+    assert story.look(room(), 0.0)["a"].state is LeverState.PENDING
+    story.autoscaler_looks(1.0)
+    assert story.look(room(), 2.0)["a"].state is LeverState.CONFIRMED
+    silent = Story(body())
+    silent.look(room(), 0.0)
+    assert silent.look(room(), 1.0)["a"].state is LeverState.PENDING
+    assert silent.look(room(), 31.0)["a"].state is LeverState.UNCONFIRMED
+
+
+def test_a_size_of_late_confirms_too_because_the_autoscaler_looks_every_ten_seconds() -> None:
+    story = Story(body())
+    story.look(room(allowance=2), 0.0)
+    story.autoscaler_looks(1.0)
+    for second in range(2, 60, 2):
+        report = story.look(room(allowance=2 + second), float(second))["a"]
+        assert report.state is LeverState.CONFIRMED
+
+
+@pytest.mark.parametrize(("users", "state"), [("5", LeverState.HANDED_BACK), ("6", LeverState.PENDING)])
+def test_never_above_the_users_own_size(users: str, state: LeverState) -> None:
+    story = Story(body(size=users, replicas=4))
+    assert story.look(room(allowance=1))["a"].state is state
+    assert story.size() == "5"
+
+
+def test_a_lower_size_of_the_users_is_left_alone() -> None:
+    story = Story(body(size="5", replicas=4))
+    report = story.look(room(allowance=9))["a"]
+    assert (story.size(), story.writes, report.because.code) == ("5", (), "UserLimitIsLower")
+
+
+def test_never_below_the_smallest_size_which_would_break_the_autoscaler() -> None:
+    story = Story(body(replicas=0, **{MIN_SIZE: "3"}))
+    story.look(room(allowance=1))
+    assert story.size() == "4"
+
+
+@pytest.mark.parametrize(
+    ("size", "why"),
+    [(None, "NotScaled"), ("1k", "LimitUnreadable"), ("", "LimitUnreadable"), ("-1", "LimitUnreadable")],
+)
+def test_a_group_that_the_autoscaler_does_not_scale_is_refused(size: str | None, why: str) -> None:
+    story = Story(body(size=size))
+    report = story.look(room())["a"]
+    assert (report.state, report.because.code, story.writes) == (LeverState.REFUSED, why, ())
+
+
+def test_a_name_under_which_nothing_is_says_so() -> None:
+    story = Story(body())
+    story.names = ["a", "b"]
+    report = story.look(room())["b"]
+    assert (report.state, report.because.code) == (LeverState.REFUSED, "NoMachineDeployment")
+
+
+@pytest.mark.parametrize("operation", ["Update", "Apply"])
+def test_in_the_end_the_object_is_as_before(operation: str) -> None:
+    story = Story(body(), manager="flux", operation=operation)
+    before = story.servers["a"].essence()
+    story.look(room(allowance=2))
+    assert story.size() == "6"
+    story.look(room(waiting=0), 10.0)
+    report = story.look(room(waiting=0), 41.0)["a"]
+    assert (report.state, story.servers["a"].essence()) == (LeverState.HANDED_BACK, before)
+
+
+@pytest.mark.parametrize("done", [0, 1])
+def test_the_guard_gives_back_from_what_stands_on_the_object(done: int) -> None:
+    story = Story(body(), manager="flux", operation="Apply")
+    before = story.servers["a"].essence()
+    story.look(room(allowance=2))
+    for most in (done, 9):
+        story.carry_out(*hand_back(story.things()[0])[:most])
+    assert story.servers["a"].essence() == before
+    assert hand_back(story.things()[0]) == ()
+
+
+def test_a_size_that_somebody_sets_meanwhile_is_the_users_from_then_on() -> None:
+    story = Story(body())
+    story.look(room(allowance=2))
+    found = story.servers["a"].body
+    assert found is not None
+    story.servers["a"].merge({"metadata": {"annotations": {MAX_SIZE: "8"}}}, "kubectl")
+    report = story.look(room(allowance=2), 5.0)["a"]
+    assert (story.size(), report.state) == ("8", LeverState.CONTESTED)
+    story.look(room(allowance=2), 31.0)
+    assert story.size() == "6", "half a minute after our last write"
+    story.look(room(is_stopping=True), 32.0)
+    assert story.size() == "8"
+
+
+def test_nothing_moves_without_a_complete_view() -> None:
+    story = Story(body())
+    story.look(room(allowance=2))
+    report = story.look(room(allowance=9, may_move=False), 10.0)["a"]
+    assert (story.size(), story.writes, report.because.code) == ("6", (), "ViewIncomplete")
+
+
+def test_several_share_the_allowance() -> None:
+    story = Story(body("a"), body("b"), body("c", size="4"))
+    story.look(room(allowance=7))
+    assert (story.size("a"), story.size("b"), story.size("c")) == ("8", "7", "4")
+
+
+def test_one_that_orders_nothing_leaves_its_share_but_for_one_place() -> None:
+    story = Story(body("a"), body("b"))
+    for second in range(0, int(DRY_S) + 20, 2):
+        story.autoscaler_looks(float(second))
+        orders = story.servers["b"].body
+        assert orders is not None
+        orders["spec"]["replicas"] += second % 10 == 0
+        story.autoscaler_looks(float(second))
+        story.look(room(allowance=8), float(second))
+    replicas = [thing.spec.replicas for thing in story.things()]
+    assert story.size("a") == str(replicas[0] + 1)
+    assert story.size("b") == str(replicas[1] + 7)
+
+
+def test_another_throttles_object_is_left_to_it() -> None:
+    story = Story(body())
+    story.older = (a_throttle("older", levers={"machineDeployments": {"namespace": "capi", "names": ["a"]}}),)
+    report = story.look(room(allowance=2))["a"]
+    assert (report.because.code, story.size()) == ("OtherThrottle", "50")
+    elsewhere = a_throttle("older", levers={"machineDeployments": {"namespace": "other", "names": ["a"]}})
+    story.older = (elsewhere,)
+    story.look(room(allowance=2), 5.0)
+    assert story.size() == "6"
+
+
+def test_an_older_leader_holds_still() -> None:
+    story = Story(body())
+    story.look(room(allowance=2))
+    context = story.context(room(allowance=9), 5.0)
+    old = replace(context, scene=replace(context.scene, epoch=2))
+    (outcome,), _ = MACHINE_DEPLOYMENTS.plan(old, story.memory)
+    assert (outcome.writes, outcome.report.because.code) == ((), "NewerHolder")
