@@ -18,14 +18,14 @@ from typing import Any
 import msgspec
 
 from throttler.api.throttle import JoinThrottle
-from throttler.api.throttle_decode import decode_throttle
+from throttler.api.throttle_rules import decode_throttle
 from throttler.joins.join_world import JoinWorld
 from throttler.kube.karpenter import NodePool
 from throttler.kube.metadata import ObjectKey
 from throttler.kube.node import Node
 from throttler.kube.pod import Pod, Scheduling
 from throttler.kube.quantity import parse_resources
-from throttler.levers.hold import Clocks
+from throttler.levers.lever import Clocks
 from throttler.levers.lever_context import LeverScene
 from throttler.service.tick import decide_throttles
 from throttler.service.tick_view import Memories, TickView, Turn

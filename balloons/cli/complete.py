@@ -140,7 +140,7 @@ def _seen(context: click.Context, wanted: "tuple[Kind, ...]") -> Any:
     import asyncio
 
     from balloons.cli.options import read_live
-    from balloons.reading.files import read_archive
+    from balloons.reading.read_cluster import read_archive
 
     asked = {"as_user": None, "as_group": (), **context.params, "request_timeout": TIMEOUT, "verbose": False}
     try:

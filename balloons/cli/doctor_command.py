@@ -105,7 +105,7 @@ def _where(given: dict[str, Any]) -> dict[str, Any]:
 def _manifests(given: dict[str, Any]) -> Any:
     from datetime import UTC, datetime
 
-    from balloons.reading.files import ManifestError, read_manifests
+    from balloons.reading.read_cluster import ManifestError, read_manifests
 
     if given["from_file"] or given["in_cluster"]:
         raise click.UsageError("--filename looks at manifests: not together with --from or --in-cluster")

@@ -58,7 +58,7 @@ def _key(path: str | None) -> bytes:
 
 def _write(path: str, seen: Any) -> None:
     """To stdout, or beside the file and then in its place: a dump is there whole or not at all."""
-    from balloons.reading.files import write_archive
+    from balloons.reading.read_cluster import write_archive
 
     if path == "-":
         if sys.stdout.isatty():

@@ -114,10 +114,9 @@ async def _watch(given: dict[str, Any]) -> bool:
 
     from balloons.service.metrics import serve_health
     from balloons.service.settings import OFF, parse_address
-    from throttler.kube.caller import CeilingGate
     from throttler.kube.connection import ConnectionOptions, load_connection
     from throttler.kube.errors import ForbiddenError
-    from throttler.kube.kube_client import open_client
+    from throttler.kube.kube_client import CeilingGate, open_client
     from throttler.kube.lease import LEASE_NAME, open_lease_client
     from throttler.service.guard import Guard, GuardSettings
 
@@ -204,9 +203,8 @@ def give_back(**given: Any) -> int:
 
 
 async def _run(given: dict[str, Any]) -> bool:
-    from throttler.kube.caller import CeilingGate
     from throttler.kube.connection import ConnectionOptions, load_connection
-    from throttler.kube.kube_client import open_client
+    from throttler.kube.kube_client import CeilingGate, open_client
     from throttler.kube.lease import open_lease_client
 
     connection = await load_connection(ConnectionOptions(kubeconfig=given["kubeconfig"], context=given["context"]))

@@ -24,9 +24,8 @@ if TYPE_CHECKING:
     from balloons.cluster.kinds import Kind
     from balloons.cluster.seen_cluster import SeenCluster
     from balloons.service.settings import MetricsTls
-    from throttler.kube.caller import Attempt
     from throttler.kube.connection import Connection
-    from throttler.kube.kube_client import KubeClient
+    from throttler.kube.kube_client import Attempt, KubeClient
 
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -263,7 +262,7 @@ def warn(sentence: str) -> None:
 
 
 def _from_file(path: str) -> "SeenCluster":
-    from balloons.reading.files import ArchiveError, read_archive
+    from balloons.reading.read_cluster import ArchiveError, read_archive
 
     try:
         return read_archive(path)
@@ -281,7 +280,7 @@ def _live(given: dict[str, Any], command: str, wanted: "Iterable[Kind]") -> "See
 
 async def read_live(given: dict[str, Any], command: str, wanted: "Iterable[Kind]") -> "SeenCluster":
     """From the API server."""
-    from balloons.reading.live import read_cluster
+    from balloons.reading.read_cluster import read_cluster
 
     async with open_cluster(given, command) as (client, _):
         return await read_cluster(client, wanted, given["context"] or "")
@@ -292,10 +291,9 @@ async def open_cluster(
     given: dict[str, Any], command: str, *, is_dry_run: bool = False
 ) -> "AsyncIterator[tuple[KubeClient, Connection]]":
     """A client for what the options name; errors that mean "nobody there" say what to try next."""
-    from throttler.kube.caller import CeilingGate, ignore_attempt
     from throttler.kube.connection import ConnectionOptions, load_connection
     from throttler.kube.errors import ConfigError, UnauthorizedError, UnreachableError
-    from throttler.kube.kube_client import open_client
+    from throttler.kube.kube_client import CeilingGate, ignore_attempt, open_client
 
     options = ConnectionOptions(
         kubeconfig=given["kubeconfig"],

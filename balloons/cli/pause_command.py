@@ -60,7 +60,7 @@ def _set(subject: str, name: str | None, given: dict[str, Any], *, is_paused: bo
     import asyncio
 
     from balloons.service.watched_objects import POOLS
-    from throttler.service.throttle_kinds import THROTTLES
+    from throttler.service.throttle_watches import THROTTLES
 
     subject, name, namespace = named(subject, name, given["namespace"])
     given = {**given, "namespace": namespace}

@@ -26,12 +26,12 @@ from balloons.cli.terminal import CommandError, ExitCode, Look
 from balloons.cluster import kinds, seen_cluster
 from balloons.cluster.seen_cluster import SeenCluster
 from balloons.service.watched_objects import POOLS, PoolWire, pool_from_wire
-from throttler.api.throttle_decode import StoredThrottle, ThrottleWire, throttle_from_wire
+from throttler.api.throttle_rules import StoredThrottle, ThrottleWire, throttle_from_wire
 from throttler.kube.errors import ForbiddenError, NotFoundError
 from throttler.kube.kube_client import KubeClient
 from throttler.kube.reflector import Reflector, T, W
 from throttler.kube.requests import Selection
-from throttler.service.throttle_kinds import THROTTLES
+from throttler.service.throttle_watches import THROTTLES
 
 REDRAW_S = 0.5
 """Changes within this time are shown together: two redraws a second at most."""

@@ -17,7 +17,7 @@ from balloons.cluster.kinds import PAUSE_REASON
 from balloons.view.snapshot import RefusedPool
 from throttler.api.throttle import GROUP as THROTTLE_GROUP
 from throttler.api.throttle import JoinThrottle, ThrottleStatus
-from throttler.api.throttle_decode import RefusedThrottle, StoredThrottle
+from throttler.api.throttle_rules import RefusedThrottle, StoredThrottle
 from throttler.kube.metadata import Metadata
 from throttler.law.verdict import Phase
 

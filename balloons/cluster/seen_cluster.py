@@ -28,7 +28,7 @@ from balloons.cluster.plain_data import (
     text,
     texts,
 )
-from throttler.api.throttle_decode import StoredThrottle, ThrottleWire, throttle_from_wire
+from throttler.api.throttle_rules import StoredThrottle, ThrottleWire, throttle_from_wire
 from throttler.kube import cluster_autoscaler
 from throttler.kube.cluster_autoscaler import AutoscalerStatus, CapacityQuota, read_status
 from throttler.kube.decoding import Invalid

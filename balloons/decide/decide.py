@@ -19,9 +19,8 @@ import msgspec
 from balloons.api.pool import BalloonPool, PoolStatus, Strategy
 from balloons.decide.census import NodeState, Unready, ages_s, unready_since
 from balloons.decide.hold_still import blind
-from balloons.decide.memory import Memory, PoolMemory
 from balloons.decide.one_pool import Case, Outcome, decide_pool
-from balloons.decide.plan import Action, Because, DeleteObject, Plan, PoolDecision, Reason, because
+from balloons.decide.plan import Action, Because, DeleteObject, Memory, Plan, PoolDecision, PoolMemory, Reason, because
 from balloons.decide.pool_view import Ages, PoolView, look, pool_of
 from balloons.decide.release import Reservations, reserve
 from balloons.decide.settings import DecideSettings

@@ -8,8 +8,7 @@ from collections.abc import Collection, Container, Iterable, Iterator
 from dataclasses import replace
 
 from balloons.api.pool import Strategy
-from balloons.decide.memory import PoolMemory
-from balloons.decide.plan import Because, Reason, because
+from balloons.decide.plan import Because, PoolMemory, Reason, because
 from balloons.decide.pool_view import PoolView, Short
 from balloons.decide.settings import DecideSettings
 from balloons.view.shape import are_alike

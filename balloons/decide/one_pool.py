@@ -17,8 +17,17 @@ from balloons.decide.hold_still import (
     removal_limit,
     some_of,
 )
-from balloons.decide.memory import AskedShape, PoolMemory
-from balloons.decide.plan import Action, AnnotateNode, Because, PoolDecision, Reason, RemoveFailed, because
+from balloons.decide.plan import (
+    Action,
+    AnnotateNode,
+    AskedShape,
+    Because,
+    PoolDecision,
+    PoolMemory,
+    Reason,
+    RemoveFailed,
+    because,
+)
 from balloons.decide.pool_view import PoolView, status_of, wanted_size
 from balloons.decide.refusing import to_remove
 from balloons.decide.release import Reservations, releases

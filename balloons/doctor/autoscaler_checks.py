@@ -7,7 +7,7 @@ from balloons.cluster import kinds, seen_cluster
 from balloons.cluster.plain_data import name_of, parts, text
 from balloons.cluster.seen_cluster import Autoscaler
 from balloons.doctor.check import Check, Facts, Severity, Trouble, count, some
-from throttler.api.throttle_decode import RefusedThrottle
+from throttler.api.throttle_rules import RefusedThrottle
 from throttler.kube.cluster_autoscaler import NODES
 from throttler.kube.node import GROUP_LABELS, HELD_BY_ANNOTATION, KARPENTER_KEEP_ANNOTATION
 from throttler.kube.node import KARPENTER_POOL_LABEL as POOL

@@ -23,12 +23,10 @@ from math import inf
 from balloons.preview.join_progress import REQUESTS, FlowServer, Joining
 from balloons.preview.world import World
 from throttler.joins.joins import Joins
-from throttler.simulator.machines import Machines
+from throttler.simulator.fluid_server import Observer
 from throttler.simulator.pacing_policies import AtOnce, Oracle, Policy, permit
-from throttler.simulator.plant import JOIN, LIST, VISITOR_COST, Streams, heartbeat_load
-from throttler.simulator.scenario import Scenario
-from throttler.simulator.simulated_scrape import Observer
-from throttler.simulator.weather import background_levels, burst_rate, is_up, level_at, speed_factor
+from throttler.simulator.plant import JOIN, LIST, VISITOR_COST, Machines, Streams, heartbeat_load
+from throttler.simulator.scenario import Scenario, background_levels, burst_rate, is_up, level_at, speed_factor
 
 IDLE_S = 1.0
 """Karpenter's default."""

@@ -21,10 +21,9 @@ from typing import NamedTuple
 import numpy as np
 
 from balloons.preview.world import World
-from throttler.simulator.fluid_server import seat_rate, work_left
+from throttler.simulator.fluid_server import Counters, seat_rate, work_left
 from throttler.simulator.plant import JOIN, SERVER, THINK_SPREAD
 from throttler.simulator.scenario import Scenario
-from throttler.simulator.simulated_scrape import Counters
 
 REQUESTS = sum(1 for _ in JOIN.steps)
 LEAST_ACCEPTED = 0.02

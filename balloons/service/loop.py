@@ -13,8 +13,7 @@ import structlog
 
 from balloons.api.pool import BalloonPool
 from balloons.decide.decide import decide
-from balloons.decide.memory import Memory, PoolMemory
-from balloons.decide.plan import Plan
+from balloons.decide.plan import Memory, Plan, PoolMemory
 from balloons.decide.settings import DecideSettings
 from balloons.service.metrics import Metrics
 from balloons.service.pool_writes import PoolWrites

@@ -27,7 +27,7 @@ from balloons.service.preemptions import Found, GaveWay, Leaving, Taken
 from balloons.service.settings import ListenAddress, MetricsTls, SettingsError
 from balloons.service.write_rules import ActionKind, PoolWriteOutcome
 from balloons.view.claim import Bound
-from throttler.kube.caller import Attempt
+from throttler.kube.kube_client import Attempt
 from throttler.kube.metadata import ObjectKey
 from throttler.kube.store import CacheEvent
 from throttler.service.throttle_metrics import ThrottleMetrics

@@ -22,14 +22,13 @@ from balloons.service.settings import ServiceSettings, parse_address
 from balloons.service.watches import Watches
 from balloons.service.writer import Reporter, Writer
 from balloons.view.snapshot import Index
-from throttler.kube.caller import MOST_PER_S, Attempt, CeilingGate
 from throttler.kube.connection import Connection, ConnectionOptions, load_connection
 from throttler.kube.errors import ForbiddenError
-from throttler.kube.kube_client import KubeClient, open_client
+from throttler.kube.kube_client import MOST_PER_S, Attempt, CeilingGate, KubeClient, open_client
 from throttler.kube.lease import Elector, ElectorSettings, open_lease_client
 from throttler.kube.transport import always
-from throttler.service.in_force import InForce
 from throttler.service.lever_writer import LeverWriter
+from throttler.service.restore_all import InForce
 from throttler.service.throttle_report import ThrottleReport
 from throttler.service.throttle_status import ThrottleAnnouncer
 from throttler.service.throttle_watches import ThrottleWatches

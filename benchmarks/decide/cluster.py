@@ -9,8 +9,7 @@ import msgspec
 
 from balloons.api.pool import BalloonPool, Mode, PoolNodes, PoolSpec
 from balloons.decide.decide import decide
-from balloons.decide.memory import Memory
-from balloons.decide.plan import ApplyObject, Plan
+from balloons.decide.plan import ApplyObject, Memory, Plan
 from balloons.decide.settings import DecideSettings
 from balloons.view.snapshot import Circumstances, Deployment, Index, Now, PriorityClass, Snapshot
 from benchmarks.decide import population

@@ -16,8 +16,7 @@ from throttler.simulator.pacing_policies import (
     Stock,
 )
 from throttler.simulator.plant import join_cost
-from throttler.simulator.scenario import Scenario
-from throttler.simulator.weather import spare
+from throttler.simulator.scenario import Scenario, spare
 
 ORACLE, COLD, WARM = "oracle", "ours cold", "ours warm"
 FIXED_RATES = (1.0, 2.0, 4.0)

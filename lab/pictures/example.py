@@ -17,7 +17,7 @@ from typing import Any
 from balloons.cluster import kinds
 from balloons.cluster.kinds import Kind, kept
 from balloons.cluster.seen_cluster import Listed, SeenCluster
-from balloons.reading.files import write_archive
+from balloons.reading.read_cluster import write_archive
 from balloons.service.pool_status import REPORTER as BALLOONS
 from throttler.kube.pod import POOL_LABEL
 from throttler.service.throttle_status import REPORTER as THROTTLER

@@ -14,12 +14,10 @@ from numpy.typing import NDArray
 from lab.simulator.cohort_lanes import CohortLanes, work_s_at
 from lab.simulator.cohort_server import CohortServer, CohortVisitors, Latencies, tally_of
 from lab.simulator.result import Film, Result, check_nodes
-from throttler.simulator.machines import Machines
+from throttler.simulator.fluid_server import Counters, Observer
 from throttler.simulator.pacing_policies import Oracle, Policy, permit
-from throttler.simulator.plant import CLIENT, JOIN, Streams
-from throttler.simulator.scenario import Scenario
-from throttler.simulator.simulated_scrape import Counters, Observer
-from throttler.simulator.weather import LEVEL_S, background_levels, level_at
+from throttler.simulator.plant import CLIENT, JOIN, Machines, Streams
+from throttler.simulator.scenario import LEVEL_S, Scenario, background_levels, level_at
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]

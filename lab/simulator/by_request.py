@@ -23,12 +23,19 @@ from lab.simulator.request_server import (
     RequestServer,
 )
 from lab.simulator.result import Film, Result, Tally, check_nodes, result
-from throttler.simulator.machines import Machines
+from throttler.simulator.fluid_server import Counters, Observer
 from throttler.simulator.pacing_policies import Oracle, Policy, permit
-from throttler.simulator.plant import CLIENT, THINK_SPREAD, Streams
-from throttler.simulator.scenario import Scenario, ServerLoss, Slowdown
-from throttler.simulator.simulated_scrape import Counters, Observer
-from throttler.simulator.weather import LEVEL_S, background_levels, is_up, level_at, speed_factor
+from throttler.simulator.plant import CLIENT, THINK_SPREAD, Machines, Streams
+from throttler.simulator.scenario import (
+    LEVEL_S,
+    Scenario,
+    ServerLoss,
+    Slowdown,
+    background_levels,
+    is_up,
+    level_at,
+    speed_factor,
+)
 
 TIMEOUT_CHECK_S = 1.0
 """A client notices its timeout at the next multiple of this."""

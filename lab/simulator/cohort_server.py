@@ -12,11 +12,9 @@ import numpy as np
 
 from lab.simulator.request_arrivals import visitor_rate
 from lab.simulator.result import Tally
-from throttler.simulator.fluid_server import Answer, Arrivals, FluidServer, Settled
+from throttler.simulator.fluid_server import Answer, Arrivals, Counters, FluidServer, Settled
 from throttler.simulator.plant import CLIENT, LIST, LIST_SHARE, SMALL, STEADY_LIST
-from throttler.simulator.scenario import Scenario
-from throttler.simulator.simulated_scrape import Counters
-from throttler.simulator.weather import LEVEL_S, burst_rate, capacity, is_up, visitor_shares
+from throttler.simulator.scenario import LEVEL_S, Scenario, burst_rate, capacity, is_up, visitor_shares
 
 LONGEST_S = 64.0
 """What comes due later than this counts as this: above the longest Retry-After and the longest wait together."""

@@ -5,8 +5,7 @@ from numpy.typing import NDArray
 
 from lab.simulator.request_server import FOREIGN_LIST, VISITOR_LIST, VISITOR_SMALL
 from throttler.simulator.plant import LIST_SHARE, VISITOR_COST, heartbeat_load
-from throttler.simulator.scenario import Scenario
-from throttler.simulator.weather import LEVEL_S, burst_rate, visitor_shares
+from throttler.simulator.scenario import LEVEL_S, Scenario, burst_rate, visitor_shares
 
 Arrival = tuple[float, int, int]
 """When, at which server, which kind of request."""

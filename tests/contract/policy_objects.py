@@ -52,7 +52,7 @@ def free_node() -> Object:
 
 
 def mark(original: Object, ceiling: Object, *, is_made: bool = False) -> str:
-    """The annotation as `throttler.levers.saved_limits` writes it."""
+    """The annotation as `throttler.levers.ceiling` writes it."""
     made = {"isMade": True} if is_made else {}
     return json.dumps({"ceiling": ceiling, **made, "original": original}, separators=(",", ":"), sort_keys=True)
 

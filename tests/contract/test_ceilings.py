@@ -28,8 +28,7 @@ from throttler.kube.pod import Scheduling
 from throttler.kube.requests import Resource
 from throttler.kube.selectors import LabelSelector
 from throttler.levers.capacity_quota import QuotaMemory, QuotaSeen, plan_capacity_quota
-from throttler.levers.hold import Clocks
-from throttler.levers.lever import Holder, LeverWrite, Room
+from throttler.levers.lever import Clocks, Holder, LeverWrite, Room
 from throttler.levers.lever_context import LeverContext, LeverScene
 from throttler.levers.machine_deployments import MACHINE_DEPLOYMENTS
 from throttler.levers.node_pool_limits import NodePoolMemory, NodePoolSeen, plan_node_pools
@@ -232,7 +231,8 @@ async def test_machine_deployment_is_as_before_wherever_the_hand_back_was_killed
     served: ControlPlane, client: KubeClient, name: str, version: str, manager: str, killed_after: int
 ) -> None:
     resource = Resource("cluster.x-k8s.io", version, "machinedeployments", "MachineDeployment")
-    apply_as(served, machine_deployment(name, 50), manager)
+    body = {**machine_deployment(name, 50), "apiVersion": resource.api_version}
+    apply_as(served, body, manager)
     before = await essence(client, name, resource)
     writer = LeverWriter(client)
     (paced,) = await writer.carry_out(await size_writes(client, resource, name))
@@ -244,7 +244,7 @@ async def test_machine_deployment_is_as_before_wherever_the_hand_back_was_killed
         results = await writer.carry_out(hand_back(thing)[:wanted])
         assert {result.outcome for result in results} <= {WriteOutcome.DONE}, results
     assert await essence(client, name, resource) == before
-    apply_as(served, machine_deployment(name, 60), manager)
+    apply_as(served, {**machine_deployment(name, 60), "apiVersion": resource.api_version}, manager)
     found = json.loads(await client.get(resource, name, "default"))
     assert found["metadata"]["annotations"][MAX_SIZE] == "60", "no conflict with us"
 

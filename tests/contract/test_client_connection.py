@@ -30,7 +30,7 @@ async def client_of(options: ConnectionOptions) -> AsyncIterator[KubeClient]:
 @pytest.fixture
 def read_again_at_once(monkeypatch):
     """Credentials count as old at once, instead of after 30 s."""
-    monkeypatch.setattr("throttler.kube.credentials.MAX_AGE_S", 0.0)
+    monkeypatch.setattr("throttler.kube.connection.MAX_AGE_S", 0.0)
 
 
 class Pod:

@@ -12,7 +12,7 @@ from balloons.cli.status_text import THROTTLE_COLUMNS
 from lab.controlplane import ControlPlane
 from lab.errors import LabError
 from throttler.api.throttle import JoinThrottle, Levers
-from throttler.api.throttle_decode import decode_throttle
+from throttler.api.throttle_rules import decode_throttle
 
 PAGE = Path(__file__).parents[2] / "docs" / "jointhrottle.md"
 MANIFESTS = Path(__file__).parents[2] / "manifests"

@@ -10,7 +10,7 @@ from lab.controlplane import ControlPlane
 from lab.errors import LabError
 from tests.contract.jointhrottle_table import Case, accepted, refused
 from throttler.api.throttle import JoinThrottle
-from throttler.api.throttle_decode import decode_throttle
+from throttler.api.throttle_rules import decode_throttle
 from throttler.kube.decoding import Invalid
 
 REFUSED = [case for case in refused() if not case.is_for_service_only]

@@ -13,8 +13,7 @@ from throttler.kube.kube_client import KubeClient, open_client
 from throttler.kube.node import Node, NodeWire, Shared, node_from_wire
 from throttler.kube.pod import Pod, PodWire, pod_from_wire
 from throttler.kube.requests import Selection
-from throttler.levers.hold import Clocks
-from throttler.levers.lever import LeverOutcome, Room
+from throttler.levers.lever import Clocks, LeverOutcome, Room
 from throttler.service.lever_writer import LeverWriter, WriteOutcome
 from throttler.service.restore_all import NODES, PODS
 

@@ -24,7 +24,7 @@ from lab.manifests import CHART
 from tests.contract.waiting import until
 from tests.crd_and_types import crd_of, schema_of, without_validations
 from tests.lab.doc_commands import ROOT, blocks
-from throttler.api.throttle_decode import decode_throttle
+from throttler.api.throttle_rules import decode_throttle
 from throttler.kube.decoding import Invalid
 
 pytestmark = [pytest.mark.lab, pytest.mark.helm]

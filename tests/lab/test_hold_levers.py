@@ -11,9 +11,8 @@ from tests.lab.hold_view import View, daemon_set, eventually, gated_deployment, 
 from throttler.kube.errors import ConflictError
 from throttler.kube.quantity import largest
 from throttler.kube.requests import PatchKind
-from throttler.levers.hold import HeldSince, without_elements
+from throttler.levers.hold import HeldSince, LabelSettings, TaintSettings, put_labels, release_taints, without_elements
 from throttler.levers.scheduling_gate import PACED_GATE, GatedDemand, GateMemory, GateSettings, release_gates
-from throttler.levers.taint_and_label import LabelSettings, TaintSettings, put_labels, release_taints
 from throttler.service.lever_writer import WriteOutcome
 from throttler.service.restore_all import NODES
 

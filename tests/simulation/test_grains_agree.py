@@ -15,8 +15,7 @@ from lab.simulator.result import Result
 from lab.simulator.scenarios import TWELVE
 from throttler.simulator.pacing_policies import AtOnce, FixedWindow, FullKnowledge, Oracle, Policy
 from throttler.simulator.plant import JOIN, join_cost
-from throttler.simulator.scenario import Scenario
-from throttler.simulator.weather import spare
+from throttler.simulator.scenario import Scenario, spare
 
 SEED = 1
 NEAR_KNEE = 0.7

@@ -1,7 +1,7 @@
 """JoinThrottle: how fast nodes may join, what to listen to, and what to hold them back with.
 
 The types mirror `manifests/crds/jointhrottles.yaml`, where every field is documented for users; a test keeps the two
-the same. `throttler.api.throttle_decode` makes them from what the API server sends, and refuses with reasons what
+the same. `throttler.api.throttle_rules` makes them from what the API server sends, and refuses with reasons what
 breaks a bound given here or a rule of `throttler.api.throttle_rules`.
 """
 

@@ -1,29 +1,326 @@
-"""From a kubeconfig, or from a pod's own files, to an endpoint and to credentials that stay fresh.
+"""From a kubeconfig, or from a pod's own files, to an endpoint, and to who we are and whom we trust: kept fresh under a
+running process.
 
-`kubernetes.aio` reads the configuration, runs the authentication plugins and builds the TLS context
-(credential_sources.py, tls_context.py).
+`kubernetes.aio` reads the configuration, runs the authentication plugins and builds the TLS context. A kubeconfig is
+checked first, so that a mistake is named by file and field.
+
+`kubernetes.aio` is imported inside the functions that need it: it takes 0.3 s, which `balloons --help` must
+not pay.
 """
 
+import asyncio
+import base64
+import binascii
 import os
-from collections.abc import Mapping, Sequence
+import ssl
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from hashlib import sha256
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
+import aiohttp
+import structlog
 import yaml
 
-from throttler.kube.credentials import (
-    CredentialKeeper,
-    InClusterSource,
-    KubeconfigSource,
-    check_server,
-    merge_documents,
-    summarize_context,
-)
 from throttler.kube.errors import ConfigError, cut
+
+if TYPE_CHECKING:
+    from kubernetes.aio.client import Configuration
+    from kubernetes.aio.config.kube_config import KubeConfigLoader
+
+
+MAX_AGE_S = 30.0
+"""A rotated token is in use well within a minute."""
+AGAIN_AFTER_S = 5.0
+"""How soon a failed or forced reading may be repeated: a refused exec plugin is not run in a loop."""
+READ_LIMIT_S = 20.0
+"""An exec plugin that hangs must not hang the service."""
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """The Authorization header (None where a client certificate says who we are) and the TLS context."""
+
+    authorization: str | None = field(default=None, repr=False)
+    tls: ssl.SSLContext | None = None
+
+
+class CredentialSource(Protocol):
+    """Where credentials come from."""
+
+    async def read(self, afresh: bool) -> Credentials:
+        """The credentials as of now; `afresh` distrusts everything remembered, expiry dates included.
+
+        Raises ConfigError or OSError when there are none.
+        """
+
+
+class CredentialKeeper:
+    """Holds the last good credentials, reads them again by age (monotonic) and when the server refuses."""
+
+    def __init__(self, source: CredentialSource, first: Credentials) -> None:
+        self._source = source
+        self._held = first
+        self._due_at = asyncio.get_running_loop().time() + MAX_AGE_S
+        self._may_force_at = 0.0
+        self._reading = asyncio.Lock()
+
+    async def current(self) -> Credentials:
+        """What to use for the next attempt; one caller reads again when due, the others go on."""
+        if asyncio.get_running_loop().time() >= self._due_at and not self._reading.locked():
+            async with self._reading:
+                await self._read(afresh=False)
+        return self._held
+
+    async def renew(self, refused: Credentials) -> bool:
+        """After a refusal: whether there now are others than those `refused`; reads at most once in 5 s."""
+        async with self._reading:
+            now = asyncio.get_running_loop().time()
+            if self._held == refused and now >= self._may_force_at:
+                self._may_force_at = now + AGAIN_AFTER_S
+                await self._read(afresh=True)
+        return self._held != refused
+
+    async def _read(self, afresh: bool) -> None:
+        """A token file that is missing, empty or half-written for a moment leaves the old token in use."""
+        wait_s = MAX_AGE_S
+        try:
+            async with asyncio.timeout(READ_LIMIT_S):
+                self._held = await self._source.read(afresh)
+        except (ConfigError, OSError) as error:
+            wait_s = AGAIN_AFTER_S
+            log.warning("credentials could not be read again, the old ones stay", problem=cut(str(error)))
+        self._due_at = asyncio.get_running_loop().time() + wait_s
+
+
+SECTIONS = ("clusters", "contexts", "users")
+CLUSTER_DATA = ("certificate-authority-data",)
+USER_DATA = ("client-certificate-data", "client-key-data")
+
+
+@dataclass(frozen=True, slots=True)
+class ContextSummary:
+    """The chosen context: its default namespace, its server, and whether a command gives the credentials."""
+
+    name: str
+    server: str
+    namespace: str
+    user: str
+    runs_command: bool
+
+
+def merge_documents(documents: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+    """Several kubeconfigs (path, parsed document) as one: the first entry of a name wins, as in kubectl."""
+    merged: dict[str, Any] = {section: {} for section in SECTIONS}
+    merged["current-context"] = ""
+    for path, document in documents:
+        if not isinstance(document, Mapping):
+            raise ConfigError(f"{path}: not a kubeconfig (a mapping is needed)")
+        merged["current-context"] = merged["current-context"] or document.get("current-context")
+        for section in SECTIONS:
+            for name, entry in _named(path, section, document.get(section)):
+                merged[section].setdefault(name, entry)
+    return merged
+
+
+def summarize_context(merged: Mapping[str, Any], context: str | None, path: str) -> ContextSummary:
+    """The context to use (None: the current one); raises ConfigError naming the field that is wrong."""
+    name = context or merged["current-context"]
+    if not isinstance(name, str) or not name:
+        raise ConfigError(f"{path}: current-context is empty; choose one of {_known(merged, 'contexts')}")
+    chosen = _entry(merged, "contexts", name, "context", f"{path}: {'--context' if context else 'current-context'}")
+    at = f"{path}: contexts[{name}].context"
+    cluster_name, user_name = _text(chosen, "cluster", at), _text_or(chosen, "user", "", at)
+    cluster = _entry(merged, "clusters", cluster_name, "cluster", f"{at}.cluster")
+    user = _entry(merged, "users", user_name, "user", f"{at}.user") if user_name else {}
+    _check_base64(cluster, CLUSTER_DATA, f"{path}: clusters[{cluster_name}].cluster")
+    _check_base64(user, USER_DATA, f"{path}: users[{user_name}].user")
+    return ContextSummary(
+        name=name,
+        server=check_server(
+            _text(cluster, "server", f"{path}: clusters[{cluster_name}].cluster"),
+            f"{path}: clusters[{cluster_name}].cluster.server",
+        ),
+        namespace=_text_or(chosen, "namespace", "default", at),
+        user=user_name,
+        runs_command="exec" in user,
+    )
+
+
+def check_server(url: str, at: str) -> str:
+    """The URL without a slash at its end; raises ConfigError unless it is http(s) with a host."""
+    try:
+        parts = urlsplit(url)
+        is_good = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
+    except ValueError:
+        is_good = False
+    if not is_good:
+        raise ConfigError(f"{at}: {url!r} is not an http(s) URL")
+    return url.rstrip("/")
+
+
+def _named(path: str, section: str, entries: Any) -> Iterable[tuple[str, Mapping[str, Any]]]:
+    if entries is None:
+        return
+    if not isinstance(entries, list):
+        raise ConfigError(f"{path}: {section} must be a list")
+    for index, entry in enumerate(entries):
+        if not isinstance(entry, Mapping) or not isinstance(entry.get("name"), str):
+            raise ConfigError(f"{path}: {section}[{index}] needs a name")
+        yield entry["name"], entry
+
+
+def _entry(merged: Mapping[str, Any], section: str, name: str, part: str, at: str) -> Mapping[str, Any]:
+    if name not in merged[section]:
+        raise ConfigError(f"{at}: {name!r} is not among the {section} ({_known(merged, section)})")
+    found = merged[section][name].get(part)
+    if not isinstance(found, Mapping):
+        raise ConfigError(f"{at}: {section}[{name}].{part} must be a mapping")
+    return found
+
+
+def _known(merged: Mapping[str, Any], section: str) -> str:
+    return ", ".join(merged[section]) or f"there are no {section}"
+
+
+def _text(mapping: Mapping[str, Any], key: str, at: str) -> str:
+    value = mapping.get(key)
+    if not isinstance(value, str) or not value:
+        raise ConfigError(f"{at}.{key} is missing or empty")
+    return value
+
+
+def _text_or(mapping: Mapping[str, Any], key: str, otherwise: str, at: str) -> str:
+    return _text(mapping, key, at) if mapping.get(key) else otherwise
+
+
+def _check_base64(mapping: Mapping[str, Any], keys: Iterable[str], at: str) -> None:
+    for key in keys:
+        try:
+            base64.b64decode(str(mapping.get(key) or ""), validate=True)
+        except binascii.Error as error:
+            raise ConfigError(f"{at}.{key} is not base64: {error}") from error
+
+
+class TlsContext:
+    """The TLS context of a configuration, built anew when one of its files has changed."""
+
+    def __init__(self) -> None:
+        self._mark = b""
+        self._context: ssl.SSLContext | None = None
+
+    def current(self, configuration: "Configuration") -> ssl.SSLContext | None:
+        """The context for https, None for http; raises ConfigError when a certificate cannot be used."""
+        if not configuration.host.startswith("https:"):
+            return None
+        mark = _fingerprint(configuration)
+        if mark != self._mark:
+            self._context = _build_tls(configuration)
+            self._mark = mark
+        return self._context
+
+
+def _build_tls(configuration: "Configuration") -> ssl.SSLContext:
+    from kubernetes.aio.client.rest import RESTClientObject
+
+    try:
+        context: ssl.SSLContext = RESTClientObject(configuration).ssl_context
+    except (ssl.SSLError, OSError, ValueError) as error:
+        files = ", ".join(path for path in _tls_files(configuration) if path)
+        raise ConfigError(f"TLS files {files}: {cut(str(error))}") from error
+    return context
+
+
+def _fingerprint(configuration: "Configuration") -> bytes:
+    mark = sha256(repr((configuration.verify_ssl, _tls_files(configuration))).encode())
+    for path in _tls_files(configuration):
+        mark.update(Path(path).read_bytes() if path else b"-")
+    return mark.digest()
+
+
+def _tls_files(configuration: "Configuration") -> tuple[str | None, ...]:
+    return configuration.ssl_ca_cert, configuration.cert_file, configuration.key_file
+
+
+LOAD_ERRORS = (OSError, yaml.YAMLError, aiohttp.ClientError, ValueError, KeyError, TypeError, AttributeError)
+"""What the official loader raises besides its own error: wrong types in a kubeconfig, an OIDC issuer away."""
+
+
+class InClusterSource:
+    """The files that the kubelet projects into a pod; the token is read from its file each time."""
+
+    def __init__(self, folder: Path, environ: Mapping[str, str]) -> None:
+        self._token_file = folder / "token"
+        self._tls = TlsContext()
+        self.configuration: Configuration = _in_cluster_configuration(folder, environ)
+
+    async def read(self, afresh: bool) -> Credentials:
+        """See CredentialSource; the file is all there is, so `afresh` changes nothing."""
+        token = self._token_file.read_text().strip()
+        if not token:
+            raise ConfigError(f"{self._token_file}: the token file is empty")
+        return Credentials(f"Bearer {token}", self._tls.current(self.configuration))
+
+
+class KubeconfigSource:
+    """A user of a kubeconfig: token, token file, exec plugin, OIDC or client certificate."""
+
+    def __init__(self, paths: str, summary: ContextSummary) -> None:
+        self._paths = paths
+        self._summary = summary
+        self._tls = TlsContext()
+        self._loader: KubeConfigLoader | None = None
+        self.configuration: Configuration = _empty_configuration()
+
+    async def read(self, afresh: bool) -> Credentials:
+        """See CredentialSource; `afresh` reads the kubeconfig again and forgets when a token expires."""
+        await self._load(afresh)
+        header = self.configuration.api_key.get("BearerToken", "").strip() or None
+        if self._summary.runs_command and not header and not self.configuration.cert_file:
+            at = f"{self._paths}: users[{self._summary.user}].user.exec"
+            raise ConfigError(f"{at}: the command gave no credentials (its error is in the log)")
+        return Credentials(header, self._tls.current(self.configuration))
+
+    async def _load(self, afresh: bool) -> None:
+        from kubernetes.aio.config import ConfigException, load_kube_config
+
+        try:
+            if afresh or self._loader is None:
+                self._loader = await load_kube_config(
+                    self._paths, self._summary.name, self.configuration, persist_config=False
+                )
+            else:
+                await self._loader.load_and_set(self.configuration)
+        except (ConfigException, *LOAD_ERRORS) as error:
+            raise ConfigError(f"{self._paths}: {type(error).__name__}: {cut(str(error))}") from error
+
+
+def _in_cluster_configuration(folder: Path, environ: Mapping[str, str]) -> "Configuration":
+    from kubernetes.aio.config import ConfigException
+    from kubernetes.aio.config.incluster_config import InClusterConfigLoader
+
+    configuration = _empty_configuration()
+    loader = InClusterConfigLoader(
+        str(folder / "token"), str(folder / "ca.crt"), try_refresh_token=False, environ=environ
+    )
+    try:
+        loader.load_and_set(configuration)
+    except (ConfigException, OSError) as error:
+        raise ConfigError(f"{folder}: {cut(str(error))}") from error
+    return configuration
+
+
+def _empty_configuration() -> "Configuration":
+    from kubernetes.aio.client import Configuration
+
+    return Configuration()
+
 
 if TYPE_CHECKING:
     from kubernetes.aio.client import Configuration

@@ -20,11 +20,10 @@ from typing import Any
 import msgspec
 import structlog
 
-from throttler.kube.caller import AttemptObserver, ignore_attempt
 from throttler.kube.connection import Connection
 from throttler.kube.election import NO_RECORD, Election, ElectionStep, LeadTiming, LeaseSpec, Record, next_step
 from throttler.kube.errors import ApiError, ConflictError, NotFoundError
-from throttler.kube.kube_client import KubeClient, decode, open_client
+from throttler.kube.kube_client import AttemptObserver, KubeClient, decode, ignore_attempt, open_client
 from throttler.kube.requests import Resource
 
 LEASES = Resource("coordination.k8s.io", "v1", "leases", "Lease")

@@ -20,7 +20,7 @@ import aiohttp
 from multidict import CIMultiDict
 from yarl import URL
 
-from throttler.kube.credentials import Credentials
+from throttler.kube.connection import Credentials
 from throttler.kube.errors import FencedError, TlsRefusedError, UnreachableError, cut
 from throttler.kube.requests import Request
 

@@ -21,7 +21,26 @@ from throttler.kube.cluster_autoscaler import CAPACITY_QUOTA_KIND, NODES, Capaci
 from throttler.kube.metadata import ManagedFields, ObjectKey, OwnedMetadata
 from throttler.kube.quantity import QuantityError, Resources
 from throttler.kube.selectors import LabelSelector
-from throttler.levers.ceiling import CONTESTED_WRITE_EVERY_S, STUCK_REST_S, CeilingNeed, Contest, RoomSearch, Uptake
+from throttler.levers.ceiling import (
+    CONTESTED_WRITE_EVERY_S,
+    STUCK_REST_S,
+    CeilingNeed,
+    Contest,
+    Mark,
+    RoomSearch,
+    Uptake,
+    amount_of,
+    clamped,
+    foreign,
+    is_marked_so,
+    is_unreadable,
+    marked,
+    read_mark,
+    shown,
+    taken_in,
+    unraised,
+    with_ceiling,
+)
 from throttler.levers.lever import (
     THROTTLE_LABEL,
     Holder,
@@ -36,20 +55,6 @@ from throttler.levers.lever import (
 )
 from throttler.levers.lever_context import CeilingLever, LeverContext, LeverScene, PacedAutoscaler, let_go, name_of
 from throttler.levers.restore import hand_back
-from throttler.levers.saved_limits import (
-    Mark,
-    amount_of,
-    clamped,
-    foreign,
-    is_marked_so,
-    is_unreadable,
-    marked,
-    read_mark,
-    shown,
-    taken_in,
-    unraised,
-    with_ceiling,
-)
 
 MILLI = 1000
 

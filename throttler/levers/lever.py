@@ -23,6 +23,14 @@ FIELD_MANAGER = "kube-balloons-throttle"
 """Who owns the fields that a throttle writes, in `metadata.managedFields`."""
 
 
+@dataclass(frozen=True, slots=True)
+class Clocks:
+    """One moment on both clocks: `now_s` is monotonic, `wall_s` seconds since the epoch."""
+
+    now_s: float
+    wall_s: float
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Room:
     """What a lever is to enforce now, in nodes of its own selector."""

@@ -23,9 +23,9 @@ from throttler.kube.node import Node
 from throttler.kube.pod import Pod
 from throttler.kube.quantity import Resources
 from throttler.kube.selectors import Labels, LabelSelector
-from throttler.levers.hold import Clocks
 from throttler.levers.lever import (
     THROTTLE_LABEL,
+    Clocks,
     Holder,
     LeverOutcome,
     LeverReason,

@@ -20,7 +20,25 @@ from throttler.kube.cluster_autoscaler import NODES, NodeGroup
 from throttler.kube.metadata import ObjectKey
 from throttler.kube.quantity import Resources
 from throttler.kube.selectors import LabelSelector
-from throttler.levers.ceiling import CONTESTED_WRITE_EVERY_S, CeilingNeed, Contest, RoomSearch, Uptake
+from throttler.levers.ceiling import (
+    CONTESTED_WRITE_EVERY_S,
+    CeilingNeed,
+    Contest,
+    Mark,
+    RoomSearch,
+    Uptake,
+    amount_of,
+    clamped,
+    foreign,
+    is_marked_so,
+    is_unreadable,
+    marked,
+    read_mark,
+    shown,
+    taken_in,
+    unraised,
+    with_ceiling,
+)
 from throttler.levers.lever import (
     THROTTLE_LABEL,
     How,
@@ -35,20 +53,6 @@ from throttler.levers.lever import (
 from throttler.levers.lever_context import TURN_S, CeilingLever, LeverContext, PacedAutoscaler, name_of
 from throttler.levers.pool_shares import fair_shares
 from throttler.levers.restore import hand_back
-from throttler.levers.saved_limits import (
-    Mark,
-    amount_of,
-    clamped,
-    foreign,
-    is_marked_so,
-    is_unreadable,
-    marked,
-    read_mark,
-    shown,
-    taken_in,
-    unraised,
-    with_ceiling,
-)
 
 MILLI = 1000
 DRY_S = 30.0

@@ -12,7 +12,7 @@ from typing import Any, Self
 
 from throttler.kube.karpenter import NodeClaim, NodePool
 from throttler.kube.quantity import QuantityError, Resources, larger, total
-from throttler.levers.saved_limits import Mark, amount_of, clamped, read_mark, taken_in, unraised
+from throttler.levers.ceiling import Mark, amount_of, clamped, read_mark, taken_in, unraised
 
 CPU = "cpu"
 MEMORY = "memory"

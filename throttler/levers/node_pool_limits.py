@@ -18,7 +18,24 @@ from throttler.kube.metadata import ObjectKey
 from throttler.kube.pod import Scheduling
 from throttler.kube.quantity import QuantityError, Resources, format_milli, total
 from throttler.kube.selectors import LabelSelector
-from throttler.levers.ceiling import CONTESTED_WRITE_EVERY_S, CeilingNeed, Contest, RoomSearch, Uptake, is_pool_taken_up
+from throttler.levers.ceiling import (
+    CONTESTED_WRITE_EVERY_S,
+    CeilingNeed,
+    Contest,
+    Mark,
+    RoomSearch,
+    Uptake,
+    amount_of,
+    foreign,
+    is_marked_so,
+    is_pool_taken_up,
+    is_unreadable,
+    marked,
+    read_mark,
+    shown,
+    taken_in,
+    with_ceiling,
+)
 from throttler.levers.lever import (
     THROTTLE_LABEL,
     Holder,
@@ -55,18 +72,6 @@ from throttler.levers.pool_shares import (
     waiting_work,
 )
 from throttler.levers.restore import hand_back
-from throttler.levers.saved_limits import (
-    Mark,
-    amount_of,
-    foreign,
-    is_marked_so,
-    is_unreadable,
-    marked,
-    read_mark,
-    shown,
-    taken_in,
-    with_ceiling,
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

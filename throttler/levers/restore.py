@@ -24,8 +24,8 @@ from throttler.kube.metadata import (
     with_owners,
     without_manager,
 )
+from throttler.levers.ceiling import ORIGINAL_ANNOTATION, OUR_ANNOTATIONS, Mark, is_unreadable, read_mark, taken_in
 from throttler.levers.lever import FIELD_MANAGER, THROTTLE_LABEL, How, LeverReason, LeverWrite
-from throttler.levers.saved_limits import ORIGINAL_ANNOTATION, OUR_ANNOTATIONS, Mark, is_unreadable, read_mark, taken_in
 
 
 def hand_back(

@@ -18,8 +18,8 @@ from throttler.kube.because import because
 from throttler.kube.metadata import KindNames
 from throttler.kube.pod import Pod
 from throttler.kube.quantity import Resources, fits, minus
-from throttler.levers.hold import Clocks, Held, HeldSince, HoldReason, in_turn, without_elements
-from throttler.levers.lever import How, LeverOutcome, LeverReport, LeverState, LeverWrite, Room
+from throttler.levers.hold import Held, HeldSince, HoldReason, in_turn, without_elements
+from throttler.levers.lever import Clocks, How, LeverOutcome, LeverReport, LeverState, LeverWrite, Room
 from throttler.levers.lever_context import ANY_TIME, EVERYTHING_BACK, HoldLever, LeverContext
 
 PACED_GATE = "kube-balloons.github.io/paced"

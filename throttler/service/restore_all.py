@@ -3,8 +3,11 @@
 Everything of ours that holds nodes back is read from the API server itself. Nothing is remembered: what was left behind
 is recognised by what is on the objects, and by what the JoinThrottles call theirs. Lists come page by page and are
 written page by page: what is decided on is then no older than a page takes.
+
+While decisions are made, ceilings stay in force by a Lease that is renewed (`InForce`).
 """
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,22 +17,24 @@ import structlog
 
 from throttler.api.throttle import Levers
 from throttler.kube.because import because
+from throttler.kube.connection import Connection
 from throttler.kube.errors import ApiError, NotFoundError, UndecodableError
-from throttler.kube.kube_client import KubeClient
+from throttler.kube.kube_client import CeilingGate, KubeClient, open_client
+from throttler.kube.lease import Elector
 from throttler.kube.list_and_watch import Skipped, W
-from throttler.kube.metadata import Metadata, ObjectKey
+from throttler.kube.metadata import LimitedObject, Metadata, ObjectKey
 from throttler.kube.node import HELD_BY_ANNOTATION, KEPT_ANNOTATIONS, Node, NodeWire, Shared, node_from_wire
 from throttler.kube.pod import Pod, PodWire, pod_from_wire
 from throttler.kube.requests import EVERYTHING, Resource, Selection
 from throttler.kube.selectors import LabelSelector, matches
-from throttler.levers.lever import HOLDER_ANNOTATION, THROTTLE_LABEL, How, LeverReason, LeverWrite
+from throttler.levers.ceiling import ORIGINAL_ANNOTATION, is_unreadable
+from throttler.levers.lever import HOLDER_ANNOTATION, THROTTLE_LABEL, How, LeverReason, LeverWrite, epoch_of
 from throttler.levers.lever_context import CeilingLever
 from throttler.levers.restore import hand_back
-from throttler.levers.saved_limits import ORIGINAL_ANNOTATION, is_unreadable
 from throttler.levers.scheduling_gate import SCHEDULING_GATES
 from throttler.service.lever_plans import CEILINGS, HOLDS
 from throttler.service.lever_writer import LeverWriter, WriteOutcome
-from throttler.service.throttle_kinds import THROTTLES, resources_of
+from throttler.service.throttle_watches import THROTTLES, resources_of
 
 PASSES = 3
 """An object that changed meanwhile (409) is read again so many times in all; after that the next call does it."""
@@ -301,3 +306,67 @@ def _bare_pod(wire: PodWire, shared: Shared) -> Pod:
     """The same of a pod and its requests."""
     spec = msgspec.structs.replace(wire.spec, containers=(), init_containers=(), overhead={}, resources=None)
     return pod_from_wire(msgspec.structs.replace(wire, spec=spec), shared)
+
+
+DRAIN_S = 1.0
+"""How long writes under way may take to finish on a stop: a write takes milliseconds, and a successor waits."""
+GIVE_BACK_S = 12.0
+"""The longest that giving everything back may take on a stop: what is left is the guard's."""
+GIVE_BACK_PER_S, GIVE_BACK_BURST = 50.0, 100
+"""Calls of its own: thousands of nodes may be held, and nobody paces us then."""
+
+Drain = Callable[[float], Awaitable[None]]
+
+
+class InForce:
+    """What is held in the name of the Lease. `elector` is None in a dry run, which holds nothing."""
+
+    def __init__(self, connection: Connection, elector: Elector | None) -> None:
+        self._connection = connection
+        self._elector = elector
+        self._has_held = False
+
+    @property
+    def lease(self) -> str:
+        """`namespace/name`; empty where nothing is held."""
+        return self._elector.lease if self._elector is not None else ""
+
+    @property
+    def epoch(self) -> int:
+        """The leadership under which is held; 0 where nothing is."""
+        return self._elector.epoch if self._elector is not None else 0
+
+    def follow(self, *, is_needed: bool) -> None:
+        """Told at each tick whether a throttle exists: only then may anything be held."""
+        self._has_held |= is_needed
+
+    def saw(self, things: Iterable[LimitedObject]) -> None:
+        """Objects that levers move. Where one names our Lease and a higher epoch, the Lease was removed since; epochs
+        never go down, so ours is raised above it with the next renewal."""
+        notes = [thing.metadata.annotations for thing in things]
+        seen = max((epoch_of(each) for each in notes if each.get(HOLDER_ANNOTATION) == self.lease), default=0)
+        if self._elector is not None and seen > self._elector.epoch:
+            self._elector.outgrow(seen)
+
+    async def stop(self, drain: Drain) -> None:
+        """Let writes finish and give everything back, while the Lease is still ours; under 15 s, whatever servers do.
+
+        A replica that stands by holds nothing, and what a leader that lost its Lease held is its successor's.
+        """
+        await drain(DRAIN_S)
+        if self._elector is None or not self._has_held or not self._elector.may_write():
+            return
+        try:
+            async with asyncio.timeout(GIVE_BACK_S):
+                await self._give_back(self._elector)
+        except TimeoutError:
+            log.warning("giving back took too long", limit_s=GIVE_BACK_S, rest="the guard's")
+
+    async def _give_back(self, elector: Elector) -> None:
+        async def may_go_on() -> bool:
+            return elector.may_write()
+
+        gate = CeilingGate(GIVE_BACK_PER_S, burst=GIVE_BACK_BURST)
+        async with open_client(self._connection, "give-back", gate=gate, may_send=elector.may_write) as client:
+            given = await give_back_all(client, lease=elector.lease, may_go_on=may_go_on)
+        log.info("gave everything back", objects=given.done, problems=list(given.problems))

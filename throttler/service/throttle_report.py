@@ -17,8 +17,8 @@ from throttler.kube.errors import ApiError
 from throttler.kube.kube_client import KubeClient, decode
 from throttler.kube.requests import Resource
 from throttler.levers.lever import LeverState
-from throttler.service.throttle_kinds import THROTTLES
 from throttler.service.throttle_status import ThrottleAnnouncer, next_status, status_manifest
+from throttler.service.throttle_watches import THROTTLES
 from throttler.service.tick_view import Turn
 
 FIELD_MANAGER = "kube-balloons"

@@ -23,7 +23,7 @@ from throttler.api.throttle import (
     ServerStatus,
     ThrottleStatus,
 )
-from throttler.api.throttle_decode import RefusedThrottle, StoredThrottle
+from throttler.api.throttle_rules import RefusedThrottle, StoredThrottle
 from throttler.kube.because import Because, EventAuthor, EventLimit, Sentence, because
 from throttler.kube.metadata import Condition
 from throttler.law.verdict import Phase, ThrottleReason, Verdict

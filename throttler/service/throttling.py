@@ -12,17 +12,16 @@ import msgspec
 import structlog
 
 from throttler.api.throttle import JoinThrottle
-from throttler.api.throttle_decode import StoredThrottle
+from throttler.api.throttle_rules import StoredThrottle
 from throttler.joins.join_world import JoinWorld
 from throttler.kube.node import Node
 from throttler.kube.pod import Pod
 from throttler.kube.selectors import LabelSelector
-from throttler.levers.hold import Clocks
-from throttler.levers.lever import Lane
+from throttler.levers.lever import Clocks, Lane
 from throttler.levers.lever_context import LeverMemory, LeverScene, PoolGrowth
 from throttler.levers.scheduling_gate import SCHEDULING_GATES
-from throttler.service.in_force import InForce
 from throttler.service.lever_plans import leftover_writes
+from throttler.service.restore_all import InForce
 from throttler.service.throttle_metrics import ThrottleMetrics
 from throttler.service.throttle_watches import ThrottleWatches
 from throttler.service.throttle_writes import ThrottleWrites

@@ -11,7 +11,7 @@ from functools import partial
 from typing import TypeVar
 
 from throttler.api.throttle import JoinThrottle
-from throttler.api.throttle_decode import StoredThrottle
+from throttler.api.throttle_rules import StoredThrottle
 from throttler.joins.count_joins import count_joins
 from throttler.joins.join_memory import JoinMemory
 from throttler.joins.join_world import JoinRules

@@ -6,16 +6,16 @@ from typing import Self
 
 import msgspec
 
-from throttler.api.throttle_decode import StoredThrottle
+from throttler.api.throttle_rules import StoredThrottle
 from throttler.joins.join_memory import JoinMemory
 from throttler.joins.join_world import JoinWorld
 from throttler.joins.joins import Joins
 from throttler.kube.karpenter import NodePool
 from throttler.law.law_memory import LawMemory, Learned
 from throttler.law.verdict import Verdict
+from throttler.levers.ceiling import read_mark
 from throttler.levers.lever import Lane, LeverOutcome, LeverReport, LeverWrite
 from throttler.levers.lever_context import LeverMemory, LeverScene, PoolGrowth
-from throttler.levers.saved_limits import read_mark
 from throttler.signals.reading import Signals
 
 

@@ -19,8 +19,7 @@ import aiohttp
 from multidict import CIMultiDict
 from yarl import URL
 
-from throttler.kube.connection import Connection, user_agent
-from throttler.kube.credentials import Credentials
+from throttler.kube.connection import Connection, Credentials, user_agent
 from throttler.signals.metrics_text import FAMILIES, BadTextError, WantedLines, parse_rows
 from throttler.signals.sample import Sample, sample_from_rows
 from throttler.sources.allowed_hosts import ForbiddenHostError, fresh_session, hang_up, is_loopback

@@ -15,10 +15,19 @@ from random import Random
 import structlog
 
 from throttler.api.throttle import JoinThrottle
-from throttler.kube.caller import CANCELLED, ERROR, TIMEOUT, Attempt, AttemptObserver, CeilingGate, ignore_attempt
 from throttler.kube.connection import Connection
 from throttler.kube.errors import ConfigError
-from throttler.kube.kube_client import KubeClient, open_client
+from throttler.kube.kube_client import (
+    CANCELLED,
+    ERROR,
+    TIMEOUT,
+    Attempt,
+    AttemptObserver,
+    CeilingGate,
+    KubeClient,
+    ignore_attempt,
+    open_client,
+)
 from throttler.kube.quantity import QuantityError
 from throttler.signals.reading import Reading, Signals
 from throttler.signals.servers import OWN_REQUESTS, Servers

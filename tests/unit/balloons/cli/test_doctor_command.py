@@ -14,7 +14,7 @@ from balloons.cli.terminal import Look
 from balloons.cluster import kinds
 from balloons.cluster.seen_cluster import Listed, SeenCluster, Unread
 from balloons.doctor.diagnose import diagnose
-from balloons.reading.files import read_archive, write_archive
+from balloons.reading.read_cluster import read_archive, write_archive
 from tests.doctor_cases import room, workload
 from tests.seen_clusters import cluster
 from tests.unit.balloons.cli.test_main import balloons as run_balloons

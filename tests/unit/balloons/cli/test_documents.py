@@ -9,7 +9,7 @@ from click.testing import CliRunner
 from balloons.cli.documents import DOCUMENTS, schema
 from balloons.cli.main import balloons
 from balloons.cluster import kinds
-from balloons.reading.files import write_archive
+from balloons.reading.read_cluster import write_archive
 from tests.doctor_cases import node, room
 from tests.seen_clusters import cluster
 

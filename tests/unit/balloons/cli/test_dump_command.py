@@ -12,7 +12,7 @@ import pytest
 from aiohttp import web
 
 from balloons.cluster import kinds
-from balloons.reading.files import read_archive
+from balloons.reading.read_cluster import read_archive
 from tests.doctor_cases import node, pod, priority, workload
 from tests.unit.balloons.cli.test_main import balloons
 from tests.unit.throttler.kube.loopback_api import LoopbackApi, loopback_api

@@ -14,7 +14,7 @@ from balloons.cluster import kinds
 from balloons.cluster.kinds import Kind
 from balloons.cluster.seen_cluster import Listed, Unread
 from balloons.explain import Step, Timeline
-from balloons.reading.files import write_archive
+from balloons.reading.read_cluster import write_archive
 from tests.doctor_cases import node, pod, pool
 from tests.seen_clusters import cluster
 from tests.unit.balloons.cli.test_main import balloons

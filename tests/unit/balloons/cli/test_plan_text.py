@@ -15,7 +15,7 @@ from balloons.preview.inputs import Ceiling, assumed_inputs
 from balloons.preview.plan_json import plan_json
 from balloons.preview.scale_up_plan import Asked, ScaleUpPlan, make_plan
 from balloons.preview.what_if import Stated, simulate, with_stated
-from balloons.reading.files import read_archive
+from balloons.reading.read_cluster import read_archive
 from balloons.report.document import Document, Series, read_document, series_of
 from balloons.words import count, duration, share
 

@@ -16,7 +16,7 @@ from balloons.cli.documents import RequestedItem
 from balloons.cli.main import balloons as commands
 from balloons.cli.top_screen import document, groups, rows
 from balloons.cluster import kinds, seen_cluster
-from balloons.reading.files import write_archive
+from balloons.reading.read_cluster import write_archive
 from tests.doctor_cases import autoscaler, node, pod
 from tests.seen_clusters import cluster
 from tests.unit.balloons.cli.test_main import balloons

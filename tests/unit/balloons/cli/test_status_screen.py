@@ -25,7 +25,7 @@ from balloons.cli.status_text import Seen
 from balloons.cli.terminal import Look
 from balloons.cluster import kinds
 from balloons.cluster.seen_cluster import Listed, Unread
-from balloons.reading.files import write_archive
+from balloons.reading.read_cluster import write_archive
 from tests.seen_clusters import cluster
 from tests.unit.balloons.cli.test_small_commands import config_for
 from tests.unit.balloons.cli.throttle_and_pool import pool, throttle

@@ -34,7 +34,7 @@ from throttler.api.throttle import (
     ThrottleSpec,
     ThrottleStatus,
 )
-from throttler.api.throttle_decode import RefusedThrottle
+from throttler.api.throttle_rules import RefusedThrottle
 from throttler.kube.metadata import Condition, Metadata
 from throttler.kube.selectors import LabelSelector
 

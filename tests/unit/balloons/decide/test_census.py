@@ -12,7 +12,7 @@ import pytest
 from balloons.api.pool import BalloonPool, NotWarm, NotWarmCondition, NotWarmTaint, PoolNodes, Strategy
 from balloons.decide.census import JOIN_LIMIT_S, NodeState, Rules, take_census
 from balloons.decide.decide import decide
-from balloons.decide.memory import Memory
+from balloons.decide.plan import Memory
 from balloons.decide.settings import DecideSettings
 from balloons.view.node_load import EMPTY, load_of
 from balloons.view.snapshot import Now

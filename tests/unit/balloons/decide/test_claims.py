@@ -6,8 +6,7 @@ import pytest
 
 from balloons.api.pool import PoolNodes
 from balloons.decide.decide import decide
-from balloons.decide.memory import Memory
-from balloons.decide.plan import Plan, Reason
+from balloons.decide.plan import Memory, Plan, Reason
 from balloons.decide.settings import DecideSettings
 from balloons.view.claim import claim_nodes
 from tests.world import CLASS, NOW, POOL_KEY, World, a_node, a_pool, later, nodes

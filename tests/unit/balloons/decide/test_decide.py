@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from balloons.api.pool import Mode, PoolNodes, PoolSpec
 from balloons.decide.decide import Purse, decide, lanes_of
-from balloons.decide.memory import Memory
+from balloons.decide.plan import Memory
 from balloons.decide.settings import DecideSettings
 from balloons.decide.target import Supply, target
 from tests.world import NOW, POOL_KEY, World, a_node, a_pool, later, work

@@ -4,8 +4,7 @@ from typing import Any
 
 from balloons.api.pool import Mode
 from balloons.decide.decide import decide
-from balloons.decide.memory import Memory
-from balloons.decide.plan import PoolDecision, Reason
+from balloons.decide.plan import Memory, PoolDecision, Reason
 from balloons.decide.settings import DecideSettings
 from balloons.view.snapshot import Now
 from tests.world import NOW, World, a_node, a_pool, later, nodes

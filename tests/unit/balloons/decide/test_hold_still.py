@@ -12,8 +12,7 @@ import pytest
 
 from balloons.api.pool import Mode
 from balloons.decide.decide import decide
-from balloons.decide.memory import Memory
-from balloons.decide.plan import Action, ApplyObject, MarkBalloon, Plan, PoolDecision, Reason
+from balloons.decide.plan import Action, ApplyObject, MarkBalloon, Memory, Plan, PoolDecision, Reason
 from balloons.decide.settings import DecideSettings
 from balloons.service.pool_status import Standing, standing
 from balloons.view.snapshot import DeploymentCondition, DeploymentStatus, Now

@@ -16,8 +16,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from balloons.api.pool import Mode
 from balloons.decide.census import NodeState, Rules, ages_s, take_census
 from balloons.decide.decide import decide
-from balloons.decide.memory import Memory
-from balloons.decide.plan import Action, ApplyObject, DeleteObject, MarkBalloon, Plan, Reason, ReleaseBalloon
+from balloons.decide.plan import Action, ApplyObject, DeleteObject, MarkBalloon, Memory, Plan, Reason, ReleaseBalloon
 from balloons.decide.settings import DecideSettings
 from balloons.view.claim import claim_nodes
 from tests.world import NOW, POOL_KEY, World, a_node, a_pool, daemon, later, work

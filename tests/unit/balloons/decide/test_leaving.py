@@ -6,8 +6,7 @@ from hypothesis import strategies as st
 
 from balloons.api.pool import Mode, PoolNodes
 from balloons.decide.decide import decide
-from balloons.decide.memory import Memory
-from balloons.decide.plan import PoolDecision, Reason
+from balloons.decide.plan import Memory, PoolDecision, Reason
 from balloons.decide.settings import DecideSettings
 from balloons.service.pool_status import Standing, standing
 from tests.world import NOW, World, a_node, a_pool, later, nodes

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from balloons.api.pool import BalloonPool, Mode, PoolNodes, Schedule
 from balloons.decide.decide import decide
-from balloons.decide.memory import Memory
-from balloons.decide.plan import Action, ApplyObject, PoolDecision, Reason, RemoveFailed
+from balloons.decide.plan import Action, ApplyObject, Memory, PoolDecision, Reason, RemoveFailed
 from balloons.decide.refusing import (
     CALM_S,
     FEW,

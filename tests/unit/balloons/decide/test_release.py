@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from balloons.api.pool import Mode
 from balloons.decide import release
 from balloons.decide.decide import decide
-from balloons.decide.memory import Memory
-from balloons.decide.plan import Action, ApplyObject, Plan, Reason, ReleaseBalloon
+from balloons.decide.plan import Action, ApplyObject, Memory, Plan, Reason, ReleaseBalloon
 from balloons.decide.release import PodClass, admits, reserve
 from balloons.decide.settings import DecideSettings
 from tests.world import NOW, World, a_node, a_pool, later, nodes, work

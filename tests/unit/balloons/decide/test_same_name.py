@@ -7,8 +7,7 @@ import pytest
 
 from balloons.api.pool import Mode, PoolNodes, Strategy
 from balloons.decide.decide import decide
-from balloons.decide.memory import Memory
-from balloons.decide.plan import ApplyObject, DeleteObject, Plan
+from balloons.decide.plan import ApplyObject, DeleteObject, Memory, Plan
 from balloons.decide.settings import DecideSettings
 from balloons.view.claim import claim_nodes
 from balloons.view.node_load import load_of

@@ -4,8 +4,7 @@ from typing import Any
 
 from balloons.api.pool import Mode, Strategy
 from balloons.decide.decide import decide
-from balloons.decide.memory import Memory
-from balloons.decide.plan import Action, AnnotateNode, ApplyObject, DeleteObject, Plan, Reason
+from balloons.decide.plan import Action, AnnotateNode, ApplyObject, DeleteObject, Memory, Plan, Reason
 from balloons.decide.settings import DecideSettings
 from tests.world import NOW, POOL_KEY, World, a_pool, later, nodes, work
 

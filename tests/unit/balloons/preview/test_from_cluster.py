@@ -17,7 +17,7 @@ from balloons.preview.inputs import PlanInputs, Source
 from balloons.preview.plan_json import plan_json
 from balloons.preview.scale_up_plan import Asked, make_plan
 from balloons.preview.what_if import Stated, Sweep, simulate, with_stated
-from balloons.reading.files import read_archive, write_archive
+from balloons.reading.read_cluster import read_archive, write_archive
 
 T0 = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 STATUS = (Path(__file__).parents[3] / "recorded/cluster_autoscaler_status_1.36.1.yaml").read_text()

@@ -16,7 +16,7 @@ from balloons.preview.inputs import PlanInputs, assumed_inputs
 from balloons.preview.scale_up_plan import Asked, PlanError, make_plan
 from balloons.preview.what_if import Stated, Sweep, simulate, with_stated
 from balloons.preview.world import LIMIT_S, median_world
-from balloons.reading.files import read_archive
+from balloons.reading.read_cluster import read_archive
 
 AT = datetime(2026, 11, 22, tzinfo=UTC)
 ASSUMED = assumed_inputs()

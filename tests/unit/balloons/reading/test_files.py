@@ -21,7 +21,7 @@ from balloons.cluster import kinds
 from balloons.cluster.seen_cluster import Listed, SeenCluster, Unread
 from balloons.doctor.diagnose import ALL_CHECKS
 from balloons.reading import files
-from balloons.reading.files import ArchiveError, ManifestError, read_archive, read_manifests, write_archive
+from balloons.reading.read_cluster import ArchiveError, ManifestError, read_archive, read_manifests, write_archive
 from tests.large_cluster import NODES, PODS
 from tests.seen_clusters import TAKEN_AT, cluster
 

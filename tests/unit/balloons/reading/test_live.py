@@ -10,9 +10,9 @@ import pytest
 from balloons.cluster import kinds
 from balloons.cluster.seen_cluster import Unread
 from balloons.reading import live
-from balloons.reading.live import read_cluster
+from balloons.reading.read_cluster import read_cluster
 from tests.unit.throttler.kube.fake_api import FakeResponse, client_for, down, status_answer
-from throttler.kube.credentials import Credentials
+from throttler.kube.connection import Credentials
 from throttler.kube.errors import UnreachableError
 from throttler.kube.requests import Request
 

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from balloons.api.pool import PoolStatus
-from balloons.decide.memory import Memory, PoolMemory
-from balloons.decide.plan import Plan, PoolDecision, Reason, because
+from balloons.decide.plan import Memory, Plan, PoolDecision, PoolMemory, Reason, because
 from balloons.decide.settings import DecideSettings
 from balloons.service.loop import BLIND_PATIENCE_S, DecisionLoop, Wake
 from balloons.service.metrics import Metrics

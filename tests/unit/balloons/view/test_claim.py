@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from balloons.api.pool import BalloonPool, Mode, PoolNodes, PoolStatus, Schedule
 from balloons.decide.decide import decide
-from balloons.decide.memory import Memory
-from balloons.decide.plan import Plan, Reason
+from balloons.decide.plan import Memory, Plan, Reason
 from balloons.decide.settings import DecideSettings
 from balloons.view.claim import Bound, Claim, Tenancy, claim_nodes
 from balloons.view.snapshot import Circumstances, Deployment, Index, RefusedPool, Snapshot

@@ -12,10 +12,9 @@ from contextlib import asynccontextmanager
 from random import Random
 from typing import Any
 
-from throttler.kube.caller import Caller, OpenGate
-from throttler.kube.credentials import CredentialKeeper, Credentials
+from throttler.kube.connection import CredentialKeeper, Credentials
 from throttler.kube.errors import UnreachableError
-from throttler.kube.kube_client import KubeClient
+from throttler.kube.kube_client import Caller, KubeClient, OpenGate
 from throttler.kube.requests import Request, Resource
 
 THINGS = Resource("", "v1", "nodes", "Node", is_namespaced=False)

@@ -7,8 +7,7 @@ from itertools import pairwise
 import pytest
 
 from tests.unit.throttler.kube.fake_api import THINGS, FakeApi, FakeResponse, client_for, down, status_answer
-from throttler.kube.caller import Attempt, CeilingGate
-from throttler.kube.credentials import CredentialKeeper, Credentials
+from throttler.kube.connection import CredentialKeeper, Credentials
 from throttler.kube.errors import (
     AlreadyExistsError,
     ApiError,
@@ -21,7 +20,7 @@ from throttler.kube.errors import (
     UndecodableError,
     UnreachableError,
 )
-from throttler.kube.kube_client import decode
+from throttler.kube.kube_client import Attempt, CeilingGate, decode
 from throttler.kube.list_and_watch import Identity
 from throttler.kube.requests import EVERYTHING, PatchKind
 

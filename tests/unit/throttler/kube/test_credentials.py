@@ -2,7 +2,7 @@ import asyncio
 
 import pytest
 
-from throttler.kube.credentials import CredentialKeeper, Credentials
+from throttler.kube.connection import CredentialKeeper, Credentials
 from throttler.kube.errors import ConfigError
 
 pytestmark = pytest.mark.virtual_time

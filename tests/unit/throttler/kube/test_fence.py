@@ -8,11 +8,9 @@ from aiohttp import web
 
 from tests.unit.throttler.kube.fake_api import THINGS, FixedSource
 from tests.unit.throttler.kube.loopback_api import loopback_api
-from throttler.kube.caller import CANCELLED, Attempt
-from throttler.kube.connection import Connection
-from throttler.kube.credentials import CredentialKeeper, Credentials
+from throttler.kube.connection import Connection, CredentialKeeper, Credentials
 from throttler.kube.errors import FencedError
-from throttler.kube.kube_client import KubeClient, open_client
+from throttler.kube.kube_client import CANCELLED, Attempt, KubeClient, open_client
 from throttler.kube.transport import AiohttpTransport, EndingConnector
 
 

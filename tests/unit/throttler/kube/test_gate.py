@@ -2,7 +2,7 @@ import asyncio
 
 import pytest
 
-from throttler.kube.caller import CeilingGate, OpenGate
+from throttler.kube.kube_client import CeilingGate, OpenGate
 
 pytestmark = [pytest.mark.virtual_time, pytest.mark.usefixtures("throttler_clock")]
 

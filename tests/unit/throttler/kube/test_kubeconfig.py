@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from throttler.kube.credentials import check_server, merge_documents, summarize_context
+from throttler.kube.connection import check_server, merge_documents, summarize_context
 from throttler.kube.errors import ConfigError
 
 GOOD = {

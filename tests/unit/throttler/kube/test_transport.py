@@ -14,11 +14,9 @@ from aiohttp import web
 from tests.unit.throttler.kube.fake_api import THINGS, FixedSource
 from tests.unit.throttler.kube.frozen_server import BEGINNING, cancelled, frozen_server, left_open_by
 from tests.unit.throttler.kube.loopback_api import authority, loopback_api
-from throttler.kube.caller import Attempt
-from throttler.kube.connection import Connection
-from throttler.kube.credentials import CredentialKeeper, Credentials
+from throttler.kube.connection import Connection, CredentialKeeper, Credentials
 from throttler.kube.errors import ApiError, AttemptTimeoutError, TlsRefusedError, UnreachableError
-from throttler.kube.kube_client import KubeClient, open_client
+from throttler.kube.kube_client import Attempt, KubeClient, open_client
 from throttler.kube.list_and_watch import LineFrames
 from throttler.kube.requests import EVERYTHING
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from throttler.levers.hold import Clocks, Held, HeldSince, HoldReason, hold_report, in_turn, let_in, why_let_in
-from throttler.levers.lever import LeverState, Room
+from throttler.levers.hold import Held, HeldSince, HoldReason, hold_report, in_turn, let_in, why_let_in
+from throttler.levers.lever import Clocks, LeverState, Room
 
 LIMIT_S = 100.0
 AGES = st.lists(st.floats(0, 300), max_size=40)

@@ -13,8 +13,7 @@ from throttler.joins.join_world import JoinRules
 from throttler.joins.joins import Joins
 from throttler.kube.cluster_api import MAX_SIZE, MIN_SIZE, MachineDeployment
 from throttler.kube.cluster_autoscaler import AutoscalerStatus, NodeGroup
-from throttler.levers.hold import Clocks
-from throttler.levers.lever import LeverReport, LeverState, LeverWrite, Room
+from throttler.levers.lever import Clocks, LeverReport, LeverState, LeverWrite, Room
 from throttler.levers.lever_context import LeverContext, LeverScene
 from throttler.levers.machine_deployments import DRY_S, MACHINE_DEPLOYMENTS, MachineDeploymentMemory
 from throttler.levers.restore import hand_back

@@ -2,7 +2,7 @@
 
 import pytest
 
-from throttler.levers.saved_limits import Mark, clamped, unraised
+from throttler.levers.ceiling import Mark, clamped, unraised
 
 STANDING = {"cpu": 16, "memory": 64}
 

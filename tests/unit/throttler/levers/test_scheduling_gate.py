@@ -15,8 +15,7 @@ from throttler.kube.metadata import OwnerReference
 from throttler.kube.pod import Pod, Scheduling
 from throttler.kube.quantity import parse_resources
 from throttler.kube.selectors import LabelSelector
-from throttler.levers.hold import Clocks
-from throttler.levers.lever import How, LeverOutcome, LeverState, Room
+from throttler.levers.lever import Clocks, How, LeverOutcome, LeverState, Room
 from throttler.levers.scheduling_gate import (
     PACED_GATE,
     GatedDemand,

@@ -9,8 +9,7 @@ from tests.unit.throttler.service.throttle_scene import a_pool
 from throttler.kube.karpenter import NodePool
 from throttler.levers.lever import EPOCH_ANNOTATION, HOLDER_ANNOTATION
 from throttler.service import in_force
-from throttler.service.in_force import DRAIN_S, InForce
-from throttler.service.restore_all import GivenBack
+from throttler.service.restore_all import DRAIN_S, GivenBack, InForce
 
 LEASE = "kube-balloons/kube-balloons-throttle"
 

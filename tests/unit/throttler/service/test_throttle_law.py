@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.contract.jointhrottle_table import accepted
 from throttler.api.throttle import JoinThrottle, LearnedStatus, Preset, ThrottleSpec, Window
-from throttler.api.throttle_decode import decode_throttle
+from throttler.api.throttle_rules import decode_throttle
 from throttler.law.law_memory import Learned
 from throttler.service.throttle_law import law_settings, learned_of_status, learned_status_of
 

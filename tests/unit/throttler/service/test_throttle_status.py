@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from throttler.api.throttle import JoinThrottle, LearnedStatus, ThrottleSpec, ThrottleStatus
-from throttler.api.throttle_decode import RefusedThrottle, StoredThrottle
+from throttler.api.throttle_rules import RefusedThrottle, StoredThrottle
 from throttler.joins.joins import Joins
 from throttler.kube.because import because
 from throttler.kube.metadata import Metadata

@@ -8,16 +8,16 @@ import pytest
 from tests.unit.throttler.joins.cluster import CNI, LOGS, WALL_S, a_claim, a_node, a_world, daemons_on, pending
 from tests.unit.throttler.service.throttle_scene import QUOTAS_SERVED, a_pool, a_throttle, a_view, refused
 from throttler.api.throttle import LearnedStatus, ThrottleStatus
-from throttler.api.throttle_decode import StoredThrottle
+from throttler.api.throttle_rules import StoredThrottle
 from throttler.joins.count_joins import count_joins
 from throttler.joins.join_world import JoinWorld
 from throttler.kube.cluster_autoscaler import AutoscalerStatus, NodeGroup
 from throttler.kube.karpenter import NodePool
 from throttler.kube.selectors import LabelSelector
 from throttler.law.govern import govern
+from throttler.levers.ceiling import ORIGINAL_ANNOTATION
 from throttler.levers.lever import THROTTLE_LABEL, LeverState
 from throttler.levers.lever_context import PoolGrowth
-from throttler.levers.saved_limits import ORIGINAL_ANNOTATION
 from throttler.service.tick import decide_throttles
 from throttler.service.tick_view import Memories, TickView, Turn
 

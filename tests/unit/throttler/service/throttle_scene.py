@@ -8,12 +8,11 @@ import msgspec
 
 from tests.unit.throttler.joins.cluster import WALL_S, a_world
 from throttler.api.throttle import JoinThrottle
-from throttler.api.throttle_decode import RefusedThrottle, StoredThrottle, decode_throttle
+from throttler.api.throttle_rules import RefusedThrottle, StoredThrottle, decode_throttle
 from throttler.joins.join_world import JoinWorld
 from throttler.kube.karpenter import NodePool
 from throttler.kube.metadata import LimitedObject, Metadata
-from throttler.levers.hold import Clocks
-from throttler.levers.lever import LeverWrite
+from throttler.levers.lever import Clocks, LeverWrite
 from throttler.levers.lever_context import LeverScene
 from throttler.service.tick_view import TickView, Turn
 from throttler.signals.reading import Reading, Signals

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.throttler.simulator.small_plants import plant
-from throttler.simulator.machines import Machines
+from throttler.simulator.plant import Machines
 from throttler.simulator.scenario import ScaleUp
 
 

@@ -8,6 +8,7 @@ from lab.simulator.by_cohort import simulate
 from lab.simulator.scenarios import TWELVE
 from throttler.joins.joins import Joins
 from throttler.signals.reading import Reading, Signals
+from throttler.simulator.fluid_server import CLOCK_START_S
 from throttler.simulator.pacing_policies import (
     AimdOnErrors,
     AimdOnWindow,
@@ -21,7 +22,6 @@ from throttler.simulator.pacing_policies import (
     Stock,
 )
 from throttler.simulator.scenario import ScaleUp, Scenario, Slowdown
-from throttler.simulator.simulated_scrape import CLOCK_START_S
 
 BUSY = Joins(waiting=1000, held=1000, joining=100, joined=10, join_s=80.0, boot_s=120.0)
 

@@ -6,8 +6,17 @@ import pytest
 from lab.simulator.scenarios import TWELVE, random_scenario
 from tests.unit.throttler.simulator.small_plants import plant
 from throttler.simulator.plant import JOIN, LIST, SERVER, SMALL, Streams
-from throttler.simulator.scenario import ListBurst, ServerLoss, Slowdown
-from throttler.simulator.weather import background_levels, burst_rate, capacity, is_up, spare, visitor_shares
+from throttler.simulator.scenario import (
+    ListBurst,
+    ServerLoss,
+    Slowdown,
+    background_levels,
+    burst_rate,
+    capacity,
+    is_up,
+    spare,
+    visitor_shares,
+)
 
 
 def test_a_join_is_the_train_of_the_study() -> None:

@@ -6,8 +6,7 @@ import gzip
 from aiohttp import web
 
 from tests.unit.throttler.kube.fake_api import FixedSource
-from throttler.kube.connection import Connection
-from throttler.kube.credentials import CredentialKeeper, Credentials
+from throttler.kube.connection import Connection, CredentialKeeper, Credentials
 
 
 def connection_to(url: str, *, tls=None) -> Connection:

@@ -12,8 +12,8 @@ from tests.unit.throttler.kube.loopback_api import loopback_api
 from tests.unit.throttler.service.throttle_scene import a_throttle, calm
 from tests.unit.throttler.sources.fake_prometheus import ALARM, FakePrometheus, answer, element, server
 from tests.unit.throttler.sources.metrics_server import connection_to
-from throttler.kube.caller import Attempt, ignore_attempt
 from throttler.kube.connection import Connection
+from throttler.kube.kube_client import Attempt, ignore_attempt
 from throttler.signals.reading import Reading, Signals
 from throttler.sources import prometheus_watch
 from throttler.sources.promql_client import PrometheusAccess
