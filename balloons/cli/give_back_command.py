@@ -236,9 +236,9 @@ def _settings(given: dict[str, Any]) -> "GuardSettings":
 
 
 async def _show(client: "KubeClient", settings: "GuardSettings") -> bool:
-    from throttler.service.restore_all import give_back_all
+    from throttler.service.restore_all import restore_all
 
-    found = await give_back_all(client, lease=settings.lease, lets_nodes_go=True, is_dry_run=True)
+    found = await restore_all(client, lease=settings.lease, lets_nodes_go=True, is_dry_run=True)
     for problem in found.problems:
         click.echo(problem, err=True)
     return found.is_all

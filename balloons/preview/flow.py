@@ -25,8 +25,20 @@ from balloons.preview.world import World
 from throttler.joins.joins import Joins
 from throttler.simulator.fluid_server import Observer
 from throttler.simulator.pacing_policies import AtOnce, Oracle, Policy, permit
-from throttler.simulator.plant import JOIN, LIST, VISITOR_COST, Machines, Streams, heartbeat_load
-from throttler.simulator.scenario import Scenario, background_levels, burst_rate, is_up, level_at, speed_factor
+from throttler.simulator.plant import (
+    JOIN,
+    LIST,
+    VISITOR_COST,
+    Machines,
+    Streams,
+    background_levels,
+    burst_rate,
+    heartbeat_load,
+    is_up,
+    level_at,
+    speed_factor,
+)
+from throttler.simulator.scenario import Scenario
 
 IDLE_S = 1.0
 """Karpenter's default."""

@@ -45,7 +45,7 @@ from throttler.kube.pod import DaemonSet, Pod, wants_daemon
 from throttler.kube.quantity import DurationError, QuantityError, Resources, minus, parse_duration, parse_quantity
 from throttler.kube.selectors import LabelSelector, Taint, can_match, matches
 from throttler.law.settings import LawSettings
-from throttler.levers.ceiling import read_mark
+from throttler.levers.ceiling import read_saved
 from throttler.levers.lever import THROTTLE_LABEL
 from throttler.service.throttle_law import law_settings, learned_of_status
 
@@ -205,7 +205,7 @@ def with_ceilings(pool: PoolFacts, ceilings: Iterable[Ceiling | None]) -> PoolFa
 def _limits(node_pool: NodePool) -> Mapping[str, Any]:
     """The user's own: what our throttle put in their place is taken back when it is done."""
     own = dict(node_pool.spec.limits or {})
-    mark = read_mark(node_pool.metadata)
+    mark = read_saved(node_pool.metadata)
     if mark is None:
         return own
     kept = {name: value for name, value in own.items() if name not in mark.ceiling}

@@ -29,10 +29,9 @@ from throttler.kube.lease import Elector, ElectorSettings, open_lease_client
 from throttler.kube.transport import always
 from throttler.service.lever_writer import LeverWriter
 from throttler.service.restore_all import InForce
-from throttler.service.throttle_report import ThrottleReport
 from throttler.service.throttle_status import ThrottleAnnouncer
 from throttler.service.throttle_watches import ThrottleWatches
-from throttler.service.throttle_writes import ThrottleWrites
+from throttler.service.throttle_writes import ThrottleReport, ThrottleWrites
 from throttler.service.throttling import Throttling
 from throttler.sources.signal_watch import OwnAttempts, SignalWatches
 

@@ -15,8 +15,8 @@ from throttler.simulator.pacing_policies import (
     Policy,
     Stock,
 )
-from throttler.simulator.plant import join_cost
-from throttler.simulator.scenario import Scenario, spare
+from throttler.simulator.plant import join_cost, spare
+from throttler.simulator.scenario import Scenario
 
 ORACLE, COLD, WARM = "oracle", "ours cold", "ours warm"
 FIXED_RATES = (1.0, 2.0, 4.0)

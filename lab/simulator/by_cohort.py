@@ -16,8 +16,8 @@ from lab.simulator.cohort_server import CohortServer, CohortVisitors, Latencies,
 from lab.simulator.result import Film, Result, check_nodes
 from throttler.simulator.fluid_server import Counters, Observer
 from throttler.simulator.pacing_policies import Oracle, Policy, permit
-from throttler.simulator.plant import CLIENT, JOIN, Machines, Streams
-from throttler.simulator.scenario import LEVEL_S, Scenario, background_levels, level_at
+from throttler.simulator.plant import CLIENT, JOIN, LEVEL_S, Machines, Streams, background_levels, level_at
+from throttler.simulator.scenario import Scenario
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]

@@ -25,17 +25,18 @@ from lab.simulator.request_server import (
 from lab.simulator.result import Film, Result, Tally, check_nodes, result
 from throttler.simulator.fluid_server import Counters, Observer
 from throttler.simulator.pacing_policies import Oracle, Policy, permit
-from throttler.simulator.plant import CLIENT, THINK_SPREAD, Machines, Streams
-from throttler.simulator.scenario import (
+from throttler.simulator.plant import (
+    CLIENT,
     LEVEL_S,
-    Scenario,
-    ServerLoss,
-    Slowdown,
+    THINK_SPREAD,
+    Machines,
+    Streams,
     background_levels,
     is_up,
     level_at,
     speed_factor,
 )
+from throttler.simulator.scenario import Scenario, ServerLoss, Slowdown
 
 TIMEOUT_CHECK_S = 1.0
 """A client notices its timeout at the next multiple of this."""

@@ -13,8 +13,19 @@ import numpy as np
 from lab.simulator.request_arrivals import visitor_rate
 from lab.simulator.result import Tally
 from throttler.simulator.fluid_server import Answer, Arrivals, Counters, FluidServer, Settled
-from throttler.simulator.plant import CLIENT, LIST, LIST_SHARE, SMALL, STEADY_LIST
-from throttler.simulator.scenario import LEVEL_S, Scenario, burst_rate, capacity, is_up, visitor_shares
+from throttler.simulator.plant import (
+    CLIENT,
+    LEVEL_S,
+    LIST,
+    LIST_SHARE,
+    SMALL,
+    STEADY_LIST,
+    burst_rate,
+    capacity,
+    is_up,
+    visitor_shares,
+)
+from throttler.simulator.scenario import Scenario
 
 LONGEST_S = 64.0
 """What comes due later than this counts as this: above the longest Retry-After and the longest wait together."""

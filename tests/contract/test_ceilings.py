@@ -28,12 +28,12 @@ from throttler.kube.pod import Scheduling
 from throttler.kube.requests import Resource
 from throttler.kube.selectors import LabelSelector
 from throttler.levers.capacity_quota import QuotaMemory, QuotaSeen, plan_capacity_quota
-from throttler.levers.lever import Clocks, Holder, LeverWrite, Room
+from throttler.levers.lever import Clocks, Holder, LeverBudget, LeverWrite
 from throttler.levers.lever_context import LeverContext, LeverScene
 from throttler.levers.machine_deployments import MACHINE_DEPLOYMENTS
 from throttler.levers.node_pool_limits import NodePoolMemory, NodePoolSeen, plan_node_pools
 from throttler.levers.pool_shares import WaitingWork
-from throttler.levers.restore import hand_back
+from throttler.levers.restore import restore
 from throttler.service.lever_writer import LeverWriter, WriteOutcome
 
 pytestmark = pytest.mark.lab
@@ -100,7 +100,9 @@ async def essence(client: KubeClient, name: str, resource: Resource = POOLS) -> 
 
 async def pool_writes(client: KubeClient, name: str, **room: Any) -> tuple[LeverWrite, ...]:
     pool = decode(await client.get(POOLS, name), NodePool)
-    now = Room(**{"existing": 0, "booting": 0, "allowance": 3, "admit": 0, "waiting": 9, "may_move": True, **room})
+    now = LeverBudget(
+        **{"existing": 0, "booting": 0, "allowance": 3, "admit": 0, "waiting": 9, "may_move": True, **room}
+    )
     outcomes, _ = plan_node_pools([NodePoolSeen(pool=pool)], now, WAITING, HOLDER, NodePoolMemory(), 0.0)
     return outcomes[0].writes
 
@@ -118,7 +120,7 @@ async def test_pool_is_as_before_wherever_the_hand_back_was_killed(
     assert json.loads(await client.get(POOLS, name))["spec"]["limits"]["cpu"] == "24"
     for wanted in (killed_after, 9):
         pool = decode(await client.get(POOLS, name), NodePool)
-        results = await writer.carry_out(hand_back(pool)[:wanted])
+        results = await writer.carry_out(restore(pool)[:wanted])
         assert {result.outcome for result in results} <= {WriteOutcome.DONE}, results
     assert await essence(client, name) == before
     apply_as(served, manifest(name, {**(limits or {}), "cpu": "500"}), manager)
@@ -169,7 +171,7 @@ async def test_quota_is_made_moved_and_deleted(client: KubeClient, name: str, ve
     for now_s, allowance in ((0.0, 8), (2.0, 0), (4.0, 3)):
         quota = await found(client, resource, name)
         seen = QuotaSeen(name=name, selector=SELECTOR, api_version=resource.api_version, quota=quota)
-        room = Room(existing=10, booting=2, allowance=allowance, admit=0, waiting=5, may_move=True)
+        room = LeverBudget(existing=10, booting=2, allowance=allowance, admit=0, waiting=5, may_move=True)
         outcome, memory = plan_capacity_quota(seen, room, HOLDER, memory, now_s)
         (result,) = await writer.carry_out(outcome.writes)
         assert result.outcome is WriteOutcome.DONE, result.message
@@ -188,7 +190,7 @@ async def test_quota_is_made_moved_and_deleted(client: KubeClient, name: str, ve
             == ()
         ), "the second look finds nothing to do"
     assert now is not None
-    (result,) = await writer.carry_out(hand_back(now))
+    (result,) = await writer.carry_out(restore(now))
     assert result.outcome is WriteOutcome.DONE
     assert await found(client, resource, name) is None
 
@@ -201,13 +203,13 @@ async def test_quota_of_the_user_is_as_before(served: ControlPlane, client: Kube
     seen = QuotaSeen(
         name=name, selector=SELECTOR, api_version=resource.api_version, quota=await found(client, resource, name)
     )
-    room = Room(existing=10, booting=2, allowance=8, admit=0, waiting=5, may_move=True)
+    room = LeverBudget(existing=10, booting=2, allowance=8, admit=0, waiting=5, may_move=True)
     outcome, _ = plan_capacity_quota(seen, room, HOLDER, QuotaMemory(), 0.0)
     await LeverWriter(client).carry_out(outcome.writes)
     now = await found(client, resource, name)
     assert now is not None
     assert now.spec.limits.resources == {"nodes": "20", "cpu": "1000"}
-    await LeverWriter(client).carry_out(hand_back(now))
+    await LeverWriter(client).carry_out(restore(now))
     after = json.loads(await client.get(resource, name))
     assert after["spec"] == spec
     assert [entry["manager"] for entry in after["metadata"]["managedFields"]] == ["flux"]
@@ -216,7 +218,7 @@ async def test_quota_of_the_user_is_as_before(served: ControlPlane, client: Kube
 
 async def test_write_that_the_schema_refuses_is_an_outcome(client: KubeClient, name: str) -> None:
     seen = QuotaSeen(name=name, selector=SELECTOR, api_version="autoscaling.x-k8s.io/v1beta1", quota=None)
-    room = Room(existing=1, booting=0, allowance=1, admit=0, waiting=5, may_move=True)
+    room = LeverBudget(existing=1, booting=0, allowance=1, admit=0, waiting=5, may_move=True)
     outcome, _ = plan_capacity_quota(seen, room, HOLDER, QuotaMemory(), 0.0)
     body = {**outcome.writes[0].body, "spec": {"limits": {"resources": {"nodes": "-1"}}}}  # type: ignore[dict-item]
     (result,) = await LeverWriter(client).carry_out([replace(outcome.writes[0], body=body)])
@@ -241,7 +243,7 @@ async def test_machine_deployment_is_as_before_wherever_the_hand_back_was_killed
     assert await size_writes(client, resource, name) == (), "the second look finds nothing to do"
     for wanted in (killed_after, 9):
         thing = decode(await client.get(resource, name, "default"), MachineDeployment)
-        results = await writer.carry_out(hand_back(thing)[:wanted])
+        results = await writer.carry_out(restore(thing)[:wanted])
         assert {result.outcome for result in results} <= {WriteOutcome.DONE}, results
     assert await essence(client, name, resource) == before
     apply_as(served, {**machine_deployment(name, 60), "apiVersion": resource.api_version}, manager)
@@ -257,7 +259,7 @@ async def size_writes(client: KubeClient, resource: Resource, name: str) -> tupl
         throttle=throttle,
         rules=JoinRules.of(throttle, ""),
         scene=scene,
-        room=Room(existing=0, booting=0, allowance=7, admit=0, waiting=9, may_move=True),
+        room=LeverBudget(existing=0, booting=0, allowance=7, admit=0, waiting=9, may_move=True),
         joins=Joins(),
         largest={},
     )

@@ -20,7 +20,7 @@ from throttler.kube.pod import PodWire, pod_from_wire
 from throttler.kube.requests import Resource, Selection
 from throttler.kube.selectors import LabelSelector
 from throttler.levers.capacity_quota import QuotaMemory, QuotaSeen, plan_capacity_quota
-from throttler.levers.lever import Holder, LeverOutcome, LeverReport, Room
+from throttler.levers.lever import Holder, LeverBudget, LeverOutcome, LeverReport
 from throttler.levers.node_pool_limits import NodePoolMemory, NodePoolSeen, plan_node_pools
 from throttler.levers.pool_shares import WaitingWork
 from throttler.service.lever_writer import LeverWriter, WriteOutcome
@@ -92,7 +92,7 @@ class CeilingDriver:
             await self._carry_out((outcome,), room)
             await asyncio.sleep(LOOK_EVERY_S)
 
-    async def _room(self, existing: int, booting: int, in_flight: int | None = None) -> Room:
+    async def _room(self, existing: int, booting: int, in_flight: int | None = None) -> LeverBudget:
         in_flight = booting if in_flight is None else in_flight
         unbound = Selection(namespace="default", fields="spec.nodeName=,status.phase=Pending")
         shared = Shared()
@@ -100,7 +100,7 @@ class CeilingDriver:
         self._crowds = waiting_crowds(pods, JoinRules(nodes=LabelSelector()), {})
         waiting = len(pods)
         self._in_flight, self._usable = in_flight, existing + booting - in_flight
-        return Room(
+        return LeverBudget(
             existing=existing,
             booting=booting,
             allowance=max(0, self.window - in_flight),
@@ -110,7 +110,7 @@ class CeilingDriver:
             is_stopping=self.is_stopping,
         )
 
-    async def _carry_out(self, outcomes: tuple[LeverOutcome, ...], room: Room) -> None:
+    async def _carry_out(self, outcomes: tuple[LeverOutcome, ...], room: LeverBudget) -> None:
         for outcome in outcomes:
             results = await self._writer.carry_out(outcome.writes)
             self.record.writes += [(self.now_s, result.outcome) for result in results]

@@ -13,16 +13,16 @@ from throttler.kube.kube_client import KubeClient, open_client
 from throttler.kube.node import Node, NodeWire, Shared, node_from_wire
 from throttler.kube.pod import Pod, PodWire, pod_from_wire
 from throttler.kube.requests import Selection
-from throttler.levers.lever import Clocks, LeverOutcome, Room
+from throttler.levers.lever import Clocks, LeverBudget, LeverOutcome
 from throttler.service.lever_writer import LeverWriter, WriteOutcome
 from throttler.service.restore_all import NODES, PODS
 
 PATIENCE_S = 120.0
 
 
-def room(places: int = 0, *, is_stopping: bool = False) -> Room:
+def room(places: int = 0, *, is_stopping: bool = False) -> LeverBudget:
     """Room for so many, whichever way the lever counts."""
-    return Room(
+    return LeverBudget(
         existing=0, booting=0, allowance=places, admit=places, waiting=1, may_move=True, is_stopping=is_stopping
     )
 

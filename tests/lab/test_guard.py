@@ -20,7 +20,7 @@ from lab.controlplane import ControlPlane, ControlPlaneSettings, start_control_p
 from tests.lab.hold_view import View, eventually, gated_deployment, view
 from throttler.kube.connection import ConnectionOptions, load_connection
 from throttler.kube.lease import LEASE_NAME, Elector, ElectorSettings, open_lease_client
-from throttler.levers.ceiling import ORIGINAL_ANNOTATION, Mark
+from throttler.levers.ceiling import ORIGINAL_ANNOTATION, SavedLimits
 from throttler.levers.lever import FIELD_MANAGER, HOLDER_ANNOTATION, THROTTLE_LABEL
 from throttler.levers.scheduling_gate import PACED_GATE
 from throttler.service.guard import AGAIN_PERIODS
@@ -79,7 +79,7 @@ class Scene:
         await self.seen.apply(gated_deployment("default", name, 2, [PACED_GATE, "example.com/theirs"]))
         users = json.dumps(_pool({"cpu": "100", "memory": "1Ti"}))
         await self.plane.kubectl_async("apply", "--server-side", "--force-conflicts", "-f", "-", input=users)
-        mark = Mark(original={"cpu": "100"}, ceiling={"cpu": "8"}, owners={"cpu": (("kubectl", "Apply"),)})
+        mark = SavedLimits(original={"cpu": "100"}, ceiling={"cpu": "8"}, owners={"cpu": (("kubectl", "Apply"),)})
         ceiling = _pool({"cpu": "8"})
         ceiling["metadata"] |= {"labels": {THROTTLE_LABEL: "default"}, "annotations": _annotations(mark)}
         ceiling["spec"] = {"limits": {"cpu": "8"}}
@@ -237,12 +237,12 @@ def _is_marked(pool: dict[str, Any]) -> bool:
     return THROTTLE_LABEL in metadata.get("labels", {}) or ORIGINAL_ANNOTATION in metadata.get("annotations", {})
 
 
-def _annotations(mark: Mark, lease: str = f"{SYSTEM}/{LEASE_NAME}") -> dict[str, str]:
+def _annotations(mark: SavedLimits, lease: str = f"{SYSTEM}/{LEASE_NAME}") -> dict[str, str]:
     return {ORIGINAL_ANNOTATION: msgspec.json.encode(mark).decode(), HOLDER_ANNOTATION: lease}
 
 
 def _quota(name: str, lease: str) -> dict[str, Any]:
-    annotations = _annotations(Mark(original={}, ceiling={"nodes": 3}, is_made=True), lease)
+    annotations = _annotations(SavedLimits(original={}, ceiling={"nodes": 3}, is_made=True), lease)
     return {
         "apiVersion": "autoscaling.x-k8s.io/v1alpha1",
         "kind": "CapacityQuota",

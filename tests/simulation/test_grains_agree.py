@@ -14,8 +14,8 @@ from lab.simulator.by_request import simulate_requests
 from lab.simulator.result import Result
 from lab.simulator.scenarios import TWELVE
 from throttler.simulator.pacing_policies import AtOnce, FixedWindow, FullKnowledge, Oracle, Policy
-from throttler.simulator.plant import JOIN, join_cost
-from throttler.simulator.scenario import Scenario, spare
+from throttler.simulator.plant import JOIN, join_cost, spare
+from throttler.simulator.scenario import Scenario
 
 SEED = 1
 NEAR_KNEE = 0.7

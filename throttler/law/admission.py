@@ -22,7 +22,7 @@ from statistics import NormalDist, fmean
 from throttler.joins.joins import Joins
 from throttler.law import window_steps
 from throttler.law.join_flow import JoinFlow
-from throttler.law.law_input import Course, Sight
+from throttler.law.law_input import LawInput, WindowUpdate
 from throttler.law.settings import LawSettings
 from throttler.law.verdict import Phase
 
@@ -123,93 +123,93 @@ class Filling:
     """None while nothing waits and nothing is in flight: the next scale-up begins with a full bucket."""
 
 
-def filled(sight: Sight, course: Course) -> Filling:
+def filled(facts: LawInput, update: WindowUpdate) -> Filling:
     """Spend what the window allows. Held machines that near their limit go first."""
-    window = course.memory.window or sight.settings.window_initial
-    tokens = _bucket(sight, course, window).filled(sight.memory.tokens, sight.elapsed_s)
+    window = update.memory.window or facts.settings.window_initial
+    tokens = _bucket(facts, update, window).filled(facts.memory.tokens, facts.elapsed_s)
     # Who is held pays when it is let in; what is asked for meanwhile keeps to a bound of the user's by itself.
-    ask_tokens = _ask_tokens(sight, course, window)
-    payable = math.floor(ask_tokens / _cost(sight, course))
-    limit = _limit(sight, window)
-    admit, overdue = _admit(sight, course, window, tokens)
-    free = _free(sight, course, limit, payable)
-    allowance = max(min(sight.joins.waiting, free), _urgent(sight, course, limit, payable))
+    ask_tokens = _ask_tokens(facts, update, window)
+    payable = math.floor(ask_tokens / _cost(facts, update))
+    limit = _limit(facts, window)
+    admit, overdue = _admit(facts, update, window, tokens)
+    free = _free(facts, update, limit, payable)
+    allowance = max(min(facts.joins.waiting, free), _urgent(facts, update, limit, payable))
     return Filling(
         admit=admit,
         overdue=overdue,
         allowance=allowance,
-        spare=0 if _per_min(sight, course) is not None else max(0, free - allowance),
-        pace_per_min=60.0 * window / sight.join_s,
+        spare=0 if _per_min(facts, update) is not None else max(0, free - allowance),
+        pace_per_min=60.0 * window / facts.join_s,
         tokens=max(0.0, tokens - admit),
-        ask_tokens=None if course.memory.is_idle else ask_tokens,
+        ask_tokens=None if update.memory.is_idle else ask_tokens,
     )
 
 
-def _bucket(sight: Sight, course: Course, window: float) -> Bucket:
-    return bucket(window, sight.join_s, _gain(sight), _per_min(sight, course), sight.settings)
+def _bucket(facts: LawInput, update: WindowUpdate, window: float) -> Bucket:
+    return bucket(window, facts.join_s, _gain(facts), _per_min(facts, update), facts.settings)
 
 
-def _ask_tokens(sight: Sight, course: Course, window: float) -> float:
+def _ask_tokens(facts: LawInput, update: WindowUpdate, window: float) -> float:
     """How many may be asked for now by the pace: at the beginning of a scale-up a cold start's whole window.
 
     Orders pay when they are seen: what may be ordered stands until the autoscaler looks, and is told anew at each look
     of ours.
     """
-    bucket, left = _bucket(sight, course, window), sight.memory.ask_tokens
-    within_s = max(ORDERED_WITHIN_S, AT_ONCE_SPREADS * (sight.memory.boot_spread_s or 0.0))
+    bucket, left = _bucket(facts, update, window), facts.memory.ask_tokens
+    within_s = max(ORDERED_WITHIN_S, AT_ONCE_SPREADS * (facts.memory.boot_spread_s or 0.0))
     bucket = replace(bucket, burst=max(bucket.burst, within_s * bucket.per_s))
-    tokens = bucket.filled(left, sight.elapsed_s)
-    if _per_min(sight, course) is None:
+    tokens = bucket.filled(left, facts.elapsed_s)
+    if _per_min(facts, update) is None:
         # What a scale-up begins with stays until it is ordered, also when the first look comes in a brake.
-        first = min(window, sight.settings.window_initial)
-        if sight.memory.load.per_join is not None and not sight.memory.knee.is_proven:
+        first = min(window, facts.settings.window_initial)
+        if facts.memory.load.per_join is not None and not facts.memory.knee.is_proven:
             first = max(first, FIRST_SHARE * window)
         tokens = max(tokens, first if left is None else min(left, first))
-    return max(0.0, tokens - _cost(sight, course) * sight.memory.flow.newly_ordered)
+    return max(0.0, tokens - _cost(facts, update) * facts.memory.flow.newly_ordered)
 
 
-def _cost(sight: Sight, course: Course) -> float:
+def _cost(facts: LawInput, update: WindowUpdate) -> float:
     """Tokens that an order takes: what is not expected to come costs no join. A user's bound counts every machine."""
-    return 1.0 if _per_min(sight, course) is not None else sight.memory.flow.coming_share
+    return 1.0 if _per_min(facts, update) is not None else facts.memory.flow.coming_share
 
 
-def _gain(sight: Sight) -> float:
+def _gain(facts: LawInput) -> float:
     """Share of the window that is filled while delay is up."""
-    return 1.0 if sight.newest_index is None else window_steps.pacing_gain(sight.newest_index, sight.settings)
+    return 1.0 if facts.newest_index is None else window_steps.pacing_gain(facts.newest_index, facts.settings)
 
 
-def _per_min(sight: Sight, course: Course) -> float | None:
+def _per_min(facts: LawInput, update: WindowUpdate) -> float | None:
     """The user's bounds on the pace."""
-    safe = sight.settings.safe_per_min if course.phase is Phase.STALE else None
-    return min((bound for bound in (safe, sight.settings.max_per_min) if bound is not None), default=None)
+    safe = facts.settings.safe_per_min if update.phase is Phase.STALE else None
+    return min((bound for bound in (safe, facts.settings.max_per_min) if bound is not None), default=None)
 
 
-def _admit(sight: Sight, course: Course, window: float, tokens: float) -> tuple[int, int]:
+def _admit(facts: LawInput, update: WindowUpdate, window: float, tokens: float) -> tuple[int, int]:
     """By the window, and of these or beyond them the overdue ones."""
-    if not sight.settings.has_gate:
+    if not facts.settings.has_gate:
         return 0, 0
-    boot_s = boot_time_s(sight.joins, sight.memory.boot_s, sight.settings)
-    overdue = overdue_now(sight.joins, sight.memory.flow, boot_s, sight.elapsed_s, sight.now_s, sight.settings)
-    if course.phase is Phase.BRAKE:
+    boot_s = boot_time_s(facts.joins, facts.memory.boot_s, facts.settings)
+    overdue = overdue_now(facts.joins, facts.memory.flow, boot_s, facts.elapsed_s, facts.now_s, facts.settings)
+    if update.phase is Phase.BRAKE:
         return 0, 0
-    overdue = min(overdue, bearable(window, sight.joins))
-    return max(admitted(tokens, window, sight.joins), overdue), overdue
+    overdue = min(overdue, bearable(window, facts.joins))
+    return max(admitted(tokens, window, facts.joins), overdue), overdue
 
 
-def _limit(sight: Sight, window: float) -> int:
+def _limit(facts: LawInput, window: float) -> int:
     """The most machines that may be in flight, within the user's bound."""
-    boot_s = boot_time_s(sight.joins, sight.memory.boot_s, sight.settings)
-    if not sight.settings.has_gate:
-        stocked = sight.joins.booting + sight.joins.held + _forecast(sight, window, boot_s)
+    boot_s = boot_time_s(facts.joins, facts.memory.boot_s, facts.settings)
+    if not facts.settings.has_gate:
+        stocked = facts.joins.booting + facts.joins.held + _forecast(facts, window, boot_s)
     else:
-        outlook = Outlook(window=window, pace_per_s=_pace_per_s(sight, window), boot_s=boot_s)
-        stocked = gated_stock(outlook, sight.joins, sight.settings)
-        if sight.settings.registers_freely:
-            stocked = min(stocked, sight.joins.held + sight.joins.booting + _registrations(sight, window, boot_s))
-    return min(math.floor(sight.joins.joining + stocked), max(0, sight.settings.max_in_flight - sight.joins.late))
+        outlook = Outlook(window=window, pace_per_s=_pace_per_s(facts, window), boot_s=boot_s)
+        stocked = gated_stock(outlook, facts.joins, facts.settings)
+        if facts.settings.registers_freely:
+            stocked = min(stocked, facts.joins.held + facts.joins.booting + _registrations(facts, window, boot_s))
+    return min(math.floor(facts.joins.joining + stocked), max(0, facts.settings.max_in_flight - facts.joins.late))
 
 
-def _forecast(sight: Sight, window: float, boot_s: float) -> float:
+def _forecast(facts: LawInput, window: float, boot_s: float) -> float:
     """Machines that may be asked for where nothing holds them back when they come.
 
     While the window grows, joins still last as long as they did in the smaller one, and end sooner in the forecast than
@@ -218,64 +218,64 @@ def _forecast(sight: Sight, window: float, boot_s: float) -> float:
     for less than those under way have lasted already. Of waves the first that fills a doubled window is waited for:
     how long its joins last nobody knows before they end.
     """
-    join_s = sight.memory.join_time.or_guess(max(sight.settings.join_guess_s, sight.joins.oldest_joining_s))
-    proof_s = max(sight.latest_join_s, PROOF_S)
-    rate_per_s = sight.memory.flow.busy_rate_per_s(proof_s)
-    if not sight.has_waves and sight.memory.flow.busy_s < join_s + proof_s:
+    join_s = facts.memory.join_time.or_guess(max(facts.settings.join_guess_s, facts.joins.oldest_joining_s))
+    proof_s = max(facts.latest_join_s, PROOF_S)
+    rate_per_s = facts.memory.flow.busy_rate_per_s(proof_s)
+    if not facts.has_waves and facts.memory.flow.busy_s < join_s + proof_s:
         # No join ends before one has lasted its time: a rate that spans the beginning says too little.
         rate_per_s = None
     slowest_s = join_s
-    if sight.joins.joined and rate_per_s:
-        is_full = sight.joins.joining >= sight.settings.used_share * window
+    if facts.joins.joined and rate_per_s:
+        is_full = facts.joins.joining >= facts.settings.used_share * window
         slowest_s = max(join_s, window / (rate_per_s * (1.0 if is_full else PROOF_SLACK)))
-    if sight.has_waves:
-        slowest_s = max(slowest_s, join_s * window / max(1.0, min(window, float(sight.peak))))
-        slowest_s = max(slowest_s, sight.joins.oldest_joining_s)
-        boots = Boots(mean_s=boot_s, spread_s=sight.joins.boot_spread_s)
-        room = _gain(sight) * window
-        if sight.is_untried(window):
-            in_flight = sight.joins.joining + sight.memory.flow.coming_share * sight.joins.booting
+    if facts.has_waves:
+        slowest_s = max(slowest_s, join_s * window / max(1.0, min(window, float(facts.peak))))
+        slowest_s = max(slowest_s, facts.joins.oldest_joining_s)
+        boots = Boots(mean_s=boot_s, spread_s=facts.joins.boot_spread_s)
+        room = _gain(facts) * window
+        if facts.is_untried(window):
+            in_flight = facts.joins.joining + facts.memory.flow.coming_share * facts.joins.booting
             return max(0.0, room - in_flight)
-        return may_ask(sight.memory.flow, sight.joins.joining, room, boots, slowest_s, sight.now_s)
-    share = sight.memory.flow.coming_share
-    lately = arrivals(sight.memory.flow, Boots(mean_s=boot_s), join_s, sight.now_s)
-    in_all = window + sight.settings.pacing * window / slowest_s * boot_s
-    coming = sight.joins.joining + share * (sight.joins.booting + sight.joins.held)
+        return may_ask(facts.memory.flow, facts.joins.joining, room, boots, slowest_s, facts.now_s)
+    share = facts.memory.flow.coming_share
+    lately = arrivals(facts.memory.flow, Boots(mean_s=boot_s), join_s, facts.now_s)
+    in_all = window + facts.settings.pacing * window / slowest_s * boot_s
+    coming = facts.joins.joining + share * (facts.joins.booting + facts.joins.held)
     return max(0.0, min(window - lately, in_all - coming) / share)
 
 
-def _registrations(sight: Sight, window: float, boot_s: float) -> float:
+def _registrations(facts: LawInput, window: float, boot_s: float) -> float:
     """Machines that may be asked for where a gate holds them only once they have registered."""
-    join_s = sight.memory.join_time.or_guess(sight.join_s)
+    join_s = facts.memory.join_time.or_guess(facts.join_s)
     boots = Boots(mean_s=boot_s)
-    return max(0.0, REGISTRATIONS * window - arrivals(sight.memory.flow, boots, join_s, sight.now_s))
+    return max(0.0, REGISTRATIONS * window - arrivals(facts.memory.flow, boots, join_s, facts.now_s))
 
 
-def _pace_per_s(sight: Sight, window: float) -> float:
+def _pace_per_s(facts: LawInput, window: float) -> float:
     """Joins per second: by Little's law once joins have ended; before, by what the requests of a join may cost."""
-    guessed_s = max(sight.settings.join_guess_s, sight.joins.oldest_joining_s)
-    by_window = window / sight.memory.join_time.or_guess(guessed_s)
-    if sight.memory.load.per_join is not None:
-        return sight.settings.pacing * by_window
-    return max(by_window, sight.prior_pace_per_s or 0.0)
+    guessed_s = max(facts.settings.join_guess_s, facts.joins.oldest_joining_s)
+    by_window = window / facts.memory.join_time.or_guess(guessed_s)
+    if facts.memory.load.per_join is not None:
+        return facts.settings.pacing * by_window
+    return max(by_window, facts.prior_pace_per_s or 0.0)
 
 
-def _free(sight: Sight, course: Course, limit: int, payable: int) -> int:
+def _free(facts: LawInput, update: WindowUpdate, limit: int, payable: int) -> int:
     """Places for machines that are not asked for yet; by tokens too under a bound of the user's, or where they flow."""
-    if course.phase is Phase.BRAKE:
+    if update.phase is Phase.BRAKE:
         return 0
-    free = max(0, limit - sight.joins.in_flight)
-    flows = not (sight.settings.has_gate or sight.has_waves)
-    return min(free, payable) if flows or _per_min(sight, course) is not None else free
+    free = max(0, limit - facts.joins.in_flight)
+    flows = not (facts.settings.has_gate or facts.has_waves)
+    return min(free, payable) if flows or _per_min(facts, update) is not None else free
 
 
-def _urgent(sight: Sight, course: Course, limit: int, payable: int) -> int:
+def _urgent(facts: LawInput, update: WindowUpdate, limit: int, payable: int) -> int:
     """What urgent demand may ask for in its own lane, which passes the window and no bound of the user's."""
-    settings = sight.settings
-    urgent = urgent_ask(sight.joins, limit, settings.reserved_nodes)
-    if _per_min(sight, course) is not None:
+    settings = facts.settings
+    urgent = urgent_ask(facts.joins, limit, settings.reserved_nodes)
+    if _per_min(facts, update) is not None:
         urgent = min(urgent, payable)
-    return min(urgent, max(0, settings.max_in_flight - sight.joins.late - sight.joins.in_flight))
+    return min(urgent, max(0, settings.max_in_flight - facts.joins.late - facts.joins.in_flight))
 
 
 def urgent_ask(joins: Joins, limit: int, reserved: int) -> int:

@@ -12,7 +12,7 @@ from throttler.joins.joins import Joins
 from throttler.kube.because import because
 from throttler.law import error_brake, join_flow, join_load
 from throttler.law.admission import Filling, filled
-from throttler.law.law_input import Course, Sight
+from throttler.law.law_input import LawInput, WindowUpdate
 from throttler.law.law_memory import LawMemory
 from throttler.law.server_health import Health, error_share, examine, worst_high_s
 from throttler.law.settings import LawSettings
@@ -47,18 +47,18 @@ def govern(
     """
     if not math.isfinite(now_s):
         raise ValueError(f"now_s {now_s}: accepted are finite seconds")
-    sight = _sight(signals, sane(joins), memory, settings, now_s)
-    course = _bounded(steered(sight), settings)
-    filling = filled(sight, course)
-    memory = replace(course.memory, tokens=filling.tokens, ask_tokens=filling.ask_tokens)
-    return _verdict(sight, course, filling), memory
+    facts = _law_input(signals, sane(joins), memory, settings, now_s)
+    update = _bounded(steered(facts), settings)
+    filling = filled(facts, update)
+    memory = replace(update.memory, tokens=filling.tokens, ask_tokens=filling.ask_tokens)
+    return _verdict(facts, update, filling), memory
 
 
-def _sight(signals: Signals, joins: Joins, memory: LawMemory, settings: LawSettings, now_s: float) -> Sight:
+def _law_input(signals: Signals, joins: Joins, memory: LawMemory, settings: LawSettings, now_s: float) -> LawInput:
     looked_s = now_s if memory.looked_s is None else memory.looked_s
     now_s = max(now_s, looked_s)
     health = examine(signals, memory.traces, settings, now_s, memory.own_until_s)
-    sight = Sight(
+    facts = LawInput(
         memory=observed(memory, health, joins, settings, now_s),
         health=health,
         joins=joins,
@@ -66,33 +66,33 @@ def _sight(signals: Signals, joins: Joins, memory: LawMemory, settings: LawSetti
         now_s=now_s,
         elapsed_s=min(now_s - looked_s, LONGEST_ELAPSED_S),
     )
-    return replace(sight, settings=settings.with_patience()) if sight.is_prompt else sight
+    return replace(facts, settings=settings.with_patience()) if facts.is_prompt else facts
 
 
-def _bounded(course: Course, settings: LawSettings) -> Course:
+def _bounded(update: WindowUpdate, settings: LawSettings) -> WindowUpdate:
     """Clamped once, at the exit."""
-    window = course.memory.window or settings.window_initial
+    window = update.memory.window or settings.window_initial
     bounded = min(max(window, settings.window_min), settings.window_max)
-    return replace(course, memory=replace(course.memory, window=bounded))
+    return replace(update, memory=replace(update.memory, window=bounded))
 
 
-def _verdict(sight: Sight, course: Course, filling: Filling) -> Verdict:
-    worst = sight.health.worst_errors
-    why = course.because
+def _verdict(facts: LawInput, update: WindowUpdate, filling: Filling) -> Verdict:
+    worst = facts.health.worst_errors
+    why = update.because
     if filling.overdue:
         why = because(ThrottleReason.DEADLINE, overdue=filling.overdue)
     return Verdict(
-        phase=course.phase,
-        window=course.memory.window or sight.settings.window_initial,
+        phase=update.phase,
+        window=update.memory.window or facts.settings.window_initial,
         admit=filling.admit,
         allowance=filling.allowance,
         spare=filling.spare,
         pace_per_min=filling.pace_per_min,
         because=why,
-        index=sight.low_index if sight.low_index is not None else sight.high_index,
+        index=facts.low_index if facts.low_index is not None else facts.high_index,
         error_share=error_share(worst) if worst is not None else 0.0,
-        worst_server=sight.health.worst_server,
-        left_out=left_out(sight.health, course.memory, sight.now_s),
+        worst_server=facts.health.worst_server,
+        left_out=left_out(facts.health, update.memory, facts.now_s),
     )
 
 

@@ -22,7 +22,7 @@ CROWDED = 1.1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sight:
+class LawInput:
     """All that one look goes by."""
 
     memory: LawMemory
@@ -226,7 +226,7 @@ class Sight:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Course:
+class WindowUpdate:
     """What came of it; `memory` carries the new window."""
 
     memory: LawMemory
@@ -234,16 +234,16 @@ class Course:
     because: Because
 
 
-def course(sight: Sight, window: float, phase: Phase, why: Because) -> Course:
+def update(facts: LawInput, window: float, phase: Phase, why: Because) -> WindowUpdate:
     """The window becomes `window`; all else in the memory stays."""
-    return Course(memory=replace(sight.memory, window=window), phase=phase, because=why)
+    return WindowUpdate(memory=replace(facts.memory, window=window), phase=phase, because=why)
 
 
-def with_memory(sight: Sight, **changes: object) -> Sight:
+def with_memory(facts: LawInput, **changes: object) -> LawInput:
     """The same look with something remembered."""
-    return replace(sight, memory=replace(sight.memory, **changes))  # type: ignore[arg-type]
+    return replace(facts, memory=replace(facts.memory, **changes))  # type: ignore[arg-type]
 
 
-def judged(sight: Sight) -> Sight:
+def judged(facts: LawInput) -> LawInput:
     """The new readings have moved the window, or had their chance to."""
-    return with_memory(sight, moved_s=sight.now_s) if sight.is_new else sight
+    return with_memory(facts, moved_s=facts.now_s) if facts.is_new else facts

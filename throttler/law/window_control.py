@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from throttler.kube.because import Because, because
 from throttler.law import error_brake, window_steps
-from throttler.law.law_input import Course, Sight, course, judged, with_memory
+from throttler.law.law_input import LawInput, WindowUpdate, judged, update, with_memory
 from throttler.law.law_memory import LawMemory
 from throttler.law.server_health import Health, error_share
 from throttler.law.settings import LawSettings
@@ -33,106 +33,106 @@ whole window that goes in at once meets the servers cold (real: 63 joins, 100-22
 14-19 s, not 3). Waves begin with the knee itself: it is the crest of one, and boots spread the first one too."""
 
 
-def blind(sight: Sight) -> Course | None:
+def blind(facts: LawInput) -> WindowUpdate | None:
     """No server gives a usable reading: hold, then fall to half; joins that take longer cut as ever."""
-    if not sight.health.is_blind:
+    if not facts.health.is_blind:
         return None
-    known_s = sight.memory.blind_since_s
-    since_s = sight.now_s if known_s is None else known_s
-    age_s = sight.now_s - since_s
-    window = sight.window if known_s is not None else min(sight.window, max(1.0, sight.joins.joining))
-    window = drifted(window, age_s, sight.elapsed_s, sight.settings)
-    reason = ThrottleReason.SIGNALS_STALE if window < sight.window else ThrottleReason.SIGNALS_LOST
-    sight = with_memory(sight, blind_since_s=since_s)
-    return course(sight, window, Phase.STALE, because(reason, age_s=age_s, window=window))
+    known_s = facts.memory.blind_since_s
+    since_s = facts.now_s if known_s is None else known_s
+    age_s = facts.now_s - since_s
+    window = facts.window if known_s is not None else min(facts.window, max(1.0, facts.joins.joining))
+    window = drifted(window, age_s, facts.elapsed_s, facts.settings)
+    reason = ThrottleReason.SIGNALS_STALE if window < facts.window else ThrottleReason.SIGNALS_LOST
+    facts = with_memory(facts, blind_since_s=since_s)
+    return update(facts, window, Phase.STALE, because(reason, age_s=age_s, window=window))
 
 
-def braked(sight: Sight) -> Course | None:
+def braked(facts: LawInput) -> WindowUpdate | None:
     """Errors in a new reading cut the window by up to half; then nothing is let in for a moment."""
-    culprit = error_brake.culprit(sight.memory.foreign.ours(sight.health, sight.now_s), sight.settings)
-    left_s = sight.memory.brake.left_s(sight.now_s, sight.latest_join_s, sight.settings)
-    if culprit is not None and not _had_joins(sight, culprit):
-        return _braked_idle(sight, culprit, left_s)
-    if culprit is not None and sight.may_brake:
-        joining, per_s = sight.loading, _errors_per_s(sight)
-        if _is_calm(sight) and sight.memory.brake.has_not_helped(joining, per_s):
-            foreign = replace(sight.memory.foreign, unmoved_per_s=per_s)
-            sight = with_memory(sight, foreign=foreign, brake=replace(sight.memory.brake, pulls=0))
-            figures = {"server": culprit.server, "share": error_share(culprit), "window": sight.window}
-            return course(judged(sight), sight.window, Phase.AVOID, because(ThrottleReason.ERRORS_UNMOVED, **figures))
-        window = sight.window
-        if not sight.is_crowded:
+    culprit = error_brake.culprit(facts.memory.foreign.ours(facts.health, facts.now_s), facts.settings)
+    left_s = facts.memory.brake.left_s(facts.now_s, facts.latest_join_s, facts.settings)
+    if culprit is not None and not _had_joins(facts, culprit):
+        return _braked_idle(facts, culprit, left_s)
+    if culprit is not None and facts.may_brake:
+        joining, per_s = facts.loading, _errors_per_s(facts)
+        if _is_calm(facts) and facts.memory.brake.has_not_helped(joining, per_s):
+            foreign = replace(facts.memory.foreign, unmoved_per_s=per_s)
+            facts = with_memory(facts, foreign=foreign, brake=replace(facts.memory.brake, pulls=0))
+            figures = {"server": culprit.server, "share": error_share(culprit), "window": facts.window}
+            return update(judged(facts), facts.window, Phase.AVOID, because(ThrottleReason.ERRORS_UNMOVED, **figures))
+        window = facts.window
+        if not facts.is_crowded:
             window = max(
-                error_brake.cut(window, joining, error_share(culprit), sight.settings), sight.settings.window_min
+                error_brake.cut(window, joining, error_share(culprit), facts.settings), facts.settings.window_min
             )
         why = because(ThrottleReason.ERRORS, server=culprit.server, share=error_share(culprit), window=window)
-        again = sight.memory.brake.pulled(sight.now_s, joining, per_s, sight.settings)
-        pulled = with_memory(sight, brake=again, is_slow_start=False)
-        return course(judged(pulled), window, Phase.BRAKE, why)
-    if culprit is not None and left_s <= 0 and sight.window <= sight.settings.window_min:
+        again = facts.memory.brake.pulled(facts.now_s, joining, per_s, facts.settings)
+        pulled = with_memory(facts, brake=again, is_slow_start=False)
+        return update(judged(pulled), window, Phase.BRAKE, why)
+    if culprit is not None and left_s <= 0 and facts.window <= facts.settings.window_min:
         # Waiting for the errors to end could last for ever.
-        figures = {"server": culprit.server, "share": error_share(culprit), "window": sight.window}
-        return course(judged(sight), sight.window, Phase.AVOID, because(ThrottleReason.FLOOR_PACE, **figures))
+        figures = {"server": culprit.server, "share": error_share(culprit), "window": facts.window}
+        return update(judged(facts), facts.window, Phase.AVOID, because(ThrottleReason.FLOOR_PACE, **figures))
     if culprit is not None:
-        return course(judged(sight), sight.window, Phase.BRAKE, because(ThrottleReason.RECOVERING, left_s=left_s))
+        return update(judged(facts), facts.window, Phase.BRAKE, because(ThrottleReason.RECOVERING, left_s=left_s))
     if left_s <= 0:
         return None
-    return course(sight, sight.window, Phase.BRAKE, because(ThrottleReason.RECOVERING, left_s=left_s))
+    return update(facts, facts.window, Phase.BRAKE, because(ThrottleReason.RECOVERING, left_s=left_s))
 
 
-def _errors_per_s(sight: Sight) -> float:
+def _errors_per_s(facts: LawInput) -> float:
     """Of the worst server, by all fresh readings: the scrapes of several servers come one after the other."""
-    return max((each.errors / each.span_s for each in sight.health.fresh if each.span_s > 0), default=0.0)
+    return max((each.errors / each.span_s for each in facts.health.fresh if each.span_s > 0), default=0.0)
 
 
-def _is_calm(sight: Sight) -> bool:
+def _is_calm(facts: LawInput) -> bool:
     """Whether nothing but errors tells of an overload: one that feeds itself goes on when joins have become few."""
-    high = sight.high_index
-    return high is not None and high < sight.settings.calm_index * sight.settings.equilibrium
+    high = facts.high_index
+    return high is not None and high < facts.settings.calm_index * facts.settings.equilibrium
 
 
-def _had_joins(sight: Sight, reading: Reading) -> bool:
+def _had_joins(facts: LawInput, reading: Reading) -> bool:
     """Whether anything was joining while the reading was made; unknown counts as yes."""
-    mean = sight.memory.flow.mean_joining(reading.ended_s - reading.span_s, reading.ended_s)
-    return bool(sight.joins.joining if mean is None else mean)
+    mean = facts.memory.flow.mean_joining(reading.ended_s - reading.span_s, reading.ended_s)
+    return bool(facts.joins.joining if mean is None else mean)
 
 
-def _braked_idle(sight: Sight, culprit: Reading, left_s: float) -> Course | None:
+def _braked_idle(facts: LawInput, culprit: Reading, left_s: float) -> WindowUpdate | None:
     """Errors that nothing of ours can have caused: wait a moment, once, and keep the window."""
-    if sight.memory.brake.may_pull(sight.now_s, sight.latest_join_s, sight.settings):
-        sight = with_memory(sight, brake=error_brake.Brake(pulled_s=sight.now_s))
-        left_s = sight.memory.brake.left_s(sight.now_s, sight.latest_join_s, sight.settings)
+    if facts.memory.brake.may_pull(facts.now_s, facts.latest_join_s, facts.settings):
+        facts = with_memory(facts, brake=error_brake.Brake(pulled_s=facts.now_s))
+        left_s = facts.memory.brake.left_s(facts.now_s, facts.latest_join_s, facts.settings)
     if left_s <= 0:
         return None
     figures = {"server": culprit.server, "share": error_share(culprit), "left_s": left_s}
-    return course(judged(sight), sight.window, Phase.BRAKE, because(ThrottleReason.IDLE_ERRORS, **figures))
+    return update(judged(facts), facts.window, Phase.BRAKE, because(ThrottleReason.IDLE_ERRORS, **figures))
 
 
-def silent(sight: Sight) -> Course | None:
+def silent(facts: LawInput) -> WindowUpdate | None:
     """A lost server's clients move to the others: its share of the window goes once, and growth waits."""
-    lost = sight.health.silent
+    lost = facts.health.silent
     if lost is None:
         return None
     share = 1.0
-    if lost.server not in sight.memory.silent:
-        share = max(0.5, (sight.health.servers - 1) / sight.health.servers)
-    low = sight.low_index or 0.0
-    sight, window = cut(sight, low)
+    if lost.server not in facts.memory.silent:
+        share = max(0.5, (facts.health.servers - 1) / facts.health.servers)
+    low = facts.low_index or 0.0
+    facts, window = cut(facts, low)
     window *= share
     why = because(ThrottleReason.SERVER_SILENT, server=lost.server, problem=lost.problem)
-    sight = with_memory(sight, silent=sight.memory.silent | {lost.server})
-    return course(judged(sight), window, Phase.AVOID, why)
+    facts = with_memory(facts, silent=facts.memory.silent | {lost.server})
+    return update(judged(facts), window, Phase.AVOID, why)
 
 
-def alarmed(sight: Sight) -> Course | None:
+def alarmed(facts: LawInput) -> WindowUpdate | None:
     """An extra signal over its threshold counts as the worst congestion."""
-    alarm = sight.health.alarm
+    alarm = facts.health.alarm
     if alarm is None:
         return None
-    sight, window = cut(sight, far_above(sight.settings))
+    facts, window = cut(facts, far_above(facts.settings))
     figures = {"alarm": alarm.name, "value": alarm.value, "threshold": alarm.threshold}
     why = because(ThrottleReason.ALARM, **figures, window=window)
-    return course(judged(with_memory(sight, is_slow_start=False)), window, Phase.AVOID, why)
+    return update(judged(with_memory(facts, is_slow_start=False)), window, Phase.AVOID, why)
 
 
 def far_above(settings: LawSettings) -> float:
@@ -140,23 +140,23 @@ def far_above(settings: LawSettings) -> float:
     return 100.0 * settings.equilibrium
 
 
-def delayed(sight: Sight, low: float) -> Course:
+def delayed(facts: LawInput, low: float) -> WindowUpdate:
     """Delay above the equilibrium cuts the window while anything joins, as long as that helps."""
-    low_s, known = sight.health.low_s or 0.0, sight.memory.cuts
-    is_due = sight.joins.joining > 0 and _is_cut_due(sight)
-    if is_due and known is not None and not known.is_useless(low_s, sight.now_s):
+    low_s, known = facts.health.low_s or 0.0, facts.memory.cuts
+    is_due = facts.joins.joining > 0 and _is_cut_due(facts)
+    if is_due and known is not None and not known.is_useless(low_s, facts.now_s):
         known = None if known.useless_since_s is not None or known.has_moved(low_s) else known
-        is_least = sight.window <= sight.settings.window_min
-        known = known and known.judged(sight.joins.joining, low_s, sight.now_s, is_least=is_least)
-    if known is not None and known.is_useless(low_s, sight.now_s):
-        window = max(sight.window, known.window)
-        return course(judged(with_memory(sight, cuts=known)), window, Phase.AVOID, _not_ours(known, sight.health))
-    window = sight.window
+        is_least = facts.window <= facts.settings.window_min
+        known = known and known.judged(facts.joins.joining, low_s, facts.now_s, is_least=is_least)
+    if known is not None and known.is_useless(low_s, facts.now_s):
+        window = max(facts.window, known.window)
+        return update(judged(with_memory(facts, cuts=known)), window, Phase.AVOID, _not_ours(known, facts.health))
+    window = facts.window
     if is_due:
-        known = known or Cuts(count=0, joining=sight.joins.joining, delay_s=low_s, window=sight.window)
-        sight, window = cut(with_memory(sight, cuts=replace(known, count=known.count + 1)), low)
-    figures = {"server": sight.health.worst_server, "index": low, "target": sight.settings.equilibrium}
-    return course(judged(sight), window, Phase.AVOID, because(ThrottleReason.BACKING_OFF, window=window, **figures))
+        known = known or Cuts(count=0, joining=facts.joins.joining, delay_s=low_s, window=facts.window)
+        facts, window = cut(with_memory(facts, cuts=replace(known, count=known.count + 1)), low)
+    figures = {"server": facts.health.worst_server, "index": low, "target": facts.settings.equilibrium}
+    return update(judged(facts), window, Phase.AVOID, because(ThrottleReason.BACKING_OFF, window=window, **figures))
 
 
 def _not_ours(known: Cuts, health: Health) -> Because:
@@ -178,18 +178,18 @@ def left_out(health: Health, memory: LawMemory, now_s: float) -> tuple[Because, 
     return tuple(found)
 
 
-def _is_cut_due(sight: Sight) -> bool:
+def _is_cut_due(facts: LawInput) -> bool:
     """Whether the former cut has had its time to show."""
-    since_s = math.inf if sight.memory.cut_s is None else sight.now_s - sight.memory.cut_s
-    is_due = since_s >= max(window_steps.cut_time_s(sight.scrape_s, sight.join_s), sight.effect_s)
-    return is_due and sight.is_new and not sight.is_crowded
+    since_s = math.inf if facts.memory.cut_s is None else facts.now_s - facts.memory.cut_s
+    is_due = since_s >= max(window_steps.cut_time_s(facts.scrape_s, facts.join_s), facts.effect_s)
+    return is_due and facts.is_new and not facts.is_crowded
 
 
-def cut(sight: Sight, index: float) -> tuple[Sight, float]:
+def cut(facts: LawInput, index: float) -> tuple[LawInput, float]:
     """The window after a cut for this index, if the former cut has had its time to show."""
-    if index <= sight.settings.equilibrium or not _is_cut_due(sight):
-        return sight, sight.window
-    return with_memory(sight, cut_s=sight.now_s), window_steps.shrunk(sight.used_window, index, sight.settings)
+    if index <= facts.settings.equilibrium or not _is_cut_due(facts):
+        return facts, facts.window
+    return with_memory(facts, cut_s=facts.now_s), window_steps.shrunk(facts.used_window, index, facts.settings)
 
 
 def drifted(window: float, blind_s: float, elapsed_s: float, settings: LawSettings) -> float:
@@ -202,159 +202,159 @@ def drifted(window: float, blind_s: float, elapsed_s: float, settings: LawSettin
     return window * math.pow(0.5, (to_s - from_s) / settings.stale_drift_s)
 
 
-def unknown(sight: Sight) -> Course | None:
+def unknown(facts: LawInput) -> WindowUpdate | None:
     """No request that joins use has ended lately: nothing is known that could allow growth."""
-    if sight.high_index is not None:
+    if facts.high_index is not None:
         return None
-    phase = Phase.SLOW_START if sight.memory.is_slow_start else Phase.AVOID
-    why = because(ThrottleReason.UNKNOWN_LOAD) if sight.joins.joining else _beginning(sight)
-    return course(judged(sight), sight.window, phase, why)
+    phase = Phase.SLOW_START if facts.memory.is_slow_start else Phase.AVOID
+    why = because(ThrottleReason.UNKNOWN_LOAD) if facts.joins.joining else _beginning(facts)
+    return update(judged(facts), facts.window, phase, why)
 
 
-def _beginning(sight: Sight) -> Because:
-    is_cold = sight.memory.knee.window is None
-    return because(ThrottleReason.STARTING if is_cold else ThrottleReason.REMEMBERED, window=sight.window)
+def _beginning(facts: LawInput) -> Because:
+    is_cold = facts.memory.knee.window is None
+    return because(ThrottleReason.STARTING if is_cold else ThrottleReason.REMEMBERED, window=facts.window)
 
 
-def slow_start(sight: Sight) -> Course | None:
+def slow_start(facts: LawInput) -> WindowUpdate | None:
     """Double while the servers are calm; None once they are warm, or in avoidance."""
-    low, high = sight.low_index, sight.high_index
-    if not sight.memory.is_slow_start or high is None:
+    low, high = facts.low_index, facts.high_index
+    if not facts.memory.is_slow_start or high is None:
         return None
-    if (low or 0.0) >= sight.settings.calm_index * sight.settings.equilibrium or _is_filled(sight):
+    if (low or 0.0) >= facts.settings.calm_index * facts.settings.equilibrium or _is_filled(facts):
         return None
-    if not sight.joins.joining and not sight.memory.join_time.now_s:
-        return course(judged(sight), sight.window, Phase.SLOW_START, _beginning(sight))
-    if not sight.is_used:
-        return course(judged(sight), sight.window, Phase.SLOW_START, _unused(sight))
-    if sight.joins.is_controller_bound or not sight.is_new:
-        return course(sight, sight.window, Phase.SLOW_START, _warming(sight, high))
-    return _ramped(sight, high)
+    if not facts.joins.joining and not facts.memory.join_time.now_s:
+        return update(judged(facts), facts.window, Phase.SLOW_START, _beginning(facts))
+    if not facts.is_used:
+        return update(judged(facts), facts.window, Phase.SLOW_START, _unused(facts))
+    if facts.joins.is_controller_bound or not facts.is_new:
+        return update(facts, facts.window, Phase.SLOW_START, _warming(facts, high))
+    return _ramped(facts, high)
 
 
-def _is_filled(sight: Sight) -> bool:
+def _is_filled(facts: LawInput) -> bool:
     """Whether the servers are used as far as slow start may go, or will be with this window."""
-    if sight.is_prompt:
+    if facts.is_prompt:
         return False
-    by_load = sight.warm_window
-    is_reached = by_load is not None and sight.window >= NEARLY * by_load
-    return is_reached or (sight.health.utilisation or 0.0) >= sight.settings.feed_forward_share
+    by_load = facts.warm_window
+    is_reached = by_load is not None and facts.window >= NEARLY * by_load
+    return is_reached or (facts.health.utilisation or 0.0) >= facts.settings.feed_forward_share
 
 
-def _ramped(sight: Sight, high: float) -> Course:
-    ramp = _ramp(sight, high)
-    doubled = window_steps.doubled(ramp, sight.settings)
-    fed = window_steps.fed_forward(ramp, sight.settings)
+def _ramped(facts: LawInput, high: float) -> WindowUpdate:
+    ramp = _ramp(facts, high)
+    doubled = window_steps.doubled(ramp, facts.settings)
+    fed = window_steps.fed_forward(ramp, facts.settings)
     window = max(doubled, fed)
-    if window <= sight.window:
-        return course(judged(sight), sight.window, Phase.SLOW_START, _warming(sight, high))
-    figures = {"joining": sight.peak, "index": high, "window": window}
+    if window <= facts.window:
+        return update(judged(facts), facts.window, Phase.SLOW_START, _warming(facts, high))
+    figures = {"joining": facts.peak, "index": high, "window": window}
     if fed > doubled:
-        why = because(ThrottleReason.UTILISATION, load=sight.memory.load.per_join or 0.0, window=window)
+        why = because(ThrottleReason.UTILISATION, load=facts.memory.load.per_join or 0.0, window=window)
     else:
         why = because(ThrottleReason.DOUBLING, **figures)
-    return course(judged(with_memory(sight, doubled_s=sight.now_s)), window, Phase.SLOW_START, why)
+    return update(judged(with_memory(facts, doubled_s=facts.now_s)), window, Phase.SLOW_START, why)
 
 
-def _ramp(sight: Sight, high: float) -> window_steps.Ramp:
-    since_s = sight.now_s if sight.memory.doubled_s is None else sight.memory.doubled_s
+def _ramp(facts: LawInput, high: float) -> window_steps.Ramp:
+    since_s = facts.now_s if facts.memory.doubled_s is None else facts.memory.doubled_s
     return window_steps.Ramp(
-        window=sight.window,
-        joining=sight.peak,
+        window=facts.window,
+        joining=facts.peak,
         index=high,
-        since_doubling_s=sight.now_s - since_s,
-        scrape_s=sight.scrape_s,
-        join_s=sight.join_s,
-        by_load=sight.warm_window,
-        full=_most(sight),
+        since_doubling_s=facts.now_s - since_s,
+        scrape_s=facts.scrape_s,
+        join_s=facts.join_s,
+        by_load=facts.warm_window,
+        full=_most(facts),
     )
 
 
-def _most(sight: Sight) -> float | None:
+def _most(facts: LawInput) -> float | None:
     """How far doubling may go. A doubled wave comes at once: it is to fit where slow start aims."""
-    if sight.is_prompt:
+    if facts.is_prompt:
         return None
-    return sight.warm_window if sight.has_waves else sight.full_window
+    return facts.warm_window if facts.has_waves else facts.full_window
 
 
-def _warming(sight: Sight, high: float) -> Because:
-    target = sight.settings.calm_index * sight.settings.equilibrium
+def _warming(facts: LawInput, high: float) -> Because:
+    target = facts.settings.calm_index * facts.settings.equilibrium
     return because(
-        ThrottleReason.WARMING_UP, index=high, target=target, joining=sight.joins.joining, window=sight.window
+        ThrottleReason.WARMING_UP, index=high, target=target, joining=facts.joins.joining, window=facts.window
     )
 
 
-def _unused(sight: Sight) -> Because:
-    joins = sight.joins
+def _unused(facts: LawInput) -> Because:
+    joins = facts.joins
     if not joins.coming:
-        return because(ThrottleReason.NO_DEMAND, window=sight.window)
-    return because(ThrottleReason.NOT_FILLED, joining=joins.joining, window=sight.window, coming=joins.coming)
+        return because(ThrottleReason.NO_DEMAND, window=facts.window)
+    return because(ThrottleReason.NOT_FILLED, joining=joins.joining, window=facts.window, coming=joins.coming)
 
 
-def avoidance(sight: Sight) -> Course:
+def avoidance(facts: LawInput) -> WindowUpdate:
     """The gradient law, with growth only under demand."""
-    low, high = sight.low_index, sight.high_index
-    sight = with_memory(sight, is_slow_start=False)
-    target = sight.settings.equilibrium
+    low, high = facts.low_index, facts.high_index
+    facts = with_memory(facts, is_slow_start=False)
+    target = facts.settings.equilibrium
     if low is not None and low > target:
-        return delayed(sight, low)
-    sight = with_memory(sight, cuts=None)
+        return delayed(facts, low)
+    facts = with_memory(facts, cuts=None)
     if high is None or high >= target:
         index = target if high is None else high
         reason = ThrottleReason.AT_EQUILIBRIUM if index <= NEAR[1] * target else ThrottleReason.HIGH_ONCE
-        why = because(reason, index=index, target=target, window=sight.window)
-        return course(judged(sight), sight.window, Phase.AVOID, why)
-    return _grown(sight, high)
+        why = because(reason, index=index, target=target, window=facts.window)
+        return update(judged(facts), facts.window, Phase.AVOID, why)
+    return _grown(facts, high)
 
 
-def _grown(sight: Sight, high: float) -> Course:
-    if sight.is_crowded:
-        return course(judged(sight), sight.window, Phase.AVOID, because(ThrottleReason.CROWDED, window=sight.window))
-    if not sight.is_used:
-        return course(judged(sight), sight.window, Phase.AVOID, _unused(sight))
-    if sight.joins.is_controller_bound:
-        return course(judged(sight), sight.window, Phase.AVOID, because(ThrottleReason.CONTROLLER_MANAGER))
-    window = window_steps.grown(sight.window, high, _room(sight), _boost(sight) * sight.steps, sight.settings)
-    if sight.has_waves:
+def _grown(facts: LawInput, high: float) -> WindowUpdate:
+    if facts.is_crowded:
+        return update(judged(facts), facts.window, Phase.AVOID, because(ThrottleReason.CROWDED, window=facts.window))
+    if not facts.is_used:
+        return update(judged(facts), facts.window, Phase.AVOID, _unused(facts))
+    if facts.joins.is_controller_bound:
+        return update(judged(facts), facts.window, Phase.AVOID, because(ThrottleReason.CONTROLLER_MANAGER))
+    window = window_steps.grown(facts.window, high, _room(facts), _boost(facts) * facts.steps, facts.settings)
+    if facts.has_waves:
         # What was ordered for the last step has not come yet: no more is proven than the crest of a wave.
-        window = max(sight.window, min(window, BEYOND_CREST * sight.peak))
-    elif sight.committed_window is not None:
-        window = max(sight.window, min(window, sight.committed_window))
-    figures = {"index": high, "target": sight.settings.equilibrium, "window": window}
-    return course(judged(sight), window, Phase.AVOID, because(ThrottleReason.PROBING_UP, **figures))
+        window = max(facts.window, min(window, BEYOND_CREST * facts.peak))
+    elif facts.committed_window is not None:
+        window = max(facts.window, min(window, facts.committed_window))
+    figures = {"index": high, "target": facts.settings.equilibrium, "window": window}
+    return update(judged(facts), window, Phase.AVOID, because(ThrottleReason.PROBING_UP, **figures))
 
 
-def _boost(sight: Sight) -> float:
+def _boost(facts: LawInput) -> float:
     """Quick far below the knee, slow beyond it."""
-    known = sight.memory.knee
-    if sight.window < FAR_BELOW_KNEE * (known.window or 0.0):
+    known = facts.memory.knee
+    if facts.window < FAR_BELOW_KNEE * (known.window or 0.0):
         return window_steps.FAR_BELOW_KNEE_BOOST
-    is_beyond = known.is_proven and sight.window >= (known.window or math.inf)
-    return sight.settings.beyond_knee if is_beyond else 1.0
+    is_beyond = known.is_proven and facts.window >= (known.window or math.inf)
+    return facts.settings.beyond_knee if is_beyond else 1.0
 
 
-def known_knee(sight: Sight) -> Sight:
+def known_knee(facts: LawInput) -> LawInput:
     """Learn from a used window whose index is right; below the equilibrium it is at least harmless."""
-    low, high = sight.low_index, sight.high_index
-    if not sight.is_new or not sight.is_used or high is None or sight.is_crowded:
-        return sight
-    target = sight.settings.equilibrium
+    low, high = facts.low_index, facts.high_index
+    if not facts.is_new or not facts.is_used or high is None or facts.is_crowded:
+        return facts
+    target = facts.settings.equilibrium
     if high >= NEAR[0] * target and (low or high) <= NEAR[1] * target:
         return with_memory(
-            sight,
-            knee=window_steps.near_equilibrium(sight.memory.knee, sight.steady_window, sight.now_s, sight.settings),
+            facts,
+            knee=window_steps.near_equilibrium(facts.memory.knee, facts.steady_window, facts.now_s, facts.settings),
         )
-    if high < NEAR[0] * target and not sight.memory.knee.is_proven:
-        return with_memory(sight, knee=window_steps.borne(sight.memory.knee, sight.joins.joining, sight.now_s))
-    return sight
+    if high < NEAR[0] * target and not facts.memory.knee.is_proven:
+        return with_memory(facts, knee=window_steps.borne(facts.memory.knee, facts.joins.joining, facts.now_s))
+    return facts
 
 
-def _room(sight: Sight) -> float | None:
+def _room(facts: LawInput) -> float | None:
     """Share by which the window may grow until the busiest server is full; None while unknown, or of no use."""
-    if sight.is_prompt or sight.health.seats >= sight.settings.seats_taken:
+    if facts.is_prompt or facts.health.seats >= facts.settings.seats_taken:
         return None
-    full = sight.full_window
-    return None if full is None else full / (sight.settings.pacing * sight.window) - 1.0
+    full = facts.full_window
+    return None if full is None else full / (facts.settings.pacing * facts.window) - 1.0
 
 
 PARTS = (
@@ -368,76 +368,76 @@ PARTS = (
 """In this order; what none of them claims is congestion avoidance."""
 
 
-def steered(sight: Sight) -> Course:
+def steered(facts: LawInput) -> WindowUpdate:
     """Where the window goes, and why."""
-    if sight.joins.waiting + sight.joins.in_flight == 0:
-        return _idle(sight)
-    sight = _awake(sight)
+    if facts.joins.waiting + facts.joins.in_flight == 0:
+        return _idle(facts)
+    facts = _awake(facts)
     for part in PARTS:
-        claimed = part(sight)
+        claimed = part(facts)
         if claimed is not None:
             return claimed
         if part is blind:
-            sight = known_knee(with_memory(sight, blind_since_s=None))
-    return avoidance(sight)
+            facts = known_knee(with_memory(facts, blind_since_s=None))
+    return avoidance(facts)
 
 
-def _idle(sight: Sight) -> Course:
-    window = window_steps.start_window(sight.memory.knee, sight.now_s, sight.settings)
-    sight = with_memory(sight, is_idle=True, blind_since_s=None, silent=frozenset())
-    pods = sight.joins.hopeless_pods
+def _idle(facts: LawInput) -> WindowUpdate:
+    window = window_steps.start_window(facts.memory.knee, facts.now_s, facts.settings)
+    facts = with_memory(facts, is_idle=True, blind_since_s=None, silent=frozenset())
+    pods = facts.joins.hopeless_pods
     why = because(ThrottleReason.NO_HOPE, pods=pods) if pods else because(ThrottleReason.IDLE)
-    return course(sight, window, Phase.IDLE, why)
+    return update(facts, window, Phase.IDLE, why)
 
 
-def _awake(sight: Sight) -> Sight:
+def _awake(facts: LawInput) -> LawInput:
     """A scale-up begins: cold in slow start, warm near the knee that was learned.
 
     While nothing is known of the servers it has not begun: being blind makes the window small, and that is no lesson.
     """
-    if not sight.memory.is_idle or sight.health.is_blind:
-        return sight
-    window = _start_window(sight)
-    by_load = sight.warm_window
+    if not facts.memory.is_idle or facts.health.is_blind:
+        return facts
+    window = _start_window(facts)
+    by_load = facts.warm_window
     has_room = by_load is not None and window < by_load
     return with_memory(
-        sight,
+        facts,
         window=window,
-        is_slow_start=has_room or sight.is_prompt or sight.memory.knee.window is None,
+        is_slow_start=has_room or facts.is_prompt or facts.memory.knee.window is None,
         is_idle=False,
-        doubled_s=sight.now_s,
-        moved_s=sight.now_s,
+        doubled_s=facts.now_s,
+        moved_s=facts.now_s,
     )
 
 
-def _start_window(sight: Sight) -> float:
+def _start_window(facts: LawInput) -> float:
     """What was learned; cold, no more than what the requests of joins may cost allows."""
-    window = window_steps.start_window(sight.memory.knee, sight.now_s, sight.settings)
-    if sight.memory.knee.window is not None:
-        if sight.is_prompt:
-            known = min(window, sight.memory.knee.window if sight.has_waves else PROMPT_START * window)
-            return max(sight.settings.window_initial, known)
-        window = max(window, _by_cost(sight))
-        bearable = sight.committed_window
-        return window if bearable is None else max(min(window, sight.settings.window_initial), min(window, bearable))
-    guess = _guess(sight)
+    window = window_steps.start_window(facts.memory.knee, facts.now_s, facts.settings)
+    if facts.memory.knee.window is not None:
+        if facts.is_prompt:
+            known = min(window, facts.memory.knee.window if facts.has_waves else PROMPT_START * window)
+            return max(facts.settings.window_initial, known)
+        window = max(window, _by_cost(facts))
+        bearable = facts.committed_window
+        return window if bearable is None else max(min(window, facts.settings.window_initial), min(window, bearable))
+    guess = _guess(facts)
     if guess is None:
         return window
-    return max(min(window, max(LEAST_START, guess)), sight.settings.guess_trust * guess)
+    return max(min(window, max(LEAST_START, guess)), facts.settings.guess_trust * guess)
 
 
-def _by_cost(sight: Sight) -> float:
+def _by_cost(facts: LawInput) -> float:
     """What the idle CPU bears at the remembered cost of a join; 0 where a knee was met, which is the limit then.
 
     A cost that was measured on few joins at a time is not believed for ever so many.
     """
-    by_load, known = sight.warm_window, sight.memory.knee
+    by_load, known = facts.warm_window, facts.memory.knee
     if by_load is None or known.window is None or known.is_proven:
         return 0.0
-    return min(by_load, sight.settings.feed_forward_limit * known.window)
+    return min(by_load, facts.settings.feed_forward_limit * known.window)
 
 
-def _guess(sight: Sight) -> float | None:
+def _guess(facts: LawInput) -> float | None:
     """Joins in flight by what their requests may cost; None while that is unknown."""
-    pace_per_s = sight.prior_pace_per_s
-    return None if pace_per_s is None else pace_per_s * sight.settings.join_guess_s
+    pace_per_s = facts.prior_pace_per_s
+    return None if pace_per_s is None else pace_per_s * facts.settings.join_guess_s

@@ -26,8 +26,8 @@ from throttler.levers.ceiling import (
     STUCK_REST_S,
     CeilingNeed,
     Contest,
-    Mark,
     RoomSearch,
+    SavedLimits,
     Uptake,
     amount_of,
     clamped,
@@ -35,7 +35,7 @@ from throttler.levers.ceiling import (
     is_marked_so,
     is_unreadable,
     marked,
-    read_mark,
+    read_saved,
     shown,
     taken_in,
     unraised,
@@ -45,16 +45,16 @@ from throttler.levers.lever import (
     THROTTLE_LABEL,
     Holder,
     How,
+    LeverBudget,
     LeverOutcome,
     LeverReason,
     LeverReport,
     LeverState,
     LeverWrite,
-    Room,
     epoch_of,
 )
 from throttler.levers.lever_context import CeilingLever, LeverContext, LeverScene, PacedAutoscaler, let_go, name_of
-from throttler.levers.restore import hand_back
+from throttler.levers.restore import restore
 
 MILLI = 1000
 
@@ -106,7 +106,7 @@ class QuotaMemory:
     uptake: Uptake = field(default_factory=Uptake)
     floor: int = 0
     """Nodes that existed or were asked for at the last look: a ceiling is not below it either."""
-    mark: Mark | None = None
+    mark: SavedLimits | None = None
     """As we wrote it last; None while nothing of ours is in force."""
 
 
@@ -170,7 +170,7 @@ def _largest_demand(context: LeverContext) -> int:
 
 
 def plan_capacity_quota(
-    seen: QuotaSeen, room: Room, holder: Holder, memory: QuotaMemory, now_s: float, whole: int = 0
+    seen: QuotaSeen, room: LeverBudget, holder: Holder, memory: QuotaMemory, now_s: float, whole: int = 0
 ) -> Planned:
     """What to write on the quota now, and what to remember.
 
@@ -184,7 +184,7 @@ def plan_capacity_quota(
         return quota_outcome(seen.name, None, (LeverState.REFUSED, because(LeverReason.ORIGINAL_UNREADABLE))), memory
     if seen.quota is not None and seen.selects_others and not (mark and mark.is_made):
         differs = (LeverState.REFUSED, because(LeverReason.QUOTA_SELECTOR_DIFFERS))
-        return quota_outcome(seen.name, None, differs, hand_back(seen.quota)), replace(memory, mark=None)
+        return quota_outcome(seen.name, None, differs, restore(seen.quota)), replace(memory, mark=None)
     if demand.is_over(room, now_s) or (mark is None and room.waiting <= 0):
         return _handed_back(seen, mark, room, memory)
     memory = _heard(seen, mark, memory, now_s)
@@ -213,18 +213,18 @@ def _refusal(seen: QuotaSeen, holder: Holder) -> Standing | None:
     return None
 
 
-def _mark(seen: QuotaSeen, memory: QuotaMemory) -> Mark | None:
+def _mark(seen: QuotaSeen, memory: QuotaMemory) -> SavedLimits | None:
     """The mark on the object, or the one we remember: the object is gone, or lost its annotation under our value."""
     if seen.quota is None:
         return memory.mark
     known = memory.mark
     is_ours = known is not None and bool(known.ceiling) and not foreign(known, seen.limits)
-    return read_mark(seen.quota.metadata) or (known if is_ours else None)
+    return read_saved(seen.quota.metadata) or (known if is_ours else None)
 
 
-def _handed_back(seen: QuotaSeen, mark: Mark | None, room: Room, memory: QuotaMemory) -> Planned:
+def _handed_back(seen: QuotaSeen, mark: SavedLimits | None, room: LeverBudget, memory: QuotaMemory) -> Planned:
     reason = LeverReason.STOPPING if room.is_stopping else LeverReason.NOTHING_WAITS
-    writes = hand_back(seen.quota, reason, mark) if seen.quota else ()
+    writes = restore(seen.quota, reason, mark) if seen.quota else ()
     outcome = quota_outcome(seen.name, None, (LeverState.HANDED_BACK, because(reason)), writes)
     return outcome, QuotaMemory(demand=memory.demand)
 
@@ -235,7 +235,7 @@ def _blind(*, is_lost: bool) -> Standing:
     return LeverState.PENDING, because(LeverReason.VIEW_INCOMPLETE)
 
 
-def _heard(seen: QuotaSeen, mark: Mark | None, memory: QuotaMemory, now_s: float) -> QuotaMemory:
+def _heard(seen: QuotaSeen, mark: SavedLimits | None, memory: QuotaMemory, now_s: float) -> QuotaMemory:
     """The memory after a look at the object."""
     is_changed = mark is not None and seen.quota is not None and bool(foreign(mark, seen.limits))
     contest = memory.contest.heard(now_s, is_foreign=is_changed or (mark is not None and seen.selects_others))
@@ -244,7 +244,7 @@ def _heard(seen: QuotaSeen, mark: Mark | None, memory: QuotaMemory, now_s: float
 
 
 def _in_force(
-    seen: QuotaSeen, mark: Mark | None, room: Room, holder: Holder, memory: QuotaMemory, now_s: float
+    seen: QuotaSeen, mark: SavedLimits | None, room: LeverBudget, holder: Holder, memory: QuotaMemory, now_s: float
 ) -> Planned:
     floor = _floor(seen, room)
     wanted: Resources = {NODES: (max(floor, memory.floor) + room.allowance) * MILLI}
@@ -262,12 +262,12 @@ def _in_force(
     return quota_outcome(seen.name, new, standing, (write,)), replace(memory, contest=memory.contest.wrote(now_s))
 
 
-def _floor(seen: QuotaSeen, room: Room) -> int:
+def _floor(seen: QuotaSeen, room: LeverBudget) -> int:
     """Nodes that exist or were asked for; what boots is in neither count of nodes."""
     return max(room.existing, seen.used) + room.booting
 
 
-def _searched(seen: QuotaSeen, room: Room, memory: QuotaMemory, now_s: float) -> RoomSearch:
+def _searched(seen: QuotaSeen, room: LeverBudget, memory: QuotaMemory, now_s: float) -> RoomSearch:
     """Since when nothing is ordered although there is room: more nodes than at the last look are an order."""
     is_ours = seen.quota is not None and THROTTLE_LABEL in seen.quota.metadata.labels
     is_taken_up = not is_ours or is_quota_taken_up(seen.quota)
@@ -276,20 +276,20 @@ def _searched(seen: QuotaSeen, room: Room, memory: QuotaMemory, now_s: float) ->
     return search.waited(now_s, is_unmet=room.waiting > 0 and room.allowance > 0)
 
 
-def _with_room_for_all(room: Room, whole: int, search: RoomSearch, now_s: float) -> Room:
+def _with_room_for_all(room: LeverBudget, whole: int, search: RoomSearch, now_s: float) -> LeverBudget:
     """An atomic request orders all its nodes or none: where a part of the room is not used, it gets the whole."""
     waited_s = search.unmet_s(now_s) % STUCK_REST_S
     is_open = ATOMIC_S <= waited_s < ATOMIC_S + OPEN_S
     return replace(room, allowance=whole, is_atomic=True) if is_open and whole > room.allowance else room
 
 
-def _kept(seen: QuotaSeen, mark: Mark | None) -> Mark:
+def _kept(seen: QuotaSeen, mark: SavedLimits | None) -> SavedLimits:
     if seen.quota is None:
-        return Mark(original={}, ceiling={}, is_made=True)
+        return SavedLimits(original={}, ceiling={}, is_made=True)
     return taken_in(mark, seen.limits, seen.fields, CapacityQuota.LIMITS)
 
 
-def _is_fulfilled(seen: QuotaSeen, mark: Mark, holder: Holder) -> bool:
+def _is_fulfilled(seen: QuotaSeen, mark: SavedLimits, holder: Holder) -> bool:
     """Whether the object already says all of it, or there is nothing to say: the user's own limit is lower."""
     if seen.quota is None:
         return False
@@ -306,7 +306,7 @@ def is_quota_taken_up(quota: CapacityQuota | None) -> bool:
     return valid.status == "True" and valid.observed_generation >= quota.metadata.generation
 
 
-def quota_standing(seen: QuotaSeen, mark: Mark, memory: QuotaMemory, reason: Because, now_s: float) -> Standing:
+def quota_standing(seen: QuotaSeen, mark: SavedLimits, memory: QuotaMemory, reason: Because, now_s: float) -> Standing:
     """The state of a quota, and why; `mark` is what is to stand there, and `reason` why that is so."""
     if seen.quota is None and memory.mark is not None:
         return LeverState.LOST, because(LeverReason.QUOTA_LOST)
@@ -331,7 +331,7 @@ def _uptake(ceiling: str, memory: QuotaMemory, reason: Because, now_s: float) ->
     return LeverState.CONFIRMED, reason
 
 
-def quota_reason(seen: QuotaSeen, mark: Mark, room: Room, floor: int) -> Because:
+def quota_reason(seen: QuotaSeen, mark: SavedLimits, room: LeverBudget, floor: int) -> Because:
     """Why the ceiling is what it is."""
     theirs = mark.original.get(NODES) if mark.ceiling else seen.limits.get(NODES)
     if not mark.ceiling or mark.ceiling[NODES] == theirs:
@@ -342,7 +342,7 @@ def quota_reason(seen: QuotaSeen, mark: Mark, room: Room, floor: int) -> Because
     return because(LeverReason.PACING, ceiling=ceiling, usage=usage, share=room.allowance)
 
 
-def quota_write(seen: QuotaSeen, mark: Mark, holder: Holder, reason: Because) -> LeverWrite:
+def quota_write(seen: QuotaSeen, mark: SavedLimits, holder: Holder, reason: Because) -> LeverWrite:
     """One apply with the ceiling and the value to restore: neither is ever there without the other.
 
     The selector is written on a quota of our own only; a user's quota keeps its own.
@@ -365,7 +365,7 @@ def quota_write(seen: QuotaSeen, mark: Mark, holder: Holder, reason: Because) ->
 
 
 def quota_outcome(
-    name: str, mark: Mark | None, state: tuple[LeverState, Because], writes: tuple[LeverWrite, ...] = ()
+    name: str, mark: SavedLimits | None, state: tuple[LeverState, Because], writes: tuple[LeverWrite, ...] = ()
 ) -> LeverOutcome:
     """The report of a look, and its writes; without a mark nothing of ours is in force."""
     ceiling = mark.ceiling if mark else {}

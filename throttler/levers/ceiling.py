@@ -19,7 +19,14 @@ import msgspec
 from throttler.kube.karpenter import NodePool
 from throttler.kube.metadata import ManagedFields, OwnedMetadata, Owner, owners_of
 from throttler.kube.quantity import BYTES, QuantityError, Resources, format_resources, parse_quantity
-from throttler.levers.lever import EPOCH_ANNOTATION, FIELD_MANAGER, HOLDER_ANNOTATION, THROTTLE_LABEL, Holder, Room
+from throttler.levers.lever import (
+    EPOCH_ANNOTATION,
+    FIELD_MANAGER,
+    HOLDER_ANNOTATION,
+    THROTTLE_LABEL,
+    Holder,
+    LeverBudget,
+)
 
 CONFIRM_WITHIN_S = 30.0
 """Both autoscalers take up a changed object within about a second (observed: Karpenter 1.15.0, CA 1.36.1)."""
@@ -113,7 +120,7 @@ class CeilingNeed:
 
     quiet_since_s: float | None = None
 
-    def looked(self, room: Room, now_s: float) -> Self:
+    def looked(self, room: LeverBudget, now_s: float) -> Self:
         """After a look."""
         return type(self)(quiet_since_s=None if room.waiting > 0 else _since(self.quiet_since_s, now_s))
 
@@ -121,7 +128,7 @@ class CeilingNeed:
         """While the view is incomplete nobody can say that nothing waits: the quiet time begins anew after it."""
         return type(self)()
 
-    def is_over(self, room: Room, now_s: float) -> bool:
+    def is_over(self, room: LeverBudget, now_s: float) -> bool:
         """Whether ceilings are to be handed back."""
         return room.is_stopping or (self.quiet_since_s is not None and now_s - self.quiet_since_s >= QUIET_S)
 
@@ -181,7 +188,7 @@ ORIGINAL_ANNOTATION = "kube-balloons.github.io/original"
 OUR_ANNOTATIONS = (ORIGINAL_ANNOTATION, HOLDER_ANNOTATION, EPOCH_ANNOTATION)
 
 
-class Mark(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+class SavedLimits(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     """What the annotation says, by resource name (cpu, memory, nodes, ...)."""
 
     original: dict[str, Any]
@@ -196,10 +203,10 @@ class Mark(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     """Whether the object itself is ours: it is deleted in the end, unless somebody put a value of his own into it."""
 
 
-_decoder = msgspec.json.Decoder(Mark)
+_decoder = msgspec.json.Decoder(SavedLimits)
 
 
-def read_mark(metadata: OwnedMetadata) -> Mark | None:
+def read_saved(metadata: OwnedMetadata) -> SavedLimits | None:
     """The mark on an object; None where there is none, or none that can be read.
 
     Who removes the annotation makes the value that stands there now his own.
@@ -213,16 +220,18 @@ def read_mark(metadata: OwnedMetadata) -> Mark | None:
 
 def is_unreadable(metadata: OwnedMetadata) -> bool:
     """Whether the annotation is there and says nothing: the user's values may be lost, and ours may stand."""
-    return bool(metadata.annotations.get(ORIGINAL_ANNOTATION)) and read_mark(metadata) is None
+    return bool(metadata.annotations.get(ORIGINAL_ANNOTATION)) and read_saved(metadata) is None
 
 
-def taken_in(mark: Mark | None, limits: Mapping[str, Any] | None, fields: ManagedFields, path: Sequence[str]) -> Mark:
+def taken_in(
+    mark: SavedLimits | None, limits: Mapping[str, Any] | None, fields: ManagedFields, path: Sequence[str]
+) -> SavedLimits:
     """The mark as it has to be now: values that are not our last ones are the user's.
 
     `limits` is what stands on the object at `path` (None: no such list), `fields` who owns it.
     """
     current = limits or {}
-    kept = mark or Mark(original={}, ceiling={}, had_limits=limits is not None)
+    kept = mark or SavedLimits(original={}, ceiling={}, had_limits=limits is not None)
     changed = foreign(kept, current)
     ours = {name: value for name, value in kept.ceiling.items() if name not in changed}
     original = {**kept.original, **{name: current.get(name) for name in changed}}
@@ -230,14 +239,18 @@ def taken_in(mark: Mark | None, limits: Mapping[str, Any] | None, fields: Manage
     return msgspec.structs.replace(kept, original=original, ceiling=ours, owners=_named(owners))
 
 
-def foreign(mark: Mark, current: Mapping[str, Any]) -> tuple[str, ...]:
+def foreign(mark: SavedLimits, current: Mapping[str, Any]) -> tuple[str, ...]:
     """The limits that somebody else changed since our last write."""
     return tuple(name for name, value in mark.ceiling.items() if current.get(name) != value)
 
 
 def with_ceiling(
-    mark: Mark, ceiling: Mapping[str, Any], limits: Mapping[str, Any] | None, fields: ManagedFields, path: Sequence[str]
-) -> Mark:
+    mark: SavedLimits,
+    ceiling: Mapping[str, Any],
+    limits: Mapping[str, Any] | None,
+    fields: ManagedFields,
+    path: Sequence[str],
+) -> SavedLimits:
     """The mark to write together with `ceiling`: what stands where nothing of ours stood is written down."""
     current = limits or {}
     known = {name for name, value in mark.original.items() if value == current.get(name)}
@@ -247,21 +260,21 @@ def with_ceiling(
     return msgspec.structs.replace(mark, original=original, ceiling=dict(ceiling), owners=_named(owners))
 
 
-def marked(metadata: OwnedMetadata | None, name: str, mark: Mark, holder: Holder) -> dict[str, Any]:
+def marked(metadata: OwnedMetadata | None, name: str, mark: SavedLimits, holder: Holder) -> dict[str, Any]:
     """The `metadata` of a write: the mark, the holder, and the version that was decided on."""
     version = {"resourceVersion": metadata.resource_version, "uid": metadata.uid} if metadata else {}
     annotations = {ORIGINAL_ANNOTATION: _text(mark), **holder.annotations}
     return {"name": name, **version, "labels": {THROTTLE_LABEL: holder.label}, "annotations": annotations}
 
 
-def is_marked_so(metadata: OwnedMetadata, mark: Mark, holder: Holder) -> bool:
+def is_marked_so(metadata: OwnedMetadata, mark: SavedLimits, holder: Holder) -> bool:
     """Whether the object already carries all of it: nothing needs to be written."""
     wanted = {ORIGINAL_ANNOTATION: _text(mark), **holder.annotations}
     has_label = metadata.labels.get(THROTTLE_LABEL) == holder.label
     return has_label and all(metadata.annotations.get(key) == value for key, value in wanted.items())
 
 
-def _text(mark: Mark) -> str:
+def _text(mark: SavedLimits) -> str:
     return msgspec.json.encode(mark, order="sorted").decode()
 
 
@@ -284,7 +297,7 @@ def amount_of(value: Any) -> int:
     return parse_quantity(str(value))
 
 
-def clamped(wanted: Resources, kept: Mark, current: Mapping[str, Any]) -> dict[str, Any]:
+def clamped(wanted: Resources, kept: SavedLimits, current: Mapping[str, Any]) -> dict[str, Any]:
     """The values to write: the wanted ones within the user's limits, in the API's form.
 
     `kept` is the mark, `current` what stands on the object. A limit of the user's that is not higher stays his and is

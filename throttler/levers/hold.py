@@ -22,7 +22,7 @@ from throttler.api.throttle import LabelLever, TaintLever
 from throttler.kube.because import Because, Sentence, because
 from throttler.kube.metadata import KindNames, ObjectKey
 from throttler.kube.node import Node
-from throttler.levers.lever import Clocks, How, LeverOutcome, LeverReport, LeverState, LeverWrite, Room
+from throttler.levers.lever import Clocks, How, LeverBudget, LeverOutcome, LeverReport, LeverState, LeverWrite
 from throttler.levers.lever_context import ANY_TIME, EVERYTHING_BACK, HoldLever, LeverContext
 
 
@@ -66,7 +66,7 @@ def in_turn(held: Iterable[Held], limit_s: float) -> tuple[Held, ...]:
     return tuple(sorted(held, key=lambda each: (each.age_s < limit_s, not each.is_urgent, -each.age_s, each.id)))
 
 
-def let_in(held: Sequence[Held], places: int, limit_s: float, room: Room) -> Sequence[Held]:
+def let_in(held: Sequence[Held], places: int, limit_s: float, room: LeverBudget) -> Sequence[Held]:
     """Who goes now of those that are in turn: all when handing back, whoever is overdue in any case, others as there
     are places.
 
@@ -96,7 +96,7 @@ class HoldReason(Sentence):
     PODS_HELD_BLIND = "{held} pods held back: the view is incomplete or stale, so none is let go"
 
 
-def why_let_in(held: Held, limit_s: float, room: Room) -> Because:
+def why_let_in(held: Held, limit_s: float, room: LeverBudget) -> Because:
     """Why this one is let in."""
     if room.is_stopping:
         return because(HoldReason.HOLD_HANDED_BACK)
@@ -105,7 +105,7 @@ def why_let_in(held: Held, limit_s: float, room: Room) -> Because:
     return because(HoldReason.ADMITTED, age_s=held.age_s)
 
 
-def hold_report(name: str, stays: Sequence[Held], limit_s: float, room: Room) -> LeverReport:
+def hold_report(name: str, stays: Sequence[Held], limit_s: float, room: LeverBudget) -> LeverReport:
     """What users see of a lever that holds objects: how many stay behind after this decision, and why.
 
     A hold needs no confirmation: an object that bears our mark is held by the fact.
@@ -160,7 +160,7 @@ class TaintSettings:
 
 
 def release_taints(
-    nodes: Iterable[Node], settings: TaintSettings, room: Room, since: HeldSince, moment: Clocks
+    nodes: Iterable[Node], settings: TaintSettings, room: LeverBudget, since: HeldSince, moment: Clocks
 ) -> tuple[LeverOutcome, HeldSince]:
     """Which of the throttle's nodes lose the taint now; `room.admit` is in nodes."""
     held = {node.name: node for node in nodes if has_taint(node, settings.key) and not node.is_deleting}
@@ -182,7 +182,7 @@ def created(nodes: Mapping[str, Node]) -> dict[str, float]:
     return {node.uid: node.created_s for node in nodes.values()}
 
 
-def _untaint(node: Node, held: Held, settings: TaintSettings, room: Room) -> LeverWrite:
+def _untaint(node: Node, held: Held, settings: TaintSettings, room: LeverBudget) -> LeverWrite:
     ours = [index for index, taint in enumerate(node.taints) if taint.key == settings.key]
     return LeverWrite(
         api_version="v1",
@@ -204,7 +204,7 @@ class LabelSettings:
 
 
 def put_labels(
-    nodes: Iterable[Node], settings: LabelSettings, room: Room, since: HeldSince, moment: Clocks
+    nodes: Iterable[Node], settings: LabelSettings, room: LeverBudget, since: HeldSince, moment: Clocks
 ) -> tuple[LeverOutcome, HeldSince]:
     """Which of the throttle's nodes get the label now; `room.admit` is in nodes. Handing back labels every node."""
     held = {node.name: node for node in nodes if settings.key not in node.labels and not node.is_deleting}
@@ -217,7 +217,7 @@ def put_labels(
     return LeverOutcome(report=report, writes=writes), since
 
 
-def _label(node: Node, held: Held, settings: LabelSettings, room: Room) -> LeverWrite:
+def _label(node: Node, held: Held, settings: LabelSettings, room: LeverBudget) -> LeverWrite:
     metadata = {"resourceVersion": node.resource_version, "labels": {settings.key: settings.value}}
     return LeverWrite(
         api_version="v1",

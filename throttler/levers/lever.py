@@ -32,7 +32,7 @@ class Clocks:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Room:
+class LeverBudget:
     """What a lever is to enforce now, in nodes of its own selector."""
 
     existing: int
@@ -234,7 +234,7 @@ class Lane:
     allowance: int
 
 
-def headroom_lane(nodes: LabelSelector, room: Room, granted: int) -> Lane:
+def headroom_lane(nodes: LabelSelector, room: LeverBudget, granted: int) -> Lane:
     """`granted` balloons wait by the leave of an earlier allowance.
 
     Of these, as many as nodes are waited for at all may still have no machine on its way.

@@ -27,15 +27,15 @@ from throttler.levers.lever import (
     THROTTLE_LABEL,
     Clocks,
     Holder,
+    LeverBudget,
     LeverOutcome,
     LeverReason,
     LeverReport,
     LeverState,
     LeverWrite,
-    Room,
     epoch_of,
 )
-from throttler.levers.restore import hand_back
+from throttler.levers.restore import restore
 
 Settings = TypeVar("Settings")
 """What a throttle's spec says of one lever."""
@@ -86,7 +86,7 @@ class LeverContext:
     throttle: JoinThrottle
     rules: JoinRules
     scene: LeverScene
-    room: Room
+    room: LeverBudget
     joins: Joins
     largest: Resources
     growth: tuple[PoolGrowth, ...] = ()
@@ -117,13 +117,13 @@ class LeverContext:
         return [pod for pod in self.scene.unplaced if may_use(pod, self.rules)]
 
     @property
-    def groups_room(self) -> Room:
+    def groups_room(self) -> LeverBudget:
         """cluster-autoscaler's part: it knows nothing of machines that Karpenter ordered."""
         booting = min(self.room.booting, self.joins.booting_by_groups)
         return replace(self.room, booting=booting, allowance=self._allowances[0])
 
     @property
-    def karpenters_room(self) -> Room:
+    def karpenters_room(self) -> LeverBudget:
         """Karpenter's part; what exists and boots is counted from each pool's own machines."""
         return replace(self.room, allowance=self._allowances[1])
 
@@ -140,7 +140,7 @@ TURN_S = 30.0
 """What does not divide goes to each in turn for so long: both autoscalers look within ten seconds."""
 
 
-def by_autoscaler(room: Room, by_groups: int, now_s: float) -> tuple[int, int]:
+def by_autoscaler(room: LeverBudget, by_groups: int, now_s: float) -> tuple[int, int]:
     """How many nodes cluster-autoscaler, and how many Karpenter, may order of one allowance.
 
     Which of them will order for a pending pod cannot be known; machines on their way are evidence. `by_groups` of the
@@ -254,7 +254,7 @@ def let_go(name: str, thing: LimitedObject | None, owner: str, holder: Holder) -
     `name` is as reports name the object.
     """
     why = because(LeverReason.OTHER_THROTTLE, throttle=owner)
-    writes = hand_back(thing) if thing is not None and _is_held(thing, holder) else ()
+    writes = restore(thing) if thing is not None and _is_held(thing, holder) else ()
     report = LeverReport(name=name, state=LeverState.REFUSED, because=why)
     return LeverOutcome(report=report, writes=tuple(replace(write, because=why) for write in writes))
 
@@ -265,7 +265,7 @@ def _is_held(thing: LimitedObject, holder: Holder) -> bool:
     return is_ours and epoch_of(thing.metadata.annotations) <= holder.epoch
 
 
-EVERYTHING_BACK = Room(existing=0, booting=0, allowance=0, admit=0, waiting=0, may_move=True, is_stopping=True)
+EVERYTHING_BACK = LeverBudget(existing=0, booting=0, allowance=0, admit=0, waiting=0, may_move=True, is_stopping=True)
 """With it a lever hands back all that it holds."""
 ANY_TIME = Clocks(0.0, 0.0)
 """For a lever that hands back: then no time counts."""

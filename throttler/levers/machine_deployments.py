@@ -24,8 +24,8 @@ from throttler.levers.ceiling import (
     CONTESTED_WRITE_EVERY_S,
     CeilingNeed,
     Contest,
-    Mark,
     RoomSearch,
+    SavedLimits,
     Uptake,
     amount_of,
     clamped,
@@ -33,7 +33,7 @@ from throttler.levers.ceiling import (
     is_marked_so,
     is_unreadable,
     marked,
-    read_mark,
+    read_saved,
     shown,
     taken_in,
     unraised,
@@ -42,17 +42,17 @@ from throttler.levers.ceiling import (
 from throttler.levers.lever import (
     THROTTLE_LABEL,
     How,
+    LeverBudget,
     LeverOutcome,
     LeverReason,
     LeverReport,
     LeverState,
     LeverWrite,
-    Room,
     epoch_of,
 )
 from throttler.levers.lever_context import TURN_S, CeilingLever, LeverContext, PacedAutoscaler, name_of
 from throttler.levers.pool_shares import fair_shares
-from throttler.levers.restore import hand_back
+from throttler.levers.restore import restore
 
 MILLI = 1000
 DRY_S = 30.0
@@ -75,7 +75,7 @@ class GroupMemory:
     """At the last look: a ceiling is not below it either."""
     offered: tuple[tuple[float, int], ...] = ()
     """Ceilings of late, and when they were written."""
-    mark: Mark | None = None
+    mark: SavedLimits | None = None
     """As we wrote it last; None while nothing of ours is in force."""
 
 
@@ -95,7 +95,7 @@ class GroupLook:
     said: NodeGroup | None
     """What cluster-autoscaler says of it; None where it does not know it, or has fallen silent."""
     context: LeverContext
-    room: Room
+    room: LeverBudget
     memory: GroupMemory
 
     @property
@@ -105,14 +105,14 @@ class GroupLook:
         return {} if text is None else {MAX_SIZE: text}
 
     @property
-    def mark(self) -> Mark | None:
+    def mark(self) -> SavedLimits | None:
         """The mark on the object, or the one we remember where only the annotation was lost and our value stands."""
         known = self.memory.mark
         is_ours = known is not None and bool(known.ceiling) and not foreign(known, self.limits)
-        return read_mark(self.thing.metadata) or (known if is_ours else None)
+        return read_saved(self.thing.metadata) or (known if is_ours else None)
 
     @property
-    def kept(self) -> Mark:
+    def kept(self) -> SavedLimits:
         """The mark as it has to be now."""
         return taken_in(self.mark, self.limits, self.thing.metadata.managed_fields, self.thing.LIMITS)
 
@@ -241,7 +241,7 @@ def _planned(look: GroupLook, share: int, *, is_over: bool) -> tuple[LeverOutcom
         return _outcome(thing, None, refusal), replace(memory, mark=None)
     if is_over or (look.mark is None and look.room.waiting <= 0):
         reason = LeverReason.STOPPING if look.room.is_stopping else LeverReason.NOTHING_WAITS
-        writes = hand_back(thing, reason, look.mark)
+        writes = restore(thing, reason, look.mark)
         return _outcome(thing, None, (LeverState.HANDED_BACK, because(reason)), writes), GroupMemory()
     if not look.room.may_move:
         return _outcome(thing, look.kept, (LeverState.PENDING, because(LeverReason.VIEW_INCOMPLETE))), memory
@@ -281,7 +281,7 @@ def _is_size(text: Any) -> bool:
     return isinstance(text, str) and text.isascii() and text.isdigit() and len(text) < 10
 
 
-def _new_mark(look: GroupLook, share: int) -> Mark:
+def _new_mark(look: GroupLook, share: int) -> SavedLimits:
     """The mark to write, with the ceiling in it; without one where the user's own limit is lower."""
     thing, kept = look.thing, look.kept
     floor = max(thing.spec.replicas, look.memory.replicas, thing.min_size)
@@ -293,7 +293,7 @@ def _new_mark(look: GroupLook, share: int) -> Mark:
     return with_ceiling(kept, ceiling, look.limits, thing.metadata.managed_fields, thing.LIMITS)
 
 
-def _standing(look: GroupLook, new: Mark, share: int) -> Standing:
+def _standing(look: GroupLook, new: SavedLimits, share: int) -> Standing:
     now_s, memory = look.context.now_s, look.memory
     if memory.contest.is_contested(now_s):
         return LeverState.CONTESTED, because(LeverReason.CONTESTED, period=int(CONTESTED_WRITE_EVERY_S))
@@ -311,7 +311,7 @@ def _standing(look: GroupLook, new: Mark, share: int) -> Standing:
     return LeverState.CONFIRMED, because(LeverReason.PACING, ceiling=ceiling, usage=usage, share=share)
 
 
-def _write(look: GroupLook, new: Mark, reason: Because) -> LeverWrite:
+def _write(look: GroupLook, new: SavedLimits, reason: Because) -> LeverWrite:
     """One apply with the ceiling and the value to restore: neither is ever there without the other."""
     thing = look.thing
     metadata = marked(thing.metadata, thing.metadata.name, new, look.context.holder)
@@ -328,7 +328,7 @@ def _write(look: GroupLook, new: Mark, reason: Because) -> LeverWrite:
 
 
 def _outcome(
-    thing: MachineDeployment, mark: Mark | None, state: Standing, writes: tuple[LeverWrite, ...] = ()
+    thing: MachineDeployment, mark: SavedLimits | None, state: Standing, writes: tuple[LeverWrite, ...] = ()
 ) -> LeverOutcome:
     ceiling, original = (mark.ceiling, mark.original) if mark else ({}, {})
     report = LeverReport(

@@ -12,7 +12,7 @@ from typing import Any, Self
 
 from throttler.kube.karpenter import NodeClaim, NodePool
 from throttler.kube.quantity import QuantityError, Resources, larger, total
-from throttler.levers.ceiling import Mark, amount_of, clamped, read_mark, taken_in, unraised
+from throttler.levers.ceiling import SavedLimits, amount_of, clamped, read_saved, taken_in, unraised
 
 CPU = "cpu"
 MEMORY = "memory"
@@ -238,7 +238,7 @@ class PoolFigures:
 def figures_of(
     pool: NodePool,
     claims: Sequence[NodeClaim],
-    kept: Mark,
+    kept: SavedLimits,
     room: PoolRoom,
     hint: Resources,
     last: "PoolFigures | None",
@@ -263,8 +263,8 @@ def figures_of(
 
 def has_users_room(pool: NodePool, claims: Sequence[NodeClaim], sizes: Sequence[Resources]) -> bool:
     """Whether the user's own limits admit one more machine of the pool, the smallest of the sizes that it had."""
-    mark, limits = read_mark(pool.metadata), pool.spec.limits or {}
-    kept = taken_in(mark, limits, (), ()) if mark else Mark(original={}, ceiling={})
+    mark, limits = read_saved(pool.metadata), pool.spec.limits or {}
+    kept = taken_in(mark, limits, (), ()) if mark else SavedLimits(original={}, ceiling={})
     theirs = {**limits, **{name: kept.original[name] for name in kept.ceiling}}
     bounds = {name: value for name, value in theirs.items() if value is not None and name in {*LIMITED, NODES}}
     if not bounds:

@@ -22,8 +22,8 @@ from throttler.levers.ceiling import (
     CONTESTED_WRITE_EVERY_S,
     CeilingNeed,
     Contest,
-    Mark,
     RoomSearch,
+    SavedLimits,
     Uptake,
     amount_of,
     foreign,
@@ -31,7 +31,7 @@ from throttler.levers.ceiling import (
     is_pool_taken_up,
     is_unreadable,
     marked,
-    read_mark,
+    read_saved,
     shown,
     taken_in,
     with_ceiling,
@@ -40,12 +40,12 @@ from throttler.levers.lever import (
     THROTTLE_LABEL,
     Holder,
     How,
+    LeverBudget,
     LeverOutcome,
     LeverReason,
     LeverReport,
     LeverState,
     LeverWrite,
-    Room,
     epoch_of,
 )
 from throttler.levers.lever_context import CeilingLever, LeverContext, PacedAutoscaler
@@ -71,7 +71,7 @@ from throttler.levers.pool_shares import (
     pool_rooms,
     waiting_work,
 )
-from throttler.levers.restore import hand_back
+from throttler.levers.restore import restore
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,7 +108,7 @@ class NodePoolSeen:
 class CeilingContext:
     """What all pools of a throttle have in common at one moment; `now_s` is monotonic."""
 
-    room: Room
+    room: LeverBudget
     holder: Holder
     now_s: float
     is_over: bool
@@ -124,9 +124,9 @@ class CeilingMemory:
     charge: Charge = field(default_factory=Charge)
     uptake: Uptake = field(default_factory=Uptake)
     figures: PoolFigures | None = None
-    mark: Mark | None = None
+    mark: SavedLimits | None = None
     """As we wrote it last: it goes back on an object that lost its annotation while our values stand."""
-    before: Mark | None = None
+    before: SavedLimits | None = None
     """As it stood before our last write."""
 
 
@@ -173,7 +173,12 @@ NODE_POOL_LIMITS = NodePoolLimits()
 
 
 def plan_node_pools(
-    seen: Sequence[NodePoolSeen], room: Room, waiting: WaitingWork, holder: Holder, memory: NodePoolMemory, now_s: float
+    seen: Sequence[NodePoolSeen],
+    room: LeverBudget,
+    waiting: WaitingWork,
+    holder: Holder,
+    memory: NodePoolMemory,
+    now_s: float,
 ) -> tuple[tuple[LeverOutcome, ...], NodePoolMemory]:
     """What to write on each NodePool, in the order of their names.
 
@@ -283,11 +288,11 @@ def plan_pool(
 ) -> Planned:
     """What to write on this pool now, and what to remember of it; `hint` is the largest request that waits for it."""
     if refused := refusal(pool, look.holder):
-        return _outcome(pool, Mark(original={}, ceiling={}), refused), memory
+        return _outcome(pool, SavedLimits(original={}, ceiling={}), refused), memory
     mark = _mark(pool, memory)
     if mark is None and is_unreadable(pool.metadata):
         why = because(LeverReason.ORIGINAL_UNREADABLE)
-        return _outcome(pool, Mark(original={}, ceiling={}), (LeverState.REFUSED, why)), memory
+        return _outcome(pool, SavedLimits(original={}, ceiling={}), (LeverState.REFUSED, why)), memory
     kept = taken_in(mark, pool.spec.limits, pool.metadata.managed_fields, NodePool.LIMITS)
     is_foreign = mark is not None and bool(foreign(mark, pool.spec.limits or {}))
     memory = replace(memory, contest=memory.contest.heard(look.now_s, is_foreign=is_foreign))
@@ -317,22 +322,27 @@ def refusal(pool: NodePool, holder: Holder) -> tuple[LeverState, Because] | None
     return None
 
 
-def _mark(pool: NodePool, memory: CeilingMemory) -> Mark | None:
+def _mark(pool: NodePool, memory: CeilingMemory) -> SavedLimits | None:
     """The mark on the object, or the one we remember where only the annotation was lost and our values stand."""
     known = memory.mark
     is_ours = known is not None and bool(known.ceiling) and not foreign(known, pool.spec.limits or {})
-    return read_mark(pool.metadata) or (known if is_ours else None)
+    return read_saved(pool.metadata) or (known if is_ours else None)
 
 
-def _handed_back(pool: NodePool, kept: Mark, look: CeilingContext, memory: CeilingMemory) -> Planned:
+def _handed_back(pool: NodePool, kept: SavedLimits, look: CeilingContext, memory: CeilingMemory) -> Planned:
     reason = LeverReason.STOPPING if look.room.is_stopping else LeverReason.NOTHING_WAITS
-    nothing = Mark(original=kept.original, ceiling={})
-    outcome = _outcome(pool, nothing, (LeverState.HANDED_BACK, because(reason)), hand_back(pool, reason, kept))
+    nothing = SavedLimits(original=kept.original, ceiling={})
+    outcome = _outcome(pool, nothing, (LeverState.HANDED_BACK, because(reason)), restore(pool, reason, kept))
     return outcome, CeilingMemory(figures=memory.figures)
 
 
 def _paced(
-    pool: NodePool, claims: Sequence[NodeClaim], kept: Mark, room: PoolRoom, look: CeilingContext, memory: CeilingMemory
+    pool: NodePool,
+    claims: Sequence[NodeClaim],
+    kept: SavedLimits,
+    room: PoolRoom,
+    look: CeilingContext,
+    memory: CeilingMemory,
 ) -> Planned:
     figures = memory.figures
     assert figures is not None, "set by the caller"
@@ -349,14 +359,14 @@ def _paced(
     return _outcome(pool, mark, state, (write,)), replace(memory, contest=contest, before=kept)
 
 
-def _is_fulfilled(pool: NodePool, mark: Mark, holder: Holder) -> bool:
+def _is_fulfilled(pool: NodePool, mark: SavedLimits, holder: Holder) -> bool:
     """Whether the object already says all of it, or there is nothing to say: the user's own limits are lower."""
     is_untouched = not mark.ceiling and THROTTLE_LABEL not in pool.metadata.labels
     stands = (pool.spec.limits or {}).items() >= mark.ceiling.items()
     return is_untouched or (stands and is_marked_so(pool.metadata, mark, holder))
 
 
-def _write(pool: NodePool, mark: Mark, holder: Holder, reason: Because) -> LeverWrite:
+def _write(pool: NodePool, mark: SavedLimits, holder: Holder, reason: Because) -> LeverWrite:
     """One apply with the ceiling and the values to restore: neither is ever there without the other."""
     metadata = marked(pool.metadata, pool.metadata.name, mark, holder)
     names = {"apiVersion": pool.api_version, "kind": NODE_POOL_KIND}
@@ -374,7 +384,7 @@ def _write(pool: NodePool, mark: Mark, holder: Holder, reason: Because) -> Lever
 
 
 def _outcome(
-    pool: NodePool, mark: Mark, state: tuple[LeverState, Because], writes: tuple[LeverWrite, ...] = ()
+    pool: NodePool, mark: SavedLimits, state: tuple[LeverState, Because], writes: tuple[LeverWrite, ...] = ()
 ) -> LeverOutcome:
     report = LeverReport(
         name=f"{NODE_POOL_KIND}/{pool.metadata.name}",
@@ -392,7 +402,7 @@ class PoolMoment:
 
     pool: NodePool
     claims: Sequence[NodeClaim]
-    mark: Mark
+    mark: SavedLimits
     figures: PoolFigures
     room: PoolRoom
     unmet_s: float
@@ -404,7 +414,7 @@ class PoolMoment:
 
 
 def standing_of(
-    moment: PoolMoment, kept: Mark, before: Mark | None, contest: Contest, uptake: Uptake, now_s: float
+    moment: PoolMoment, kept: SavedLimits, before: SavedLimits | None, contest: Contest, uptake: Uptake, now_s: float
 ) -> tuple[LeverState, Because]:
     """The state and its reason.
 
@@ -449,11 +459,11 @@ def reason_of(moment: PoolMoment) -> Because:
     return because(LeverReason.PACING, ceiling=ceiling, usage=usage, share=room.share)
 
 
-def _is_users(mark: Mark) -> bool:
+def _is_users(mark: SavedLimits) -> bool:
     return all(value == mark.original.get(name) for name, value in mark.ceiling.items())
 
 
-def _overrun(moment: PoolMoment, kept: Mark, before: Mark | None) -> Because | None:
+def _overrun(moment: PoolMoment, kept: SavedLimits, before: SavedLimits | None) -> Because | None:
     """Machines beyond the last two ceilings, more than one batch and replacements explain.
 
     A round that was under way went by the ceiling before; without one it went by none. Karpenter starts a replacement
@@ -472,7 +482,7 @@ def _overrun(moment: PoolMoment, kept: Mark, before: Mark | None) -> Because | N
     return because(LeverReason.OVERRUN, usage=format_milli(usage), ceiling=kept.ceiling[CPU])
 
 
-def _cores(mark: Mark | None) -> int | None:
+def _cores(mark: SavedLimits | None) -> int | None:
     """A ceiling of ours, in milli-cores; None where the user's own value, or nothing, stood."""
     value = mark.ceiling.get(CPU) if mark else None
     is_ours = mark is not None and value is not None and value != mark.original.get(CPU)

@@ -24,12 +24,19 @@ from throttler.kube.metadata import (
     with_owners,
     without_manager,
 )
-from throttler.levers.ceiling import ORIGINAL_ANNOTATION, OUR_ANNOTATIONS, Mark, is_unreadable, read_mark, taken_in
+from throttler.levers.ceiling import (
+    ORIGINAL_ANNOTATION,
+    OUR_ANNOTATIONS,
+    SavedLimits,
+    is_unreadable,
+    read_saved,
+    taken_in,
+)
 from throttler.levers.lever import FIELD_MANAGER, THROTTLE_LABEL, How, LeverReason, LeverWrite
 
 
-def hand_back(
-    thing: LimitedObject, reason: LeverReason = LeverReason.STOPPING, known: Mark | None = None
+def restore(
+    thing: LimitedObject, reason: LeverReason = LeverReason.STOPPING, known: SavedLimits | None = None
 ) -> tuple[LeverWrite, ...]:
     """The calls that leave nothing of ours on the object, in order; none if nothing of ours is there.
 
@@ -41,7 +48,7 @@ def hand_back(
         return ()
     if known is None and is_unreadable(metadata):
         return ()
-    mark = known or read_mark(metadata) or Mark(original={}, ceiling={})
+    mark = known or read_saved(metadata) or SavedLimits(original={}, ceiling={})
     kept = taken_in(mark, thing.limits, metadata.managed_fields, thing.LIMITS)
     if kept.is_made and all(value is None for value in kept.original.values()):
         body = {"metadata": {"uid": metadata.uid, "resourceVersion": metadata.resource_version}}
@@ -49,7 +56,7 @@ def hand_back(
     return _restored(thing, kept, reason)
 
 
-def _restored(thing: LimitedObject, kept: Mark, reason: LeverReason) -> tuple[LeverWrite, ...]:
+def _restored(thing: LimitedObject, kept: SavedLimits, reason: LeverReason) -> tuple[LeverWrite, ...]:
     manager = _manager(kept)
     fields = _rightful(thing, kept)
     must_tidy = fields != thing.metadata.managed_fields and _has_other_owners(thing, kept, manager)
@@ -65,13 +72,13 @@ def _restored(thing: LimitedObject, kept: Mark, reason: LeverReason) -> tuple[Le
     return tuple(writes)
 
 
-def _manager(kept: Mark) -> str:
+def _manager(kept: SavedLimits) -> str:
     """In whose name values are put back: the first who owned one of them."""
     owners = [owner for name in kept.ceiling if kept.original[name] is not None for owner in kept.owners.get(name, ())]
     return owners[0][0] if owners else FIELD_MANAGER
 
 
-def _rightful(thing: LimitedObject, kept: Mark) -> ManagedFields:
+def _rightful(thing: LimitedObject, kept: SavedLimits) -> ManagedFields:
     """The object's managed fields as they were before us."""
     fields = without_manager(thing.metadata.managed_fields, FIELD_MANAGER)
     for name in _standing(thing, kept):
@@ -79,7 +86,7 @@ def _rightful(thing: LimitedObject, kept: Mark) -> ManagedFields:
     return fields
 
 
-def _has_other_owners(thing: LimitedObject, kept: Mark, manager: str) -> bool:
+def _has_other_owners(thing: LimitedObject, kept: SavedLimits, manager: str) -> bool:
     """Whether the values that stand, or will, are owned differently from what a patch by `manager` leaves."""
     entries = thing.metadata.managed_fields
     for name in _standing(thing, kept):
@@ -89,21 +96,21 @@ def _has_other_owners(thing: LimitedObject, kept: Mark, manager: str) -> bool:
     return False
 
 
-def _standing(thing: LimitedObject, kept: Mark) -> tuple[str, ...]:
+def _standing(thing: LimitedObject, kept: SavedLimits) -> tuple[str, ...]:
     """The user's values that our call puts back, or put back before."""
     limits = thing.limits or {}
     known = {name: value for name, value in kept.original.items() if value is not None}
     return tuple(name for name, value in known.items() if name in kept.ceiling or limits.get(name) == value)
 
 
-def _given_back(thing: LimitedObject, kept: Mark) -> Mapping[str, Any] | None:
+def _given_back(thing: LimitedObject, kept: SavedLimits) -> Mapping[str, Any] | None:
     values = {name: kept.original[name] for name in kept.ceiling}
     others = (thing.limits or {}).keys() - values.keys()
     is_bare = not kept.had_limits and not others and all(value is None for value in values.values())
     return None if is_bare else values
 
 
-def _cleaned(thing: LimitedObject, left: Mark | None) -> dict[str, Any]:
+def _cleaned(thing: LimitedObject, left: SavedLimits | None) -> dict[str, Any]:
     metadata = thing.metadata
     body: dict[str, Any] = {"resourceVersion": metadata.resource_version, "uid": metadata.uid}
     if left is not None:

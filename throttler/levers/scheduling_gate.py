@@ -19,7 +19,7 @@ from throttler.kube.metadata import KindNames
 from throttler.kube.pod import Pod
 from throttler.kube.quantity import Resources, fits, minus
 from throttler.levers.hold import Held, HeldSince, HoldReason, in_turn, without_elements
-from throttler.levers.lever import Clocks, How, LeverOutcome, LeverReport, LeverState, LeverWrite, Room
+from throttler.levers.lever import Clocks, How, LeverBudget, LeverOutcome, LeverReport, LeverState, LeverWrite
 from throttler.levers.lever_context import ANY_TIME, EVERYTHING_BACK, HoldLever, LeverContext
 
 PACED_GATE = "kube-balloons.github.io/paced"
@@ -62,7 +62,7 @@ class GateMemory:
 
 
 def release_gates(
-    demand: GatedDemand, settings: GateSettings, room: Room, memory: GateMemory, moment: Clocks
+    demand: GatedDemand, settings: GateSettings, room: LeverBudget, memory: GateMemory, moment: Clocks
 ) -> tuple[LeverOutcome, GateMemory]:
     """Which pods lose our gate now; `room.allowance` is in nodes, and no pod goes beyond it.
 
@@ -85,7 +85,7 @@ def release_gates(
     return LeverOutcome(report=report, writes=writes), GateMemory(since=since, released=released)
 
 
-def _report(stays: Sequence[Held], room: Room) -> LeverReport:
+def _report(stays: Sequence[Held], room: LeverBudget) -> LeverReport:
     """Who stays behind after this decision. No gate needs a confirmation: a pod that bears it is held."""
     if room.is_stopping:
         state, why = LeverState.HANDED_BACK, because(HoldReason.HOLD_HANDED_BACK)
@@ -141,7 +141,7 @@ def _owner_of(pod: Pod) -> str:
     return pod.owner.uid if pod.owner and pod.owner.uid else pod.uid
 
 
-def _ungate(pod: Pod, held: Held, room: Room) -> LeverWrite:
+def _ungate(pod: Pod, held: Held, room: LeverBudget) -> LeverWrite:
     gates = pod.scheduling.gates if pod.scheduling else ()
     ours = [index for index, gate in enumerate(gates) if gate == PACED_GATE]
     return LeverWrite(

@@ -17,7 +17,7 @@ from throttler.kube.election import LeaseSpec, LeaseWatch
 from throttler.kube.errors import ApiError, NotFoundError
 from throttler.kube.kube_client import KubeClient, decode
 from throttler.kube.lease import ABSENT, LEASE_NAME, LEASES, Lease
-from throttler.service.restore_all import GivenBack, give_back_all
+from throttler.service.restore_all import GivenBack, restore_all
 
 AGAIN_PERIODS = 12.0
 """Periods between two looks for leftovers while nobody renews: lists of every node must not load a cluster in need."""
@@ -221,7 +221,7 @@ class Guard:
 
     async def _give_back(self) -> None:
         self._tell("abandoned", silent_s=round(self._watch.silent_s(), 1))
-        given = await give_back_all(
+        given = await restore_all(
             self._client,
             may_go_on=self._is_still_abandoned,
             lease=self._settings.lease,

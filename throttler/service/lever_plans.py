@@ -21,7 +21,7 @@ from throttler.levers.lever_context import CeilingLever, HoldLever, Lever, Lever
 from throttler.levers.machine_deployments import MACHINE_DEPLOYMENTS
 from throttler.levers.node_pool_limits import NODE_POOL_LIMITS
 from throttler.levers.pool_shares import is_of, may_make
-from throttler.levers.restore import hand_back
+from throttler.levers.restore import restore
 from throttler.levers.scheduling_gate import PACED_GATE, SCHEDULING_GATES, is_held
 
 CEILINGS: tuple[CeilingLever[Any, Any, Any], ...] = (CAPACITY_QUOTAS, NODE_POOL_LIMITS, MACHINE_DEPLOYMENTS)
@@ -77,7 +77,7 @@ def leftover_writes(scene: LeverScene, throttles: Sequence[JoinThrottle]) -> tup
         for lever in CEILINGS
         for thing in scene.of(lever.OBJECTS)
         if lever.owner(thing, throttles) is None
-        for write in hand_back(thing)
+        for write in restore(thing)
     )
     return (*ceilings, *_stray_gates(scene, throttles))
 

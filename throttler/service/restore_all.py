@@ -30,7 +30,7 @@ from throttler.kube.selectors import LabelSelector, matches
 from throttler.levers.ceiling import ORIGINAL_ANNOTATION, is_unreadable
 from throttler.levers.lever import HOLDER_ANNOTATION, THROTTLE_LABEL, How, LeverReason, LeverWrite, epoch_of
 from throttler.levers.lever_context import CeilingLever
-from throttler.levers.restore import hand_back
+from throttler.levers.restore import restore
 from throttler.levers.scheduling_gate import SCHEDULING_GATES
 from throttler.service.lever_plans import CEILINGS, HOLDS
 from throttler.service.lever_writer import LeverWriter, WriteOutcome
@@ -96,7 +96,7 @@ async def _always() -> bool:
     return True
 
 
-async def give_back_all(
+async def restore_all(
     client: KubeClient,
     *,
     may_go_on: MayGoOn | None = None,
@@ -119,7 +119,7 @@ async def give_back_all(
 
 
 class _Giving:
-    """One call of `give_back_all`; problems are those of the last pass."""
+    """One call of `restore_all`; problems are those of the last pass."""
 
     def __init__(
         self, client: KubeClient, may_go_on: MayGoOn, lease: str, *, lets_nodes_go: bool, is_dry_run: bool
@@ -210,7 +210,7 @@ async def ceilings(client: KubeClient, lever: CeilingLever[Any, Any, Any], lease
             thing = msgspec.structs.replace(limited, api_version=resource.api_version)
             if thing.metadata.annotations.get(HOLDER_ANNOTATION) in (None, "", lease):
                 broken += [thing.metadata.name] if is_unreadable(thing.metadata) else []
-                yield hand_back(thing)
+                yield restore(thing)
     _complain(broken)
 
 
@@ -368,5 +368,5 @@ class InForce:
 
         gate = CeilingGate(GIVE_BACK_PER_S, burst=GIVE_BACK_BURST)
         async with open_client(self._connection, "give-back", gate=gate, may_send=elector.may_write) as client:
-            given = await give_back_all(client, lease=elector.lease, may_go_on=may_go_on)
+            given = await restore_all(client, lease=elector.lease, may_go_on=may_go_on)
         log.info("gave everything back", objects=given.done, problems=list(given.problems))

@@ -22,7 +22,7 @@ from throttler.kube.selectors import can_match
 from throttler.law.govern import govern
 from throttler.law.law_memory import LawMemory, learned_of
 from throttler.law.verdict import Verdict
-from throttler.levers.lever import Lane, LeverReport, LeverState, Room, headroom_lane
+from throttler.levers.lever import Lane, LeverBudget, LeverReport, LeverState, headroom_lane
 from throttler.levers.lever_context import LeverContext, PoolGrowth
 from throttler.levers.pool_shares import fair_shares
 from throttler.levers.scheduling_gate import PACED_GATE, SCHEDULING_GATES
@@ -218,7 +218,7 @@ def _turn(case: _Case, view: TickView, joins: _Joins) -> tuple[Turn, ThrottleMem
     return turn, replace(memory, levers=levers, room=_usable(room, case, view, findings.levers))
 
 
-def _usable(room: Room, case: _Case, view: TickView, reports: Iterable[LeverReport]) -> int:
+def _usable(room: LeverBudget, case: _Case, view: TickView, reports: Iterable[LeverReport]) -> int:
     """What the autoscaler may order until the next look; nothing while it is not seen to have taken up a ceiling."""
     is_unknown = any(each.state in (LeverState.PENDING, LeverState.UNCONFIRMED) for each in reports)
     return 0 if is_unknown or not room.may_move or _is_silent(case, view) else room.allowance + room.spare
@@ -228,13 +228,13 @@ def _is_silent(case: _Case, view: TickView) -> bool:
     return case.groups is not None and case.groups.status.is_old(view.scene.moment.wall_s)
 
 
-def _room(case: _Case, view: TickView, verdict: Verdict | None, joins: _Joins) -> Room:
+def _room(case: _Case, view: TickView, verdict: Verdict | None, joins: _Joins) -> LeverBudget:
     own = joins.by_name[case.name].joins
     allowance = verdict.allowance if verdict else 0
     spare = joins.share(case.name, verdict.spare, lambda _: verdict.spare) if verdict else 0
     # More than the window in pods that fit nowhere must not all start at once on the day when they fit.
     hopeless = own.hopeless if own.hopeless > allowance + spare else 0
-    return Room(
+    return LeverBudget(
         existing=own.registered,
         booting=own.booting,
         allowance=allowance,
@@ -246,7 +246,7 @@ def _room(case: _Case, view: TickView, verdict: Verdict | None, joins: _Joins) -
     )
 
 
-def _lever_context(case: _Case, view: TickView, room: Room, joins: _Joins) -> LeverContext:
+def _lever_context(case: _Case, view: TickView, room: LeverBudget, joins: _Joins) -> LeverContext:
     own = joins.by_name[case.name]
     given_up = own.memory.search.hopeless
     hoping = tuple(pod for pod in view.scene.unplaced if pod.uid not in given_up) if given_up else view.scene.unplaced
@@ -263,7 +263,7 @@ def _lever_context(case: _Case, view: TickView, room: Room, joins: _Joins) -> Le
     )
 
 
-def _lane(case: _Case, room: Room) -> Lane | None:
+def _lane(case: _Case, room: LeverBudget) -> Lane | None:
     if not case.throttle.spec.levers.headroom or case.is_idle:
         return None
     return headroom_lane(case.throttle.spec.nodes, room, sum(pool.granted for pool in case.growth))
@@ -272,5 +272,5 @@ def _lane(case: _Case, room: Room) -> Lane | None:
 def _failed(case: _Case, view: TickView, failure: _Failure) -> tuple[Turn, ThrottleMemory]:
     """A throttle that could not be decided: nothing is written for it, and its pools start nothing new."""
     findings = Findings(now_s=view.scene.moment.now_s, missing=view.missing, problem=failure.words)
-    still = Room(existing=0, booting=0, allowance=0, admit=0, waiting=0, may_move=False)
+    still = LeverBudget(existing=0, booting=0, allowance=0, admit=0, waiting=0, may_move=False)
     return Turn(stored=case.throttle, findings=findings, lane=_lane(case, still)), case.memory

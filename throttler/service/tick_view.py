@@ -13,7 +13,7 @@ from throttler.joins.joins import Joins
 from throttler.kube.karpenter import NodePool
 from throttler.law.law_memory import LawMemory, Learned
 from throttler.law.verdict import Verdict
-from throttler.levers.ceiling import read_mark
+from throttler.levers.ceiling import read_saved
 from throttler.levers.lever import Lane, LeverOutcome, LeverReport, LeverWrite
 from throttler.levers.lever_context import LeverMemory, LeverScene, PoolGrowth
 from throttler.signals.reading import Signals
@@ -78,7 +78,7 @@ class TickView:
 
 def _of_pool(pool: NodePool) -> bytes:
     """The pool's own words, with the user's limits; what comes of its provider's class shows in its conditions."""
-    mark = read_mark(pool.metadata)
+    mark = read_saved(pool.metadata)
     limits = {**(pool.spec.limits or {}), **(mark.original if mark else {})}
     spec = msgspec.structs.replace(pool.spec, limits=limits)
     says = sorted((each.type, each.status) for each in pool.status.conditions or ())

@@ -21,8 +21,8 @@ from typing import NamedTuple
 import numpy as np
 
 from throttler.signals.reading import Reading, Signals, SilentServer
-from throttler.simulator.plant import SERVER
-from throttler.simulator.scenario import Scenario, foreign_errors, is_blind, webhook_s
+from throttler.simulator.plant import SERVER, foreign_errors, is_blind, webhook_s
+from throttler.simulator.scenario import Scenario
 
 MIX_S = 2.0
 """Over so long the mix of arriving requests is averaged."""

@@ -19,8 +19,8 @@ from throttler.law.settings import LawSettings
 from throttler.law.verdict import Verdict
 from throttler.signals.reading import Reading, Signals
 from throttler.simulator.fluid_server import CLOCK_START_S
-from throttler.simulator.plant import JOIN, join_cost
-from throttler.simulator.scenario import Scenario, spare
+from throttler.simulator.plant import JOIN, join_cost, spare
+from throttler.simulator.scenario import Scenario
 
 
 @dataclass(frozen=True, slots=True)

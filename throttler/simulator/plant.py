@@ -1,5 +1,5 @@
 """What every grain of the simulator agrees on: the cost of requests, a join's train of them, how servers refuse,
-chance, and machines from being wanted to being let in.
+chance, machines from being wanted to being let in, and what happens to the servers from outside, by time.
 
 Work is counted in seat-seconds: a request of 0.15 s that takes two seats is 0.3. The figures are those of the study
 (docs/simulator.md): requests per join as counted, 429 after a quarter of the request's timeout, Retry-After, and
@@ -12,13 +12,22 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 from heapq import heappop, heappush
-from math import inf
+from math import exp, inf
 
 import numpy as np
+from numpy.typing import NDArray
 
 from throttler.joins.join_memory import Durations
 from throttler.joins.joins import Joins
-from throttler.simulator.scenario import Scenario
+from throttler.simulator.scenario import (
+    Blindness,
+    ErrorsOfOthers,
+    ListBurst,
+    Scenario,
+    ServerLoss,
+    Slowdown,
+    SlowWebhook,
+)
 
 LONG_HOLD_S = 600.0
 """A machine held for longer counts in `Result.held_over_10min`."""
@@ -350,3 +359,109 @@ class Streams:
     def of(cls, seed: int) -> "Streams":
         """The streams of one seed (any integer >= 0)."""
         return cls(*(np.random.default_rng(child) for child in np.random.SeedSequence(seed).spawn(6)))
+
+
+LEVEL_S = 5.0
+"""The background keeps its level for so long."""
+
+
+def is_up(scenario: Scenario, server: int, now_s: float) -> bool:
+    """Whether this server (from 0) answers."""
+    return not any(loss.at_s <= now_s < loss.at_s + loss.for_s for loss in _losses(scenario, server))
+
+
+def speed_factor(scenario: Scenario, now_s: float) -> float:
+    """What is left of every server's capacity, 0..1."""
+    factor = 1.0
+    for each in scenario.disturbances:
+        if isinstance(each, Slowdown) and each.at_s <= now_s < each.at_s + each.for_s:
+            factor *= each.factor
+    return factor
+
+
+def is_blind(scenario: Scenario, now_s: float) -> bool:
+    """Whether scrapes answer with old numbers."""
+    blindness = (each for each in scenario.disturbances if isinstance(each, Blindness))
+    return any(each.at_s <= now_s < each.at_s + each.for_s for each in blindness)
+
+
+def capacity(scenario: Scenario, server: int, now_s: float) -> float:
+    """Seat-seconds per second that this server can work now; 0 while it is down."""
+    return scenario.capacity * speed_factor(scenario, now_s) if is_up(scenario, server, now_s) else 0.0
+
+
+def spare(scenario: Scenario, background: float, joined: float, now_s: float) -> float:
+    """Seat-seconds per second left for joins: what the oracle is told. Few seats bound it as well as the capacity."""
+    seats = scenario.capacity * scenario.seats_per_capacity
+    usable = sum(min(seats, capacity(scenario, server, now_s)) for server in range(scenario.servers))
+    others = background * scenario.servers * scenario.capacity + heartbeat_load(joined)
+    lists = burst_rate(scenario, now_s) * LIST.cost_at(scenario.nodes_before + joined)
+    return max(0.0, usable - others - lists)
+
+
+def burst_rate(scenario: Scenario, from_s: float) -> float:
+    """Lists per second that bursts send, on average over the `LEVEL_S` from then on."""
+    bursts = (each for each in scenario.disturbances if isinstance(each, ListBurst))
+    return sum(each.per_s * _overlap_s(each, from_s, from_s + LEVEL_S) / LEVEL_S for each in bursts)
+
+
+def foreign_errors(scenario: Scenario, server: int, from_s: float, to_s: float) -> tuple[float, float]:
+    """429 and 5xx that a server answers to others on average: those that look like errors of joins, and the rest."""
+    counts = {True: 0.0, False: 0.0}
+    for each in scenario.disturbances:
+        if isinstance(each, ErrorsOfOthers) and each.server in (None, server):
+            counts[each.looks_like_joins] += each.per_s * _overlap_s(each, from_s, to_s)
+    return counts[True], counts[False]
+
+
+def webhook_s(scenario: Scenario, from_s: float, to_s: float) -> float:
+    """By how much webhooks make the mean latency longer."""
+    slow = (each for each in scenario.disturbances if isinstance(each, SlowWebhook))
+    return sum(each.seconds * _overlap_s(each, from_s, to_s) / (to_s - from_s) for each in slow)
+
+
+def _overlap_s(each: ListBurst | ErrorsOfOthers | SlowWebhook, from_s: float, to_s: float) -> float:
+    return max(0.0, min(each.at_s + each.for_s, to_s) - max(each.at_s, from_s))
+
+
+def visitor_shares(scenario: Scenario, now_s: float) -> list[float]:
+    """How other people's connections lie on the servers: all 0 when none is up.
+
+    They stick: a lost server's move to the others at once, and come back over `CLIENT.return_s`.
+    """
+    weights = [_stuck(scenario, server, now_s) for server in range(scenario.servers)]
+    total = sum(weights)
+    return [weight / total for weight in weights] if total else weights
+
+
+def _stuck(scenario: Scenario, server: int, now_s: float) -> float:
+    if not is_up(scenario, server, now_s):
+        return 0.0
+    back_s = max((loss.at_s + loss.for_s for loss in _losses(scenario, server) if loss.at_s <= now_s), default=None)
+    return 1.0 if back_s is None else max(1e-6, 1.0 - exp(-(now_s - back_s) / CLIENT.return_s))
+
+
+def _losses(scenario: Scenario, server: int) -> list[ServerLoss]:
+    return [each for each in scenario.disturbances if isinstance(each, ServerLoss) and each.server == server]
+
+
+def background_levels(scenario: Scenario, draws: np.random.Generator) -> NDArray[np.float64]:
+    """Share of all nominal capacity that other people ask for, per `LEVEL_S` from `-lead_s` on.
+
+    A first-order autoregression around `background` with the relative standard deviation `background_swing`, never
+    below a tenth of its mean nor so high that nothing is left (0.95).
+    """
+    count = int((scenario.lead_s + scenario.limit_s) / LEVEL_S) + 2
+    keep = exp(-LEVEL_S / SWING_S)
+    pushes = draws.standard_normal(count)
+    swing = np.empty(count)
+    swing[0] = pushes[0]
+    for i in range(1, count):
+        swing[i] = keep * swing[i - 1] + (1.0 - keep * keep) ** 0.5 * pushes[i]
+    levels = scenario.background * (1.0 + scenario.background_swing * swing)
+    return np.clip(levels, 0.1 * scenario.background, 0.95)
+
+
+def level_at(levels: NDArray[np.float64], scenario: Scenario, now_s: float) -> float:
+    """The background's share now."""
+    return float(levels[min(len(levels) - 1, int((now_s + scenario.lead_s) / LEVEL_S))])

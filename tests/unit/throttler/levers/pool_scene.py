@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from throttler.kube.karpenter import NodeClaim
-from throttler.levers.lever import Room
+from throttler.levers.lever import LeverBudget
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 CAPACITY = {"cpu": "8", "memory": "32Gi"}
@@ -45,8 +45,8 @@ def claims(count: int, stage: int = 3, **more: Any) -> tuple[NodeClaim, ...]:
     return tuple(claim(f"c{stage}-{index}", stage, **more) for index in range(count))
 
 
-def room(allowance: int = 4, waiting: int = 10, **more: Any) -> Room:
-    return Room(
+def room(allowance: int = 4, waiting: int = 10, **more: Any) -> LeverBudget:
+    return LeverBudget(
         existing=more.get("existing", 0),
         booting=more.get("booting", 0),
         allowance=allowance,

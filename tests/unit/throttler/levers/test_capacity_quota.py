@@ -9,8 +9,8 @@ from tests.unit.throttler.levers.owned_object import OwnedObject
 from tests.unit.throttler.levers.pool_scene import room
 from throttler.kube.selectors import LabelSelector
 from throttler.levers.capacity_quota import QuotaMemory, QuotaSeen, plan_capacity_quota
-from throttler.levers.lever import Holder, LeverOutcome, LeverReason, LeverReport, LeverState, Room
-from throttler.levers.restore import hand_back
+from throttler.levers.lever import Holder, LeverBudget, LeverOutcome, LeverReason, LeverReport, LeverState
+from throttler.levers.restore import restore
 
 API_VERSION = "autoscaling.x-k8s.io/v1alpha1"
 SELECTOR = LabelSelector(match_labels={"pool": "gpu"})
@@ -33,12 +33,12 @@ class Story:
         self.whole = 0
         self.holder = HOLDER
 
-    def plan(self, room: Room, now_s: float) -> LeverOutcome:
+    def plan(self, room: LeverBudget, now_s: float) -> LeverOutcome:
         seen = QuotaSeen(name="ours", selector=SELECTOR, api_version=self.api_version, quota=self.server.quota())
         outcome, self.memory = plan_capacity_quota(seen, room, self.holder, self.memory, now_s, self.whole)
         return outcome
 
-    def look(self, room: Room, now_s: float = 0.0) -> LeverReport:
+    def look(self, room: LeverBudget, now_s: float = 0.0) -> LeverReport:
         outcome = self.plan(room, now_s)
         for write in outcome.writes:
             self.server.carry_out(write)
@@ -244,7 +244,7 @@ def test_guard_deletes_our_quota_from_the_object_alone() -> None:
     story.look(room(**THERE), 0.0)
     quota = story.server.quota()
     assert quota is not None
-    for write in hand_back(quota):
+    for write in restore(quota):
         story.server.carry_out(write)
     assert story.nodes is None
 

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from tests.unit.throttler.levers.pool_scene import room
 from throttler.levers.ceiling import QUIET_S, STEPS, CeilingNeed, Contest, RoomSearch
-from throttler.levers.lever import Room
+from throttler.levers.lever import LeverBudget
 from throttler.levers.lever_context import TURN_S, by_autoscaler
 
 
@@ -61,7 +61,7 @@ def test_contest_lets_the_first_write_through() -> None:
 
 
 def test_a_view_that_is_lost_is_no_quiet_time() -> None:
-    calm = Room(existing=1, booting=0, allowance=4, admit=0, waiting=0, may_move=True)
+    calm = LeverBudget(existing=1, booting=0, allowance=4, admit=0, waiting=0, may_move=True)
     blind = replace(calm, may_move=False)
     demand = CeilingNeed().looked(calm, 0.0).unseen()
     assert not demand.is_over(blind, 3600.0)

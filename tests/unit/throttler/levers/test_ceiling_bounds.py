@@ -13,7 +13,7 @@ from throttler.levers.capacity_quota import QuotaMemory, QuotaSeen, plan_capacit
 from throttler.levers.lever import Holder
 from throttler.levers.node_pool_limits import NodePoolMemory, NodePoolSeen, plan_node_pools
 from throttler.levers.pool_shares import WaitingWork
-from throttler.levers.restore import hand_back
+from throttler.levers.restore import restore
 
 HOLDER = Holder(throttle="default", epoch=1)
 CORES = 8
@@ -29,7 +29,7 @@ def restored(server: OwnedObject) -> Any:
     """What a crash at this moment leaves to the guard, once the guard has been."""
     twin = OwnedObject()
     twin.body = server.body
-    for write in hand_back(twin.pool())[:1]:
+    for write in restore(twin.pool())[:1]:
         twin.carry_out(write)
     return (twin.pool().spec.limits or {}).get("cpu")
 

@@ -6,17 +6,19 @@ from hypothesis import strategies as st
 from tests.world import a_node
 from throttler.kube.node import Node
 from throttler.levers.hold import HeldSince, LabelSettings, put_labels
-from throttler.levers.lever import Clocks, How, LeverOutcome, LeverState, Room
+from throttler.levers.lever import Clocks, How, LeverBudget, LeverOutcome, LeverState
 
 KEY = "example.com/daemons"
 SETTINGS = LabelSettings(key=KEY, value="true", max_wait_s=600.0)
 
 
-def room(admit: int = 0, *, may_move: bool = True, is_stopping: bool = False) -> Room:
-    return Room(existing=3, booting=0, allowance=0, admit=admit, waiting=9, may_move=may_move, is_stopping=is_stopping)
+def room(admit: int = 0, *, may_move: bool = True, is_stopping: bool = False) -> LeverBudget:
+    return LeverBudget(
+        existing=3, booting=0, allowance=0, admit=admit, waiting=9, may_move=may_move, is_stopping=is_stopping
+    )
 
 
-def decide(nodes: list[Node], how: Room, now_s: float = 100.0) -> LeverOutcome:
+def decide(nodes: list[Node], how: LeverBudget, now_s: float = 100.0) -> LeverOutcome:
     return put_labels(nodes, SETTINGS, how, HeldSince(), Clocks(now_s, now_s))[0]
 
 

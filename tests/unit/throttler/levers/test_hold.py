@@ -7,14 +7,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from throttler.levers.hold import Held, HeldSince, HoldReason, hold_report, in_turn, let_in, why_let_in
-from throttler.levers.lever import Clocks, LeverState, Room
+from throttler.levers.lever import Clocks, LeverBudget, LeverState
 
 LIMIT_S = 100.0
 AGES = st.lists(st.floats(0, 300), max_size=40)
 
 
-def room(*, may_move: bool = True, is_stopping: bool = False) -> Room:
-    return Room(existing=0, booting=0, allowance=0, admit=0, waiting=1, may_move=may_move, is_stopping=is_stopping)
+def room(*, may_move: bool = True, is_stopping: bool = False) -> LeverBudget:
+    return LeverBudget(
+        existing=0, booting=0, allowance=0, admit=0, waiting=1, may_move=may_move, is_stopping=is_stopping
+    )
 
 
 def held(ages: list[float]) -> list[Held]:

@@ -13,10 +13,10 @@ from throttler.joins.join_world import JoinRules
 from throttler.joins.joins import Joins
 from throttler.kube.cluster_api import MAX_SIZE, MIN_SIZE, MachineDeployment
 from throttler.kube.cluster_autoscaler import AutoscalerStatus, NodeGroup
-from throttler.levers.lever import Clocks, LeverReport, LeverState, LeverWrite, Room
+from throttler.levers.lever import Clocks, LeverBudget, LeverReport, LeverState, LeverWrite
 from throttler.levers.lever_context import LeverContext, LeverScene
 from throttler.levers.machine_deployments import DRY_S, MACHINE_DEPLOYMENTS, MachineDeploymentMemory
-from throttler.levers.restore import hand_back
+from throttler.levers.restore import restore
 
 WALL_S = 1_700_000_000.0
 
@@ -47,7 +47,7 @@ class Story:
     def things(self) -> tuple[MachineDeployment, ...]:
         return tuple(msgspec.convert(each.body, MachineDeployment) for each in self.servers.values())
 
-    def context(self, given: Room, now_s: float) -> LeverContext:
+    def context(self, given: LeverBudget, now_s: float) -> LeverContext:
         throttle = a_throttle(levers={"machineDeployments": {"namespace": "capi", "names": self.names}})
         scene = LeverScene(moment=Clocks(now_s, WALL_S + now_s), epoch=3, limited=self.things(), autoscaler=self.status)
         joins = Joins(booting=given.booting, booting_by_groups=given.booting)
@@ -56,7 +56,7 @@ class Story:
             throttle=throttle, rules=rules, scene=scene, room=given, joins=joins, largest={}, older=self.older
         )
 
-    def look(self, given: Room, now_s: float = 0.0) -> dict[str, LeverReport]:
+    def look(self, given: LeverBudget, now_s: float = 0.0) -> dict[str, LeverReport]:
         outcomes, self.memory = MACHINE_DEPLOYMENTS.plan(self.context(given, now_s), self.memory)
         self.writes = tuple(write for outcome in outcomes for write in outcome.writes)
         self.carry_out(*self.writes)
@@ -192,9 +192,9 @@ def test_the_guard_gives_back_from_what_stands_on_the_object(done: int) -> None:
     before = story.servers["a"].essence()
     story.look(room(allowance=2))
     for most in (done, 9):
-        story.carry_out(*hand_back(story.things()[0])[:most])
+        story.carry_out(*restore(story.things()[0])[:most])
     assert story.servers["a"].essence() == before
-    assert hand_back(story.things()[0]) == ()
+    assert restore(story.things()[0]) == ()
 
 
 def test_a_size_that_somebody_sets_meanwhile_is_the_users_from_then_on() -> None:

@@ -15,10 +15,10 @@ from throttler.levers.lever import (
     HOLDER_ANNOTATION,
     THROTTLE_LABEL,
     Holder,
+    LeverBudget,
     LeverReason,
     LeverReport,
     LeverState,
-    Room,
 )
 from throttler.levers.node_pool_limits import NodePoolMemory, NodePoolSeen, plan_node_pools
 from throttler.levers.pool_shares import WaitingWork
@@ -35,7 +35,12 @@ class Story:
         self.holder = HOLDER
 
     def look(
-        self, room: Room, claims: tuple[NodeClaim, ...] = (), now_s: float = 0.0, *, hint: Resources | None = None
+        self,
+        room: LeverBudget,
+        claims: tuple[NodeClaim, ...] = (),
+        now_s: float = 0.0,
+        *,
+        hint: Resources | None = None,
     ) -> LeverReport:
         seen = NodePoolSeen(pool=self.server.pool(), claims=claims)
         crowds = (Crowd(Scheduling(), hint, room.waiting),) if hint else ()

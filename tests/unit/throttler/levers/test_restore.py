@@ -10,7 +10,7 @@ from tests.unit.throttler.levers.pool_scene import claims, pool_body, room
 from throttler.levers.lever import Holder, LeverReason, LeverState, LeverWrite
 from throttler.levers.node_pool_limits import NodePoolMemory, NodePoolSeen, plan_node_pools
 from throttler.levers.pool_shares import WaitingWork
-from throttler.levers.restore import hand_back
+from throttler.levers.restore import restore
 
 HOLDER = Holder(throttle="default", lease="kube-balloons/kube-balloons", epoch=3)
 USERS = [
@@ -53,11 +53,11 @@ def test_user_gets_all_back_wherever_the_service_was_killed(
     for now_s, allowance in ((0.0, 4), (10.0, 6), (20.0, 0)):
         if server.writes < killed_after:
             memory = pace(server, allowance, memory, now_s)
-    for write in hand_back(server.pool())[: max(0, killed_after - server.writes)]:
+    for write in restore(server.pool())[: max(0, killed_after - server.writes)]:
         carry_out(server, (write,))
-    carry_out(server, hand_back(server.pool()))
+    carry_out(server, restore(server.pool()))
     assert server.essence() == before
-    assert hand_back(server.pool()) == (), "a second call finds nothing of ours"
+    assert restore(server.pool()) == (), "a second call finds nothing of ours"
 
 
 @pytest.mark.parametrize(("limits", "manager", "operation"), USERS)
@@ -67,7 +67,7 @@ def test_value_to_restore_is_there_whenever_ours_is(
     server = OwnedObject(pool_body(limits), manager=manager, operation=operation)
     pace(server, 4, NodePoolMemory(), 0.0)
     assert server.writes <= 1, "one call writes both"
-    carry_out(server, hand_back(server.pool())[:1])
+    carry_out(server, restore(server.pool())[:1])
     assert (server.pool().spec.limits) == limits, "the first call already restores the value"
 
 
@@ -75,7 +75,7 @@ def test_owner_by_apply_can_apply_another_value_afterwards() -> None:
     body = pool_body({"cpu": "400"})
     server = OwnedObject(body, manager="argocd-controller", operation="Apply")
     pace(server, 4, NodePoolMemory(), 0.0)
-    carry_out(server, hand_back(server.pool()))
+    carry_out(server, restore(server.pool()))
     server.apply({**body, "spec": {**body["spec"], "limits": {"cpu": "500"}}}, "argocd-controller")
     assert server.pool().spec.limits == {"cpu": "500"}
 
@@ -84,7 +84,7 @@ def test_value_that_somebody_else_wrote_meanwhile_stays() -> None:
     server = OwnedObject(pool_body({"cpu": "400"}))
     pace(server, 4, NodePoolMemory(), 0.0)
     server.merge({"metadata": {}, "spec": {"limits": {"cpu": "77"}}}, "kubectl-edit")
-    carry_out(server, hand_back(server.pool()))
+    carry_out(server, restore(server.pool()))
     assert server.pool().spec.limits == {"cpu": "77"}
     assert not server.pool().metadata.annotations
 
@@ -92,21 +92,21 @@ def test_value_that_somebody_else_wrote_meanwhile_stays() -> None:
 def test_object_that_changed_since_it_was_read_is_left_alone() -> None:
     server = OwnedObject(pool_body({"cpu": "400"}))
     pace(server, 4, NodePoolMemory(), 0.0)
-    writes = hand_back(server.pool())
+    writes = restore(server.pool())
     server.merge({"metadata": {}, "spec": {"limits": {"cpu": "77"}}}, "kubectl-edit")
     with pytest.raises(ConflictError):
         server.carry_out(writes[0])
 
 
 def test_nothing_is_written_on_an_object_that_was_never_ours() -> None:
-    assert hand_back(OwnedObject(pool_body({"cpu": "400"})).pool()) == ()
+    assert restore(OwnedObject(pool_body({"cpu": "400"})).pool()) == ()
 
 
 def test_unreadable_annotation_is_left_with_its_label_for_somebody_to_mend() -> None:
     server = OwnedObject(pool_body({"cpu": "400"}))
     memory = pace(server, 4, NodePoolMemory(), 0.0)
     server.merge({"metadata": {"annotations": {"kube-balloons.github.io/original": "{{"}}}, "somebody")
-    assert hand_back(server.pool()) == ()
+    assert restore(server.pool()) == ()
     seen, stop = NodePoolSeen(pool=server.pool(), claims=claims(3)), room(is_stopping=True)
     outcomes, _ = plan_node_pools([seen], stop, WaitingWork(), HOLDER, NodePoolMemory(), 10.0)
     assert outcomes[0].writes == ()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from throttler.levers.ceiling import Mark, clamped, unraised
+from throttler.levers.ceiling import SavedLimits, clamped, unraised
 
 STANDING = {"cpu": 16, "memory": 64}
 
@@ -25,7 +25,7 @@ def test_only_more_room_for_every_resource_can_wait(
 
 
 def test_each_resource_is_held_against_its_own_limit() -> None:
-    kept = Mark(original={}, ceiling={})
+    kept = SavedLimits(original={}, ceiling={})
     wanted = {"cpu": 16_000, "nvidia.com/gpu": 8_000}
     assert clamped(wanted, kept, {"cpu": "8"}) == {"nvidia.com/gpu": "8"}
     assert clamped(wanted, kept, {"nvidia.com/gpu": "8"}) == {"cpu": "16"}

@@ -15,7 +15,7 @@ from throttler.kube.metadata import OwnerReference
 from throttler.kube.pod import Pod, Scheduling
 from throttler.kube.quantity import parse_resources
 from throttler.kube.selectors import LabelSelector
-from throttler.levers.lever import Clocks, How, LeverOutcome, LeverState, Room
+from throttler.levers.lever import Clocks, How, LeverBudget, LeverOutcome, LeverState
 from throttler.levers.scheduling_gate import (
     PACED_GATE,
     GatedDemand,
@@ -30,8 +30,8 @@ SETTINGS = GateSettings(max_wait_s=600.0)
 OTHER = "kueue.x-k8s.io/admission"
 
 
-def room(allowance: int = 0, *, may_move: bool = True, is_stopping: bool = False) -> Room:
-    return Room(
+def room(allowance: int = 0, *, may_move: bool = True, is_stopping: bool = False) -> LeverBudget:
+    return LeverBudget(
         existing=3, booting=0, allowance=allowance, admit=0, waiting=9, may_move=may_move, is_stopping=is_stopping
     )
 
@@ -47,7 +47,7 @@ def row(count: int, **changes: Any) -> list[Pod]:
 
 def decide(
     pods: list[Pod],
-    how: Room,
+    how: LeverBudget,
     now_s: float = 100.0,
     *,
     settings: GateSettings = SETTINGS,

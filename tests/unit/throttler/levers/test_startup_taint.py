@@ -11,7 +11,7 @@ from tests.world import a_node
 from throttler.kube.node import Node
 from throttler.kube.selectors import Taint
 from throttler.levers.hold import LONGEST_TAINT_S, HeldSince, TaintSettings, has_taint, release_taints
-from throttler.levers.lever import Clocks, How, LeverOutcome, LeverState, Room
+from throttler.levers.lever import Clocks, How, LeverBudget, LeverOutcome, LeverState
 
 KEY = "startup-taint.cluster-autoscaler.kubernetes.io/kube-balloons"
 SETTINGS = TaintSettings(key=KEY, max_wait_s=600.0)
@@ -23,15 +23,19 @@ OTHERS = (
 )
 
 
-def room(admit: int = 0, *, may_move: bool = True, is_stopping: bool = False) -> Room:
-    return Room(existing=3, booting=0, allowance=0, admit=admit, waiting=9, may_move=may_move, is_stopping=is_stopping)
+def room(admit: int = 0, *, may_move: bool = True, is_stopping: bool = False) -> LeverBudget:
+    return LeverBudget(
+        existing=3, booting=0, allowance=0, admit=admit, waiting=9, may_move=may_move, is_stopping=is_stopping
+    )
 
 
 def tainted(count: int, *taints: Taint) -> list[Node]:
     return [a_node(f"n{i:02}", taints=taints or (OURS,), created_s=float(i)) for i in range(count)]
 
 
-def decide(nodes: list[Node], how: Room, now_s: float = 100.0, settings: TaintSettings = SETTINGS) -> LeverOutcome:
+def decide(
+    nodes: list[Node], how: LeverBudget, now_s: float = 100.0, settings: TaintSettings = SETTINGS
+) -> LeverOutcome:
     return release_taints(nodes, settings, how, HeldSince(), Clocks(now_s, now_s))[0]
 
 

@@ -107,7 +107,7 @@ async def test_giving_back_stops_when_the_lease_is_lost(monkeypatch: pytest.Monk
     elector = FakeElector()
     asked: dict[str, Any] = {}
 
-    async def give_back_all(client: Any, **how: Any) -> GivenBack:
+    async def restore_all(client: Any, **how: Any) -> GivenBack:
         asked.update(how, may_send=client)
         return GivenBack()
 
@@ -121,7 +121,7 @@ async def test_giving_back_stops_when_the_lease_is_lost(monkeypatch: pytest.Monk
         async def __aexit__(self, *error: object) -> None:
             """Nothing to close."""
 
-    monkeypatch.setattr(in_force, "give_back_all", give_back_all)
+    monkeypatch.setattr(in_force, "restore_all", restore_all)
     monkeypatch.setattr(in_force, "open_client", Opened)
     some: Any = elector
     nobody: Any = None

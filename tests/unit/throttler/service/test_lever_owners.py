@@ -9,14 +9,14 @@ from tests.unit.throttler.service.throttle_scene import QUOTAS_SERVED, a_throttl
 from throttler.api.throttle import JoinThrottle
 from throttler.kube.cluster_autoscaler import CapacityQuota
 from throttler.kube.karpenter import NodePool
-from throttler.levers.ceiling import ORIGINAL_ANNOTATION, Mark
+from throttler.levers.ceiling import ORIGINAL_ANNOTATION, SavedLimits
 from throttler.levers.lever import THROTTLE_LABEL
 from throttler.service import tick
 from throttler.service.lever_plans import leftover_writes
 from throttler.service.tick import decide_throttles
 
-MOVED = msgspec.json.encode(Mark(original={"cpu": "100"}, ceiling={"cpu": "8"})).decode()
-MADE = msgspec.json.encode(Mark(original={"nodes": None}, ceiling={"nodes": "3"}, is_made=True)).decode()
+MOVED = msgspec.json.encode(SavedLimits(original={"cpu": "100"}, ceiling={"cpu": "8"})).decode()
+MADE = msgspec.json.encode(SavedLimits(original={"nodes": None}, ceiling={"nodes": "3"}, is_made=True)).decode()
 
 
 def a_pool(name: str = "pool-a") -> NodePool:

@@ -7,10 +7,10 @@ import pytest
 
 from tests.unit.throttler.service.kube_fake import FakeCluster
 from throttler.kube.errors import ForbiddenError, UnreachableError
-from throttler.levers.ceiling import ORIGINAL_ANNOTATION, Mark
+from throttler.levers.ceiling import ORIGINAL_ANNOTATION, SavedLimits
 from throttler.levers.lever import HOLDER_ANNOTATION, THROTTLE_LABEL
 from throttler.levers.scheduling_gate import PACED_GATE
-from throttler.service.restore_all import give_back_all
+from throttler.service.restore_all import restore_all
 
 TAINT, LABEL = "startup-taint.cluster-autoscaler.kubernetes.io/ours", "example.com/daemons"
 LEASE = "kube-balloons/kube-balloons-throttle"
@@ -40,8 +40,8 @@ def left_behind() -> FakeCluster:
     return cluster
 
 
-MOVED = msgspec.json.encode(Mark(original={"cpu": "100"}, ceiling={"cpu": "8"})).decode()
-MADE = msgspec.json.encode(Mark(original={}, ceiling={"nodes": 3}, is_made=True)).decode()
+MOVED = msgspec.json.encode(SavedLimits(original={"cpu": "100"}, ceiling={"cpu": "8"})).decode()
+MADE = msgspec.json.encode(SavedLimits(original={}, ceiling={"nodes": 3}, is_made=True)).decode()
 
 
 def holds(cluster: FakeCluster) -> set[str]:
@@ -60,7 +60,7 @@ async def test_everything_of_ours_is_given_back_and_nothing_else_changes() -> No
     others = {("capacityquotas", "theirs"), ("nodepools", "theirs"), ("pods", "theirs"), ("nodes", "done")}
     others |= {("jointhrottles", "default")}
     before = {key: dict(cluster.objects[key[0]][key[1]]) for key in others}
-    given = await give_back_all(cluster.client, lease=LEASE)
+    given = await restore_all(cluster.client, lease=LEASE)
     assert (given.problems, given.is_stopped, given.is_all) == ((), False, True)
     assert holds(cluster) == set()
     assert {key: cluster.objects[key[0]][key[1]] for key in others} == before
@@ -84,7 +84,7 @@ def warm_nodes() -> FakeCluster:
 
 async def test_nodes_that_pools_keep_are_let_go_at_an_uninstallation_and_no_others() -> None:
     cluster = warm_nodes()
-    given = await give_back_all(cluster.client, lets_nodes_go=True)
+    given = await restore_all(cluster.client, lets_nodes_go=True)
     assert (given.done, given.is_all) == (1, True)
     assert cluster.objects["nodes"]["ours"]["metadata"]["annotations"] == OTHER
     assert cluster.objects["nodes"]["theirs"]["metadata"]["annotations"] == {**dict.fromkeys(KEEPS, "true"), **OTHER}
@@ -92,30 +92,30 @@ async def test_nodes_that_pools_keep_are_let_go_at_an_uninstallation_and_no_othe
 
 async def test_an_outage_takes_no_warm_node_away() -> None:
     cluster = warm_nodes()
-    assert (await give_back_all(cluster.client)).done == 0
+    assert (await restore_all(cluster.client)).done == 0
     assert cluster.written() == []
 
 
 async def test_a_node_that_cannot_be_let_go_is_told() -> None:
     cluster = warm_nodes()
     cluster.faults["patch", "nodes"] = ForbiddenError("no right", status=403)
-    given = await give_back_all(cluster.client, lets_nodes_go=True)
+    given = await restore_all(cluster.client, lets_nodes_go=True)
     assert not given.is_all
     assert "ours" in given.problems[0]
 
 
 async def test_ceilings_go_first_and_gates_last() -> None:
     cluster = left_behind()
-    await give_back_all(cluster.client, lease=LEASE)
+    await restore_all(cluster.client, lease=LEASE)
     order = list(dict.fromkeys(plural for _, plural, _ in cluster.written()))
     assert order == ["capacityquotas", "nodepools", "nodes", "pods"]
 
 
 async def test_second_call_has_nothing_to_do() -> None:
     cluster = left_behind()
-    await give_back_all(cluster.client, lease=LEASE)
+    await restore_all(cluster.client, lease=LEASE)
     cluster.calls.clear()
-    assert (await give_back_all(cluster.client, lease=LEASE)).done == 0
+    assert (await restore_all(cluster.client, lease=LEASE)).done == 0
     assert cluster.written() == []
 
 
@@ -123,17 +123,17 @@ async def test_every_interrupted_prefix_is_finished_by_the_next_call() -> None:
     total = len((await _done(left_behind())).written())
     for allowed in range(total):
         cluster = left_behind()
-        given = await give_back_all(cluster.client, may_go_on=_times(allowed), lease=LEASE)
+        given = await restore_all(cluster.client, may_go_on=_times(allowed), lease=LEASE)
         assert given.is_stopped
         assert not given.is_all
         assert len(cluster.written()) <= allowed * 2
-        await give_back_all(cluster.client, lease=LEASE)
+        await restore_all(cluster.client, lease=LEASE)
         assert holds(cluster) == set(), allowed
 
 
 async def test_ceiling_that_another_lease_keeps_is_left_alone() -> None:
     cluster = left_behind()
-    given = await give_back_all(cluster.client, lease="elsewhere/lease")
+    given = await restore_all(cluster.client, lease="elsewhere/lease")
     assert given.is_all
     assert holds(cluster) == {"ours", "moved"}
 
@@ -142,7 +142,7 @@ async def test_nodes_that_no_throttle_selects_are_left_alone() -> None:
     cluster = left_behind()
     cluster.put("jointhrottles", "default", spec={"nodes": {"matchLabels": {"pool": "a"}}, "levers": LEVERS})
     cluster.put("nodes", "n1", metadata={"labels": {"pool": "a"}})
-    await give_back_all(cluster.client, lease=LEASE)
+    await restore_all(cluster.client, lease=LEASE)
     assert holds(cluster) == {"n2"}
 
 
@@ -156,7 +156,7 @@ async def test_object_that_changed_meanwhile_is_read_again() -> None:
             cluster.put(plural, name)
 
     cluster.before_write = touch
-    assert (await give_back_all(cluster.client, lease=LEASE)).is_all
+    assert (await restore_all(cluster.client, lease=LEASE)).is_all
     assert holds(cluster) == set()
 
 
@@ -177,7 +177,7 @@ async def test_object_that_changed_meanwhile_is_read_again() -> None:
 async def test_what_fails_is_told_and_the_rest_goes_on(verb: str, plural: str, kept: set[str], error: Any) -> None:
     cluster = left_behind()
     cluster.faults[verb, plural] = error
-    given = await give_back_all(cluster.client, lease=LEASE)
+    given = await restore_all(cluster.client, lease=LEASE)
     assert holds(cluster) == kept
     assert given.problems
     assert not given.is_all
@@ -186,7 +186,7 @@ async def test_what_fails_is_told_and_the_rest_goes_on(verb: str, plural: str, k
 async def test_throttle_that_cannot_be_read_is_told_and_the_others_count() -> None:
     cluster = left_behind()
     cluster.put("jointhrottles", "broken", spec={"levers": {"startupTaint": {"key": 7}}})
-    given = await give_back_all(cluster.client, lease=LEASE)
+    given = await restore_all(cluster.client, lease=LEASE)
     assert any("broken" in problem for problem in given.problems)
     assert holds(cluster) == set()
 
@@ -195,7 +195,7 @@ async def test_throttle_that_cannot_be_read_is_told_and_the_others_count() -> No
 async def test_object_that_cannot_be_read_is_not_forgotten(plural: str) -> None:
     cluster = left_behind()
     cluster.put(plural, "odd", metadata={"labels": {THROTTLE_LABEL: "default"}}, spec=7)
-    given = await give_back_all(cluster.client, lease=LEASE)
+    given = await restore_all(cluster.client, lease=LEASE)
     assert any("odd" in problem for problem in given.problems)
     del cluster.objects[plural]["odd"]
     assert holds(cluster) == set()
@@ -204,7 +204,7 @@ async def test_object_that_cannot_be_read_is_not_forgotten(plural: str) -> None:
 async def test_nodes_are_not_even_listed_where_no_throttle_marks_them() -> None:
     cluster = left_behind()
     cluster.put("jointhrottles", "default", spec={"levers": {}})
-    await give_back_all(cluster.client, lease=LEASE)
+    await restore_all(cluster.client, lease=LEASE)
     assert "nodes" not in {plural for verb, plural, _ in cluster.calls if verb == "list"}
 
 
@@ -212,18 +212,18 @@ async def test_gates_go_also_where_no_throttle_is_installed() -> None:
     cluster = left_behind()
     for plural in ("jointhrottles", "capacityquotas", "nodepools"):
         del cluster.objects[plural]
-    assert (await give_back_all(cluster.client, lease=LEASE)).done == 2
+    assert (await restore_all(cluster.client, lease=LEASE)).done == 2
 
 
 async def test_dry_run_counts_and_writes_nothing() -> None:
     cluster = left_behind()
-    given = await give_back_all(cluster.client, lease=LEASE, is_dry_run=True)
+    given = await restore_all(cluster.client, lease=LEASE, is_dry_run=True)
     assert cluster.written() == []
     assert given.done > 5
 
 
 async def _done(cluster: FakeCluster) -> FakeCluster:
-    await give_back_all(cluster.client, lease=LEASE)
+    await restore_all(cluster.client, lease=LEASE)
     return cluster
 
 
@@ -241,7 +241,7 @@ async def test_a_ceiling_whose_original_cannot_be_read_is_a_problem_and_not_give
     cluster.put(
         "nodepools", "moved", metadata={"annotations": {ORIGINAL_ANNOTATION: "{broken", HOLDER_ANNOTATION: LEASE}}
     )
-    given = await give_back_all(cluster.client, lease=LEASE)
+    given = await restore_all(cluster.client, lease=LEASE)
     assert not given.is_all
     assert "moved" in " ".join(given.problems)
     assert cluster.objects["nodepools"]["moved"]["metadata"]["labels"] == {THROTTLE_LABEL: "default"}

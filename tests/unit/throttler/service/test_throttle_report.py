@@ -14,8 +14,8 @@ from throttler.kube.errors import ForbiddenError
 from throttler.kube.kube_client import KubeClient
 from throttler.law.verdict import Phase, ThrottleReason, Verdict
 from throttler.levers.lever import LeverReport, LeverState
-from throttler.service.throttle_report import COUNTS_PERIOD_S, FAILED_REST_S, ThrottleReport
 from throttler.service.throttle_status import ThrottleAnnouncer
+from throttler.service.throttle_writes import COUNTS_PERIOD_S, FAILED_REST_S, ThrottleReport
 from throttler.service.tick_view import Findings, Turn
 
 pytestmark = pytest.mark.virtual_time

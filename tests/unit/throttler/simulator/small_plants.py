@@ -6,8 +6,8 @@ from throttler.joins.joins import Joins
 from throttler.signals.reading import Signals
 from throttler.simulator.pacing_policies import Oracle, Permit
 from throttler.simulator.plant import JOIN
+from throttler.simulator.plant import spare as true_spare
 from throttler.simulator.scenario import ScaleUp, Scenario
-from throttler.simulator.scenario import spare as true_spare
 
 
 class Everything:

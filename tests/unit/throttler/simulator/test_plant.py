@@ -5,11 +5,12 @@ import pytest
 
 from lab.simulator.scenarios import TWELVE, random_scenario
 from tests.unit.throttler.simulator.small_plants import plant
-from throttler.simulator.plant import JOIN, LIST, SERVER, SMALL, Streams
-from throttler.simulator.scenario import (
-    ListBurst,
-    ServerLoss,
-    Slowdown,
+from throttler.simulator.plant import (
+    JOIN,
+    LIST,
+    SERVER,
+    SMALL,
+    Streams,
     background_levels,
     burst_rate,
     capacity,
@@ -17,6 +18,7 @@ from throttler.simulator.scenario import (
     spare,
     visitor_shares,
 )
+from throttler.simulator.scenario import ListBurst, ServerLoss, Slowdown
 
 
 def test_a_join_is_the_train_of_the_study() -> None:
