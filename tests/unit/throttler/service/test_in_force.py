@@ -8,7 +8,7 @@ import pytest
 from tests.unit.throttler.service.throttle_scene import a_pool
 from throttler.kube.karpenter import NodePool
 from throttler.levers.lever import EPOCH_ANNOTATION, HOLDER_ANNOTATION
-from throttler.service import in_force
+from throttler.service import restore_all as room
 from throttler.service.restore_all import DRAIN_S, GivenBack, InForce
 
 LEASE = "kube-balloons/kube-balloons-throttle"
@@ -121,8 +121,8 @@ async def test_giving_back_stops_when_the_lease_is_lost(monkeypatch: pytest.Monk
         async def __aexit__(self, *error: object) -> None:
             """Nothing to close."""
 
-    monkeypatch.setattr(in_force, "restore_all", restore_all)
-    monkeypatch.setattr(in_force, "open_client", Opened)
+    monkeypatch.setattr(room, "restore_all", restore_all)
+    monkeypatch.setattr(room, "open_client", Opened)
     some: Any = elector
     nobody: Any = None
     await InForce(nobody, some)._give_back(some)
