@@ -20,7 +20,7 @@ import pytest
 from balloons.cluster import kinds
 from balloons.cluster.seen_cluster import Listed, SeenCluster, Unread
 from balloons.doctor.diagnose import ALL_CHECKS
-from balloons.reading import read_cluster
+from balloons.reading import read_cluster as room
 from balloons.reading.read_cluster import ArchiveError, ManifestError, read_archive, read_manifests, write_archive
 from tests.large_cluster import NODES, PODS
 from tests.seen_clusters import TAKEN_AT, cluster
@@ -155,7 +155,7 @@ def test_a_bomb_is_refused_in_little_memory(tmp_path: Path, chunk: bytes) -> Non
 
 
 def test_what_unpacks_out_of_all_proportion_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(read_cluster, "FREE_BYTES", 1024 * 1024)
+    monkeypatch.setattr(room, "FREE_BYTES", 1024 * 1024)
     head = json.dumps(HEAD | {"lists": {"pods": {}}}).encode()
     line = b'{"metadata":{"name":"' + b"a" * 1_000_000 + b'"}}\n'
     path = tarred(tmp_path / "x.tar.gz", {"cluster.json": head, "lists/pods.jsonl": line * 3})

@@ -9,7 +9,7 @@ import pytest
 
 from balloons.cluster import kinds
 from balloons.cluster.seen_cluster import Unread
-from balloons.reading import read_cluster
+from balloons.reading import read_cluster as room
 from balloons.reading.read_cluster import read_cluster
 from tests.unit.throttler.kube.fake_api import FakeResponse, client_for, down, status_answer
 from throttler.kube.connection import Credentials
@@ -125,7 +125,7 @@ async def test_a_server_that_does_not_answer_at_all_is_an_error() -> None:
 
 
 async def test_a_flood_is_cut_and_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(read_cluster, "MOST_OBJECTS", 700)
+    monkeypatch.setattr(room, "MOST_OBJECTS", 700)
     api = Cluster(pods=pages(5000))
     listed = (await read_cluster(client_for(api), [kinds.PODS])).listed(kinds.PODS)
     assert (len(listed.objects), listed.left_out, listed.is_complete) == (700, 300, False)
