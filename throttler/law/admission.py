@@ -126,13 +126,17 @@ class Filling:
 def filled(facts: LawInput, update: WindowUpdate) -> Filling:
     """Spend what the window allows. Held machines that near their limit go first."""
     window = update.memory.window or facts.settings.window_initial
-    tokens = _bucket(facts, update, window).filled(facts.memory.tokens, facts.elapsed_s)
+    pace = bucket(window, facts.join_s, _gain(facts), _per_min(facts, update), facts.settings)
+    tokens = pace.filled(facts.memory.tokens, facts.elapsed_s)
     # Who is held pays when it is let in; what is asked for meanwhile keeps to a bound of the user's by itself.
-    ask_tokens = _ask_tokens(facts, update, window)
+    ask_tokens = _ask_tokens(facts, update, window, pace)
     payable = math.floor(ask_tokens / _cost(facts, update))
     limit = _limit(facts, window)
     admit, overdue = _admit(facts, update, window, tokens)
-    free = _free(facts, update, limit, payable)
+    # Places for machines that are not asked for yet; by tokens too under a bound of the user's, or where they flow.
+    free = 0 if update.phase is Phase.BRAKE else max(0, limit - facts.joins.in_flight)
+    if _per_min(facts, update) is not None or not (facts.settings.has_gate or facts.has_waves):
+        free = min(free, payable)
     allowance = max(min(facts.joins.waiting, free), _urgent(facts, update, limit, payable))
     return Filling(
         admit=admit,
@@ -145,20 +149,16 @@ def filled(facts: LawInput, update: WindowUpdate) -> Filling:
     )
 
 
-def _bucket(facts: LawInput, update: WindowUpdate, window: float) -> Bucket:
-    return bucket(window, facts.join_s, _gain(facts), _per_min(facts, update), facts.settings)
-
-
-def _ask_tokens(facts: LawInput, update: WindowUpdate, window: float) -> float:
+def _ask_tokens(facts: LawInput, update: WindowUpdate, window: float, pace: Bucket) -> float:
     """How many may be asked for now by the pace: at the beginning of a scale-up a cold start's whole window.
 
     Orders pay when they are seen: what may be ordered stands until the autoscaler looks, and is told anew at each look
     of ours.
     """
-    bucket, left = _bucket(facts, update, window), facts.memory.ask_tokens
+    left = facts.memory.ask_tokens
     within_s = max(ORDERED_WITHIN_S, AT_ONCE_SPREADS * (facts.memory.boot_spread_s or 0.0))
-    bucket = replace(bucket, burst=max(bucket.burst, within_s * bucket.per_s))
-    tokens = bucket.filled(left, facts.elapsed_s)
+    orders = replace(pace, burst=max(pace.burst, within_s * pace.per_s))
+    tokens = orders.filled(left, facts.elapsed_s)
     if _per_min(facts, update) is None:
         # What a scale-up begins with stays until it is ordered, also when the first look comes in a brake.
         first = min(window, facts.settings.window_initial)
@@ -258,15 +258,6 @@ def _pace_per_s(facts: LawInput, window: float) -> float:
     if facts.memory.load.per_join is not None:
         return facts.settings.pacing * by_window
     return max(by_window, facts.prior_pace_per_s or 0.0)
-
-
-def _free(facts: LawInput, update: WindowUpdate, limit: int, payable: int) -> int:
-    """Places for machines that are not asked for yet; by tokens too under a bound of the user's, or where they flow."""
-    if update.phase is Phase.BRAKE:
-        return 0
-    free = max(0, limit - facts.joins.in_flight)
-    flows = not (facts.settings.has_gate or facts.has_waves)
-    return min(free, payable) if flows or _per_min(facts, update) is not None else free
 
 
 def _urgent(facts: LawInput, update: WindowUpdate, limit: int, payable: int) -> int:

@@ -69,12 +69,6 @@ def is_alarming(reading: Reading, settings: LawSettings) -> bool:
     return reading.errors >= settings.brake_errors and error_share(reading) > settings.brake_share
 
 
-def culprit(new: tuple[Reading, ...], settings: LawSettings) -> Reading | None:
-    """The new reading whose errors call for the brake; the worst one."""
-    bad = (reading for reading in new if is_alarming(reading, settings))
-    return max(bad, key=error_share, default=None)
-
-
 def cut(window: float, joining: int, share: float, settings: LawSettings) -> float:
     """Half of what was really in flight, where the window was not used up; more than half after a few errors.
 

@@ -11,8 +11,8 @@ from dataclasses import replace
 from throttler.joins.joins import Joins
 from throttler.kube.because import because
 from throttler.law import error_brake, join_flow, join_load
-from throttler.law.admission import Filling, filled
-from throttler.law.law_input import LawInput, WindowUpdate
+from throttler.law.admission import filled
+from throttler.law.law_input import LawInput
 from throttler.law.law_memory import LawMemory
 from throttler.law.server_health import Health, error_share, examine, worst_high_s
 from throttler.law.settings import LawSettings
@@ -47,14 +47,7 @@ def govern(
     """
     if not math.isfinite(now_s):
         raise ValueError(f"now_s {now_s}: accepted are finite seconds")
-    facts = _law_input(signals, sane(joins), memory, settings, now_s)
-    update = _bounded(steered(facts), settings)
-    filling = filled(facts, update)
-    memory = replace(update.memory, tokens=filling.tokens, ask_tokens=filling.ask_tokens)
-    return _verdict(facts, update, filling), memory
-
-
-def _law_input(signals: Signals, joins: Joins, memory: LawMemory, settings: LawSettings, now_s: float) -> LawInput:
+    joins = sane(joins)
     looked_s = now_s if memory.looked_s is None else memory.looked_s
     now_s = max(now_s, looked_s)
     health = examine(signals, memory.traces, settings, now_s, memory.own_until_s)
@@ -66,34 +59,27 @@ def _law_input(signals: Signals, joins: Joins, memory: LawMemory, settings: LawS
         now_s=now_s,
         elapsed_s=min(now_s - looked_s, LONGEST_ELAPSED_S),
     )
-    return replace(facts, settings=settings.with_patience()) if facts.is_prompt else facts
-
-
-def _bounded(update: WindowUpdate, settings: LawSettings) -> WindowUpdate:
-    """Clamped once, at the exit."""
-    window = update.memory.window or settings.window_initial
-    bounded = min(max(window, settings.window_min), settings.window_max)
-    return replace(update, memory=replace(update.memory, window=bounded))
-
-
-def _verdict(facts: LawInput, update: WindowUpdate, filling: Filling) -> Verdict:
-    worst = facts.health.worst_errors
-    why = update.because
-    if filling.overdue:
-        why = because(ThrottleReason.DEADLINE, overdue=filling.overdue)
-    return Verdict(
+    facts = replace(facts, settings=settings.with_patience()) if facts.is_prompt else facts
+    update = steered(facts)
+    # Clamped once, at the exit.
+    window = min(max(update.memory.window or settings.window_initial, settings.window_min), settings.window_max)
+    update = replace(update, memory=replace(update.memory, window=window))
+    filling = filled(facts, update)
+    worst, overdue = max((*health.fresh, *health.own), key=error_share, default=None), filling.overdue
+    verdict = Verdict(
         phase=update.phase,
-        window=update.memory.window or facts.settings.window_initial,
+        window=window,
         admit=filling.admit,
         allowance=filling.allowance,
         spare=filling.spare,
         pace_per_min=filling.pace_per_min,
-        because=why,
+        because=because(ThrottleReason.DEADLINE, overdue=overdue) if overdue else update.because,
         index=facts.low_index if facts.low_index is not None else facts.high_index,
         error_share=error_share(worst) if worst is not None else 0.0,
-        worst_server=facts.health.worst_server,
-        left_out=left_out(facts.health, update.memory, facts.now_s),
+        worst_server=health.worst_server,
+        left_out=left_out(health, update.memory, facts.now_s),
     )
+    return verdict, replace(update.memory, tokens=filling.tokens, ask_tokens=filling.ask_tokens)
 
 
 def observed(memory: LawMemory, health: Health, joins: Joins, settings: LawSettings, now_s: float) -> LawMemory:

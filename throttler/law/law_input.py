@@ -158,13 +158,6 @@ class LawInput:
         return (self.memory.boot_s or 0.0) + self.latest_join_s if self.has_waves else 0.0
 
     @property
-    def may_brake(self) -> bool:
-        """Whether the former pull of the brake has had its time to show."""
-        pulled_s = self.memory.brake.pulled_s
-        has_shown = pulled_s is None or self.now_s - pulled_s >= self.effect_s
-        return has_shown and self.memory.brake.may_pull(self.now_s, self.latest_join_s, self.settings)
-
-    @property
     def is_crowded(self) -> bool:
         """Whether more is in flight than the window, which was cut and has let nothing in since."""
         return self.joins.joining > CROWDED * self.window

@@ -98,12 +98,6 @@ def _newest(before: tuple[float, ...], share: float | None) -> tuple[float, ...]
     return before if share is None else (*before, min(share, 1.0))[-AVERAGED:]
 
 
-def new_among(traces: Iterable[ServerTrace], readings: Iterable[Reading]) -> tuple[Reading, ...]:
-    """Those readings that were not judged yet."""
-    judged = {trace.server: trace.ended_s for trace in traces}
-    return tuple(reading for reading in readings if reading.ended_s > judged.get(reading.server, -math.inf))
-
-
 def worst_low_s(traces: Iterable[ServerTrace]) -> tuple[float | None, str]:
     """The highest of what both samples of a server reach, and that server's name."""
     lows = [(trace.low_s, trace.server) for trace in traces if trace.low_s is not None]
@@ -174,11 +168,6 @@ class Health:
         """The slowest server."""
         return worst_low_s(self.traces)[1] or worst_high_s(self.traces)[1]
 
-    @property
-    def worst_errors(self) -> Reading | None:
-        """The fresh reading with the largest share of errors."""
-        return max((*self.fresh, *self.own), key=error_share, default=None)
-
 
 def error_share(reading: Reading) -> float:
     """429 and 5xx over all requests of the window."""
@@ -193,15 +182,19 @@ def examine(
     own_until_s: float = -math.inf,
 ) -> Health:
     """Judge the signals of now; `traces`, and until when our own requests were judged, is what was remembered."""
-    signals, own = _apart(signals)
+    own = tuple(reading for reading in signals.readings if reading.server == OWN_REQUESTS)
+    signals = replace(
+        signals, readings=tuple(reading for reading in signals.readings if reading.server != OWN_REQUESTS)
+    )
     fresh_own = _fresh(own, now_s)
     fresh = _fresh(signals.readings or own, now_s)
+    judged = {trace.server: trace.ended_s for trace in traces}
     answering = {reading.server for reading in fresh}
     silent = _silent(signals, answering, now_s)
     never_seen = [each for each in silent if not each.was_seen and now_s - each.since_s >= settings.never_seen_s]
     return Health(
         fresh=fresh,
-        new=new_among(traces, fresh),
+        new=tuple(reading for reading in fresh if reading.ended_s > judged.get(reading.server, -math.inf)),
         own=fresh_own,
         new_own=tuple(reading for reading in fresh_own if reading.ended_s > own_until_s),
         traces=traced(traces, fresh),
@@ -210,13 +203,6 @@ def examine(
         servers=len(answering) + len({server.server for server in silent}),
         alarm=next((alarm for alarm in signals.alarms if alarm.is_on), None),
     )
-
-
-def _apart(signals: Signals) -> tuple[Signals, tuple[Reading, ...]]:
-    """The servers' readings, and that of our own requests."""
-    own = tuple(reading for reading in signals.readings if reading.server == OWN_REQUESTS)
-    servers = tuple(reading for reading in signals.readings if reading.server != OWN_REQUESTS)
-    return replace(signals, readings=servers), own
 
 
 def _fresh(readings: tuple[Reading, ...], now_s: float) -> tuple[Reading, ...]:

@@ -49,13 +49,25 @@ def blind(facts: LawInput) -> WindowUpdate | None:
 
 def braked(facts: LawInput) -> WindowUpdate | None:
     """Errors in a new reading cut the window by up to half; then nothing is let in for a moment."""
-    culprit = error_brake.culprit(facts.memory.foreign.ours(facts.health, facts.now_s), facts.settings)
+    ours = facts.memory.foreign.ours(facts.health, facts.now_s)
+    bad = (reading for reading in ours if error_brake.is_alarming(reading, facts.settings))
+    culprit = max(bad, key=error_share, default=None)
     left_s = facts.memory.brake.left_s(facts.now_s, facts.latest_join_s, facts.settings)
-    if culprit is not None and not _had_joins(facts, culprit):
-        return _braked_idle(facts, culprit, left_s)
-    if culprit is not None and facts.may_brake:
-        joining, per_s = facts.loading, _errors_per_s(facts)
-        if _is_calm(facts) and facts.memory.brake.has_not_helped(joining, per_s):
+    if culprit is not None:
+        mean = facts.memory.flow.mean_joining(culprit.ended_s - culprit.span_s, culprit.ended_s)
+        # Whether anything was joining while the reading was made; unknown counts as yes.
+        if not (facts.joins.joining if mean is None else mean):
+            return _braked_idle(facts, culprit, left_s)
+    brake = facts.memory.brake
+    # The former pull has had its time to show: of waves that is a boot and a join.
+    has_shown = brake.pulled_s is None or facts.now_s - brake.pulled_s >= facts.effect_s
+    if culprit is not None and has_shown and brake.may_pull(facts.now_s, facts.latest_join_s, facts.settings):
+        # Of the worst server, by all fresh readings: the scrapes of several servers come one after the other.
+        rates = (reading.errors / reading.span_s for reading in facts.health.fresh if reading.span_s > 0)
+        joining, per_s = facts.loading, max(rates, default=0.0)
+        calm, high = facts.settings.calm_index * facts.settings.equilibrium, facts.high_index
+        # Errors alone tell of an overload: one that feeds itself goes on when joins have become few.
+        if high is not None and high < calm and brake.has_not_helped(joining, per_s):
             foreign = replace(facts.memory.foreign, unmoved_per_s=per_s)
             facts = with_memory(facts, foreign=foreign, brake=replace(facts.memory.brake, pulls=0))
             figures = {"server": culprit.server, "share": error_share(culprit), "window": facts.window}
@@ -78,23 +90,6 @@ def braked(facts: LawInput) -> WindowUpdate | None:
     if left_s <= 0:
         return None
     return update(facts, facts.window, Phase.BRAKE, because(ThrottleReason.RECOVERING, left_s=left_s))
-
-
-def _errors_per_s(facts: LawInput) -> float:
-    """Of the worst server, by all fresh readings: the scrapes of several servers come one after the other."""
-    return max((each.errors / each.span_s for each in facts.health.fresh if each.span_s > 0), default=0.0)
-
-
-def _is_calm(facts: LawInput) -> bool:
-    """Whether nothing but errors tells of an overload: one that feeds itself goes on when joins have become few."""
-    high = facts.high_index
-    return high is not None and high < facts.settings.calm_index * facts.settings.equilibrium
-
-
-def _had_joins(facts: LawInput, reading: Reading) -> bool:
-    """Whether anything was joining while the reading was made; unknown counts as yes."""
-    mean = facts.memory.flow.mean_joining(reading.ended_s - reading.span_s, reading.ended_s)
-    return bool(facts.joins.joining if mean is None else mean)
 
 
 def _braked_idle(facts: LawInput, culprit: Reading, left_s: float) -> WindowUpdate | None:
@@ -372,7 +367,19 @@ def steered(facts: LawInput) -> WindowUpdate:
     """Where the window goes, and why."""
     if facts.joins.waiting + facts.joins.in_flight == 0:
         return _idle(facts)
-    facts = _awake(facts)
+    if facts.memory.is_idle and not facts.health.is_blind:
+        # A scale-up begins: cold in slow start, warm near the knee that was learned. While nothing is known of the
+        # servers it has not begun: being blind makes the window small, and that is no lesson.
+        window, by_load = _start_window(facts), facts.warm_window
+        has_room = by_load is not None and window < by_load
+        facts = with_memory(
+            facts,
+            window=window,
+            is_slow_start=has_room or facts.is_prompt or facts.memory.knee.window is None,
+            is_idle=False,
+            doubled_s=facts.now_s,
+            moved_s=facts.now_s,
+        )
     for part in PARTS:
         claimed = part(facts)
         if claimed is not None:
@@ -388,26 +395,6 @@ def _idle(facts: LawInput) -> WindowUpdate:
     pods = facts.joins.hopeless_pods
     why = because(ThrottleReason.NO_HOPE, pods=pods) if pods else because(ThrottleReason.IDLE)
     return update(facts, window, Phase.IDLE, why)
-
-
-def _awake(facts: LawInput) -> LawInput:
-    """A scale-up begins: cold in slow start, warm near the knee that was learned.
-
-    While nothing is known of the servers it has not begun: being blind makes the window small, and that is no lesson.
-    """
-    if not facts.memory.is_idle or facts.health.is_blind:
-        return facts
-    window = _start_window(facts)
-    by_load = facts.warm_window
-    has_room = by_load is not None and window < by_load
-    return with_memory(
-        facts,
-        window=window,
-        is_slow_start=has_room or facts.is_prompt or facts.memory.knee.window is None,
-        is_idle=False,
-        doubled_s=facts.now_s,
-        moved_s=facts.now_s,
-    )
 
 
 def _start_window(facts: LawInput) -> float:

@@ -151,7 +151,7 @@ class CapacityQuotas(CeilingLever[QuotaLever, QuotaMemory, CapacityQuota]):
         version = context.scene.versions.get(CAPACITY_QUOTA_KIND)
         seen = QuotaSeen(name=name, selector=context.throttle.spec.nodes, api_version=version, quota=stored)
         outcome, memory = plan_capacity_quota(
-            seen, context.groups_room, context.holder, memory, context.now_s, _largest_demand(context)
+            seen, context.room_of(self.PACES), context.holder, memory, context.now_s, _largest_demand(context)
         )
         return (outcome,), memory
 

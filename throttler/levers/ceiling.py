@@ -263,19 +263,16 @@ def with_ceiling(
 def marked(metadata: OwnedMetadata | None, name: str, mark: SavedLimits, holder: Holder) -> dict[str, Any]:
     """The `metadata` of a write: the mark, the holder, and the version that was decided on."""
     version = {"resourceVersion": metadata.resource_version, "uid": metadata.uid} if metadata else {}
-    annotations = {ORIGINAL_ANNOTATION: _text(mark), **holder.annotations}
+    text = msgspec.json.encode(mark, order="sorted").decode()
+    annotations = {ORIGINAL_ANNOTATION: text, **holder.annotations}
     return {"name": name, **version, "labels": {THROTTLE_LABEL: holder.label}, "annotations": annotations}
 
 
 def is_marked_so(metadata: OwnedMetadata, mark: SavedLimits, holder: Holder) -> bool:
     """Whether the object already carries all of it: nothing needs to be written."""
-    wanted = {ORIGINAL_ANNOTATION: _text(mark), **holder.annotations}
+    wanted = marked(metadata, metadata.name, mark, holder)["annotations"]
     has_label = metadata.labels.get(THROTTLE_LABEL) == holder.label
     return has_label and all(metadata.annotations.get(key) == value for key, value in wanted.items())
-
-
-def _text(mark: SavedLimits) -> str:
-    return msgspec.json.encode(mark, order="sorted").decode()
 
 
 def _users(fields: ManagedFields, path: Sequence[str]) -> tuple[Owner, ...]:
@@ -306,7 +303,8 @@ def clamped(wanted: Resources, kept: SavedLimits, current: Mapping[str, Any]) ->
     """
     originals = {**current, **{name: kept.original[name] for name in kept.ceiling}}
     held = {name: kept.original[name] for name in kept.ceiling if kept.original[name] is not None}
-    texts = format_resources({name: _rounded(name, milli) for name, milli in wanted.items()})
+    rounded = {name: -(-milli // MEBIBYTE) * MEBIBYTE if name in BYTES else milli for name, milli in wanted.items()}
+    texts = format_resources(rounded)
     lower = {name for name, milli in wanted.items() if _is_at_most(originals.get(name), milli)}
     return {**held, **{name: text for name, text in texts.items() if name not in lower}}
 
@@ -324,10 +322,6 @@ def unraised(wanted: Resources, standing: Resources, usage: Resources) -> Resour
 
 def _is_at_most(theirs: Any, milli: int) -> bool:
     return theirs is not None and amount_of(theirs) <= milli
-
-
-def _rounded(name: str, milli: int) -> int:
-    return -(-milli // MEBIBYTE) * MEBIBYTE if name in BYTES else milli
 
 
 def shown(limits: Mapping[str, Any]) -> str:

@@ -232,13 +232,3 @@ class Lane:
 
     nodes: LabelSelector
     allowance: int
-
-
-def headroom_lane(nodes: LabelSelector, room: LeverBudget, granted: int) -> Lane:
-    """`granted` balloons wait by the leave of an earlier allowance.
-
-    Of these, as many as nodes are waited for at all may still have no machine on its way.
-    """
-    if not room.may_move:
-        return Lane(nodes, 0)
-    return Lane(nodes, max(0, room.allowance - min(granted, room.waiting)))

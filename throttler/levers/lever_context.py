@@ -79,6 +79,13 @@ class PoolGrowth:
     granted: int
 
 
+class PacedAutoscaler(enum.Enum):
+    """Who keeps to a ceiling."""
+
+    CLUSTER_AUTOSCALER = "cluster-autoscaler"
+    KARPENTER = "Karpenter"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeverContext:
     """One throttle's part of a tick: `joins` and `largest` (the largest node's allocatable) are its own."""
@@ -116,24 +123,20 @@ class LeverContext:
         """Real pods without a node that may use them."""
         return [pod for pod in self.scene.unplaced if may_use(pod, self.rules)]
 
-    @property
-    def groups_room(self) -> LeverBudget:
-        """cluster-autoscaler's part: it knows nothing of machines that Karpenter ordered."""
-        booting = min(self.room.booting, self.joins.booting_by_groups)
-        return replace(self.room, booting=booting, allowance=self._allowances[0])
+    def room_of(self, autoscaler: PacedAutoscaler) -> LeverBudget:
+        """What this autoscaler may order: all of the allowance where only one has a ceiling, else its share.
 
-    @property
-    def karpenters_room(self) -> LeverBudget:
-        """Karpenter's part; what exists and boots is counted from each pool's own machines."""
-        return replace(self.room, allowance=self._allowances[1])
-
-    @property
-    def _allowances(self) -> tuple[int, int]:
-        """All of the allowance where one autoscaler has a ceiling, else they share it."""
-        open_room = replace(self.room, allowance=self.room.allowance + self.room.spare)
-        if not self.paces_both:
-            return open_room.allowance, open_room.allowance
-        return by_autoscaler(open_room, self.joins.booting_by_groups, self.now_s)
+        cluster-autoscaler knows nothing of machines that Karpenter ordered; what of Karpenter's exists and boots is
+        counted from each pool's own machines.
+        """
+        by_groups = self.joins.booting_by_groups
+        room = replace(self.room, allowance=self.room.allowance + self.room.spare)
+        of_groups, of_karpenter = room.allowance, room.allowance
+        if self.paces_both:
+            of_groups, of_karpenter = by_autoscaler(room, by_groups, self.now_s)
+        if autoscaler is PacedAutoscaler.KARPENTER:
+            return replace(room, allowance=of_karpenter)
+        return replace(room, allowance=of_groups, booting=min(self.room.booting, by_groups))
 
 
 TURN_S = 30.0
@@ -189,13 +192,6 @@ class Lever(ABC, Generic[Settings, Remembered]):
         """Its own part of the memory."""
         own: Remembered = memory.by_lever.get(self.FIELD, self.fresh())
         return own
-
-
-class PacedAutoscaler(enum.Enum):
-    """Who keeps to a ceiling."""
-
-    CLUSTER_AUTOSCALER = "cluster-autoscaler"
-    KARPENTER = "Karpenter"
 
 
 class CeilingLever(Lever[Settings, Remembered], Generic[Settings, Remembered, Limited]):

@@ -155,7 +155,7 @@ class MachineDeployments(CeilingLever[MachineDeploymentLever, MachineDeploymentM
         self, context: LeverContext, memory: MachineDeploymentMemory
     ) -> tuple[tuple[LeverOutcome, ...], MachineDeploymentMemory]:
         """What to write on each, in the order of their names."""
-        room, now_s, status = context.groups_room, context.now_s, context.scene.autoscaler
+        room, now_s, status = context.room_of(self.PACES), context.now_s, context.scene.autoscaler
         demand = memory.demand.looked(room, now_s) if room.may_move else memory.demand.unseen()
         is_silent = status is None or status.is_old(context.scene.moment.wall_s)
         said = {} if status is None or is_silent else {group.name: group for group in status.groups}

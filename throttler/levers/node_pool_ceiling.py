@@ -177,30 +177,15 @@ def assumed_size(hint: Resources) -> Resources:
 
 def ceiling_of(usage: Resources, largest: Resources, room: PoolRoom) -> Resources:
     """The wanted ceiling of each resource that the machines have, in milli-units; at least the usage."""
-    return {
-        name: usage.get(name, 0) + _growth(name, size, largest, room)
-        for name, size in largest.items()
-        if name in LIMITED and size > 0
-    }
-
-
-def _growth(name: str, size: int, largest: Resources, room: PoolRoom) -> int:
     share, factor = room.share * room.charge, 2**room.doublings
     while factor > 1 and share * largest.get(CPU, CORE) * factor > MOST_CORES:
         factor //= 2
     nodes = share * factor
-    slack = MEMORY_SLACK if name == MEMORY and nodes else 0
-    return int(size * (nodes + slack))
-
-
-def steadied(wanted: Resources, standing: Resources, smallest: Resources) -> Resources:
-    """The wanted ceilings, or those that stand where they admit just as many machines: that write is spared.
-
-    Machines that register move the usage a little (estimates become real sizes), and each write is a request.
-    """
+    slack = {MEMORY: MEMORY_SLACK} if nodes else {}
     return {
-        name: standing[name] if milli <= standing.get(name, -1) < milli + smallest.get(name, 0) else milli
-        for name, milli in wanted.items()
+        name: usage.get(name, 0) + int(size * (nodes + slack.get(name, 0)))
+        for name, size in largest.items()
+        if name in LIMITED and size > 0
     }
 
 
@@ -228,12 +213,6 @@ class PoolFigures:
         found = [size.get(CPU, 0) for size in self.sizes]
         return (min(found), max(found)) if found else (0, 0)
 
-    @property
-    def is_mixed(self) -> bool:
-        """Whether its machines differ so much that nodes cannot be counted by capacity."""
-        smallest, largest = self.cores
-        return largest >= DIFFERS_MUCH * smallest > 0
-
 
 def figures_of(
     pool: NodePool,
@@ -255,7 +234,13 @@ def figures_of(
     usage = usage_of(pool, claims, largest)
     wanted = ceiling_of(larger(usage, last.usage) if last else usage, largest, room)
     standing = {name: amount_of(value) for name, value in kept.ceiling.items()}
-    steady = steadied(wanted, standing, reduce(_smaller, sizes, largest))
+    smallest: Resources = reduce(_smaller, sizes, largest)
+    # Those that stand where they admit just as many machines: machines that register move the usage a little
+    # (estimates become real sizes), and each write is a request.
+    steady: Resources = {
+        name: standing[name] if milli <= standing.get(name, -1) < milli + smallest.get(name, 0) else milli
+        for name, milli in wanted.items()
+    }
     if not may_raise:
         steady = unraised(steady, standing, usage)
     return PoolFigures(sizes=sizes, seen=seen, usage=usage, ceiling=clamped(steady, kept, pool.spec.limits or {}))

@@ -8,7 +8,6 @@ that must survive stands on the NodePools; the memory is for rate limits and hys
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from throttler.api.throttle import NodePoolLever
 from throttler.joins.demand import Crowd
@@ -51,6 +50,7 @@ from throttler.levers.lever import (
 from throttler.levers.lever_context import CeilingLever, LeverContext, PacedAutoscaler
 from throttler.levers.node_pool_ceiling import (
     CPU,
+    DIFFERS_MUCH,
     Charge,
     PoolFigures,
     PoolRoom,
@@ -164,7 +164,7 @@ class NodePoolLimits(CeilingLever[NodePoolLever, NodePoolMemory, NodePool]):
         for claim in context.scene.claims:
             claims.setdefault(claim.pool, []).append(claim)
         seen = [NodePoolSeen(pool=pool, claims=tuple(claims.get(pool.metadata.name, ()))) for pool in own]
-        room, waiting = context.karpenters_room, waiting_work(context)
+        room, waiting = context.room_of(self.PACES), waiting_work(context)
         outcomes, pools = plan_node_pools(seen, room, waiting, context.holder, memory, context.now_s)
         return (*outcomes, *others), pools
 
@@ -307,7 +307,28 @@ def plan_pool(
         unreadable = because(LeverReason.LIMIT_UNREADABLE, value=str(error))
         return _outcome(pool, kept, (LeverState.REFUSED, unreadable)), memory
     uptake = memory.uptake.looked(look.now_s, is_taken_up=is_pool_taken_up(pool))
-    return _paced(pool, claims, kept, room, look, replace(memory, figures=figures, uptake=uptake))
+    mark = with_ceiling(kept, figures.ceiling, pool.spec.limits, pool.metadata.managed_fields, NodePool.LIMITS)
+    moment = PoolMoment(
+        pool=pool, claims=claims, mark=mark, figures=figures, room=room, unmet_s=memory.search.unmet_s(look.now_s)
+    )
+    state = standing_of(moment, kept, memory.before, memory.contest, uptake, look.now_s)
+    memory = replace(memory, figures=figures, uptake=uptake, mark=mark if mark.ceiling else None)
+    if _is_fulfilled(pool, mark, look.holder) or not memory.contest.may_write(look.now_s):
+        return _outcome(pool, mark, state), memory
+    # One apply with the ceiling and the values to restore: neither is ever there without the other.
+    metadata = marked(pool.metadata, pool.metadata.name, mark, look.holder)
+    names = {"apiVersion": pool.api_version, "kind": NODE_POOL_KIND}
+    write = LeverWrite(
+        api_version=pool.api_version,
+        kind=NODE_POOL_KIND,
+        key=ObjectKey("", pool.metadata.name),
+        how=How.APPLY,
+        body={**names, "metadata": metadata, "spec": {"limits": dict(mark.ceiling)}},
+        because=reason_of(moment),
+        is_forced=True,
+    )
+    contest = memory.contest.wrote(look.now_s)
+    return _outcome(pool, mark, state, (write,)), replace(memory, contest=contest, before=kept)
 
 
 def refusal(pool: NodePool, holder: Holder) -> tuple[LeverState, Because] | None:
@@ -336,51 +357,11 @@ def _handed_back(pool: NodePool, kept: SavedLimits, look: CeilingContext, memory
     return outcome, CeilingMemory(figures=memory.figures)
 
 
-def _paced(
-    pool: NodePool,
-    claims: Sequence[NodeClaim],
-    kept: SavedLimits,
-    room: PoolRoom,
-    look: CeilingContext,
-    memory: CeilingMemory,
-) -> Planned:
-    figures = memory.figures
-    assert figures is not None, "set by the caller"
-    mark = with_ceiling(kept, figures.ceiling, pool.spec.limits, pool.metadata.managed_fields, NodePool.LIMITS)
-    moment = PoolMoment(
-        pool=pool, claims=claims, mark=mark, figures=figures, room=room, unmet_s=memory.search.unmet_s(look.now_s)
-    )
-    state = standing_of(moment, kept, memory.before, memory.contest, memory.uptake, look.now_s)
-    memory = replace(memory, mark=mark if mark.ceiling else None)
-    if _is_fulfilled(pool, mark, look.holder) or not memory.contest.may_write(look.now_s):
-        return _outcome(pool, mark, state), memory
-    write = _write(pool, mark, look.holder, reason_of(moment))
-    contest = memory.contest.wrote(look.now_s)
-    return _outcome(pool, mark, state, (write,)), replace(memory, contest=contest, before=kept)
-
-
 def _is_fulfilled(pool: NodePool, mark: SavedLimits, holder: Holder) -> bool:
     """Whether the object already says all of it, or there is nothing to say: the user's own limits are lower."""
     is_untouched = not mark.ceiling and THROTTLE_LABEL not in pool.metadata.labels
     stands = (pool.spec.limits or {}).items() >= mark.ceiling.items()
     return is_untouched or (stands and is_marked_so(pool.metadata, mark, holder))
-
-
-def _write(pool: NodePool, mark: SavedLimits, holder: Holder, reason: Because) -> LeverWrite:
-    """One apply with the ceiling and the values to restore: neither is ever there without the other."""
-    metadata = marked(pool.metadata, pool.metadata.name, mark, holder)
-    names = {"apiVersion": pool.api_version, "kind": NODE_POOL_KIND}
-    body: dict[str, Any] = {**names, "metadata": metadata, "spec": {"limits": dict(mark.ceiling)}}
-    key = ObjectKey("", pool.metadata.name)
-    return LeverWrite(
-        api_version=pool.api_version,
-        kind=NODE_POOL_KIND,
-        key=key,
-        how=How.APPLY,
-        body=body,
-        because=reason,
-        is_forced=True,
-    )
 
 
 def _outcome(
@@ -452,9 +433,9 @@ def reason_of(moment: PoolMoment) -> Because:
     if room.charge > 1:
         return because(LeverReason.WIDE_POOL, ceiling=ceiling, share=room.share, charge=room.charge)
     usage = f"{format_milli(figures.usage.get(CPU, 0))} cores"
-    if figures.is_mixed:
-        smallest, largest = map(format_milli, figures.cores)
-        detail = {"smallest": smallest, "largest": largest, "share": room.share}
+    smallest, largest = figures.cores
+    if largest >= DIFFERS_MUCH * smallest > 0:
+        detail = {"smallest": format_milli(smallest), "largest": format_milli(largest), "share": room.share}
         return because(LeverReason.PACING_IN_CAPACITY, ceiling=ceiling, **detail)
     return because(LeverReason.PACING, ceiling=ceiling, usage=usage, share=room.share)
 

@@ -22,7 +22,7 @@ from throttler.kube.selectors import can_match
 from throttler.law.govern import govern
 from throttler.law.law_memory import LawMemory, learned_of
 from throttler.law.verdict import Verdict
-from throttler.levers.lever import Lane, LeverBudget, LeverReport, LeverState, headroom_lane
+from throttler.levers.lever import Lane, LeverBudget, LeverReport, LeverState
 from throttler.levers.lever_context import LeverContext, PoolGrowth
 from throttler.levers.pool_shares import fair_shares
 from throttler.levers.scheduling_gate import PACED_GATE, SCHEDULING_GATES
@@ -67,7 +67,10 @@ def decide_throttles(
         found = counted if isinstance(counted, _Failure) else _tried(partial(_turn, case, view, joins))
         turn, memory = _failed(case, view, found) if isinstance(found, _Failure) else found
         turns.append(turn)
-        after[turn.name] = memory if isinstance(counted, _Failure) else _remembered(memory, counted, view)
+        if not isinstance(counted, _Failure):
+            last = memory.last if view.missing else LastJoins.of(counted.joins, now_s)
+            memory = replace(memory, joins=counted.memory, last=last)
+        after[turn.name] = memory
     return tuple(turns), after
 
 
@@ -80,11 +83,6 @@ def _groups(view: TickView, throttles: Sequence[JoinThrottle]) -> Mapping[str, G
 def _uncounted(memories: Iterable[ThrottleMemory], now_s: float) -> tuple[Joins, ...]:
     """What was under way of throttles that cannot be counted now."""
     return tuple(each.last.joins for each in memories if each.last is not None and each.last.may_hold(now_s))
-
-
-def _remembered(memory: ThrottleMemory, counted: "_Counted", view: TickView) -> ThrottleMemory:
-    last = memory.last if view.missing else LastJoins.of(counted.joins, view.scene.moment.now_s)
-    return replace(memory, joins=counted.memory, last=last)
 
 
 def _tried(make: Callable[[], T]) -> T | _Failure:
@@ -201,7 +199,20 @@ def _turn(case: _Case, view: TickView, joins: _Joins) -> tuple[Turn, ThrottleMem
         memory = replace(memory, law=law, index=verdict.index)
         verdict = replace(verdict, allowance=allowance)
     room = _room(case, view, verdict, joins)
-    outcomes, levers = plan_levers(_lever_context(case, view, room, joins), memory.levers)
+    given_up = own.memory.search.hopeless
+    hoping = tuple(pod for pod in view.scene.unplaced if pod.uid not in given_up) if given_up else view.scene.unplaced
+    context = LeverContext(
+        throttle=case.throttle,
+        rules=case.rules,
+        scene=replace(view.scene, unplaced=hoping),
+        room=room,
+        joins=own.joins,
+        largest=case.memory.joins.largest,
+        growth=case.growth,
+        older=case.older,
+        paces_both=paces_both(case.throttle, view.scene),
+    )
+    outcomes, levers = plan_levers(context, memory.levers)
     findings = Findings(
         now_s=now_s,
         verdict=verdict,
@@ -246,27 +257,14 @@ def _room(case: _Case, view: TickView, verdict: Verdict | None, joins: _Joins) -
     )
 
 
-def _lever_context(case: _Case, view: TickView, room: LeverBudget, joins: _Joins) -> LeverContext:
-    own = joins.by_name[case.name]
-    given_up = own.memory.search.hopeless
-    hoping = tuple(pod for pod in view.scene.unplaced if pod.uid not in given_up) if given_up else view.scene.unplaced
-    return LeverContext(
-        throttle=case.throttle,
-        rules=case.rules,
-        scene=replace(view.scene, unplaced=hoping),
-        room=room,
-        joins=own.joins,
-        largest=case.memory.joins.largest,
-        growth=case.growth,
-        older=case.older,
-        paces_both=paces_both(case.throttle, view.scene),
-    )
-
-
 def _lane(case: _Case, room: LeverBudget) -> Lane | None:
     if not case.throttle.spec.levers.headroom or case.is_idle:
         return None
-    return headroom_lane(case.throttle.spec.nodes, room, sum(pool.granted for pool in case.growth))
+    nodes, granted = case.throttle.spec.nodes, sum(pool.granted for pool in case.growth)
+    # Balloons that an earlier allowance let out: of these, as many as nodes are waited for at all may still have no
+    # machine on its way.
+    free = max(0, room.allowance - min(granted, room.waiting))
+    return Lane(nodes, free if room.may_move else 0)
 
 
 def _failed(case: _Case, view: TickView, failure: _Failure) -> tuple[Turn, ThrottleMemory]:

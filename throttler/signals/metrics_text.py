@@ -160,7 +160,15 @@ def parse_rows(lines: list[bytes]) -> list[Row]:
     """The lines as rows; raises BadTextError at the first that is malformed, out of range or there twice."""
     rows, seen = [], set()
     for line in lines:
-        row = _parse(line)
+        match = _LINE.fullmatch(line) if len(line) <= MAX_LINE_BYTES else None
+        if match is None:
+            raise BadTextError(f"{_shown(line)} is no series")
+        name, labels, number = match.groups()
+        # NaN, infinities, signs (-0 among them) and digits that only Python knows are refused.
+        value = float(number) if _NUMBER.fullmatch(number) else -1.0
+        if not 0 <= value <= MAX_VALUE:
+            raise BadTextError(f"{_shown(line)} has the value {number[:32].decode('ascii', 'replace')}")
+        row = Row(name.decode(), _labels(labels or b"", line), value)
         key = (row.name, *sorted(row.labels.items()))
         if key in seen:
             raise BadTextError(f"{_shown(line)} is there twice")
@@ -182,14 +190,6 @@ def _found(text: bytes, needle: bytes) -> Iterator[bytes]:
         at = text.find(needle, end)
 
 
-def _parse(line: bytes) -> Row:
-    match = _LINE.fullmatch(line) if len(line) <= MAX_LINE_BYTES else None
-    if match is None:
-        raise BadTextError(f"{_shown(line)} is no series")
-    name, labels, number = match.groups()
-    return Row(name.decode(), _labels(labels or b"", line), _value(number, line))
-
-
 def _labels(text: bytes, line: bytes) -> dict[str, str]:
     labels: dict[str, str] = {}
     at = 0
@@ -209,14 +209,6 @@ def _unescaped(value: bytes, line: bytes) -> str:
     except UnicodeDecodeError as error:
         raise BadTextError(f"{_shown(line)} is not UTF-8") from error
     return _ESCAPE.sub(lambda match: _ESCAPED.get(match[1], match[1]), text) if "\\" in text else text
-
-
-def _value(number: bytes, line: bytes) -> float:
-    """NaN, infinities, signs (-0 among them) and digits that only Python knows are refused."""
-    value = float(number) if _NUMBER.fullmatch(number) else -1.0
-    if not 0 <= value <= MAX_VALUE:
-        raise BadTextError(f"{_shown(line)} has the value {number[:32].decode('ascii', 'replace')}")
-    return value
 
 
 def _shown(line: bytes) -> str:

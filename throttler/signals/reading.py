@@ -132,7 +132,25 @@ def reading_between(server: str, before: Sample, after: Sample) -> Reading | Fla
     flaw = _flaw(before, after)
     if flaw is not None:
         return flaw
-    reading = _reading(server, _Change(before, after))
+    change = _Change(before, after)
+    requests = after.requests - before.requests
+    # 429 and 5xx without a webhook's failures.
+    failures = after.failures - before.failures - (after.webhook_failures - before.webhook_failures)
+    errors = max(0.0, failures) + after.refusals - before.refusals
+    reading = Reading(
+        server=server,
+        ended_s=after.asked_s,
+        span_s=change.span_s,
+        requests=requests,
+        errors=min(requests, errors),
+        others_errors=min(requests, after.others_errors - before.others_errors),
+        latency_s=_mean(before.latency, after.latency),
+        service_s=_mean(before.service, after.service),
+        queue_wait_s=_worst_wait(before, after),
+        seats_share=after.seats_share,
+        cpu_share=_cpu_share(change),
+        missing=after.missing,
+    )
     return reading if _is_plausible(reading) else Flaw.IMPLAUSIBLE
 
 
@@ -166,31 +184,6 @@ def _counters(sample: Sample) -> tuple[float, ...]:
         *errors,
         *(figure for mean in means for figure in ((mean.sum_s, mean.count) if mean else (0.0, 0.0))),
     )
-
-
-def _reading(server: str, change: _Change) -> Reading:
-    before, after = change.before, change.after
-    requests = after.requests - before.requests
-    return Reading(
-        server=server,
-        ended_s=after.asked_s,
-        span_s=change.span_s,
-        requests=requests,
-        errors=min(requests, _errors(before, after)),
-        others_errors=min(requests, after.others_errors - before.others_errors),
-        latency_s=_mean(before.latency, after.latency),
-        service_s=_mean(before.service, after.service),
-        queue_wait_s=_worst_wait(before, after),
-        seats_share=after.seats_share,
-        cpu_share=_cpu_share(change),
-        missing=after.missing,
-    )
-
-
-def _errors(before: Sample, after: Sample) -> float:
-    """429 and 5xx without a webhook's failures."""
-    failures = after.failures - before.failures - (after.webhook_failures - before.webhook_failures)
-    return max(0.0, failures) + after.refusals - before.refusals
 
 
 def _mean(before: Totals | None, after: Totals | None) -> float | None:

@@ -167,7 +167,10 @@ Rows = Mapping[str, tuple[Row, ...]]
 
 def sample_from_rows(rows: Iterable[Row], *, asked_s: float, taken_s: float, wall_s: float | None) -> Sample:
     """The rows of one scrape as a sample; raises BadTextError when they are not an API server's."""
-    named = _by_name(rows)
+    by_name: dict[str, list[Row]] = defaultdict(list)
+    for row in rows:
+        by_name[row.name].append(row)
+    named: Rows = {name: tuple(own) for name, own in by_name.items()}
     if not named.get(REQUESTS.name):
         raise BadTextError(f"no {REQUESTS.name}: this is not an API server")
     own = [row for row in named[REQUESTS.name] if not is_forwarded(row.labels)]
@@ -196,13 +199,6 @@ def sample_from_rows(rows: Iterable[Row], *, asked_s: float, taken_s: float, wal
         pulse=_pulse(named),
         missing=_missing(named, by_level=by_level),
     )
-
-
-def _by_name(rows: Iterable[Row]) -> Rows:
-    named: dict[str, list[Row]] = defaultdict(list)
-    for row in rows:
-        named[row.name].append(row)
-    return {name: tuple(found) for name, found in named.items()}
 
 
 def _sum(rows: Iterable[Row]) -> float:

@@ -59,8 +59,17 @@ class Address:
             return self.failed(Flaw.FROM_THE_FUTURE.value, sample.asked_s)
         others = tuple(process for process in self.processes if not _is_replaced_by(sample, process))
         before = next((process for process in self.processes if _is_same(sample, process)), None)
-        seen = _continued(self.name, before, sample) if before else Process(base=sample, latest=sample)
-        return replace(self, processes=(*others, seen), waiting_since_s=None, failing_since_s=None, problem="")
+        process = Process(base=sample, latest=sample)
+        if before is not None:
+            window = reading_between(self.name, before.base, sample)
+            if isinstance(window, Reading):
+                process = replace(process, reading=window)
+            elif window is Flaw.FROZEN:
+                since_s = before.base.asked_s if before.frozen_since_s is None else before.frozen_since_s
+                process = replace(before, latest=sample, frozen_since_s=since_s)
+            else:
+                process = replace(before, latest=sample, base=sample if window.is_reset else before.base)
+        return replace(self, processes=(*others, process), waiting_since_s=None, failing_since_s=None, problem="")
 
     @property
     def count(self) -> int:
@@ -97,16 +106,6 @@ class Address:
         if len(self.processes) < 2 or process.latest.started_at is None:
             return self.name
         return f"{self.name}@{process.latest.started_at:.2f}"
-
-
-def _continued(name: str, before: Process, sample: Sample) -> Process:
-    window = reading_between(name, before.base, sample)
-    if isinstance(window, Reading):
-        return Process(base=sample, latest=sample, reading=window)
-    if window is Flaw.FROZEN:
-        since_s = before.base.asked_s if before.frozen_since_s is None else before.frozen_since_s
-        return replace(before, latest=sample, frozen_since_s=since_s)
-    return replace(before, latest=sample, base=sample if window.is_reset else before.base)
 
 
 def _is_same(sample: Sample, process: Process) -> bool:

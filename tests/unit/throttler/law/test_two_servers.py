@@ -6,7 +6,7 @@ import pytest
 
 from tests.unit.throttler.law.looks import CALM_S, EQUILIBRIUM, STEP_S, Loop, begun, reading
 from throttler.joins.joins import Joins
-from throttler.law.server_health import Health, delay_of, examine
+from throttler.law.server_health import Health, delay_of, error_share, examine
 from throttler.law.settings import LawSettings
 from throttler.law.verdict import Phase, ThrottleReason, Verdict
 from throttler.signals.reading import Reading, Signals
@@ -59,8 +59,7 @@ def test_each_figure_is_of_the_server_that_is_worst_in_it(bad: int) -> None:
 def test_cpu_seats_and_errors_are_those_of_the_busiest_server(bad: int) -> None:
     health = health_of(bad, {"cpu_share": 0.8, "seats_share": 0.9, "errors": 3.0})
     assert (health.utilisation, health.seats) == (0.8, 0.9)
-    assert health.worst_errors is not None
-    assert health.worst_errors.server == NAMES[bad]
+    assert max(health.fresh, key=error_share).server == NAMES[bad]
 
 
 @ORDERS
