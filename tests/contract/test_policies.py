@@ -144,7 +144,7 @@ def test_the_server_finds_nothing_wrong_with_the_expressions(control_plane: Cont
     """It checks their types in its own time, and writes what it finds into the status."""
     found = json.loads(control_plane.kubectl("get", "validatingadmissionpolicies", "--output=json"))["items"]
     ours = [each for each in found if each["metadata"]["name"].startswith("kube-balloons-")]
-    assert len(ours) == 6
+    assert len(ours) == 7
     for policy in ours:
         warnings = policy.get("status", {}).get("typeChecking", {}).get("expressionWarnings", [])
         assert warnings == [], policy["metadata"]["name"]
