@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from balloons.api.pool import Mode, PoolNodes, Strategy
 from balloons.decide.decide import decide
-from balloons.decide.memory import Memory
-from balloons.decide.plan import Plan
+from balloons.decide.plan import Memory, Plan
 from balloons.decide.settings import DecideSettings
 from balloons.render import stored_terms
 from balloons.view.overlap import MOST_TERMS, Term, away_from
