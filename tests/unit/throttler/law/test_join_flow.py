@@ -1,0 +1,75 @@
+"""What the join flow tells of stretches of time: both ends belong to them; before the first point nothing is known."""
+
+from math import inf
+
+import pytest
+
+from throttler.law.join_flow import FlowPoint, JoinFlow
+
+
+def point(at_s: float, joining: int, *, joined: int = 0, arrived: int = 0, lost: int = 0) -> FlowPoint:
+    return FlowPoint(at_s, joining, joined, ordered=arrived, arrived=arrived, lost=lost)
+
+
+FLOW = JoinFlow(points=(point(10.0, 6), point(20.0, 2), point(30.0, 8), point(40.0, 4)))
+"""Joins in flight: 6, 2, 8, 4."""
+
+
+@pytest.mark.parametrize(
+    ("from_s", "to_s", "mean", "peak"),
+    [
+        (20.0, 30.0, 5.0, 8),
+        (20.1, 30.0, 8.0, 8),
+        (20.0, 29.9, 2.0, 2),
+        (21.0, 29.0, None, 0),
+        (0.0, 9.9, None, 0),
+        (-inf, inf, 5.0, 8),
+        (40.1, inf, None, 0),
+    ],
+)
+def test_both_ends_belong_to_a_stretch(from_s: float, to_s: float, mean: float | None, peak: int) -> None:
+    assert (FLOW.mean_joining(from_s, to_s), FLOW.peak_joining(from_s, to_s)) == (mean, peak)
+
+
+@pytest.mark.parametrize(
+    ("from_s", "to_s", "least"),
+    [
+        (9.9, 40.0, None),
+        (10.0, 19.9, 6),
+        (10.0, 20.0, 2),
+        (25.0, 40.0, 2),
+        (25.0, 29.0, 2),
+        (30.0, 39.0, 8),
+        (30.0, 40.0, 4),
+    ],
+)
+def test_the_fewest_are_those_of_a_stretch_and_of_the_moment_it_begins(
+    from_s: float, to_s: float, least: int | None
+) -> None:
+    assert FLOW.least_joining(from_s, to_s) == least
+
+
+def test_held_since_then_are_those_that_had_come_and_are_not_let_in() -> None:
+    points = (
+        point(10.0, 0, arrived=5),
+        point(20.0, 1, arrived=9, lost=1),
+        point(30.0, 2, joined=1, arrived=20, lost=2),
+    )
+    flow = JoinFlow(points=points)
+    assert [flow.held_since(at_s) for at_s in (9.9, 10.0, 19.9, 20.0, 30.0, 99.0)] == [0, 2, 2, 5, 15, 15]
+    assert JoinFlow(points=(point(0.0, 0, arrived=1), point(9.0, 3, arrived=3))).held_since(0.0) == 0
+    assert JoinFlow().held_since(0.0) == 0
+
+
+def test_a_rate_is_told_of_a_span_that_is_known_as_a_whole() -> None:
+    flow = JoinFlow(points=(point(0.0, 1), point(10.0, 1, joined=4), point(30.0, 1, joined=9)))
+    assert [flow.rate_per_s(span_s) for span_s in (20.0, 25.0, 30.0, 30.1, 0.0, -1.0)] == [
+        0.25,
+        0.3,
+        0.3,
+        None,
+        None,
+        None,
+    ]
+    assert JoinFlow().rate_per_s(1.0) is None
+    assert JoinFlow().busy_rate_per_s(1.0) is None
