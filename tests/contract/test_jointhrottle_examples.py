@@ -96,7 +96,7 @@ def test_kubectl_explains_every_field(control_plane: ControlPlane, jointhrottle_
     text = control_plane.kubectl("explain", "jointhrottle.spec", "--recursive")
     for field in ("safePerMinute", "demandAtMost", "killTimer", "nodePoolLimits", "startupTaint", "dryRun"):
         assert field in text
-    assert "learn how the API servers are" in control_plane.kubectl("explain", "jt.spec.signals")
+    assert "Where the service reads the load" in control_plane.kubectl("explain", "jt.spec.signals")
 
 
 LEVERS = {
