@@ -8,7 +8,7 @@ story of a BalloonPool, a Karpenter NodePool or a JoinThrottle: what it says of 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from balloons.cluster import kinds, seen_cluster
@@ -27,6 +27,8 @@ from throttler.levers.scheduling_gate import PACED_GATE
 
 _CLAIM = {"Launched": "launched", "Registered": "registered", "Initialized": "initialized"}
 _STARTUP = ("startup-taint.", "node.cloudprovider.kubernetes.io/uninitialized", "karpenter.sh/unregistered")
+SAME_MOMENT = timedelta(minutes=1)
+"""A condition and the Event of one change are written by two calls, and either may be tried again."""
 _CONDITIONS = {"PodScheduled": "bound", "Initialized": "initialized", "Ready": "ready"}
 
 
@@ -336,13 +338,25 @@ def _told(seen: SeenCluster, kind: Kind, thing: Any, more: list[Step]) -> Timeli
         )
         for each in parts(thing, "status", "conditions")
     ]
+    events = [told for told in event_steps(seen, kind.kind, name, namespace) if not _is_said(told, steps)]
     steps += _pause(thing)
     where = f" -n {namespace}" if namespace else ""
     return Timeline(
         subject=f"{kind.kind.lower()}/{name}{where}",
         seen_at=seen.taken_at,
-        steps=in_order([*steps, *event_steps(seen, kind.kind, name, namespace), *more]),
+        steps=in_order([*steps, *events, *more]),
         now=_object_stands(thing, kind),
+    )
+
+
+def _is_said(event: Step, steps: Iterable[Step]) -> bool:
+    """Whether a condition says the same, for the same reason, at the same moment: a change makes both."""
+    return any(
+        (event.because, event.message) == (step.because, step.message)
+        and event.at is not None
+        and step.at is not None
+        and abs(event.at - step.at) <= SAME_MOMENT
+        for step in steps
     )
 
 

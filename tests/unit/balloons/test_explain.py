@@ -284,6 +284,19 @@ def test_a_pool_tells_its_conditions_its_zones_and_its_reason() -> None:
     assert explain_pool(seen(pools=[pool]), "other", "gpu") is None
 
 
+def test_what_a_condition_says_is_not_told_again_by_the_event_of_the_same_change() -> None:
+    pool = {
+        "metadata": {"name": "gpu", "namespace": "ml"},
+        "status": {"conditions": [condition("Ready", at(5), reason="Steady", message="2 warm")]},
+    }
+    minutes = {5: "2 warm", 6: "2 warm", 9: "2 warm", 4: "1 warm"}
+    events = [event("BalloonPool", "gpu", "Steady", at(minute), note) for minute, note in minutes.items()]
+    found = explain_pool(seen(pools=[pool], events=events), "ml", "gpu")
+    assert found is not None
+    told = [(step.what, step.at) for step in found.steps if step.because == "Steady"]
+    assert [what for what, _ in told] == ["Event from karpenter", "Ready became True", "Event from karpenter"]
+
+
 def test_a_paused_pool_says_who_wants_it_so() -> None:
     pool = {
         "metadata": {
