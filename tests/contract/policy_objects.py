@@ -101,12 +101,15 @@ def made_quota(name: str = "policed-made") -> Object:
 MAX_SIZE = "cluster.x-k8s.io/cluster-api-autoscaler-node-group-max-size"
 
 
-def machine_deployment(name: str, size: int) -> Object:
-    """One of four machines."""
-    template = {"spec": {"clusterName": "c", "bootstrap": {"dataSecretName": "s"}, "infrastructureRef": REFERENCE}}
+def machine_deployment(name: str, size: int, version: str = "v1beta2") -> Object:
+    """One of four machines, as Cluster API's own CRD takes it too."""
+    group = "infrastructure.cluster.x-k8s.io"
+    kind = {"apiGroup": group} if version == "v1beta2" else {"apiVersion": f"{group}/{version}"}
+    reference = {**kind, "kind": "PaperMachineTemplate", "name": "t"}
+    template = {"spec": {"clusterName": "c", "bootstrap": {"dataSecretName": "s"}, "infrastructureRef": reference}}
     labels = {"md": name}
     return {
-        "apiVersion": "cluster.x-k8s.io/v1beta2",
+        "apiVersion": f"cluster.x-k8s.io/{version}",
         "kind": "MachineDeployment",
         "metadata": {"name": name, "annotations": {MAX_SIZE: str(size), "example.com/owner": "team"}},
         "spec": {
@@ -116,9 +119,6 @@ def machine_deployment(name: str, size: int) -> Object:
             "template": {"metadata": {"labels": labels}, **template},
         },
     }
-
-
-REFERENCE = {"apiGroup": "infrastructure.cluster.x-k8s.io", "kind": "PaperMachineTemplate", "name": "t"}
 
 
 def held_machine_deployment() -> Object:

@@ -16,8 +16,7 @@ from lab.controlplane import ControlPlane
 from tests.contract.policy_objects import MAX_SIZE, machine_deployment
 from tests.unit.throttler.service.throttle_scene import a_throttle
 from throttler.joins.demand import Crowd
-from throttler.joins.join_world import JoinRules
-from throttler.joins.joins import Joins
+from throttler.joins.joins import JoinRules, Joins
 from throttler.kube.cluster_api import MACHINE_DEPLOYMENT_VERSIONS, MachineDeployment
 from throttler.kube.cluster_autoscaler import CAPACITY_QUOTA_VERSIONS, CapacityQuota
 from throttler.kube.connection import ConnectionOptions, load_connection
@@ -233,8 +232,7 @@ async def test_machine_deployment_is_as_before_wherever_the_hand_back_was_killed
     served: ControlPlane, client: KubeClient, name: str, version: str, manager: str, killed_after: int
 ) -> None:
     resource = Resource("cluster.x-k8s.io", version, "machinedeployments", "MachineDeployment")
-    body = {**machine_deployment(name, 50), "apiVersion": resource.api_version}
-    apply_as(served, body, manager)
+    apply_as(served, machine_deployment(name, 50, version), manager)
     before = await essence(client, name, resource)
     writer = LeverWriter(client)
     (paced,) = await writer.carry_out(await size_writes(client, resource, name))
@@ -246,7 +244,7 @@ async def test_machine_deployment_is_as_before_wherever_the_hand_back_was_killed
         results = await writer.carry_out(restore(thing)[:wanted])
         assert {result.outcome for result in results} <= {WriteOutcome.DONE}, results
     assert await essence(client, name, resource) == before
-    apply_as(served, {**machine_deployment(name, 60), "apiVersion": resource.api_version}, manager)
+    apply_as(served, machine_deployment(name, 60, version), manager)
     found = json.loads(await client.get(resource, name, "default"))
     assert found["metadata"]["annotations"][MAX_SIZE] == "60", "no conflict with us"
 
