@@ -19,7 +19,7 @@ import msgspec
 
 from throttler.api.throttle import JoinThrottle
 from throttler.api.throttle_rules import decode_throttle
-from throttler.joins.join_world import JoinWorld
+from throttler.joins.joins import JoinWorld
 from throttler.kube.karpenter import NodePool
 from throttler.kube.metadata import ObjectKey
 from throttler.kube.node import Node

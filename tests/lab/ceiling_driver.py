@@ -9,7 +9,7 @@ from typing import Any
 
 from lab.controlplane import ControlPlane
 from throttler.joins.demand import Crowd, waiting_crowds
-from throttler.joins.join_world import JoinRules
+from throttler.joins.joins import JoinRules
 from throttler.kube.cluster_autoscaler import CapacityQuota
 from throttler.kube.connection import ConnectionOptions, load_connection
 from throttler.kube.errors import NotFoundError

@@ -27,7 +27,7 @@ from dataclasses import dataclass, field, replace
 from math import ceil
 from typing import Self
 
-from throttler.joins.join_world import JoinRules
+from throttler.joins.joins import JoinRules
 from throttler.kube.pod import Pod, PodKind, Scheduling
 from throttler.kube.quantity import Resources
 from throttler.kube.selectors import Requirement, can_match, meets

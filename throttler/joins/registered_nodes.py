@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from throttler.joins.join_memory import LATE_JOINS, LEAST_JOIN_S, NONE_YET, JoinMemory
-from throttler.joins.join_world import NO_PODS, JoinRules, JoinWorld
+from throttler.joins.joins import NO_PODS, JoinRules, JoinWorld
 from throttler.kube.node import KARPENTER_POOL_LABEL, UNREGISTERED_TAINT, Node, is_joining_taint
 from throttler.kube.pod import DaemonSet, Pod, PodKind, wants_daemon
 from throttler.kube.selectors import Taint

@@ -17,7 +17,7 @@ from itertools import chain
 
 from throttler.api.throttle import JoinThrottle
 from throttler.joins.join_memory import LATE_BOOTS, LEAST_BOOT_S, NONE_YET, JoinMemory
-from throttler.joins.join_world import JoinRules, JoinWorld
+from throttler.joins.joins import JoinRules, JoinWorld
 from throttler.joins.registered_nodes import Registered
 from throttler.kube.cluster_autoscaler import AutoscalerStatus, NodeGroup
 from throttler.kube.karpenter import NodeClaim

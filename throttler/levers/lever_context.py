@@ -13,8 +13,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 from throttler.api.throttle import JoinThrottle, Levers
 from throttler.joins.demand import may_use
-from throttler.joins.join_world import JoinRules
-from throttler.joins.joins import Joins
+from throttler.joins.joins import JoinRules, Joins
 from throttler.kube.because import because
 from throttler.kube.cluster_autoscaler import AutoscalerStatus
 from throttler.kube.karpenter import NodeClaim

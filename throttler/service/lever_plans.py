@@ -10,7 +10,7 @@ from typing import Any
 
 from throttler.api.throttle import JoinThrottle
 from throttler.joins.demand import may_use
-from throttler.joins.join_world import JoinRules
+from throttler.joins.joins import JoinRules
 from throttler.kube.karpenter import NodePool
 from throttler.kube.pod import Scheduling
 from throttler.kube.selectors import Toleration

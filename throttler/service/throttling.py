@@ -13,7 +13,7 @@ import structlog
 
 from throttler.api.throttle import JoinThrottle
 from throttler.api.throttle_rules import StoredThrottle
-from throttler.joins.join_world import JoinWorld
+from throttler.joins.joins import JoinWorld
 from throttler.kube.node import Node
 from throttler.kube.pod import Pod
 from throttler.kube.selectors import LabelSelector

@@ -14,8 +14,7 @@ from throttler.api.throttle import JoinThrottle
 from throttler.api.throttle_rules import StoredThrottle
 from throttler.joins.count_joins import count_joins
 from throttler.joins.join_memory import JoinMemory
-from throttler.joins.join_world import JoinRules
-from throttler.joins.joins import Joins, total_joins
+from throttler.joins.joins import JoinRules, Joins, total_joins
 from throttler.joins.requested_machines import GroupsOf, share_groups
 from throttler.kube.karpenter import NodePool
 from throttler.kube.selectors import can_match

@@ -8,8 +8,7 @@ import msgspec
 
 from throttler.api.throttle_rules import StoredThrottle
 from throttler.joins.join_memory import JoinMemory
-from throttler.joins.join_world import JoinWorld
-from throttler.joins.joins import Joins
+from throttler.joins.joins import Joins, JoinWorld
 from throttler.kube.karpenter import NodePool
 from throttler.law.law_memory import LawMemory, Learned
 from throttler.law.verdict import Verdict

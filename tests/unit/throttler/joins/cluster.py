@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from throttler.joins.join_world import JoinRules, JoinWorld
+from throttler.joins.joins import JoinRules, JoinWorld
 from throttler.kube.karpenter import NodeClaim
 from throttler.kube.metadata import ObjectKey, OwnerReference
 from throttler.kube.node import KARPENTER_POOL_LABEL, UNREGISTERED_TAINT, Node

@@ -21,8 +21,7 @@ from tests.unit.throttler.joins.cluster import (
 )
 from throttler.joins.count_joins import count_joins
 from throttler.joins.join_memory import JoinMemory
-from throttler.joins.join_world import JoinRules, JoinWorld
-from throttler.joins.joins import Joins
+from throttler.joins.joins import JoinRules, Joins, JoinWorld
 from throttler.kube.cluster_autoscaler import AutoscalerStatus, NodeGroup
 from throttler.kube.node import Node
 from throttler.kube.pod import Pod, PodKind

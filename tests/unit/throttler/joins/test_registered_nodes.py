@@ -3,7 +3,7 @@ import pytest
 
 from tests.unit.throttler.joins.cluster import CNI, LOGS, READY, RULES, UNREGISTERED, a_node, a_world, daemons_on
 from throttler.api.throttle import LabelLever
-from throttler.joins.join_world import JoinRules
+from throttler.joins.joins import JoinRules
 from throttler.joins.registered_nodes import ExpectedDaemons, Stage, stage_of
 from throttler.kube.node import Node
 from throttler.kube.pod import DaemonSet, DaemonSetWire, Pod, daemon_set_from_wire

@@ -9,8 +9,7 @@ import pytest
 from tests.unit.throttler.levers.owned_object import OwnedObject
 from tests.unit.throttler.levers.pool_scene import room
 from tests.unit.throttler.service.throttle_scene import a_throttle
-from throttler.joins.join_world import JoinRules
-from throttler.joins.joins import Joins
+from throttler.joins.joins import JoinRules, Joins
 from throttler.kube.cluster_api import MAX_SIZE, MIN_SIZE, MachineDeployment
 from throttler.kube.cluster_autoscaler import AutoscalerStatus, NodeGroup
 from throttler.levers.lever import Clocks, LeverBudget, LeverReport, LeverState, LeverWrite

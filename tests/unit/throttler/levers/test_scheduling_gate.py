@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.unit.throttler.levers.json_patch import apply_patch
 from tests.world import SIZE, work
 from throttler.joins.demand import count_demand
-from throttler.joins.join_world import JoinRules
+from throttler.joins.joins import JoinRules
 from throttler.kube.metadata import OwnerReference
 from throttler.kube.pod import Pod, Scheduling
 from throttler.kube.quantity import parse_resources

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests.unit.throttler.joins.cluster import CNI, LOGS, WALL_S, a_claim, a_node, a_world, daemons_on, pending
 from tests.unit.throttler.service.throttle_scene import a_throttle, a_view
-from throttler.joins.join_world import JoinWorld
+from throttler.joins.joins import JoinWorld
 from throttler.kube.karpenter import NodeClaim
 from throttler.kube.pod import Pod, Scheduling
 from throttler.levers.scheduling_gate import PACED_GATE

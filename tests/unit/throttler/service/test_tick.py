@@ -10,7 +10,7 @@ from tests.unit.throttler.service.throttle_scene import QUOTAS_SERVED, a_pool, a
 from throttler.api.throttle import LearnedStatus, ThrottleStatus
 from throttler.api.throttle_rules import StoredThrottle
 from throttler.joins.count_joins import count_joins
-from throttler.joins.join_world import JoinWorld
+from throttler.joins.joins import JoinWorld
 from throttler.kube.cluster_autoscaler import AutoscalerStatus, NodeGroup
 from throttler.kube.karpenter import NodePool
 from throttler.kube.selectors import LabelSelector

@@ -9,7 +9,7 @@ import msgspec
 from tests.unit.throttler.joins.cluster import WALL_S, a_world
 from throttler.api.throttle import JoinThrottle
 from throttler.api.throttle_rules import RefusedThrottle, StoredThrottle, decode_throttle
-from throttler.joins.join_world import JoinWorld
+from throttler.joins.joins import JoinWorld
 from throttler.kube.karpenter import NodePool
 from throttler.kube.metadata import LimitedObject, Metadata
 from throttler.levers.lever import Clocks, LeverWrite
