@@ -15,7 +15,8 @@ AT_S = datetime(2026, 11, 21, 7, 16, 12, tzinfo=UTC).timestamp()
 
 def test_a_recorded_status_is_read() -> None:
     found = read_status(RECORDED.read_text())
-    assert found == AutoscalerStatus((NodeGroup("workers", target=5, registered=1), NodeGroup("gpu")), AT_S)
+    groups = NodeGroup("workers", target=5, registered=1, max_size=8), NodeGroup("gpu", max_size=8)
+    assert found == AutoscalerStatus(groups, AT_S)
     assert found.booting == 4
 
 
