@@ -21,8 +21,12 @@ SHAPE_LABEL = "kube-balloons.github.io/shape"
 DELETION_COST_ANNOTATION = "controller.kubernetes.io/pod-deletion-cost"
 MIRROR_ANNOTATION = "kubernetes.io/config.mirror"
 DEFAULT_SCHEDULER = "default-scheduler"
-GANG_LABELS = ("scheduling.x-k8s.io/pod-group", "pod-group.scheduling.sigs.k8s.io")
-"""Labels by which all-or-nothing schedulers (scheduler-plugins, Kueue) name a pod's gang."""
+GANG_LABELS = (
+    "scheduling.x-k8s.io/pod-group",
+    "pod-group.scheduling.sigs.k8s.io",
+    "kueue.x-k8s.io/pod-group-name",
+)
+"""Labels that name a pod's gang: of scheduler-plugins, now and formerly, and of Kueue for groups of plain pods."""
 
 
 class PodKind(enum.Enum):

@@ -120,6 +120,16 @@ def test_what_has_happened_to_a_pod() -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    "label",
+    ["scheduling.x-k8s.io/pod-group", "pod-group.scheduling.sigs.k8s.io", "kueue.x-k8s.io/pod-group-name"],
+)
+def test_a_gang_is_named_by_each_schedulers_label(label: str) -> None:
+    scheduling = pod({"labels": {label: "job-1"}}).scheduling
+    assert scheduling is not None
+    assert scheduling.gang == "job-1"
+
+
 def test_what_the_scheduler_would_ask_for_an_unbound_pod() -> None:
     term = {"matchExpressions": [{"key": "zone", "operator": "In", "values": ["a"]}]}
     affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term, {}]}}}
