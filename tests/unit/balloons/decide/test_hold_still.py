@@ -215,9 +215,18 @@ def test_what_is_gone_in_full_view_is_swept() -> None:
     assert actions(story.step())
 
 
-def refused(world: World, message: str = QUOTA) -> None:
-    status = DeploymentStatus(0, (DeploymentCondition("ReplicaFailure", "True", message),))
-    world.deployments = {k: msgspec.structs.replace(d, status=status) for k, d in world.deployments.items()}
+def refused(world: World, message: str = QUOTA, status: str = "True") -> None:
+    told = DeploymentStatus(0, (DeploymentCondition("ReplicaFailure", status, message),))
+    world.deployments = {k: msgspec.structs.replace(d, status=told) for k, d in world.deployments.items()}
+
+
+def test_balloons_that_are_refused_no_longer_are_not_named() -> None:
+    story = Story(3)
+    plan, story.memory = decide(story.world.snapshot(), story.memory, SETTINGS, story.now)
+    story.world.apply(plan)
+    refused(story.world, status="False")
+    found = decide(story.world.snapshot(), story.memory, SETTINGS, story.now)[0].pools[0]
+    assert found.because.reason is not Reason.REFUSED
 
 
 def test_balloons_that_admission_refuses_are_named_in_the_servers_words() -> None:

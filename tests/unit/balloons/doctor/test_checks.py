@@ -11,7 +11,7 @@ from balloons.cluster import kinds
 from balloons.cluster.seen_cluster import Listed, SeenCluster, Unread
 from balloons.doctor.check import Severity
 from balloons.doctor.diagnose import ALL_CHECKS, chosen_checks, diagnose, kinds_of
-from tests.doctor_cases import CASES, Case, Cluster, autoscaler, node, pod, room
+from tests.doctor_cases import CASES, Case, Cluster, autoscaler, node, pod, pool, room
 from tests.seen_clusters import cluster
 from tools.doctor_page import page
 
@@ -36,6 +36,19 @@ def test_failing_case_is_found(case: Case) -> None:
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.code)
 def test_passing_case_is_not(case: Case) -> None:
     assert sentences(case.code, case.passing) == []
+
+
+def test_a_pool_that_was_just_made_is_not_unseen_yet() -> None:
+    """The service has a minute to act on it."""
+    fresh = pool(seen=0)
+    fresh["metadata"] = {**fresh["metadata"], "creationTimestamp": "2026-11-21T11:59:30Z"}
+    assert sentences("KB051", {kinds.BALLOON_POOLS: [fresh], kinds.THROTTLES: []}) == []
+
+
+def test_a_pause_container_at_an_ordinary_priority_keeps_no_room() -> None:
+    """Work of priority 0 cannot preempt it, so it was made for something else."""
+    assert sentences("KB014", room(namespace="kube-system", value=-1))
+    assert sentences("KB014", room(namespace="kube-system", value=0)) == []
 
 
 def test_every_check_has_a_case_a_unique_code_and_words() -> None:

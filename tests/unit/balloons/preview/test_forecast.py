@@ -7,6 +7,7 @@ from statistics import NormalDist
 
 import pytest
 
+from balloons.preview.flow import FlowMoment
 from balloons.preview.forecast import (
     NONE,
     THROTTLE,
@@ -15,6 +16,7 @@ from balloons.preview.forecast import (
     Limit,
     PolicyError,
     band,
+    binding,
     forecast,
     main_limit,
     policy_maker,
@@ -22,6 +24,7 @@ from balloons.preview.forecast import (
 )
 from balloons.preview.inputs import PlanInputs, ThrottleFacts, assumed_inputs
 from balloons.preview.what_if import Stated, with_stated
+from tests.unit.balloons.preview.test_flow import world
 from throttler.law.settings import LawSettings
 
 ROOMY = Stated(boot=60, join=30, servers=3, server_cores=64, daemonsets=4, controller_qps=10_000, scheduler_qps=10_000)
@@ -53,6 +56,26 @@ def width(eta: Band) -> float:
 def test_names_what_binds(changes: dict[str, float], limit: Limit) -> None:
     found = run(replace(ROOMY, **changes))
     assert main_limit(found.waves) is limit
+
+
+@pytest.mark.parametrize(("nodes", "limit"), [(19, Limit.JOIN), (20, Limit.CONTROLLER_MANAGER)])
+def test_a_queue_for_pods_binds_by_the_time_that_it_takes_to_empty(nodes: int, limit: Limit) -> None:
+    """Eight pods a node at 20 a second: 20 nodes wait 8 s."""
+    moment = FlowMoment(
+        at_s=0.0,
+        waiting=0,
+        booting=0,
+        held=0,
+        joining=nodes,
+        ready=0,
+        window=None,
+        utilisation=0.1,
+        latency_s=0.01,
+        requests_per_s=1.0,
+        pods_queued=nodes,
+        is_launch_bound=False,
+    )
+    assert binding(moment, moment, world(daemon_sets=8, pods_per_s=20.0)) is limit
 
 
 def test_own_window_binds_while_it_learns() -> None:

@@ -86,3 +86,16 @@ def test_joins_that_were_seen_in_a_lull_may_take_more_than_they_seem() -> None:
     assert committed_at(calm, 1.0, 2.5, joining=50) == pytest.approx(80.0)
     assert committed_at(swinging, 1.0, 0.0, joining=10) == pytest.approx(40.0)
     assert committed_at(swinging, 1.0, 0.0, joining=0) == window_at(swinging, 1.0)
+
+
+def test_a_pace_is_not_proven_while_the_first_joins_are_still_under_way() -> None:
+    """A rate that spans the beginning, when none can have ended, would stop the orders for a boot time."""
+    loop = Loop(
+        settings=LawSettings(has_gate=False),
+        memory=LawMemory.start(Learned(window=200, join_s=80, boot_s=120, is_proven=True)),
+    )
+    loop.calm(Joins(boot_s=120.0), times=10)
+    loop.calm(Joins(waiting=500, booting=230, boot_s=120.0), times=4)
+    loop.calm(Joins(waiting=500, booting=150, joining=80, boot_s=120.0), times=13)
+    verdict = loop.calm(Joins(waiting=500, booting=150, joining=79, joined=1, boot_s=120.0, join_s=70.0), times=2)
+    assert verdict.allowance > 20
