@@ -12,6 +12,7 @@ from throttler.law.admission import Boots, may_ask
 from throttler.law.join_flow import FlowPoint, JoinFlow, seen
 from throttler.law.law_memory import LawMemory, Learned
 from throttler.law.settings import LawSettings
+from throttler.law.verdict import Phase
 from throttler.signals.reading import Signals
 
 
@@ -70,6 +71,7 @@ def test_a_remembered_first_wave_is_the_crest_that_was_borne() -> None:
     loop.calm(Joins(), times=10)
     verdict = loop.calm(Joins(waiting=150))
     assert (round(verdict.window), verdict.allowance) == (60, 60)
+    assert verdict.phase is Phase.AVOID, "doubling from a limit that was met passes it"
 
 
 def test_what_was_ordered_just_now_fills_the_window() -> None:
