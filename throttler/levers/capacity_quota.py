@@ -23,15 +23,18 @@ from throttler.kube.quantity import QuantityError, Resources
 from throttler.kube.selectors import LabelSelector
 from throttler.levers.ceiling import (
     CONTESTED_WRITE_EVERY_S,
+    MILLI,
     STUCK_REST_S,
     CeilingNeed,
     Contest,
     RoomSearch,
     SavedLimits,
+    Standing,
     Uptake,
     amount_of,
     clamped,
     foreign,
+    held_by_another,
     is_marked_so,
     is_unreadable,
     marked,
@@ -51,12 +54,9 @@ from throttler.levers.lever import (
     LeverReport,
     LeverState,
     LeverWrite,
-    epoch_of,
 )
 from throttler.levers.lever_context import CeilingLever, LeverContext, LeverScene, PacedAutoscaler, let_go, name_of
 from throttler.levers.restore import restore
-
-MILLI = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,9 +114,6 @@ ATOMIC_S = 30.0
 """Room that cluster-autoscaler does not use for three of its loops may be too small for an atomic request."""
 OPEN_S = 60.0
 """For so long there is room for its whole size; then it is not that, and tried again after STUCK_REST_S."""
-
-Standing = tuple[LeverState, Because]
-
 
 Planned = tuple[LeverOutcome, QuotaMemory]
 
@@ -202,15 +199,7 @@ def plan_capacity_quota(
 def _refusal(seen: QuotaSeen, holder: Holder) -> Standing | None:
     if seen.api_version is None:
         return LeverState.REFUSED, because(LeverReason.QUOTA_NOT_SERVED)
-    if seen.quota is None:
-        return None
-    metadata = seen.quota.metadata
-    other, epoch = metadata.labels.get(THROTTLE_LABEL, holder.label), epoch_of(metadata.annotations)
-    if other != holder.label:
-        return LeverState.REFUSED, because(LeverReason.OTHER_THROTTLE, throttle=other)
-    if epoch > holder.epoch:
-        return LeverState.UNCONFIRMED, because(LeverReason.NEWER_HOLDER, epoch=epoch)
-    return None
+    return held_by_another(seen.quota.metadata, holder) if seen.quota is not None else None
 
 
 def _mark(seen: QuotaSeen, memory: QuotaMemory) -> SavedLimits | None:
@@ -365,7 +354,7 @@ def quota_write(seen: QuotaSeen, mark: SavedLimits, holder: Holder, reason: Beca
 
 
 def quota_outcome(
-    name: str, mark: SavedLimits | None, state: tuple[LeverState, Because], writes: tuple[LeverWrite, ...] = ()
+    name: str, mark: SavedLimits | None, state: Standing, writes: tuple[LeverWrite, ...] = ()
 ) -> LeverOutcome:
     """The report of a look, and its writes; without a mark nothing of ours is in force."""
     ceiling = mark.ceiling if mark else {}

@@ -16,6 +16,7 @@ from typing import Any, Self
 
 import msgspec
 
+from throttler.kube.because import Because, because
 from throttler.kube.karpenter import NodePool
 from throttler.kube.metadata import ManagedFields, OwnedMetadata, Owner, owners_of
 from throttler.kube.quantity import BYTES, QuantityError, Resources, format_resources, parse_quantity
@@ -26,7 +27,15 @@ from throttler.levers.lever import (
     THROTTLE_LABEL,
     Holder,
     LeverBudget,
+    LeverReason,
+    LeverState,
+    epoch_of,
 )
+
+Standing = tuple[LeverState, Because]
+"""How a ceiling stands, and why."""
+MILLI = 1000
+"""Amounts are kept in thousandths, counts of nodes too."""
 
 CONFIRM_WITHIN_S = 30.0
 """Both autoscalers take up a changed object within about a second (observed: Karpenter 1.15.0, CA 1.36.1)."""
@@ -50,6 +59,16 @@ class Uptake:
     def is_late(self, now_s: float) -> bool:
         """Whether it is to be reported as not confirmed."""
         return self.waited_s(now_s) >= CONFIRM_WITHIN_S
+
+
+def held_by_another(metadata: OwnedMetadata, holder: Holder) -> Standing | None:
+    """Why the object is not this holder's to move: another throttle's, or a newer leader's; None where it is."""
+    other, epoch = metadata.labels.get(THROTTLE_LABEL, holder.label), epoch_of(metadata.annotations)
+    if other != holder.label:
+        return LeverState.REFUSED, because(LeverReason.OTHER_THROTTLE, throttle=other)
+    if epoch > holder.epoch:
+        return LeverState.UNCONFIRMED, because(LeverReason.NEWER_HOLDER, epoch=epoch)
+    return None
 
 
 def is_pool_taken_up(pool: NodePool) -> bool:

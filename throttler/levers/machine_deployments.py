@@ -22,14 +22,17 @@ from throttler.kube.quantity import Resources
 from throttler.kube.selectors import LabelSelector
 from throttler.levers.ceiling import (
     CONTESTED_WRITE_EVERY_S,
+    MILLI,
     CeilingNeed,
     Contest,
     RoomSearch,
     SavedLimits,
+    Standing,
     Uptake,
     amount_of,
     clamped,
     foreign,
+    held_by_another,
     is_marked_so,
     is_unreadable,
     marked,
@@ -48,20 +51,16 @@ from throttler.levers.lever import (
     LeverReport,
     LeverState,
     LeverWrite,
-    epoch_of,
 )
 from throttler.levers.lever_context import TURN_S, CeilingLever, LeverContext, PacedAutoscaler, name_of
 from throttler.levers.pool_shares import fair_shares
 from throttler.levers.restore import restore
 
-MILLI = 1000
 DRY_S = 30.0
 """Three of cluster-autoscaler's loops: a group that orders nothing in them leaves its share to the others."""
 OFFERED_FOR_S = 60.0
 """A ceiling that cluster-autoscaler goes by is one of those of so long: it looks every ten seconds, and a scan of a
 large cluster may take a minute."""
-
-Standing = tuple[LeverState, Because]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -260,12 +259,9 @@ def _planned(look: GroupLook, share: int, *, is_over: bool) -> tuple[LeverOutcom
 
 def _refusal(look: GroupLook) -> Standing | None:
     """Why the MachineDeployment is left alone; None where it is ours to move."""
-    metadata, holder = look.thing.metadata, look.context.holder
-    other, epoch = metadata.labels.get(THROTTLE_LABEL, holder.label), epoch_of(metadata.annotations)
-    if other != holder.label:
-        return LeverState.REFUSED, because(LeverReason.OTHER_THROTTLE, throttle=other)
-    if epoch > holder.epoch:
-        return LeverState.UNCONFIRMED, because(LeverReason.NEWER_HOLDER, epoch=epoch)
+    metadata = look.thing.metadata
+    if others := held_by_another(metadata, look.context.holder):
+        return others
     if look.mark is None and is_unreadable(metadata):
         return LeverState.REFUSED, because(LeverReason.ORIGINAL_UNREADABLE)
     if not look.limits:

@@ -23,9 +23,11 @@ from throttler.levers.ceiling import (
     Contest,
     RoomSearch,
     SavedLimits,
+    Standing,
     Uptake,
     amount_of,
     foreign,
+    held_by_another,
     is_marked_so,
     is_pool_taken_up,
     is_unreadable,
@@ -45,7 +47,6 @@ from throttler.levers.lever import (
     LeverReport,
     LeverState,
     LeverWrite,
-    epoch_of,
 )
 from throttler.levers.lever_context import CeilingLever, LeverContext, PacedAutoscaler
 from throttler.levers.node_pool_ceiling import (
@@ -331,16 +332,11 @@ def plan_pool(
     return _outcome(pool, mark, state, (write,)), replace(memory, contest=contest, before=kept)
 
 
-def refusal(pool: NodePool, holder: Holder) -> tuple[LeverState, Because] | None:
+def refusal(pool: NodePool, holder: Holder) -> Standing | None:
     """Why the pool is left alone; None where it is ours to move."""
-    other, epoch = pool.metadata.labels.get(THROTTLE_LABEL, holder.label), epoch_of(pool.metadata.annotations)
     if pool.spec.replicas is not None:
         return LeverState.REFUSED, because(LeverReason.STATIC_POOL)
-    if other != holder.label:
-        return LeverState.REFUSED, because(LeverReason.OTHER_THROTTLE, throttle=other)
-    if epoch > holder.epoch:
-        return LeverState.UNCONFIRMED, because(LeverReason.NEWER_HOLDER, epoch=epoch)
-    return None
+    return held_by_another(pool.metadata, holder)
 
 
 def _mark(pool: NodePool, memory: CeilingMemory) -> SavedLimits | None:
@@ -364,9 +360,7 @@ def _is_fulfilled(pool: NodePool, mark: SavedLimits, holder: Holder) -> bool:
     return is_untouched or (stands and is_marked_so(pool.metadata, mark, holder))
 
 
-def _outcome(
-    pool: NodePool, mark: SavedLimits, state: tuple[LeverState, Because], writes: tuple[LeverWrite, ...] = ()
-) -> LeverOutcome:
+def _outcome(pool: NodePool, mark: SavedLimits, state: Standing, writes: tuple[LeverWrite, ...] = ()) -> LeverOutcome:
     report = LeverReport(
         name=f"{NODE_POOL_KIND}/{pool.metadata.name}",
         state=state[0],
@@ -396,7 +390,7 @@ class PoolMoment:
 
 def standing_of(
     moment: PoolMoment, kept: SavedLimits, before: SavedLimits | None, contest: Contest, uptake: Uptake, now_s: float
-) -> tuple[LeverState, Because]:
+) -> Standing:
     """The state and its reason.
 
     `kept` is what stands on the object now, `before` what stood there before, `moment.mark` what is to be written.
