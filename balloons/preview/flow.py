@@ -290,9 +290,8 @@ class _Run:
             self._note_nodes()
         if self._now_s >= self._scrape_s:
             self._scrape_s += self._scenario.scrape_s
-            each = self._server.counters
-            ups = self._ups()
-            self._observer.scrape([each if is_there else None for is_there in ups], self._now_s)
+            counters = self._server.counters
+            self._observer.scrape([counters if up else None for up in self._ups()], self._now_s)
         if self._now_s >= self._ask_s:
             self._ask_s = self._now_s + self._stretch * self._scenario.step_s
             self._control()

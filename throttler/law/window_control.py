@@ -374,11 +374,10 @@ def steered(facts: LawInput) -> WindowUpdate:
         has_room = by_load is not None and window < by_load
         # Waves that begin at a limit that was met have nothing to double to.
         is_at_knee = facts.has_waves and facts.memory.knee.is_proven
-        is_slow_start = (has_room or facts.is_prompt) and not is_at_knee
         facts = with_memory(
             facts,
             window=window,
-            is_slow_start=is_slow_start or facts.memory.knee.window is None,
+            is_slow_start=facts.memory.knee.window is None or ((has_room or facts.is_prompt) and not is_at_knee),
             is_idle=False,
             doubled_s=facts.now_s,
             moved_s=facts.now_s,
