@@ -245,8 +245,8 @@ async def _show(client: "KubeClient", settings: "GuardSettings") -> bool:
 
 
 async def _stop_service(client: "KubeClient", namespace: str, deployment: str) -> None:
-    from balloons.service.watched_objects import DEPLOYMENTS
     from throttler.kube.errors import NotFoundError
+    from throttler.kube.requests import DEPLOYMENTS
 
     try:
         body = {"spec": {"replicas": 0}}

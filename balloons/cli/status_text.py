@@ -18,6 +18,7 @@ from balloons.view.snapshot import RefusedPool
 from throttler.api.throttle import GROUP as THROTTLE_GROUP
 from throttler.api.throttle import JoinThrottle, ThrottleStatus
 from throttler.api.throttle_rules import RefusedThrottle, StoredThrottle
+from throttler.kube.because import rfc3339
 from throttler.kube.metadata import Metadata
 from throttler.law.verdict import Phase
 
@@ -123,7 +124,7 @@ def _item(pool: Pool) -> dict[str, Any]:
     return {
         "namespace": pool.metadata.namespace,
         "name": pool.metadata.name,
-        "createdAt": created.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ") if created else None,
+        "createdAt": rfc3339(created) if created else None,
         "mode": spec.mode.value if spec else None,
         "maxSize": spec.max_size if spec else None,
         "ready": pool_ready(pool.status),
@@ -179,7 +180,7 @@ def throttle_item(throttle: StoredThrottle) -> dict[str, Any]:
     created = throttle.metadata.creation_timestamp
     return {
         "name": throttle.metadata.name,
-        "createdAt": created.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ") if created else None,
+        "createdAt": rfc3339(created) if created else None,
         "ready": throttle_ready(throttle.status),
         "problem": throttle.problem if isinstance(throttle, RefusedThrottle) else None,
         "pauseReason": _throttle_paused(throttle),

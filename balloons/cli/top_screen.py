@@ -19,7 +19,6 @@ from balloons.cli.options import open_cluster
 from balloons.cli.status_screen import COLUMNS, LINES, REDRAW_S, height, on_screen, start
 from balloons.cli.terminal import NONE, Look
 from balloons.preview.from_cluster import price_of
-from balloons.service.watched_objects import NODES, PODS
 from balloons.service.watches import UNFINISHED
 from balloons.words import count, printable
 from throttler.kube.node import (
@@ -34,7 +33,7 @@ from throttler.kube.node import (
 from throttler.kube.pod import Pod, PodKind, PodWire, pod_from_wire
 from throttler.kube.quantity import total
 from throttler.kube.reflector import Reflector
-from throttler.kube.requests import Selection
+from throttler.kube.requests import NODES, PODS, Selection
 
 NO_PRICES: Mapping[str, float] = MappingProxyType({})
 POOL_LABELS = (KARPENTER_POOL_LABEL, *GROUP_LABELS, INSTANCE_TYPE_LABEL)

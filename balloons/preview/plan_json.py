@@ -5,7 +5,7 @@ A saved plan against what happened: the nodes that came since, by their own time
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from balloons.cluster.plain_data import moment, part, parts, text, whole
@@ -14,6 +14,7 @@ from balloons.preview.fitting import Fitting
 from balloons.preview.forecast import Band, Forecast, Wave
 from balloons.preview.inputs import Known, PlanInputs, PoolFacts
 from balloons.preview.scale_up_plan import ScaleUpPlan, Side
+from throttler.kube.because import rfc3339
 from throttler.kube.quantity import format_resources
 
 API_VERSION = "balloons.kube-balloons.github.io/v1"
@@ -103,11 +104,6 @@ def _side_over_time(side: Side) -> Json:
             for moment in course
         ],
     }
-
-
-def rfc3339(at: datetime) -> str:
-    """To the second, UTC."""
-    return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def seconds(value: float | None) -> float | None:
@@ -377,7 +373,7 @@ def comparison_json(found: Comparison, at: datetime) -> dict[str, Any]:
     return {
         "apiVersion": "balloons.kube-balloons.github.io/v1",
         "kind": "PlanComparison",
-        "createdAt": at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "createdAt": rfc3339(at),
         "plannedAt": found.saved.at.strftime("%Y-%m-%dT%H:%M:%SZ"),
         "pool": found.saved.pool,
         "nodesPlanned": found.saved.nodes,

@@ -12,7 +12,7 @@ nothing.
 
 import enum
 from collections.abc import Collection
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 import msgspec
@@ -20,7 +20,7 @@ import msgspec
 from balloons.api.pool import API_VERSION, POOL_KIND, BalloonPool, PoolStatus
 from balloons.decide.plan import Because, PoolDecision, Reason
 from balloons.view.snapshot import RefusedPool
-from throttler.kube.because import EventAuthor, EventLimit, Sentence
+from throttler.kube.because import MESSAGE_LIMIT, EventAuthor, EventLimit, Sentence, conditions_since
 from throttler.kube.metadata import Condition, ObjectKey
 
 _MOVING = {
@@ -68,9 +68,8 @@ HOLDS = (
 """Reasons for which less was done than the pool asks for: the labels of holds_total."""
 WRITE_FAILED = "WriteFailed"
 """Condition reason when the API server refuses, or does not answer, what was decided."""
-MESSAGE_LIMIT = 1024
 ZONE_LIMIT = 64
-"""Both as in the CRD: one field too long would cost the whole status."""
+"""As in the CRD: one field too long would cost the whole status."""
 StoredPool = BalloonPool | RefusedPool
 REPORTER = "kube-balloons.github.io/balloons"
 
@@ -115,17 +114,6 @@ def _tells_the_same(stored: PoolStatus, wanted: PoolStatus) -> bool:
     return (stored.because, stored.message) == (wanted.because, wanted.message)
 
 
-def status_manifest(stored: StoredPool, status: PoolStatus) -> dict[str, Any]:
-    """The body for server-side apply on /status; the uid makes sure that it is still the same pool."""
-    metadata = stored.metadata
-    return {
-        "apiVersion": API_VERSION,
-        "kind": POOL_KIND,
-        "metadata": {"name": metadata.name, "namespace": metadata.namespace, "uid": metadata.uid},
-        "status": msgspec.to_builtins(status),
-    }
-
-
 def _counts(stored: StoredPool, decision: PoolDecision) -> PoolStatus:
     """A pool that cannot be read keeps the figures it had: nothing of it has been counted."""
     if decision.because.reason is Reason.INVALID:
@@ -139,29 +127,15 @@ def _conditions(stored: StoredPool, decision: PoolDecision, problem: str, wall: 
     if problem:
         state, why, text = Standing.STUCK, WRITE_FAILED, problem
     ready = {Standing.SETTLED: "True", Standing.BLIND: "Unknown"}.get(state, "False")
-    found = [("Ready", ready)]
-    found += [("Reconciling", "True")] if state in (Standing.MOVING, Standing.BLIND) else []
-    found += [("Stalled", "True")] if state is Standing.STUCK else []
-    since = {(c.type, c.status): c.last_transition_time for c in stored.status.conditions}
-    return tuple(
-        Condition(
-            type=kind,
-            status=value,
-            reason=why,
-            message=text[:MESSAGE_LIMIT],
-            last_transition_time=since.get((kind, value)) or _rfc3339(wall),
-            observed_generation=stored.metadata.generation,
-        )
-        for kind, value in found
-    )
+    told = [("Ready", ready)]
+    told += [("Reconciling", "True")] if state in (Standing.MOVING, Standing.BLIND) else []
+    told += [("Stalled", "True")] if state is Standing.STUCK else []
+    said = (Condition(kind, value, why, text) for kind, value in told)
+    return conditions_since(stored.status.conditions, said, wall, stored.metadata.generation)
 
 
 def _text(main: Because, notes: tuple[Because, ...]) -> str:
     return "; ".join(each.sentence for each in (main, *notes))
-
-
-def _rfc3339(wall: datetime) -> str:
-    return wall.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 class Announcer:

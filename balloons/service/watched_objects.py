@@ -17,15 +17,11 @@ from throttler.kube.metadata import Metadata
 from throttler.kube.node import Node, Shared, is_leaving
 from throttler.kube.pod import Pod, PodKind, PodWire, pod_from_wire
 from throttler.kube.quantity import QuantityError
-from throttler.kube.requests import Resource
+from throttler.kube.requests import DEPLOYMENTS, Resource
 
-NODES = Resource("", "v1", "nodes", "Node", is_namespaced=False)
-PODS = Resource("", "v1", "pods", "Pod")
 POD_TEMPLATES = Resource("", "v1", "podtemplates", "PodTemplate")
 POOLS = Resource(GROUP, VERSION, POOL_PLURAL, POOL_KIND)
-DEPLOYMENTS = Resource("apps", "v1", "deployments", "Deployment")
 PRIORITY_CLASSES = Resource("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", is_namespaced=False)
-EVENTS = Resource("events.k8s.io", "v1", "events", "Event")
 URGENT_S = 0.05
 """Long enough to catch a gang of pods that arrives together."""
 NODE_S = 0.3

@@ -19,10 +19,7 @@ from balloons.service.loop import Wake
 from balloons.service.metrics import FAILED_BALLOONS, Metrics
 from balloons.service.preemptions import Preemptions, found_by
 from balloons.service.watched_objects import (
-    DEPLOYMENTS,
-    NODES,
     POD_TEMPLATES,
-    PODS,
     POOLS,
     PRIORITY_CLASSES,
     PoolWire,
@@ -47,7 +44,7 @@ from throttler.kube.metadata import ObjectKey
 from throttler.kube.node import Node, NodeWire, Shared, node_from_wire
 from throttler.kube.pod import POOL_LABEL, Pod, PodWire
 from throttler.kube.reflector import Reflector
-from throttler.kube.requests import EVERYTHING, Resource, Selection
+from throttler.kube.requests import DEPLOYMENTS, EVERYTHING, NODES, PODS, Resource, Selection
 from throttler.kube.store import Listener
 
 REDISCOVER_S = 60.0

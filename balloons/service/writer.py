@@ -3,19 +3,13 @@
 Everything is guarded: server-side apply under our own field manager, deletes with uid and version, node patches with
 the version that was decided on. What the server answers is given back as the version our caches have to reach.
 
-Tells users: writes a pool's status through /status when it changes, and Events. Counts may change many times a second
-while nodes join. Those are written once in `COUNTS_PERIOD_S`; a new reason or condition goes out at once. A status
-that the cache does not show yet is not written again.
+How users are told: `throttler.kube.writes`; here is what of a pool's status is news, and how often figures go out.
 """
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from random import Random
 from typing import Any
-
-import msgspec
-import structlog
 
 from balloons.api.pool import PoolStatus
 from balloons.decide.plan import (
@@ -29,16 +23,16 @@ from balloons.decide.plan import (
     RemoveFailed,
 )
 from balloons.service.metrics import Metrics
-from balloons.service.pool_status import TURNED_AWAY, Announcer, StoredPool, next_status, status_manifest
-from balloons.service.watched_objects import EVENTS, NODES, PODS, POOLS, written
+from balloons.service.pool_status import TURNED_AWAY, Announcer, StoredPool, next_status
+from balloons.service.watched_objects import POOLS, written
 from balloons.service.write_rules import ActionKind, PoolWriteOutcome, least_rest_s, outcome_of
 from throttler.kube.errors import AlreadyExistsError, ApiError, ConflictError
-from throttler.kube.kube_client import KubeClient, decode
+from throttler.kube.kube_client import KubeClient
 from throttler.kube.metadata import ObjectKey
 from throttler.kube.pod import DELETION_COST_ANNOTATION
-from throttler.kube.requests import Resource
+from throttler.kube.requests import NODES, PODS, Resource
+from throttler.kube.writes import FIELD_MANAGER, StatusWriter, Told, version_in
 
-FIELD_MANAGER = "kube-balloons"
 FORCE_PERIOD_S = 30.0
 """A field that somebody else took is taken back at most this often: a quarrel must not load the API server."""
 COUNTS_PERIOD_S = (15.0, 30.0)
@@ -46,16 +40,7 @@ COUNTS_PERIOD_S = (15.0, 30.0)
 move together do not come together. Metrics show the figures of every decision."""
 FAILED_REST_S = 2.0
 """After a status that could not be written, at least."""
-log = structlog.get_logger()
 StoredPools = Callable[[ObjectKey], StoredPool | None]
-
-
-class _VersionMeta(msgspec.Struct, frozen=True, rename="camel"):
-    resource_version: str = ""
-
-
-class _Versioned(msgspec.Struct, frozen=True):
-    metadata: _VersionMeta = _VersionMeta()
 
 
 class Writer:
@@ -160,27 +145,12 @@ async def _patch(client: KubeClient, resource: Resource, metadata: dict[str, Any
     return version_in(answer)
 
 
-def version_in(answer: bytes) -> str:
-    """The resourceVersion of an answered object; empty where the answer is a mere Status."""
-    return decode(answer, _Versioned).metadata.resource_version
-
-
-@dataclass(slots=True)
-class _Told:
-    """When mere figures may be written again, as which version the status was last, and until when nothing is tried.
-
-    `turned_away` is what the pool was told last, if that is why it is not served: it is told once, because another
-    service may serve it, and two that correct each other would never end.
-    """
-
-    counts_at_s: float = float("-inf")
-    version: int = 0
-    turned_away: str = ""
-    rest_until_s: float = 0.0
-
-
 class Reporter:
-    """Writes status and Events; failures are counted and logged, and never stop the pool's own writes."""
+    """Tells users of pools: their status and Events. What cannot be told never stops the pool's own writes.
+
+    A pool that is not served is told so once, because another service may serve it, and two that correct each other
+    would never end.
+    """
 
     def __init__(
         self,
@@ -191,13 +161,21 @@ class Reporter:
         clock: Callable[[], float],
         random: Random | None = None,
     ) -> None:
-        self._client = client
-        self._random = random or Random()
         self._stored = stored_pools
         self._announcer = announcer
         self._metrics = metrics
         self._clock = clock
-        self._told: dict[ObjectKey, _Told] = {}
+        chance = random or Random()
+        self._status = StatusWriter(
+            client,
+            POOLS,
+            clock,
+            figures_period_s=lambda: chance.uniform(*COUNTS_PERIOD_S),
+            rest_s=lambda error: max(least_rest_s(error), FAILED_REST_S),
+            on_told=self._count,
+        )
+        self._turned_away: dict[ObjectKey, str] = {}
+        """What a pool was told last, if that is why it is not served."""
 
     def has_news(self, decision: PoolDecision, problem: str) -> bool:
         """Whether there is a status to write now."""
@@ -205,80 +183,38 @@ class Reporter:
 
     async def report(self, decision: PoolDecision, problem: str) -> None:
         """Write the status if it is due, and what there is to announce."""
-        stored, found = self._stored(decision.pool), self._due(decision, problem)
+        stored, status = self._stored(decision.pool), self._due(decision, problem)
         if stored is None:
             return
         # Asked before the status is written: what the stored status says is what was told before.
         events = self._announcer.due(stored, decision, self._clock(), datetime.now(UTC))
-        if found is not None:
-            await self._write_status(decision.pool, *found)
+        if status is not None:
+            is_written = await self._status.write(stored.metadata, status)
             if decision.because.reason not in TURNED_AWAY:
-                self._told[decision.pool].turned_away = ""
-        for event in events:
-            await self._write_event(decision.pool, event)
+                self._turned_away.pop(decision.pool, None)
+            elif is_written:
+                self._turned_away[decision.pool] = status.message
+        await self._status.announce(stored.metadata, events)
 
     def forget(self, known: Collection[ObjectKey]) -> None:
         """Drop what is about pools that are gone."""
-        self._told = {key: told for key, told in self._told.items() if key in known}
+        self._status.forget(known)
+        self._turned_away = {key: message for key, message in self._turned_away.items() if key in known}
         self._announcer.forget(known)
 
-    def _due(self, decision: PoolDecision, problem: str) -> tuple[StoredPool, PoolStatus] | None:
+    def _due(self, decision: PoolDecision, problem: str) -> PoolStatus | None:
         stored = self._stored(decision.pool)
-        if stored is None:
+        status = next_status(stored, decision, problem, datetime.now(UTC)) if stored is not None else None
+        if stored is None or status is None:
             return None
-        status = next_status(stored, decision, problem, datetime.now(UTC))
-        if status is None or not self._may_write(decision.pool, stored, status):
+        is_news = _meaning(stored.status) != _meaning(status)
+        if not self._status.may_write(stored.metadata, is_news=is_news):
             return None
-        told = self._told.get(decision.pool)
-        if told is not None and decision.because.reason in TURNED_AWAY and told.turned_away == status.message:
-            return None
-        return stored, status
+        is_repeated = self._turned_away.get(decision.pool) == status.message
+        return None if is_repeated and decision.because.reason in TURNED_AWAY else status
 
-    def _may_write(self, key: ObjectKey, stored: StoredPool, status: PoolStatus) -> bool:
-        told, now_s = self._told.get(key), self._clock()
-        if told is None:
-            return True
-        version = stored.metadata.resource_version
-        is_seen = not version.isdecimal() or int(version) >= told.version
-        is_soon = now_s < told.counts_at_s and _meaning(stored.status) == _meaning(status)
-        return is_seen and not is_soon and now_s >= told.rest_until_s
-
-    async def _write_status(self, key: ObjectKey, stored: StoredPool, status: PoolStatus) -> None:
-        told = self._told.setdefault(key, _Told())
-        told.counts_at_s = self._clock() + self._random.uniform(*COUNTS_PERIOD_S)
-        body = status_manifest(stored, status)
-        try:
-            answer = await self._client.apply(
-                POOLS,
-                body,
-                key.name,
-                key.namespace,
-                field_manager=FIELD_MANAGER,
-                force=True,
-                subresource="status",
-            )
-        except ApiError as error:
-            told.rest_until_s = self._clock() + max(least_rest_s(error), FAILED_REST_S)
-            self._failed(key, ActionKind.STATUS, error)
-            return
-        version = version_in(answer)
-        told.version = int(version) if version.isdecimal() else 0
-        told.turned_away = status.message
-        self._metrics.wrote(ActionKind.STATUS, PoolWriteOutcome.DONE)
-
-    async def _write_event(self, key: ObjectKey, event: dict[str, object]) -> None:
-        try:
-            await self._client.create(EVENTS, event, key.namespace)
-        except ApiError as error:
-            self._failed(key, ActionKind.EVENT, error)
-        else:
-            self._metrics.wrote(ActionKind.EVENT, PoolWriteOutcome.DONE)
-
-    def _failed(self, key: ObjectKey, kind: ActionKind, error: ApiError) -> None:
-        outcome = outcome_of(error)
-        self._metrics.wrote(kind, outcome)
-        if outcome not in (PoolWriteOutcome.GONE, PoolWriteOutcome.FENCED):
-            log.warning("report failed", pool=str(key), what=kind.value, problem=error.message)
+    def _count(self, what: Told, error: ApiError | None) -> None:
+        self._metrics.wrote(ActionKind(what), outcome_of(error) if error is not None else PoolWriteOutcome.DONE)
 
 
 def _meaning(status: PoolStatus) -> tuple[object, ...]:

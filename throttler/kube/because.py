@@ -1,15 +1,18 @@
-"""Why something is done or not done: a closed list of reasons, and the Kubernetes Events that say so. Pure.
+"""Why something is done or not done: a closed list of reasons, and the conditions and Events that say so. Pure.
 
-At most one per minute for each object and reason, and `TOTAL_PER_MIN` over all.
+Of Events there is at most one per minute for each object and reason, and `EVENTS_PER_MIN` over all. Of a condition the
+lastTransitionTime moves only when its status does.
 """
 
 import enum
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from throttler.kube.metadata import Metadata
+import msgspec
+
+from throttler.kube.metadata import Condition, Metadata
 
 
 class Sentence(enum.Enum):
@@ -42,6 +45,31 @@ class Because:
 def because(reason: Sentence, **detail: object) -> Because:
     """Shorthand that reads as a sentence: `because(Reason.STEADY, warm=3, target=3)`."""
     return Because(reason, detail)
+
+
+MESSAGE_LIMIT = 1024
+"""Of a condition and of a status, as in the CRDs: one field too long would cost the whole status."""
+
+
+def rfc3339(at: datetime) -> str:
+    """A time as the API writes it."""
+    return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def conditions_since(
+    stored: Iterable[Condition], told: Iterable[Condition], wall: datetime, generation: int
+) -> tuple[Condition, ...]:
+    """What is told now, with the time since when it is so, and cut to what the API takes."""
+    since = {(condition.type, condition.status): condition.last_transition_time for condition in stored}
+    return tuple(
+        msgspec.structs.replace(
+            condition,
+            message=condition.message[:MESSAGE_LIMIT],
+            last_transition_time=since.get((condition.type, condition.status)) or rfc3339(wall),
+            observed_generation=generation,
+        )
+        for condition in told
+    )
 
 
 EVENT_PERIOD_S = 60.0

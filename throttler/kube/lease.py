@@ -24,9 +24,8 @@ from throttler.kube.connection import Connection
 from throttler.kube.election import NO_RECORD, Election, ElectionStep, LeadTiming, LeaseSpec, Record, next_step
 from throttler.kube.errors import ApiError, ConflictError, NotFoundError
 from throttler.kube.kube_client import AttemptObserver, KubeClient, decode, ignore_attempt, open_client
-from throttler.kube.requests import Resource
+from throttler.kube.requests import LEASES
 
-LEASES = Resource("coordination.k8s.io", "v1", "leases", "Lease")
 LEASE_NAME = "kube-balloons-throttle"
 """In the namespace of the service."""
 RELEASED_S = 1

@@ -51,6 +51,14 @@ class Resource:
         return f"{self.plural}/{subresource}" if subresource else self.plural
 
 
+CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap")
+DAEMON_SETS = Resource("apps", "v1", "daemonsets", "DaemonSet")
+DEPLOYMENTS = Resource("apps", "v1", "deployments", "Deployment")
+EVENTS = Resource("events.k8s.io", "v1", "events", "Event")
+LEASES = Resource("coordination.k8s.io", "v1", "leases", "Lease")
+NODES = Resource("", "v1", "nodes", "Node", is_namespaced=False)
+PODS = Resource("", "v1", "pods", "Pod")
+
 Body = bytes | Mapping[str, Any] | Sequence[Any]
 """JSON as bytes, or what encodes to it."""
 

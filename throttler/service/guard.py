@@ -16,7 +16,8 @@ from prometheus_client import CollectorRegistry, Counter, Gauge
 from throttler.kube.election import LeaseSpec, LeaseWatch
 from throttler.kube.errors import ApiError, NotFoundError
 from throttler.kube.kube_client import KubeClient, decode
-from throttler.kube.lease import ABSENT, LEASE_NAME, LEASES, Lease
+from throttler.kube.lease import ABSENT, LEASE_NAME, Lease
+from throttler.kube.requests import LEASES
 from throttler.service.restore_all import GivenBack, restore_all
 
 AGAIN_PERIODS = 12.0

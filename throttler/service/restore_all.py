@@ -25,7 +25,7 @@ from throttler.kube.list_and_watch import Skipped, W
 from throttler.kube.metadata import LimitedObject, Metadata, ObjectKey
 from throttler.kube.node import HELD_BY_ANNOTATION, KEPT_ANNOTATIONS, Node, NodeWire, Shared, node_from_wire
 from throttler.kube.pod import Pod, PodWire, pod_from_wire
-from throttler.kube.requests import EVERYTHING, Resource, Selection
+from throttler.kube.requests import EVERYTHING, NODES, PODS, Resource, Selection
 from throttler.kube.selectors import LabelSelector, matches
 from throttler.levers.ceiling import ORIGINAL_ANNOTATION, is_unreadable
 from throttler.levers.lever import HOLDER_ANNOTATION, THROTTLE_LABEL, How, LeverReason, LeverWrite, epoch_of
@@ -41,8 +41,6 @@ PASSES = 3
 
 MayGoOn = Callable[[], Awaitable[bool]]
 
-NODES = Resource("", "v1", "nodes", "Node", is_namespaced=False)
-PODS = Resource("", "v1", "pods", "Pod")
 
 NAMED = 5
 """How many unreadable objects are named."""

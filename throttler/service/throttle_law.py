@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 
 from throttler.api.throttle import MAX_JOINS, LearnedStatus, ThrottleSpec, Window
+from throttler.kube.because import rfc3339
 from throttler.law.law_memory import Learned
 from throttler.law.settings import PRESETS, Bounds, LawSettings
 
@@ -88,7 +89,7 @@ def learned_status_of(learned: Learned, stored: LearnedStatus, wall: datetime) -
     learned_at = _before(wall, learned.age_s)
     if _is_same(wanted, stored) and not _is_renewed(stored.learned_at, learned_at):
         return stored
-    return msgspec.structs.replace(wanted, learned_at=learned_at.strftime("%Y-%m-%dT%H:%M:%SZ"))
+    return msgspec.structs.replace(wanted, learned_at=rfc3339(learned_at))
 
 
 def _figure(stored: int, per_unit: float, most: float) -> float | None:

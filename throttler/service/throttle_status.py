@@ -11,7 +11,7 @@ an earlier process told is known from the stored status, so a restart repeats no
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 import msgspec
@@ -24,7 +24,7 @@ from throttler.api.throttle import (
     ThrottleStatus,
 )
 from throttler.api.throttle_rules import RefusedThrottle, StoredThrottle
-from throttler.kube.because import Because, EventAuthor, EventLimit, Sentence, because
+from throttler.kube.because import MESSAGE_LIMIT, Because, EventAuthor, EventLimit, Sentence, because, conditions_since
 from throttler.kube.metadata import Condition
 from throttler.law.verdict import Phase, ThrottleReason, Verdict
 from throttler.levers.lever import LeverReport, LeverState
@@ -75,17 +75,6 @@ def next_status(stored: StoredThrottle, found: Findings, wall: datetime) -> Thro
         conditions=conditions(stored, found, wall),
     )
     return None if wanted == stored.status else wanted
-
-
-def status_manifest(stored: StoredThrottle, status: ThrottleStatus) -> dict[str, Any]:
-    """The body for server-side apply on /status; the uid makes sure that it is still the same throttle."""
-    metadata = stored.metadata
-    return {
-        "apiVersion": API_VERSION,
-        "kind": THROTTLE_KIND,
-        "metadata": {"name": metadata.name, "uid": metadata.uid},
-        "status": msgspec.to_builtins(status),
-    }
 
 
 def _figures(stored: StoredThrottle, found: Findings, wall: datetime) -> ThrottleStatus:
@@ -168,8 +157,6 @@ def _count(figure: float) -> int:
     return min(LARGEST, max(0, round(figure))) if math.isfinite(figure) else 0
 
 
-MESSAGE_LIMIT = 1024
-"""As in the CRD: one field too long would cost the whole status."""
 _BROKEN = (LeverState.LOST, LeverState.REFUSED, LeverState.UNCONFIRMED, LeverState.CONTESTED)
 """Worst first: growth is not paced there, or somebody else changes the same field."""
 
@@ -187,18 +174,8 @@ def conditions(stored: StoredThrottle, found: Findings, wall: datetime) -> tuple
     """All conditions; lastTransitionTime moves only when a condition's status does."""
     signals, levers = _signals(found), _lever_condition(found, _status_before(stored, "LeversConfirmed"))
     said = (*_standing(stored, found, levers), signals, levers, *_left_out(found))
-    since = {(each.type, each.status): each.last_transition_time for each in stored.status.conditions}
-    return tuple(
-        Condition(
-            type=each.kind,
-            status=each.status,
-            reason=each.why.code,
-            message=each.why.sentence[:MESSAGE_LIMIT],
-            last_transition_time=since.get((each.kind, each.status)) or _rfc3339(wall),
-            observed_generation=stored.metadata.generation,
-        )
-        for each in said
-    )
+    told = (Condition(each.kind, each.status, each.why.code, each.why.sentence) for each in said)
+    return conditions_since(stored.status.conditions, told, wall, stored.metadata.generation)
 
 
 def main_reason(stored: StoredThrottle, found: Findings) -> Because:
@@ -302,10 +279,6 @@ def _status_before(stored: StoredThrottle, kind: str) -> str:
 
 def _listed(texts: Iterable[str]) -> str:
     return ", ".join(texts)
-
-
-def _rfc3339(wall: datetime) -> str:
-    return wall.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 REPORTER = "kube-balloons.github.io/throttler"

@@ -22,14 +22,10 @@ from throttler.kube.kube_client import KubeClient, decode
 from throttler.kube.metadata import KindNames, LimitedObject
 from throttler.kube.pod import DaemonSet, DaemonSetWire, daemon_set_from_wire
 from throttler.kube.reflector import CacheObserver, Reflector
-from throttler.kube.requests import EVERYTHING, Resource, Selection
+from throttler.kube.requests import CONFIG_MAPS, DAEMON_SETS, EVERYTHING, Resource, Selection
 from throttler.service.lever_plans import CEILINGS
 
 THROTTLES = Resource(GROUP, VERSION, THROTTLE_PLURAL, THROTTLE_KIND, is_namespaced=False)
-
-
-DAEMON_SETS = Resource("apps", "v1", "daemonsets", "DaemonSet")
-CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap")
 NODE_CLAIMS = Resource("karpenter.sh", "v1", "nodeclaims", "NodeClaim", is_namespaced=False)
 
 

@@ -18,7 +18,7 @@ from throttler.kube.connection import Connection
 from throttler.kube.errors import ApiError, ConfigError
 from throttler.kube.kube_client import KubeClient
 from throttler.kube.metadata import Metadata
-from throttler.kube.requests import Resource, Selection
+from throttler.kube.requests import LEASES, Resource, Selection
 from throttler.signals.servers import Address, Servers, alive_leases
 from throttler.sources.allowed_hosts import ForbiddenHostError, check_literal, is_loopback
 from throttler.sources.read_outcome import ReadError, ReadOutcome
@@ -29,7 +29,6 @@ TLS_NAME = "kubernetes"
 """Every API server's certificate carries it; the addresses behind the Service need not be in there."""
 
 SLICES = Resource("discovery.k8s.io", "v1", "endpointslices", "EndpointSlice")
-LEASES = Resource("coordination.k8s.io", "v1", "leases", "Lease")
 _KUBERNETES = Selection(namespace="default", labels="kubernetes.io/service-name=kubernetes")
 _IDENTITIES = Selection(namespace="kube-system", labels="apiserver.kubernetes.io/identity=kube-apiserver")
 

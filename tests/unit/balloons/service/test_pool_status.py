@@ -11,11 +11,13 @@ import pytest
 
 from balloons.api.pool import BalloonPool, Mode, PoolNodes, PoolSpec, PoolStatus, ZoneStatus
 from balloons.decide.plan import Because, PoolDecision, Reason, because
-from balloons.service.pool_status import HOLDS, Announcer, Standing, next_status, standing, status_manifest
+from balloons.service.pool_status import HOLDS, Announcer, Standing, next_status, standing
+from balloons.service.watched_objects import POOLS
 from balloons.view.snapshot import RefusedPool
 from throttler.kube.because import EVENTS_PER_MIN
 from throttler.kube.metadata import Metadata, ObjectKey
 from throttler.kube.selectors import LabelSelector
+from throttler.kube.writes import status_manifest
 
 WALL = datetime(2026, 11, 21, 5, 0, tzinfo=UTC)
 LATER = WALL + timedelta(minutes=5)
@@ -105,7 +107,7 @@ def test_status_stays_within_what_the_api_takes() -> None:
 def test_manifest_names_the_very_pool() -> None:
     status = next_status(stored(), decision(warm=3), "", WALL)
     assert status is not None
-    body = status_manifest(stored(), status)
+    body = status_manifest(POOLS, stored().metadata, status)
     assert body["metadata"] == {"name": "gpu", "namespace": "ns", "uid": "u1"}
     assert body["status"]["warm"] == 3
     assert body["status"]["observedGeneration"] == 7

@@ -31,7 +31,7 @@ class FakeClient:
         self.fault: Exception | None = None
         self.is_seen = True
 
-    async def apply(self, resource: Any, body: Any, name: str, **options: Any) -> bytes:
+    async def apply(self, resource: Any, body: Any, name: str, namespace: str | None, **options: Any) -> bytes:
         if self.fault:
             raise self.fault
         self.writes += 1

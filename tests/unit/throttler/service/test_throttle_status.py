@@ -14,11 +14,13 @@ from throttler.api.throttle_rules import RefusedThrottle, StoredThrottle
 from throttler.joins.joins import Joins
 from throttler.kube.because import because
 from throttler.kube.metadata import Metadata
+from throttler.kube.writes import status_manifest
 from throttler.law.law_memory import Learned
 from throttler.law.verdict import Phase, ThrottleReason, Verdict
 from throttler.levers.hold import HoldReason
 from throttler.levers.lever import LeverReport, LeverState
-from throttler.service.throttle_status import Findings, next_status, status_manifest
+from throttler.service.throttle_status import Findings, next_status
+from throttler.service.throttle_watches import THROTTLES
 from throttler.signals.reading import Reading, Signals, SilentServer
 from throttler.signals.servers import OWN_REQUESTS
 
@@ -226,7 +228,7 @@ def test_status_belongs_to_the_generation_that_is_stored() -> None:
 
 def test_manifest_names_the_very_throttle() -> None:
     status = written(stored(), found())
-    body = status_manifest(stored(), status)
+    body = status_manifest(THROTTLES, stored().metadata, status)
     assert body["metadata"] == {"name": "default", "uid": "u1"}
     assert msgspec.convert(body["status"], ThrottleStatus) == status
 

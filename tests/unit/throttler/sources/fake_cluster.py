@@ -7,9 +7,10 @@ import msgspec
 
 from throttler.kube.errors import ForbiddenError
 from throttler.kube.list_and_watch import ListPage
+from throttler.kube.requests import LEASES
 from throttler.signals.sample import Sample
 from throttler.sources.read_outcome import ReadError
-from throttler.sources.scrape_watch import LEASES, SLICES, LeaseWire, SliceWire
+from throttler.sources.scrape_watch import SLICES, LeaseWire, SliceWire
 from throttler.sources.scraper import ScrapeTarget
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
