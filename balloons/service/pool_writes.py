@@ -10,9 +10,9 @@ show yet, is passed over; the next decision sees the world as it is then. A deci
 import asyncio
 import enum
 import math
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import structlog
 
@@ -30,9 +30,7 @@ from balloons.service.metrics import Metrics
 from balloons.service.pool_status import TURNED_AWAY
 from balloons.service.preemptions import Preemptions
 from balloons.service.write_rules import (
-    Fence,
     PoolWriteOutcome,
-    Repeats,
     batches,
     failure_in_words,
     in_words,
@@ -43,7 +41,7 @@ from balloons.service.write_rules import (
 from balloons.service.writer import Reporter, Writer
 from throttler.kube.errors import ApiError
 from throttler.kube.metadata import ObjectKey
-from throttler.service.throttle_writes import drain
+from throttler.kube.writes import Fence, Repeats, WriteJobs
 
 AT_ONCE = 32
 """Writes of one pool under way, or waiting at the ceiling, at the same time: no pool has others wait for more."""
@@ -111,9 +109,7 @@ class PoolWrites:
         self._clock = clock
         self._fences = {_Sort.BALLOONS: Fence(), _Sort.NOTES: Fence()}
         self._repeats = Repeats()
-        self._tasks: dict[tuple[ObjectKey, _Sort], asyncio.Task[None]] = {}
-        self._problems: dict[tuple[ObjectKey, _Sort], str] = {}
-        self._shown: dict[ObjectKey, tuple[str, ...]] = {}
+        self._jobs: WriteJobs[ObjectKey, _Sort] = WriteJobs("pool", self._crashed)
         self._turned_away_at_s = -math.inf
 
     def start(self, plan: Plan) -> Mapping[ObjectKey, float]:
@@ -133,24 +129,21 @@ class PoolWrites:
     @property
     def is_busy(self) -> bool:
         """Whether anything is being written now."""
-        return bool(self._tasks)
+        return bool(self._jobs.owners)
 
     @property
     def problems(self) -> dict[ObjectKey, str]:
         """What could not be written, by pool, until it has been."""
-        return {key: text for (key, _), text in self._problems.items() if text}
+        return {key: text for (key, _), text in self._jobs.problems.items() if text}
 
     def stand_by(self) -> None:
         """Somebody else leads: what was told and what failed is theirs to know. Writes under way meet the fence."""
         self._reporter.forget(())
-        self._problems, self._shown = {}, {}
+        self._jobs.forget(())
 
     async def drain(self, timeout_s: float) -> None:
         """Let writes under way finish, their reports included; what takes longer is cancelled."""
-        deadline_s = self._clock() + timeout_s
-        while self._tasks:
-            await drain(self._tasks.values(), max(0.0, deadline_s - self._clock()))
-            await asyncio.sleep(0)
+        await self._jobs.drain(timeout_s)
 
     # --- one pool ---
 
@@ -160,7 +153,7 @@ class PoolWrites:
         if self._is_dry_run or now_s - self._turned_away_at_s < TURN_AWAY_PERIOD_S:
             return
         for decision in decisions:
-            if (decision.pool, _Sort.REPORT) not in self._tasks and self._reporter.has_news(decision, ""):
+            if not self._jobs.is_busy(decision.pool, _Sort.REPORT) and self._reporter.has_news(decision, ""):
                 self._turned_away_at_s = now_s
                 self._report(decision)
                 return
@@ -169,27 +162,27 @@ class PoolWrites:
         """Whether somebody sees to the pool's balloons, or nothing is to be done for them."""
         key, is_dry_run = decision.pool, self._is_dry_run or decision.is_dry_run
         if is_dry_run:
-            self._show(key, decision.actions)
+            self._jobs.show(key, _told(decision.actions))
         actions = () if is_dry_run else decision.actions
         notes = [action for action in actions if isinstance(action, _NOTES)]
         balloons = [action for action in actions if not isinstance(action, _NOTES)]
-        is_busy = (key, _Sort.BALLOONS) in self._tasks
+        is_busy = self._jobs.is_busy(key, _Sort.BALLOONS)
         is_open = self._start_turn(key, _Sort.BALLOONS, balloons, decision)
         self._start_turn(key, _Sort.NOTES, notes[:NOTES_PER_TURN])
-        if not is_busy and (key, _Sort.BALLOONS) not in self._tasks:
+        if not is_busy and not self._jobs.is_busy(key, _Sort.BALLOONS):
             self._report(decision)
         return is_open or not decision.actions
 
     def _start_sweeps(self, sweeps: Sequence[Action]) -> bool:
         if self._is_dry_run:
-            self._show(SWEEPS, sweeps)
+            self._jobs.show(SWEEPS, _told(sweeps))
         return self._start_turn(SWEEPS, _Sort.BALLOONS, () if self._is_dry_run else sweeps)
 
     def _start_turn(
         self, key: ObjectKey, sort: _Sort, actions: Sequence[Action], decision: PoolDecision | None = None
     ) -> bool:
         """Whether the pool may be acted on; `decision` is what is reported afterwards."""
-        if (key, sort) in self._tasks:
+        if self._jobs.is_busy(key, sort):
             return False
         is_open = self._fences[sort].is_open(key, self._caches.version_of, self._caches.has_pod, self._clock())
         if not is_open:
@@ -197,23 +190,14 @@ class PoolWrites:
         is_urgent = any(isinstance(action, ReleaseBalloon | DeleteObject) for action in actions)
         to_do = actions if is_urgent else [action for action in actions if self._takes(action)]
         if not actions:
-            self._problems.pop((key, sort), None)
+            self._jobs.problems.pop((key, sort), None)
         if to_do:
-            self._begin(key, sort, self._carry_out_all(key, sort, to_do, is_urgent=is_urgent, decision=decision))
+            self._jobs.begin(key, sort, self._carry_out_all(key, sort, to_do, is_urgent=is_urgent, decision=decision))
         return True
 
-    def _begin(self, key: ObjectKey, sort: _Sort, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.create_task(work, name=f"write {key} {sort.value}")
-        self._tasks[key, sort] = task
-        task.add_done_callback(lambda ended: self._ended(key, sort, ended))
-
-    def _ended(self, key: ObjectKey, sort: _Sort, task: asyncio.Task[None]) -> None:
-        if self._tasks.get((key, sort)) is task:
-            del self._tasks[key, sort]
-        if not task.cancelled() and (error := task.exception()) is not None:
-            if sort in self._fences:
-                self._fences[sort].failed(key, 0.0, self._clock())
-            log.error("writing failed", pool=str(key), exc_info=error)
+    def _crashed(self, key: ObjectKey, sort: _Sort) -> None:
+        if sort in self._fences:
+            self._fences[sort].failed(key, 0.0, self._clock())
 
     async def _carry_out_all(
         self,
@@ -234,10 +218,10 @@ class PoolWrites:
             if failures:
                 # Writes of one batch fail together: that is one failure to rest from, not as many as there are writes.
                 fence.failed(key, max(failure.least_rest_s for failure in failures), self._clock())
-                self._problems[key, sort] = next(filter(None, (failure.words for failure in failures)), "")
+                self._jobs.problems[key, sort] = next(filter(None, (failure.words for failure in failures)), "")
                 break
         else:
-            self._problems.pop((key, sort), None)
+            self._jobs.problems.pop((key, sort), None)
             fence.succeeded(key)
         if decision is not None:
             self._report(decision)
@@ -283,24 +267,20 @@ class PoolWrites:
 
     def _report(self, decision: PoolDecision) -> None:
         key, problem = decision.pool, self.problems.get(decision.pool, "")
-        if self._is_dry_run or (key, _Sort.REPORT) in self._tasks or not self._reporter.has_news(decision, problem):
+        if self._is_dry_run or self._jobs.is_busy(key, _Sort.REPORT) or not self._reporter.has_news(decision, problem):
             return
-        self._begin(key, _Sort.REPORT, self._reporter.report(decision, problem))
+        self._jobs.begin(key, _Sort.REPORT, self._reporter.report(decision, problem))
 
     # --- the rest ---
 
-    def _show(self, key: ObjectKey, actions: Sequence[Action]) -> None:
-        """A dry run tells each plan once, not at every tick."""
-        words = tuple(f"{in_words(action)}: {action.because.sentence}" for action in actions)
-        if self._shown.get(key, ()) != words:
-            self._shown[key] = words
-            log.info("would write", pool=str(key), actions=list(words))
-
     def _forget(self, plan: Plan) -> None:
-        known = {SWEEPS, *(decision.pool for decision in plan.pools), *(key for key, _ in self._tasks)}
+        known = {SWEEPS, *(decision.pool for decision in plan.pools), *self._jobs.owners}
         for fence in self._fences.values():
             fence.forget(known)
         self._reporter.forget(known)
         self._repeats.forget(self._clock())
-        self._problems = {(key, sort): text for (key, sort), text in self._problems.items() if key in known}
-        self._shown = {key: words for key, words in self._shown.items() if key in known}
+        self._jobs.forget(known)
+
+
+def _told(actions: Sequence[Action]) -> Iterable[str]:
+    return (f"{in_words(action)}: {action.because.sentence}" for action in actions)

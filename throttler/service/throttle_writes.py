@@ -12,14 +12,13 @@ import asyncio
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Any
 
 import structlog
 
 from throttler.api.throttle import ThrottleStatus
 from throttler.kube.kube_client import KubeClient
 from throttler.kube.metadata import ObjectKey
-from throttler.kube.writes import StatusWriter
+from throttler.kube.writes import StatusWriter, WriteJobs
 from throttler.levers.lever import LeverState, LeverWrite
 from throttler.service.lever_plans import CEILINGS
 from throttler.service.lever_writer import LeverWriter, WriteOutcome, WriteResult
@@ -97,8 +96,6 @@ RESTS_S = {
 _HARMLESS = (WriteOutcome.DONE, WriteOutcome.CONFLICT, WriteOutcome.GONE, WriteOutcome.FENCED)
 
 _Place = tuple[str, ObjectKey]
-_Row = tuple[str, bool]
-"""A throttle's ceilings (False), or all else that it writes (True)."""
 
 ANY = "*"
 """The version of a rest after a failure: the object is left alone, whatever has become of it."""
@@ -130,10 +127,8 @@ class ThrottleWrites:
         self._metrics = metrics
         self._clock = clock
         self._is_dry_run = is_dry_run
-        self._tasks: dict[_Row, asyncio.Task[None]] = {}
+        self._jobs: WriteJobs[str, bool] = WriteJobs("throttle", lambda name, is_bulk: None)
         self._rests: dict[_Place, _Rest] = {}
-        self._problems: dict[_Row, str] = {}
-        self._shown: dict[str, tuple[str, ...]] = {}
         self._rooms = {is_bulk: asyncio.Semaphore(AT_ONCE) for is_bulk in self._writers}
 
     def start(self, name: str, wanted: Iterable[LeverWrite], turn: Turn | None = None) -> bool:
@@ -143,37 +138,31 @@ class ThrottleWrites:
         """
         writes = self._open(wanted)
         if self._is_dry_run:
-            self._show(name, writes)
+            self._jobs.show(name, (_told(write) for write in writes))
             return True
         bulk = [write for write in writes if write.kind not in CEILING_KINDS]
-        if bulk and (name, True) not in self._tasks:
-            self._begin((name, True), bulk, None)
-        if (name, False) in self._tasks:
+        if bulk and not self._jobs.is_busy(name, True):
+            self._jobs.begin(name, True, self._write(name, True, bulk, None))
+        if self._jobs.is_busy(name, False):
             return False
         ceilings = [write for write in writes if write.kind in CEILING_KINDS]
         if ceilings or (turn is not None and self._report.due(turn, self._problem(name)) is not None):
-            self._begin((name, False), ceilings, turn)
+            self._jobs.begin(name, False, self._write(name, False, ceilings, turn))
         return True
-
-    def _begin(self, row: _Row, writes: Sequence[LeverWrite], turn: Turn | None) -> None:
-        task = asyncio.create_task(self._write(row, writes, turn), name=f"write throttle {row[0]}")
-        self._tasks[row] = task
-        task.add_done_callback(lambda ended: self._ended(row, ended))
 
     def _problem(self, name: str) -> str:
         """What could not be written, in words."""
-        return self._problems.get((name, False), "") or self._problems.get((name, True), "")
+        return self._jobs.problems.get((name, False), "") or self._jobs.problems.get((name, True), "")
 
     def forget(self, known: Collection[str]) -> None:
         """Drop what is about throttles that are gone."""
-        self._problems = {row: text for row, text in self._problems.items() if row[0] in known}
-        self._shown = {name: words for name, words in self._shown.items() if name in known}
+        self._jobs.forget(known)
         now_s = self._clock()
         self._rests = {place: rest for place, rest in self._rests.items() if rest.until_s > now_s}
 
     async def drain(self, timeout_s: float) -> None:
         """Let writes under way finish; what takes longer is cancelled."""
-        await drain(self._tasks.values(), timeout_s)
+        await self._jobs.drain(timeout_s)
 
     def _open(self, writes: Iterable[LeverWrite]) -> list[LeverWrite]:
         """Those whose objects do not rest."""
@@ -185,13 +174,12 @@ class ThrottleWrites:
             found += [] if is_resting else [write]
         return found
 
-    async def _write(self, row: _Row, writes: Sequence[LeverWrite], turn: Turn | None) -> None:
-        name, is_bulk = row
+    async def _write(self, name: str, is_bulk: bool, writes: Sequence[LeverWrite], turn: Turn | None) -> None:
         things: dict[_Place, list[LeverWrite]] = {}
         for write in writes:
             things.setdefault((write.kind, write.key), []).append(write)
         found = await asyncio.gather(*(self._write_one(name, each, is_bulk) for each in things.values()))
-        self._problems[row] = next(filter(None, found), "")
+        self._jobs.problems[name, is_bulk] = next(filter(None, found), "")
         if turn is not None:
             await self._report.report(turn, self._report.due(turn, self._problem(name)))
 
@@ -217,17 +205,9 @@ class ThrottleWrites:
         if rest_s:
             self._rests[write.kind, write.key] = _Rest(ANY, now_s + rest_s)
 
-    def _ended(self, row: _Row, task: asyncio.Task[None]) -> None:
-        self._tasks.pop(row, None)
-        if not task.cancelled() and (error := task.exception()) is not None:
-            log.error("writing failed", throttle=row[0], exc_info=error)
 
-    def _show(self, name: str, writes: Sequence[LeverWrite]) -> None:
-        """A dry run tells each plan once, not at every tick."""
-        words = tuple(f"{write.how.value} {write.kind} {write.key}: {write.because.sentence}" for write in writes)
-        if self._shown.get(name, ()) != words:
-            self._shown[name] = words
-            log.info("would write", throttle=name, actions=list(words))
+def _told(write: LeverWrite) -> str:
+    return f"{write.how.value} {write.kind} {write.key}: {write.because.sentence}"
 
 
 def version_of(write: LeverWrite) -> str:
@@ -236,14 +216,3 @@ def version_of(write: LeverWrite) -> str:
         return str(write.body.get("metadata", {}).get("resourceVersion", ""))
     found = (each.get("value", "") for each in write.body if each.get("path") == "/metadata/resourceVersion")
     return str(next(found, ""))
-
-
-async def drain(tasks: Iterable[asyncio.Task[Any]], timeout_s: float) -> None:
-    """Let the tasks finish; what takes longer is cancelled, and its end waited for. Raises none of their errors."""
-    running = list(tasks)
-    if not running:
-        return
-    _, late = await asyncio.wait(running, timeout=timeout_s)
-    for task in late:
-        task.cancel()
-    await asyncio.gather(*late, return_exceptions=True)

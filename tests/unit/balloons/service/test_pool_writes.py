@@ -24,7 +24,6 @@ from balloons.service.metrics import Metrics
 from balloons.service.pool_status import Announcer
 from balloons.service.pool_writes import PoolWrites
 from balloons.service.preemptions import Preemptions
-from balloons.service.write_rules import LATE_S
 from balloons.service.writer import Reporter, Writer
 from throttler.kube.errors import (
     ApiError,
@@ -37,6 +36,7 @@ from throttler.kube.errors import (
 from throttler.kube.metadata import Metadata, ObjectKey
 from throttler.kube.requests import Resource
 from throttler.kube.selectors import LabelSelector
+from throttler.kube.writes import LATE_S
 
 pytestmark = pytest.mark.virtual_time
 

@@ -1,7 +1,7 @@
 """The fence: nobody is acted on before the caches show our last write."""
 
-from balloons.service.write_rules import LATE_S, LONGEST_REST_S, Fence
 from throttler.kube.metadata import ObjectKey
+from throttler.kube.writes import LATE_S, LONGEST_REST_S, Fence
 
 POOL, OTHER = ObjectKey("ns", "gpu"), ObjectKey("ns", "cpu")
 
