@@ -2,8 +2,6 @@
 
 import json
 import re
-import subprocess
-import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -27,6 +25,7 @@ from lab.pictures.__main__ import (
 )
 from lab.pictures.example import write
 from lab.pictures.terminal import COLUMNS, picture, printed
+from tests.commands import balloons
 
 PLAN = ("plan", "--to", "20", "--offline", "--boot", "30s", "--join", "20s")
 
@@ -117,8 +116,7 @@ def test_all_commands_count_the_nodes_of_the_example_alike() -> None:
 
 
 def answer(*command: str) -> Any:
-    whole = [sys.executable, "-m", "balloons", *command, "--from", str(EXAMPLE)]
-    return json.loads(subprocess.run(whole, capture_output=True, check=False).stdout)
+    return json.loads(balloons(*command, "--from", str(EXAMPLE)).stdout)
 
 
 def test_the_example_has_a_history() -> None:

@@ -15,9 +15,9 @@ from balloons.cluster import kinds
 from balloons.cluster.seen_cluster import Listed, SeenCluster, Unread
 from balloons.doctor.diagnose import diagnose
 from balloons.reading.read_cluster import read_archive, write_archive
+from tests.commands import balloons as run_balloons
 from tests.doctor_cases import room, workload
 from tests.seen_clusters import cluster
-from tests.unit.balloons.cli.test_main import balloons as run_balloons
 
 EXAMPLE = Path(__file__).resolve().parents[4] / "docs" / "example" / "cluster.tar.gz"
 LOW = """\

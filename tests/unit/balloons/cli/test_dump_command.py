@@ -4,8 +4,6 @@ import asyncio
 import json
 import os
 import stat
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -13,8 +11,8 @@ from aiohttp import web
 
 from balloons.cluster import kinds
 from balloons.reading.read_cluster import read_archive
+from tests.commands import balloons
 from tests.doctor_cases import node, pod, priority, workload
-from tests.unit.balloons.cli.test_main import balloons
 from tests.unit.throttler.kube.loopback_api import LoopbackApi, loopback_api
 
 OBJECTS = {
@@ -45,11 +43,8 @@ def config_for(api: LoopbackApi, folder: Path) -> str:
 
 
 async def run(*arguments: str) -> tuple[int, str, str]:
-    running = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "balloons", *arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    )
-    out, err = await running.communicate()
-    return running.returncode or 0, out.decode(), err.decode()
+    ended = await asyncio.to_thread(balloons, *arguments)
+    return ended.returncode, ended.stdout, ended.stderr
 
 
 async def test_live_and_dump_agree_byte_for_byte(tmp_path: Path) -> None:

@@ -15,9 +15,9 @@ from balloons.cluster.kinds import Kind
 from balloons.cluster.seen_cluster import Listed, Unread
 from balloons.explain import Step, Timeline
 from balloons.reading.read_cluster import write_archive
+from tests.commands import balloons
 from tests.doctor_cases import node, pod, pool
 from tests.seen_clusters import cluster
-from tests.unit.balloons.cli.test_main import balloons
 
 
 def dump(folder: Path, objects: Mapping[Kind, list[Any]], unread: Unread | None = None) -> str:

@@ -14,6 +14,7 @@ from balloons.cli.main import program_name
 from balloons.cli.run_command import DEFAULT_ADDRESS, IN_CLUSTER_ADDRESS, default_address
 from balloons.cli.terminal import CommandError, ExitCode, explain
 from balloons.service.settings import ServiceSettings, SettingsError
+from tests.commands import balloons
 from throttler.kube.errors import ConfigError, ForbiddenError
 from throttler.sources.promql_client import PrometheusAccess
 
@@ -39,12 +40,6 @@ except SystemExit as ended:
     assert not ended.code, ended.code
 print("LOADED", *[m for m in {heavy!r} if m in sys.modules])
 """
-
-
-def balloons(*arguments: str, **environment: str) -> "subprocess.CompletedProcess[str]":
-    command = [sys.executable, "-m", "balloons", *arguments]
-    env = {"PATH": "/usr/bin:/bin", "HOME": "/nonexistent", **environment}
-    return subprocess.run(command, capture_output=True, text=True, env=env, check=False, timeout=60)
 
 
 @pytest.mark.parametrize(

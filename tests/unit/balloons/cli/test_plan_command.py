@@ -11,6 +11,7 @@ import jsonschema
 import pytest
 
 from balloons.cli.main import balloons as commands
+from tests.commands import balloons
 
 MODULES_AFTER = """
 import sys
@@ -23,12 +24,6 @@ print("LOADED", *[m for m in {heavy!r} if m in sys.modules])
 """
 HEAVY = ("kubernetes", "aiohttp", "numpy", "matplotlib", "jinja2", "rich", "msgspec", "yaml", "throttler.simulator")
 SURE = ("--offline", "--boot", "30s", "--join", "20s", "--servers", "3", "--server-cores", "32", "--daemonsets", "2")
-
-
-def balloons(*arguments: str, given: str = "") -> "subprocess.CompletedProcess[str]":
-    command = [sys.executable, "-m", "balloons", *arguments]
-    env = {"PATH": "/usr/bin:/bin", "HOME": "/nonexistent"}
-    return subprocess.run(command, capture_output=True, text=True, env=env, check=False, timeout=120, input=given)
 
 
 @pytest.mark.parametrize("arguments", [["plan", "--help"], ["simulate", "--help"], ["report", "--help"]])
@@ -254,11 +249,8 @@ def test_completes_the_contexts_of_a_kubeconfig(tmp_path: Path) -> None:
 def completed(line: str) -> dict[str, str]:
     """What a shell offers, and whether it is plain or a file."""
     words = line.split()
-    env = {"PATH": "/usr/bin:/bin", "HOME": "/nonexistent", "_BALLOONS_COMPLETE": "bash_complete"}
-    env |= {"COMP_WORDS": line, "COMP_CWORD": str(len(words) - (not line.endswith(" ")))}
-    answer = subprocess.run(
-        [sys.executable, "-m", "balloons"], capture_output=True, text=True, env=env, check=False, timeout=60
-    )
+    asked = {"COMP_WORDS": line, "COMP_CWORD": str(len(words) - (not line.endswith(" ")))}
+    answer = balloons(_BALLOONS_COMPLETE="bash_complete", **asked)
     assert answer.returncode == 0, answer.stderr
     return dict(reversed(offered.split(",", 1)) for offered in answer.stdout.split())
 

@@ -17,9 +17,9 @@ from balloons.cli.main import balloons as commands
 from balloons.cli.top_screen import document, groups, rows
 from balloons.cluster import kinds, seen_cluster
 from balloons.reading.read_cluster import write_archive
+from tests.commands import balloons
 from tests.doctor_cases import autoscaler, node, pod
 from tests.seen_clusters import cluster
-from tests.unit.balloons.cli.test_main import balloons
 from tests.unit.throttler.kube.loopback_api import LoopbackApi, loopback_api
 
 GPU = {"nvidia.com/gpu": "8"}
@@ -115,11 +115,8 @@ def config_for(api: LoopbackApi, folder: Path) -> str:
 
 
 async def run(*arguments: str) -> tuple[int, str]:
-    running = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "balloons", *arguments, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
-    )
-    said, _ = await running.communicate()
-    return running.returncode or 0, said.decode()
+    ended = await asyncio.to_thread(balloons, *arguments)
+    return ended.returncode, ended.stdout + ended.stderr
 
 
 @pytest.mark.parametrize("command", ["run", "guard"])
