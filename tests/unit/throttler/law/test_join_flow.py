@@ -4,7 +4,8 @@ from math import inf
 
 import pytest
 
-from throttler.law.join_flow import FlowPoint, JoinFlow
+from throttler.joins.joins import Joins
+from throttler.law.join_flow import FlowPoint, JoinFlow, seen
 
 
 def point(at_s: float, joining: int, *, joined: int = 0, arrived: int = 0, lost: int = 0) -> FlowPoint:
@@ -73,3 +74,9 @@ def test_a_rate_is_told_of_a_span_that_is_known_as_a_whole() -> None:
     ]
     assert JoinFlow().rate_per_s(1.0) is None
     assert JoinFlow().busy_rate_per_s(1.0) is None
+
+
+def test_a_quarter_of_an_hour_is_remembered_and_nothing_from_a_clock_that_went_back() -> None:
+    flow = seen(FLOW, Joins(joining=3), 915.0)
+    assert [each.at_s for each in flow.points] == [20.0, 30.0, 40.0, 915.0]
+    assert [each.at_s for each in seen(FLOW, Joins(), 25.0).points] == [10.0, 20.0, 25.0]
