@@ -26,8 +26,8 @@ test: lint ## Lint, then all tests, three at a time, on the real control plane w
 	@$(PY) -m lab binaries --tests
 	@$(PY) -m pytest --numprocesses 3 --dist worksteal
 
-unit: setup ## Only the tests that need no binaries, two at a time
-	@$(PY) -m pytest tests/unit -m "not promtool" --numprocesses 2 --dist worksteal
+unit: setup ## The quick tests, two at a time, in a minute: no binaries, no whole simulations, drawings and commands
+	@$(PY) -m pytest tests/unit -m "not promtool and not whole" --numprocesses 2 --dist worksteal
 
 mutants: setup ## Change the pure modules in 150 places, one at a time, and tell which no unit test notices; 20 minutes at most
 	@$(PY) -m tools.mutants --count 150 --minutes 18 $(if $(SEED),--seed $(SEED)) --floor 95

@@ -15,6 +15,8 @@ from lab.simulator.result import Result
 from lab.simulator.scenarios import TWELVE
 from throttler.simulator.scenario import ScaleUp, Scenario
 
+pytestmark = pytest.mark.whole
+
 
 def run(scenario: str, policy: str, time_s: float, *, seed: int = 1, error_share: float = 0.0, lost: int = 0) -> Run:
     return Run(

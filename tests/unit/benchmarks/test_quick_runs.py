@@ -7,6 +7,8 @@ from benchmarks.decode.__main__ import measure as measure_decode
 from benchmarks.decode.node_list import node_pages
 from benchmarks.report import Report
 
+pytestmark = pytest.mark.whole
+
 
 def named(report: Report) -> dict[str, float]:
     return {figure.name: figure.value for figure in report.figures}

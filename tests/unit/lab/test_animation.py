@@ -10,6 +10,8 @@ from lab.pictures.__main__ import MOVING, drawn
 from lab.pictures.animation import ANSWER_S, COLUMNS, Scene, animation
 from lab.pictures.terminal import printed
 
+pytestmark = pytest.mark.whole
+
 SVG = "{http://www.w3.org/2000/svg}"
 PLAN = ("plan", "--offline", "--to", "20", "--boot", "30s", "--join", "20s")
 SCENES = [

@@ -24,6 +24,8 @@ from lab.image.provenance import (
     tree_sha256,
 )
 
+pytestmark = pytest.mark.whole
+
 ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*:[A-Za-z0-9._~:/?#\[\]@!$&'()*+,;=%-]+")
 """Of RFC 3986: absolute, and of no other characters."""
 SHA = "21dc8d0c5a1f0e9b7a6c5d4e3f2a1b0c9d8e7f60"

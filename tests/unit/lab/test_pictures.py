@@ -27,6 +27,8 @@ from lab.pictures.example import write
 from lab.pictures.terminal import COLUMNS, picture, printed
 from tests.commands import balloons
 
+pytestmark = pytest.mark.whole
+
 PLAN = ("plan", "--to", "20", "--offline", "--boot", "30s", "--join", "20s")
 
 

@@ -96,6 +96,7 @@ def on_the_example() -> list[str]:
     return sorted({*lines, *(line for _, line in TYPED if EXAMPLE in line)})
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("line", on_the_example())
 def test_commands_on_the_example_run(line: str, tmp_path: Path) -> None:
     (tmp_path / "docs").symlink_to(ROOT / "docs")

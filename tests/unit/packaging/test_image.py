@@ -1,5 +1,6 @@
 """What the Containerfile says, and what goes into the image, without building one."""
 
+import os
 import re
 import subprocess
 import sys
@@ -80,7 +81,9 @@ def test_bytecode_is_written_for_what_is_imported_and_twice_the_same(tmp_path: P
         (tmp_path / folder / "unused.py").write_text("")
         setting = "from pathlib import Path; from lab.image import bytecode; bytecode.ROOTS = ('toy',)"
         script = f"{setting}; bytecode.main(Path({str(tmp_path / folder)!r}))"
-        subprocess.run([sys.executable, "-c", script], cwd=ROOT, check=True, capture_output=True)
+        # As in the build: Python itself writes none.
+        alone = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
+        subprocess.run([sys.executable, "-c", script], cwd=ROOT, check=True, capture_output=True, env=alone)
     names = [path.relative_to(tmp_path / "one") for path in sorted((tmp_path / "one").rglob("*.pyc"))]
     assert {name.name.split(".")[0] for name in names} == {"__init__", "used"}
     # The path is part of the bytecode, and in an image it is always the same.

@@ -93,6 +93,7 @@ def tree(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.whole
 def test_what_a_test_notices_dies_and_what_none_notices_lives(tree: Path) -> None:
     every = list(mutants_of("throttler/law/share.py", MODULE))
     noticed = next(mutant for mutant in every if mutant.after == "part * whole")

@@ -47,6 +47,7 @@ async def run(*arguments: str) -> tuple[int, str, str]:
     return ended.returncode, ended.stdout, ended.stderr
 
 
+@pytest.mark.whole
 async def test_live_and_dump_agree_byte_for_byte(tmp_path: Path) -> None:
     dump = str(tmp_path / "d.tar.gz")
     async with loopback_api(answer) as api:

@@ -121,6 +121,7 @@ def test_pipe_that_nobody_writes_to_is_empty(tmp_path: Path) -> None:
     assert (answer.returncode, answer.stderr) == (2, f"error: {tmp_path / 'pipe'}: it is empty\n")
 
 
+@pytest.mark.whole
 def test_simulates_policies_side_by_side_over_a_sweep(tmp_path: Path) -> None:
     figures = tmp_path / "figures.yaml"
     figures.write_text("boot: 30s\njoin: 20\nservers: 3\nserver-cores: 32\n")
@@ -153,6 +154,7 @@ def test_what_is_there_is_nothing_to_do(command: str) -> None:
     assert answer.stdout.startswith("Nothing to do: 9 nodes are there, and --to 5 asks for no more.\n")
 
 
+@pytest.mark.whole
 def test_pods_that_fit_now_need_no_wait(tmp_path: Path) -> None:
     job = tmp_path / "train.yaml"
     container = {"name": "a", "image": "b", "resources": {"requests": {"cpu": "1m"}}}
@@ -166,6 +168,7 @@ def test_pods_that_fit_now_need_no_wait(tmp_path: Path) -> None:
     assert "never" not in page
 
 
+@pytest.mark.whole
 def test_no_comes_first_with_the_command_that_lifts_the_limit() -> None:
     answer = balloons("plan", "--from", EXAMPLE, "--to", "7500")
     assert answer.returncode == 3

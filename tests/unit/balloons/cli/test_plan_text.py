@@ -19,6 +19,8 @@ from balloons.reading.read_cluster import read_archive
 from balloons.report.document import Document, Series, read_document, series_of
 from balloons.words import count, duration, share
 
+pytestmark = pytest.mark.whole
+
 EXAMPLE = Path(__file__).resolve().parents[4] / "docs" / "example" / "cluster.tar.gz"
 AT = datetime(2026, 11, 21, tzinfo=UTC)
 

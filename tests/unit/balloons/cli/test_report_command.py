@@ -12,6 +12,8 @@ import pytest
 from tests.commands import FOR_ALL, balloons
 from tests.unit.balloons.report.a_plan import EVIL, body
 
+pytestmark = pytest.mark.whole
+
 EXAMPLE = str(Path(__file__).parents[4] / "docs" / "example" / "cluster.tar.gz")
 SURE = ("--offline", "--boot", "30s", "--join", "20s", "--servers", "3", "--server-cores", "32", "--daemonsets", "2")
 

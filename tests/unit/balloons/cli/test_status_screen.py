@@ -140,6 +140,7 @@ async def nothing_of_ours(_: web.BaseRequest) -> web.StreamResponse:
     return web.json_response({"kind": "Status", "message": "not found", "code": 404}, status=404)
 
 
+@pytest.mark.whole
 async def test_day_0_says_what_works_without_our_crds(tmp_path: Path) -> None:
     async with loopback_api(nothing_of_ours) as api:
         code, out, err = await ended(await started(api, tmp_path))
@@ -152,6 +153,7 @@ async def test_day_0_says_what_works_without_our_crds(tmp_path: Path) -> None:
     assert asked[0] == 1, "what was named cannot be shown"
 
 
+@pytest.mark.whole
 async def test_waits_for_warm_nodes_and_shows_what_there_is_then(tmp_path: Path) -> None:
     async with loopback_api(Server(3).handle) as api:
         code, out, err = await ended(await started(api, tmp_path, "gpu", "--wait", "--for", "warm=3"))
@@ -159,6 +161,7 @@ async def test_waits_for_warm_nodes_and_shows_what_there_is_then(tmp_path: Path)
     assert err == ["waiting: 0 of 3 nodes are warm"]
 
 
+@pytest.mark.whole
 async def test_time_that_is_over_is_code_four_and_shows_what_there_is(tmp_path: Path) -> None:
     async with loopback_api(Server(2).handle) as api:
         waiting = await started(api, tmp_path, "--wait", "--for", "warm=3", "--timeout", "2s", "-o", "json")
@@ -168,6 +171,7 @@ async def test_time_that_is_over_is_code_four_and_shows_what_there_is(tmp_path: 
     assert err[-1] == "not so after 2 s: 2 of 3 nodes are warm"
 
 
+@pytest.mark.whole
 async def test_interrupted_wait_shows_what_there_is(tmp_path: Path) -> None:
     async with loopback_api(Server(2).handle) as api:
         waiting = await started(api, tmp_path, "--wait", "--for", "warm=3")
@@ -186,6 +190,7 @@ async def test_what_nobody_can_see_is_not_waited_for(tmp_path: Path) -> None:
     assert err == ["error: --for idle is about throttles, which this cluster does not show"]
 
 
+@pytest.mark.whole
 async def test_pool_that_is_not_there_is_waited_for_and_not_shown(tmp_path: Path) -> None:
     async with loopback_api(Server(0).handle) as api:
         awaited = await started(api, tmp_path, "cpu", "--wait", "--for", "warm=0", "--timeout", "0")

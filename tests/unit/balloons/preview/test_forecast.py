@@ -27,6 +27,8 @@ from balloons.preview.what_if import Stated, with_stated
 from tests.unit.balloons.preview.test_flow import world
 from throttler.law.settings import LawSettings
 
+pytestmark = pytest.mark.whole
+
 ROOMY = Stated(boot=60, join=30, servers=3, server_cores=64, daemonsets=4, controller_qps=10_000, scheduler_qps=10_000)
 
 

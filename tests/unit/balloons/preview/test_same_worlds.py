@@ -18,6 +18,8 @@ from balloons.preview.what_if import Stated, Sweep, simulate, with_stated
 from balloons.preview.world import LIMIT_S, median_world
 from balloons.reading.read_cluster import read_archive
 
+pytestmark = pytest.mark.whole
+
 AT = datetime(2026, 11, 22, tzinfo=UTC)
 ASSUMED = assumed_inputs()
 EXAMPLE = Path(__file__).resolve().parents[4] / "docs" / "example" / "cluster.tar.gz"

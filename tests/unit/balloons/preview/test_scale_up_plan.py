@@ -1,8 +1,10 @@
 """Plans: what they promise, what they say for machines, and that the schema that we publish holds."""
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import cache
 from math import exp
 from pathlib import Path
 
@@ -15,6 +17,8 @@ from balloons.preview.inputs import Ceiling, NodeShape, PlanInputs, assumed_inpu
 from balloons.preview.plan_json import MOST_MOMENTS, plan_json, thinned
 from balloons.preview.scale_up_plan import Asked, PlanError, ScaleUpPlan, make_plan
 from balloons.preview.what_if import Stated, StatedError, check, with_stated
+
+pytestmark = pytest.mark.whole
 
 AT = datetime(2026, 11, 21, 12, 0, 30, tzinfo=UTC)
 SCHEMA = json.loads((Path(__file__).parents[4] / "docs/schemas/plan.json").read_text())
@@ -31,11 +35,11 @@ def plan(given: PlanInputs | None = None, add: int = 40, **asked: object) -> Sca
     return make_plan(given or inputs(), Asked(add=add, **asked), AT)  # type: ignore[arg-type]
 
 
-PLANS = {
-    "usual": plan(),
-    "nothing can come": plan(inputs(ceilings=(Ceiling(name="NodePool/x", nodes=0),))),
-    "some can come": plan(inputs(ceilings=(Ceiling(name="NodePool/x", nodes=15), Ceiling(name="y", nodes=99)))),
-    "pods": make_plan(
+PLANS: dict[str, Callable[[], ScaleUpPlan]] = {
+    "usual": plan,
+    "nothing can come": lambda: plan(inputs(ceilings=(Ceiling(name="NodePool/x", nodes=0),))),
+    "some can come": lambda: plan(inputs(ceilings=(Ceiling(name="NodePool/x", nodes=15), Ceiling(name="y", nodes=99)))),
+    "pods": lambda: make_plan(
         inputs(),
         Asked(add=3),
         AT,
@@ -51,14 +55,19 @@ PLANS = {
 }
 
 
+@cache
+def made(name: str) -> ScaleUpPlan:
+    return PLANS[name]()
+
+
 @pytest.mark.parametrize("name", PLANS)
 def test_json_keeps_the_published_schema(name: str) -> None:
-    body = json.loads(json.dumps(plan_json(PLANS[name])))
+    body = json.loads(json.dumps(plan_json(made(name))))
     jsonschema.Draft202012Validator(SCHEMA).validate(body)
 
 
 def test_schema_refuses_what_is_no_plan() -> None:
-    body = plan_json(PLANS["usual"])
+    body = plan_json(made("usual"))
     for name in ("eta", "waves", "inputs"):
         with pytest.raises(jsonschema.ValidationError):
             jsonschema.Draft202012Validator(SCHEMA).validate({**body, name: "soon"})
@@ -76,7 +85,7 @@ def test_keeps_its_promises_where_all_nodes_come_in_time() -> None:
 
 
 def test_names_the_lowest_ceiling_and_what_is_missing() -> None:
-    found = PLANS["some can come"]
+    found = made("some can come")
     assert (found.coming, found.limit) == (15, Limit.CEILING)
     assert found.broken == ("25 of 40 nodes cannot come: NodePool/x leaves room for 15",)
     last = found.waves[-1]

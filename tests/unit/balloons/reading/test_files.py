@@ -232,6 +232,7 @@ def test_bytes_that_are_no_text_are_refused(tmp_path: Path) -> None:
         read(tmp_path / "x.yaml")
 
 
+@pytest.mark.whole
 def test_a_large_cluster_is_read_in_pages_and_kept_small() -> None:
     answer = subprocess.run(
         [sys.executable, "-m", "tests.large_cluster"], capture_output=True, text=True, check=True, timeout=300

@@ -12,14 +12,15 @@ from balloons.preview.inputs import assumed_inputs
 from balloons.preview.plan_json import plan_json
 from balloons.preview.scale_up_plan import Asked, make_plan
 from balloons.report.document import BINS, DocumentError, at, marks, read_document, series_of
-from tests.unit.balloons.preview.test_scale_up_plan import AT, PLANS
+from tests.unit.balloons.preview.test_scale_up_plan import AT, PLANS, made
 from tests.unit.balloons.report.a_plan import body, document, wave
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("name", PLANS)
 def test_every_plan_can_be_read_back(name: str) -> None:
-    found = read_document(plan_json(PLANS[name], "0.1.0"))
-    assert (found.nodes_coming, found.made_by) == (PLANS[name].coming, "0.1.0")
+    found = read_document(plan_json(made(name), "0.1.0"))
+    assert (found.nodes_coming, found.made_by) == (made(name).coming, "0.1.0")
 
 
 def test_plan_from_assumptions_can_be_read_back() -> None:

@@ -8,6 +8,8 @@ import pytest
 from balloons.report.html_page import MOST_ROWS, page
 from tests.unit.balloons.report.a_plan import EVIL, body, document, evil_document, moment, side, wave
 
+pytestmark = pytest.mark.whole
+
 VOID = {"meta", "br", "link"}
 
 

@@ -46,6 +46,7 @@ def drawn_elsewhere(folder: Path, seed: str) -> list[str]:
     return answer.stdout.split()
 
 
+@pytest.mark.whole
 def test_equal_plans_give_equal_bytes_whatever_the_process_and_the_users_settings(tmp_path: Path) -> None:
     plain, changed = tmp_path / "plain", tmp_path / "changed"
     plain.mkdir()

@@ -137,6 +137,7 @@ async def test_one_pools_gang_lets_the_other_pools_through() -> None:
     assert max(small) < 1.0
 
 
+@pytest.mark.whole
 async def test_thousands_of_notes_are_in_nobodys_way() -> None:
     """What it was before: 25 min in front of everybody."""
     scene = Scene()

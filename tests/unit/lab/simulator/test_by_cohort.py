@@ -10,6 +10,8 @@ from throttler.signals.reading import Signals
 from throttler.simulator.pacing_policies import AtOnce, FixedWindow, Permit
 from throttler.simulator.scenario import Blindness, ScaleUp, Scenario, ServerLoss
 
+pytestmark = pytest.mark.whole
+
 CALM = Scenario(
     name="calm", demands=(ScaleUp(at_s=0.0, nodes=40),), servers=2, capacity=8, boot_s=30, lead_s=60, scrape_noise=0.0
 )

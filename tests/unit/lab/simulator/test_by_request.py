@@ -10,6 +10,8 @@ from tests.unit.throttler.simulator.small_plants import Everything, Nobody, Trut
 from throttler.simulator.plant import JOIN
 from throttler.simulator.scenario import Blindness, Disturbance, ListBurst, ScaleUp, ServerLoss, Slowdown
 
+pytestmark = pytest.mark.whole
+
 A_SMALL = TWELVE[0]
 
 
