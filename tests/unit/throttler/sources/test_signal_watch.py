@@ -114,7 +114,8 @@ def names(signals) -> set[str]:
 async def test_scrapes_and_own_requests_come_together() -> None:
     reads: list[Read] = []
     own = OwnAttempts(0.5)
-    async with watching(FakeApiServer(), own=own, observer=reads.append) as watch:
+    # A read may take as long as an interval: on a busy machine one of 0.6 s was too short for a read of this process.
+    async with watching(FakeApiServer(), own=own, observer=reads.append, settings={"interval_s": 2.0}) as watch:
         own.observe(Attempt("get", "nodes", "429", 0.1, 0))
         await eventually(watch, lambda signals: names(signals) == {"127.0.0.1", "own requests"})
         signals = watch.signals(asyncio.get_running_loop().time())
