@@ -3,6 +3,8 @@ SHELL := /bin/bash
 PY := .venv/bin/python
 COMPILE := $(PY) -m uv pip compile --generate-hashes --no-emit-index-url --no-header --python-version 3.11 --universal --quiet
 export PYTHONDONTWRITEBYTECODE := 1
+# Tests are compiled once, and not in each worker of each run.
+PYTEST := PYTHONDONTWRITEBYTECODE= $(PY) -m pytest --dist worksteal
 
 .DEFAULT_GOAL := help
 .PHONY: help try demo test docs lint unit mutants lab bench setup binaries manifests lock image image-test clean
@@ -22,12 +24,12 @@ try: ## What doctor, plan and report say about an example; no cluster, no build,
 demo: binaries ## Both main jobs on a real control plane, in about 7 minutes
 	@$(PY) -m lab demo
 
-test: lint ## Lint, then all tests, three at a time, on the real control plane where they need one
+test: lint ## Lint, then all tests, six at a time as most of them wait, on the real control plane where they need one
 	@$(PY) -m lab binaries --tests
-	@$(PY) -m pytest --numprocesses 3 --dist worksteal
+	@$(PYTEST) --numprocesses 6
 
 unit: setup ## The quick tests, two at a time, in a minute: no binaries, no whole simulations, drawings and commands
-	@$(PY) -m pytest tests/unit -m "not promtool and not whole" --numprocesses 2 --dist worksteal
+	@$(PYTEST) tests/unit -m "not promtool and not whole" --numprocesses 2
 
 mutants: setup ## Change the pure modules in 150 places, one at a time, and tell which no unit test notices; 20 minutes at most
 	@$(PY) -m tools.mutants --count 150 --minutes 18 $(if $(SEED),--seed $(SEED)) --floor 95

@@ -1,10 +1,12 @@
 """Fixtures of all tests: the real control plane, started once per session for the tests that ask for it."""
 
 import asyncio
+import json
 import time
 import uuid
 from collections.abc import Iterator
 from itertools import groupby
+from pathlib import Path
 
 import hypothesis
 import pytest
@@ -33,8 +35,10 @@ BINARIES: dict[str, tuple[Binary, ...]] = {
     "helm": (*CHART_BINARIES, binary_named("kubectl")),
 }
 """What the tests of each mark need."""
-LAB_WEIGHT, CONTRACT_WEIGHT = 10, 1
-"""Seconds, roughly: a test of tests/lab waits for machines, one of tests/contract for a few answers."""
+LAB_S, CONTRACT_S = 10, 1
+"""Roughly: a test of tests/lab waits for machines, one of tests/contract for a few answers."""
+SECONDS: dict[str, int] = json.loads((Path(__file__).parent / "lab/seconds.json").read_text())
+"""What the slowest tests took when they were last measured; one that is missing or wrong only makes a run longer."""
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -47,13 +51,20 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if workers > 1:
         slow = [item for item in items if item.get_closest_marker("lab")]
         quick = [item for item in items if not item.get_closest_marker("lab")]
-        files = ((_weight(tests), tests) for tests in (list(group) for _, group in groupby(slow, lambda i: i.path)))
-        items[:] = dealt(files, quick, workers)
+        groups = [list(tests) for _, tests in groupby(slow, _together)]
+        items[:] = dealt(((sum(map(_seconds, tests)), tests) for tests in groups), quick, workers)
 
 
-def _weight(tests: list[pytest.Item]) -> int:
-    each = LAB_WEIGHT if tests[0].path.parent.name == "lab" else CONTRACT_WEIGHT
-    return each * len(tests)
+def _together(item: pytest.Item) -> str:
+    """What stays with one worker: tests of a file that share a plane or what is on it. Any other goes alone."""
+    fixtures = (each for definitions in item._fixtureinfo.name2fixturedefs.values() for each in definitions)
+    is_sharing = any(each.scope != "function" and each.baseid.startswith("tests") for each in fixtures)
+    return str(item.path) if is_sharing else item.nodeid
+
+
+def _seconds(item: pytest.Item) -> int:
+    usual = LAB_S if item.path.parent.name == "lab" else CONTRACT_S
+    return SECONDS.get(f"{item.path.name}::{item.name}", usual)
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

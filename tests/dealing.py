@@ -18,13 +18,13 @@ def stretches(count: int, workers: int) -> list[int]:
     return sizes
 
 
-def dealt(files: Iterable[tuple[int, Sequence[T]]], quick: Sequence[T], workers: int) -> list[T]:
-    """`files` are (weight, slow tests that stay together): the heaviest go first, each to who has least."""
+def dealt(groups: Iterable[tuple[int, Sequence[T]]], quick: Sequence[T], workers: int) -> list[T]:
+    """`groups` are (seconds, slow tests that stay together): the longest go first, each to who has least."""
     hands: list[list[T]] = [[] for _ in range(workers)]
-    weights = [0] * workers
-    for weight, tests in sorted(files, key=lambda each: -each[0]):
-        least = weights.index(min(weights))
-        weights[least] += weight
+    loads = [0] * workers
+    for seconds, tests in sorted(groups, key=lambda group: -group[0]):
+        least = loads.index(min(loads))
+        loads[least] += seconds
         hands[least] += tests
     rest = list(quick)
     order: list[T] = []
