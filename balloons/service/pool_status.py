@@ -5,9 +5,9 @@ What each reason means for whoever waits on a pool: settled, on its way, blind, 
 Conditions mean what kstatus makes of them, so that `kubectl wait`, Argo CD and Flux understand a pool: Ready always,
 Reconciling and Stalled only while they are true. lastTransitionTime moves only when a condition's status does.
 
-Kubernetes Events about pools: when a reason changes, and never a flood of them. How often is limited by
-`throttler.kube.because`. What an earlier process told is known from the pool's stored status, so a restart repeats
-nothing.
+Kubernetes Events about pools: when a reason changes or a note appears, however briefly, and never a flood of them. How
+often is limited by `throttler.kube.because`; what may not be told yet waits. What an earlier process told is known from
+the pool's stored status, so a restart repeats nothing.
 """
 
 import enum
@@ -139,7 +139,10 @@ def _text(main: Because, notes: tuple[Because, ...]) -> str:
 
 
 class Announcer:
-    """Knows what was told last of each pool; `now_s` is monotonic."""
+    """Knows what was told last of each pool, and which Events wait; `now_s` is monotonic.
+
+    Of one reason of one pool the newest waits. Warnings go before what is merely news.
+    """
 
     def __init__(self, instance: str) -> None:
         self._author = EventAuthor(
@@ -148,23 +151,30 @@ class Announcer:
         self._limit = EventLimit()
         self._last: dict[ObjectKey, str] = {}
         self._noted: dict[ObjectKey, frozenset[str]] = {}
+        self._waiting: dict[tuple[ObjectKey, str], dict[str, Any]] = {}
 
-    def due(
-        self, stored: BalloonPool | RefusedPool, decision: PoolDecision, now_s: float, wall: datetime
-    ) -> list[dict[str, Any]]:
+    def notice(self, stored: StoredPool, decision: PoolDecision, wall: datetime) -> None:
+        """A decision was made at `wall`; whatever is new about it waits to be told."""
+        for why in self._news(stored, decision):
+            event = self._author.event(stored.metadata, why, wall, is_warning=standing(why.reason) is Standing.STUCK)
+            self._waiting[decision.pool, why.code] = event
+
+    def due(self, now_s: float) -> list[tuple[ObjectKey, dict[str, Any]]]:
         """The Events to write now; they count as told."""
-        return [
-            self._author.event(stored.metadata, why, wall, is_warning=standing(why.reason) is Standing.STUCK)
-            for why in self._news(stored, decision)
-            if self._limit.may_tell((decision.pool, why.code), now_s)
-        ]
+        in_order = sorted(self._waiting, key=lambda key: self._waiting[key]["type"] == "Normal")
+        return [(key[0], self._waiting.pop(key)) for key in in_order if self._limit.may_tell(key, now_s)]
+
+    def tell_again(self, pool: ObjectKey, event: dict[str, Any]) -> None:
+        """The Event could not be written: it waits for the next time that its reason may be told."""
+        self._waiting.setdefault((pool, event["reason"]), event)
 
     def forget(self, known: Collection[ObjectKey]) -> None:
         """Drop what is about pools that are gone."""
         self._last = {key: code for key, code in self._last.items() if key in known}
         self._noted = {key: codes for key, codes in self._noted.items() if key in known}
+        self._waiting = {key: event for key, event in self._waiting.items() if key[0] in known}
 
-    def _news(self, stored: BalloonPool | RefusedPool, decision: PoolDecision) -> list[Because]:
+    def _news(self, stored: StoredPool, decision: PoolDecision) -> list[Because]:
         key, why = decision.pool, decision.because
         if why.reason in TURNED_AWAY:
             return []

@@ -2,9 +2,10 @@
 
 Of each pool there are up to three turns under way at a time, of three sorts that do not wait for each other and have
 ceilings of their own: what makes and removes balloons, notes (on nodes, and the removal of what failed balloons leave),
-and the report (status and Events). A turn that
+and the report (its status). A turn that
 gives nodes back to work is urgent as a whole. A pool whose turn is under way, or whose last write the caches do not
 show yet, is passed over; the next decision sees the world as it is then. A decision's report comes after its balloons.
+Events are written in one turn for all pools, and every decision is heard: one that a turn under way passes over, too.
 """
 
 import asyncio
@@ -66,6 +67,7 @@ class _Sort(enum.Enum):
     BALLOONS = "balloons"
     NOTES = "notes"
     REPORT = "report"
+    EVENTS = "events"
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +121,7 @@ class PoolWrites:
         self._turn_away([decision for decision in plan.pools if decision.because.reason in TURNED_AWAY])
         served = [decision for decision in plan.pools if decision.because.reason not in TURNED_AWAY]
         passed = [decision.pool for decision in served if not self._start_pool(decision)]
+        self._tell(served)
         if plan.sweeps and not self._start_sweeps(plan.sweeps):
             passed.append(SWEEPS)
         if late := set[ObjectKey]().union(*(fence.give_up(self._clock()) for fence in self._fences.values())):
@@ -270,6 +273,14 @@ class PoolWrites:
         if self._is_dry_run or self._jobs.is_busy(key, _Sort.REPORT) or not self._reporter.has_news(decision, problem):
             return
         self._jobs.begin(key, _Sort.REPORT, self._reporter.report(decision, problem))
+
+    def _tell(self, decisions: Sequence[PoolDecision]) -> None:
+        if self._is_dry_run:
+            return
+        for decision in decisions:
+            self._reporter.notice(decision)
+        if not self._jobs.is_busy(SWEEPS, _Sort.EVENTS) and (events := self._reporter.due_events()):
+            self._jobs.begin(SWEEPS, _Sort.EVENTS, self._reporter.tell(events))
 
     # --- the rest ---
 

@@ -6,7 +6,7 @@ the version that was decided on. What the server answers is given back as the ve
 How users are told: `throttler.kube.writes`; here is what of a pool's status is news, and how often figures go out.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from datetime import UTC, datetime
 from random import Random
 from typing import Any
@@ -182,19 +182,33 @@ class Reporter:
         return self._due(decision, problem) is not None
 
     async def report(self, decision: PoolDecision, problem: str) -> None:
-        """Write the status if it is due, and what there is to announce."""
+        """Write the status if it is due."""
         stored, status = self._stored(decision.pool), self._due(decision, problem)
-        if stored is None:
+        if stored is None or status is None:
             return
-        # Asked before the status is written: what the stored status says is what was told before.
-        events = self._announcer.due(stored, decision, self._clock(), datetime.now(UTC))
-        if status is not None:
-            is_written = await self._status.write(stored.metadata, status)
-            if decision.because.reason not in TURNED_AWAY:
-                self._turned_away.pop(decision.pool, None)
-            elif is_written:
-                self._turned_away[decision.pool] = status.message
-        await self._status.announce(stored.metadata, events)
+        is_written = await self._status.write(stored.metadata, status)
+        if decision.because.reason not in TURNED_AWAY:
+            self._turned_away.pop(decision.pool, None)
+        elif is_written:
+            self._turned_away[decision.pool] = status.message
+
+    def notice(self, decision: PoolDecision) -> None:
+        """Remember what is new about a decision, before its status is written: the stored one says what was told."""
+        stored = self._stored(decision.pool)
+        if stored is not None:
+            self._announcer.notice(stored, decision, datetime.now(UTC))
+
+    def due_events(self) -> list[tuple[ObjectKey, dict[str, Any]]]:
+        """The Events to write now, each with its pool; whoever takes them must `tell` them."""
+        return self._announcer.due(self._clock())
+
+    async def tell(self, events: Sequence[tuple[ObjectKey, dict[str, Any]]]) -> None:
+        """Write these Events one after the other; those that got no answer wait again."""
+        for pool, event in events:
+            if (stored := self._stored(pool)) is None:
+                continue
+            for late in await self._status.announce(stored.metadata, [event]):
+                self._announcer.tell_again(pool, late)
 
     def forget(self, known: Collection[ObjectKey]) -> None:
         """Drop what is about pools that are gone."""

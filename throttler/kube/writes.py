@@ -19,7 +19,7 @@ import msgspec
 import structlog
 
 from throttler.kube.because import EVENT_NAMESPACE
-from throttler.kube.errors import ApiError, FencedError, NotFoundError
+from throttler.kube.errors import ApiError, FencedError, NotFoundError, ServerError, UnreachableError
 from throttler.kube.kube_client import KubeClient, decode
 from throttler.kube.metadata import Metadata, ObjectKey, key_of
 from throttler.kube.requests import EVENTS, Resource
@@ -309,15 +309,19 @@ class StatusWriter:
         self._on_told("status", None)
         return True
 
-    async def announce(self, about: Metadata, events: Iterable[dict[str, Any]]) -> None:
-        """Create the Events."""
+    async def announce(self, about: Metadata, events: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Create the Events; returns those that got no answer, or were put off, and are worth another try."""
+        late = []
         for event in events:
             try:
                 await self._client.create(EVENTS, event, about.namespace or EVENT_NAMESPACE)
             except ApiError as error:
                 self._failed("event", key_of(about), error)
+                if isinstance(error, UnreachableError | ServerError) or error.retry_after_s is not None:
+                    late.append(event)
             else:
                 self._on_told("event", None)
+        return late
 
     def forget(self, known: Collection[ObjectKey]) -> None:
         """Drop what is about objects that are gone."""

@@ -128,8 +128,8 @@ def pool(name: str = "gpu", told: str = "") -> BalloonPool:
 def due(
     announcer: Announcer, why: Because, at_s: float, notes: tuple[Because, ...] = (), told: str = "", name: str = "gpu"
 ) -> list[str]:
-    decision = PoolDecision(ObjectKey("ns", name), why, PoolStatus(), (), notes)
-    return [event["reason"] for event in announcer.due(pool(name, told), decision, at_s, WALL)]
+    announcer.notice(pool(name, told), PoolDecision(ObjectKey("ns", name), why, PoolStatus(), (), notes), WALL)
+    return [event["reason"] for _, event in announcer.due(at_s)]
 
 
 def test_change_is_told_once() -> None:
@@ -147,14 +147,37 @@ def test_reason_that_flaps_is_told_once_a_minute() -> None:
     announcer = Announcer("me")
     told = [due(announcer, why, at_s) for at_s, why in enumerate([STEADY, PAUSED] * 30)]
     assert sum(map(len, told)) == 2
-    assert due(announcer, STEADY, 61) == ["Steady"]
+    assert due(announcer, STEADY, 61) == ["Steady", "Paused"]
 
 
 def test_many_pools_do_not_flood() -> None:
     announcer = Announcer("me")
     told = [due(announcer, STEADY, 0, name=f"pool-{i}") for i in range(1000)]
     assert sum(map(len, told)) == EVENTS_PER_MIN
-    assert due(announcer, PAUSED, 60, name="pool-0") == ["Paused"]
+
+
+def test_what_the_limit_held_back_is_told_later_and_warnings_first() -> None:
+    announcer = Announcer("me")
+    for i in range(EVENTS_PER_MIN):
+        due(announcer, STEADY, 0, name=f"pool-{i}")
+    assert due(announcer, PAUSED, 1, name="late") == []
+    assert due(announcer, PAUSED, 2, (CONFLICT,), name="late") == []
+    assert due(announcer, PAUSED, 3, name="late") == []
+    assert [event["reason"] for _, event in announcer.due(60)] == ["Conflict", "Paused"]
+    assert announcer.due(200) == []
+
+
+def test_an_event_that_could_not_be_written_is_told_again_unless_there_is_a_newer_one() -> None:
+    announcer = Announcer("me")
+    announcer.notice(pool(), PoolDecision(KEY, CONFLICT, PoolStatus()), WALL)
+    ((_, old),) = announcer.due(0)
+    announcer.tell_again(KEY, old)
+    assert announcer.due(59) == []
+    assert announcer.due(60) == [(KEY, old)]
+    announcer.notice(pool(), PoolDecision(KEY, PAUSED, PoolStatus()), WALL)
+    announcer.notice(pool(), PoolDecision(KEY, CONFLICT, PoolStatus()), LATER)
+    announcer.tell_again(KEY, old)
+    assert [event["eventTime"][:16] for _, event in announcer.due(120)] == ["2026-11-21T05:05", "2026-11-21T05:00"]
 
 
 def test_note_is_told_when_it_appears() -> None:
@@ -168,13 +191,18 @@ def test_note_is_told_when_it_appears() -> None:
 def test_forgotten_pool_is_new_again() -> None:
     announcer = Announcer("me")
     due(announcer, STEADY, 0)
+    due(announcer, PAUSED, 1)
+    due(announcer, STEADY, 2)
     announcer.forget(set())
     assert due(announcer, STEADY, 101) == ["Steady"]
 
 
 def test_event_has_what_the_api_asks_for() -> None:
     decision = PoolDecision(ObjectKey("ns", "gpu"), CONFLICT, PoolStatus())
-    (event,) = Announcer("me").due(pool("a" * 199 + "-.b"), decision, 0, WALL)
+    announcer = Announcer("me")
+    announcer.notice(pool("a" * 199 + "-.b"), decision, WALL)
+    ((key, event),) = announcer.due(0)
+    assert key == ObjectKey("ns", "gpu")
     assert event["type"] == "Warning"
     assert event["metadata"]["generateName"] == "a" * 199 + "-"
     assert event["eventTime"] == "2026-11-21T05:00:00.000000Z"

@@ -162,12 +162,13 @@ APPLY = "apply deployments ns/gpu-a"
 async def test_actions_are_written_in_order_and_status_after_them() -> None:
     scene = Scene()
     await scene.write(mark("b1"), apply(), release("b1"))
-    assert scene.client.calls == [
+    told = "create events ns Warming"
+    assert told in scene.client.calls
+    assert [call for call in scene.client.calls if call != told] == [
         "patch pods ns/b1",
         APPLY,
         "delete pods ns/b1",
         "apply balloonpools/status ns/gpu",
-        "create events ns Warming",
     ]
 
 
@@ -372,7 +373,7 @@ async def test_dry_run_writes_nothing_at_all() -> None:
 async def test_dry_run_of_one_pool_still_tells_its_user() -> None:
     scene = Scene()
     await scene.write(apply(), is_dry_run=True)
-    assert scene.client.calls == ["apply balloonpools/status ns/gpu", "create events ns Warming"]
+    assert set(scene.client.calls) == {"apply balloonpools/status ns/gpu", "create events ns Warming"}
 
 
 async def test_sweeps_are_written_like_a_pool_of_their_own() -> None:
@@ -444,3 +445,51 @@ def _as_told(scene: Scene) -> BalloonPool:
     status = msgspec.convert(told[-1]["status"], PoolStatus)
     metadata = Metadata("gpu", "ns", resource_version=str(scene.client.version))
     return BalloonPool(metadata, scene.stored[GPU].spec, status)
+
+
+CONFLICT = because(Reason.CONFLICT, nodes=2, other="pool old")
+
+
+async def test_a_note_of_one_decision_is_told_although_no_status_is_due() -> None:
+    """What it was before: its Event waited for the next figures, and was lost if the note was gone by then."""
+    scene = Scene()
+    await scene.write()
+    scene.stored[GPU] = _as_told(scene)
+    scene.client.calls.clear()
+    await scene.write(notes=(CONFLICT,))
+    await scene.write()
+    assert scene.client.calls == ["create events ns Conflict"]
+
+
+async def test_a_note_is_told_although_its_decision_is_passed_over() -> None:
+    scene = Scene()
+    scene.client.delays_s[APPLY] = 5.0
+    scene.start(apply())
+    await asyncio.sleep(1)
+    scene.start(notes=(CONFLICT,))
+    await asyncio.sleep(1)
+    scene.start()
+    await scene.writes.drain(10)
+    assert "create events ns Conflict" in scene.client.calls
+
+
+async def test_an_event_that_gets_no_answer_is_written_again_a_minute_later() -> None:
+    scene = Scene()
+    event = "create events ns Conflict"
+    scene.client.errors[event] = [AttemptTimeoutError("no answer")]
+    await scene.write(notes=(CONFLICT,))
+    for _ in range(13):
+        await asyncio.sleep(10)
+        await scene.write()
+    assert scene.client.calls.count(event) == 2
+
+
+async def test_an_event_that_is_refused_is_not_written_again() -> None:
+    scene = Scene()
+    event = "create events ns Conflict"
+    scene.client.errors[event] = [ForbiddenError("no right")]
+    await scene.write(notes=(CONFLICT,))
+    for _ in range(13):
+        await asyncio.sleep(10)
+        await scene.write()
+    assert scene.client.calls.count(event) == 1
