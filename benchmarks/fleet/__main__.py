@@ -1,8 +1,9 @@
-"""`python -m benchmarks.fleet [--nodes N] [--pods N] [--pools N]`: one real service on a control plane of fleet size.
+"""`python -m benchmarks.fleet [--part PART] [--nodes N] [--pods N] [--pools N]`: one real service on a fleet's servers.
 
-Twice the service starts. The first one goes straight to the API server, as in a cluster: first decision, memory, cost
-of idleness, a gang on warm nodes. The second one goes through a path of ours, which is what gives it a 410 and sees
-when it was sent news: a gang during its first list, a gang after a 410, and nodes that arrive.
+Three parts, each with a service of its own on the same control plane; one alone takes less than ten minutes. In `start`
+and `arrivals` the service goes straight to the API server, as in a cluster: first decision, memory, cost of idleness, a
+gang on warm nodes; and nodes that arrive. In `lists` it goes through a path of ours, which is what gives it a 410 and
+sees when it was sent news: a gang during its first list, and one after a 410.
 
 Faked: pods that fill the nodes are written into etcd as JSON, bound and Running; their DaemonSets do not exist, and the
 garbage collector is off, which would remove them for that. There are no kubelets: nodes report their status every five
@@ -14,6 +15,7 @@ import sys
 import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -38,13 +40,14 @@ SETTLED_S = 35.0
 ARRIVALS, QUICK_ARRIVALS = 5_940, 66
 ARRIVALS_PER_S = 33.0
 WARM_S = 300.0
+PARTS = ("start", "lists", "arrivals")
 FAKED = (
     "Pods that fill the nodes are written into etcd as JSON, bound and Running.",
     "The garbage collector, which would miss their DaemonSets, and the TTL controller, which annotates nodes, are off.",
     "Paper nodes: no kubelet. Each reports its status every five minutes; nobody renews or misses their Leases.",
     "API server, etcd (without fsync), controller manager, scheduler (default client limits) and the service are real.",
     "Every process shares the machine's cores, the load generator included.",
-    "The second service goes through a proxy of ours: it gives the 410, and sees what news of pods are sent when.",
+    "In the part `lists` the service goes through a proxy of ours: it gives the 410, and sees when it is sent news.",
     "Nodes arrive by a POST and the removal of the not-ready taint; the lag begins before the POST.",
 )
 
@@ -57,6 +60,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--pools", type=int, help=f"BalloonPools (default {WHOLE.pools})")
     parser.add_argument("--arrivals", type=int, help=f"nodes that arrive, 33 a second (default {ARRIVALS})")
     parser.add_argument("--idle", type=float, help=f"seconds that idleness is looked at (default {IDLE_S:.0f})")
+    parser.add_argument("--part", choices=PARTS, help="only this part, on a control plane of its own (default all)")
     asked = parser.parse_args(arguments)
     usual = QUICK if asked.quick else WHOLE
     try:
@@ -65,7 +69,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.error(str(error))
     arrivals = asked.arrivals or (QUICK_ARRIVALS if asked.quick else ARRIVALS)
     idle_s = asked.idle or (QUICK_IDLE_S if asked.quick else IDLE_S)
-    measured = asyncio.run(_measure(fleet, arrivals, idle_s))
+    parts = (asked.part,) if asked.part else PARTS
+    measured = asyncio.run(_measure(fleet, parts, arrivals, idle_s))
     report = Report(
         name="fleet",
         figures=tuple(figures(measured)),
@@ -80,43 +85,62 @@ def _sizes(fleet: Fleet, arrivals: int, idle_s: float) -> dict[str, Any]:
     return {**msgspec.to_builtins(fleet), "gang": fleet.gang, "arrivals": arrivals, "idle_s": idle_s}
 
 
-async def _measure(fleet: Fleet, arrivals: int, idle_s: float) -> Measured:
-    gangs: dict[str, tuple[float, ...]] = {}
+async def _measure(fleet: Fleet, parts: Sequence[str], arrivals: int, idle_s: float) -> Measured:
+    measured = Measured()
     async with start_fleet(fleet) as cluster:
-        async with _service(cluster) as service:
-            first_s = await _first_decision_s(cluster, service)
-            progress(f"first decision after {first_s:.1f} s")
-            await _until_warm(cluster, fleet)
-            requests_per_s, cpu_share = await _idle(service, idle_s)
-            progress(f"idle: {requests_per_s:.2f} requests/s, {cpu_share:.3f} of a core, {service.peak_mb():.0f} MB")
-            gangs["quiet"] = await _gang(cluster, fleet, "quiet")
-            memory_mb = service.peak_mb()
-            await _until_warm(cluster, fleet)
-        path = PodPath(cluster.plane.access(ACCOUNT_USER, ()))
-        busy = fleet.node(fleet.nodes - 1).name
-        async with path.open(), news_of_a_pod(cluster, busy):
-            kubeconfig = path.kubeconfig(cluster.plane.directory / "kubeconfigs" / "pod-path.yaml")
-            async with _service(cluster, kubeconfig) as service:
-                await path.list_begun.wait()
-                gangs["first list"] = await _gang(cluster, fleet, "first")
+        if "start" in parts:
+            measured = await _start(cluster, fleet, idle_s)
+        if "lists" in parts:
+            if "start" not in parts:
+                async with _service(cluster):
+                    await _until_warm(cluster, fleet)
+            measured = await _lists(cluster, fleet, measured)
+        if "arrivals" in parts:
+            async with _service(cluster) as service:
                 await service.until_ready()
-                hears_since = time.monotonic()
                 await _until_warm(cluster, fleet)
-                path.forget()
-                await path.list_begun.wait()
-                gangs["410"] = await _gang(cluster, fleet, "gone")
-                await _until_warm(cluster, fleet)
-                lags_s = await _arrivals(cluster, service, fleet, arrivals)
-                deaf_s = longest_gap(path.news_at, hears_since, time.monotonic())
+                measured = replace(measured, lags_s=await _arrivals(cluster, service, fleet, arrivals))
+    return measured
+
+
+async def _start(cluster: PaperCluster, fleet: Fleet, idle_s: float) -> Measured:
+    """First decision, idleness, a gang on warm nodes, memory."""
+    async with _service(cluster) as service:
+        first_s = await _first_decision_s(cluster, service)
+        progress(f"first decision after {first_s:.1f} s")
+        await _until_warm(cluster, fleet)
+        requests_per_s, cpu_share = await _idle(service, idle_s)
+        progress(f"idle: {requests_per_s:.2f} requests/s, {cpu_share:.3f} of a core, {service.peak_mb():.0f} MB")
+        gang = await _gang(cluster, fleet, "quiet")
+        memory_mb = service.peak_mb()
+        await _until_warm(cluster, fleet)
     return Measured(
         first_decision_s=first_s,
-        gangs=gangs,
-        deaf_s=deaf_s,
+        gangs={"quiet": gang},
         memory_mb=memory_mb,
         requests_per_s=requests_per_s,
         cpu_share=cpu_share,
-        lags_s=lags_s,
     )
+
+
+async def _lists(cluster: PaperCluster, fleet: Fleet, before: Measured) -> Measured:
+    """A gang while all pods are listed, for the first time and after a 410; and for how long nothing was heard."""
+    path = PodPath(cluster.plane.access(ACCOUNT_USER, ()))
+    busy = fleet.node(fleet.nodes - 1).name
+    async with path.open(), news_of_a_pod(cluster, busy):
+        kubeconfig = path.kubeconfig(cluster.plane.directory / "kubeconfigs" / "pod-path.yaml")
+        async with _service(cluster, kubeconfig) as service:
+            await path.list_begun.wait()
+            first = await _gang(cluster, fleet, "first")
+            await service.until_ready()
+            hears_since = time.monotonic()
+            await _until_warm(cluster, fleet)
+            path.forget()
+            await path.list_begun.wait()
+            gone = await _gang(cluster, fleet, "gone")
+            await _until_warm(cluster, fleet)
+            deaf_s = longest_gap(path.news_at, hears_since, time.monotonic())
+    return replace(before, gangs={**before.gangs, "first list": first, "410": gone}, deaf_s=deaf_s)
 
 
 @asynccontextmanager
@@ -176,9 +200,14 @@ async def _arrivals(cluster: PaperCluster, service: RunningService, fleet: Fleet
                 arrived.append(time.monotonic())
                 group.create_task(cluster.machines.add([fleet.node(fleet.nodes + number)]))
         progress(f"{count} nodes have arrived, in {time.monotonic() - began_at:.0f} s")
-        async with asyncio.timeout(WARM_S):
-            while samples[-1].count < samples[0].count + count:
-                await asyncio.sleep(0.1)
+        deadline = time.monotonic() + WARM_S
+        while samples[-1].count < samples[0].count + count:
+            if counting.done():
+                counting.result()
+            if time.monotonic() > deadline:
+                counted = samples[-1].count - samples[0].count
+                raise TimeoutError(f"{counted} of {count} arrivals are counted; {await service.in_words()}")
+            await asyncio.sleep(0.1)
     finally:
         counting.cancel()
         await asyncio.gather(counting, return_exceptions=True)

@@ -2,7 +2,7 @@
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 
 from benchmarks.report import Figure
@@ -19,16 +19,16 @@ class Sample:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """Everything that was measured; gangs are the waits of their pods."""
+    """What was measured, None where that part was not run; gangs are the waits of their pods."""
 
-    first_decision_s: float
-    gangs: dict[str, tuple[float, ...]]
+    first_decision_s: float | None = None
+    gangs: dict[str, tuple[float, ...]] = field(default_factory=dict)
     """By what went on meanwhile: `quiet`, `first list`, `410`."""
-    deaf_s: float
-    memory_mb: float
-    requests_per_s: float
-    cpu_share: float
-    lags_s: tuple[float, ...]
+    deaf_s: float | None = None
+    memory_mb: float | None = None
+    requests_per_s: float | None = None
+    cpu_share: float | None = None
+    lags_s: tuple[float, ...] = ()
 
 
 def longest_gap(moments: Iterable[float], since: float, until: float) -> float:
@@ -59,67 +59,39 @@ def lags(arrived_at: Iterable[float], samples: Sequence[Sample]) -> tuple[float,
 
 
 def figures(measured: Measured) -> Iterator[Figure]:
-    """What is judged."""
-    yield Figure(
-        name="first_decision_s",
-        what="from the start of the process to its first write that a watch shows",
-        value=measured.first_decision_s,
-        unit="s",
-        floor=60.0,
-        goal=30.0,
-    )
-    for case in ("first list", "410"):
-        yield Figure(
-            name="gang_during_list_s",
-            case=case,
-            what=f"a gang that comes during the list of all pods ({case}): its last pod bound",
-            value=max(measured.gangs[case]),
-            unit="s",
-            floor=15.0,
-            goal=5.0,
-        )
-    yield Figure(
-        name="gang_quiet_s",
-        what="the same while nothing happens",
-        value=max(measured.gangs["quiet"]),
-        unit="s",
-    )
-    yield Figure(
-        name="deaf_s",
-        what="the longest time without news of pods, a 410 included, five of them a second",
-        value=measured.deaf_s,
-        unit="s",
-        floor=2.0,
-        goal=0.5,
-    )
-    yield Figure(
-        name="memory_mb",
-        what="the most memory held, the first list included",
-        value=measured.memory_mb,
-        unit="MB",
-        goal=700.0,
-    )
-    yield Figure(
-        name="requests_per_s_idle",
-        what="requests of the service while nothing happens, the Lease included",
-        value=measured.requests_per_s,
-        unit="/s",
-        floor=2.0,
-        goal=1.0,
-    )
-    yield Figure(
-        name="cpu_share_idle",
-        what="its share of a core meanwhile; nodes report their status every five minutes",
-        value=measured.cpu_share,
-        unit="",
-        floor=0.15,
-        goal=0.05,
-    )
-    yield Figure(
-        name="arrival_lag_p99_s",
-        what="33 nodes a second become Ready: from before each one's creation to counted, p99",
-        value=percentile(measured.lags_s, 0.99),
-        unit="s",
-        floor=3.0,
-        goal=1.0,
-    )
+    """What is judged, of what was measured."""
+    gangs = {case: max(waits_s) for case, waits_s in measured.gangs.items()}
+    during = "a gang that comes during the list of all pods"
+    for value, name, case, what, unit, floor, goal in (
+        (
+            measured.first_decision_s,
+            "first_decision_s",
+            "",
+            "until the first write that a watch shows",
+            "s",
+            60.0,
+            30.0,
+        ),
+        (gangs.get("first list"), "gang_during_list_s", "first list", f"{during}: its last pod bound", "s", 15.0, 5.0),
+        (gangs.get("410"), "gang_during_list_s", "410", f"{during}, after a 410: the same", "s", 15.0, 5.0),
+        (gangs.get("quiet"), "gang_quiet_s", "", "the same while nothing happens", "s", None, None),
+        (measured.deaf_s, "deaf_s", "", "the longest time without news of pods, 410 included", "s", 2.0, 0.5),
+        (measured.memory_mb, "memory_mb", "", "the most memory held, the first list included", "MB", None, 700.0),
+        (
+            measured.requests_per_s,
+            "requests_per_s_idle",
+            "",
+            "while nothing happens, the Lease included",
+            "/s",
+            2.0,
+            1.0,
+        ),
+        (measured.cpu_share, "cpu_share_idle", "", "of a core; nodes report every five minutes", "", 0.15, 0.05),
+        (_p99(measured.lags_s), "arrival_lag_p99_s", "", "from before a node's creation to counted", "s", 3.0, 1.0),
+    ):
+        if value is not None:
+            yield Figure(name=name, case=case, what=what, value=value, unit=unit, floor=floor, goal=goal)
+
+
+def _p99(lags_s: Sequence[float]) -> float | None:
+    return percentile(lags_s, 0.99) if lags_s else None

@@ -13,20 +13,17 @@ from pathlib import Path
 
 import aiohttp
 
+from balloons.service.metrics import OPEN_METRICS
 from benchmarks.fleet.figures import Sample
 from lab.controlplane import ControlPlane
 from lab.demo.service import service_log
 from lab.processes import log_tail
 
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
-FORMATS = (
-    "text/plain;version=0.0.4",
-    "text/plain;version=1.0.0;escaping=underscores",
-    "text/plain;version=1.0.0;escaping=dots",
-    "text/plain;version=1.0.0;escaping=values",
-)
-"""The service writes its metrics once a second in each format: asked for in turn, they are no older than 0.25 s."""
-PERIOD_S = 0.25
+FORMATS = ("text/plain;version=0.0.4", OPEN_METRICS)
+"""The service writes its metrics at most once a second in each of its two formats."""
+PERIOD_S = 0.55
+"""Asked for by turns this often, each page is a new one."""
 PATIENCE_S = 300.0
 COUNTED = ("warm", "idle", "busy")
 """The states of nodes that are Ready and can be used, of the metrics kube_balloons_pool_*_nodes."""
@@ -66,13 +63,22 @@ class RunningService:
         return total(await self._page("/metrics", FORMATS[0]), name)
 
     async def count(self, samples: list[Sample]) -> None:
-        """Note the nodes that it counts as Ready, four times a second, until cancelled."""
+        """Note the nodes that it counts as Ready, until cancelled; where there is no answer nothing is noted."""
         for kind in itertools.cycle(FORMATS):
             began_at = time.monotonic()
-            page = await self._page("/metrics", kind)
-            counted = sum(total(page, f"kube_balloons_pool_{state}_nodes") for state in COUNTED)
-            samples.append(Sample(time.monotonic(), int(counted)))
+            if page := await self._page("/metrics", kind):
+                counted = sum(total(page, _nodes(state)) for state in COUNTED)
+                samples.append(Sample(time.monotonic(), int(counted)))
             await asyncio.sleep(max(0.0, began_at + PERIOD_S - time.monotonic()))
+
+    async def in_words(self) -> str:
+        """What it says of itself, for whoever waits for something else."""
+        ready, page = await self._page("/readyz", FORMATS[0]), await self._page("/metrics", FORMATS[0])
+        counts = ", ".join(f"{state} {total(page, _nodes(state)):.0f}" for state in ("", *COUNTED, "sick"))
+        return f"ready: {ready.strip() or 'no answer'}; nodes: {counts}; its log ends:\n{self._log_tail()}"
+
+    def _log_tail(self) -> str:
+        return log_tail(service_log(self.plane))
 
     async def _until(self, is_reached: Callable[[str], bool], path: str) -> float:
         deadline = time.monotonic() + PATIENCE_S
@@ -80,9 +86,7 @@ class RunningService:
             if is_reached(await self._page(path, FORMATS[0])):
                 return time.monotonic()
             await asyncio.sleep(0.05)
-        raise TimeoutError(
-            f"{path} does not say what is waited for; its log ends:\n{log_tail(service_log(self.plane))}"
-        )
+        raise TimeoutError(f"{path} does not say what is waited for; its log ends:\n{self._log_tail()}")
 
     async def _page(self, path: str, kind: str) -> str:
         """Empty where there is no answer, or a bad one."""
@@ -92,7 +96,7 @@ class RunningService:
         try:
             async with self._session.get(f"http://{address}{path}", headers={"Accept": kind}) as found:
                 return await found.text() if found.status == 200 else ""
-        except aiohttp.ClientError:
+        except (aiohttp.ClientError, TimeoutError):
             return ""
 
     def _address(self) -> str:
@@ -106,6 +110,11 @@ def cpu_s(pid: int) -> float:
     """Processor time that a process has used so far, by all threads, user and system."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / TICKS_PER_S
+
+
+def _nodes(state: str) -> str:
+    """The metric of a pool's nodes in this state, of all its nodes without one."""
+    return "_".join(filter(None, ("kube_balloons_pool", state, "nodes")))
 
 
 def total(page: str, name: str) -> float:

@@ -1,10 +1,15 @@
-"""The arithmetic of the fleet's figures, the sizes of fleets, and what the path does to watches."""
+"""The arithmetic of the fleet's figures, the sizes of fleets, and how the service's metrics are read."""
 
+import asyncio
+from types import SimpleNamespace
+from typing import Any, cast
+
+import aiohttp
 import pytest
 
 from benchmarks.fleet.figures import Measured, Sample, figures, lags, longest_gap
 from benchmarks.fleet.population import DAEMONS, FILLER, IDLE, Fleet
-from benchmarks.fleet.service import total
+from benchmarks.fleet.service import RunningService, total
 from benchmarks.report import Report, answer, parser_of
 
 
@@ -89,3 +94,51 @@ def test_fleets_that_cannot_be_are_refused(nodes: int, pods: int, pools: int) ->
 def test_a_metric_is_the_sum_of_its_own_series() -> None:
     page = '# TYPE a gauge\na{pool="x"} 2.0\na{pool="y"} 3.5\na_b{pool="x"} 7.0\nb 4.0\n'
     assert (total(page, "a"), total(page, "b"), total(page, "c")) == (5.5, 4.0, 0.0)
+
+
+class _Session:
+    """Answers each request with the next of its pages, or fails as that says."""
+
+    def __init__(self, *pages: str | Exception) -> None:
+        self._pages = list(pages)
+
+    def get(self, address: str, headers: dict[str, str]) -> Any:
+        return self
+
+    async def __aenter__(self) -> Any:
+        if not self._pages:
+            await asyncio.Event().wait()
+        page = self._pages.pop(0)
+        if isinstance(page, Exception):
+            raise page
+
+        async def text() -> str:
+            return page
+
+        return SimpleNamespace(status=200, text=text)
+
+    async def __aexit__(self, *error: object) -> None:
+        pass
+
+
+def page_of(warm: int) -> str:
+    return f'kube_balloons_pool_warm_nodes{{pool="x"}} {warm}\nkube_balloons_pool_idle_nodes{{pool="x"}} 2\n'
+
+
+@pytest.mark.virtual_time
+async def test_a_page_that_does_not_come_is_no_count_and_ends_no_counting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it was before: one page that took longer than ten seconds, and no later arrival was ever counted."""
+    service = RunningService(cast(Any, None), cast(Any, None), 0.0)
+    service._session = cast(Any, _Session(page_of(3), TimeoutError(), aiohttp.ClientError(), page_of(5)))
+    monkeypatch.setattr(RunningService, "_address", lambda self: "127.0.0.1:1")
+    samples: list[Sample] = []
+    task = asyncio.create_task(service.count(samples))
+    await asyncio.sleep(5)
+    assert not task.done()
+    task.cancel()
+    assert [sample.count for sample in samples] == [5, 7]
+
+
+def test_parts_that_were_not_run_have_no_figures() -> None:
+    only = {figure.name for figure in figures(Measured(lags_s=(0.5, 1.5)))}
+    assert only == {"arrival_lag_p99_s"}
