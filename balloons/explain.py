@@ -196,8 +196,9 @@ def _node_stands(node: Any, claim: Any, on_it: list[dict[str, Any]]) -> str:
         return "ready and cordoned: nothing new starts there"
     pools = {text(each, "metadata", "labels", POOL_LABEL) for each in on_it} - {""}
     work = sum(_is_work(each) and not text(each, "metadata", "labels", POOL_LABEL) for each in on_it)
-    if pools and not work:
-        return f"warm: held for pool {', '.join(sorted(pools))}"
+    if pools:
+        for_whom = f"held for pool {', '.join(sorted(pools))}"
+        return f"{for_whom}, beside pods of work: {work}" if work else f"warm: {for_whom}"
     return f"ready, pods of work on it: {work}" if work else "ready and idle"
 
 

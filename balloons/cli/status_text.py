@@ -78,8 +78,15 @@ def pool_row(pool: Pool, now: datetime, glyphs: Mapping[str, str]) -> dict[str, 
         "IDLE": str(status.idle),
         "SICK": str(status.sick),
         "SCHEDULE": status.active_schedule or NONE,
-        "MESSAGE": _pool_paused(pool) or status.message or (pool.problem if isinstance(pool, RefusedPool) else NONE),
+        "MESSAGE": _pool_message(pool) or NONE,
     }
+
+
+def _pool_message(pool: Pool) -> str:
+    """With the notes beside the reason, which only conditions have."""
+    status, problem = pool.status, pool.problem if isinstance(pool, RefusedPool) else ""
+    ready = next((c.message for c in status.conditions if c.type == "Ready"), "")
+    return _pool_paused(pool) or ready or status.message or problem
 
 
 def _pool_paused(pool: Pool) -> str | None:

@@ -106,7 +106,7 @@ class Rules:
     def state_of(self, node: Node, load: NodeLoad) -> NodeState:
         """The one state that holds; earlier cases win. Work that leaves a balloon its room changes nothing."""
         balloons, is_shared = load.balloons, load.work or load.scavengers
-        leaves_room = not is_shared or (bool(balloons) and has_room(node, load, balloons[0].requests))
+        leaves_room = not is_shared or (bool(balloons) and not _is_crowded(node, load, balloons[0].requests))
         if load.work and not leaves_room:
             return NodeState.BUSY
         taints = node.taints
@@ -160,6 +160,17 @@ def has_room(node: Node, load: NodeLoad, requests: Resources) -> bool:
     )
 
 
+def _is_crowded(node: Node, load: NodeLoad, requests: Resources) -> bool:
+    """Whether work takes something of which too little is left for these requests; what the node itself lacks, such as
+    a device that is broken, is not the doing of whoever looks at it with a debug pod."""
+    allocatable, daemons, others = node.allocatable, load.daemons, load.others
+    return any(
+        requests.get(name, 0) + daemons.get(name, 0) + milli > allocatable.get(name, 0)
+        for name, milli in others.items()
+        if milli and name in requests
+    )
+
+
 @dataclass(slots=True)
 class Census:
     """A pool's nodes by state."""
@@ -169,6 +180,8 @@ class Census:
     """The balloons on the nodes of each state."""
     measured: list[Seen] = field(default_factory=list)
     """Nodes that are up and running: their allocatable and DaemonSets can be believed."""
+    shared: list[str] = field(default_factory=list)
+    """Warm nodes that run other pods beside their balloon, by name."""
 
     def count(self, *states: NodeState) -> int:
         """How many nodes are in any of the states."""
@@ -188,7 +201,8 @@ class Census:
         """The same with these nodes, by name, in other states."""
         if not states:
             return self
-        found = Census(measured=self.measured)
+        shared = [name for name in self.shared if states.get(name, NodeState.WARM) is NodeState.WARM]
+        found = Census(measured=self.measured, shared=shared)
         for state in NodeState:
             for node in self.by_state[state]:
                 found.by_state[states.get(node.name, state)].append(node)
@@ -216,4 +230,6 @@ def take_census(seen: Iterable[Seen], rules: Rules) -> Census:
             balloons[state] += load.balloons
         if state in _MEASURED:
             measured.append(pair)
+            if load.others and state is NodeState.WARM:
+                census.shared.append(node.name)
     return census

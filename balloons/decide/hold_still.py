@@ -106,10 +106,12 @@ def some_of(names: Collection[str]) -> str:
 
 
 def notes(view: PoolView, too_small: Iterable[str]) -> tuple[Because, ...]:
-    """Findings beside the decision: a conflict on some nodes, shapes that no label tells apart, no room left."""
+    """Findings beside the decision: a conflict on some nodes, nodes that are not like the others, no room left."""
     found = [conflict(view)] if view.claim.lost else []
     found += [refusing(view)] if view.alone else []
     found += _short(view)
+    if shared := view.census.shared:
+        found.append(because(Reason.SHARED_NODES, nodes=len(shared), names=some_of(shared)))
     shapes = view.shapes.by_name
     if len(shapes) > 1 and are_alike(shapes.values()):
         found.append(because(Reason.SHAPES_ALIKE, shapes=", ".join(sorted(shapes))))

@@ -57,6 +57,7 @@ class Reason(Sentence):
     SHORT_OF_ROOM = (
         "{nodes} nodes have less cpu or memory left than others of shape {shape}, so no balloon fits: {names}"
     )
+    SHARED_NODES = "{nodes} warm nodes run other pods beside their balloon: {names}"
     NODES_REFUSE = "{nodes} nodes refuse balloons ({why}) and are left alone for a while: {names}"
     SHAPES_ALIKE = "shapes {shapes} cannot be told apart by a label; set node.kubernetes.io/instance-type"
     IMAGE_NOT_ALLOWED = "image {image} is not on the service's allow-list; accepted: {accepted}"

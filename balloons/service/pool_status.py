@@ -53,6 +53,8 @@ _STUCK = {
 }
 TURNED_AWAY = frozenset({Reason.NOT_SERVED, Reason.BOUND})
 """Pools that are not ours to serve: whoever makes thousands of them costs the others neither series nor Events."""
+WITHOUT_EVENT = frozenset({Reason.SHARED_NODES})
+"""Notes that only the conditions tell: nothing is wrong, and such pods come and go all day."""
 HOLDS = (
     _BLIND
     | _STUCK
@@ -181,5 +183,6 @@ class Announcer:
         is_new = self._last.get(key, stored.status.because) != why.code
         self._last[key] = why.code
         seen = self._noted.get(key, frozenset())
-        self._noted[key] = frozenset(note.code for note in decision.notes)
-        return ([why] if is_new else []) + [note for note in decision.notes if note.code not in seen]
+        notes = [note for note in decision.notes if note.reason not in WITHOUT_EVENT]
+        self._noted[key] = frozenset(note.code for note in notes)
+        return ([why] if is_new else []) + [note for note in notes if note.code not in seen]

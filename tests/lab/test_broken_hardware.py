@@ -112,7 +112,7 @@ async def test_a_lost_gpu_a_debug_pod_and_a_node_that_refuses_cost_no_other_ball
             await held.service.ticks(1)
             assert await held.balloons() == others
             assert await held.claims() == claims
-        await _is_told(held, short, refusing)
+        await _is_told(held, short, debugged, refusing)
 
         async def are_few() -> bool:
             return await held.failed() <= FEW
@@ -120,13 +120,14 @@ async def test_a_lost_gpu_a_debug_pod_and_a_node_that_refuses_cost_no_other_ball
         await until("no more pods have failed than are kept as a record", are_few)
 
 
-async def _is_told(held: Held, short: str, refusing: str) -> None:
-    """Both nodes are named, and the one with the debug pod counts as warm like the others."""
+async def _is_told(held: Held, short: str, debugged: str, refusing: str) -> None:
+    """The three are named, and the one with the debug pod counts as warm like the others."""
     status = await held.status()
     ready: Mapping[str, str] = next(each for each in status["conditions"] if each["type"] == "Ready")
     assert f"1 nodes are short of devices: fewer {GPU} than others" in ready["message"]
     assert "1 nodes refuse balloons (UnexpectedAdmissionError)" in ready["message"]
-    assert {short, refusing} <= set(ready["message"].replace(";", " ").replace(",", " ").split())
+    assert "1 warm nodes run other pods beside their balloon" in ready["message"]
+    assert {short, debugged, refusing} <= set(ready["message"].replace(";", " ").replace(",", " ").split())
     assert (status["warm"], status["busy"], status["sick"], status["nodes"]) == (NODES - 2, 0, 1, NODES)
 
 

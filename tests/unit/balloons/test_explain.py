@@ -237,6 +237,10 @@ def test_a_gated_pod_says_so() -> None:
     ("objects", "now"),
     [
         ({"nodes": [node()], "pods": [balloon("n1"), agent("n1")]}, "warm: held for pool gpu"),
+        (
+            {"nodes": [node()], "pods": [balloon("n1"), pod("n1"), agent("n1")]},
+            "held for pool gpu, beside pods of work: 1",
+        ),
         ({"nodes": [node()], "pods": [agent("n1")]}, "ready and idle"),
         ({"nodes": [node()], "pods": [pod("n1"), agent("n1")]}, "ready, pods of work on it: 1"),
         ({"nodes": [node("False")]}, "joined and not ready: container runtime network not ready"),

@@ -141,6 +141,15 @@ def test_why_it_is_paused_is_said_while_it_is(is_paused: bool, reason: str | Non
     assert found["items"][0]["pauseReason"] == found["throttles"][0]["pauseReason"] == reason
 
 
+def test_notes_are_shown_which_only_the_conditions_have() -> None:
+    said = "3 of 3 wanted nodes are warm; 1 warm nodes run other pods beside their balloon: n1"
+    ready = Condition(type="Ready", status="True", reason="Steady", message=said)
+    noted = msgspec.structs.replace(
+        pool(), status=PoolStatus(message="3 of 3 wanted nodes are warm", conditions=(ready,))
+    )
+    assert pool_row(noted, NOW, {})["MESSAGE"] == said
+
+
 def test_nobody_said_why() -> None:
     silent = JoinThrottle(Metadata("default"), ThrottleSpec(paused=True), ThrottleStatus(message="it is paused"))
     assert throttle_row(silent, NOW, {})["MESSAGE"] == "it is paused"

@@ -65,6 +65,7 @@ def test_a_small_pod_beside_a_balloon_changes_nothing(spec: dict[str, Any], cpu:
         plan = story.step(2.0)
         assert not actions(plan)
         assert (plan.pools[0].status.warm, plan.pools[0].status.busy) == (3, 0)
+        assert notes(plan) == ["1 warm nodes run other pods beside their balloon: n000"]
 
 
 @pytest.mark.parametrize("spec", MODES, ids=["hold", "headroom"])
@@ -81,7 +82,15 @@ def test_a_node_with_a_small_pod_is_held_again_after_its_balloon_went(spec: dict
 def test_work_that_takes_the_balloons_room_makes_the_node_busy() -> None:
     story = Story(a_pool()).settled()
     story.world.add(work("job", "n000", cpu="100"))
-    assert story.step().pools[0].status.busy == 1
+    plan = story.step()
+    assert (plan.pools[0].status.busy, notes(plan)) == (1, [])
+
+
+def test_a_node_that_is_short_of_devices_is_told_as_that_alone() -> None:
+    story = Story(a_pool()).settled()
+    story.world.add(work("node-debugger", "n000", cpu="0", requests=parse_resources({"pods": "1"})))
+    story.world.change_node("n000", allocatable={**GPUS, "nvidia.com/gpu": 7_000})
+    assert [note.reason for note in story.step().pools[0].notes] == [Reason.SHORT_OF_DEVICES]
 
 
 # -- devices -----------------------------------------------------------------------------------------------------------

@@ -188,6 +188,14 @@ def test_note_is_told_when_it_appears() -> None:
     assert due(announcer, STEADY, 200, (CONFLICT,)) == ["Conflict"]
 
 
+def test_pods_beside_a_balloon_are_in_the_condition_and_no_event() -> None:
+    shared = because(Reason.SHARED_NODES, nodes=1, names="n1")
+    assert due(Announcer("me"), STEADY, 0, (shared,), told="Steady") == []
+    status = next_status(stored(), PoolDecision(KEY, STEADY, PoolStatus(), (), (shared,)), "", WALL)
+    assert status is not None
+    assert status.conditions[0].message.endswith("; 1 warm nodes run other pods beside their balloon: n1")
+
+
 def test_forgotten_pool_is_new_again() -> None:
     announcer = Announcer("me")
     due(announcer, STEADY, 0)
