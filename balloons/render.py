@@ -27,6 +27,8 @@ MANAGED_BY = {"app.kubernetes.io/managed-by": "kube-balloons"}
 NO_SIDECAR_LABELS = {"sidecar.istio.io/inject": "false"}
 NO_SIDECAR_ANNOTATIONS = {"sidecar.istio.io/inject": "false", "linkerd.io/inject": "disabled"}
 """A proxy beside a container that only sleeps would cost room on every held node, and seconds when it gives way."""
+NOBODY = {"runAsUser": 65535, "runAsGroup": 65535}
+"""As in the pause image; not named where namespaces have users of their own and refuse any other (OpenShift)."""
 DELAY_ANNOTATION = "cluster-autoscaler.kubernetes.io/pod-scale-up-delay"
 NEVER = "87600h"
 """Ten years: cluster-autoscaler ignores a pending pod that is younger than its delay."""
@@ -48,6 +50,7 @@ class BalloonSpec:
     image: str
     priority_class: str
     image_pull_secrets: tuple[str, ...] = ()
+    names_user: bool = True
     left_out: tuple[str, ...] = ()
     """Host names of nodes that refuse balloons."""
     avoided: tuple[LabelSelector, ...] = ()
@@ -102,8 +105,7 @@ def pod_template(pool: BalloonPool, shape: Shape, spec: BalloonSpec) -> dict[str
             "enableServiceLinks": False,
             "securityContext": {
                 "runAsNonRoot": True,
-                "runAsUser": 65535,
-                "runAsGroup": 65535,
+                **(NOBODY if spec.names_user else {}),
                 "seccompProfile": {"type": "RuntimeDefault"},
             },
             **_tolerations(pool),
@@ -258,7 +260,7 @@ def says(stored: Any, wanted: Any) -> bool:
 
     Mappings are compared key by key. Lists must have equal lengths and items that say the same, in order: the lists
     we apply are all ours. Empty mappings and lists that the server drops count as said. Requests and limits are
-    compared as the amounts they stand for: the server stores 1000 as 1k.
+    compared as the amounts they stand for: the server stores 1000 as 1k. A user that is no longer named must go.
     """
     if isinstance(wanted, Mapping):
         return isinstance(stored, Mapping) and all(
@@ -277,6 +279,8 @@ def says(stored: Any, wanted: Any) -> bool:
 def _part_says(key: Any, stored: Any, wanted: Any) -> bool:
     if key in AMOUNTS and isinstance(stored, Mapping) and isinstance(wanted, Mapping):
         return all(name in stored and _is_same_amount(stored[name], amount) for name, amount in wanted.items())
+    if key == "securityContext" and isinstance(stored, Mapping) and (NOBODY.keys() & stored) - wanted.keys():
+        return False
     return says(stored, wanted)
 
 

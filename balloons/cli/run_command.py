@@ -86,6 +86,11 @@ def _file(name: str, text: str) -> Callable[[F], F]:
     help="Pull secret of balloons whose pool names none. Repeatable.",
 )
 @option(
+    "--no-balloon-user",
+    is_flag=True,
+    help="Name no user in balloons. Their namespace gives one, as on OpenShift, or their image.",
+)
+@option(
     "--allowed-image", multiple=True, metavar="PREFIX", help="Let pools name images that begin with this. Repeatable."
 )
 @option(
@@ -147,6 +152,7 @@ def run(**given: Any) -> int:
         decide=DecideSettings(
             image=given["image"] or DEFAULT_IMAGE,
             image_pull_secrets=given["image_pull_secret"],
+            names_user=not given["no_balloon_user"],
             allowed_images=given["allowed_image"],
         ),
     )

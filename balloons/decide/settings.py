@@ -19,6 +19,8 @@ class DecideSettings:
     """The pause image, where a pool names none."""
     image_pull_secrets: tuple[str, ...] = ()
     """Secrets of a pool's namespace with which its images are fetched, where the pool's template names none."""
+    names_user: bool = True
+    """Whether balloons name the user that they run as; else the namespace gives one, or the image has one."""
     allowed_images: tuple[str, ...] = ()
     """Prefixes of images that pools may name for `image` and `prePull`."""
     default_slack: Mapping[str, str] = field(default_factory=lambda: {"cpu": "200m", "memory": "256Mi"})

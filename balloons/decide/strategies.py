@@ -152,10 +152,16 @@ def _spec(view: PoolView, shape: Shape, replicas: int, settings: DecideSettings)
     requests = view.requests.get(shape.name)
     if requests is None:
         return None
-    image = view.pool.spec.image or settings.image
-    secrets = settings.image_pull_secrets
-    left_out, avoided = view.left_out[shape.name], view.avoided[shape.name]
-    return BalloonSpec(requests, replicas, image, settings.priority_class, secrets, left_out, avoided)
+    return BalloonSpec(
+        requests,
+        replicas,
+        view.pool.spec.image or settings.image,
+        settings.priority_class,
+        settings.image_pull_secrets,
+        settings.names_user,
+        left_out=view.left_out[shape.name],
+        avoided=view.avoided[shape.name],
+    )
 
 
 def _changed_deployment(
@@ -233,7 +239,8 @@ def buffer(
             continue
         image = view.pool.spec.image or settings.image
         replicas, avoided = replicas_of(shape, view, holding, aim), view.avoided[shape.name]
-        spec = BalloonSpec(requests, replicas, image, settings.priority_class, avoided=avoided)
+        names_user = settings.names_user
+        spec = BalloonSpec(requests, replicas, image, settings.priority_class, names_user=names_user, avoided=avoided)
         actions += _changed_buffer(view, shape, spec, snapshot, key, aim)
     if measured:
         actions += _buffers_left(view, snapshot, {deployment_name(view.pool, shape) for shape in measured})

@@ -53,6 +53,8 @@ def test_on_openshift_no_pod_of_ours_names_a_user() -> None:
     assert len(found) == 4
     assert all(not pod["securityContext"].keys() & {"runAsUser", "runAsGroup"} for pod in found)
     assert all(pod["securityContext"]["runAsNonRoot"] for pod in found)
+    service = [container["args"] for pod in found for container in pod["containers"] if "run" in container["args"]]
+    assert ["--no-balloon-user" in args for args in service] == [True]
 
 
 def test_without_a_way_out_everything_comes_from_the_mirror() -> None:

@@ -41,6 +41,17 @@ def node_terms(**spec: Any) -> list[set[tuple[str, str, tuple[str, ...]]]]:
     ]
 
 
+def test_balloons_name_no_user_where_namespaces_give_one() -> None:
+    named = manifest()
+    unnamed = deployment(a_pool(), SHAPE, replace(SPEC, names_user=False))
+    who = unnamed["spec"]["template"]["spec"]["securityContext"]
+    assert who == {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
+    assert named["spec"]["template"]["spec"]["securityContext"] == {**who, "runAsUser": 65535, "runAsGroup": 65535}
+    assert not says(named, unnamed)
+    assert not says(unnamed, named)
+    assert says(unnamed, unnamed)
+
+
 def test_a_balloon_gives_way_at_once() -> None:
     assert pod()["terminationGracePeriodSeconds"] == 0
     assert pod()["priorityClassName"] == "kube-balloons"
