@@ -1,5 +1,7 @@
 """The CRD and the types say the same: fields, what is required, enums, bounds, defaults; and it is a manual."""
 
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -73,6 +75,14 @@ def test_every_field_is_described_and_bounded() -> None:
         if schema.get("type") == "array":
             assert "maxItems" in schema, path
             assert "x-kubernetes-list-type" in schema, path
+
+
+def test_the_page_names_every_field() -> None:
+    page = (Path(__file__).parents[4] / "docs" / "balloonpool.md").read_text(encoding="utf-8")
+    words = set(re.findall(r"[A-Za-z]+", page))
+    fields = {path.rstrip("[]").rpartition(".")[2] for path, _, _ in ALL if path.startswith("spec.")}
+    assert len(fields) >= 35
+    assert not {field for field in fields if field.isalpha()} - words
 
 
 def test_every_validation_says_what_is_accepted() -> None:
