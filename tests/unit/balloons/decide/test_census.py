@@ -18,7 +18,7 @@ from balloons.view.node_load import EMPTY, load_of
 from balloons.view.snapshot import Now
 from tests.world import NOW, World, a_node, a_pool, daemon, later, nodes, work
 from throttler.kube.metadata import OwnerReference
-from throttler.kube.node import KARPENTER_INITIALIZED_LABEL, KARPENTER_POOL_LABEL, Node
+from throttler.kube.node import JOINING_TAINTS, KARPENTER_INITIALIZED_LABEL, KARPENTER_POOL_LABEL, Node
 from throttler.kube.pod import Pod, PodKind
 from throttler.kube.selectors import LabelSelector, Taint, Toleration
 
@@ -120,16 +120,7 @@ def test_a_node_that_karpenter_has_initialised_is_idle() -> None:
     assert state_of(a_node("n", labels=labels)) is NodeState.IDLE
 
 
-@pytest.mark.parametrize(
-    "key",
-    [
-        "node.kubernetes.io/not-ready",
-        "node.kubernetes.io/network-unavailable",
-        "node.cloudprovider.kubernetes.io/uninitialized",
-        "karpenter.sh/unregistered",
-        "startup-taint.cluster-autoscaler.kubernetes.io/cni",
-    ],
-)
+@pytest.mark.parametrize("key", [*sorted(JOINING_TAINTS), "startup-taint.cluster-autoscaler.kubernetes.io/cni"])
 def test_a_startup_taint_says_joining(key: str) -> None:
     assert state_of(a_node("n", taints=(Taint(key, "NoSchedule"),))) is NodeState.JOINING
 

@@ -5,7 +5,7 @@ from tests.unit.throttler.joins.cluster import CNI, LOGS, READY, RULES, UNREGIST
 from throttler.api.throttle import LabelLever
 from throttler.joins.joins import JoinRules
 from throttler.joins.registered_nodes import ExpectedDaemons, Stage, stage_of
-from throttler.kube.node import Node
+from throttler.kube.node import JOINING_TAINTS, Node
 from throttler.kube.pod import DaemonSet, DaemonSetWire, Pod, daemon_set_from_wire
 from throttler.kube.selectors import Requirement, Taint, Toleration
 
@@ -21,7 +21,7 @@ def test_a_node_that_is_not_ready_joins() -> None:
     assert stage(a_node("n", is_ready=False)) is Stage.UNREADY
 
 
-@pytest.mark.parametrize("key", ["karpenter.sh/unregistered", "startup-taint.cluster-autoscaler.kubernetes.io/x"])
+@pytest.mark.parametrize("key", [*sorted(JOINING_TAINTS), "startup-taint.cluster-autoscaler.kubernetes.io/x"])
 def test_a_ready_node_that_others_have_not_let_in_joins(key: str) -> None:
     node = a_node("n", taints=(Taint(key, "NoExecute"),))
     assert stage(node, *daemons_on("n", CNI, LOGS)) is Stage.UNREADY
