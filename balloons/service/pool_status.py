@@ -143,7 +143,7 @@ def _text(main: Because, notes: tuple[Because, ...]) -> str:
 class Announcer:
     """Knows what was told last of each pool, and which Events wait; `now_s` is monotonic.
 
-    Of one reason of one pool the newest waits. Warnings go before what is merely news.
+    Of one reason of a pool the newest waits, and of its states the present one. Warnings go before what is merely news.
     """
 
     def __init__(self, instance: str) -> None:
@@ -157,13 +157,18 @@ class Announcer:
 
     def notice(self, stored: StoredPool, decision: PoolDecision, wall: datetime) -> None:
         """A decision was made at `wall`; whatever is new about it waits to be told."""
-        for why in self._news(stored, decision):
+        before = decision.pool, self._last.get(decision.pool, "")
+        news = self._news(stored, decision)
+        if before in self._waiting and self._last[decision.pool] != before[1] and self._is_normal(before):
+            # Late news of a state that is over would mislead.
+            del self._waiting[before]
+        for why in news:
             event = self._author.event(stored.metadata, why, wall, is_warning=standing(why.reason) is Standing.STUCK)
             self._waiting[decision.pool, why.code] = event
 
     def due(self, now_s: float) -> list[tuple[ObjectKey, dict[str, Any]]]:
         """The Events to write now; they count as told."""
-        in_order = sorted(self._waiting, key=lambda key: self._waiting[key]["type"] == "Normal")
+        in_order = sorted(self._waiting, key=self._is_normal)
         return [(key[0], self._waiting.pop(key)) for key in in_order if self._limit.may_tell(key, now_s)]
 
     def tell_again(self, pool: ObjectKey, event: dict[str, Any]) -> None:
@@ -175,6 +180,9 @@ class Announcer:
         self._last = {key: code for key, code in self._last.items() if key in known}
         self._noted = {key: codes for key, codes in self._noted.items() if key in known}
         self._waiting = {key: event for key, event in self._waiting.items() if key[0] in known}
+
+    def _is_normal(self, waiting: tuple[ObjectKey, str]) -> bool:
+        return bool(self._waiting[waiting]["type"] == "Normal")
 
     def _news(self, stored: StoredPool, decision: PoolDecision) -> list[Because]:
         key, why = decision.pool, decision.because
