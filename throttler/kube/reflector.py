@@ -94,6 +94,11 @@ SHORT_LIFETIME_S = (45, 60)
 """Asked until a server has shown that it sends bookmarks without events. It does so only where etcd notifies
 of its progress (kubeadm: every 5 s; etcd's default: 10 min); elsewhere a quiet watch says nothing at all
 [seen on 1.36], and only its own end, sooner than the 70 s of silence, tells it from a dead one."""
+ENOUGH_PROGRESS = 3
+"""Bookmarks in a row that brought the version forward without an event of ours. Any consistent list of the resource, by
+anybody, makes the server ask etcd how far it is: one or two of them prove nothing [seen on 1.36]."""
+DOUBT_S = 3600.0
+"""After a watch that said nothing for 70 s the short lifetimes stay for so long."""
 SHORT_WATCH_S = 1.0
 """A watch that ends sooner without a word is a failure, or the loop would run hot."""
 LIST_LIFETIME_S = 600
@@ -164,6 +169,7 @@ class Reflector(Generic[W, T]):
         self._is_following = False
         self._can_stream = True
         self._may_hurry_at = 0.0
+        self._doubts_until = 0.0
         self._seen_version = 0
         self._changed = asyncio.Event()
 
@@ -311,16 +317,24 @@ class Reflector(Generic[W, T]):
             self._resource,
             self._selection,
             resource_version=self.store.resource_version,
-            lifetime_s=self._random.randint(*(LIFETIME_S if self._intake.has_progress else SHORT_LIFETIME_S)),
+            lifetime_s=self._random.randint(*(LIFETIME_S if self._speaks_by_itself else SHORT_LIFETIME_S)),
         )
         async with opened as response:
             self._tell(CacheEvent.WATCHING)
             self._heard()
             started_at = _now()
+            progress = self._intake.progress_in_a_row
             has_spoken = await self._read(response)
+        if progress == self._intake.progress_in_a_row:
+            self._intake.progress_in_a_row = 0
         if _now() - started_at < SHORT_WATCH_S and not has_spoken:
             raise UnreachableError("the watch ended at once")
         self._backoff.reset()
+
+    @property
+    def _speaks_by_itself(self) -> bool:
+        """Whether the server sends bookmarks however quiet the resource is; if not, a watch must end soon to say so."""
+        return self._intake.progress_in_a_row >= ENOUGH_PROGRESS and _now() >= self._doubts_until
 
     async def _read(self, response: HttpResponse) -> bool:
         """Takes in events until the stream ends; returns whether there was any."""
@@ -373,7 +387,9 @@ class Reflector(Generic[W, T]):
         else:
             self._is_following = False
             self.store.set_complete(False)
-        self._intake.has_progress &= not isinstance(error, SilentWatchError)
+        if isinstance(error, SilentWatchError):
+            self._intake.progress_in_a_row = 0
+            self._doubts_until = _now() + DOUBT_S
         self._tell(_event_of(error))
         self._notify()
         return is_hurried

@@ -141,9 +141,9 @@ class Intake(Generic[W, T]):
     An object of a list is in the store as soon as it has been read, unless an event has told of it since the list
     began: the event is the newer one. What neither has told of by the end of the list is gone.
 
-    `shape` may raise whatever it likes: the object is then counted and known as skipped. `has_progress`
-    becomes True when a bookmark brings the version forward with no event of ours: this server then speaks
-    once a minute, however quiet the resource is.
+    `shape` may raise whatever it likes: the object is then counted and known as skipped. `progress_in_a_row` counts
+    bookmarks that bring the version forward with no event of ours: a server that sends them speaks once a minute,
+    however quiet the resource is.
     """
 
     def __init__(
@@ -158,7 +158,7 @@ class Intake(Generic[W, T]):
         self._tell = tell
         self._decoder = EventDecoder(wire)
         self._told: set[Key] | None = None
-        self.has_progress = False
+        self.progress_in_a_row = 0
 
     # --- lists ---
 
@@ -207,7 +207,9 @@ class Intake(Generic[W, T]):
         if event.kind is not EventKind.BOOKMARK:
             self._add_event(event)
         elif event.resource_version != self._store.resource_version:
-            self.has_progress = True
+            self.progress_in_a_row += 1
+        else:
+            self.progress_in_a_row = 0
         self._store.advance(event.resource_version)
 
     def _is_news(self, key: Key) -> bool:

@@ -200,6 +200,38 @@ async def test_stays_complete_where_a_quiet_watch_gets_no_bookmarks_at_all():
         assert api.verbs().count("watch") <= 3600 / 45 + 10
 
 
+async def test_stays_complete_where_bookmarks_come_only_while_somebody_lists():
+    """What it was before: a long watch after one of them, 70 s without a word, and seconds of an incomplete view."""
+    api = api_with("a")
+    async with running(api) as reflector:
+        await reflector.wait_complete()
+        for _ in range(6):
+            api.has_bookmarks = True
+            await asyncio.sleep(100)
+            api.has_bookmarks = False
+            for _ in range(60):
+                await asyncio.sleep(10)
+                assert reflector.store.is_complete
+        assert reflector.events[CacheEvent.SILENT] == 0
+
+
+async def test_a_watch_that_was_silent_once_is_kept_short_for_an_hour():
+    api = api_with("a")
+    async with running(api) as reflector:
+        await reflector.wait_complete()
+        await asyncio.sleep(600)
+        api.is_frozen = True
+        await asyncio.sleep(80)
+        api.is_frozen = False
+        await reflector.wait_complete()
+        since = now()
+        await asyncio.sleep(7200)
+    watches = [(at - since, request) for at, request, _ in api.sent if request.verb == "watch" and at > since]
+    lifetimes = [(at, int(request.query["timeoutSeconds"])) for at, request in watches]
+    assert all(lifetime <= 60 for at, lifetime in lifetimes if at < 3500)
+    assert all(lifetime >= 240 for at, lifetime in lifetimes if at > 3900)
+
+
 async def test_a_silent_watch_is_dead_after_70_s_and_the_store_says_so():
     api = api_with("a")
     async with running(api) as reflector:
@@ -568,7 +600,7 @@ async def test_asks_for_bookmarks_selectors_and_a_random_lifetime():
     assert {query["labelSelector"] for query in queries} == {"pool=x"}
     assert {query["fieldSelector"] for query in queries} == {"spec.nodeName="}
     lifetimes = [int(query["timeoutSeconds"]) for query in queries]
-    short, long = lifetimes[:1], lifetimes[-5:]
+    short, long = lifetimes[:3], lifetimes[-5:]
     assert all(45 <= lifetime <= 60 for lifetime in short)
     assert all(240 <= lifetime <= 480 for lifetime in long)
     assert len(set(long)) > 2
