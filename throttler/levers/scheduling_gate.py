@@ -24,6 +24,9 @@ from throttler.levers.lever_context import ANY_TIME, EVERYTHING_BACK, HoldLever,
 
 PACED_GATE = "kube-balloons.github.io/paced"
 """The scheduling gate that workloads opt in with."""
+APART_S = 2.5
+"""Pods are let go together, so long apart. Karpenter orders once no new pod came for a second, at the latest after ten
+(its batchIdleDuration and batchMaxDuration): a trickle of pods waits ten seconds for its machines."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +59,8 @@ class GateMemory:
     """What is remembered between looks."""
 
     since: HeldSince = field(default_factory=HeldSince)
+    released_s: float | None = None
+    """When pods were last let go, monotonic."""
     released: frozenset[str] = frozenset()
     """Pods (by uid) that were let go and still look held: the write is under way, its answer was lost, or the view has
     not heard of it. They are let go again at each look, and counted as released from the first (`JoinWorld`)."""
@@ -76,13 +81,15 @@ def release_gates(
     queued = in_turn(waits, settings.max_wait_s)
     chosen = queued
     if not room.is_stopping:
-        free = room.allowance - demand.released if room.may_move else 0
+        is_due = memory.released_s is None or moment.now_s - memory.released_s >= APART_S
+        free = room.allowance - demand.released if room.may_move and is_due else 0
         chosen = queued[: _fitting([held[each.id] for each in queued], free, demand.shape)]
     again = [Held(uid, since.age_s(uid, moment.now_s)) for uid in held if uid in memory.released]
     writes = tuple(_ungate(held[each.id], each, room) for each in (*again, *chosen))
     report = _report(queued[len(chosen) :], room)
     released = frozenset(each.id for each in (*again, *chosen))
-    return LeverOutcome(report=report, writes=writes), GateMemory(since=since, released=released)
+    released_s = moment.now_s if chosen else memory.released_s
+    return LeverOutcome(report=report, writes=writes), GateMemory(since=since, released_s=released_s, released=released)
 
 
 def _report(stays: Sequence[Held], room: LeverBudget) -> LeverReport:

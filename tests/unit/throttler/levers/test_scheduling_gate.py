@@ -17,6 +17,7 @@ from throttler.kube.quantity import parse_resources
 from throttler.kube.selectors import LabelSelector
 from throttler.levers.lever import Clocks, How, LeverBudget, LeverOutcome, LeverState
 from throttler.levers.scheduling_gate import (
+    APART_S,
     PACED_GATE,
     GatedDemand,
     GateMemory,
@@ -94,11 +95,14 @@ def test_nodes_that_released_pods_still_ask_for_come_off_the_allowance() -> None
     assert decide(row(9), room(allowance=6), released=9).writes == ()
 
 
-def looks(pods: list[Pod], *allowances: int, memory: GateMemory | None = None) -> list[list[str]]:
+def looks(
+    pods: list[Pod], *allowances: int, memory: GateMemory | None = None, apart_s: float = APART_S
+) -> list[list[str]]:
     """Which pods are let go at one look after the other, while the view hears of none of it."""
     memory, found = memory or GateMemory(), []
     for number, allowance in enumerate(allowances):
-        demand, moment = GatedDemand(pods=pods, shape=SIZE), Clocks(100.0 + number, 100.0 + number)
+        now_s = 100.0 + number * apart_s
+        demand, moment = GatedDemand(pods=pods, shape=SIZE), Clocks(now_s, now_s)
         outcome, memory = release_gates(demand, SETTINGS, room(allowance), memory, moment)
         found.append(names(outcome))
     return found
@@ -110,6 +114,12 @@ def test_what_was_let_go_is_let_go_again_until_the_view_has_heard_of_it() -> Non
 
 def test_what_was_let_go_takes_no_place_of_what_may_go_now() -> None:
     assert looks(row(5), 2, 1) == [["p00", "p01"], ["p00", "p01", "p02"]]
+
+
+def test_pods_go_together_and_not_in_a_trickle() -> None:
+    """Karpenter orders once no new pod has come for a second: a pod a second would wait for ten of them."""
+    counts = [len(pods) for pods in looks(row(9), 2, 2, 2, 2, 2, 2, apart_s=1.0)]
+    assert counts == [2, 2, 2, 4, 4, 4], "what was let go before is let go again"
 
 
 def test_urgent_pods_that_come_later_take_only_places_of_their_own() -> None:
