@@ -159,6 +159,11 @@ class Health:
         return max(known, default=None)
 
     @property
+    def crest_utilisation(self) -> float | None:
+        """The most CPU of the busiest server in one of its newest windows: of waves a mean tells of the lull too."""
+        return max((share for trace in self.traces for share in trace.cpu), default=None)
+
+    @property
     def seats(self) -> float:
         """Share of its seats that the busiest server had taken; 0 while unknown."""
         return max((reading.seats_share or 0.0 for reading in self.fresh), default=0.0)

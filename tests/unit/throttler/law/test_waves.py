@@ -186,6 +186,32 @@ def test_a_wave_that_comes_bit_by_bit_is_not_waited_for_for_ever() -> None:
     assert verdict.allowance > 0
 
 
+@pytest.mark.parametrize("busy", [0, 1], ids=["the busy one first", "the busy one second"])
+@pytest.mark.parametrize(("cpu", "doubles"), [(0.5, True), (0.85, False)], ids=["room", "full"])
+def test_prompt_waves_double_until_a_server_is_full(busy: int, cpu: float, *, doubles: bool) -> None:
+    """Real: delay was low with 43 joins on a full server; the window doubled to 96, and 335 requests were refused."""
+    loop = Loop(settings=LawSettings(has_gate=False))
+    loop.calm(Joins(), times=10)
+    joins = Joins(waiting=200, joining=24, joined=20, join_s=4.0, boot_s=5.0)
+    for _ in range(5):
+        shares = (cpu, 0.1) if busy == 0 else (0.1, cpu)
+        now_s = loop.now_s + STEP_S
+        pair = (reading(now_s, server=name, cpu_share=share) for name, share in zip("ab", shares, strict=True))
+        verdict = loop.look(Signals(readings=tuple(pair)), joins)
+    assert (verdict.window >= 48.0) is doubles
+    assert (verdict.phase is Phase.SLOW_START) is doubles
+
+
+def test_a_full_server_in_one_window_of_a_wave_counts_in_the_lull_too() -> None:
+    """A mean over the wave and the lull says that there is room."""
+    loop = Loop(settings=LawSettings(has_gate=False))
+    loop.calm(Joins(), times=10)
+    joins = Joins(waiting=200, joining=24, joined=20, join_s=4.0, boot_s=5.0)
+    loop.calm(joins, cpu_share=0.1)
+    loop.calm(joins, cpu_share=0.9)
+    assert loop.calm(replace(joins, joining=2, joined=42), cpu_share=0.1).phase is Phase.AVOID
+
+
 @pytest.mark.parametrize(("oldest_s", "most"), [(2.0, 48), (18.0, 24)])
 def test_joins_are_taken_to_last_for_as_long_as_those_under_way(oldest_s: float, most: int) -> None:
     """The latest that ended took 6 s; where those under way have lasted 18 s, they will be there when the next come."""
