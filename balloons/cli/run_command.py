@@ -110,6 +110,11 @@ def _file(name: str, text: str) -> Callable[[F], F]:
     help="Namespace of the Lease. Replicas elect a leader by it, and the guard watches it.",
 )
 @option(
+    "--deployment",
+    metavar="NAME",
+    help="The service's own Deployment. While it wants replicas, a leader that is replaced hands over.",
+)
+@option(
     "--prometheus-url",
     metavar="URL",
     help="URL (https) of the Prometheus that the following files are for.",
@@ -147,6 +152,7 @@ def run(**given: Any) -> int:
         metrics_address=given["metrics_address"] or default_address(),
         metrics_tls=metrics_tls(given),
         lease_namespace=given["lease_namespace"],
+        deployment=given["deployment"] or "",
         is_alone=given["no_leader_election"],
         prometheus=_prometheus(given),
         decide=DecideSettings(

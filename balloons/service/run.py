@@ -174,7 +174,7 @@ def make_throttling(
             clock,
             is_dry_run=is_dry_run,
         ),
-        InForce(clients.connection, clients.elector),
+        InForce(clients.connection, clients.elector, settings.deployment),
         metrics.throttle,
         clock,
     )
@@ -263,7 +263,9 @@ class Service:
         await self._loop.run(stop)
         log.info("stopping")
         self._is_stopping = True
-        await asyncio.gather(self._writes.drain(self._settings.shutdown_s), self._throttling.stop())
+        # One after the other: a leader that hands over writes nothing from then on.
+        await self._writes.drain(self._settings.shutdown_s)
+        await self._throttling.stop()
         if self._elector is not None:
             # The last act: from here on a successor writes (controller-runtime#1132).
             await self._elector.release()
@@ -317,7 +319,7 @@ class Service:
         """Whether the loop's heart beats, and on what there is: what is held must be let go when it does not,
         and another replica may see what this one does not.
 
-        On a stop, which ends by itself in seconds, what is held is being given back.
+        On a stop, which ends by itself in seconds, what is held is being handed over or given back.
         """
         decided_at = self._loop.decided_at
         is_beating = decided_at is not None and self._clock() - decided_at <= 2 * self._settings.interval_s

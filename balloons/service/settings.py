@@ -68,6 +68,9 @@ class ServiceSettings:
     """How they are served by TLS; None is plain HTTP."""
     lease_namespace: str = "kube-balloons"
     """Where the Lease is by which replicas agree who leads; `balloons guard` looks for it there."""
+    deployment: str = ""
+    """The service's own Deployment, in the namespace of the Lease. While it wants replicas, a leader that is told to
+    stop hands over to another; empty: it always gives everything back."""
     is_alone: bool = False
     """Whether there is no other replica: then nobody is waited for."""
     blind_s: float = 180.0

@@ -1,25 +1,30 @@
-"""Uninstalled in the middle of a ramp: nothing of a user's is different afterwards. Upgraded: another leader holds.
+"""Uninstalled in the middle of a ramp: nothing of a user's is different afterwards. Upgraded: the ceiling never goes.
 
 One removal by the chart's hook; `python -m benchmarks.removal` does twenty, every documented way.
 """
 
 import asyncio
+import math
 import random
 from pathlib import Path
 
 import pytest
 
 from benchmarks.removal.judge import differences
-from benchmarks.removal.scene import THROTTLES, Scene, open_hosts, open_scene
+from benchmarks.removal.scene import POOLS, THROTTLES, Scene, open_hosts, open_scene
 from benchmarks.removal.trial import run_trial
 from benchmarks.removal.ways import LEVERS, ROLLED_OUT, Way
 from lab.controlplane import ControlPlaneSettings, start_control_plane
 from lab.manifests import CHART
 from lab.rights import grants_of, replay
 from tests.contract.rendered import helm
+from throttler.kube.quantity import exact_value
+from throttler.levers.lever import THROTTLE_LABEL
 
 HOOK = "kube-balloons:kube-balloons-give-back"
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/kube-balloons/leases/kube-balloons-throttle"
+USERS_CORES = 2000
+"""The limit of the user's NodePool, which no ramp of this scene may come near."""
 UPGRADE = (
     f"helm upgrade kube-balloons {CHART} --namespace kube-balloons --reset-then-reuse-values"
     " --set run.podAnnotations.turn=second"
@@ -48,7 +53,7 @@ async def test_uninstalled_in_mid_ramp_everything_is_as_before(tmp_path: Path) -
     assert {"patch deployments/scale/kube-balloons.apps in kube-balloons", "patch nodes"} <= set(map(str, rights.used))
 
 
-async def test_upgraded_in_mid_ramp_another_leader_holds_and_gives_back(tmp_path: Path) -> None:
+async def test_upgraded_in_mid_ramp_the_ceiling_is_handed_over_and_given_back_in_the_end(tmp_path: Path) -> None:
     async with (
         start_control_plane(ControlPlaneSettings(audit=True)) as plane,
         open_hosts(plane),
@@ -59,6 +64,7 @@ async def test_upgraded_in_mid_ramp_another_leader_holds_and_gives_back(tmp_path
         try:
             await scene.begin_ramp()
             first = await leader(scene)
+            limits, watching = watch_ceilings(scene)
             await scene.shell.run(f"{UPGRADE}\n{ROLLED_OUT}")
 
             async def paces_again() -> bool:
@@ -67,6 +73,11 @@ async def test_upgraded_in_mid_ramp_another_leader_holds_and_gives_back(tmp_path
                 return await leader(scene) not in ("", first) and "Holding" in reasons
 
             await scene.until("another leader holds nodes back", paces_again)
+            watching.cancel()
+            assert limits
+            assert [each for each in limits if not each < USERS_CORES] == [], "an autoscaler may look at any moment"
+            assert all("give-back" not in each.get("userAgent", "") for each in plane.audit_events())
+            assert "handed over" in logged(scene)
             await scene.end_ramp()
             await scene.shell.remove(Way.HELM)
             await asyncio.sleep(1.0)
@@ -76,6 +87,25 @@ async def test_upgraded_in_mid_ramp_another_leader_holds_and_gives_back(tmp_path
             raise
         finally:
             await scene.clear()
+
+
+def watch_ceilings(scene: Scene) -> tuple[list[float], asyncio.Task[None]]:
+    """The cores that the user's NodePool may have, in every version of it from now on; infinite without our mark."""
+    limits: list[float] = []
+
+    async def follow() -> None:
+        async for _, pool in scene.api.follow(POOLS):
+            is_ours = pool is not None and THROTTLE_LABEL in pool["metadata"].get("labels", {})
+            cores = pool["spec"].get("limits", {}).get("cpu") if pool is not None and is_ours else None
+            limits.append(math.inf if cores is None else exact_value(str(cores)))
+
+    return limits, asyncio.create_task(follow(), name="ceilings")
+
+
+def logged(scene: Scene) -> str:
+    """What every replica has logged."""
+    logs = (scene.plane.directory / "logs").glob("pod-kube-balloons-*.log")
+    return "\n".join(path.read_text() for path in logs)
 
 
 async def leader(scene: Scene) -> str:

@@ -11,7 +11,7 @@ import secrets
 import socket
 import time
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from random import Random
@@ -80,7 +80,9 @@ def spec_of(holder: str, transitions: int, duration_s: float, *, is_acquired: bo
 
 
 RELEASES = 2
-"""Attempts to let the Lease go: the first may meet a renewal of our own whose answer never came."""
+"""Attempts to let the Lease go, or to take it back: the first may meet a write of our own whose answer never came."""
+SUCCESSOR_LOOK_S = 0.4
+"""How often a leader that hands over looks whether another has taken the Lease."""
 STUNNED_SHARE = 0.1
 """The least rest between two looks, as a share of the usual time."""
 
@@ -128,6 +130,7 @@ class Elector:
         self._least_epoch = 0
         self._turn = asyncio.Lock()
         self._is_over = False
+        self._is_retiring = False
         self._did_lead = False
         self._problem = ""
 
@@ -167,18 +170,43 @@ class Elector:
             rest_s = begun_at + longest_s - self._clock()
             await asyncio.sleep(max(STUNNED_SHARE * self._timing.retry_s, rest_s))
 
+    async def retire(self) -> None:
+        """The first act of an orderly stop: who leads goes on, who does not will not begin to.
+
+        Nobody could give back what is held in the name of a replica that takes the Lease on its way out.
+        """
+        async with self._turn:
+            self._is_retiring = True
+            if self._election.record is None or self._election.is_sure:
+                return
+            # A write of ours has an end that we do not know: if it took the Lease, we lead.
+            with suppress(ApiError, TimeoutError):
+                async with asyncio.timeout(self._timing.attempt_s):
+                    await self._read()
+                    if self._holder == self._settings.identity:
+                        await self._hold()
+
+    async def hand_over(self, wait_s: float) -> bool:
+        """Let the Lease go and watch that another takes it; after `wait_s` without one, take it back.
+
+        True: another leads. False: nobody does, or we do again, as `may_write` says.
+        """
+        until_s = self._clock() + wait_s
+        async with self._turn:
+            self._election = self._election.stepped_down()
+            if await self._try_release():
+                while self._clock() < until_s:
+                    if await self._has_successor():
+                        return True
+                    await asyncio.sleep(SUCCESSOR_LOOK_S)
+            return await self._take_back()
+
     async def release(self) -> None:
         """Let the Lease go, the last act of an orderly stop: from here on nothing of ours may be written."""
         async with self._turn:
             self._is_over = True
             self._election = self._election.stepped_down()
-            try:
-                for _ in range(RELEASES):
-                    async with asyncio.timeout(self._timing.attempt_s):
-                        if await self._let_go():
-                            return
-            except (ApiError, TimeoutError) as error:
-                log.warning("lease not released", lease=self.lease, problem=_words(error))
+            await self._try_release()
 
     # --- one turn ---
 
@@ -195,7 +223,8 @@ class Elector:
         self._tell(was_leader)
 
     async def _act(self, is_deciding: Callable[[], bool]) -> None:
-        if self._is_over or (self._election.renewed_at_s is None and not is_deciding()):
+        may_begin = is_deciding() and not self._is_retiring
+        if self._is_over or (self._election.renewed_at_s is None and not may_begin):
             return
         if self._step(is_deciding) is not ElectionStep.RENEW or not self._election.is_sure:
             await self._read()
@@ -206,8 +235,13 @@ class Elector:
             await self._write("", self._election.highest)
 
     def _step(self, is_deciding: Callable[[], bool]) -> ElectionStep:
+        may_begin = self._election.renewed_at_s is not None or not self._is_retiring
         step = next_step(
-            self._election, self._timing, self._clock(), is_deciding=is_deciding(), is_alone=self._settings.is_alone
+            self._election,
+            self._timing,
+            self._clock(),
+            is_deciding=is_deciding() and may_begin,
+            is_alone=self._settings.is_alone,
         )
         if step is ElectionStep.STEP_DOWN:
             self._election = self._election.stepped_down()
@@ -227,10 +261,44 @@ class Elector:
         body = await self._write(self._settings.identity, self._election.next_epoch(self._least_epoch))
         self._election = self._election.wrote(record_in(body), begun_at)
 
+    @property
+    def _holder(self) -> str:
+        return (self._election.record or NO_RECORD).holder
+
+    async def _has_successor(self) -> bool:
+        """Whether the Lease names somebody else now; an answer that does not come says nothing."""
+        try:
+            async with asyncio.timeout(self._timing.attempt_s):
+                await self._read()
+        except (ApiError, TimeoutError):
+            return False
+        return self._holder not in ("", self._settings.identity)
+
+    async def _take_back(self) -> bool:
+        """Lead again, unless another does: True then. What is written names the version that was read."""
+        for _ in range(RELEASES):
+            if await self._has_successor():
+                return True
+            with suppress(ApiError, TimeoutError):
+                async with asyncio.timeout(self._timing.attempt_s):
+                    await self._hold()
+                return False
+        return await self._has_successor()
+
+    async def _try_release(self) -> bool:
+        try:
+            for _ in range(RELEASES):
+                async with asyncio.timeout(self._timing.attempt_s):
+                    if await self._let_go():
+                        return True
+        except (ApiError, TimeoutError) as error:
+            log.warning("lease not released", lease=self.lease, problem=_words(error))
+        return False
+
     async def _let_go(self) -> bool:
         """Whether the Lease is nobody's, or somebody else's, now."""
         await self._read()
-        if (self._election.record or NO_RECORD).holder != self._settings.identity:
+        if self._holder != self._settings.identity:
             return True
         try:
             await self._write("", self._election.highest, RELEASED_S)

@@ -1,10 +1,11 @@
-"""Giving everything back at once: by the service when it stops, by the guard when nobody renews.
+"""Giving everything back at once: by the service when it stops for good, by the guard when nobody renews.
 
 Everything of ours that holds nodes back is read from the API server itself. Nothing is remembered: what was left behind
 is recognised by what is on the objects, and by what the JoinThrottles call theirs. Lists come page by page and are
 written page by page: what is decided on is then no older than a page takes.
 
-While decisions are made, ceilings stay in force by a Lease that is renewed (`InForce`).
+While decisions are made, ceilings stay in force by a Lease that is renewed (`InForce`). A leader that is only replaced
+hands them over with the Lease.
 """
 
 import asyncio
@@ -25,7 +26,7 @@ from throttler.kube.list_and_watch import Skipped, W
 from throttler.kube.metadata import LimitedObject, Metadata, ObjectKey
 from throttler.kube.node import HELD_BY_ANNOTATION, KEPT_ANNOTATIONS, Node, NodeWire, Shared, node_from_wire
 from throttler.kube.pod import Pod, PodWire, pod_from_wire
-from throttler.kube.requests import EVERYTHING, NODES, PODS, Resource, Selection
+from throttler.kube.requests import DEPLOYMENTS, EVERYTHING, NODES, PODS, Resource, Selection
 from throttler.kube.selectors import LabelSelector, matches
 from throttler.levers.ceiling import ORIGINAL_ANNOTATION, is_unreadable
 from throttler.levers.lever import HOLDER_ANNOTATION, THROTTLE_LABEL, How, LeverReason, LeverWrite, epoch_of
@@ -308,20 +309,40 @@ def _bare_pod(wire: PodWire, shared: Shared) -> Pod:
 
 DRAIN_S = 1.0
 """How long writes under way may take to finish on a stop: a write takes milliseconds, and a successor waits."""
+LOOK_S = 1.5
+"""The longest that the look at our own Deployment may take on a stop."""
+HAND_OVER_S = 5.0
+"""How long another replica may take to take the Lease: one that stands by does within two looks, in 2.4 s."""
 GIVE_BACK_S = 12.0
-"""The longest that giving everything back may take on a stop: what is left is the guard's."""
+"""The longest that giving everything back may take on a stop: what is left is the guard's. With all that comes before
+and after it stays below the 30 s after which a kubelet kills."""
 GIVE_BACK_PER_S, GIVE_BACK_BURST = 50.0, 100
 """Calls of its own: thousands of nodes may be held, and nobody paces us then."""
 
 Drain = Callable[[float], Awaitable[None]]
 
 
-class InForce:
-    """What is held in the name of the Lease. `elector` is None in a dry run, which holds nothing."""
+class _Wanted(msgspec.Struct, frozen=True):
+    replicas: int = 1
 
-    def __init__(self, connection: Connection, elector: Elector | None) -> None:
+
+class _OwnDeployment(msgspec.Struct, frozen=True):
+    """Whether replicas of ours are wanted, which is all that matters here."""
+
+    metadata: Metadata
+    spec: _Wanted = _Wanted()
+
+
+class InForce:
+    """What is held in the name of the Lease. `elector` is None in a dry run, which holds nothing.
+
+    `deployment` is our own, in the namespace of the Lease; empty where the service is run in another way.
+    """
+
+    def __init__(self, connection: Connection, elector: Elector | None, deployment: str = "") -> None:
         self._connection = connection
         self._elector = elector
+        self._deployment = deployment
         self._has_held = False
 
     @property
@@ -346,19 +367,50 @@ class InForce:
         if self._elector is not None and seen > self._elector.epoch:
             self._elector.outgrow(seen)
 
-    async def stop(self, drain: Drain) -> None:
-        """Let writes finish and give everything back, while the Lease is still ours; under 15 s, whatever servers do.
+    async def stop(self, drain: Drain, *, may_hand_over: bool = False) -> None:
+        """Let writes finish; then hand over what is in force, or give it back while the Lease is still ours.
+
+        It is handed over only when our Deployment stays and another replica was seen to take the Lease. That one is
+        answerable from then on, also when it is told to stop a moment later. So the last one gives back.
 
         A replica that stands by holds nothing, and what a leader that lost its Lease held is its successor's.
         """
+        elector = self._elector
+        if elector is not None:
+            await elector.retire()
         await drain(DRAIN_S)
-        if self._elector is None or not self._has_held or not self._elector.may_write():
+        if elector is None or not self._has_held or not elector.may_write():
+            return
+        if may_hand_over and await self._is_wanted(elector) and await elector.hand_over(HAND_OVER_S):
+            log.info("handed over", lease=elector.lease)
+            return
+        if not elector.may_write():
+            log.warning("nothing given back, for the Lease could not be taken back", rest="the guard's")
             return
         try:
             async with asyncio.timeout(GIVE_BACK_S):
-                await self._give_back(self._elector)
+                await self._give_back(elector)
         except TimeoutError:
             log.warning("giving back took too long", limit_s=GIVE_BACK_S, rest="the guard's")
+
+    async def _is_wanted(self, elector: Elector) -> bool:
+        """Whether our Deployment stays and wants replicas; False when that cannot be found out in time.
+
+        It is listed by its name: the right to list Deployments is there anyway.
+        """
+        if not self._deployment or elector.is_alone:
+            return False
+        namespace = elector.lease.partition("/")[0]
+        selection = Selection(namespace=namespace, fields=f"metadata.name={self._deployment}")
+        try:
+            async with asyncio.timeout(LOOK_S), open_client(self._connection, "hand-over") as client:
+                found = [
+                    each async for page in client.pages(DEPLOYMENTS, _OwnDeployment, selection) for each in page.items
+                ]
+        except (ApiError, TimeoutError) as error:
+            log.warning("own Deployment not seen", name=self._deployment, problem=str(error) or "no answer in time")
+            return False
+        return any(each.metadata.deletion_timestamp is None and each.spec.replicas > 0 for each in found)
 
     async def _give_back(self, elector: Elector) -> None:
         async def may_go_on() -> bool:

@@ -1,7 +1,7 @@
 """The throttle's half of the service: runs what it needs only while a JoinThrottle exists, and decides when asked.
 
 The decision loop calls `tick` with the cluster as it sees it and gets the lanes in which Headroom may grow; the levers'
-writes go out by themselves. On an orderly stop everything is given back before the Lease is let go.
+writes go out by themselves. On an orderly stop everything is handed over to another replica, or given back.
 """
 
 import time
@@ -86,14 +86,22 @@ class Throttling:
         await self._watches.run()
 
     async def stop(self) -> None:
-        """The end of an orderly stop: nothing decides any more, and everything is given back before the Lease goes."""
+        """The end of an orderly stop: nothing decides any more, and what is held is handed over or given back."""
         self._sources.follow(())
-        await self._holding.stop(self._writes.drain)
+        stored = self._watches.throttles
+        # A leader may be told to stop before its first tick, and holds what it took over all the same.
+        self._holding.follow(is_needed=bool(stored or self._leaving) or not self._watches.is_known)
+        # What a throttle that is gone or unreadable still holds, only we can give back.
+        may_hand_over = not self._leaving and any(isinstance(each, JoinThrottle) for each in stored)
+        await self._holding.stop(self._writes.drain, may_hand_over=may_hand_over)
 
     def stand_by(self) -> None:
         """Somebody else leads: nothing is asked of the servers, nothing remembered; the caches stay warm."""
         self._sources.follow(())
-        self._memories, self._known, self._leaving, self._told = {}, {}, {}, {}
+        self._memories, self._told = {}, {}
+        if self._watches.is_known:
+            # One that is deleted while nobody leads is to be given back by whoever leads next.
+            self._keep_track(self._watches.throttles)
         self._complete_at = self._clock()
         self.again_s = None
         self._writes.forget(())
@@ -121,7 +129,13 @@ class Throttling:
     # --- one tick ---
 
     def _follow(self, stored: Sequence[StoredThrottle]) -> None:
-        """Begin and end what the throttles need; those that are gone or unreadable begin to leave."""
+        """Begin and end what the throttles need."""
+        self._keep_track(stored)
+        self._sources.follow(self._known.values())
+        self._holding.follow(is_needed=bool(stored or self._leaving))
+
+    def _keep_track(self, stored: Sequence[StoredThrottle]) -> None:
+        """Throttles that are gone or unreadable begin to leave."""
         now_s = self._clock()
         readable = {each.metadata.name: each for each in stored if isinstance(each, JoinThrottle)}
         for name in self._known.keys() - readable.keys():
@@ -133,8 +147,6 @@ class Throttling:
             if name not in readable and now_s < until_s
         }
         self._known = readable
-        self._sources.follow(readable.values())
-        self._holding.follow(is_needed=bool(stored or self._leaving))
 
     def _decide(self, stored: Sequence[StoredThrottle], cluster: ClusterView) -> tuple[Turn, ...]:
         view, before = self._view(cluster), self._memories

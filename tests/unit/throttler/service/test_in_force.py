@@ -27,6 +27,9 @@ class FakeElector:
     def may_write(self) -> bool:
         return self.is_leader
 
+    async def retire(self) -> None:
+        """There is nobody to campaign against."""
+
     def outgrow(self, epoch: int) -> None:
         self.outgrown.append(epoch)
 

@@ -167,12 +167,32 @@ def test_metrics_tell_window_reason_and_stages_and_end_with_the_throttle() -> No
 
 
 @pytest.mark.virtual_time
-async def test_a_stop_ends_the_sources_and_gives_everything_back() -> None:
+async def test_a_stop_ends_the_sources_and_what_is_held_may_be_handed_over() -> None:
     scene = Scene(a_throttle(**LIMITS))
     scene.tick()
     await scene.throttling.stop()
     assert scene.sources.followed == ()
     assert scene.holding.is_stopped
+    assert scene.holding.may_hand_over
+
+
+@pytest.mark.virtual_time
+async def test_what_a_throttle_holds_that_is_gone_is_given_back_by_who_knew_it() -> None:
+    scene = Scene(a_throttle(**LIMITS))
+    scene.tick()
+    scene.watches.throttles = ()
+    scene.tick(1)
+    await scene.throttling.stop()
+    assert (scene.holding.is_needed, scene.holding.may_hand_over) == (True, False)
+
+
+@pytest.mark.virtual_time
+@pytest.mark.parametrize("is_known", [True, False])
+async def test_who_is_told_to_stop_before_its_first_tick_holds_what_it_took_over(is_known: bool) -> None:
+    scene = Scene(*[a_throttle(**LIMITS)] if is_known else [])
+    scene.watches.is_known = is_known
+    await scene.throttling.stop()
+    assert (scene.holding.is_needed, scene.holding.may_hand_over) == (True, is_known)
 
 
 def test_a_watch_that_reconnects_is_not_told_to_anybody_and_one_that_stays_away_is() -> None:
@@ -195,8 +215,16 @@ def test_who_stands_by_asks_no_server_remembers_nothing_and_shows_nothing() -> N
     assert scene.sources.followed == ()
     assert scene.figure("window_joins", throttle="default") is None
     assert scene.throttling._memories == {}
-    scene.watches.throttles = ()
-    assert scene.tick(1) is None, "a throttle that went while another led is no longer ours to end"
+
+
+def test_a_throttle_that_goes_while_the_lead_changes_is_given_back_by_who_leads_next() -> None:
+    scene = Scene(a_throttle(**LIMITS))
+    scene.throttling.stand_by()
+    scene.watches.throttles, scene.watches.limited = (), (ours(),)
+    scene.throttling.stand_by()
+    scene.tick(1)
+    assert [write.key.name for write in scene.writes.others["default (leaving)"]] == ["pool-a"]
+    assert scene.tick(LEAVING_S) is None
 
 
 def test_throttles_that_may_not_be_read_pace_nothing_and_metrics_say_so() -> None:

@@ -129,6 +129,7 @@ class FakeHolding:
 
     is_needed: bool = False
     is_stopped: bool = False
+    may_hand_over: bool = False
     lease: str = "kube-balloons/throttle"
     epoch: int = 0
 
@@ -138,5 +139,5 @@ class FakeHolding:
     def follow(self, *, is_needed: bool) -> None:
         self.is_needed = is_needed
 
-    async def stop(self, drain: Any) -> None:
-        self.is_stopped = True
+    async def stop(self, drain: Any, *, may_hand_over: bool = False) -> None:
+        self.is_stopped, self.may_hand_over = True, may_hand_over
