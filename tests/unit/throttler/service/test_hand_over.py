@@ -59,6 +59,7 @@ class Replica:
     def __init__(self, scene: Scene, name: str, deployment: str = OWN, *, is_alone: bool = False) -> None:
         self._cluster = scene.cluster
         self.is_answer_lost = False
+        self.delay_s = self.drain_s = 0.01
         client: Any = self
         nobody: Any = None
         settings = ElectorSettings(namespace=OWN, identity=name, is_alone=is_alone)
@@ -80,7 +81,7 @@ class Replica:
         self._campaign.cancel()
 
     async def _drain(self, timeout_s: float) -> None:
-        await asyncio.sleep(0.01)
+        await asyncio.sleep(self.drain_s)
 
     async def get(self, *args: Any) -> bytes:
         return await self._call(self._cluster.get, *args)
@@ -92,7 +93,7 @@ class Replica:
         return await self._call(self._cluster.create, *args)
 
     async def _call(self, call: Any, *args: Any) -> bytes:
-        await asyncio.sleep(0.01)
+        await asyncio.sleep(self.delay_s)
         answer: bytes = await call(*args)
         if self.is_answer_lost:
             await asyncio.sleep(60)
@@ -148,6 +149,18 @@ async def test_all_replicas_told_to_stop_while_the_deployment_stays_leave_nothin
     assert not scene.is_held
     assert scene.holder == ""
     assert max(took_s) < HAND_OVER_S + 4
+
+
+@pytest.mark.parametrize("early_s", [each / 10 for each in range(15)])
+async def test_one_that_was_told_to_stop_never_takes_what_it_could_not_look_after(scene: Scene, early_s: float) -> None:
+    """Its requests are slow, and its writes end at a moment when it might be taking the Lease."""
+    leader, other = await two(scene)
+    other.delay_s, other.drain_s = 0.45, 1.0
+    second = asyncio.create_task(other.stop())
+    await asyncio.sleep(early_s)
+    await leader.stop()
+    await second
+    assert (scene.is_held, scene.holder) == (False, "")
 
 
 async def test_one_that_nobody_follows_gives_back_after_a_while(scene: Scene) -> None:
