@@ -2,9 +2,10 @@
 
 The modules are those that the import contract calls pure, as far as users get them. Each mutant is tried in a copy of
 the tree in a temporary folder, never in the tree itself, against the unit tests nearest to its module: the file of its
-name, then those that import it, then the rest of its mirrored folder; the first failure ends it. A test that takes
-longer than a minute has failed: a loop without an end is noticed. No mutant is begun after `--minutes`; those that were
-not tried by then are told. The exit status is 1 where fewer die, of all that were drawn, than `--floor` asks for.
+name, then those that import it, then the rest of its mirrored folder, then `FURTHER`; the first failure ends it. A test
+that takes longer than a minute has failed: a loop without an end is noticed. No mutant is begun after `--minutes`;
+those that were not tried by then are told. The exit status is 1 where fewer die, of all that were drawn, than `--floor`
+asks for.
 """
 
 from __future__ import annotations
@@ -38,6 +39,13 @@ LONGEST_TRIAL_S = 600.0
 """Of one mutant, should even that not end it."""
 MEMORY_BYTES = 6 * 1024**3
 """Per mutant: a loop without an end that appends does not take the machine with it."""
+FURTHER: Mapping[str, str] = {
+    "balloons/preview/": "tests/unit/lab/test_pictures.py",
+    "balloons/report/": "tests/unit/lab/test_pictures.py",
+    "throttler/law/": "tests/unit/throttler/service/test_*.py",
+    "throttler/simulator/": "tests/unit/lab/simulator/test_*.py",
+}
+"""Where a package is judged by what comes of it as well: drawings byte by byte, what the law does to whole stories."""
 NOT_COPIED = shutil.ignore_patterns(
     ".git", ".venv*", "build", ".hypothesis", "__pycache__", ".*_cache", ".import_linter*"
 )
@@ -213,7 +221,10 @@ def pure_modules(root: Path) -> list[str]:
 
 
 def nearest_tests(root: Path, path: str) -> list[str]:
-    """Return the unit tests of one module, nearest first; a package without a folder of tests has its parent's."""
+    """Return the unit tests of one module, nearest first; a package without a folder of tests has its parent's.
+
+    Those of `FURTHER` come last.
+    """
     module = PurePosixPath(path)
     unit = root / "tests/unit"
     folder = unit / module.parent
@@ -223,7 +234,9 @@ def nearest_tests(root: Path, path: str) -> list[str]:
     importers = [test for test in sorted(unit.rglob("test_*.py")) if imported in test.read_text()]
     own = folder / f"test_{module.stem}.py"
     near = [*([own] if own.exists() else []), *sorted(importers, key=lambda test: test.parent != folder)]
-    return list(dict.fromkeys(str(test.relative_to(root)) for test in (*near, *sorted(folder.glob("test_*.py")))))
+    further = [test for package, tests in FURTHER.items() if path.startswith(package) for test in root.glob(tests)]
+    tests = (*near, *sorted(folder.glob("test_*.py")), *sorted(further))
+    return list(dict.fromkeys(str(test.relative_to(root)) for test in tests))
 
 
 class Trial:
