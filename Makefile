@@ -24,9 +24,9 @@ try: ## What doctor, plan and report say about an example; no cluster, no build,
 demo: binaries ## Both main jobs on a real control plane, in about 7 minutes
 	@$(PY) -m lab demo
 
-test: lint ## Lint, then all tests, six at a time as most of them wait, on the real control plane where they need one
+test: lint ## Lint, then all tests, five at a time as most of them wait, on the real control plane where they need one
 	@$(PY) -m lab binaries --tests
-	@$(PYTEST) --numprocesses 6
+	@$(PYTEST) --numprocesses 5
 
 unit: setup ## The quick tests, two at a time, in a minute: no binaries, no whole simulations, drawings and commands
 	@$(PYTEST) tests/unit -m "not promtool and not whole" --numprocesses 2
