@@ -129,6 +129,17 @@ def test_a_size_is_confirmed_once_the_autoscaler_tells_it() -> None:
     assert silent.look(room(), 31.0)["a"].state is LeverState.UNCONFIRMED
 
 
+def test_an_autoscaler_that_wrote_no_status_or_looks_no_more_confirms_nothing() -> None:
+    story = Story(body())
+    story.look(room(), 0.0)
+    story.autoscaler_looks(1.0)
+    assert story.look(room(), 121.0)["a"].state is LeverState.CONFIRMED
+    assert story.look(room(), 121.1)["a"].state is not LeverState.CONFIRMED
+    story = Story(body())
+    story.status = None
+    assert [story.look(room(), now_s)["a"].state for now_s in (0.0, 31.0)] == [LeverState.PENDING] * 2
+
+
 def test_a_size_of_late_confirms_too_because_the_autoscaler_looks_every_ten_seconds() -> None:
     story = Story(body())
     story.look(room(allowance=2), 0.0)
