@@ -7,7 +7,6 @@ import sys
 from pathlib import Path
 
 import click
-import jsonschema
 import pytest
 
 from balloons.cli.main import balloons as commands
@@ -123,6 +122,8 @@ def test_pipe_that_nobody_writes_to_is_empty(tmp_path: Path) -> None:
 
 @pytest.mark.whole
 def test_simulates_policies_side_by_side_over_a_sweep(tmp_path: Path) -> None:
+    import jsonschema  # a second, and only here
+
     figures = tmp_path / "figures.yaml"
     figures.write_text("boot: 30s\njoin: 20\nservers: 3\nserver-cores: 32\n")
     arguments = ("--policy", "none", "--policy", "window=5", "--sweep", "daemonsets=1,60", "-o", "json")

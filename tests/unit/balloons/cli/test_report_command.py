@@ -6,7 +6,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import jsonschema
 import pytest
 
 from tests.commands import FOR_ALL, balloons
@@ -187,6 +186,8 @@ def test_reader_that_goes_away_is_no_error(saved: str) -> None:
 
 def test_what_doctor_found_is_kept_with_the_plan_and_drawn(tmp_path: Path, fonts: str) -> None:
     """A plan that was saved draws the same page as the plan itself, findings included; no other plan looks for them."""
+    import jsonschema  # a second, and only here
+
     path = tmp_path / "plan.json"
     asked = ("--to", "500", "--from", EXAMPLE)
     assert balloons("plan", *asked, "--save", str(path)).returncode in (0, 3)

@@ -44,6 +44,7 @@ def test_a_fixed_time_that_the_spring_night_skips_fires_when_the_hour_is_over() 
     assert is_inside(nightly, utc("2026-03-29 01:10:00"))
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("zone", ["Australia/Lord_Howe", "America/Santiago", "Africa/Casablanca"])
 def test_zones_with_odd_clock_changes_have_one_window_a_day(zone: str) -> None:
     daily = Schedule("0 12 * * *", "1h", zone, size=1)

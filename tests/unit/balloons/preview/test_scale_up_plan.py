@@ -8,7 +8,6 @@ from functools import cache
 from math import exp
 from pathlib import Path
 
-import jsonschema
 import pytest
 
 from balloons.preview.fitting import Fitting, GangFit, Unplaceable
@@ -62,11 +61,15 @@ def made(name: str) -> ScaleUpPlan:
 
 @pytest.mark.parametrize("name", PLANS)
 def test_json_keeps_the_published_schema(name: str) -> None:
+    import jsonschema  # a second, and only here
+
     body = json.loads(json.dumps(plan_json(made(name))))
     jsonschema.Draft202012Validator(SCHEMA).validate(body)
 
 
 def test_schema_refuses_what_is_no_plan() -> None:
+    import jsonschema  # a second, and only here
+
     body = plan_json(made("usual"))
     for name in ("eta", "waves", "inputs"):
         with pytest.raises(jsonschema.ValidationError):

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import msgspec
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -111,6 +112,7 @@ class Story:
 late = st.sampled_from([0.0, 2.0, 8.0, 16.0, 30.0])
 
 
+@pytest.mark.whole
 @settings(max_examples=60)
 @given(
     st.integers(1, 30),
