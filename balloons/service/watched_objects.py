@@ -22,6 +22,7 @@ from throttler.kube.requests import DEPLOYMENTS, Resource
 POD_TEMPLATES = Resource("", "v1", "podtemplates", "PodTemplate")
 POOLS = Resource(GROUP, VERSION, POOL_PLURAL, POOL_KIND)
 PRIORITY_CLASSES = Resource("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", is_namespaced=False)
+BUFFER_PLURAL = "capacitybuffers"
 URGENT_S = 0.05
 """Long enough to catch a gang of pods that arrives together."""
 NODE_S = 0.3
@@ -34,7 +35,7 @@ _WRITTEN = {each.kind: each for each in (DEPLOYMENTS, POD_TEMPLATES)}
 
 def buffers(api_version: str) -> Resource:
     """CapacityBuffers in the version that the server serves."""
-    return Resource(BUFFER_GROUP, api_version.rpartition("/")[2], "capacitybuffers", "CapacityBuffer")
+    return Resource(BUFFER_GROUP, api_version.rpartition("/")[2], BUFFER_PLURAL, "CapacityBuffer")
 
 
 def written(api_version: str, kind: str) -> Resource:

@@ -105,7 +105,7 @@ LIST_LIFETIME_S = 600
 """Asked for a streamed list, which ends long before."""
 GAP_S = 5.0
 """See Reflector: what may be missing in a view that stays complete after a 410, in seconds of the server's news. As
-much as a stream that is never quiet may hide while it catches up (watch_deadlines.py)."""
+much as a stream that is never quiet may hide while it catches up, see WatchDeadlines."""
 HURRY_S = 60.0
 """Between two lists that are begun without a wait after a 410."""
 TOO_NEW = "Too large resource version"

@@ -142,7 +142,7 @@ class AiohttpTransport:
             cookie_jar=aiohttp.DummyCookieJar(),
         )
         # aiohttp sends GET, PUT and DELETE again, unseen, when a kept connection turns out closed;
-        # retries have one owner (retries.py) and every attempt is counted.
+        # retries have one owner and every attempt is counted.
         self._session._retry_connection = False
 
     @asynccontextmanager

@@ -15,7 +15,8 @@ from throttler.kube.kube_client import KubeClient
 from throttler.kube.reflector import LONGEST_BACKOFF_S, ignore_cache_event
 from throttler.kube.requests import Resource
 from throttler.kube.store import CacheEvent
-from throttler.service.throttle_watches import FORBIDDEN_S, REDISCOVER_S, RETRY_S, ThrottleWatches
+from throttler.kube.watch_set import REDISCOVER_S, RETRY_S
+from throttler.service.throttle_watches import FORBIDDEN_S, ThrottleWatches
 
 pytestmark = pytest.mark.virtual_time
 
@@ -119,7 +120,7 @@ async def test_the_first_throttle_begins_what_it_needs_and_the_last_one_ends_it(
         server.remove_throttle()
         await asyncio.sleep(1)
         assert (watches.throttles, watches.claims) == ((), ())
-        assert len([task for task in asyncio.all_tasks() if task.get_name().startswith("reflect")]) == 1
+        assert len([task for task in asyncio.all_tasks() if task.get_name().startswith("watch ")]) == 1
 
 
 async def test_a_throttle_that_cannot_be_read_is_there_all_the_same() -> None:
@@ -209,3 +210,17 @@ async def test_throttles_stay_known_while_their_watch_is_away() -> None:
     assert any(each.startswith("jointhrottles") for each in watches.missing)
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
+
+
+async def test_an_error_that_nobody_could_foresee_ends_nothing_for_good() -> None:
+    server = FakeServer()
+    server.put("jointhrottles", "default", spec={})
+    server.faults["list", "nodeclaims"] = RuntimeError("a fault of ours")
+    async with following(server) as watches:
+        assert "nodeclaims" in watches.missing
+        server.faults.clear()
+        await asyncio.sleep(RETRY_S + 1)
+        assert watches.missing == ()
+        server.remove_throttle()
+        await asyncio.sleep(1)
+        assert watches.throttles == ()
