@@ -12,8 +12,8 @@ from throttler.api.throttle_rules import RefusedThrottle
 from throttler.kube.decoding import Invalid
 from throttler.kube.metadata import owners_of
 from throttler.kube.selectors import matches
-from throttler.levers.ceiling import ORIGINAL_ANNOTATION
 from throttler.levers.lever import FIELD_MANAGER, THROTTLE_LABEL, Holder
+from throttler.levers.saved_limits import ORIGINAL_ANNOTATION
 from throttler.levers.scheduling_gate import PACED_GATE
 
 LEASE_LIMIT_S = 100.0

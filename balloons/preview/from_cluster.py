@@ -45,8 +45,8 @@ from throttler.kube.pod import DaemonSet, Pod, wants_daemon
 from throttler.kube.quantity import DurationError, QuantityError, Resources, minus, parse_duration, parse_quantity
 from throttler.kube.selectors import LabelSelector, Taint, can_match, matches
 from throttler.law.settings import LawSettings
-from throttler.levers.ceiling import read_saved
 from throttler.levers.lever import THROTTLE_LABEL
+from throttler.levers.saved_limits import read_saved
 from throttler.service.throttle_law import law_settings, learned_of_status
 
 POOL_LABELS = (KARPENTER_POOL_LABEL, *GROUP_LABELS, "agentpool", INSTANCE_TYPE_LABEL)

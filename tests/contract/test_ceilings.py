@@ -32,7 +32,7 @@ from throttler.levers.lever_context import LeverContext, LeverScene
 from throttler.levers.machine_deployments import MACHINE_DEPLOYMENTS
 from throttler.levers.node_pool_limits import NodePoolMemory, NodePoolSeen, plan_node_pools
 from throttler.levers.pool_shares import WaitingWork
-from throttler.levers.restore import restore
+from throttler.levers.saved_limits import restore
 from throttler.service.lever_writer import LeverWriter, WriteOutcome
 
 pytestmark = pytest.mark.lab

@@ -20,8 +20,8 @@ from lab.controlplane import ControlPlane, ControlPlaneSettings, start_control_p
 from tests.lab.hold_view import View, eventually, gated_deployment, view
 from throttler.kube.connection import ConnectionOptions, load_connection
 from throttler.kube.lease import LEASE_NAME, Elector, ElectorSettings, open_lease_client
-from throttler.levers.ceiling import ORIGINAL_ANNOTATION, SavedLimits
 from throttler.levers.lever import FIELD_MANAGER, HOLDER_ANNOTATION, THROTTLE_LABEL
+from throttler.levers.saved_limits import ORIGINAL_ANNOTATION, SavedLimits
 from throttler.levers.scheduling_gate import PACED_GATE
 from throttler.service.guard import AGAIN_PERIODS
 

@@ -28,21 +28,9 @@ from throttler.levers.ceiling import (
     CeilingNeed,
     Contest,
     RoomSearch,
-    SavedLimits,
     Standing,
     Uptake,
-    amount_of,
-    clamped,
-    foreign,
     held_by_another,
-    is_marked_so,
-    is_unreadable,
-    marked,
-    read_saved,
-    shown,
-    taken_in,
-    unraised,
-    with_ceiling,
 )
 from throttler.levers.lever import (
     THROTTLE_LABEL,
@@ -56,7 +44,21 @@ from throttler.levers.lever import (
     LeverWrite,
 )
 from throttler.levers.lever_context import CeilingLever, LeverContext, LeverScene, PacedAutoscaler, let_go, name_of
-from throttler.levers.restore import restore
+from throttler.levers.saved_limits import (
+    SavedLimits,
+    amount_of,
+    clamped,
+    foreign,
+    is_marked_so,
+    is_unreadable,
+    marked,
+    read_saved,
+    restore,
+    shown,
+    taken_in,
+    unraised,
+    with_ceiling,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -34,7 +34,7 @@ from throttler.levers.lever import (
     LeverWrite,
     epoch_of,
 )
-from throttler.levers.restore import restore
+from throttler.levers.saved_limits import restore
 
 Settings = TypeVar("Settings")
 """What a throttle's spec says of one lever."""

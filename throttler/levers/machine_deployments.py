@@ -26,21 +26,9 @@ from throttler.levers.ceiling import (
     CeilingNeed,
     Contest,
     RoomSearch,
-    SavedLimits,
     Standing,
     Uptake,
-    amount_of,
-    clamped,
-    foreign,
     held_by_another,
-    is_marked_so,
-    is_unreadable,
-    marked,
-    read_saved,
-    shown,
-    taken_in,
-    unraised,
-    with_ceiling,
 )
 from throttler.levers.lever import (
     THROTTLE_LABEL,
@@ -54,7 +42,21 @@ from throttler.levers.lever import (
 )
 from throttler.levers.lever_context import TURN_S, CeilingLever, LeverContext, PacedAutoscaler, name_of
 from throttler.levers.pool_shares import fair_shares
-from throttler.levers.restore import restore
+from throttler.levers.saved_limits import (
+    SavedLimits,
+    amount_of,
+    clamped,
+    foreign,
+    is_marked_so,
+    is_unreadable,
+    marked,
+    read_saved,
+    restore,
+    shown,
+    taken_in,
+    unraised,
+    with_ceiling,
+)
 
 DRY_S = 30.0
 """Three of cluster-autoscaler's loops: a group that orders nothing in them leaves its share to the others."""

@@ -12,7 +12,7 @@ from typing import Any, Self
 
 from throttler.kube.karpenter import NodeClaim, NodePool
 from throttler.kube.quantity import QuantityError, Resources, larger, total
-from throttler.levers.ceiling import SavedLimits, amount_of, clamped, read_saved, taken_in, unraised
+from throttler.levers.saved_limits import SavedLimits, amount_of, clamped, read_saved, taken_in, unraised
 
 CPU = "cpu"
 MEMORY = "memory"

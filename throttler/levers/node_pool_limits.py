@@ -22,20 +22,10 @@ from throttler.levers.ceiling import (
     CeilingNeed,
     Contest,
     RoomSearch,
-    SavedLimits,
     Standing,
     Uptake,
-    amount_of,
-    foreign,
     held_by_another,
-    is_marked_so,
     is_pool_taken_up,
-    is_unreadable,
-    marked,
-    read_saved,
-    shown,
-    taken_in,
-    with_ceiling,
 )
 from throttler.levers.lever import (
     THROTTLE_LABEL,
@@ -72,7 +62,19 @@ from throttler.levers.pool_shares import (
     pool_rooms,
     waiting_work,
 )
-from throttler.levers.restore import restore
+from throttler.levers.saved_limits import (
+    SavedLimits,
+    amount_of,
+    foreign,
+    is_marked_so,
+    is_unreadable,
+    marked,
+    read_saved,
+    restore,
+    shown,
+    taken_in,
+    with_ceiling,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,7 +21,7 @@ from throttler.levers.lever_context import CeilingLever, HoldLever, Lever, Lever
 from throttler.levers.machine_deployments import MACHINE_DEPLOYMENTS
 from throttler.levers.node_pool_limits import NODE_POOL_LIMITS
 from throttler.levers.pool_shares import is_of, may_make
-from throttler.levers.restore import restore
+from throttler.levers.saved_limits import restore
 from throttler.levers.scheduling_gate import PACED_GATE, SCHEDULING_GATES, is_held
 
 CEILINGS: tuple[CeilingLever[Any, Any, Any], ...] = (CAPACITY_QUOTAS, NODE_POOL_LIMITS, MACHINE_DEPLOYMENTS)

@@ -28,10 +28,9 @@ from throttler.kube.node import HELD_BY_ANNOTATION, KEPT_ANNOTATIONS, Node, Node
 from throttler.kube.pod import Pod, PodWire, pod_from_wire
 from throttler.kube.requests import DEPLOYMENTS, EVERYTHING, NODES, PODS, Resource, Selection
 from throttler.kube.selectors import LabelSelector, matches
-from throttler.levers.ceiling import ORIGINAL_ANNOTATION, is_unreadable
 from throttler.levers.lever import HOLDER_ANNOTATION, THROTTLE_LABEL, How, LeverReason, LeverWrite, epoch_of
 from throttler.levers.lever_context import CeilingLever
-from throttler.levers.restore import restore
+from throttler.levers.saved_limits import ORIGINAL_ANNOTATION, is_unreadable, restore
 from throttler.levers.scheduling_gate import SCHEDULING_GATES
 from throttler.service.lever_plans import CEILINGS, HOLDS
 from throttler.service.lever_writer import LeverWriter, WriteOutcome

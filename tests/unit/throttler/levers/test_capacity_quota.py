@@ -10,7 +10,7 @@ from tests.unit.throttler.levers.pool_scene import room
 from throttler.kube.selectors import LabelSelector
 from throttler.levers.capacity_quota import QuotaMemory, QuotaSeen, plan_capacity_quota
 from throttler.levers.lever import Holder, LeverBudget, LeverOutcome, LeverReason, LeverReport, LeverState
-from throttler.levers.restore import restore
+from throttler.levers.saved_limits import restore
 
 API_VERSION = "autoscaling.x-k8s.io/v1alpha1"
 SELECTOR = LabelSelector(match_labels={"pool": "gpu"})

@@ -13,7 +13,7 @@ from throttler.levers.capacity_quota import QuotaMemory, QuotaSeen, plan_capacit
 from throttler.levers.lever import Holder
 from throttler.levers.node_pool_limits import NodePoolMemory, NodePoolSeen, plan_node_pools
 from throttler.levers.pool_shares import WaitingWork
-from throttler.levers.restore import restore
+from throttler.levers.saved_limits import restore
 
 HOLDER = Holder(throttle="default", epoch=1)
 CORES = 8

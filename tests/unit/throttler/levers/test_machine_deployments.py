@@ -15,7 +15,7 @@ from throttler.kube.cluster_autoscaler import AutoscalerStatus, NodeGroup
 from throttler.levers.lever import Clocks, LeverBudget, LeverReport, LeverState, LeverWrite
 from throttler.levers.lever_context import LeverContext, LeverScene
 from throttler.levers.machine_deployments import DRY_S, MACHINE_DEPLOYMENTS, MachineDeploymentMemory
-from throttler.levers.restore import restore
+from throttler.levers.saved_limits import restore
 
 WALL_S = 1_700_000_000.0
 

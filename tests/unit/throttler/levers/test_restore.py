@@ -10,7 +10,7 @@ from tests.unit.throttler.levers.pool_scene import claims, pool_body, room
 from throttler.levers.lever import Holder, LeverReason, LeverState, LeverWrite
 from throttler.levers.node_pool_limits import NodePoolMemory, NodePoolSeen, plan_node_pools
 from throttler.levers.pool_shares import WaitingWork
-from throttler.levers.restore import restore
+from throttler.levers.saved_limits import restore
 
 HOLDER = Holder(throttle="default", lease="kube-balloons/kube-balloons", epoch=3)
 USERS = [

@@ -2,7 +2,7 @@
 
 import pytest
 
-from throttler.levers.ceiling import SavedLimits, clamped, unraised
+from throttler.levers.saved_limits import SavedLimits, clamped, unraised
 
 STANDING = {"cpu": 16, "memory": 64}
 

@@ -9,8 +9,8 @@ from tests.unit.throttler.service.throttle_scene import QUOTAS_SERVED, a_throttl
 from throttler.api.throttle import JoinThrottle
 from throttler.kube.cluster_autoscaler import CapacityQuota
 from throttler.kube.karpenter import NodePool
-from throttler.levers.ceiling import ORIGINAL_ANNOTATION, SavedLimits
 from throttler.levers.lever import THROTTLE_LABEL
+from throttler.levers.saved_limits import ORIGINAL_ANNOTATION, SavedLimits
 from throttler.service import tick
 from throttler.service.lever_plans import leftover_writes
 from throttler.service.tick import decide_throttles

@@ -7,8 +7,8 @@ import pytest
 
 from tests.unit.throttler.service.kube_fake import FakeCluster
 from throttler.kube.errors import ForbiddenError, UnreachableError
-from throttler.levers.ceiling import ORIGINAL_ANNOTATION, SavedLimits
 from throttler.levers.lever import HOLDER_ANNOTATION, THROTTLE_LABEL
+from throttler.levers.saved_limits import ORIGINAL_ANNOTATION, SavedLimits
 from throttler.levers.scheduling_gate import PACED_GATE
 from throttler.service.restore_all import restore_all
 

@@ -17,8 +17,8 @@ from tests.unit.throttler.service.throttle_scene import (
     refused,
 )
 from throttler.kube.karpenter import NodePool
-from throttler.levers.ceiling import ORIGINAL_ANNOTATION
 from throttler.levers.lever import THROTTLE_LABEL, Lane
+from throttler.levers.saved_limits import ORIGINAL_ANNOTATION
 from throttler.levers.scheduling_gate import PACED_GATE
 from throttler.service.throttling import BLIND_PATIENCE_S, BUSY_S, LEAVING_S, NOBODY, ClusterView, Throttling
 
