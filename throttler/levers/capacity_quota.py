@@ -9,6 +9,7 @@ enforced only while cluster-autoscaler says that it is valid.
 
 import math
 from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -18,47 +19,28 @@ from throttler.api.throttle import QuotaLever
 from throttler.joins.demand import waiting_crowds
 from throttler.kube.because import Because, because
 from throttler.kube.cluster_autoscaler import CAPACITY_QUOTA_KIND, NODES, CapacityQuota
-from throttler.kube.metadata import ManagedFields, ObjectKey, OwnedMetadata
+from throttler.kube.metadata import ObjectKey, OwnedMetadata
 from throttler.kube.quantity import QuantityError, Resources
 from throttler.kube.selectors import LabelSelector
 from throttler.levers.ceiling import (
-    CONTESTED_WRITE_EVERY_S,
     MILLI,
     STUCK_REST_S,
     CeilingNeed,
-    Contest,
+    ObjectCeiling,
+    ObjectMemory,
     RoomSearch,
     Standing,
-    Uptake,
-    held_by_another,
 )
 from throttler.levers.lever import (
     THROTTLE_LABEL,
     Holder,
-    How,
     LeverBudget,
     LeverOutcome,
     LeverReason,
-    LeverReport,
     LeverState,
-    LeverWrite,
 )
 from throttler.levers.lever_context import CeilingLever, LeverContext, LeverScene, PacedAutoscaler, let_go, name_of
-from throttler.levers.saved_limits import (
-    SavedLimits,
-    amount_of,
-    clamped,
-    foreign,
-    is_marked_so,
-    is_unreadable,
-    marked,
-    read_saved,
-    restore,
-    shown,
-    taken_in,
-    unraised,
-    with_ceiling,
-)
+from throttler.levers.saved_limits import SavedLimits, amount_of, restore
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,11 +66,6 @@ class QuotaSeen:
         return self.quota.spec.limits.resources if self.quota else {}
 
     @property
-    def fields(self) -> ManagedFields:
-        """Who owns the object's fields."""
-        return self.quota.metadata.managed_fields if self.quota else ()
-
-    @property
     def used(self) -> int:
         """Registered nodes by cluster-autoscaler's count; 0 where it has not said."""
         used = self.quota.status.used if self.quota else None
@@ -99,25 +76,18 @@ class QuotaSeen:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class QuotaMemory:
+class QuotaMemory(ObjectMemory):
     """What is remembered between looks; a fresh one costs time and never a user's value."""
 
     demand: CeilingNeed = field(default_factory=CeilingNeed)
-    search: RoomSearch = field(default_factory=RoomSearch)
-    contest: Contest = field(default_factory=Contest)
-    uptake: Uptake = field(default_factory=Uptake)
     floor: int = 0
     """Nodes that existed or were asked for at the last look: a ceiling is not below it either."""
-    mark: SavedLimits | None = None
-    """As we wrote it last; None while nothing of ours is in force."""
 
 
 ATOMIC_S = 30.0
 """Room that cluster-autoscaler does not use for three of its loops may be too small for an atomic request."""
 OPEN_S = 60.0
 """For so long there is room for its whole size; then it is not that, and tried again after STUCK_REST_S."""
-
-Planned = tuple[LeverOutcome, QuotaMemory]
 
 
 class CapacityQuotas(CeilingLever[QuotaLever, QuotaMemory, CapacityQuota]):
@@ -170,123 +140,161 @@ def _largest_demand(context: LeverContext) -> int:
 
 def plan_capacity_quota(
     seen: QuotaSeen, room: LeverBudget, holder: Holder, memory: QuotaMemory, now_s: float, whole: int = 0
-) -> Planned:
+) -> tuple[LeverOutcome, QuotaMemory]:
     """What to write on the quota now, and what to remember.
 
     `now_s` is monotonic. `whole` is the largest demand of one owner in nodes: an atomic request may be for all of it.
     """
-    if refusal := _refusal(seen, holder):
-        return quota_outcome(seen.name, None, refusal), replace(memory, mark=None)
     demand = memory.demand.looked(room, now_s) if room.may_move else memory.demand.unseen()
-    memory, mark = replace(memory, demand=demand), _mark(seen, memory)
-    if mark is None and seen.quota is not None and is_unreadable(seen.quota.metadata):
-        return quota_outcome(seen.name, None, (LeverState.REFUSED, because(LeverReason.ORIGINAL_UNREADABLE))), memory
-    if seen.quota is not None and seen.selects_others and not (mark and mark.is_made):
-        differs = (LeverState.REFUSED, because(LeverReason.QUOTA_SELECTOR_DIFFERS))
-        return quota_outcome(seen.name, None, differs, restore(seen.quota)), replace(memory, mark=None)
-    if demand.is_over(room, now_s) or (mark is None and room.waiting <= 0):
-        return _handed_back(seen, mark, room, memory)
-    memory = _heard(seen, mark, memory, now_s)
-    if not room.may_move:
-        memory = replace(memory, search=memory.search.waited(now_s, is_unmet=False))
-        return quota_outcome(seen.name, mark, _blind(is_lost=seen.quota is None and mark is not None)), memory
-    try:
-        memory = replace(memory, search=_searched(seen, room, memory, now_s))
-        return _in_force(seen, mark, _with_room_for_all(room, whole, memory.search, now_s), holder, memory, now_s)
-    except QuantityError as error:
-        unreadable = because(LeverReason.LIMIT_UNREADABLE, value=str(error))
-        return quota_outcome(seen.name, mark, (LeverState.REFUSED, unreadable)), memory
+    return QuotaCeiling(
+        thing=seen.quota,
+        seen=seen,
+        room=room,
+        holder=holder,
+        now_s=now_s,
+        is_over=demand.is_over(room, now_s),
+        whole=whole,
+        demand_before=memory.demand,
+        memory=replace(memory, demand=demand),
+    ).planned()
 
 
-def _refusal(seen: QuotaSeen, holder: Holder) -> Standing | None:
-    if seen.api_version is None:
-        return LeverState.REFUSED, because(LeverReason.QUOTA_NOT_SERVED)
-    return held_by_another(seen.quota.metadata, holder) if seen.quota is not None else None
+@dataclass(frozen=True, kw_only=True)
+class QuotaCeiling(ObjectCeiling[CapacityQuota, QuotaMemory]):
+    """The quota at one moment."""
 
+    KIND = CapacityQuota.NAMES
+    LIMITS = CapacityQuota.LIMITS
+    UNIT = NODES, "nodes"
 
-def _mark(seen: QuotaSeen, memory: QuotaMemory) -> SavedLimits | None:
-    """The mark on the object, or the one we remember: the object is gone, or lost its annotation under our value."""
-    if seen.quota is None:
-        return memory.mark
-    known = memory.mark
-    is_ours = known is not None and bool(known.ceiling) and not foreign(known, seen.limits)
-    return read_saved(seen.quota.metadata) or (known if is_ours else None)
+    seen: QuotaSeen
+    whole: int
+    demand_before: CeilingNeed
 
+    @property
+    def key(self) -> ObjectKey:
+        """By the name that the throttle gives it."""
+        return ObjectKey("", self.seen.name)
 
-def _handed_back(seen: QuotaSeen, mark: SavedLimits | None, room: LeverBudget, memory: QuotaMemory) -> Planned:
-    reason = LeverReason.STOPPING if room.is_stopping else LeverReason.NOTHING_WAITS
-    writes = restore(seen.quota, reason, mark) if seen.quota else ()
-    outcome = quota_outcome(seen.name, None, (LeverState.HANDED_BACK, because(reason)), writes)
-    return outcome, QuotaMemory(demand=memory.demand)
+    @property
+    def api_version(self) -> str:
+        """As discovery says."""
+        return self.seen.api_version or ""
 
+    @property
+    def limits(self) -> dict[str, object]:
+        """Those of the quota."""
+        return self.seen.limits
 
-def _blind(*, is_lost: bool) -> Standing:
-    if is_lost:
-        return LeverState.LOST, because(LeverReason.QUOTA_LOST)
-    return LeverState.PENDING, because(LeverReason.VIEW_INCOMPLETE)
+    @property
+    def floor(self) -> int:
+        """Nodes that exist or were asked for; what boots is in neither count of nodes."""
+        return max(self.room.existing, self.seen.used) + self.room.booting
 
+    def refusal(self) -> Standing | None:
+        """Also where the cluster does not serve quotas."""
+        if self.seen.api_version is None:
+            return LeverState.REFUSED, because(LeverReason.QUOTA_NOT_SERVED)
+        return super().refusal()
 
-def _heard(seen: QuotaSeen, mark: SavedLimits | None, memory: QuotaMemory, now_s: float) -> QuotaMemory:
-    """The memory after a look at the object."""
-    is_changed = mark is not None and seen.quota is not None and bool(foreign(mark, seen.limits))
-    contest = memory.contest.heard(now_s, is_foreign=is_changed or (mark is not None and seen.selects_others))
-    uptake = memory.uptake.looked(now_s, is_taken_up=is_quota_taken_up(seen.quota))
-    return replace(memory, contest=contest, uptake=uptake)
+    def refused_memory(self) -> QuotaMemory:
+        """Nothing was looked at."""
+        return replace(self.memory, mark=None, demand=self.demand_before)
 
+    def misfit(self) -> LeverOutcome | None:
+        """A quota of the user's for other nodes."""
+        if self.thing is None or not self.seen.selects_others or (self.mark and self.mark.is_made):
+            return None
+        why = because(LeverReason.QUOTA_SELECTOR_DIFFERS)
+        return self.told(None, (LeverState.REFUSED, why), restore(self.thing))
 
-def _in_force(
-    seen: QuotaSeen, mark: SavedLimits | None, room: LeverBudget, holder: Holder, memory: QuotaMemory, now_s: float
-) -> Planned:
-    floor = _floor(seen, room)
-    wanted: Resources = {NODES: (max(floor, memory.floor) + room.allowance) * MILLI}
-    kept = _kept(seen, mark)
-    if seen.quota is not None and not memory.contest.may_raise(now_s):
-        standing_now = {name: amount_of(value) for name, value in kept.ceiling.items()}
-        wanted = unraised(wanted, standing_now, {NODES: floor * MILLI})
-    new = with_ceiling(kept, clamped(wanted, kept, seen.limits), seen.limits, seen.fields, CapacityQuota.LIMITS)
-    reason = quota_reason(seen, new, room, floor)
-    standing = quota_standing(seen, new, memory, reason, now_s)
-    memory = replace(memory, floor=floor, mark=new if new.ceiling else None)
-    if _is_fulfilled(seen, new, holder) or not memory.contest.may_write(now_s):
-        return quota_outcome(seen.name, new, standing), memory
-    write = quota_write(seen, new, holder, reason)
-    return quota_outcome(seen.name, new, standing, (write,)), replace(memory, contest=memory.contest.wrote(now_s))
+    def heard(self) -> QuotaMemory:
+        """With who changed the quota, whether it is enforced, and whether its room is used."""
+        now_s, memory = self.now_s, self.memory
+        is_changed = self.is_foreign or (self.mark is not None and self.seen.selects_others)
+        search = self._searched() if self.room.may_move else memory.search.waited(now_s, is_unmet=False)
+        return replace(
+            memory,
+            contest=memory.contest.heard(now_s, is_foreign=is_changed),
+            uptake=memory.uptake.looked(now_s, is_taken_up=is_quota_taken_up(self.thing)),
+            search=search,
+        )
 
+    def blind(self) -> tuple[LeverOutcome, QuotaMemory]:
+        """A quota that is gone is told at once: growth is not paced."""
+        if self.thing is None and self.mark is not None:
+            return self.told(self.mark, (LeverState.LOST, because(LeverReason.QUOTA_LOST))), self.memory
+        return super().blind()
 
-def _floor(seen: QuotaSeen, room: LeverBudget) -> int:
-    """Nodes that exist or were asked for; what boots is in neither count of nodes."""
-    return max(room.existing, seen.used) + room.booting
+    @property
+    def reported(self) -> SavedLimits | None:
+        """Also what somebody changed."""
+        return self.mark
 
+    def wanted(self) -> tuple[Resources, Resources]:
+        """In nodes."""
+        most = max(self.floor, self.memory.floor) + self.budget.allowance
+        return {NODES: most * MILLI}, {NODES: self.floor * MILLI}
 
-def _searched(seen: QuotaSeen, room: LeverBudget, memory: QuotaMemory, now_s: float) -> RoomSearch:
-    """Since when nothing is ordered although there is room: more nodes than at the last look are an order."""
-    is_ours = seen.quota is not None and THROTTLE_LABEL in seen.quota.metadata.labels
-    is_taken_up = not is_ours or is_quota_taken_up(seen.quota)
-    ordered_s = now_s if _floor(seen, room) > memory.floor else memory.search.newest_order_s
-    search = memory.search.heard(ordered_s, now_s, is_taken_up=is_taken_up)
-    return search.waited(now_s, is_unmet=room.waiting > 0 and room.allowance > 0)
+    @property
+    def is_other(self) -> bool:
+        """The selector is ours to put right."""
+        return self.seen.selects_others
 
+    def besides(self, new: SavedLimits) -> Mapping[str, Any]:
+        """The selector is written on a quota of our own only; a user's quota keeps its own."""
+        return {"selector": msgspec.to_builtins(self.seen.selector)} if new.is_made else {}
 
-def _with_room_for_all(room: LeverBudget, whole: int, search: RoomSearch, now_s: float) -> LeverBudget:
-    """An atomic request orders all its nodes or none: where a part of the room is not used, it gets the whole."""
-    waited_s = search.unmet_s(now_s) % STUCK_REST_S
-    is_open = ATOMIC_S <= waited_s < ATOMIC_S + OPEN_S
-    return replace(room, allowance=whole, is_atomic=True) if is_open and whole > room.allowance else room
+    def remembered(self, new: SavedLimits, *, is_written: bool) -> QuotaMemory:
+        """The floor of this look."""
+        return replace(self.memory, floor=self.floor)
 
+    def handed_back_memory(self) -> QuotaMemory:
+        """Since when nothing waits."""
+        return QuotaMemory(demand=self.memory.demand)
 
-def _kept(seen: QuotaSeen, mark: SavedLimits | None) -> SavedLimits:
-    if seen.quota is None:
-        return SavedLimits(original={}, ceiling={}, is_made=True)
-    return taken_in(mark, seen.limits, seen.fields, CapacityQuota.LIMITS)
+    def trouble(self) -> Standing | None:
+        """Gone, changed, or ignored."""
+        if self.thing is None and self.memory.mark is not None:
+            return LeverState.LOST, because(LeverReason.QUOTA_LOST)
+        if self.seen.selects_others:
+            return LeverState.UNCONFIRMED, because(LeverReason.QUOTA_CHANGED)
+        valid = self.thing.validity if self.thing else None
+        if valid is not None and valid.status == "False":
+            return LeverState.UNCONFIRMED, because(LeverReason.QUOTA_INVALID, message=valid.message)
+        return None
 
-
-def _is_fulfilled(seen: QuotaSeen, mark: SavedLimits, holder: Holder) -> bool:
-    """Whether the object already says all of it, or there is nothing to say: the user's own limit is lower."""
-    if seen.quota is None:
+    @property
+    def is_unseen(self) -> bool:
+        """Whether a quota is enforced stands on it, whoever wrote it."""
         return False
-    is_untouched = not mark.ceiling and THROTTLE_LABEL not in seen.quota.metadata.labels
-    stands = seen.limits.items() >= mark.ceiling.items() and not seen.selects_others
-    return is_untouched or (stands and is_marked_so(seen.quota.metadata, mark, holder))
+
+    def reason(self, new: SavedLimits, ceiling: str) -> Because:
+        """The user's own limit, or the room there is."""
+        theirs = new.original.get(NODES) if new.ceiling else self.limits.get(NODES)
+        if not new.ceiling or new.ceiling[NODES] == theirs:
+            return because(LeverReason.USER_LIMIT_IS_LOWER, limit=theirs)
+        budget = self.budget
+        if budget.is_atomic:
+            return because(LeverReason.ROOM_FOR_ALL, ceiling=ceiling, share=budget.allowance)
+        return because(LeverReason.PACING, ceiling=ceiling, usage=f"{self.floor} nodes", share=budget.allowance)
+
+    @property
+    def budget(self) -> LeverBudget:
+        """An atomic request orders all its nodes or none: where a part of the room is not used, it gets the whole."""
+        waited_s = self.memory.search.unmet_s(self.now_s) % STUCK_REST_S
+        is_open = ATOMIC_S <= waited_s < ATOMIC_S + OPEN_S
+        is_more = is_open and self.whole > self.room.allowance
+        return replace(self.room, allowance=self.whole, is_atomic=True) if is_more else self.room
+
+    def _searched(self) -> RoomSearch:
+        """Since when nothing is ordered although there is room: more nodes than at the last look are an order."""
+        now_s, memory, room = self.now_s, self.memory, self.room
+        is_ours = self.thing is not None and THROTTLE_LABEL in self.thing.metadata.labels
+        is_taken_up = not is_ours or is_quota_taken_up(self.thing)
+        ordered_s = now_s if self.floor > memory.floor else memory.search.newest_order_s
+        search = memory.search.heard(ordered_s, now_s, is_taken_up=is_taken_up)
+        return search.waited(now_s, is_unmet=room.waiting > 0 and room.allowance > 0)
 
 
 def is_quota_taken_up(quota: CapacityQuota | None) -> bool:
@@ -295,72 +303,3 @@ def is_quota_taken_up(quota: CapacityQuota | None) -> bool:
     if quota is None or valid is None:
         return False
     return valid.status == "True" and valid.observed_generation >= quota.metadata.generation
-
-
-def quota_standing(seen: QuotaSeen, mark: SavedLimits, memory: QuotaMemory, reason: Because, now_s: float) -> Standing:
-    """The state of a quota, and why; `mark` is what is to stand there, and `reason` why that is so."""
-    if seen.quota is None and memory.mark is not None:
-        return LeverState.LOST, because(LeverReason.QUOTA_LOST)
-    if seen.selects_others:
-        return LeverState.UNCONFIRMED, because(LeverReason.QUOTA_CHANGED)
-    valid = seen.quota.validity if seen.quota else None
-    if valid is not None and valid.status == "False":
-        return LeverState.UNCONFIRMED, because(LeverReason.QUOTA_INVALID, message=valid.message)
-    if memory.contest.is_contested(now_s):
-        return LeverState.CONTESTED, because(LeverReason.CONTESTED, period=int(CONTESTED_WRITE_EVERY_S))
-    if not mark.ceiling:
-        return LeverState.HANDED_BACK, reason
-    return _uptake(f"{mark.ceiling[NODES]} nodes", memory, reason, now_s)
-
-
-def _uptake(ceiling: str, memory: QuotaMemory, reason: Because, now_s: float) -> Standing:
-    if memory.uptake.is_late(now_s):
-        waited = round(memory.uptake.waited_s(now_s))
-        return LeverState.UNCONFIRMED, because(LeverReason.LEVER_UNCONFIRMED, ceiling=ceiling, waited=waited)
-    if memory.uptake.waiting_since_s is not None:
-        return LeverState.PENDING, because(LeverReason.NOT_TAKEN_UP_YET, ceiling=ceiling)
-    return LeverState.CONFIRMED, reason
-
-
-def quota_reason(seen: QuotaSeen, mark: SavedLimits, room: LeverBudget, floor: int) -> Because:
-    """Why the ceiling is what it is."""
-    theirs = mark.original.get(NODES) if mark.ceiling else seen.limits.get(NODES)
-    if not mark.ceiling or mark.ceiling[NODES] == theirs:
-        return because(LeverReason.USER_LIMIT_IS_LOWER, limit=theirs)
-    ceiling, usage = f"{mark.ceiling[NODES]} nodes", f"{floor} nodes"
-    if room.is_atomic:
-        return because(LeverReason.ROOM_FOR_ALL, ceiling=ceiling, share=room.allowance)
-    return because(LeverReason.PACING, ceiling=ceiling, usage=usage, share=room.allowance)
-
-
-def quota_write(seen: QuotaSeen, mark: SavedLimits, holder: Holder, reason: Because) -> LeverWrite:
-    """One apply with the ceiling and the value to restore: neither is ever there without the other.
-
-    The selector is written on a quota of our own only; a user's quota keeps its own.
-    """
-    version = seen.api_version or ""
-    metadata = marked(seen.quota.metadata if seen.quota else None, seen.name, mark, holder)
-    spec: dict[str, Any] = {"limits": {"resources": dict(mark.ceiling)}}
-    if mark.is_made:
-        spec["selector"] = msgspec.to_builtins(seen.selector)
-    body = {"apiVersion": version, "kind": CAPACITY_QUOTA_KIND, "metadata": metadata, "spec": spec}
-    return LeverWrite(
-        api_version=version,
-        kind=CAPACITY_QUOTA_KIND,
-        key=ObjectKey("", seen.name),
-        how=How.APPLY,
-        body=body,
-        because=reason,
-        is_forced=True,
-    )
-
-
-def quota_outcome(
-    name: str, mark: SavedLimits | None, state: Standing, writes: tuple[LeverWrite, ...] = ()
-) -> LeverOutcome:
-    """The report of a look, and its writes; without a mark nothing of ours is in force."""
-    ceiling = mark.ceiling if mark else {}
-    original = {name: mark.original.get(name) for name in ceiling} if mark else {}
-    title = f"{CAPACITY_QUOTA_KIND}/{name}"
-    report = LeverReport(name=title, state=state[0], because=state[1], ceiling=shown(ceiling), original=shown(original))
-    return LeverOutcome(report=report, writes=writes)

@@ -4,19 +4,41 @@ A ceiling is needed while anything waits that is to be paced. One that nobody re
 else writes too is written less often. All times are monotonic seconds.
 """
 
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Self
+from functools import cached_property
+from typing import Any, ClassVar, Generic, Self, TypeVar
 
 from throttler.kube.because import Because, because
 from throttler.kube.karpenter import NodePool
-from throttler.kube.metadata import OwnedMetadata
+from throttler.kube.metadata import KindNames, LimitedObject, ObjectKey, OwnedMetadata
+from throttler.kube.quantity import QuantityError, Resources
 from throttler.levers.lever import (
     THROTTLE_LABEL,
     Holder,
+    How,
     LeverBudget,
+    LeverOutcome,
     LeverReason,
+    LeverReport,
     LeverState,
+    LeverWrite,
     epoch_of,
+)
+from throttler.levers.saved_limits import (
+    SavedLimits,
+    amount_of,
+    clamped,
+    foreign,
+    is_marked_so,
+    is_unreadable,
+    marked,
+    read_saved,
+    restore,
+    taken_in,
+    unraised,
+    with_ceiling,
 )
 
 Standing = tuple[LeverState, Because]
@@ -188,3 +210,271 @@ class RoomSearch:
 
 def _since(since_s: float | None, now_s: float) -> float:
     return now_s if since_s is None else since_s
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ObjectMemory:
+    """What is remembered of one object with a ceiling; a fresh one costs time and never a user's value."""
+
+    contest: Contest = field(default_factory=Contest)
+    search: RoomSearch = field(default_factory=RoomSearch)
+    uptake: Uptake = field(default_factory=Uptake)
+    mark: SavedLimits | None = None
+    """As we wrote it last: it goes back on an object that lost its annotation while our values stand. None while
+    nothing of ours is in force."""
+
+
+Remembered = TypeVar("Remembered", bound=ObjectMemory)
+Limited = TypeVar("Limited", bound=LimitedObject)
+Planned = tuple[LeverOutcome, Remembered]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ObjectCeiling(ABC, Generic[Limited, Remembered]):
+    """One object that bears a ceiling, at one moment, and the steps of its plan.
+
+    They are the same for every kind: leave alone what is not ours to move, hand back what is not needed, touch nothing
+    while blind, else write the ceiling together with the user's value, and say how far it can be trusted. A kind says
+    how large the ceiling is (`wanted`), why (`reason`), and what else is its own; what it leaves out is as usual.
+    """
+
+    KIND: ClassVar[KindNames]
+    LIMITS: ClassVar[tuple[str, ...]]
+    """Where the limits stand on the object."""
+    UNIT: ClassVar[tuple[str, str]]
+    """The limit that tells the size of a ceiling, and what it counts."""
+    SHOWN_AS: ClassVar[Mapping[str, str]] = {}
+    """Other names of limits in reports."""
+
+    thing: Limited | None
+    """None: there is no such object yet."""
+    room: LeverBudget
+    holder: Holder
+    now_s: float
+    is_over: bool
+    """Whether ceilings are to be handed back."""
+    memory: Remembered
+
+    # --- what a kind says ---
+
+    @abstractmethod
+    def wanted(self) -> tuple[Resources, Resources]:
+        """The ceiling without the user's own limits, and the usage: room for that is never put off."""
+
+    @abstractmethod
+    def reason(self, new: SavedLimits, ceiling: str) -> Because:
+        """Why the ceiling is what it is; `new` is the mark to write, `ceiling` the same in words."""
+
+    @property
+    def key(self) -> ObjectKey:
+        """The object's namespace and name."""
+        assert self.thing is not None, "a kind whose object need not be there says its name"
+        return ObjectKey(self.thing.metadata.namespace, self.thing.metadata.name)
+
+    @property
+    def api_version(self) -> str:
+        """The version in which it is written."""
+        return self.thing.api_version if self.thing is not None else ""
+
+    @property
+    def limits(self) -> Mapping[str, Any] | None:
+        """The limits that stand on the object; None where there is no list of them."""
+        return self.thing.limits if self.thing is not None else None
+
+    def refusal(self) -> Standing | None:
+        """Why the object is left alone; None where it is ours to move."""
+        return held_by_another(self.thing.metadata, self.holder) if self.thing is not None else None
+
+    def refused_memory(self) -> Remembered:
+        """What is remembered of an object that is left alone."""
+        return replace(self.memory, mark=None)
+
+    def misfit(self) -> LeverOutcome | None:
+        """What to do on an object of ours to move that cannot bear our ceiling; None where it can."""
+        return None
+
+    @abstractmethod
+    def handed_back_memory(self) -> Remembered:
+        """What is remembered when nothing of ours is in force any more."""
+
+    def heard(self) -> Remembered:
+        """The memory after a look at what others did, where a ceiling is needed."""
+        return self.memory
+
+    def blind(self) -> Planned[Remembered]:
+        """Nothing is raised and nothing is lowered."""
+        return self.told(self.reported, (LeverState.PENDING, because(LeverReason.VIEW_INCOMPLETE))), self.memory
+
+    @property
+    def reported(self) -> SavedLimits | None:
+        """What is reported while nothing can be decided."""
+        return self.kept
+
+    def trouble(self) -> Standing | None:
+        """What is wrong whatever stands there."""
+        return None
+
+    def exception(self, new: SavedLimits, reason: Because) -> Standing | None:
+        """How a ceiling in force stands, where not as usual."""
+        return None
+
+    @property
+    def is_unseen(self) -> bool:
+        """Whether nothing of ours stood at this look, so that nobody can have taken it up."""
+        return not self.kept.ceiling
+
+    @property
+    def is_other(self) -> bool:
+        """Whether more than the limits has to be put right."""
+        return False
+
+    def besides(self, new: SavedLimits) -> Mapping[str, Any]:
+        """What is written into `spec` besides the limits."""
+        return {}
+
+    def remembered(self, new: SavedLimits, *, is_written: bool) -> Remembered:
+        """What is remembered of the kind's own when `new` is to stand."""
+        return self.memory
+
+    # --- the mark ---
+
+    @cached_property
+    def mark(self) -> SavedLimits | None:
+        """The mark on the object, or the one we remember: the object is gone, or its annotation under our value."""
+        known = self.memory.mark
+        if self.thing is None:
+            return known
+        is_ours = known is not None and bool(known.ceiling) and not foreign(known, self.limits or {})
+        return read_saved(self.thing.metadata) or (known if is_ours else None)
+
+    @property
+    def is_foreign(self) -> bool:
+        """Whether somebody else changed a value of ours."""
+        mark = self.mark
+        return mark is not None and self.thing is not None and bool(foreign(mark, self.limits or {}))
+
+    @cached_property
+    def kept(self) -> SavedLimits:
+        """The mark as it has to be now."""
+        if self.thing is None:
+            return SavedLimits(original={}, ceiling={}, is_made=True)
+        return taken_in(self.mark, self.limits, self.thing.metadata.managed_fields, self.LIMITS)
+
+    @property
+    def standing_ceiling(self) -> Resources:
+        """Our values that stand; raises QuantityError."""
+        return {name: amount_of(value) for name, value in self.kept.ceiling.items()}
+
+    # --- the steps ---
+
+    def planned(self) -> Planned[Remembered]:
+        """What to write on it now, what to tell, and what to remember."""
+        if left_alone := self._left_alone():
+            return left_alone
+        return replace(self, memory=self.heard())._in_force()
+
+    def _left_alone(self) -> Planned[Remembered] | None:
+        """The same where no ceiling is to stand; None where one is."""
+        if refusal := self.refusal():
+            return self.told(None, refusal), self.refused_memory()
+        if self.thing is not None and self.mark is None and is_unreadable(self.thing.metadata):
+            return self.told(None, (LeverState.REFUSED, because(LeverReason.ORIGINAL_UNREADABLE))), self.memory
+        if misfit := self.misfit():
+            return misfit, replace(self.memory, mark=None)
+        if self.is_over or (self.mark is None and self.room.waiting <= 0):
+            reason = LeverReason.STOPPING if self.room.is_stopping else LeverReason.NOTHING_WAITS
+            writes = restore(self.thing, reason, self.mark) if self.thing is not None else ()
+            return self.told(None, (LeverState.HANDED_BACK, because(reason)), writes), self.handed_back_memory()
+        return None
+
+    def _in_force(self) -> Planned[Remembered]:
+        if not self.room.may_move:
+            return self.blind()
+        try:
+            wanted, usage = self.wanted()
+            if not self.memory.contest.may_raise(self.now_s):
+                wanted = unraised(wanted, self.standing_ceiling, usage)
+            ceiling = clamped(wanted, self.kept, self.limits or {})
+        except QuantityError as error:
+            unreadable = because(LeverReason.LIMIT_UNREADABLE, value=str(error))
+            return self.told(self.reported, (LeverState.REFUSED, unreadable)), self.memory
+        fields = self.thing.metadata.managed_fields if self.thing is not None else ()
+        new = with_ceiling(self.kept, ceiling, self.limits, fields, self.LIMITS)
+        name, what = self.UNIT
+        text = f"{new.ceiling.get(name, 'none')} {what}"
+        reason = self.reason(new, text)
+        standing = self._standing(new, reason, text)
+        contest = self.memory.contest
+        is_written = not self._is_fulfilled(new) and contest.may_write(self.now_s)
+        memory = replace(
+            self.remembered(new, is_written=is_written),
+            mark=new if new.ceiling else None,
+            contest=contest.wrote(self.now_s) if is_written else contest,
+        )
+        if not is_written:
+            return self.told(new, standing), memory
+        # One apply with the ceiling and the value to restore: neither is ever there without the other.
+        metadata = marked(self.thing.metadata if self.thing is not None else None, self.key.name, new, self.holder)
+        body: dict[str, Any] = {"apiVersion": self.api_version, "kind": self.KIND.kind, "metadata": metadata}
+        place = body
+        for part in self.LIMITS:
+            place = place.setdefault(part, {})
+        place |= new.ceiling
+        if besides := self.besides(new):
+            body["spec"] |= besides
+        write = LeverWrite(
+            api_version=self.api_version,
+            kind=self.KIND.kind,
+            key=self.key,
+            how=How.APPLY,
+            body=body,
+            because=reason,
+            is_forced=True,
+        )
+        return self.told(new, standing, (write,)), memory
+
+    def _standing(self, new: SavedLimits, reason: Because, text: str) -> Standing:
+        """The state and its reason; `new` is what is to stand there."""
+        uptake, now_s = self.memory.uptake, self.now_s
+        if trouble := self.trouble():
+            return trouble
+        if self.memory.contest.is_contested(now_s):
+            return LeverState.CONTESTED, because(LeverReason.CONTESTED, period=int(CONTESTED_WRITE_EVERY_S))
+        if not new.ceiling:
+            return LeverState.HANDED_BACK, reason
+        if exception := self.exception(new, reason):
+            return exception
+        if uptake.is_late(now_s):
+            waited = round(uptake.waited_s(now_s))
+            return LeverState.UNCONFIRMED, because(LeverReason.LEVER_UNCONFIRMED, ceiling=text, waited=waited)
+        if self.is_unseen or uptake.waiting_since_s is not None:
+            return LeverState.PENDING, because(LeverReason.NOT_TAKEN_UP_YET, ceiling=text)
+        return LeverState.CONFIRMED, reason
+
+    def _is_fulfilled(self, new: SavedLimits) -> bool:
+        """Whether the object already says all of it, or there is nothing to say: the user's own limits are lower."""
+        if self.thing is None:
+            return False
+        metadata = self.thing.metadata
+        is_untouched = not new.ceiling and THROTTLE_LABEL not in metadata.labels
+        stands = (self.limits or {}).items() >= new.ceiling.items() and not self.is_other
+        return is_untouched or (stands and is_marked_so(metadata, new, self.holder))
+
+    def told(self, mark: SavedLimits | None, state: Standing, writes: tuple[LeverWrite, ...] = ()) -> LeverOutcome:
+        """The report of a look, and its writes; without a mark nothing of ours is in force."""
+        limits = (mark.ceiling, mark.original) if mark is not None else ({}, {})
+        ceiling, original = (
+            ", ".join(
+                f"{self.SHOWN_AS.get(name, name)} {'none' if (value := values.get(name)) is None else value}"
+                for name in sorted(limits[0])
+            )
+            for values in limits
+        )
+        report = LeverReport(
+            name=f"{self.KIND.kind}/{self.key}",
+            state=state[0],
+            because=state[1],
+            ceiling=ceiling,
+            original=original,
+        )
+        return LeverOutcome(report=report, writes=writes)

@@ -12,7 +12,7 @@ from typing import Any, Self
 
 from throttler.kube.karpenter import NodeClaim, NodePool
 from throttler.kube.quantity import QuantityError, Resources, larger, total
-from throttler.levers.saved_limits import SavedLimits, amount_of, clamped, read_saved, taken_in, unraised
+from throttler.levers.saved_limits import SavedLimits, amount_of, read_saved, taken_in
 
 CPU = "cpu"
 MEMORY = "memory"
@@ -204,46 +204,6 @@ class PoolFigures:
     seen: Resources
     """The largest that it ever had; empty while it had none."""
     usage: Resources
-    ceiling: Mapping[str, Any]
-    """The values to write: those that we own, and those that we have to hold because we owned them."""
-
-    @property
-    def cores(self) -> tuple[int, int]:
-        """The smallest and the largest machine, in milli-cores."""
-        found = [size.get(CPU, 0) for size in self.sizes]
-        return (min(found), max(found)) if found else (0, 0)
-
-
-def figures_of(
-    pool: NodePool,
-    claims: Sequence[NodeClaim],
-    kept: SavedLimits,
-    room: PoolRoom,
-    hint: Resources,
-    last: "PoolFigures | None",
-    *,
-    may_raise: bool,
-) -> PoolFigures:
-    """`last` are the figures of the look before: neither sizes nor usage of then are forgotten at once.
-
-    Raises QuantityError where the user's own limit cannot be compared with ours.
-    """
-    sizes = sizes_seen(pool, claims)
-    seen = reduce(larger, sizes, last.seen if last else {})
-    largest = seen or assumed_size(hint)
-    usage = usage_of(pool, claims, largest)
-    wanted = ceiling_of(larger(usage, last.usage) if last else usage, largest, room)
-    standing = {name: amount_of(value) for name, value in kept.ceiling.items()}
-    smallest: Resources = reduce(_smaller, sizes, largest)
-    # Those that stand where they admit just as many machines: machines that register move the usage a little
-    # (estimates become real sizes), and each write is a request.
-    steady: Resources = {
-        name: standing[name] if milli <= standing.get(name, -1) < milli + smallest.get(name, 0) else milli
-        for name, milli in wanted.items()
-    }
-    if not may_raise:
-        steady = unraised(steady, standing, usage)
-    return PoolFigures(sizes=sizes, seen=seen, usage=usage, ceiling=clamped(steady, kept, pool.spec.limits or {}))
 
 
 def has_users_room(pool: NodePool, claims: Sequence[NodeClaim], sizes: Sequence[Resources]) -> bool:
@@ -255,7 +215,7 @@ def has_users_room(pool: NodePool, claims: Sequence[NodeClaim], sizes: Sequence[
     if not bounds:
         return True
     usage = {**usage_of(pool, claims, reduce(larger, sizes, {})), NODES: len(claims) * NODE}
-    smallest: Resources = reduce(_smaller, sizes[1:], sizes[0]) if sizes else {}
+    smallest: Resources = reduce(smaller, sizes[1:], sizes[0]) if sizes else {}
     more = {**smallest, NODES: NODE}
     try:
         return all(usage.get(name, 0) + more.get(name, 1) <= amount_of(value) for name, value in bounds.items())
@@ -263,5 +223,6 @@ def has_users_room(pool: NodePool, claims: Sequence[NodeClaim], sizes: Sequence[
         return True
 
 
-def _smaller(left: Resources, right: Resources) -> Resources:
+def smaller(left: Resources, right: Resources) -> Resources:
+    """The smaller amount of each resource; what one of them lacks is none."""
     return {name: min(milli, right.get(name, 0)) for name, milli in left.items()}

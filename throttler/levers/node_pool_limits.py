@@ -8,35 +8,30 @@ that must survive stands on the NodePools; the memory is for rate limits and hys
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property, reduce
 
 from throttler.api.throttle import NodePoolLever
 from throttler.joins.demand import Crowd
 from throttler.kube.because import Because, because
-from throttler.kube.karpenter import NODE_POOL_KIND, NodeClaim, NodePool
-from throttler.kube.metadata import ObjectKey
+from throttler.kube.karpenter import NodeClaim, NodePool
 from throttler.kube.pod import Scheduling
-from throttler.kube.quantity import QuantityError, Resources, format_milli, total
+from throttler.kube.quantity import Resources, format_milli, larger, total
 from throttler.kube.selectors import LabelSelector
 from throttler.levers.ceiling import (
-    CONTESTED_WRITE_EVERY_S,
     CeilingNeed,
-    Contest,
-    RoomSearch,
+    ObjectCeiling,
+    ObjectMemory,
     Standing,
-    Uptake,
     held_by_another,
     is_pool_taken_up,
 )
 from throttler.levers.lever import (
     THROTTLE_LABEL,
     Holder,
-    How,
     LeverBudget,
     LeverOutcome,
     LeverReason,
-    LeverReport,
     LeverState,
-    LeverWrite,
 )
 from throttler.levers.lever_context import CeilingLever, LeverContext, PacedAutoscaler
 from throttler.levers.node_pool_ceiling import (
@@ -45,10 +40,13 @@ from throttler.levers.node_pool_ceiling import (
     Charge,
     PoolFigures,
     PoolRoom,
-    figures_of,
+    assumed_size,
+    ceiling_of,
     has_users_room,
     size_of,
     sizes_seen,
+    smaller,
+    usage_of,
 )
 from throttler.levers.pool_shares import (
     Candidate,
@@ -62,19 +60,7 @@ from throttler.levers.pool_shares import (
     pool_rooms,
     waiting_work,
 )
-from throttler.levers.saved_limits import (
-    SavedLimits,
-    amount_of,
-    foreign,
-    is_marked_so,
-    is_unreadable,
-    marked,
-    read_saved,
-    restore,
-    shown,
-    taken_in,
-    with_ceiling,
-)
+from throttler.levers.saved_limits import SavedLimits, amount_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,29 +94,13 @@ class NodePoolSeen:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CeilingContext:
-    """What all pools of a throttle have in common at one moment; `now_s` is monotonic."""
-
-    room: LeverBudget
-    holder: Holder
-    now_s: float
-    is_over: bool
-    """Whether ceilings are to be handed back."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CeilingMemory:
+class CeilingMemory(ObjectMemory):
     """What is remembered of one pool."""
 
-    contest: Contest = field(default_factory=Contest)
-    search: RoomSearch = field(default_factory=RoomSearch)
     charge: Charge = field(default_factory=Charge)
-    uptake: Uptake = field(default_factory=Uptake)
     figures: PoolFigures | None = None
-    mark: SavedLimits | None = None
-    """As we wrote it last: it goes back on an object that lost its annotation while our values stand."""
     before: SavedLimits | None = None
-    """As it stood before our last write."""
+    """The mark as it stood before our last write."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,9 +109,6 @@ class NodePoolMemory:
 
     demand: CeilingNeed = field(default_factory=CeilingNeed)
     pools: Mapping[str, CeilingMemory] = field(default_factory=dict)
-
-
-Planned = tuple[LeverOutcome, CeilingMemory]
 
 
 class NodePoolLimits(CeilingLever[NodePoolLever, NodePoolMemory, NodePool]):
@@ -189,58 +156,74 @@ def plan_node_pools(
     pool's own claims.
     """
     demand = memory.demand.looked(room, now_s) if room.may_move else memory.demand.unseen()
-    look = CeilingContext(room=room, holder=holder, now_s=now_s, is_over=demand.is_over(room, now_s))
-    heard = {one.name: _heard(one, memory.pools.get(one.name, CeilingMemory()), look) for one in seen}
-    crowds, candidates = _candidates(seen, waiting, look, heard)
+    known = {
+        pool.name: _ordered(pool, memory.pools.get(pool.name, CeilingMemory()), room, holder, now_s) for pool in seen
+    }
+    crowds, candidates = _candidates(
+        seen, waiting, room, holder, {name: m.search.is_dry(now_s) for name, m in known.items()}
+    )
     needs = needs_of(crowds, candidates)
     rooms = pool_rooms(room.allowance, candidates, needs, now_s)
     outcomes, pools = [], {}
-    for one in sorted(seen, key=lambda one: one.name):
-        need = needs[one.name]
-        known, own_room = _searched(one, rooms[one.name], need, look, heard[one.name])
-        outcome, pools[one.name] = plan_pool(one.pool, one.claims, own_room, need.hint, look, known)
+    for pool in sorted(seen, key=lambda pool: pool.name):
+        need = needs[pool.name]
+        memory_of, share = _searched(known[pool.name], rooms[pool.name], need, room, now_s)
+        ceiling = PoolCeiling(
+            thing=pool.pool,
+            seen=pool,
+            room=room,
+            share=share,
+            hint=need.hint,
+            holder=holder,
+            now_s=now_s,
+            is_over=demand.is_over(room, now_s),
+            memory=memory_of,
+        )
+        outcome, pools[pool.name] = ceiling.planned()
         outcomes.append(outcome)
     return tuple(outcomes), NodePoolMemory(demand=demand, pools=pools)
 
 
-def _heard(one: NodePoolSeen, known: CeilingMemory, look: CeilingContext) -> CeilingMemory:
-    """The memory of a pool after a look at what it ordered; while blind nothing is missed."""
-    if not look.room.may_move:
-        return replace(known, search=known.search.waited(look.now_s, is_unmet=False))
-    is_ours = one.pool.metadata.labels.get(THROTTLE_LABEL) == look.holder.label
-    is_taken_up = not is_ours or is_pool_taken_up(one.pool)
-    search = known.search.heard(one.ordered_s, look.now_s, is_taken_up=is_taken_up)
-    return replace(known, search=search, charge=known.charge.looked(one.coming, look.now_s))
+def _ordered(
+    seen: NodePoolSeen, memory: CeilingMemory, room: LeverBudget, holder: Holder, now_s: float
+) -> CeilingMemory:
+    """The memory after a look at what the pool ordered; while blind nothing is missed."""
+    if not room.may_move:
+        return replace(memory, search=memory.search.waited(now_s, is_unmet=False))
+    is_ours = seen.pool.metadata.labels.get(THROTTLE_LABEL) == holder.label
+    is_taken_up = not is_ours or is_pool_taken_up(seen.pool)
+    search = memory.search.heard(seen.ordered_s, now_s, is_taken_up=is_taken_up)
+    return replace(memory, search=search, charge=memory.charge.looked(seen.coming, now_s))
 
 
 def _candidates(
-    seen: Sequence[NodePoolSeen], waiting: WaitingWork, look: CeilingContext, heard: Mapping[str, CeilingMemory]
+    seen: Sequence[NodePoolSeen], waiting: WaitingWork, room: LeverBudget, holder: Holder, dry: Mapping[str, bool]
 ) -> tuple[Sequence[Crowd], Sequence[Candidate]]:
     """What waits, and the pools as those that may serve it, in Karpenter's order.
 
     Demand that no pool seems to serve may be for any of them: it is not for us to say that it is for none.
     """
-    by_name = {one.name: one for one in seen}
-    ordered = [by_name[pool.metadata.name] for pool in in_karpenters_order(one.pool for one in seen)]
-    sizes = {one.name: sizes_seen(one.pool, one.claims) for one in ordered}
-    serves = {one.name: _serves(one.pool, sizes[one.name], waiting.crowds) for one in ordered}
+    by_name = {pool.name: pool for pool in seen}
+    ordered = [by_name[pool.metadata.name] for pool in in_karpenters_order(pool.pool for pool in seen)]
+    sizes = {pool.name: sizes_seen(pool.pool, pool.claims) for pool in ordered}
+    serves = {pool.name: _serves(pool.pool, sizes[pool.name], waiting.crowds) for pool in ordered}
     crowds: Sequence[Crowd] = waiting.crowds
     if not any(serves.values()):
-        nodes = look.room.waiting + sum(len(one.coming) for one in ordered)
-        crowds, serves = (Crowd(Scheduling(), {}, nodes),), {one.name: frozenset({0}) for one in ordered}
+        nodes = room.waiting + sum(len(pool.coming) for pool in ordered)
+        crowds, serves = (Crowd(Scheduling(), {}, nodes),), {name: frozenset({0}) for name in serves}
     candidates = [
         Candidate(
-            name=one.name,
-            serves=serves[one.name],
-            coming=len(one.coming),
-            is_late=one.is_late(waiting),
-            is_full=refusal(one.pool, look.holder) is not None
-            or not one.pool.is_usable
-            or not has_users_room(one.pool, one.claims, sizes[one.name]),
-            is_dry=heard[one.name].search.is_dry(look.now_s),
-            ordered_s=one.ordered_s,
+            name=pool.name,
+            serves=serves[pool.name],
+            coming=len(pool.coming),
+            is_late=pool.is_late(waiting),
+            is_full=_refusal(pool.pool, holder) is not None
+            or not pool.pool.is_usable
+            or not has_users_room(pool.pool, pool.claims, sizes[pool.name]),
+            is_dry=dry[pool.name],
+            ordered_s=pool.ordered_s,
         )
-        for one in ordered
+        for pool in ordered
     ]
     return crowds, candidates
 
@@ -259,204 +242,146 @@ def _serves(pool: NodePool, sizes: Sequence[Resources], crowds: Sequence[Crowd])
 
 
 def _searched(
-    one: NodePoolSeen, room: PoolRoom, need: Need, look: CeilingContext, known: CeilingMemory
+    memory: CeilingMemory, share: PoolRoom, need: Need, room: LeverBudget, now_s: float
 ) -> tuple[CeilingMemory, PoolRoom]:
     """The memory and the room of a pool whose room may be too small for what waits.
 
     A pool whose pods another one serves is out of stock as a rule. Only where the machine that they need may be larger
     than all that it had does its room grow as well.
     """
-    is_unmet = bool(room.lighter) or (room.share > 0 and need.seen > 0)
-    search = known.search.waited(look.now_s, is_unmet=is_unmet and look.room.may_move)
-    step = search.step(look.now_s)
-    seen = known.figures.seen if known.figures else {}
-    is_size_known = bool(seen) and all(milli <= seen.get(name, 0) for name, milli in need.hint.items() if name in seen)
-    doublings = max(0, step - 1)
-    if room.lighter:
+    is_unmet = bool(share.lighter) or (share.share > 0 and need.seen > 0)
+    search = memory.search.waited(now_s, is_unmet=is_unmet and room.may_move)
+    sizes = memory.figures.seen if memory.figures else {}
+    is_size_known = bool(sizes) and all(
+        milli <= sizes.get(name, 0) for name, milli in need.hint.items() if name in sizes
+    )
+    doublings = max(0, search.step(now_s) - 1)
+    if share.lighter:
         # What the other pool has on its way and this room together are no more than twice the budget.
-        most = max(1, look.room.allowance).bit_length() - 1
+        most = max(1, room.allowance).bit_length() - 1
         doublings = 0 if is_size_known else min(doublings, most)
-    charge = known.charge.given(min(room.share, math.ceil(need.seen)), look.now_s)
-    room = replace(room, doublings=doublings, charge=charge.within(seen))
-    return replace(known, search=search, charge=charge), room
+    charge = memory.charge.given(min(share.share, math.ceil(need.seen)), now_s)
+    share = replace(share, doublings=doublings, charge=charge.within(sizes))
+    return replace(memory, search=search, charge=charge), share
 
 
-def plan_pool(
-    pool: NodePool,
-    claims: Sequence[NodeClaim],
-    room: PoolRoom,
-    hint: Resources,
-    look: CeilingContext,
-    memory: CeilingMemory,
-) -> Planned:
-    """What to write on this pool now, and what to remember of it; `hint` is the largest request that waits for it."""
-    if refused := refusal(pool, look.holder):
-        return _outcome(pool, SavedLimits(original={}, ceiling={}), refused), memory
-    mark = _mark(pool, memory)
-    if mark is None and is_unreadable(pool.metadata):
-        why = because(LeverReason.ORIGINAL_UNREADABLE)
-        return _outcome(pool, SavedLimits(original={}, ceiling={}), (LeverState.REFUSED, why)), memory
-    kept = taken_in(mark, pool.spec.limits, pool.metadata.managed_fields, NodePool.LIMITS)
-    is_foreign = mark is not None and bool(foreign(mark, pool.spec.limits or {}))
-    memory = replace(memory, contest=memory.contest.heard(look.now_s, is_foreign=is_foreign))
-    if look.is_over or (mark is None and look.room.waiting <= 0):
-        return _handed_back(pool, kept, look, memory)
-    if not look.room.may_move:
-        return _outcome(pool, kept, (LeverState.PENDING, because(LeverReason.VIEW_INCOMPLETE))), memory
-    try:
-        may_raise = memory.contest.may_raise(look.now_s)
-        figures = figures_of(pool, claims, kept, room, hint, memory.figures, may_raise=may_raise)
-    except QuantityError as error:
-        unreadable = because(LeverReason.LIMIT_UNREADABLE, value=str(error))
-        return _outcome(pool, kept, (LeverState.REFUSED, unreadable)), memory
-    uptake = memory.uptake.looked(look.now_s, is_taken_up=is_pool_taken_up(pool))
-    mark = with_ceiling(kept, figures.ceiling, pool.spec.limits, pool.metadata.managed_fields, NodePool.LIMITS)
-    moment = PoolMoment(
-        pool=pool, claims=claims, mark=mark, figures=figures, room=room, unmet_s=memory.search.unmet_s(look.now_s)
-    )
-    state = standing_of(moment, kept, memory.before, memory.contest, uptake, look.now_s)
-    memory = replace(memory, figures=figures, uptake=uptake, mark=mark if mark.ceiling else None)
-    if _is_fulfilled(pool, mark, look.holder) or not memory.contest.may_write(look.now_s):
-        return _outcome(pool, mark, state), memory
-    # One apply with the ceiling and the values to restore: neither is ever there without the other.
-    metadata = marked(pool.metadata, pool.metadata.name, mark, look.holder)
-    names = {"apiVersion": pool.api_version, "kind": NODE_POOL_KIND}
-    write = LeverWrite(
-        api_version=pool.api_version,
-        kind=NODE_POOL_KIND,
-        key=ObjectKey("", pool.metadata.name),
-        how=How.APPLY,
-        body={**names, "metadata": metadata, "spec": {"limits": dict(mark.ceiling)}},
-        because=reason_of(moment),
-        is_forced=True,
-    )
-    contest = memory.contest.wrote(look.now_s)
-    return _outcome(pool, mark, state, (write,)), replace(memory, contest=contest, before=kept)
+@dataclass(frozen=True, kw_only=True)
+class PoolCeiling(ObjectCeiling[NodePool, CeilingMemory]):
+    """One NodePool at one moment."""
+
+    KIND = NodePool.NAMES
+    LIMITS = NodePool.LIMITS
+    UNIT = CPU, "cores"
+
+    seen: NodePoolSeen
+    share: PoolRoom
+    """What it may grow by."""
+    hint: Resources
+    """The largest request that waits for it."""
+
+    @cached_property
+    def figures(self) -> PoolFigures:
+        """What the ceiling is made of; sizes that it had are not forgotten."""
+        last, sizes = self.memory.figures, sizes_seen(self.seen.pool, self.seen.claims)
+        seen = reduce(larger, sizes, last.seen if last else {})
+        return PoolFigures(
+            sizes=sizes,
+            seen=seen,
+            usage=usage_of(self.seen.pool, self.seen.claims, seen or assumed_size(self.hint)),
+        )
+
+    def refusal(self) -> Standing | None:
+        """Also where the size is the user's decision."""
+        return _refusal(self.seen.pool, self.holder)
+
+    def refused_memory(self) -> CeilingMemory:
+        """All of it: whoever holds the pool now may let it go."""
+        return self.memory
+
+    def heard(self) -> CeilingMemory:
+        """With who changed the limits, and whether Karpenter has seen them."""
+        memory = replace(self.memory, contest=self.memory.contest.heard(self.now_s, is_foreign=self.is_foreign))
+        if not self.room.may_move:
+            return memory
+        uptake = memory.uptake.looked(self.now_s, is_taken_up=is_pool_taken_up(self.seen.pool))
+        return replace(memory, uptake=uptake)
+
+    def wanted(self) -> tuple[Resources, Resources]:
+        """In capacity; usage of the look before is not forgotten at once."""
+        figures, last = self.figures, self.memory.figures
+        largest = figures.seen or assumed_size(self.hint)
+        wanted = ceiling_of(larger(figures.usage, last.usage) if last else figures.usage, largest, self.share)
+        standing, smallest = self.standing_ceiling, reduce(smaller, figures.sizes, largest)
+        # Those that stand where they admit just as many machines: machines that register move the usage a little
+        # (estimates become real sizes), and each write is a request.
+        steady: Resources = {
+            name: standing[name] if milli <= standing.get(name, -1) < milli + smallest.get(name, 0) else milli
+            for name, milli in wanted.items()
+        }
+        return steady, figures.usage
+
+    def remembered(self, new: SavedLimits, *, is_written: bool) -> CeilingMemory:
+        """The figures of this look, and what stood before the last write."""
+        before = self.kept if is_written else self.memory.before
+        return replace(self.memory, figures=self.figures, before=before)
+
+    def handed_back_memory(self) -> CeilingMemory:
+        """How large its machines are."""
+        return CeilingMemory(figures=self.memory.figures)
+
+    def reason(self, new: SavedLimits, ceiling: str) -> Because:
+        """The user's own limit, what other pools do, what it had, or the room there is."""
+        figures, room = self.figures, self.share
+        unmet_s = self.memory.search.unmet_s(self.now_s)
+        if _is_users(new):
+            limit = new.original.get(CPU) if new.ceiling else (self.limits or {}).get(CPU)
+            return because(LeverReason.USER_LIMIT_IS_LOWER, limit=limit)
+        if room.lighter:
+            return because(LeverReason.RAN_DRY, ceiling=ceiling, waited=round(unmet_s), lighter=room.lighter)
+        if room.heavier and not room.share:
+            return because(LeverReason.HEAVIER_FIRST, ceiling=ceiling, heavier=room.heavier)
+        if room.doublings:
+            return because(LeverReason.NOTHING_STARTS, ceiling=ceiling, waited=round(unmet_s))
+        if not figures.seen and room.share:
+            return because(LeverReason.PROBING_SIZE, ceiling=ceiling)
+        if room.charge > 1:
+            return because(LeverReason.WIDE_POOL, ceiling=ceiling, share=room.share, charge=room.charge)
+        usage = f"{format_milli(figures.usage.get(CPU, 0))} cores"
+        cores = [size.get(CPU, 0) for size in figures.sizes] or [0]
+        smallest, largest = min(cores), max(cores)
+        if largest >= DIFFERS_MUCH * smallest > 0:
+            detail = {"smallest": format_milli(smallest), "largest": format_milli(largest), "share": room.share}
+            return because(LeverReason.PACING_IN_CAPACITY, ceiling=ceiling, **detail)
+        return because(LeverReason.PACING, ceiling=ceiling, usage=usage, share=room.share)
+
+    def exception(self, new: SavedLimits, reason: Because) -> Standing | None:
+        """Machines beyond the last two ceilings, more than one batch and replacements explain.
+
+        A round that was under way went by the ceiling before; without one it went by none. Karpenter starts a
+        replacement while usage is not above the ceiling: three drifted machines under a ceiling equal to the usage had
+        two replacements at once (observed, 1.15.0).
+        """
+        ceilings = [_cores(mark) for mark in (self.kept, self.memory.before)]
+        if None in ceilings or not self.figures.seen:
+            return None
+        standing = [claim for claim in self.seen.claims if not claim.is_deleting]
+        usage = total(size_of(claim) for claim in standing).get(CPU, 0)
+        drifted = sum(claim.is_drifted for claim in standing)
+        allowed = max(amount for amount in ceilings if amount) + (1 + drifted) * self.figures.seen.get(CPU, 0)
+        if usage <= allowed:
+            return None
+        why = because(LeverReason.OVERRUN, usage=format_milli(usage), ceiling=self.kept.ceiling[CPU])
+        return LeverState.UNCONFIRMED, why
 
 
-def refusal(pool: NodePool, holder: Holder) -> Standing | None:
-    """Why the pool is left alone; None where it is ours to move."""
+def _refusal(pool: NodePool, holder: Holder) -> Standing | None:
     if pool.spec.replicas is not None:
         return LeverState.REFUSED, because(LeverReason.STATIC_POOL)
     return held_by_another(pool.metadata, holder)
 
 
-def _mark(pool: NodePool, memory: CeilingMemory) -> SavedLimits | None:
-    """The mark on the object, or the one we remember where only the annotation was lost and our values stand."""
-    known = memory.mark
-    is_ours = known is not None and bool(known.ceiling) and not foreign(known, pool.spec.limits or {})
-    return read_saved(pool.metadata) or (known if is_ours else None)
-
-
-def _handed_back(pool: NodePool, kept: SavedLimits, look: CeilingContext, memory: CeilingMemory) -> Planned:
-    reason = LeverReason.STOPPING if look.room.is_stopping else LeverReason.NOTHING_WAITS
-    nothing = SavedLimits(original=kept.original, ceiling={})
-    outcome = _outcome(pool, nothing, (LeverState.HANDED_BACK, because(reason)), restore(pool, reason, kept))
-    return outcome, CeilingMemory(figures=memory.figures)
-
-
-def _is_fulfilled(pool: NodePool, mark: SavedLimits, holder: Holder) -> bool:
-    """Whether the object already says all of it, or there is nothing to say: the user's own limits are lower."""
-    is_untouched = not mark.ceiling and THROTTLE_LABEL not in pool.metadata.labels
-    stands = (pool.spec.limits or {}).items() >= mark.ceiling.items()
-    return is_untouched or (stands and is_marked_so(pool.metadata, mark, holder))
-
-
-def _outcome(pool: NodePool, mark: SavedLimits, state: Standing, writes: tuple[LeverWrite, ...] = ()) -> LeverOutcome:
-    report = LeverReport(
-        name=f"{NODE_POOL_KIND}/{pool.metadata.name}",
-        state=state[0],
-        because=state[1],
-        ceiling=shown(mark.ceiling),
-        original=shown({name: mark.original[name] for name in mark.ceiling}),
-    )
-    return LeverOutcome(report=report, writes=writes)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PoolMoment:
-    """One pool, what was derived from it, and what is to be written on it."""
-
-    pool: NodePool
-    claims: Sequence[NodeClaim]
-    mark: SavedLimits
-    figures: PoolFigures
-    room: PoolRoom
-    unmet_s: float
-
-    @property
-    def text(self) -> str:
-        """The ceiling in words."""
-        return f"{self.mark.ceiling.get(CPU, 'none')} cores"
-
-
-def standing_of(
-    moment: PoolMoment, kept: SavedLimits, before: SavedLimits | None, contest: Contest, uptake: Uptake, now_s: float
-) -> Standing:
-    """The state and its reason.
-
-    `kept` is what stands on the object now, `before` what stood there before, `moment.mark` what is to be written.
-    """
-    if contest.is_contested(now_s):
-        period = int(CONTESTED_WRITE_EVERY_S)
-        return LeverState.CONTESTED, because(LeverReason.CONTESTED, period=period)
-    if not moment.mark.ceiling:
-        return LeverState.HANDED_BACK, reason_of(moment)
-    if overrun := _overrun(moment, kept, before):
-        return LeverState.UNCONFIRMED, overrun
-    if uptake.is_late(now_s):
-        waited = round(uptake.waited_s(now_s))
-        return LeverState.UNCONFIRMED, because(LeverReason.LEVER_UNCONFIRMED, ceiling=moment.text, waited=waited)
-    if not kept.ceiling or uptake.waiting_since_s is not None:
-        return LeverState.PENDING, because(LeverReason.NOT_TAKEN_UP_YET, ceiling=moment.text)
-    return LeverState.CONFIRMED, reason_of(moment)
-
-
-def reason_of(moment: PoolMoment) -> Because:
-    """Why the ceiling is what it is."""
-    figures, room, ceiling = moment.figures, moment.room, moment.text
-    if _is_users(moment.mark):
-        limit = moment.mark.original.get(CPU) if moment.mark.ceiling else (moment.pool.spec.limits or {}).get(CPU)
-        return because(LeverReason.USER_LIMIT_IS_LOWER, limit=limit)
-    if room.lighter:
-        return because(LeverReason.RAN_DRY, ceiling=ceiling, waited=round(moment.unmet_s), lighter=room.lighter)
-    if room.heavier and not room.share:
-        return because(LeverReason.HEAVIER_FIRST, ceiling=ceiling, heavier=room.heavier)
-    if room.doublings:
-        return because(LeverReason.NOTHING_STARTS, ceiling=ceiling, waited=round(moment.unmet_s))
-    if not figures.seen and room.share:
-        return because(LeverReason.PROBING_SIZE, ceiling=ceiling)
-    if room.charge > 1:
-        return because(LeverReason.WIDE_POOL, ceiling=ceiling, share=room.share, charge=room.charge)
-    usage = f"{format_milli(figures.usage.get(CPU, 0))} cores"
-    smallest, largest = figures.cores
-    if largest >= DIFFERS_MUCH * smallest > 0:
-        detail = {"smallest": format_milli(smallest), "largest": format_milli(largest), "share": room.share}
-        return because(LeverReason.PACING_IN_CAPACITY, ceiling=ceiling, **detail)
-    return because(LeverReason.PACING, ceiling=ceiling, usage=usage, share=room.share)
-
-
 def _is_users(mark: SavedLimits) -> bool:
     return all(value == mark.original.get(name) for name, value in mark.ceiling.items())
-
-
-def _overrun(moment: PoolMoment, kept: SavedLimits, before: SavedLimits | None) -> Because | None:
-    """Machines beyond the last two ceilings, more than one batch and replacements explain.
-
-    A round that was under way went by the ceiling before; without one it went by none. Karpenter starts a replacement
-    while usage is not above the ceiling: three drifted machines under a ceiling equal to the usage had two replacements
-    at once (observed, 1.15.0).
-    """
-    ceilings = [_cores(mark) for mark in (kept, before)]
-    if None in ceilings or not moment.figures.seen:
-        return None
-    standing = [claim for claim in moment.claims if not claim.is_deleting]
-    usage = total(size_of(claim) for claim in standing).get(CPU, 0)
-    drifted = sum(claim.is_drifted for claim in standing)
-    allowed = max(amount for amount in ceilings if amount) + (1 + drifted) * moment.figures.seen.get(CPU, 0)
-    if usage <= allowed:
-        return None
-    return because(LeverReason.OVERRUN, usage=format_milli(usage), ceiling=kept.ceiling[CPU])
 
 
 def _cores(mark: SavedLimits | None) -> int | None:

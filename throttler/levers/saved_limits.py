@@ -185,11 +185,6 @@ def _is_at_most(theirs: Any, milli: int) -> bool:
     return theirs is not None and amount_of(theirs) <= milli
 
 
-def shown(limits: Mapping[str, Any]) -> str:
-    """Limits as a short text: `cpu 24, memory 96Gi`; one that does not exist is `none`."""
-    return ", ".join(f"{name} {'none' if limits[name] is None else limits[name]}" for name in sorted(limits))
-
-
 def restore(
     thing: LimitedObject, reason: LeverReason = LeverReason.STOPPING, known: SavedLimits | None = None
 ) -> tuple[LeverWrite, ...]:
