@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from balloons.api.pool import BalloonPool, Mode, Spread
-from balloons.view.overlap import Term, away_from
+from balloons.view.claim import Term, away_from
 from balloons.view.shape import Shape, extended
 from throttler.kube.metadata import ObjectKey
 from throttler.kube.node import HOST_LABEL, INSTANCE_TYPE_LABEL, KARPENTER_INITIALIZED_LABEL, KARPENTER_POOL_LABEL

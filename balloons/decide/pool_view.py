@@ -28,9 +28,8 @@ from balloons.decide.census import (
 from balloons.decide.refusing import NodeRefusal, hosts_left_out, refusals, sought_by_karpenter
 from balloons.decide.settings import DecideSettings
 from balloons.render import hosts_in, own_terms, stored_terms
-from balloons.view.claim import Claim, is_bought_by_karpenter
+from balloons.view.claim import Claim, is_bought_by_karpenter, selectors_to_avoid
 from balloons.view.node_load import EMPTY, NodeLoad
-from balloons.view.overlap import selectors_to_avoid
 from balloons.view.shape import Shapes, balloon_requests, explicit_shape, remembered_shapes, shapes_of, stored_requests
 from balloons.view.snapshot import Deployment, Now, Snapshot
 from throttler.kube.metadata import Metadata, ObjectKey

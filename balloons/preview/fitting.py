@@ -17,7 +17,7 @@ import msgspec
 from balloons.decide.release import PodClass, admits, class_of, how_many, room_without_balloon, selects
 from balloons.preview.inputs import NodeShape, PlanInputs, PoolFacts
 from balloons.view.node_load import NodeLoad
-from throttler.kube.node import KARPENTER_POOL_LABEL, Node, Shared
+from throttler.kube.node import HOST_LABEL, KARPENTER_POOL_LABEL, Node, Shared
 from throttler.kube.pod import GANG_LABELS, Pod, PodWire, Scheduling, pod_from_wire
 from throttler.kube.quantity import QuantityError, Resources, minus
 
@@ -114,7 +114,7 @@ def _host_spread(spec: Mapping[str, Any], labels: Mapping[str, Any]) -> HostSpre
     given = spec.get("topologySpreadConstraints")
     constraints = [_mapping(each) for each in given] if isinstance(given, list) else []
     hard = [each for each in constraints if each.get("whenUnsatisfiable", "DoNotSchedule") == "DoNotSchedule"]
-    if len(hard) != 1 or hard[0].get("topologyKey") != "kubernetes.io/hostname":
+    if len(hard) != 1 or hard[0].get("topologyKey") != HOST_LABEL:
         return None
     if hard[0].get("minDomains") or hard[0].get("nodeAffinityPolicy", "Honor") != "Honor":
         return None

@@ -40,7 +40,14 @@ from balloons.view.node_load import EMPTY, USUAL_PRIORITY, NodeLoad, load_of
 from throttler.api.throttle import JoinThrottle
 from throttler.kube.cluster_autoscaler import KEY, NODES, CapacityQuota
 from throttler.kube.karpenter import NodeClaim, NodePool
-from throttler.kube.node import GROUP_LABELS, INSTANCE_TYPE_LABEL, KARPENTER_POOL_LABEL, Node, is_joining_taint
+from throttler.kube.node import (
+    GROUP_LABELS,
+    HOST_LABEL,
+    INSTANCE_TYPE_LABEL,
+    KARPENTER_POOL_LABEL,
+    Node,
+    is_joining_taint,
+)
 from throttler.kube.pod import DaemonSet, Pod, wants_daemon
 from throttler.kube.quantity import DurationError, QuantityError, Resources, minus, parse_duration, parse_quantity
 from throttler.kube.selectors import LabelSelector, Taint, can_match, matches
@@ -52,7 +59,6 @@ from throttler.service.throttle_law import law_settings, learned_of_status
 POOL_LABELS = (KARPENTER_POOL_LABEL, *GROUP_LABELS, "agentpool", INSTANCE_TYPE_LABEL)
 """Labels that name a node's group, the first that is there; the instance type where no other is."""
 PRICE_LABEL = "kube-balloons.github.io/price-per-hour"
-HOST_LABEL = "kubernetes.io/hostname"
 CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
 _TARGET, _MOST = "cloudProviderTarget:", "maxSize:"
 KINDS = (

@@ -87,13 +87,14 @@ KARPENTER_POOL_LABEL = "karpenter.sh/nodepool"
 KARPENTER_INITIALIZED_LABEL = "karpenter.sh/initialized"
 """... once it is Ready, without startup taints, and offers what was asked for."""
 NOT_READY_TAINT = "node.kubernetes.io/not-ready"
+UNINITIALIZED_TAINT = "node.cloudprovider.kubernetes.io/uninitialized"
 UNREGISTERED_TAINT = "karpenter.sh/unregistered"
 """On a Node of Karpenter's until it has matched the Node with its NodeClaim."""
 JOINING_TAINTS = frozenset(
     {
         NOT_READY_TAINT,
         "node.kubernetes.io/network-unavailable",
-        "node.cloudprovider.kubernetes.io/uninitialized",
+        UNINITIALIZED_TAINT,
         UNREGISTERED_TAINT,
     }
 )

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from throttler.kube.metadata import Metadata, ObjectKey, OwnerReference, key_of
-from throttler.kube.node import Node, Shared
+from throttler.kube.node import HOST_LABEL, Node, Shared
 from throttler.kube.quantity import Resources, larger, parse_quantity, parse_resources, total
 from throttler.kube.selectors import LabelSelector, Requirement, Taint, Toleration, meets, untolerated
 
@@ -299,7 +299,7 @@ def _is_opaque(wire: PodWire, affinity: Affinity) -> bool:
 def _avoids_only_itself(wire: PodWire, anti: _PodAffinity) -> bool:
     """Whether every required term keeps only the pod's own kind apart, one per host."""
     return all(
-        term.topology_key == "kubernetes.io/hostname"
+        term.topology_key == HOST_LABEL
         and term.label_selector is not None
         and not term.label_selector.match_expressions
         and term.label_selector.match_labels.items() <= wire.metadata.labels.items()

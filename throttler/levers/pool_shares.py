@@ -18,7 +18,7 @@ from functools import reduce
 from throttler.api.throttle import NodePoolLever
 from throttler.joins.demand import Crowd, waiting_crowds
 from throttler.kube.karpenter import NodePool
-from throttler.kube.node import KARPENTER_POOL_LABEL
+from throttler.kube.node import HOST_LABEL, KARPENTER_POOL_LABEL
 from throttler.kube.pod import Scheduling
 from throttler.kube.quantity import Resources, larger
 from throttler.kube.selectors import LabelSelector, Requirement, Toleration, can_match, meets, untolerated
@@ -45,7 +45,6 @@ def fair_shares(total: int, wants: Mapping[str, int], turn: Sequence[str] = ()) 
     return shares
 
 
-HOST_LABEL = "kubernetes.io/hostname"
 PROVIDERS = (
     "kubernetes.io",
     "k8s.io",

@@ -12,9 +12,8 @@ from throttler.law.verdict import Phase, ThrottleReason, Verdict
 from throttler.levers.lever import LeverReport, LeverState
 from throttler.service.lever_writer import WRITTEN, WriteOutcome
 from throttler.service.tick_view import Findings, Turn
-from throttler.signals.reading import Signals
+from throttler.signals.reading import Read, ReadOutcome, Signals
 from throttler.signals.servers import State, server_states
-from throttler.sources.read_outcome import Read, ReadOutcome
 
 PREFIX = "kube_balloons_throttle"
 SOURCES = ("scrape", "prometheus")

@@ -1,11 +1,14 @@
 """The one value type that every source of signals feeds, and how two samples of one server process become one.
 
+Also how one read of a source ended: what is counted, and what is raised when nothing usable came.
+
 Absent, stale, empty and zero are four different things: an absent figure is None, a stale reading has an old `ended_s`,
 an empty window has `requests == 0`, and zero is a measured zero. A server that exists and did not answer is a
 `SilentServer`, never a missing entry.
 """
 
 import enum
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from throttler.signals.sample import Sample, Totals
@@ -213,3 +216,45 @@ def _is_plausible(reading: Reading) -> bool:
         and all(mean is None or 0 <= mean <= LONGEST_MEAN_S for mean in means)
         and (reading.cpu_share or 0.0) <= MOST_CPU_SHARE
     )
+
+
+class ReadOutcome(enum.StrEnum):
+    """Values of the metric label."""
+
+    GOOD = "good"
+    TIMEOUT = "timeout"
+    UNREACHABLE = "unreachable"
+    FORBIDDEN = "forbidden"
+    REFUSED = "refused"
+    """Any other status than 200, redirects among them."""
+    TOO_LARGE = "too_large"
+    UNREADABLE = "unreadable"
+    """A body that is not what it should be, or figures that cannot be true."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Read:
+    """One scrape of a server, or one round of queries to Prometheus. `size_bytes` as sent, before inflating."""
+
+    source: str
+    """`scrape` or `prometheus`."""
+    server: str
+    outcome: ReadOutcome
+    seconds: float
+    size_bytes: int
+
+
+ReadObserver = Callable[[Read], None]
+
+
+class ReadError(Exception):
+    """Nothing usable came; the message is in our words and repeats nothing of the body."""
+
+    def __init__(self, outcome: ReadOutcome, problem: str) -> None:
+        super().__init__(problem)
+        self.outcome = outcome
+        self.problem = problem
+
+
+def ignore_read(read: Read) -> None:
+    """For callers who do not count."""

@@ -28,7 +28,7 @@ from throttler.signals.metrics_text import (
     STARTED,
     WEBHOOK_REFUSALS,
 )
-from throttler.signals.reading import Alarm
+from throttler.signals.reading import Alarm, Read, ReadError, ReadObserver, ReadOutcome, ignore_read
 from throttler.signals.sample import (
     DEFAULT_LEVELS,
     FORWARDED,
@@ -40,7 +40,6 @@ from throttler.signals.sample import (
 )
 from throttler.signals.servers import Address, Servers
 from throttler.sources.promql_client import Point, PromqlClient
-from throttler.sources.read_outcome import Read, ReadError, ReadObserver, ReadOutcome, ignore_read
 from throttler.sources.settings import AlarmSetting
 
 

@@ -19,9 +19,9 @@ from throttler.kube.errors import ApiError, ConfigError
 from throttler.kube.kube_client import KubeClient
 from throttler.kube.metadata import Metadata
 from throttler.kube.requests import LEASES, Resource, Selection
+from throttler.signals.reading import ReadError, ReadOutcome
 from throttler.signals.servers import Address, Servers, alive_leases
 from throttler.sources.allowed_hosts import ForbiddenHostError, check_literal, is_loopback
-from throttler.sources.read_outcome import ReadError, ReadOutcome
 from throttler.sources.scraper import Scraper, ScrapeTarget
 from throttler.sources.settings import SourceSettings, checked_url
 

@@ -21,9 +21,9 @@ from yarl import URL
 
 from throttler.kube.connection import Connection, Credentials, user_agent
 from throttler.signals.metrics_text import FAMILIES, BadTextError, WantedLines, parse_rows
+from throttler.signals.reading import Read, ReadError, ReadObserver, ReadOutcome, ignore_read
 from throttler.signals.sample import Sample, sample_from_rows
 from throttler.sources.allowed_hosts import ForbiddenHostError, fresh_session, hang_up, is_loopback
-from throttler.sources.read_outcome import Read, ReadError, ReadObserver, ReadOutcome, ignore_read
 
 T = TypeVar("T")
 

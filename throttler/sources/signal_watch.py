@@ -29,12 +29,11 @@ from throttler.kube.kube_client import (
     open_client,
 )
 from throttler.kube.quantity import QuantityError
-from throttler.signals.reading import Reading, Signals
+from throttler.signals.reading import Reading, ReadObserver, Signals, ignore_read
 from throttler.signals.servers import OWN_REQUESTS, Servers
 from throttler.sources.allowed_hosts import is_loopback
 from throttler.sources.prometheus_watch import PrometheusWatch
 from throttler.sources.promql_client import PrometheusAccess, PromqlClient
-from throttler.sources.read_outcome import ReadObserver, ignore_read
 from throttler.sources.scrape_watch import ScrapeWatch
 from throttler.sources.scraper import METRICS_PATH, Scraper
 from throttler.sources.settings import SourceSettings, source_settings

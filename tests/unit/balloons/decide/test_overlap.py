@@ -12,7 +12,7 @@ from balloons.decide.decide import decide
 from balloons.decide.plan import Memory, Plan
 from balloons.decide.settings import DecideSettings
 from balloons.render import stored_terms
-from balloons.view.overlap import MOST_TERMS, Term, away_from
+from balloons.view.claim import MOST_TERMS, Term, away_from
 from tests.world import NOW, World, a_node, a_pool, later, nodes
 from throttler.kube.metadata import ObjectKey
 from throttler.kube.selectors import LabelSelector, Requirement, matches, meets, requirements

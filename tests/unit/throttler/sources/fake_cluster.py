@@ -8,8 +8,8 @@ import msgspec
 from throttler.kube.errors import ForbiddenError
 from throttler.kube.list_and_watch import ListPage
 from throttler.kube.requests import LEASES
+from throttler.signals.reading import ReadError
 from throttler.signals.sample import Sample
-from throttler.sources.read_outcome import ReadError
 from throttler.sources.scrape_watch import SLICES, LeaseWire, SliceWire
 from throttler.sources.scraper import ScrapeTarget
 

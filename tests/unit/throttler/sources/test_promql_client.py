@@ -21,9 +21,9 @@ from tests.unit.throttler.sources.fake_prometheus import ALARM, answer, element
 from tests.unit.throttler.sources.metrics_server import answering, connection_to
 from tests.unit.throttler.sources.test_signal_watch import eventually
 from throttler.kube.errors import ConfigError
+from throttler.signals.reading import ReadError, ReadOutcome
 from throttler.sources import prometheus_watch
 from throttler.sources.promql_client import AccessFiles, Point, PrometheusAccess, PromqlClient, prometheus_access
-from throttler.sources.read_outcome import ReadError, ReadOutcome
 from throttler.sources.settings import SourceSettings
 from throttler.sources.signal_watch import SignalWatch
 

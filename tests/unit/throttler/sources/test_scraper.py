@@ -16,7 +16,7 @@ from tests.unit.throttler.kube.frozen_server import cancelled, frozen_server, le
 from tests.unit.throttler.kube.loopback_api import authority, loopback_api
 from tests.unit.throttler.sources.metrics_server import answering, connection_to, gzipped, stall, trickle
 from throttler.signals.metrics_text import Row, parse_rows
-from throttler.sources.read_outcome import Read, ReadError, ReadOutcome
+from throttler.signals.reading import Read, ReadError, ReadOutcome
 from throttler.sources.scraper import MAX_INFLATED_BYTES, STEP_BYTES, MetricsBody, Scraper, ScrapeTarget
 
 

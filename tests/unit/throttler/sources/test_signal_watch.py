@@ -14,10 +14,9 @@ from tests.unit.throttler.sources.fake_prometheus import ALARM, FakePrometheus, 
 from tests.unit.throttler.sources.metrics_server import connection_to
 from throttler.kube.connection import Connection
 from throttler.kube.kube_client import Attempt, ignore_attempt
-from throttler.signals.reading import Reading, Signals
+from throttler.signals.reading import Read, Reading, ReadOutcome, Signals, ignore_read
 from throttler.sources import prometheus_watch
 from throttler.sources.promql_client import PrometheusAccess
-from throttler.sources.read_outcome import Read, ReadOutcome, ignore_read
 from throttler.sources.settings import SourceSettings
 from throttler.sources.signal_watch import OwnAttempts, SignalWatch, SignalWatches
 
