@@ -36,11 +36,11 @@ def fair_shares(total: int, wants: Mapping[str, int], turn: Sequence[str] = ()) 
     left = max(0, total)
     hungry = [name for name in shares if wants.get(name, 0) > 0]
     while left and hungry:
-        each = max(1, left // len(hungry))
+        portion = max(1, left // len(hungry))
         for name in hungry:
-            given = min(each, left, wants[name] - shares[name])
-            shares[name] += given
-            left -= given
+            granted = min(portion, left, wants[name] - shares[name])
+            shares[name] += granted
+            left -= granted
         hungry = [name for name in hungry if shares[name] < wants[name]]
     return shares
 
@@ -103,7 +103,7 @@ def _may_meet(part: Requirement, pool: NodePool) -> bool:
     labels = {**pool.spec.labels, KARPENTER_POOL_LABEL: pool.metadata.name}
     if part.key in labels:
         return meets(part, labels)
-    own = [each for each in pool.spec.requirements if each.key == part.key]
+    own = [requirement for requirement in pool.spec.requirements if requirement.key == part.key]
     if own:
         return _have_in_common(part, own)
     is_without = part.operator in ("NotIn", "DoesNotExist")
@@ -112,15 +112,15 @@ def _may_meet(part: Requirement, pool: NodePool) -> bool:
 
 def _have_in_common(part: Requirement, own: Sequence[Requirement]) -> bool:
     """Whether some value satisfies the pod's term and all of the pool's; yes where neither lists its values."""
-    listed = next((each.values for each in (*own, part) if each.operator == "In"), None)
+    listed = next((requirement.values for requirement in (*own, part) if requirement.operator == "In"), None)
     if listed is None:
-        return part.operator != "DoesNotExist" or any(each.operator == "DoesNotExist" for each in own)
-    return any(all(meets(each, {part.key: value}) for each in (*own, part)) for value in listed)
+        return part.operator != "DoesNotExist" or any(requirement.operator == "DoesNotExist" for requirement in own)
+    return any(all(meets(requirement, {part.key: value}) for requirement in (*own, part)) for value in listed)
 
 
 def _may_come_with_the_machine(key: str) -> bool:
     domain = key.rpartition("/")[0]
-    is_providers = any(domain == each or domain.endswith(f".{each}") for each in PROVIDERS)
+    is_providers = any(domain == provider or domain.endswith(f".{provider}") for provider in PROVIDERS)
     return is_providers and domain != USERS_OWN
 
 
@@ -227,28 +227,30 @@ def needs_of(crowds: Sequence[Crowd], candidates: Sequence[Candidate]) -> Mappin
     Machines on their way are taken off, first for pods that have the least choice. The rest is for the first pool that
     has not run dry; where all of them have, each searches for itself.
     """
-    needs = {each.name: Need() for each in candidates}
-    asked: dict[str, dict[int, Resources]] = {each.name: {} for each in candidates}
-    coming: dict[str, float] = {each.name: each.coming for each in candidates}
-    choices = [(crowd, [each for each in candidates if at in each.serves]) for at, crowd in enumerate(crowds)]
+    needs = {candidate.name: Need() for candidate in candidates}
+    asked: dict[str, dict[int, Resources]] = {candidate.name: {} for candidate in candidates}
+    coming: dict[str, float] = {candidate.name: candidate.coming for candidate in candidates}
+    choices = [
+        (crowd, [candidate for candidate in candidates if at in candidate.serves]) for at, crowd in enumerate(crowds)
+    ]
     for crowd, able in sorted(choices, key=lambda pair: (len(pair[1]), not pair[0].is_urgent)):
         left = crowd.nodes
-        for each in able:
-            taken = min(left, coming[each.name])
-            left, coming[each.name] = left - taken, coming[each.name] - taken
-            asked[each.name][id(crowd.requests)] = crowd.requests
-        usable = [each for each in able if not each.is_full]
-        first = next((each for each in usable if not each.is_dry), None)
-        for each in [first] if first else usable:
-            needs[each.name] = needs[each.name].and_also(crowd, left)
+        for candidate in able:
+            taken = min(left, coming[candidate.name])
+            left, coming[candidate.name] = left - taken, coming[candidate.name] - taken
+            asked[candidate.name][id(crowd.requests)] = crowd.requests
+        usable = [candidate for candidate in able if not candidate.is_full]
+        first = next((candidate for candidate in usable if not candidate.is_dry), None)
+        for candidate in [first] if first else usable:
+            needs[candidate.name] = needs[candidate.name].and_also(crowd, left)
         if first is not None:
             at = usable.index(first)
-            for each in usable[:at]:
-                if not needs[each.name].lighter:
-                    needs[each.name] = replace(needs[each.name], lighter=first.name)
-            for each in usable[at + 1 :]:
-                if not needs[each.name].heavier:
-                    needs[each.name] = replace(needs[each.name], heavier=first.name)
+            for candidate in usable[:at]:
+                if not needs[candidate.name].lighter:
+                    needs[candidate.name] = replace(needs[candidate.name], lighter=first.name)
+            for candidate in usable[at + 1 :]:
+                if not needs[candidate.name].heavier:
+                    needs[candidate.name] = replace(needs[candidate.name], heavier=first.name)
     return {name: replace(need, hint=reduce(larger, asked[name].values(), need.hint)) for name, need in needs.items()}
 
 
@@ -262,14 +264,14 @@ def pool_rooms(
     late or dry get what the others leave, and one place goes to a dry one whose pods another serves, so that it is seen
     when it has machines again.
     """
-    names = sorted(each.name for each in candidates)
+    names = sorted(candidate.name for candidate in candidates)
     begin = int(now_s // TURN_S)
     place = {name: (at - begin) % len(names) for at, name in enumerate(names)}
-    in_turn = sorted(candidates, key=lambda each: (each.coming, each.ordered_s, place[each.name]))
-    turn = [each.name for each in in_turn]
-    usable = {each.name: each for each in candidates if not each.is_full}
+    in_turn = sorted(candidates, key=lambda candidate: (candidate.coming, candidate.ordered_s, place[candidate.name]))
+    turn = [candidate.name for candidate in in_turn]
+    usable = {candidate.name: candidate for candidate in candidates if not candidate.is_full}
     wanted = {name: _whole(needs[name].nodes) for name in usable}
-    good = [name for name, each in usable.items() if not (each.is_late or each.is_dry)]
+    good = [name for name, candidate in usable.items() if not (candidate.is_late or candidate.is_dry)]
     idle = [name for name in good if needs[name].is_open and not wanted[name]]
     passing = [name for name in usable if needs[name].lighter and not needs[name].heavier and not wanted[name]]
     steps: list[dict[str, int]] = [

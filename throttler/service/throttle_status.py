@@ -63,34 +63,34 @@ LARGEST = 2**31 - 1
 """Counts are int32 in the CRD."""
 
 
-def next_status(stored: StoredThrottle, found: Findings, wall: datetime) -> ThrottleStatus | None:
+def next_status(stored: StoredThrottle, findings: Findings, wall: datetime) -> ThrottleStatus | None:
     """What to write, or None when the stored status says the same already."""
-    main = main_reason(stored, found)
+    main = main_reason(stored, findings)
     wanted = msgspec.structs.replace(
-        _figures(stored, found, wall),
+        _figures(stored, findings, wall),
         observed_generation=stored.metadata.generation,
-        phase=_phase(stored, found),
+        phase=_phase(stored, findings),
         because=main.code,
         message=main.sentence[:MESSAGE_LIMIT],
-        conditions=conditions(stored, found, wall),
+        conditions=conditions(stored, findings, wall),
     )
     return None if wanted == stored.status else wanted
 
 
-def _figures(stored: StoredThrottle, found: Findings, wall: datetime) -> ThrottleStatus:
+def _figures(stored: StoredThrottle, findings: Findings, wall: datetime) -> ThrottleStatus:
     """Servers and levers as seen now; counts too, unless nothing was decided: then nothing has been counted."""
     seen = msgspec.structs.replace(
         stored.status,
-        servers=tuple(_servers(found))[:SERVER_LIMIT],
-        levers=tuple(_levers(found))[:LEVER_LIMIT],
+        servers=tuple(_servers(findings))[:SERVER_LIMIT],
+        levers=tuple(_levers(findings))[:LEVER_LIMIT],
     )
-    if isinstance(stored, RefusedThrottle) or found.verdict is None:
+    if isinstance(stored, RefusedThrottle) or findings.verdict is None:
         return seen
-    return _counts(seen, found, found.verdict, wall)
+    return _counts(seen, findings, findings.verdict, wall)
 
 
-def _counts(seen: ThrottleStatus, found: Findings, verdict: Verdict, wall: datetime) -> ThrottleStatus:
-    joins = found.joins
+def _counts(seen: ThrottleStatus, findings: Findings, verdict: Verdict, wall: datetime) -> ThrottleStatus:
+    joins = findings.joins
     return msgspec.structs.replace(
         seen,
         window=_count(verdict.window),
@@ -102,34 +102,34 @@ def _counts(seen: ThrottleStatus, found: Findings, verdict: Verdict, wall: datet
         waiting=_count(joins.waiting),
         allowance=_count(verdict.allowance),
         index=_index(verdict),
-        learned=learned_status_of(found.learned, seen.learned, wall),
+        learned=learned_status_of(findings.learned, seen.learned, wall),
     )
 
 
-def _phase(stored: StoredThrottle, found: Findings) -> str:
+def _phase(stored: StoredThrottle, findings: Findings) -> str:
     if isinstance(stored, RefusedThrottle):
         return "Invalid"
     if stored.spec.paused:
         return "Paused"
-    return found.verdict.phase.value if found.verdict else stored.status.phase
+    return findings.verdict.phase.value if findings.verdict else stored.status.phase
 
 
-def _servers(found: Findings) -> Iterator[ServerStatus]:
+def _servers(findings: Findings) -> Iterator[ServerStatus]:
     """One entry per name, by name: the list is a map in the API, and a doubled key would cost the whole status."""
     states: dict[str, ServerStatus] = {}
-    for reading in filter(is_server, found.signals.readings):
-        state = "Fresh" if is_fresh(reading, found.now_s) else "Stale"
+    for reading in filter(is_server, findings.signals.readings):
+        state = "Fresh" if is_fresh(reading, findings.now_s) else "Stale"
         missing = f"does not export {', '.join(reading.missing)}" if reading.missing else ""
         name = reading.server[:NAME_LIMIT]
         states[name] = ServerStatus(name, state, missing[:MESSAGE_LIMIT])
-    for silent in found.signals.silent:
+    for silent in findings.signals.silent:
         name = silent.server[:NAME_LIMIT]
         states[name] = ServerStatus(name, "Silent", silent.problem[:MESSAGE_LIMIT])
     return (states[name] for name in sorted(states))
 
 
-def _levers(found: Findings) -> Iterator[LeverStatus]:
-    by_name = {report.name[:LEVER_NAME_LIMIT]: report for report in found.levers}
+def _levers(findings: Findings) -> Iterator[LeverStatus]:
+    by_name = {report.name[:LEVER_NAME_LIMIT]: report for report in findings.levers}
     return (_lever(name, by_name[name]) for name in sorted(by_name))
 
 
@@ -170,39 +170,41 @@ class _Say:
     why: Because
 
 
-def conditions(stored: StoredThrottle, found: Findings, wall: datetime) -> tuple[Condition, ...]:
+def conditions(stored: StoredThrottle, findings: Findings, wall: datetime) -> tuple[Condition, ...]:
     """All conditions; lastTransitionTime moves only when a condition's status does."""
-    signals, levers = _signals(found), _lever_condition(found, _status_before(stored, "LeversConfirmed"))
-    said = (*_standing(stored, found, levers), signals, levers, *_left_out(found))
-    told = (Condition(each.kind, each.status, each.why.code, each.why.sentence) for each in said)
+    signals, levers = _signals(findings), _lever_condition(findings, _status_before(stored, "LeversConfirmed"))
+    said = (*_standing(stored, findings, levers), signals, levers, *_left_out(findings))
+    told = (
+        Condition(condition.kind, condition.status, condition.why.code, condition.why.sentence) for condition in said
+    )
     return conditions_since(stored.status.conditions, told, wall, stored.metadata.generation)
 
 
-def main_reason(stored: StoredThrottle, found: Findings) -> Because:
+def main_reason(stored: StoredThrottle, findings: Findings) -> Because:
     """Why things are as they are, in one reason: the law's own unless something keeps it from being followed."""
     if isinstance(stored, RefusedThrottle):
         return because(StatusReason.INVALID, message=stored.problem)
     if stored.spec.paused:
         return because(StatusReason.PAUSED)
-    if found.missing:
-        return because(StatusReason.INCOMPLETE_VIEW, missing=_listed(found.missing))
-    return found.verdict.because if found.verdict else because(StatusReason.NOT_DECIDED)
+    if findings.missing:
+        return because(StatusReason.INCOMPLETE_VIEW, missing=_listed(findings.missing))
+    return findings.verdict.because if findings.verdict else because(StatusReason.NOT_DECIDED)
 
 
-def _standing(stored: StoredThrottle, found: Findings, levers: _Say) -> tuple[_Say, ...]:
+def _standing(stored: StoredThrottle, findings: Findings, levers: _Say) -> tuple[_Say, ...]:
     """Ready, and Reconciling or Stalled only while they are true."""
-    main = main_reason(stored, found)
+    main = main_reason(stored, findings)
     if isinstance(stored, RefusedThrottle):
         return _stuck(main)
-    if found.problem:
-        return _stuck(because(StatusReason.WRITE_FAILED, problem=found.problem))
+    if findings.problem:
+        return _stuck(because(StatusReason.WRITE_FAILED, problem=findings.problem))
     if stored.spec.paused:
         return (_Say("Ready", "True", main),)
-    if found.missing or found.verdict is None:
+    if findings.missing or findings.verdict is None:
         return (_Say("Ready", "Unknown", main), _Say("Reconciling", "True", main))
     if levers.status == "False":
         return _stuck(levers.why)
-    if found.verdict.phase is Phase.STALE:
+    if findings.verdict.phase is Phase.STALE:
         return (_Say("Ready", "False", main), _Say("Reconciling", "True", main))
     return (_Say("Ready", "True", main),)
 
@@ -211,70 +213,76 @@ def _stuck(why: Because) -> tuple[_Say, ...]:
     return (_Say("Ready", "False", why), _Say("Stalled", "True", why))
 
 
-def _signals(found: Findings) -> _Say:
-    readings, silent = [*filter(is_server, found.signals.readings)], found.signals.silent
-    fresh = sum(is_fresh(reading, found.now_s) for reading in readings)
-    old = (f"{each.server}: no newer reading" for each in readings if not is_fresh(each, found.now_s))
-    quiet = (f"{each.server}: {each.problem}" for each in silent)
-    problems = [*quiet, *old, *found.signals.problems, *_own_errors(found)]
+def _signals(findings: Findings) -> _Say:
+    readings, silent = [*filter(is_server, findings.signals.readings)], findings.signals.silent
+    fresh = sum(is_fresh(reading, findings.now_s) for reading in readings)
+    old = (f"{reading.server}: no newer reading" for reading in readings if not is_fresh(reading, findings.now_s))
+    quiet = (f"{server.server}: {server.problem}" for server in silent)
+    problems = [*quiet, *old, *findings.signals.problems, *_own_errors(findings)]
     if not readings:
         told = _listed(problems) or "nothing has answered yet"
         return _Say("SignalsFresh", "False", because(StatusReason.NO_SERVER_READ, problems=told))
     limit_s = max(map(fresh_for_s, readings))
     figures = {"fresh": fresh, "servers": len(readings) + len(silent), "limit_s": limit_s}
     if fresh == figures["servers"]:
-        also = "".join(f"; {text}" for text in _own_errors(found))
+        also = "".join(f"; {text}" for text in _own_errors(findings))
         return _Say("SignalsFresh", "True", because(StatusReason.SERVERS_FRESH, **figures, also=also))
     return _Say("SignalsFresh", "False", because(StatusReason.SERVERS_UNREAD, **figures, problems=_listed(problems)))
 
 
-def _own_errors(found: Findings) -> Iterable[str]:
+def _own_errors(findings: Findings) -> Iterable[str]:
     """What our own requests met is no server's news, and worth a word only where it was bad."""
-    own = [each for each in found.signals.readings if not is_server(each) and is_fresh(each, found.now_s)]
-    return [f"{each.server}: {each.errors:.0f} of {each.requests:.0f} met 429 or 5xx" for each in own if each.errors]
+    own = [
+        reading for reading in findings.signals.readings if not is_server(reading) and is_fresh(reading, findings.now_s)
+    ]
+    return [
+        f"{reading.server}: {reading.errors:.0f} of {reading.requests:.0f} met 429 or 5xx"
+        for reading in own
+        if reading.errors
+    ]
 
 
-def _left_out(found: Findings) -> tuple[_Say, ...]:
+def _left_out(findings: Findings) -> tuple[_Say, ...]:
     """Only while it is true: trouble that joins have no part in stays trouble, and somebody's."""
-    reasons = found.verdict.left_out if found.verdict else ()
+    reasons = findings.verdict.left_out if findings.verdict else ()
     if not reasons:
         return ()
-    why = because(StatusReason.NOT_OURS, sentences="; ".join(each.sentence for each in reasons))
+    why = because(StatusReason.NOT_OURS, sentences="; ".join(reason.sentence for reason in reasons))
     return (_Say("ForeignTrouble", "True", why if len(reasons) > 1 else reasons[0]),)
 
 
-def _lever_condition(found: Findings, before: str) -> _Say:
+def _lever_condition(findings: Findings, before: str) -> _Say:
     """A lever that is only pending changes nothing: every move of a ceiling is pending for a moment."""
-    reports = found.levers
-    if broken := [each for state in _BROKEN for each in reports if each.state is state]:
-        sentences = _listed(f"{each.name} {each.state.value}: {each.because.sentence}" for each in broken)
+    reports = findings.levers
+    if broken := [report for state in _BROKEN for report in reports if report.state is state]:
+        sentences = _listed(f"{report.name} {report.state.value}: {report.because.sentence}" for report in broken)
         return _Say("LeversConfirmed", "False", because(StatusReason.LEVERS_BROKEN, sentences=sentences))
-    pending = [each for each in reports if each.state is LeverState.PENDING]
+    pending = [report for report in reports if report.state is LeverState.PENDING]
     if pending and before != "True":
-        why = because(StatusReason.LEVERS_PENDING, names=_listed(each.name for each in pending))
+        why = because(StatusReason.LEVERS_PENDING, names=_listed(report.name for report in pending))
         return _Say("LeversConfirmed", "Unknown", why)
     reason = StatusReason.LEVERS_CONFIRMED if reports else StatusReason.NO_LEVERS
-    return _Say("LeversConfirmed", "True", because(reason, levers=len(reports), also=_also(found)))
+    return _Say("LeversConfirmed", "True", because(reason, levers=len(reports), also=_also(findings)))
 
 
-def _also(found: Findings) -> str:
+def _also(findings: Findings) -> str:
     """Where the count of booting machines is a guess: it goes into ceilings."""
     said = ""
-    if names := [each.rpartition("/")[2] for each in found.guessed_groups]:
+    if names := [group.rpartition("/")[2] for group in findings.guessed_groups]:
         said += f"; no label tells whose nodes the groups {_listed(names)} make: machines that boot there count here"
-    if found.left_out:
-        said += f"; the lever leaves out NodePool {_listed(found.left_out)}, where growth is not paced"
-    if found.is_autoscaler_silent:
+    if findings.left_out:
+        said += f"; the lever leaves out NodePool {_listed(findings.left_out)}, where growth is not paced"
+    if findings.is_autoscaler_silent:
         said += "; cluster-autoscaler is silent: machines that it asked for count until they are given up"
-    if pods := found.joins.hopeless_pods:
+    if pods := findings.joins.hopeless_pods:
         said += f"; {pods} pods fit nowhere and are not counted"
-    if late := found.joins.late:
+    if late := findings.joins.late:
         said += f"; {late} machines are late and use no place in the window until they come"
     return said
 
 
 def _status_before(stored: StoredThrottle, kind: str) -> str:
-    return next((each.status for each in stored.status.conditions if each.type == kind), "")
+    return next((condition.status for condition in stored.status.conditions if condition.type == kind), "")
 
 
 def _listed(texts: Iterable[str]) -> str:
