@@ -207,7 +207,7 @@ async def test_stays_complete_where_bookmarks_come_only_while_somebody_lists():
         await reflector.wait_complete()
         for _ in range(6):
             api.has_bookmarks = True
-            await asyncio.sleep(100)
+            await asyncio.sleep(60)  # no watch ends in less than 45 s: two at the most
             api.has_bookmarks = False
             for _ in range(60):
                 await asyncio.sleep(10)
