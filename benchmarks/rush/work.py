@@ -10,9 +10,8 @@ from typing import Any
 import aiohttp
 
 from lab.demo.rush_scene import RushScene
+from lab.processes.cpu_share import TICKS_PER_S, cpu_s
 
-TICKS_PER_S = os.sysconf("SC_CLK_TCK")
-SERVER = "kube-apiserver-0"
 ROUNDS = "karpenter_scheduler_scheduling_duration_seconds_count"
 ATTEMPTS = "scheduler_schedule_attempts_total"
 WRITES = frozenset({"create", "update", "patch", "delete"})
@@ -67,7 +66,7 @@ async def work_so_far(scene: RushScene) -> Work:
     writes, reads = _requests(scene.plane.audit_events())
     busy, whole = _machine()
     return Work(
-        cpu_s={name: _cpu_s(pid) for name, pid in pids.items()},
+        cpu_s={name: cpu_s(pid) for name, pid in pids.items()},
         machine_busy_s=busy,
         machine_s=whole,
         writes=writes,
@@ -75,11 +74,6 @@ async def work_so_far(scene: RushScene) -> Work:
         attempts=await _counter(scene.plane.metrics_url("kube-scheduler"), ATTEMPTS),
         rounds=await _counter(scene.karpenter.metrics_url, ROUNDS),
     )
-
-
-def _cpu_s(pid: int) -> float:
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / TICKS_PER_S
 
 
 def _machine() -> tuple[float, float]:

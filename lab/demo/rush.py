@@ -18,6 +18,7 @@ from lab.demo.service import service_log
 from lab.errors import LabError
 from lab.percentile import percentile
 from lab.processes import log_tail
+from lab.processes.cpu_share import cpu_s
 from lab.scaleup.bystander import bystander
 from lab.scaleup.cluster import STRANGER, errors_answered
 from lab.scaleup.innocent_client import Met
@@ -25,6 +26,7 @@ from lab.scaleup.innocent_client import Met
 PODS_PATH = f"/api/v1/namespaces/{JOBS}/pods"
 CLAIMS_PATH = "/apis/karpenter.sh/v1/nodeclaims"
 THROTTLES_PATH = "/apis/kube-balloons.github.io/v1alpha1/jointhrottles"
+SERVER = "kube-apiserver-0"
 DEADLINE_S = 900.0
 
 
@@ -44,6 +46,8 @@ class RushRecord:
     """Requests in the audit log that met 429 or 5xx and were sent again; the innocent client's are left out."""
     ordered_s: tuple[float, ...]
     """When each machine was ordered, by the audit log; more than the nodes where some were bought in vain."""
+    server_busy: float
+    """Share of its one core that the API server used until the last node was usable."""
 
     @property
     def machines(self) -> int:
@@ -79,15 +83,18 @@ async def run_rush(scene: RushScene, nodes: int, tell: Callable[[int], None] = _
     """Submit the job and wait until every worker runs; `tell` hears of each, with how many there are."""
     accesses = [scene.plane.access()]
     before, in_vain = await errors_answered(accesses), sent_in_vain(scene.plane.audit_events())
+    pid = scene.plane.pid(SERVER)
+    used_s = cpu_s(pid)
     async with bystander(scene.plane.access(STRANGER)) as seen:
         try:
             started, usable = await asyncio.wait_for(_until_all_run(scene, nodes, tell), DEADLINE_S)
         except TimeoutError as error:
             found, log = await how_far(scene.api), log_tail(service_log(scene.plane))
             raise LabError(f"{nodes} workers did not run within {DEADLINE_S:.0f} s: {found}\n{log}".rstrip()) from error
+    used_s = cpu_s(pid) - used_s
     errors = await errors_answered(accesses) - before
     in_vain = sent_in_vain(scene.plane.audit_events()) - in_vain
-    return _record(usable, seen, int(errors), in_vain, ordered(scene.plane.audit_events(), started))
+    return _record(usable, seen, int(errors), in_vain, ordered(scene.plane.audit_events(), started), used_s)
 
 
 def ordered(events: Iterable[Json], since: float) -> Sequence[float]:
@@ -154,7 +161,9 @@ def _runs(pod: Json) -> bool:
     return bool(pod.get("status", {}).get("phase") == "Running")
 
 
-def _record(usable: Sequence[float], seen: Met, errors: int, in_vain: int, ordered_s: Sequence[float]) -> RushRecord:
+def _record(
+    usable: Sequence[float], seen: Met, errors: int, in_vain: int, ordered_s: Sequence[float], used_s: float
+) -> RushRecord:
     return RushRecord(
         usable_s=tuple(usable),
         bystander_p50_ms=1000 * percentile(seen.latencies_s, 0.5),
@@ -164,4 +173,5 @@ def _record(usable: Sequence[float], seen: Met, errors: int, in_vain: int, order
         errors=errors,
         in_vain=in_vain,
         ordered_s=tuple(ordered_s),
+        server_busy=used_s / usable[-1],
     )

@@ -83,6 +83,7 @@ def _rush_rows(rushes: Rushes) -> list[tuple[str, str, str]]:
         row("an innocent client's request, p99", lambda rush: f"{rush.bystander_p99_ms:.0f} ms"),
         row("its requests that were refused", lambda rush: str(rush.bystander_refusals)),
         row("answers 429 and 5xx", lambda rush: str(rush.errors)),
+        row("the API server's one core was busy", lambda rush: f"{rush.server_busy:.0%}"),
         row("requests sent in vain", lambda rush: str(rush.in_vain)),
     ]
 
@@ -120,5 +121,6 @@ def _figures(record: RushRecord, half_s: float) -> dict[str, Any]:
         "innocent_refusals": record.bystander_refusals,
         "errors": record.errors,
         "sent_in_vain": record.in_vain,
+        "api_server_busy": round(record.server_busy, 3),
         "machines": record.machines,
     }

@@ -1,7 +1,7 @@
-"""Holds one process to a share of a core, so that it is what binds and not the machine: a cgroup of its own.
+"""CPU of one process: what it used, and a share of a core as its limit, so that it binds and not the machine.
 
-Both hierarchies are tried, v2 (`cpu.max`) and v1 (`cpu.cfs_quota_us`). Neither is to be had in most containers and
-without root; then the process runs free and the caller is told.
+The limit is a cgroup of its own. Both hierarchies are tried, v2 (`cpu.max`) and v1 (`cpu.cfs_quota_us`). Neither is to
+be had in most containers and without root; then the process runs free and the caller is told.
 """
 
 from __future__ import annotations
@@ -14,6 +14,14 @@ from pathlib import Path
 PERIOD_US = 20_000
 """Short, so that a held server stutters by milliseconds; the kernel's default is five times as long."""
 V2, V1 = Path("/sys/fs/cgroup"), Path("/sys/fs/cgroup/cpu")
+
+TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+
+
+def cpu_s(pid: int) -> float:
+    """CPU seconds that the process has used, in user and system mode."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / TICKS_PER_S
 
 
 @contextlib.contextmanager

@@ -72,6 +72,7 @@ async def test_figures_match_the_audit_log_and_the_metrics(is_paced):
     # Karpenter alone sometimes orders a machine twice: pods of its last round have not been bound when it looks again.
     assert figures["machines"] == len(claims)
     assert len(claims) == NODES if is_paced else len(claims) >= NODES
+    assert 0.0 < figures["api_server_busy"] < 1.5, "of one core, and what the clock's ticks round"
     assert figures["errors"] <= errors_in(metrics) - errors_in(metrics_before) <= figures["errors"] + 5
     assert abs(figures["sent_in_vain"] - len(refused)) <= 5
     assert abs(figures["innocent_requests"] - len(answered)) <= 5

@@ -19,6 +19,7 @@ def rush(way: str, number: int = 0, **changes: Any) -> Trial:
         "bystander_p99_ms": 100.0,
         "bystander_requests": 100,
         "bystander_refusals": 0,
+        "server_busy": 0.9,
         "errors": 10,
         "in_vain": 0,
         "ordered_s": (0.0, 1.0),
