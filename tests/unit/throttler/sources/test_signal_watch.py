@@ -113,8 +113,7 @@ def names(signals) -> set[str]:
 async def test_scrapes_and_own_requests_come_together() -> None:
     reads: list[Read] = []
     own = OwnAttempts(0.5)
-    # A read may take as long as an interval: on a busy machine one of 0.6 s was too short for a read of this process.
-    async with watching(FakeApiServer(), own=own, observer=reads.append, settings={"interval_s": 2.0}) as watch:
+    async with watching(FakeApiServer(), own=own, observer=reads.append) as watch:
         own.observe(Attempt("get", "nodes", "429", 0.1, 0))
         await eventually(watch, lambda signals: names(signals) == {"127.0.0.1", "own requests"})
         signals = watch.signals(asyncio.get_running_loop().time())
@@ -160,8 +159,6 @@ async def test_nothing_is_scraped_when_scraping_is_off() -> None:
     assert reads == []
 
 
-pytestmark = pytest.mark.virtual_time
-
 OTHER: dict[str, Any] = {"signals": {"scrape": {"servers": ["https://10.0.0.1:6443"]}}}
 
 
@@ -205,6 +202,7 @@ def running() -> int:
     return sum(watch.is_running for watch in FakeWatch.made)
 
 
+@pytest.mark.virtual_time
 async def test_throttles_with_equal_settings_share_a_source(sources: SignalWatches) -> None:
     sources.follow([a_throttle("a"), a_throttle("b"), a_throttle("c", **OTHER)])
     await asyncio.sleep(1)
@@ -217,6 +215,7 @@ async def test_throttles_with_equal_settings_share_a_source(sources: SignalWatch
     assert running() == 0
 
 
+@pytest.mark.virtual_time
 async def test_a_source_that_nobody_names_any_more_ends(sources: SignalWatches) -> None:
     sources.follow([a_throttle("a"), a_throttle("c", **OTHER)])
     await asyncio.sleep(1)
@@ -227,6 +226,7 @@ async def test_a_source_that_nobody_names_any_more_ends(sources: SignalWatches) 
     sources.follow([])
 
 
+@pytest.mark.virtual_time
 async def test_a_source_that_failed_is_begun_anew(sources: SignalWatches) -> None:
     FakeWatch.fails = True
     sources.follow([a_throttle("a")])
