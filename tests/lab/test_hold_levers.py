@@ -1,5 +1,6 @@
 """Gates on real pods, taints on real kubelets, labels before a real DaemonSet: held, and let in one by one."""
 
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -12,7 +13,7 @@ from throttler.kube.errors import ConflictError
 from throttler.kube.quantity import largest
 from throttler.kube.requests import PatchKind
 from throttler.levers.hold import HeldSince, LabelSettings, TaintSettings, put_labels, release_taints, without_elements
-from throttler.levers.scheduling_gate import PACED_GATE, GatedDemand, GateMemory, GateSettings, release_gates
+from throttler.levers.scheduling_gate import APART_S, PACED_GATE, GatedDemand, GateMemory, GateSettings, release_gates
 from throttler.service.lever_writer import WriteOutcome
 from throttler.service.restore_all import NODES
 
@@ -37,7 +38,9 @@ async def test_gated_pods_reach_the_scheduler_as_they_are_released(control_plane
                 pods=[pod for pod in pods if not pod.node],
                 shape=largest(node.allocatable for node in await seen.nodes(f"test={namespace}")),
             )
-            outcome, memory = release_gates(demand, GateSettings(max_wait_s=600.0), room(1), memory, this_moment())
+            now = this_moment()
+            moment = replace(now, now_s=now.now_s + released * APART_S)
+            outcome, memory = release_gates(demand, GateSettings(max_wait_s=600.0), room(1), memory, moment)
             assert await seen.carry_out(outcome) == [WriteOutcome.DONE]
             await eventually(partial(_runs, seen, namespace, released))
         for each in names:
