@@ -12,12 +12,12 @@ import aiohttp
 import msgspec
 
 from benchmarks.fleet.population import FILLER, NAMESPACE, POOL_KEY, Fleet
-from benchmarks.fleet.service import cpu_s
 from benchmarks.paper_cluster import JOBS, NEVER_S, PaperCluster, start_paper_cluster, work_pod
 from benchmarks.report import progress
 from lab.cloud.machines.paper import timestamp
 from lab.controlplane.settings import ControllerManagerSettings
 from lab.errors import LabError
+from lab.processes.cpu_share import cpu_s
 
 OFF = "-garbage-collector-controller,-ttl-controller"
 """Nobody has made the DaemonSets that own the pods, so that their garbage would be collected; and the time for which

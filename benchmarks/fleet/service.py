@@ -3,7 +3,6 @@
 import asyncio
 import itertools
 import json
-import os
 import re
 import subprocess
 import time
@@ -18,8 +17,8 @@ from benchmarks.fleet.figures import Sample
 from lab.controlplane import ControlPlane
 from lab.demo.service import service_log
 from lab.processes import log_tail
+from lab.processes.cpu_share import cpu_s
 
-TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 FORMATS = ("text/plain;version=0.0.4", OPEN_METRICS)
 """The service writes its metrics at most once a second in each of its two formats."""
 PERIOD_S = 0.55
@@ -104,12 +103,6 @@ class RunningService:
         lines = [line for line in service_log(self.plane).read_text().splitlines() if line.startswith("{")]
         events = [json.loads(line) for line in lines if '"serving"' in line or '"starting"' in line]
         return str(events[-1]["address"]) if events and events[-1]["event"] == "serving" else ""
-
-
-def cpu_s(pid: int) -> float:
-    """Processor time that a process has used so far, by all threads, user and system."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / TICKS_PER_S
 
 
 def _nodes(state: str) -> str:

@@ -6,8 +6,8 @@ from pathlib import Path
 from time import monotonic
 
 from benchmarks.truth.happened import Usual
+from lab.processes.cpu_share import TICKS_PER_S, cpu_s
 
-TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 NANOSECONDS = 1e9
 
 
@@ -26,12 +26,9 @@ class Spent:
 
 def spent(pid: int) -> Spent:
     """Until now. Threads that have ended are not counted as wanting; those of a Go server live on."""
-    # The second field is the command in brackets, which may hold spaces.
-    own = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     user, nice, system, _, _, *interrupts = map(int, Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:8])
     everybody = user + nice + system + sum(interrupts)
-    process_s = (int(own[11]) + int(own[12])) / TICKS_PER_S
-    return Spent(monotonic(), process_s, _wanted_s(pid), everybody / TICKS_PER_S)
+    return Spent(monotonic(), cpu_s(pid), _wanted_s(pid), everybody / TICKS_PER_S)
 
 
 def _wanted_s(pid: int) -> float:

@@ -12,7 +12,7 @@ from datetime import datetime
 from itertools import accumulate
 
 from lab.cloud.json_api import Json, JsonApi
-from lab.demo.rush_scene import RushScene, training
+from lab.demo.rush_scene import SERVER, RushScene, training
 from lab.demo.scene import JOBS
 from lab.demo.service import service_log
 from lab.errors import LabError
@@ -26,7 +26,6 @@ from lab.scaleup.innocent_client import Met
 PODS_PATH = f"/api/v1/namespaces/{JOBS}/pods"
 CLAIMS_PATH = "/apis/karpenter.sh/v1/nodeclaims"
 THROTTLES_PATH = "/apis/kube-balloons.github.io/v1alpha1/jointhrottles"
-SERVER = "kube-apiserver-0"
 DEADLINE_S = 900.0
 
 

@@ -25,6 +25,8 @@ NODE_POOL = "workers"
 POOL_LABELS = {"example.com/pool": NODE_POOL}
 WORKER = paper_type("worker-8", cores=8, memory_gib=32, sort=MachineSort.JOINER)
 THROTTLE = "workers"
+SERVER = "kube-apiserver-0"
+"""The process of the one API server."""
 GATE = "kube-balloons.github.io/paced"
 TAINT = "startup-taint.cluster-autoscaler.kubernetes.io/paced"
 READ_DEADLINE_S, BASELINE_S = 60, 15
@@ -92,7 +94,7 @@ async def open_rush(pacing: Pacing | None = None, server_cores: float | None = N
         if pacing is not None:
             await _install(plane, pacing)
             pid = (await stack.enter_async_context(run_service(plane))).pid
-        is_held = server_cores is not None and stack.enter_context(held_to(plane.pid("kube-apiserver-0"), server_cores))
+        is_held = server_cores is not None and stack.enter_context(held_to(plane.pid(SERVER), server_cores))
         yield RushScene(plane, karpenter, api, Lever.GATES in levers, pid, is_held)
 
 

@@ -19,7 +19,8 @@ TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 
 def cpu_s(pid: int) -> float:
-    """CPU seconds that the process has used, in user and system mode."""
+    """CPU seconds that a process has used so far, by all its threads, in user and system mode."""
+    # The second field is the command in brackets, which may hold spaces.
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / TICKS_PER_S
 
