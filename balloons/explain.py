@@ -19,7 +19,7 @@ from throttler.kube.cluster_autoscaler import CapacityQuota
 from throttler.kube.karpenter import NodePool
 from throttler.kube.node import KARPENTER_POOL_LABEL, UNINITIALIZED_TAINT, UNREGISTERED_TAINT, Node
 from throttler.kube.pod import MIRROR_ANNOTATION, POOL_LABEL, Pod
-from throttler.kube.quantity import Resources
+from throttler.kube.quantities_and_durations import Resources
 from throttler.kube.selectors import untolerated
 from throttler.levers.node_pool_ceiling import ACCELERATORS
 from throttler.levers.pool_shares import may_hold, may_make

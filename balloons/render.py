@@ -20,7 +20,7 @@ from balloons.view.shape import Shape, extended
 from throttler.kube.metadata import ObjectKey
 from throttler.kube.node import HOST_LABEL, INSTANCE_TYPE_LABEL, KARPENTER_INITIALIZED_LABEL, KARPENTER_POOL_LABEL
 from throttler.kube.pod import POOL_LABEL, SHAPE_LABEL
-from throttler.kube.quantity import QuantityError, Resources, format_resources, parse_quantity
+from throttler.kube.quantities_and_durations import QuantityError, Resources, format_resources, parse_quantity
 from throttler.kube.selectors import LabelSelector, Requirement, requirements
 
 MANAGED_BY = {"app.kubernetes.io/managed-by": "kube-balloons"}

@@ -40,14 +40,14 @@ from throttler.kube.kube_client import KubeClient
 from throttler.kube.metadata import Metadata, ObjectKey, OwnerReference
 from throttler.kube.node import HOST_LABEL, Node
 from throttler.kube.pod import POOL_LABEL, SHAPE_LABEL, Pod, PodKind, Scheduling
-from throttler.kube.quantity import parse_resources
+from throttler.kube.quantities_and_durations import parse_resources
 from throttler.kube.requests import Resource
 from throttler.kube.selectors import LabelSelector
 from throttler.levers.lever import Clocks
 from throttler.levers.lever_context import LeverScene
 from throttler.service.tick import decide_throttles
 from throttler.service.tick_view import Memories, TickView, Turn
-from throttler.signals.metrics_text import parse_rows
+from throttler.signals.metric_families import parse_rows
 from throttler.signals.reading import Signals
 from throttler.signals.sample import sample_from_rows
 from throttler.signals.servers import Address

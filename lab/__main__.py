@@ -21,9 +21,9 @@ from lab.demo.story import tell
 from lab.demo.summary import summarise
 from lab.errors import LabError
 from lab.image.command import audit, image
-from lab.monitoring.boards import dashboards
 from lab.monitoring.proof import proof
 from lab.monitoring.recording import record
+from lab.monitoring.write_dashboards import dashboards
 
 
 @click.command()

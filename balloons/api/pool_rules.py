@@ -42,9 +42,9 @@ from balloons.api.pool import (
     Spread,
     Strategy,
 )
-from throttler.kube import quantity
-from throttler.kube.decoding import Form, Invalid, Problem, decode_object, not_one_of, texts
-from throttler.kube.quantity import DurationError, QuantityError, parse_duration, parse_quantity
+from throttler.kube import quantities_and_durations
+from throttler.kube.custom_objects import Form, Invalid, Problem, decode_object, not_one_of, texts
+from throttler.kube.quantities_and_durations import DurationError, QuantityError, parse_duration, parse_quantity
 from throttler.kube.selectors import KEY_PATTERN, VALUE_PATTERN, LabelSelector, Toleration, selector_problems
 
 __all__ = ["Invalid", "decode_pool"]
@@ -430,8 +430,8 @@ def _time_problems(schedule: Schedule, path: str) -> Iterator[Problem]:
     if not is_zone(schedule.time_zone):
         yield Problem(f"{path}.timeZone", f'timeZone "{schedule.time_zone}" is not accepted; accepted: {ZONE_ACCEPTED}')
     try:
-        quantity.parse_duration(schedule.duration)
-    except quantity.DurationError as error:
+        quantities_and_durations.parse_duration(schedule.duration)
+    except quantities_and_durations.DurationError as error:
         yield Problem(f"{path}.duration", str(error))
 
 

@@ -33,7 +33,7 @@ def dump(file: str, **given: Any) -> None:
     The file holds no Secret, no environment, no last-applied annotation and no argument of ordinary programs. FILE may
     be - for stdout. With --from FILE a command answers byte for byte as it did on the cluster at that moment.
     """
-    from balloons.cluster.hashed import hashed
+    from balloons.cluster.hashed_names import hashed
     from balloons.cluster.kinds import ALL_KINDS
 
     if given["hash_key_file"] and not given["hash_names"]:

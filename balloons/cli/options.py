@@ -228,7 +228,7 @@ def dump_in_words(path: str, taken_at: "datetime") -> str:
     """Old data is never shown without a word: the environment may still name a dump that was looked at last week."""
     from datetime import UTC, datetime
 
-    from balloons.words import long_duration
+    from balloons.display_text import long_duration
 
     age_s = max(0.0, (datetime.now(UTC) - taken_at).total_seconds())
     return f"from a dump, {path}, taken {taken_at:%Y-%m-%d %H:%M:%S} UTC ({long_duration(age_s)} ago)"
@@ -250,7 +250,7 @@ def warn(sentence: str) -> None:
     import sys
     import textwrap
 
-    from balloons.words import printable
+    from balloons.display_text import printable
 
     text = printable(sentence)
     if sys.stderr.isatty():
@@ -327,7 +327,7 @@ async def open_cluster(
 
 def seconds(text: str) -> float:
     """A length of time as kubectl takes it (30s, 2m, or a number of seconds); raises click.BadParameter."""
-    from throttler.kube.quantity import DurationError, parse_duration
+    from throttler.kube.quantities_and_durations import DurationError, parse_duration
 
     try:
         found = float(text) if text.replace(".", "", 1).isdecimal() and text.isascii() else parse_duration(text)
@@ -350,7 +350,7 @@ class Seconds(click.ParamType[float]):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         """Seconds; fails with what is accepted."""
-        from throttler.kube.quantity import DurationError, parse_duration
+        from throttler.kube.quantities_and_durations import DurationError, parse_duration
 
         if isinstance(value, int | float) or not value.strip("0s"):
             return float(str(value).rstrip("s") or 0)

@@ -22,6 +22,7 @@ from balloons.cli.version_command import own_version
 from balloons.cluster import seen_cluster
 from balloons.cluster.kinds import Kind
 from balloons.cluster.seen_cluster import SeenCluster
+from balloons.display_text import POLICIES, duration, end, share, times
 from balloons.preview.fitting import Fitting, PodsError, asked_pods, fit_pods
 from balloons.preview.forecast import NONE, THROTTLE, PolicyError
 from balloons.preview.from_cluster import KINDS, births_in, loads_of, plan_inputs
@@ -41,7 +42,6 @@ from balloons.preview.what_if import (
 )
 from balloons.report.document import Document, DocumentError, read_document, series_of
 from balloons.report.sentences import hurts, may_hurt, verdict_of_sides
-from balloons.words import POLICIES, duration, end, share, times
 from throttler.law.settings import LawSettings
 
 COLUMNS = ("POLICY", "ETA", "NINE-IN-TEN", "API-LOAD", "OTHERS-WAIT", "REFUSED", "LOST", "LIMITED-BY", "PEAK-REQ/S")
@@ -369,7 +369,7 @@ def _drawn(plan: Document, kind: str, given: Mapping[str, Any]) -> bytes:
     logging.getLogger("matplotlib").setLevel(logging.ERROR)
     # Imported here: a chart in the terminal needs neither library, and has not to wait for them.
     from balloons.report.html_page import page
-    from balloons.report.picture import Chart, can_draw, png, svg
+    from balloons.report.png_and_svg import Chart, can_draw, png, svg
 
     if kind == "html":
         return page(plan, own_version()).encode()

@@ -11,13 +11,13 @@ from math import log10
 
 from balloons.cli.terminal import Look, Row
 from balloons.cli.terminal import table as table_lines
+from balloons.display_text import count, duration, printable
+from balloons.display_text import times as times_as_long
 from balloons.preview.forecast import NONE
 from balloons.preview.plan_json import Comparison
 from balloons.report import sentences
 from balloons.report.document import Document, PolicyCourse, Series, at, courses_of, marks, series_of
 from balloons.report.sentences import Level, PlanVerdict, verdict
-from balloons.words import count, duration, printable
-from balloons.words import times as times_as_long
 
 WAVES = ("WAVE", "FROM", "UNTIL", "NODES", "READY", "PER-MIN", "LIMITED-BY")
 SIDES = ("POLICY", "ETA", "API-LOAD", "OTHERS-WAIT", "REFUSED", "PEAK-REQ/S")

@@ -18,7 +18,7 @@ from threading import Event, Thread
 
 import click
 
-from balloons.words import printable
+from balloons.display_text import printable
 
 GLYPHS = {"True": "✓", "False": "✗", "Unknown": "?"}
 COLOURS = {"✓ True": "\x1b[32m", "✗ False": "\x1b[31m", "? Unknown": "\x1b[33m"}

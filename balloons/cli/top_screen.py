@@ -18,9 +18,9 @@ from balloons.cli.documents import NodeGroupItem, NodeGroupListDocument, Request
 from balloons.cli.options import open_cluster
 from balloons.cli.status_screen import COLUMNS, LINES, REDRAW_S, height, on_screen, start
 from balloons.cli.terminal import NONE, Look
+from balloons.display_text import count, printable
 from balloons.preview.from_cluster import price_of
 from balloons.service.watches import UNFINISHED
-from balloons.words import count, printable
 from throttler.kube.node import (
     GROUP_LABELS,
     INSTANCE_TYPE_LABEL,
@@ -31,7 +31,7 @@ from throttler.kube.node import (
     node_from_wire,
 )
 from throttler.kube.pod import Pod, PodKind, PodWire, pod_from_wire
-from throttler.kube.quantity import total
+from throttler.kube.quantities_and_durations import total
 from throttler.kube.reflector import Reflector
 from throttler.kube.requests import NODES, PODS, Selection
 

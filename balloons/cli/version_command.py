@@ -79,7 +79,7 @@ def _component(found: "Component") -> dict[str, Any]:
 
 
 def _in_words(value: Any) -> str:
-    from balloons.words import printable
+    from balloons.display_text import printable
 
     if isinstance(value, dict):
         text = "; ".join(f"{name} {_in_words(each)}" for name, each in value.items() if each not in ("", {}))

@@ -31,11 +31,11 @@ from balloons.cluster.plain_data import (
 from throttler.api.throttle_rules import StoredThrottle, ThrottleWire, throttle_from_wire
 from throttler.kube import cluster_autoscaler
 from throttler.kube.cluster_autoscaler import AutoscalerStatus, CapacityQuota, read_status
-from throttler.kube.decoding import Invalid
+from throttler.kube.custom_objects import Invalid
 from throttler.kube.karpenter import NodeClaim, NodePool
 from throttler.kube.node import Node, NodeWire, Shared, node_from_wire
 from throttler.kube.pod import DaemonSet, DaemonSetWire, Pod, PodWire, daemon_set_from_wire, pod_from_wire
-from throttler.kube.quantity import QuantityError
+from throttler.kube.quantities_and_durations import QuantityError
 
 MOST_OBJECTS = 250_000
 """Of one kind: above what the largest known clusters hold of pods; more are left out of a list and counted."""

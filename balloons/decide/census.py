@@ -18,7 +18,7 @@ from balloons.view.node_load import NodeLoad
 from balloons.view.snapshot import Now
 from throttler.kube.node import Node, is_joining_taint, is_kept, is_marked_to_leave
 from throttler.kube.pod import Pod
-from throttler.kube.quantity import Resources, parse_duration
+from throttler.kube.quantities_and_durations import Resources, parse_duration
 from throttler.kube.selectors import Taint, Toleration, untolerated
 
 JOIN_LIMIT_S = 900.0

@@ -38,7 +38,7 @@ from balloons.view.node_load import EMPTY
 from balloons.view.snapshot import Now, Snapshot
 from throttler.kube.node import Node
 from throttler.kube.pod import Pod
-from throttler.kube.quantity import parse_duration
+from throttler.kube.quantities_and_durations import parse_duration
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,7 +35,7 @@ from balloons.view.snapshot import Deployment, Now, Snapshot
 from throttler.kube.metadata import Metadata, ObjectKey
 from throttler.kube.node import Node, is_leaving
 from throttler.kube.pod import POOL_LABEL, SHAPE_LABEL, Pod
-from throttler.kube.quantity import Resources, parse_duration
+from throttler.kube.quantities_and_durations import Resources, parse_duration
 from throttler.kube.selectors import LabelSelector
 
 REMEMBERED = 4096

@@ -20,7 +20,7 @@ from balloons.view.node_load import EMPTY, NodeLoad
 from balloons.view.snapshot import Now
 from throttler.kube.node import HOST_LABEL, Node
 from throttler.kube.pod import Pod, Scheduling
-from throttler.kube.quantity import Resources, minus
+from throttler.kube.quantities_and_durations import Resources, minus
 from throttler.kube.selectors import Labels, Requirement, Toleration, meets, untolerated
 
 MOST_LOOKS = 200_000

@@ -37,7 +37,7 @@ from balloons.view.snapshot import Deployment, Snapshot, StoredObject
 from throttler.kube.metadata import ObjectKey
 from throttler.kube.node import CA_KEEP_ANNOTATION, HELD_BY_ANNOTATION, KARPENTER_KEEP_ANNOTATION, Node, is_kept
 from throttler.kube.pod import Pod
-from throttler.kube.quantity import Resources
+from throttler.kube.quantities_and_durations import Resources
 
 KEEP: Mapping[str, str] = {CA_KEEP_ANNOTATION: "true", KARPENTER_KEEP_ANNOTATION: "true"}
 

@@ -11,7 +11,7 @@ from throttler.api.throttle_rules import RefusedThrottle
 from throttler.kube.cluster_autoscaler import NODES
 from throttler.kube.node import GROUP_LABELS, HELD_BY_ANNOTATION, KARPENTER_KEEP_ANNOTATION
 from throttler.kube.node import KARPENTER_POOL_LABEL as POOL
-from throttler.kube.quantity import QuantityError, parse_quantity
+from throttler.kube.quantities_and_durations import QuantityError, parse_quantity
 from throttler.kube.selectors import matches
 from throttler.service.lever_plans import left_out
 

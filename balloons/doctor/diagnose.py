@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from balloons.cluster import kinds
 from balloons.cluster.kinds import Kind
 from balloons.cluster.seen_cluster import SeenCluster, Unread
-from balloons.doctor import autoscaler_checks, balloon_checks, own_checks, server_checks
+from balloons.doctor import autoscaler_checks, balloon_checks, pool_and_throttle_checks, server_checks
 from balloons.doctor.check import Check, Facts, Finding, Severity, count
 
 ALL_CHECKS: tuple[Check, ...] = (
@@ -15,7 +15,7 @@ ALL_CHECKS: tuple[Check, ...] = (
     *autoscaler_checks.CHECKS,
     *autoscaler_checks.KARPENTER_CHECKS,
     *server_checks.CHECKS,
-    *own_checks.CHECKS,
+    *pool_and_throttle_checks.CHECKS,
 )
 """By code."""
 

@@ -19,7 +19,7 @@ from balloons.preview.inputs import NodeShape, PlanInputs, PoolFacts
 from balloons.view.node_load import NodeLoad
 from throttler.kube.node import HOST_LABEL, KARPENTER_POOL_LABEL, Node, Shared
 from throttler.kube.pod import GANG_LABELS, Pod, PodWire, Scheduling, pod_from_wire
-from throttler.kube.quantity import QuantityError, Resources, minus
+from throttler.kube.quantities_and_durations import QuantityError, Resources, minus
 
 MOST_PODS = 1_000_000
 WORKLOADS = ("Job", "Deployment", "StatefulSet", "ReplicaSet")

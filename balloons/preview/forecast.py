@@ -14,10 +14,10 @@ from statistics import median
 
 import numpy as np
 
-from balloons.preview.flow import Flow, FlowMoment, flow
 from balloons.preview.inputs import PlanInputs, PoolFacts, ThrottleFacts
 from balloons.preview.join_progress import REQUESTS
-from balloons.preview.world import LIMIT_S, World, worlds
+from balloons.preview.possible_worlds import LIMIT_S, World, worlds
+from balloons.preview.scale_up_flow import Flow, FlowMoment, flow
 from throttler.law.settings import LawSettings
 from throttler.simulator.pacing_policies import (
     AimdOnErrors,

@@ -49,12 +49,19 @@ from throttler.kube.node import (
     is_joining_taint,
 )
 from throttler.kube.pod import DaemonSet, Pod, wants_daemon
-from throttler.kube.quantity import DurationError, QuantityError, Resources, minus, parse_duration, parse_quantity
+from throttler.kube.quantities_and_durations import (
+    DurationError,
+    QuantityError,
+    Resources,
+    minus,
+    parse_duration,
+    parse_quantity,
+)
 from throttler.kube.selectors import LabelSelector, Taint, can_match, matches
 from throttler.law.settings import LawSettings
 from throttler.levers.lever import THROTTLE_LABEL
 from throttler.levers.saved_limits import read_saved
-from throttler.service.throttle_law import law_settings, learned_of_status
+from throttler.service.law_from_spec import law_settings, learned_of_status
 
 POOL_LABELS = (KARPENTER_POOL_LABEL, *GROUP_LABELS, "agentpool", INSTANCE_TYPE_LABEL)
 """Labels that name a node's group, the first that is there; the instance type where no other is."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from math import exp
 from typing import Self
 
-from throttler.kube.quantity import Resources
+from throttler.kube.quantities_and_durations import Resources
 from throttler.kube.selectors import Taint
 from throttler.law.law_memory import Learned
 from throttler.law.settings import LawSettings

@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from balloons.preview.world import World
+from balloons.preview.possible_worlds import World
 from throttler.simulator.fluid_server import Counters, seat_rate, work_left
 from throttler.simulator.plant import JOIN, SERVER, THINK_SPREAD
 from throttler.simulator.scenario import Scenario

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from balloons.display_text import count, duration, share
 from balloons.preview.fitting import Fitting
-from balloons.preview.flow import Flow, flow
 from balloons.preview.forecast import (
     MOST_ADDED,
     NONE,
@@ -27,8 +27,8 @@ from balloons.preview.forecast import (
 )
 from balloons.preview.from_cluster import lift
 from balloons.preview.inputs import Ceiling, PlanInputs, PoolFacts
-from balloons.preview.world import World, median_world
-from balloons.words import count, duration, share
+from balloons.preview.possible_worlds import World, median_world
+from balloons.preview.scale_up_flow import Flow, flow
 
 HOUR_S = 3600.0
 AT_ONCE_S = 1.0

@@ -13,7 +13,7 @@ from balloons.preview.forecast import Forecast, Limit, forecast, main_limit, pol
 from balloons.preview.inputs import Ceiling, Known, PlanInputs, PoolFacts, Source, join_cpu_s, requests_per_join
 from balloons.preview.plan_json import API_VERSION, seconds, side_json
 from balloons.preview.scale_up_plan import PlanError, Side, check_size, side
-from throttler.kube.quantity import DurationError, parse_duration
+from throttler.kube.quantities_and_durations import DurationError, parse_duration
 from throttler.simulator.scenario import Blindness, Disturbance, ListBurst, ServerLoss, Slowdown
 
 BOUNDS: dict[str, tuple[float, float]] = {

@@ -7,12 +7,12 @@ import enum
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from balloons.display_text import POLICIES, TITLES, count, duration, end, figure, printable, share, times
 from balloons.preview.forecast import BUSY, NONE, REFUSING, SLOW, THROTTLE, Limit
 from balloons.preview.inputs import NO_CLUSTER
 from balloons.preview.scale_up_plan import Side
 from balloons.report import document
 from balloons.report.document import Document, Gang, Input, SavedBand, SavedSide, SavedWave
-from balloons.words import POLICIES, TITLES, count, duration, end, figure, printable, share, times
 
 LONGEST = 160
 """Characters of a name or a detail; of objects 253 are possible, and of a file any number."""

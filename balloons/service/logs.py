@@ -8,7 +8,7 @@ from typing import Any, TextIO
 
 import structlog
 
-from balloons.words import printable
+from balloons.display_text import printable
 
 HIDDEN = "(hidden)"
 _SECRET_KEYS = re.compile(r"token|authorization|password|secret|client.?key", re.IGNORECASE)

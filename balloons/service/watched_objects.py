@@ -12,11 +12,11 @@ from balloons.api.pool import GROUP, POOL_KIND, POOL_PLURAL, VERSION, BalloonPoo
 from balloons.api.pool_rules import decode_pool
 from balloons.render import BUFFER_GROUP
 from balloons.view.snapshot import Deployment, FailedBalloon, RefusedPool
-from throttler.kube.decoding import Invalid, status_of
+from throttler.kube.custom_objects import Invalid, status_of
 from throttler.kube.metadata import Metadata
 from throttler.kube.node import Node, Shared, is_leaving
 from throttler.kube.pod import Pod, PodKind, PodWire, pod_from_wire
-from throttler.kube.quantity import QuantityError
+from throttler.kube.quantities_and_durations import QuantityError
 from throttler.kube.requests import DEPLOYMENTS, Resource
 
 POD_TEMPLATES = Resource("", "v1", "podtemplates", "PodTemplate")

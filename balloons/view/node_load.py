@@ -6,7 +6,7 @@ from functools import lru_cache
 import msgspec
 
 from throttler.kube.pod import Pod, PodKind
-from throttler.kube.quantity import Resources, total
+from throttler.kube.quantities_and_durations import Resources, total
 
 USUAL_PRIORITY = -10
 """The shipped PriorityClass's value: what balloons are weighed at while the class is not there."""

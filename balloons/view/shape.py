@@ -21,7 +21,7 @@ from balloons.api.pool import BalloonPool, ShapeType
 from balloons.view.node_load import NodeLoad
 from balloons.view.snapshot import Deployment
 from throttler.kube.node import INSTANCE_TYPE_LABEL, Node
-from throttler.kube.quantity import QuantityError, Resources, minus, parse_resources
+from throttler.kube.quantities_and_durations import QuantityError, Resources, minus, parse_resources
 
 GRAIN = {"cpu": 10, "memory": 1024**2 * 1000}
 """Steps (milli-units) to which requests are rounded down: 10 millicores and 1 MiB."""

@@ -17,7 +17,7 @@ import msgspec
 from balloons.api.pool import BalloonPool, PoolStatus
 from balloons.view.claim import Claim, Refusal, Selectors, Tenancy, pool_of
 from balloons.view.node_load import USUAL_PRIORITY, NodeLoad, load_of
-from throttler.kube.decoding import Refused
+from throttler.kube.custom_objects import Refused
 from throttler.kube.metadata import Metadata, ObjectKey, key_of
 from throttler.kube.node import Node
 from throttler.kube.pod import Pod, PodKind

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 
-from benchmarks.pacing import not_ours, room
+from benchmarks.pacing import foreign_trouble, needless_pacing
 from benchmarks.pacing.contenders import COLD, ORACLE, WARM, names
 from benchmarks.pacing.runs import Job, Run, run_all
 from benchmarks.pacing.summary import CLEAN_SHARE, ScenarioRow, clean_share, policy_row, scenario_rows
@@ -46,7 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     ungated = [replace(scenario, has_gate=False) for scenario in twelve]
     own = (ORACLE, *ours)
     ceiling_runs = measure(ungated, (1,) if asked.quick else SEEDS, own) if "ceiling" in groups and ours else []
-    paid = room.price() if "room" in groups else None
+    paid = needless_pacing.price() if "room" in groups else None
     report = report_of(runs, random_runs, ours, foreign_runs, ceiling_runs, paid, is_quick=asked.quick)
     return answer(report, asked, _tables(runs, random_runs, foreign_runs, ceiling_runs, policies))
 
@@ -63,7 +63,7 @@ def _asked(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 def _disturbed(ours: Sequence[str], *, is_quick: bool) -> list[Run]:
-    jobs = not_ours.jobs((1,) if is_quick else NOT_OURS_SEEDS, ours)
+    jobs = foreign_trouble.jobs((1,) if is_quick else NOT_OURS_SEEDS, ours)
     jobs = jobs[: 2 * len(ours)] if is_quick else jobs
     return [run for run, _ in run_all(jobs, _tell(len(jobs)))]
 
@@ -109,7 +109,7 @@ def report_of(
     ours: Sequence[str],
     foreign_runs: Sequence[Run] = (),
     ceiling_runs: Sequence[Run] = (),
-    paid: room.Price | None = None,
+    paid: needless_pacing.Price | None = None,
     *,
     is_quick: bool,
 ) -> Report:
@@ -120,17 +120,17 @@ def report_of(
     figures += _harm([row for name in ours for row in rows[name]]) if ours and runs else []
     if random_rows and ours:
         figures.append(_random_clean(random_rows, ours))
-    figures += not_ours.figures(foreign_runs) if foreign_runs else []
+    figures += foreign_trouble.figures(foreign_runs) if foreign_runs else []
     ceiling_rows = {name: scenario_rows(ceiling_runs, name) for name in dict.fromkeys(r.policy for r in ceiling_runs)}
     figures += [_of_ceiling(name, ceiling_rows[name]) for name in ours if ceiling_runs]
-    figures += room.figures(paid) if paid else []
+    figures += needless_pacing.figures(paid) if paid else []
     behind = {
         "policies": [asdict(policy_row(each)) for each in rows.values()],
         "scenarios": [asdict(row) for each in rows.values() for row in each],
         "random_policies": [asdict(policy_row(each)) for each in random_rows.values()],
         "random_scenarios": [asdict(row) for each in random_rows.values() for row in each],
         "ceiling_scenarios": [asdict(row) for each in ceiling_rows.values() for row in each],
-        "not_ours": not_ours.ratios(foreign_runs),
+        "not_ours": foreign_trouble.ratios(foreign_runs),
         "runs": [asdict(run) for run in (*runs, *random_runs, *ceiling_runs)],
     }
     return Report(name="pacing", figures=tuple(figures), faked=FAKED, behind=behind, is_quick=is_quick)
@@ -252,7 +252,7 @@ def _tables(
         parts.append(policy_table("Random scenarios, one seed each", random_rows))
     if foreign_runs:
         parts.append(
-            not_ours_table("Trouble that is not ours, over the same run without", not_ours.ratios(foreign_runs))
+            not_ours_table("Trouble that is not ours, over the same run without", foreign_trouble.ratios(foreign_runs))
         )
     return parts
 

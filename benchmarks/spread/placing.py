@@ -16,7 +16,7 @@ from lab.cloud.machines import PaperNode
 from lab.controlplane.settings import ControllerManagerSettings, SchedulerSettings
 from lab.demo.service import ACCOUNT_NAMESPACE
 from throttler.kube.metadata import Metadata
-from throttler.kube.quantity import parse_resources
+from throttler.kube.quantities_and_durations import parse_resources
 from throttler.kube.selectors import LabelSelector
 
 BESIDE_LABELS = {"example.com/pool": "beside"}

@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 
 from benchmarks.truth.case import Case
-from benchmarks.truth.life import Life
+from benchmarks.truth.node_lives import Life
 
 FILE = "happened.json"
 

@@ -18,7 +18,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 
 from benchmarks.truth.case import MANAGER_BURST_S, Case
-from benchmarks.truth.life import Life
+from benchmarks.truth.node_lives import Life
 
 CEILING, WINDOW, AUTOSCALER, QUOTA, BOOT, MANAGER, JOIN, SERVERS = (
     "ceiling",

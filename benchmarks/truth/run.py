@@ -6,10 +6,10 @@ import shutil
 import time
 from pathlib import Path
 
-from benchmarks.truth.busy import Spent, machine_share, server_share, spent, usual, wanted_share
 from benchmarks.truth.case import HISTORY, Case
+from benchmarks.truth.cpu_use import Spent, machine_share, server_share, spent, usual, wanted_share
 from benchmarks.truth.happened import Happened, Usual, keep, kept
-from benchmarks.truth.life import Life
+from benchmarks.truth.node_lives import Life
 from benchmarks.truth.own_plan import AFTERWARDS, CLUSTER, compare_plan, dump_cluster, make_plan, saved_plan
 from benchmarks.truth.scene import Scene, end_history, open_scene, order_history, pods
 from benchmarks.truth.trial import Trial, judged

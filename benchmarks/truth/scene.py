@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from benchmarks.truth.case import HISTORY, MANAGER_BURST_S, Case
-from benchmarks.truth.life import Life, lives
+from benchmarks.truth.node_lives import Life, lives
 from lab.cloud import BootTime, MachineSort
 from lab.cloud.json_api import Json, JsonApi
 from lab.cloud.karpenter import Karpenter, KarpenterSettings, NodePoolSettings, paper_type, start_karpenter

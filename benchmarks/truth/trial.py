@@ -6,7 +6,7 @@ from typing import Any
 
 from benchmarks.truth.happened import Happened
 from benchmarks.truth.judge import held_by, stretches
-from benchmarks.truth.life import Life
+from benchmarks.truth.node_lives import Life
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,9 +11,10 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable, Mapping
 
+from lab.cloud.boot_times import Boot, BootDraws, BootTime
 from lab.cloud.joiner.client import Turns
 from lab.cloud.json_api import JsonApi
-from lab.cloud.machine import Boot, BootDraws, BootTime, Machine, MachineKind, MachineOrder, MachineSort
+from lab.cloud.machine import Machine, MachineKind, MachineOrder, MachineSort
 from lab.errors import LabError
 
 NODES = "/api/v1/nodes"

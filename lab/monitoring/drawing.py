@@ -10,9 +10,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from lab.monitoring.asking import Course, courses, numbers, steps
 from lab.monitoring.board import COLOURS, Board, Kind, Panel
 from lab.monitoring.grafana import COLUMNS, Json, board_json
+from lab.monitoring.panel_queries import Course, courses, numbers, steps
 from lab.monitoring.prometheus import STEP_S, RecordedRun
 from lab.monitoring.units import in_unit
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import click
 
-from lab.monitoring.boards import BOARDS
 from lab.monitoring.prometheus import recorded_run
+from lab.monitoring.write_dashboards import BOARDS
 
 PICTURES = Path(__file__).resolve().parents[2] / "docs" / "pictures"
 

@@ -8,7 +8,7 @@ from balloons.view.shape import Shape
 from lab.cloud.karpenter.objects import node_pool
 from lab.cloud.karpenter.settings import NodePoolSettings
 from tests.world import a_pool
-from throttler.kube.quantity import parse_resources
+from throttler.kube.quantities_and_durations import parse_resources
 
 Object = dict[str, Any]
 

@@ -11,7 +11,7 @@ from lab.errors import LabError
 from tests.contract.jointhrottle_table import Case, accepted, refused
 from throttler.api.throttle import JoinThrottle
 from throttler.api.throttle_rules import decode_throttle
-from throttler.kube.decoding import Invalid
+from throttler.kube.custom_objects import Invalid
 
 REFUSED = [case for case in refused() if not case.is_for_service_only]
 TAKEN = [*accepted(), *(case for case in refused() if case.is_for_service_only)]

@@ -25,7 +25,7 @@ from tests.contract.waiting import until
 from tests.crd_and_types import crd_of, schema_of, without_validations
 from tests.lab.doc_commands import ROOT, blocks
 from throttler.api.throttle_rules import decode_throttle
-from throttler.kube.decoding import Invalid
+from throttler.kube.custom_objects import Invalid
 
 pytestmark = [pytest.mark.lab, pytest.mark.helm]
 

@@ -7,8 +7,8 @@ from itertools import chain
 
 import pytest
 
-from lab.monitoring.boards import BOARDS
 from lab.monitoring.prometheus import RECORDING, RecordedRun, Series, recorded_run
+from lab.monitoring.write_dashboards import BOARDS
 from tests.unit.monitoring.expressions import plain, selectors
 from tests.unit.monitoring.test_alerts import ALERTS, RULES
 from tests.unit.monitoring.test_expressions import RECORDED

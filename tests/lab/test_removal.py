@@ -18,7 +18,7 @@ from lab.controlplane import ControlPlaneSettings, start_control_plane
 from lab.manifests import CHART
 from lab.rights import grants_of, replay
 from tests.contract.rendered import helm
-from throttler.kube.quantity import exact_value
+from throttler.kube.quantities_and_durations import exact_value
 from throttler.levers.lever import THROTTLE_LABEL
 
 HOOK = "kube-balloons:kube-balloons-give-back"

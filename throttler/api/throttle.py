@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Meta
 
 from throttler.kube.metadata import Condition, Metadata, ObjectKey, key_of
-from throttler.kube.quantity import exact_value, parse_duration
+from throttler.kube.quantities_and_durations import exact_value, parse_duration
 from throttler.kube.selectors import LabelSelector
 
 GROUP = "kube-balloons.github.io"

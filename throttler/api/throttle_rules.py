@@ -34,9 +34,9 @@ from throttler.api.throttle import (
     ThrottleStatus,
     Window,
 )
-from throttler.kube.decoding import Form, Invalid, Problem, Refused, decode_object, status_of, texts
+from throttler.kube.custom_objects import Form, Invalid, Problem, Refused, decode_object, status_of, texts
 from throttler.kube.metadata import Metadata
-from throttler.kube.quantity import DurationError, QuantityError, exact_value, parse_duration
+from throttler.kube.quantities_and_durations import DurationError, QuantityError, exact_value, parse_duration
 from throttler.kube.selectors import KEY_PATTERN, LONGEST_KEY, key_problems, selector_problems, value_problems
 
 LONGEST_NAME = 63

@@ -17,7 +17,7 @@ from throttler.joins.joins import NO_PODS, JoinRules, Joins, JoinWorld
 from throttler.joins.registered_nodes import Registered, Stage, sort_nodes
 from throttler.joins.requested_machines import Requested, count_requested
 from throttler.kube.pod import PodKind
-from throttler.kube.quantity import largest
+from throttler.kube.quantities_and_durations import largest
 
 LARGEST_KEPT_S = 60.0
 """The largest node is looked for this often: nodes of new sizes are rare, and there may be 100,000 to look at."""

@@ -29,7 +29,7 @@ from typing import Self
 
 from throttler.joins.joins import JoinRules
 from throttler.kube.pod import Pod, PodKind, Scheduling
-from throttler.kube.quantity import Resources
+from throttler.kube.quantities_and_durations import Resources
 from throttler.kube.selectors import Requirement, can_match, meets
 
 

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from throttler.joins.demand import Search
-from throttler.kube.quantity import Resources
+from throttler.kube.quantities_and_durations import Resources
 from throttler.kube.selectors import LabelSelector
 
 ENOUGH = 3

@@ -18,7 +18,7 @@ from throttler.kube.cluster_autoscaler import AutoscalerStatus
 from throttler.kube.karpenter import NodeClaim
 from throttler.kube.node import Node
 from throttler.kube.pod import DaemonSet, Pod
-from throttler.kube.quantity import parse_duration
+from throttler.kube.quantities_and_durations import parse_duration
 from throttler.kube.selectors import LabelSelector, matches
 
 

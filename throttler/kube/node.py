@@ -14,7 +14,7 @@ from typing import Any, TypeVar, cast
 
 import msgspec
 
-from throttler.kube.quantity import Resources, parse_resources
+from throttler.kube.quantities_and_durations import Resources, parse_resources
 from throttler.kube.selectors import Taint
 
 H = TypeVar("H", bound=Hashable)

@@ -11,7 +11,7 @@ import msgspec
 
 from throttler.kube.metadata import Metadata, ObjectKey, OwnerReference, key_of
 from throttler.kube.node import HOST_LABEL, Node, Shared
-from throttler.kube.quantity import Resources, larger, parse_quantity, parse_resources, total
+from throttler.kube.quantities_and_durations import Resources, larger, parse_quantity, parse_resources, total
 from throttler.kube.selectors import LabelSelector, Requirement, Taint, Toleration, meets, untolerated
 
 POOL_LABEL = "kube-balloons.github.io/pool"

@@ -9,7 +9,7 @@ from typing import Literal
 
 import msgspec
 
-from throttler.kube.decoding import Problem, not_one_of
+from throttler.kube.custom_objects import Problem, not_one_of
 
 Labels = Mapping[str, str]
 LONGEST_NUMBER = 63

@@ -20,7 +20,7 @@ from throttler.joins.demand import waiting_crowds
 from throttler.kube.because import Because, because
 from throttler.kube.cluster_autoscaler import CAPACITY_QUOTA_KIND, NODES, CapacityQuota
 from throttler.kube.metadata import ObjectKey, OwnedMetadata
-from throttler.kube.quantity import QuantityError, Resources
+from throttler.kube.quantities_and_durations import QuantityError, Resources
 from throttler.kube.selectors import LabelSelector
 from throttler.levers.ceiling import (
     MILLI,

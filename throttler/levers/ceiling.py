@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Generic, Self, TypeVar
 from throttler.kube.because import Because, because
 from throttler.kube.karpenter import NodePool
 from throttler.kube.metadata import KindNames, LimitedObject, ObjectKey, OwnedMetadata
-from throttler.kube.quantity import QuantityError, Resources
+from throttler.kube.quantities_and_durations import QuantityError, Resources
 from throttler.levers.lever import (
     THROTTLE_LABEL,
     Holder,

@@ -20,7 +20,7 @@ from throttler.kube.karpenter import NodeClaim
 from throttler.kube.metadata import KindNames, LimitedObject
 from throttler.kube.node import Node
 from throttler.kube.pod import Pod
-from throttler.kube.quantity import Resources
+from throttler.kube.quantities_and_durations import Resources
 from throttler.kube.selectors import Labels, LabelSelector
 from throttler.levers.lever import (
     THROTTLE_LABEL,

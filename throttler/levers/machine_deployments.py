@@ -19,7 +19,7 @@ from throttler.kube.because import Because, because
 from throttler.kube.cluster_api import MACHINE_DEPLOYMENT_KIND, MAX_SIZE, MachineDeployment
 from throttler.kube.cluster_autoscaler import NODES, NodeGroup
 from throttler.kube.metadata import ObjectKey
-from throttler.kube.quantity import Resources
+from throttler.kube.quantities_and_durations import Resources
 from throttler.kube.selectors import LabelSelector
 from throttler.levers.ceiling import (
     MILLI,

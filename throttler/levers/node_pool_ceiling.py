@@ -11,7 +11,7 @@ from functools import reduce
 from typing import Any, Self
 
 from throttler.kube.karpenter import NodeClaim, NodePool
-from throttler.kube.quantity import QuantityError, Resources, larger, total
+from throttler.kube.quantities_and_durations import QuantityError, Resources, larger, total
 from throttler.levers.saved_limits import SavedLimits, amount_of, read_saved, taken_in
 
 CPU = "cpu"

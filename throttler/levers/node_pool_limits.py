@@ -15,7 +15,7 @@ from throttler.joins.demand import Crowd
 from throttler.kube.because import Because, because
 from throttler.kube.karpenter import NodeClaim, NodePool
 from throttler.kube.pod import Scheduling
-from throttler.kube.quantity import Resources, format_milli, larger, total
+from throttler.kube.quantities_and_durations import Resources, format_milli, larger, total
 from throttler.kube.selectors import LabelSelector
 from throttler.levers.ceiling import (
     CeilingNeed,

@@ -20,7 +20,7 @@ from throttler.joins.demand import Crowd, waiting_crowds
 from throttler.kube.karpenter import NodePool
 from throttler.kube.node import HOST_LABEL, KARPENTER_POOL_LABEL
 from throttler.kube.pod import Scheduling
-from throttler.kube.quantity import Resources, larger
+from throttler.kube.quantities_and_durations import Resources, larger
 from throttler.kube.selectors import LabelSelector, Requirement, Toleration, can_match, meets, untolerated
 from throttler.levers.lever_context import TURN_S, LeverContext
 from throttler.levers.node_pool_ceiling import ACCELERATORS, PoolRoom

@@ -33,7 +33,7 @@ from throttler.kube.metadata import (
     with_owners,
     without_manager,
 )
-from throttler.kube.quantity import BYTES, QuantityError, Resources, format_resources, parse_quantity
+from throttler.kube.quantities_and_durations import BYTES, QuantityError, Resources, format_resources, parse_quantity
 from throttler.levers.lever import (
     EPOCH_ANNOTATION,
     FIELD_MANAGER,

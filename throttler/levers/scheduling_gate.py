@@ -17,7 +17,7 @@ from throttler.api.throttle import GateLever, Levers
 from throttler.kube.because import because
 from throttler.kube.metadata import KindNames
 from throttler.kube.pod import Pod
-from throttler.kube.quantity import Resources, fits, minus
+from throttler.kube.quantities_and_durations import Resources, fits, minus
 from throttler.levers.hold import Held, HeldSince, HoldReason, in_turn, without_elements
 from throttler.levers.lever import Clocks, How, LeverBudget, LeverOutcome, LeverReport, LeverState, LeverWrite
 from throttler.levers.lever_context import ANY_TIME, EVERYTHING_BACK, HoldLever, LeverContext

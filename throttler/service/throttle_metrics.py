@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
-from throttler.kube.quantity import QuantityError, parse_quantity
+from throttler.kube.quantities_and_durations import QuantityError, parse_quantity
 from throttler.law.verdict import Phase, ThrottleReason, Verdict
 from throttler.levers.lever import LeverReport, LeverState
 from throttler.service.lever_writer import WRITTEN, WriteOutcome

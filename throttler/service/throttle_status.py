@@ -28,7 +28,7 @@ from throttler.kube.because import MESSAGE_LIMIT, Because, EventAuthor, EventLim
 from throttler.kube.metadata import Condition
 from throttler.law.verdict import Phase, ThrottleReason, Verdict
 from throttler.levers.lever import LeverReport, LeverState
-from throttler.service.throttle_law import learned_status_of
+from throttler.service.law_from_spec import learned_status_of
 from throttler.service.tick_view import Findings, Turn
 from throttler.signals.servers import fresh_for_s, is_fresh, is_server
 

@@ -25,8 +25,8 @@ from throttler.levers.lever import Lane, LeverBudget, LeverReport, LeverState
 from throttler.levers.lever_context import LeverContext, PoolGrowth
 from throttler.levers.pool_shares import fair_shares
 from throttler.levers.scheduling_gate import PACED_GATE, SCHEDULING_GATES
+from throttler.service.law_from_spec import law_settings, learned_of_status
 from throttler.service.lever_plans import left_out, paces_both, plan_levers
-from throttler.service.throttle_law import law_settings, learned_of_status
 from throttler.service.tick_view import Findings, LastJoins, Memories, ThrottleMemory, TickView, Turn
 from throttler.signals.reading import Signals
 

@@ -21,7 +21,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from throttler.signals.metrics_text import (
+from throttler.signals.metric_families import (
     CPU,
     CPU_LIMIT,
     DISPATCHED,

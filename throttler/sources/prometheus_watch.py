@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import structlog
 
-from throttler.signals.metrics_text import (
+from throttler.signals.metric_families import (
     CPU,
     CPU_LIMIT,
     DISPATCHED,

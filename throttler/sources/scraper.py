@@ -20,7 +20,7 @@ from multidict import CIMultiDict
 from yarl import URL
 
 from throttler.kube.connection import Connection, Credentials, user_agent
-from throttler.signals.metrics_text import FAMILIES, BadTextError, WantedLines, parse_rows
+from throttler.signals.metric_families import FAMILIES, BadTextError, WantedLines, parse_rows
 from throttler.signals.reading import Read, ReadError, ReadObserver, ReadOutcome, ignore_read
 from throttler.signals.sample import Sample, sample_from_rows
 from throttler.sources.allowed_hosts import ForbiddenHostError, fresh_session, hang_up, is_loopback

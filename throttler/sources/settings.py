@@ -5,7 +5,7 @@ from urllib.parse import SplitResult, urlsplit
 
 from throttler.api.throttle import SignalSources
 from throttler.kube.errors import ConfigError
-from throttler.kube.quantity import parse_quantity
+from throttler.kube.quantities_and_durations import parse_quantity
 
 INTERVAL_S = 5.0
 """As in the runs on a real server; the law asks for a window every 5-10 s."""

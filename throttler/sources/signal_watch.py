@@ -28,7 +28,7 @@ from throttler.kube.kube_client import (
     ignore_attempt,
     open_client,
 )
-from throttler.kube.quantity import QuantityError
+from throttler.kube.quantities_and_durations import QuantityError
 from throttler.signals.reading import Reading, ReadObserver, Signals, ignore_read
 from throttler.signals.servers import OWN_REQUESTS, Servers
 from throttler.sources.allowed_hosts import is_loopback

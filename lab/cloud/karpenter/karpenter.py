@@ -36,7 +36,7 @@ from lab.cloud.karpenter.objects import (
     order_of,
 )
 from lab.cloud.karpenter.settings import InstanceType, KarpenterSettings, NodePoolSettings
-from lab.cloud.kinds import machine_kinds
+from lab.cloud.machine_kinds import machine_kinds
 from lab.controlplane import ControlPlane
 from lab.controlplane.component import Component, ComponentSpec
 from lab.controlplane.ports import free_port

@@ -23,7 +23,7 @@ from typing import Self
 from urllib.parse import urlsplit
 
 from lab.binaries import find_binary
-from lab.cloud.machines import way_in
+from lab.cloud.machines import api_server_relay
 from lab.cloud.machines.real_files import PLUGINS, NodeFiles, containerd_config, kubelet_config, network_config
 from lab.controlplane import ApiAccess, ControlPlane
 from lab.errors import LabError
@@ -119,7 +119,7 @@ class RealNodes:
         server = urlsplit(self._plane.server_urls[0])
         assert server.hostname is not None
         assert server.port is not None
-        self._way = await way_in.serve_outside(self._folder / "api.sock", server.hostname, server.port)
+        self._way = await api_server_relay.serve_outside(self._folder / "api.sock", server.hostname, server.port)
         return self
 
     async def __aexit__(
@@ -146,7 +146,7 @@ class RealNodes:
         self._nodes.append(files)
         make_namespace(files, API_ADDRESS)
         join(files, self._nodes[:-1])
-        script = str(Path(way_in.__file__))
+        script = str(Path(api_server_relay.__file__))
         self._spawn(files, "way-in", sys.executable, script, API_ADDRESS, str(API_PORT), f"{self._folder}/api.sock")
         self._spawn(files, "containerd", "containerd", "--config", str(files.folder / "containerd.toml"))
         await self._until_it_answers(files)

@@ -13,7 +13,7 @@ from google.protobuf.message import Message
 
 from lab.cloud.fleet import Fleet
 from lab.cloud.json_api import JsonApi
-from lab.cloud.kinds import machine_kinds
+from lab.cloud.machine_kinds import machine_kinds
 from lab.cloud.nodegroups import externalgrpc_pb2 as wire
 from lab.cloud.nodegroups import node_template_pb2 as template_wire
 from lab.cloud.nodegroups.cloud import PROVIDER_PREFIX, Instance, InstanceState, NodeGroupCloud, RefusalError

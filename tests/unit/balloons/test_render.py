@@ -16,7 +16,7 @@ from balloons.render import BalloonSpec, deployment, deployment_name, hosts_in, 
 from balloons.view.shape import Shape
 from tests.world import a_pool
 from throttler.kube.pod import POOL_LABEL
-from throttler.kube.quantity import parse_resources
+from throttler.kube.quantities_and_durations import parse_resources
 
 SHAPE = Shape("p5", "p5.48xlarge", {}, 3)
 REQUESTS = parse_resources({"cpu": "190", "memory": "2000Gi", "nvidia.com/gpu": "8"})

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from benchmarks.pacing import not_ours
+from benchmarks.pacing import foreign_trouble
 from benchmarks.pacing.__main__ import main
 from benchmarks.pacing.contenders import ORACLE, contender, names
 from benchmarks.pacing.runs import Job, Run, run_of, scale_up_times
@@ -64,9 +64,9 @@ def test_times_are_relative_to_the_oracle_of_the_same_seed() -> None:
 def test_trouble_of_others_is_held_against_the_run_without() -> None:
     runs = [run("undisturbed", "x", 100), run("slow", "x", 150), run("slow, no gate", "x", 600)]
     runs = [*runs, run("undisturbed, no gate", "x", 200), replace(run("stuck", "x", 110), longest_gap_s=900.0)]
-    found = {row["scenario"]: (row["ratio"], row["is_stalled"]) for row in not_ours.ratios(runs)}
+    found = {row["scenario"]: (row["ratio"], row["is_stalled"]) for row in foreign_trouble.ratios(runs)}
     assert found == {"slow": (1.5, False), "slow, no gate": (3.0, False), "stuck": (1.1, True)}
-    assert [figure.value for figure in not_ours.figures(runs)] == [3.0, 1]
+    assert [figure.value for figure in foreign_trouble.figures(runs)] == [3.0, 1]
 
 
 def test_one_dirty_seed_makes_a_scenario_dirty() -> None:

@@ -6,7 +6,7 @@ from benchmarks.trails import MOST_CALLS, MOST_FILES, MOST_NODE_CALLS, MOST_NODE
 def test_the_trail_leads_from_the_counter_over_the_brake_to_the_limit() -> None:
     steps = trail()
     names = [name for _, name in steps]
-    assert steps[0][0] == "throttler/signals/metrics_text.py"
+    assert steps[0][0] == "throttler/signals/metric_families.py"
     assert names.index("sample_from_rows") < names.index("braked") < names.index("ObjectCeiling.planned")
 
 

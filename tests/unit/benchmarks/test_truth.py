@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from benchmarks.truth.__main__ import drawn_seed
-from benchmarks.truth.busy import Spent, own_cores, usual
 from benchmarks.truth.case import HISTORY, KINDS, QUICK_NODES, Case, cases
+from benchmarks.truth.cpu_use import Spent, own_cores, usual
 from benchmarks.truth.figures import figures, row
 from benchmarks.truth.happened import Happened, Usual, keep, kept
 from benchmarks.truth.judge import (
@@ -27,7 +27,7 @@ from benchmarks.truth.judge import (
     held_by,
     stretches,
 )
-from benchmarks.truth.life import HALF_S, Life, lives
+from benchmarks.truth.node_lives import HALF_S, Life, lives
 from benchmarks.truth.scene import WHOLE_NODE, WORKER, pods
 from benchmarks.truth.trial import WaveEnd, judged, said_of, wave_ends
 

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from lab.monitoring.asking import filled, legend
+from lab.monitoring.panel_queries import filled, legend
 from lab.monitoring.scrapes import Scrapes
 from lab.monitoring.units import in_unit
 

@@ -9,7 +9,7 @@ import promql_parser
 from balloons.api.pool import PoolStatus
 from balloons.decide.plan import PoolDecision, Reason, because
 from balloons.service.metrics import Metrics
-from lab.monitoring.asking import filled
+from lab.monitoring.panel_queries import filled
 from throttler.kube.metadata import ObjectKey
 from throttler.law.verdict import Phase, ThrottleReason
 from throttler.levers.lever import LeverState

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from lab.monitoring.board import Board
-from lab.monitoring.boards import BOARDS, FOLDER
 from lab.monitoring.grafana import board_json, board_text
+from lab.monitoring.write_dashboards import BOARDS, FOLDER
 
 SOURCE = {"type": "prometheus", "uid": "${datasource}"}
 each_board = pytest.mark.parametrize("board", BOARDS, ids=[board.uid for board in BOARDS])

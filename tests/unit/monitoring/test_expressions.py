@@ -2,7 +2,7 @@
 
 import pytest
 
-from lab.monitoring.boards import BOARDS
+from lab.monitoring.write_dashboards import BOARDS
 from tests.unit.monitoring.expressions import KNOWN, Selector, plain, selectors
 from tests.unit.monitoring.test_alerts import RULES
 

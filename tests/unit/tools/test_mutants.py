@@ -68,7 +68,7 @@ def test_pure_modules_are_those_of_the_contract_and_have_tests() -> None:
     assert {"throttler/law/govern.py", "balloons/explain.py"} <= set(paths)
     assert not [path for path in paths if path.startswith(("lab/", "balloons/cli/", "throttler/service/"))]
     assert nearest_tests(ROOT, "throttler/law/govern.py")[0] == "tests/unit/throttler/law/test_govern.py"
-    assert nearest_tests(ROOT, "balloons/report/drawing.py")[-1] == "tests/unit/lab/test_pictures.py"
+    assert nearest_tests(ROOT, "balloons/report/chart.py")[-1] == "tests/unit/lab/test_pictures.py"
     assert all(nearest_tests(ROOT, path) for path in paths)
     assert all(list(ROOT.glob(tests)) for tests in FURTHER.values())
 

@@ -12,7 +12,7 @@ from balloons.api.pool import GROUP, POOL_KIND, POOL_PLURAL, VERSION, BalloonPoo
 from balloons.cli import status_text
 from tests import crd_and_types
 from tests.crd_and_types import BOUNDS, default_of_crd, default_of_type, every_schema, type_of_crd
-from throttler.kube import quantity, selectors
+from throttler.kube import quantities_and_durations, selectors
 
 CRD = crd_and_types.crd_of("balloonpools")
 SERVED = crd_and_types.served(CRD)
@@ -95,7 +95,7 @@ def test_every_validation_says_what_is_accepted() -> None:
     [
         (".cron", pool_rules.CRON_PATTERN),
         (".timeZone", pool_rules.ZONE_PATTERN),
-        (".duration", quantity.DURATION_PATTERN),
+        (".duration", quantities_and_durations.DURATION_PATTERN),
         (".matchLabels", selectors.KEY_PATTERN),
         (".matchLabels[]", selectors.VALUE_PATTERN),
         (".matchExpressions[].key", selectors.KEY_PATTERN),

@@ -5,7 +5,7 @@ from balloons.cluster import kinds, seen_cluster
 from balloons.cluster.kinds import kept
 from balloons.cluster.seen_cluster import Autoscaler, Listed, SeenCluster, Unread, detect
 from tests.seen_clusters import TAKEN_AT, cluster
-from throttler.kube.decoding import Invalid
+from throttler.kube.custom_objects import Invalid
 from throttler.kube.lease import LEASE_NAME
 
 NODE = {

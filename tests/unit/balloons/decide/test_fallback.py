@@ -9,7 +9,7 @@ from balloons.decide.settings import DecideSettings
 from balloons.view.snapshot import Now
 from tests.world import NOW, World, a_node, a_pool, later, nodes
 from throttler.kube.node import INSTANCE_TYPE_LABEL
-from throttler.kube.quantity import parse_resources
+from throttler.kube.quantities_and_durations import parse_resources
 
 SMALL = parse_resources({"cpu": "8", "memory": "32Gi", "pods": "110"})
 

@@ -13,7 +13,7 @@ from balloons.decide.settings import DecideSettings
 from balloons.view.snapshot import Now
 from tests.world import NOW, World, a_pool, daemon, later, nodes, work
 from throttler.kube.node import INSTANCE_TYPE_LABEL
-from throttler.kube.quantity import parse_resources
+from throttler.kube.quantities_and_durations import parse_resources
 from throttler.kube.selectors import LabelSelector, Taint
 
 SETTINGS = DecideSettings()

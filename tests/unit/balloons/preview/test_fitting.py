@@ -10,7 +10,7 @@ from balloons.preview.fitting import Fitting, PodsError, asked_pods, fit_pods
 from balloons.preview.inputs import NodeShape, PlanInputs, assumed_inputs
 from balloons.view.node_load import load_of
 from tests.world import a_node, work
-from throttler.kube.quantity import parse_resources
+from throttler.kube.quantities_and_durations import parse_resources
 from throttler.kube.selectors import Taint
 
 ROOM = parse_resources({"cpu": "15", "memory": "60Gi", "pods": "110"})

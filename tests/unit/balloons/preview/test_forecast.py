@@ -7,7 +7,6 @@ from statistics import NormalDist
 
 import pytest
 
-from balloons.preview.flow import FlowMoment
 from balloons.preview.forecast import (
     NONE,
     THROTTLE,
@@ -23,8 +22,9 @@ from balloons.preview.forecast import (
     time_band,
 )
 from balloons.preview.inputs import PlanInputs, ThrottleFacts, assumed_inputs
+from balloons.preview.scale_up_flow import FlowMoment
 from balloons.preview.what_if import Stated, with_stated
-from tests.unit.balloons.preview.test_flow import world
+from tests.unit.balloons.preview.test_scale_up_flow import world
 from throttler.law.settings import LawSettings
 
 pytestmark = pytest.mark.whole

@@ -6,7 +6,7 @@ from balloons.view.node_load import load_of
 from tests.world import daemon, work
 from throttler.kube.metadata import ObjectKey
 from throttler.kube.pod import Pod, PodKind
-from throttler.kube.quantity import parse_resources
+from throttler.kube.quantities_and_durations import parse_resources
 
 
 def balloon(name: str, created_s: float = 0.0, **changes: object) -> Pod:

@@ -12,7 +12,7 @@ from balloons.view.node_load import EMPTY, NodeLoad, load_of
 from balloons.view.shape import Shape, are_alike, balloon_requests, explicit_shape, is_device, shape_name, shapes_of
 from tests.world import a_node, a_pool, daemon, work
 from throttler.kube.node import INSTANCE_TYPE_LABEL, Node
-from throttler.kube.quantity import Resources, parse_resources
+from throttler.kube.quantities_and_durations import Resources, parse_resources
 
 SLACK = {"cpu": "200m", "memory": "256Mi"}
 

@@ -9,7 +9,7 @@ from tests import crd_and_types
 from tests.crd_and_types import BOUNDS, default_of_crd, default_of_type, every_schema, type_of_crd
 from throttler.api import throttle_rules
 from throttler.api.throttle import GROUP, THROTTLE_KIND, THROTTLE_PLURAL, VERSION, JoinThrottle
-from throttler.kube import quantity, selectors
+from throttler.kube import quantities_and_durations, selectors
 from throttler.law.settings import PRESETS
 from throttler.law.verdict import Phase
 from throttler.levers.lever import LeverState
@@ -82,8 +82,8 @@ def test_every_validation_says_what_is_accepted() -> None:
 @pytest.mark.parametrize(
     ("field", "accepted"),
     [
-        (".maxWait", {quantity.DURATION_PATTERN}),
-        (".killTimer", {quantity.DURATION_PATTERN}),
+        (".maxWait", {quantities_and_durations.DURATION_PATTERN}),
+        (".killTimer", {quantities_and_durations.DURATION_PATTERN}),
         (".matchLabels", {selectors.KEY_PATTERN}),
         (".matchLabels[]", {selectors.VALUE_PATTERN}),
         (".matchExpressions[].key", {selectors.KEY_PATTERN}),

@@ -12,7 +12,7 @@ from tests.contract.jointhrottle_table import Case, accepted, refused
 from tests.odd_json import JSON_VALUES, with_value_at
 from throttler.api.throttle import JoinThrottle, ThrottleSpec, ThrottleStatus
 from throttler.api.throttle_rules import RefusedThrottle, ThrottleWire, decode_throttle, throttle_from_wire
-from throttler.kube.decoding import Invalid
+from throttler.kube.custom_objects import Invalid
 
 GOOD = accepted()[1].manifest
 

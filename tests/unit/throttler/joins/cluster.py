@@ -11,7 +11,7 @@ from throttler.kube.karpenter import NodeClaim
 from throttler.kube.metadata import ObjectKey, OwnerReference
 from throttler.kube.node import KARPENTER_POOL_LABEL, UNREGISTERED_TAINT, Node
 from throttler.kube.pod import DaemonSet, Pod, PodKind, Scheduling
-from throttler.kube.quantity import parse_resources
+from throttler.kube.quantities_and_durations import parse_resources
 from throttler.kube.selectors import LabelSelector, Taint
 
 WALL_S = 1_700_000_000.0

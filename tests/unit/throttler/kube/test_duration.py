@@ -4,7 +4,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from throttler.kube.quantity import LONGEST_DURATION_S, DurationError, parse_duration
+from throttler.kube.quantities_and_durations import LONGEST_DURATION_S, DurationError, parse_duration
 
 
 @pytest.mark.parametrize(

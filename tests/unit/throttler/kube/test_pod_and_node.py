@@ -9,7 +9,7 @@ import pytest
 from throttler.kube.metadata import ObjectKey
 from throttler.kube.node import Node, NodeWire, Shared, node_from_wire
 from throttler.kube.pod import Pod, PodKind, PodWire, pod_from_wire
-from throttler.kube.quantity import QuantityError
+from throttler.kube.quantities_and_durations import QuantityError
 from throttler.kube.selectors import Requirement, Taint, Toleration
 
 

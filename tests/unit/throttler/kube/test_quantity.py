@@ -7,7 +7,14 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from kubernetes.utils.quantity import parse_quantity as official
 
-from throttler.kube.quantity import MAX_MILLI, QuantityError, exact_value, format_bytes, format_milli, parse_quantity
+from throttler.kube.quantities_and_durations import (
+    MAX_MILLI,
+    QuantityError,
+    exact_value,
+    format_bytes,
+    format_milli,
+    parse_quantity,
+)
 
 SUFFIXES = ["", "n", "u", "m", "k", "M", "G", "T", "P", "E", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"]
 NUMBERS = st.from_regex(r"[+-]?([0-9]{1,12}\.?[0-9]{0,12}|\.[0-9]{1,12})", fullmatch=True)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from throttler.kube.quantity import (
+from throttler.kube.quantities_and_durations import (
     QuantityError,
     fits,
     format_resources,

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from tests.unit.throttler.levers.owned_object import OwnedObject
 from tests.unit.throttler.levers.pool_scene import claims, pool_body, room
-from throttler.kube.quantity import format_milli, parse_quantity
+from throttler.kube.quantities_and_durations import format_milli, parse_quantity
 from throttler.kube.selectors import LabelSelector
 from throttler.levers.capacity_quota import QuotaMemory, QuotaSeen, plan_capacity_quota
 from throttler.levers.lever import Holder

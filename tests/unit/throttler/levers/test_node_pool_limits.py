@@ -9,7 +9,7 @@ from tests.unit.throttler.levers.pool_scene import claim, claims, pool_body, roo
 from throttler.joins.demand import Crowd
 from throttler.kube.karpenter import NodeClaim
 from throttler.kube.pod import Scheduling
-from throttler.kube.quantity import Resources
+from throttler.kube.quantities_and_durations import Resources
 from throttler.levers.lever import (
     EPOCH_ANNOTATION,
     HOLDER_ANNOTATION,

@@ -13,7 +13,7 @@ from throttler.joins.demand import count_demand
 from throttler.joins.joins import JoinRules
 from throttler.kube.metadata import OwnerReference
 from throttler.kube.pod import Pod, Scheduling
-from throttler.kube.quantity import parse_resources
+from throttler.kube.quantities_and_durations import parse_resources
 from throttler.kube.selectors import LabelSelector
 from throttler.levers.lever import Clocks, How, LeverBudget, LeverOutcome, LeverState
 from throttler.levers.scheduling_gate import (

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.recorded_metrics import recorded, sample_of, small_body
-from throttler.signals.metrics_text import BadTextError
+from throttler.signals.metric_families import BadTextError
 from throttler.signals.reading import Reading, reading_between
 from throttler.signals.sample import Totals
 

@@ -8,7 +8,7 @@ import pytest
 from tests.unit.throttler.kube.loopback_api import loopback_api
 from tests.unit.throttler.sources.fake_prometheus import ALARM, FakePrometheus, answer, element, server
 from tests.unit.throttler.sources.metrics_server import answering, stall
-from throttler.signals.metrics_text import REJECTED
+from throttler.signals.metric_families import REJECTED
 from throttler.signals.reading import Read, ReadError, ReadOutcome
 from throttler.sources.prometheus_watch import HELD_S, PrometheusWatch
 from throttler.sources.promql_client import MAX_BYTES, PromqlClient, points_of

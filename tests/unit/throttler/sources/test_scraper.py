@@ -15,7 +15,7 @@ from tests.recorded_metrics import recorded, small_body
 from tests.unit.throttler.kube.frozen_server import cancelled, frozen_server, left_open_by
 from tests.unit.throttler.kube.loopback_api import authority, loopback_api
 from tests.unit.throttler.sources.metrics_server import answering, connection_to, gzipped, stall, trickle
-from throttler.signals.metrics_text import Row, parse_rows
+from throttler.signals.metric_families import Row, parse_rows
 from throttler.signals.reading import Read, ReadError, ReadOutcome
 from throttler.sources.scraper import MAX_INFLATED_BYTES, STEP_BYTES, MetricsBody, Scraper, ScrapeTarget
 

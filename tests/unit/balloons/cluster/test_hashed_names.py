@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from balloons.cluster import kinds, seen_cluster
-from balloons.cluster.hashed import hashed
+from balloons.cluster.hashed_names import hashed
 from balloons.cluster.kinds import kept
 from balloons.cluster.seen_cluster import SeenCluster, detect
 from balloons.doctor.diagnose import diagnose

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lab.cloud import BootTime
-from lab.cloud.machine import BootDraws
+from lab.cloud.boot_times import BootDraws
 from lab.errors import LabError
 
 

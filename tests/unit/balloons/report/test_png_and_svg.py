@@ -17,17 +17,17 @@ import pytest
 
 from balloons.cli.plan_text import chart
 from balloons.cli.terminal import Look
+from balloons.report.chart import DARK, NARROW, VARIABLES, WIDE
 from balloons.report.document import Document, DocumentError, courses_of, end_of, read_document, series_of
-from balloons.report.drawing import DARK, NARROW, VARIABLES, WIDE
 from balloons.report.html_page import page
-from balloons.report.picture import Chart, NothingToDrawError, can_draw, inline_svg, png, svg
+from balloons.report.png_and_svg import Chart, NothingToDrawError, can_draw, inline_svg, png, svg
 from tests.unit.balloons.report.a_plan import EVIL, body, document, evil_document, wave
 
 DRAW = """
 import hashlib, json, sys
 from balloons.report.document import read_document
 from balloons.report.html_page import page
-from balloons.report.picture import png, svg
+from balloons.report.png_and_svg import png, svg
 plan = read_document(json.load(sys.stdin))
 for each in (png(plan), svg(plan), page(plan, "0.1.0").encode()):
     print(hashlib.sha256(each).hexdigest())

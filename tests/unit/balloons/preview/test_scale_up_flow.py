@@ -11,9 +11,9 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from balloons.preview.flow import Looks, at_least_s, flow
 from balloons.preview.join_progress import ROUND, DaemonPods
-from balloons.preview.world import World
+from balloons.preview.possible_worlds import World
+from balloons.preview.scale_up_flow import Looks, at_least_s, flow
 from lab.simulator.by_cohort import simulate
 from lab.simulator.scenarios import TWELVE
 from throttler.joins.joins import Joins
@@ -221,7 +221,7 @@ def long_world(**changes: object) -> World:
 
 def test_long_unpaced_runs_end_alike_in_longer_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     quick = flow(long_world(), AtOnce())
-    monkeypatch.setattr("balloons.preview.flow.MOST_STRETCH", 1.0)
+    monkeypatch.setattr("balloons.preview.scale_up_flow.MOST_STRETCH", 1.0)
     exact = flow(long_world(), AtOnce())
     assert exact.done_s is not None
     assert exact.done_s > 6_000.0

@@ -11,7 +11,7 @@ its log tells only of looks that order something.
 
 Machines, policies, scrapes and weather are the simulator's own. Joins share one clock of progress, and servers
 are one fluid (`join_progress.py`). What the simulator leaves out is in: the controller manager, the scheduler, the
-cloud's launch rate and the autoscaler's looks. tests/unit/balloons/preview/test_flow.py holds it to the grain
+cloud's launch rate and the autoscaler's looks. tests/unit/balloons/preview/test_scale_up_flow.py holds it to the grain
 by cohort.
 """
 
@@ -21,7 +21,7 @@ from itertools import pairwise
 from math import inf
 
 from balloons.preview.join_progress import REQUESTS, FlowServer, Joining
-from balloons.preview.world import World
+from balloons.preview.possible_worlds import World
 from throttler.joins.joins import Joins
 from throttler.simulator.fluid_server import Observer
 from throttler.simulator.pacing_policies import AtOnce, Oracle, Policy, permit

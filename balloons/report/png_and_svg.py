@@ -18,9 +18,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
+from balloons.display_text import duration
 from balloons.preview.forecast import BUSY, NONE, SLOW
-from balloons.report.document import Document, PolicyCourse, courses_of, end_of, series_of
-from balloons.report.drawing import (
+from balloons.report.chart import (
     DARK,
     HURT,
     INK,
@@ -37,8 +37,8 @@ from balloons.report.drawing import (
     time_axis,
     words_only,
 )
+from balloons.report.document import Document, PolicyCourse, courses_of, end_of, series_of
 from balloons.report.sentences import PlanVerdict, arrowed, title, verdict
-from balloons.words import duration
 
 DOTS_PER_INCH = 160
 """Of a PNG: 1600 pixels wide, sharp on a slide."""

@@ -9,7 +9,7 @@ from balloons.cluster.plain_data import moment, name_of, part, parts, text, whol
 from balloons.decide.plan import Reason
 from balloons.doctor.check import Check, Facts, Severity, Trouble, called, count, some
 from throttler.api.throttle_rules import RefusedThrottle
-from throttler.kube.decoding import Invalid
+from throttler.kube.custom_objects import Invalid
 from throttler.kube.metadata import owners_of
 from throttler.kube.selectors import matches
 from throttler.levers.lever import FIELD_MANAGER, THROTTLE_LABEL, Holder

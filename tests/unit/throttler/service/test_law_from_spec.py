@@ -12,7 +12,7 @@ from tests.contract.jointhrottle_table import accepted
 from throttler.api.throttle import JoinThrottle, LearnedStatus, Preset, ThrottleSpec, Window
 from throttler.api.throttle_rules import decode_throttle
 from throttler.law.law_memory import Learned
-from throttler.service.throttle_law import law_settings, learned_of_status, learned_status_of
+from throttler.service.law_from_spec import law_settings, learned_of_status, learned_status_of
 
 TAINT = "startup-taint.cluster-autoscaler.kubernetes.io/paced"
 SIZES = st.none() | st.integers(1, 100_000)

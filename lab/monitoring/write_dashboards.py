@@ -7,9 +7,9 @@ from pathlib import Path
 import click
 
 from lab.monitoring.grafana import board_text
-from lab.monitoring.overview import OVERVIEW
-from lab.monitoring.plan import PLAN
-from lab.monitoring.throttle import THROTTLE_BOARD
+from lab.monitoring.overview_dashboard import OVERVIEW
+from lab.monitoring.plan_dashboard import PLAN
+from lab.monitoring.throttle_dashboard import THROTTLE_BOARD
 
 BOARDS = (OVERVIEW, THROTTLE_BOARD, PLAN)
 FOLDER = Path(__file__).resolve().parents[2] / "manifests" / "components" / "monitoring" / "dashboards"

@@ -12,9 +12,9 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator
 
+from balloons.display_text import duration
 from balloons.report.document import Document, SavedBand, SavedWave, Series, marks
 from balloons.report.sentences import arrowed, band, shown, title, verdict, when
-from balloons.words import duration
 
 STAGES = {"ready": "#009e73", "joining": "#e69f00", "held": "#cc79a7", "booting": "#bcdcf2", "waiting": "#eef0f3"}
 PACE, LOAD = "#0072b2", "#d55e00"

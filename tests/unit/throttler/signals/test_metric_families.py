@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.recorded_metrics import recorded
-from throttler.signals.metrics_text import MAX_LINE_BYTES, SERIES, BadTextError, Row, WantedLines, parse_rows
+from throttler.signals.metric_families import MAX_LINE_BYTES, SERIES, BadTextError, Row, WantedLines, parse_rows
 
 LONG = 2_000_000
 LINE = 'apiserver_request_total{code="200",verb="GET"} 7'
