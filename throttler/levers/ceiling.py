@@ -133,9 +133,16 @@ QUIET_S = 30.0
 STUCK_S = 10.0
 """Room was there, nodes were waited for, and none was ordered for so long: the room is too small for what waits.
 Karpenter's own batch takes at most 10 s."""
-DRY_S = 15.0
-"""The same, until the next pool in Karpenter's order serves what waits. Karpenter looks at a waiting pod every 10 s:
-with less, a look that is a moment late would open the dearer pool."""
+DRY_S = 30.0
+"""The same at least, until the pool seems to be out of stock and another one serves what waits. Karpenter looks at a
+waiting pod every 10 s and gathers for up to 10 s, then comes its round: on two busy cores most orders took 12 to 15 s
+(observed, 1.15.0), and a round that is late would buy from the dearer pool. Three loops of cluster-autoscaler's."""
+DRY_ANSWERS = 2.0
+"""The same, in times of the slowest of the last answers: in large clusters a round alone may take a minute."""
+ANSWERS = 5
+"""So many of the last answers are remembered."""
+LONGEST_ANSWER_S = 60.0
+"""No answer counts as more: a stock-out is seen within two minutes whatever was before."""
 STUCK_REST_S = 600.0
 """After all steps were tried in vain the waiting pods cannot be helped by room; tried again after so long."""
 STEPS = 7
@@ -170,6 +177,8 @@ class RoomSearch:
     """Creation of the newest order, in wall-clock seconds: only compared with itself."""
     heard_s: float | None = None
     uptake: Uptake = field(default_factory=Uptake)
+    answers: tuple[float, ...] = ()
+    """How long room that was seen stood until a machine was ordered, the last few."""
 
     def heard(self, newest_order_s: float, now_s: float, *, is_taken_up: bool = True) -> Self:
         """At a look: `newest_order_s` is when the newest machine was ordered, which ends the search.
@@ -181,10 +190,15 @@ class RoomSearch:
         since_s = self.unmet_since_s
         if since_s is not None and not is_taken_up and self.heard_s is not None:
             since_s = min(now_s, since_s + now_s - self.heard_s)
-        is_ended = newest_order_s > self.newest_order_s or uptake.is_late(now_s)
+        is_order = newest_order_s > self.newest_order_s
+        answers = self.answers
+        if is_order and since_s is not None:
+            # One that came when the pool already counted as dry may be stock that came back: it adds no more than that.
+            answers = (*answers, min(now_s - since_s, self.dry_after_s, LONGEST_ANSWER_S))[-ANSWERS:]
         return replace(
             self,
-            unmet_since_s=None if is_ended else since_s,
+            answers=answers,
+            unmet_since_s=None if is_order or uptake.is_late(now_s) else since_s,
             newest_order_s=max(newest_order_s, self.newest_order_s),
             heard_s=now_s,
             uptake=uptake,
@@ -198,9 +212,14 @@ class RoomSearch:
         """For how long nodes have been waited for without one being ordered."""
         return 0.0 if self.unmet_since_s is None else now_s - self.unmet_since_s
 
+    @property
+    def dry_after_s(self) -> float:
+        """How long a pool may order nothing before it seems to be out of stock: longer than its slow answers."""
+        return max(DRY_S, DRY_ANSWERS * max(self.answers, default=0.0))
+
     def is_dry(self, now_s: float) -> bool:
-        """Whether that is so long that the pool seems to be out of stock, or its room too small."""
-        return self.unmet_s(now_s) >= DRY_S
+        """Whether so much time has passed that the pool seems to be out of stock, or its room too small."""
+        return self.unmet_s(now_s) >= self.dry_after_s
 
     def step(self, now_s: float) -> int:
         """How often the room is doubled: 0 at first and after all was in vain, up to STEPS in between."""

@@ -39,8 +39,6 @@ from throttler.levers.lever_context import TURN_S, CeilingLever, LeverContext, P
 from throttler.levers.pool_shares import fair_shares
 from throttler.levers.saved_limits import SavedLimits
 
-DRY_S = 30.0
-"""Three of cluster-autoscaler's loops: a group that orders nothing in them leaves its share to the others."""
 OFFERED_FOR_S = 60.0
 """A ceiling that cluster-autoscaler goes by is one of those of so long: it looks every ten seconds, and a scan of a
 large cluster may take a minute."""
@@ -150,7 +148,7 @@ def _shares(looks: Sequence["GroupCeiling"], budget: int, now_s: float) -> Mappi
     begin = int(now_s // TURN_S) % len(keys) if keys else 0
     turn = [str(key) for key in (*keys[begin:], *keys[:begin])]
     usable = {str(look.group.key): look for look in looks if not look.is_full}
-    good = [name for name, look in usable.items() if look.memory.search.unmet_s(now_s) < DRY_S]
+    good = [name for name, look in usable.items() if not look.memory.search.is_dry(now_s)]
     probed = [name for name in usable if name not in good] if good and budget > len(good) else []
     shares, left = dict.fromkeys(turn, 0), max(0, budget)
     for wants in (dict.fromkeys(probed, 1), dict.fromkeys(good, left), dict.fromkeys(usable, left)):

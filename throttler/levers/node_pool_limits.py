@@ -255,7 +255,8 @@ def _searched(
     is_size_known = bool(sizes) and all(
         milli <= sizes.get(name, 0) for name, milli in need.hint.items() if name in sizes
     )
-    doublings = max(0, search.step(now_s) - 1)
+    # Where the pool had such machines the room is large enough, and only an order that is long overdue tells otherwise.
+    doublings = 0 if is_size_known and not search.is_dry(now_s) else max(0, search.step(now_s) - 1)
     if share.lighter:
         # What the other pool has on its way and this room together are no more than twice the budget.
         most = max(1, room.allowance).bit_length() - 1

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.throttler.levers.pool_scene import room
-from throttler.levers.ceiling import QUIET_S, STEPS, CeilingNeed, Contest, RoomSearch
+from throttler.levers.ceiling import ANSWERS, LONGEST_ANSWER_S, QUIET_S, STEPS, CeilingNeed, Contest, RoomSearch
 from throttler.levers.lever import LeverBudget
 from throttler.levers.lever_context import TURN_S, by_autoscaler
 
@@ -50,6 +50,39 @@ def test_what_has_no_room_or_is_not_needed_is_no_reason_to_search() -> None:
     search = searched((0.0, 0.0), (100.0, 0.0))
     assert search.is_dry(100.0)
     assert not search.waited(100.0, is_unmet=False).is_dry(100.0)
+
+
+def after_answers(*answers_s: float) -> tuple[RoomSearch, float]:
+    """A pool that took so long for its last orders, and the time when it was given room again."""
+    search, now_s = RoomSearch(), 0.0
+    for number, answer_s in enumerate(answers_s, 1):
+        search = search.heard(search.newest_order_s, now_s).waited(now_s, is_unmet=True)
+        now_s += answer_s
+        search = search.heard(float(number), now_s)
+    return search.waited(now_s, is_unmet=True), now_s
+
+
+def test_rounds_that_take_long_are_no_stock_out() -> None:
+    """On a busy machine a round of Karpenter's took more than 15 s, and machines of a dearer pool were bought."""
+    quick, quick_s = after_answers(3.0, 12.0)
+    assert not quick.is_dry(quick_s + 29.0)
+    assert quick.is_dry(quick_s + 30.0)
+    slow, slow_s = after_answers(3.0, 25.0, 4.0)
+    assert not slow.is_dry(slow_s + 49.0)
+    assert slow.is_dry(slow_s + 50.0)
+
+
+def test_slow_answers_are_forgotten_after_a_few_quick_ones() -> None:
+    search, now_s = after_answers(25.0, *[3.0] * ANSWERS)
+    assert search.is_dry(now_s + 30.0)
+
+
+@given(st.lists(st.floats(0.0, 3600.0), max_size=20))
+def test_stock_that_comes_back_late_is_no_answer_of_that_length(answers_s: list[float]) -> None:
+    search, now_s = after_answers(*answers_s)
+    assert search.is_dry(now_s + 2 * LONGEST_ANSWER_S + 1.0)
+    late, late_s = after_answers(5.0, 3600.0)
+    assert late.is_dry(late_s + 60.0)
 
 
 def test_contest_lets_the_first_write_through() -> None:

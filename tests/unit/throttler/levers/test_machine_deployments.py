@@ -12,9 +12,10 @@ from tests.unit.throttler.service.throttle_scene import a_throttle
 from throttler.joins.joins import JoinRules, Joins
 from throttler.kube.cluster_api import MAX_SIZE, MIN_SIZE, MachineDeployment
 from throttler.kube.cluster_autoscaler import AutoscalerStatus, NodeGroup
+from throttler.levers.ceiling import DRY_S
 from throttler.levers.lever import Clocks, LeverBudget, LeverReport, LeverState, LeverWrite
 from throttler.levers.lever_context import LeverContext, LeverScene
-from throttler.levers.machine_deployments import DRY_S, MACHINE_DEPLOYMENTS, MachineDeploymentMemory
+from throttler.levers.machine_deployments import MACHINE_DEPLOYMENTS, MachineDeploymentMemory
 from throttler.levers.saved_limits import restore
 
 WALL_S = 1_700_000_000.0
