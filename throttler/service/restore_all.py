@@ -318,6 +318,9 @@ and after it stays below the 30 s after which a kubelet kills."""
 GIVE_BACK_PER_S, GIVE_BACK_BURST = 50.0, 100
 """Calls of its own: thousands of nodes may be held, and nobody paces us then."""
 
+LOOK_AGAIN_S = 60.0
+"""Until leftovers that could not be given back are tried again."""
+
 Drain = Callable[[float], Awaitable[None]]
 
 
@@ -343,6 +346,9 @@ class InForce:
         self._elector = elector
         self._deployment = deployment
         self._has_held = False
+        self._swept = 0
+        """The epoch under which leftovers were looked for."""
+        self._sweep: asyncio.Task[None] | None = None
 
     @property
     def lease(self) -> str:
@@ -355,8 +361,22 @@ class InForce:
         return self._elector.epoch if self._elector is not None else 0
 
     def follow(self, *, is_needed: bool) -> None:
-        """Told at each tick whether a throttle exists: only then may anything be held."""
+        """Told at each tick whether a throttle exists: only then may anything be held.
+
+        What a throttle left that was deleted while nobody ran, nobody gives back by itself: the guard sees a Lease that
+        is renewed. So a leader that finds no throttle looks for it once.
+        """
         self._has_held |= is_needed
+        elector = self._elector
+        if elector is None or self._has_held or self._swept == elector.epoch or not elector.may_write():
+            return
+        self._swept = elector.epoch
+        self._end_sweep()
+        self._sweep = asyncio.create_task(self._give_back_leftovers(elector), name="leftovers of deleted throttles")
+
+    def _end_sweep(self) -> None:
+        if self._sweep is not None:
+            self._sweep.cancel()
 
     def saw(self, things: Iterable[LimitedObject]) -> None:
         """Objects that levers move. Where one names our Lease and a higher epoch, the Lease was removed since; epochs
@@ -375,6 +395,7 @@ class InForce:
         A replica that stands by holds nothing, and what a leader that lost its Lease held is its successor's.
         """
         elector = self._elector
+        self._end_sweep()
         if elector is not None:
             await elector.retire()
         await drain(DRAIN_S)
@@ -411,11 +432,23 @@ class InForce:
             return False
         return any(each.metadata.deletion_timestamp is None and each.spec.replicas > 0 for each in found)
 
-    async def _give_back(self, elector: Elector) -> None:
+    async def _give_back_leftovers(self, elector: Elector) -> None:
+        """Until all is given back, a throttle appears, or another replica leads."""
+
         async def may_go_on() -> bool:
+            return elector.may_write() and not self._has_held
+
+        while await may_go_on():
+            if (await self._give_back(elector, may_go_on)).is_all:
+                return
+            await asyncio.sleep(LOOK_AGAIN_S)
+
+    async def _give_back(self, elector: Elector, may_go_on: MayGoOn | None = None) -> GivenBack:
+        async def is_leader() -> bool:
             return elector.may_write()
 
         gate = CeilingGate(GIVE_BACK_PER_S, burst=GIVE_BACK_BURST)
         async with open_client(self._connection, "give-back", gate=gate, may_send=elector.may_write) as client:
-            given = await restore_all(client, lease=elector.lease, may_go_on=may_go_on)
+            given = await restore_all(client, lease=elector.lease, may_go_on=may_go_on or is_leader)
         log.info("gave everything back", objects=given.done, problems=list(given.problems))
+        return given

@@ -1,5 +1,6 @@
 """What is given back on a stop, by whom, and which epoch is written meanwhile."""
 
+import asyncio
 from typing import Any
 
 import msgspec
@@ -9,7 +10,9 @@ from tests.unit.throttler.service.throttle_scene import a_pool
 from throttler.kube.karpenter import NodePool
 from throttler.levers.lever import EPOCH_ANNOTATION, HOLDER_ANNOTATION
 from throttler.service import restore_all as room
-from throttler.service.restore_all import DRAIN_S, GivenBack, InForce
+from throttler.service.restore_all import DRAIN_S, LOOK_AGAIN_S, GivenBack, InForce
+
+pytestmark = pytest.mark.virtual_time
 
 LEASE = "kube-balloons/kube-balloons-throttle"
 
@@ -38,14 +41,20 @@ class Scene:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.elector = FakeElector()
         self.steps: list[str] = []
-        elector: Any = self.elector
-        nobody: Any = None
-        self.holding = InForce(nobody, elector)
+        self.given = [GivenBack()]
+        """How it goes, the last one for ever."""
+        self.holding = self.another()
 
-        async def give_back(self_: InForce, elector: Any) -> None:
+        async def give_back(self_: InForce, elector: Any, may_go_on: Any = None) -> GivenBack:
             self.steps.append("given back")
+            return self.given.pop(0) if len(self.given) > 1 else self.given[0]
 
         monkeypatch.setattr(InForce, "_give_back", give_back)
+
+    def another(self) -> InForce:
+        elector: Any = self.elector
+        nobody: Any = None
+        return InForce(nobody, elector)
 
     async def drain(self, timeout_s: float) -> None:
         assert timeout_s == DRAIN_S
@@ -70,10 +79,42 @@ async def test_who_stands_by_gives_nothing_back_for_it_is_anothers(scene: Scene)
     assert scene.steps == ["drained"]
 
 
-async def test_where_there_never_was_a_throttle_nothing_is_looked_for(scene: Scene) -> None:
+async def test_where_there_never_was_a_throttle_a_stop_looks_for_nothing(scene: Scene) -> None:
     scene.holding.follow(is_needed=False)
     await scene.holding.stop(scene.drain)
     assert scene.steps == ["drained"]
+
+
+async def test_what_the_last_throttle_left_is_given_back_once_under_each_leadership(scene: Scene) -> None:
+    """It was deleted while no replica ran; the guard leaves alone what a renewed Lease keeps in force."""
+    for _ in range(3):
+        scene.holding.follow(is_needed=False)
+        await asyncio.sleep(1.0)
+    assert scene.steps == ["given back"]
+    scene.elector.epoch += 1
+    scene.holding.follow(is_needed=False)
+    await asyncio.sleep(1.0)
+    assert scene.steps == ["given back"] * 2
+
+
+async def test_leftovers_that_could_not_be_given_back_are_tried_again(scene: Scene) -> None:
+    scene.given = [GivenBack(problems=("NodePool pool-a: no answer",)), GivenBack(done=1)]
+    scene.holding.follow(is_needed=False)
+    await asyncio.sleep(5 * LOOK_AGAIN_S)
+    assert scene.steps == ["given back"] * 2
+
+
+async def test_leftovers_are_left_alone_once_a_throttle_holds_or_another_replica_leads(scene: Scene) -> None:
+    scene.given = [GivenBack(problems=("NodePool pool-a: no answer",))]
+    scene.holding.follow(is_needed=False)
+    await asyncio.sleep(1.0)
+    scene.holding.follow(is_needed=True)
+    await asyncio.sleep(5 * LOOK_AGAIN_S)
+    assert scene.steps == ["given back"]
+    scene.elector.is_leader, scene.holding = False, scene.another()
+    scene.holding.follow(is_needed=False)
+    await asyncio.sleep(1.0)
+    assert scene.steps == ["given back"]
 
 
 async def test_a_dry_run_holds_nothing() -> None:
