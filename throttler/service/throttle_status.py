@@ -9,7 +9,7 @@ an earlier process told is known from the stored status, so a restart repeats no
 """
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -323,6 +323,11 @@ class ThrottleAnnouncer:
             for why, is_warning in news
             if self._limit.may_tell((turn.name, why.code), now_s)
         ]
+
+    def forget(self, known: Collection[str]) -> None:
+        """Drop what is about throttles that are gone."""
+        self._phase = {name: phase for name, phase in self._phase.items() if name in known}
+        self._levers = {name: states for name, states in self._levers.items() if name in known}
 
     def _news(self, turn: Turn, before: ThrottleStatus) -> Iterator[tuple[Because, bool]]:
         verdict = turn.findings.verdict

@@ -67,6 +67,11 @@ class ThrottleReport:
             await self._status.write(turn.stored.metadata, status)
         await self._status.announce(turn.stored.metadata, events)
 
+    def forget(self, known: Collection[str]) -> None:
+        """Drop what is about throttles that are gone: one of the same name that comes later is another."""
+        self._announcer.forget(known)
+        self._status.forget({ObjectKey("", name) for name in known})
+
 
 def _meaning(status: ThrottleStatus) -> tuple[object, ...]:
     """What a reader would call news: the phase, the conditions, the levers' states, and which spec they are about.
@@ -157,6 +162,7 @@ class ThrottleWrites:
     def forget(self, known: Collection[str]) -> None:
         """Drop what is about throttles that are gone."""
         self._jobs.forget(known)
+        self._report.forget(known)
         now_s = self._clock()
         self._rests = {place: rest for place, rest in self._rests.items() if rest.until_s > now_s}
 

@@ -9,7 +9,7 @@ import pytest
 from tests.unit.throttler.service.throttle_scene import a_throttle
 from throttler.api.throttle import JoinThrottle
 from throttler.joins.joins import Joins
-from throttler.kube.because import because
+from throttler.kube.because import EVENT_PERIOD_S, because
 from throttler.kube.errors import ForbiddenError
 from throttler.kube.kube_client import KubeClient
 from throttler.law.verdict import Phase, ThrottleReason, Verdict
@@ -118,3 +118,33 @@ async def test_a_new_phase_is_announced() -> None:
     scene = Scene()
     await scene.tell(5)
     assert [event["reason"] for event in scene.client.events] == ["Starting"]
+
+
+async def test_a_throttle_that_was_deleted_and_made_anew_is_told_like_any_other() -> None:
+    scene = Scene()
+    await scene.tell(5, lever=LeverState.REFUSED)
+    before = len(scene.client.events)
+    scene.report.forget({"another"})
+    scene.client.throttle = a_throttle()
+    await asyncio.sleep(EVENT_PERIOD_S)
+    await scene.tell(5, lever=LeverState.REFUSED)
+    assert [event["reason"] for event in scene.client.events] == 2 * [e["reason"] for e in scene.client.events[:before]]
+
+
+async def test_what_was_told_of_a_throttle_that_is_still_there_is_remembered() -> None:
+    scene = Scene()
+    await scene.tell(5)
+    scene.report.forget({scene.client.throttle.metadata.name})
+    scene.client.throttle = a_throttle()
+    await asyncio.sleep(EVENT_PERIOD_S)
+    await scene.tell(5)
+    assert len(scene.client.events) == 1
+
+
+async def test_the_rest_after_a_refusal_ends_with_the_throttle() -> None:
+    scene = Scene()
+    scene.client.fault = ForbiddenError("may not patch jointhrottles/status", status=403)
+    await scene.tell(5)
+    scene.client.fault = None
+    scene.report.forget(())
+    assert await scene.tell(5) == 1
