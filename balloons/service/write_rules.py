@@ -62,7 +62,10 @@ def kind_of(action: Action) -> ActionKind:
 
 
 class PoolWriteOutcome(enum.StrEnum):
-    """How a write ended: a label of writes_total."""
+    """How a write ended: a label of writes_total.
+
+    Coarser than a lever's: whatever the cause, the whole pool rests, and users read the server's words in its status.
+    """
 
     DONE = "done"
     GONE = "gone"

@@ -33,7 +33,7 @@ from throttler.levers.machine_deployments import MACHINE_DEPLOYMENTS
 from throttler.levers.node_pool_limits import NodePoolMemory, NodePoolSeen, plan_node_pools
 from throttler.levers.pool_shares import WaitingWork
 from throttler.levers.saved_limits import restore
-from throttler.service.lever_writer import LeverWriter, WriteOutcome
+from throttler.service.lever_writer import LeverWriteOutcome, LeverWriter
 
 pytestmark = pytest.mark.lab
 
@@ -115,12 +115,12 @@ async def test_pool_is_as_before_wherever_the_hand_back_was_killed(
     before = await essence(client, name)
     writer = LeverWriter(client)
     (paced,) = await writer.carry_out(await pool_writes(client, name))
-    assert paced.outcome is WriteOutcome.DONE, paced.message
+    assert paced.outcome is LeverWriteOutcome.DONE, paced.message
     assert json.loads(await client.get(POOLS, name))["spec"]["limits"]["cpu"] == "24"
     for wanted in (killed_after, 9):
         pool = decode(await client.get(POOLS, name), NodePool)
         results = await writer.carry_out(restore(pool)[:wanted])
-        assert {result.outcome for result in results} <= {WriteOutcome.DONE}, results
+        assert {result.outcome for result in results} <= {LeverWriteOutcome.DONE}, results
     assert await essence(client, name) == before
     apply_as(served, manifest(name, {**(limits or {}), "cpu": "500"}), manager)
     assert json.loads(await client.get(POOLS, name))["spec"]["limits"]["cpu"] == "500", "no conflict with us"
@@ -149,7 +149,7 @@ async def test_write_on_an_older_version_is_a_conflict_and_changes_nothing(
     writes = await pool_writes(client, name)
     served.kubectl("label", "nodepool", name, "touched=yes")
     (result,) = await LeverWriter(client).carry_out(writes)
-    assert result.outcome is WriteOutcome.CONFLICT
+    assert result.outcome is LeverWriteOutcome.CONFLICT
     assert json.loads(await client.get(POOLS, name))["spec"]["limits"] == {"cpu": "400"}
 
 
@@ -173,7 +173,7 @@ async def test_quota_is_made_moved_and_deleted(client: KubeClient, name: str, ve
         room = LeverBudget(existing=10, booting=2, allowance=allowance, admit=0, waiting=5, may_move=True)
         outcome, memory = plan_capacity_quota(seen, room, HOLDER, memory, now_s)
         (result,) = await writer.carry_out(outcome.writes)
-        assert result.outcome is WriteOutcome.DONE, result.message
+        assert result.outcome is LeverWriteOutcome.DONE, result.message
         now = await found(client, resource, name)
         assert now is not None
         assert now.spec.limits.resources == {"nodes": str(12 + allowance)}
@@ -190,7 +190,7 @@ async def test_quota_is_made_moved_and_deleted(client: KubeClient, name: str, ve
         ), "the second look finds nothing to do"
     assert now is not None
     (result,) = await writer.carry_out(restore(now))
-    assert result.outcome is WriteOutcome.DONE
+    assert result.outcome is LeverWriteOutcome.DONE
     assert await found(client, resource, name) is None
 
 
@@ -221,7 +221,7 @@ async def test_write_that_the_schema_refuses_is_an_outcome(client: KubeClient, n
     outcome, _ = plan_capacity_quota(seen, room, HOLDER, QuotaMemory(), 0.0)
     body = {**outcome.writes[0].body, "spec": {"limits": {"resources": {"nodes": "-1"}}}}  # type: ignore[dict-item]
     (result,) = await LeverWriter(client).carry_out([replace(outcome.writes[0], body=body)])
-    assert result.outcome is WriteOutcome.INVALID
+    assert result.outcome is LeverWriteOutcome.INVALID
     assert "whole number" in result.message
 
 
@@ -236,13 +236,13 @@ async def test_machine_deployment_is_as_before_wherever_the_hand_back_was_killed
     before = await essence(client, name, resource)
     writer = LeverWriter(client)
     (paced,) = await writer.carry_out(await size_writes(client, resource, name))
-    assert paced.outcome is WriteOutcome.DONE, paced.message
+    assert paced.outcome is LeverWriteOutcome.DONE, paced.message
     assert json.loads(await client.get(resource, name, "default"))["metadata"]["annotations"][MAX_SIZE] == "7"
     assert await size_writes(client, resource, name) == (), "the second look finds nothing to do"
     for wanted in (killed_after, 9):
         thing = decode(await client.get(resource, name, "default"), MachineDeployment)
         results = await writer.carry_out(restore(thing)[:wanted])
-        assert {result.outcome for result in results} <= {WriteOutcome.DONE}, results
+        assert {result.outcome for result in results} <= {LeverWriteOutcome.DONE}, results
     assert await essence(client, name, resource) == before
     apply_as(served, machine_deployment(name, 60, version), manager)
     found = json.loads(await client.get(resource, name, "default"))

@@ -23,7 +23,7 @@ from throttler.levers.capacity_quota import QuotaMemory, QuotaSeen, plan_capacit
 from throttler.levers.lever import Holder, LeverBudget, LeverOutcome, LeverReport
 from throttler.levers.node_pool_limits import NodePoolMemory, NodePoolSeen, plan_node_pools
 from throttler.levers.pool_shares import WaitingWork
-from throttler.service.lever_writer import LeverWriter, WriteOutcome
+from throttler.service.lever_writer import LeverWriteOutcome, LeverWriter
 
 POOLS = Resource("karpenter.sh", "v1", "nodepools", "NodePool", False)
 CLAIMS = Resource("karpenter.sh", "v1", "nodeclaims", "NodeClaim", False)
@@ -40,7 +40,7 @@ class Record:
 
     looks: list[tuple[float, int, int, str]] = field(default_factory=list)
     reports: list[LeverReport] = field(default_factory=list)
-    writes: list[tuple[float, WriteOutcome]] = field(default_factory=list)
+    writes: list[tuple[float, LeverWriteOutcome]] = field(default_factory=list)
 
     @property
     def most_in_flight(self) -> int:

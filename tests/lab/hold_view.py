@@ -14,7 +14,7 @@ from throttler.kube.node import Node, NodeWire, Shared, node_from_wire
 from throttler.kube.pod import Pod, PodWire, pod_from_wire
 from throttler.kube.requests import Selection
 from throttler.levers.lever import Clocks, LeverBudget, LeverOutcome
-from throttler.service.lever_writer import LeverWriter, WriteOutcome
+from throttler.service.lever_writer import LeverWriteOutcome, LeverWriter
 from throttler.service.restore_all import NODES, PODS
 
 PATIENCE_S = 120.0
@@ -50,7 +50,7 @@ class View:
             found += [pod_from_wire(wire, shared) for wire in page.items]
         return found
 
-    async def carry_out(self, outcome: LeverOutcome) -> list[WriteOutcome]:
+    async def carry_out(self, outcome: LeverOutcome) -> list[LeverWriteOutcome]:
         """Each write by itself, as the service does it."""
         return [(await self._writer.carry_out((write,)))[-1].outcome for write in outcome.writes]
 

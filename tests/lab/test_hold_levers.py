@@ -14,7 +14,7 @@ from throttler.kube.quantities_and_durations import largest
 from throttler.kube.requests import PatchKind
 from throttler.levers.hold import HeldSince, LabelSettings, TaintSettings, put_labels, release_taints, without_elements
 from throttler.levers.scheduling_gate import APART_S, PACED_GATE, GatedDemand, GateMemory, GateSettings, release_gates
-from throttler.service.lever_writer import WriteOutcome
+from throttler.service.lever_writer import LeverWriteOutcome
 from throttler.service.restore_all import NODES
 
 pytestmark = pytest.mark.lab
@@ -41,7 +41,7 @@ async def test_gated_pods_reach_the_scheduler_as_they_are_released(control_plane
             now = this_moment()
             moment = replace(now, now_s=now.now_s + released * APART_S)
             outcome, memory = release_gates(demand, GateSettings(max_wait_s=600.0), room(1), memory, moment)
-            assert await seen.carry_out(outcome) == [WriteOutcome.DONE]
+            assert await seen.carry_out(outcome) == [LeverWriteOutcome.DONE]
             await eventually(partial(_runs, seen, namespace, released))
         for each in names:
             await machines.remove(each)
@@ -61,7 +61,7 @@ async def test_only_our_gate_goes_and_nothing_else_of_the_pod_changes(
         back, _ = release_gates(
             demand, GateSettings(max_wait_s=0.0), room(is_stopping=True), GateMemory(), this_moment()
         )
-        assert await seen.carry_out(back) == [WriteOutcome.DONE]
+        assert await seen.carry_out(back) == [LeverWriteOutcome.DONE]
         after = (await seen.get("pods", "-n", namespace))["items"][0]
     assert [each["name"] for each in after["spec"]["schedulingGates"]] == ["example.com/first", "example.com/last"]
     assert _without(after, "schedulingGates") == _without(before, "schedulingGates")
@@ -89,7 +89,7 @@ async def test_real_kubelets_lose_our_taint_and_keep_the_others(control_plane: C
                 nodes = await seen.nodes(f"test={namespace}")
                 if sum(any(taint.key == TAINT for taint in node.taints) for node in nodes) > 3 - want:
                     outcome, since = release_taints(nodes, TAINTS, room(1), since, this_moment())
-                    return await seen.carry_out(outcome) == [WriteOutcome.DONE]
+                    return await seen.carry_out(outcome) == [LeverWriteOutcome.DONE]
                 return True
 
             await eventually(one_more)
@@ -111,12 +111,12 @@ async def test_patch_on_an_older_version_is_a_conflict(control_plane: ControlPla
         node = (await seen.nodes(f"test={namespace}"))[0]
         await control_plane.kubectl_async("annotate", "node", namespace, "somebody=else")
         outcome, _ = release_taints([node], TAINTS, room(1), HeldSince(), this_moment())
-        assert await seen.carry_out(outcome) == [WriteOutcome.CONFLICT]
+        assert await seen.carry_out(outcome) == [LeverWriteOutcome.CONFLICT]
         older = without_elements("/spec/taints", [0], node.resource_version, {"key": TAINT})
         with pytest.raises(ConflictError):
             await seen.client.patch(NODES, older, namespace, kind=PatchKind.JSON)
         fresh, _ = release_taints(await seen.nodes(f"test={namespace}"), TAINTS, room(1), HeldSince(), this_moment())
-        assert await seen.carry_out(fresh) == [WriteOutcome.DONE]
+        assert await seen.carry_out(fresh) == [LeverWriteOutcome.DONE]
         assert "taints" not in (await seen.get("node", namespace))["spec"]
         await machines.remove(namespace)
 
@@ -151,7 +151,7 @@ async def test_overdue_pods_keep_the_bounds_and_go_first(control_plane: ControlP
         kept, memory = release_gates(demand, settings, room(0), GateMemory(), this_moment())
         assert kept.writes == ()
         outcome, memory = release_gates(demand, settings, room(1), memory, this_moment())
-        assert await seen.carry_out(outcome) == [WriteOutcome.DONE]
+        assert await seen.carry_out(outcome) == [LeverWriteOutcome.DONE]
         assert len(memory.released) == 1
 
 

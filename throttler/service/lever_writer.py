@@ -31,8 +31,11 @@ from throttler.levers.lever import How, LeverWrite
 from throttler.service.lever_plans import LEVERS
 
 
-class WriteOutcome(enum.Enum):
-    """What became of one write."""
+class LeverWriteOutcome(enum.Enum):
+    """What became of one write: a label of lever_writes_total.
+
+    Finer than a pool's: each object rests by itself, for as long as its cause is likely to last.
+    """
 
     DONE = "done"
     CONFLICT = "conflict"
@@ -58,7 +61,7 @@ class WriteResult:
     """One write and its end. `resource_version` is what the server answered, empty after a delete or a failure."""
 
     write: LeverWrite
-    outcome: WriteOutcome
+    outcome: LeverWriteOutcome
     message: str = ""
     resource_version: str = ""
     retry_after_s: float | None = None
@@ -68,16 +71,16 @@ WRITTEN: Mapping[str, KindNames] = MappingProxyType({lever.WRITES_ON.kind: lever
 """Every kind that a lever writes on, by its name."""
 
 _WEBHOOK_WORDS = ("admission webhook", "failed calling webhook")
-_BY_ERROR: tuple[tuple[type[ApiError], WriteOutcome], ...] = (
-    (FencedError, WriteOutcome.FENCED),
-    (ConflictError, WriteOutcome.CONFLICT),
-    (ForbiddenError, WriteOutcome.FORBIDDEN),
-    (UnauthorizedError, WriteOutcome.FORBIDDEN),
-    (InvalidError, WriteOutcome.INVALID),
-    (NotFoundError, WriteOutcome.GONE),
-    (TooManyRequestsError, WriteOutcome.BUSY),
-    (UnreachableError, WriteOutcome.UNKNOWN),
-    (ServerError, WriteOutcome.UNKNOWN),
+_BY_ERROR: tuple[tuple[type[ApiError], LeverWriteOutcome], ...] = (
+    (FencedError, LeverWriteOutcome.FENCED),
+    (ConflictError, LeverWriteOutcome.CONFLICT),
+    (ForbiddenError, LeverWriteOutcome.FORBIDDEN),
+    (UnauthorizedError, LeverWriteOutcome.FORBIDDEN),
+    (InvalidError, LeverWriteOutcome.INVALID),
+    (NotFoundError, LeverWriteOutcome.GONE),
+    (TooManyRequestsError, LeverWriteOutcome.BUSY),
+    (UnreachableError, LeverWriteOutcome.UNKNOWN),
+    (ServerError, LeverWriteOutcome.UNKNOWN),
 )
 
 
@@ -107,7 +110,7 @@ class LeverWriter:
             place = (write.kind, write.key, _metadata(write).get("resourceVersion"))
             result = await self._carry_out_one(_after(write, answered.get(place)))
             results.append(replace(result, write=write))
-            if result.outcome is not WriteOutcome.DONE:
+            if result.outcome is not LeverWriteOutcome.DONE:
                 break
             answered[place] = result.resource_version
         return tuple(results)
@@ -119,7 +122,7 @@ class LeverWriter:
         except ApiError as error:
             outcome = outcome_of(error)
             return WriteResult(write=write, outcome=outcome, message=error.message, retry_after_s=error.retry_after_s)
-        return WriteResult(write=write, outcome=WriteOutcome.DONE, resource_version=version)
+        return WriteResult(write=write, outcome=LeverWriteOutcome.DONE, resource_version=version)
 
     async def _send(self, write: LeverWrite) -> bytes:
         resource, name = resource_of(write), write.key.name
@@ -151,11 +154,11 @@ def resource_of(write: LeverWrite) -> Resource:
     return Resource(group, version, names.plural, names.kind, names.is_namespaced)
 
 
-def outcome_of(error: ApiError) -> WriteOutcome:
+def outcome_of(error: ApiError) -> LeverWriteOutcome:
     """What an error of the client means for a write."""
     if any(word in error.message for word in _WEBHOOK_WORDS):
-        return WriteOutcome.WEBHOOK
-    return next((outcome for kind, outcome in _BY_ERROR if isinstance(error, kind)), WriteOutcome.UNKNOWN)
+        return LeverWriteOutcome.WEBHOOK
+    return next((outcome for kind, outcome in _BY_ERROR if isinstance(error, kind)), LeverWriteOutcome.UNKNOWN)
 
 
 def _metadata(write: LeverWrite) -> Mapping[str, Any]:

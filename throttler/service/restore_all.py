@@ -33,7 +33,7 @@ from throttler.levers.lever_context import CeilingLever
 from throttler.levers.saved_limits import ORIGINAL_ANNOTATION, is_unreadable, restore
 from throttler.levers.scheduling_gate import SCHEDULING_GATES
 from throttler.service.lever_plans import CEILINGS, HOLDS
-from throttler.service.lever_writer import LeverWriter, WriteOutcome
+from throttler.service.lever_writer import LeverWriteOutcome, LeverWriter
 from throttler.service.throttle_watches import THROTTLES, resources_of
 
 PASSES = 3
@@ -177,11 +177,11 @@ class _Giving:
             return True
         results = await self._writer.carry_out(writes)
         last = results[-1]
-        if last.outcome in (WriteOutcome.DONE, WriteOutcome.GONE):
+        if last.outcome in (LeverWriteOutcome.DONE, LeverWriteOutcome.GONE):
             log.info("gave back", object=name, because=writes[0].because.code)
             self.done += 1
         else:
-            self.must_repeat |= last.outcome is WriteOutcome.CONFLICT
+            self.must_repeat |= last.outcome is LeverWriteOutcome.CONFLICT
             self.problems.append(f"{name}: {last.message or last.outcome.value}")
         return True
 

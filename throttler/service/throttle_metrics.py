@@ -10,7 +10,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from throttler.kube.quantities_and_durations import QuantityError, parse_quantity
 from throttler.law.verdict import Phase, ThrottleReason, Verdict
 from throttler.levers.lever import LeverReport, LeverState
-from throttler.service.lever_writer import WRITTEN, WriteOutcome
+from throttler.service.lever_writer import WRITTEN, LeverWriteOutcome
 from throttler.service.tick_view import Findings, Turn
 from throttler.signals.reading import Read, ReadOutcome, Signals
 from throttler.signals.servers import State, server_states
@@ -78,7 +78,7 @@ class ThrottleMetrics:
         self._read_seconds.labels(read.source).observe(read.seconds)
         self._read_bytes.labels(read.source).inc(read.size_bytes)
 
-    def wrote(self, kind: str, outcome: WriteOutcome) -> None:
+    def wrote(self, kind: str, outcome: LeverWriteOutcome) -> None:
         """One write of a lever has ended."""
         self._writes.labels(kind, outcome.value).inc()
 
@@ -164,7 +164,7 @@ class ThrottleMetrics:
         )
         self._writes = self._counter("lever_writes", "Writes of levers, by how they ended.", "kind", "outcome")
         for kind in WRITTEN:
-            for outcome in WriteOutcome:
+            for outcome in LeverWriteOutcome:
                 self._writes.labels(kind, outcome.value)
 
     def _make_source_metrics(self) -> None:

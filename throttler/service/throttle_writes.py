@@ -21,7 +21,7 @@ from throttler.kube.metadata import ObjectKey
 from throttler.kube.writes import StatusWriter, WriteJobs
 from throttler.levers.lever import LeverState, LeverWrite
 from throttler.service.lever_plans import CEILINGS
-from throttler.service.lever_writer import LeverWriter, WriteOutcome, WriteResult
+from throttler.service.lever_writer import LeverWriteOutcome, LeverWriter, WriteResult
 from throttler.service.throttle_metrics import ThrottleMetrics
 from throttler.service.throttle_status import ThrottleAnnouncer, next_status
 from throttler.service.throttle_watches import THROTTLES
@@ -91,14 +91,14 @@ CEILING_KINDS = frozenset(lever.WRITES_ON.kind for lever in CEILINGS)
 UNSEEN_S = 20.0
 """The caches show a write within a second as a rule; one that they never show is tried again after this."""
 RESTS_S = {
-    WriteOutcome.FORBIDDEN: 30.0,
-    WriteOutcome.INVALID: 30.0,
-    WriteOutcome.WEBHOOK: 10.0,
-    WriteOutcome.BUSY: 5.0,
-    WriteOutcome.UNKNOWN: 5.0,
+    LeverWriteOutcome.FORBIDDEN: 30.0,
+    LeverWriteOutcome.INVALID: 30.0,
+    LeverWriteOutcome.WEBHOOK: 10.0,
+    LeverWriteOutcome.BUSY: 5.0,
+    LeverWriteOutcome.UNKNOWN: 5.0,
 }
 """How long an object rests after a write that ended so; the others are simply decided anew."""
-_HARMLESS = (WriteOutcome.DONE, WriteOutcome.CONFLICT, WriteOutcome.GONE, WriteOutcome.FENCED)
+_HARMLESS = (LeverWriteOutcome.DONE, LeverWriteOutcome.CONFLICT, LeverWriteOutcome.GONE, LeverWriteOutcome.FENCED)
 
 _Place = tuple[str, ObjectKey]
 
@@ -202,7 +202,7 @@ class ThrottleWrites:
         write, outcome, now_s = result.write, result.outcome, self._clock()
         self._metrics.wrote(write.kind, outcome)
         told = {"throttle": name, "object": f"{write.kind} {write.key}", "because": write.because.code}
-        if outcome is WriteOutcome.DONE:
+        if outcome is LeverWriteOutcome.DONE:
             log.info("wrote", **told)
             self._rests[write.kind, write.key] = _Rest(version_of(write), now_s + UNSEEN_S)
             return

@@ -21,7 +21,7 @@ from throttler.kube.errors import (
 )
 from throttler.kube.metadata import ObjectKey
 from throttler.levers.lever import How, LeverReason, LeverWrite
-from throttler.service.lever_writer import LeverWriter, WriteOutcome, outcome_of, resource_of
+from throttler.service.lever_writer import LeverWriteOutcome, LeverWriter, outcome_of, resource_of
 
 
 def write(name: str, version: str, **spec: Any) -> LeverWrite:
@@ -50,7 +50,7 @@ def version(cluster: FakeCluster, name: str) -> str:
 async def test_second_write_on_an_object_expects_what_the_first_was_answered(cluster: FakeCluster) -> None:
     seen = version(cluster, "a")
     results = await LeverWriter(cluster.client).carry_out([write("a", seen, one=1), write("a", seen, two=2)])
-    assert [result.outcome for result in results] == [WriteOutcome.DONE] * 2
+    assert [result.outcome for result in results] == [LeverWriteOutcome.DONE] * 2
     assert cluster.objects["nodepools"]["a"]["spec"] == {"one": 1, "two": 2}
     assert results[1].resource_version == version(cluster, "a")
 
@@ -58,7 +58,7 @@ async def test_second_write_on_an_object_expects_what_the_first_was_answered(clu
 async def test_what_follows_a_conflict_is_left_for_the_next_tick(cluster: FakeCluster) -> None:
     writes = [write("a", "1", one=1), write("b", version(cluster, "b"), two=2)]
     results = await LeverWriter(cluster.client).carry_out(writes)
-    assert [result.outcome for result in results] == [WriteOutcome.CONFLICT]
+    assert [result.outcome for result in results] == [LeverWriteOutcome.CONFLICT]
     assert cluster.objects["nodepools"]["b"]["spec"] == {}
 
 
@@ -72,7 +72,7 @@ async def test_somebody_elses_write_in_between_is_a_conflict(cluster: FakeCluste
 
     cluster.before_write = edit
     results = await LeverWriter(cluster.client).carry_out([write("a", seen, one=1), write("a", seen, two=2)])
-    assert [result.outcome for result in results] == [WriteOutcome.DONE, WriteOutcome.CONFLICT]
+    assert [result.outcome for result in results] == [LeverWriteOutcome.DONE, LeverWriteOutcome.CONFLICT]
     assert cluster.objects["nodepools"]["a"]["spec"] == {"mine": True}
 
 
@@ -80,33 +80,33 @@ async def test_what_follows_a_fenced_write_is_not_sent_either(cluster: FakeClust
     cluster.faults["patch", "nodepools"] = FencedError("not the leader")
     writes = [write("a", version(cluster, "a"), one=1), write("b", version(cluster, "b"), two=2)]
     results = await LeverWriter(cluster.client).carry_out(writes)
-    assert [result.outcome for result in results] == [WriteOutcome.FENCED]
+    assert [result.outcome for result in results] == [LeverWriteOutcome.FENCED]
 
 
 @pytest.mark.parametrize(
     ("error", "outcome"),
     [
-        (ConflictError("the object has been modified", status=409), WriteOutcome.CONFLICT),
-        (ForbiddenError("may not", status=403), WriteOutcome.FORBIDDEN),
-        (UnauthorizedError("who?", status=401), WriteOutcome.FORBIDDEN),
-        (InvalidError("spec.limits: Invalid", status=422), WriteOutcome.INVALID),
-        (NotFoundError("no such object", status=404), WriteOutcome.GONE),
-        (TooManyRequestsError("later", status=429, retry_after_s=3.0), WriteOutcome.BUSY),
-        (AttemptTimeoutError("10 s"), WriteOutcome.UNKNOWN),
-        (ServerError("etcdserver: leader changed", status=500), WriteOutcome.UNKNOWN),
-        (ServerError('failed calling webhook "x.y": timeout', status=500), WriteOutcome.WEBHOOK),
-        (ForbiddenError('admission webhook "x.y" denied the request', status=403), WriteOutcome.WEBHOOK),
-        (ApiError("teapot", status=418), WriteOutcome.UNKNOWN),
+        (ConflictError("the object has been modified", status=409), LeverWriteOutcome.CONFLICT),
+        (ForbiddenError("may not", status=403), LeverWriteOutcome.FORBIDDEN),
+        (UnauthorizedError("who?", status=401), LeverWriteOutcome.FORBIDDEN),
+        (InvalidError("spec.limits: Invalid", status=422), LeverWriteOutcome.INVALID),
+        (NotFoundError("no such object", status=404), LeverWriteOutcome.GONE),
+        (TooManyRequestsError("later", status=429, retry_after_s=3.0), LeverWriteOutcome.BUSY),
+        (AttemptTimeoutError("10 s"), LeverWriteOutcome.UNKNOWN),
+        (ServerError("etcdserver: leader changed", status=500), LeverWriteOutcome.UNKNOWN),
+        (ServerError('failed calling webhook "x.y": timeout', status=500), LeverWriteOutcome.WEBHOOK),
+        (ForbiddenError('admission webhook "x.y" denied the request', status=403), LeverWriteOutcome.WEBHOOK),
+        (ApiError("teapot", status=418), LeverWriteOutcome.UNKNOWN),
     ],
 )
-def test_every_error_has_its_outcome(error: ApiError, outcome: WriteOutcome) -> None:
+def test_every_error_has_its_outcome(error: ApiError, outcome: LeverWriteOutcome) -> None:
     assert outcome_of(error) is outcome
 
 
 async def test_failure_carries_message_and_retry_after(cluster: FakeCluster) -> None:
     cluster.faults[("patch", "nodepools")] = TooManyRequestsError("later", status=429, retry_after_s=3.0)
     (result,) = await LeverWriter(cluster.client).carry_out([write("a", version(cluster, "a"))])
-    assert (result.outcome, result.message, result.retry_after_s) == (WriteOutcome.BUSY, "later", 3.0)
+    assert (result.outcome, result.message, result.retry_after_s) == (LeverWriteOutcome.BUSY, "later", 3.0)
 
 
 def test_kind_that_no_lever_writes_is_an_error_of_ours() -> None:

@@ -11,7 +11,7 @@ from tests.unit.throttler.service.throttle_scene import a_throttle
 from throttler.kube.because import because
 from throttler.kube.metadata import ObjectKey
 from throttler.levers.lever import How, LeverOutcome, LeverReason, LeverReport, LeverState, LeverWrite
-from throttler.service.lever_writer import WriteOutcome, WriteResult
+from throttler.service.lever_writer import LeverWriteOutcome, WriteResult
 from throttler.service.throttle_writes import AT_ONCE, RESTS_S, UNSEEN_S, ThrottleWrites, version_of
 from throttler.service.tick_view import Findings, Turn
 
@@ -42,7 +42,7 @@ def a_turn(*writes: LeverWrite) -> Turn:
 class FakeWriter:
     def __init__(self) -> None:
         self.sent: list[tuple[str, str]] = []
-        self.ends: dict[str, WriteOutcome] = {}
+        self.ends: dict[str, LeverWriteOutcome] = {}
         self.takes_s = 0.0
 
     async def carry_out(self, writes: Iterable[LeverWrite]) -> tuple[WriteResult, ...]:
@@ -50,9 +50,9 @@ class FakeWriter:
         for write in writes:
             await asyncio.sleep(self.takes_s)
             self.sent.append((write.key.name, str(write.body["metadata"]["annotations"]["note"])))  # type: ignore[call-overload]
-            outcome = self.ends.get(write.key.name, WriteOutcome.DONE)
+            outcome = self.ends.get(write.key.name, LeverWriteOutcome.DONE)
             results.append(WriteResult(write=write, outcome=outcome, message=f"no {write.key.name}"))
-            if outcome is not WriteOutcome.DONE:
+            if outcome is not LeverWriteOutcome.DONE:
                 break
         return tuple(results)
 
@@ -91,7 +91,7 @@ class Scene:
 
 async def test_writes_on_one_object_keep_their_order_and_one_that_fails_stops_no_other() -> None:
     scene = Scene()
-    scene.writer.ends["a"] = WriteOutcome.CONFLICT
+    scene.writer.ends["a"] = LeverWriteOutcome.CONFLICT
     sent = await scene.write(
         a_write("a", note="1"), a_write("a", note="2"), a_write("b", note="1"), a_write("b", note="2")
     )
@@ -117,16 +117,16 @@ async def test_an_object_is_not_made_twice_before_the_caches_show_it() -> None:
 
 async def test_an_object_rests_after_a_refusal_and_the_user_is_told() -> None:
     scene = Scene()
-    scene.writer.ends["a"] = WriteOutcome.FORBIDDEN
+    scene.writer.ends["a"] = LeverWriteOutcome.FORBIDDEN
     await scene.write(a_write("a"))
     assert scene.report.problems[-1] == "NodePool a: no a"
     assert not await scene.write(a_write("a", version="2"))
-    await asyncio.sleep(RESTS_S[WriteOutcome.FORBIDDEN])
+    await asyncio.sleep(RESTS_S[LeverWriteOutcome.FORBIDDEN])
     assert await scene.write(a_write("a", version="3"))
 
 
-@pytest.mark.parametrize("outcome", [WriteOutcome.CONFLICT, WriteOutcome.GONE])
-async def test_somebody_who_was_faster_is_no_problem(outcome: WriteOutcome) -> None:
+@pytest.mark.parametrize("outcome", [LeverWriteOutcome.CONFLICT, LeverWriteOutcome.GONE])
+async def test_somebody_who_was_faster_is_no_problem(outcome: LeverWriteOutcome) -> None:
     scene = Scene()
     scene.writer.ends["a"] = outcome
     await scene.write(a_write("a"))
@@ -160,7 +160,7 @@ async def test_a_ceiling_waits_for_no_release_of_the_same_turn_or_of_one_before(
 
 async def test_what_could_not_be_released_is_told_with_the_next_turn() -> None:
     scene = Scene()
-    scene.writer.ends["p"] = WriteOutcome.FORBIDDEN
+    scene.writer.ends["p"] = LeverWriteOutcome.FORBIDDEN
     await scene.write(a_release("p"))
     scene.start()
     assert scene.report.problems[-1] == "Pod team/p: no p"
