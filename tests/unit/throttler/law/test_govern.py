@@ -352,3 +352,14 @@ def test_a_cold_start_tries_half_of_what_idle_servers_seem_to_bear() -> None:
     loop.calm(Joins(), times=10, requests=400.0, cpu_share=0.1)
     # 0.7 of the CPU is free, a request takes 2.5 ms, a join 250 requests and 80 s: 90 joins at a time.
     assert loop.calm(Joins(waiting=500), requests=400.0, cpu_share=0.1).window == pytest.approx(45, rel=0.02)
+
+
+def test_a_day_of_looks_is_remembered_in_no_more_than_its_latest_part() -> None:
+    loop, joins = Loop(), Joins(held=500, joining=20, joined=100, join_s=80.0, boot_s=120.0)
+    loop.calm(Joins(), times=200)
+    loop.calm(joins, times=400)
+    memory = loop.memory
+    assert len(memory.delays) == 300 // 5 + 1
+    assert len(memory.flow.points) == 900 // 5 + 1
+    assert max(len(memory.baseline.samples), len(memory.foreign.servers.samples)) <= 180 // 5 + 1
+    assert len(memory.load.idle) <= 20

@@ -1,6 +1,7 @@
 """The law's figures: studies and real runs chose them, and every floor of the benchmarks holds for these alone."""
 
 from dataclasses import asdict
+from importlib import import_module
 
 from throttler.law.settings import LawSettings
 
@@ -57,8 +58,80 @@ CHOSEN = {
     "pacing": 0.85,
     "burst_s": 6.0,
 }
+OF_MODULES = {
+    "admission.OVERDUE_WINDOW": 1.25,
+    "admission.PROOF_S": 60.0,
+    "admission.PROOF_SLACK": 1.5,
+    "admission.ORDERED_WITHIN_S": 15.0,
+    "admission.FIRST_SHARE": 0.5,
+    "admission.REGISTRATIONS": 2.0,
+    "admission.MARGIN_S": 60.0,
+    "admission.OUT_OF_TURN_S": 40.0,
+    "admission.PARTS": 7,
+    "admission.OLDEST": 1.5,
+    "error_brake.MILD_SHARE": 0.01,
+    "error_brake.MILD_KEPT": 0.7,
+    "error_brake.ROW": 10.0,
+    "error_brake.ENOUGH": 2,
+    "error_brake.FEWER": 0.5,
+    "error_brake.SAME": 0.8,
+    "error_brake.MOST_SAMPLES": 128,
+    "error_brake.DEVIATIONS": 3.0,
+    "error_brake.LASTING": 3,
+    "error_brake.TOLD_S": 300.0,
+    "govern.LONGEST_ELAPSED_S": 30.0,
+    "govern.DELAYS_KEPT_S": 300.0,
+    "govern.SATURATED": 0.97,
+    "govern.SHORTEST_S": 0.1,
+    "govern.LONGEST_S": 86400.0,
+    "govern.FORGET_JOINS": 0.5,
+    "govern.LAG_JOINS": 0.2,
+    "govern.USED_THROUGHOUT": 0.6,
+    "join_flow.KEPT_S": 900.0,
+    "join_flow.DOUBT": 3.0,
+    "join_flow.LEAST_COMING": 0.3,
+    "join_flow.APART_S": 2.0,
+    "join_flow.DRIFT_S": 3600.0,
+    "join_load.MOST_SAMPLES": 128,
+    "join_load.IDLE_SAMPLES": 20,
+    "join_load.ENOUGH_PER_S": 20.0,
+    "law_input.TYPICAL_SCRAPE_S": 10.0,
+    "law_input.OWN_SCRAPE_S": 5.0,
+    "law_input.LONGEST_SCRAPE_S": 60.0,
+    "law_input.LOOK_S": 10.0,
+    "law_input.LOOKS_PER_FLOW": 4.0,
+    "law_input.CROWDED": 1.1,
+    "server_health.AVERAGED": 3,
+    "server_health.LONGEST_DELAY_S": 3600.0,
+    "server_health.LONGEST_GAP_S": 60.0,
+    "window_control.FAR_BELOW_KNEE": 0.7,
+    "window_control.NEAR": (0.5, 1.5),
+    "window_control.BEYOND_CREST": 1.25,
+    "window_control.NEARLY": 0.9,
+    "window_control.LEAST_START": 4.0,
+    "window_control.PROMPT_START": 0.5,
+    "window_steps.SCRAPES_PER_DOUBLING": 2.0,
+    "window_steps.JOINS_PER_DOUBLING": 0.5,
+    "window_steps.LONGEST_STEP": 3.0,
+    "window_steps.FAR_BELOW_KNEE_BOOST": 2.0,
+    "window_steps.UNGATED_GAIN": 0.5,
+    "window_steps.QUICKEST_S": 5.0,
+    "window_steps.SLOWEST_S": 10.0,
+    "window_steps.ENOUGH": 2,
+    "window_steps.FEWER": 0.85,
+    "window_steps.HELPED": 0.95,
+    "window_steps.MOVED": (0.75, 1.25),
+    "window_steps.BELIEVED_S": 300.0,
+}
 
 
 def test_a_figure_is_not_changed_by_accident() -> None:
     """Whoever changes one on purpose changes it here as well, and runs `python -m benchmarks.pacing`."""
     assert asdict(LawSettings()) == CHOSEN
+
+
+def test_a_constant_is_not_changed_by_accident() -> None:
+    """The same for those that are no setting: each stands beside what it belongs to."""
+    modules = {name.partition(".")[0]: import_module(f"throttler.law.{name.partition('.')[0]}") for name in OF_MODULES}
+    names = {name: name.split(".") for name in OF_MODULES}
+    assert {name: getattr(modules[module], constant) for name, (module, constant) in names.items()} == OF_MODULES
