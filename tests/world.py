@@ -23,7 +23,15 @@ from balloons.decide.plan import (
     RemoveFailed,
 )
 from balloons.view.node_load import NodeLoad, load_of
-from balloons.view.snapshot import Deployment, FailedBalloon, Now, PriorityClass, Snapshot, StoredObject
+from balloons.view.snapshot import (
+    Deployment,
+    DeploymentStatus,
+    FailedBalloon,
+    Now,
+    PriorityClass,
+    Snapshot,
+    StoredObject,
+)
 from throttler.kube.metadata import Metadata, ObjectKey, OwnerReference
 from throttler.kube.node import INSTANCE_TYPE_LABEL, KARPENTER_INITIALIZED_LABEL, KARPENTER_POOL_LABEL, ZONE_LABEL, Node
 from throttler.kube.pod import POOL_LABEL, SHAPE_LABEL, Pod, PodKind, Scheduling
@@ -191,7 +199,9 @@ class World:
             resource_version=str(self.version),
             labels=dict(manifest["metadata"]["labels"]),
         )
-        self.deployments[key] = Deployment(metadata, dict(manifest["spec"]))
+        self.deployments[key] = Deployment(
+            metadata, dict(manifest["spec"]), before.status if before else DeploymentStatus()
+        )
 
     def _delete(self, stored: dict[ObjectKey, Any], key: ObjectKey, uid: str) -> None:
         if key in stored and stored[key].metadata.uid == uid:
@@ -261,14 +271,27 @@ class World:
                 del self.pods[balloon.key]
         for pod in sorted((p for p in self.pods.values() if not p.node), key=lambda p: (-p.priority, p.key)):
             self._bind(pod)
+        for key, deployment in self.deployments.items():
+            self.deployments[key] = msgspec.structs.replace(deployment, status=self._status(deployment))
 
-    def _scale(self, deployment: Deployment) -> None:
+    def _status(self, deployment: Deployment) -> DeploymentStatus:
+        own = self._made_for(deployment)
+        ready = sum(1 for pod in own if pod.node)
+        return msgspec.structs.replace(
+            deployment.status, replicas=len(own), ready_replicas=ready, updated_replicas=len(own)
+        )
+
+    def _made_for(self, deployment: Deployment) -> list[Pod]:
         labels, namespace = deployment.metadata.labels, deployment.metadata.namespace
-        own = [
+        return [
             p
             for p in self.balloons(labels[POOL_LABEL])
             if p.shape == labels[SHAPE_LABEL] and p.key.namespace == namespace
         ]
+
+    def _scale(self, deployment: Deployment) -> None:
+        labels, namespace = deployment.metadata.labels, deployment.metadata.namespace
+        own = self._made_for(deployment)
         # The ReplicaSet's order: unbound first, then the lowest deletion cost.
         own.sort(key=lambda p: (bool(p.node), p.deletion_cost, p.key))
         for surplus in own[: max(0, len(own) - deployment.replicas)]:

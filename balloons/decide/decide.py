@@ -20,11 +20,22 @@ from balloons.api.pool import BalloonPool, PoolStatus, Strategy
 from balloons.decide.census import NodeState, Unready, ages_s, unready_since
 from balloons.decide.hold_still import blind
 from balloons.decide.one_pool import Case, Outcome, decide_pool
-from balloons.decide.plan import Action, Because, DeleteObject, Memory, Plan, PoolDecision, PoolMemory, Reason, because
+from balloons.decide.plan import (
+    Action,
+    Because,
+    DeleteObject,
+    Memory,
+    Plan,
+    PoolDecision,
+    PoolMemory,
+    Reason,
+    Unseen,
+    because,
+)
 from balloons.decide.pool_view import Ages, PoolView, look, pool_of
 from balloons.decide.release import Reservations, reserve
 from balloons.decide.settings import DecideSettings
-from balloons.decide.strategies import let_go
+from balloons.decide.strategies import is_bounded, let_go, lowered_unseen
 from balloons.render import MANAGED_BY
 from balloons.view.claim import Bound, Refusal, claim_nodes, precedence
 from balloons.view.node_load import USUAL_PRIORITY
@@ -149,16 +160,15 @@ def decide(
     """What to do now, and what to remember.
 
     `allowance` is how many more nodes may start now: over all pools, or lane by lane (None: as many as wanted). With
-    an incomplete or stale view nothing moves in any pool, and the memory stays as it was; only what was missed while
-    everything was in view has to be missed anew.
+    an incomplete or stale view nothing moves in any pool but what keeps `maxSize`, and the memory stays as it was; only
+    what was missed while everything was in view has to be missed anew.
     """
     invalid = tuple(_refused(key, text) for key, text in sorted(snapshot.invalid.items()))
     refused = tuple(_turned_away(key, refusal) for key, refusal in sorted(snapshot.refused.items()))
     still = blind(snapshot, settings)
     if still is not None:
-        pools = sorted(snapshot.pools.values(), key=lambda pool: pool.key)
-        frozen = (_frozen(pool, still) for pool in pools)
-        return Plan((*invalid, *refused, *frozen)), replace(memory, gone_since_s={})
+        frozen, unseen = _unseen(snapshot, memory, still)
+        return Plan((*invalid, *refused, *frozen)), replace(memory, gone_since_s={}, unseen=unseen)
     unready = unready_since(snapshot.nodes.values(), memory.unready_since_s, now, is_first=not memory.pools)
     views, failed = _look_at_all(snapshot, memory, ages_s(unready, now), settings, now)
     reserved = _reserve(views, snapshot, memory, settings, now)
@@ -167,6 +177,22 @@ def decide(
     sweeps, gone = sweep(snapshot, memory.gone_since_s, settings, now)
     plan = Plan((*invalid, *refused, *failed, *decisions), sweeps)
     return plan, Memory(reserved.since_s, pool_memory, gone, reserved.looked, unready)
+
+
+def _unseen(snapshot: Snapshot, memory: Memory, still: Because) -> tuple[list[PoolDecision], dict[ObjectKey, Unseen]]:
+    """What is done for pools that nobody sees, and what their Deployments were heard to have."""
+    stored_of: dict[ObjectKey, list[Deployment]] = {}
+    for stored in snapshot.deployments.values():
+        stored_of.setdefault(pool_of(stored.metadata), []).append(stored)
+    unseen: dict[ObjectKey, Unseen] = {}
+    decisions = []
+    for key, pool in sorted(snapshot.pools.items()):
+        actions: list[Action] = []
+        for stored in stored_of.get(key, ()) if is_bounded(pool) else ():
+            unseen[stored.key], lower = lowered_unseen(stored, memory.unseen.get(stored.key), still)
+            actions += lower
+        decisions.append(_frozen(pool, still, actions))
+    return decisions, unseen
 
 
 def _look_at_all(
@@ -243,6 +269,6 @@ def _turned_away(key: ObjectKey, refusal: Refusal) -> PoolDecision:
     return PoolDecision(key, why, PoolStatus(because=why.code, message=why.sentence))
 
 
-def _frozen(pool: BalloonPool, why: Because) -> PoolDecision:
+def _frozen(pool: BalloonPool, why: Because, actions: Sequence[Action] = ()) -> PoolDecision:
     status = msgspec.structs.replace(pool.status, because=why.code, message=why.sentence)
-    return PoolDecision(pool.key, why, status, is_dry_run=pool.spec.dry_run)
+    return PoolDecision(pool.key, why, status, tuple(actions), is_dry_run=pool.spec.dry_run)

@@ -199,6 +199,15 @@ class PoolMemory:
 
 
 @dataclass(frozen=True, slots=True)
+class Unseen:
+    """What a Deployment was last heard to have while nobody sees its balloons: how many are `ready`, and how many may
+    still wait for a node."""
+
+    ready: int
+    may_wait: int
+
+
+@dataclass(frozen=True, slots=True)
 class Memory:
     """All pools' memory; `gone_since_s` says when a pool whose balloons remain was first missed.
 
@@ -212,3 +221,5 @@ class Memory:
     looked: frozenset[tuple[object, ...]] = frozenset()
     """Classes of waiting pods that have had their turn while others wait for theirs."""
     unready_since_s: Mapping[str, Unready] = field(default_factory=dict)
+    unseen: Mapping[ObjectKey, Unseen] = field(default_factory=dict)
+    """Balloon Deployments of Headroom pools, since the view was lost; empty while it is complete."""

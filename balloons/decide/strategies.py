@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
-from balloons.api.pool import Mode, Strategy
+from balloons.api.pool import BalloonPool, Mode, Strategy
 from balloons.decide.census import NodeState
 from balloons.decide.plan import (
     Action,
@@ -26,6 +26,7 @@ from balloons.decide.plan import (
     MarkBalloon,
     Reason,
     ReleaseBalloon,
+    Unseen,
     because,
 )
 from balloons.decide.pool_view import PoolView, pool_of
@@ -93,16 +94,40 @@ def lowered(view: PoolView, why: Because, gone: int) -> tuple[ApplyObject, ...]:
         wanted = present[name] + waiting[name] - taken
         replicas = stored.replicas - max(in_vain, min(taken, stored.replicas - wanted))
         if replicas < stored.replicas and not is_being_lowered:
-            manifest = _deployment_manifest(stored)
-            changed = {**manifest, "spec": {**manifest["spec"], "replicas": replicas}}
-            actions.append(ApplyObject(stored.key, "apps/v1", "Deployment", changed, replicas, why))
+            actions.append(_resized(stored, replicas, why))
     return tuple(actions)
+
+
+def _resized(stored: Deployment, replicas: int, why: Because) -> ApplyObject:
+    manifest = _deployment_manifest(stored)
+    changed = {**manifest, "spec": {**manifest["spec"], "replicas": replicas}}
+    return ApplyObject(stored.key, "apps/v1", "Deployment", changed, replicas, why)
+
+
+def is_bounded(pool: BalloonPool) -> bool:
+    """Whether balloons that wait for a node could make the cluster outgrow what the pool may have."""
+    spec = pool.spec
+    return spec.strategy is Strategy.BALLOON and spec.mode is Mode.HEADROOM and spec.max_size is not None
+
+
+def lowered_unseen(stored: Deployment, before: Unseen | None, why: Because) -> tuple[Unseen, tuple[ApplyObject, ...]]:
+    """What is done for `maxSize` while neither nodes nor pods are seen: what the Deployment's own status says of its
+    balloons is all there is. Those that waited when the view was lost may get a node, each one once. Those that wait
+    since then, because work took their place, go: nobody knows how many nodes there are by now.
+    """
+    ready = stored.status.ready_replicas
+    if before is None or stored.is_rolling:
+        # Balloons that are replaced come and go without any node changing hands.
+        return Unseen(ready, max(0, stored.replicas - ready)), ()
+    now = Unseen(ready, max(0, before.may_wait - max(0, ready - before.ready)))
+    replicas = ready + now.may_wait
+    return now, (_resized(stored, replicas, why),) if replicas < stored.replicas else ()
 
 
 def _surplus(view: PoolView, present: int, waiting: int, gone: int) -> int:
     """How many of the balloons that wait would make the cluster outgrow `maxSize`."""
     spec, census = view.pool.spec, view.census
-    if spec.max_size is None or spec.mode is not Mode.HEADROOM:
+    if spec.max_size is None or not is_bounded(view.pool):
         return 0
     carrying = {b.node for balloons in census.balloons.values() for b in balloons}
     states = (NodeState.IDLE, NodeState.JOINING)

@@ -185,8 +185,10 @@ class DecisionLoop:
         self._metrics.show(plan.pools)
         self._log_changes(plan)
         self._preemptions.prune(now_s)
-        if now_s - self._complete_at > BLIND_PATIENCE_S or snapshot.is_complete:
+        if snapshot.is_complete:
             return self._write(plan, memory)
+        if now_s - self._complete_at > BLIND_PATIENCE_S:
+            return min(BLIND_S, self._write(plan, memory))
         self._memory = memory
         return BLIND_S
 

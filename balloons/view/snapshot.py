@@ -43,11 +43,13 @@ class DeploymentCondition(msgspec.Struct, frozen=True):
     message: str = ""
 
 
-class DeploymentStatus(msgspec.Struct, frozen=True):
-    """How many pods there are (None: nothing was said yet), and the conditions."""
+class DeploymentStatus(msgspec.Struct, frozen=True, rename="camel"):
+    """How many pods there are (None: nothing was said yet), run, and are of the newest template; and the conditions."""
 
     replicas: int | None = None
     conditions: tuple[DeploymentCondition, ...] = ()
+    ready_replicas: int = 0
+    updated_replicas: int = 0
 
 
 class Deployment(msgspec.Struct, frozen=True):
@@ -66,6 +68,11 @@ class Deployment(msgspec.Struct, frozen=True):
     def replicas(self) -> int:
         """Wanted pods; the API server's default is one."""
         return int(self.spec.get("replicas", 1))
+
+    @property
+    def is_rolling(self) -> bool:
+        """Whether pods of an older template are still being replaced."""
+        return self.status.updated_replicas < (self.status.replicas or 0)
 
     @property
     def refusal(self) -> str:

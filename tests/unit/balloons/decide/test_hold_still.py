@@ -173,6 +173,73 @@ def test_a_frozen_pool_does_not_outgrow_max_size() -> None:
     assert not [balloon for balloon in story.world.balloons() if not balloon.node], "the three may still be there"
 
 
+BLIND: dict[str, Any] = {"missing": ("pods",)}
+
+
+def seen_before(story: Story) -> dict[str, Any]:
+    """What a snapshot shows of pods and nodes while their caches stand still."""
+    return {**BLIND, **{name: getattr(story.world.snapshot(), name) for name in ("nodes", "loads", "unbound")}}
+
+
+def test_a_pool_that_nobody_sees_does_not_outgrow_max_size() -> None:
+    story = Story(6, mode=Mode.HEADROOM, size=6, max_size=12).settled()
+    old = seen_before(story)
+    story.step(**old)
+    for _ in range(6):
+        work_takes_every_warm_node(story.world)
+        story.world.settle()
+        story.step(**old)
+        the_autoscaler_acts(story.world)
+        story.world.settle()
+        assert story.step(**old).pools[0].because.reason is Reason.INCOMPLETE_VIEW
+    assert len(story.world.nodes) <= 12
+
+
+def test_what_waited_before_nobody_saw_goes_on_waiting_once() -> None:
+    story = Story(3, mode=Mode.HEADROOM, size=6, max_size=12).settled()
+    old = seen_before(story)
+    assert not actions(story.step(**old))
+    the_autoscaler_acts(story.world)
+    story.world.settle()
+    assert not actions(story.step(**old))
+    assert len([b for b in story.world.balloons() if b.node]) == 6
+    work_takes_every_warm_node(story.world)
+    story.world.settle()
+    story.step(**old)
+    assert story.world.replicas() == 0, "the three that waited have had their nodes"
+    assert story.step().pools[0].actions, "in view again, the pool grows to what it may"
+    assert story.world.replicas() == 6
+
+
+def test_a_roll_out_that_nobody_sees_takes_no_balloon_away() -> None:
+    story = Story(6, mode=Mode.HEADROOM, size=6, max_size=6).settled()
+    old = seen_before(story)
+    key, stored = next(iter(story.world.deployments.items()))
+    for updated, ready in ((0, 6), (2, 4), (2, 6), (4, 4), (6, 4), (6, 6), (6, 6)):
+        status = msgspec.structs.replace(stored.status, ready_replicas=ready, updated_replicas=updated)
+        deployments = {key: msgspec.structs.replace(stored, status=status)}
+        plan, story.memory = decide(story.world.snapshot(**old, deployments=deployments), story.memory, SETTINGS, NOW)
+        assert not actions(plan)
+
+
+@pytest.mark.parametrize("spec", [{"mode": Mode.HOLD}, {"mode": Mode.HEADROOM, "size": 6, "max_size": 9}])
+def test_a_pool_that_nobody_sees_is_else_left_alone(spec: dict[str, Any]) -> None:
+    story = Story(6, **spec).settled()
+    old = seen_before(story)
+    story.world.nodes = {}
+    for _ in range(3):
+        assert not actions(story.step(**old, age_s=500.0, deployments=story.world.deployments))
+
+
+def test_a_hold_that_nobody_sees_keeps_its_size() -> None:
+    story = Story(3).settled()
+    old = seen_before(story)
+    story.step(**old)
+    work_takes_every_warm_node(story.world)
+    story.world.settle()
+    assert not actions(story.step(**old)), "Hold makes no cluster grow"
+
+
 def test_a_pool_held_still_loses_no_balloon_that_holds_a_node() -> None:
     story = Story(6, mode=Mode.HEADROOM, size=6, max_size=6).settled()
     story.world.change_pool(paused=True, max_size=4, size=4)

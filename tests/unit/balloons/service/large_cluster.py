@@ -134,11 +134,23 @@ class LargeCluster:
                     status = {"phase": "Failed", "reason": "OutOfcpu"}
                     asyncio.get_running_loop().call_later(0.1, self.control)
                 self.put("pods", {**pod, "spec": spec, "status": status})
+        for deployment in list(self.objects.get("deployments", {}).values()):
+            self._count(deployment, pods)
 
-    def _size(self, deployment: dict[str, Any], pods: dict[Key, dict[str, Any]]) -> None:
+    def _count(self, deployment: dict[str, Any], pods: dict[Key, dict[str, Any]]) -> None:
+        own = [pods[key] for key in self._made_for(deployment, pods)]
+        ready = sum("nodeName" in pod["spec"] for pod in own)
+        status = {"replicas": len(own), "updatedReplicas": len(own), "readyReplicas": ready}
+        if deployment.get("status") != status:
+            self.put("deployments", {**deployment, "status": status})
+
+    def _made_for(self, deployment: dict[str, Any], pods: dict[Key, dict[str, Any]]) -> list[Key]:
         wanted = deployment["spec"]["selector"]["matchLabels"].items()
         alive = [key for key, pod in pods.items() if _is_alive(pod)]
-        own = [key for key in alive if wanted <= pods[key]["metadata"].get("labels", {}).items()]
+        return [key for key in alive if wanted <= pods[key]["metadata"].get("labels", {}).items()]
+
+    def _size(self, deployment: dict[str, Any], pods: dict[Key, dict[str, Any]]) -> None:
+        own = self._made_for(deployment, pods)
         own.sort(key=lambda key: (bool(pods[key]["spec"].get("nodeName")), key))
         for key in own[: max(0, len(own) - deployment["spec"]["replicas"])]:
             self.drop("pods", key)

@@ -60,15 +60,18 @@ async def test_a_gang_that_comes_while_the_pods_are_listed_after_a_410_waits_no_
         assert await a_gang_comes(cluster, "after") < 1.0
 
 
-async def test_headroom_keeps_its_largest_size_while_the_pods_are_listed() -> None:
-    """What it was before: 36 nodes with maxSize 12, in a view that was called complete."""
+@pytest.mark.parametrize("silent_s", [0, 900])
+async def test_headroom_keeps_its_largest_size_while_the_pods_are_listed(silent_s: float) -> None:
+    """What it was before: 36 nodes with maxSize 12, in a view that was called complete; and, where nothing had been
+    said about any pod for a while, in one that was called incomplete."""
     cluster = LargeCluster(nodes=6)
     cluster.add_pool(mode="Headroom", size=6, maxSize=12)
     async with serving(cluster):
         await asyncio.sleep(60)
         cluster.empty_pages = {"pods": PAGES}
-        cluster.drop("pods", cluster.add_work("news"))
-        await asyncio.sleep(1)
+        if not silent_s:
+            cluster.drop("pods", cluster.add_work("news"))
+        await asyncio.sleep(silent_s or 1)
         cluster.forget_past("pods")
         await asyncio.sleep(2)
         for number in range(60):
