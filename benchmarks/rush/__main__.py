@@ -96,7 +96,7 @@ async def _trial(
 
 
 def _tables(setting: str, ways: Mapping[str, Sequence[Trial]], *, has_work: bool) -> Iterator[str]:
-    head = ("way", "all usable s", "range", "mean s", "p99 ms", "errors", "most in flight", "machine busy")
+    head = ("way", "all usable s", "range", "mean s", "settled s", "p99 ms", "errors", "in flight", "machine busy")
     yield _table(setting, [head, *(_row(name, trials) for name, trials in ways.items())])
     if has_work:
         names = tuple(dict.fromkeys(name for trials in ways.values() for trial in trials for name in trial.work.cpu_s))
@@ -109,7 +109,9 @@ def _row(name: str, trials: Sequence[Trial]) -> tuple[str, ...]:
     times = [trial.record.all_usable_s for trial in trials]
     busy = statistics.median(trial.work.busy_share for trial in trials)
     most = max(trial.record.most_in_flight for trial in trials)
-    cells = (f"{all_s(trials):.1f}", f"{min(times):.1f}-{max(times):.1f}", f"{mean_s(trials):.1f}")
+    settled_s = statistics.median(trial.record.settled_s for trial in trials)
+    spans = (all_s(trials), mean_s(trials), settled_s)
+    cells = (f"{spans[0]:.1f}", f"{min(times):.1f}-{max(times):.1f}", *(f"{span_s:.1f}" for span_s in spans[1:]))
     return name, *cells, f"{p99_ms(trials):,.0f}", f"{errors(trials):,.0f}", str(most), f"{busy:.0%}"
 
 

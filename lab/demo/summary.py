@@ -77,6 +77,8 @@ def _rush_rows(rushes: Rushes) -> list[tuple[str, str, str]]:
     return [
         (f"one job asks for {len(both[0].usable_s)} whole nodes", "at once", "paced"),
         row("all nodes usable after", lambda rush: f"{rush.all_usable_s:.0f} s"),
+        row("DaemonSets' pods that did not run yet by then", lambda rush: f"{rush.unstarted:,}"),
+        row("these ran too after", lambda rush: f"{rush.settled_s:.0f} s"),
         row("a node usable after, on average", lambda rush: f"{rush.mean_usable_s:.0f} s"),
         row(f"nodes usable after {half_s:.0f} s", lambda rush: str(rush.usable_at(half_s))),
         row("an innocent client's request, p50", lambda rush: f"{rush.bystander_p50_ms:.0f} ms"),
@@ -113,6 +115,8 @@ def rush_figures(rushes: Rushes) -> dict[str, Any]:
 def _figures(record: RushRecord, half_s: float) -> dict[str, Any]:
     return {
         "all_usable_s": round(record.all_usable_s, 2),
+        "daemon_pods_unstarted": record.unstarted,
+        "settled_s": round(record.settled_s, 2),
         "mean_usable_s": round(record.mean_usable_s, 2),
         "usable_at_half_time": record.usable_at(half_s),
         "innocent_p50_ms": round(record.bystander_p50_ms, 1),

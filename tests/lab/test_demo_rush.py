@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from lab.demo.rush import how_far, run_rush
+from lab.demo.rush import how_far, run_rush, unstarted_pods
 from lab.demo.rush_scene import Pacing, open_rush, wait_for_throttle
 from lab.demo.rush_story import Rushes
 from lab.demo.scene import JOBS
 from lab.demo.summary import rush_figures
 from lab.scaleup.cluster import STRANGER
 
-NODES = 12
+NODES, DAEMON_SETS = 12, 8
 pytestmark = pytest.mark.lab
 LOOSE_S = 3.0
 """The record is taken by a watch, the audit log by the server: a busy machine keeps them apart by that much."""
@@ -62,6 +62,7 @@ async def test_figures_match_the_audit_log_and_the_metrics(is_paced):
         assert f"pods {{'Running on a node': {NODES}}}" in await how_far(scene.api)
         events = list(scene.plane.audit_events())[len(events_before) :]
         metrics = await scene.plane.kubectl_async("get", "--raw", "/metrics")
+        assert await unstarted_pods(scene.api) == 0
         claims = (await scene.plane.kubectl_async("get", "nodeclaims", "-o", "name")).split()
     figures = rush_figures(Rushes(record, record))["paced"]
 
@@ -77,4 +78,6 @@ async def test_figures_match_the_audit_log_and_the_metrics(is_paced):
     assert abs(figures["sent_in_vain"] - len(refused)) <= 5
     assert abs(figures["innocent_requests"] - len(answered)) <= 5
     assert abs(figures["innocent_refusals"] - len(strangers)) <= 5
+    assert 0 <= figures["daemon_pods_unstarted"] <= DAEMON_SETS * NODES
+    assert figures["settled_s"] >= figures["all_usable_s"]
     assert abs(figures["all_usable_s"] - last_status_s(events)) <= LOOSE_S

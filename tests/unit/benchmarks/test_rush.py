@@ -20,6 +20,8 @@ def rush(way: str, number: int = 0, **changes: Any) -> Trial:
         "bystander_requests": 100,
         "bystander_refusals": 0,
         "server_busy": 0.9,
+        "unstarted": 0,
+        "settled_s": 20.0,
         "errors": 10,
         "in_vain": 0,
         "ordered_s": (0.0, 1.0),
