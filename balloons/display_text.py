@@ -72,11 +72,6 @@ def share(value: float) -> str:
     return f"{percent:.0f} %" if percent >= 10 or percent == 0 else f"{percent:.1f} %"
 
 
-def count(number: float, noun: str) -> str:
-    """`1 node`, `2,000 nodes`."""
-    return f"{number:,.0f} {noun}{'' if round(number) == 1 else 's'}"
-
-
 def figure(value: float, unit: str) -> str:
     """The value with its unit; one that is not ours is shown as it is called."""
     if unit == "seconds":

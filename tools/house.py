@@ -25,7 +25,7 @@ LONGEST_FILE, SHORTEST_MODULE = 650, 60
 MAY_SHARE_A_NAME = frozenset({"__init__.py", "__main__.py", "settings.py"})
 VAGUE_NAMES = ("each", "found", "given", "seen")
 SLACK = 25
-"""A count may be so far below its line in the baseline: not every commit that mends one has to touch the baseline."""
+"""A count may be so far below its line in the baseline: not every commit that repairs one has to touch the baseline."""
 TEXTS = frozenset({".py", ".md", ".yaml", ".yml", ".toml", ".sh", ".tpl", ".txt"})
 NAME_WHAT_IS_NOT_THERE = frozenset(
     {
@@ -68,7 +68,7 @@ def look(files: Mapping[str, str]) -> Findings:
 
 
 def compare(now: Findings, baseline: Iterable[str]) -> list[str]:
-    """Return what has to be mended: new breaches, and lines of the baseline that no longer hold."""
+    """Return what has to be repaired: new breaches, and lines of the baseline that no longer hold."""
     known, allowed = set(), dict.fromkeys(VAGUE_NAMES, 0)
     for line in baseline:
         name, _, most = line.removeprefix("variables called ").partition(": ")
@@ -100,7 +100,7 @@ def tracked_texts(root: Path) -> dict[str, str]:
 
 
 def main() -> int:
-    """Print what has to be mended; the exit status says whether there was anything."""
+    """Print what has to be repaired; the exit status says whether there was anything."""
     now = look(tracked_texts(ROOT))
     if "--write" in sys.argv[1:]:
         BASELINE.write_text("".join(f"{line}\n" for line in now.lines()))

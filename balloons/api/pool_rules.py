@@ -44,7 +44,7 @@ from balloons.api.pool import (
 )
 from throttler.kube import quantities_and_durations
 from throttler.kube.custom_objects import Form, Invalid, Problem, decode_object, not_one_of, texts
-from throttler.kube.quantities_and_durations import DurationError, QuantityError, parse_duration, parse_quantity
+from throttler.kube.quantities_and_durations import DurationError, QuantityError, count, parse_duration, parse_quantity
 from throttler.kube.selectors import KEY_PATTERN, VALUE_PATTERN, LabelSelector, Toleration, selector_problems
 
 __all__ = ["Invalid", "decode_pool"]
@@ -208,7 +208,7 @@ def _pod_problems(spec: PoolSpec, given: str) -> Iterator[Problem]:
         yield Problem("spec.template", f"template is set {given}; accepted: {why}")
     if spec.pre_pull:
         why = "images only with strategy Balloon, which alone runs pods"
-        yield Problem("spec.prePull", f"prePull names {len(spec.pre_pull)} images {given}; accepted: {why}")
+        yield Problem("spec.prePull", f"prePull names {count(len(spec.pre_pull), 'image')} {given}; accepted: {why}")
 
 
 def node_problems(nodes: PoolNodes) -> Iterator[Problem]:
@@ -279,7 +279,7 @@ def shape_problems(shape: ShapeSpec) -> Iterator[Problem]:
     elif shape.resources:
         yield Problem(
             "spec.shape.resources",
-            f"resources names {len(shape.resources)} resources with type WholeNode; "
+            f"resources names {count(len(shape.resources), 'resource')} with type WholeNode; "
             "accepted: resources only with type Explicit",
         )
     for name in shape.devices:
@@ -299,12 +299,12 @@ def _explicit_problems(shape: ShapeSpec) -> Iterator[Problem]:
         yield Problem("spec.shape.type", f"type Explicit has no resources; accepted: {why}")
     if shape.slack:
         why = "slack only with type WholeNode"
-        given = f"slack names {len(shape.slack)} resources with type Explicit"
+        given = f"slack names {count(len(shape.slack), 'resource')} with type Explicit"
         yield Problem("spec.shape.slack", f"{given}; accepted: {why}")
     if shape.devices:
         yield Problem(
             "spec.shape.devices",
-            f"devices names {len(shape.devices)} resources with type Explicit; "
+            f"devices names {count(len(shape.devices), 'resource')} with type Explicit; "
             "accepted: devices only with type WholeNode",
         )
 
@@ -343,9 +343,9 @@ def image_problems(spec: PoolSpec) -> Iterator[Problem]:
     for index, image in enumerate(spec.pre_pull):
         if not _IMAGE.fullmatch(image):
             yield _no_image(image, f"spec.prePull[{index}]")
-    for image, count in Counter(spec.pre_pull).items():
-        if count > 1:
-            yield Problem("spec.prePull", f'prePull names "{image}" {count} times; accepted: each image once')
+    for image, times in Counter(spec.pre_pull).items():
+        if times > 1:
+            yield Problem("spec.prePull", f'prePull names "{image}" {times} times; accepted: each image once')
 
 
 def _no_image(image: str, path: str) -> Problem:

@@ -67,9 +67,12 @@ def doctor(**given: Any) -> int:
         return ExitCode.DONE
     if unable := found.unable(Severity[least.upper()]):
         from balloons.cli.options import warn
+        from throttler.kube.quantities_and_durations import count
 
         codes = ",".join(unable)
-        warn(f"--fail-on {least} fails: {len(unable)} checks could not look; give the rights, or --skip {codes}")
+        warn(
+            f"--fail-on {least} fails: {count(len(unable), 'check')} could not look; give the rights, or --skip {codes}"
+        )
         return ExitCode.FINDINGS
     is_bad = any(each.check.severity >= Severity[least.upper()] for each in found.findings)
     return ExitCode.FINDINGS if is_bad else ExitCode.DONE

@@ -6,9 +6,10 @@ from datetime import datetime
 from balloons.cli.documents import DiagnosisDocument, ExplanationDocument, FindingItem, SkippedItem, StepItem
 from balloons.cli.terminal import NARROW_GAP, Look, lines
 from balloons.display_text import duration, printable
-from balloons.doctor.check import Finding, Severity, count
+from balloons.doctor.check import Finding, Severity
 from balloons.doctor.diagnose import Diagnosis
 from balloons.explain import Step, Timeline
+from throttler.kube.quantities_and_durations import count
 
 DIAGNOSIS_COLUMNS = ("SEVERITY", "CODE", "OBJECT", "FINDING")
 WIDE_DIAGNOSIS_COLUMNS = (*DIAGNOSIS_COLUMNS, "FIX", "DOCS")

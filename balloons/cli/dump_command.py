@@ -59,6 +59,7 @@ def _key(path: str | None) -> bytes:
 def _write(path: str, seen: Any) -> None:
     """To stdout, or beside the file and then in its place: a dump is there whole or not at all."""
     from balloons.reading.read_cluster import write_archive
+    from throttler.kube.quantities_and_durations import count
 
     if path == "-":
         if sys.stdout.isatty():
@@ -75,5 +76,5 @@ def _write(path: str, seen: Any) -> None:
         raise CommandError(f"{path}: {error.strerror}", ExitCode.BAD_INPUT) from error
     finally:
         draft.unlink(missing_ok=True)
-    objects = sum(len(listed.objects) for listed in seen.lists.values())
-    click.echo(f"{path}: {objects:,} objects, {target.stat().st_size:,} bytes", err=True)
+    objects = count(sum(len(listed.objects) for listed in seen.lists.values()), "object")
+    click.echo(f"{path}: {objects}, {target.stat().st_size:,} bytes", err=True)

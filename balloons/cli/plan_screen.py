@@ -42,6 +42,7 @@ from balloons.preview.what_if import (
 )
 from balloons.report.document import Document, DocumentError, read_document, series_of
 from balloons.report.sentences import hurts, may_hurt, verdict_of_sides
+from throttler.kube.quantities_and_durations import count
 from throttler.law.settings import LawSettings
 
 COLUMNS = ("POLICY", "ETA", "NINE-IN-TEN", "API-LOAD", "OTHERS-WAIT", "REFUSED", "LOST", "LIMITED-BY", "PEAK-REQ/S")
@@ -130,7 +131,7 @@ def _made(given: Mapping[str, Any], basis: Basis) -> ScaleUpPlan:
     asked = _asked_by_pods(given, fitting) if fitting else _asked(given, basis.inputs)
     try:
         cost = prices(given["prices"], given["price"])
-        with working(f"running {asked.add:,} nodes through possible worlds", asked.add):
+        with working(f"running {count(asked.add, 'node')} through possible worlds", asked.add):
             return make_plan(basis.inputs, asked, basis.at, prices=cost, fitting=fitting)
     except PlanError as error:
         raise CommandError(str(error), ExitCode.BAD_INPUT) from error
@@ -235,7 +236,7 @@ def _endless(cell: Cell) -> str:
     name, ready = POLICIES.get(cell.policy, cell.policy), cell.found.run.moments[-1].ready
     if cell.side.is_stuck:
         return f"{name}: never, as the autoscaler destroys machines before they have registered, and orders them anew."
-    return f"{name}: {ready:,} of {cell.add:,} nodes are ready after 12 h, where the simulation stops."
+    return f"{name}: {ready:,} of {count(cell.add, 'node')} ready after 12 h, where the simulation stops."
 
 
 def _row(cell: Cell, sweep: Sweep | None) -> Row:

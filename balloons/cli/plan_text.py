@@ -11,13 +11,14 @@ from math import log10
 
 from balloons.cli.terminal import Look, Row
 from balloons.cli.terminal import table as table_lines
-from balloons.display_text import count, duration, printable
+from balloons.display_text import duration, printable
 from balloons.display_text import times as times_as_long
 from balloons.preview.forecast import NONE
 from balloons.preview.plan_json import Comparison
 from balloons.report import sentences
 from balloons.report.document import Document, PolicyCourse, Series, at, courses_of, marks, series_of
 from balloons.report.sentences import Level, PlanVerdict, verdict
+from throttler.kube.quantities_and_durations import count
 
 WAVES = ("WAVE", "FROM", "UNTIL", "NODES", "READY", "PER-MIN", "LIMITED-BY")
 SIDES = ("POLICY", "ETA", "API-LOAD", "OTHERS-WAIT", "REFUSED", "PEAK-REQ/S")
@@ -143,7 +144,7 @@ def comparison_lines(found: Comparison, look: Look) -> list[str]:
     text = [
         f"Planned {saved.at:%Y-%m-%d %H:%M:%S} UTC: {count(saved.nodes, 'node')}{name} in {duration(saved.eta_s)} "
         f"(nine in ten: {duration(saved.low_s)} to {duration(saved.high_s)})",
-        f"Since then {count(found.came, 'node')} came, {found.ready:,} of them are usable; "
+        f"Since then {count(found.came, 'node')} came, {found.ready:,} of them usable; "
         f"it began {duration(max(0.0, found.since_s))} after the plan",
     ]
     if found.is_in_band is not None:
@@ -240,7 +241,11 @@ def _compared(courses: Sequence[PolicyCourse], times: Sequence[float], look: Loo
     waits = [_course_strip(*pair, LONGEST, times, look) for pair in zip(courses, longer, strict=True)]
     text = ["Full height: API load 100 %", *load]
     if any(max(course.slower_by) >= LEAST_SLOWER for course in courses):
-        return [*text, f"Full height: others wait {times_as_long(10**LONGEST)} longer", *waits]
+        return [
+            *text,
+            f"Full height: others wait {times_as_long(10**LONGEST)} longer; half height: {times_as_long(10 ** (LONGEST / 2))}",
+            *waits,
+        ]
     return [*text, "Others wait no longer."]
 
 

@@ -29,6 +29,7 @@ from balloons.service.watched_objects import POOLS, PoolWire, pool_from_wire
 from throttler.api.throttle_rules import StoredThrottle, ThrottleWire, throttle_from_wire
 from throttler.kube.errors import ForbiddenError, NotFoundError
 from throttler.kube.kube_client import KubeClient
+from throttler.kube.quantities_and_durations import count
 from throttler.kube.reflector import Reflector, T, W
 from throttler.kube.requests import Selection
 from throttler.service.throttle_watches import THROTTLES
@@ -142,7 +143,7 @@ def on_screen(text: list[str], columns: int, rows: int, instead: str) -> list[st
     kept = list(text)
     while kept and sum(height(line, columns) for line in kept) > rows - 1:
         kept.pop()
-    return [*kept, f"... {len(text) - len(kept):,} lines more: {instead}"]
+    return [*kept, f"... {count(len(text) - len(kept), 'line')} more: {instead}"]
 
 
 def height(line: str, columns: int) -> int:

@@ -20,6 +20,7 @@ from throttler.api.throttle import JoinThrottle, ThrottleStatus
 from throttler.api.throttle_rules import RefusedThrottle, StoredThrottle
 from throttler.kube.because import rfc3339
 from throttler.kube.metadata import Metadata
+from throttler.kube.quantities_and_durations import count
 from throttler.law.verdict import Phase
 
 POOL_COLUMNS = ("NAME", "WARM", "WANT", "BUSY", "PENDING", "MAX", "MODE", "READY", "BECAUSE", "AGE")
@@ -343,14 +344,14 @@ def _status(of: Pool | StoredThrottle, name: str) -> str:
 def _warm(nodes: int) -> Missing:
     def look(seen: Seen) -> list[str]:
         warm = sum(pool.status.warm for pool in seen.pools)
-        return [] if warm >= nodes else [f"{warm:,} of {nodes:,} nodes are warm"]
+        return [] if warm >= nodes else [f"{warm:,} of {count(nodes, 'node is', 'nodes are')} warm"]
 
     return look
 
 
 def _idle(seen: Seen) -> list[str]:
     return [
-        f"{_called(each)}: {each.status.in_flight:,} nodes in flight, {each.status.waiting:,} waiting"
+        f"{_called(each)}: {count(each.status.in_flight, 'node')} in flight, {each.status.waiting:,} waiting"
         for each in seen.throttles
         if each.status.in_flight or each.status.waiting
     ] + ([] if seen.throttles else ["there is no throttle"])

@@ -18,7 +18,7 @@ from balloons.cli.documents import NodeGroupItem, NodeGroupListDocument, Request
 from balloons.cli.options import open_cluster
 from balloons.cli.status_screen import COLUMNS, LINES, REDRAW_S, height, on_screen, start
 from balloons.cli.terminal import NONE, Look
-from balloons.display_text import count, printable
+from balloons.display_text import printable
 from balloons.preview.from_cluster import price_of
 from balloons.service.watches import UNFINISHED
 from throttler.kube.node import (
@@ -31,7 +31,7 @@ from throttler.kube.node import (
     node_from_wire,
 )
 from throttler.kube.pod import Pod, PodKind, PodWire, pod_from_wire
-from throttler.kube.quantities_and_durations import total
+from throttler.kube.quantities_and_durations import count, total
 from throttler.kube.reflector import Reflector
 from throttler.kube.requests import NODES, PODS, Selection
 

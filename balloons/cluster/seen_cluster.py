@@ -35,7 +35,7 @@ from throttler.kube.custom_objects import Invalid
 from throttler.kube.karpenter import NodeClaim, NodePool
 from throttler.kube.node import Node, NodeWire, Shared, node_from_wire
 from throttler.kube.pod import DaemonSet, DaemonSetWire, Pod, PodWire, daemon_set_from_wire, pod_from_wire
-from throttler.kube.quantities_and_durations import QuantityError
+from throttler.kube.quantities_and_durations import QuantityError, count
 
 MOST_OBJECTS = 250_000
 """Of one kind: above what the largest known clusters hold of pods; more are left out of a list and counted."""
@@ -222,7 +222,7 @@ class Detected:
         parts = [self._autoscaler_words(), f"Kubernetes {self.version or 'of unknown version'}"]
         parts += [f"provider {self.provider}"] if self.provider else []
         if self.api_servers:
-            parts.append(f"{self.api_servers} API server{'' if self.api_servers == 1 else 's'}")
+            parts.append(count(self.api_servers, "API server"))
         return ", ".join(parts)
 
     def _autoscaler_words(self) -> str:

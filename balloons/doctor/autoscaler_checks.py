@@ -6,12 +6,12 @@ from typing import Any
 from balloons.cluster import kinds, seen_cluster
 from balloons.cluster.plain_data import name_of, parts, text
 from balloons.cluster.seen_cluster import Autoscaler
-from balloons.doctor.check import Check, Facts, Severity, Trouble, count, some
+from balloons.doctor.check import Check, Facts, Severity, Trouble, some
 from throttler.api.throttle_rules import RefusedThrottle
 from throttler.kube.cluster_autoscaler import NODES
 from throttler.kube.node import GROUP_LABELS, HELD_BY_ANNOTATION, KARPENTER_KEEP_ANNOTATION
 from throttler.kube.node import KARPENTER_POOL_LABEL as POOL
-from throttler.kube.quantities_and_durations import QuantityError, parse_quantity
+from throttler.kube.quantities_and_durations import QuantityError, count, parse_quantity
 from throttler.kube.selectors import matches
 from throttler.service.lever_plans import left_out
 
@@ -61,7 +61,8 @@ def at_ceiling(facts: Facts) -> Iterator[Trouble]:
         if limit is not None and taken is not None and 0 < limit <= taken and not facts.pending:
             yield Trouble(
                 f"capacityquota/{each.metadata.name}",
-                f"its limit {limit} is not above the {taken} nodes there are: no broken node can be replaced",
+                f"its limit {limit} is not above the {count(taken, 'node')} that it has: no broken node can be "
+                "replaced",
                 f'kubectl patch capacityquota {each.metadata.name} --type=merge -p \'{{"spec":{{"limits":{{"resources":'
                 f'{{"nodes":{taken + max(1, taken // 10)}}}}}}}}}\'',
             )
@@ -113,8 +114,8 @@ def near_halt(facts: Facts) -> Iterator[Trouble]:
     if has_it and len(unready) > UNREADY_COUNT and share > UNREADY_SHARE:
         yield Trouble(
             f"node/{sorted(unready)[0]}",
-            f"{len(unready)} of {len(facts.nodes)} nodes are not ready ({share:.0f} %): above {UNREADY_SHARE:.0f} % "
-            "cluster-autoscaler neither grows nor shrinks anything",
+            f"{len(unready)} of {count(len(facts.nodes), 'node is', 'nodes are')} not ready ({share:.0f} %): "
+            f"above {UNREADY_SHARE:.0f} % cluster-autoscaler neither grows nor shrinks anything",
             "kubectl get nodes | grep -v ' Ready'",
         )
 

@@ -8,9 +8,9 @@ from typing import Any
 
 from balloons.cluster import kinds
 from balloons.cluster.plain_data import is_true, name_of, pairs, part, parts, text, texts, whole
-from balloons.doctor.check import Check, Facts, Severity, Trouble, called, count, is_pause, some, template_of
+from balloons.doctor.check import Check, Facts, Severity, Trouble, called, is_pause, some, template_of
 from throttler.kube.pod import PodKind
-from throttler.kube.quantities_and_durations import total
+from throttler.kube.quantities_and_durations import count, total
 from throttler.kube.selectors import LabelSelector, Requirement, matches
 
 _NEEDS = (kinds.DEPLOYMENTS, kinds.PRIORITY_CLASSES)

@@ -202,11 +202,6 @@ def called(kind: Kind | str, thing: Any) -> str:
     return f"{word}/{name_of(thing)}{f' -n {namespace}' if namespace else ''}"
 
 
-def count(number: int, noun: str) -> str:
-    """`1 node`, `2 nodes`."""
-    return f"{number} {noun}{'' if number == 1 else 's'}"
-
-
 def some(names: Iterable[str], most: int = 3) -> str:
     """`a, b, c and 4 more`."""
     found = sorted(names)

@@ -7,7 +7,8 @@ from balloons.cluster import kinds
 from balloons.cluster.kinds import Kind
 from balloons.cluster.seen_cluster import SeenCluster, Unread
 from balloons.doctor import autoscaler_checks, balloon_checks, pool_and_throttle_checks, server_checks
-from balloons.doctor.check import Check, Facts, Finding, Severity, count
+from balloons.doctor.check import Check, Facts, Finding, Severity
+from throttler.kube.quantities_and_durations import count
 
 ALL_CHECKS: tuple[Check, ...] = (
     *balloon_checks.PRIORITY_CHECKS,

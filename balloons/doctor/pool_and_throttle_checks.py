@@ -7,10 +7,11 @@ from balloons.cluster import kinds, seen_cluster
 from balloons.cluster.kinds import Kind
 from balloons.cluster.plain_data import moment, name_of, part, parts, text, whole
 from balloons.decide.plan import Reason
-from balloons.doctor.check import Check, Facts, Severity, Trouble, called, count, some
+from balloons.doctor.check import Check, Facts, Severity, Trouble, called, some
 from throttler.api.throttle_rules import RefusedThrottle
 from throttler.kube.custom_objects import Invalid
 from throttler.kube.metadata import owners_of
+from throttler.kube.quantities_and_durations import count
 from throttler.kube.selectors import matches
 from throttler.levers.lever import FIELD_MANAGER, THROTTLE_LABEL, Holder
 from throttler.levers.saved_limits import ORIGINAL_ANNOTATION

@@ -8,6 +8,7 @@ from balloons.cluster.kinds import Kind
 from balloons.cluster.plain_data import pairs, part, parts, text, texts
 from balloons.doctor.check import Check, Facts, Severity, Trouble, called
 from throttler.kube.node import NOT_READY_TAINT, is_joining_taint
+from throttler.kube.quantities_and_durations import count
 from throttler.kube.selectors import LabelSelector, Requirement, matches
 
 DEFAULT_QPS = 20.0
@@ -29,7 +30,7 @@ def slow_daemons(facts: Facts) -> Iterator[Trouble]:
         source = f"--kube-api-qps is {qps:g}" if qps else f"its default of {DEFAULT_QPS:g} requests/s is assumed"
         yield Trouble(
             "kube-controller-manager",
-            f"with {daemons} DaemonSets at most {pace:.1f} nodes/s get their pods ({source}): 500 nodes take "
+            f"with {count(daemons, 'DaemonSet')} at most {pace:.1f} nodes/s get their pods ({source}): 500 nodes take "
             f"{500 / pace:.0f} s however idle the API servers are",
             f"# set --kube-api-qps={SLOW_NODES_PER_S * daemons * 2:.0f} "
             f"--kube-api-burst={SLOW_NODES_PER_S * daemons * 3:.0f} "

@@ -12,6 +12,7 @@ import msgspec
 
 from balloons.preview.inputs import REACTION_S, Known
 from throttler.kube.node import INSTANCE_TYPE_LABEL, KARPENTER_POOL_LABEL
+from throttler.kube.quantities_and_durations import count
 
 LONGEST_S = 1800.0
 """A transition later than this after a node's birth is no part of it: nodes and pods restart."""
@@ -309,5 +310,5 @@ def middle(times: Sequence[float]) -> float:
     return statistics.fmean(sorted(times)[outer:-outer])
 
 
-def _from(count: int) -> str:
-    return f"{count} node{'' if count == 1 else 's'} of the last 24 h"
+def _from(nodes: int) -> str:
+    return f"{count(nodes, 'node')} of the last 24 h"

@@ -53,6 +53,7 @@ from throttler.kube.quantities_and_durations import (
     DurationError,
     QuantityError,
     Resources,
+    count,
     minus,
     parse_duration,
     parse_quantity,
@@ -370,7 +371,7 @@ def _daemon_sets(daemon_sets: tuple[DaemonSet, ...], nodes: tuple[Node, ...]) ->
     if not daemon_sets or not sample:
         return None
     counts = [sum(wants_daemon(each, node, _lasting(node)) for each in daemon_sets) for node in sample]
-    return Known.stated(statistics.median(counts), f"{len(daemon_sets)} DaemonSets of the cluster")
+    return Known.stated(statistics.median(counts), f"{count(len(daemon_sets), 'DaemonSet')} of the cluster")
 
 
 def _lasting(node: Node) -> tuple[Taint, ...]:

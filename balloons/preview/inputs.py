@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from math import exp
 from typing import Self
 
-from throttler.kube.quantities_and_durations import Resources
+from throttler.kube.quantities_and_durations import Resources, plural
 from throttler.kube.selectors import Taint
 from throttler.law.law_memory import Learned
 from throttler.law.settings import LawSettings
@@ -251,7 +251,7 @@ def join_cpu_s(daemon_sets: float) -> Known:
     """Core-seconds of one join with so many DaemonSet pods."""
     return Known.assumed(
         LEAST_JOIN_CPU_S + DAEMON_SET_CPU_S * daemon_sets,
-        f"measured on a real server, with {daemon_sets:g} DaemonSets",
+        f"measured on a real server, with {daemon_sets:g} {plural(daemon_sets, 'DaemonSet')}",
         0.3,
     )
 
@@ -266,7 +266,7 @@ def requests_per_join(daemon_sets: float) -> Known:
     """Requests of one join, lists and watches among them."""
     return Known.assumed(
         LEAST_REQUESTS + DAEMON_SET_REQUESTS * daemon_sets,
-        f"measured on a real server, with {daemon_sets:g} DaemonSets",
+        f"measured on a real server, with {daemon_sets:g} {plural(daemon_sets, 'DaemonSet')}",
     )
 
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from balloons.display_text import count, duration, share
+from balloons.display_text import duration, share
 from balloons.preview.fitting import Fitting
 from balloons.preview.forecast import (
     MOST_ADDED,
@@ -29,6 +29,7 @@ from balloons.preview.from_cluster import lift
 from balloons.preview.inputs import Ceiling, PlanInputs, PoolFacts
 from balloons.preview.possible_worlds import World, median_world
 from balloons.preview.scale_up_flow import Flow, flow
+from throttler.kube.quantities_and_durations import count
 
 HOUR_S = 3600.0
 AT_ONCE_S = 1.0
@@ -245,7 +246,7 @@ def _with_ceiling(waves: tuple[Wave, ...], missing: int, ready: int, ceiling: Ce
 def check_size(nodes: int) -> None:
     """Raises PlanError for more nodes than a forecast takes."""
     if nodes > MOST_ADDED:
-        raise PlanError(f"{nodes:,} nodes more are too many to run through; accepted: 1 to {MOST_ADDED:,}")
+        raise PlanError(f"{count(nodes, 'node')} more are too many to run through; accepted: 1 to {MOST_ADDED:,}")
 
 
 def _sides(inputs: PlanInputs, pool: PoolFacts, found: Forecast, policy: str) -> tuple[Side, ...]:
@@ -320,5 +321,5 @@ def _broken(plan: ScaleUpPlan) -> list[str]:
         found.append(f"the autoscaler would destroy {lost} that {_are_late(plan)}")
     if plan.fitting is not None and plan.fitting.unplaceable:
         pods = sum(each.pods for each in plan.fitting.unplaceable)
-        found.append(f"{count(pods, 'pod')} fit{'s' if pods == 1 else ''} no node that is there or could come")
+        found.append(f"{count(pods, 'pod fits', 'pods fit')} no node that is there or could come")
     return found

@@ -39,6 +39,7 @@ from throttler.kube.errors import (
 )
 from throttler.kube.kube_client import KubeClient, decode
 from throttler.kube.list_and_watch import READ_ERRORS
+from throttler.kube.quantities_and_durations import count
 from throttler.kube.requests import Resource, Selection
 
 CACHE_PAGES_SINCE = 34
@@ -311,15 +312,15 @@ def read_manifests(paths: Sequence[str], taken_at: datetime, *, is_recursive: bo
             _file(name, document, by_kind)
     if not any(by_kind.values()):
         deeper = "" if is_recursive or not any(map(os.path.isdir, paths)) else "; -R looks into folders of folders"
-        read = f"{files:,} file{'' if files == 1 else 's'} read"
+        read = f"{count(files, 'file')} read"
         raise ManifestError(f"{', '.join(paths)[:200]}: no object that any check looks at ({read}){deeper}")
     lists = {name: Listed(tuple(found)) for name, found in by_kind.items()}
     return SeenCluster(taken_at=taken_at, lists=lists)
 
 
 def _texts(paths: Iterable[str], *, is_recursive: bool) -> Iterator[tuple[str, str]]:
-    for count, path in enumerate(_files(paths, is_recursive=is_recursive)):
-        if count >= MOST_FILES:
+    for number, path in enumerate(_files(paths, is_recursive=is_recursive)):
+        if number >= MOST_FILES:
             raise ManifestError(f"more than {MOST_FILES:,} files")
         raw = sys.stdin.buffer.read(MOST_MANIFEST_BYTES + 1) if path == "-" else _read_manifest(path)
         if len(raw) > MOST_MANIFEST_BYTES:

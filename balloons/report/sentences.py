@@ -7,12 +7,13 @@ import enum
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from balloons.display_text import POLICIES, TITLES, count, duration, end, figure, printable, share, times
+from balloons.display_text import POLICIES, TITLES, duration, end, figure, printable, share, times
 from balloons.preview.forecast import BUSY, NONE, REFUSING, SLOW, THROTTLE, Limit
 from balloons.preview.inputs import NO_CLUSTER
 from balloons.preview.scale_up_plan import Side
 from balloons.report import document
 from balloons.report.document import Document, Gang, Input, SavedBand, SavedSide, SavedWave
+from throttler.kube.quantities_and_durations import count, plural
 
 LONGEST = 160
 """Characters of a name or a detail; of objects 253 are possible, and of a file any number."""
@@ -50,7 +51,7 @@ def no_longer(plan: Document) -> str:
     """Why no node is to come."""
     if plan.pods is not None and plan.pods.pods == plan.pods.on_nodes_there:
         return "all pods fit nodes that are there"
-    there = f"{plan.cluster.pool_nodes:,} node{' is' if plan.cluster.pool_nodes == 1 else 's are'} there"
+    there = f"{_nodes(plan.cluster.pool_nodes)} there"
     words = shown(plan.request.in_words)
     return f"{there}, and {words} asks for no more" if words else f"{there}, and no more are asked for"
 
@@ -193,8 +194,7 @@ def assumed(plan: Document) -> str:
     number = sum(each.source == "assumed" for each in plan.inputs)
     if not number:
         return "Every figure was stated or learned in this cluster."
-    are = "is" if number == 1 else "are"
-    return f"{number:,} of {count(len(plan.inputs), 'figure')} {are} assumed, not known."
+    return f"{number:,} of {count(len(plan.inputs), 'figure')} {plural(number, 'is', 'are')} assumed, not known."
 
 
 def nothing_seen(plan: Document) -> str:
@@ -398,4 +398,4 @@ def _name(side: Side) -> str:
 
 
 def _nodes(number: int) -> str:
-    return "1 node is" if number == 1 else f"{number:,} nodes are"
+    return count(number, "node is", "nodes are")

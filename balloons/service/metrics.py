@@ -288,7 +288,7 @@ async def serve_health(
 ) -> AsyncIterator[ListenAddress]:
     """Serve until the block ends; gives the address in use. Raises SettingsError where it cannot.
 
-    `remark` is what /healthz adds while it is well: what is wrong and a restart would not mend.
+    `remark` is what /healthz adds while it is well: what is wrong and a restart would not repair.
     """
     app = web.Application()
     page = Page(registry, asyncio.get_running_loop().time).answer

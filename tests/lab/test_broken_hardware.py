@@ -124,9 +124,9 @@ async def _is_told(held: Held, short: str, debugged: str, refusing: str) -> None
     """The three are named, and the one with the debug pod counts as warm like the others."""
     status = await held.status()
     ready: Mapping[str, str] = next(each for each in status["conditions"] if each["type"] == "Ready")
-    assert f"1 nodes are short of devices: fewer {GPU} than others" in ready["message"]
-    assert "1 nodes refuse balloons (UnexpectedAdmissionError)" in ready["message"]
-    assert "1 warm nodes run other pods beside their balloon" in ready["message"]
+    assert f"1 node is short of devices: fewer {GPU} than others" in ready["message"]
+    assert "1 node refuses balloons (UnexpectedAdmissionError)" in ready["message"]
+    assert "1 warm node runs other pods beside its balloon" in ready["message"]
     assert {short, debugged, refusing} <= set(ready["message"].replace(";", " ").replace(",", " ").split())
     assert (status["warm"], status["busy"], status["sick"], status["nodes"]) == (NODES - 2, 0, 1, NODES)
 

@@ -162,7 +162,7 @@ def placeable() -> Iterator[tuple[str, Json, int, Fate]]:
     # The tainted machines with GPUs count as hosts that have none, so that nobody may have more than one.
     spread = deployment("even", 7, "1", topologySpreadConstraints=evenly("even"))
     yield "--pods", spread, 7, Fate(5, 2, {"general": 2})
-    # Where taints are honoured seven machines take two each; one that Karpenter buys gets no more than maxSkew.
+    # Where taints count seven machines take two each; one that Karpenter buys gets no more than maxSkew.
     spread = deployment("honest", 16, "3", topologySpreadConstraints=evenly("honest", nodeTaintsPolicy="Honor"))
     yield "--pods", spread, 16, Fate(14, 2, {"general": 2})
 

@@ -88,7 +88,7 @@ async def test_three_broken_nodes_change_nothing_for_the_others(
         assert "NodesRefuse" in {event["reason"] for event in await on.objects("events.events.k8s.io")}
         await _until_failed(on, 3 * FEW)
 
-        # Mended, and given back as nodes are that somebody has repaired.
+        # Repaired, and given back as nodes are that somebody has repaired.
         on.machines.admit_pods(*broken)
         for command in ("cordon", "uncordon"):
             for node in broken:

@@ -8,20 +8,40 @@ import enum
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from string import Formatter
 from typing import Any
 
 import msgspec
 
 from throttler.kube.metadata import Condition, Metadata
+from throttler.kube.quantities_and_durations import plural
 
 
 class Sentence(enum.Enum):
-    """Reason name -> sentence template; the braces name the detail's keys. Subclasses list the reasons."""
+    """Reason name -> sentence template; the braces name the detail's keys. Subclasses list the reasons.
+
+    `{nodes:node is|nodes are}` gives `1 node is` and `2 nodes are`; `{nodes:|it|them}` gives the word alone.
+    """
 
     @property
     def code(self) -> str:
         """The name in CamelCase, as Events and conditions carry it."""
         return "".join(part.capitalize() for part in self.name.split("_"))
+
+
+class _Figures(Formatter):
+    """Fills in figures, and the words that go with their number."""
+
+    def format_field(self, value: Any, format_spec: str) -> str:
+        """As `str.format`, but for a singular and a plural behind the colon."""
+        if "|" not in format_spec:
+            return str(super().format_field(value, format_spec))
+        *is_word_alone, one, many = format_spec.split("|")
+        word = plural(value, one, many)
+        return word if is_word_alone else f"{value:.0f} {word}"
+
+
+_FIGURES = _Figures()
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +59,7 @@ class Because:
     @property
     def sentence(self) -> str:
         """The reason in words, with its figures filled in."""
-        return str(self.reason.value).format_map(dict(self.detail))
+        return _FIGURES.vformat(self.reason.value, (), self.detail)
 
 
 def because(reason: Sentence, **detail: object) -> Because:

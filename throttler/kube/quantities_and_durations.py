@@ -1,4 +1,4 @@
-"""Amounts as Kubernetes writes them: quantities, resource lists, and lengths of time.
+"""Amounts as Kubernetes writes them: quantities, resource lists, and lengths of time; and numbers before a noun.
 
 Every quantity is held in *milli-units* (thousandths of a core, of a byte, of a GPU): integers
 compare exactly, and milli is the finest step a resource request can have. The grammar is the one of
@@ -167,3 +167,13 @@ def duration_sentence(text: str) -> str:
 def _thousandths(number: str) -> int:
     whole, _, decimals = number.partition(".")
     return int(whole + decimals.ljust(3, "0"))
+
+
+def plural(number: float, one: str, many: str = "") -> str:
+    """The word that goes with the number; without `many` the plural ends in s."""
+    return one if round(number) == 1 else many or f"{one}s"
+
+
+def count(number: float, one: str, many: str = "") -> str:
+    """`1 node`, `2,000 nodes`; `1 node is`, `2,000 nodes are`."""
+    return f"{number:,.0f} {plural(number, one, many)}"

@@ -133,7 +133,7 @@ class Reflector(Generic[W, T]):
     events are in. After a 410 it is not until all has been listed anew, with one exception: where the server spoke no
     more than `GAP_S` before, the view stays complete while the list is read in pages beneath the new watch. It then
     shows everything up to the last word and every event since the list began; of what happened in the gap between, each
-    object is mended by its page or its next event, and those that were deleted in it are gone with the last page.
+    object is put right by its page or its next event, and those that were deleted in it are gone with the last page.
     """
 
     def __init__(
@@ -376,7 +376,7 @@ class Reflector(Generic[W, T]):
         self._notify()
 
     def _lost(self, error: ApiError) -> bool:
-        """The view is not kept up to date now: say so, unless it is mended at once, which is what this returns."""
+        """The view is not kept up to date now: say so, unless it is put right at once, which is what this returns."""
         is_gap = isinstance(error, GoneError) and not self.is_listing and self.store.is_complete
         is_hurried = is_gap and self.age_s <= GAP_S and _now() >= self._may_hurry_at
         self._watch_error = error

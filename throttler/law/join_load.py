@@ -158,7 +158,7 @@ def window_at(load: Load, share: float, swings: float = 0.0) -> float | None:
 
 
 def committed_at(load: Load, share: float, swings: float, joining: int) -> float | None:
-    """The same where nothing holds back what is ordered, so that no later sample can mend the estimate.
+    """The same where nothing holds back what is ordered, so that no later sample can correct the estimate.
 
     What others do swings slowly: `joining` joins may have been seen while it was a standard deviation lower, and then
     one of them takes more than it seems.

@@ -14,22 +14,32 @@ class ThrottleReason(Sentence):
     """Every reason of a change or a hold of the window, and its sentence."""
 
     IDLE = "nothing waits and nothing is in flight"
-    NO_HOPE = "nothing is in flight, and the pods that wait fit nowhere: {pods} are not counted"
-    STARTING = "the scale-up begins with a window of {window:.0f} joins"
-    REMEMBERED = "the scale-up begins with a window of {window:.0f} joins, as the last one taught"
-    DOUBLING = "the API servers stay calm with {joining} joins (index {index:.1f}): the window grows to {window:.0f}"
-    UTILISATION = "one join uses {load:.2%} of the busiest server: the window is {window:.0f}"
-    PROBING_UP = "index {index:.1f} is below {target:.1f}: the window grows to {window:.0f}"
-    BACKING_OFF = "index {index:.1f} of {server} is above {target:.1f}: the window falls to {window:.0f}"
-    CROWDED = "more than {window:.0f} joins are under way: nothing is let in until some have ended"
-    AT_EQUILIBRIUM = "index {index:.1f} is near {target:.1f}: the window stays at {window:.0f}"
-    HIGH_ONCE = (
-        "index {index:.1f} is above {target:.1f} in one sample: a cut needs two in a row, and the window stays at "
-        "{window:.0f}"
+    NO_HOPE = "nothing is in flight, and the pods that wait fit nowhere: {pods:pod is|pods are} not counted"
+    STARTING = "the scale-up begins with a window of {window:join|joins}"
+    REMEMBERED = "the scale-up begins with a window of {window:join|joins}, as the last one taught"
+    DOUBLING = (
+        "the API servers stay calm with {joining:join|joins} (delay {index:.1f} times the baseline): "
+        "the window grows to {window:.0f}"
     )
-    WARMING_UP = "index {index:.1f} is below {target:.1f}; {joining} of {window:.0f} joins are under way"
-    NOT_FILLED = "{joining} of {window:.0f} joins are under way; {coming} machines boot or are about to be ordered"
-    NO_DEMAND = "fewer than {window:.0f} joins are under way, and nothing waits"
+    UTILISATION = "one join uses {load:.2%} of the busiest server: the window is {window:.0f}"
+    PROBING_UP = "delay is {index:.1f} times the baseline, below {target:.1f}: the window grows to {window:.0f}"
+    BACKING_OFF = (
+        "delay of {server} is {index:.1f} times the baseline, above {target:.1f}: the window falls to {window:.0f}"
+    )
+    CROWDED = "more than {window:join is|joins are} under way: nothing is let in until some have ended"
+    AT_EQUILIBRIUM = "delay is {index:.1f} times the baseline, near {target:.1f}: the window stays at {window:.0f}"
+    HIGH_ONCE = (
+        "delay is {index:.1f} times the baseline, above {target:.1f}, in one sample: a cut needs two in a row, and "
+        "the window stays at {window:.0f}"
+    )
+    WARMING_UP = (
+        "delay is {index:.1f} times the baseline, below {target:.1f}; {joining} of {window:join is|joins are} under way"
+    )
+    NOT_FILLED = (
+        "{joining} of {window:join is|joins are} under way; "
+        "{coming:machine boots or is|machines boot or are} about to be ordered"
+    )
+    NO_DEMAND = "fewer than {window:join is|joins are} under way, and nothing waits"
     ERRORS = "{server} answered {share:.2%} of its requests with 429 or 5xx: the window is cut to {window:.0f}"
     IDLE_ERRORS = (
         "{server} answered {share:.2%} of its requests with 429 or 5xx while nothing joined: "
@@ -41,20 +51,23 @@ class ThrottleReason(Sentence):
     )
     FLOOR_PACE = (
         "{server} answers {share:.2%} of its requests with 429 or 5xx although the window is at its minimum: "
-        "{window:.0f} joins at a time go on"
+        "{window:join at a time goes|joins at a time go} on"
     )
     RECOVERING = "nothing is let in for {left_s:.0f} s more after 429 or 5xx"
     SIGNALS_LOST = "no API server has given a usable reading for {age_s:.0f} s: the window holds"
     SIGNALS_STALE = "no API server has given a usable reading for {age_s:.0f} s: the window falls to {window:.0f}"
     SERVER_SILENT = "{server} gives no usable reading ({problem}): the window does not grow"
     DELAY_NOT_OURS = (
-        "{cuts} cuts did not change the delay of {server}: joins do not cause it, and the window stays at {window:.0f}"
+        "{cuts:cut|cuts} did not change the delay of {server}: joins do not cause it, and the window stays at "
+        "{window:.0f}"
     )
     ERRORS_NOT_OURS = "429 and 5xx of {server} do not count: joins do not cause them"
     NEVER_SEEN = "{servers} never gave a reading: the other servers decide"
     ALARM = "{alarm} is at {value:g}, its threshold is {threshold:g}: the window falls to {window:.0f}"
     CONTROLLER_MANAGER = "joins wait for the controller manager's request limit, so a larger window would not help"
-    DEADLINE = "{overdue} held machines are near their time limit and go first"
+    DEADLINE = (
+        "{overdue:held machine is near its time limit and goes|held machines are near their time limit and go} first"
+    )
     UNKNOWN_LOAD = "no request of the kinds that joins send has ended lately: the window holds"
 
 

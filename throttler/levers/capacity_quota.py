@@ -3,7 +3,7 @@
 cluster-autoscaler caps a scale-up to what is left and counts nodes that it asked for, so `limit = existing + booting +
 allowance` paces what is in flight exactly. `existing` is the larger of our count and its own: the quota counts every
 node that its selector matches, also those that an older throttle paces. The quota fails open: deleted, invalid or
-unknown to the autoscaler, it means no limit. So each look asks anew whether it stands, is ours, and is honoured: it is
+unknown to the autoscaler, it means no limit. So each look asks anew whether it stands, is ours, and is obeyed: it is
 enforced only while cluster-autoscaler says that it is valid.
 """
 
@@ -20,7 +20,7 @@ from throttler.joins.demand import waiting_crowds
 from throttler.kube.because import Because, because
 from throttler.kube.cluster_autoscaler import CAPACITY_QUOTA_KIND, NODES, CapacityQuota
 from throttler.kube.metadata import ObjectKey, OwnedMetadata
-from throttler.kube.quantities_and_durations import QuantityError, Resources
+from throttler.kube.quantities_and_durations import QuantityError, Resources, count
 from throttler.kube.selectors import LabelSelector
 from throttler.levers.ceiling import (
     MILLI,
@@ -277,7 +277,7 @@ class QuotaCeiling(ObjectCeiling[CapacityQuota, QuotaMemory]):
         budget = self.budget
         if budget.is_atomic:
             return because(LeverReason.ROOM_FOR_ALL, ceiling=ceiling, share=budget.allowance)
-        return because(LeverReason.PACING, ceiling=ceiling, usage=f"{self.floor} nodes", share=budget.allowance)
+        return because(LeverReason.PACING, ceiling=ceiling, usage=count(self.floor, "node"), share=budget.allowance)
 
     @property
     def budget(self) -> LeverBudget:

@@ -92,8 +92,10 @@ class HoldReason(Sentence):
     HOLDING_BLIND = (
         "{held} held back: the view is incomplete or stale, so only those held for {limit_s:.0f} s are let in"
     )
-    PODS_HELD = "{held} pods held back, the oldest for {oldest_s:.0f} s; they are let go as nodes may start"
-    PODS_HELD_BLIND = "{held} pods held back: the view is incomplete or stale, so none is let go"
+    PODS_HELD = (
+        "{held:pod is|pods are} held back, the oldest for {oldest_s:.0f} s: none is let go before nodes may start"
+    )
+    PODS_HELD_BLIND = "{held:pod is|pods are} held back: the view is incomplete or stale, so none is let go"
 
 
 def why_let_in(held: Held, limit_s: float, room: LeverBudget) -> Because:

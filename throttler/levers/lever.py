@@ -168,14 +168,14 @@ class LeverReason(Sentence):
 
     NOTHING_WAITS = "nothing waits for a node, so the user's own value applies"
     STOPPING = "the throttle stops or is paused: everything is given back"
-    PACING = "at most {ceiling}: {usage} exist or were asked for, and {share} more nodes may be asked for now"
+    PACING = "at most {ceiling}: {usage} there or asked for, and {share:more node|more nodes} may be asked for now"
     PACING_IN_CAPACITY = (
         "at most {ceiling}: this pool has machines of {smallest} to {largest} cores, so the room for {share} of the "
         "largest may be used by more of the smaller ones"
     )
     WIDE_POOL = (
-        "at most {ceiling}, room for {share} more nodes: the machine types of this pool differ so much that Karpenter "
-        "reserves {charge} times what it orders; give types of similar size a pool of their own"
+        "at most {ceiling}, room for {share:more node|more nodes}: the machine types of this pool differ so much that "
+        "Karpenter reserves {charge} times what it orders; give types of similar size a pool of their own"
     )
     PROBING_SIZE = "at most {ceiling}: this pool never had a machine, so the room is an estimate"
     NOTHING_STARTS = "at most {ceiling}: pods wait and no node was ordered for {waited} s, so the room grows"
@@ -189,7 +189,7 @@ class LeverReason(Sentence):
     )
     ROOM_FOR_ALL = (
         "at most {ceiling}: smaller room was not used, perhaps because a request takes all of its nodes or none; so "
-        "there is room for {share} nodes, the largest demand that waits"
+        "there is room for {share:node|nodes}, the largest demand that waits"
     )
     USER_LIMIT_IS_LOWER = "the user's own limit {limit} is lower than what the throttle would allow"
     VIEW_INCOMPLETE = "the view is incomplete or stale: nothing is raised or lowered"
@@ -201,13 +201,13 @@ class LeverReason(Sentence):
     QUOTA_LOST = "somebody deleted the quota, so growth was not paced; it is made again"
     QUOTA_CHANGED = "somebody changed the selector of our quota; it is put back"
     QUOTA_NOT_SERVED = (
-        "the cluster does not serve CapacityQuota: install its CRD and a cluster-autoscaler that honours it"
+        "the cluster does not serve CapacityQuota: install its CRD and a cluster-autoscaler that obeys it"
     )
     QUOTA_SELECTOR_DIFFERS = "the user's own CapacityQuota of this name selects other nodes than the throttle"
     LIMIT_UNREADABLE = "the user's own limit is not a quantity that can be compared: {value}"
     ORIGINAL_UNREADABLE = (
         "the annotation kube-balloons.github.io/original cannot be read, so the user's own limit is not known: nothing "
-        "is changed until the annotation is mended or removed"
+        "is changed until the annotation is repaired or removed"
     )
     NOT_SCALED = (
         "cluster-autoscaler does not scale this MachineDeployment: it has no annotation "
@@ -217,7 +217,7 @@ class LeverReason(Sentence):
         "this API server has no such MachineDeployment: Cluster API must manage this cluster from within"
     )
     STATIC_POOL = "the pool has a fixed number of replicas, so its size is the user's decision"
-    OVERRUN = "{usage} cores exist or were asked for and {ceiling} were allowed: Karpenter does not honour the ceiling"
+    OVERRUN = "{usage} cores exist or were asked for and {ceiling} were allowed: Karpenter does not obey the ceiling"
     CONTESTED = (
         "somebody else writes the same limit: that counts as the user's new value, and we write at most once in "
         "{period} s"

@@ -19,7 +19,7 @@ from throttler.kube.because import Because, because
 from throttler.kube.cluster_api import MACHINE_DEPLOYMENT_KIND, MAX_SIZE, MachineDeployment
 from throttler.kube.cluster_autoscaler import NODES, NodeGroup
 from throttler.kube.metadata import ObjectKey
-from throttler.kube.quantities_and_durations import Resources
+from throttler.kube.quantities_and_durations import Resources, count
 from throttler.kube.selectors import LabelSelector
 from throttler.levers.ceiling import (
     MILLI,
@@ -152,9 +152,9 @@ def _shares(looks: Sequence["GroupCeiling"], budget: int, now_s: float) -> Mappi
     probed = [name for name in usable if name not in good] if good and budget > len(good) else []
     shares, left = dict.fromkeys(turn, 0), max(0, budget)
     for wants in (dict.fromkeys(probed, 1), dict.fromkeys(good, left), dict.fromkeys(usable, left)):
-        for name, count in fair_shares(left, wants, turn).items():
-            shares[name] += count
-            left -= count
+        for name, more in fair_shares(left, wants, turn).items():
+            shares[name] += more
+            left -= more
     return {key: shares[str(key)] for key in keys}
 
 
@@ -251,7 +251,7 @@ class GroupCeiling(ObjectCeiling[MachineDeployment, GroupMemory]):
         theirs = new.original.get(MAX_SIZE) if new.ceiling else self.limits[MAX_SIZE]
         if not new.ceiling or new.ceiling[MAX_SIZE] == theirs:
             return because(LeverReason.USER_LIMIT_IS_LOWER, limit=theirs)
-        usage = f"{self.group.spec.replicas} nodes"
+        usage = count(self.group.spec.replicas, "node")
         return because(LeverReason.PACING, ceiling=ceiling, usage=usage, share=self.share)
 
     def exception(self, new: SavedLimits, reason: Because) -> Standing | None:

@@ -26,6 +26,7 @@ from throttler.api.throttle import (
 from throttler.api.throttle_rules import RefusedThrottle, StoredThrottle
 from throttler.kube.because import MESSAGE_LIMIT, Because, EventAuthor, EventLimit, Sentence, because, conditions_since
 from throttler.kube.metadata import Condition
+from throttler.kube.quantities_and_durations import count, plural
 from throttler.law.verdict import Phase, ThrottleReason, Verdict
 from throttler.levers.lever import LeverReport, LeverState
 from throttler.service.law_from_spec import learned_status_of
@@ -41,11 +42,13 @@ class StatusReason(Sentence):
     NOT_DECIDED = "nothing has been decided yet"
     INCOMPLETE_VIEW = "the view is incomplete ({missing}): nothing is raised and nothing is lowered"
     WRITE_FAILED = "{problem}"
-    SERVERS_FRESH = "{fresh} of {servers} API servers gave a usable reading within {limit_s:.0f} s{also}"
-    SERVERS_UNREAD = "{fresh} of {servers} API servers gave a usable reading within {limit_s:.0f} s: {problems}"
+    SERVERS_FRESH = "{fresh} of {servers:API server|API servers} gave a usable reading within {limit_s:.0f} s{also}"
+    SERVERS_UNREAD = (
+        "{fresh} of {servers:API server|API servers} gave a usable reading within {limit_s:.0f} s: {problems}"
+    )
     NO_SERVER_READ = "no API server has been read: {problems}"
     NOT_OURS = "joins cause none of this: {sentences}"
-    LEVERS_CONFIRMED = "{levers} levers are in force or given back{also}"
+    LEVERS_CONFIRMED = "{levers:lever is|levers are} in force or given back{also}"
     LEVERS_PENDING = "{names}: written, but the autoscaler has not confirmed it yet"
     LEVERS_BROKEN = "{sentences}"
     NO_LEVERS = "the throttle uses no lever{also}"
@@ -275,9 +278,12 @@ def _also(findings: Findings) -> str:
     if findings.is_autoscaler_silent:
         said += "; cluster-autoscaler is silent: machines that it asked for count until they are given up"
     if pods := findings.joins.hopeless_pods:
-        said += f"; {pods} pods fit nowhere and are not counted"
+        said += f"; {count(pods, 'pod fits nowhere and is', 'pods fit nowhere and are')} not counted"
     if late := findings.joins.late:
-        said += f"; {late} machines are late and use no place in the window until they come"
+        said += (
+            f"; {count(late, 'machine is late and uses', 'machines are late and use')} no place in the window until "
+        )
+        said += plural(late, "it comes", "they come")
     return said
 
 

@@ -115,7 +115,7 @@ class PaperMachines:
         self._refusals |= dict.fromkeys(names, reason)
 
     def admit_pods(self, *names: str) -> None:
-        """Mend them."""
+        """Repair them."""
         for name in names:
             self._refusals.pop(name, None)
 

@@ -9,7 +9,7 @@ import pytest
 from balloons.cli.plan_screen import simulation_lines
 from balloons.cli.plan_text import PLAN_ROWS, ROWS, chart, plan_lines, report_lines
 from balloons.cli.terminal import Look
-from balloons.display_text import count, duration, share
+from balloons.display_text import duration, share
 from balloons.preview.fitting import Fitting, GangFit
 from balloons.preview.from_cluster import plan_inputs
 from balloons.preview.inputs import Ceiling, assumed_inputs
@@ -18,6 +18,7 @@ from balloons.preview.scale_up_plan import Asked, ScaleUpPlan, make_plan
 from balloons.preview.what_if import Stated, simulate, with_stated
 from balloons.reading.read_cluster import read_archive
 from balloons.report.document import Document, Series, read_document, series_of
+from throttler.kube.quantities_and_durations import count
 
 pytestmark = pytest.mark.whole
 

@@ -142,7 +142,7 @@ def test_why_it_is_paused_is_said_while_it_is(is_paused: bool, reason: str | Non
 
 
 def test_notes_are_shown_which_only_the_conditions_have() -> None:
-    said = "3 of 3 wanted nodes are warm; 1 warm nodes run other pods beside their balloon: n1"
+    said = "3 of 3 wanted nodes are warm; 1 warm node runs other pods beside its balloon: n1"
     ready = Condition(type="Ready", status="True", reason="Steady", message=said)
     noted = msgspec.structs.replace(
         pool(), status=PoolStatus(message="3 of 3 wanted nodes are warm", conditions=(ready,))

@@ -52,7 +52,7 @@ def test_the_balloon_goes_and_every_other_node_keeps_its_own(key: str) -> None:
     before = fleet.balloons()
     fleet.taint("n002", taints=(Taint(key, effect="NoSchedule"),))
     decision = fleet.step()
-    assert decision.because.sentence == "1 held nodes are being replaced or removed by the autoscaler: n002"
+    assert decision.because.sentence == "1 held node is being replaced or removed by the autoscaler: n002"
     assert standing(decision.because.reason) is Standing.MOVING
     assert fleet.balloons() == {node: uid for node, uid in before.items() if node != "n002"}
     assert fleet.world.replicas() == 4

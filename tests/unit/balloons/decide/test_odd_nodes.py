@@ -65,7 +65,7 @@ def test_a_small_pod_beside_a_balloon_changes_nothing(spec: dict[str, Any], cpu:
         plan = story.step(2.0)
         assert not actions(plan)
         assert (plan.pools[0].status.warm, plan.pools[0].status.busy) == (3, 0)
-        assert notes(plan) == ["1 warm nodes run other pods beside their balloon: n000"]
+        assert notes(plan) == ["1 warm node runs other pods beside its balloon: n000"]
 
 
 @pytest.mark.parametrize("spec", MODES, ids=["hold", "headroom"])
@@ -111,7 +111,7 @@ def test_a_gpu_off_the_bus_changes_no_other_balloon(is_busy: bool, left: int) ->
     assert bool(notes(plan)) is not is_busy
     if not is_busy:
         assert notes(plan) == [
-            "1 nodes are short of devices: fewer nvidia.com/gpu than others of shape p5-48xlarge-gpu: n000"
+            "1 node is short of devices: fewer nvidia.com/gpu than others of shape p5-48xlarge-gpu: n000"
         ]
 
 
@@ -157,7 +157,7 @@ def test_a_daemonset_pod_on_one_node_changes_no_other_balloon() -> None:
         d.spec["template"] for d in before.values()
     ]
     assert plan.pools[0].status.sick == 1
-    assert notes(plan)[0].startswith("1 nodes have less cpu or memory left than others of shape p5-48xlarge-gpu")
+    assert notes(plan)[0].startswith("1 node has less cpu or memory left than others of shape p5-48xlarge-gpu")
 
 
 # -- time --------------------------------------------------------------------------------------------------------------

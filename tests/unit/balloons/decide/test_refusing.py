@@ -322,7 +322,7 @@ def test_a_restart_finds_the_name_in_the_deployment() -> None:
     decision = story.run(60)
     assert story.left_out() == ["n000"]
     assert decision.status.sick == 1
-    assert notes(decision) == ["1 nodes refuse balloons (seen before a restart) and are left alone for a while: n000"]
+    assert notes(decision) == ["1 node refuses balloons (seen before a restart) and is left alone for a while: n000"]
 
 
 def test_a_restart_finds_the_failed_balloons() -> None:

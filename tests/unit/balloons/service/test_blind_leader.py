@@ -92,7 +92,7 @@ async def test_a_leader_whose_caches_stay_incomplete_says_so_and_another_takes_o
         assert "pods" in first.service.not_alive()
         await asyncio.sleep(LEASE_S)
         assert leaders(first, second) == [False, True]
-        assert first.service.not_alive() == "", "a restart would mend nothing"
+        assert first.service.not_alive() == "", "a restart would repair nothing"
         assert "view incomplete for 2" in first.service.blind_in_words()
         first.refused = set()
         await asyncio.sleep(60)

@@ -103,7 +103,7 @@ async def test_a_node_that_refuses_makes_few_pods_and_the_others_keep_theirs() -
         assert len(made) < 40
         (pool,) = cluster.objects["balloonpools"].values()
         (said,) = {each["message"] for each in pool["status"]["conditions"]}
-        assert "1 nodes refuse balloons (OutOfcpu) and are left alone for a while: n0002" in said
+        assert "1 node refuses balloons (OutOfcpu) and is left alone for a while: n0002" in said
         assert (pool["status"]["warm"], pool["status"]["sick"]) == (5, 1)
 
 

@@ -194,7 +194,7 @@ def test_pods_beside_a_balloon_are_in_the_condition_and_no_event() -> None:
     assert due(Announcer("me"), STEADY, 0, (shared,), told="Steady") == []
     status = next_status(stored(), PoolDecision(KEY, STEADY, PoolStatus(), (), (shared,)), "", WALL)
     assert status is not None
-    assert status.conditions[0].message.endswith("; 1 warm nodes run other pods beside their balloon: n1")
+    assert status.conditions[0].message.endswith("; 1 warm node runs other pods beside its balloon: n1")
 
 
 def test_forgotten_pool_is_new_again() -> None:

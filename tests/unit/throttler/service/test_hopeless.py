@@ -83,9 +83,9 @@ def test_beside_a_pod_that_fits_nowhere_ceilings_are_handed_back_and_the_law_is_
     assert (joins.waiting, joins.hopeless, joins.hopeless_pods, turn.is_busy) == (0, 1, 1, False)
     assert verdict is not None
     assert (verdict.phase, verdict.because.code) == (Phase.IDLE, "NoHope")
-    assert "1 are not counted" in verdict.because.sentence
+    assert "1 pod is not counted" in verdict.because.sentence
     told = conditions(THROTTLE, turn.findings, datetime.fromtimestamp(EPOCH_S, UTC))
-    assert any("1 pods fit nowhere and are not counted" in each.message for each in told)
+    assert any("1 pod fits nowhere and is not counted" in each.message for each in told)
 
 
 def test_a_ceiling_that_was_handed_back_stays_away() -> None:

@@ -160,7 +160,7 @@ def signals_condition(*readings: Reading) -> tuple[str, str]:
 def test_own_requests_are_no_api_server() -> None:
     status = written(stored(), found(signals=Signals(readings=(FRESH, own_requests(0)))))
     assert [each.name for each in status.servers] == [FRESH.server]
-    told = ("True", "1 of 1 API servers gave a usable reading within 30 s")
+    told = ("True", "1 of 1 API server gave a usable reading within 30 s")
     assert signals_condition(FRESH, own_requests(0)) == told
 
 
