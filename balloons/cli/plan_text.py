@@ -241,11 +241,8 @@ def _compared(courses: Sequence[PolicyCourse], times: Sequence[float], look: Loo
     waits = [_course_strip(*pair, LONGEST, times, look) for pair in zip(courses, longer, strict=True)]
     text = ["Full height: API load 100 %", *load]
     if any(max(course.slower_by) >= LEAST_SLOWER for course in courses):
-        return [
-            *text,
-            f"Full height: others wait {times_as_long(10**LONGEST)} longer; half height: {times_as_long(10 ** (LONGEST / 2))}",
-            *waits,
-        ]
+        full, half = times_as_long(10**LONGEST), times_as_long(10 ** (LONGEST / 2))
+        return [*text, f"Full height: others wait {full} longer, half: {half}", *waits]
     return [*text, "Others wait no longer."]
 
 
