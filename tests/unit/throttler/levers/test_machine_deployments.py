@@ -12,7 +12,7 @@ from tests.unit.throttler.service.throttle_scene import a_throttle
 from throttler.joins.joins import JoinRules, Joins
 from throttler.kube.cluster_api import MAX_SIZE, MIN_SIZE, MachineDeployment
 from throttler.kube.cluster_autoscaler import AutoscalerStatus, NodeGroup
-from throttler.levers.ceiling import DRY_S
+from throttler.levers.ceiling import DRY_S, QUIET_S
 from throttler.levers.lever import Clocks, LeverBudget, LeverReport, LeverState, LeverWrite
 from throttler.levers.lever_context import LeverContext, LeverScene
 from throttler.levers.machine_deployments import MACHINE_DEPLOYMENTS, MachineDeploymentMemory
@@ -267,3 +267,17 @@ def test_an_older_leader_holds_still() -> None:
     old = replace(context, scene=replace(context.scene, epoch=2))
     (outcome,), _ = MACHINE_DEPLOYMENTS.plan(old, story.memory)
     assert (outcome.writes, outcome.report.because.code) == ((), "NewerHolder")
+
+
+def test_quiet_time_counts_only_while_the_view_is_complete() -> None:
+    """While blind nobody can say that nothing waits: a minute of it is no reason to give the size back."""
+    story = Story(body(size="50", replicas=4))
+    story.look(room(allowance=3))
+    quiet = {"allowance": 0, "waiting": 0}
+    for now_s in range(10, 10 + 3 * int(QUIET_S), 10):
+        story.look(room(**quiet, may_move=now_s <= 20), float(now_s))
+    assert story.size() != "50"
+    story.look(room(**quiet), now_s + 10.0)
+    assert story.size() != "50", "the quiet time began anew"
+    story.look(room(**quiet), now_s + 10.0 + QUIET_S)
+    assert story.size() == "50"
