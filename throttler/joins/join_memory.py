@@ -63,9 +63,7 @@ class Usual:
 
     def is_late(self, began_s: float, now_s: float, factor: float, least_s: float) -> bool:
         """Whether one that began then ought to have come long ago; nobody is late before the first has come."""
-        mean_s = self.times.mean_s
-        is_passed = mean_s is not None and began_s < self.newest_s
-        return is_passed and now_s - began_s > max(least_s, factor * (mean_s or 0.0))
+        return began_s < self.newest_s and now_s - began_s > max(least_s, factor * (self.times.mean_s or 0.0))
 
 
 NONE_YET = Usual()

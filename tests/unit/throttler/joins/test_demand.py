@@ -1,0 +1,158 @@
+"""What waiting pods need, whose they are, and which of them were searched a node for in vain."""
+
+from dataclasses import replace
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.unit.throttler.joins.cluster import CNI, RULES, SIZE, a_claim, a_node, a_world, daemons_on, pending
+from tests.unit.throttler.joins.test_count_joins import Story
+from throttler.joins.demand import LONGEST_LOOK_S, SEARCH_S, Search, count_demand, may_use, nodes_of
+from throttler.joins.joins import Joins
+from throttler.kube.pod import Pod, PodKind
+from throttler.kube.selectors import Requirement
+
+IN_A, IN_B = Requirement("pool", "In", ("a",)), Requirement("pool", "In", ("b",))
+ELSEWHERE = Requirement("zone", "In", ("z1",))
+
+
+@pytest.mark.parametrize(
+    ("terms", "is_possible"),
+    [
+        ((), True),
+        (((IN_A,),), True),
+        (((IN_B,),), False),
+        (((ELSEWHERE,),), True),
+        (((IN_A, ELSEWHERE),), True),
+        (((IN_A, IN_B),), False),
+        (((IN_B,), (IN_A,)), True),
+    ],
+)
+def test_one_term_of_an_affinity_has_to_be_met_as_far_as_the_selector_tells(
+    terms: tuple[tuple[Requirement, ...], ...], is_possible: bool
+) -> None:
+    assert may_use(pending("p", node_terms=terms), RULES) is is_possible
+
+
+def test_a_node_selector_that_contradicts_the_throttles_rules_its_nodes_out() -> None:
+    assert may_use(pending("p", node_selector={"pool": "a", "zone": "z"}), RULES)
+    assert not may_use(pending("p", node_selector={"pool": "b"}), RULES)
+
+
+@given(st.integers(1, 40), st.integers(1, 16))
+def test_as_many_pods_share_a_node_as_fit(count: int, cpu: int) -> None:
+    pods = [pending(f"p{number}", cpu=str(cpu)) for number in range(count)]
+    on_one = max(1, 8 // cpu)
+    assert nodes_of(pods, SIZE) == -(-count // on_one)
+    assert nodes_of(pods, {}) == count, "every pod a node while no size is known"
+    alone = [pending(f"p{number}", cpu=str(cpu), is_one_per_node=True) for number in range(count)]
+    assert nodes_of(alone, SIZE) == count
+
+
+def test_pods_of_several_owners_share_no_fraction_but_their_sum_is_whole() -> None:
+    thirds = [pending(f"p{number}", cpu="2.6", owner=f"o{number}") for number in range(3)]
+    assert count_demand(thirds, RULES, SIZE).nodes == 1
+
+
+def looked(
+    search: Search, pods: str, unserved: int, room: int | None, seconds: float, *, orders: bool = False
+) -> Search:
+    """Looks of half a minute; in the first of them a machine is ordered, where one is."""
+    while seconds > 0:
+        search = search.looked(list(pods), unserved, room, "offer", min(seconds, LONGEST_LOOK_S), is_ordered=orders)
+        seconds, orders = seconds - LONGEST_LOOK_S, False
+    return search
+
+
+def begun(pods: str, unserved: int, room: int | None = 4) -> Search:
+    search = Search(offer="offer").looked(list(pods), unserved, room, "offer", 0.0, is_ordered=False)
+    return replace(search, waiting=unserved)
+
+
+def test_pods_that_no_machine_is_ordered_for_in_all_the_time_of_a_search_are_given_up() -> None:
+    search = looked(begun("abc", 3), "abc", 3, 4, SEARCH_S - 1)
+    assert search.hopeless == frozenset()
+    assert looked(search, "abc", 3, 4, 1).hopeless == {"a", "b", "c"}
+
+
+def test_no_more_are_given_up_than_machines_are_lacking_and_the_first_comers_first() -> None:
+    search = looked(begun("b", 1), "b", 1, 4, 30)
+    assert looked(search, "ab", 1, 4, SEARCH_S).hopeless == {"b"}
+
+
+def test_without_room_nothing_was_searched_for() -> None:
+    assert looked(begun("ab", 2, 0), "ab", 2, 0, 10 * SEARCH_S).hopeless == frozenset()
+
+
+def test_a_pause_of_the_service_is_no_search() -> None:
+    search = begun("ab", 2).looked(["a", "b"], 2, 4, "offer", 10 * SEARCH_S, is_ordered=False)
+    assert search.unused_s == LONGEST_LOOK_S
+
+
+def test_a_machine_that_is_ordered_begins_the_search_anew_for_those_that_it_may_be_for() -> None:
+    search = looked(begun("ab", 2), "ab", 2, 1, SEARCH_S - 30)
+    search = looked(search, "ab", 2, 1, SEARCH_S - 30, orders=True)
+    assert search.hopeless == frozenset()
+    assert looked(search, "ab", 2, 1, 60).hopeless == {"a", "b"}
+
+
+def test_other_machines_on_offer_and_an_order_beside_nothing_that_waits_give_new_hope() -> None:
+    given_up = replace(looked(begun("ab", 2), "ab", 2, 4, SEARCH_S), waiting=0)
+    assert given_up.hopeless == {"a", "b"}
+    assert given_up.looked(["a", "b"], 0, 4, "another", 5.0, is_ordered=False).hopeless == frozenset()
+    assert given_up.looked(["a", "b"], 0, 4, "offer", 5.0, is_ordered=True).hopeless == frozenset()
+    others = replace(given_up, waiting=3)
+    assert others.looked(["a", "b"], 0, 4, "offer", 5.0, is_ordered=True).hopeless == {"a", "b"}
+    assert given_up.looked(["b"], 0, 4, "offer", 5.0, is_ordered=False).hopeless == {"b"}, "the other is gone"
+
+
+def test_what_goes_on_as_it_was_is_remembered_once() -> None:
+    assert len(looked(begun("ab", 2, 0), "ab", 2, 0, 20 * SEARCH_S).unserved) == 1
+
+
+def test_hopeless_pods_are_told_and_do_not_wait() -> None:
+    story = Story()
+    pods: tuple[Pod, ...] = tuple(pending(name, owner=name) for name in "abc")
+    world = a_world(a_node("old", age_s=9999), unplaced=pods)
+    assert story.after(5, world).waiting == 3
+    search = replace(story.memory.search, hopeless=frozenset({"uid-a"}))
+    story.memory = replace(story.memory, search=search)
+    joins = story.after(5, world)
+    assert (joins.waiting, joins.hopeless, joins.hopeless_pods) == (2, 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("node_name", "is_deleting", "waiting"), [("new", False, 2), ("new", True, 3), ("", False, 3), ("old", False, 3)]
+)
+def test_a_machine_that_has_registered_comes_for_pods_before_its_node_is_seen(
+    node_name: str, is_deleting: bool, waiting: int
+) -> None:
+    old, pods = a_node("old", age_s=9999), tuple(pending(name, owner=name) for name in "abc")
+    claim = a_claim("new", is_registered=True)
+    leaving = claim.metadata.creation_timestamp if is_deleting else None
+    claim = msgspec.structs.replace(
+        claim,
+        status=msgspec.structs.replace(claim.status, node_name=node_name),
+        metadata=msgspec.structs.replace(claim.metadata, deletion_timestamp=leaving),
+    )
+    assert Story().after(5, a_world(old, unplaced=pods, claims=(claim,))).waiting == waiting
+
+
+def test_a_node_with_work_on_it_that_is_not_seen_yet_comes_for_pods_that_wait() -> None:
+    old, pods = a_node("old", age_s=9999), tuple(pending(name, owner=name) for name in "abc")
+    work = Pod(pods[0].key, "uid-w", "1", "new", 0, {}, kind=PodKind.WORK)
+    assert Story().after(5, a_world(old, pods=[work], unplaced=pods)).waiting == 2
+    assert Story().after(5, a_world(old, pods=daemons_on("new", CNI), unplaced=pods)).waiting == 3
+
+
+def test_machines_that_were_late_before_the_first_count_are_no_losses_of_ours() -> None:
+    story = Story()
+    assert story.after(0, a_world(claims=(a_claim("dead", age_s=1000),))).lost == 0
+    assert story.after(5, a_world()).lost == 0
+
+
+def test_a_count_of_nothing_is_nothing() -> None:
+    joins = Joins()
+    assert (joins.coming, joins.in_flight, joins.late, joins.boot_spread_s) == (0, 0, 0, 0.0)
