@@ -249,9 +249,9 @@ def reserve(
         if node.name in is_holdable:
             taker.setdefault(node.name, str(pod.key))
             placed[pod.uid] = since_s.get(pod.uid, now_s)
-    expired = {p.uid: since_s[p.uid] for p in pods if p.uid in since_s and p.uid not in placed}
+    known = {p.uid: since_s[p.uid] for p in pods if p.uid in since_s}
     still_waits = frozenset() if had_turn >= present else frozenset(had_turn)
-    return Reservations(taker, {**placed, **expired}, frozenset(at_once), still_waits)
+    return Reservations(taker, {**placed, **known}, frozenset(at_once), still_waits)
 
 
 def _has_turn(age_s: float, window_s: float) -> bool:

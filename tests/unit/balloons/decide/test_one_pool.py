@@ -1,0 +1,128 @@
+"""What one pool does and says, where several things are true at once."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from balloons.api.pool import Mode, PoolNodes
+from balloons.decide.decide import decide
+from balloons.decide.plan import ApplyObject, Memory, Plan, PoolDecision, Reason, ReleaseBalloon
+from balloons.decide.settings import DecideSettings
+from tests.world import NOW, POOL_KEY, World, a_pool, later, nodes, work
+from throttler.kube.metadata import ObjectKey
+from throttler.kube.pod import PodKind
+from throttler.kube.selectors import LabelSelector
+
+SETTINGS = DecideSettings()
+
+
+class Story:
+    """Decisions ten seconds apart, each carried out at once."""
+
+    def __init__(self, world: World) -> None:
+        self.world, self.memory, self.now = world, Memory(), NOW
+
+    def step(self) -> Plan:
+        plan, self.memory = decide(self.world.snapshot(), self.memory, SETTINGS, self.now)
+        self.world.apply(plan)
+        self.now = later(self.now, 10.0)
+        return plan
+
+    def settle(self, times: int = 4) -> PoolDecision:
+        for _ in range(times):
+            plan = self.step()
+            self.world.settle()
+        return plan.pools[0]
+
+
+def held(count: int, **spec: Any) -> Story:
+    """A pool that holds so many nodes and is at rest."""
+    story = Story(World.of(a_pool(**spec), nodes=nodes(count)))
+    assert story.settle().because.reason in (Reason.STEADY, Reason.WARMING)
+    assert len(story.world.balloons()) == count
+    return story
+
+
+def test_of_two_balloons_on_a_node_the_younger_goes_and_nothing_else() -> None:
+    story = held(3)
+    older = next(balloon for balloon in story.world.balloons() if balloon.node == "n001")
+    twin = msgspec.structs.replace(
+        older, key=ObjectKey("team-a", "twin"), uid="uid-twin", created_s=older.created_s + 1
+    )
+    story.world.add(twin)
+    kept = {balloon.uid for balloon in story.world.balloons()} - {"uid-twin"}
+    story.step()
+    assert {balloon.uid for balloon in story.world.balloons() if balloon.deletion_cost < 0} <= {"uid-twin"}
+    story.settle()
+    assert {balloon.uid for balloon in story.world.balloons()} == kept
+
+
+def test_a_younger_pool_says_that_another_has_its_nodes_and_names_none_of_another_namespace() -> None:
+    for namespace, sentence in (("team-a", "pool older"), ("team-b", "a pool of another namespace")):
+        older = a_pool("older", namespace=namespace)
+        world = World.of(older, a_pool(created_s=10.0), nodes=nodes(2))
+        plan, _ = decide(world.snapshot(), Memory(), SETTINGS, NOW)
+        (told,) = [decision.because for decision in plan.pools if decision.pool == POOL_KEY]
+        assert told.reason is Reason.CONFLICT
+        assert sentence in told.sentence
+        assert ("older" in told.sentence) is (namespace == "team-a")
+
+
+def test_a_deployment_that_only_loses_balloons_that_wait_is_no_shrinking() -> None:
+    story = Story(World.of(a_pool(mode=Mode.HEADROOM, size=4, max_size=10), nodes=nodes(2)))
+    story.settle()
+    assert (len(story.world.balloons()), story.world.replicas()) == (4, 4)
+    story.world.change_pool(size=2)
+    (lowered,) = [action for action in story.step().pools[0].actions if isinstance(action, ApplyObject)]
+    assert (lowered.replicas, lowered.because.reason) == (2, Reason.WARMING)
+
+
+def test_a_deployment_that_loses_held_nodes_shrinks_by_as_many() -> None:
+    story = held(4, size=4)
+    story.world.change_pool(size=3)
+    (lowered,) = [action for action in story.step().pools[0].actions if isinstance(action, ApplyObject)]
+    assert (lowered.because.reason, lowered.because.detail["surplus"]) == (Reason.SHRINKING, 1)
+
+
+def test_a_pool_that_may_not_let_all_go_at_once_says_how_many_are_too_many() -> None:
+    story = held(20, size=20)
+    story.world.change_pool(size=5)
+    told = story.step().pools[0].because
+    assert told.reason is Reason.SHRINK_LIMITED
+    assert (told.detail["surplus"], told.detail["limit"]) == (15, 20 - story.world.replicas())
+
+
+def test_what_was_asked_for_and_does_not_exist_yet_counts_as_asked_for() -> None:
+    """The ReplicaSet is slow: no balloon waits yet, and none may be asked for a second time."""
+    story = Story(World.of(a_pool(mode=Mode.HEADROOM, size=4, max_size=10), nodes=nodes(1)))
+    first, memory = decide(story.world.snapshot(), Memory(), SETTINGS, NOW, 3)
+    story.world.apply(first)
+    assert story.world.replicas() == 4
+    for seconds in (1.0, 2.0, 10.0):
+        plan, memory = decide(story.world.snapshot(), memory, SETTINGS, later(NOW, seconds), 0)
+        story.world.apply(plan)
+        assert story.world.replicas() == 4, "with no allowance left what was asked for stays"
+
+
+def test_a_pod_that_passed_its_node_over_gets_none_at_the_next_looks() -> None:
+    story = held(4)
+    stubborn = [work(f"j{number}", priority=100) for number in range(2)]
+    story.world.add(*stubborn)
+    freed = [isinstance(action, ReleaseBalloon) for _ in range(40) for action in story.step().pools[0].actions]
+    rest = [isinstance(action, ReleaseBalloon) for _ in range(3) for action in story.step().pools[0].actions]
+    assert sum(freed) >= 1
+    assert not any(rest)
+
+
+@pytest.mark.parametrize("label", ["gpu", "other"])
+def test_balloons_of_another_pool_are_not_ours_to_count(label: str) -> None:
+    story = held(2)
+    foreign = msgspec.structs.replace(
+        story.world.balloons()[0], key=ObjectKey("team-a", "x"), uid="uid-x", node="", pool=label, kind=PodKind.BALLOON
+    )
+    other = a_pool("other", created_s=5.0, nodes=PoolNodes(LabelSelector({"pool": "else"})))
+    story.world.pools[other.key] = other
+    story.world.add(foreign)
+    decision = story.step().pools[0]
+    assert decision.status.pending == (1 if label == "gpu" else 0)
