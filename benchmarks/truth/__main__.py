@@ -2,7 +2,8 @@
 
 Twenty take about half an hour. With `--results FOLDER` each is kept there (what the plan saw, the plan, what happened)
 and not run again, and `--minutes N` begins no other one after that time: a long run can be made in parts. `--replan`
-judges plans that are made anew of the kept clusters, and runs nothing.
+judges plans that are made anew of the kept clusters, and runs nothing. `--calibrate FOLDER...` runs nothing either: of
+the runs of several seeds it tells how wide a band must be, and whether the others' band holds each that is left out.
 """
 
 import asyncio
@@ -10,7 +11,7 @@ import itertools
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import msgspec
@@ -20,6 +21,7 @@ from benchmarks.truth.case import HISTORY, Case, cases
 from benchmarks.truth.figures import figures, row
 from benchmarks.truth.run import kept_trial, replan, run_trial
 from benchmarks.truth.trial import Trial
+from benchmarks.truth.undrawn_spread import calibration
 
 RUNS, QUICK_RUNS, SEED = 20, 2, 1
 FAKED = (
@@ -45,16 +47,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--results", type=Path, help="keep each run in this folder, and do not run those that are there"
     )
     parser.add_argument("--minutes", type=float, default=float("inf"), help="begin no other run after this time")
-    parser.add_argument("--replan", action="store_true", help="judge new plans of the runs in --results; run nothing")
+    parser.add_argument("--replan", action="store_true", help="judge new plans of the kept runs; run nothing")
+    parser.add_argument(
+        "--calibrate",
+        type=Path,
+        nargs="+",
+        metavar="FOLDER",
+        help="how wide a band must be, by all runs kept in these folders; run nothing",
+    )
     asked = parser.parse_args(arguments)
-    progress(f"seed {asked.seed}")
-    wanted = list(itertools.islice(cases(asked.seed, asked.quick), QUICK_RUNS if asked.quick else asked.runs))
-    with tempfile.TemporaryDirectory(prefix="kb-truth-") as folder:
-        results = asked.results or Path(folder)
-        trials = list(_replanned(wanted, results) if asked.replan else _measured(wanted, results, asked.minutes))
+    progress(f"seed {asked.seed}" if not asked.calibrate else "every kept run, of whatever seed")
+    if asked.calibrate:
+        trials = list(_everything_kept(asked.calibrate, is_anew=asked.replan))
+    else:
+        wanted = list(itertools.islice(cases(asked.seed, asked.quick), QUICK_RUNS if asked.quick else asked.runs))
+        with tempfile.TemporaryDirectory(prefix="kb-truth-") as folder:
+            results = asked.results or Path(folder)
+            trials = list(_replanned(wanted, results) if asked.replan else _measured(wanted, results, asked.minutes))
     report = Report(
         name="truth",
-        figures=tuple(figures(trials)),
+        figures=tuple(calibration(trials) if asked.calibrate else figures(trials)),
         faked=FAKED,
         behind={"seed": asked.seed, "trials": msgspec.to_builtins(trials)},
         is_quick=asked.quick,
@@ -84,6 +96,13 @@ def _measured(wanted: Sequence[Case], results: Path, minutes: float) -> Iterator
 def _replanned(wanted: Sequence[Case], results: Path) -> Iterator[Trial]:
     for case in wanted:
         if (trial := asyncio.run(replan(case, results / f"{case.number:02}"))) is not None:
+            yield trial
+
+
+def _everything_kept(results: Iterable[Path], *, is_anew: bool) -> Iterator[Trial]:
+    for folder in sorted(path for each in results for path in each.iterdir() if path.is_dir()):
+        trial = asyncio.run(replan(None, folder)) if is_anew else kept_trial(None, folder)
+        if trial is not None:
             yield trial
 
 

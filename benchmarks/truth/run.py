@@ -43,16 +43,16 @@ async def run_trial(case: Case, folder: Path) -> Trial:
     return judged(happened, plan)
 
 
-def kept_trial(case: Case, folder: Path) -> Trial | None:
-    """The trial of this very case, if it was run into that folder."""
+def kept_trial(case: Case | None, folder: Path) -> Trial | None:
+    """The trial of this very case, if it was run into that folder; None takes whichever was."""
     happened = kept(folder, case)
     return judged(happened, saved_plan(folder)) if happened else None
 
 
-async def replan(case: Case, folder: Path) -> Trial | None:
+async def replan(case: Case | None, folder: Path) -> Trial | None:
     """The same with a plan made anew, of what the cluster looked like then."""
     happened = kept(folder, case)
-    return judged(happened, await make_plan(case, happened.usual, folder)) if happened else None
+    return judged(happened, await make_plan(happened.case, happened.usual, folder)) if happened else None
 
 
 async def _scale_up(scene: Scene, usual: Usual, kubeconfig: Path, folder: Path) -> Happened:
