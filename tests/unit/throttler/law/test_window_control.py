@@ -14,7 +14,7 @@ from throttler.law.server_health import Health, ServerTrace
 from throttler.law.settings import LawSettings
 from throttler.law.verdict import Phase, ThrottleReason
 from throttler.law.window_steps import Cuts, Knee
-from throttler.signals.reading import Reading
+from throttler.signals.reading import Alarm, Reading, SilentServer
 
 NOW_S = 1000.0
 BASELINE_S = 0.04
@@ -209,3 +209,224 @@ def test_counts_below_zero_are_none_and_late_machines_are_lost() -> None:
     sane = govern.sane(joins)
     assert (sane.waiting, sane.urgent, sane.held, sane.joined) == (0, 0, 0, 0)
     assert (sane.booting, sane.joining, sane.lost) == (3, 0, 7)
+
+
+# --- before the ordinary law ------------------------------------------------------------------------------------------
+
+
+def with_health(facts: LawInput, **changes: object) -> LawInput:
+    return replace(facts, health=replace(facts.health, **changes))  # type: ignore[arg-type]
+
+
+def with_errors(facts: LawInput, errors: float, requests: float = 1000.0) -> LawInput:
+    readings = tuple(replace(reading, errors=errors, requests=requests) for reading in facts.health.fresh)
+    return with_health(facts, fresh=readings, new=readings)
+
+
+LOST = SilentServer(server="b", problem="away", since_s=NOW_S - 60.0)
+
+
+@pytest.mark.parametrize(("servers", "window"), [(1, 50.0), (2, 50.0), (3, 200 / 3), (10, 90.0)])
+def test_a_server_that_falls_silent_takes_its_share_once_and_never_more_than_half(servers: int, window: float) -> None:
+    after = window_control.silent(with_health(a_look(), silent=LOST, servers=servers))
+    assert after is not None
+    assert (after.memory.window, after.memory.silent) == (pytest.approx(window), {"b"})
+    again = window_control.silent(with_health(a_look(silent=frozenset({"b"})), silent=LOST, servers=servers))
+    assert again is not None
+    assert (again.memory.window, again.because.reason) == (100.0, ThrottleReason.SERVER_SILENT)
+
+
+def test_a_silent_server_excuses_no_delay_of_the_others() -> None:
+    hot = with_health(a_look(index=(3 * TARGET, 3 * TARGET), silent=frozenset({"b"})), silent=LOST, servers=2)
+    after = window_control.silent(hot)
+    assert after is not None
+    assert after.memory.window == pytest.approx(90)
+
+
+def test_an_alarm_cuts_by_the_most_and_ends_slow_start() -> None:
+    alarm = Alarm(name="etcd", value=2.0, threshold=1.0)
+    after = window_control.alarmed(with_health(a_look(is_slow_start=True), alarm=alarm))
+    assert after is not None
+    assert (after.memory.window, after.memory.cut_s, after.memory.is_slow_start) == (pytest.approx(85), NOW_S, False)
+    again = window_control.alarmed(with_health(a_look(cut_s=NOW_S - 10.0), alarm=alarm))
+    assert again is not None
+    assert (again.memory.window, again.memory.cut_s) == (100.0, NOW_S - 10.0)
+
+
+def test_errors_cut_what_was_in_flight_once_and_pause() -> None:
+    after = window_control.braked(with_errors(a_look(is_slow_start=True), 10.0))
+    assert after is not None
+    assert (after.memory.window, after.phase, after.memory.is_slow_start) == (pytest.approx(63), Phase.BRAKE, False)
+    assert (after.memory.brake.pulled_s, after.memory.brake.joining, after.memory.brake.pulls) == (NOW_S, 90, 1)
+
+
+@pytest.mark.parametrize(
+    ("errors", "requests", "brakes"), [(5.0, 4000.0, True), (4.9, 100.0, False), (5.0, 5000.0, False)]
+)
+def test_five_errors_and_more_than_one_in_a_thousand_brake(errors: float, requests: float, *, brakes: bool) -> None:
+    after = window_control.braked(with_errors(a_look(), errors, requests))
+    assert (after is not None) is brakes
+
+
+@pytest.mark.parametrize(
+    ("pulled_ago_s", "errors", "reason", "left_s"),
+    [
+        (10.0, 0.0, ThrottleReason.RECOVERING, 5.0),
+        (15.0, 0.0, None, 0.0),
+        (20.0, 10.0, ThrottleReason.RECOVERING, 0.0),
+        (30.0, 10.0, ThrottleReason.ERRORS, 0.0),
+    ],
+)
+def test_after_a_brake_nothing_goes_in_for_15_s_and_none_is_pulled_for_30(
+    pulled_ago_s: float, errors: float, reason: ThrottleReason | None, left_s: float
+) -> None:
+    brake = error_brake.Brake(pulled_s=NOW_S - pulled_ago_s, pulls=1, joining=90, errors_per_s=1.0)
+    after = window_control.braked(with_errors(a_look(brake=brake), errors))
+    assert (after.because.reason if after else None) is reason
+    if reason is ThrottleReason.RECOVERING:
+        assert after is not None
+        assert (after.memory.window, after.because.detail["left_s"]) == (100.0, left_s)
+
+
+def test_of_a_crowd_the_window_is_not_cut_again() -> None:
+    after = window_control.braked(with_errors(a_look(joining=111), 10.0))
+    assert after is not None
+    assert (after.memory.window, after.phase) == (100.0, Phase.BRAKE)
+
+
+@pytest.mark.parametrize(
+    ("pulls", "joining", "per_s", "index", "is_unmoved"),
+    [
+        (2, 180, 1.0, 1.0, True),
+        (2, 180, 1.25, 1.0, True),
+        (2, 180, 1.26, 1.0, False),
+        (2, 179, 1.0, 1.0, False),
+        (1, 180, 1.0, 1.0, False),
+        (2, 180, 1.0, 6.0, False),
+    ],
+)
+def test_errors_that_two_brakes_left_as_they_were_on_calm_servers_are_others(
+    pulls: int, joining: int, per_s: float, index: float, is_unmoved: bool
+) -> None:
+    brake = error_brake.Brake(pulled_s=NOW_S - 40.0, pulls=pulls, joining=joining, errors_per_s=per_s)
+    after = window_control.braked(with_errors(a_look(index=(index, index), brake=brake), 10.0))
+    assert after is not None
+    assert after.because.reason is (ThrottleReason.ERRORS_UNMOVED if is_unmoved else ThrottleReason.ERRORS)
+    assert (after.memory.foreign.unmoved_per_s, after.memory.brake.pulls) == (
+        (1.0, 0) if is_unmoved else (0.0, pulls + 1)
+    )
+
+
+def test_at_the_least_window_errors_pause_it_and_let_it_go_on() -> None:
+    brake = error_brake.Brake(pulled_s=NOW_S - 20.0, pulls=1, joining=2, errors_per_s=1.0)
+    for window, reason in ((2.0, ThrottleReason.FLOOR_PACE), (2.1, ThrottleReason.RECOVERING)):
+        after = window_control.braked(with_errors(a_look(window, joining=2, brake=brake), 10.0))
+        assert after is not None
+        assert (after.because.reason, after.memory.window) == (reason, window)
+
+
+@pytest.mark.parametrize(("pulled_ago_s", "left_s"), [(None, 15.0), (30.0, 15.0), (10.0, 5.0), (20.0, None)])
+def test_with_nothing_in_flight_errors_pause_once_and_cut_nothing(
+    pulled_ago_s: float | None, left_s: float | None
+) -> None:
+    brake = error_brake.Brake(pulled_s=None if pulled_ago_s is None else NOW_S - pulled_ago_s)
+    after = window_control.braked(with_errors(a_look(joining=0, brake=brake), 10.0))
+    if left_s is None:
+        assert after is None
+    else:
+        assert after is not None
+        assert (after.memory.window, after.because.reason) == (100.0, ThrottleReason.IDLE_ERRORS)
+        assert after.because.detail["left_s"] == left_s
+
+
+# --- slow start -------------------------------------------------------------------------------------------------------
+
+ROOMY = Load(idle=(0.1,), remembered=0.001)
+
+
+@pytest.mark.parametrize(
+    ("since_s", "joining", "load", "window", "reason"),
+    [
+        (39.0, 90, Load(), 100.0, ThrottleReason.WARMING_UP),
+        (40.0, 90, Load(), 200.0, ThrottleReason.DOUBLING),
+        (40.0, 61, Load(), 152.5, ThrottleReason.DOUBLING),
+        (39.0, 90, ROOMY, 540.0, ThrottleReason.UTILISATION),
+        (40.0, 90, Load(idle=(0.1,), remembered=0.006), 1.0 / 0.006, ThrottleReason.DOUBLING),
+    ],
+)
+def test_doubles_on_the_joins_own_clock_and_jumps_where_the_cpu_shows_the_way(
+    since_s: float, joining: int, load: Load, window: float, reason: ThrottleReason
+) -> None:
+    """With 0.6 % of a server a join, 117 joins bring it to 80 %, and 167 fill it: doubling ends there."""
+    facts = a_look(joining=joining, is_slow_start=True, doubled_s=NOW_S - since_s, load=load)
+    after = window_control.slow_start(facts)
+    assert after is not None
+    assert (after.memory.window, after.because.reason) == (pytest.approx(window), reason)
+    assert after.memory.doubled_s == (NOW_S if window > 100 else NOW_S - since_s)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"is_slow_start": False},
+        {"index": (0.4 * TARGET, 0.4 * TARGET)},
+        {"load": Load(idle=(0.1,), remembered=0.7 / 111)},
+    ],
+    ids=["avoidance", "warm", "filled"],
+)
+def test_slow_start_ends_where_servers_are_warm_or_filled(change: dict[str, object]) -> None:
+    usual: dict[str, object] = {"is_slow_start": True, "doubled_s": 0.0}
+    assert window_control.slow_start(a_look(**usual)) is not None  # type: ignore[arg-type]
+    assert window_control.slow_start(a_look(**{**usual, **change})) is None  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"joining": 59}, ThrottleReason.NOT_FILLED),
+        ({"waiting": 0}, ThrottleReason.NO_DEMAND),
+        ({"is_controller_bound": True}, ThrottleReason.WARMING_UP),
+        ({"is_new": False}, ThrottleReason.WARMING_UP),
+        ({"joining": 0, "join_time": JoinTime()}, ThrottleReason.STARTING),
+        ({"joining": 0, "join_time": JoinTime(), "knee": Knee(window=50.0, at_s=0.0)}, ThrottleReason.REMEMBERED),
+    ],
+)
+def test_slow_start_waits_for_demand_for_a_filled_window_and_for_news(
+    change: dict[str, object], reason: ThrottleReason
+) -> None:
+    after = window_control.slow_start(a_look(**{"is_slow_start": True, "doubled_s": 0.0, **change}))  # type: ignore[arg-type]
+    assert after is not None
+    assert (after.memory.window, after.because.reason) == (100.0, reason)
+
+
+@pytest.mark.parametrize(
+    ("memory", "window", "is_slow_start"),
+    [
+        ({}, 24.0, True),
+        ({"knee": Knee(window=100.0, at_s=NOW_S, is_proven=True)}, 115.0, False),
+        ({"knee": Knee(window=100.0, at_s=NOW_S), "load": ROOMY}, 600.0, True),
+        ({"knee": Knee(window=200.0, at_s=NOW_S), "load": ROOMY}, 700.0, False),
+        ({"knee": Knee(window=100.0, at_s=NOW_S, is_proven=True), "load": ROOMY}, 115.0, True),
+        ({"knee": Knee(window=10.0, at_s=NOW_S)}, 24.0, False),
+    ],
+)
+def test_a_scale_up_begins_with_what_was_learned(memory: dict[str, object], window: float, is_slow_start: bool) -> None:
+    """Up to six times what did no harm where the CPU has room; a knee that was met is the limit."""
+    facts = a_look(joining=0, is_idle=True, join_time=JoinTime(least_s=80.0), **memory)  # type: ignore[arg-type]
+    begun = window_control.steered(facts).memory
+    assert (begun.window, begun.is_idle, begun.doubled_s) == (pytest.approx(window), False, NOW_S)
+    assert begun.is_slow_start is is_slow_start
+
+
+def test_prompt_joins_begin_with_half_of_what_was_learned() -> None:
+    for knee, window in ((100.0, 57.5), (30.0, 24.0)):
+        known = Knee(window=knee, at_s=NOW_S, is_proven=True)
+        facts = a_look(joining=0, is_idle=True, join_time=JoinTime(least_s=5.0), knee=known)
+        assert window_control.steered(facts).memory.window == pytest.approx(window)
+
+
+def test_between_two_scale_ups_the_window_is_what_the_next_one_begins_with() -> None:
+    facts = a_look(joining=0, waiting=0, knee=Knee(window=100.0, at_s=NOW_S, is_proven=True), blind_since_s=1.0)
+    idle = window_control.steered(facts)
+    assert (idle.memory.window, idle.phase, idle.memory.is_idle) == (pytest.approx(115), Phase.IDLE, True)
+    assert idle.memory.blind_since_s is None
