@@ -21,6 +21,7 @@ class Sentence(enum.Enum):
     """Reason name -> sentence template; the braces name the detail's keys. Subclasses list the reasons.
 
     `{nodes:node is|nodes are}` gives `1 node is` and `2 nodes are`; `{nodes:|it|them}` gives the word alone.
+    What is no number is many: `some nodes are`.
     """
 
     @property
@@ -37,8 +38,10 @@ class _Figures(Formatter):
         if "|" not in format_spec:
             return str(super().format_field(value, format_spec))
         *is_word_alone, one, many = format_spec.split("|")
-        word = plural(value, one, many)
-        return word if is_word_alone else f"{value:.0f} {word}"
+        is_counted = isinstance(value, int | float)
+        word = plural(value, one, many) if is_counted else many
+        number = f"{value:.0f}" if is_counted else value
+        return word if is_word_alone else f"{number} {word}"
 
 
 _FIGURES = _Figures()
