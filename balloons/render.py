@@ -17,7 +17,6 @@ import msgspec
 from balloons.api.pool import BalloonPool, Mode, Spread
 from balloons.view.claim import Term, away_from
 from balloons.view.shape import Shape, extended
-from throttler.kube.metadata import ObjectKey
 from throttler.kube.node import HOST_LABEL, INSTANCE_TYPE_LABEL, KARPENTER_INITIALIZED_LABEL, KARPENTER_POOL_LABEL
 from throttler.kube.pod import POOL_LABEL, SHAPE_LABEL
 from throttler.kube.quantities_and_durations import QuantityError, Resources, format_resources, parse_quantity
@@ -30,6 +29,9 @@ NO_SIDECAR_ANNOTATIONS = {"sidecar.istio.io/inject": "false", "linkerd.io/inject
 NOBODY = {"runAsUser": 65535, "runAsGroup": 65535}
 """As in the pause image; not named where namespaces have users of their own and refuse any other (OpenShift)."""
 DELAY_ANNOTATION = "cluster-autoscaler.kubernetes.io/pod-scale-up-delay"
+TEMPLATE_ANNOTATION = "kube-balloons.github.io/template"
+"""On a Deployment or PodTemplate: a digest of the template as we gave it. What others add to one does not matter, so
+what a pool no longer asks for would go unnoticed without it."""
 NEVER = "87600h"
 """Ten years: cluster-autoscaler ignores a pending pod that is younger than its delay."""
 NO_DEADLINE_S = 2**31 - 1
@@ -75,11 +77,11 @@ def balloon_labels(pool: BalloonPool, shape: Shape) -> dict[str, str]:
 def deployment(pool: BalloonPool, shape: Shape, spec: BalloonSpec) -> dict[str, Any]:
     """The whole manifest; equal input gives an equal result."""
     labels = balloon_labels(pool, shape)
-    key = ObjectKey(pool.metadata.namespace, deployment_name(pool, shape))
+    template = pod_template(pool, shape, spec)
     return {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
-        "metadata": {"name": key.name, "namespace": key.namespace, "labels": {**labels, **MANAGED_BY}},
+        "metadata": {**_metadata(pool, shape), "annotations": {TEMPLATE_ANNOTATION: _digest(template)}},
         "spec": {
             "replicas": spec.replicas,
             "revisionHistoryLimit": 1,
@@ -87,9 +89,13 @@ def deployment(pool: BalloonPool, shape: Shape, spec: BalloonSpec) -> dict[str, 
             "selector": {"matchLabels": labels},
             # A surge balloon would wait for a node of its own: replace in place, a tenth at a time.
             "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": "10%"}},
-            "template": pod_template(pool, shape, spec),
+            "template": template,
         },
     }
+
+
+def _digest(template: Mapping[str, Any]) -> str:
+    return sha256(msgspec.json.encode(template, order="deterministic")).hexdigest()[:16]
 
 
 def pod_template(pool: BalloonPool, shape: Shape, spec: BalloonSpec) -> dict[str, Any]:
@@ -229,11 +235,12 @@ def _expression(rule: Requirement) -> dict[str, Any]:
 
 def template_object(pool: BalloonPool, shape: Shape, spec: BalloonSpec) -> dict[str, Any]:
     """The PodTemplate that says how large one unit of the buffer is."""
+    template = pod_template(pool, shape, spec)
     return {
         "apiVersion": "v1",
         "kind": "PodTemplate",
-        "metadata": _metadata(pool, shape),
-        "template": pod_template(pool, shape, spec),
+        "metadata": {**_metadata(pool, shape), "annotations": {TEMPLATE_ANNOTATION: _digest(template)}},
+        "template": template,
     }
 
 

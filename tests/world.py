@@ -198,6 +198,7 @@ class World:
             uid=before.metadata.uid if before else f"uid-{key.name}-{self.version}",
             resource_version=str(self.version),
             labels=dict(manifest["metadata"]["labels"]),
+            annotations=dict(manifest["metadata"].get("annotations", {})),
         )
         self.deployments[key] = Deployment(
             metadata, dict(manifest["spec"]), before.status if before else DeploymentStatus()
@@ -232,6 +233,7 @@ class World:
             uid=stored.metadata.uid if stored else f"uid-{key.name}-{self.version}",
             resource_version=str(self.version),
             labels=dict(manifest["metadata"]["labels"]),
+            annotations=dict(manifest["metadata"].get("annotations", {})),
         )
         self._of(kind)[key] = StoredObject(metadata, manifest.get("spec", {}), manifest.get("template", {}))
 

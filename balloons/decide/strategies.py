@@ -32,7 +32,15 @@ from balloons.decide.plan import (
 from balloons.decide.pool_view import PoolView, pool_of
 from balloons.decide.settings import DecideSettings
 from balloons.decide.target import VICTIM_COST, Holding, Target, balloons_by_shape, choose_nodes
-from balloons.render import BalloonSpec, buffer_object, deployment, deployment_name, says, template_object
+from balloons.render import (
+    TEMPLATE_ANNOTATION,
+    BalloonSpec,
+    buffer_object,
+    deployment,
+    deployment_name,
+    says,
+    template_object,
+)
 from balloons.view.shape import Shape, balloon_requests, pod_requests
 from balloons.view.snapshot import Deployment, Snapshot, StoredObject
 from throttler.kube.metadata import ObjectKey
@@ -207,10 +215,12 @@ def _changed_deployment(
 
 def _deployment_manifest(stored: Deployment) -> Mapping[str, Any]:
     metadata = stored.metadata
+    ours = {key: text for key, text in metadata.annotations.items() if key == TEMPLATE_ANNOTATION}
+    kept = {"name": metadata.name, "namespace": metadata.namespace, "labels": metadata.labels, "annotations": ours}
     return {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
-        "metadata": {"name": metadata.name, "namespace": metadata.namespace, "labels": metadata.labels},
+        "metadata": kept,
         "spec": stored.spec,
     }
 
@@ -297,12 +307,17 @@ def _changed_buffer(
     template = template_object(view.pool, shape, spec)
     wanted = buffer_object(view.pool, shape, spec.replicas, snapshot.buffer_version)
     stored_template, stored = snapshot.templates.get(key), snapshot.buffers.get(key)
-    if stored_template is None or not says(stored_template.template, template["template"]):
+    if stored_template is None or not _is_said(stored_template, template):
         yield ApplyObject(key, "v1", "PodTemplate", template, spec.replicas, why)
     if stored is None or not says(
         _buffer_manifest(stored), {"metadata": {"labels": wanted["metadata"]["labels"]}, "spec": wanted["spec"]}
     ):
         yield ApplyObject(key, snapshot.buffer_version, "CapacityBuffer", wanted, spec.replicas, why)
+
+
+def _is_said(stored: StoredObject, wanted: Mapping[str, Any]) -> bool:
+    annotations = wanted["metadata"]["annotations"]
+    return says(stored.metadata.annotations, annotations) and says(stored.template, wanted["template"])
 
 
 def _buffer_manifest(stored: StoredObject) -> Mapping[str, Any]:

@@ -60,7 +60,7 @@ def test_a_balloon_gives_way_at_once() -> None:
 def test_no_object_owns_the_deployment() -> None:
     found = manifest()
     assert found["kind"] == "Deployment"
-    assert set(found["metadata"]) == {"name", "namespace", "labels"}
+    assert set(found["metadata"]) == {"name", "namespace", "labels", "annotations"}
 
 
 def test_devices_are_requested_with_limits_and_nothing_else_is_limited() -> None:

@@ -139,8 +139,12 @@ class Cluster(RuleBasedStateMachine):
     @rule(changes=st.sampled_from([{"missing": ("pods",)}, {"age_s": SETTINGS.stale_after_s + 1}]))
     def look_through_broken_caches(self, changes: dict[str, Any]) -> None:
         plan, memory = self._decide(**changes)
-        assert not actions_of(plan), "invariants 4 and 5: blind, nothing moves"
-        assert memory == self.memory
+        for action in actions_of(plan):
+            assert isinstance(action, ApplyObject), "invariants 4 and 5: blind, nothing moves but what keeps maxSize"
+            assert self.world.pools[POOL_KEY].spec.mode is Mode.HEADROOM
+            assert action.replicas < self._stored(action.key)
+        assert replace(memory, unseen={}) == replace(self.memory, unseen={})
+        self.memory = memory
 
     # -- what must hold --------------------------------------------------------------------------------------------
 

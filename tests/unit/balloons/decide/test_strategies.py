@@ -2,11 +2,15 @@
 
 from typing import Any
 
-from balloons.api.pool import Mode, Strategy
+import pytest
+from msgspec.structs import replace
+
+from balloons.api.pool import Mode, PodTemplate, PoolNodes, SecretName, Strategy
 from balloons.decide.decide import decide
 from balloons.decide.plan import Action, AnnotateNode, ApplyObject, DeleteObject, Memory, Plan, Reason
 from balloons.decide.settings import DecideSettings
 from tests.world import NOW, POOL_KEY, World, a_pool, later, nodes, work
+from throttler.kube.selectors import LabelSelector, Toleration
 
 SETTINGS = DecideSettings()
 KEEP = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
@@ -93,6 +97,48 @@ def test_a_buffer_and_its_template_hold_the_wanted_size() -> None:
 def test_without_buffers_on_the_server_nothing_is_written() -> None:
     plan, _ = step(buffering(), Memory())
     assert (plan.pools[0].because.reason, actions(plan)) == (Reason.NO_BUFFERS, [])
+
+
+FULL = PodTemplate(
+    labels={"team": "research"},
+    annotations={"example.com/scan": "off"},
+    image_pull_secrets=(SecretName("registry"),),
+    runtime_class_name="nvidia",
+)
+TOLERANT = PoolNodes(LabelSelector({"pool": "gpu"}), tolerations=(Toleration(key="gpu", operator="Exists"),))
+
+
+@pytest.mark.parametrize("strategy", [Strategy.BALLOON, Strategy.CAPACITY_BUFFER])
+@pytest.mark.parametrize(
+    "less",
+    [
+        {"template": replace(FULL, labels={})},
+        {"template": replace(FULL, annotations={})},
+        {"template": replace(FULL, image_pull_secrets=())},
+        {"template": replace(FULL, runtime_class_name="")},
+        {"nodes": PoolNodes(LabelSelector({"pool": "gpu"}))},
+        {"pre_pull": ()},
+    ],
+    ids=["labels", "annotations", "pull secrets", "runtime class", "tolerations", "prePull"],
+)
+def test_what_a_pool_no_longer_asks_for_leaves_its_balloons(strategy: Strategy, less: dict[str, Any]) -> None:
+    size: dict[str, Any] = {"mode": Mode.HEADROOM, "size": 3, "max_size": 9, "strategy": strategy}
+    full: dict[str, Any] = {"template": FULL, "nodes": TOLERANT, "pre_pull": ("registry.example/model:1",)}
+    settings = DecideSettings(allowed_images=("registry.example/",))
+    world = World.of(a_pool(**size, **full), nodes=nodes(3))
+
+    def applied() -> list[str]:
+        plan, _ = decide(world.snapshot(**BUFFERS), Memory(), settings, NOW)
+        world.apply(plan)
+        world.settle()
+        return [action.kind for action in actions(plan) if isinstance(action, ApplyObject)]
+
+    kind = "Deployment" if strategy is Strategy.BALLOON else "PodTemplate"
+    assert kind in applied()
+    assert applied() == []
+    world.change_pool(**less)
+    assert applied() == [kind]
+    assert applied() == []
 
 
 def test_a_buffer_of_a_vanished_shape_goes() -> None:
