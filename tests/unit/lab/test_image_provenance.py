@@ -9,8 +9,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from cyclonedx.schema import SchemaVersion
-from cyclonedx.validation.json import JsonStrictValidator
 
 from lab.errors import LabError
 from lab.image.command import LOCK, LOCKS, ROOT, snapshot
@@ -127,6 +125,9 @@ def test_without_git_there_is_no_provenance(tmp_path: Path) -> None:
 
 def test_the_image_would_have_a_bill_of_materials_that_its_schema_accepts(tmp_path: Path) -> None:
     """Made as the Containerfile makes it, of the packages of this Python, which are those of a lock as well."""
+    from cyclonedx.schema import SchemaVersion  # two seconds, and only here
+    from cyclonedx.validation.json import JsonStrictValidator
+
     bill = tmp_path / "bill.json"
     how = ("environment", "--output-reproducible", f"--pyproject={ROOT / 'pyproject.toml'}", f"--output-file={bill}")
     command = [sys.executable, "-m", "cyclonedx_py", *how, sys.executable]

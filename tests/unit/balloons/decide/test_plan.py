@@ -6,6 +6,7 @@ reason, and no page has a section for anything else.
 
 import ast
 import re
+from functools import cache
 from pathlib import Path
 from string import Formatter
 
@@ -24,6 +25,7 @@ VARIABLE = {"STEADY", "WARMING"}
 REASONS = (Reason, ThrottleReason, LeverReason, HoldReason, StatusReason)
 
 
+@cache
 def call_sites() -> dict[str, list[set[str]]]:
     """The detail names of every `because(Reason.X, name=...)` in the package, by reason."""
     found: dict[str, list[set[str]]] = {}
@@ -37,17 +39,14 @@ def call_sites() -> dict[str, list[set[str]]]:
     return found
 
 
-SITES = call_sites()
-
-
 def wanted(reason: Reason) -> set[str]:
     return {name for _, name, _, _ in Formatter().parse(reason.value) if name}
 
 
 @pytest.mark.parametrize("reason", Reason, ids=lambda reason: reason.name)
 def test_every_call_site_gives_what_the_sentence_needs(reason: Reason) -> None:
-    assert reason.name in SITES or reason.name in VARIABLE, "nobody says this"
-    for given in SITES.get(reason.name, []):
+    assert reason.name in call_sites() or reason.name in VARIABLE, "nobody says this"
+    for given in call_sites().get(reason.name, []):
         assert given == wanted(reason)
 
 
