@@ -3,11 +3,12 @@ SHELL := /bin/bash
 PY := .venv/bin/python
 COMPILE := $(PY) -m uv pip compile --generate-hashes --no-emit-index-url --no-header --python-version 3.11 --universal --quiet
 export PYTHONDONTWRITEBYTECODE := 1
-# Tests are compiled once, and not in each worker of each run.
-PYTEST := PYTHONDONTWRITEBYTECODE= $(PY) -m pytest --dist worksteal
+# Tests are compiled once, and not in each worker of each run. The lab's servers, kubectl and helm collect garbage
+# less often: most of them live for a test or less.
+PYTEST := PYTHONDONTWRITEBYTECODE= GOGC=400 $(PY) -m pytest --dist loadscope
 
 .DEFAULT_GOAL := help
-.PHONY: help try demo test docs lint unit mutants lab bench setup binaries manifests lock image image-test clean
+.PHONY: help try demo test seconds docs lint unit mutants lab bench setup binaries manifests lock image image-test clean
 
 help: ## Show what there is to run
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -24,9 +25,12 @@ try: ## What doctor, plan and report say about an example; no cluster, no build,
 demo: binaries ## Both main jobs on a real control plane, in about 7 minutes
 	@$(PY) -m lab demo
 
-test: lint ## Lint, then all tests, five at a time as most of them wait, on the real control plane where they need one
+test: lint ## Lint, then all tests, six at a time as most of them wait, on the real control plane where they need one
 	@$(PY) -m lab binaries --tests
-	@$(PYTEST) --numprocesses 5
+	@$(PYTEST) --numprocesses 6
+
+seconds: binaries ## As test, and write what the slow tests took to tests/lab/seconds.json, by which they are dealt
+	@$(PYTEST) --numprocesses 6 --write-seconds
 
 unit: setup ## The quick tests, two at a time, in a minute: no binaries, no whole simulations, drawings and commands
 	@$(PYTEST) tests/unit -m "not promtool and not whole" --numprocesses 2

@@ -1,12 +1,10 @@
 """Fixtures of all tests: the real control plane, started once per session for the tests that ask for it."""
 
 import asyncio
-import json
 import time
 import uuid
 from collections.abc import Iterator
-from itertools import groupby
-from pathlib import Path
+from typing import Any
 
 import hypothesis
 import pytest
@@ -15,7 +13,7 @@ from lab.binaries import find_binaries
 from lab.binaries.catalogue import ALL_BINARIES, CHART_BINARIES, MONITORING_BINARIES, Binary, binary_named
 from lab.controlplane import ControllerManagerSettings, ControlPlane, ControlPlaneSettings
 from lab.errors import LabError
-from tests.dealing import dealt
+from tests.dealing import LongestFirst, Stopwatch
 
 # How long an example takes says more about the other workers of the machine than about the code.
 hypothesis.settings.register_profile("tests", deadline=None)
@@ -35,36 +33,28 @@ BINARIES: dict[str, tuple[Binary, ...]] = {
     "helm": (*CHART_BINARIES, binary_named("kubectl")),
 }
 """What the tests of each mark need."""
-LAB_S, CONTRACT_S = 10, 1
-"""Roughly: a test of tests/lab waits for machines, one of tests/contract for a few answers."""
-SECONDS: dict[str, int] = json.loads((Path(__file__).parent / "lab/seconds.json").read_text())
-"""What the slowest tests took when they were last measured; one that is missing or wrong only makes a run longer."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--write-seconds", action="store_true", help="write what the slow tests took to seconds.json")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("write_seconds", False) and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(Stopwatch())
+
+
+@pytest.hookimpl(tryfirst=True, optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LongestFirst | None:
+    return LongestFirst(config, log) if config.getoption("dist") == "loadscope" else None
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark whatever uses the control plane, so that `-m "not lab"` leaves all of it out; and deal to the workers."""
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark whatever uses the control plane, so that `-m "not lab"` leaves all of it out."""
     for item in items:
         if "control_plane" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.lab)
-    workers = getattr(config, "workerinput", {}).get("workercount", 1)
-    if workers > 1:
-        slow = [item for item in items if item.get_closest_marker("lab")]
-        quick = [item for item in items if not item.get_closest_marker("lab")]
-        groups = [list(tests) for _, tests in groupby(slow, _together)]
-        items[:] = dealt(((sum(map(_seconds, tests)), tests) for tests in groups), quick, workers)
-
-
-def _together(item: pytest.Item) -> str:
-    """What stays with one worker: tests of a file that share a plane or what is on it. Any other goes alone."""
-    fixtures = (each for definitions in item._fixtureinfo.name2fixturedefs.values() for each in definitions)
-    is_sharing = any(each.scope != "function" and each.baseid.startswith("tests") for each in fixtures)
-    return str(item.path) if is_sharing else item.nodeid
-
-
-def _seconds(item: pytest.Item) -> int:
-    usual = LAB_S if item.path.parent.name == "lab" else CONTRACT_S
-    return SECONDS.get(f"{item.path.name}::{item.name}", usual)
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

@@ -1,35 +1,101 @@
-"""Deals the tests to the workers of pytest-xdist: those that wait for a real control plane first, to each its share.
+"""Deals the tests to the workers of pytest-xdist: the longest first, one at a time, while one begins at the other end.
 
-xdist hands every worker one stretch of the list and lets idle ones steal from the end of the longest. In the order of
-the files one worker got all the slow tests, and at the end they ran one after the other.
+Most tests of tests/lab wait for a real control plane, and those of tests/unit compute: so four hands wait together
+while one computes, and at the end only short tests are left to share. `seconds.json` says how long a test took when
+`make seconds` last measured it; one that is missing or wrong only makes a run longer.
 """
 
-from collections.abc import Iterable, Sequence
-from typing import TypeVar
+import json
+from collections import Counter
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path, PurePosixPath
 
-T = TypeVar("T")
+import pytest
+from xdist.scheduler import LoadScopeScheduling
+from xdist.workermanage import WorkerController
+
+ROOT = Path(__file__).parents[1]
+SECONDS_FILE = ROOT / "tests" / "lab" / "seconds.json"
+USUAL_S = {"tests/lab": 10.0, "tests/contract": 5.0}
+QUICK_S = 1.0
+LONG_S = 3.0
+"""What takes less is not written down."""
 
 
-def stretches(count: int, workers: int) -> list[int]:
-    """How long a stretch each worker gets of `count` tests, as xdist's work-stealing schedule divides them."""
-    sizes: list[int] = []
-    for left in range(workers, 0, -1):
-        sizes.append((count - sum(sizes)) // left)
-    return sizes
+def read_seconds() -> dict[str, float]:
+    """By unit, without the folder: files move."""
+    seconds: dict[str, float] = json.loads(SECONDS_FILE.read_text(encoding="utf-8"))
+    return seconds
 
 
-def dealt(groups: Iterable[tuple[int, Sequence[T]]], quick: Sequence[T], workers: int) -> list[T]:
-    """`groups` are (seconds, slow tests that stay together): the longest go first, each to who has least."""
-    hands: list[list[T]] = [[] for _ in range(workers)]
-    loads = [0] * workers
-    for seconds, tests in sorted(groups, key=lambda group: -group[0]):
-        least = loads.index(min(loads))
-        loads[least] += seconds
-        hands[least] += tests
-    rest = list(quick)
-    order: list[T] = []
-    for hand, size in zip(hands, stretches(len(quick) + sum(map(len, hands)), workers), strict=True):
-        more = max(0, size - len(hand))
-        order += hand + rest[:more]
-        rest = rest[more:]
-    return order + rest
+def write_seconds(took: dict[str, float]) -> None:
+    """Write down the long units, longest first, from what each test took by its id."""
+    units: Counter[str] = Counter()
+    for test, seconds in took.items():
+        units[_short(unit(test))] += seconds
+    long = {name: round(seconds) for name, seconds in units.most_common() if seconds >= LONG_S}
+    SECONDS_FILE.write_text(json.dumps(long, indent=2) + "\n", encoding="utf-8")
+
+
+@cache
+def unit(test: str) -> str:
+    """What stays with one worker: a file whose tests are quick or share what a module sets up; or one test alone."""
+    file = test.partition("::")[0]
+    if not file.startswith("tests/lab/"):
+        return file
+    return file if _shares_by_module(file) else test
+
+
+@cache
+def _shares_by_module(file: str) -> bool:
+    return 'scope="module"' in (ROOT / file).read_text(encoding="utf-8")
+
+
+def longest_first(units: Iterable[str], seconds: dict[str, float]) -> list[str]:
+    """The units, the one first that takes longest."""
+    return sorted(units, key=lambda name: -seconds.get(_short(name), _usual(name)))
+
+
+def _usual(name: str) -> float:
+    return USUAL_S.get(str(PurePosixPath(name.partition("::")[0]).parent), QUICK_S)
+
+
+def _short(name: str) -> str:
+    file, *test = name.split("::", 1)
+    return "::".join([PurePosixPath(file).name, *test])
+
+
+class LongestFirst(LoadScopeScheduling):
+    """xdist's scheduling by scope, with units for scopes: the longest first; the last worker takes the shortest."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return unit(nodeid)
+
+    def _assign_work_unit(self, node: WorkerController) -> None:
+        if not any(self.assigned_work.values()):
+            self._put_in_order()
+        if len(self.nodes) > 1 and node is self.nodes[-1]:
+            self.workqueue.move_to_end(next(reversed(self.workqueue)), last=False)
+        super()._assign_work_unit(node)
+
+    def _put_in_order(self) -> None:
+        for name in longest_first(list(self.workqueue), read_seconds()):
+            self.workqueue.move_to_end(name)
+
+
+class Stopwatch:
+    """Adds up what each test took, with what it set up; a plugin of the process that hears of all workers."""
+
+    def __init__(self) -> None:
+        self.took: dict[str, float] = {}
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Called for each phase of each test."""
+        self.took[report.nodeid] = self.took.get(report.nodeid, 0.0) + report.duration
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_sessionfinish(self, exitstatus: int) -> None:
+        """Write down what was measured where nothing failed."""
+        if exitstatus == pytest.ExitCode.OK:
+            write_seconds(self.took)

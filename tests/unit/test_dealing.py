@@ -1,24 +1,45 @@
+from pathlib import Path
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.dealing import dealt, stretches
+from tests import dealing
+from tests.dealing import longest_first, unit, write_seconds
 
-FILES = st.lists(st.tuples(st.integers(1, 99), st.lists(st.integers(), min_size=1, max_size=9)), max_size=12)
-
-
-def test_the_slow_tests_of_every_worker_come_first() -> None:
-    order = dealt([(10, ["a1", "a2"]), (30, ["b1"]), (9, ["c1"])], ["q1", "q2", "q3", "q4"], workers=2)
-    assert order == ["b1", "q1", "q2", "q3", "a1", "a2", "c1", "q4"]
+HOLDS, HERD = "tests/lab/test_service_holds.py", "tests/lab/test_joiner_herd.py"
+NAMES = st.sampled_from(["tests/unit/a/test_a.py", "tests/unit/test_b.py", "tests/contract/test_c.py", HOLDS, HERD])
 
 
-@given(st.integers(0, 10_000), st.integers(1, 16))
-def test_stretches_are_even_and_nothing_is_left(count: int, workers: int) -> None:
-    sizes = stretches(count, workers)
-    assert sum(sizes) == count
-    assert max(sizes) - min(sizes) <= 1
+def test_tests_of_the_lab_go_alone_and_those_of_other_files_together() -> None:
+    assert unit(f"{HOLDS}::test_one") == f"{HOLDS}::test_one"
+    assert unit("tests/unit/test_b.py::test_one[a/b]") == "tests/unit/test_b.py"
+    assert unit("tests/contract/test_rights.py::test_one") == "tests/contract/test_rights.py"
 
 
-@given(FILES, st.lists(st.integers()), st.integers(1, 5))
-def test_every_test_is_dealt_once(files: list[tuple[int, list[int]]], quick: list[int], workers: int) -> None:
-    every = quick + [test for _, tests in files for test in tests]
-    assert sorted(dealt(files, quick, workers)) == sorted(every)
+def test_tests_of_the_lab_that_share_what_a_module_sets_up_stay_together() -> None:
+    file = "tests/lab/test_dashboards.py"
+    assert 'scope="module"' in (dealing.ROOT / file).read_text()
+    assert unit(f"{file}::test_one") == file
+
+
+def test_the_longest_goes_first_whatever_folder_it_is_in() -> None:
+    units = ["tests/unit/test_b.py", f"{HERD}::test_brief", "tests/contract/test_c.py", f"{HOLDS}::test_long[a/b]"]
+    long = {"test_service_holds.py::test_long[a/b]": 90.0, "test_c.py": 30.0}
+    assert longest_first(units, long) == [units[3], units[2], units[1], units[0]]
+
+
+@given(st.lists(NAMES, unique=True))
+def test_every_unit_is_dealt_once(units: list[str]) -> None:
+    assert sorted(longest_first(units, {"test_b.py": 7.0})) == sorted(units)
+
+
+def test_what_was_slow_is_written_down_and_found_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dealing, "SECONDS_FILE", tmp_path / "seconds.json")
+    files = ("tests/unit/test_b.py::test_b", "tests/unit/test_b.py::test_c", "tests/unit/test_d.py::test_e")
+    write_seconds({f"{HOLDS}::test_a[x/y]": 31.4, **dict.fromkeys(files, 2.0), f"{HERD}::test_c": 99.0})
+    assert list(dealing.read_seconds().items()) == [
+        ("test_joiner_herd.py::test_c", 99),
+        ("test_service_holds.py::test_a[x/y]", 31),
+        ("test_b.py", 4),
+    ]
