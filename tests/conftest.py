@@ -89,17 +89,18 @@ def control_plane() -> Iterator[ControlPlane]:
 def namespace(control_plane: ControlPlane) -> Iterator[str]:
     """A fresh namespace in which pods can be created; removed afterwards without waiting for it."""
     name = f"test-{uuid.uuid4().hex[:8]}"
-    control_plane.kubectl("create", "namespace", name)
+    made = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+    control_plane.requests.send("POST", "/api/v1/namespaces", made)
     _wait_for_default_account(control_plane, name)
     yield name
-    control_plane.kubectl("delete", "namespace", name, "--wait=false")
+    control_plane.requests.send("DELETE", f"/api/v1/namespaces/{name}")
 
 
 def _wait_for_default_account(plane: ControlPlane, namespace: str) -> None:
     deadline = time.monotonic() + 60
     while True:
         try:
-            plane.kubectl("get", "serviceaccount", "default", f"--namespace={namespace}")
+            plane.get("serviceaccount", "default", namespace=namespace)
         except LabError:
             if time.monotonic() > deadline:
                 raise

@@ -8,7 +8,7 @@ import json
 import os
 import subprocess
 import tempfile
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from lab.binaries import CONTROL_PLANE_BINARIES, find_binaries
 from lab.controlplane import command_lines
 from lab.controlplane.component import Component, ComponentSpec
 from lab.controlplane.credentials import ApiAccess, CertificateAuthority, KeyPair
+from lab.controlplane.plain_requests import Json, PlainRequests
 from lab.controlplane.ports import free_port
 from lab.controlplane.settings import ApiServerSettings, ControlPlaneSettings
 from lab.errors import LabError
@@ -86,6 +87,7 @@ class ControlPlane:
             (self.directory / folder).mkdir(parents=True, exist_ok=True)
         self._authority = CertificateAuthority(self.directory / "certificates")
         self._clients: dict[tuple[str, tuple[str, ...]], KeyPair] = {}
+        self.requests = PlainRequests(self.access)
         self._files = command_lines.PlaneFiles(
             ca=self._authority.pair,
             serving=self._authority.issue_server("serving"),
@@ -106,6 +108,7 @@ class ControlPlane:
 
     def close(self) -> None:
         """Kill every process of the plane, machines included, and remove its temporary folder."""
+        self.requests.close()
         self.processes.close()
 
     # --- addresses and credentials ---
@@ -161,6 +164,24 @@ class ControlPlane:
     async def kubectl_async(self, *arguments: str, input: str | None = None) -> str:  # noqa: A002
         """Do the same without holding up the event loop."""
         return await asyncio.to_thread(self.kubectl, *arguments, input=input)
+
+    def get(self, what: str, name: str = "", *, namespace: str | None = "default", labels: str = "") -> Json:
+        """Return one object, or the list of what has these labels; in all namespaces if that is None.
+
+        `what` is called as for kubectl, which takes many times the CPU; the object has its managed fields.
+        Raises LabError with what the server says.
+        """
+        return self.requests.read(what, name, namespace, labels)
+
+    async def get_async(
+        self, what: str, name: str = "", *, namespace: str | None = "default", labels: str = ""
+    ) -> Json:
+        """Do the same without holding up the event loop."""
+        return await asyncio.to_thread(self.get, what, name, namespace=namespace, labels=labels)
+
+    def try_to_create(self, manifest: Mapping[str, Any], namespace: str = "default") -> Json:
+        """Return what the server would store, defaults included; raises LabError with what it says if it refuses."""
+        return self.requests.try_to_create(manifest, namespace)
 
     def log(self, component: str) -> Path:
         """Return the log file of a component."""

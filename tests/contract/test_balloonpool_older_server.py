@@ -28,9 +28,7 @@ def test_the_service_refuses_what_an_older_server_stores_in_the_same_words(
     older_server: ControlPlane, case: Case
 ) -> None:
     manifest = {**case.manifest, "apiVersion": f"{GROUP}/v1alpha1"}
-    create = ("create", "--namespace=default", "--dry-run=server", "--output=json", "--filename=-")
-    stored = older_server.kubectl(*create, input=json.dumps(manifest))
-    found = decode_pool(stored.encode())
+    found = decode_pool(json.dumps(older_server.try_to_create(manifest)).encode())
     assert isinstance(found, Invalid)
     assert case.says in found.message
 

@@ -129,15 +129,14 @@ def answered(plane: ControlPlane, kind: Kind, thing: Mapping[str, Any]) -> dict[
 
 def tried(plane: ControlPlane, given: Mapping[str, Any]) -> dict[str, Any]:
     """The answer to a creation that is not kept; under another name where other tests left an object of that name."""
-    create = ("create", "--dry-run=server", "-o", "json", "-f", "-")
     try:
-        found: dict[str, Any] = json.loads(plane.kubectl(*create, input=json.dumps(given)))
+        found = plane.try_to_create(given)
     except LabError as error:
         if "AlreadyExists" not in str(error):
             raise
         name = given["metadata"]["name"]
         other = {**given, "metadata": {**given["metadata"], "name": f"{name}-too"}}
-        found = json.loads(plane.kubectl(*create, input=json.dumps(other)))
+        found = plane.try_to_create(other)
         found["metadata"]["name"] = name
     return found
 

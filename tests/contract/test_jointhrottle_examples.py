@@ -11,6 +11,7 @@ import yaml
 from balloons.cli.status_text import THROTTLE_COLUMNS
 from lab.controlplane import ControlPlane
 from lab.errors import LabError
+from tests.contract.waiting import reviewed
 from throttler.api.throttle import JoinThrottle, Levers
 from throttler.api.throttle_rules import decode_throttle
 
@@ -117,29 +118,27 @@ READS = [
 ]
 
 
-def may(plane: ControlPlane, account: str, right: tuple[str, str, str, str]) -> bool:
-    """What the API server itself says about a right of one of our accounts."""
-    verb, group, kind, name = right
+def allowed(plane: ControlPlane, account: str, rights: list[tuple[str, str, str, str]]) -> list[bool]:
+    """What the API server itself says about rights of one of our accounts."""
+    user = f"system:serviceaccount:kube-balloons:{account}"
+    return reviewed(plane, [{"user": user, **attributes(*right)} for right in rights])
+
+
+def attributes(verb: str, group: str, kind: str, name: str) -> dict[str, Any]:
     resource, _, subresource = kind.partition("/")
     named = {"group": group, "resource": resource, "subresource": subresource, "name": name}
     asked = {"nonResourceAttributes": {"path": kind}} if kind.startswith("/") else {"resourceAttributes": named}
     next(iter(asked.values()))["verb"] = verb
-    review = {
-        "apiVersion": "authorization.k8s.io/v1",
-        "kind": "SubjectAccessReview",
-        "spec": {"user": f"system:serviceaccount:kube-balloons:{account}", **asked},
-    }
-    answer = plane.kubectl("create", "--output=json", "--filename=-", input=json.dumps(review))
-    return bool(json.loads(answer)["status"]["allowed"])
+    return asked
 
 
 def test_levers_have_their_right_only_where_it_was_bound(control_plane: ControlPlane) -> None:
     control_plane.kubectl("apply", "--kustomize", f"{MANIFESTS}/base")
-    assert [right for right in READS if not may(control_plane, "kube-balloons", right)] == []
+    assert all(allowed(control_plane, "kube-balloons", READS))
     for file, rights in LEVERS.items():
-        assert [right for right in rights if may(control_plane, "kube-balloons", right)] == [], file
+        assert not any(allowed(control_plane, "kube-balloons", rights)), file
         control_plane.kubectl("apply", "--kustomize", f"{MANIFESTS}/levers/{file}")
         try:
-            assert [right for right in rights if not may(control_plane, "kube-balloons", right)] == [], file
+            assert all(allowed(control_plane, "kube-balloons", rights)), file
         finally:
             control_plane.kubectl("delete", "--kustomize", f"{MANIFESTS}/levers/{file}")

@@ -22,7 +22,7 @@ OLDER_GROUP = "older-throttle.example"
 
 def create(plane: ControlPlane, manifest: Any) -> str:
     """What the server would store, defaults included."""
-    return plane.kubectl("create", "--dry-run=server", "--output=json", "--filename=-", input=json.dumps(manifest))
+    return json.dumps(plane.try_to_create(manifest))
 
 
 @pytest.mark.parametrize("case", REFUSED, ids=lambda case: case.name)

@@ -41,22 +41,19 @@ class Server:
 
     def attempt(self, write: Write, mode: str = "dryRun=All") -> str:
         """Make the call; returns the server's refusal, empty if it would be done."""
-        who = f"--as=system:serviceaccount:{NAMESPACE}:{write.account}"
+        who = f"system:serviceaccount:{NAMESPACE}:{write.account}"
         body = self._edited(write) if write.edit else write.body
-        verb = "replace" if write.edit else "create" if write.body is not None else "delete"
+        verb = "PUT" if write.edit else "POST" if write.body is not None else "DELETE"
         path = self._placed(write.path)
-        given = () if body is None else ("--filename=-",)
         try:
-            self._plane.kubectl(
-                verb, "--raw", f"{path}{'&' if '?' in path else '?'}{mode}", who, *given, input=json.dumps(body)
-            )
+            self._plane.requests.send(verb, f"{path}{'&' if '?' in path else '?'}{mode}", body, as_user=who)
         except LabError as refusal:
             return str(refusal)
         return ""
 
     def _edited(self, write: Write) -> dict[str, object]:
         assert write.edit is not None
-        stored = json.loads(self._plane.kubectl("get", "--raw", self._placed(write.stored_at or write.path)))
+        stored = self._plane.requests.send("GET", self._placed(write.stored_at or write.path))
         return write.edit(stored) or stored
 
     def _placed(self, path: str) -> str:

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +10,7 @@ import pytest
 from balloons.cluster.kinds import ALL_KINDS
 from lab.controlplane import ControlPlane
 from tests.contract.rendered import Object, helm
-from tests.contract.waiting import make_namespace
+from tests.contract.waiting import make_namespace, reviewed
 
 pytestmark = pytest.mark.helm
 
@@ -101,18 +100,12 @@ GUARD_ONLY_READS = (
 )  # fmt: skip
 
 
-def may(plane: ControlPlane, who: dict[str, Any], right: Right) -> bool:
-    """What the API server's authorizer says."""
+def review(who: dict[str, Any], right: Right) -> dict[str, Any]:
+    """What the API server's authorizer is asked."""
     resource, _, subresource = right.resource.partition("/")
     asked = {"verb": right.verb, "group": right.group, "resource": resource, "subresource": subresource}
     asked |= {"namespace": right.namespace, "name": right.name}
-    review = {
-        "apiVersion": "authorization.k8s.io/v1",
-        "kind": "SubjectAccessReview",
-        "spec": {**who, "resourceAttributes": asked},
-    }
-    answer = plane.kubectl("create", "--output=json", "--filename=-", input=json.dumps(review))
-    return bool(json.loads(answer)["status"]["allowed"])
+    return {**who, "resourceAttributes": asked}
 
 
 def account(name: str) -> dict[str, Any]:
@@ -122,9 +115,8 @@ def account(name: str) -> dict[str, Any]:
 
 def allowed(plane: ControlPlane, who: dict[str, Any], rights: tuple[Right, ...]) -> list[str]:
     """Those of the rights that the server grants."""
-    with ThreadPoolExecutor(8) as pool:
-        answers = pool.map(lambda right: may(plane, who, right), rights)
-        return [str(right) for right, answer in zip(rights, answers, strict=True) if answer]
+    answers = reviewed(plane, [review(who, right) for right in rights])
+    return [str(right) for right, is_allowed in zip(rights, answers, strict=True) if is_allowed]
 
 
 @pytest.fixture(scope="module")

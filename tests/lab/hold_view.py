@@ -32,7 +32,7 @@ def this_moment() -> Clocks:
 
 
 class View:
-    """Objects as the service's caches hold them, and plain ones by kubectl."""
+    """Objects as the service's caches hold them, and plain ones."""
 
     def __init__(self, plane: ControlPlane, client: KubeClient) -> None:
         self.plane, self.client = plane, client
@@ -54,13 +54,12 @@ class View:
         """Each write by itself, as the service does it."""
         return [(await self._writer.carry_out((write,)))[-1].outcome for write in outcome.writes]
 
-    async def get(self, *arguments: str) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads(await self.plane.kubectl_async("get", *arguments, "-o", "json"))
-        return found
+    async def get(self, what: str, name: str = "", *, namespace: str = "default", labels: str = "") -> dict[str, Any]:
+        return await self.plane.get_async(what, name, namespace=namespace, labels=labels)
 
     async def apply(self, *things: dict[str, Any]) -> None:
-        for thing in things:
-            await self.plane.kubectl_async("apply", "-f", "-", input=json.dumps(thing))
+        given = {"apiVersion": "v1", "kind": "List", "items": things}
+        await self.plane.kubectl_async("apply", "-f", "-", input=json.dumps(given))
 
 
 @asynccontextmanager

@@ -79,8 +79,7 @@ async def _bind_roles(plane: ControlPlane, levers: Collection[str]) -> None:
     guard = [MANIFESTS / "components" / "guard" / f"{each}.yaml" for each in ("serviceaccount", "rbac")]
     directories = sorted({LEVERS[lever].directory for lever in levers})
     bound = [MANIFESTS / "levers" / name / f"{each}.yaml" for name in directories for each in ("binding", "guard")]
-    for path in (*guard, *bound):
-        await plane.kubectl_async("apply", "-f", str(path))
+    await plane.kubectl_async("apply", *(f"--filename={path}" for path in (*guard, *bound)))
 
 
 async def _bind_the_rest(plane: ControlPlane) -> None:

@@ -119,12 +119,12 @@ class Scene:
 
     async def objects(self, what: str) -> list[dict[str, Any]]:
         """All objects of a kind in the namespace."""
-        found: list[dict[str, Any]] = json.loads(await self.kubectl("get", what, "-o", "json"))["items"]
+        found: list[dict[str, Any]] = (await self.plane.get_async(what, namespace=self.namespace))["items"]
         return found
 
     async def pool(self, name: str = "gpu") -> dict[str, Any]:
         """The status of a pool."""
-        found = json.loads(await self.kubectl("get", "balloonpool", name, "-o", "json"))
+        found = await self.plane.get_async("balloonpool", name, namespace=self.namespace)
         status: dict[str, Any] = found.get("status", {})
         return status
 

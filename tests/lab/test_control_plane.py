@@ -56,6 +56,33 @@ def test_failure_of_kubectl_shows_its_own_words(control_plane: ControlPlane) -> 
         control_plane.kubectl("get", "node", "nobody")
 
 
+def test_objects_are_read_as_kubectl_shows_them(control_plane: ControlPlane, namespace: str) -> None:
+    for name in ("first", "second"):
+        control_plane.kubectl("create", "configmap", name, "-n", namespace)
+    control_plane.kubectl("label", "configmap", "second", "is=second", "-n", namespace)
+    shown = json.loads(
+        control_plane.kubectl("get", "cm", "second", "-n", namespace, "-o", "json", "--show-managed-fields")
+    )
+    one = control_plane.get("configmap", "second", namespace=namespace)
+    listed = control_plane.get("configmaps", namespace=namespace, labels="is=second")["items"]
+    everywhere = control_plane.get("cm", namespace=None)["items"]
+    assert one == shown
+    assert [each["metadata"] for each in listed] == [shown["metadata"]]
+    assert {(each["metadata"]["namespace"], each["metadata"]["name"]) for each in everywhere} >= {
+        (namespace, "first"),
+        (namespace, "second"),
+        ("kube-system", "extension-apiserver-authentication"),
+    }
+    assert control_plane.get("namespace", namespace)["metadata"]["name"] == namespace
+
+
+def test_objects_that_are_not_there_are_named(control_plane: ControlPlane) -> None:
+    with pytest.raises(LabError, match=r'nodes "nobody" not found'):
+        control_plane.get("node", "nobody")
+    with pytest.raises(LabError, match="'gremlins'"):
+        control_plane.get("gremlins")
+
+
 def test_user_is_who_the_certificate_says(control_plane: ControlPlane) -> None:
     kubeconfig = control_plane.kubeconfig_for("alice", ["team-a", "team-b"])
     answer = json.loads(control_plane.kubectl(f"--kubeconfig={kubeconfig}", "auth", "whoami", "-o", "json"))
@@ -106,7 +133,7 @@ def test_controllers_and_scheduler_are_at_work(control_plane: ControlPlane, name
     control_plane.kubectl("create", "deployment", "web", "--image=none", "--replicas=3", "-n", namespace)
 
     def unschedulable() -> int:
-        pods = json.loads(control_plane.kubectl("get", "pods", "-n", namespace, "-o", "json"))["items"]
+        pods = control_plane.get("pods", namespace=namespace)["items"]
         conditions = [c for pod in pods for c in pod["status"].get("conditions", [])]
         return sum(c.get("reason") == "Unschedulable" for c in conditions)
 
@@ -128,6 +155,10 @@ async def test_two_servers_share_one_etcd_and_nothing_is_left() -> None:
         assert not plane.is_running("etcd")
         await plane.restart("etcd")
         await plane.restart("kube-apiserver-1")
+        # Objects are read again although the connection that was kept is broken.
+        assert plane.get("namespace", "shared")["metadata"]["name"] == "shared"
+        await plane.restart("kube-apiserver-0")
+        assert plane.get("namespace", "shared")["metadata"]["name"] == "shared"
         assert plane.kubectl(second, "get", "namespace", "shared", "-o", "name").strip() == "namespace/shared"
         assert plane.audit_logs == ()
     assert not plane.directory.exists()

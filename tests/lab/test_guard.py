@@ -91,7 +91,7 @@ class Scene:
     async def held(self) -> set[str]:
         """What still holds something back."""
         node = (await self.seen.get("node", "held"))["spec"].get("taints", [])
-        pods = (await self.seen.get("pods", "-n", "default"))["items"]
+        pods = (await self.seen.get("pods"))["items"]
         pool = await self.seen.get("nodepool", "user")
         quotas = {each["metadata"]["name"] for each in (await self.seen.get("capacityquotas"))["items"]}
         found = {
@@ -132,10 +132,8 @@ async def scene(tmp_path: Path) -> AsyncIterator[Scene]:
     async with start_control_plane(ControlPlaneSettings(audit=True)) as plane:
         await plane.kubectl_async("apply", "-k", str(MANIFESTS / "base"))
         guard = [MANIFESTS / "components" / "guard" / f"{each}.yaml" for each in ("serviceaccount", "rbac")]
-        for path in (*guard, *sorted(MANIFESTS.glob("levers/*/guard.yaml"))):
-            await plane.kubectl_async("apply", "-f", str(path))
-        for crds in (find_karpenter_crds(), QUOTA_CRD):
-            await plane.kubectl_async("apply", "-f", str(crds))
+        given = (*guard, *sorted(MANIFESTS.glob("levers/*/guard.yaml")), find_karpenter_crds(), QUOTA_CRD)
+        await plane.kubectl_async("apply", *(f"--filename={path}" for path in given))
         await plane.kubectl_async("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
         async with view(plane) as seen, PaperMachines(plane.access()) as machines:
             allocatable = {"cpu": "8", "memory": "32Gi", "pods": "110"}
@@ -208,16 +206,16 @@ async def test_once_says_by_its_exit_code_how_it_ended(scene: Scene) -> None:
 async def _nothing_else_changed(scene: Scene) -> None:
     taints = (await scene.seen.get("node", "held"))["spec"]["taints"]
     assert [each["key"] for each in taints] == ["team"]
-    for pod in (await scene.seen.get("pods", "-n", "default"))["items"]:
+    for pod in (await scene.seen.get("pods"))["items"]:
         assert pod["spec"]["schedulingGates"] == [{"name": "example.com/theirs"}]
-    pool = await scene.seen.get("nodepool", "user", "--show-managed-fields")
+    pool = await scene.seen.get("nodepool", "user")
     owners = {each["manager"]: each for each in pool["metadata"]["managedFields"]}
     assert owners.keys() == {"kubectl"}, owners
     assert [each["metadata"]["name"] for each in (await scene.seen.get("capacityquotas"))["items"]] == ["elsewhere"]
 
 
 async def _has_lease(scene: Scene) -> bool:
-    return bool((await scene.seen.get("leases", "-n", SYSTEM))["items"])
+    return bool((await scene.seen.get("leases", namespace=SYSTEM))["items"])
 
 
 async def _leads(elector: Elector) -> bool:

@@ -54,7 +54,7 @@ async def test_only_our_gate_goes_and_nothing_else_of_the_pod_changes(
     async with view(control_plane) as seen:
         await seen.apply(gated_deployment(namespace, "work", 1, gates))
         await eventually(lambda: _has(seen, namespace, 1))
-        before = (await seen.get("pods", "-n", namespace))["items"][0]
+        before = (await seen.get("pods", namespace=namespace))["items"][0]
         demand = GatedDemand(pods=await seen.pods(namespace), shape={})
         held, _ = release_gates(demand, GateSettings(max_wait_s=0.0), room(9), GateMemory(), this_moment())
         assert held.writes == ()
@@ -62,7 +62,7 @@ async def test_only_our_gate_goes_and_nothing_else_of_the_pod_changes(
             demand, GateSettings(max_wait_s=0.0), room(is_stopping=True), GateMemory(), this_moment()
         )
         assert await seen.carry_out(back) == [LeverWriteOutcome.DONE]
-        after = (await seen.get("pods", "-n", namespace))["items"][0]
+        after = (await seen.get("pods", namespace=namespace))["items"][0]
     assert [each["name"] for each in after["spec"]["schedulingGates"]] == ["example.com/first", "example.com/last"]
     assert _without(after, "schedulingGates") == _without(before, "schedulingGates")
 
@@ -93,7 +93,7 @@ async def test_real_kubelets_lose_our_taint_and_keep_the_others(control_plane: C
                 return True
 
             await eventually(one_more)
-        nodes = (await seen.get("nodes", "-l", f"test={namespace}"))["items"]
+        nodes = (await seen.get("nodes", labels=f"test={namespace}"))["items"]
         for node in nodes:
             kept = {taint["key"]: taint for taint in node["spec"]["taints"]}
             assert TAINT not in kept

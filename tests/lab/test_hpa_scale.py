@@ -45,10 +45,7 @@ def make(plane: ControlPlane, namespace: str, kind: str, version: str, spec: dic
 
 
 def read(plane: ControlPlane, namespace: str, kind: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(
-        plane.kubectl("get", kind, "gpu", f"--namespace={namespace}", "--output=json", "--show-managed-fields")
-    )
-    return found
+    return plane.get(kind, "gpu", namespace=namespace)
 
 
 def wait_until(is_so: Callable[[], bool], what: str) -> None:

@@ -22,16 +22,15 @@ BOOTSTRAP_ROLES = {
 }
 
 
-def get(plane: ControlPlane, *arguments: str) -> dict[str, Any]:
-    result: dict[str, Any] = json.loads(plane.kubectl("get", *arguments, "-o", "json"))
-    return result
-
-
 async def eventually(what: Callable[[], bool]) -> None:
     deadline = time.monotonic() + PATIENCE_S
     while not await asyncio.to_thread(what):
         assert time.monotonic() < deadline, what
         await asyncio.sleep(0.1)
+
+
+def phase(plane: ControlPlane, namespace: str) -> str:
+    return str(plane.get("pod", "work", namespace=namespace)["status"]["phase"])
 
 
 def is_ready(node_or_pod: dict[str, Any]) -> bool:
@@ -84,7 +83,7 @@ async def test_a_joiner_is_the_machine_that_was_asked_for(control_plane: Control
     )
     async with Herd(control_plane.access()) as herd:
         record = await herd.join(settings)
-        node = await asyncio.to_thread(get, control_plane, "node", name)
+        node = await control_plane.get_async("node", name)
         await herd.remove(name)
     assert record.is_complete
     assert is_ready(node)
@@ -102,10 +101,10 @@ async def test_its_pods_run_and_end(control_plane: ControlPlane, namespace: str)
     async with Herd(control_plane.access()) as herd:
         await herd.join(JoinerSettings(name=name))
         run_pod(control_plane, namespace, name)
-        await eventually(lambda: get(control_plane, "pod", "work", "-n", namespace)["status"]["phase"] == "Running")
+        await eventually(lambda: phase(control_plane, namespace) == "Running")
         await control_plane.kubectl_async("delete", "pod", "work", "-n", namespace, "--timeout=60s")
         await herd.remove(name)
-    assert get(control_plane, "pods", "-n", namespace)["items"] == []
+    assert control_plane.get("pods", namespace=namespace)["items"] == []
 
 
 async def test_a_running_pod_that_is_marked_not_ready_says_that_it_is(
@@ -118,10 +117,10 @@ async def test_a_running_pod_that_is_marked_not_ready_says_that_it_is(
     async with Herd(control_plane.access()) as herd:
         await herd.join(JoinerSettings(name=name))
         run_pod(control_plane, namespace, name)
-        await eventually(lambda: get(control_plane, *where)["status"]["phase"] == "Running")
+        await eventually(lambda: phase(control_plane, namespace) == "Running")
         await control_plane.kubectl_async("patch", *where, "--subresource=status", f"--patch={json.dumps(marked)}")
-        assert not is_ready(await asyncio.to_thread(get, control_plane, *where))
-        await eventually(lambda: is_ready(get(control_plane, *where)))
+        assert not is_ready(await control_plane.get_async("pod", "work", namespace=namespace))
+        await eventually(lambda: is_ready(control_plane.get("pod", "work", namespace=namespace)))
         await herd.remove(name)
 
 
@@ -154,7 +153,7 @@ async def test_takes_over_a_node_that_an_autoscaler_created(control_plane: Contr
     )
     async with Herd(control_plane.access()) as herd:
         record = await herd.join(JoinerSettings(name=name, labels={"pool": "a"}))
-        node = await asyncio.to_thread(get, control_plane, "node", name)
+        node = await control_plane.get_async("node", name)
         await herd.remove(name)
     assert record.is_complete
     assert is_ready(node)

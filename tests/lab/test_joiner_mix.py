@@ -46,7 +46,7 @@ def daemon_sets(namespace: str, count: int, label: str) -> str:
 async def wait_for_pods(plane: ControlPlane, namespace: str, count: int) -> None:
     deadline = time.monotonic() + PATIENCE_S
     while True:
-        pods = json.loads(await plane.kubectl_async("get", "pods", "-n", namespace, "-o", "json"))["items"]
+        pods = (await plane.get_async("pods", namespace=namespace))["items"]
         running = [pod for pod in pods if pod["status"]["phase"] == "Running"]
         if len(running) == count:
             return

@@ -4,7 +4,6 @@ Only what must hold is asserted here; how soon is measured by `python -m benchma
 """
 
 import asyncio
-import json
 from collections.abc import AsyncIterator
 
 import pytest
@@ -95,5 +94,5 @@ async def is_let_in(seen: View, at_least: int) -> bool:
 
 
 async def transitions(plane: ControlPlane) -> int:
-    lease = json.loads(await plane.kubectl_async("get", "lease", LEASE_NAME, "-n", ACCOUNT_NAMESPACE, "-o", "json"))
+    lease = await plane.get_async("lease", LEASE_NAME, namespace=ACCOUNT_NAMESPACE)
     return int(lease["spec"]["leaseTransitions"])

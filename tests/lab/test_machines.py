@@ -24,11 +24,6 @@ async def eventually(what: Callable[[], object]) -> None:
         await asyncio.sleep(0.1)
 
 
-def get(plane: ControlPlane, *arguments: str) -> dict[str, Any]:
-    result: dict[str, Any] = json.loads(plane.kubectl("get", *arguments, "-o", "json"))
-    return result
-
-
 def run_pod(plane: ControlPlane, namespace: str, name: str, **spec: Any) -> None:
     body = {"containers": [{"name": "main", "image": "registry.example/work:1"}], **spec}
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": body}
@@ -36,7 +31,7 @@ def run_pod(plane: ControlPlane, namespace: str, name: str, **spec: Any) -> None
 
 
 def phases(plane: ControlPlane, namespace: str) -> dict[str, str]:
-    pods = get(plane, "pods", "-n", namespace)["items"]
+    pods = plane.get("pods", namespace=namespace)["items"]
     return {pod["metadata"]["name"]: pod["status"]["phase"] for pod in pods}
 
 
@@ -59,7 +54,7 @@ async def test_hollow_nodes_join_as_asked_and_run_pods(control_plane: ControlPla
     async with HollowNodes(control_plane) as machines:
         await machines.start(gpu, HollowNodeSettings(name="hollow-cpu"), at_once=2)
         assert len(machines) == 2
-        node = get(control_plane, "node", "hollow-gpu")
+        node = control_plane.get("node", "hollow-gpu")
         assert node["metadata"]["labels"]["pool"] == "training"
         assert node["status"]["allocatable"]["nvidia.com/gpu"] == "8"
         assert {"key": "team", "value": "a", "effect": "NoSchedule"} in node["spec"]["taints"]
@@ -105,7 +100,7 @@ async def test_dead_machines_become_not_ready() -> None:
 def readiness(plane: ControlPlane) -> dict[str, str]:
     return {
         node["metadata"]["name"]: condition["status"]
-        for node in get(plane, "nodes")["items"]
+        for node in plane.get("nodes")["items"]
         for condition in node["status"]["conditions"]
         if condition["type"] == "Ready"
     }
@@ -120,12 +115,12 @@ async def test_paper_nodes_run_and_lose_pods(control_plane: ControlPlane, namesp
     )
     async with PaperMachines(control_plane.access()) as machines:
         await machines.add([node])
-        seen = get(control_plane, "node", "paper-gpu")
+        seen = control_plane.get("node", "paper-gpu")
         assert seen["spec"]["taints"] == [dict(taint) for taint in node.taints]
         assert seen["status"]["allocatable"] == dict(node.allocatable)
         run_pod(control_plane, namespace, "training", **gpu_pod("paper-gpu"))
         await eventually(lambda: phases(control_plane, namespace) == {"training": "Running"})
-        conditions = get(control_plane, "pod", "training", "-n", namespace)["status"]["conditions"]
+        conditions = control_plane.get("pod", "training", namespace=namespace)["status"]["conditions"]
         assert {"PodScheduled", "Ready", "ContainersReady"} <= {c["type"] for c in conditions}
         # Its grace period is 30 s; only a kubelet's final deletion ends it sooner.
         await control_plane.kubectl_async("delete", "pod", "training", "-n", namespace, "--timeout=25s")
@@ -142,7 +137,7 @@ async def test_paper_machine_takes_over_a_node_that_waits_for_it(control_plane: 
     async with PaperMachines(control_plane.access()) as machines:
         await machines.add([PaperNode(name="paper-bought", labels={"pool": "bought"})])
         await eventually(lambda: phases(control_plane, namespace) == {"early": "Running"})
-        seen = get(control_plane, "node", "paper-bought")
+        seen = control_plane.get("node", "paper-bought")
         assert seen["spec"]["providerID"] == "cloud://1"
         assert taint["key"] in {t["key"] for t in seen["spec"]["taints"]}
         assert seen["metadata"]["labels"]["pool"] == "bought"

@@ -95,13 +95,13 @@ class Work:
         await eventually(partial(self._holds, HELD + 1))
 
     async def _holds(self, count: int) -> bool:
-        balloons = ("-n", SYSTEM, "-l", "kube-balloons.github.io/pool=gpu")
-        wanted = sum(each["spec"]["replicas"] for each in (await self.seen.get("deployments", *balloons))["items"])
-        pods = (await self.seen.get("pods", *balloons))["items"]
+        balloons = {"namespace": SYSTEM, "labels": "kube-balloons.github.io/pool=gpu"}
+        wanted = sum(each["spec"]["replicas"] for each in (await self.seen.get("deployments", **balloons))["items"])
+        pods = (await self.seen.get("pods", **balloons))["items"]
         return (wanted, len(pods)) == (count, count)
 
     async def _has_one(self, what: str) -> bool:
-        return len((await self.seen.get(what, "-n", SYSTEM))["items"]) == 1
+        return len((await self.seen.get(what, namespace=SYSTEM))["items"]) == 1
 
     async def _is_noted(self, node: str) -> bool:
         annotations = (await self.seen.get("node", node))["metadata"].get("annotations", {})
@@ -146,7 +146,7 @@ class Work:
         """Whether nothing waits at the join."""
         joining = await self.seen.get("node", "joining")
         is_labelled = LABEL in joining["metadata"]["labels"] or not self._is_label_due
-        pods = (await self.seen.get("pods", "-n", "default", "-l", "app in (before,after)"))["items"]
+        pods = (await self.seen.get("pods", labels="app in (before,after)"))["items"]
         is_gated = len(pods) < self._gated or any(pod["spec"].get("schedulingGates") for pod in pods)
         return is_labelled and not (joining["spec"].get("taints") or is_gated)
 
@@ -177,7 +177,7 @@ class Work:
 
     async def _users_ceilings(self) -> tuple[int, dict[str, str], str]:
         quota, pool = await self.seen.get("capacityquota", "users"), await self.seen.get("nodepool", "users")
-        machines = await self.seen.get("machinedeployment", "users", "-n", "default")
+        machines = await self.seen.get("machinedeployment", "users")
         size = machines["metadata"]["annotations"][MAX_SIZE]
         return quota["spec"]["limits"]["resources"]["nodes"], pool["spec"]["limits"], size
 
