@@ -135,7 +135,8 @@ class Scene:
     async def until(self, what: Callable[[dict[str, Any]], bool], name: str = "gpu") -> dict[str, Any]:
         """Wait for a state of a pool's status."""
         deadline = time.monotonic() + PATIENCE_S
-        while not what(status := await self.pool(name)):
+        # A service that was killed before its first tick has written none.
+        while not ((status := await self.pool(name)) and what(status)):
             assert time.monotonic() < deadline, (status, [s.log.read_text()[-3000:] for s in self.services])
             await asyncio.sleep(0.2)
         return status
