@@ -1,7 +1,4 @@
-"""docs/doctor.md, from the checks themselves: `python -m tools.doctor_page > docs/doctor.md`.
-
-`python -m balloons.doctor > docs/doctor.md`: the page, made anew.
-"""
+"""docs/doctor.md, from the checks themselves: `python -m tools.doctor_page > docs/doctor.md`."""
 
 from collections.abc import Iterable
 

@@ -3,10 +3,13 @@
 import re
 from pathlib import Path
 
+import pytest
+
+from tools.readme_figures import benchmarks_with, readme_with, rushes
+
 ROOT = Path(__file__).resolve().parents[3]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 BENCHMARKS = (ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8")
-MEASURED = README.partition("## Before and after")[2].partition("\n## ")[0]
 
 
 def row(text: str, start: str) -> list[str]:
@@ -15,24 +18,33 @@ def row(text: str, start: str) -> list[str]:
     return [cell.strip() for cell in line.strip("|").split("|")][1:]
 
 
-def rush(way: str) -> list[str]:
-    """The demo's rush on the benchmark page as README rounds it: seconds, seconds, requests."""
-    demo = BENCHMARKS.partition("| `make demo` on a clean clone ")[2]
-    line = next(line for line in f"|{demo}".splitlines() if f"| {way} |" in f"|{line}")
-    all_s, _, p99_ms, errors = [cell.strip() for cell in line.partition(way)[2].strip(" |").split("|")][:4]
-    p99_s = float(p99_ms.replace(",", "")) / 1000.0
-    return [f"{float(all_s):.0f} s", f"{p99_s:.1f} s" if p99_s >= 1.0 else f"{p99_s:.2f} s", errors]
+def test_the_demo_figures_are_those_of_the_benchmark_page() -> None:
+    """After a new demo: change its rows on the page, then `python -m tools.readme_figures`."""
+    assert benchmarks_with(BENCHMARKS) == BENCHMARKS
+    assert readme_with(README, BENCHMARKS) == README
 
 
-def test_the_rush_is_the_one_on_the_benchmark_page() -> None:
-    shown = [row(MEASURED, start) for start in ("| time until all nodes", "| 1 % of everybody", "| requests that were")]
-    at_once, paced = zip(*shown, strict=True)
-    assert list(at_once) == rush("at once")
-    assert list(paced) == rush("gates, cold, as it is")
+def test_a_new_demo_changes_its_rows_on_the_page_and_the_tool_does_the_rest() -> None:
+    rows = (
+        "| `make demo` on a clean clone | at once | 61.4 | 37 | 1,551 | 1,016 | |\n"
+        "| | gates, cold, as it is | 74.6 | 41 | 343 | 0 | |"
+    )
+    page = re.sub(r"^\| `make demo` on a clean clone .*\n.*$", rows, BENCHMARKS, flags=re.MULTILINE)
+    page = re.sub(r"^(\| the job's last pod has a node \|).*$", r"\1 21.2 s | 250 ms |", page, flags=re.MULTILINE)
+    measured = readme_with(README, page)
+    assert row(measured, "| time until the job's last pod") == ["21.2 s", "250 ms"]
+    assert row(measured, "| time until all nodes") == ["61 s", "75 s"]
+    assert row(measured, "| the slowest 1 %") == ["1.6 s", "0.34 s"]
+    assert row(measured, "| requests that were refused") == ["1,016", "0"]
+    short = row(benchmarks_with(page), "| What does pacing cost")[0]
+    assert short == "150 nodes on one small API server: 75 s instead of 61 s; others' p99 0.34 s instead of 1.6 s"
 
 
-def test_the_warm_job_is_the_one_on_the_benchmark_page() -> None:
-    assert row(MEASURED, "| time until the job's last pod") == row(BENCHMARKS, "| the job's last pod has a node |")
+def test_rows_of_the_demo_in_another_order_are_refused() -> None:
+    with pytest.raises(ValueError, match="the row at once"):
+        rushes(
+            BENCHMARKS.replace("| `make demo` on a clean clone | at once |", "| `make demo` on a clean clone | gates |")
+        )
 
 
 def test_what_is_said_of_plans_stands_there_too() -> None:
