@@ -1,0 +1,205 @@
+"""Who goes in and what may be asked for at one look, by numbers that can be checked by hand."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.unit.throttler.law.test_window_control import NOW_S, SETTINGS, a_look
+from throttler.joins.joins import Joins
+from throttler.kube.because import because
+from throttler.law import admission, join_flow
+from throttler.law.admission import Boots, Filling, Outlook, filled
+from throttler.law.join_flow import JoinFlow
+from throttler.law.law_input import LawInput, update
+from throttler.law.settings import LawSettings
+from throttler.law.verdict import Phase, ThrottleReason
+
+WHY = because(ThrottleReason.NO_DEMAND, window=100.0)
+
+
+def fill(facts: LawInput, phase: Phase = Phase.AVOID) -> Filling:
+    return filled(facts, update(facts, facts.window, phase, WHY))
+
+
+def with_joins(facts: LawInput, **changes: object) -> LawInput:
+    return replace(facts, joins=replace(facts.joins, **changes))  # type: ignore[arg-type]
+
+
+def test_held_machines_go_in_as_far_as_window_and_tokens_reach() -> None:
+    # 0.85 x 100 joins in 80 s: 1.0625 per second, 5.3 in the 5 s since the last look.
+    assert fill(a_look(tokens=0.0)).admit == 5
+    assert fill(a_look(tokens=0.0)).tokens == pytest.approx(0.3125)
+    assert fill(a_look(joining=97, tokens=100.0)).admit == 3
+    assert fill(a_look(joining=101, tokens=100.0)).admit == 0
+    assert fill(a_look(joining=50, waiting=2, tokens=100.0)).admit == 2
+    assert fill(a_look(joining=50)).admit == 12, "half of what a cold start tries goes in at once"
+
+
+def test_nothing_goes_in_and_no_place_is_free_in_a_brake() -> None:
+    braked = fill(with_joins(a_look(), waiting=50), Phase.BRAKE)
+    assert (braked.admit, braked.allowance, braked.spare) == (0, 0, 0)
+
+
+def test_delay_slows_what_goes_in_by_the_square_of_what_it_is_too_much() -> None:
+    slow = a_look(index=(2 * SETTINGS.equilibrium,) * 2, tokens=0.0)
+    assert fill(slow).tokens + fill(slow).admit == pytest.approx(5.3125 / 4)
+
+
+def test_pace_is_a_full_window_per_join() -> None:
+    assert fill(a_look(120.0)).pace_per_min == pytest.approx(90)
+
+
+@pytest.mark.parametrize(("phase", "per_min"), [(Phase.AVOID, 6.0), (Phase.STALE, 3.0)])
+def test_the_users_bounds_hold_and_one_of_them_only_while_blind(phase: Phase, per_min: float) -> None:
+    bounded = replace(SETTINGS, max_per_min=6.0, safe_per_min=3.0)
+    facts = with_joins(a_look(settings=bounded, tokens=0.0, ask_tokens=0.0), waiting=100)
+    spent = fill(facts, phase)
+    assert spent.tokens + spent.admit == pytest.approx(5.0 * per_min / 60.0)
+    assert (spent.allowance, spent.spare) == (0, 0)
+
+
+def test_what_is_free_beyond_what_waits_is_spare() -> None:
+    facts = with_joins(a_look(waiting=20), waiting=30)
+    after = fill(facts)
+    assert after.allowance == 30
+    # Stock: 10 places of the window, and half the pace of 100 in 80 s for 410 s of holding and 120 s of boot.
+    assert after.allowance + after.spare == 10 + 331 - 20
+
+
+def test_no_more_is_in_flight_than_the_user_allows() -> None:
+    facts = with_joins(a_look(waiting=20, settings=replace(SETTINGS, max_in_flight=115)), waiting=30)
+    assert fill(facts).allowance == 5
+    assert fill(with_joins(facts, late_joining=3)).allowance == 2
+    assert fill(with_joins(facts, urgent=30, waiting=30)).allowance == 5
+
+
+@pytest.mark.parametrize(
+    ("oldest_held_s", "elapsed_s", "overdue"),
+    [(409.0, 5.0, 0), (410.0, 5.0, 6), (410.0, 0.1, 2), (410.0, 90.0, 100), (410.0, 500.0, 100)],
+)
+def test_machines_near_their_limit_go_in_spread_over_what_is_left(
+    oldest_held_s: float, elapsed_s: float, overdue: int
+) -> None:
+    """A machine may be held for 600 s; 100 s before the reserve of those it becomes one of 90 s of going first."""
+    flow = join_flow.seen(JoinFlow(), Joins(held=100), 0.0)
+    joins = Joins(held=100, oldest_held_s=oldest_held_s)
+    assert admission.overdue_now(joins, flow, 120.0, elapsed_s, 410.0, SETTINGS) == overdue
+
+
+def test_a_short_kill_timer_is_the_nearer_limit() -> None:
+    flow = join_flow.seen(JoinFlow(), Joins(held=90), 0.0)
+    quick = replace(SETTINGS, kill_timer_s=300.0)
+    # 300 - 120 - 60 = 120 s of holding, the last 90 s of them going first.
+    assert admission.overdue_now(Joins(held=90, oldest_held_s=29.0), flow, 120.0, 1.0, 29.0, quick) == 0
+    assert admission.overdue_now(Joins(held=90, oldest_held_s=30.0), flow, 120.0, 1.0, 30.0, quick) == 1
+    assert admission.overdue_now(Joins(held=90, oldest_held_s=120.0), flow, 120.0, 1.0, 120.0, quick) == 90
+
+
+@pytest.mark.parametrize(
+    ("window", "per_min", "per_s", "burst"),
+    [
+        (80.0, None, 0.85, 12.0),
+        (800.0, None, 8.5, 51.0),
+        (4.0, None, 0.0425, 2.0),
+        (1.0, None, 0.010625, 1.0),
+        (80.0, 12.0, 0.2, 1.0),
+        (800.0, 120.0, 2.0, 10.0),
+    ],
+)
+def test_a_bucket_holds_a_few_seconds_of_the_pace_or_half_a_cold_start(
+    window: float, per_min: float | None, per_s: float, burst: float
+) -> None:
+    bucket = admission.bucket(window, 80.0, 1.0, per_min, SETTINGS)
+    assert (bucket.per_s, bucket.burst) == (pytest.approx(per_s), pytest.approx(burst))
+    assert bucket.filled(None, 0.0) == bucket.burst
+    assert bucket.filled(0.0, -5.0) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("joins", "remembered_s", "boot_s"),
+    [
+        (Joins(boot_s=50.0, oldest_booting_s=90.0), 70.0, 50.0),
+        (Joins(oldest_booting_s=60.0), 70.0, 70.0),
+        (Joins(oldest_booting_s=90.0), 70.0, 90.0),
+        (Joins(), None, 120.0),
+    ],
+)
+def test_boots_last_as_measured_else_as_remembered_and_no_less_than_one_has_lasted(
+    joins: Joins, remembered_s: float | None, boot_s: float
+) -> None:
+    assert admission.boot_time_s(joins, remembered_s, SETTINGS) == boot_s
+
+
+@pytest.mark.parametrize(
+    ("boot_s", "settings", "hold_s"),
+    [
+        (120.0, SETTINGS, 410.0),
+        (500.0, SETTINGS, 340.0),
+        (900.0, SETTINGS, 0.0),
+        (120.0, replace(SETTINGS, max_wait_s=200.0), 10.0),
+    ],
+)
+def test_nobody_is_planned_to_wait_until_it_goes_first_for_its_age(
+    boot_s: float, settings: LawSettings, hold_s: float
+) -> None:
+    assert admission.longest_hold_s(boot_s, settings) == hold_s
+
+
+def test_stock_counts_no_place_of_the_window_twice_and_no_time_in_which_none_goes_in() -> None:
+    outlook = Outlook(window=80.0, pace_per_s=2.0, boot_s=100.0)
+    assert admission.gated_stock(outlook, Joins(held=1, joining=30), SETTINGS) == 50 + 510
+    assert admission.gated_stock(outlook, Joins(joining=90, oldest_booting_s=40.0), SETTINGS) == 450
+    assert admission.gated_stock(outlook, Joins(oldest_booting_s=140.0), SETTINGS) == 80 + 510
+
+
+def test_urgent_demand_may_pass_the_limit_by_what_is_reserved() -> None:
+    joins = Joins(waiting=9, urgent=5, joining=100)
+    assert admission.urgent_ask(joins, 101, 4) == 4
+    assert admission.urgent_ask(joins, 100, 9) == 5
+    assert admission.urgent_ask(replace(joins, waiting=1), 100, 9) == 1
+    assert admission.urgent_ask(joins, 95, 4) == 0
+
+
+def test_parts_of_boots_stand_for_equal_shares() -> None:
+    assert Boots(mean_s=100.0).parts == (100.0,)
+    parts = Boots(mean_s=100.0, spread_s=10.0).parts
+    assert (len(parts), parts[3]) == (7, 100.0)
+    assert parts[0] == pytest.approx(100 - 14.65, abs=0.01)
+    assert sum(parts) == pytest.approx(700)
+    assert min(Boots(mean_s=1.0, spread_s=10.0).parts) == 0.0
+
+
+@given(window=st.integers(1, 500), joining=st.integers(0, 500), join_s=st.floats(1.0, 100.0))
+def test_with_nothing_under_way_a_whole_window_may_be_asked_for_and_joins_take_their_part(
+    window: int, joining: int, join_s: float
+) -> None:
+    boots = Boots(mean_s=300.0)
+    assert admission.may_ask(JoinFlow(), 0, float(window), boots, join_s, 0.0) == window
+    flow = join_flow.seen(JoinFlow(), Joins(joining=joining), 0.0)
+    # They have all ended by the time at which what is asked for now comes.
+    assert admission.may_ask(flow, joining, float(window), boots, join_s, 0.0) == pytest.approx(window)
+    soon = Boots(mean_s=join_s)
+    asked = admission.may_ask(flow, joining, float(window), soon, join_s, 0.0)
+    assert asked == pytest.approx(max(0.0, window - joining / 2))
+
+
+def test_what_came_lately_or_boots_will_still_join_when_the_next_come() -> None:
+    flow = join_flow.seen(JoinFlow(), Joins(), 0.0)
+    flow = join_flow.seen(flow, Joins(booting=10), 10.0)
+    assert admission.arrivals(flow, Boots(mean_s=60.0), 80.0, 10.0) == pytest.approx(10)
+    assert admission.arrivals(flow, Boots(mean_s=60.0), 80.0, 50.0) == pytest.approx(10 * 0.75)
+    came = join_flow.seen(flow, Joins(joining=10), 70.0)
+    # They came when they were 60 s old: 160 s is the longest that a join lasts.
+    assert admission.arrivals(came, Boots(mean_s=60.0), 80.0, 70.0) == pytest.approx(10 * (1 - 60 / 160))
+    assert admission.arrivals(came, Boots(mean_s=60.0), 80.0, 171.0) == 0.0
+
+
+def test_a_first_look_without_a_gate_asks_for_a_cold_start_and_no_more() -> None:
+    ungated = LawSettings(has_gate=False)
+    facts = a_look(joining=0, waiting=0, settings=ungated, flow=JoinFlow())
+    facts = with_joins(facts, waiting=500, join_s=None, boot_s=None)
+    facts = replace(facts, memory=replace(facts.memory, looked_s=NOW_S))
+    assert fill(facts).allowance == 24
+    assert fill(facts).admit == 0
