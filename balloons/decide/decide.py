@@ -227,7 +227,7 @@ def _reserve(
     return reserve(
         snapshot.waiting,
         [node for view in active for node in view.census.by_state[NodeState.BUSY]],
-        [node for view in active for node in view.holdable],
+        [node for view in active for node in view.census.holdable],
         snapshot.loads,
         memory.reserved_since_s,
         settings,

@@ -107,8 +107,9 @@ class _Healthy:
 def _act(view: PoolView, case: Case, memory: PoolMemory, allowance: int | None) -> Outcome:
     settings = case.settings
     taken = case.reserved.taker
-    reserved = [node for node in view.holdable if node.name in taken]
-    free = [node for node in view.holdable if node.name not in taken] if reserved else view.holdable
+    holdable = view.census.holdable
+    reserved = [node for node in holdable if node.name in taken]
+    free = [node for node in holdable if node.name not in taken] if reserved else holdable
     aim = _within_reach(view, _aim(view, len(free), len(reserved), allowance, memory.granted))
     asked = _ask(view, aim, memory.asked, case.now)
     aim = replace(aim, shape=asked.shape if asked is not None else "")
@@ -121,9 +122,8 @@ def _act(view: PoolView, case: Case, memory: PoolMemory, allowance: int | None) 
     actions, too_small = _write(view, case, holding, aim, freed, allowed)
     aim = _without_growth(view, aim, too_small)
     why = _refused(view) or _why(view, aim, holding, freed, len(reserved))
-    removed = max(0, len(holding.victims) - len(view.leaving) - going) + sum(
-        1 for action in actions if _lets_go(action)
-    )
+    let_go = [a for a in actions if isinstance(a, AnnotateNode) and None in a.annotations.values()]
+    removed = max(0, len(holding.victims) - len(view.leaving) - going) + len(let_go)
     memory = replace(note_removal(memory, removed, settings, case.now), granted=aim.granted, asked=asked)
     decision = _decision(view, aim.warm, why, (*actions, *_removals(view, case, memory)), too_small)
     decision = replace(decision, lacking=aim.lacking, notes=(*decision.notes, *_fallback(view, aim)))
@@ -214,10 +214,6 @@ def _bound(view: PoolView) -> int:
 
 def _held(view: PoolView) -> int:
     return len(held_by_us(view)) if view.pool.spec.strategy is Strategy.ANNOTATE else _bound(view)
-
-
-def _lets_go(action: Action) -> bool:
-    return isinstance(action, AnnotateNode) and None in action.annotations.values()
 
 
 def _balloons_on(nodes: Sequence[Node], view: PoolView) -> list[Pod]:

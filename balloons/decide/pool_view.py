@@ -130,11 +130,6 @@ class PoolView:
         """Whether Karpenter makes nodes for the pool's balloons: it makes none for pods that rule out host names."""
         return is_bought_by_karpenter(self.pool, self.claim)
 
-    @property
-    def holdable(self) -> list[Node]:
-        """Nodes that a balloon could hold now."""
-        return self.census.holdable
-
 
 @dataclass(frozen=True, slots=True)
 class Ages:

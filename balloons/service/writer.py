@@ -68,7 +68,9 @@ class Writer:
             case MarkBalloon():
                 return PODS, await _mark(client, action)
             case ReleaseBalloon():
-                return PODS, await _release(client, action)
+                key, version = action.key, action.resource_version
+                await client.delete(PODS, key.name, key.namespace, uid=action.uid, resource_version=version)
+                return PODS, ""
             case AnnotateNode():
                 return NODES, await _annotate(self._noting, action)
             case RemoveFailed():
@@ -120,17 +122,6 @@ async def _mark(client: KubeClient, action: MarkBalloon) -> str:
     # The uid makes sure that a balloon of the same name that came later is not meant.
     metadata = {"uid": action.uid, "annotations": {DELETION_COST_ANNOTATION: str(action.cost)}}
     return await _patch(client, PODS, metadata, action.key)
-
-
-async def _release(client: KubeClient, action: ReleaseBalloon) -> str:
-    await client.delete(
-        PODS,
-        action.key.name,
-        action.key.namespace,
-        uid=action.uid,
-        resource_version=action.resource_version,
-    )
-    return ""
 
 
 async def _annotate(client: KubeClient, action: AnnotateNode) -> str:
