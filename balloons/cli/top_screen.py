@@ -167,7 +167,7 @@ def bars(by_zone: Mapping[tuple[str, str], Group], look: Look) -> list[str]:
     texts = {pool: _counts(states, prices[pool]) for pool, states in pools.items()}
     width = look.width or COLUMNS
     room = width - widest - max(map(len, texts.values())) - 4
-    text = ["  ".join(f"{_painted(state, 1, look)} {state}" for state in STATE_MARKS)]
+    text = _legend(width, look)
     for pool, states in pools.items():
         if room >= LEAST_BAR:
             text.append(f"{names[pool]:<{widest}}  {_bar(states, min(MOST_BAR, room), look)}  {texts[pool]}")
@@ -175,6 +175,16 @@ def bars(by_zone: Mapping[tuple[str, str], Group], look: Look) -> list[str]:
             text += wrap(f"{names[pool]}  {texts[pool]}", width, subsequent_indent="  ", break_on_hyphens=False)
             text.append(_bar(states, min(MOST_BAR, width), look))
     return text
+
+
+def _legend(width: int, look: Look) -> list[str]:
+    """On as many lines as it takes."""
+    rows: list[list[str]] = [[]]
+    for state in STATE_MARKS:
+        if rows[-1] and sum(len(each) + 4 for each in rows[-1]) + len(state) + 2 > width:
+            rows.append([])
+        rows[-1].append(state)
+    return ["  ".join(f"{_painted(state, 1, look)} {state}" for state in row) for row in rows]
 
 
 def _counts(states: Mapping[str, int], price: float) -> str:

@@ -43,8 +43,9 @@ def test_each_pool_has_one_bar_with_its_counts_and_its_cost() -> None:
 def test_on_a_narrow_terminal_the_bar_stands_below_its_counts(width: int) -> None:
     by_zone = {("gpu", "a"): Group(busy=52, warm=8, joining=4, price_per_hour=2097.28), ("web", "a"): Group(sick=1)}
     lines = bars(by_zone, Look(width=width))
-    assert max(map(len, lines[1:])) <= width
-    assert " ".join(" ".join(lines[1:-3]).split()) == "gpu 64 nodes: 52 busy, 8 warm, 4 joining, 2,097.28/h"
+    assert max(map(len, lines)) <= width
+    legend = "█ busy ▓ warm ░ idle ▒ joining x sick "
+    assert " ".join(" ".join(lines[:-3]).split()) == legend + "gpu 64 nodes: 52 busy, 8 warm, 4 joining, 2,097.28/h"
     assert lines[-3].startswith("███")
     assert lines[-2:] == ["web  1 node: 1 sick", "x" * width]
 
