@@ -35,7 +35,8 @@ async def test_what_it_met_is_known_once_it_was_left(tmp_path: Path, refusals: i
             while len(api.asked) < 3:
                 await asyncio.sleep(0.01)
     assert (seen.refusals, seen.failures) == (refusals, 0)
-    assert sum(latency >= 0.5 for latency in seen.latencies_s) == refusals
+    # Others may take as long where the machine does other work.
+    assert sum(latency >= 0.5 for latency in seen.latencies_s) >= refusals
     assert len(seen.latencies_s) == len(api.asked) - refusals
 
 
