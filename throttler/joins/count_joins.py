@@ -13,8 +13,8 @@ from dataclasses import replace
 
 from throttler.joins.demand import count_demand, is_loose, nodes_of, seekers
 from throttler.joins.join_memory import JoinMemory, learned
+from throttler.joins.joining_nodes import Registered, Stage, sort_nodes
 from throttler.joins.joins import NO_PODS, JoinRules, Joins, JoinWorld
-from throttler.joins.registered_nodes import Registered, Stage, sort_nodes
 from throttler.joins.requested_machines import Requested, count_requested
 from throttler.kube.pod import PodKind
 from throttler.kube.quantities_and_durations import largest

@@ -17,8 +17,8 @@ from itertools import chain
 
 from throttler.api.throttle import JoinThrottle
 from throttler.joins.join_memory import LATE_BOOTS, LEAST_BOOT_S, NONE_YET, JoinMemory
+from throttler.joins.joining_nodes import Registered
 from throttler.joins.joins import JoinRules, JoinWorld
-from throttler.joins.registered_nodes import Registered
 from throttler.kube.cluster_autoscaler import AutoscalerStatus, NodeGroup
 from throttler.kube.karpenter import NodeClaim
 from throttler.kube.node import GROUP_LABELS, KARPENTER_POOL_LABEL, Node

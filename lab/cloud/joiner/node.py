@@ -11,7 +11,6 @@ from lab.cloud.joiner.client import STRATEGIC_MERGE_PATCH, Answer, NodeApi, grow
 from lab.cloud.joiner.objects_read import Identity, identity_of
 from lab.cloud.joiner.objects_written import (
     CSI_NODES,
-    LEASE_DURATION_S,
     LEASES,
     NODES,
     alive,
@@ -23,7 +22,7 @@ from lab.cloud.joiner.objects_written import (
     taken_over,
     timestamp,
 )
-from lab.cloud.joiner.settings import JoinerSettings
+from lab.cloud.joiner.settings import RENEW_EVERY_S, JoinerSettings
 
 REGISTER_FIRST_WAIT_S, REGISTER_LONGEST_WAIT_S = 0.1, 7.0
 """registerWithAPIServer waits before each attempt, the first included."""
@@ -85,7 +84,6 @@ def _waits_s() -> Iterator[float]:
 JITTER = 0.04
 """Of every interval of a kubelet: up to so much is added, at random."""
 
-RENEW_EVERY_S = LEASE_DURATION_S / 4
 RENEW_TRIES = 5
 LEASE_FIRST_BACKOFF_S, LEASE_LONGEST_BACKOFF_S = 0.2, 7.0
 

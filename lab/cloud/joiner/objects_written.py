@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from lab.cloud.joiner.settings import JoinerSettings, split_taint
+from lab.cloud.joiner.settings import LEASE_DURATION_S, JoinerSettings, split_taint
 
 
 def timestamp() -> str:
@@ -23,7 +23,6 @@ def micro_timestamp() -> str:
 NODES = "/api/v1/nodes"
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
 CSI_NODES = "/apis/storage.k8s.io/v1/csinodes"
-LEASE_DURATION_S = 40
 KUBELET_VERSION = "v1.36.3"
 ADDRESS = "192.0.2.2"
 """Of every joiner, as of every hollow node; from the range for documentation."""

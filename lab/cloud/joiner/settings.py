@@ -8,7 +8,10 @@ from dataclasses import dataclass, field
 from lab.errors import LabError
 
 KUBELET_QPS, KUBELET_BURST = 50.0, 100
-"""The defaults of KubeletConfiguration (kubeAPIQPS, kubeAPIBurst)."""
+LEASE_DURATION_S = 40
+RENEW_EVERY_S = LEASE_DURATION_S / 4
+"""The defaults of KubeletConfiguration (kubeAPIQPS, kubeAPIBurst, nodeLeaseDurationSeconds); a kubelet renews after a
+quarter of the duration."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,8 +3,8 @@ import pytest
 
 from tests.unit.throttler.joins.cluster import CNI, LOGS, READY, RULES, UNREGISTERED, a_node, a_world, daemons_on
 from throttler.api.throttle import LabelLever
+from throttler.joins.joining_nodes import ExpectedDaemons, Stage, stage_of
 from throttler.joins.joins import JoinRules
-from throttler.joins.registered_nodes import ExpectedDaemons, Stage, stage_of
 from throttler.kube.node import JOINING_TAINTS, Node
 from throttler.kube.pod import DaemonSet, DaemonSetWire, Pod, daemon_set_from_wire
 from throttler.kube.selectors import Requirement, Taint, Toleration
