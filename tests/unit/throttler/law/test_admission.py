@@ -12,6 +12,7 @@ from throttler.kube.because import because
 from throttler.law import admission, join_flow
 from throttler.law.admission import Boots, Filling, Outlook, filled
 from throttler.law.join_flow import JoinFlow
+from throttler.law.join_load import Load
 from throttler.law.law_input import LawInput, update
 from throttler.law.settings import LawSettings
 from throttler.law.verdict import Phase, ThrottleReason
@@ -203,3 +204,10 @@ def test_a_first_look_without_a_gate_asks_for_a_cold_start_and_no_more() -> None
     facts = replace(facts, memory=replace(facts.memory, looked_s=NOW_S))
     assert fill(facts).allowance == 24
     assert fill(facts).admit == 0
+
+
+def test_a_pace_by_known_joins_is_the_one_at_which_they_are_let_in() -> None:
+    facts = with_joins(a_look(waiting=20, load=Load(idle=(0.1,), remembered=0.001)), waiting=30)
+    after = fill(facts)
+    # 0.85 of the pace while the cost of a join is known: 530 s of half of that, and 10 places of the window.
+    assert after.allowance + after.spare == 10 + 281 - 20

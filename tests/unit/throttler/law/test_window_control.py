@@ -7,7 +7,7 @@ import pytest
 from throttler.joins.joins import Joins
 from throttler.law import error_brake, govern, window_control, window_steps
 from throttler.law.join_flow import JoinFlow, JoinTime, seen
-from throttler.law.join_load import Load
+from throttler.law.join_load import Load, committed_at
 from throttler.law.law_input import LawInput
 from throttler.law.law_memory import LawMemory
 from throttler.law.server_health import Health, ServerTrace
@@ -430,3 +430,55 @@ def test_between_two_scale_ups_the_window_is_what_the_next_one_begins_with() -> 
     idle = window_control.steered(facts)
     assert (idle.memory.window, idle.phase, idle.memory.is_idle) == (pytest.approx(115), Phase.IDLE, True)
     assert idle.memory.blind_since_s is None
+
+
+def test_pods_that_fit_nowhere_are_told_while_nothing_else_is_wanted() -> None:
+    facts = a_look(joining=0, waiting=0)
+    assert window_control.steered(facts).because.reason is ThrottleReason.IDLE
+    lost = replace(facts, joins=replace(facts.joins, hopeless_pods=2))
+    assert window_control.steered(lost).because.detail["pods"] == 2
+
+
+def test_a_scale_up_whose_joins_are_known_does_not_begin_a_second_time() -> None:
+    after = window_control.slow_start(a_look(joining=0, is_slow_start=True, doubled_s=0.0))
+    assert after is not None
+    assert after.because.reason is ThrottleReason.NOT_FILLED
+
+
+def test_of_waves_the_mean_of_a_cycle_is_what_the_next_one_can_rely_on() -> None:
+    flow = JoinFlow()
+    for at_s, joining in ((NOW_S - 21.0, 60), (NOW_S - 14.0, 30), (NOW_S - 7.0, 30), (NOW_S, 0)):
+        flow = seen(flow, Joins(joining=joining), at_s)
+    waves = LawSettings(has_gate=False)
+    facts = a_look(joining=0, settings=waves, flow=flow, join_time=JoinTime(now_s=20.0, least_s=20.0))
+    assert facts.has_waves
+    assert facts.steady_window == 30
+    assert replace(facts, memory=replace(facts.memory, window=20.0)).steady_window == 20
+    assert a_look(joining=17, waiting=1).steady_window == pytest.approx(20), "with a gate, what was let in"
+
+
+@pytest.mark.parametrize(("idle_per_s", "unmoved_per_s"), [(1.0, 0.0), (0.0, 1.0), (0.5, 1.0)])
+def test_errors_that_others_may_be_expected_to_cause_are_none_of_joins(idle_per_s: float, unmoved_per_s: float) -> None:
+    """Ten are expected in ten seconds, and 9.5 more are still their scatter."""
+    idle = error_brake.IdleErrors(samples=((NOW_S - 100.0, idle_per_s),))
+    foreign = error_brake.ForeignErrors(servers=idle, unmoved_per_s=unmoved_per_s)
+    (ours,) = foreign.ours(with_errors(a_look(), 25.0).health, NOW_S)
+    assert ours.errors == pytest.approx(25 - 10 - 3 * 10**0.5)
+    (none,) = foreign.ours(with_errors(a_look(), 19.0).health, NOW_S)
+    assert none.errors == 0
+
+
+def test_what_others_swing_by_bounds_what_is_ordered_for_good() -> None:
+    swinging = Load(idle=(0.1, 0.3), remembered=0.01)
+    assert committed_at(swinging, 1.0, 0.0, 0) == pytest.approx(80)
+    assert committed_at(swinging, 1.0, 0.0, 10) == pytest.approx(40)
+    assert committed_at(Load(), 1.0, 0.0, 10) is None
+
+
+def test_the_least_join_time_drifts_with_the_time_between_two_looks() -> None:
+    facts = a_look(looked_s=NOW_S - 360.0)
+    joins = replace(facts.joins, join_s=120.0)
+    after = govern.observed(facts.memory, facts.health, joins, SETTINGS, NOW_S)
+    assert after.join_time == JoinTime(now_s=120.0, least_s=pytest.approx(88))
+    first = govern.observed(LawMemory(), facts.health, joins, SETTINGS, NOW_S)
+    assert first.join_time == JoinTime(now_s=120.0, least_s=120.0)
