@@ -125,7 +125,13 @@ class Rules:
             return NodeState.JOINING
         if load.scavengers and not leaves_room:
             return NodeState.SCAVENGED
-        return NodeState.WARM if self._is_held(node, balloons) else NodeState.IDLE
+        # Nearly every node ends here: not a call more than it takes.
+        if self.strategy is Strategy.BALLOON:
+            is_held = bool(balloons) and (balloons[0].is_running or any(balloon.is_running for balloon in balloons[1:]))
+        else:
+            # By an annotation, or (a buffer's room) by the autoscaler itself.
+            is_held = self.strategy is Strategy.CAPACITY_BUFFER or is_kept(node)
+        return NodeState.WARM if is_held else NodeState.IDLE
 
     def _judge(self, taints: tuple[Taint, ...]) -> tuple[bool, NodeState | None]:
         """Whether an autoscaler is about to remove nodes with these taints, and what else keeps balloons off them."""
@@ -139,12 +145,6 @@ class Rules:
         if taint is None:
             return None
         return NodeState.JOINING if is_joining_taint(taint) else NodeState.CLOSED
-
-    def _is_held(self, node: Node, balloons: tuple[Pod, ...]) -> bool:
-        """By a balloon, by an annotation, or (a buffer's room) by the autoscaler itself."""
-        if self.strategy is Strategy.BALLOON:
-            return bool(balloons) and (balloons[0].is_running or any(balloon.is_running for balloon in balloons[1:]))
-        return self.strategy is Strategy.CAPACITY_BUFFER or is_kept(node)
 
 
 _FREE = (False, None)
@@ -182,6 +182,8 @@ class Census:
     """Nodes that are up and running: their allocatable and DaemonSets can be believed."""
     shared: list[str] = field(default_factory=list)
     """Warm nodes that run other pods beside their balloon, by name."""
+    doubled: list[Pod] = field(default_factory=list)
+    """Balloons beside an older one on the same node; almost always none."""
 
     def count(self, *states: NodeState) -> int:
         """How many nodes are in any of the states."""
@@ -202,7 +204,7 @@ class Census:
         if not states:
             return self
         shared = [name for name in self.shared if states.get(name, NodeState.WARM) is NodeState.WARM]
-        found = Census(measured=self.measured, shared=shared)
+        found = Census(measured=self.measured, shared=shared, doubled=self.doubled)
         for state in NodeState:
             for node in self.by_state[state]:
                 found.by_state[states.get(node.name, state)].append(node)
@@ -226,8 +228,10 @@ def take_census(seen: Iterable[Seen], rules: Rules) -> Census:
         node, load = pair
         state = state_of(node, load)
         by_state[state].append(node)
-        if load.balloons:
-            balloons[state] += load.balloons
+        if own := load.balloons:
+            balloons[state].extend(own)
+            if len(own) > 1:
+                census.doubled += own[1:]
         if state in _MEASURED:
             measured.append(pair)
             if load.others and state is NodeState.WARM:

@@ -220,27 +220,16 @@ def _victims(
 ) -> list[Pod]:
     """Balloons that hold nothing first (strays, on busy nodes, doubled), then those cut for another shape than their
     node's, then those on nodes that are not wanted."""
-    useless = [*view.claim.strays, *view.census.balloons[NodeState.BUSY], *_doubled(view, free)]
+    useless = [*view.claim.strays, *view.census.balloons[NodeState.BUSY]]
+    if view.census.doubled:
+        names = {node.name for node in free}
+        useless += [balloon for balloon in view.census.doubled if balloon.node in names]
     if misfits:
         useless += [balloon for balloon in _on_free_nodes(view) if balloon.key in misfits]
     if len(chosen) == len(free):
         return useless
     kept = {node.name for node in chosen}
     return useless + _first_on((node for node in free if node.name not in kept), view)
-
-
-def _doubled(view: PoolView, free: Sequence[Node]) -> list[Pod]:
-    """Balloons beside an older one on the same node; almost always none."""
-    balloons = _on_free_nodes(view)
-    if len({balloon.node for balloon in balloons}) == len(balloons):
-        return []
-    names, first = {node.name for node in free}, set[str]()
-    doubled = []
-    for balloon in balloons:
-        if balloon.node in first and balloon.node in names:
-            doubled.append(balloon)
-        first.add(balloon.node)
-    return doubled
 
 
 def _misfits(view: PoolView, chosen: Sequence[Node], unlike: Collection[tuple[str, str]]) -> dict[ObjectKey, str]:

@@ -10,7 +10,7 @@ them how large its balloons are and on which machines they go.
 """
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
@@ -167,16 +167,12 @@ def shapes_of(seen: Iterable[_Seen], wall_s: float = 0.0, devices: Collection[st
 
 def _kinds(nodes: Iterable[_Seen]) -> tuple[dict[tuple[str, int, int], _Alike], set[tuple[str, tuple[str, int]]]]:
     """Nodes of equal size and equal DaemonSets, and which first balloon's shape is on which size; in one pass."""
-    groups: dict[tuple[str, int, int, str | None], _Alike] = {}
+    groups: defaultdict[tuple[str, int, int, str | None], _Alike] = defaultdict(list)
     for pair in nodes:
         node, load = pair
-        own = load.balloons[0].shape if load.balloons else None
-        kind = (node.instance_type, id(node.allocatable), id(load.daemons), own)
-        alike = groups.get(kind)
-        if alike is None:
-            groups[kind] = [pair]
-        else:
-            alike.append(pair)
+        balloons = load.balloons
+        own = balloons[0].shape if balloons else None
+        groups[node.instance_type, id(node.allocatable), id(load.daemons), own].append(pair)
     kinds: dict[tuple[str, int, int], _Alike] = {}
     for (instance_type, size, daemons, _), alike in groups.items():
         kinds.setdefault((instance_type, size, daemons), []).extend(alike)

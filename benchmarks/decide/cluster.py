@@ -69,6 +69,7 @@ class Cluster:
                 action.key.namespace,
                 uid=action.key.name,
                 labels=dict(action.manifest["metadata"]["labels"]),
+                annotations=dict(action.manifest["metadata"]["annotations"]),
             )
             self.index.change_deployment(None, Deployment(metadata, dict(action.manifest["spec"])))
         return len(written)
