@@ -10,11 +10,11 @@ from throttler.law.join_flow import JoinFlow, JoinTime, seen
 from throttler.law.join_load import Load, committed_at
 from throttler.law.law_input import LawInput
 from throttler.law.law_memory import LawMemory
-from throttler.law.server_health import Health, ServerTrace
+from throttler.law.server_health import Health, ServerTrace, examine
 from throttler.law.settings import LawSettings
 from throttler.law.verdict import Phase, ThrottleReason
 from throttler.law.window_steps import Cuts, Knee
-from throttler.signals.reading import Alarm, Reading, SilentServer
+from throttler.signals.reading import Alarm, Reading, Signals, SilentServer
 
 NOW_S = 1000.0
 BASELINE_S = 0.04
@@ -482,3 +482,20 @@ def test_the_least_join_time_drifts_with_the_time_between_two_looks() -> None:
     assert after.join_time == JoinTime(now_s=120.0, least_s=pytest.approx(88))
     first = govern.observed(LawMemory(), facts.health, joins, SETTINGS, NOW_S)
     assert first.join_time == JoinTime(now_s=120.0, least_s=120.0)
+
+
+def test_a_pause_for_errors_of_others_is_no_brake_in_a_row() -> None:
+    after = window_control.braked(with_errors(a_look(joining=0), 10.0))
+    assert after is not None
+    paused = after.memory.brake
+    again = paused.pulled(NOW_S + 40.0, 90, 1.0, SETTINGS)
+    assert (paused.pulls, again) == (0, error_brake.Brake(pulled_s=NOW_S + 40.0, pulls=1, joining=90, errors_per_s=1.0))
+
+
+def test_a_silent_server_says_what_is_wrong_with_it() -> None:
+    good = Reading(server="a", ended_s=NOW_S - 60.0, span_s=10.0, requests=100.0, errors=0.0)
+    odd = replace(good, ended_s=NOW_S, errors=float("nan"))
+    for reading, problem in ((good, "its newest reading is 60 s old"), (odd, "its figures make no sense")):
+        lost = examine(Signals(readings=(reading,)), (), SETTINGS, NOW_S).silent
+        assert lost is not None
+        assert lost.problem == problem
