@@ -1,6 +1,6 @@
 """What waiting pods need, whose they are, and which of them were searched a node for in vain."""
 
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import msgspec
 import pytest
@@ -9,8 +9,18 @@ from hypothesis import strategies as st
 
 from tests.unit.throttler.joins.cluster import CNI, RULES, SIZE, a_claim, a_node, a_world, daemons_on, pending
 from tests.unit.throttler.joins.test_count_joins import Story
-from throttler.joins.demand import LONGEST_LOOK_S, SEARCH_S, Search, count_demand, may_use, nodes_of
-from throttler.joins.joins import Joins
+from throttler.joins.demand import (
+    LONGEST_LOOK_S,
+    SEARCH_S,
+    Search,
+    count_demand,
+    is_loose,
+    may_use,
+    nodes_of,
+    waiting_crowds,
+)
+from throttler.joins.joins import Joins, JoinWorld
+from throttler.kube.metadata import OwnerReference
 from throttler.kube.pod import Pod, PodKind
 from throttler.kube.selectors import Requirement
 
@@ -156,3 +166,29 @@ def test_machines_that_were_late_before_the_first_count_are_no_losses_of_ours() 
 def test_a_count_of_nothing_is_nothing() -> None:
     joins = Joins()
     assert (joins.coming, joins.in_flight, joins.late, joins.boot_spread_s) == (0, 0, 0, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("change", "wants"), [({}, 1), ({"is_terminating": True}, 0), ({"is_finished": True}, 0)], ids=str
+)
+def test_pods_that_leave_or_have_ended_want_no_node(change: dict[str, bool], wants: int) -> None:
+    pod = msgspec.structs.replace(pending("p"), **change)
+    assert count_demand([pod], RULES, SIZE).nodes == wants
+    assert is_loose(pod, RULES) is bool(wants)
+    assert is_loose(pending("p", is_gated=True), RULES) is False
+    assert is_loose(msgspec.structs.replace(pod, kind=PodKind.DAEMON), RULES) is False
+
+
+def test_pods_of_an_owner_without_a_uid_are_one_crowd_with_those_of_none() -> None:
+    def owned(name: str, owner: OwnerReference | None) -> Pod:
+        return msgspec.structs.replace(pending(name), owner=owner)
+
+    nameless = owned("a", OwnerReference("ReplicaSet", "x", "", controller=True))
+    crowds = waiting_crowds([nameless, owned("b", None)], RULES, SIZE)
+    assert {crowd.owner for crowd in crowds} == {"jobs/"}
+
+
+def test_what_is_not_said_of_joins_and_of_a_cluster_is_none() -> None:
+    for value in (Joins(), JoinWorld()):
+        told = [getattr(value, field.name) for field in fields(value)]
+        assert not any(told), told
