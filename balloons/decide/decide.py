@@ -42,7 +42,7 @@ from balloons.view.node_load import USUAL_PRIORITY
 from balloons.view.snapshot import Deployment, Now, Snapshot, StoredObject
 from throttler.kube.metadata import ObjectKey
 from throttler.kube.node import HELD_BY_ANNOTATION, Node
-from throttler.kube.selectors import LabelSelector, can_match
+from throttler.kube.selectors import LabelSelector, can_match, matches
 from throttler.levers.lever import Lane
 
 _KINDS: Mapping[Strategy, tuple[str, ...]] = {
@@ -184,13 +184,18 @@ def _unseen(snapshot: Snapshot, memory: Memory, still: Because) -> tuple[list[Po
     stored_of: dict[ObjectKey, list[Deployment]] = {}
     for stored in snapshot.deployments.values():
         stored_of.setdefault(pool_of(stored.metadata), []).append(stored)
+    # Without the nodes, balloons that fell may be those of nodes that stopped being Ready: they are not to go.
+    sees_nodes = not snapshot.is_complete and not any(words.split()[0] == "nodes" for words in snapshot.missing)
     unseen: dict[ObjectKey, Unseen] = {}
     decisions = []
     for key, pool in sorted(snapshot.pools.items()):
         actions: list[Action] = []
-        for stored in stored_of.get(key, ()) if is_bounded(pool) else ():
-            unseen[stored.key], lower = lowered_unseen(stored, memory.unseen.get(stored.key), still)
-            actions += lower
+        if sees_nodes and is_bounded(pool):
+            unready = [node for node in snapshot.nodes.values() if not node.is_ready]
+            away = sum(matches(pool.spec.nodes.selector, node.labels) for node in unready)
+            for stored in stored_of.get(key, ()):
+                unseen[stored.key], lower = lowered_unseen(stored, memory.unseen.get(stored.key), away, still)
+                actions += lower
         decisions.append(_frozen(pool, still, actions))
     return decisions, unseen
 

@@ -212,8 +212,8 @@ class PoolMemory:
 
 @dataclass(frozen=True, slots=True)
 class Unseen:
-    """What a Deployment was last heard to have while nobody sees its balloons: how many are `ready`, and how many may
-    still wait for a node."""
+    """What a Deployment was last heard to have while nobody sees its balloons: how many are `ready`, or on a node that
+    is not Ready, and how many may still wait for a node."""
 
     ready: int
     may_wait: int

@@ -118,12 +118,17 @@ def is_bounded(pool: BalloonPool) -> bool:
     return spec.strategy is Strategy.BALLOON and spec.mode is Mode.HEADROOM and spec.max_size is not None
 
 
-def lowered_unseen(stored: Deployment, before: Unseen | None, why: Because) -> tuple[Unseen, tuple[ApplyObject, ...]]:
-    """What is done for `maxSize` while neither nodes nor pods are seen: what the Deployment's own status says of its
-    balloons is all there is. Those that waited when the view was lost may get a node, each one once. Those that wait
-    since then, because work took their place, go: nobody knows how many nodes there are by now.
+def lowered_unseen(
+    stored: Deployment, before: Unseen | None, away: int, why: Because
+) -> tuple[Unseen, tuple[ApplyObject, ...]]:
+    """What is done for `maxSize` while the pods are not seen: what the Deployment's own status says of its balloons is
+    all there is. Those that waited when the view was lost may get a node, each one once. Those that wait since then,
+    because work took their place, go: nobody knows how many nodes there are by now.
+
+    `away` of the pool's nodes are not Ready, and a balloon there is not either, although it holds its node. When a
+    control plane falters that may be all of them, and none may go.
     """
-    ready = stored.status.ready_replicas
+    ready = stored.status.ready_replicas + away
     if before is None or stored.is_rolling:
         # Balloons that are replaced come and go without any node changing hands.
         return Unseen(ready, max(0, stored.replicas - ready)), ()

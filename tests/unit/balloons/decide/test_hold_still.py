@@ -222,6 +222,40 @@ def test_a_roll_out_that_nobody_sees_takes_no_balloon_away() -> None:
         assert not actions(plan)
 
 
+def with_ready(story: Story, ready: int) -> dict[str, Any]:
+    """The Deployments as their controller tells of them: so many of the balloons are Ready."""
+    key, stored = next(iter(story.world.deployments.items()))
+    status = msgspec.structs.replace(stored.status, ready_replicas=ready)
+    return {"deployments": {key: msgspec.structs.replace(stored, status=status)}}
+
+
+def test_nodes_that_stop_being_ready_take_no_balloon_with_them_that_nobody_sees() -> None:
+    """A control plane that falters: our watch of pods breaks, and the nodes' Leases run out."""
+    story = Story(20, mode=Mode.HEADROOM, size=20, max_size=30).settled()
+    old = seen_before(story)
+    nodes = {name: msgspec.structs.replace(node, is_ready=False) for name, node in old["nodes"].items()}
+    for gone in (0, 7, 20, 20, 3, 0):
+        shown = {name: nodes[name] if at < gone else old["nodes"][name] for at, name in enumerate(nodes)}
+        plan, story.memory = decide(
+            story.world.snapshot(**{**old, "nodes": shown}, **with_ready(story, 20 - gone)),
+            story.memory,
+            SETTINGS,
+            NOW,
+        )
+        assert not actions(plan)
+
+
+@pytest.mark.parametrize("missing", [("nodes",), ("nodes (no answer)", "pods"), ()])
+def test_nothing_goes_while_nobody_sees_the_nodes_either(missing: tuple[str, ...]) -> None:
+    story = Story(20, mode=Mode.HEADROOM, size=20, max_size=30).settled()
+    old = {**seen_before(story), "missing": missing, "age_s": 500.0}
+    for ready in (20, 12, 0):
+        plan, story.memory = decide(
+            story.world.snapshot(**old, **with_ready(story, ready)), story.memory, SETTINGS, NOW
+        )
+        assert not actions(plan)
+
+
 @pytest.mark.parametrize("spec", [{"mode": Mode.HOLD}, {"mode": Mode.HEADROOM, "size": 6, "max_size": 9}])
 def test_a_pool_that_nobody_sees_is_else_left_alone(spec: dict[str, Any]) -> None:
     story = Story(6, **spec).settled()
