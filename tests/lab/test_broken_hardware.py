@@ -174,11 +174,13 @@ async def test_headroom_beside_a_node_that_refuses_loses_none_and_grows_again_on
         await held.refuse(refusing, broken)
         await PoolView(held.api).wait(warm=NODES - 1, sick=1, because="NodesRefuse")
 
-        async def are_unmoved() -> bool:
-            return await held.claims() == claims
+        async def is_one_moved_at_most() -> bool:
+            now = await held.claims()
+            return len(claims - now) <= 1 and len(now - claims) <= 1
 
-        await throughout("no node goes or comes", are_unmoved, 60)
+        await throughout("one node goes at most (decision 0014)", is_one_moved_at_most, 60)
         await installed_plane.kubectl_async("cordon", refusing)
         await PoolView(held.api).wait(warm=NODES, because="Steady")
         made = await held.claims()
-        assert (claims - {refusing} <= made, len(made - claims)) == (True, 1)
+        assert len(claims - {refusing} - made) <= 1
+        assert 1 <= len(made - claims) <= 2
