@@ -32,7 +32,7 @@ from balloons.decide.plan import (
     Unseen,
     because,
 )
-from balloons.decide.pool_view import Ages, PoolView, look, pool_of
+from balloons.decide.pool_view import Ages, PoolView, look, own_deployments, pool_of
 from balloons.decide.release import Reservations, reserve
 from balloons.decide.settings import DecideSettings
 from balloons.decide.strategies import is_bounded, let_go, lowered_unseen
@@ -181,19 +181,16 @@ def decide(
 
 def _unseen(snapshot: Snapshot, memory: Memory, still: Because) -> tuple[list[PoolDecision], dict[ObjectKey, Unseen]]:
     """What is done for pools that nobody sees, and what their Deployments were heard to have."""
-    stored_of: dict[ObjectKey, list[Deployment]] = {}
-    for stored in snapshot.deployments.values():
-        stored_of.setdefault(pool_of(stored.metadata), []).append(stored)
     # Without the nodes, balloons that fell may be those of nodes that stopped being Ready: they are not to go.
     sees_nodes = not snapshot.is_complete and not any(words.split()[0] == "nodes" for words in snapshot.missing)
+    unready = [node for node in snapshot.nodes.values() if not node.is_ready] if sees_nodes else []
     unseen: dict[ObjectKey, Unseen] = {}
     decisions = []
     for key, pool in sorted(snapshot.pools.items()):
         actions: list[Action] = []
         if sees_nodes and is_bounded(pool):
-            unready = [node for node in snapshot.nodes.values() if not node.is_ready]
             away = sum(matches(pool.spec.nodes.selector, node.labels) for node in unready)
-            for stored in stored_of.get(key, ()):
+            for stored in own_deployments(key, snapshot.deployments).values():
                 unseen[stored.key], lower = lowered_unseen(stored, memory.unseen.get(stored.key), away, still)
                 actions += lower
         decisions.append(_frozen(pool, still, actions))

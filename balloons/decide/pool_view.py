@@ -159,7 +159,7 @@ def look(
         if is_explicit
         else shapes_of(census.measured, rules.wall_s, pool.spec.shape.devices)
     )
-    deployments = _own(pool.key, snapshot.deployments)
+    deployments = own_deployments(pool.key, snapshot.deployments)
     shapes = shapes.and_also(remembered_shapes(deployments, shapes.by_name))
     requests = {
         name: balloon_requests(pool, shape, settings.default_slack, stored_requests(deployments.get(name)))
@@ -291,7 +291,8 @@ def _aged(
     return found
 
 
-def _own(key: ObjectKey, deployments: Mapping[ObjectKey, Deployment]) -> dict[str, Deployment]:
+def own_deployments(key: ObjectKey, deployments: Mapping[ObjectKey, Deployment]) -> dict[str, Deployment]:
+    """A pool's, by shape name; one that is being deleted is nobody's any more."""
     return {
         found.metadata.labels.get(SHAPE_LABEL, ""): found
         for found in deployments.values()
