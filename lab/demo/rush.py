@@ -101,7 +101,7 @@ async def run_rush(scene: RushScene, nodes: int, tell: Callable[[int], None] = _
     ordered_s = ordered(scene.plane.audit_events(), started)
     unstarted = await unstarted_pods(scene.api)
     try:
-        await asyncio.wait_for(_until_settled(scene.api), DEADLINE_S)
+        await asyncio.wait_for(_until_settled(scene.api, unstarted), DEADLINE_S)
     except TimeoutError as error:
         raise LabError(f"DaemonSets' pods did not all run within {DEADLINE_S:.0f} s") from error
     return RushRecord(
@@ -130,9 +130,10 @@ def _is_of_daemon_set(pod: Json) -> bool:
     return any(owner["kind"] == "DaemonSet" for owner in pod["metadata"].get("ownerReferences", ()))
 
 
-async def _until_settled(api: JsonApi) -> None:
-    while await unstarted_pods(api):
+async def _until_settled(api: JsonApi, unstarted: int) -> None:
+    while unstarted:
         await asyncio.sleep(SETTLE_EVERY_S)
+        unstarted = await unstarted_pods(api)
 
 
 def ordered(events: Iterable[Json], since: float) -> Sequence[float]:
