@@ -25,6 +25,8 @@ JOIN_LIMIT_S = 900.0
 """A node that is not Ready this long after its creation is sick, not joining (both autoscalers' own limit)."""
 PREFLIGHT_LIMIT_S = 3600.0
 """A preflight test that lasts longer has failed: the node is sick, and Headroom asks for another one."""
+CLOCKS_DIFFER_S = 60.0
+"""How far the clock that dated a node's condition is taken to be behind ours, at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,17 +41,20 @@ class Unready:
 def unready_since(
     nodes: Iterable[Node], before: Mapping[str, Unready], now: Now, *, is_first: bool
 ) -> dict[str, Unready]:
-    """Since when each node that is not Ready is so. A node that a first decision finds so may have been it for ever."""
-    seen_s = -inf if is_first else now.monotonic_s
-    return {
-        node.name: before[node.name] if node.name in before else Unready(_created(node, now), seen_s)
-        for node in nodes
-        if not node.is_ready
-    }
+    """Since when each node that is not Ready is so. A first decision believes the date of the condition, where it has
+    one: the node may have stopped seconds ago, or have been so for ever."""
+    found: dict[str, Unready] = {}
+    for node in nodes:
+        if not node.is_ready:
+            is_dated = is_first and node.unready_s > 0.0
+            seen_s = _moment(node.unready_s + CLOCKS_DIFFER_S, now) if is_dated else now.monotonic_s
+            found[node.name] = before.get(node.name) or Unready(_moment(node.created_s, now), seen_s)
+    return found
 
 
-def _created(node: Node, now: Now) -> float:
-    return now.monotonic_s - max(0.0, now.wall.timestamp() - node.created_s)
+def _moment(wall_s: float, now: Now) -> float:
+    """The same on the monotonic clock; what is still to come is now."""
+    return now.monotonic_s - max(0.0, now.wall.timestamp() - wall_s)
 
 
 def ages_s(since: Mapping[str, Unready], now: Now) -> dict[str, Unready]:

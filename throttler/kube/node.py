@@ -149,9 +149,10 @@ class _NodeMetadata(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     annotations: _KeptAnnotations = _NONE_KEPT
 
 
-class _Condition(msgspec.Struct, frozen=True, gc=False):
+class _Condition(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     type: str
     status: str
+    last_transition_time: datetime | None = None
 
 
 class _NodeSpec(msgspec.Struct, frozen=True, gc=False, rename="camel"):
@@ -196,6 +197,8 @@ class Node(msgspec.Struct, frozen=True, gc=False):
     is_deleting: bool = False
     is_uninitialized: bool = False
     """Made by Karpenter and not initialised by it yet."""
+    unready_s: float = 0.0
+    """Since when the node is not Ready, in seconds since the epoch; 0 where it is, or its condition has no date."""
 
 
 def is_joining_taint(taint: Taint) -> bool:
@@ -222,7 +225,9 @@ def node_from_wire(wire: NodeWire, shared: Shared) -> Node:
     """The compact node; raises QuantityError or msgspec.ValidationError when its allocatable cannot be read."""
     metadata, spec, status = wire.metadata, wire.spec, wire.status
     created, kept = metadata.creation_timestamp, metadata.annotations
-    conditions = shared.made(status.conditions, lambda: _pairs(status.conditions))
+    pairs = tuple([(c.type, c.status) for c in status.conditions])
+    conditions = shared.made(pairs, lambda: frozenset(pairs))
+    is_ready = _READY in conditions
     labels = shared.labels(metadata.labels)
     return Node(
         name=metadata.name,
@@ -236,10 +241,11 @@ def node_from_wire(wire: NodeWire, shared: Shared) -> Node:
         created_s=created.timestamp() if created else 0.0,
         zone=labels.get(ZONE_LABEL, ""),
         instance_type=labels.get(INSTANCE_TYPE_LABEL, ""),
-        is_ready=_READY in conditions,
+        is_ready=is_ready,
         is_cordoned=spec.unschedulable,
         is_deleting=metadata.deletion_timestamp is not None,
         is_uninitialized=KARPENTER_POOL_LABEL in labels and KARPENTER_INITIALIZED_LABEL not in labels,
+        unready_s=0.0 if is_ready else _unready_s(status.conditions),
     )
 
 
@@ -247,8 +253,10 @@ _NO_ANNOTATIONS: dict[str, str] = {}
 _READY = ("Ready", "True")
 
 
-def _pairs(conditions: tuple[_Condition, ...]) -> frozenset[tuple[str, str]]:
-    return frozenset((c.type, c.status) for c in conditions)
+def _unready_s(conditions: tuple[_Condition, ...]) -> float:
+    return next(
+        (c.last_transition_time.timestamp() for c in conditions if c.type == "Ready" and c.last_transition_time), 0.0
+    )
 
 
 def _texts(kept: _KeptAnnotations) -> dict[str, str]:

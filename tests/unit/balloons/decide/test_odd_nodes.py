@@ -173,6 +173,33 @@ def test_a_blip_of_a_kubelet_orders_no_node() -> None:
     assert plan.pools[0].because.reason is Reason.GROWING
 
 
+NOT_READY = {"is_ready": False, "conditions": frozenset({("Ready", "Unknown")})}
+
+
+def led_anew(unready_s: float) -> Story:
+    """Twenty warm nodes that are not Ready since this moment, and a leader that remembers nothing."""
+    story = Story(a_pool(mode=Mode.HEADROOM, size=20, max_size=60), count=20).settled()
+    for name in story.world.nodes:
+        story.world.change_node(name, **NOT_READY, unready_s=unready_s)
+    story.memory = Memory()
+    return story
+
+
+@pytest.mark.parametrize("age_s", [5.0, -600.0, None], ids=["seconds ago", "by a clock ahead", "undated"])
+def test_a_new_leader_expects_nodes_back_for_the_grace(age_s: float | None) -> None:
+    story = led_anew(later(NOW, 40.0).wall.timestamp() - age_s if age_s is not None else 0.0)
+    for _ in range(8):
+        assert not actions(story.step(20.0))
+    for _ in range(5):
+        plan = story.step(20.0)
+    assert plan.pools[0].because.reason is Reason.GROWING
+
+
+def test_a_new_leader_expects_nothing_of_nodes_that_are_long_not_ready() -> None:
+    story = led_anew(NOW.wall.timestamp() - 600.0)
+    assert story.step().pools[0].because.reason is Reason.GROWING
+
+
 def test_the_grace_is_the_pools() -> None:
     grace = PoolNodes(LabelSelector({"pool": "gpu"}), not_ready_grace="10m")
     story = Story(a_pool(mode=Mode.HEADROOM, size=3, max_size=20, nodes=grace)).settled()

@@ -1,6 +1,7 @@
 """Pods and nodes cut down to what decisions read."""
 
 import json
+from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
@@ -247,15 +248,29 @@ def test_a_node_that_does_not_say_ready_is_not(status: str) -> None:
     assert not node().is_ready
 
 
+def test_since_when_a_node_is_not_ready_is_what_its_condition_says() -> None:
+    since = {"lastTransitionTime": "2026-11-21T03:00:00Z"}
+    others = [{"type": "DiskPressure", "status": "False", "lastTransitionTime": "2026-11-20T00:00:00Z"}]
+    stopped = {"conditions": [*others, {"type": "Ready", "status": "Unknown", **since}]}
+    assert node(status=stopped).unready_s == datetime(2026, 11, 21, 3, tzinfo=UTC).timestamp()
+    runs = {"conditions": [*others, {"type": "Ready", "status": "True", **since}]}
+    undated = {"conditions": [*others, {"type": "Ready", "status": "False", "lastTransitionTime": None}]}
+    assert [node(status=status).unready_s for status in (runs, undated, {"conditions": others})] == [0.0, 0.0, 0.0]
+
+
 def test_nodes_of_one_kind_share_their_parts() -> None:
     shared, text = Shared(), {"cpu": "4", "memory": "8Gi"}
+    times = {"a": "2026-11-21T03:00:00Z", "b": "2026-11-21T04:00:00Z"}
     objects = [
         {
             "metadata": {"name": name, "labels": {"pool": "gpu"}},
             "spec": {"taints": [{"key": "team", "effect": "NoSchedule"}]},
-            "status": {"allocatable": text, "conditions": [{"type": "Ready", "status": "True"}]},
+            "status": {
+                "allocatable": text,
+                "conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": times[name]}],
+            },
         }
-        for name in ("a", "b")
+        for name in times
     ]
     wires = [msgspec.json.decode(msgspec.json.encode(found), type=NodeWire) for found in objects]
     one, other = (node_from_wire(wire, shared) for wire in wires)
