@@ -70,7 +70,8 @@ def decide_pool(view: PoolView, case: Case, memory: PoolMemory, allowance: int |
     still = hold_still(view, case.snapshot, case.settings) or shrunken
     if still is not None:
         gone = sum(1 for name in memory.valued if name not in case.snapshot.nodes)
-        actions: tuple[Action, ...] = (*lowered(view, still, gone), *off_leaving(view), *_removals(view, case, memory))
+        lower = lowered(view, case.snapshot, still, gone)
+        actions: tuple[Action, ...] = (*lower, *off_leaving(view), *_removals(view, case, memory))
         return Outcome(_decision(view, view.pool.status.target, still, actions), memory)
     return _act(view, case, memory, allowance)
 

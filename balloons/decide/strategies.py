@@ -13,6 +13,7 @@ annotation counts as held and is left alone.
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from math import inf
 from typing import Any
 
 from balloons.api.pool import BalloonPool, Mode, Strategy
@@ -43,9 +44,9 @@ from balloons.render import (
 )
 from balloons.view.shape import Shape, balloon_requests, pod_requests
 from balloons.view.snapshot import Deployment, Snapshot, StoredObject
-from throttler.kube.metadata import ObjectKey
+from throttler.kube.metadata import ObjectKey, key_of
 from throttler.kube.node import CA_KEEP_ANNOTATION, HELD_BY_ANNOTATION, KARPENTER_KEEP_ANNOTATION, Node, is_kept
-from throttler.kube.pod import Pod
+from throttler.kube.pod import SHAPE_LABEL, Pod
 from throttler.kube.quantities_and_durations import Resources
 
 KEEP: Mapping[str, str] = {CA_KEEP_ANNOTATION: "true", KARPENTER_KEEP_ANNOTATION: "true"}
@@ -78,13 +79,15 @@ def inflate(
     return (*marks, *sizes, *releases), tuple(too_small)
 
 
-def lowered(view: PoolView, why: Because, gone: int) -> tuple[ApplyObject, ...]:
-    """What even a pool that is held still must do: balloons without a node may not make the cluster outgrow `maxSize`,
-    and those that are made for a node that refuses them, one after the other, must come to an end.
+def lowered(view: PoolView, snapshot: Snapshot, why: Because, gone: int) -> tuple[ApplyObject, ...]:
+    """What even a pool that is held still must do: what waits for a node may not make the cluster outgrow `maxSize`,
+    and balloons that are made for a node that refuses them, one after the other, must come to an end.
 
     Only as many are taken away as are seen waiting, which a ReplicaSet removes first, or as are made in vain, so that
     no balloon that holds a node goes; nothing else of the Deployments changes. `gone` nodes are missed, perhaps there.
     """
+    if view.pool.spec.strategy is Strategy.CAPACITY_BUFFER:
+        return _lowered_buffers(view, snapshot, why, gone) if snapshot.buffer_version else ()
     if view.pool.spec.strategy is not Strategy.BALLOON:
         return ()
     present = balloons_by_shape(view)
@@ -106,10 +109,46 @@ def lowered(view: PoolView, why: Because, gone: int) -> tuple[ApplyObject, ...]:
     return tuple(actions)
 
 
-def _resized(stored: Deployment, replicas: int, why: Because) -> ApplyObject:
-    manifest = _deployment_manifest(stored)
+def _lowered_buffers(view: PoolView, snapshot: Snapshot, why: Because, gone: int) -> tuple[ApplyObject, ...]:
+    """Units beyond the nodes that are free for them make the autoscaler buy; at most so many are taken away."""
+    states = (NodeState.WARM, NodeState.IDLE, NodeState.JOINING)
+    free = Counter([view.shapes.of(node) for state in states for node in view.census.by_state[state]])
+    buffers = _own_buffers(view.pool.key, snapshot)
+    waiting = {name: max(0, _units(stored) - free[name]) for name, stored in buffers.items()}
+    max_size = view.pool.spec.max_size
+    room = inf if max_size is None else max(0, max_size - view.census.total - gone)
+    surplus, actions = sum(waiting.values()) - room, []
+    for name, stored in sorted(buffers.items()):
+        taken = int(max(0, min(surplus, waiting[name])))
+        surplus -= taken
+        if taken:
+            actions.append(_resized(stored, _units(stored) - taken, why, snapshot.buffer_version, "CapacityBuffer"))
+    return tuple(actions)
+
+
+def _own_buffers(pool: ObjectKey, snapshot: Snapshot) -> dict[str, StoredObject]:
+    """A pool's, by shape name; one that is being deleted is nobody's any more."""
+    return {
+        found.metadata.labels.get(SHAPE_LABEL, ""): found
+        for found in snapshot.buffers.values()
+        if pool_of(found.metadata) == pool and found.metadata.deletion_timestamp is None
+    }
+
+
+def _units(stored: StoredObject) -> int:
+    return int(stored.spec.get("replicas") or 0)
+
+
+def _resized(
+    stored: Deployment | StoredObject,
+    replicas: int,
+    why: Because,
+    api_version: str = "apps/v1",
+    kind: str = "Deployment",
+) -> ApplyObject:
+    manifest = _manifest(stored, api_version, kind)
     changed = {**manifest, "spec": {**manifest["spec"], "replicas": replicas}}
-    return ApplyObject(stored.key, "apps/v1", "Deployment", changed, replicas, why)
+    return ApplyObject(key_of(stored.metadata), api_version, kind, changed, replicas, why)
 
 
 def is_bounded(pool: BalloonPool) -> bool:
@@ -209,7 +248,7 @@ def _changed_deployment(
     stored = view.deployments.get(shape.name)
     if stored is None and spec.replicas == 0:
         return
-    if stored is not None and says(_deployment_manifest(stored), manifest):
+    if stored is not None and says(_manifest(stored), manifest):
         return
     before = stored.replicas if stored is not None else 0
     key = ObjectKey(view.pool.metadata.namespace, deployment_name(view.pool, shape))
@@ -218,13 +257,15 @@ def _changed_deployment(
     )
 
 
-def _deployment_manifest(stored: Deployment) -> Mapping[str, Any]:
+def _manifest(
+    stored: Deployment | StoredObject, api_version: str = "apps/v1", kind: str = "Deployment"
+) -> Mapping[str, Any]:
     metadata = stored.metadata
     ours = {key: text for key, text in metadata.annotations.items() if key == TEMPLATE_ANNOTATION}
     kept = {"name": metadata.name, "namespace": metadata.namespace, "labels": metadata.labels, "annotations": ours}
     return {
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
+        "apiVersion": api_version,
+        "kind": kind,
         "metadata": kept,
         "spec": stored.spec,
     }

@@ -94,6 +94,51 @@ def test_a_buffer_and_its_template_hold_the_wanted_size() -> None:
     assert not actions(decide(world.snapshot(**BUFFERS), Memory(), SETTINGS, NOW)[0])
 
 
+def the_autoscaler_fills(world: World) -> None:
+    """A node for each unit that finds none free."""
+    taken = {pod.node for pod in world.pods.values()}
+    free = sum(name not in taken for name in world.nodes)
+    world.nodes |= nodes(max(0, sum(b.spec["replicas"] for b in world.buffers.values()) - free), f"x{len(world.nodes)}")
+
+
+def work_takes_every_node(world: World) -> None:
+    world.add(*(work(f"job-{name}", name) for name in world.nodes))
+
+
+def test_a_buffer_of_a_paused_pool_does_not_outgrow_max_size() -> None:
+    world = buffering()
+    _, memory = step(world, Memory(), **BUFFERS)
+    the_autoscaler_fills(world)
+    world.change_pool(paused=True)
+    sizes = []
+    for round_ in range(4):
+        plan, memory = step(world, memory, 10.0 * round_, **BUFFERS)
+        assert plan.pools[0].because.reason is Reason.PAUSED
+        sizes.append([buffer.spec["replicas"] for buffer in world.buffers.values()])
+        work_takes_every_node(world)
+        _, memory = step(world, memory, 10.0 * round_ + 5.0, **BUFFERS)
+        the_autoscaler_fills(world)
+        assert len(world.nodes) <= 9
+    assert sizes == [[5], [4], [0], [0]]
+    assert {action.because.reason for action in world.log[2:]} == {Reason.PAUSED}
+    world.change_pool(paused=False)
+    world.pods = {}
+    step(world, memory, 60.0, **BUFFERS)
+    assert [buffer.spec for buffer in world.buffers.values()] == [
+        {"podTemplateRef": {"name": "gpu-16cpu-64gi"}, "replicas": 5}
+    ]
+
+
+def test_a_buffer_of_a_paused_pool_keeps_what_is_free_for_it() -> None:
+    world = buffering()
+    _, memory = step(world, Memory(), **BUFFERS)
+    the_autoscaler_fills(world)
+    world.change_pool(paused=True, max_size=2, size=1)
+    world.change_node("n000", is_ready=False, created_s=NOW.wall.timestamp())
+    plan, _ = step(world, memory, 10.0, **BUFFERS)
+    assert not actions(plan)
+
+
 def test_without_buffers_on_the_server_nothing_is_written() -> None:
     plan, _ = step(buffering(), Memory())
     assert (plan.pools[0].because.reason, actions(plan)) == (Reason.NO_BUFFERS, [])
