@@ -19,7 +19,7 @@ import msgspec
 from balloons.api.pool import BalloonPool, PoolStatus, Strategy
 from balloons.decide.census import NodeState, Unready, ages_s, unready_since
 from balloons.decide.hold_still import blind
-from balloons.decide.one_pool import Case, Outcome, decide_pool
+from balloons.decide.one_pool import Case, Outcome, PoolCase, decide_pool, pool_case
 from balloons.decide.plan import (
     Action,
     Because,
@@ -32,7 +32,7 @@ from balloons.decide.plan import (
     Unseen,
     because,
 )
-from balloons.decide.pool_view import Ages, PoolView, look, own_deployments, pool_of
+from balloons.decide.pool_view import Ages, look, own_deployments, pool_of
 from balloons.decide.release import Reservations, reserve
 from balloons.decide.settings import DecideSettings
 from balloons.decide.strategies import is_bounded, let_go, lowered_unseen
@@ -170,10 +170,10 @@ def decide(
         frozen, unseen = _unseen(snapshot, memory, still)
         return Plan((*invalid, *refused, *frozen)), replace(memory, gone_since_s={}, unseen=unseen)
     unready = unready_since(snapshot.nodes.values(), memory.unready_since_s, now, is_first=not memory.pools)
-    views, failed = _look_at_all(snapshot, memory, ages_s(unready, now), settings, now)
-    reserved = _reserve(views, snapshot, memory, settings, now)
+    pools, failed = _look_at_all(snapshot, memory, ages_s(unready, now), settings, now)
+    reserved = _reserve(pools, snapshot, memory, settings, now)
     purse = Purse(lanes_of(allowance))
-    decisions, pool_memory = _decide_all(views, Case(snapshot, settings, now, reserved), memory, purse)
+    decisions, pool_memory = _decide_all(pools, Case(snapshot, settings, now, reserved), memory, purse)
     sweeps, gone = sweep(snapshot, memory.gone_since_s, settings, now)
     plan = Plan((*invalid, *refused, *failed, *decisions), sweeps)
     return plan, Memory(reserved.since_s, pool_memory, gone, reserved.looked, unready)
@@ -199,21 +199,22 @@ def _unseen(snapshot: Snapshot, memory: Memory, still: Because) -> tuple[list[Po
 
 def _look_at_all(
     snapshot: Snapshot, memory: Memory, unready: Mapping[str, Unready], settings: DecideSettings, now: Now
-) -> tuple[list[PoolView], list[PoolDecision]]:
+) -> tuple[list[PoolCase], list[PoolDecision]]:
     """What is seen of each pool; a pool that cannot be looked at is left as it is, and the others go on."""
     pools = sorted(snapshot.pools.values(), key=precedence)
     claims = snapshot.claims
     if claims is None:
         claims = claim_nodes(pools, snapshot.nodes, snapshot.loads)
-    views, failed = [], []
+    found, failed = [], []
     for at, pool in enumerate(pools):
         try:
             past = memory.pools.get(pool.key, PoolMemory())
             ages = Ages(unready, {name: now.monotonic_s - since_s for name, since_s in past.late_since_s.items()})
-            views.append(look(pool, claims[pool.key], snapshot, settings, now, ages, past.refusals, pools[:at]))
+            view = look(pool, claims[pool.key], snapshot, settings, now, ages, past.refusals, pools[:at])
+            found.append(pool_case(view, snapshot, settings, now, past))
         except Exception as error:  # noqa: BLE001 - one pool's error never changes another's plan
             failed.append(_frozen(pool, _failure(error)))
-    return views, failed
+    return found, failed
 
 
 def _failure(error: Exception) -> Because:
@@ -221,10 +222,10 @@ def _failure(error: Exception) -> Because:
 
 
 def _reserve(
-    views: list[PoolView], snapshot: Snapshot, memory: Memory, settings: DecideSettings, now: Now
+    pools: list[PoolCase], snapshot: Snapshot, memory: Memory, settings: DecideSettings, now: Now
 ) -> Reservations:
-    """Nodes for waiting pods, over all pools that are not paused: a pod is given one node, not one per pool."""
-    active = [view for view in views if not view.pool.spec.paused]
+    """Nodes for waiting pods, over all pools that give way: a pod is given one node, not one per pool."""
+    active = [pool.view for pool in pools if pool.gives_way]
     found = snapshot.priority_classes.get(settings.priority_class)
     return reserve(
         snapshot.waiting,
@@ -240,19 +241,18 @@ def _reserve(
 
 
 def _decide_all(
-    views: list[PoolView], case: Case, memory: Memory, purse: Purse
+    pools: list[PoolCase], case: Case, memory: Memory, purse: Purse
 ) -> tuple[list[PoolDecision], Mapping[ObjectKey, PoolMemory]]:
     decisions, memories = [], {}
-    for view in views:
-        key = view.pool.key
-        before = memory.pools.get(key, PoolMemory())
+    for own in pools:
+        pool = own.view.pool
         try:
-            outcome = decide_pool(view, case, before, purse.left(view.pool))
+            outcome = decide_pool(own, case, purse.left(pool))
         except Exception as error:  # noqa: BLE001 - as above: this pool holds still, the others go on
-            outcome = Outcome(_frozen(view.pool, _failure(error)), before)
+            outcome = Outcome(_frozen(pool, _failure(error)), memory.pools.get(pool.key, PoolMemory()))
         decisions.append(outcome.decision)
-        memories[key] = outcome.memory
-        purse.take(view.pool, outcome.started)
+        memories[pool.key] = outcome.memory
+        purse.take(pool, outcome.started)
     return decisions, memories
 
 

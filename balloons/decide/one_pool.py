@@ -52,6 +52,20 @@ class Case:
 
 
 @dataclass(frozen=True, slots=True)
+class PoolCase:
+    """What is one pool's own: what is seen of it, its memory with that in it, and why it is left as it is, if so."""
+
+    view: PoolView
+    memory: PoolMemory
+    still: Because | None
+
+    @property
+    def gives_way(self) -> bool:
+        """Whether balloons are removed for waiting pods: a pool that removes none must not keep nodes for any."""
+        return self.still is None and not self.view.pool.spec.dry_run
+
+
+@dataclass(frozen=True, slots=True)
 class Outcome:
     """A decision, the pool's next memory, and how many new nodes it starts."""
 
@@ -60,14 +74,19 @@ class Outcome:
     started: int = 0
 
 
-def decide_pool(view: PoolView, case: Case, memory: PoolMemory, allowance: int | None) -> Outcome:
-    """Decide one pool; a reason to hold still comes before everything else but `maxSize`."""
-    late = {name: memory.late_since_s.get(name, case.now.monotonic_s) for name in view.late}
-    failed = case.snapshot.failed.get(view.pool.key, ())
-    failed_since = {balloon.uid: memory.failed_since_s.get(balloon.uid, case.now.monotonic_s) for balloon in failed}
+def pool_case(view: PoolView, snapshot: Snapshot, settings: DecideSettings, now: Now, memory: PoolMemory) -> PoolCase:
+    """What the view is to the pool's memory, and whether there is a reason to leave the pool as it is."""
+    late = {name: memory.late_since_s.get(name, now.monotonic_s) for name in view.late}
+    failed = snapshot.failed.get(view.pool.key, ())
+    failed_since = {balloon.uid: memory.failed_since_s.get(balloon.uid, now.monotonic_s) for balloon in failed}
     memory = replace(memory, late_since_s=late, refusals=view.refusals, failed_since_s=failed_since)
-    memory, shrunken = _believe(view, case, memory)
-    still = hold_still(view, case.snapshot, case.settings) or shrunken
+    memory, shrunken = _believe(view, snapshot, settings, now, memory)
+    return PoolCase(view, memory, hold_still(view, snapshot, settings) or shrunken)
+
+
+def decide_pool(own: PoolCase, case: Case, allowance: int | None) -> Outcome:
+    """Decide one pool; a reason to hold still comes before everything else but `maxSize`."""
+    view, memory, still = own.view, own.memory, own.still
     if still is not None:
         gone = sum(1 for name in memory.valued if name not in case.snapshot.nodes)
         lower = lowered(view, case.snapshot, still, gone)
@@ -84,14 +103,16 @@ def _removals(view: PoolView, case: Case, memory: PoolMemory) -> Iterator[Remove
         yield RemoveFailed(balloon.key, balloon.uid, balloon.node, why)
 
 
-def _believe(view: PoolView, case: Case, memory: PoolMemory) -> tuple[PoolMemory, Because | None]:
+def _believe(
+    view: PoolView, snapshot: Snapshot, settings: DecideSettings, now: Now, memory: PoolMemory
+) -> tuple[PoolMemory, Because | None]:
     census = view.census
     held = [balloon.node for state in (NodeState.WARM, NodeState.IDLE) for balloon in census.balloons[state]]
     valued = frozenset([*held, *(node.name for node in census.by_state[NodeState.BUSY])])
     away = [node.name for node in census.by_state[NodeState.JOINING] if not node.is_ready]
     # Nodes that refuse balloons are there, and say so themselves.
     sick = frozenset([*away, *(node.name for node in census.by_state[NodeState.SICK] if node.name not in view.alone)])
-    return believe(memory, _Healthy(case.snapshot.nodes, sick), valued, case.settings, case.now)
+    return believe(memory, _Healthy(snapshot.nodes, sick), valued, settings, now)
 
 
 @dataclass(frozen=True, slots=True)

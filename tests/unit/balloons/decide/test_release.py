@@ -5,13 +5,14 @@ little however many nodes there are.
 """
 
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from balloons.api.pool import Mode
+from balloons.api.pool import Mode, PoolNodes
 from balloons.decide import release
 from balloons.decide.decide import decide
 from balloons.decide.plan import Action, ApplyObject, Memory, Plan, Reason, ReleaseBalloon
@@ -20,7 +21,7 @@ from balloons.decide.settings import DecideSettings
 from tests.world import NOW, World, a_node, a_pool, later, nodes, work
 from throttler.kube.node import Node
 from throttler.kube.pod import Pod, Scheduling
-from throttler.kube.selectors import Taint
+from throttler.kube.selectors import LabelSelector, Taint
 
 SETTINGS = DecideSettings()
 
@@ -170,6 +171,40 @@ def test_a_paused_pool_gives_nothing() -> None:
     world = warm_world()
     world.change_pool(paused=True)
     assert not actions(plan_for(world, gang(4)))
+
+
+ANY_IMAGE = {"image": "registry.example/pause:1"}
+"""An image that is not on the service's list."""
+
+
+@pytest.mark.parametrize(
+    "still", [{"paused": True}, {"dry_run": True}, ANY_IMAGE], ids=["paused", "dry run", "image not allowed"]
+)
+def test_a_pool_that_gives_nothing_keeps_no_other_from_giving(still: dict[str, Any]) -> None:
+    """Pods that cannot preempt waited in front of the warm nodes of both."""
+    pools = [a_pool(), a_pool("other", created_s=1.0, nodes=PoolNodes(LabelSelector({"pool": "other"})))]
+    members = nodes(4) | nodes(4, "x", labels={"pool": "other"})
+    world = World.of(*pools, nodes=members)
+    world.apply(decide(world.snapshot(), Memory(), SETTINGS, NOW)[0])
+    world.settle()
+    world.change_pool(**still)
+    plan = plan_for(world, gang(2, cannot_preempt=True))
+    reasons = {decision.pool.name: decision.because.reason for decision in plan.pools}
+    assert reasons["other"] is Reason.BURST_RELEASE
+    assert {action.node[0] for action in released(plan)} == {"x"}
+
+
+def test_a_pool_whose_view_is_not_believed_keeps_no_other_from_giving() -> None:
+    pools = [a_pool(), a_pool("other", created_s=1.0, nodes=PoolNodes(LabelSelector({"pool": "other"})))]
+    world = World.of(*pools, nodes=nodes(8) | nodes(4, "x", labels={"pool": "other"}))
+    world.apply(decide(world.snapshot(), Memory(), SETTINGS, NOW)[0])
+    world.settle()
+    _, memory = decide(world.snapshot(), Memory(), SETTINGS, NOW)
+    for name in sorted(world.nodes)[:4]:
+        world.remove_node(name)
+    plan = plan_for(world, gang(2, cannot_preempt=True), memory)
+    assert [decision.because.reason for decision in plan.pools] == [Reason.SHRUNKEN_VIEW, Reason.BURST_RELEASE]
+    assert len(released(plan)) == 2
 
 
 @pytest.fixture
