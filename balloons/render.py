@@ -36,6 +36,8 @@ NEVER = "87600h"
 """Ten years: cluster-autoscaler ignores a pending pod that is younger than its delay."""
 NO_DEADLINE_S = 2**31 - 1
 """The Deployment controller's own value for "no progress deadline": a waiting balloon is no failed rollout."""
+REPLACED_PERCENT = 10
+"""Share of a Deployment's balloons that a roll-out replaces at a time."""
 _NAME_LIMIT = 63
 _DIGEST_LENGTH = 8
 BUFFER_GROUP = "autoscaling.x-k8s.io"
@@ -69,6 +71,11 @@ def deployment_name(pool: BalloonPool, shape: Shape) -> str:
     return f"{pool.metadata.name[:room].rstrip('-.')}-{digest}-{shape.name}"
 
 
+def replaced_at_once(replicas: int) -> int:
+    """How many balloons a roll-out replaces at a time, as the Deployment's controller rounds it."""
+    return max(1, replicas * REPLACED_PERCENT // 100)
+
+
 def balloon_labels(pool: BalloonPool, shape: Shape) -> dict[str, str]:
     """The labels that select exactly these balloons, within their namespace."""
     return {POOL_LABEL: pool.metadata.name, SHAPE_LABEL: shape.name}
@@ -87,8 +94,11 @@ def deployment(pool: BalloonPool, shape: Shape, spec: BalloonSpec) -> dict[str, 
             "revisionHistoryLimit": 1,
             "progressDeadlineSeconds": NO_DEADLINE_S,
             "selector": {"matchLabels": labels},
-            # A surge balloon would wait for a node of its own: replace in place, a tenth at a time.
-            "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": "10%"}},
+            # A surge balloon would wait for a node of its own: replace in place, some at a time.
+            "strategy": {
+                "type": "RollingUpdate",
+                "rollingUpdate": {"maxSurge": 0, "maxUnavailable": f"{REPLACED_PERCENT}%"},
+            },
             "template": template,
         },
     }

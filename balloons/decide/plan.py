@@ -213,10 +213,12 @@ class PoolMemory:
 @dataclass(frozen=True, slots=True)
 class Unseen:
     """What a Deployment was last heard to have while nobody sees its balloons: how many are `ready`, or on a node that
-    is not Ready, and how many may still wait for a node."""
+    is not Ready, or being replaced, and how many may still wait for a node. A roll-out that has not ended replaces
+    `at_once`."""
 
     ready: int
     may_wait: int
+    at_once: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,6 +39,7 @@ from balloons.render import (
     buffer_object,
     deployment,
     deployment_name,
+    replaced_at_once,
     says,
     template_object,
 )
@@ -168,11 +169,14 @@ def lowered_unseen(
     control plane falters that may be all of them, and none may go.
     """
     ready = stored.status.ready_replicas + away
-    if before is None or stored.is_rolling:
-        # Balloons that are replaced come and go without any node changing hands.
+    if before is None:
         return Unseen(ready, max(0, stored.replicas - ready)), ()
-    now = Unseen(ready, max(0, before.may_wait - max(0, ready - before.ready)))
-    replicas = ready + now.may_wait
+    # Balloons that are replaced come and go without any node changing hands, a share of them at a time, until all are.
+    at_once = replaced_at_once(stored.replicas) if stored.is_rolling else before.at_once
+    replaced = min(at_once, max(0, before.ready - ready))
+    may_wait = max(0, before.may_wait - max(0, ready - before.ready))
+    now = Unseen(ready + replaced, may_wait, at_once if stored.is_rolling or replaced else 0)
+    replicas = now.ready + now.may_wait
     return now, (_resized(stored, replicas, why),) if replicas < stored.replicas else ()
 
 

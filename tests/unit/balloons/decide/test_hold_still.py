@@ -212,20 +212,35 @@ def test_what_waited_before_nobody_saw_goes_on_waiting_once() -> None:
 
 
 def test_a_roll_out_that_nobody_sees_takes_no_balloon_away() -> None:
-    story = Story(6, mode=Mode.HEADROOM, size=6, max_size=6).settled()
+    story = Story(20, mode=Mode.HEADROOM, size=20, max_size=20).settled()
     old = seen_before(story)
-    key, stored = next(iter(story.world.deployments.items()))
-    for updated, ready in ((0, 6), (2, 4), (2, 6), (4, 4), (6, 4), (6, 6), (6, 6)):
-        status = msgspec.structs.replace(stored.status, ready_replicas=ready, updated_replicas=updated)
-        deployments = {key: msgspec.structs.replace(stored, status=status)}
-        plan, story.memory = decide(story.world.snapshot(**old, deployments=deployments), story.memory, SETTINGS, NOW)
+    for updated, ready in ((20, 20), (0, 20), (2, 18), (2, 20), (4, 18), (19, 19), (20, 18), (20, 19), (20, 20)):
+        shown = {**old, **with_ready(story, ready, updated)}
+        plan, story.memory = decide(story.world.snapshot(**shown), story.memory, SETTINGS, NOW)
         assert not actions(plan)
+    plan, _ = decide(story.world.snapshot(**old, **with_ready(story, 19)), story.memory, SETTINGS, NOW)
+    assert [action.replicas for action in actions(plan) if isinstance(action, ApplyObject)] == [19], (
+        "the roll-out is over"
+    )
 
 
-def with_ready(story: Story, ready: int) -> dict[str, Any]:
-    """The Deployments as their controller tells of them: so many of the balloons are Ready."""
+def test_a_roll_out_that_never_ends_and_that_nobody_sees_keeps_max_size() -> None:
+    """Balloons of a new template that cannot start: the others are still lost to work one by one."""
+    story = Story(20, mode=Mode.HEADROOM, size=20, max_size=20).settled()
+    old = seen_before(story)
+    sizes = []
+    for ready in (20, 18, 13, 8, 8):
+        shown = {**old, **with_ready(story, ready, updated=2)}
+        plan, story.memory = decide(story.world.snapshot(**shown), story.memory, SETTINGS, NOW)
+        story.world.apply(plan)
+        sizes.append(story.world.replicas())
+    assert sizes == [20, 20, 15, 9, 9]
+
+
+def with_ready(story: Story, ready: int, updated: int = 20) -> dict[str, Any]:
+    """The Deployments as their controller tells of them: so many of the balloons are Ready, and of the new template."""
     key, stored = next(iter(story.world.deployments.items()))
-    status = msgspec.structs.replace(stored.status, ready_replicas=ready)
+    status = msgspec.structs.replace(stored.status, ready_replicas=ready, updated_replicas=updated)
     return {"deployments": {key: msgspec.structs.replace(stored, status=status)}}
 
 
