@@ -184,16 +184,19 @@ def _unseen(snapshot: Snapshot, memory: Memory, still: Because) -> tuple[list[Po
     # Without the nodes, balloons that fell may be those of nodes that stopped being Ready: they are not to go.
     sees_nodes = not snapshot.is_complete and not any(words.split()[0] == "nodes" for words in snapshot.missing)
     unready = [node for node in snapshot.nodes.values() if not node.is_ready] if sees_nodes else []
-    unseen: dict[ObjectKey, Unseen] = {}
+    unseen = {key: each for key, each in memory.unseen.items() if sees_nodes and key in snapshot.deployments}
     decisions = []
     for key, pool in sorted(snapshot.pools.items()):
         actions: list[Action] = []
-        if sees_nodes and is_bounded(pool):
-            away = sum(matches(pool.spec.nodes.selector, node.labels) for node in unready)
-            for stored in own_deployments(key, snapshot.deployments).values():
-                unseen[stored.key], lower = lowered_unseen(stored, memory.unseen.get(stored.key), away, still)
-                actions += lower
-        decisions.append(_frozen(pool, still, actions))
+        try:
+            if sees_nodes and is_bounded(pool):
+                away = sum(matches(pool.spec.nodes.selector, node.labels) for node in unready)
+                for stored in own_deployments(key, snapshot.deployments).values():
+                    unseen[stored.key], lower = lowered_unseen(stored, memory.unseen.get(stored.key), away, still)
+                    actions += lower
+            decisions.append(_frozen(pool, still, actions))
+        except Exception as error:  # noqa: BLE001 - one pool's error never changes another's plan
+            decisions.append(_frozen(pool, _failure(error)))
     return decisions, unseen
 
 

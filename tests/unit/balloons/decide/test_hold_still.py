@@ -10,13 +10,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from balloons.api.pool import Mode
+from balloons.api.pool import Mode, PoolNodes
 from balloons.decide.decide import decide
 from balloons.decide.plan import Action, ApplyObject, MarkBalloon, Memory, Plan, PoolDecision, Reason
 from balloons.decide.settings import DecideSettings
 from balloons.service.pool_status import Standing, standing
 from balloons.view.snapshot import DeploymentCondition, DeploymentStatus, Now
 from tests.world import CLASS, NOW, POOL_KEY, World, a_node, a_pool, later, nodes, work
+from throttler.kube.selectors import LabelSelector
 
 ONE_REGISTRY = DecideSettings(allowed_images=("registry.example/warm/",))
 SETTINGS = DecideSettings()
@@ -235,6 +236,32 @@ def test_a_roll_out_that_never_ends_and_that_nobody_sees_keeps_max_size() -> Non
         story.world.apply(plan)
         sizes.append(story.world.replicas())
     assert sizes == [20, 20, 15, 9, 9]
+
+
+def test_an_error_in_one_pool_that_nobody_sees_changes_nothing_for_the_others() -> None:
+    story = Story(6, mode=Mode.HEADROOM, size=6, max_size=6)
+    other = a_pool("other", mode=Mode.HEADROOM, size=3, max_size=3, nodes=PoolNodes(LabelSelector({"pool": "other"})))
+    story.world.pools[other.key] = other
+    story.world.nodes |= nodes(3, "x", labels={"pool": "other"})
+    story.settled()
+    old = seen_before(story)
+    story.step(**old)
+    work_takes_every_warm_node(story.world)
+    story.world.settle()
+    whole = dict(story.world.deployments)
+    broken = {
+        key: msgspec.structs.replace(stored, spec={**stored.spec, "replicas": "many"})
+        if key.name.startswith("gpu")
+        else stored
+        for key, stored in whole.items()
+    }
+    plan, story.memory = decide(story.world.snapshot(**old, deployments=broken), story.memory, SETTINGS, NOW)
+    assert [decision.because.reason for decision in plan.pools] == [Reason.FAILED, Reason.INCOMPLETE_VIEW]
+    assert [action.replicas for action in actions(plan) if isinstance(action, ApplyObject)] == [0]
+    plan, _ = decide(story.world.snapshot(**old, deployments=whole), story.memory, SETTINGS, NOW)
+    assert [action.replicas for action in plan.pools[0].actions if isinstance(action, ApplyObject)] == [0], (
+        "not forgotten"
+    )
 
 
 def with_ready(story: Story, ready: int, updated: int = 20) -> dict[str, Any]:
