@@ -139,6 +139,8 @@ def _by_node(failed: Iterable[FailedBalloon]) -> dict[str, list[FailedBalloon]]:
 
 def _names(hosts: Iterable[str], nodes: Mapping[str, Node]) -> frozenset[str]:
     wanted = frozenset(hosts)
+    if not wanted:
+        return wanted
     return frozenset(name for name, node in nodes.items() if node.labels.get(HOST_LABEL) in wanted)
 
 
@@ -176,9 +178,7 @@ def hosts_left_out(
         key=lambda name: (-alone[name].since_s, name),
     )
     needed = {nodes[name].labels[HOST_LABEL] for name in sought[:MOST_LEFT_OUT]}
-    let_in = (
-        {name for name in _names(stored, nodes) if name not in alone and not nodes[name].is_cordoned} if stored else ()
-    )
+    let_in = {name for name in _names(stored, nodes) if name not in alone and not nodes[name].is_cordoned}
     return stored if needed <= set(stored) and not let_in else tuple(sorted(needed))
 
 
