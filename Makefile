@@ -8,7 +8,7 @@ export PYTHONDONTWRITEBYTECODE := 1
 PYTEST := PYTHONDONTWRITEBYTECODE= GOGC=400 $(PY) -m pytest --dist loadscope
 
 .DEFAULT_GOAL := help
-.PHONY: help try demo test seconds docs lint unit mutants lab bench setup binaries manifests lock image image-test clean
+.PHONY: help try demo test soak seconds docs lint unit mutants lab bench setup binaries manifests lock image image-test clean
 
 help: ## Show what there is to run
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -28,6 +28,9 @@ demo: binaries ## Both main jobs on a real control plane, in about 7 minutes
 test: lint ## Lint, then all tests, six at a time as most of them wait, on the real control plane where they need one
 	@$(PY) -m lab binaries --tests
 	@$(PYTEST) --numprocesses 6
+
+soak: binaries ## The test of broken hardware on a real Karpenter for ten minutes instead of 25 seconds
+	@$(PYTEST) tests/lab/test_broken_hardware.py -k lost_gpu --watch-seconds 600 --timeout 1200
 
 seconds: binaries ## As test, and write what the slow tests took to tests/lab/seconds.json, by which they are dealt
 	@$(PYTEST) --numprocesses 6 --write-seconds

@@ -36,6 +36,9 @@ BINARIES: dict[str, tuple[Binary, ...]] = {
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--watch-seconds", type=float, default=25.0, help="for how long the test of broken hardware watches"
+    )
     parser.addoption("--write-seconds", action="store_true", help="write what the slow tests took to seconds.json")
 
 
