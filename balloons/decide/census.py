@@ -6,7 +6,7 @@ joining node into a sick one.
 """
 
 import enum
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from math import inf
@@ -15,6 +15,7 @@ from types import MappingProxyType
 from balloons.api.pool import BalloonPool, NotWarmTaint, Strategy, ZoneStatus
 from balloons.view.claim import Seen
 from balloons.view.node_load import NodeLoad
+from balloons.view.shape import Kind
 from balloons.view.snapshot import Now
 from throttler.kube.node import Node, is_joining_taint, is_kept, is_marked_to_leave
 from throttler.kube.pod import Pod
@@ -183,8 +184,8 @@ class Census:
     by_state: dict[NodeState, list[Node]] = field(default_factory=lambda: {state: [] for state in NodeState})
     balloons: dict[NodeState, list[Pod]] = field(default_factory=lambda: {state: [] for state in NodeState})
     """The balloons on the nodes of each state."""
-    measured: list[Seen] = field(default_factory=list)
-    """Nodes that are up and running: their allocatable and DaemonSets can be believed."""
+    measured: dict[Kind, list[Seen]] = field(default_factory=lambda: defaultdict(list))
+    """Nodes that are up and running, by kind: their allocatable and DaemonSets can be believed."""
     shared: list[str] = field(default_factory=list)
     """Warm nodes that run other pods beside their balloon, by name."""
     doubled: list[Pod] = field(default_factory=list)
@@ -233,12 +234,14 @@ def take_census(seen: Iterable[Seen], rules: Rules) -> Census:
         node, load = pair
         state = state_of(node, load)
         by_state[state].append(node)
+        shape = None
         if own := load.balloons:
+            shape = own[0].shape
             balloons[state].extend(own)
             if len(own) > 1:
                 census.doubled += own[1:]
         if state in _MEASURED:
-            measured.append(pair)
+            measured[node.instance_type, id(node.allocatable), id(load.daemons), shape].append(pair)
             if load.others and state is NodeState.WARM:
                 census.shared.append(node.name)
     return census

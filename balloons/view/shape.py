@@ -10,7 +10,7 @@ them how large its balloons are and on which machines they go.
 """
 
 import re
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
@@ -49,6 +49,12 @@ _VIRTUAL = ("koordinator.sh/",)
 """Domains whose resources a node agent makes up and moves; they say gpu and rdma, too."""
 _Seen = tuple[Node, NodeLoad]
 _Alike = list[_Seen]
+Kind = tuple[str, int, int, str | None]
+"""A node's instance type, its size and its DaemonSets, and the shape of the first balloon there (None: there is none).
+
+Size and DaemonSets are told apart by identity: caches share one dict between equal ones, so this is fast, and where
+they do not it is merely slower.
+"""
 
 
 def is_device(name: str) -> bool:
@@ -142,15 +148,16 @@ class Shapes:
         return bool(own.instance_type) and own.instance_type == other.instance_type and own.devices < other.devices
 
 
-def shapes_of(seen: Iterable[_Seen], wall_s: float = 0.0, devices: Collection[str] = ()) -> Shapes:
+def shapes_of(measured: Mapping[Kind, _Alike], wall_s: float = 0.0, devices: Collection[str] = ()) -> Shapes:
     """The pool's shapes at `wall_s` (seconds since the epoch); `devices` are asked for besides the well-known ones.
 
-    Nodes of equal size and equal DaemonSets are measured once. Sizes are told apart by identity first: caches share
-    one dict between equal ones, so this is fast, and where they do not it is merely slower.
+    Nodes of equal size and equal DaemonSets are measured once.
     """
-    kinds, beside = _kinds(seen)
+    alikes: dict[tuple[str, int, int], _Alike] = {}
+    for (instance_type, size, daemons, _), alike in measured.items():
+        alikes.setdefault((instance_type, size, daemons), []).extend(alike)
     types: dict[str, dict[frozenset[str], list[_Alike]]] = {}
-    for alike in kinds.values():
+    for alike in alikes.values():
         node = alike[0][0]
         own = frozenset(name for name in node.allocatable if is_device(name) or name in devices)
         types.setdefault(node.instance_type or _size_in_words(node.allocatable), {}).setdefault(own, []).append(alike)
@@ -162,21 +169,11 @@ def shapes_of(seen: Iterable[_Seen], wall_s: float = 0.0, devices: Collection[st
             shapes.append(shape)
             of_kind |= {(a[0][0].instance_type, id(a[0][0].allocatable)): shape.name for a in groups}
     by_name = {shape.name: shape for shape in sorted(shapes, key=lambda s: (-s.nodes, s.name))}
-    return Shapes(by_name, of_kind, frozenset((own, of_kind[kind]) for own, kind in beside))
+    return Shapes(by_name, of_kind, _beside_balloons(measured, of_kind))
 
 
-def _kinds(nodes: Iterable[_Seen]) -> tuple[dict[tuple[str, int, int], _Alike], set[tuple[str, tuple[str, int]]]]:
-    """Nodes of equal size and equal DaemonSets, and which first balloon's shape is on which size; in one pass."""
-    groups: defaultdict[tuple[str, int, int, str | None], _Alike] = defaultdict(list)
-    for pair in nodes:
-        node, load = pair
-        balloons = load.balloons
-        own = balloons[0].shape if balloons else None
-        groups[node.instance_type, id(node.allocatable), id(load.daemons), own].append(pair)
-    kinds: dict[tuple[str, int, int], _Alike] = {}
-    for (instance_type, size, daemons, _), alike in groups.items():
-        kinds.setdefault((instance_type, size, daemons), []).extend(alike)
-    return kinds, {(own, (instance_type, size)) for instance_type, size, _, own in groups if own is not None}
+def _beside_balloons(measured: Iterable[Kind], of_kind: Mapping[tuple[str, int], str]) -> frozenset[tuple[str, str]]:
+    return frozenset((own, of_kind[instance_type, size]) for instance_type, size, _, own in measured if own is not None)
 
 
 def _gathered(variants: Mapping[frozenset[str], list[_Alike]], wall_s: float) -> Mapping[frozenset[str], list[_Alike]]:
@@ -203,13 +200,11 @@ def _gathered(variants: Mapping[frozenset[str], list[_Alike]], wall_s: float) ->
     return gathered
 
 
-def explicit_shape(seen: Sequence[_Seen]) -> Shapes:
+def explicit_shape(measured: Mapping[Kind, _Alike]) -> Shapes:
     """The one shape of a pool whose balloons have explicit requests, whatever its machines are."""
-    kinds, beside = _kinds(seen)
-    of_kind = {(instance_type, size): EXPLICIT for instance_type, size, _ in kinds}
-    return Shapes(
-        {EXPLICIT: Shape(EXPLICIT, "", {}, len(seen))}, of_kind, frozenset((own, EXPLICIT) for own, _ in beside)
-    )
+    of_kind = {(instance_type, size): EXPLICIT for instance_type, size, _, _ in measured}
+    shape = Shape(EXPLICIT, "", {}, sum(map(len, measured.values())))
+    return Shapes({EXPLICIT: shape}, of_kind, _beside_balloons(measured, of_kind))
 
 
 def _measure(devices: frozenset[str], groups: list[_Alike]) -> Shape:

@@ -1,5 +1,6 @@
 """Machine shapes, and the size of the balloon that holds one whole."""
 
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import msgspec
@@ -8,13 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from balloons.api.pool import ShapeSpec, ShapeType
+from balloons.decide.census import Rules, take_census
+from balloons.view import shape as by_kind
 from balloons.view.node_load import EMPTY, NodeLoad, load_of
-from balloons.view.shape import Shape, are_alike, balloon_requests, explicit_shape, is_device, shape_name, shapes_of
+from balloons.view.shape import Shape, Shapes, are_alike, balloon_requests, explicit_shape, is_device, shape_name
 from tests.world import a_node, a_pool, daemon, work
 from throttler.kube.node import INSTANCE_TYPE_LABEL, Node
 from throttler.kube.quantities_and_durations import Resources, parse_resources
 
 SLACK = {"cpu": "200m", "memory": "256Mi"}
+RULES = Rules.of(a_pool(), 0.0)
 
 
 def sized(name: str, instance_type: str = "", **amounts: str) -> Node:
@@ -27,6 +31,10 @@ def sized(name: str, instance_type: str = "", **amounts: str) -> Node:
 
 def unloaded(*nodes: Node) -> list[tuple[Node, NodeLoad]]:
     return [(node, EMPTY) for node in nodes]
+
+
+def shapes_of(seen: Sequence[tuple[Node, NodeLoad]], wall_s: float = 0.0, devices: Collection[str] = ()) -> Shapes:
+    return by_kind.shapes_of(take_census(seen, RULES).measured, wall_s, devices)
 
 
 def requests(shape: Shape, in_use: Resources | None = None, **shape_spec: Any) -> Resources | None:
@@ -215,7 +223,7 @@ def test_the_users_slack_replaces_the_default() -> None:
 
 
 def test_explicit_requests_are_taken_as_given() -> None:
-    shape = explicit_shape(unloaded(sized("a"))).by_name["explicit"]
+    shape = explicit_shape(take_census(unloaded(sized("a")), RULES).measured).by_name["explicit"]
     assert requests(shape, type=ShapeType.EXPLICIT, resources={"cpu": "2"}) == {"cpu": 2_000}
 
 
