@@ -63,3 +63,12 @@ def test_the_site_asks_nothing_of_others() -> None:
     assert "\n  font: false\n" in settings
     assert "\nrepo_url:" not in settings
     assert "\nstrict: true\n" in settings
+
+
+def test_the_site_works_from_its_files_follows_the_screen_and_fits_a_phone() -> None:
+    """Links to folders need a server; a choice of light or dark that nobody made would stay for ever."""
+    settings = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    assert "\nuse_directory_urls: false" in settings
+    assert settings.index('media: "(prefers-color-scheme)"') < settings.index('media: "(prefers-color-scheme: light)"')
+    assert "\nextra_css: [site.css]\n" in settings
+    assert "overflow-x: auto" in (ROOT / "docs" / "site.css").read_text(encoding="utf-8")
