@@ -227,10 +227,9 @@ class _Fitting:
     def free_beside_work(self, census: Census) -> dict[str, NodeState]:
         """What nodes are that run work, but so little of it that a balloon has its room beside it."""
         found: dict[str, NodeState] = {}
-        for state in (NodeState.BUSY, NodeState.SCAVENGED):
-            for node in census.by_state[state]:
-                load = self.loads.get(node.name) or EMPTY
-                if not load.balloons and node.is_ready and self._takes(node, load):
+        for (_, _, _, balloon), alike in census.measured.items():
+            for node, load in alike if balloon is None else ():
+                if (load.work or load.scavengers) and node.is_ready and self._takes(node, load):
                     found[node.name] = self.rules.state_of(node, msgspec.structs.replace(load, work=0, scavengers=0))
         return found
 
@@ -250,12 +249,12 @@ class _Fitting:
 
     def _takes(self, node: Node, load: NodeLoad) -> bool:
         """Where the shape has no size nothing is known to be short."""
-        shape = self.shapes.of(node)
-        kind = (shape, id(node.allocatable), id(load.daemons), id(load.others))
-        if kind not in self._known:
-            requests = self.requests.get(shape)
-            self._known[kind] = has_room(node, load, requests) if requests else not load.others
-        return self._known[kind]
+        kind = (node.instance_type, id(node.allocatable), id(load.daemons), id(load.others))
+        known = self._known.get(kind)
+        if known is None:
+            requests = self.requests.get(self.shapes.of(node))
+            known = self._known[kind] = has_room(node, load, requests) if requests else not load.others
+        return known
 
 
 def _loses_held_nodes(pool: BalloonPool, census: Census, schedule: Schedule | None, refused: Collection[str]) -> bool:
