@@ -15,6 +15,7 @@ import click
 
 from lab.errors import LabError
 from lab.pictures.animation import Scene, animation
+from lab.pictures.architecture import architecture
 from lab.pictures.example import write
 from lab.pictures.terminal import picture
 
@@ -45,14 +46,16 @@ MOVING = {
     ),
 }
 """Remark, command, and the seconds to read what it prints."""
+ARCHITECTURE = "architecture"
+"""Of no command."""
 
 
 @click.command()
 def main() -> None:
-    """Draw every picture of a command."""
+    """Draw every picture."""
     EXAMPLE.parent.mkdir(exist_ok=True)
     write(EXAMPLE)
-    for name in (*COMMANDS, *CHARTS, *MOVING):
+    for name in (ARCHITECTURE, *COMMANDS, *CHARTS, *MOVING):
         file = PICTURES / f"{name}.svg"
         file.write_bytes(drawn(name))
         click.echo(f"{file.name}: {file.stat().st_size:,} bytes", err=True)
@@ -78,6 +81,8 @@ def _output(command: str) -> str:
 
 def drawn(name: str) -> bytes:
     """What docs/pictures/NAME.svg is to be: the commands as they print now."""
+    if name == ARCHITECTURE:
+        return architecture().encode()
     if name in COMMANDS:
         return picture(_run(COMMANDS[name]), _typed(COMMANDS[name]), name).encode()
     if name in MOVING:

@@ -11,6 +11,7 @@ import pytest
 from lab.demo.rush_story import NODES
 from lab.errors import LabError
 from lab.pictures.__main__ import (
+    ARCHITECTURE,
     ASKED,
     CHARTS,
     COMMANDS,
@@ -23,6 +24,7 @@ from lab.pictures.__main__ import (
     drawn,
     with_outputs,
 )
+from lab.pictures.architecture import BOXES, LETTER
 from lab.pictures.example import write
 from lab.pictures.terminal import COLUMNS, picture, printed
 from tests.commands import balloons
@@ -62,10 +64,18 @@ def test_the_example_cluster_is_the_one_that_is_drawn(tmp_path: Path) -> None:
     assert (tmp_path / "cluster.tar.gz").read_bytes() == EXAMPLE.read_bytes()
 
 
-@pytest.mark.parametrize("name", [*COMMANDS, *CHARTS, *MOVING])
+@pytest.mark.parametrize("name", [ARCHITECTURE, *COMMANDS, *CHARTS, *MOVING])
 def test_pictures_show_what_commands_print_now(name: str) -> None:
     """`python -m lab.pictures` draws them anew."""
     assert (PICTURES / f"{name}.svg").read_bytes() == drawn(name)
+
+
+def test_the_picture_of_the_architecture_names_packages_that_are_there_and_fits_its_boxes() -> None:
+    paths = re.findall(r"\b(?:balloons|throttler)/\w+", " ".join(box.where for box in BOXES))
+    assert len(paths) > 9
+    assert [path for path in paths if not list(ROOT.glob(f"{path}*"))] == []
+    assert [box.name for box in BOXES if len(box.name) * LETTER > box.width - 8] == []
+    assert "pictures/architecture.svg" in (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
 
 
 SHOWING = [page for page in PAGES if TRANSCRIPT.search(page.read_text(encoding="utf-8"))]
@@ -87,7 +97,7 @@ def test_a_stale_output_is_found() -> None:
 def test_every_picture_is_drawn_by_a_command_that_can_draw_it_again() -> None:
     """A screenshot would grow old unnoticed; the dashboards' pictures have a test of their own."""
     ours = {file.stem for file in PICTURES.iterdir() if not file.name.startswith("kube-balloons-")}
-    assert ours == {*COMMANDS, *CHARTS, *MOVING}
+    assert ours == {ARCHITECTURE, *COMMANDS, *CHARTS, *MOVING}
 
 
 def test_first_steps_name_the_scenes_that_the_demo_tells() -> None:
@@ -102,7 +112,8 @@ def test_first_steps_name_the_scenes_that_the_demo_tells() -> None:
 def test_the_example_hurts_unpaced_and_is_spared_by_pacing() -> None:
     text = printed(("plan", *ASKED, "--from", str(EXAMPLE)), (0,))
     answer = " ".join(re.sub(r"\x1b\[[0-9;]*m", "", text).partition("\n\n")[0].split())
-    assert re.search(r"^Yes: .*and others feel nothing\. .*Without pacing: .*others wait \d\d+x longer", answer)
+    feel, wait = "other users of the API feel nothing", r"others wait \d\d+x longer"
+    assert re.search(rf"^Yes: .*and {feel}\. .*Without pacing: .*{wait}", answer)
 
 
 def test_all_commands_count_the_nodes_of_the_example_alike() -> None:
