@@ -172,13 +172,25 @@ def chart(series: Series | None, look: Look, rows: int = ROWS, courses: Sequence
         return []
     end_s = series.times_s[-1]
     times = [end_s * (column + 0.5) / columns for column in range(columns)]
-    legend = "  ".join(f"{_painted([name], look)} {name}" for name in series.stages if name in STAGES)
     return [
-        f"Nodes over time: {legend}",
+        *_legend(series, look),
         *_area(series, times, look, rows),
         *_axis(end_s, columns, look),
         *(_compared(courses, times, look) if courses else _strips(series, times, look)),
     ]
+
+
+def _legend(series: Series, look: Look) -> list[str]:
+    """The stages' signs, in as many lines as they need; a sign stays with its name."""
+    found, used = ["Nodes over time:"], len("Nodes over time:")
+    for name in (each for each in series.stages if each in STAGES):
+        sign, needs = f"{_painted([name], look)} {name}", len(name) + 4
+        if used + needs > (look.width or MOST_COLUMNS):
+            found, used = [*found, " "], 1
+        gap = " " if found[-1] in ("Nodes over time:", " ") else "  "
+        found[-1] += gap + sign
+        used += needs
+    return found
 
 
 def _area(series: Series, times: Sequence[float], look: Look, rows: int) -> list[str]:
@@ -231,7 +243,7 @@ def _strips(series: Series, times: Sequence[float], look: Look) -> list[str]:
     if series.load:
         title += ", API load 100 %"
         found.append(_strip("load", [at(series.times_s, series.load, each) for each in times], 1.0, look))
-    return [title, *found]
+    return [*wrapped(title, look), *found]
 
 
 def _compared(courses: Sequence[PolicyCourse], times: Sequence[float], look: Look) -> list[str]:
@@ -242,7 +254,7 @@ def _compared(courses: Sequence[PolicyCourse], times: Sequence[float], look: Loo
     text = ["Full height: API load 100 %", *load]
     if any(max(course.slower_by) >= LEAST_SLOWER for course in courses):
         full, half = times_as_long(10**LONGEST), times_as_long(10 ** (LONGEST / 2))
-        return [*text, f"Full height: others wait {full} longer, half: {half}", *waits]
+        return [*text, *wrapped(f"Full height: others wait {full} longer, half: {half}", look), *waits]
     return [*text, "Others wait no longer."]
 
 

@@ -157,7 +157,7 @@ _MEANING = {
     Limit.CEILING: "a limit on the number of nodes is reached",
     Limit.LAUNCH_RATE: "the cloud does not start machines faster",
     Limit.OWN_WINDOW: "the JoinThrottle waits until it has seen that the API servers keep up",
-    Limit.BOOT: "machines were ordered and boot",
+    Limit.BOOT: "the machines are ordered and still booting",
     Limit.API_SERVERS: "the API servers can take no more joins",
     Limit.CONTROLLER_MANAGER: "the controller manager does not make DaemonSet pods faster (--kube-api-qps)",
     Limit.SCHEDULER: "the scheduler does not bind DaemonSet pods faster (its --kube-api-qps)",

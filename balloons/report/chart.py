@@ -14,7 +14,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator
 
 from balloons.display_text import duration
 from balloons.report.document import Document, SavedBand, SavedWave, Series, marks
-from balloons.report.sentences import arrowed, band, shown, title, verdict, when
+from balloons.report.sentences import arrowed, band, ends, shown, title, verdict, when
 
 STAGES = {"ready": "#009e73", "joining": "#e69f00", "held": "#cc79a7", "booting": "#bcdcf2", "waiting": "#eef0f3"}
 PACE, LOAD = "#0072b2", "#d55e00"
@@ -117,7 +117,7 @@ def draw(plan: Document, series: Series, form: Format) -> Figure:
     figure = Figure(figsize=(form.width, form.height), facecolor=PAPER)
     end_s = _end_s(plan, series)
     names = _names(plan.waves, form, end_s)
-    unnamed = [f"{number} {name}" for number, (name, is_short) in enumerate(names, start=1) if is_short]
+    unnamed = [f"wave {number}: {name}" for number, (name, is_short) in enumerate(names, start=1) if is_short]
     nodes, waves, *below = _panels(figure, series, form, has_note=bool(unnamed))
     _nodes(nodes, plan, series, form, end_s)
     _waves(waves, plan.waves, names, form, end_s)
@@ -129,9 +129,10 @@ def draw(plan: Document, series: Series, form: Format) -> Figure:
         axes.tick_params(axis="x", length=0, labelbottom=False)
     time_axis(below[-1], end_s, form)
     if unnamed:
-        note = cut(f"waves: {', '.join(unnamed)}", form.type, form)
+        note = cut(", ".join(unnamed), form.type, form)
         figure.text(form.left, 0.35 * _line(form), note, fontsize=form.type - 1, color=FAINT, va="center")
     _legend(nodes, series, form)
+    figure.align_ylabels([nodes, *below])
     if form.has_title:
         _title(figure, plan, form)
     return figure
@@ -189,17 +190,17 @@ def _nodes(axes: Axes, plan: Document, series: Series, form: Format, end_s: floa
     axes.yaxis.set_major_locator(MaxNLocator(5, integer=True))
     label_axis(axes, "new nodes", form)
     if plan.eta is not None and plan.eta.median_seconds is not None:
-        _eta(axes, plan.eta, plan.eta.median_seconds, form, end_s)
+        _eta(axes, plan, plan.eta, plan.eta.median_seconds, form, end_s)
 
 
-def _eta(axes: Axes, eta: SavedBand, median_s: float, form: Format, end_s: float) -> None:
+def _eta(axes: Axes, plan: Document, eta: SavedBand, median_s: float, form: Format, end_s: float) -> None:
     if eta.low_seconds is not None:
         high_s = end_s if eta.high_seconds is None else min(end_s, eta.high_seconds)
         axes.axvspan(eta.low_seconds, high_s, color=BAND, alpha=0.25, linewidth=0)
     axes.axvline(median_s, color=INK, linewidth=1.2, linestyle=(0, (4, 2)))
     is_left = median_s > end_s / 2
     axes.annotate(
-        f"{duration(median_s)} (90 %: {band(eta)})" if eta.low_seconds is not None else duration(median_s),
+        f"{ends(plan)} (90 %: {band(eta)})" if eta.low_seconds is not None else ends(plan),
         (median_s, 1.0),
         xycoords=("data", "axes fraction"),
         xytext=(-5 if is_left else 5, -0.75 * form.type),

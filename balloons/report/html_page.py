@@ -49,7 +49,7 @@ def _values(plan: Document, version: str) -> dict[str, Any]:
         "when": sentences.when(plan),
         "limited_by": sentences.limited_by(plan),
         "level": answer.level.value,
-        "answer": answer.sentence,
+        "answer": _together(answer.sentence),
         "fix": answer.command,
         "tiles": list(_tiles(plan)),
         "broken": sentences.first(
@@ -108,8 +108,13 @@ def _tiles(plan: Document) -> list[Tile]:
     for side in plan.pacing.sides:
         if side.policy == plan.pacing.policy:
             note = f"{side.peak_requests_per_second:,.0f} requests/s, {share(side.refused_share)} refused"
-            found.append(Tile("peak API load", share(side.peak_utilisation), note))
+            found.append(Tile("peak API load", share(side.peak_utilisation), _together(note)))
     return found
+
+
+def _together(text: str) -> str:
+    """A number and its sign stay in one line."""
+    return text.replace(" %", "\N{NO-BREAK SPACE}%")
 
 
 def _reasons(plan: Document) -> list[tuple[str, str, str, str]]:

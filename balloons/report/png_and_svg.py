@@ -175,6 +175,7 @@ def draw_comparison(plan: Document, form: Format) -> Figure:
             axes.tick_params(axis="x", length=0, labelbottom=False)
         if row == 0:
             _names(axes, plan, courses, form)
+    figure.align_ylabels()
     if form.has_title:
         _head(figure, plan, said, texts, form)
     return figure
@@ -220,11 +221,11 @@ def _names(axes: Axes, plan: Document, courses: Sequence[PolicyCourse], form: Fo
     for place, course in zip(rows, sorted(courses, key=lambda course: course.policy == NONE), strict=True):
         is_unpaced = course.policy == NONE
         done = "not within 12 h" if course.end_s is None else duration(course.end_s)
-        now = " (now)" if course.policy == plan.pacing.policy else ""
+        now = ", as now" if course.policy == plan.pacing.policy else ""
         axes.text(
             0.012,
             place,
-            f"{'not paced' if is_unpaced else 'paced'}: {'> ' if course.is_collapse else ''}{done}{now}",
+            f"{'not paced' if is_unpaced else 'paced'}{now}: {'> ' if course.is_collapse else ''}{done}",
             transform=axes.transAxes,
             fontsize=form.type,
             fontweight="bold",

@@ -20,6 +20,8 @@ LONGEST = 160
 LONGEST_COMMAND = 1000
 """A command is there to be pasted: cut it would do harm, so a longer one ends in what no shell takes."""
 REFUSED = 0.0005
+OTHERS = "other users of the API"
+"""Who they are is said once, in the first sentence; after it they are the others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,10 +270,11 @@ def verdict(plan: Document) -> PlanVerdict:
     if not plan.request.add_nodes or own is None:
         return PlanVerdict(Level.YES, f"Nothing to do: {no_longer(plan)}.")
     done = f"{_nodes(plan.nodes_coming)} ready in {_end(own)}"
+    said = felt(own, OTHERS)
     if hurts(own) or may_hurt(own):
         how = "it hurts" if hurts(own) else "it may hurt"
-        return PlanVerdict(Level.HURTS, f"Yes, but {how}: {done}, and {felt(own)}. {compared}".rstrip())
-    return PlanVerdict(Level.YES, f"Yes: {done}, and {felt(own)}. {compared}".rstrip())
+        return PlanVerdict(Level.HURTS, f"Yes, but {how}: {done}, and {said}. {compared}".rstrip())
+    return PlanVerdict(Level.YES, f"Yes: {done}, and {said}. {compared}".rstrip())
 
 
 def verdict_of_sides(sides: Sequence[Side]) -> PlanVerdict:
@@ -286,7 +289,7 @@ def verdict_of_sides(sides: Sequence[Side]) -> PlanVerdict:
     level = Level.HURTS if hurts(unpaced) or may_hurt(unpaced) else Level.YES
     if unpaced.is_collapse or unpaced.eta_s is None:
         level = Level.NO
-    said = f"No pacing: {_end(unpaced)}, and {felt(unpaced)}."
+    said = f"No pacing: {_end(unpaced)}, and {felt(unpaced, OTHERS)}."
     return PlanVerdict(level, f"{said} {_compared(sides, NONE)}".rstrip())
 
 
@@ -300,16 +303,16 @@ def may_hurt(side: Side) -> bool:
     return side.hurt_share > 0.0 and not hurts(side)
 
 
-def felt(side: Side) -> str:
-    """By others, while it lasts."""
+def felt(side: Side, who: str = "others") -> str:
+    """By others, while it lasts; `who` names them."""
     if may_hurt(side):
         high = side.slower_by_high
         how = f"they wait up to {times(high)} longer" if high >= SLOW else "they notice"
-        return f"others feel nothing in most cases; in {share(side.hurt_share)} of the possible worlds {how}"
+        return f"{who} feel nothing in most cases; in {share(side.hurt_share)} of the possible worlds {how}"
     if not hurts(side):
-        return "others feel nothing"
+        return f"{who} feel nothing"
     if side.slower_by >= SLOW:
-        found = f"others wait {times(side.slower_by)} longer"
+        found = f"{who} wait {times(side.slower_by)} longer"
     else:
         found = f"the API servers are {share(side.peak_utilisation)} busy"
     if side.error_share >= REFUSED:

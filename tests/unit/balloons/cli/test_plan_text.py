@@ -47,13 +47,24 @@ def series() -> Series:
 @pytest.mark.parametrize("width", [40, 60, 80, 200])
 def test_chart_fits_and_tells_stages_apart_without_colour(width: int) -> None:
     lines = chart(series(), Look(width=width))
-    assert len(lines) == ROWS + 6
-    assert max(map(len, lines)) <= max(width, 50)
+    assert len(lines) == ROWS + (7 if width == 40 else 6)
+    assert max(map(len, lines)) <= width
     drawn = "\n".join(lines[1:])
+    times = next(line for line in lines if "2m" in line)
     assert drawn.count("█") == pytest.approx(drawn.count("░"), rel=0.25)
     assert "\x1b" not in drawn
-    assert "2m" in lines[ROWS + 2]
-    assert lines[ROWS + 3] == "Full height: pace 24 joins/min, API load 100 %"
+    assert times.split()[0] == "0s"
+    titles = " ".join(line.strip() for line in lines[lines.index(times) + 1 : -2])
+    assert titles == "Full height: pace 24 joins/min, API load 100 %"
+
+
+def test_names_of_stages_are_not_broken_on_a_narrow_terminal() -> None:
+    assert chart(replace(series(), stages=series().stages | {"joining": series().stages["ready"]}), Look(width=40))[
+        :2
+    ] == [
+        "Nodes over time: █ ready  ░ booting",
+        "  ▓ joining",
+    ]
 
 
 def test_chart_is_coloured_on_request_and_left_out_where_there_is_no_room() -> None:

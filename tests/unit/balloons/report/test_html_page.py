@@ -68,7 +68,7 @@ def test_page_tells_the_plan() -> None:
         "Planned 2026-11-21 12:00:00 UTC",
         "4m nine in ten: 3m50s to 4m20s",
         "BootTime",
-        "machines were ordered and boot",
+        "the machines are ordered and still booting",
         "waiting 9.60 once",
         "NodePool/gpu 900 limits.cpu",
         "machine boot 1m learned 8 nodes",

@@ -21,7 +21,7 @@ from balloons.report.chart import DARK, NARROW, VARIABLES, WIDE
 from balloons.report.document import Document, DocumentError, courses_of, end_of, read_document, series_of
 from balloons.report.html_page import page
 from balloons.report.png_and_svg import Chart, NothingToDrawError, can_draw, inline_svg, png, svg
-from tests.unit.balloons.report.a_plan import EVIL, body, document, evil_document, wave
+from tests.unit.balloons.report.a_plan import EVIL, body, document, evil_document, side, wave
 
 DRAW = """
 import hashlib, json, sys
@@ -133,10 +133,27 @@ def test_both_courses_begin_with_the_demand_and_end_with_all_nodes() -> None:
 
 def test_the_picture_names_both_and_says_the_answer() -> None:
     text = svg(document(), Chart.COMPARED).decode()
-    for words in ("paced: ", "not paced: ", "API load", "others wait", "nodes ready", "Yes"):
+    for words in ("paced: ", "not paced, as now: ", "API load", "others wait", "nodes ready", "Yes"):
         assert words in text
     assert png(document(), Chart.COMPARED)[:4] == b"\x89PNG"
     assert svg(document(), Chart.COMPARED) == svg(document(), Chart.COMPARED)
+
+
+def test_an_end_that_is_a_lower_bound_is_drawn_as_one() -> None:
+    refusing = [side("none") | {"refusedShare": 0.04}, side("throttle")]
+    plan = document(pacing={"policy": "none", "sides": refusing})
+    assert "&gt; 4m (90 %: 3m50s to 4m20s)" in svg(plan).decode()
+    assert "&gt; 4m (90 %" not in svg(document()).decode()
+
+
+def test_a_wave_without_room_for_its_limit_is_told_below() -> None:
+    plan = document(waves=[wave(0, 5, 0, 0, limit="autoscaler"), wave(5, 240, 100, 100)])
+    assert "wave 1: autoscaler" in svg(plan).decode()
+
+
+def test_a_number_and_its_sign_stay_in_one_line_of_the_page() -> None:
+    refusing = document(broken=["the API servers would refuse 1.5 % of all requests"])
+    assert "refuse 1.5\N{NO-BREAK SPACE}% of all" in page(refusing, "1")
 
 
 def test_two_charts_in_a_page_share_no_identifier() -> None:

@@ -37,7 +37,8 @@ def test_says_the_price_of_pacing_where_it_helps_and_that_it_is_not_needed_where
     helps = verdict_of_sides([HURTING, PACED])
     assert helps.level is Level.HURTS
     assert helps.sentence == (
-        "No pacing: 10m, and others wait 18x longer, for 4m. A JoinThrottle avoids that and takes 1m longer (10 %)."
+        "No pacing: 10m, and other users of the API wait 18x longer, for 4m. "
+        "A JoinThrottle avoids that and takes 1m longer (10 %)."
     )
     assert verdict_of_sides([CALM, PACED]).sentence.endswith("No JoinThrottle is needed for this.")
 
@@ -49,8 +50,8 @@ def test_warns_of_what_happens_in_some_possible_worlds_only() -> None:
     found = verdict_of_sides([RISKY, PACED])
     assert found.level is Level.HURTS
     assert found.sentence == (
-        "No pacing: 10m, and others feel nothing in most cases; in 44 % of the possible worlds they wait up to 136x "
-        "longer. "
+        "No pacing: 10m, and other users of the API feel nothing in most cases; in 44 % of the possible worlds they "
+        "wait up to 136x longer. "
         "A JoinThrottle avoids that and takes 1m longer (10 %)."
     )
     rarer = verdict_of_sides([RISKY, replace(PACED, hurt_share=0.111, slower_by_high=1.0)])
