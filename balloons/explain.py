@@ -17,7 +17,7 @@ from balloons.cluster.plain_data import is_true, moment, name_of, namespace_of, 
 from balloons.cluster.seen_cluster import SeenCluster
 from throttler.kube.cluster_autoscaler import CapacityQuota
 from throttler.kube.karpenter import NodePool
-from throttler.kube.node import KARPENTER_POOL_LABEL, UNINITIALIZED_TAINT, UNREGISTERED_TAINT, Node
+from throttler.kube.node import JOINING_TAINTS, KARPENTER_POOL_LABEL, STARTUP_TAINT_PREFIX, Node
 from throttler.kube.pod import MIRROR_ANNOTATION, POOL_LABEL, Pod
 from throttler.kube.quantities_and_durations import Resources
 from throttler.kube.selectors import untolerated
@@ -26,7 +26,7 @@ from throttler.levers.pool_shares import may_hold, may_make
 from throttler.levers.scheduling_gate import PACED_GATE
 
 _CLAIM = {"Launched": "launched", "Registered": "registered", "Initialized": "initialized"}
-_STARTUP = ("startup-taint.", UNINITIALIZED_TAINT, UNREGISTERED_TAINT)
+_STARTUP = (STARTUP_TAINT_PREFIX, *JOINING_TAINTS)
 SAME_MOMENT = timedelta(minutes=1)
 """A condition and the Event of one change are written by two calls, and either may be tried again."""
 _CONDITIONS = {"PodScheduled": "bound", "Initialized": "initialized", "Ready": "ready"}

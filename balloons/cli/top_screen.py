@@ -22,9 +22,7 @@ from balloons.display_text import printable
 from balloons.preview.from_cluster import price_of
 from balloons.service.watches import UNFINISHED
 from throttler.kube.node import (
-    GROUP_LABELS,
-    INSTANCE_TYPE_LABEL,
-    KARPENTER_POOL_LABEL,
+    POOL_LABELS,
     Node,
     NodeWire,
     Shared,
@@ -36,8 +34,6 @@ from throttler.kube.reflector import Reflector
 from throttler.kube.requests import NODES, PODS, Selection
 
 NO_PRICES: Mapping[str, float] = MappingProxyType({})
-POOL_LABELS = (KARPENTER_POOL_LABEL, *GROUP_LABELS, INSTANCE_TYPE_LABEL)
-"""By the first of these that a node has it is grouped: node pools of the autoscalers and clouds, else its size."""
 NODE_STATES = ("busy", "warm", "idle", "joining", "sick")
 GROUP_COLUMNS = ("POOL", "ZONE", "NODES", "READY", *map(str.upper, NODE_STATES), "CPU", "MEMORY", "GPU", "COST/H")
 FIRST_TO_GO = ("MEMORY", "CPU", "READY", "COST/H")

@@ -41,10 +41,9 @@ from throttler.api.throttle import JoinThrottle
 from throttler.kube.cluster_autoscaler import KEY, NODES, CapacityQuota
 from throttler.kube.karpenter import NodeClaim, NodePool
 from throttler.kube.node import (
-    GROUP_LABELS,
     HOST_LABEL,
-    INSTANCE_TYPE_LABEL,
     KARPENTER_POOL_LABEL,
+    POOL_LABELS,
     Node,
     is_joining_taint,
 )
@@ -64,8 +63,6 @@ from throttler.levers.lever import THROTTLE_LABEL
 from throttler.levers.saved_limits import read_saved
 from throttler.service.law_from_spec import law_settings, learned_of_status
 
-POOL_LABELS = (KARPENTER_POOL_LABEL, *GROUP_LABELS, "agentpool", INSTANCE_TYPE_LABEL)
-"""Labels that name a node's group, the first that is there; the instance type where no other is."""
 PRICE_LABEL = "kube-balloons.github.io/price-per-hour"
 CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
 _TARGET, _MOST = "cloudProviderTarget:", "maxSize:"

@@ -36,6 +36,7 @@ from throttler.api.throttle import (
 )
 from throttler.kube.custom_objects import Form, Invalid, Problem, Refused, decode_object, status_of, texts
 from throttler.kube.metadata import Metadata
+from throttler.kube.node import STARTUP_TAINT_PREFIX
 from throttler.kube.quantities_and_durations import DurationError, QuantityError, exact_value, parse_duration
 from throttler.kube.selectors import KEY_PATTERN, LONGEST_KEY, key_problems, selector_problems, value_problems
 
@@ -276,7 +277,7 @@ def _is_address(url: str) -> bool:
 NAME_PATTERN = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
 """A DNS-1123 subdomain, as objects are named."""
 NAMESPACE_PATTERN = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
-TAINT_DOMAIN = "startup-taint.cluster-autoscaler.kubernetes.io/"
+TAINT_DOMAIN = STARTUP_TAINT_PREFIX
 """Taints under it are known to cluster-autoscaler as startup taints (its utils/taints). No other is ours to take off:
 with a key of its choice a throttle could open nodes that `dedicated` or `nvidia.com/gpu` keeps closed."""
 LABEL_DOMAIN = "node-restriction.kubernetes.io/"

@@ -107,10 +107,13 @@ GROUP_LABELS = (
     "alpha.eksctl.io/nodegroup-name",
     "cloud.google.com/gke-nodepool",
     "kubernetes.azure.com/agentpool",
+    "agentpool",
     "kops.k8s.io/instancegroup",
 )
 """Labels by which clouds say of which group a node is. The value is a part of the group's name, as in the ASG
 `eks-NAME-UUID`, the MIG `gke-CLUSTER-NAME-HASH-grp` and the scale set `aks-NAME-NUMBER-vmss`."""
+POOL_LABELS = (KARPENTER_POOL_LABEL, *GROUP_LABELS, INSTANCE_TYPE_LABEL)
+"""By the first of these that a node has it is grouped: node pools of the autoscalers and clouds, else its size."""
 CA_KEEP_ANNOTATION = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
 KARPENTER_KEEP_ANNOTATION = "karpenter.sh/do-not-disrupt"
 HELD_BY_ANNOTATION = "kube-balloons.github.io/held-by"

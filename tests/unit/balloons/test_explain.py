@@ -245,6 +245,10 @@ def test_a_gated_pod_says_so() -> None:
         ({"nodes": [node()], "pods": [pod("n1"), agent("n1")]}, "ready, pods of work on it: 1"),
         ({"nodes": [node("False")]}, "joined and not ready: container runtime network not ready"),
         ({"nodes": [node(taints=[{"key": "karpenter.sh/unregistered"}])]}, "ready, and held back by the taint karp"),
+        (
+            {"nodes": [node(taints=[{"key": "node.kubernetes.io/network-unavailable"}])]},
+            "ready, and held back by the taint node.kubernetes.io/network-unavailable",
+        ),
         ({"nodes": [node(unschedulable=True)]}, "ready and cordoned"),
         ({"claims": [claim("Launched")]}, "it has not joined: its NodeClaim is not registered yet"),
     ],

@@ -45,6 +45,7 @@ def node(name: str, pool: str, **labels: str) -> Node:
         ("eks-workers-8ac1f7e2-11aa", EKS, "workers"),
         (GPU_MIG, GKE, "gpu"),
         ("aks-gpu-12345678-vmss", "kubernetes.azure.com/agentpool", "gpu"),
+        ("aks-gpu-12345678-vmss", "agentpool", "gpu"),
         ("nodes-eu-1a.k8s.example.com", "kops.k8s.io/instancegroup", "nodes-eu-1a"),
     ],
 )

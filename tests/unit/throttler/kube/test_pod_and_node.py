@@ -2,16 +2,28 @@
 
 import json
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
 from throttler.kube.metadata import ObjectKey
-from throttler.kube.node import Node, NodeWire, Shared, node_from_wire
+from throttler.kube.node import (
+    GROUP_LABELS,
+    JOINING_TAINTS,
+    LEAVING_TAINTS,
+    STARTUP_TAINT_PREFIX,
+    Node,
+    NodeWire,
+    Shared,
+    node_from_wire,
+)
 from throttler.kube.pod import Pod, PodKind, PodWire, pod_from_wire
 from throttler.kube.quantities_and_durations import QuantityError
 from throttler.kube.selectors import Requirement, Taint, Toleration
+
+ROOT = Path(__file__).parents[4]
 
 
 def pod(metadata: dict[str, Any] | None = None, status: dict[str, Any] | None = None, **spec: Any) -> Pod:
@@ -256,6 +268,13 @@ def test_since_when_a_node_is_not_ready_is_what_its_condition_says() -> None:
     runs = {"conditions": [*others, {"type": "Ready", "status": "True", **since}]}
     undated = {"conditions": [*others, {"type": "Ready", "status": "False", "lastTransitionTime": None}]}
     assert [node(status=status).unready_s for status in (runs, undated, {"conditions": others})] == [0.0, 0.0, 0.0]
+
+
+@pytest.mark.parametrize("text", sorted({*JOINING_TAINTS, *LEAVING_TAINTS, STARTUP_TAINT_PREFIX, *GROUP_LABELS}))
+def test_what_marks_nodes_that_join_or_leave_and_their_groups_is_written_down_once(text: str) -> None:
+    """In three places with three contents, a node was closed to balloons and on its way for the throttle."""
+    files = [path for package in ("balloons", "throttler") for path in (ROOT / package).rglob("*.py")]
+    assert [path.name for path in files if f'"{text}"' in path.read_text(encoding="utf-8")] == ["node.py"]
 
 
 def test_nodes_of_one_kind_share_their_parts() -> None:
