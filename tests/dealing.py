@@ -3,11 +3,15 @@
 Most tests of tests/lab wait for a real control plane, and those of tests/unit compute: so four hands wait together
 while one computes, and at the end only short tests are left to share. `seconds.json` says how long a test took when
 `make seconds` last measured it; one that is missing or wrong only makes a run longer.
+
+A worker starts the session's control plane for the first test that asks for it, and keeps it to its end: 30 s of CPU in
+a whole run. So the tests that share it go to the first `HOSTS` workers for as long as there are others for the rest.
 """
 
+import itertools
 import json
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cache
 from pathlib import Path, PurePosixPath
 
@@ -19,6 +23,8 @@ ROOT = Path(__file__).parents[1]
 SECONDS_FILE = ROOT / "tests" / "lab" / "seconds.json"
 USUAL_S = {"tests/lab": 10.0, "tests/contract": 5.0}
 QUICK_S = 1.0
+HOSTS = 2
+"""Workers with a session's control plane: the tests that share it take less than a third of all the time."""
 LONG_S = 3.0
 """What takes less is not written down."""
 
@@ -52,6 +58,24 @@ def _shares_by_module(file: str) -> bool:
     return 'scope="module"' in (ROOT / file).read_text(encoding="utf-8")
 
 
+@cache
+def shares_plane(unit: str) -> bool:
+    """Whether a test of its file asks for the session's control plane."""
+    file = unit.partition("::")[0]
+    is_without = not file.startswith(("tests/lab/", "tests/contract/"))
+    return not is_without and "control_plane: ControlPlane" in (ROOT / file).read_text(encoding="utf-8")
+
+
+def next_unit(queue: Sequence[str], worker: int, workers: int) -> str:
+    """Of units in their order, the one for this worker (the first is 0): see above."""
+    hosts = min(HOSTS, workers - 1)
+    if worker < hosts:
+        return next(filter(shares_plane, queue), queue[0])
+    is_last = worker == workers - 1 > 0
+    in_turn = queue[::-1] if is_last else queue
+    return next(itertools.filterfalse(shares_plane, in_turn), in_turn[0])
+
+
 def longest_first(units: Iterable[str], seconds: dict[str, float]) -> list[str]:
     """The units, the one first that takes longest."""
     return sorted(units, key=lambda name: -seconds.get(_short(name), _usual(name)))
@@ -67,7 +91,7 @@ def _short(name: str) -> str:
 
 
 class LongestFirst(LoadScopeScheduling):
-    """xdist's scheduling by scope, with units for scopes: the longest first; the last worker takes the shortest."""
+    """xdist's scheduling by scope, with units for scopes, each dealt by `next_unit`."""
 
     def _split_scope(self, nodeid: str) -> str:
         return unit(nodeid)
@@ -75,8 +99,8 @@ class LongestFirst(LoadScopeScheduling):
     def _assign_work_unit(self, node: WorkerController) -> None:
         if not any(self.assigned_work.values()):
             self._put_in_order()
-        if len(self.nodes) > 1 and node is self.nodes[-1]:
-            self.workqueue.move_to_end(next(reversed(self.workqueue)), last=False)
+        name = next_unit(tuple(self.workqueue), self.nodes.index(node), len(self.nodes))
+        self.workqueue.move_to_end(name, last=False)
         super()._assign_work_unit(node)
 
     def _put_in_order(self) -> None:

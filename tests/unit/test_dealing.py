@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests import dealing
-from tests.dealing import longest_first, unit, write_seconds
+from tests.dealing import longest_first, next_unit, shares_plane, unit, write_seconds
 
 HOLDS, HERD = "tests/lab/test_service_holds.py", "tests/lab/test_joiner_herd.py"
 NAMES = st.sampled_from(["tests/unit/a/test_a.py", "tests/unit/test_b.py", "tests/contract/test_c.py", HOLDS, HERD])
@@ -32,6 +32,27 @@ def test_the_longest_goes_first_whatever_folder_it_is_in() -> None:
 @given(st.lists(NAMES, unique=True))
 def test_every_unit_is_dealt_once(units: list[str]) -> None:
     assert sorted(longest_first(units, {"test_b.py": 7.0})) == sorted(units)
+
+
+RIGHTS, FILES = "tests/contract/test_rights.py", "tests/contract/test_pods_placed.py"
+DRIFT = "tests/lab/test_drift_on_karpenter.py::test_one"
+
+
+def test_tests_that_share_the_sessions_plane_go_to_its_hosts_and_the_others_elsewhere() -> None:
+    assert [shares_plane(name) for name in (RIGHTS, f"{HOLDS}::test_one", FILES, DRIFT)] == [True, True, False, False]
+    queue = [DRIFT, RIGHTS, f"{HOLDS}::test_one", FILES]
+    dealt = [next_unit(queue, worker, 6) for worker in range(6)]
+    assert dealt == [RIGHTS, RIGHTS, DRIFT, DRIFT, DRIFT, FILES]
+
+
+def test_whoever_has_none_of_its_own_kind_left_takes_the_other() -> None:
+    assert next_unit([DRIFT, FILES], 0, 6) == DRIFT
+    assert [next_unit([RIGHTS, f"{HOLDS}::test_one"], worker, 6) for worker in (2, 5)] == [RIGHTS, f"{HOLDS}::test_one"]
+
+
+@given(st.lists(st.sampled_from([RIGHTS, FILES, DRIFT, HOLDS, HERD]), unique=True, min_size=1), st.integers(1, 8))
+def test_every_worker_is_dealt_something_however_many_there_are(queue: list[str], workers: int) -> None:
+    assert all(next_unit(queue, worker, workers) in queue for worker in range(workers))
 
 
 def test_what_was_slow_is_written_down_and_found_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
