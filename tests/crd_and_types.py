@@ -9,6 +9,7 @@ import msgspec
 import yaml
 
 MANIFESTS = Path(__file__).parents[1] / "manifests"
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 BOUNDS = ("minimum", "maximum", "minLength", "maxLength", "minItems", "maxItems", "maxProperties")
 
 Place = tuple[str, dict[str, Any], dict[str, Any]]
@@ -17,7 +18,7 @@ Place = tuple[str, dict[str, Any], dict[str, Any]]
 
 def crd_of(plural: str) -> dict[str, Any]:
     """The manifest as it is applied."""
-    found: dict[str, Any] = yaml.safe_load((MANIFESTS / f"crds/{plural}.yaml").read_text(encoding="utf-8"))
+    found: dict[str, Any] = yaml.load((MANIFESTS / f"crds/{plural}.yaml").read_text(encoding="utf-8"), Loader=_LOADER)
     return found
 
 

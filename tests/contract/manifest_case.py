@@ -8,6 +8,7 @@ from typing import Any
 import yaml
 
 _HERE = Path(__file__).parent
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 @dataclass(frozen=True)
@@ -23,7 +24,7 @@ class Case:
 
 
 def rows(file: str) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = yaml.safe_load((_HERE / file).read_text(encoding="utf-8"))
+    found: list[dict[str, Any]] = yaml.load((_HERE / file).read_text(encoding="utf-8"), Loader=_LOADER)
     return found
 
 
