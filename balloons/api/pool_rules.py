@@ -338,20 +338,28 @@ def _device_problems(resources: Mapping[str, str]) -> Iterator[Problem]:
 
 def image_problems(spec: PoolSpec) -> Iterator[Problem]:
     """What is wrong with the images' names; whether they may be used is the service's allow-list's matter."""
-    if spec.image and not _IMAGE.fullmatch(spec.image):
-        yield _no_image(spec.image, "spec.image")
+    if spec.image and (words := image_in_words(spec.image)):
+        yield Problem("spec.image", words)
     for index, image in enumerate(spec.pre_pull):
-        if not _IMAGE.fullmatch(image):
-            yield _no_image(image, f"spec.prePull[{index}]")
+        if words := image_in_words(image):
+            yield Problem(f"spec.prePull[{index}]", words)
     for image, times in Counter(spec.pre_pull).items():
         if times > 1:
             yield Problem("spec.prePull", f'prePull names "{image}" {times} times; accepted: each image once')
 
 
-def _no_image(image: str, path: str) -> Problem:
-    return Problem(
-        path, f'image "{image}" is not an image reference; accepted: one such as registry.example/pause:3.10'
-    )
+def image_in_words(image: str) -> str:
+    """What is wrong with an image's name, a pool's or the service's own; empty where nothing is."""
+    if _IMAGE.fullmatch(image):
+        return ""
+    return f'image "{image}" is not an image reference; accepted: one such as registry.example/pause:3.10'
+
+
+def secret_in_words(name: str) -> str:
+    """What is wrong with the name of a pull secret, a pool's or the service's own; empty where nothing is."""
+    if _NAME.fullmatch(name):
+        return ""
+    return f'name "{name}" is not accepted; accepted: the name of a Secret, such as registry'
 
 
 def _is_resource(name: str) -> bool:
@@ -383,11 +391,8 @@ def template_problems(template: PodTemplate) -> Iterator[Problem]:
                 f'label value "{value}" cannot be on a pod; accepted: at most 63 letters, digits, -, _ and .',
             )
     for index, secret in enumerate(template.image_pull_secrets):
-        if not _NAME.fullmatch(secret.name):
-            yield Problem(
-                f"spec.template.imagePullSecrets[{index}].name",
-                f'name "{secret.name}" is not accepted; accepted: the name of a Secret, such as registry',
-            )
+        if words := secret_in_words(secret.name):
+            yield Problem(f"spec.template.imagePullSecrets[{index}].name", words)
     if template.runtime_class_name and not _NAME.fullmatch(template.runtime_class_name):
         yield Problem(
             "spec.template.runtimeClassName",

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+from balloons.api.pool_rules import image_in_words, secret_in_words
 from balloons.decide.settings import DecideSettings
 from balloons.view.claim import Tenancy
 from throttler.sources.promql_client import PrometheusAccess
@@ -90,6 +91,11 @@ class ServiceSettings:
         _check("time without a complete view", self.blind_s, 10, 3600, "seconds")
         _check("shutdown", self.shutdown_s, 0, 60, "seconds")
         parse_address(self.metrics_address)
+        if words := image_in_words(self.decide.image):
+            raise SettingsError(words)
+        for name in self.decide.image_pull_secrets:
+            if words := secret_in_words(name):
+                raise SettingsError(f"image pull secret: {words}")
 
 
 def _check(name: str, value: float, low: float, high: float, unit: str) -> None:

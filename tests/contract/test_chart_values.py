@@ -2,6 +2,7 @@
 
 import functools
 import json
+import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -10,14 +11,17 @@ import pytest
 import yaml
 from click import Command
 
+from balloons.api.pool_rules import decode_pool
 from balloons.cli.give_back_command import guard
 from balloons.cli.run_command import run
-from balloons.decide.settings import DEFAULT_IMAGE
+from balloons.decide.settings import DEFAULT_IMAGE, DecideSettings
+from balloons.service.settings import ServiceSettings, SettingsError
 from lab.controlplane import ControlPlane
 from lab.manifests import CHART
 from lab.manifests.values import Value, read_values
 from tests.contract.rendered import Object, comparable, helm, helm_notes, helm_text
 from tests.contract.waiting import make_namespace
+from throttler.kube.custom_objects import Invalid
 from throttler.sources.promql_client import PrometheusAccess
 
 pytestmark = pytest.mark.helm
@@ -195,6 +199,36 @@ def test_what_a_parent_chart_hands_down_is_taken() -> None:
 def test_what_cannot_work_is_refused(values: dict[str, Any], says: str) -> None:
     with pytest.raises(RuntimeError, match=says):
         helm(values)
+
+
+@pytest.mark.parametrize(
+    ("values", "settings", "spec"),
+    [
+        (
+            {"registry": "my registry"},
+            {"image": "my registry/pause:3.10.1"},
+            {"image": "my registry/pause:3.10.1"},
+        ),
+        (
+            {"pullSecrets": ["Registry"]},
+            {"image_pull_secrets": ("Registry",)},
+            {"template": {"imagePullSecrets": [{"name": "Registry"}]}},
+        ),
+    ],
+    ids=["image", "pull secret"],
+)
+def test_chart_service_and_pool_refuse_in_the_same_words(
+    values: dict[str, Any], settings: dict[str, Any], spec: dict[str, Any]
+) -> None:
+    """And the API server in those of the pool: one table is put before both (`balloonpools_refused.yaml`)."""
+    pool = {"mode": "Hold", "nodes": {"selector": {"matchLabels": {"pool": "gpu"}}}, **spec}
+    refused = decode_pool({"metadata": {"name": "gpu", "namespace": "team-a"}, "spec": pool})
+    assert isinstance(refused, Invalid)
+    sentence = refused.message.partition(": ")[2]
+    with pytest.raises(SettingsError, match=re.escape(sentence)):
+        ServiceSettings(decide=DecideSettings(**settings))
+    with pytest.raises(RuntimeError, match=re.escape(sentence)):
+        helm({"balloonImage": values})
 
 
 def test_zero_is_a_number() -> None:
