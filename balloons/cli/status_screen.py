@@ -14,6 +14,7 @@ from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import AsyncExitStack, aclosing
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from textwrap import wrap
 from typing import Any
 
 import click
@@ -25,6 +26,7 @@ from balloons.cli.status_text import Awaited, Pool, Seen, document, missing, nam
 from balloons.cli.terminal import CommandError, ExitCode, Look
 from balloons.cluster import kinds, seen_cluster
 from balloons.cluster.seen_cluster import SeenCluster
+from balloons.display_text import duration, printable
 from balloons.service.watched_objects import POOLS, PoolWire, pool_from_wire
 from throttler.api.throttle_rules import StoredThrottle, ThrottleWire, throttle_from_wire
 from throttler.kube.errors import ForbiddenError, NotFoundError
@@ -36,6 +38,10 @@ from throttler.service.throttle_watches import THROTTLES
 
 REDRAW_S = 0.5
 """Changes within this time are shown together: two redraws a second at most."""
+AGE_S = 10.0
+"""Ages, and what follows from them, are told anew after this time also where nothing changes."""
+OLD_S = 5.0
+"""A watch that breaks is usually resumed within this time."""
 LINES, COLUMNS = 24, 80
 _PAINT = re.compile(r"\x1b\[[0-9;]*m")
 TELL_S = 10.0
@@ -69,10 +75,28 @@ async def changes_of(
             seen = Seen(
                 sorted(throttles.store.items.values(), key=lambda throttle: throttle.key),
                 sorted(pools.store.items.values(), key=lambda pool: pool.key),
+                outage(throttles, pools),
             )
             yield seen.only(only)
+            await until_changed(changed)
+
+
+async def until_changed(changed: asyncio.Event) -> None:
+    """Returns when it is time to draw again."""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(AGE_S):
             await changed.wait()
-            await asyncio.sleep(REDRAW_S)
+    await asyncio.sleep(REDRAW_S)
+
+
+def outage(*reflectors: Reflector[Any, Any]) -> str:
+    """What is shown and no longer followed, else empty: without a word an old view looks like a quiet cluster."""
+    lost = [each for each in reflectors if each.last_error is not None and not each.store.is_complete]
+    age_s = max((each.age_s for each in lost), default=0.0)
+    if age_s < OLD_S:
+        return ""
+    names, error = " and ".join(each.name for each in lost), lost[0].last_error
+    return f"! This is as it was {duration(age_s)} ago. No news of {names}: {printable(str(error))}"
 
 
 async def start(reflector: "Reflector[W, T]", running: AsyncExitStack) -> None:
@@ -90,6 +114,8 @@ class Screen:
     height: int = 0
     last: str = ""
     """Of which kind the last row was."""
+    is_old: bool = False
+    """Whether it was said that what is shown is old."""
     throttles: dict[object, StoredThrottle] = field(default_factory=dict)
     pools: dict[object, Pool] = field(default_factory=dict)
 
@@ -105,6 +131,7 @@ class Screen:
         size = shutil.get_terminal_size((COLUMNS, LINES))
         text = tables(seen, self.where, replace(self.look, width=size.columns), datetime.now(UTC))
         text += [] if seen.pools else ["No balloon pools found."]
+        text += wrap(seen.outage, size.columns, subsequent_indent="  ")
         shown = on_screen(text, size.columns, size.lines - 1, "a taller terminal, -n or NAME")
         click.echo((f"\x1b[{self.height}A\x1b[J" if self.height else "") + "\n".join(shown))
         self.height = sum(height(line, size.columns) for line in shown)
@@ -116,6 +143,9 @@ class Screen:
         )
         self.throttles = {each.key: each for each in seen.throttles}
         self.pools = {each.key: each for each in seen.pools}
+        if seen.outage and not self.is_old:
+            warn(seen.outage)
+        self.is_old = bool(seen.outage)
         text = names(changed) if self.look.output == "name" else self._rows(changed, datetime.now(UTC))
         click.echo("".join(f"{line}\n" for line in text), nl=False)
 

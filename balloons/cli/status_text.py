@@ -211,6 +211,8 @@ class Seen:
 
     throttles: Sequence[StoredThrottle] = ()
     pools: Sequence[Pool] = ()
+    outage: str = ""
+    """How old this is, and what the server says, where it is no longer followed."""
 
     def only(self, names: Sequence[str]) -> "Seen":
         """Those of these names; all where none is given."""
@@ -219,6 +221,7 @@ class Seen:
         return Seen(
             [each for each in self.throttles if each.metadata.name in names],
             [each for each in self.pools if each.metadata.name in names],
+            self.outage,
         )
 
 

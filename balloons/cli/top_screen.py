@@ -16,7 +16,7 @@ import click
 
 from balloons.cli.documents import NodeGroupItem, NodeGroupListDocument, RequestedItem
 from balloons.cli.options import open_cluster
-from balloons.cli.status_screen import COLUMNS, LINES, REDRAW_S, height, on_screen, start
+from balloons.cli.status_screen import COLUMNS, LINES, height, on_screen, outage, start, until_changed
 from balloons.cli.terminal import NONE, Look
 from balloons.display_text import printable
 from balloons.preview.from_cluster import price_of
@@ -225,9 +225,9 @@ async def follow(options: Mapping[str, Any], look: Look, prices: Mapping[str, fl
             by_zone = groups(nodes.store.items.values(), pods.store.items.values(), time(), prices)
             if look.is_terminal:  # whose width may have changed
                 look = replace(look, width=shutil.get_terminal_size((COLUMNS, LINES)).columns)
-            shown = _show(bars(by_zone, look), shown, look)
-            await changed.wait()
-            await asyncio.sleep(REDRAW_S)
+            old = wrap(outage(nodes, pods), look.width or COLUMNS, subsequent_indent="  ")
+            shown = _show(bars(by_zone, look) + old, shown, look)
+            await until_changed(changed)
 
 
 def _show(text: list[str], before: Sequence[str], look: Look) -> Sequence[str]:

@@ -12,6 +12,7 @@ import sys
 from asyncio.subprocess import PIPE, Process
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -20,7 +21,7 @@ from aiohttp import web
 from click.testing import CliRunner, Result
 
 from balloons.cli.main import balloons as commands
-from balloons.cli.status_screen import Screen
+from balloons.cli.status_screen import AGE_S, REDRAW_S, Screen, outage, until_changed
 from balloons.cli.status_text import Seen
 from balloons.cli.terminal import Look
 from balloons.cluster import kinds
@@ -30,6 +31,7 @@ from tests.seen_clusters import cluster
 from tests.unit.balloons.cli.test_small_commands import config_for
 from tests.unit.balloons.cli.throttle_and_pool import pool, throttle
 from tests.unit.throttler.kube.loopback_api import LoopbackApi, loopback_api
+from tests.virtual_time import run_virtual
 from throttler.kube.metadata import Metadata
 
 CREATED = {"creationTimestamp": "2026-11-20T00:00:00Z"}
@@ -274,3 +276,34 @@ def test_tall_and_wide_tables_stay_on_the_screen(
     assert sum(-(-max(1, len(line)) // 80) for line in lines) == screen.height <= 23
     assert lines[-1].startswith("... ")
     assert "lines more" in lines[-1]
+
+
+@pytest.mark.parametrize(("changes_after_s", "drawn_after_s"), [(None, AGE_S + REDRAW_S), (3.0, 3.0 + REDRAW_S)])
+def test_ages_go_on_where_nothing_changes(changes_after_s: float | None, drawn_after_s: float) -> None:
+    async def drawn_after() -> float:
+        loop, changed = asyncio.get_running_loop(), asyncio.Event()
+        if changes_after_s is not None:
+            loop.call_later(changes_after_s, changed.set)
+        began = loop.time()
+        await until_changed(changed)
+        return loop.time() - began
+
+    assert run_virtual(drawn_after()) == pytest.approx(drawn_after_s)
+
+
+def test_an_old_view_says_so_and_how_old_it_is(capsys: pytest.CaptureFixture[str]) -> None:
+    def followed(name: str, age_s: float, *, is_complete: bool = False) -> Any:
+        error = None if is_complete else ValueError("refused")
+        return SimpleNamespace(name=name, age_s=age_s, last_error=error, store=SimpleNamespace(is_complete=is_complete))
+
+    quiet = followed("pods", 60.0, is_complete=True)
+    assert outage(quiet) == ""
+    assert outage(quiet, followed("nodes", 2.0)) == "", "a watch that breaks is resumed"
+    said = "! This is as it was 23s ago. No news of nodes and leases: refused"
+    assert outage(quiet, followed("nodes", 23.0), followed("leases", 4.0)) == said
+    Screen("ml", Look(is_terminal=True)).show(Seen([], [pool()], said))
+    assert said in capsys.readouterr().out
+    screen = Screen("ml", Look())
+    screen.show(Seen([], [pool()], said))
+    screen.show(Seen([], [pool()], said.replace("23s", "33s")))
+    assert capsys.readouterr().err == f"{said}\n", "in a pipe it is said once"
