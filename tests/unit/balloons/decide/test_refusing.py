@@ -28,6 +28,7 @@ from balloons.decide.refusing import (
     NodeRefusal,
     hosts_left_out,
     refusals,
+    sought_by_karpenter,
     to_remove,
 )
 from balloons.decide.settings import DecideSettings
@@ -405,8 +406,16 @@ def test_a_size_that_is_met_has_no_name_left_out_until_karpenter_takes_a_held_no
     story.step()
     assert story.left_out() == ["n000"]
     del story.world.nodes["n002"]
-    story.run(60)
+    assert story.run(60).because.reason is Reason.NODES_REFUSE, "it may ask for no node"
     assert set(story.balloons()) == {"n001", "n003", "n004"}
+    story.world.nodes["n005"] = a_node("n005", labels=KARPENTER)
+    assert story.run(60).because.reason is Reason.STEADY, "it wants none"
+
+
+def test_a_node_that_may_be_tried_again_is_not_left_out_for_karpenters_sake() -> None:
+    there, refused = {"n000": a_node("n000", labels=KARPENTER)}, {"n000": a_refusal()}
+    for after_s, is_sought in ((FIRST_REST_S - 1, True), (FIRST_REST_S, False)):
+        assert sought_by_karpenter(refused, there, NOW.monotonic_s + after_s)["n000"].is_sought is is_sought
 
 
 # -- the parts ---------------------------------------------------------------------------------------------------------

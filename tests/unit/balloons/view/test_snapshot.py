@@ -6,7 +6,15 @@ from hypothesis import strategies as st
 
 from balloons.view.claim import Tenancy
 from balloons.view.node_load import load_of
-from balloons.view.snapshot import Circumstances, FailedBalloon, Index, PriorityClass, RefusedPool, Snapshot
+from balloons.view.snapshot import (
+    Circumstances,
+    Deployment,
+    FailedBalloon,
+    Index,
+    PriorityClass,
+    RefusedPool,
+    Snapshot,
+)
 from throttler.kube.metadata import Metadata, ObjectKey
 from throttler.kube.node import Node
 from throttler.kube.pod import Pod, PodKind
@@ -185,3 +193,8 @@ def test_node_update_replaces_the_node() -> None:
     index.change_node(None, old)
     index.change_node(old, new)
     assert view(index).nodes == {"n1": new}
+
+
+def test_a_deployment_that_says_no_number_wants_one_pod() -> None:
+    metadata = Metadata(name="gpu", namespace="ns")
+    assert [Deployment(metadata, spec).replicas for spec in ({}, {"replicas": 0}, {"replicas": 3})] == [1, 0, 3]

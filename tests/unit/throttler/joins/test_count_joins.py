@@ -304,6 +304,20 @@ def test_the_controller_managers_own_limit_is_recognised_only_while_the_servers_
     assert not story.after(1, a_world(*nodes, pods=starting, index=1.0)).is_controller_bound
 
 
+def test_an_order_is_a_machine_more_or_a_node_that_came_unannounced_and_no_arrival() -> None:
+    story = Story()
+    story.after(0, a_world())
+    story.after(10, a_world(claims=(a_claim("a"),)))
+    ordered_s = story.now_s
+    assert story.memory.ordered_s == ordered_s
+    story.after(10, a_world(claims=(a_claim("a", age_s=10),)))
+    assert story.memory.ordered_s == ordered_s, "it still boots"
+    story.after(10, a_world(a_node("a", age_s=-30, is_ready=False)))
+    assert story.memory.ordered_s == ordered_s, "it has come"
+    story.after(10, a_world(a_node("a", age_s=-30, is_ready=False), a_node("b", age_s=-40, is_ready=False)))
+    assert story.memory.ordered_s == story.now_s, "nobody had heard of it before"
+
+
 def test_a_step_of_the_wall_clock_makes_no_join_older_than_the_last_count() -> None:
     rules, memory = RULES, JoinMemory()
     _, memory = count_joins(replace(a_world(), wall_s=WALL_S), memory, rules, 1000.0)

@@ -141,12 +141,13 @@ def test_an_autoscaler_that_wrote_no_status_or_looks_no_more_confirms_nothing() 
     assert [story.look(room(), now_s)["a"].state for now_s in (0.0, 31.0)] == [LeverState.PENDING] * 2
 
 
-def test_a_size_of_late_confirms_too_because_the_autoscaler_looks_every_ten_seconds() -> None:
+@pytest.mark.parametrize("began_s", [0.0, 86_400.0])
+def test_a_size_of_late_confirms_too_because_the_autoscaler_looks_every_ten_seconds(began_s: float) -> None:
     story = Story(body())
-    story.look(room(allowance=2), 0.0)
-    story.autoscaler_looks(1.0)
+    story.look(room(allowance=2), began_s)
+    story.autoscaler_looks(began_s + 1.0)
     for second in range(2, 60, 2):
-        report = story.look(room(allowance=2 + second), float(second))["a"]
+        report = story.look(room(allowance=2 + second), began_s + second)["a"]
         assert report.state is LeverState.CONFIRMED
 
 

@@ -306,6 +306,17 @@ class TestContest:
         story.look(room(is_stopping=True), claims(3), 11.0)
         assert story.limits == {"cpu": "400"}
 
+    def test_a_pool_that_its_user_replaced_as_a_whole_is_the_users_again(self) -> None:
+        story = Story({"cpu": "400"})
+        story.look(room(), claims(3), 0.0)
+        story.server.merge({"metadata": {"annotations": {"kube-balloons.github.io/original": None}}}, "kubectl-replace")
+        story.edit({"cpu": "300", "memory": None})
+        report = story.look(room(), claims(3), 40.0)
+        assert report.original == "cpu 300, memory none"
+        assert report.state is not LeverState.CONTESTED, "nothing of ours stood there any more"
+        story.look(room(is_stopping=True), claims(3), 41.0)
+        assert story.limits == {"cpu": "300"}
+
 
 class TestTrust:
     def test_ceiling_counts_once_karpenter_has_looked_at_it(self) -> None:

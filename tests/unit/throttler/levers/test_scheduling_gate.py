@@ -198,6 +198,7 @@ def test_report_counts_pods() -> None:
         LeverState.CONFIRMED,
         "3 held",
     )
+    assert "the oldest for 98 s" in report.because.sentence, "made at 2 s, and it is 100 s"
 
 
 @given(st.permutations([PACED_GATE, OTHER, "example.com/third"]))
