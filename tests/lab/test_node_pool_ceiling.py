@@ -4,6 +4,7 @@ import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -17,18 +18,22 @@ from throttler.levers.lever import LeverReason, LeverState
 
 pytestmark = pytest.mark.lab
 
-POOL_PATH = "/apis/karpenter.sh/v1/nodepools/default"
+POOLS_PATH = "/apis/karpenter.sh/v1/nodepools"
+POOL_PATH = f"{POOLS_PATH}/default"
 EIGHT_CORES = paper_type("paper-8", cores=8, memory_gib=32)
 WHOLE_NODE = "7"
 USERS_LIMITS = {"cpu": "1000", "memory": "10Ti"}
 WINDOW = 8
 MANY = 60
-PODS = 40
-"""Five windows: a burst that nobody paced would be in flight all at once."""
+"""More than seven windows: a burst that nobody paced would be in flight all at once."""
+
+
+def _node_pool(**more: Any) -> NodePoolSettings:
+    return NodePoolSettings(consolidate_after_s=None, limits=USERS_LIMITS, **more)
 
 
 def settings(boot_s: float = 2) -> KarpenterSettings:
-    pool = NodePoolSettings(consolidate_after_s=None, limits=USERS_LIMITS)
+    pool = _node_pool()
     boot_time = BootTime(median_s=boot_s, jitter=0.2)
     return KarpenterSettings(node_pools=(pool,), instance_types=(EIGHT_CORES,), boot_time=boot_time)
 
@@ -62,26 +67,6 @@ def trace_of(pool: Json) -> Json:
     return {"limits": pool["spec"].get("limits"), "labels": metadata.get("labels"), "other": annotations, "who": owners}
 
 
-async def test_burst_is_paced_and_the_pool_is_as_before(plane: ControlPlane, view: ClusterView) -> None:
-    async with start_karpenter(plane, settings()), driving(plane, WINDOW) as driver:
-        before = trace_of(await pool(view))
-        async with in_background(driver.run_node_pools()):
-            await asyncio.sleep(2)
-            assert driver.record.writes == [], "nothing waits"
-            await view.deploy(deployment("work", PODS, WHOLE_NODE))
-            await view.wait_running("work", PODS, deadline_s=400)
-            await until("the pool is as before", lambda: _is_as(view, before), deadline_s=90)
-        print_looks(driver)
-        assert driver.record.most_in_flight <= WINDOW + WINDOW, "the window and at most one batch"
-        assert len(await view.claims()) == PODS
-        states = {report.state for report in driver.record.reports}
-        assert LeverState.CONFIRMED in states
-        odd = {report.because.reason for report in driver.record.reports if report.state is LeverState.UNCONFIRMED}
-        assert odd <= {LeverReason.LEVER_UNCONFIRMED}, "a busy Karpenter takes a ceiling up late"
-        usual = {LeverState.HANDED_BACK, LeverState.PENDING, LeverState.CONFIRMED}
-        assert states <= usual | {LeverState.UNCONFIRMED}
-
-
 async def test_replacement_starts_under_a_tight_ceiling(plane: ControlPlane, view: ClusterView) -> None:
     async with start_karpenter(plane, settings(1)), driving(plane, WINDOW) as driver:
         await view.deploy(deployment("work", 3, WHOLE_NODE))
@@ -96,27 +81,39 @@ async def test_replacement_starts_under_a_tight_ceiling(plane: ControlPlane, vie
             await until("all are replaced", lambda: _has_none_of(view, old), deadline_s=180)
 
 
-async def test_all_machines_come_from_the_heavy_pool_until_it_is_out_of_stock(
+async def test_a_burst_is_paced_comes_from_the_heavy_pool_and_leaves_both_as_before(
     plane: ControlPlane, view: ClusterView
 ) -> None:
     """At its ceiling the heavy pool is an error in Karpenter's round, and the light one is tried at once."""
     dear = paper_type("paper-8-dear", cores=8, memory_gib=32)
-    heavy = NodePoolSettings(name="spot", weight=100, consolidate_after_s=None, instance_types=(EIGHT_CORES.name,))
-    light = NodePoolSettings(name="on-demand", weight=1, consolidate_after_s=None, instance_types=(dear.name,))
+    heavy = _node_pool(name="spot", weight=100, instance_types=(EIGHT_CORES.name,))
+    light = _node_pool(name="on-demand", weight=1, instance_types=(dear.name,))
     two = replace(settings(), node_pools=(heavy, light), instance_types=(EIGHT_CORES, dear))
     async with (
         start_karpenter(plane, two) as karpenter,
         driving(plane, WINDOW) as driver,
         in_background(driver.run_node_pools()),
     ):
+        before = await _traces(view)
+        await asyncio.sleep(2)
+        assert driver.record.writes == [], "nothing waits"
         await view.deploy(deployment("work", MANY, WHOLE_NODE))
         await view.wait_running("work", MANY, deadline_s=400)
+        await until("both pools are as before", lambda: _are_as(view, before), deadline_s=90)
+        print_looks(driver)
         assert await _by_pool(view) == {"spot": MANY}
-        assert driver.record.most_in_flight <= 2 * WINDOW
+        assert driver.record.most_in_flight <= WINDOW + WINDOW, "the window and at most one batch"
+        states = {report.state for report in driver.record.reports}
+        assert LeverState.CONFIRMED in states
+        odd = {report.because.reason for report in driver.record.reports if report.state is LeverState.UNCONFIRMED}
+        assert odd <= {LeverReason.LEVER_UNCONFIRMED}, "a busy Karpenter takes a ceiling up late"
+        usual = {LeverState.HANDED_BACK, LeverState.PENDING, LeverState.CONFIRMED}
+        assert states <= usual | {LeverState.UNCONFIRMED}
         await karpenter.offer([dear])
         await view.scale("work", MANY + WINDOW)
         await view.wait_running("work", MANY + WINDOW, deadline_s=200)
         assert await _by_pool(view) == {"spot": MANY, "on-demand": WINDOW}
+        await until("both pools are as before once more", lambda: _are_as(view, before), deadline_s=90)
 
 
 async def test_user_who_writes_the_limit_again_and_again_wins(plane: ControlPlane, view: ClusterView) -> None:
@@ -164,8 +161,12 @@ async def _has_no_mark(view: ClusterView) -> bool:
     return "kube-balloons.github.io/original" not in (await pool(view))["metadata"].get("annotations", {})
 
 
-async def _is_as(view: ClusterView, before: Json) -> bool:
-    return trace_of(await pool(view)) == before
+async def _traces(view: ClusterView) -> Json:
+    return {each["metadata"]["name"]: trace_of(each) for each in await view.api.items(POOLS_PATH)}
+
+
+async def _are_as(view: ClusterView, before: Json) -> bool:
+    return await _traces(view) == before
 
 
 async def _has_new(view: ClusterView, old: set[str]) -> bool:
