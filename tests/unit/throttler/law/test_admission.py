@@ -211,3 +211,36 @@ def test_a_pace_by_known_joins_is_the_one_at_which_they_are_let_in() -> None:
     after = fill(facts)
     # 0.85 of the pace while the cost of a join is known: 530 s of half of that, and 10 places of the window.
     assert after.allowance + after.spare == 10 + 281 - 20
+
+
+def ungated(joins: Joins, flow: JoinFlow) -> LawInput:
+    """Joins of 80 s after boots of 120 s, which nothing holds back once they are ordered, in a window of 100."""
+    joins = replace(joins, waiting=500, joined=100, join_s=80.0, boot_s=120.0)
+    settings = LawSettings(has_gate=False, max_in_flight=1000)
+    facts = a_look(settings=settings, flow=flow, ask_tokens=1000.0)
+    return replace(facts, joins=joins)
+
+
+@pytest.mark.parametrize(
+    ("joins", "allowance"),
+    [
+        # 80 boot, and 11.9 of those that join will still do so when the next come.
+        (Joins(joining=90, booting=80), 8),
+        # In all 100, and 0.85 x 100 in 80 s for the 120 s of a boot: 227, of which 220 are under way.
+        (Joins(joining=90, booting=50, held=80), 7),
+        (Joins(joining=90, booting=50, held=90), 0),
+    ],
+)
+def test_without_a_gate_what_comes_while_the_next_boot_is_taken_off(joins: Joins, allowance: int) -> None:
+    flow = join_flow.seen(join_flow.seen(JoinFlow(), joins, NOW_S - 10.0), joins, NOW_S)
+    assert fill(ungated(joins, flow)).allowance == allowance
+
+
+def test_where_most_machines_never_come_more_may_be_asked_for() -> None:
+    joins = Joins(joining=90, booting=50, held=400)
+    flow = join_flow.seen(JoinFlow(), joins, NOW_S - 400.0)
+    for ago_s in (200.0, 0.0):
+        flow = join_flow.seen(flow, replace(joins, lost=100), NOW_S - ago_s)
+    assert flow.coming_share == pytest.approx(0.3)
+    # 227 in all, of which 90 join and 0.3 x 450 come: 2.5 more, for which 8.3 are asked.
+    assert fill(ungated(joins, flow)).allowance == 8

@@ -6,7 +6,9 @@ import pytest
 
 from tests.unit.throttler.law.looks import CALM_S, STEP_S, Loop, begun, reading
 from tests.unit.throttler.law.steady_plant import Plant, Trouble, errors, figures
+from tests.unit.throttler.law.test_window_control import NOW_S, SETTINGS, a_look
 from throttler.joins.joins import Joins
+from throttler.law.error_brake import ForeignErrors, observed
 from throttler.law.law_memory import Learned
 from throttler.law.verdict import Phase, ThrottleReason
 from throttler.signals.reading import Signals, SilentServer
@@ -77,6 +79,30 @@ def test_errors_that_two_brakes_leave_as_they_were_are_not_of_joins() -> None:
     assert codes.count("ErrorsUnmoved") == 1
     assert verdicts[-1].window > verdicts[codes.index("ErrorsUnmoved")].window >= 100
     assert loop.calm(joins, errors=60.0).because.reason is ThrottleReason.ERRORS, "more of them brake as ever"
+
+
+def test_what_brakes_left_as_it_was_counts_until_idle_servers_tell() -> None:
+    foreign = ForeignErrors(unmoved_per_s=3.0)
+    told = reading(NOW_S, errors=5.0)
+    known = replace(a_look().health, fresh=(told,), new=())
+    after = observed(foreign, known, NOW_S, SETTINGS, is_idle=True)
+    assert (after.servers, after.unmoved_per_s) == (foreign.servers, 3.0), "what was read before tells nothing anew"
+    after = observed(foreign, replace(known, new=(told,)), NOW_S, SETTINGS, is_idle=False)
+    assert after.unmoved_per_s == 3.0, "joins have their part in it"
+    after = observed(foreign, replace(known, new=(told,)), NOW_S, SETTINGS, is_idle=True)
+    assert (after.servers.samples, after.unmoved_per_s) == (((NOW_S, 0.5),), 0.0)
+
+
+@pytest.mark.parametrize("is_long_first", [False, True])
+def test_servers_are_idle_where_no_window_of_any_goes_back_to_joins(is_long_first: bool) -> None:
+    loop = Loop()
+    loop.calm(Joins(joining=5, joined=1))
+    loop.look(Signals(), Joins(joined=6))
+    for looks, samples in ((1, 0), (2, 1)):
+        ended_s = loop.now_s + STEP_S
+        two = [reading(ended_s, server="a", span_s=10.0), reading(ended_s, server="b", span_s=4.0)]
+        loop.look(Signals(readings=tuple(two if is_long_first else two[::-1])), Joins(joined=6))
+        assert len(loop.memory.foreign.servers.samples) == samples, looks
 
 
 def test_errors_that_fall_with_the_joins_are_ours_and_brake_further() -> None:
