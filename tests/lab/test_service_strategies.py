@@ -69,11 +69,23 @@ async def test_a_capacity_buffer_makes_karpenter_keep_room(installed_plane: Cont
         async def are_three() -> bool:
             return len(await view.nodes()) == 3
 
-        await throughout("the room stays", are_three, 5 * CONSOLIDATE_AFTER_S)
+        await throughout("the room stays", are_three, 4 * CONSOLIDATE_AFTER_S)
+
+        await api.merge(f"{POOL_PATH}/gpu", {"spec": {"paused": True}})
+        await held.wait(because="Paused")
+        await view.scale("work", 3)
+        await view.wait_running("work", 3)
+        await until("the paused pool's buffer is what maxSize leaves", lambda: _has_units(api, 1))
+        await view.wait_nodes(4)
 
 
 def _keep(node: Json) -> Any:
     return node["metadata"].get("annotations", {}).get(KEEP)
+
+
+async def _has_units(api: JsonApi, wanted: int) -> bool:
+    (buffer,) = await api.items(BUFFERS)
+    return bool(buffer["spec"]["replicas"] == wanted)
 
 
 async def _is_resolved(api: JsonApi) -> bool:

@@ -195,6 +195,12 @@ def test_a_new_leader_expects_nodes_back_for_the_grace(age_s: float | None) -> N
     assert plan.pools[0].because.reason is Reason.GROWING
 
 
+def test_a_new_leader_lets_clocks_differ_by_a_minute() -> None:
+    story = led_anew(later(NOW, 40.0).wall.timestamp() - 230.0)
+    assert not actions(story.step())
+    assert story.step().pools[0].because.reason is Reason.GROWING
+
+
 def test_a_new_leader_expects_nothing_of_nodes_that_are_long_not_ready() -> None:
     story = led_anew(NOW.wall.timestamp() - 600.0)
     assert story.step().pools[0].because.reason is Reason.GROWING
