@@ -31,6 +31,17 @@ HEAVY = (
     "matplotlib",
     "jinja2",
 )
+INTERRUPTED = """
+import sys
+class Interrupts:
+    def find_spec(self, name, path=None, target=None):
+        if name == {module!r}:
+            raise KeyboardInterrupt
+sys.meta_path.insert(0, Interrupts())
+sys.argv = ["balloons", "plan", "--offline", "--add", "5"]
+from balloons.__main__ import main
+main()
+"""
 MODULES_AFTER = """
 import sys
 from balloons.cli.main import main
@@ -193,3 +204,15 @@ def test_a_token_without_a_url_is_bad_input() -> None:
         2,
         "error: --prometheus-url is not given; accepted: the one URL that the --prometheus-*-file options are for",
     )
+
+
+@pytest.mark.parametrize("module", ["click", "balloons.cli.main", "balloons.preview.forecast", "numpy"])
+def test_an_interrupt_while_modules_are_imported_is_no_traceback(module: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED.format(module=module)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert (done.returncode, done.stderr) == (130, "")

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 from syrupy.assertion import SnapshotAssertion
@@ -191,3 +192,10 @@ def test_pages_show_the_columns_that_status_and_kubectl_show(page: str, columns:
     text = (Path(__file__).parents[4] / "docs" / f"{page}.md").read_text(encoding="utf-8")
     (header,) = re.findall(r"^\$ kubectl get \w+\n(.*)$", text, re.MULTILINE)
     assert tuple(header.split()) == columns
+
+
+@pytest.mark.parametrize(("kind", "columns"), [("balloonpools", POOL_COLUMNS), ("jointhrottles", THROTTLE_COLUMNS)])
+def test_kubectl_shows_the_columns_of_status_in_its_order(kind: str, columns: tuple[str, ...]) -> None:
+    crd = yaml.safe_load((Path(__file__).parents[4] / "manifests" / "crds" / f"{kind}.yaml").read_text("utf-8"))
+    shown = [each for each in crd["spec"]["versions"][0]["additionalPrinterColumns"] if not each.get("priority")]
+    assert ("NAME", *(each["name"].upper() for each in shown)) == columns
