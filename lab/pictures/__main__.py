@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from textwrap import wrap
 
 import click
 
@@ -25,6 +26,8 @@ EXAMPLE = ROOT / "docs" / "example" / "cluster.tar.gz"
 PAGES = (ROOT / "README.md", *sorted(ROOT.glob("docs/**/*.md")))
 TRANSCRIPT = re.compile(r"^```\n\$ balloons ([^\n]*cluster\.tar\.gz[^\n]*)\n.*?^```$", re.MULTILINE | re.DOTALL)
 """A block of a page that begins with a command on the example: the rest is what it prints."""
+PAGE_COLUMNS = 84
+"""Of a block of text on the site's pages."""
 ASKED = ("--to", "900")
 COMMANDS = {
     "plan": ("plan", *ASKED),
@@ -66,7 +69,7 @@ def main() -> None:
 
 
 def with_outputs(text: str) -> str:
-    """The page with what its commands on the example print now, as a pipe has it."""
+    """The page with what its commands on the example print now."""
     return TRANSCRIPT.sub(lambda shown: f"```\n$ balloons {shown[1]}\n{_output(shown[1])}```", text)
 
 
@@ -76,7 +79,14 @@ def _output(command: str) -> str:
     done = subprocess.run(whole, cwd=ROOT, env=plain, capture_output=True, text=True, timeout=120, check=False)
     if done.returncode not in (0, 3):
         raise LabError(f"balloons {command} ended with {done.returncode}: {done.stderr}")
-    return done.stdout
+    return "".join(f"{line}\n" for line in map(_wrapped, done.stdout.splitlines()))
+
+
+def _wrapped(line: str) -> str:
+    """As a terminal shows it: a page hides the end of a long sentence. Tables, whose cells stand apart, stay whole."""
+    if len(line) <= PAGE_COLUMNS or "  " in line.strip():
+        return line
+    return "\n".join(wrap(line, PAGE_COLUMNS, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False))
 
 
 def drawn(name: str) -> bytes:

@@ -17,6 +17,7 @@ from lab.pictures.__main__ import (
     COMMANDS,
     EXAMPLE,
     MOVING,
+    PAGE_COLUMNS,
     PAGES,
     PICTURES,
     ROOT,
@@ -86,6 +87,13 @@ def test_pages_show_what_commands_print_now(page: Path) -> None:
     """`python -m lab.pictures` writes it anew."""
     text = page.read_text(encoding="utf-8")
     assert with_outputs(text) == text
+
+
+@pytest.mark.parametrize("page", SHOWING, ids=lambda page: page.stem)
+def test_no_end_of_a_sentence_is_hidden_at_the_right(page: Path) -> None:
+    shown = [match[0] for match in TRANSCRIPT.finditer(page.read_text(encoding="utf-8"))]
+    assert shown
+    assert [line for text in shown for line in text.splitlines() if len(line) > PAGE_COLUMNS] == []
 
 
 def test_a_stale_output_is_found() -> None:

@@ -156,7 +156,16 @@ def test_a_pod_that_fits_is_one_pod_and_its_gang_has_a_name() -> None:
 
 @pytest.mark.parametrize(
     ("seconds", "text"),
-    [(0, "0s"), (0.5, "0.5s"), (59.6, "1m"), (45, "45s"), (200, "3m20s"), (3600, "1h00m"), (None, "never")],
+    [
+        (0, "0s"),
+        (0.5, "0.5s"),
+        (59.6, "1m"),
+        (45, "45s"),
+        (200, "3m20s"),
+        (3600, "1h00m"),
+        (1_036_200, "11d23h"),
+        (None, "never"),
+    ],
 )
 def test_durations(seconds: float | None, text: str) -> None:
     assert duration(seconds) == text
