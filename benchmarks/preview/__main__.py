@@ -22,7 +22,7 @@ HUGE = Stated(servers=10, server_cores=32, nodes=500, controller_qps=2000, sched
 FAKED = (
     "No cluster: the inputs are stated and assumed figures, so reads are not part of it (the goal is after the reads).",
     "The plan is made with both sides, paced and not, and turned into JSON; nothing is printed.",
-    "The simulation runs 100,000 nodes without pacing and with it, one world each.",
+    "The simulation runs 100,000 nodes without pacing and with it, in three worlds each.",
     "help_s is `balloons --help` in a process of its own, the interpreter's start included.",
     "Seconds are CPU time: all three use one core and wait for nothing, so this is what one waits on an idle core; the "
     "wall times are behind the figures.",
