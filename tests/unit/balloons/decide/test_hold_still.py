@@ -164,6 +164,13 @@ def test_a_paused_pool_does_not_outgrow_max_size() -> None:
     assert len(story.world.nodes) <= 6
 
 
+def test_a_paused_pool_without_a_max_size_keeps_what_waits() -> None:
+    story = Story(3, mode=Mode.HEADROOM, size=6).settled()
+    assert len([balloon for balloon in story.world.balloons() if not balloon.node]) == 3
+    story.world.change_pool(paused=True)
+    assert not actions(story.step())
+
+
 def test_a_frozen_pool_does_not_outgrow_max_size() -> None:
     story = Story(6, mode=Mode.HEADROOM, size=6, max_size=6).settled()
     for name in list(story.world.nodes)[:3]:

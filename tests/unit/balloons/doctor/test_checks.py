@@ -9,10 +9,11 @@ import pytest
 
 from balloons.cluster import kinds
 from balloons.cluster.seen_cluster import Listed, SeenCluster, Unread
-from balloons.doctor.check import Severity
+from balloons.doctor.check import Facts, Severity
 from balloons.doctor.diagnose import ALL_CHECKS, chosen_checks, diagnose, kinds_of
-from tests.doctor_cases import CASES, Case, Cluster, autoscaler, node, pod, pool, room
+from tests.doctor_cases import CASES, TAINT, Case, Cluster, autoscaler, node, pod, pool, room
 from tests.seen_clusters import cluster
+from throttler.kube.node import NOT_READY_TAINT as NOT_READY
 from tools.doctor_page import page
 
 CHECKS = {check.code: check for check in ALL_CHECKS}
@@ -43,6 +44,24 @@ def test_a_pool_that_was_just_made_is_not_unseen_yet() -> None:
     fresh = pool(seen=0)
     fresh["metadata"] = {**fresh["metadata"], "creationTimestamp": "2026-11-21T11:59:30Z"}
     assert sentences("KB051", {kinds.BALLOON_POOLS: [fresh], kinds.THROTTLES: []}) == []
+
+
+@pytest.mark.parametrize("ready", ["True", "False"])
+def test_a_startup_taint_is_stuck_whether_or_not_the_node_is_ready(ready: str) -> None:
+    tainted = {
+        key: node("n1", ready=ready, taints=[{"key": key, "effect": "NoSchedule"}]) for key in (TAINT, NOT_READY)
+    }
+    assert sentences("KB043", {kinds.NODES: [tainted[TAINT]]})
+    # The controller's own taint is no more than another word for "not Ready", and belongs to that check.
+    assert bool(sentences("KB043", {kinds.NODES: [tainted[NOT_READY]]})) is (ready == "True")
+
+
+def test_pods_that_have_a_node_have_ended_or_are_leaving_do_not_wait() -> None:
+    leaving, ended = pod("leaving"), pod("ended")
+    leaving["metadata"] |= {"deletionTimestamp": "2026-11-21T11:59:30Z"}
+    ended["status"] = {"phase": "Failed"}
+    pods = [pod("waits"), pod("placed", "n1"), leaving, ended]
+    assert [each.key.name for each in Facts(seen({kinds.PODS: pods})).pending] == ["waits"]
 
 
 def test_a_pause_container_at_an_ordinary_priority_keeps_no_room() -> None:

@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 
 from balloons.preview.scale_up_plan import Side
-from balloons.report.sentences import Level, felt, hurts, verdict_of_sides
+from balloons.report.sentences import Level, felt, hurts, verdict_of_sides, when
+from tests.unit.balloons.report.a_plan import document
 
 CALM = Side(policy="none", eta_s=600.0, peak_requests_per_s=50, peak_utilisation=0.4, error_share=0.0, slower_by=1.0)
 PACED = replace(CALM, policy="throttle", eta_s=660.0)
@@ -66,3 +67,17 @@ def test_does_not_hold_a_price_against_an_end_that_is_a_lower_bound() -> None:
     found = verdict_of_sides([collapse, PACED])
     assert found.level is Level.NO
     assert found.sentence.endswith("A JoinThrottle avoids that and takes 11m instead of > 10m.")
+
+
+def test_without_an_unpaced_run_names_the_quickest_of_those_that_spare_others() -> None:
+    named = [replace(PACED, policy=name, eta_s=eta_s) for name, eta_s in (("a", 900.0), ("b", 700.0), ("c", None))]
+    for sides in (named, named[::-1], [*named, replace(HURTING, policy="d", eta_s=60.0)]):
+        found = verdict_of_sides(sides)
+        assert (found.level, found.sentence) == (Level.YES, "Of those that spare others b ends first: 11m40s.")
+
+
+def test_where_nothing_has_to_come_it_is_ready_now() -> None:
+    request = {"pool": "gpu", "addNodes": 0, "toNodes": 8, "withinSeconds": None, "inWords": "--to 8"}
+    assert (
+        when(document(request=request, nodesComing=0)) == "Ready: now; 8 nodes are there, and --to 8 asks for no more"
+    )

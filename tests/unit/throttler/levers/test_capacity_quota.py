@@ -7,8 +7,11 @@ import pytest
 
 from tests.unit.throttler.levers.owned_object import OwnedObject
 from tests.unit.throttler.levers.pool_scene import room
+from tests.unit.throttler.service.throttle_scene import a_throttle
+from throttler.kube.cluster_autoscaler import CapacityQuota
+from throttler.kube.metadata import OwnedMetadata
 from throttler.kube.selectors import LabelSelector
-from throttler.levers.capacity_quota import QuotaMemory, QuotaSeen, plan_capacity_quota
+from throttler.levers.capacity_quota import CapacityQuotas, QuotaMemory, QuotaSeen, plan_capacity_quota
 from throttler.levers.lever import Holder, LeverBudget, LeverOutcome, LeverReason, LeverReport, LeverState
 from throttler.levers.saved_limits import restore
 
@@ -289,3 +292,10 @@ class TestAllOrNothing:
         for second in range(0, 300, 10):
             story.look(room(allowance=8, waiting=32, existing=12), float(second))
             assert story.nodes == "20"
+
+
+def test_a_quota_is_of_the_throttle_that_names_it() -> None:
+    throttles = [a_throttle(name, levers={"capacityQuota": {"name": f"quota-{name}"}}) for name in ("old", "young")]
+    owners = {name: CapacityQuotas().owner(CapacityQuota(OwnedMetadata(name)), throttles)
+              for name in ("quota-old", "quota-young", "users")}  # fmt: skip
+    assert owners == {"quota-old": "old", "quota-young": "young", "users": None}
