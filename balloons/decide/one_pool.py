@@ -58,11 +58,12 @@ class PoolCase:
     view: PoolView
     memory: PoolMemory
     still: Because | None
+    is_resting: bool
 
     @property
     def gives_way(self) -> bool:
         """Whether balloons are removed for waiting pods: a pool that removes none must not keep nodes for any."""
-        return self.still is None and not self.view.pool.spec.dry_run
+        return self.still is None and not self.view.pool.spec.dry_run and not self.is_resting
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +82,8 @@ def pool_case(view: PoolView, snapshot: Snapshot, settings: DecideSettings, now:
     failed_since = {balloon.uid: memory.failed_since_s.get(balloon.uid, now.monotonic_s) for balloon in failed}
     memory = replace(memory, late_since_s=late, refusals=view.refusals, failed_since_s=failed_since)
     memory, shrunken = _believe(view, snapshot, settings, now, memory)
-    return PoolCase(view, memory, hold_still(view, snapshot, settings) or shrunken)
+    is_resting = view.pool.key in snapshot.resting
+    return PoolCase(view, memory, hold_still(view, snapshot, settings) or shrunken, is_resting)
 
 
 def decide_pool(own: PoolCase, case: Case, allowance: int | None) -> Outcome:

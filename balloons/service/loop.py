@@ -175,7 +175,7 @@ class DecisionLoop:
 
     def _tick(self) -> float:
         now_s = self._clock()
-        snapshot = self._index.snapshot(self._view.circumstances())
+        snapshot = self._index.snapshot(replace(self._view.circumstances(), resting=self._writes.resting))
         if snapshot.is_complete:
             self._complete_at = now_s
         now = Now(now_s, datetime.now(UTC))

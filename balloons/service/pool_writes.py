@@ -135,6 +135,11 @@ class PoolWrites:
         return bool(self._jobs.owners)
 
     @property
+    def resting(self) -> frozenset[ObjectKey]:
+        """Pools whose balloons nobody sees to for a while, because a write failed."""
+        return self._fences[_Sort.BALLOONS].resting(self._clock())
+
+    @property
     def problems(self) -> dict[ObjectKey, str]:
         """What could not be written, by pool, until it has been."""
         return {key: text for (key, _), text in self._jobs.problems.items() if text}

@@ -144,6 +144,8 @@ class Snapshot:
     """Which nodes each pool claims, where the view keeps that up to date; None: to be worked out from the rest."""
     server_minor: int = 0
     """Minor version of the API server, 0 when unknown."""
+    resting: frozenset[ObjectKey] = frozenset()
+    """Pools whose last write failed: nobody sees to their balloons now."""
 
     @property
     def is_complete(self) -> bool:
@@ -170,6 +172,7 @@ class Circumstances:
     unreadable: Mapping[ObjectKey, str] = field(default_factory=dict)
     buffer_version: str = ""
     server_minor: int = 0
+    resting: frozenset[ObjectKey] = frozenset()
 
 
 class Index:
@@ -294,6 +297,7 @@ class Index:
             buffer_version=given.buffer_version,
             claims=self._claims,
             server_minor=given.server_minor,
+            resting=given.resting,
         )
 
     @property

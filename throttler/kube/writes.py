@@ -181,6 +181,10 @@ class Fence:
         pending = self._pending.get(pool)
         return pending is not None and now_s < pending.rest_until_s
 
+    def resting(self, now_s: float) -> frozenset[ObjectKey]:
+        """All pools that rest after a failure."""
+        return frozenset(key for key in self._pending if self.is_resting(key, now_s))
+
     def give_up(self, now_s: float) -> set[ObjectKey]:
         """Pools that have waited in vain for `LATE_S` to see a write of theirs: they go on with what can be seen."""
         found = {key for key, pending in self._pending.items() if pending.is_late(now_s)}

@@ -18,7 +18,7 @@ from balloons.decide.decide import decide
 from balloons.decide.plan import Action, ApplyObject, Memory, Plan, Reason, ReleaseBalloon
 from balloons.decide.release import PodClass, admits, reserve
 from balloons.decide.settings import DecideSettings
-from tests.world import NOW, World, a_node, a_pool, later, nodes, work
+from tests.world import NOW, POOL_KEY, World, a_node, a_pool, later, nodes, work
 from throttler.kube.node import Node
 from throttler.kube.pod import Pod, Scheduling
 from throttler.kube.selectors import LabelSelector, Taint
@@ -191,6 +191,19 @@ def test_a_pool_that_gives_nothing_keeps_no_other_from_giving(still: dict[str, A
     plan = plan_for(world, gang(2, cannot_preempt=True))
     reasons = {decision.pool.name: decision.because.reason for decision in plan.pools}
     assert reasons["other"] is Reason.BURST_RELEASE
+    assert {action.node[0] for action in released(plan)} == {"x"}
+
+
+def test_a_pool_whose_writes_fail_keeps_no_other_from_giving() -> None:
+    """The pods were given to it again and again, at each try."""
+    pools = [a_pool(), a_pool("other", created_s=1.0, nodes=PoolNodes(LabelSelector({"pool": "other"})))]
+    world = World.of(*pools, nodes=nodes(4) | nodes(4, "x", labels={"pool": "other"}))
+    world.apply(decide(world.snapshot(), Memory(), SETTINGS, NOW)[0])
+    world.settle()
+    world.add(*gang(2, cannot_preempt=True))
+    plan, memory = decide(world.snapshot(), Memory(), SETTINGS, NOW)
+    assert {action.node[0] for action in released(plan)} == {"n"}
+    plan, _ = decide(world.snapshot(resting=frozenset({POOL_KEY})), memory, SETTINGS, later(NOW, 1))
     assert {action.node[0] for action in released(plan)} == {"x"}
 
 

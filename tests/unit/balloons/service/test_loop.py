@@ -37,6 +37,7 @@ class FakeWrites:
     def __init__(self) -> None:
         self.plans: list[Plan] = []
         self.passed: dict[ObjectKey, float] = {}
+        self.resting = frozenset[ObjectKey]()
         self.stood_by = 0
 
     def stand_by(self) -> None:
@@ -53,6 +54,7 @@ class FakeDecide:
     def __init__(self) -> None:
         self.at_s: list[float] = []
         self.memories: list[Memory] = []
+        self.resting: list[frozenset[ObjectKey]] = []
         self.failures = 0
 
     def __call__(
@@ -63,6 +65,7 @@ class FakeDecide:
             raise ValueError("odd object")
         self.at_s.append(now.monotonic_s)
         self.memories.append(memory)
+        self.resting.append(snapshot.resting)
         why = because(Reason.STEADY, warm=1, target=1)
         pools = {
             key: PoolMemory(removed=(*memory.pools.get(key, PoolMemory()).removed, (0.0, 1))) for key in (GPU, CPU)
@@ -146,6 +149,14 @@ async def test_memory_of_pools_that_were_passed_over_stays_as_it_was() -> None:
     seen = scene.decide.memories[-1].pools
     assert GPU not in seen
     assert len(seen[CPU].removed) == 2
+
+
+async def test_decisions_know_whose_writes_fail() -> None:
+    scene = Scene()
+    scene.loop.tick()
+    scene.writes.resting = frozenset({GPU})
+    scene.loop.tick()
+    assert scene.decide.resting == [frozenset(), {GPU}]
 
 
 async def test_brief_blindness_is_not_reported() -> None:

@@ -267,6 +267,17 @@ async def test_forbidden_write_is_tried_at_most_twice_a_minute() -> None:
     assert scene.client.writes.count(APPLY) <= 20
 
 
+async def test_pool_rests_after_a_failure_until_it_is_tried_again() -> None:
+    scene = Scene()
+    scene.client.errors[APPLY] = [ForbiddenError("no", status=403)]
+    await scene.write(apply())
+    assert scene.writes.resting == {GPU}
+    await asyncio.sleep(30)
+    assert scene.writes.resting == set()
+    await scene.write(apply())
+    assert scene.writes.resting == set(), "its write is only waited for"
+
+
 async def test_problem_is_in_the_status_until_it_is_solved() -> None:
     scene = Scene()
     scene.client.errors[APPLY] = [ForbiddenError('cannot patch "deployments"', status=403)]
