@@ -252,8 +252,8 @@ def limited_by_count(facts: Facts) -> Iterator[Trouble]:
         if given is not None and pool.spec.replicas is None and _milli(given) != 0:
             yield Trouble(
                 f"nodepool/{pool.metadata.name}",
-                f"limits.nodes {given} is looked at once per scheduling round: one round may launch any number beyond "
-                "it",
+                f"Karpenter checks limits.nodes {given} once per scheduling round, so one round may launch any number "
+                "beyond it",
                 _by_cores(facts, pool.metadata.name, int(_milli(given) or 0) // 1000),
             )
 
