@@ -187,13 +187,17 @@ class Places:
         self._left[node.name] = minus(self._left.get(node.name, self._base[node.name]), wanted.requests)
 
 
-def _leaves_first(balloon: Pod, wall_s: float) -> tuple[int, str]:
-    """The order in which a lowered ReplicaSet removes its pods: the younger by a factor of two first, then by uid.
+def _leaves_first(balloon: Pod, wall_s: float) -> tuple[bool, bool, int, int, str]:
+    """The order in which a lowered ReplicaSet removes its pods: those that do not run or are not Ready, then the
+    cheapest, then those Ready for a shorter time (in powers of two of nanoseconds), then by uid.
 
     Releasing in that order means that the ReplicaSet, which is lowered just before, picks the very balloons that we
-    delete and not as many again (k8s.io/kubernetes pkg/controller, ActivePodsWithRanks; LogarithmicScaleDown).
+    delete and not others besides (k8s.io/kubernetes pkg/controller, ActivePodsWithRanks; LogarithmicScaleDown). A
+    balloon that had to wait for its node is older than it has been Ready, so its age does not tell.
     """
-    return int(log2(max(1.0, wall_s - balloon.created_s))), balloon.uid
+    age_s = wall_s - (balloon.ready_s or balloon.created_s)
+    magnitude = int(log2(age_s * 1e9)) if age_s > 0 else -1
+    return balloon.is_running, balloon.is_ready, balloon.deletion_cost, magnitude, balloon.uid
 
 
 _Class = tuple[ClassKey, PodClass, list[Pod]]

@@ -5,6 +5,7 @@ Pods that have a node need only their requests, priority and kind; what the sche
 """
 
 import enum
+from datetime import datetime
 from typing import Any
 
 import msgspec
@@ -115,10 +116,11 @@ class _PodSpec(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     host_network: bool = False
 
 
-class _PodCondition(msgspec.Struct, frozen=True, gc=False):
+class _PodCondition(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     type: str
     status: str
     reason: str = ""
+    last_transition_time: datetime | None = None
 
 
 class _PodStatus(msgspec.Struct, frozen=True, gc=False, rename="camel"):
@@ -178,6 +180,8 @@ class Pod(msgspec.Struct, frozen=True, gc=False):
     pool: str = ""
     shape: str = ""
     created_s: float = 0.0
+    ready_s: float = 0.0
+    """Since when a balloon is Ready, in seconds since the epoch; 0 where it is not, and of all other pods."""
     deletion_cost: int = 0
     is_ready: bool = False
     is_running: bool = False
@@ -190,7 +194,9 @@ class Pod(msgspec.Struct, frozen=True, gc=False):
 def pod_from_wire(wire: PodWire, shared: Shared) -> Pod:
     """The compact pod; raises QuantityError when its requests cannot be read."""
     metadata, spec, status = wire.metadata, wire.spec, wire.status
-    conditions = {(c.type, c.status) for c in status.conditions}
+    conditions = {(c.type, c.status): c for c in status.conditions}
+    ready, kind = conditions.get(("Ready", "True")), _kind(metadata, spec.priority)
+    ready_at = ready.last_transition_time if ready is not None and kind is PodKind.BALLOON else None
     return Pod(
         key=key_of(metadata),
         uid=metadata.uid,
@@ -198,13 +204,14 @@ def pod_from_wire(wire: PodWire, shared: Shared) -> Pod:
         node=shared.one(spec.node_name),
         priority=spec.priority,
         requests=_shared_requests(spec, shared),
-        kind=_kind(metadata, spec.priority),
+        kind=kind,
         owner=shared.one(metadata.controller),
         pool=shared.one(metadata.labels.get(POOL_LABEL, "")),
         shape=shared.one(metadata.labels.get(SHAPE_LABEL, "")),
         created_s=metadata.created_s,
+        ready_s=ready_at.timestamp() if ready_at is not None else 0.0,
         deletion_cost=_deletion_cost(metadata),
-        is_ready=("Ready", "True") in conditions,
+        is_ready=ready is not None,
         is_running=status.phase == "Running",
         is_terminating=metadata.deletion_timestamp is not None,
         is_finished=status.phase in ("Succeeded", "Failed"),

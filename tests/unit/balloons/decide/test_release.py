@@ -321,3 +321,31 @@ def test_balloons_are_released_in_the_order_in_which_their_replicaset_would_remo
     released = [a.uid for a in plan.pools[0].actions if isinstance(a, ReleaseBalloon)]
     oldest = sorted(b.uid for key, b in born.items() if key != young)
     assert set(released) == {born[young].uid, *oldest[:2]}
+
+
+@pytest.mark.parametrize(
+    ("goes", "stays"),
+    [
+        # Preempted once, it waited for its node: it is as old as the other one, and was the last to be Ready.
+        ({"created_s": 14, "ready_s": 3}, {"created_s": 14, "ready_s": 14}),
+        ({"created_s": 5000, "ready_s": 100}, {"created_s": 200, "ready_s": 200}),
+        # The ReplicaSet counts in powers of two of nanoseconds: 66 s are fewer, 70 s are more than 2**36.
+        ({"created_s": 66, "ready_s": 66}, {"created_s": 70, "ready_s": 70}),
+        ({"created_s": 5000, "is_ready": False}, {"created_s": 5, "ready_s": 5}),
+        ({"created_s": 5000, "ready_s": 5000, "deletion_cost": -1000}, {"created_s": 5, "ready_s": 5}),
+    ],
+)
+def test_the_balloon_that_its_replicaset_would_remove_gives_way(goes: dict[str, int], stays: dict[str, int]) -> None:
+    world = World.of(a_pool(), nodes=nodes(4))
+    plan, memory = decide(world.snapshot(), Memory(), DecideSettings(), NOW)
+    world.apply(plan)
+    world.settle()
+    wall_s = NOW.wall.timestamp()
+    # By uid alone those that stay would go.
+    for number, (balloon, said) in enumerate(zip(world.balloons(), (stays, stays, goes, goes), strict=True)):
+        times = {name: wall_s - age for name, age in said.items() if name in ("created_s", "ready_s")}
+        facts = {"is_ready": True, "uid": f"uid-{number}", **said, **times}
+        world.add(msgspec.structs.replace(balloon, **facts))
+    world.add(work("job-0"), work("job-1"))
+    plan, _ = decide(world.snapshot(), memory, DecideSettings(), NOW)
+    assert {a.uid for a in plan.pools[0].actions if isinstance(a, ReleaseBalloon)} == {"uid-2", "uid-3"}

@@ -113,6 +113,19 @@ def test_deletion_cost(text: str, cost: int) -> None:
     assert pod({"annotations": annotations}).deletion_cost == cost
 
 
+@pytest.mark.parametrize(
+    ("priority", "status", "ready_s"), [(-10, "True", 1_795_230_000.0), (-10, "False", 0.0), (0, "True", 0.0)]
+)
+def test_since_when_a_balloon_is_ready(priority: int, status: str, ready_s: float) -> None:
+    metadata = {
+        "labels": {"kube-balloons.github.io/pool": "gpu"},
+        "ownerReferences": [{"kind": "ReplicaSet", "name": "r", "controller": True}],
+    }
+    said = {"type": "Ready", "status": status, "lastTransitionTime": "2026-11-21T03:00:00Z"}
+    seen = pod(metadata, {"conditions": [said]}, nodeName="n1", priority=priority)
+    assert (seen.ready_s, seen.is_ready) == (ready_s, status == "True")
+
+
 def test_what_has_happened_to_a_pod() -> None:
     conditions = [
         {"type": "Ready", "status": "False"},
