@@ -21,7 +21,8 @@ class MachineOrder:
     """A machine that has booted and is about to join: the Node that its kubelet registers.
 
     `allocatable` is what its kubelet will report, in Kubernetes quantities; a hollow machine reports its own
-    fixed size whatever is written here (see `hollow.py`) and takes only extended resources from it.
+    fixed size whatever is written here (see `hollow.py`) and takes only extended resources from it. With
+    `device_plugin` a joiner has its extended resources only once that DaemonSet's pod runs there.
     """
 
     name: str
@@ -30,6 +31,7 @@ class MachineOrder:
     taints: tuple[Mapping[str, str], ...] = ()
     capacity: Mapping[str, str] = field(default_factory=dict)
     allocatable: Mapping[str, str] = field(default_factory=dict)
+    device_plugin: str = ""
 
     def node(self) -> dict[str, Any]:
         """Return the Node as it is created at registration: not Ready yet."""

@@ -83,7 +83,9 @@ class JoinerKind:
         sizes = dict(order.allocatable)
         cpu, memory = sizes.pop("cpu"), sizes.pop("memory")
         extended = {name: int(count) for name, count in sizes.items() if "/" in name}
-        settings = JoinerSettings(name=order.name, cpu=cpu, memory=memory, extended_resources=extended)
+        settings = JoinerSettings(
+            name=order.name, cpu=cpu, memory=memory, extended_resources=extended, device_plugin=order.device_plugin
+        )
         task = asyncio.create_task(self._herd.join(settings), name=f"join {order.name}")
         self._joins.add(task)
         task.add_done_callback(self._joins.discard)

@@ -12,6 +12,8 @@ from lab.controlplane.settings import ApiServerSettings, ControllerManagerSettin
 
 DAEMON_SETS = 8
 """As many agents as a usual node carries: network, storage, proxy, logs, metrics, devices."""
+DEVICE_PLUGIN = f"agent-{DAEMON_SETS - 1}"
+"""That of the devices."""
 READ_SEATS, WRITE_SEATS = 20, 10
 """Of each server, in place of 400 and 200; one core each."""
 QUICK_MANAGER_QPS, DEFAULT_MANAGER_QPS = 300.0, 20.0

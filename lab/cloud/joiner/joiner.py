@@ -7,7 +7,7 @@ import contextlib
 
 from lab.cloud.joiner.client import NodeApi
 from lab.cloud.joiner.node import LeaseKeeper, StatusReporter, initialise_csi_node, register
-from lab.cloud.joiner.objects_read import read_node_event
+from lab.cloud.joiner.objects_read import Pod, read_node_event
 from lab.cloud.joiner.pod_runs import EventWriter, PodRuns
 from lab.cloud.joiner.pod_status import PodStatuses
 from lab.cloud.joiner.reflector import Reflector
@@ -62,6 +62,7 @@ class Joiner:
         self.milestones = Milestones(settings.daemon_pods)
         self._api = api
         self._images: set[str] = set()
+        self._devices: dict[str, int | str] = {}
         self._events = EventWriter(api, settings.name) if settings.reports_events else None
 
     async def run(self) -> None:
@@ -87,7 +88,7 @@ class Joiner:
         may_be_ready.set()
 
     async def _register_and_report(self, may_be_ready: asyncio.Event) -> None:
-        reporter = StatusReporter(self._api, self.settings.name, self._images)
+        reporter = StatusReporter(self._api, self.settings.name, self._images, self._devices)
         await register(self._api, self.settings)
         self.milestones.note_registered()
         await reporter.run(may_be_ready)
@@ -105,10 +106,15 @@ class Joiner:
             image_pull_s=self.settings.image_pull_s,
             spawn=group.create_task,
             on_daemons=self.milestones.note_daemons,
+            on_started=self._note_devices,
         )
         pods = Reflector(self._api, "/api/v1/pods", f"spec.nodeName={self.settings.name}", runs.take)
         group.create_task(statuses.run())
         group.create_task(pods.run())
+
+    def _note_devices(self, pod: Pod) -> None:
+        if pod.is_of(self.settings.device_plugin):
+            self._devices |= self.settings.extended_resources
 
     def _take_node_line(self, line: bytes) -> None:
         event = read_node_event(line)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from lab.cloud.joiner.client import STRATEGIC_MERGE_PATCH, Answer, NodeApi, growing_waits_s
 from lab.cloud.joiner.objects_read import Identity, identity_of
@@ -156,12 +156,14 @@ READINESS_BEAT_S = 0.1
 
 
 class StatusReporter:
-    """Reports for one registered node. `images` is what runs there now, and is filled by others."""
+    """Reports for one registered node. `images` and `devices` are what is there now, and are filled by others."""
 
-    def __init__(self, api: NodeApi, name: str, images: set[str]) -> None:
+    def __init__(self, api: NodeApi, name: str, images: set[str], devices: Mapping[str, int | str]) -> None:
         self._api = api
         self._path = f"{NODES}/{name}/status"
         self._images = images
+        self._devices = devices
+        self._reported_devices: Mapping[str, int | str] = dict(devices)
         self._listed: frozenset[str] = frozenset()
         self._reported: frozenset[str] = frozenset()
         self._says_ready = False
@@ -183,12 +185,16 @@ class StatusReporter:
     async def _look(self) -> None:
         self._list_images()
         is_due = self._now() - self._reported_at >= REPORT_EVERY_S
-        if self._says_ready and self._listed == self._reported and not is_due:
+        listed, devices = self._listed, dict(self._devices)
+        is_same = listed == self._reported and devices == self._reported_devices
+        if self._says_ready and is_same and not is_due:
             return
-        images = tuple(sorted(self._listed)) if self._listed != self._reported else ()
-        body = alive(timestamp(), images) if self._says_ready else ready(timestamp())
+        images = tuple(sorted(listed)) if listed != self._reported else ()
+        new_devices = devices if devices != self._reported_devices else {}
+        body = alive(timestamp(), images, new_devices) if self._says_ready else ready(timestamp())
         if await self._report(body):
-            self._reported = self._listed if self._says_ready else self._reported
+            if self._says_ready:
+                self._reported, self._reported_devices = listed, devices
             self._says_ready = True
 
     async def _report(self, body: bytes) -> bool:

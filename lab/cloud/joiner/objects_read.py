@@ -30,6 +30,7 @@ class OwnerReference(msgspec.Struct, frozen=True, gc=False):
     """Who made the pod."""
 
     kind: str = ""
+    name: str = ""
 
 
 class PodMeta(msgspec.Struct, frozen=True, rename="camel", gc=False):
@@ -148,6 +149,11 @@ class Pod(msgspec.Struct, frozen=True, gc=False):
     def is_of_daemon_set(self) -> bool:
         """Whether a DaemonSet made it."""
         return any(owner.kind == "DaemonSet" for owner in self.metadata.owner_references)
+
+    def is_of(self, daemon_set: str) -> bool:
+        """Whether the DaemonSet of this name made it."""
+        owners = self.metadata.owner_references
+        return any(owner.kind == "DaemonSet" and owner.name == daemon_set for owner in owners)
 
     @property
     def is_running(self) -> bool:

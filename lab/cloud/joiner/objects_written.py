@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import datetime
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
@@ -79,10 +81,18 @@ def ready(at: str) -> bytes:
     return _conditions([*_pressure_heartbeats(at), condition])
 
 
-def alive(at: str, new_images: tuple[str, ...] = ()) -> bytes:
-    """Return the patch of a later report; `new_images` is the whole list of images when it changed."""
-    images = {"images": [{"names": [image]} for image in new_images]} if new_images else {}
-    return _conditions([*_pressure_heartbeats(at), _heartbeat("Ready", at)], **images)
+def alive(
+    at: str, new_images: tuple[str, ...] = (), new_devices: Mapping[str, int | str] = MappingProxyType({})
+) -> bytes:
+    """Return the patch of a later report.
+
+    `new_images` is the whole list of images when it changed, `new_devices` what a device plugin has brought.
+    """
+    changed: dict[str, Any] = {"images": [{"names": [image]} for image in new_images]} if new_images else {}
+    if new_devices:
+        amounts = {resource: str(amount) for resource, amount in new_devices.items()}
+        changed |= {"capacity": amounts, "allocatable": amounts}
+    return _conditions([*_pressure_heartbeats(at), _heartbeat("Ready", at)], **changed)
 
 
 def lease(name: str, uid: str, at: str, resource_version: str | None = None) -> bytes:
@@ -104,12 +114,13 @@ def csi_node(name: str, uid: str) -> bytes:
 
 
 def _status(settings: JoinerSettings, at: str) -> dict[str, Any]:
+    devices = {} if settings.device_plugin else settings.extended_resources
     amounts = {
         "cpu": settings.cpu,
         "ephemeral-storage": "0",
         "memory": settings.memory,
         "pods": str(settings.max_pods),
-        **{resource: str(amount) for resource, amount in settings.extended_resources.items()},
+        **{resource: str(amount) for resource, amount in devices.items()},
     }
     not_ready = {"status": "False", "reason": "KubeletNotReady", "message": "CSINode is not yet initialized"}
     healthy = [

@@ -108,7 +108,7 @@ class PodRuns:
     """The pods of one node; feed it the lines of the watch with `take`.
 
     `spawn` starts a task that ends with the node. `on_daemons` is called with the number of DaemonSet pods that
-    run and are ready, as the API says, whenever it changes.
+    run and are ready, as the API says, whenever it changes; `on_started` with each pod whose containers began to run.
     """
 
     def __init__(
@@ -121,6 +121,7 @@ class PodRuns:
         image_pull_s: float,
         spawn: Spawn,
         on_daemons: Callable[[int], None],
+        on_started: Callable[[Pod], None],
     ) -> None:
         self._api = api
         self._statuses = statuses
@@ -129,6 +130,7 @@ class PodRuns:
         self._image_pull_s = image_pull_s
         self._spawn = spawn
         self._on_daemons = on_daemons
+        self._on_started = on_started
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._ending: set[str] = set()
         self._daemons: set[str] = set()
@@ -182,6 +184,7 @@ class PodRuns:
         if pod.is_running_and_ready:
             # A restarted node: the API knows already, only what is mounted must be followed again.
             self._statuses.report(pod, Stage.RUNNING, known=Stage.RUNNING)
+            self._on_started(pod)
             return self._watch_references(pod)
         clock = asyncio.get_running_loop().time
         arrived_at = clock()
@@ -202,6 +205,7 @@ class PodRuns:
         if self._events is not None:
             self._events.pod_started(pod)
         self._statuses.report(pod, Stage.RUNNING)
+        self._on_started(pod)
 
     async def _kill(self, pod: Pod) -> None:
         await asyncio.sleep(KILL_S)

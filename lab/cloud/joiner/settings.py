@@ -22,7 +22,8 @@ class JoinerSettings:
     quantities, all of them allocatable. The join ends when the node is Ready and `daemon_pods` DaemonSet pods run
     on it, both as seen through the API; it fails after `deadline_s`. `image_pull_s` passes between a pod's sandbox
     and its containers. `reports_events` adds the Events that a real kubelet writes and a hollow node does not.
-    With `bootstrap_token` (`id.secret`) the join begins with a certificate request of its own.
+    With `bootstrap_token` (`id.secret`) the join begins with a certificate request of its own. With `device_plugin`
+    (the name of a DaemonSet) the extended resources are those of its pod: the node has none before that pod runs.
     """
 
     name: str
@@ -32,6 +33,7 @@ class JoinerSettings:
     cpu: str = "1"
     memory: str = "3840Mi"
     extended_resources: Mapping[str, int | str] = field(default_factory=dict)
+    device_plugin: str = ""
     max_pods: int = 110
     image_pull_s: float = 0.0
     reports_events: bool = False

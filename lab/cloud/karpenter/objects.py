@@ -107,4 +107,5 @@ def order_of(claim: Mapping[str, Any], instance_type: InstanceType) -> MachineOr
         taints=(UNREGISTERED, *spec.get("taints", ()), *spec.get("startupTaints", ())),
         capacity=instance_type.capacity,
         allocatable=instance_type.allocatable,
+        device_plugin=instance_type.device_plugin,
     )

@@ -23,7 +23,8 @@ RESERVED_MEMORY_MIB = 10
 class InstanceType:
     """One size of machine, offered on demand in every zone at the same price.
 
-    `extended` holds resources such as {"nvidia.com/gpu": "8"}. `pods` is the largest number of pods.
+    `extended` holds resources such as {"nvidia.com/gpu": "8"}; with `device_plugin`, the name of a DaemonSet, a joiner
+    reports them only once that DaemonSet's pod runs there. `pods` is the largest number of pods.
     """
 
     name: str
@@ -32,6 +33,7 @@ class InstanceType:
     price_per_hour: float
     sort: MachineSort = MachineSort.PAPER
     extended: Mapping[str, str] = field(default_factory=dict)
+    device_plugin: str = ""
     zones: tuple[str, ...] = ("lab-a",)
     pods: int = 110
 
@@ -80,7 +82,12 @@ HOLLOW_GPU = InstanceType(
 
 
 def paper_type(
-    name: str, cores: int, memory_gib: int, gpus: int = 0, sort: MachineSort = MachineSort.PAPER
+    name: str,
+    cores: int,
+    memory_gib: int,
+    gpus: int = 0,
+    sort: MachineSort = MachineSort.PAPER,
+    device_plugin: str = "",
 ) -> InstanceType:
     """Return a type of any size, on paper or of joiners; its price grows with cores and GPUs: smaller is cheaper."""
     return InstanceType(
@@ -90,6 +97,7 @@ def paper_type(
         price_per_hour=0.05 * cores + 1.0 * gpus,
         sort=sort,
         extended={"nvidia.com/gpu": str(gpus)} if gpus else {},
+        device_plugin=device_plugin,
     )
 
 

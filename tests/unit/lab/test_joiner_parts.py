@@ -222,6 +222,23 @@ async def test_reports_the_node_when_images_are_new_and_otherwise_every_five_min
     assert len(later) == 2
 
 
+async def test_has_the_devices_of_a_plugin_once_that_runs_and_tells_them_with_its_next_report() -> None:
+    api = FakeNodeApi()
+    settings = JoinerSettings(name="n1", extended_resources={"nvidia.com/gpu": 8}, device_plugin="plugin")
+    async with running(Joiner(settings, api).run()):
+        await asyncio.sleep(2)
+        api.feed(PODS, "ADDED", **a_pod(0, ownerReferences=[{"kind": "DaemonSet", "name": "logs"}]))
+        await asyncio.sleep(15)
+        told = len(api.sent("PATCH", "/nodes/n1/status"))
+        api.feed(PODS, "ADDED", **a_pod(1, ownerReferences=[{"kind": "DaemonSet", "name": "plugin"}]))
+        await asyncio.sleep(60)
+    assert "nvidia.com/gpu" not in api.sent("POST", NODES)[0]["status"]["allocatable"]
+    reports = [body["status"] for body in api.sent("PATCH", "/nodes/n1/status")[told:]]
+    assert [(one["capacity"], one["allocatable"]) for one in reports if "capacity" in one] == [
+        ({"nvidia.com/gpu": "8"}, {"nvidia.com/gpu": "8"})
+    ], "once"
+
+
 async def test_writes_events_only_when_asked() -> None:
     counts = {}
     for wanted in (False, True):
