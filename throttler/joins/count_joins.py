@@ -8,7 +8,7 @@ DaemonSets at most 20/D nodes/s get their pods, however idle the API servers are
 DaemonSet pods do not even exist while latency is as usual.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from throttler.joins.demand import count_demand, is_loose, nodes_of, seekers
@@ -19,6 +19,9 @@ from throttler.joins.requested_machines import Requested, count_requested
 from throttler.kube.pod import PodKind
 from throttler.kube.quantities_and_durations import largest
 
+FREE_S = 30.0
+"""A node that nobody has taken so long after its join comes for nobody. A kubelet reports what a device plugin brings
+with its next status, every ten seconds, and pods that ask for it wait until then; on a busy server later."""
 LARGEST_KEPT_S = 60.0
 """The largest node is looked for this often: nodes of new sizes are rare, and there may be 100,000 to look at."""
 
@@ -34,7 +37,7 @@ def count_joins(world: JoinWorld, memory: JoinMemory, rules: JoinRules, now_s: f
     requested = count_requested(world, memory, rules, nodes, now_s)
     after = _durations(memory, world, rules, nodes, requested, now_s)
     after = _largest(after, world, now_s)
-    untaken = requested.booting + len(nodes.held) + _free_of(nodes, world)
+    untaken = requested.booting + len(nodes.held) + _free_of(nodes, after.joined_s, world)
     unseen = _unseen(world)
     after = _searched(after, memory, world, rules, untaken + unseen, now_s)
     joins = _joins(world, after, rules, nodes, requested, untaken, unseen, now_s)
@@ -110,11 +113,11 @@ def _unseen(world: JoinWorld) -> int:
     return len(names - world.nodes.keys())
 
 
-def _free_of(nodes: Registered, world: JoinWorld) -> int:
-    """Joining nodes that nobody has taken yet: the scheduler places work as soon as a node is Ready, and pods that wait
-    then still wait for other machines."""
+def _free_of(nodes: Registered, joined: Iterable[str], world: JoinWorld) -> int:
+    """Nodes that join, or have `joined` lately, and that nobody has taken yet: the scheduler places work as soon as it
+    can, and pods that wait then still wait for other machines."""
     taken = (PodKind.WORK, PodKind.BALLOON)
-    names = [node.name for node in nodes.in_joining]
+    names = {node.name for node in nodes.in_joining}.union(name for name in joined if name in world.nodes)
     return sum(1 for name in names if not any(pod.kind in taken for pod in world.pods.get(name, NO_PODS)))
 
 
@@ -131,6 +134,7 @@ def _durations(
         created_s=nodes.created_s,
         let_in_s=nodes.let_in_s,
         ready_s=nodes.ready_s,
+        joined_s=_joined_lately(memory, nodes, now_s),
         released=_released(memory, world, rules),
         booting=requested.booting,
         ordered_s=now_s if is_ordered else memory.ordered_s,
@@ -146,6 +150,11 @@ def _durations(
         largest=memory.largest,
         largest_until_s=memory.largest_until_s,
     )
+
+
+def _joined_lately(memory: JoinMemory, nodes: Registered, now_s: float) -> Mapping[str, float]:
+    lately = {name: at_s for name, at_s in memory.joined_s.items() if now_s - at_s < FREE_S}
+    return lately | dict.fromkeys(nodes.usable, now_s)
 
 
 def _released(memory: JoinMemory, world: JoinWorld, rules: JoinRules) -> frozenset[str]:

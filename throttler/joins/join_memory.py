@@ -98,6 +98,8 @@ class JoinMemory:
     """Since when each node that is not held loads the API servers."""
     ready_s: Mapping[str, float] = field(default_factory=dict)
     """Since when each joining node has waited for nothing but DaemonSet pods."""
+    joined_s: Mapping[str, float] = field(default_factory=dict)
+    """By name, when each node became usable that did so lately."""
     released: frozenset[str] = frozenset()
     """Pods (by uid) that have no node yet and that a lever of ours let go."""
     booting: int = 0

@@ -107,6 +107,8 @@ class Registered:
     ready_s: dict[str, float] = field(default_factory=dict)
     joined_in_s: list[float] = field(default_factory=list)
     """How long each join took that has ended since."""
+    usable: list[str] = field(default_factory=list)
+    """Names of the nodes that have become usable since."""
     came: list[tuple[str, float, float]] = field(default_factory=list)
     """The same with each one's pool, and since when it had loaded the API servers; without those that are stuck."""
     late: int = 0
@@ -250,6 +252,7 @@ def _follow_join(node: Node, stage: Stage, created_s: float, before: _Before, fo
         found.newly_settled.add(node.uid)
         found.joined_in_s.append((ready_s if is_stuck else before.now_s) - let_in_s)
         if not is_stuck:
+            found.usable.append(node.name)
             found.came.append((pool, let_in_s, before.now_s - let_in_s))
     elif before.now_s - let_in_s > before.rules.kill_timer_s:
         found.newly_settled.add(node.uid)

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from datetime import UTC, datetime
 
+import msgspec
 import pytest
 
 from tests.unit.throttler.joins.cluster import CNI, LOGS, a_claim, a_node, a_world, daemons_on, pending
@@ -12,7 +13,7 @@ from tests.unit.throttler.service.throttle_scene import WALL_S as EPOCH_S
 from tests.unit.throttler.service.throttle_scene import a_throttle, a_view
 from throttler.joins.demand import SEARCH_S
 from throttler.kube.karpenter import NodeClaim
-from throttler.kube.pod import Pod
+from throttler.kube.pod import Pod, PodKind
 from throttler.law.verdict import Phase
 from throttler.levers.ceiling import QUIET_S, STEPS, STUCK_S
 from throttler.levers.scheduling_gate import PACED_GATE
@@ -23,6 +24,11 @@ from throttler.service.tick_view import Memories, Turn
 LOOK_S = 5.0
 HOPELESS = pending("lost", owner="lost")
 THROTTLE = a_throttle(nodes={"matchLabels": {"pool": "a"}}, levers={"nodePoolLimits": {"names": ["default"]}})
+
+
+def work_on(node: str) -> Pod:
+    """The pod that the machine was ordered for."""
+    return msgspec.structs.replace(pending(f"on-{node}"), node=node, kind=PodKind.WORK)
 
 
 class Plant:
@@ -42,7 +48,7 @@ class Plant:
         self.now_s += LOOK_S
         world = a_world(
             *(a_node(name, age_s=9999) for name in self.nodes),
-            pods=[pod for name in self.nodes for pod in daemons_on(name, CNI, LOGS)],
+            pods=[pod for name in self.nodes for pod in (*daemons_on(name, CNI, LOGS), work_on(name))],
             claims=self.claims,
             unplaced=self.unplaced,
         )
@@ -212,7 +218,7 @@ class GatedPlant:
             self.ordered = {**dict.fromkeys(new, self.now_s), **self.ordered}
         world = a_world(
             *(a_node(name, age_s=9999) for name in self.nodes),
-            pods=[pod for name in self.nodes for pod in daemons_on(name, CNI, LOGS)],
+            pods=[pod for name in self.nodes for pod in (*daemons_on(name, CNI, LOGS), work_on(name))],
             claims=tuple(a_claim(f"c-{name}") for name in self.ordered),
             unplaced=tuple(
                 pending(
