@@ -33,8 +33,9 @@ async def tell_rush(narrator: Narrator, findings: Findings, nodes: int = NODES) 
         "a small control plane: one API server with 1 core and 30 seats; machines that send all of a kubelet's"
     )
     narrator.say(
-        f"requests, boot in about {BOOT_S:.0f} s, and run 8 DaemonSets; an innocent client asks 10 times a second"
+        f"requests, boot in about {BOOT_S:.0f} s, run 8 DaemonSets, and have GPUs once the device plugin runs, one"
     )
+    narrator.say("of these; an innocent client asks 10 times a second")
     async with open_rush() as scene:
         at_once = await run_rush(scene, nodes, _teller(narrator, nodes))
     _say(narrator, at_once)
