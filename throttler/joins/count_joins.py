@@ -20,8 +20,8 @@ from throttler.kube.pod import PodKind
 from throttler.kube.quantities_and_durations import largest
 
 FREE_S = 30.0
-"""A node that nobody has taken so long after its join comes for nobody. A kubelet reports what a device plugin brings
-with its next status, every ten seconds, and pods that ask for it wait until then; on a busy server later."""
+"""A node that Karpenter has not called initialized so long after its join comes for nobody. A kubelet reports what a
+device plugin brings with its next status, every ten seconds, and pods that ask for it wait until then."""
 LARGEST_KEPT_S = 60.0
 """The largest node is looked for this often: nodes of new sizes are rare, and there may be 100,000 to look at."""
 
@@ -114,10 +114,14 @@ def _unseen(world: JoinWorld) -> int:
 
 
 def _free_of(nodes: Registered, joined: Iterable[str], world: JoinWorld) -> int:
-    """Nodes that join, or have `joined` lately, and that nobody has taken yet: the scheduler places work as soon as it
-    can, and pods that wait then still wait for other machines."""
+    """Nodes that nobody has taken yet: those that join, and of those that have `joined` lately the ones that still lack
+    what Karpenter ordered them for. The scheduler places work as soon as it can, and pods that wait then still wait for
+    other machines."""
     taken = (PodKind.WORK, PodKind.BALLOON)
-    names = {node.name for node in nodes.in_joining}.union(name for name in joined if name in world.nodes)
+    lately = [world.nodes[name] for name in joined if name in world.nodes]
+    names = {node.name for node in nodes.in_joining}.union(
+        node.name for node in lately if node.is_uninitialized and node.is_ready and not node.is_cordoned
+    )
     return sum(1 for name in names if not any(pod.kind in taken for pod in world.pods.get(name, NO_PODS)))
 
 

@@ -257,16 +257,19 @@ def test_a_joining_node_that_has_its_work_already_comes_for_nobody_else() -> Non
     assert Story().after(0, a_world(*joining, pods=[bound], unplaced=pods)).waiting == 9
 
 
-def test_a_node_that_has_just_joined_still_comes_for_the_pods_that_wait() -> None:
+def test_a_node_that_has_joined_without_its_devices_still_comes_for_the_pods_that_wait() -> None:
     """A kubelet tells what a device plugin brings up to ten seconds after that runs."""
     story = Story(JoinRules(nodes=RULES.nodes, gate=GATE))
     pods = tuple(pending(f"p{i}") for i in range(3))
     story.after(0, a_world(unplaced=pods, claims=[a_claim(f"c{i}") for i in range(3)]))
     story.after(5, a_world(a_node("a", age_s=-5, is_ready=False), unplaced=pods))
-    there = usable("a", age_s=-5)
+    there = usable("a", age_s=-5, is_uninitialized=True)
     joined = story.after(5, a_world(*there["nodes"], pods=there["pods"], unplaced=pods))
     assert (joined.joining, joined.joined, joined.released) == (0, 1, 2), "two machines are still to be ordered"
-    assert story.after(25, a_world(*there["nodes"], pods=there["pods"], unplaced=pods)).released == 2
+    whole, closed = usable("a", age_s=-5), usable("a", age_s=-5, is_uninitialized=True, is_cordoned=True)
+    for other in (whole, closed):
+        assert story.after(1, a_world(*other["nodes"], pods=there["pods"], unplaced=pods)).released == 3
+    assert story.after(23, a_world(*there["nodes"], pods=there["pods"], unplaced=pods)).released == 2
     assert story.after(10, a_world(*there["nodes"], pods=there["pods"], unplaced=pods)).released == 3, "not for ever"
     bound = msgspec.structs.replace(pods[0], node="a", kind=PodKind.WORK)
     assert story.after(5, a_world(*there["nodes"], pods=[*there["pods"], bound], unplaced=pods[1:])).released == 2
