@@ -182,8 +182,9 @@ class Fence:
         return pending is not None and now_s < pending.rest_until_s
 
     def resting(self, now_s: float) -> frozenset[ObjectKey]:
-        """All pools that rest after a failure."""
-        return frozenset(key for key in self._pending if self.is_resting(key, now_s))
+        """All pools that rest after they failed again: one conflict or time-out is over at the next try."""
+        again = (key for key, pending in self._pending.items() if pending.failures > 1)
+        return frozenset(key for key in again if self.is_resting(key, now_s))
 
     def give_up(self, now_s: float) -> set[ObjectKey]:
         """Pools that have waited in vain for `LATE_S` to see a write of theirs: they go on with what can be seen."""
