@@ -177,3 +177,14 @@ class Condition(msgspec.Struct, frozen=True, rename="camel"):
     message: str
     last_transition_time: str = ""
     observed_generation: int = 0
+
+
+def seconds_of(stamp: str | None) -> float:
+    """A time as the API writes it, in seconds since the epoch; 0 without one, and for one that no calendar has.
+
+    Whoever may write a status may write the year 0 or 10000 into it, which must not hide the object.
+    """
+    try:
+        return datetime.fromisoformat(stamp).timestamp() if stamp else 0.0
+    except (ValueError, OverflowError):
+        return 0.0

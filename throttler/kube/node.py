@@ -14,6 +14,7 @@ from typing import Any, TypeVar, cast
 
 import msgspec
 
+from throttler.kube.metadata import seconds_of
 from throttler.kube.quantities_and_durations import Resources, parse_resources
 from throttler.kube.selectors import Taint
 
@@ -155,7 +156,7 @@ class _NodeMetadata(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 class _Condition(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     type: str
     status: str
-    last_transition_time: datetime | None = None
+    last_transition_time: str | None = None
 
 
 class _NodeSpec(msgspec.Struct, frozen=True, gc=False, rename="camel"):
@@ -257,9 +258,7 @@ _READY = ("Ready", "True")
 
 
 def _unready_s(conditions: tuple[_Condition, ...]) -> float:
-    return next(
-        (c.last_transition_time.timestamp() for c in conditions if c.type == "Ready" and c.last_transition_time), 0.0
-    )
+    return next((seconds_of(c.last_transition_time) for c in conditions if c.type == "Ready"), 0.0)
 
 
 def _texts(kept: _KeptAnnotations) -> dict[str, str]:

@@ -5,12 +5,11 @@ Pods that have a node need only their requests, priority and kind; what the sche
 """
 
 import enum
-from datetime import datetime
 from typing import Any
 
 import msgspec
 
-from throttler.kube.metadata import Metadata, ObjectKey, OwnerReference, key_of
+from throttler.kube.metadata import Metadata, ObjectKey, OwnerReference, key_of, seconds_of
 from throttler.kube.node import HOST_LABEL, Node, Shared
 from throttler.kube.quantities_and_durations import Resources, larger, parse_quantity, parse_resources, total
 from throttler.kube.selectors import LabelSelector, Requirement, Taint, Toleration, meets, untolerated
@@ -120,7 +119,7 @@ class _PodCondition(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     type: str
     status: str
     reason: str = ""
-    last_transition_time: datetime | None = None
+    last_transition_time: str | None = None
 
 
 class _PodStatus(msgspec.Struct, frozen=True, gc=False, rename="camel"):
@@ -209,7 +208,7 @@ def pod_from_wire(wire: PodWire, shared: Shared) -> Pod:
         pool=shared.one(metadata.labels.get(POOL_LABEL, "")),
         shape=shared.one(metadata.labels.get(SHAPE_LABEL, "")),
         created_s=metadata.created_s,
-        ready_s=ready_at.timestamp() if ready_at is not None else 0.0,
+        ready_s=seconds_of(ready_at),
         deletion_cost=_deletion_cost(metadata),
         is_ready=ready is not None,
         is_running=status.phase == "Running",

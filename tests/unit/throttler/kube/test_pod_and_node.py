@@ -283,6 +283,13 @@ def test_since_when_a_node_is_not_ready_is_what_its_condition_says() -> None:
     assert [node(status=status).unready_s for status in (runs, undated, {"conditions": others})] == [0.0, 0.0, 0.0]
 
 
+@pytest.mark.parametrize("stamp", ["0000-01-01T00:00:00Z", "10000-01-01T00:00:00Z", "0001-01-01T00:00:00Z", "soon"])
+def test_a_date_that_no_calendar_has_hides_no_node(stamp: str) -> None:
+    said = {"conditions": [{"type": "Ready", "status": "False", "lastTransitionTime": stamp}]}
+    seen = node(status=said)
+    assert (seen.is_ready, seen.unready_s <= 0.0) == (False, True)
+
+
 @pytest.mark.parametrize("text", sorted({*JOINING_TAINTS, *LEAVING_TAINTS, STARTUP_TAINT_PREFIX, *GROUP_LABELS}))
 def test_what_marks_nodes_that_join_or_leave_and_their_groups_is_written_down_once(text: str) -> None:
     """In three places with three contents, a node was closed to balloons and on its way for the throttle."""
