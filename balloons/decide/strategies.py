@@ -170,7 +170,8 @@ def lowered_unseen(
     """
     ready = stored.status.ready_replicas + away
     if before is None:
-        return Unseen(ready, max(0, stored.replicas - ready)), ()
+        at_once = replaced_at_once(stored.replicas) if stored.is_rolling else 0
+        return Unseen(ready, max(0, stored.replicas - ready), at_once), ()
     # Balloons that are replaced come and go without any node changing hands, a share of them at a time, until all are.
     at_once = replaced_at_once(stored.replicas) if stored.is_rolling else before.at_once
     replaced = min(at_once, max(0, before.ready - ready))

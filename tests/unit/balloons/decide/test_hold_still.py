@@ -245,6 +245,15 @@ def test_a_roll_out_that_never_ends_and_that_nobody_sees_keeps_max_size() -> Non
     assert sizes == [20, 20, 15, 9, 9]
 
 
+def test_the_last_balloons_of_a_roll_out_that_began_before_the_view_was_lost_keep_their_nodes() -> None:
+    story = Story(20, mode=Mode.HEADROOM, size=20, max_size=20).settled()
+    old = seen_before(story)
+    for ready, updated in ((20, 18), (18, 20), (20, 20)):
+        shown = {**old, **with_ready(story, ready, updated=updated)}
+        plan, story.memory = decide(story.world.snapshot(**shown), story.memory, SETTINGS, NOW)
+        assert not actions(plan)
+
+
 def test_an_error_in_one_pool_that_nobody_sees_changes_nothing_for_the_others() -> None:
     story = Story(6, mode=Mode.HEADROOM, size=6, max_size=6)
     other = a_pool("other", mode=Mode.HEADROOM, size=3, max_size=3, nodes=PoolNodes(LabelSelector({"pool": "other"})))
@@ -557,3 +566,18 @@ def test_a_mark_goes_when_the_balloon_is_wanted_again() -> None:
     assert [a.cost for a in pool_actions(plan) if isinstance(a, MarkBalloon)] == [0, 0]
     world.apply(plan)
     assert not pool_actions(decide(world.snapshot(), memory, SETTINGS, NOW)[0])
+
+
+def test_a_pool_that_cannot_be_looked_at_keeps_what_is_remembered_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    story = Story(6).settled()
+    story.step()
+    before = dict(story.memory.pools)
+
+    def fails(*_: object) -> None:
+        raise RuntimeError("odd")
+
+    monkeypatch.setattr("balloons.decide.one_pool.hold_still", fails)
+    plan, memory = decide(story.world.snapshot(), story.memory, SETTINGS, NOW)
+    assert [decision.because.reason for decision in plan.pools] == [Reason.FAILED]
+    assert before
+    assert memory.pools == before
