@@ -106,7 +106,8 @@ async def test_a_burst_is_paced_comes_from_the_heavy_pool_and_leaves_both_as_bef
         states = {report.state for report in driver.record.reports}
         assert LeverState.CONFIRMED in states
         odd = {report.because.reason for report in driver.record.reports if report.state is LeverState.UNCONFIRMED}
-        assert odd <= {LeverReason.LEVER_UNCONFIRMED}, "a busy Karpenter takes a ceiling up late"
+        # A busy Karpenter takes a ceiling up late, and may pass it by the batch allowed above, which is told.
+        assert odd <= {LeverReason.LEVER_UNCONFIRMED, LeverReason.OVERRUN}
         usual = {LeverState.HANDED_BACK, LeverState.PENDING, LeverState.CONFIRMED}
         assert states <= usual | {LeverState.UNCONFIRMED}
         await karpenter.offer([dear])
