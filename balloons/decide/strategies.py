@@ -111,13 +111,17 @@ def lowered(view: PoolView, snapshot: Snapshot, why: Because, gone: int) -> tupl
 
 
 def _lowered_buffers(view: PoolView, snapshot: Snapshot, why: Because, gone: int) -> tuple[ApplyObject, ...]:
-    """Units beyond the nodes that are free for them make the autoscaler buy; at most so many are taken away."""
+    """Units beyond the nodes that are free for them make the autoscaler buy; at most so many are taken away.
+
+    A node whose shape is not known still joins, without its GPUs so far: it may be free for any of the units. Nodes in
+    preflight are not: the autoscaler does not know that they will be.
+    """
     states = (NodeState.WARM, NodeState.IDLE, NodeState.JOINING)
     free = Counter([view.shapes.of(node) for state in states for node in view.census.by_state[state]])
     buffers = _own_buffers(view.pool.key, snapshot)
     waiting = {name: max(0, _units(stored) - free[name]) for name, stored in buffers.items()}
     max_size = view.pool.spec.max_size
-    room = inf if max_size is None else max(0, max_size - view.census.total - gone)
+    room = inf if max_size is None else max(0, max_size - view.census.total - gone) + free[""]
     surplus, actions = sum(waiting.values()) - room, []
     for name, stored in sorted(buffers.items()):
         taken = int(max(0, min(surplus, waiting[name])))

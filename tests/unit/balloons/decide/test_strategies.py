@@ -9,7 +9,8 @@ from balloons.api.pool import Mode, PodTemplate, PoolNodes, SecretName, Strategy
 from balloons.decide.decide import decide
 from balloons.decide.plan import Action, AnnotateNode, ApplyObject, DeleteObject, Memory, Plan, Reason
 from balloons.decide.settings import DecideSettings
-from tests.world import NOW, POOL_KEY, World, a_pool, later, nodes, work
+from tests.world import NOW, POOL_KEY, SIZE, World, a_pool, later, nodes, work
+from throttler.kube.quantities_and_durations import parse_resources
 from throttler.kube.selectors import LabelSelector, Toleration
 
 SETTINGS = DecideSettings()
@@ -137,6 +138,22 @@ def test_a_buffer_of_a_paused_pool_keeps_what_is_free_for_it() -> None:
     world.change_node("n000", is_ready=False, created_s=NOW.wall.timestamp())
     plan, _ = step(world, memory, 10.0, **BUFFERS)
     assert not actions(plan)
+
+
+@pytest.mark.parametrize(("busy", "joining", "left"), [(4, 5, 5), (6, 3, 3), (6, 0, 3), (9, 0, 0)])
+def test_a_buffer_of_a_paused_pool_keeps_what_joins_for_it_without_its_gpus_yet(
+    busy: int, joining: int, left: int
+) -> None:
+    world = buffering()
+    with_gpus = {"allocatable": SIZE | parse_resources({"nvidia.com/gpu": "8"}), "instance_type": "paper-gpu"}
+    world.nodes = nodes(busy, **with_gpus)
+    _, memory = step(world, Memory(), **BUFFERS)
+    work_takes_every_node(world)
+    # As a kubelet registers before its device plugin runs.
+    world.nodes |= nodes(joining, "new", is_ready=False, instance_type="paper-gpu", created_s=NOW.wall.timestamp())
+    world.change_pool(paused=True)
+    step(world, memory, 10.0, **BUFFERS)
+    assert [buffer.spec["replicas"] for buffer in world.buffers.values()] == [left]
 
 
 def test_without_buffers_on_the_server_nothing_is_written() -> None:
