@@ -13,6 +13,7 @@ is faster. Which pod goes where stays the scheduler's choice; here it is only co
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cmp_to_key
 from math import log2
 
 from balloons.decide.settings import DecideSettings
@@ -140,7 +141,7 @@ class Places:
         self._file(open_nodes, rank=0)
         self._file((node for node in holdable if not self._load(node).balloons), rank=1)
         warm = [node for node in holdable if self._load(node).balloons]
-        self._file(sorted(warm, key=lambda node: _leaves_first(self._load(node).balloons[0], wall_s)), rank=2)
+        self._file(sorted(warm, key=lambda node: _leaves_first(_turn(self._load(node).balloons[0], wall_s))), rank=2)
 
     def _load(self, node: Node) -> NodeLoad:
         return self._loads.get(node.name) or EMPTY
@@ -187,17 +188,37 @@ class Places:
         self._left[node.name] = minus(self._left.get(node.name, self._base[node.name]), wanted.requests)
 
 
-def _leaves_first(balloon: Pod, wall_s: float) -> tuple[bool, bool, int, int, str]:
-    """The order in which a lowered ReplicaSet removes its pods: those that do not run or are not Ready, then the
-    cheapest, then those Ready for a shorter time (in powers of two of nanoseconds), then by uid.
+_Turn = tuple[tuple[bool, bool, int], float, int, int, str]
+"""Of a balloon: its state and cost, since when it is Ready, how long as a rank, its age as a rank, its uid."""
 
-    Releasing in that order means that the ReplicaSet, which is lowered just before, picks the very balloons that we
-    delete and not others besides (k8s.io/kubernetes pkg/controller, ActivePodsWithRanks; LogarithmicScaleDown). A
-    balloon that had to wait for its node is older than it has been Ready, so its age does not tell.
+
+def _turn(balloon: Pod, wall_s: float) -> _Turn:
+    since_s = balloon.ready_s or balloon.created_s
+    state = balloon.is_running, balloon.is_ready, balloon.deletion_cost
+    return state, since_s, _rank(wall_s - since_s), _rank(wall_s - balloon.created_s), balloon.uid
+
+
+def _rank(age_s: float) -> int:
+    return int(log2(age_s * 1e9)) if age_s > 0 else -1
+
+
+def _compared(one: _Turn, other: _Turn) -> int:
+    """Negative where a lowered ReplicaSet removes `one` first: what does not run or is not Ready comes before what is,
+    then the cheapest, then what is Ready for a shorter time or, of those Ready since the same second, the younger
+    (both in powers of two of nanoseconds), then by uid.
+
+    Releasing in that order means that the ReplicaSet, which is lowered just before, nearly always picks the balloons
+    that we delete and not others besides (k8s.io/kubernetes pkg/controller, ActivePodsWithRanks; LogarithmicScaleDown).
+    It also looks at restarts, of which balloons have next to none. A balloon that had to wait for its node is older
+    than it has been Ready, so its age alone does not tell. The second decides which time is compared: this is no order
+    that a key could give, as one may come before another, that before a third, and the third before the first.
     """
-    age_s = wall_s - (balloon.ready_s or balloon.created_s)
-    magnitude = int(log2(age_s * 1e9)) if age_s > 0 else -1
-    return balloon.is_running, balloon.is_ready, balloon.deletion_cost, magnitude, balloon.uid
+    by_age = one[1] == other[1]
+    mine, theirs = (one[0], one[3 if by_age else 2], one[4]), (other[0], other[3 if by_age else 2], other[4])
+    return (mine > theirs) - (mine < theirs)
+
+
+_leaves_first = cmp_to_key(_compared)
 
 
 _Class = tuple[ClassKey, PodClass, list[Pod]]

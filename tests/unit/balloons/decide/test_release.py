@@ -331,6 +331,9 @@ def test_balloons_are_released_in_the_order_in_which_their_replicaset_would_remo
         ({"created_s": 5000, "ready_s": 100}, {"created_s": 200, "ready_s": 200}),
         # The ReplicaSet counts in powers of two of nanoseconds: 66 s are fewer, 70 s are more than 2**36.
         ({"created_s": 66, "ready_s": 66}, {"created_s": 70, "ready_s": 70}),
+        # Ready since the same second: the younger goes, in powers of two again.
+        ({"created_s": 200, "ready_s": 100}, {"created_s": 5000, "ready_s": 100}),
+        ({"created_s": 66, "ready_s": 60}, {"created_s": 70, "ready_s": 60}),
         ({"created_s": 5000, "is_ready": False}, {"created_s": 5, "ready_s": 5}),
         ({"created_s": 5000, "ready_s": 5000, "deletion_cost": -1000}, {"created_s": 5, "ready_s": 5}),
     ],
