@@ -15,7 +15,7 @@ from typing import Any
 import click
 
 from balloons.cli.documents import NodeGroupItem, NodeGroupListDocument, RequestedItem
-from balloons.cli.options import open_cluster
+from balloons.cli.options import open_cluster, warn
 from balloons.cli.status_screen import COLUMNS, LINES, height, on_screen, outage, start, until_changed
 from balloons.cli.terminal import NONE, Look
 from balloons.display_text import printable
@@ -219,25 +219,42 @@ async def follow(options: Mapping[str, Any], look: Look, prices: Mapping[str, fl
         )
         await start(nodes, running)
         await start(pods, running)
-        shown: Sequence[str] = ()
+        screen = BarsScreen(look)
         while True:
             changed.clear()
             by_zone = groups(nodes.store.items.values(), pods.store.items.values(), time(), prices)
-            if look.is_terminal:  # whose width may have changed
-                look = replace(look, width=shutil.get_terminal_size((COLUMNS, LINES)).columns)
-            old = wrap(outage(nodes, pods), look.width or COLUMNS, subsequent_indent="  ")
-            shown = _show(bars(by_zone, look) + old, shown, look)
+            screen.show(by_zone, outage(nodes, pods))
             await until_changed(changed)
 
 
-def _show(text: list[str], before: Sequence[str], look: Look) -> Sequence[str]:
-    """What stands on the terminal now."""
-    if not look.is_terminal:
-        click.echo("".join(f"{line}\n" for line in text if line not in before), nl=False)
+@dataclass(slots=True)
+class BarsScreen:
+    """What has been shown: bars in place, or lines of which a change is told."""
+
+    look: Look
+    shown: Sequence[str] = ()
+    is_old: bool = False
+    """Whether it was said that what is shown is old."""
+
+    def show(self, by_zone: Mapping[tuple[str, str], Group], old: str) -> None:
+        """Draw all of it again, or add what has changed; `old` says that it is no longer followed, or is empty."""
+        if self.look.is_terminal:
+            self._draw(by_zone, old)
+        else:
+            self._add(bars(by_zone, self.look), old)
         sys.stdout.flush()
-        return text
-    size = shutil.get_terminal_size((COLUMNS, LINES))
-    fit = on_screen(text, size.columns, size.lines - 1, "a taller terminal, or top without -w")
-    rows = sum(height(line, size.columns) for line in before)
-    click.echo((f"\x1b[{rows}A\x1b[J" if rows else "") + "\n".join(fit))
-    return fit
+
+    def _draw(self, by_zone: Mapping[tuple[str, str], Group], old: str) -> None:
+        size = shutil.get_terminal_size((COLUMNS, LINES))
+        text = bars(by_zone, replace(self.look, width=size.columns)) + wrap(old, size.columns, subsequent_indent="  ")
+        fit = on_screen(text, size.columns, size.lines - 1, "a taller terminal, or top without -w")
+        rows = sum(height(line, size.columns) for line in self.shown)
+        click.echo((f"\x1b[{rows}A\x1b[J" if rows else "") + "\n".join(fit))
+        self.shown = fit
+
+    def _add(self, text: list[str], old: str) -> None:
+        if old and not self.is_old:
+            warn(old)
+        self.is_old = bool(old)
+        click.echo("".join(f"{line}\n" for line in text if line not in self.shown), nl=False)
+        self.shown = text

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from balloons.cli.main import balloons as commands
 from balloons.cli.status_screen import on_screen
 from balloons.cli.terminal import Look
-from balloons.cli.top_screen import Group, bars, groups
+from balloons.cli.top_screen import BarsScreen, Group, bars, groups
 from balloons.cluster import kinds, seen_cluster
 from tests.doctor_cases import node
 from tests.seen_clusters import cluster
@@ -76,6 +76,23 @@ def test_what_is_not_ready_is_joining_and_after_the_kill_timer_sick(age_s: float
     (one,) = seen_cluster.nodes(seen)
     (group,) = groups([one], [], one.created_s + age_s).values()
     assert getattr(group, state) == 1
+
+
+def test_that_a_view_is_old_is_said_once_in_a_pipe_and_below_the_bars_on_a_terminal(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    by_zone = {("gpu", "a"): Group(busy=1)}
+    said = "! This is as it was 23s ago. No news of nodes and pods: " + "the connection was refused, " * 4
+    in_a_pipe = BarsScreen(Look())
+    for old in ("", said, said.replace("23s", "33s"), "", said):
+        in_a_pipe.show(by_zone, old)
+    written = capsys.readouterr()
+    assert written.out.splitlines() == bars(by_zone, Look()), "each line once, and nothing of the outage"
+    assert written.err == f"{said}\n{said}\n", "once for each outage"
+    BarsScreen(Look(is_terminal=True)).show(by_zone, said)
+    written = capsys.readouterr()
+    assert "! This is as it was 23s ago." in written.out
+    assert not written.err
 
 
 def test_a_dump_is_not_watched() -> None:
