@@ -31,8 +31,10 @@ async def test_idle_nodes_are_held_and_real_work_takes_them(
         await on.until(lambda s: s["busy"] == 1 and s["warm"] == 2 and s["pending"] == 0)
         assert await on.replicas() == 2
         gave_way = _deleted_to_give_way(on)
-        assert await service.metric("preemptions_total") == gave_way
-        assert await service.metric("preempt_to_bind_seconds_count") <= gave_way
+        counted = await service.metric("preemptions_total")
+        # The ReplicaSet may delete first what the scheduler has marked as its victim.
+        assert gave_way <= counted <= gave_way + 1
+        assert await service.metric("preempt_to_bind_seconds_count") <= counted
 
         # Quiescent: nothing is written while nothing changes.
         await service.ticks(3)
@@ -335,7 +337,7 @@ async def test_pod_that_may_not_preempt_gets_a_warm_node_even_alone(
         "preemptionPolicy": "Never",
     }
     async with scene(control_plane, namespace, tmp_path, nodes=2) as on:
-        await on.ready_service()
+        service = await on.ready_service()
         await on.apply_pool()
         await on.until(lambda s: s.get("because") == "Steady")
         job = work_object(namespace, "job")
@@ -345,6 +347,7 @@ async def test_pod_that_may_not_preempt_gets_a_warm_node_even_alone(
             await on.until_bound("job")
             await on.until(lambda s: (s["busy"], s["warm"], s["pending"]) == (1, 1, 0))
             assert len([w for w in on.writes() if w["verb"] == "delete"]) == 1
+            assert await service.metric("preemptions_total", how="released") >= 1
         finally:
             await on.kubectl("delete", "pod", "job", "--now", "--ignore-not-found")
             await on.kubectl("delete", "priorityclass", polite["metadata"]["name"])
