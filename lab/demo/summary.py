@@ -85,7 +85,7 @@ def _rush_rows(rushes: Rushes) -> list[tuple[str, str, str]]:
         row("an innocent client's request, p99", lambda rush: f"{rush.bystander_p99_ms:.0f} ms"),
         row("its requests that were refused", lambda rush: str(rush.bystander_refusals)),
         row("answers 429 and 5xx", lambda rush: str(rush.errors)),
-        row("the API server's one core was busy", lambda rush: f"{rush.server_busy:.0%}"),
+        row("the API server used of a core", lambda rush: f"{rush.server_busy:.0%}"),
         row("requests sent in vain", lambda rush: str(rush.in_vain)),
     ]
 
