@@ -247,10 +247,8 @@ def _decide_all(
     pools: list[PoolCase], case: Case, memory: Memory, purse: Purse
 ) -> tuple[list[PoolDecision], Mapping[ObjectKey, PoolMemory]]:
     # What cannot be looked at keeps its memory: what was valued there, removed, refused.
-    decisions, memories = (
-        list[PoolDecision](),
-        {key: memory.pools[key] for key in case.snapshot.pools if key in memory.pools},
-    )
+    memories = {key: memory.pools[key] for key in case.snapshot.pools if key in memory.pools}
+    decisions = []
     for own in pools:
         pool = own.view.pool
         try:

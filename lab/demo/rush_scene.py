@@ -19,13 +19,11 @@ from lab.demo.service import ACCOUNT, ACCOUNT_NAMESPACE, install, run_service
 from lab.processes.cpu_share import held_to
 from lab.scaleup.cluster import DEVICE_PLUGIN, QUICK_MANAGER_QPS, start_small_plane
 
-GPU = "nvidia.com/gpu"
 BOOT_S = 5.0
 """Median boot time; short, so that the demo is."""
 NODE_POOL = "workers"
 POOL_LABELS = {"example.com/pool": NODE_POOL}
-GPUS = 8
-WORKER = paper_type("worker-8", cores=8, memory_gib=32, gpus=GPUS, sort=MachineSort.JOINER, device_plugin=DEVICE_PLUGIN)
+WORKER = paper_type("worker-8", cores=8, memory_gib=32, gpus=8, sort=MachineSort.JOINER, device_plugin=DEVICE_PLUGIN)
 """As a real node with GPUs it has none before its device plugin runs, which is one of its DaemonSets."""
 THROTTLE = "workers"
 SERVER = "kube-apiserver-0"
@@ -148,7 +146,7 @@ def join_throttle(plane: ControlPlane, pacing: Pacing) -> dict[str, Any]:
 
 def training(pods: int, *, is_gated: bool = False) -> dict[str, Any]:
     """A training job that takes `pods` whole nodes; `is_gated`: its author lets a JoinThrottle release its pods."""
-    resources = {"requests": {"cpu": "6", GPU: str(GPUS)}, "limits": {GPU: str(GPUS)}}
+    resources = {"requests": {"cpu": "6", **WORKER.extended}, "limits": dict(WORKER.extended)}
     container = {"name": "train", "image": "registry.example/train:1", "resources": resources}
     spec: dict[str, Any] = {
         "nodeSelector": POOL_LABELS,
