@@ -259,7 +259,7 @@ class Band:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forecast:
-    """`runs` are in the order of the worlds, `run` is the one whose end is the median's.
+    """`runs` are in the order of `worlds`, `run` is the one whose end is the median's.
 
     Figures of load are medians over all worlds: how busy the servers are without any join differs from world to world,
     and the median end of another policy is that of another world.
@@ -269,11 +269,9 @@ class Forecast:
     eta_s: Band
     first_s: Band
     """The first usable node."""
+    worlds: tuple[World, ...]
     runs: tuple[Flow, ...]
     run: Flow
-    world: World
-    """In which `run` ran."""
-    waves: tuple[Wave, ...]
     lost: Band
     """Machines that kill timers destroy."""
     error_share: float
@@ -294,6 +292,10 @@ class Forecast:
     def is_collapse(self) -> bool:
         """Whether the servers refuse so much that the real end may be much later."""
         return self.error_share > REFUSING
+
+    def waves_in(self, world: int) -> tuple[Wave, ...]:
+        """The waves of the run in this world."""
+        return waves_of(self.runs[world], self.worlds[world])
 
     def unlike(self, world: int) -> float:
         """How far the run in this world is from the medians: 1 for an end that is a twentieth off, or a wait by a
@@ -316,17 +318,16 @@ def forecast(inputs: PlanInputs, pool: PoolFacts, nodes: int, make: Maker) -> Fo
     """Run `nodes` (1 to MOST_ADDED); every policy meets the same worlds."""
     found = worlds(inputs, pool, nodes, next(count for most, count in WORLDS if nodes <= most))
     runs = tuple(flow(world, make(world.scenario)) for world in found)
-    by_end = sorted(zip(found, runs, strict=True), key=lambda pair: (pair[1].done_s is None, pair[1].done_s or 0.0))
-    world, run = by_end[(len(by_end) - 1) // 2]
+    by_end = sorted(runs, key=lambda run: (run.done_s is None, run.done_s or 0.0))
+    run = by_end[(len(by_end) - 1) // 2]
     scale = inputs.servers.requests_per_join.value / REQUESTS
     return Forecast(
         nodes=run.nodes,
         eta_s=time_band([each.done_s for each in runs]),
         first_s=time_band([each.usable_s[0][0] if each.usable_s else None for each in runs]),
+        worlds=tuple(found),
         runs=runs,
         run=run,
-        world=world,
-        waves=waves_of(run, world),
         lost=band([float(each.lost) for each in runs]),
         error_share=_median(runs, lambda run: run.error_share),
         slower_by=_median(runs, _slower_by),

@@ -11,7 +11,7 @@ from typing import Any
 from balloons.cluster.plain_data import moment, part, parts, text, whole
 from balloons.preview.calibrate import Birth
 from balloons.preview.fitting import Fitting
-from balloons.preview.forecast import Band, Forecast, Wave
+from balloons.preview.forecast import Band, Wave
 from balloons.preview.inputs import Known, PlanInputs, PoolFacts
 from balloons.preview.scale_up_plan import ScaleUpPlan, Side
 from throttler.kube.because import rfc3339
@@ -42,7 +42,7 @@ def plan_json(plan: ScaleUpPlan, made_by: str = "") -> Json:
         "firstNode": _band(found.first_s) if found else None,
         "limit": _limit(plan),
         "waves": [_wave(wave) for wave in plan.waves],
-        "timeline": _timeline(found) if found else [],
+        "timeline": _timeline(plan),
         "killTimer": _kill_timer(plan),
         "pacing": {"policy": plan.policy, "sides": [_side_over_time(side) for side in plan.sides]},
         "ceilings": [{"name": each.name, "nodes": each.nodes, "detail": each.detail} for each in plan.pool.ceilings],
@@ -165,7 +165,7 @@ def _wave(wave: Wave) -> Json:
     }
 
 
-def _timeline(found: Forecast) -> list[Json]:
+def _timeline(plan: ScaleUpPlan) -> list[Json]:
     return [
         {
             "atSeconds": seconds(each.at_s),
@@ -176,7 +176,7 @@ def _timeline(found: Forecast) -> list[Json]:
             "ready": each.ready,
             "utilisation": round(each.utilisation, 3),
         }
-        for each in thinned([moment for moment in found.run.moments if moment.at_s >= 0])
+        for each in thinned([moment for moment in plan.moments if moment.at_s >= 0])
     ]
 
 

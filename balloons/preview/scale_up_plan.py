@@ -28,7 +28,7 @@ from balloons.preview.forecast import (
 from balloons.preview.from_cluster import lift
 from balloons.preview.inputs import Ceiling, PlanInputs, PoolFacts
 from balloons.preview.possible_worlds import World, median_world
-from balloons.preview.scale_up_flow import Flow, flow
+from balloons.preview.scale_up_flow import Flow, FlowMoment, flow
 from throttler.kube.quantities_and_durations import count
 
 HOUR_S = 3600.0
@@ -175,6 +175,8 @@ class ScaleUpPlan:
     """The one that stops it before all have come."""
     policy: str
     forecast: Forecast | None
+    moments: tuple[FlowMoment, ...]
+    """Of the one possible world that is shown: the waves, and the course of each side, are of the same."""
     waves: tuple[Wave, ...]
     limit: Limit | None
     relief: Relief | None
@@ -212,10 +214,11 @@ def make_plan(
     ceiling = min(pool.ceilings, key=lambda each: each.nodes, default=None)
     coming = asked.add if ceiling is None else max(0, min(asked.add, ceiling.nodes))
     stopping = ceiling if coming < asked.add else None
-    policy = THROTTLE if inputs.throttle else NONE
-    make = policy_maker(policy, inputs.throttle)
-    found = forecast(inputs, pool, coming, make) if coming else None
-    waves = _with_ceiling(found.waves if found else (), asked.add - coming, coming, stopping)
+    policy, other = (THROTTLE, NONE) if inputs.throttle else (NONE, THROTTLE)
+    makers = {name: policy_maker(name, inputs.throttle) for name in (policy, other)}
+    both = {name: forecast(inputs, pool, coming, make) for name, make in makers.items()} if coming else {}
+    found, world = both.get(policy), typical_world(list(both.values())) if both else 0
+    waves = _with_ceiling(found.waves_in(world) if found else (), asked.add - coming, coming, stopping)
     limit = main_limit(waves)
     return ScaleUpPlan(
         at=at,
@@ -226,10 +229,11 @@ def make_plan(
         ceiling=stopping,
         policy=policy,
         forecast=found,
+        moments=found.runs[world].moments if found else (),
         waves=waves,
         limit=limit,
-        relief=relief(inputs, pool, coming, make, limit) if found and limit else None,
-        sides=_sides(inputs, pool, found, policy) if found else (),
+        relief=relief(inputs, pool, coming, makers[policy], limit) if found and limit else None,
+        sides=tuple(replace(side(name, each), moments=_course(each.runs[world])) for name, each in both.items()),
         cost=cost_of(pool, found.node_seconds if found else 0.0, prices or {}),
         fitting=fitting,
     )
@@ -247,16 +251,6 @@ def check_size(nodes: int) -> None:
     """Raises PlanError for more nodes than a forecast takes."""
     if nodes > MOST_ADDED:
         raise PlanError(f"{count(nodes, 'node')} more are too many to run through; accepted: 1 to {MOST_ADDED:,}")
-
-
-def _sides(inputs: PlanInputs, pool: PoolFacts, found: Forecast, policy: str) -> tuple[Side, ...]:
-    """As it is, and with pacing where there is none or without where there is: in the same worlds, and both courses in
-    the one that is most like the medians."""
-    other = NONE if policy == THROTTLE else THROTTLE
-    compared = forecast(inputs, pool, found.nodes, policy_maker(other, inputs.throttle))
-    world = typical_world([found, compared])
-    pairs = ((policy, found), (other, compared))
-    return tuple(replace(side(name, each), moments=_course(each.runs[world])) for name, each in pairs)
 
 
 def side(policy: str, found: Forecast) -> Side:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from balloons.preview.forecast import Forecast, Limit, forecast, main_limit, policy_maker
+from balloons.preview.forecast import Forecast, Limit, forecast, main_limit, policy_maker, typical_world
 from balloons.preview.inputs import Ceiling, Known, PlanInputs, PoolFacts, Source, join_cpu_s, requests_per_join
 from balloons.preview.plan_json import API_VERSION, seconds, side_json
 from balloons.preview.scale_up_plan import PlanError, Side, check_size, side
@@ -231,13 +231,16 @@ def simulate(
     inputs: PlanInputs, pool: str, add: int, policies: Sequence[str], sweep: Sweep | None = None
 ) -> tuple[Cell, ...]:
     """Every policy with every value, in this order; raises PlanError, PolicyError and StatedError."""
-    cells = [(policy, value) for value in (sweep.values if sweep else (None,)) for policy in policies]
-    if len(cells) > MOST_CELLS:
-        raise PlanError(f"{len(cells)} runs; accepted: {MOST_CELLS} policies times values")
-    return tuple(_cell(inputs, pool, add, policy, sweep.name if sweep else "", value) for policy, value in cells)
+    name, values = (sweep.name, sweep.values) if sweep else ("", (None,))
+    if len(policies) * len(values) > MOST_CELLS:
+        raise PlanError(f"{len(policies) * len(values)} runs; accepted: {MOST_CELLS} policies times values")
+    return tuple(cell for value in values for cell in _cells(inputs, pool, add, policies, name, value))
 
 
-def _cell(inputs: PlanInputs, pool: str, add: int, policy: str, name: str, value: float | None) -> Cell:
+def _cells(
+    inputs: PlanInputs, pool: str, add: int, policies: Sequence[str], name: str, value: float | None
+) -> list[Cell]:
+    """Of one value; what limits each is read from one world, as a plan of these policies reads it."""
     if value is not None and name == NODES_ADDED:
         add = max(1, int(value))
     elif value is not None:
@@ -247,8 +250,12 @@ def _cell(inputs: PlanInputs, pool: str, add: int, policy: str, name: str, value
         known = ", ".join(sorted(each.name for each in inputs.pools)) or "none"
         raise PlanError(f"pool {pool!r} is not there; there are: {known}")
     check_size(add)
-    found = forecast(inputs, grown, add, policy_maker(policy, inputs.throttle))
-    return Cell(policy=policy, value=value, add=add, found=found, limit=main_limit(found.waves))
+    found = [forecast(inputs, grown, add, policy_maker(policy, inputs.throttle)) for policy in policies]
+    world = typical_world(found)
+    return [
+        Cell(policy=policy, value=value, add=add, found=each, limit=main_limit(each.waves_in(world)))
+        for policy, each in zip(policies, found, strict=True)
+    ]
 
 
 def _as_facts(inputs: PlanInputs) -> PlanInputs:

@@ -5,7 +5,7 @@ All joiners came at once, with 8 DaemonSets; joins of 7-10 s. The server's noise
 
 import pytest
 
-from balloons.preview.forecast import NONE, Limit, forecast, main_limit, policy_maker
+from balloons.preview.forecast import NONE, Limit, forecast, main_limit, policy_maker, typical_world
 from balloons.preview.inputs import assumed_inputs
 from balloons.preview.what_if import Stated, with_stated
 
@@ -34,4 +34,4 @@ def test_herds_end_when_they_did(joiners: int, controller_qps: float, seconds: f
     inputs = with_stated(assumed_inputs(), stated)
     found = forecast(inputs, inputs.pools[0], joiners, policy_maker(NONE, None))
     assert found.eta_s.median == pytest.approx(seconds, rel=0.12)
-    assert main_limit(found.waves) is limit
+    assert main_limit(found.waves_in(typical_world([found]))) is limit

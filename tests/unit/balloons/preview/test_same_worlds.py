@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from balloons.preview.forecast import MOST_ADDED, NONE, THROTTLE, WORLDS, forecast, policy_maker
 from balloons.preview.from_cluster import plan_inputs
 from balloons.preview.inputs import PlanInputs, assumed_inputs
+from balloons.preview.plan_json import plan_json
 from balloons.preview.possible_worlds import LIMIT_S, median_world
 from balloons.preview.scale_up_flow import flow
 from balloons.preview.scale_up_plan import Asked, PlanError, make_plan
@@ -34,6 +35,7 @@ def test_rows_of_a_plan_are_those_of_a_simulation(nodes: int) -> None:
     plan = make_plan(ASSUMED, Asked(add=nodes), AT)
     cells = simulate(ASSUMED, "", nodes, [NONE, THROTTLE])
     assert [replace(side, moments=()) for side in plan.sides] == [cell.side for cell in cells]
+    assert plan.limit == cells[0].limit
     assert plan.forecast == cells[0].found
 
 
@@ -54,6 +56,20 @@ def test_the_courses_that_are_shown_are_like_the_figures_beside_them(nodes: int)
         assert last == pytest.approx(side.eta_s, rel=0.05)
         assert max(moment.slower_by for moment in side.moments) == pytest.approx(side.slower_by, rel=0.5)
         assert max(moment.utilisation for moment in side.moments) == pytest.approx(side.peak_utilisation, abs=0.12)
+
+
+@pytest.mark.parametrize("nodes", [436, 836])
+def test_all_that_a_report_draws_is_of_one_possible_world(nodes: int) -> None:
+    example = plan_inputs(read_archive(str(EXAMPLE)))
+    plan = make_plan(example, Asked(add=nodes, pool="gpu"), AT)
+    body = plan_json(plan)
+    own = next(side for side in body["pacing"]["sides"] if side["policy"] == plan.policy)
+    stages = {each["atSeconds"]: (each["ready"], each["utilisation"]) for each in body["timeline"]}
+    course = {each["atSeconds"]: (each["ready"], each["utilisation"]) for each in own["timeline"]}
+    both = stages.keys() & course.keys()
+    assert len(both) > 30
+    assert {at_s: stages[at_s] for at_s in both} == {at_s: course[at_s] for at_s in both}
+    assert body["waves"][-1]["untilSeconds"] == body["timeline"][-1]["atSeconds"]
 
 
 def test_figures_of_load_are_those_of_most_worlds() -> None:
