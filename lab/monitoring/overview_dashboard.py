@@ -103,12 +103,6 @@ _NOW = Row(
             "warm",
         ),
         _number(
-            "Wanted warm",
-            "Warm nodes that size and schedules of the chosen pools ask for now.",
-            f"sum({of_pool('target_nodes')})",
-            "wanted",
-        ),
-        _number(
             "Busy nodes",
             "Nodes of the chosen pools that run work that leaves no room for a balloon.",
             f"sum({of_pool('busy_nodes')})",
@@ -132,6 +126,14 @@ _NOW = Row(
             "Replicas that are scraped, by version.",
             f"count by (version) (kube_balloons_build_info{{{CLUSTER}}})",
             "{{version}}",
+        ),
+        _number(
+            "Objects not read",
+            "They exist, break a rule or the format, and are skipped.",
+            f"sum(max by (cluster, resource) (kube_balloons_unreadable_objects{{{CLUSTER}}}))",
+            "skipped",
+            below="green",
+            steps=_TROUBLE,
         ),
     ),
 )
@@ -249,14 +251,14 @@ _SERVICE = Row(
             title="Requests to the API server",
             description="Own requests per second, retries included, by HTTP status.",
             unit="ops",
-            width=6,
+            width=8,
             queries=(Query(_rate_by("code", "api_attempts_total"), "{{code}}"),),
         ),
         Panel(
             title="Writes",
             description="Per second, by how they ended. Conflicts are normal; refusals need a person.",
             unit="ops",
-            width=6,
+            width=8,
             queries=(Query(_rate_by("outcome", "writes_total"), "{{outcome}}"),),
         ),
         Panel(
@@ -264,16 +266,9 @@ _SERVICE = Row(
             description="One replica decides and writes; the others stand by and see the same.",
             unit="short",
             kind=Kind.STATES,
-            width=6,
+            width=8,
             words=(Word("stands by", "blue"), Word("leads", "green")),
             queries=(Query(f"max by (pod) (kube_balloons_leader{{{CLUSTER}}})", "{{pod}}"),),
-        ),
-        Panel(
-            title="Objects that cannot be read",
-            description="They exist, break a rule or the format, and are skipped.",
-            unit="short",
-            width=6,
-            queries=(Query(f"max by (resource) (kube_balloons_unreadable_objects{{{CLUSTER}}})", "{{resource}}"),),
         ),
     ),
 )

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from lab.monitoring.board import Annotation, Board, Kind, Panel, Query, Row, Word
+from typing import Any
+
+from lab.monitoring.board import Annotation, Board, Kind, Panel, Query, Row, Step, Word
 from lab.monitoring.selectors import CLUSTER, OF_CLUSTER, OF_THROTTLE, THROTTLE, of_throttle
 
 _RATE = "$__rate_interval"
@@ -21,9 +23,9 @@ def _stage(name: str) -> str:
     return of_throttle("nodes", stage=name)
 
 
-def _number(title: str, description: str, expr: str, legend: str = "{{throttle}}") -> Panel:
+def _number(title: str, description: str, expr: str, legend: str = "{{throttle}}", **more: Any) -> Panel:
     queries = (Query(expr, legend),)
-    return Panel(title=title, description=description, unit="short", kind=Kind.NUMBER, width=4, queries=queries)
+    return Panel(title=title, description=description, unit="short", kind=Kind.NUMBER, width=4, queries=queries, **more)
 
 
 _NOW = Row(
@@ -33,7 +35,14 @@ _NOW = Row(
         _number("Window", "Joins that may load the API servers at the same time.", of_throttle("window_joins")),
         _number("In flight", "Machines asked for that are no usable nodes yet.", _stage("in_flight")),
         _number("Waiting", "Nodes that are wanted and not asked for yet.", _stage("waiting")),
-        _number("Allowance", "How many more nodes may be asked for now.", of_throttle("allowance_nodes")),
+        _number(
+            "Controller manager",
+            "Throttles whose joins wait for its own request limit, and not for the API servers: no pace helps.",
+            f"sum({of_throttle('is_controller_bound')})",
+            "wait for it",
+            below="green",
+            steps=(Step(1, "orange"),),
+        ),
         _number(
             "Servers read",
             "API servers whose figures are fresh enough to act on.",
@@ -122,16 +131,11 @@ _NODES = Row(
             title="How long a node takes",
             description="Means of the latest, 0 while unknown. Booting ends when the machine is heard of.",
             unit="s",
+            width=24,
             queries=(
                 Query(of_throttle("boot_seconds"), "{{throttle}} booting"),
                 Query(of_throttle("join_seconds"), "{{throttle}} joining"),
             ),
-        ),
-        Panel(
-            title="Joins that wait for the controller manager",
-            description="1 while its own request limit binds, and not the API servers: no pace helps.",
-            unit="short",
-            queries=(Query(of_throttle("is_controller_bound"), "{{throttle}}"),),
         ),
     ),
 )

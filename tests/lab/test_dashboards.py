@@ -7,6 +7,7 @@ from itertools import chain
 
 import pytest
 
+from lab.monitoring.panel_queries import courses
 from lab.monitoring.prometheus import RECORDING, RecordedRun, Series, recorded_run
 from lab.monitoring.write_dashboards import BOARDS
 from tests.unit.monitoring.expressions import plain, selectors
@@ -33,6 +34,16 @@ def test_panel_shows_something_under_the_names_it_promises(run: RecordedRun, pan
         expr = plain(query.expr, run.window)
         found = run.at_end(expr) if panel.is_instant else run.over_run(expr)
         assert_shown(found, query.legend, expr)
+
+
+@pytest.mark.parametrize(
+    "panel", [each for each in PANELS.values() if not each.is_instant], ids=lambda each: each.title
+)
+def test_no_panel_is_flat_all_the_time(run: RecordedRun, panel) -> None:
+    """What hardly ever differs from 0 is a figure with a colour: a line of zeros takes room and says nothing."""
+    found = [course.values for query in panel.queries for course in courses(run, query)]
+    known = [number for number in range(len(found[0])) if not all(math.isnan(values[number]) for values in found)]
+    assert any(len({str(value) for value in values[known[0] :]}) > 1 for values in found), panel.title
 
 
 @pytest.mark.parametrize("mark", MARKS.values(), ids=MARKS)
