@@ -357,7 +357,7 @@ class _Run:
         nodes = scenario.nodes_before + self._joining.under_way + self._joining.ended
         work = offered * scenario.join_weight * (_COST + _GROWTH * nodes)
         others = self._others(nodes) * step_s
-        ups = sum(self._ups())
+        ups = sum(self._ups()) if scenario.disturbances else scenario.servers
         if ups:
             requests = offered * REQUESTS + others / VISITOR_COST
             capacity = scenario.capacity * speed_factor(scenario, self._now_s)

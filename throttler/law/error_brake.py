@@ -8,7 +8,7 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from throttler.law.server_health import Health, error_share
+from throttler.law.server_health import Health
 from throttler.law.settings import LawSettings
 from throttler.signals.reading import Reading
 
@@ -66,7 +66,12 @@ class Brake:
 
 def is_alarming(reading: Reading, settings: LawSettings) -> bool:
     """Whether its errors call for the brake."""
-    return reading.errors >= settings.brake_errors and error_share(reading) > settings.brake_share
+    return _are_alarming(reading.errors, reading, settings)
+
+
+def _are_alarming(errors: float, reading: Reading, settings: LawSettings) -> bool:
+    share = min(1.0, errors / reading.requests) if reading.requests else 0.0
+    return errors >= settings.brake_errors and share > settings.brake_share
 
 
 def cut(window: float, joining: int, share: float, settings: LawSettings) -> float:
@@ -126,9 +131,8 @@ def observed(
     """After the new readings; `is_idle`: nothing joined while they were made."""
     ours = foreign.ours(health, now_s)
     for before, after in zip((*health.new, *health.new_own), ours, strict=True):
-        others = replace(before, errors=before.others_errors)
         was_ours = is_alarming(before, settings) and not is_alarming(after, settings)
-        if was_ours or is_alarming(others, settings):
+        if was_ours or _are_alarming(before.others_errors, before, settings):
             foreign = replace(foreign, server=before.server, left_out_s=now_s)
     if not is_idle:
         return foreign
@@ -145,6 +149,8 @@ def observed(
 def _without(reading: Reading, per_s: float) -> Reading:
     """Less the most errors that others may be expected to cause in the window."""
     mean = per_s * reading.span_s
+    if not mean:
+        return reading
     return replace(reading, errors=max(0.0, reading.errors - mean - DEVIATIONS * math.sqrt(mean)))
 
 

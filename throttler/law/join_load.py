@@ -11,7 +11,7 @@ import math
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 from throttler.law.settings import LawSettings
 from throttler.signals.reading import Reading
@@ -23,7 +23,7 @@ ENOUGH_PER_S = 20.0
 measured: on the lab's quiet server a cold start began with four joins, by this formula 60 ms of CPU a request."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Baseline:
     """Median delay of idle history, in seconds. Samples of a scale-up never enter, so it is kept across them."""
 
@@ -32,7 +32,7 @@ class Baseline:
     remembered_s: float | None = None
     """What a former scale-up or process knew, until there are samples."""
 
-    @property
+    @cached_property
     def measured_s(self) -> float | None:
         """As measured, without bounds; None before anything was."""
         if not self.samples:
@@ -80,7 +80,7 @@ class Slope:
         return Slope(kept * self.sum_xy + joining * added, kept * self.sum_xx + joining * joining, swing)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Load:
     """Shares of the busiest server's CPU."""
 
@@ -92,13 +92,13 @@ class Load:
     remembered: float | None = None
     """What a former scale-up or process knew of one join, until there is a sample."""
 
-    @property
+    @cached_property
     def per_join(self) -> float | None:
         """What one join in flight adds; None while unknown."""
         per_join = self.slope.per_join(self.remembered)
         return self.remembered if per_join is None else per_join
 
-    @property
+    @cached_property
     def idle_mean(self) -> float:
         """While nothing joins; 0 while unknown."""
         return statistics.fmean(self.idle) if self.idle else 0.0

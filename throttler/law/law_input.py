@@ -1,6 +1,7 @@
 """What one look goes by, and what comes of it."""
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from throttler.joins.joins import Joins
 from throttler.kube.because import Because
@@ -21,9 +22,9 @@ CROWDED = 1.1
 """With more than this share of the window in flight it lets nothing in."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class LawInput:
-    """All that one look goes by."""
+    """All that one look goes by. What several parts ask for, and takes long to find, is kept."""
 
     memory: LawMemory
     """After `observed`."""
@@ -38,13 +39,13 @@ class LawInput:
         """W before this look."""
         return self.memory.window or self.settings.window_initial
 
-    @property
+    @cached_property
     def low_index(self) -> float | None:
         """The index that both samples of the worst server reach."""
         low_s = self.health.low_s
         return None if low_s is None else low_s / self.memory.baseline.within(self.settings)
 
-    @property
+    @cached_property
     def high_index(self) -> float | None:
         """The index that no sample of any server exceeds; of waves none of the whole cycle of orders.
 
@@ -64,13 +65,13 @@ class LawInput:
             return None
         return newest_s / self.memory.baseline.within(self.settings)
 
-    @property
+    @cached_property
     def latest_join_s(self) -> float:
         """How long the latest joins took, and at least as long as it takes to see them."""
         guessed_s = max(self.settings.join_guess_least_s, self.joins.oldest_joining_s)
         return max(self.memory.join_time.or_guess(guessed_s), 2.0 * self.scrape_s)
 
-    @property
+    @cached_property
     def is_prompt(self) -> bool:
         """Whether a join ends within two scrapes of ours: then delay tells at once what the last step did.
 
@@ -115,7 +116,8 @@ class LawInput:
     @property
     def scrape_s(self) -> float:
         """How long the newest windows are."""
-        return min(max((reading.span_s for reading in self.health.fresh), default=TYPICAL_SCRAPE_S), LONGEST_SCRAPE_S)
+        span_s = self.health.longest_span_s
+        return TYPICAL_SCRAPE_S if span_s is None else min(span_s, LONGEST_SCRAPE_S)
 
     @property
     def join_s(self) -> float:
@@ -123,7 +125,7 @@ class LawInput:
         guessed_s = max(self.settings.join_guess_least_s, self.joins.oldest_joining_s)
         return self.memory.join_time.least_s or guessed_s
 
-    @property
+    @cached_property
     def has_waves(self) -> bool:
         """Whether machines come in waves: no gate holds them, and joins are known to end within a few looks.
 
@@ -137,7 +139,7 @@ class LawInput:
         """How long the machines of one look of the autoscaler load the servers, until those of the next one come."""
         return max(2.0 * self.scrape_s, self.latest_join_s + LOOK_S)
 
-    @property
+    @cached_property
     def peak(self) -> int:
         """The most joins in flight that the newest readings can have felt; of waves, in one cycle of orders.
 
@@ -162,7 +164,7 @@ class LawInput:
         """Whether more is in flight than the window, which was cut and has let nothing in since."""
         return self.joins.joining > CROWDED * self.window
 
-    @property
+    @cached_property
     def is_used(self) -> bool:
         """Whether the window is filled and something waits to fill more of it."""
         joining = self.felt if self.is_prompt and not self.has_waves else self.peak
@@ -171,7 +173,7 @@ class LawInput:
     @property
     def read_until_s(self) -> float:
         """When the newest reading ended."""
-        return max((reading.ended_s for reading in self.health.fresh), default=self.now_s)
+        return self.now_s if self.health.read_until_s is None else self.health.read_until_s
 
     def is_untried(self, window: float) -> bool:
         """Whether no reading has felt this window since it was doubled, and the first wave of it may still come."""
@@ -180,7 +182,7 @@ class LawInput:
             return False
         return self.peak < self.settings.used_share * window
 
-    @property
+    @cached_property
     def felt(self) -> float:
         """Mean joins in flight while the newest readings were made: what their delay tells of.
 

@@ -9,6 +9,7 @@ average, that does not lag.
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from throttler.law.settings import LawSettings
 from throttler.signals.reading import Alarm, Reading, Signals, SilentServer
@@ -58,8 +59,10 @@ def is_usable(reading: Reading) -> bool:
     """Whether its figures are finite, not negative, and tell of anything: no server answers no request at all."""
     figures = (reading.ended_s, reading.span_s, reading.requests, reading.errors, reading.others_errors)
     delays = (reading.latency_s, reading.service_s, reading.queue_wait_s)
-    known = (*figures, *(share for share in (*delays, reading.seats_share, reading.cpu_share) if share is not None))
-    return all(math.isfinite(figure) and figure >= 0 for figure in known) and reading.requests > 0
+    for figure in (*figures, *delays, reading.seats_share, reading.cpu_share):
+        if figure is not None and not 0 <= figure < math.inf:
+            return False
+    return reading.requests > 0
 
 
 def delay_of(reading: Reading) -> float | None:
@@ -100,19 +103,19 @@ def _newest(before: tuple[float, ...], share: float | None) -> tuple[float, ...]
 
 def worst_low_s(traces: Iterable[ServerTrace]) -> tuple[float | None, str]:
     """The highest of what both samples of a server reach, and that server's name."""
-    lows = [(trace.low_s, trace.server) for trace in traces if trace.low_s is not None]
+    lows = [(low_s, trace.server) for trace in traces if (low_s := trace.low_s) is not None]
     return max(lows, default=(None, ""))
 
 
 def worst_high_s(traces: Iterable[ServerTrace]) -> tuple[float | None, str]:
     """The highest of what no sample of a server exceeds, and that server's name."""
-    highs = [(trace.high_s, trace.server) for trace in traces if trace.high_s is not None]
+    highs = [(high_s, trace.server) for trace in traces if (high_s := trace.high_s) is not None]
     return max(highs, default=(None, ""))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Health:
-    """The newest complete window of each server, judged together."""
+    """The newest complete window of each server, judged together. A look asks for its figures often: they are kept."""
 
     fresh: tuple[Reading, ...]
     """Usable readings that are not stale."""
@@ -137,31 +140,41 @@ class Health:
         """Whether nothing trustworthy is known of any server."""
         return not self.fresh
 
-    @property
+    @cached_property
     def low_s(self) -> float | None:
         """Delay that two samples of the worst server agree to be reached."""
         return worst_low_s(self.traces)[0]
 
-    @property
+    @cached_property
     def high_s(self) -> float | None:
         """Delay that no sample exceeds."""
         return worst_high_s(self.traces)[0]
 
-    @property
+    @cached_property
     def newest_s(self) -> float | None:
         """Delay of the newest windows, of the worst server."""
         return max((trace.delay_s for trace in self.traces if trace.delay_s is not None), default=None)
 
-    @property
+    @cached_property
     def utilisation(self) -> float | None:
         """CPU of the busiest server; None while unknown."""
-        known = [trace.utilisation for trace in self.traces if trace.utilisation is not None]
+        known = [share for trace in self.traces if (share := trace.utilisation) is not None]
         return max(known, default=None)
 
-    @property
+    @cached_property
     def crest_utilisation(self) -> float | None:
         """The most CPU of the busiest server in one of its newest windows: of waves a mean tells of the lull too."""
         return max((share for trace in self.traces for share in trace.cpu), default=None)
+
+    @cached_property
+    def longest_span_s(self) -> float | None:
+        """How long the newest windows are; None without any."""
+        return max((reading.span_s for reading in self.fresh), default=None)
+
+    @cached_property
+    def read_until_s(self) -> float | None:
+        """When the newest reading ended; None without any."""
+        return max((reading.ended_s for reading in self.fresh), default=None)
 
     @property
     def seats(self) -> float:

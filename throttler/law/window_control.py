@@ -389,7 +389,7 @@ def steered(facts: LawInput) -> WindowUpdate:
         if claimed is not None:
             return claimed
         if part is blind:
-            facts = known_knee(with_memory(facts, blind_since_s=None))
+            facts = known_knee(facts if facts.memory.blind_since_s is None else with_memory(facts, blind_since_s=None))
     return avoidance(facts)
 
 

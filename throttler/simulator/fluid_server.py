@@ -296,13 +296,14 @@ class Observer:
     def scrape(self, servers: Sequence[Counters | None], now_s: float) -> None:
         """Look at all servers, once per `scrape_s`; None is one that is down. `now_s` is the scenario's time."""
         missing = self._draws.random(len(servers)) < self._scenario.scrape_missing
-        factors = 1.0 + self._scenario.scrape_noise * self._draws.standard_normal((len(servers), _FIGURES))
+        noise = self._scenario.scrape_noise * self._draws.standard_normal((len(servers), _FIGURES))
+        factors = np.maximum(1.0 + noise, 0.0).tolist()
         for index, counters in enumerate(servers):
             if counters is None:
                 self._before.pop(index, None)
                 self._announce(index, self._silence(index, now_s), now_s)
             elif not missing[index] and not is_blind(self._scenario, now_s):
-                self._look(index, counters, np.maximum(factors[index], 0.0).tolist(), now_s)
+                self._look(index, counters, factors[index], now_s)
 
     def signals(self, now_s: float) -> Signals:
         """What has arrived by now."""

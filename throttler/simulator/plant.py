@@ -8,10 +8,12 @@ client-go's retries. Where the study left a figure open, "chosen" says so.
 Randomness is one stream of numbers per concern, all from one seed, so that a change in one leaves the others alone.
 """
 
+from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 from heapq import heappop, heappush
+from itertools import accumulate
 from math import exp, inf
 
 import numpy as np
@@ -48,15 +50,33 @@ class _Oldest:
                 self._times.append(at_s)
             self._left[at_s] = self._left.get(at_s, 0) + count
 
-    def remove(self, at_s: float) -> None:
-        """Take it out once."""
-        self._left[at_s] -= 1
+    def remove(self, at_s: float, count: int = 1) -> None:
+        """Take it out, so many times."""
+        self._left[at_s] -= count
         while self._times and not self._left[self._times[0]]:
             del self._left[self._times.popleft()]
 
     def first(self, default_s: float) -> float:
         """The earliest; `default_s` where there is none."""
         return self._times[0] if self._times else default_s
+
+
+class _Batch:
+    """Machines that were asked for at one time."""
+
+    def __init__(self, asked_s: float, ends_s: list[float], kill_timer_s: float) -> None:
+        self.asked_s = asked_s
+        self.ends_s = ends_s
+        """When each arrives or is killed, in order."""
+        self.arriving = bisect_left(ends_s, asked_s + kill_timer_s)
+        """How many arrive; the others are killed."""
+        self.ended = 0
+
+    def end_until(self, now_s: float) -> tuple[list[float], int]:
+        """When those arrived that have ended since the call before, in order, and how many were killed."""
+        since, self.ended = self.ended, bisect_right(self.ends_s, now_s, self.ended)
+        arrived = self.ends_s[since : min(self.ended, self.arriving)]
+        return arrived, self.ended - since - len(arrived)
 
 
 class Machines:
@@ -69,18 +89,16 @@ class Machines:
         self._scenario = scenario
         self._draws = draws
         self._demands = deque(sorted(scenario.demands, key=lambda demand: demand.at_s))
-        self._booting: list[tuple[float, float]] = []
-        """Heap of (arrives or is killed at, asked at)."""
+        self.booting = 0
+        """Asked for, and not yet heard of."""
+        self._batches: list[tuple[float, int, _Batch]] = []
+        """Heap of (when its next one ends, number, batch): a hundred thousand machines are some hundred batches."""
+        self._asks = 0
         self._held: list[tuple[float, float]] = []
         """Heap of (asked at, booted at): what nears its kill timer is let in first."""
         self._boots: deque[float] = deque(maxlen=_LATEST)
         self._asked, self._booted = _Oldest(), _Oldest()
         """When those were asked for that are booting, and when those had booted that are held."""
-
-    @property
-    def booting(self) -> int:
-        """Asked for, and not yet heard of."""
-        return len(self._booting)
 
     @property
     def held(self) -> int:
@@ -91,7 +109,7 @@ class Machines:
     def next_s(self) -> float:
         """When something happens next by itself: a demand, an arrival, a kill; `inf` when nothing will."""
         demand_s = self._demands[0].at_s if self._demands else inf
-        arrival_s = self._booting[0][0] if self._booting else inf
+        arrival_s = self._batches[0][0] if self._batches else inf
         kill_s = self._held[0][0] + self._scenario.kill_timer_s if self._held else inf
         return min(demand_s, arrival_s, kill_s)
 
@@ -99,9 +117,7 @@ class Machines:
         """Let all happen that is due; returns how many machines join by themselves: without a gate, all that boot."""
         while self._demands and self._demands[0].at_s <= now_s:
             self.waiting += self._demands.popleft().nodes
-        joining = 0
-        while self._booting and self._booting[0][0] <= now_s:
-            joining += self._arrive(*heappop(self._booting))
+        joining = self._arrive(now_s)
         while self._held and self._held[0][0] + self._scenario.kill_timer_s <= now_s:
             self._leave_gate(now_s)
             self._lose()
@@ -114,9 +130,12 @@ class Machines:
         deviations = self._scenario.boot_jitter * self._draws.standard_normal(count)
         stretch = np.exp(deviations) if self._scenario.boot_is_skewed else 1.0 + deviations
         boots = self._scenario.boot_s * np.clip(stretch, 0.3, 3.0)
-        self._asked.add(now_s, count)
-        for boot_s in boots.tolist():
-            heappush(self._booting, (now_s + min(boot_s, self._scenario.kill_timer_s), now_s))
+        if count:
+            self._asked.add(now_s, count)
+            ends_s = np.sort(now_s + np.minimum(boots, self._scenario.kill_timer_s)).tolist()
+            self._asks += 1
+            self.booting += count
+            heappush(self._batches, (ends_s[0], self._asks, _Batch(now_s, ends_s, self._scenario.kill_timer_s)))
 
     def admit(self, count: int, now_s: float) -> int:
         """Let up to `count` held machines in, the longest asked for first; how many that were."""
@@ -148,16 +167,29 @@ class Machines:
             oldest_joining_s=oldest_joining_s,
         )
 
-    def _arrive(self, at_s: float, asked_s: float) -> int:
-        self._asked.remove(asked_s)
-        if at_s >= asked_s + self._scenario.kill_timer_s:
-            self._lose()
-            return 0
-        self._boots.append(at_s - asked_s)
+    def _arrive(self, now_s: float) -> int:
+        """All that have booted by now or are killed; how many join by themselves."""
+        come: list[tuple[float, float]] = []
+        """(arrived at, asked at); without a gate only of the latest, as nothing else is remembered of them."""
+        joining = 0
+        while self._batches and self._batches[0][0] <= now_s:
+            _, number, batch = heappop(self._batches)
+            arrived, lost = batch.end_until(now_s)
+            if batch.ended < len(batch.ends_s):
+                heappush(self._batches, (batch.ends_s[batch.ended], number, batch))
+            self._asked.remove(batch.asked_s, len(arrived) + lost)
+            self.booting -= len(arrived) + lost
+            self.lost += lost
+            self.waiting += lost
+            joining += len(arrived)
+            come += [(at_s, batch.asked_s) for at_s in (arrived if self._scenario.has_gate else arrived[-_LATEST:])]
+        come.sort()
+        self._boots.extend(at_s - asked_s for at_s, asked_s in come[-_LATEST:])
         if not self._scenario.has_gate:
-            return 1
-        heappush(self._held, (asked_s, at_s))
-        self._booted.add(at_s)
+            return joining
+        for at_s, asked_s in come:
+            heappush(self._held, (asked_s, at_s))
+            self._booted.add(at_s)
         return 0
 
     def _leave_gate(self, now_s: float) -> None:
@@ -334,9 +366,12 @@ SWING_S = 60.0
 """Correlation time of the background's swing (chosen)."""
 
 
+_HEARTBEAT_LOAD = HEARTBEATS_PER_S * SMALL.cost_at(0)
+
+
 def heartbeat_load(joined: float) -> float:
     """Seat-seconds per second of the heartbeats of `joined` new nodes."""
-    return HEARTBEATS_PER_S * SMALL.cost_at(0) * joined
+    return _HEARTBEAT_LOAD * joined
 
 
 def join_cost(scenario: Scenario, come: float) -> float:
@@ -367,6 +402,8 @@ LEVEL_S = 5.0
 
 def is_up(scenario: Scenario, server: int, now_s: float) -> bool:
     """Whether this server (from 0) answers."""
+    if not scenario.disturbances:
+        return True
     return not any(loss.at_s <= now_s < loss.at_s + loss.for_s for loss in _losses(scenario, server))
 
 
@@ -401,6 +438,8 @@ def spare(scenario: Scenario, background: float, joined: float, now_s: float) ->
 
 def burst_rate(scenario: Scenario, from_s: float) -> float:
     """Lists per second that bursts send, on average over the `LEVEL_S` from then on."""
+    if not scenario.disturbances:
+        return 0.0
     bursts = (each for each in scenario.disturbances if isinstance(each, ListBurst))
     return sum(each.per_s * _overlap_s(each, from_s, from_s + LEVEL_S) / LEVEL_S for each in bursts)
 
@@ -454,11 +493,10 @@ def background_levels(scenario: Scenario, draws: np.random.Generator) -> NDArray
     count = int((scenario.lead_s + scenario.limit_s) / LEVEL_S) + 2
     keep = exp(-LEVEL_S / SWING_S)
     pushes = draws.standard_normal(count)
-    swing = np.empty(count)
-    swing[0] = pushes[0]
-    for i in range(1, count):
-        swing[i] = keep * swing[i - 1] + (1.0 - keep * keep) ** 0.5 * pushes[i]
-    levels = scenario.background * (1.0 + scenario.background_swing * swing)
+    share = (1.0 - keep * keep) ** 0.5
+    # In floats of the language: single elements of an array take ten times as long.
+    swing = list(accumulate(pushes.tolist(), lambda before, push: keep * before + share * push))
+    levels = scenario.background * (1.0 + scenario.background_swing * np.array(swing))
     return np.clip(levels, 0.1 * scenario.background, 0.95)
 
 
