@@ -106,6 +106,19 @@ async def start(reflector: "Reflector[W, T]", running: AsyncExitStack) -> None:
 
 
 @dataclass(slots=True)
+class ToldOnce:
+    """An outage in a pipe: it is told when it begins, and not again while it lasts."""
+
+    is_told: bool = False
+
+    def tell(self, text: str) -> None:
+        """`text` is empty where there is none."""
+        if text and not self.is_told:
+            warn(text)
+        self.is_told = bool(text)
+
+
+@dataclass(slots=True)
 class Screen:
     """What has been shown: lines in place, or objects of which a change is told."""
 
@@ -114,8 +127,7 @@ class Screen:
     height: int = 0
     last: str = ""
     """Of which kind the last row was."""
-    is_old: bool = False
-    """Whether it was said that what is shown is old."""
+    outage: ToldOnce = field(default_factory=ToldOnce)
     throttles: dict[object, StoredThrottle] = field(default_factory=dict)
     pools: dict[object, Pool] = field(default_factory=dict)
 
@@ -143,9 +155,7 @@ class Screen:
         )
         self.throttles = {each.key: each for each in seen.throttles}
         self.pools = {each.key: each for each in seen.pools}
-        if seen.outage and not self.is_old:
-            warn(seen.outage)
-        self.is_old = bool(seen.outage)
+        self.outage.tell(seen.outage)
         text = names(changed) if self.look.output == "name" else self._rows(changed, datetime.now(UTC))
         click.echo("".join(f"{line}\n" for line in text), nl=False)
 

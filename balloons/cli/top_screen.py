@@ -15,8 +15,8 @@ from typing import Any
 import click
 
 from balloons.cli.documents import NodeGroupItem, NodeGroupListDocument, RequestedItem
-from balloons.cli.options import open_cluster, warn
-from balloons.cli.status_screen import COLUMNS, LINES, height, on_screen, outage, start, until_changed
+from balloons.cli.options import open_cluster
+from balloons.cli.status_screen import COLUMNS, LINES, ToldOnce, height, on_screen, outage, start, until_changed
 from balloons.cli.terminal import NONE, Look
 from balloons.display_text import printable
 from balloons.preview.from_cluster import price_of
@@ -149,7 +149,8 @@ def _percent(share: float | None) -> str:
 def bars(by_zone: Mapping[tuple[str, str], Group], look: Look) -> list[str]:
     """The lines: which glyph is what, then each pool's bar with its counts and what it costs an hour.
 
-    Where a bar and its counts do not fit side by side they stand one below the other.
+    Where a bar and its counts do not fit side by side they stand one below the other. In a pipe a pool is one line,
+    however long.
     """
     pools: dict[str, Counter[str]] = {}
     prices: Counter[str] = Counter()
@@ -161,7 +162,7 @@ def bars(by_zone: Mapping[tuple[str, str], Group], look: Look) -> list[str]:
     names = {pool: printable(pool) for pool in pools}
     widest = max(map(len, names.values()))
     texts = {pool: _counts(states, prices[pool]) for pool, states in pools.items()}
-    width = look.width or COLUMNS
+    width = look.width or sys.maxsize
     room = width - widest - max(map(len, texts.values())) - 4
     text = _legend(width, look)
     for pool, states in pools.items():
@@ -233,8 +234,7 @@ class BarsScreen:
 
     look: Look
     shown: Sequence[str] = ()
-    is_old: bool = False
-    """Whether it was said that what is shown is old."""
+    outage: ToldOnce = field(default_factory=ToldOnce)
 
     def show(self, by_zone: Mapping[tuple[str, str], Group], old: str) -> None:
         """Draw all of it again, or add what has changed; `old` says that it is no longer followed, or is empty."""
@@ -253,8 +253,6 @@ class BarsScreen:
         self.shown = fit
 
     def _add(self, text: list[str], old: str) -> None:
-        if old and not self.is_old:
-            warn(old)
-        self.is_old = bool(old)
+        self.outage.tell(old)
         click.echo("".join(f"{line}\n" for line in text if line not in self.shown), nl=False)
         self.shown = text

@@ -50,6 +50,19 @@ def test_on_a_narrow_terminal_the_bar_stands_below_its_counts(width: int) -> Non
     assert lines[-2:] == ["web  1 node: 1 sick", "x" * width]
 
 
+def test_in_a_pipe_a_pool_is_one_line_and_changes_only_with_its_own_nodes(capsys: pytest.CaptureFixture[str]) -> None:
+    busy = Group(busy=12_000, warm=1_000, idle=800, joining=1_200, sick=300, price_per_hour=501_760.0)
+    screen = BarsScreen(Look())
+    screen.show({("a-gpu-pool-with-a-long-name", "a"): busy, ("web-a-long-name-too", "a"): Group(busy=1)}, "")
+    legend, gpu, _ = capsys.readouterr().out.splitlines()
+    assert legend == "█ busy  ▓ warm  ░ idle  ▒ joining  x sick"
+    assert len(gpu) > 80
+    assert gpu.endswith("15,300 nodes: 12,000 busy, 1,000 warm, 800 idle, 1,200 joining, 300 sick, 501,760.00/h")
+    screen.show({("a-gpu-pool-with-a-long-name", "a"): Group(busy=1), ("web-a-long-name-too", "a"): Group(busy=1)}, "")
+    (changed,) = capsys.readouterr().out.splitlines()
+    assert changed.startswith("a-gpu-pool-with-a-long-name  ███")
+
+
 def test_what_a_short_terminal_leaves_out_can_be_had_by_the_command_that_says_so() -> None:
     pools = {(f"pool-{number}", "a"): Group(busy=1) for number in range(30)}
     shown = on_screen(bars(pools, Look(width=80)), 80, 10, "top without -w")
