@@ -9,17 +9,17 @@ import yaml
 
 _HEAD = """# Rights
 
-Every role of the manifests, who has it once they are applied, and what it allows. Written from `manifests/` by
-`make manifests`; a test compares the two. What rights cannot say, because they know no fields, the policies in
-`manifests/components/policies` do: SECURITY.md.
+Every role of the manifests, who has it, and what it allows. `make manifests` writes this page from `manifests/`, and a
+test compares the two. A role cannot name fields of an object. The policies in `manifests/components/policies` say which
+fields our accounts may write: see [SECURITY.md](../SECURITY.md).
 
-A role that nobody has is for you to bind. One that is had by a directory of `manifests` is bound by that, or by a
-switch of the chart.
+Where a role belongs to nobody, you bind it yourself. Where it says "by" and a directory, that directory of `manifests`
+binds it, or a switch of the chart does.
 
-`tests/lab/test_rights_used.py` runs the service, the guard and every reading command on a real API server with all of
-these rights but those for people, and holds its audit log against them: nothing was refused, nothing passed by somebody
-else's right, and every right was used. Once for each lever it does the same with that lever's roles alone: service and
-guard need no other, and use all of them.
+`tests/lab/test_rights_used.py` runs the service, the guard and every reading command on a real API server. They have
+all of these rights except those for people. The audit log then shows that no request was refused, that each request
+needed one of these rights, and that every right was used. The test does the same once for each lever, with only that
+lever's roles.
 """
 _FILES = ("base/*.yaml", "components/guard/*.yaml", "components/annotate-nodes/*.yaml", "levers/*/*.yaml")
 
