@@ -64,12 +64,8 @@ class Brake:
         return self.pulled_s is None or now_s - self.pulled_s >= min(settings.brake_every_s, 2.0 * join_s)
 
 
-def is_alarming(reading: Reading, settings: LawSettings) -> bool:
-    """Whether its errors call for the brake."""
-    return _are_alarming(reading.errors, reading, settings)
-
-
-def _are_alarming(errors: float, reading: Reading, settings: LawSettings) -> bool:
+def is_alarming(reading: Reading, errors: float, settings: LawSettings) -> bool:
+    """Whether so many errors among its requests call for the brake."""
     share = min(1.0, errors / reading.requests) if reading.requests else 0.0
     return errors >= settings.brake_errors and share > settings.brake_share
 
@@ -131,8 +127,8 @@ def observed(
     """After the new readings; `is_idle`: nothing joined while they were made."""
     ours = foreign.ours(health, now_s)
     for before, after in zip((*health.new, *health.new_own), ours, strict=True):
-        was_ours = is_alarming(before, settings) and not is_alarming(after, settings)
-        if was_ours or _are_alarming(before.others_errors, before, settings):
+        was_ours = is_alarming(before, before.errors, settings) and not is_alarming(after, after.errors, settings)
+        if was_ours or is_alarming(before, before.others_errors, settings):
             foreign = replace(foreign, server=before.server, left_out_s=now_s)
     if not is_idle:
         return foreign

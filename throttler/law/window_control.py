@@ -50,7 +50,7 @@ def blind(facts: LawInput) -> WindowUpdate | None:
 def braked(facts: LawInput) -> WindowUpdate | None:
     """Errors in a new reading cut the window by up to half; then nothing is let in for a moment."""
     ours = facts.memory.foreign.ours(facts.health, facts.now_s)
-    bad = (reading for reading in ours if error_brake.is_alarming(reading, facts.settings))
+    bad = (reading for reading in ours if error_brake.is_alarming(reading, reading.errors, facts.settings))
     culprit = max(bad, key=error_share, default=None)
     left_s = facts.memory.brake.left_s(facts.now_s, facts.latest_join_s, facts.settings)
     if culprit is not None:
