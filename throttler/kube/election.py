@@ -23,13 +23,16 @@ class LeadTiming:
     Lease has stood still for `lease_s`. Between the two a write on its way may end, and clocks may differ in speed by
     their ratio (9 to 6: one may run half as fast again as the other). The worst takeover after a sudden death is one
     look that just missed the last renewal, the lease, one look that came just too early and the attempt that follows:
-    2 x (`retry_s` + `attempt_s`) + `lease_s` = 13.4 s.
+    2 x (`retry_s` + `attempt_s`) + `lease_s` = 13.4 s. How often the leader renews is no part of it: a Lease begins to
+    stand still when another replica has seen it change for the last time.
     """
 
     lease_s: float = 9.0
     renew_deadline_s: float = 6.0
+    renew_s: float = 2.0
+    """From the start of a renewal that succeeded to the next one, as client-go's leaders do."""
     retry_s: float = 1.2
-    """The longest time between the starts of two looks at the Lease."""
+    """The longest time between the starts of two looks of who does not lead, or after a renewal that failed."""
     attempt_s: float = 1.0
     """The longest that one look, or one renewal, may take: several fit into the deadline (kopiur#324)."""
     jitter: float = 0.2
@@ -38,8 +41,9 @@ class LeadTiming:
     def __post_init__(self) -> None:
         if not 0 < self.attempt_s < self.retry_s:
             raise ValueError(f"an attempt ({self.attempt_s} s) must end before the next look ({self.retry_s} s)")
-        if not 3 * self.retry_s <= self.renew_deadline_s:
-            raise ValueError(f"three looks ({self.retry_s} s) must fit into the deadline ({self.renew_deadline_s} s)")
+        if not self.renew_s + 2 * self.retry_s + self.attempt_s <= self.renew_deadline_s:
+            tries = f"a renewal ({self.renew_s} s) and two more tries ({self.retry_s} s each)"
+            raise ValueError(f"{tries} must fit into the deadline ({self.renew_deadline_s} s)")
         if not self.renew_deadline_s < self.lease_s:
             raise ValueError(f"the deadline ({self.renew_deadline_s} s) must end before the lease ({self.lease_s} s)")
         if not 0 <= self.jitter < 1:
@@ -138,6 +142,15 @@ class Election:
     def may_write(self, timing: LeadTiming, now_s: float) -> bool:
         """Whether we lead for sure: nobody else can have taken the Lease by now."""
         return self.renewed_at_s is not None and now_s < self.renewed_at_s + timing.renew_deadline_s
+
+    def rest_s(self, timing: LeadTiming, begun_at_s: float, early: float) -> float:
+        """Seconds from the start of a look, which was begun at `begun_at_s` and has ended, to that of the next.
+
+        `early`, 0 to 1, is drawn: how much of the jitter it comes early by.
+        """
+        if self.renewed_at_s is not None and self.renewed_at_s >= begun_at_s:
+            return timing.renew_s
+        return timing.retry_s * (1 - timing.jitter * early)
 
     def next_epoch(self, least: int = 0) -> int:
         """The transitions to write as the holder: one more when that changes, never fewer than were seen or `least`."""

@@ -166,9 +166,8 @@ class Elector:
             if self.may_write() != self._did_lead:
                 self._did_lead = not self._did_lead
                 on_change()
-            longest_s = self._timing.retry_s * self._random.uniform(1 - self._timing.jitter, 1)
-            rest_s = begun_at + longest_s - self._clock()
-            await asyncio.sleep(max(STUNNED_SHARE * self._timing.retry_s, rest_s))
+            rest_s = self._election.rest_s(self._timing, begun_at, self._random.random())
+            await asyncio.sleep(max(STUNNED_SHARE * self._timing.retry_s, begun_at + rest_s - self._clock()))
 
     async def retire(self) -> None:
         """The first act of an orderly stop: who leads goes on, who does not will not begin to.

@@ -155,7 +155,7 @@ class Replica:
     def _live(self) -> Life:
         world, timing = self.world, self.world.timing
         while True:
-            begun = world.now
+            begun, begun_at = world.now, self.clock
             yield from self._turn()
             if world.chance(world.faults.frozen):
                 self.frozen_until = world.now + world.random.uniform(0, world.longest_freeze_s)
@@ -163,7 +163,8 @@ class Replica:
                 world.server.edit(empties=world.chance(0.5))
             if world.is_settled and world.chance(world.faults.removed):
                 world.server.remove()
-            yield max(world.now, begun + timing.retry_s * world.random.uniform(1 - timing.jitter, 1) / self.rate)
+            rest_s = self.election.rest_s(timing, begun_at, world.random.random())
+            yield max(world.now, begun + rest_s / self.rate)
 
     def _turn(self) -> Life:
         """As the elector: a look, unless we renew what we know, then the write that follows from it."""

@@ -103,6 +103,17 @@ async def test_the_first_leads_at_once_and_goes_on_leading() -> None:
     assert leader.elector.lease == f"kube-balloons/{LEASE_NAME}"
 
 
+async def test_a_leader_renews_every_two_seconds_and_one_that_stands_by_looks_more_often() -> None:
+    scene = Scene()
+    await scene.two()
+    scene.cluster.calls.clear()
+    await asyncio.sleep(600)
+    renewals = sum(call[0] == "patch" for call in scene.cluster.calls)
+    looks = sum(call[0] == "get" for call in scene.cluster.calls)
+    assert renewals in range(295, 301)
+    assert looks > 600 / 1.2
+
+
 @pytest.mark.parametrize("how", ["killed", "stalled", "hung"])
 async def test_another_takes_over_within_15_s_and_never_before_the_first_has_stopped(how: str) -> None:
     scene = Scene()
@@ -143,7 +154,7 @@ async def test_letting_go_meets_a_renewal_whose_answer_was_lost() -> None:
     scene = Scene()
     leader, other = await scene.two()
     leader.is_answer_lost = True
-    await asyncio.sleep(2)
+    await asyncio.sleep(2.5)
     leader.is_answer_lost = False
     await leader.elector.release()
     assert await until_leading(other) < 1.5
@@ -228,7 +239,7 @@ async def test_epochs_outgrow_what_objects_say() -> None:
     scene = Scene()
     leader, _ = await scene.two()
     leader.elector.outgrow(41)
-    await asyncio.sleep(2)
+    await asyncio.sleep(2.5)
     assert (leader.elector.epoch, scene.spec["leaseTransitions"]) == (42, 42)
     assert leader.elector.may_write()
 
