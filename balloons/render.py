@@ -18,11 +18,10 @@ from balloons.api.pool import BalloonPool, Mode, Spread
 from balloons.view.claim import Term, away_from
 from balloons.view.shape import Shape, extended
 from throttler.kube.node import HOST_LABEL, INSTANCE_TYPE_LABEL, KARPENTER_INITIALIZED_LABEL, KARPENTER_POOL_LABEL
-from throttler.kube.pod import POOL_LABEL, SHAPE_LABEL
+from throttler.kube.pod import MANAGED_BY, POOL_LABEL, SHAPE_LABEL
 from throttler.kube.quantities_and_durations import QuantityError, Resources, format_resources, parse_quantity
 from throttler.kube.selectors import LabelSelector, Requirement, requirements
 
-MANAGED_BY = {"app.kubernetes.io/managed-by": "kube-balloons"}
 NO_SIDECAR_LABELS = {"sidecar.istio.io/inject": "false"}
 NO_SIDECAR_ANNOTATIONS = {"sidecar.istio.io/inject": "false", "linkerd.io/inject": "disabled"}
 """A proxy beside a container that only sleeps would cost room on every held node, and seconds when it gives way."""

@@ -34,7 +34,7 @@ from balloons.view.shape import Shapes, balloon_requests, explicit_shape, rememb
 from balloons.view.snapshot import Deployment, Now, Snapshot
 from throttler.kube.metadata import Metadata, ObjectKey
 from throttler.kube.node import Node, is_leaving
-from throttler.kube.pod import POOL_LABEL, SHAPE_LABEL, Pod
+from throttler.kube.pod import POOL_LABEL, SHAPE_LABEL, Pod, is_marked
 from throttler.kube.quantities_and_durations import Resources, parse_duration
 from throttler.kube.selectors import LabelSelector
 
@@ -300,8 +300,8 @@ def own_deployments(key: ObjectKey, deployments: Mapping[ObjectKey, Deployment])
 
 
 def pool_of(metadata: Metadata) -> ObjectKey:
-    """The pool an object of ours belongs to, by its label and namespace; the name is empty without the label."""
-    return ObjectKey(metadata.namespace, metadata.labels.get(POOL_LABEL, ""))
+    """The pool an object of ours belongs to, by its label and namespace; the name is empty where it is not ours."""
+    return ObjectKey(metadata.namespace, metadata.labels[POOL_LABEL] if is_marked(metadata) else "")
 
 
 def status_of(view: PoolView, target: int) -> PoolStatus:

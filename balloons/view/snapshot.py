@@ -90,7 +90,6 @@ class PriorityClass(msgspec.Struct, frozen=True, rename="camel"):
     metadata: Metadata
     value: int = 0
     preemption_policy: str = "PreemptLowerPriority"
-    global_default: bool = False
 
 
 class StoredObject(msgspec.Struct, frozen=True):

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from throttler.kube.node import Node, NodeWire, Shared, node_from_wire
-from throttler.kube.pod import POOL_LABEL, SHAPE_LABEL, Pod, PodWire, pod_from_wire
+from throttler.kube.pod import MANAGED_BY, POOL_LABEL, SHAPE_LABEL, Pod, PodWire, pod_from_wire
 
 POOLS = ("gpu", "cpu")
 NAMESPACE = "kube-balloons"
@@ -134,7 +134,7 @@ def _balloon(place: Place) -> dict[str, Any]:
     shape = instance_type.replace(".", "-") + ("-gpu" if gpus else "")
     requests = {"cpu": f"{int(cpu[:-1]) - 700}m", "memory": f"{int(memory[:-2]) - 1280}Mi"}
     requests |= {"nvidia.com/gpu": gpus} if gpus else {}
-    labels = {POOL_LABEL: place.pool, SHAPE_LABEL: shape, "pod-template-hash": "6d4cf56db6"}
+    labels = {POOL_LABEL: place.pool, SHAPE_LABEL: shape, **MANAGED_BY, "pod-template-hash": "6d4cf56db6"}
     metadata = _metadata(f"balloons-{place.pool}-{shape}-{place.number:05x}", f"0b{place.number:06x}", labels)
     return _pod(place, metadata, requests, "ReplicaSet", f"balloons-{place.pool}-{shape}-6d4cf56db6", priority=-10)
 

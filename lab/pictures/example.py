@@ -19,7 +19,7 @@ from balloons.cluster.kinds import Kind, kept
 from balloons.cluster.seen_cluster import Listed, SeenCluster
 from balloons.reading.read_cluster import write_archive
 from balloons.service.pool_status import REPORTER as BALLOONS
-from throttler.kube.pod import POOL_LABEL
+from throttler.kube.pod import MANAGED_BY, POOL_LABEL
 from throttler.service.throttle_status import REPORTER as THROTTLER
 
 NOW = datetime(2026, 11, 20, 14, 30, tzinfo=UTC)
@@ -183,7 +183,7 @@ def _balloons() -> Iterator[Object]:
 
 def _balloon(pool: str, node: str, age_s: float, requests: dict[str, str]) -> Object:
     found = _pod(f"{pool}-balloon-{node}", "kube-balloons", node, age_s, requests, priority=-10)
-    found["metadata"]["labels"] = {POOL_LABEL: pool}
+    found["metadata"]["labels"] = {POOL_LABEL: pool, **MANAGED_BY}
     found["metadata"]["ownerReferences"] = [{"kind": "ReplicaSet", "name": pool, "uid": pool, "controller": True}]
     found["spec"] |= {"priorityClassName": "kube-balloons", "terminationGracePeriodSeconds": 0}
     return found

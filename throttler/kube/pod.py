@@ -18,6 +18,8 @@ POOL_LABEL = "kube-balloons.github.io/pool"
 """On every balloon pod and Deployment: the name of the BalloonPool, in the same namespace."""
 SHAPE_LABEL = "kube-balloons.github.io/shape"
 """On the same objects: which machine shape of the pool they are cut for."""
+MANAGED_BY = {"app.kubernetes.io/managed-by": "kube-balloons"}
+"""The mark beside these labels. Work may wear a pool's label, to say whose nodes it is meant for, and is not ours."""
 DELETION_COST_ANNOTATION = "controller.kubernetes.io/pod-deletion-cost"
 MIRROR_ANNOTATION = "kubernetes.io/config.mirror"
 DEFAULT_SCHEDULER = "default-scheduler"
@@ -220,15 +222,20 @@ def pod_from_wire(wire: PodWire, shared: Shared) -> Pod:
 
 
 def _kind(metadata: Metadata, priority: int) -> PodKind:
-    """By owner and priority as well as by label: work that wears ours would else look like room."""
+    """By mark, owner and priority as well as by label: work that wears that would else look like room."""
     owner = metadata.controller
     if MIRROR_ANNOTATION in metadata.annotations:
         return PodKind.MIRROR
     if owner is not None and owner.kind == "DaemonSet":
         return PodKind.DAEMON
-    if owner is not None and owner.kind == "ReplicaSet" and POOL_LABEL in metadata.labels and priority < 0:
+    if owner is not None and owner.kind == "ReplicaSet" and priority < 0 and is_marked(metadata):
         return PodKind.BALLOON
     return PodKind.WORK
+
+
+def is_marked(metadata: Metadata) -> bool:
+    """Whether the object wears all labels of what was made for a pool."""
+    return POOL_LABEL in metadata.labels and metadata.labels.items() >= MANAGED_BY.items()
 
 
 def _deletion_cost(metadata: Metadata) -> int:

@@ -24,7 +24,7 @@ from balloons.service.watched_objects import PoolWire, failed_balloon, pod_or_pr
 from balloons.view.snapshot import FailedBalloon, RefusedPool
 from throttler.kube.metadata import Metadata, ObjectKey
 from throttler.kube.node import Node, Shared
-from throttler.kube.pod import Pod, PodKind, PodWire, Scheduling
+from throttler.kube.pod import MANAGED_BY, Pod, PodKind, PodWire, Scheduling
 from throttler.kube.selectors import Taint
 from tools.metrics_page import metrics_page
 
@@ -120,11 +120,19 @@ NODE = Node("n", "u", "1", {}, {})
 
 
 @pytest.mark.parametrize(
-    ("owner", "priority", "is_ours"), [("ReplicaSet", -10, True), ("ReplicaSet", 0, False), ("Job", -10, False)]
+    ("owner", "priority", "mark", "is_ours"),
+    [
+        ("ReplicaSet", -10, MANAGED_BY, True),
+        ("ReplicaSet", 0, MANAGED_BY, False),
+        ("Job", -10, MANAGED_BY, False),
+        ("ReplicaSet", -10, {}, False),
+    ],
 )
-def test_only_what_is_left_of_a_balloon_is_ever_taken_for_it(owner: str, priority: int, is_ours: bool) -> None:
+def test_only_what_is_left_of_a_balloon_is_ever_taken_for_it(
+    owner: str, priority: int, mark: dict[str, str], is_ours: bool
+) -> None:
     """What is read here may be deleted."""
-    labels = {"kube-balloons.github.io/pool": "gpu"}
+    labels = {"kube-balloons.github.io/pool": "gpu", **mark}
     owners = [{"kind": owner, "name": "r", "uid": "r", "controller": True}]
     metadata = {"name": "b1", "namespace": "ns", "uid": "u1", "labels": labels, "ownerReferences": owners}
     spec = {"nodeName": "n1", "priority": priority}

@@ -4,6 +4,7 @@ Whose pools are served, within which bounds, and that nobody else's pool touches
 are what asking all nodes anew would give, however much of it was kept from the last.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -20,7 +21,7 @@ from balloons.view.snapshot import Circumstances, Deployment, Index, RefusedPool
 from tests.world import CLASS, NOW, World, a_node, a_pool, later, nodes
 from throttler.kube.metadata import Metadata, ObjectKey, OwnerReference
 from throttler.kube.node import Shared
-from throttler.kube.pod import POOL_LABEL, Pod, PodKind, PodWire, pod_from_wire
+from throttler.kube.pod import MANAGED_BY, POOL_LABEL, Pod, PodKind, PodWire, pod_from_wire
 from throttler.kube.selectors import LabelSelector, Requirement, Toleration
 
 PLATFORM = a_pool("gpu", created_s=100.0, namespace="platform")
@@ -194,11 +195,11 @@ def test_a_pool_that_breaks_a_bound_keeps_what_it_has() -> None:
     assert plan.sweeps == ()
 
 
-def labelled(priority: int, owner: str = "ReplicaSet") -> Pod:
+def labelled(priority: int, owner: str = "ReplicaSet", mark: Mapping[str, str] = MANAGED_BY) -> Pod:
     metadata = {
         "name": "work",
         "namespace": "team-a",
-        "labels": {POOL_LABEL: "gpu"},
+        "labels": {POOL_LABEL: "gpu", **mark},
         "ownerReferences": [{"kind": owner, "name": "r", "controller": True}],
     }
     wire = {"metadata": metadata, "spec": {"nodeName": "n", "priority": priority}, "status": {"phase": "Running"}}
@@ -212,6 +213,9 @@ def labelled(priority: int, owner: str = "ReplicaSet") -> Pod:
         (labelled(0), PodKind.WORK),
         (labelled(1000), PodKind.WORK),
         (labelled(-10, "Job"), PodKind.WORK),
+        # Training below every other pod, which says by the label whose nodes it is meant for.
+        (labelled(-10, mark={}), PodKind.WORK),
+        (labelled(-10, mark={"app.kubernetes.io/managed-by": "Helm"}), PodKind.WORK),
     ],
 )
 def test_work_that_wears_our_label_stays_work(pod: Pod, kind: PodKind) -> None:

@@ -92,7 +92,7 @@ def test_a_pod_with_an_unreadable_quantity_is_an_error_of_its_own() -> None:
         ({"labels": {"kube-balloons.github.io/pool": "gpu"}}, PodKind.WORK),
         (
             {
-                "labels": {"kube-balloons.github.io/pool": "gpu"},
+                "labels": {"kube-balloons.github.io/pool": "gpu", "app.kubernetes.io/managed-by": "kube-balloons"},
                 "ownerReferences": [{"kind": "ReplicaSet", "name": "r", "controller": True}],
             },
             # Its priority is not a balloon's: tests/unit/balloons/view/test_claim.py.
@@ -118,7 +118,7 @@ def test_deletion_cost(text: str, cost: int) -> None:
 )
 def test_since_when_a_balloon_is_ready(priority: int, status: str, ready_s: float) -> None:
     metadata = {
-        "labels": {"kube-balloons.github.io/pool": "gpu"},
+        "labels": {"kube-balloons.github.io/pool": "gpu", "app.kubernetes.io/managed-by": "kube-balloons"},
         "ownerReferences": [{"kind": "ReplicaSet", "name": "r", "controller": True}],
     }
     said = {"type": "Ready", "status": status, "lastTransitionTime": "2026-11-21T03:00:00Z"}
