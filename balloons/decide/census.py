@@ -159,6 +159,14 @@ _FREE = (False, None)
 """What the taints of a node without any mean."""
 
 
+def is_awaited(node: Node) -> bool:
+    """Whether the autoscaler itself waits for a node in preflight, and so buys no other one for what will fit there.
+
+    Karpenter waits until the node's startup taints are gone, cluster-autoscaler by the name of the taint.
+    """
+    return node.is_uninitialized or any(map(is_joining_taint, node.taints))
+
+
 def has_room(node: Node, load: NodeLoad, requests: Resources) -> bool:
     """Whether these requests fit on the node beside everything there that is no balloon."""
     allocatable, daemons, others = node.allocatable, load.daemons, load.others
@@ -206,6 +214,12 @@ class Census:
     def holdable(self) -> list[Node]:
         """Nodes that a balloon may hold now: warm and idle."""
         return self.by_state[NodeState.WARM] + self.by_state[NodeState.IDLE]
+
+    @property
+    def coming(self) -> list[Node]:
+        """Nodes that the autoscaler counts on and that no balloon may hold yet."""
+        awaited = [node for node in self.by_state[NodeState.PREFLIGHT] if is_awaited(node)]
+        return self.by_state[NodeState.JOINING] + awaited
 
     def corrected(self, states: Mapping[str, NodeState]) -> "Census":
         """The same with these nodes, by name, in other states."""

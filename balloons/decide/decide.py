@@ -29,15 +29,14 @@ from balloons.decide.plan import (
     PoolDecision,
     PoolMemory,
     Reason,
-    Unseen,
+    UnseenBuffers,
     because,
 )
 from balloons.decide.pool_view import Ages, look, own_deployments, pool_of
 from balloons.decide.release import Reservations, reserve
 from balloons.decide.settings import DecideSettings
-from balloons.decide.strategies import is_bounded, let_go, lowered_unseen
-from balloons.render import MANAGED_BY
-from balloons.view.claim import Bound, Refusal, claim_nodes, precedence
+from balloons.decide.strategies import is_bounded, let_go, lowered_buffers_unseen, lowered_unseen
+from balloons.view.claim import Bound, Claim, Refusal, claim_nodes, precedence
 from balloons.view.node_load import USUAL_PRIORITY
 from balloons.view.snapshot import Deployment, Now, Snapshot, StoredObject
 from throttler.kube.metadata import ObjectKey
@@ -117,8 +116,7 @@ def _orphans(snapshot: Snapshot) -> Iterator[tuple[ObjectKey, _Owned | Node]]:
     ):
         for owned in objects.values():
             pool = pool_of(owned.metadata)
-            is_ours = owned.metadata.labels.items() >= MANAGED_BY.items()
-            if pool.name and is_ours and not _uses(pool, kind, snapshot) and owned.metadata.deletion_timestamp is None:
+            if pool.name and not _uses(pool, kind, snapshot) and owned.metadata.deletion_timestamp is None:
                 yield pool, (api_version, kind, owned)
     for node in snapshot.nodes.values():
         if node.annotations and HELD_BY_ANNOTATION in node.annotations:
@@ -165,12 +163,15 @@ def decide(
     """
     invalid = tuple(_refused(key, text) for key, text in sorted(snapshot.invalid.items()))
     refused = tuple(_turned_away(key, refusal) for key, refusal in sorted(snapshot.refused.items()))
+    claims = snapshot.claims
+    if claims is None:
+        claims = claim_nodes(snapshot.pools.values(), snapshot.nodes, snapshot.loads)
     still = blind(snapshot, settings)
     if still is not None:
-        frozen, unseen = _unseen(snapshot, memory, still)
-        return Plan((*invalid, *refused, *frozen)), replace(memory, gone_since_s={}, unseen=unseen)
+        frozen, memory = _unseen(snapshot, memory, claims, still)
+        return Plan((*invalid, *refused, *frozen)), replace(memory, gone_since_s={})
     unready = unready_since(snapshot.nodes.values(), memory.unready_since_s, now, is_first=not memory.pools)
-    pools, failed = _look_at_all(snapshot, memory, ages_s(unready, now), settings, now)
+    pools, failed = _look_at_all(snapshot, memory, claims, ages_s(unready, now), settings, now)
     reserved = _reserve(pools, snapshot, memory, settings, now)
     purse = Purse(lanes_of(allowance))
     decisions, pool_memory = _decide_all(pools, Case(snapshot, settings, now, reserved), memory, purse)
@@ -179,12 +180,15 @@ def decide(
     return plan, Memory(reserved.since_s, pool_memory, gone, reserved.looked, unready)
 
 
-def _unseen(snapshot: Snapshot, memory: Memory, still: Because) -> tuple[list[PoolDecision], dict[ObjectKey, Unseen]]:
-    """What is done for pools that nobody sees, and what their Deployments were heard to have."""
+def _unseen(
+    snapshot: Snapshot, memory: Memory, claims: Mapping[ObjectKey, Claim], still: Because
+) -> tuple[list[PoolDecision], Memory]:
+    """What is done for pools that nobody sees; remembered is what their Deployments and buffers were heard to have."""
     # Without the nodes, balloons that fell may be those of nodes that stopped being Ready: they are not to go.
     sees_nodes = not snapshot.is_complete and not any(words.split()[0] == "nodes" for words in snapshot.missing)
     unready = [node for node in snapshot.nodes.values() if not node.is_ready] if sees_nodes else []
     unseen = {key: each for key, each in memory.unseen.items() if sees_nodes and key in snapshot.deployments}
+    buffers: dict[ObjectKey, UnseenBuffers] = {}
     decisions = []
     for key, pool in sorted(snapshot.pools.items()):
         actions: list[Action] = []
@@ -194,20 +198,27 @@ def _unseen(snapshot: Snapshot, memory: Memory, still: Because) -> tuple[list[Po
                 for stored in own_deployments(key, snapshot.deployments).values():
                     unseen[stored.key], lower = lowered_unseen(stored, memory.unseen.get(stored.key), away, still)
                     actions += lower
+            if sees_nodes and snapshot.buffer_version and is_bounded(pool, Strategy.CAPACITY_BUFFER):
+                own = len(claims[key].seen)
+                before = memory.unseen_buffers.get(key)
+                buffers[key], lower = lowered_buffers_unseen(pool, snapshot, before, own, still)
+                actions += lower
             decisions.append(_frozen(pool, still, actions))
         except Exception as error:  # noqa: BLE001 - one pool's error never changes another's plan
             decisions.append(_frozen(pool, _failure(error)))
-    return decisions, unseen
+    return decisions, replace(memory, unseen=unseen, unseen_buffers=buffers)
 
 
 def _look_at_all(
-    snapshot: Snapshot, memory: Memory, unready: Mapping[str, Unready], settings: DecideSettings, now: Now
+    snapshot: Snapshot,
+    memory: Memory,
+    claims: Mapping[ObjectKey, Claim],
+    unready: Mapping[str, Unready],
+    settings: DecideSettings,
+    now: Now,
 ) -> tuple[list[PoolCase], list[PoolDecision]]:
     """What is seen of each pool; a pool that cannot be looked at is left as it is, and the others go on."""
     pools = sorted(snapshot.pools.values(), key=precedence)
-    claims = snapshot.claims
-    if claims is None:
-        claims = claim_nodes(pools, snapshot.nodes, snapshot.loads)
     found, failed = [], []
     for at, pool in enumerate(pools):
         try:

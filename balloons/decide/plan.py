@@ -222,6 +222,15 @@ class Unseen:
 
 
 @dataclass(frozen=True, slots=True)
+class UnseenBuffers:
+    """How many nodes a pool may have while nobody sees its pods, and how many units its buffers had when they were last
+    seen, by key."""
+
+    most_nodes: int
+    units: Mapping[ObjectKey, int]
+
+
+@dataclass(frozen=True, slots=True)
 class Memory:
     """All pools' memory; `gone_since_s` says when a pool whose balloons remain was first missed.
 
@@ -237,3 +246,5 @@ class Memory:
     unready_since_s: Mapping[str, Unready] = field(default_factory=dict)
     unseen: Mapping[ObjectKey, Unseen] = field(default_factory=dict)
     """Balloon Deployments of Headroom pools, since the view was lost; empty while it is complete."""
+    unseen_buffers: Mapping[ObjectKey, UnseenBuffers] = field(default_factory=dict)
+    """The same of pools that have buffers, by pool."""

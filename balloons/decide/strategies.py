@@ -28,6 +28,7 @@ from balloons.decide.plan import (
     Reason,
     ReleaseBalloon,
     Unseen,
+    UnseenBuffers,
     because,
 )
 from balloons.decide.pool_view import PoolView, pool_of
@@ -113,11 +114,10 @@ def lowered(view: PoolView, snapshot: Snapshot, why: Because, gone: int) -> tupl
 def _lowered_buffers(view: PoolView, snapshot: Snapshot, why: Because, gone: int) -> tuple[ApplyObject, ...]:
     """Units beyond the nodes that are free for them make the autoscaler buy; at most so many are taken away.
 
-    A node whose shape is not known still joins, without its GPUs so far: it may be free for any of the units. Nodes in
-    preflight are not: the autoscaler does not know that they will be.
+    A node whose shape is not known still joins, without its GPUs so far: it may be free for any of the units. A node in
+    preflight is free for none where the autoscaler does not know that it will be: it buys another one beside it.
     """
-    states = (NodeState.WARM, NodeState.IDLE, NodeState.JOINING)
-    free = Counter([view.shapes.of(node) for state in states for node in view.census.by_state[state]])
+    free = Counter([view.shapes.of(node) for node in (*view.census.holdable, *view.census.coming)])
     buffers = _own_buffers(view.pool.key, snapshot)
     waiting = {name: max(0, _units(stored) - free[name]) for name, stored in buffers.items()}
     max_size = view.pool.spec.max_size
@@ -156,10 +156,10 @@ def _resized(
     return ApplyObject(key_of(stored.metadata), api_version, kind, changed, replicas, why)
 
 
-def is_bounded(pool: BalloonPool) -> bool:
-    """Whether balloons that wait for a node could make the cluster outgrow what the pool may have."""
+def is_bounded(pool: BalloonPool, strategy: Strategy = Strategy.BALLOON) -> bool:
+    """Whether what waits for a node by this strategy could make the cluster outgrow what the pool may have."""
     spec = pool.spec
-    return spec.strategy is Strategy.BALLOON and spec.mode is Mode.HEADROOM and spec.max_size is not None
+    return spec.strategy is strategy and spec.mode is Mode.HEADROOM and spec.max_size is not None
 
 
 def lowered_unseen(
@@ -185,14 +185,33 @@ def lowered_unseen(
     return now, (_resized(stored, replicas, why),) if replicas < stored.replicas else ()
 
 
+def lowered_buffers_unseen(
+    pool: BalloonPool, snapshot: Snapshot, before: UnseenBuffers | None, nodes: int, why: Because
+) -> tuple[UnseenBuffers, tuple[ApplyObject, ...]]:
+    """The same where the autoscaler keeps room: of its units only pods show which are taken. But it orders no node for
+    one that is free, so each of the `nodes` beyond what the pool may have stands for a unit that work has taken."""
+    buffers = _own_buffers(pool.key, snapshot)
+    units = {key_of(stored.metadata): _units(stored) for stored in buffers.values()}
+    if before is None:
+        return UnseenBuffers(max(nodes, pool.spec.max_size or 0), units), ()
+    taken, actions = max(0, nodes - before.most_nodes), []
+    for _, stored in sorted(buffers.items()):
+        key = key_of(stored.metadata)
+        had = before.units.get(key, units[key])
+        left = max(0, had - taken)
+        taken -= had - left
+        if left < units[key]:
+            actions.append(_resized(stored, left, why, snapshot.buffer_version, "CapacityBuffer"))
+    return before, tuple(actions)
+
+
 def _surplus(view: PoolView, present: int, waiting: int, gone: int) -> int:
     """How many of the balloons that wait would make the cluster outgrow `maxSize`."""
     spec, census = view.pool.spec, view.census
     if spec.max_size is None or not is_bounded(view.pool):
         return 0
     carrying = {b.node for balloons in census.balloons.values() for b in balloons}
-    states = (NodeState.IDLE, NodeState.JOINING)
-    open_nodes = sum(1 for state in states for node in census.by_state[state] if node.name not in carrying)
+    open_nodes = sum(node.name not in carrying for node in (*census.by_state[NodeState.IDLE], *census.coming))
     room = open_nodes + max(0, spec.max_size - census.total - gone)
     may_wait = max(0, min(room, spec.max_size - census.count(NodeState.BUSY) - present))
     return waiting - may_wait

@@ -6,6 +6,9 @@ import signal
 import sys
 import time
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from balloons.decide.refusing import FEW
 from lab.cloud.machines import PaperNode
@@ -48,13 +51,14 @@ async def test_idle_nodes_are_held_and_real_work_takes_them(
         await _until_event(on, "Steady")
 
 
+@pytest.mark.parametrize("spec", [{}, {"mode": "Headroom", "size": 2, "maxSize": 3}], ids=["Hold", "Headroom"])
 async def test_small_pod_beside_a_balloon_changes_nothing(
-    control_plane: ControlPlane, namespace: str, tmp_path: Path
+    control_plane: ControlPlane, namespace: str, tmp_path: Path, spec: dict[str, Any]
 ) -> None:
     """As `kubectl debug node` or a CronJob makes one: the scheduler finds room for it in the slack."""
     async with scene(control_plane, namespace, tmp_path, nodes=2) as on:
         service = await on.ready_service()
-        await on.apply_pool()
+        await on.apply_pool(**spec)
         await on.until(lambda s: s.get("because") == "Steady")
         before = {pod["metadata"]["uid"] for pod in await on.objects("pods")}
         await on.apply(work_object(namespace, "small", cpu="50m"))
@@ -62,6 +66,7 @@ async def test_small_pod_beside_a_balloon_changes_nothing(
         await service.ticks(5)
         status = await on.pool()
         assert (status["warm"], status["busy"]) == (2, 0)
+        assert await on.replicas() == 2
         assert before <= {pod["metadata"]["uid"] for pod in await on.objects("pods")}
 
 

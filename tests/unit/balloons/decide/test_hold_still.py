@@ -10,14 +10,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from balloons.api.pool import Mode, PoolNodes
+from balloons.api.pool import Mode, NotWarm, NotWarmTaint, PoolNodes
 from balloons.decide.decide import decide
 from balloons.decide.plan import Action, ApplyObject, MarkBalloon, Memory, Plan, PoolDecision, Reason
 from balloons.decide.settings import DecideSettings
 from balloons.service.pool_status import Standing, standing
 from balloons.view.snapshot import DeploymentCondition, DeploymentStatus, Now
 from tests.world import CLASS, NOW, POOL_KEY, World, a_node, a_pool, later, nodes, work
-from throttler.kube.selectors import LabelSelector
+from throttler.kube.selectors import LabelSelector, Taint
 
 ONE_REGISTRY = DecideSettings(allowed_images=("registry.example/warm/",))
 SETTINGS = DecideSettings()
@@ -162,6 +162,21 @@ def test_a_paused_pool_does_not_outgrow_max_size() -> None:
         the_autoscaler_acts(story.world)
         assert story.step().pools[0].because.reason is Reason.PAUSED
     assert len(story.world.nodes) <= 6
+
+
+@pytest.mark.parametrize(("is_uninitialized", "waiting"), [(True, 1), (False, 0)])
+def test_a_paused_pool_keeps_the_balloon_for_a_node_in_preflight_that_karpenter_waits_for(
+    is_uninitialized: bool, waiting: int
+) -> None:
+    """Paused, it would not make it again, and nobody would hold the node. Else Karpenter buys another node for it."""
+    not_warm = NotWarm((NotWarmTaint("preflight"),))
+    selected = PoolNodes(LabelSelector({"pool": "gpu"}), not_warm=not_warm)
+    story = Story(2, mode=Mode.HEADROOM, size=3, max_size=3, nodes=selected).settled()
+    story.world.change_pool(paused=True)
+    taints = (Taint("preflight", "NoSchedule"),)
+    story.world.nodes["new"] = a_node("new", taints=taints, is_uninitialized=is_uninitialized)
+    story.step()
+    assert len([balloon for balloon in story.world.balloons() if not balloon.node]) == waiting
 
 
 def test_a_paused_pool_without_a_max_size_keeps_what_waits() -> None:

@@ -5,13 +5,16 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from balloons.api.pool import Mode, PodTemplate, PoolNodes, SecretName, Strategy
+from balloons.api.pool import Mode, NotWarm, NotWarmTaint, PodTemplate, PoolNodes, SecretName, Strategy
 from balloons.decide.decide import decide
 from balloons.decide.plan import Action, AnnotateNode, ApplyObject, DeleteObject, Memory, Plan, Reason
 from balloons.decide.settings import DecideSettings
+from balloons.view.snapshot import Deployment, StoredObject
 from tests.world import NOW, POOL_KEY, SIZE, World, a_pool, later, nodes, work
+from throttler.kube.metadata import Metadata, ObjectKey
+from throttler.kube.pod import POOL_LABEL, SHAPE_LABEL
 from throttler.kube.quantities_and_durations import parse_resources
-from throttler.kube.selectors import LabelSelector, Toleration
+from throttler.kube.selectors import LabelSelector, Taint, Toleration
 
 SETTINGS = DecideSettings()
 KEEP = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
@@ -156,6 +159,80 @@ def test_a_buffer_of_a_paused_pool_keeps_what_joins_for_it_without_its_gpus_yet(
     assert [buffer.spec["replicas"] for buffer in world.buffers.values()] == [left]
 
 
+BLIND = {**BUFFERS, "missing": ("pods",)}
+
+
+def test_a_buffer_whose_pods_nobody_sees_is_lowered_by_each_node_beyond_max_size() -> None:
+    world = buffering()
+    _, memory = step(world, Memory(), **BUFFERS)
+    the_autoscaler_fills(world)
+    assert len(world.nodes) == 5
+    sizes, counts = [], []
+    for _ in range(3):
+        plan, memory = step(world, memory, 20.0, **BLIND)
+        assert plan.pools[0].because.reason is Reason.INCOMPLETE_VIEW
+        work_takes_every_node(world)
+        the_autoscaler_fills(world)
+        plan, memory = step(world, memory, 25.0, **BLIND)
+        sizes += [buffer.spec["replicas"] for buffer in world.buffers.values()]
+        counts.append(len(world.nodes))
+    # Nine are meant. Five that were free could all be ordered anew at once, and no more after that.
+    assert (sizes, counts) == ([4, 0, 0], [10, 14, 14])
+    _, memory = step(world, memory, 60.0, **BUFFERS)
+    assert not memory.unseen_buffers
+
+
+def test_a_buffer_whose_pods_nobody_sees_is_never_raised_and_keeps_what_nodes_beyond_max_size_were_free() -> None:
+    world = buffering()
+    _, memory = step(world, Memory(), **BUFFERS)
+    world.nodes |= nodes(9, "idle")
+    for gone in ("idle000", "idle001"):
+        _, memory = step(world, memory, 20.0, **BLIND)
+        del world.nodes[gone]
+    world.change_pool(size=9)
+    plan, _ = step(world, memory, 40.0, **BLIND)
+    assert actions(plan) == []
+
+
+def test_nothing_of_a_buffer_changes_while_nobody_sees_the_nodes_either() -> None:
+    world = buffering()
+    _, memory = step(world, Memory(), **BUFFERS)
+    _, memory = step(world, memory, 20.0, **BLIND)
+    world.nodes |= nodes(12, "new")
+    plan, memory = step(world, memory, 25.0, **BUFFERS, missing=("pods", "nodes"))
+    assert actions(plan) == []
+    plan, _ = step(world, memory, 30.0, **BLIND)
+    assert actions(plan) == [], "what came while nobody looked says nothing of the units"
+
+
+PREFLIGHT = Taint("preflight", "NoSchedule")
+STARTUP = Taint("startup-taint.cluster-autoscaler.kubernetes.io/preflight", "NoSchedule")
+
+
+@pytest.mark.parametrize(
+    ("changes", "left"),
+    [
+        ({"taints": (PREFLIGHT,)}, 0),
+        ({"taints": (PREFLIGHT,), "is_uninitialized": True}, 3),
+        ({"taints": (STARTUP,)}, 3),
+    ],
+    ids=["nobody waits for it", "Karpenter waits for it", "cluster-autoscaler waits for it"],
+)
+def test_a_buffer_of_a_paused_pool_keeps_what_is_in_preflight_for_it(changes: dict[str, Any], left: int) -> None:
+    """Where the autoscaler does not know that the node will be free, it buys another one beside it."""
+    taints = tuple(NotWarmTaint(taint.key) for taint in (PREFLIGHT, STARTUP))
+    world = buffering()
+    world.nodes = nodes(6)
+    world.change_pool(nodes=PoolNodes(LabelSelector({"pool": "gpu"}), not_warm=NotWarm(taints)))
+    _, memory = step(world, Memory(), **BUFFERS)
+    work_takes_every_node(world)
+    world.nodes |= nodes(3, "new", **changes)
+    world.change_pool(paused=True)
+    plan, _ = step(world, memory, 10.0, **BUFFERS)
+    assert [buffer.spec["replicas"] for buffer in world.buffers.values()] == [left]
+    assert plan.pools[0].status.nodes == 9
+
+
 def test_without_buffers_on_the_server_nothing_is_written() -> None:
     plan, _ = step(buffering(), Memory())
     assert (plan.pools[0].because.reason, actions(plan)) == (Reason.NO_BUFFERS, [])
@@ -262,6 +339,39 @@ def test_a_former_strategys_balloons_go_after_ten_minutes() -> None:
     plan, _ = step(world, memory, 601)
     assert plan.sweeps[0].because.reason is Reason.OTHER_STRATEGY
     assert not world.deployments
+
+
+def labelled(*labels: str) -> Metadata:
+    """Somebody's object in the pool's namespace that wears labels of ours."""
+    values = {POOL_LABEL: "gpu", SHAPE_LABEL: "16cpu-64gi"}
+    return Metadata(
+        "training", "team-a", uid="theirs", resource_version="7", labels={key: values[key] for key in labels}
+    )
+
+
+@pytest.mark.parametrize("labels", [(POOL_LABEL,), (POOL_LABEL, SHAPE_LABEL)], ids=["pool", "pool and shape"])
+@pytest.mark.parametrize("paused", [False, True])
+def test_work_that_wears_a_pools_label_is_left_alone(labels: tuple[str, ...], paused: bool) -> None:
+    """As somebody does to say for which pool's nodes the work is meant."""
+    theirs = Deployment(labelled(*labels), {"replicas": 3, "template": {"spec": {"containers": []}}})
+    for mode in ({}, {"mode": Mode.HEADROOM, "size": 3, "max_size": 3}):
+        world = World.of(a_pool(**mode), nodes=nodes(3))
+        _, memory = step(world, Memory())
+        world.change_pool(paused=paused)
+        stored = {**world.deployments, ObjectKey("team-a", "training"): theirs}
+        for seconds in (10.0, 1_000.0):
+            plan, memory = decide(world.snapshot(deployments=stored), memory, SETTINGS, later(NOW, seconds))
+            assert actions(plan) == []
+
+
+def test_a_buffer_and_a_template_that_wear_a_pools_label_are_left_alone() -> None:
+    world = buffering()
+    _, memory = step(world, Memory(), **BUFFERS)
+    theirs = {ObjectKey("team-a", "training"): StoredObject(labelled(POOL_LABEL), {"replicas": 30})}
+    for paused in (False, True):
+        world.change_pool(paused=paused)
+        seen = world.snapshot(buffers={**world.buffers, **theirs}, templates={**world.templates, **theirs}, **BUFFERS)
+        assert actions(decide(seen, memory, SETTINGS, later(NOW, 1_000.0))[0]) == []
 
 
 def test_a_deployment_that_merely_carries_the_label_is_not_ours() -> None:
