@@ -6,6 +6,7 @@ import enum
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 
 class Kind(enum.Enum):
@@ -93,6 +94,12 @@ class Panel:
     def is_instant(self) -> bool:
         """Whether it shows the present values only, not their course."""
         return self.kind in (Kind.NUMBER, Kind.BARS)
+
+
+def number(title: str, description: str, expr: str, legend: str, unit: str = "short", **more: Any) -> Panel:
+    """A figure, six to a row; `more` is its colours, `steps` and `below`."""
+    queries = (Query(expr, legend),)
+    return Panel(title=title, description=description, unit=unit, kind=Kind.NUMBER, width=4, queries=queries, **more)
 
 
 @dataclass(frozen=True)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from lab.monitoring.board import Board, Kind, Panel, Query, Row, Step, Word
+from lab.monitoring.board import Board, Kind, Panel, Query, Row, Step, Word, number
 from lab.monitoring.selectors import CLUSTER, OF_POOL, POOL, of_pool
 
 _RATE = "$__rate_interval"
@@ -33,17 +31,10 @@ _STANDING = " + ".join(f"{value} * {of_pool('standing', standing=word.text)}" fo
 _TROUBLE = (Step(1, "red"),)
 
 
-def _number(title: str, description: str, expr: str, legend: str, **more: Any) -> Panel:
-    settings: dict[str, Any] = {"unit": "short", **more}
-    return Panel(
-        title=title, description=description, kind=Kind.NUMBER, width=4, queries=(Query(expr, legend),), **settings
-    )
-
-
 _RIGHT = Row(
     "Are we all right?",
     (
-        _number(
+        number(
             "Warm of wanted",
             "Warm nodes over what size and schedules ask for, in the chosen pools. Less while nodes are on their way.",
             f"sum({of_pool('warm_nodes')}) / (sum({of_pool('target_nodes')}) > 0)",
@@ -52,13 +43,13 @@ _RIGHT = Row(
             below="red",
             steps=(Step(0.5, "orange"), Step(0.9, "green")),
         ),
-        _number(
+        number(
             "Pods that waited for a node",
             "Pods bound in this range to a node that was not there before them.",
             f'sum(increase({_BOUND}{{{POOL},found="cold"}}[$__range]))',
             "waited",
         ),
-        _number(
+        number(
             "Nodes held back",
             "Nodes that work waits for and a JoinThrottle has not let be asked for yet. The board Throttle says why.",
             f'sum(max by (cluster, throttle) (kube_balloons_throttle_nodes{{{CLUSTER},stage="waiting"}}))',
@@ -66,7 +57,7 @@ _RIGHT = Row(
             below="green",
             steps=(Step(1, "orange"),),
         ),
-        _number(
+        number(
             "Servers not read",
             "API servers whose figures are too old to act on: growth stops for them.",
             f"sum(1 - max by (cluster, server) (kube_balloons_throttle_server_is_fresh{{{CLUSTER}}}))",
@@ -74,7 +65,7 @@ _RIGHT = Row(
             below="green",
             steps=_TROUBLE,
         ),
-        _number(
+        number(
             "Pools that need a person",
             "Pools that cannot be served as they are written. The runbook has a section per reason.",
             f"sum({of_pool('standing', standing='stuck')})",
@@ -82,7 +73,7 @@ _RIGHT = Row(
             below="green",
             steps=_TROUBLE,
         ),
-        _number(
+        number(
             "Leaders",
             "One replica decides; none is an outage of the service, and balloons stay as they are.",
             f"sum(max by (cluster, pod) (kube_balloons_leader{{{CLUSTER}}}))",
@@ -96,38 +87,38 @@ _RIGHT = Row(
 _NOW = Row(
     "Now",
     (
-        _number(
+        number(
             "Warm nodes",
             "Nodes that are Ready, healthy, free of work and held, in the chosen pools.",
             f"sum({of_pool('warm_nodes')})",
             "warm",
         ),
-        _number(
+        number(
             "Busy nodes",
             "Nodes of the chosen pools that run work that leaves no room for a balloon.",
             f"sum({of_pool('busy_nodes')})",
             "busy",
         ),
-        _number(
+        number(
             "Idle nodes",
             "Nodes of the chosen pools that could be held and are not: an autoscaler may take them.",
             f"sum({of_pool('idle_nodes')})",
             "idle",
         ),
-        _number(
+        number(
             "Warm hits",
             "Of the pods bound on the pools' nodes in this range, the share whose node was there first.",
             _share_of_warm("$__range"),
             "warm hits",
             unit="percentunit",
         ),
-        _number(
+        number(
             "Replicas",
             "Replicas that are scraped, by version.",
             f"count by (version) (kube_balloons_build_info{{{CLUSTER}}})",
             "{{version}}",
         ),
-        _number(
+        number(
             "Objects not read",
             "They exist, break a rule or the format, and are skipped.",
             f"sum(max by (cluster, resource) (kube_balloons_unreadable_objects{{{CLUSTER}}}))",

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from lab.monitoring.board import Annotation, Board, Kind, Panel, Query, Row, Step, Word
+from lab.monitoring.board import Annotation, Board, Kind, Panel, Query, Row, Step, Word, number
 from lab.monitoring.selectors import CLUSTER, OF_CLUSTER, OF_THROTTLE, THROTTLE, of_throttle
 
 _RATE = "$__rate_interval"
@@ -23,19 +21,19 @@ def _stage(name: str) -> str:
     return of_throttle("nodes", stage=name)
 
 
-def _number(title: str, description: str, expr: str, legend: str = "{{throttle}}", **more: Any) -> Panel:
-    queries = (Query(expr, legend),)
-    return Panel(title=title, description=description, unit="short", kind=Kind.NUMBER, width=4, queries=queries, **more)
-
-
 _NOW = Row(
     "Now",
     (
-        _number("Pace", "Joins per minute that the window means.", of_throttle("pace_joins_per_minute")),
-        _number("Window", "Joins that may load the API servers at the same time.", of_throttle("window_joins")),
-        _number("In flight", "Machines asked for that are no usable nodes yet.", _stage("in_flight")),
-        _number("Waiting", "Nodes that are wanted and not asked for yet.", _stage("waiting")),
-        _number(
+        number("Pace", "Joins per minute that the window means.", of_throttle("pace_joins_per_minute"), "{{throttle}}"),
+        number(
+            "Window",
+            "Joins that may load the API servers at the same time.",
+            of_throttle("window_joins"),
+            "{{throttle}}",
+        ),
+        number("In flight", "Machines asked for that are no usable nodes yet.", _stage("in_flight"), "{{throttle}}"),
+        number("Waiting", "Nodes that are wanted and not asked for yet.", _stage("waiting"), "{{throttle}}"),
+        number(
             "Controller manager",
             "Throttles whose joins wait for its own request limit, and not for the API servers: no pace helps.",
             f"sum({of_throttle('is_controller_bound')})",
@@ -43,7 +41,7 @@ _NOW = Row(
             below="green",
             steps=(Step(1, "orange"),),
         ),
-        _number(
+        number(
             "Servers read",
             "API servers whose figures are fresh enough to act on.",
             f"sum(max by (cluster, server) (kube_balloons_throttle_server_is_fresh{{{CLUSTER}}}))",
