@@ -8,7 +8,7 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from throttler.law.server_health import Health
+from throttler.law.server_health import Health, error_share
 from throttler.law.settings import LawSettings
 from throttler.signals.reading import Reading
 
@@ -66,8 +66,7 @@ class Brake:
 
 def is_alarming(reading: Reading, errors: float, settings: LawSettings) -> bool:
     """Whether so many errors among its requests call for the brake."""
-    share = min(1.0, errors / reading.requests) if reading.requests else 0.0
-    return errors >= settings.brake_errors and share > settings.brake_share
+    return errors >= settings.brake_errors and error_share(reading, errors) > settings.brake_share
 
 
 def cut(window: float, joining: int, share: float, settings: LawSettings) -> float:

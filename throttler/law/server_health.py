@@ -187,9 +187,10 @@ class Health:
         return worst_low_s(self.traces)[1] or worst_high_s(self.traces)[1]
 
 
-def error_share(reading: Reading) -> float:
-    """429 and 5xx over all requests of the window."""
-    return min(1.0, reading.errors / reading.requests) if reading.requests else 0.0
+def error_share(reading: Reading, errors: float | None = None) -> float:
+    """429 and 5xx, or so many errors instead of them, over all requests of the window."""
+    counted = reading.errors if errors is None else errors
+    return min(1.0, counted / reading.requests) if reading.requests else 0.0
 
 
 def examine(

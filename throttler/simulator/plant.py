@@ -120,7 +120,7 @@ class Machines:
         joining = self._arrive(now_s)
         while self._held and self._held[0][0] + self._scenario.kill_timer_s <= now_s:
             self._leave_gate(now_s)
-            self._lose()
+            self._lose(1)
         return joining
 
     def ask(self, count: int, now_s: float) -> None:
@@ -179,8 +179,7 @@ class Machines:
                 heappush(self._batches, (batch.ends_s[batch.ended], number, batch))
             self._asked.remove(batch.asked_s, len(arrived) + lost)
             self.booting -= len(arrived) + lost
-            self.lost += lost
-            self.waiting += lost
+            self._lose(lost)
             joining += len(arrived)
             come += [(at_s, batch.asked_s) for at_s in (arrived if self._scenario.has_gate else arrived[-_LATEST:])]
         come.sort()
@@ -197,9 +196,9 @@ class Machines:
         self._booted.remove(booted_s)
         self.held_long += now_s - booted_s > LONG_HOLD_S
 
-    def _lose(self) -> None:
-        self.lost += 1
-        self.waiting += 1
+    def _lose(self, count: int) -> None:
+        self.lost += count
+        self.waiting += count
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
