@@ -40,7 +40,7 @@ unit: setup ## The quick tests, two at a time, in a minute: no binaries, no whol
 	@$(PYTEST) tests/unit -m "not promtool and not whole" --numprocesses 2
 
 mutants: setup ## Change the pure modules in 150 places, one at a time, and tell which no unit test notices; 20 minutes at most
-	@$(PY) -m tools.mutants --count 150 --minutes 18 $(if $(SEED),--seed $(SEED)) --floor 95
+	@$(PY) -m tools.mutants --count $(or $(COUNT),150) --minutes 18 $(if $(SEED),--seed $(SEED)) $(if $(SKIP),--skip $(SKIP)) --floor 95
 
 # Beside lint: six workers that begin on a new clone would each compile every test, 40 s of CPU more.
 compiled: setup

@@ -3,9 +3,9 @@
 The modules are those that the import contract calls pure, as far as users get them. Each mutant is tried in a copy of
 the tree in a temporary folder, never in the tree itself, against the unit tests nearest to its module: the file of its
 name, then those that import it, then the rest of its mirrored folder, then `FURTHER`; the first failure ends it. A test
-that takes longer than a minute has failed: a loop without an end is noticed. No mutant is begun after `--minutes`;
-those that were not tried by then are told. The exit status is 1 where fewer die, of all that were drawn, than `--floor`
-asks for.
+that takes longer than a minute has failed: a loop without an end is noticed. The tests that take whole simulations come
+after all the others. No mutant is begun after `--minutes`; where it stopped is told, and `--skip` goes on from there
+with the same seed. The exit status is 1 where fewer die, of all that were drawn, than `--floor` asks for.
 """
 
 from __future__ import annotations
@@ -29,6 +29,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from queue import SimpleQueue
+
+import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 CONTRACT = "importlinter:contract:pure"
@@ -118,7 +120,7 @@ def changes(tree: ast.Module) -> Iterator[_Change]:
 
 def _of_logic(node: ast.expr | ast.stmt) -> Iterator[_Change]:
     match node:
-        case ast.Compare(ops=[_]):
+        case ast.Compare():
             yield from _operator_changes(node, _NEGATED)
             yield from _operator_changes(node, _NEIGHBOURS)
         case ast.BoolOp():
@@ -132,6 +134,8 @@ def _of_logic(node: ast.expr | ast.stmt) -> Iterator[_Change]:
             yield from (_set(node, "test", ast.Constant(value)) for value in (True, False))
         case ast.Continue() | ast.Expr(value=ast.Call()):
             yield _Change(node, ast.Pass())
+        case ast.Return(value=ast.expr() as value) if not (isinstance(value, ast.Constant) and value.value is None):
+            yield _set(node, "value", ast.Constant(None))
 
 
 def _of_values(node: ast.expr | ast.stmt) -> Iterator[_Change]:
@@ -147,8 +151,9 @@ def _of_values(node: ast.expr | ast.stmt) -> Iterator[_Change]:
 
 
 def _operator_changes(node: ast.Compare, into: Mapping[type[ast.cmpop], type[ast.cmpop]]) -> Iterator[_Change]:
-    if (other := into.get(type(node.ops[0]))) is not None:
-        yield _set(node, "ops", [other()])
+    for number, operator in enumerate(node.ops):
+        if (other := into.get(type(operator))) is not None:
+            yield _set(node, "ops", [*node.ops[:number], other(), *node.ops[number + 1 :]])
 
 
 def _set(node: ast.expr | ast.stmt, field: str, value: object) -> _Change:
@@ -265,7 +270,8 @@ class Trial:
         began_s = time.monotonic()
         try:
             module.write_text(mutated(source, mutant.index))
-            is_dead = not _passes(tree, nearest_tests(tree, mutant.path))
+            tests = nearest_tests(tree, mutant.path)
+            is_dead = not all(_passes(tree, marked, tests) for marked in ("not whole", "whole"))
         finally:
             module.write_text(source)
             self._trees.put(tree)
@@ -276,15 +282,17 @@ class Trial:
         tree = self._trees.get()
         try:
             tests = dict.fromkeys(test for path in paths for test in nearest_tests(tree, path))
-            return _passes(tree, [f"--numprocesses={self._jobs}", *tests], longest_s=2 * LONGEST_TRIAL_S)
+            options = [f"--numprocesses={self._jobs}", *tests]
+            return all(_passes(tree, marked, options, 2 * LONGEST_TRIAL_S) for marked in ("not whole", "whole"))
         finally:
             self._trees.put(tree)
 
 
-def _passes(tree: Path, tests: Sequence[str], longest_s: float = LONGEST_TRIAL_S) -> bool:
+def _passes(tree: Path, marked: str, tests: Sequence[str], longest_s: float = LONGEST_TRIAL_S) -> bool:
+    """Whether those of the tests pass that are marked so; none is enough."""
     options = ("-x", "-q", "-p", "no:cacheprovider", "--hypothesis-profile=mutants", f"--timeout={LONGEST_S}")
     process = subprocess.Popen(
-        [sys.executable, "-m", "pytest", *options, "-m", "not promtool", *tests],
+        [sys.executable, "-m", "pytest", *options, "-m", f"not promtool and {marked}", *tests],
         cwd=tree,
         env={name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"},
         stdout=subprocess.DEVNULL,
@@ -293,7 +301,7 @@ def _passes(tree: Path, tests: Sequence[str], longest_s: float = LONGEST_TRIAL_S
     )
     try:
         resource.prlimit(process.pid, resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
-        return process.wait(longest_s) == 0
+        return process.wait(longest_s) in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED)
     except subprocess.TimeoutExpired:
         return False
     finally:
@@ -302,15 +310,19 @@ def _passes(tree: Path, tests: Sequence[str], longest_s: float = LONGEST_TRIAL_S
             process.wait()
 
 
-def drawn(root: Path, count: int, seed: int, only: str) -> list[Mutant]:
-    """Return `count` of all mutants of the pure modules whose path begins with `only`; equal for an equal seed."""
+def drawn(root: Path, count: int, seed: int, only: str = "", skip: int = 0) -> list[Mutant]:
+    """Return `count` of all mutants of the pure modules whose path begins with `only`; equal for an equal seed.
+
+    What is drawn with `skip` follows the first `skip` of the same seed, whatever the count.
+    """
     everything = [
         mutant
         for path in pure_modules(root)
         if path.startswith(only)
         for mutant in mutants_of(path, (root / path).read_text())
     ]
-    return random.Random(seed).sample(everything, min(count, len(everything)))
+    random.Random(seed).shuffle(everything)
+    return everything[skip : skip + count]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -318,13 +330,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tools.mutants", description=__doc__)
     parser.add_argument("--count", type=int, default=150)
     parser.add_argument("--seed", type=int, default=random.randrange(10**6), help="equal mutants for an equal tree")
+    parser.add_argument("--skip", type=int, default=0, help="of the mutants of this seed, leave out the first so many")
     parser.add_argument("--only", default="", help="modules whose path begins so, such as throttler/law")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--minutes", type=float, default=20.0, help="begin no mutant after so long")
     parser.add_argument("--floor", type=float, default=0.0, help="percent that must die")
     asked = parser.parse_args(arguments)
     ends_s = time.monotonic() + 60.0 * asked.minutes
-    mutants = drawn(ROOT, asked.count, asked.seed, asked.only)
+    mutants = drawn(ROOT, asked.count, asked.seed, asked.only, asked.skip)
     if not mutants:
         parser.error(f"nothing to try: no mutants, or no pure module begins with {asked.only!r}")
     print(f"seed {asked.seed}: {len(mutants)} mutants", flush=True)
@@ -334,6 +347,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return 2
         tried = [outcome for outcome in pool.map(_before(ends_s, trial), mutants) if outcome]
     print(summary(tried, len(mutants)))
+    if len(tried) < len(mutants):
+        print(f"to go on: --seed {asked.seed} --skip {asked.skip + len(tried)} --count {len(mutants) - len(tried)}")
     return int(100.0 * sum(outcome.is_dead for outcome in tried) < asked.floor * len(mutants))
 
 

@@ -41,6 +41,7 @@ def test_share():
     [
         ("x = a < b", {"x = a >= b", "x = a <= b"}),
         ("x = a is None", {"x = a is not None"}),
+        ("x = a == b < c", {"x = a != b < c", "x = a == b >= c", "x = a == b <= c"}),
         ("x = a and b", {"x = a or b", "x = a", "x = b"}),
         ("x = not a", {"x = a"}),
         ("x = a - b", {"x = a + b"}),
@@ -52,6 +53,8 @@ def test_share():
         ("for x in a:\n    continue", {"for x in a:\n    pass"}),
         ("a.append(b)", {"pass"}),
         ("x += a", {"x -= a"}),
+        ("def f():\n    return a", {"def f():\n    return None"}),
+        ("def f():\n    return None", set()),
         ('x: "Literal[3]" = a', set()),
         ("@dataclass(frozen=True)\nclass A(B, frozen=True):\n    x: int", set()),
         ("'text 3'", set()),
@@ -75,6 +78,8 @@ def test_pure_modules_are_those_of_the_contract_and_have_tests() -> None:
 
 def test_an_equal_seed_draws_equal_mutants() -> None:
     few = drawn(ROOT, 5, 1, "throttler/law")
+    assert drawn(ROOT, 2, 1, "throttler/law") == few[:2]
+    assert drawn(ROOT, 3, 1, "throttler/law", skip=2) == few[2:]
     assert few == drawn(ROOT, 5, 1, "throttler/law") != drawn(ROOT, 5, 2, "throttler/law")
     assert all(mutant.path.startswith("throttler/law/") for mutant in few)
 
