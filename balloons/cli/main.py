@@ -5,7 +5,9 @@ Nothing heavy is imported before a command runs: help and completion answer at o
 
 import io
 import os
+import shutil
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 import click
@@ -30,7 +32,7 @@ COMPLETION = "_BALLOONS_COMPLETE"
 """Set by the shell's completion script."""
 
 
-@click.command()
+@click.command(short_help="Print the script by which a shell completes `balloons`.")
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish", "kubectl"]))
 def completion(shell: str) -> None:
     """Print the script by which a shell completes `balloons`.
@@ -52,8 +54,40 @@ def _script(shell: str) -> str:
     return made_by(balloons, {}, "balloons", COMPLETION).source().strip() + "\n"
 
 
+LEAST_WIDTH = 30
+"""Columns of help; a terminal that is narrower breaks the lines itself."""
+LONGEST_COMMAND = 10
+"""Letters of `completion`."""
+
+
+class HelpText(click.HelpFormatter):
+    """Help as wide as the terminal, also below the 50 columns that click takes for the least."""
+
+    def __init__(self, indent_increment: int = 2, width: int | None = None, max_width: int | None = None) -> None:
+        columns = shutil.get_terminal_size().columns
+        width = max(LEAST_WIDTH, min(columns, max_width or columns) - 2) if width is None else width
+        super().__init__(indent_increment, width, max_width)
+
+    def write_dl(self, rows: Iterable[tuple[str, str]], col_max: int = 30, col_spacing: int = 2) -> None:
+        """Two columns; a name that would take more than two fifths of the line has its text below."""
+        super().write_dl(rows, min(col_max, max(LONGEST_COMMAND, self.width * 2 // 5)), col_spacing)
+
+
+class OwnContext(click.Context):
+    """Help in our own format."""
+
+    formatter_class = HelpText
+
+
 class Commands(click.Group):
     """A group that suggests what a misspelt command may have meant."""
+
+    context_class = OwnContext
+
+    def add_command(self, cmd: click.Command, name: str | None = None) -> None:
+        """One whose help looks as the group's."""
+        cmd.context_class = self.context_class
+        super().add_command(cmd, name)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

@@ -17,7 +17,7 @@ SUBJECTS = ("pool", "throttle")
 OF_POOL = "Namespace of the pool. Default: the context's."
 
 
-@click.command()
+@click.command(short_help="Stop a pool or throttle from changing anything.")
 @click.argument("subject", type=Subject(SUBJECTS))
 @click.argument("name", required=False, shell_complete=subjects)
 @request_options
@@ -39,7 +39,7 @@ def pause(subject: str, name: str | None, **given: Any) -> None:
     _set(subject, name, given, is_paused=True)
 
 
-@click.command()
+@click.command(short_help="Let a paused pool or throttle work again.")
 @click.argument("subject", type=Subject(SUBJECTS))
 @click.argument("name", required=False, shell_complete=subjects)
 @request_options

@@ -64,7 +64,7 @@ def plan(**given: Any) -> int:
     return compare(given) if given["compare"] else show_plan(given)
 
 
-@click.command(cls=InSections)
+@click.command(cls=InSections, short_help="Compare policies, clusters and faults in simulation.")
 @option(
     "--add",
     type=click.IntRange(1, MOST_ADDED),
