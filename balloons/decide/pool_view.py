@@ -14,7 +14,7 @@ from zoneinfo import ZoneInfo
 import msgspec
 from cronsim import CronSim
 
-from balloons.api.pool import BalloonPool, PoolSpec, PoolStatus, Schedule, ShapeType, Strategy
+from balloons.api.pool import BalloonPool, Mode, PoolSpec, PoolStatus, Schedule, ShapeType, Strategy
 from balloons.decide.census import (
     JOIN_LIMIT_S,
     PREFLIGHT_LIMIT_S,
@@ -30,13 +30,23 @@ from balloons.decide.settings import DecideSettings
 from balloons.render import hosts_in, own_terms, stored_terms
 from balloons.view.claim import Claim, is_bought_by_karpenter, selectors_to_avoid
 from balloons.view.node_load import EMPTY, NodeLoad
-from balloons.view.shape import Shapes, balloon_requests, explicit_shape, remembered_shapes, shapes_of, stored_requests
+from balloons.view.shape import (
+    ANY_TYPE,
+    Shape,
+    Shapes,
+    any_type_requests,
+    balloon_requests,
+    explicit_shape,
+    remembered_shapes,
+    shapes_of,
+    stored_requests,
+)
 from balloons.view.snapshot import Deployment, Now, Snapshot
 from throttler.kube.metadata import Metadata, ObjectKey
-from throttler.kube.node import Node, is_leaving
+from throttler.kube.node import INSTANCE_TYPE_LABEL, Node, is_leaving
 from throttler.kube.pod import POOL_LABEL, SHAPE_LABEL, Pod, is_marked
 from throttler.kube.quantities_and_durations import Resources, parse_duration
-from throttler.kube.selectors import LabelSelector
+from throttler.kube.selectors import LabelSelector, Requirement, are_contrary, requirements
 
 REMEMBERED = 4096
 """Firings that are remembered: those of some namespaces' schedules, for this minute and the last ones."""
@@ -165,6 +175,10 @@ def look(
         name: balloon_requests(pool, shape, settings.default_slack, stored_requests(deployments.get(name)))
         for name, shape in shapes.by_name.items()
     }
+    if (wanted := requests.get(shapes.main)) and _takes_any_type(pool, shapes):
+        shapes = shapes.and_also({ANY_TYPE: Shape(ANY_TYPE, "", {}, 0, is_vacant=True)})
+        # As long as nodes are waited for in that shape, those on their way are for what was asked for.
+        requests[ANY_TYPE] = stored_requests(deployments.get(ANY_TYPE)) or any_type_requests(wanted)
     loads = {**snapshot.loads, **claim.own_loads} if claim.own_loads else snapshot.loads
     terms = {name: stored_terms(deployment.spec) for name, deployment in deployments.items()}
     selectors = [pool.spec.nodes.selector, *(each.spec.nodes.selector for each in before)]
@@ -255,6 +269,15 @@ class _Fitting:
             requests = self.requests.get(self.shapes.of(node))
             known = self._known[kind] = has_room(node, load, requests) if requests else not load.others
         return known
+
+
+def _takes_any_type(pool: BalloonPool, shapes: Shapes) -> bool:
+    """Whether a balloon without an instance type may get another node than one of the main shape's type."""
+    main = shapes.by_name[shapes.main].instance_type
+    if pool.spec.mode is not Mode.HEADROOM or not main:
+        return False
+    another = Requirement(INSTANCE_TYPE_LABEL, "NotIn", (main,))
+    return not any(are_contrary(another, part) for part in requirements(pool.spec.nodes.selector))
 
 
 def _loses_held_nodes(pool: BalloonPool, census: Census, schedule: Schedule | None, refused: Collection[str]) -> bool:

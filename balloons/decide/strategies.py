@@ -68,13 +68,14 @@ def inflate(
     """
     sizes: list[Action] = []
     too_small: list[str] = []
+    present = balloons_by_shape(view)
     for shape in view.shapes.by_name.values():
         spec = _spec(view, shape, replicas_of(shape, view, holding, aim), settings)
         if spec is None:
             too_small.append(shape.name)
-        elif not (shape.is_remembered and spec.replicas == 0):
+        elif not shape.is_vacant or spec.replicas or present[shape.name]:
             sizes += _changed_deployment(view, shape, spec, aim, holding)
-    sizes += _deployments_left(view, holding, aim)
+    sizes += _deployments_left(view, holding, aim, present)
     moved = _moved(view, holding, aim, freed)
     marks = _marks(holding, {balloon.key for balloon in moved})
     releases = [*(_release(balloon, taker) for balloon, taker in freed), *map(_move, moved)]
@@ -316,11 +317,18 @@ def _marks(holding: Holding, moved: Collection[ObjectKey]) -> Iterator[MarkBallo
         yield MarkBalloon(balloon.key, balloon.uid, 0, because(Reason.SPARED, node=balloon.node))
 
 
-def _deployments_left(view: PoolView, holding: Holding, aim: Target) -> Iterator[DeleteObject]:
-    """Deployments of shapes that no node stands for any more, once no balloon of theirs holds anything."""
+def _deployments_left(
+    view: PoolView, holding: Holding, aim: Target, present: Mapping[str, int]
+) -> Iterator[DeleteObject]:
+    """Deployments of shapes that no node stands for any more, once no balloon of theirs has a node.
+
+    Lowered to nothing, a Deployment loses its balloons at once; deleted with them, whenever they are collected.
+    """
     for name, stored in sorted(view.deployments.items()):
         shape = view.shapes.by_name.get(name)
-        is_wanted = shape is not None and (not shape.is_remembered or replicas_of(shape, view, holding, aim) > 0)
+        is_wanted = shape is not None and (
+            not shape.is_vacant or replicas_of(shape, view, holding, aim) > 0 or present[name] > 0
+        )
         if is_wanted or holding.replicas.get(name, 0):
             continue
         metadata = stored.metadata
@@ -339,10 +347,13 @@ def buffer(
     """A PodTemplate and a CapacityBuffer per shape; the second value names shapes with no room for a unit."""
     actions: list[Action] = []
     too_small: list[str] = []
-    measured = [shape for shape in view.shapes.by_name.values() if not shape.is_remembered]
-    for shape in measured:
+    shapes = view.shapes.by_name.values()
+    wanted = [shape for shape in shapes if not shape.is_vacant or replicas_of(shape, view, holding, aim) > 0]
+    for shape in wanted:
         key = ObjectKey(view.pool.metadata.namespace, deployment_name(view.pool, shape))
-        requests = balloon_requests(view.pool, shape, settings.default_slack, _in_use(snapshot, key))
+        requests = view.requests[shape.name]
+        if not shape.is_vacant:
+            requests = balloon_requests(view.pool, shape, settings.default_slack, _in_use(snapshot, key))
         if requests is None:
             too_small.append(shape.name)
             continue
@@ -351,8 +362,8 @@ def buffer(
         names_user = settings.names_user
         spec = BalloonSpec(requests, replicas, image, settings.priority_class, names_user=names_user, avoided=avoided)
         actions += _changed_buffer(view, shape, spec, snapshot, key, aim)
-    if measured:
-        actions += _buffers_left(view, snapshot, {deployment_name(view.pool, shape) for shape in measured})
+    if wanted:
+        actions += _buffers_left(view, snapshot, {deployment_name(view.pool, shape) for shape in wanted})
     return tuple(actions), tuple(too_small)
 
 

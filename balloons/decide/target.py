@@ -181,15 +181,18 @@ class Holding:
     spared: tuple[Pod, ...] = ()
 
 
-def hold(view: PoolView, free: Sequence[Node], wanted: int, staying: Sequence[Pod], limit: int) -> Holding:
+def hold(
+    view: PoolView, free: Sequence[Node], wanted: int, staying: Sequence[Pod], limit: int, asked: str = ""
+) -> Holding:
     """Spread `wanted` balloons over the `free` nodes.
 
     `staying` are balloons on reserved nodes that are left to the scheduler; at most `limit` balloons become victims,
-    besides those whose nodes are going anyway.
+    besides those whose nodes are going anyway. In the shape `asked` further balloons wait for new nodes: whichever of
+    them has a node keeps it, as the next one would only take its place.
     """
     chosen = choose_nodes(free, view.loads, wanted)
     # Few combinations of balloon and kind of node exist: each is judged once, and nodes one by one only if one is odd.
-    unlike = {(own, wanted) for own, wanted in view.shapes.beside_balloons if own != wanted}
+    unlike = {(own, wanted) for own, wanted in view.shapes.beside_balloons if own not in (wanted, asked)}
     misfits = _misfits(view, chosen, unlike) if unlike else {}
     leaving = view.leaving
     victims = [*leaving, *_victims(view, free, chosen, misfits)]
@@ -198,7 +201,8 @@ def hold(view: PoolView, free: Sequence[Node], wanted: int, staying: Sequence[Po
     # A balloon that its node is about to refuse is nothing to keep: the ReplicaSet takes it first.
     lost = {*view.alone, *(balloon.node for balloon in leaving)}
     stuck = [balloon for state in _STUCK for balloon in view.census.balloons[state] if balloon.node not in lost]
-    wanted_of = Counter([_shape_on(node, view) for node in chosen]) if unlike else view.shapes.of_all(chosen)
+    is_mixed = any(own != wanted for own, wanted in view.shapes.beside_balloons)
+    wanted_of = Counter([_shape_on(node, view, asked) for node in chosen]) if is_mixed else view.shapes.of_all(chosen)
     wanted_of.update([balloon.shape for balloon in (*stuck, *staying)])
     # A node is counted for the shape of the balloon that is still on it.
     wanted_of.subtract([misfits[balloon.key] for balloon in later if balloon.key in misfits])
@@ -243,13 +247,13 @@ def _misfits(view: PoolView, chosen: Sequence[Node], unlike: Collection[tuple[st
     return {first.key: shape_of(node) for node, first in firsts if (first.shape, shape_of(node)) in odd}
 
 
-def _shape_on(node: Node, view: PoolView) -> str:
+def _shape_on(node: Node, view: PoolView, asked: str) -> str:
     """The shape that holds the node: its own, or that of a balloon there that holds it as well."""
     own = view.shapes.of(node)
     balloons = (view.loads.get(node.name) or EMPTY).balloons
     if not balloons or balloons[0].shape == own:
         return own
-    return balloons[0].shape if view.shapes.holds(balloons[0].shape, own) else own
+    return balloons[0].shape if balloons[0].shape == asked or view.shapes.holds(balloons[0].shape, own) else own
 
 
 def _spared(view: PoolView, victims: Sequence[Pod]) -> tuple[Pod, ...]:

@@ -37,6 +37,13 @@ SETTLED_S = 900.0
 """A node that old has started its device plugins, or they will not come: both autoscalers' own limit for a join."""
 EXPLICIT = "explicit"
 """Shape name of balloons whose requests the user gave."""
+ANY_TYPE = "any-type"
+"""Shape name of balloons that ask for a new node of whatever type the autoscaler has."""
+BESIDE_DEVICES = 0.25
+"""Such a balloon asks for all of the main shape's devices, and beside them for this share of its cpu and memory.
+
+Generations of machines with eight accelerators differ that much in cores.
+"""
 _GIB = 1024**3 * 1000
 _NO_LABEL_VALUE = re.compile(r"[^A-Za-z0-9-]+")
 _SHAPE_NAME_LIMIT = 40
@@ -71,8 +78,8 @@ class Shape:
     """Nodes that one balloon size fits: those of one instance type with the same devices.
 
     `name` is a label value; `room` is what its nodes have for a balloon (milli-units), after DaemonSets, but for a few
-    odd ones; `nodes` counts all of them. `is_remembered`: no node of the shape is up, it is known from our own
-    Deployment alone. `short` maps the shape's nodes that have fewer devices than the others to the first one lacking.
+    odd ones; `nodes` counts all of them. `is_vacant`: no node of the shape is up (known from our own Deployment, or any
+    type). `short` maps the shape's nodes that have fewer devices than the others to the first one lacking.
     """
 
     name: str
@@ -81,7 +88,7 @@ class Shape:
     nodes: int
     short: Mapping[str, str] = field(default_factory=dict)
     devices: frozenset[str] = frozenset()
-    is_remembered: bool = False
+    is_vacant: bool = False
 
 
 def shape_name(node: Node, devices: Collection[str]) -> str:
@@ -255,7 +262,7 @@ def _lacking(alike: _Alike, counts: Mapping[str, int]) -> str:
 
 def are_alike(shapes: Iterable[Shape]) -> bool:
     """Whether several shapes carry no instance type, so that no label keeps their balloons apart."""
-    return sum(1 for shape in shapes if not shape.instance_type and not shape.is_remembered) > 1
+    return sum(1 for shape in shapes if not shape.instance_type and not shape.is_vacant) > 1
 
 
 def balloon_requests(
@@ -267,7 +274,7 @@ def balloon_requests(
     node, because a change rolls every balloon of the shape.
     """
     asked = pool.spec.shape
-    if shape.is_remembered:
+    if shape.is_vacant:
         return in_use
     if asked.type is ShapeType.EXPLICIT:
         return parse_resources(asked.resources)
@@ -300,10 +307,20 @@ def _still_holds(in_use: Resources, ideal: Resources, room: Resources, slack: Re
 def remembered_shapes(deployments: Mapping[str, Deployment], measured: Mapping[str, Shape]) -> dict[str, Shape]:
     """The shapes of Deployments that no node stands for, by name; those that somebody broke are left out."""
     return {
-        name: Shape(name, _instance_type(stored), {}, 0, devices=frozenset(extended(requests)), is_remembered=True)
+        name: Shape(name, _instance_type(stored), {}, 0, devices=frozenset(extended(requests)), is_vacant=True)
         for name, stored in sorted(deployments.items())
-        if name and name not in measured and (requests := stored_requests(stored))
+        if name and name != ANY_TYPE and name not in measured and (requests := stored_requests(stored))
     }
+
+
+def any_type_requests(main: Resources) -> Resources:
+    """What a balloon for a node of any type asks for, by the requests on the pool's `main` shape (milli-units).
+
+    The autoscaler knows the sizes of its types, and a node that comes gets a balloon of its own size. Without devices
+    it is as large as the main ones but for a tenth: Karpenter takes a type that it never ran for smaller than it is.
+    """
+    share = BESIDE_DEVICES if extended(main) else KEPT_SHARE
+    return {name: milli if "/" in name else _round_down(name, int(share * milli)) for name, milli in main.items()}
 
 
 def stored_requests(stored: Deployment | None) -> Resources | None:

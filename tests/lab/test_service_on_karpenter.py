@@ -12,12 +12,13 @@ from lab.cloud.karpenter import KarpenterSettings, NodePoolSettings, paper_type,
 from lab.controlplane import ControlPlane
 from lab.demo.service import run_service
 from tests.lab.cluster_view import ClusterView, deployment, throughout, until
-from tests.lab.pool_view import POOL_PATH, PoolView, pool_object
+from tests.lab.pool_view import BALLOONS, POOL_PATH, PoolView, pool_object
 
 pytestmark = pytest.mark.lab
 
 CONSOLIDATE_AFTER_S = 5
 WHOLE_NODE = "7"
+DEPLOYMENTS = "/apis/apps/v1/namespaces/kube-balloons/deployments"
 
 
 def settings() -> KarpenterSettings:
@@ -107,7 +108,11 @@ async def test_headroom_asks_for_what_is_missing_and_stops_at_max_size(installed
         await throughout("it goes on to hold", is_at_max_size, 2 * CONSOLIDATE_AFTER_S)
 
 
-async def test_headroom_takes_the_next_shape_where_the_first_has_run_out(installed_plane: ControlPlane) -> None:
+@pytest.mark.parametrize("had", [True, False], ids=["had before", "never had"])
+async def test_headroom_takes_another_type_where_the_first_has_run_out(
+    installed_plane: ControlPlane, had: bool
+) -> None:
+    """A type that the pool has a node of, or one whose size no node shows: then Karpenter, which knows it, chooses."""
     small, large = paper_type("paper-8", 8, 32), paper_type("paper-16", 16, 64)
     async with (
         start_karpenter(installed_plane, replace(settings(), instance_types=(small, large))) as karpenter,
@@ -115,17 +120,27 @@ async def test_headroom_takes_the_next_shape_where_the_first_has_run_out(install
         run_service(installed_plane),
     ):
         view, held = ClusterView(api), PoolView(api)
-        for kind, count, cpu in ((small, 2, WHOLE_NODE), (large, 1, "15")):
+        for kind, count, cpu in ((small, 2, WHOLE_NODE), (large, int(had), "15")):
             chosen = {"node.kubernetes.io/instance-type": kind.name}
             await view.deploy(deployment(kind.name, count, cpu, nodeSelector=chosen))
             await view.wait_running(kind.name, count)
         before = set(await view.claims())
         await karpenter.offer([large])
         await api.create(POOL_PATH, pool_object(mode="Headroom", size=1, maxSize=6, fallbackAfter="10s"))
-        await held.wait(warm=1, busy=3, nodes=4)
-        (made,) = [claim for name, claim in (await view.claims()).items() if name not in before]
-        assert made["metadata"]["labels"]["node.kubernetes.io/instance-type"] == large.name
-        asked = {
-            each["metadata"]["name"] for each in await api.items("/apis/apps/v1/namespaces/kube-balloons/deployments")
-        }
-        assert {"gpu-paper-8", "gpu-paper-16"} <= asked, "the commonest shape was asked for first"
+        await held.wait(warm=1, busy=2 + had, nodes=3 + had)
+        (made,) = set(await view.claims()) - before
+        claim = (await view.claims())[made]
+        assert claim["metadata"]["labels"]["node.kubernetes.io/instance-type"] == large.name
+
+        async def is_held_in_its_own_size() -> bool:
+            pods = [pod for pod in await api.items(BALLOONS) if pod["spec"].get("nodeName")]
+            return [pod["metadata"]["labels"]["kube-balloons.github.io/shape"] for pod in pods] == [large.name]
+
+        await until("the node is held by a balloon of its own size", is_held_in_its_own_size)
+
+        async def is_all() -> bool:
+            return set(await view.claims()) == {*before, made} and await is_held_in_its_own_size()
+
+        await throughout("nothing else is bought", is_all, 3 * CONSOLIDATE_AFTER_S)
+        asked = {each["metadata"]["name"] for each in await api.items(DEPLOYMENTS)}
+        assert asked == {"gpu-paper-8", "gpu-paper-16"}, "the commonest shape was asked for first"

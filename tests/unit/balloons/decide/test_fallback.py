@@ -1,27 +1,40 @@
 """Headroom asks for another machine shape where one does not come."""
 
+from collections.abc import Mapping
 from typing import Any
 
-from balloons.api.pool import Mode
+import pytest
+
+from balloons.api.pool import Mode, PoolNodes, ShapeSpec, ShapeType, Strategy
 from balloons.decide.decide import decide
 from balloons.decide.plan import Memory, PoolDecision, Reason
 from balloons.decide.settings import DecideSettings
 from balloons.view.snapshot import Now
 from tests.world import NOW, World, a_node, a_pool, later, nodes
-from throttler.kube.node import INSTANCE_TYPE_LABEL
+from throttler.kube.metadata import ObjectKey
+from throttler.kube.node import INSTANCE_TYPE_LABEL, Node
 from throttler.kube.quantities_and_durations import parse_resources
+from throttler.kube.selectors import LabelSelector
 
 SMALL = parse_resources({"cpu": "8", "memory": "32Gi", "pods": "110"})
+GPU = "nvidia.com/gpu"
+ANY_TYPE = ObjectKey("team-a", "gpu-any-type")
+
+
+def typed(count: int, kind: str, size: Mapping[str, str] | None = None) -> dict[str, Node]:
+    """Nodes of one instance type."""
+    given = {"allocatable": parse_resources({"pods": "110", **size})} if size else {}
+    return nodes(count, kind, labels={INSTANCE_TYPE_LABEL: kind}, **given)
 
 
 class Story:
-    """Two nodes of type `big` and one of `small`, a pool that wants two more, and an autoscaler that has none."""
+    """Nodes (two of type `big` and one of `small`), a pool that wants two more, and an autoscaler that has none."""
 
-    def __init__(self, **spec: Any) -> None:
-        big = nodes(2, "big", labels={INSTANCE_TYPE_LABEL: "big"})
+    def __init__(self, found: Mapping[str, Node] | None = None, **spec: Any) -> None:
         small = nodes(1, "small", labels={INSTANCE_TYPE_LABEL: "small"}, allocatable=SMALL)
-        pool = a_pool(mode=Mode.HEADROOM, size=5, max_size=9, **spec)
-        self.world = World.of(pool, nodes={**big, **small})
+        found = found or {**typed(2, "big"), **small}
+        pool = a_pool(mode=Mode.HEADROOM, size=len(found) + 2, max_size=9, **spec)
+        self.world = World.of(pool, nodes=found)
         self.memory, self.now = Memory(), NOW
         self.run(30)
 
@@ -29,11 +42,16 @@ class Story:
         """Decide every ten seconds."""
         end: Now = later(self.now, seconds)
         while self.now.monotonic_s < end.monotonic_s:
-            plan, self.memory = decide(self.world.snapshot(), self.memory, DecideSettings(), self.now)
+            snapshot = self.world.snapshot(buffer_version="autoscaling.x-k8s.io/v1alpha1")
+            plan, self.memory = decide(snapshot, self.memory, DecideSettings(), self.now)
             self.world.apply(plan)
             self.world.settle()
             self.now = later(self.now, 10)
         return plan.pools[0]
+
+    def held(self) -> dict[str, str]:
+        """The shape of the balloon on each node."""
+        return {balloon.node: balloon.shape for balloon in self.world.balloons() if balloon.node}
 
     def waiting(self) -> dict[str, int]:
         found = [balloon.shape for balloon in self.world.balloons() if not balloon.node]
@@ -51,10 +69,100 @@ def test_a_shape_that_does_not_come_is_followed_by_the_next() -> None:
     assert decision.notes[0].sentence == "no node of shape big came within 5m: the pool asks for shape small"
 
 
-def test_shapes_take_turns() -> None:
+def test_shapes_take_turns_and_then_any_type_has_one() -> None:
     story = Story()
     story.run(600)
+    assert story.waiting() == {"any-type": 2}
+    story.run(300)
     assert story.waiting() == {"big": 2}
+    assert ANY_TYPE not in story.world.deployments
+
+
+def test_a_pool_of_one_type_asks_for_any_other_that_is_as_large() -> None:
+    """The autoscaler knows the sizes of types that no node shows."""
+    story = Story(typed(2, "big"))
+    decision = story.run(300)
+    assert story.waiting() == {"any-type": 2}
+    assert decision.notes[0].sentence == "no node of shape big came within 5m: the pool asks for shape any-type"
+    template = story.world.deployments[ANY_TYPE].spec["template"]["spec"]
+    (term,) = template["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"][
+        "nodeSelectorTerms"
+    ]
+    assert [rule["key"] for rule in term["matchExpressions"]] == ["pool"]
+    # Of big ones 15.8 cores are asked for. Karpenter takes a type that it never ran for smaller than it is.
+    assert template["containers"][0]["resources"]["requests"]["cpu"] == "14220m"
+
+
+def test_a_type_with_as_many_devices_may_have_fewer_cores() -> None:
+    size = {"cpu": "192", "memory": "2Ti", GPU: "8"}
+    story = Story(typed(2, "p5", size))
+    story.run(300)
+    (container,) = story.world.deployments[ANY_TYPE].spec["template"]["spec"]["containers"]
+    asked = container["resources"]["requests"]
+    assert (asked["cpu"], asked[GPU], container["resources"]["limits"]) == ("47950m", "8", {GPU: "8"})
+
+
+def test_a_node_of_a_type_never_had_gets_a_balloon_of_its_own_size() -> None:
+    story = Story(typed(2, "big"))
+    story.run(300)
+    story.world.nodes |= typed(1, "new", {"cpu": "48", "memory": "192Gi"})
+    story.run(30)
+    assert story.held() == {"big000": "big", "big001": "big", "new000": "any-type"}, "the other would take its place"
+    assert story.waiting() == {"any-type": 1}
+    story.world.nodes |= typed(2, "new", {"cpu": "48", "memory": "192Gi"})
+    story.run(30)
+    assert story.held() == {"big000": "big", "big001": "big", "new000": "new", "new001": "new"}
+    assert story.waiting() == {}
+
+
+def test_while_nodes_come_one_by_one_never_more_is_asked_for() -> None:
+    story = Story(typed(2, "big"))
+    story.run(300)
+    asked = story.world.deployments[ANY_TYPE].spec["template"]
+    for name, node in typed(2, "new", {"cpu": "48", "memory": "192Gi"}).items():
+        story.world.nodes[name] = node
+        for _ in range(4):
+            story.run(10)
+            assert len(story.world.balloons()) == 4
+        if ANY_TYPE in story.world.deployments:
+            assert story.world.deployments[ANY_TYPE].spec["template"] == asked
+    assert story.waiting() == {}
+    assert ANY_TYPE not in story.world.deployments
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {"nodes": PoolNodes(LabelSelector({"pool": "gpu", INSTANCE_TYPE_LABEL: "big"}))},
+        {"shape": ShapeSpec(ShapeType.EXPLICIT, {"cpu": "15", "memory": "60Gi"})},
+    ],
+)
+def test_a_pool_that_asks_for_one_type_or_for_any_has_no_other_question(spec: dict[str, Any]) -> None:
+    story = Story(typed(2, "big"), **spec)
+    before = story.waiting()
+    assert not story.run(600).notes
+    assert story.waiting() == before
+
+
+def test_a_pool_without_instance_types_names_none_anyway() -> None:
+    story = Story(nodes(2, "big"))
+    assert not story.run(600).notes
+    assert story.waiting() == {"16cpu-64gi": 2}
+
+
+def test_a_buffer_asks_for_any_type_too() -> None:
+    story = Story(typed(2, "big"), strategy=Strategy.CAPACITY_BUFFER)
+
+    def units() -> dict[str, int]:
+        return {key.name: found.spec["replicas"] for key, found in story.world.buffers.items()}
+
+    story.run(30)
+    assert units() == {"gpu-big": 4}
+    story.run(300)
+    assert units() == {"gpu-big": 2, "gpu-any-type": 2}
+    story.run(300)
+    assert units() == {"gpu-big": 4}
+    assert set(story.world.templates) == {ObjectKey("team-a", "gpu-big")}
 
 
 def test_a_node_that_comes_gives_the_shape_its_time_anew() -> None:

@@ -228,7 +228,7 @@ def test_explicit_requests_are_taken_as_given() -> None:
 
 
 def test_a_remembered_shape_keeps_its_requests() -> None:
-    shape = Shape("m5", "m5", {}, 0, is_remembered=True)
+    shape = Shape("m5", "m5", {}, 0, is_vacant=True)
     assert requests(shape, parse_resources({"cpu": "15"})) == {"cpu": 15_000}
 
 
