@@ -4,7 +4,7 @@ When the next decision is due: soon after a change, at the latest after the inte
 """
 
 import asyncio
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Protocol
@@ -204,7 +204,10 @@ class DecisionLoop:
 
     def _write(self, plan: Plan, memory: Memory) -> float:
         passed = self._writes.start(plan)
-        self._memory = _without(passed.keys(), memory, self._memory)
+        # Pools whose actions nobody carries out took no part in the decision: they remember what they did before it.
+        before = {key: self._memory.pools[key] for key in passed if key in self._memory.pools}
+        decided = {key: own for key, own in memory.pools.items() if key not in passed}
+        self._memory = replace(memory, pools={**decided, **before})
         again_s = self._pacing.again_s if self._pacing is not None else None
         return min([self._interval_s, *passed.values(), *([again_s] if again_s is not None else [])])
 
@@ -251,10 +254,3 @@ class DecisionLoop:
                     "decided", pool=str(decision.pool), because=decision.because.code, why=decision.because.sentence
                 )
         self._told = {decision.pool: decision.because.code for decision in plan.pools}
-
-
-def _without(passed: Collection[ObjectKey], new: Memory, old: Memory) -> Memory:
-    """The next memory, in which pools whose actions nobody carries out did not take part."""
-    kept = {key: old.pools[key] for key in passed if key in old.pools}
-    pools = {key: memory for key, memory in new.pools.items() if key not in passed}
-    return replace(new, pools={**pools, **kept})

@@ -18,7 +18,7 @@ from typing import Any
 import msgspec
 
 from balloons.api.pool import API_VERSION, POOL_KIND, BalloonPool, PoolStatus
-from balloons.decide.plan import Because, PoolDecision, Reason
+from balloons.decide.plan import PoolDecision, Reason
 from balloons.view.snapshot import RefusedPool
 from throttler.kube.because import MESSAGE_LIMIT, EventAuthor, EventLimit, Sentence, conditions_since
 from throttler.kube.metadata import Condition, ObjectKey
@@ -99,8 +99,13 @@ def next_status(stored: StoredPool, decision: PoolDecision, problem: str, wall: 
 
     `problem` is what went wrong when this decision or the last was written, empty if nothing did.
     """
+    if decision.because.reason is Reason.INVALID:
+        # Nothing has been counted of a pool that cannot be read: it keeps the figures that it had.
+        counts = stored.status
+    else:
+        counts = msgspec.structs.replace(decision.status, zones=decision.status.zones[:ZONE_LIMIT])
     wanted = msgspec.structs.replace(
-        _counts(stored, decision),
+        counts,
         observed_generation=stored.metadata.generation,
         because=decision.because.code,
         message=decision.because.sentence[:MESSAGE_LIMIT],
@@ -116,16 +121,9 @@ def _tells_the_same(stored: PoolStatus, wanted: PoolStatus) -> bool:
     return (stored.because, stored.message) == (wanted.because, wanted.message)
 
 
-def _counts(stored: StoredPool, decision: PoolDecision) -> PoolStatus:
-    """A pool that cannot be read keeps the figures it had: nothing of it has been counted."""
-    if decision.because.reason is Reason.INVALID:
-        return stored.status
-    return msgspec.structs.replace(decision.status, zones=decision.status.zones[:ZONE_LIMIT])
-
-
 def _conditions(stored: StoredPool, decision: PoolDecision, problem: str, wall: datetime) -> tuple[Condition, ...]:
     state = standing(decision.because.reason)
-    why, text = decision.because.code, _text(decision.because, decision.notes)
+    why, text = decision.because.code, "; ".join(reason.sentence for reason in (decision.because, *decision.notes))
     if problem:
         state, why, text = Standing.STUCK, WRITE_FAILED, problem
     ready = {Standing.SETTLED: "True", Standing.BLIND: "Unknown"}.get(state, "False")
@@ -134,10 +132,6 @@ def _conditions(stored: StoredPool, decision: PoolDecision, problem: str, wall: 
     told += [("Stalled", "True")] if state is Standing.STUCK else []
     said = (Condition(kind, value, why, text) for kind, value in told)
     return conditions_since(stored.status.conditions, said, wall, stored.metadata.generation)
-
-
-def _text(main: Because, notes: tuple[Because, ...]) -> str:
-    return "; ".join(each.sentence for each in (main, *notes))
 
 
 class Announcer:
@@ -157,18 +151,23 @@ class Announcer:
 
     def notice(self, stored: StoredPool, decision: PoolDecision, wall: datetime) -> None:
         """A decision was made at `wall`; whatever is new about it waits to be told."""
-        before = decision.pool, self._last.get(decision.pool, "")
-        news = self._news(stored, decision)
-        if before in self._waiting and self._last[decision.pool] != before[1] and self._is_normal(before):
+        pool, why = decision.pool, decision.because
+        if why.reason in TURNED_AWAY:
+            return
+        before, noted = self._last.get(pool, ""), self._noted.get(pool, frozenset())
+        if before != why.code and self._waiting.get((pool, before), {}).get("type") == "Normal":
             # Late news of a state that is over would mislead.
-            del self._waiting[before]
-        for why in news:
-            event = self._author.event(stored.metadata, why, wall, is_warning=standing(why.reason) is Standing.STUCK)
-            self._waiting[decision.pool, why.code] = event
+            del self._waiting[pool, before]
+        notes = [note for note in decision.notes if note.reason not in WITHOUT_EVENT]
+        self._last[pool], self._noted[pool] = why.code, frozenset(note.code for note in notes)
+        news = [why] if why.code != (before or stored.status.because) else []
+        for reason in (*news, *(note for note in notes if note.code not in noted)):
+            is_warning = standing(reason.reason) is Standing.STUCK
+            self._waiting[pool, reason.code] = self._author.event(stored.metadata, reason, wall, is_warning=is_warning)
 
     def due(self, now_s: float) -> list[tuple[ObjectKey, dict[str, Any]]]:
         """The Events to write now; they count as told."""
-        in_order = sorted(self._waiting, key=self._is_normal)
+        in_order = sorted(self._waiting, key=lambda key: self._waiting[key]["type"] == "Normal")
         return [(key[0], self._waiting.pop(key)) for key in in_order if self._limit.may_tell(key, now_s)]
 
     def tell_again(self, pool: ObjectKey, event: dict[str, Any]) -> None:
@@ -180,17 +179,3 @@ class Announcer:
         self._last = {key: code for key, code in self._last.items() if key in known}
         self._noted = {key: codes for key, codes in self._noted.items() if key in known}
         self._waiting = {key: event for key, event in self._waiting.items() if key[0] in known}
-
-    def _is_normal(self, waiting: tuple[ObjectKey, str]) -> bool:
-        return bool(self._waiting[waiting]["type"] == "Normal")
-
-    def _news(self, stored: StoredPool, decision: PoolDecision) -> list[Because]:
-        key, why = decision.pool, decision.because
-        if why.reason in TURNED_AWAY:
-            return []
-        is_new = self._last.get(key, stored.status.because) != why.code
-        self._last[key] = why.code
-        seen = self._noted.get(key, frozenset())
-        notes = [note for note in decision.notes if note.reason not in WITHOUT_EVENT]
-        self._noted[key] = frozenset(note.code for note in notes)
-        return ([why] if is_new else []) + [note for note in notes if note.code not in seen]

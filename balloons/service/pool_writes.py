@@ -31,11 +31,11 @@ from balloons.service.metrics import Metrics
 from balloons.service.pool_status import TURNED_AWAY
 from balloons.service.preemptions import Preemptions
 from balloons.service.write_rules import (
+    KINDS,
     PoolWriteOutcome,
     batches,
     failure_in_words,
     in_words,
-    kind_of,
     least_rest_s,
     outcome_of,
 )
@@ -161,7 +161,7 @@ class PoolWrites:
         if self._is_dry_run or now_s - self._turned_away_at_s < TURN_AWAY_PERIOD_S:
             return
         for decision in decisions:
-            if not self._jobs.is_busy(decision.pool, _Sort.REPORT) and self._reporter.has_news(decision, ""):
+            if not self._jobs.is_busy(decision.pool, _Sort.REPORT) and self._reporter.status_due(decision, ""):
                 self._turned_away_at_s = now_s
                 self._report(decision)
                 return
@@ -196,7 +196,14 @@ class PoolWrites:
         if not is_open:
             return False
         is_urgent = any(isinstance(action, ReleaseBalloon | DeleteObject) for action in actions)
-        to_do = actions if is_urgent else [action for action in actions if self._takes(action)]
+        # What was applied again and again and did not take waits, but never where nodes are given back to work.
+        to_do = [
+            action
+            for action in actions
+            if is_urgent
+            or not isinstance(action, ApplyObject)
+            or self._repeats.may_apply(action.key, action.kind, action.manifest, self._clock())
+        ]
         if not actions:
             self._jobs.problems.pop((key, sort), None)
         if to_do:
@@ -245,7 +252,7 @@ class PoolWrites:
                 resource, version = await self._writer.carry_out(action, is_urgent=is_urgent)
             except ApiError as error:
                 return self._failed(key, action, error)
-        self._metrics.wrote(kind_of(action), PoolWriteOutcome.DONE)
+        self._metrics.wrote(KINDS[type(action)], PoolWriteOutcome.DONE)
         log.info("wrote", pool=str(key), action=in_words(action), because=action.because.code)
         if isinstance(action, ReleaseBalloon | RemoveFailed):
             fence.deleted(key, action.node, action.uid, self._clock())
@@ -257,7 +264,7 @@ class PoolWrites:
 
     def _failed(self, key: ObjectKey, action: Action, error: ApiError) -> "_Failure | None":
         outcome = outcome_of(error)
-        self._metrics.wrote(kind_of(action), outcome)
+        self._metrics.wrote(KINDS[type(action)], outcome)
         if outcome is PoolWriteOutcome.GONE and not isinstance(action, ApplyObject):
             return None
         if outcome is PoolWriteOutcome.CONFLICT and isinstance(action, ReleaseBalloon):
@@ -267,24 +274,19 @@ class PoolWrites:
         log.warning("write failed", pool=str(key), outcome=outcome.value, problem=words)
         return _Failure("" if outcome in _NOBODYS_FAULT else words, least_rest_s(error))
 
-    def _takes(self, action: Action) -> bool:
-        """Whether there is hope that an apply changes something this time."""
-        if not isinstance(action, ApplyObject):
-            return True
-        return self._repeats.may_apply(action.key, action.kind, action.manifest, self._clock())
-
     def _report(self, decision: PoolDecision) -> None:
-        key, problem = decision.pool, self.problems.get(decision.pool, "")
-        if self._is_dry_run or self._jobs.is_busy(key, _Sort.REPORT) or not self._reporter.has_news(decision, problem):
+        if self._is_dry_run or self._jobs.is_busy(decision.pool, _Sort.REPORT):
             return
-        self._jobs.begin(key, _Sort.REPORT, self._reporter.report(decision, problem))
+        status = self._reporter.status_due(decision, self.problems.get(decision.pool, ""))
+        if status is not None:
+            self._jobs.begin(decision.pool, _Sort.REPORT, self._reporter.report(decision, status))
 
     def _tell(self, decisions: Sequence[PoolDecision]) -> None:
         if self._is_dry_run:
             return
         for decision in decisions:
             self._reporter.notice(decision)
-        if not self._jobs.is_busy(SWEEPS, _Sort.EVENTS) and (events := self._reporter.due_events()):
+        if not self._jobs.is_busy(SWEEPS, _Sort.EVENTS) and (events := self._reporter.announcer.due(self._clock())):
             self._jobs.begin(SWEEPS, _Sort.EVENTS, self._reporter.tell(events))
 
     # --- the rest ---

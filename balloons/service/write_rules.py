@@ -1,7 +1,7 @@
 """What the writes of a plan are: of which kind, how they ended, in words, and which may go out together. Pure."""
 
 import enum
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 
 from balloons.decide.plan import (
@@ -46,7 +46,7 @@ class ActionKind(enum.StrEnum):
     EVENT = "event"
 
 
-_KINDS: dict[type[Action], ActionKind] = {
+KINDS: Mapping[type[Action], ActionKind] = {
     ApplyObject: ActionKind.APPLY,
     DeleteObject: ActionKind.DELETE,
     MarkBalloon: ActionKind.MARK,
@@ -54,11 +54,7 @@ _KINDS: dict[type[Action], ActionKind] = {
     AnnotateNode: ActionKind.ANNOTATE,
     RemoveFailed: ActionKind.REMOVE,
 }
-
-
-def kind_of(action: Action) -> ActionKind:
-    """The kind of an action of a plan."""
-    return _KINDS[type(action)]
+"""The kind of each action of a plan."""
 
 
 class PoolWriteOutcome(enum.StrEnum):

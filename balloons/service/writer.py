@@ -8,6 +8,7 @@ How users are told: `throttler.kube.writes`; here is what of a pool's status is 
 
 from collections.abc import Callable, Collection, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from random import Random
 from typing import Any
 
@@ -26,12 +27,12 @@ from balloons.service.metrics import Metrics
 from balloons.service.pool_status import TURNED_AWAY, Announcer, StoredPool, next_status
 from balloons.service.watched_objects import POOLS, written
 from balloons.service.write_rules import ActionKind, PoolWriteOutcome, least_rest_s, outcome_of
-from throttler.kube.errors import AlreadyExistsError, ApiError, ConflictError
+from throttler.kube.errors import AlreadyExistsError, ConflictError
 from throttler.kube.kube_client import KubeClient
 from throttler.kube.metadata import ObjectKey
 from throttler.kube.pod import DELETION_COST_ANNOTATION
 from throttler.kube.requests import NODES, PODS, Resource
-from throttler.kube.writes import FIELD_MANAGER, StatusWriter, Told, version_in
+from throttler.kube.writes import FIELD_MANAGER, StatusWriter, version_in
 
 FORCE_PERIOD_S = 30.0
 """A field that somebody else took is taken back at most this often: a quarrel must not load the API server."""
@@ -79,30 +80,20 @@ class Writer:
                 return PODS, ""
 
     async def _apply(self, client: KubeClient, action: ApplyObject) -> tuple[Resource, str]:
-        resource = written(action.api_version, action.kind)
+        resource, key = written(action.api_version, action.kind), action.key
+        apply = partial(client.apply, resource, action.manifest, key.name, key.namespace, field_manager=FIELD_MANAGER)
         try:
-            return resource, await _apply_once(client, resource, action, force=False)
+            answer = await apply(force=False)
         except ConflictError as error:
-            if isinstance(error, AlreadyExistsError) or not self._may_force(action.key):
+            if isinstance(error, AlreadyExistsError) or not self._may_force(key):
                 raise
-            return resource, await _apply_once(client, resource, action, force=True)
+            answer = await apply(force=True)
+        return resource, version_in(answer)
 
     def _may_force(self, key: ObjectKey) -> bool:
         now_s = self._clock()
         self._forced_s = {k: at_s for k, at_s in self._forced_s.items() if now_s - at_s < FORCE_PERIOD_S}
         return self._forced_s.setdefault(key, now_s) == now_s
-
-
-async def _apply_once(client: KubeClient, resource: Resource, action: ApplyObject, *, force: bool) -> str:
-    answer = await client.apply(
-        resource,
-        action.manifest,
-        action.key.name,
-        action.key.namespace,
-        field_manager=FIELD_MANAGER,
-        force=force,
-    )
-    return version_in(answer)
 
 
 async def _delete(client: KubeClient, action: DeleteObject) -> tuple[Resource, str]:
@@ -139,6 +130,8 @@ async def _patch(client: KubeClient, resource: Resource, metadata: dict[str, Any
 class Reporter:
     """Tells users of pools: their status and Events. What cannot be told never stops the pool's own writes.
 
+    `announcer` knows the Events; whoever takes those that are due must `tell` them.
+
     A pool that is not served is told so once, because another service may serve it, and two that correct each other
     would never end.
     """
@@ -153,9 +146,7 @@ class Reporter:
         random: Random | None = None,
     ) -> None:
         self._stored = stored_pools
-        self._announcer = announcer
-        self._metrics = metrics
-        self._clock = clock
+        self.announcer = announcer
         chance = random or Random()
         self._status = StatusWriter(
             client,
@@ -163,19 +154,28 @@ class Reporter:
             clock,
             figures_period_s=lambda: chance.uniform(*COUNTS_PERIOD_S),
             rest_s=lambda error: max(least_rest_s(error), FAILED_REST_S),
-            on_told=self._count,
+            on_told=lambda what, error: metrics.wrote(
+                ActionKind(what), outcome_of(error) if error is not None else PoolWriteOutcome.DONE
+            ),
         )
         self._turned_away: dict[ObjectKey, str] = {}
         """What a pool was told last, if that is why it is not served."""
 
-    def has_news(self, decision: PoolDecision, problem: str) -> bool:
-        """Whether there is a status to write now."""
-        return self._due(decision, problem) is not None
-
-    async def report(self, decision: PoolDecision, problem: str) -> None:
-        """Write the status if it is due."""
-        stored, status = self._stored(decision.pool), self._due(decision, problem)
+    def status_due(self, decision: PoolDecision, problem: str) -> PoolStatus | None:
+        """The status to write now, if any."""
+        stored = self._stored(decision.pool)
+        status = next_status(stored, decision, problem, datetime.now(UTC)) if stored is not None else None
         if stored is None or status is None:
+            return None
+        if not self._status.may_write(stored.metadata, is_news=_is_news(stored.status, status)):
+            return None
+        is_repeated = self._turned_away.get(decision.pool) == status.message
+        return None if is_repeated and decision.because.reason in TURNED_AWAY else status
+
+    async def report(self, decision: PoolDecision, status: PoolStatus) -> None:
+        """Write the status that is due."""
+        stored = self._stored(decision.pool)
+        if stored is None:
             return
         is_written = await self._status.write(stored.metadata, status)
         if decision.because.reason not in TURNED_AWAY:
@@ -187,11 +187,7 @@ class Reporter:
         """Remember what is new about a decision, before its status is written: the stored one says what was told."""
         stored = self._stored(decision.pool)
         if stored is not None:
-            self._announcer.notice(stored, decision, datetime.now(UTC))
-
-    def due_events(self) -> list[tuple[ObjectKey, dict[str, Any]]]:
-        """The Events to write now, each with its pool; whoever takes them must `tell` them."""
-        return self._announcer.due(self._clock())
+            self.announcer.notice(stored, decision, datetime.now(UTC))
 
     async def tell(self, events: Sequence[tuple[ObjectKey, dict[str, Any]]]) -> None:
         """Write these Events one after the other; those that got no answer wait again."""
@@ -199,30 +195,18 @@ class Reporter:
             if (stored := self._stored(pool)) is None:
                 continue
             for late in await self._status.announce(stored.metadata, [event]):
-                self._announcer.tell_again(pool, late)
+                self.announcer.tell_again(pool, late)
 
     def forget(self, known: Collection[ObjectKey]) -> None:
         """Drop what is about pools that are gone."""
         self._status.forget(known)
         self._turned_away = {key: message for key, message in self._turned_away.items() if key in known}
-        self._announcer.forget(known)
-
-    def _due(self, decision: PoolDecision, problem: str) -> PoolStatus | None:
-        stored = self._stored(decision.pool)
-        status = next_status(stored, decision, problem, datetime.now(UTC)) if stored is not None else None
-        if stored is None or status is None:
-            return None
-        is_news = _meaning(stored.status) != _meaning(status)
-        if not self._status.may_write(stored.metadata, is_news=is_news):
-            return None
-        is_repeated = self._turned_away.get(decision.pool) == status.message
-        return None if is_repeated and decision.because.reason in TURNED_AWAY else status
-
-    def _count(self, what: Told, error: ApiError | None) -> None:
-        self._metrics.wrote(ActionKind(what), outcome_of(error) if error is not None else PoolWriteOutcome.DONE)
+        self.announcer.forget(known)
 
 
-def _meaning(status: PoolStatus) -> tuple[object, ...]:
-    """What a reader would call news: the reason, the conditions, and which spec they are about."""
-    conditions = tuple((c.type, c.status, c.reason) for c in status.conditions)
-    return status.because, status.observed_generation, conditions
+def _is_news(stored: PoolStatus, wanted: PoolStatus) -> bool:
+    """Whether more than figures differs: the reason, the conditions, or which spec they are about."""
+    if (stored.because, stored.observed_generation) != (wanted.because, wanted.observed_generation):
+        return True
+    before, after = ([(c.type, c.status, c.reason) for c in status.conditions] for status in (stored, wanted))
+    return before != after
