@@ -11,6 +11,7 @@ from math import log10
 
 from balloons.cli.terminal import Look, Row
 from balloons.cli.terminal import table as table_lines
+from balloons.colours import COLOURS
 from balloons.display_text import duration, printable
 from balloons.display_text import times as times_as_long
 from balloons.preview.forecast import NONE
@@ -30,12 +31,12 @@ WIDEST = 110
 """Longer lines of prose are hard to read."""
 MOST_ROWS = 200
 STAGES = {
-    "ready": ("█", "#", "\x1b[32m"),
-    "joining": ("▓", "=", "\x1b[33m"),
-    "held": ("▒", "+", "\x1b[35m"),
-    "booting": ("░", ".", "\x1b[36m"),
+    "ready": ("█", "#"),
+    "joining": ("▓", "="),
+    "held": ("▒", "+"),
+    "booting": ("░", "."),
 }
-"""Glyph, the same in ASCII, colour; nodes that nobody has asked for yet are left blank."""
+"""Glyph, and the same in ASCII; nodes that nobody has asked for yet are left blank."""
 SPARKS, ASCII_SPARKS = " ▁▂▃▄▅▆▇█", " .:-=+*#@"
 FRAME, ASCII_FRAME = tuple("┤│└─┬"), tuple("||+-+")
 RESET = "\x1b[0m"
@@ -212,7 +213,7 @@ def _painted(names: Sequence[str], look: Look) -> str:
     text, before = "", ""
     for name in names:
         if look.is_coloured and name != before:
-            text += (RESET if before in STAGES else "") + (STAGES[name][2] if name in STAGES else "")
+            text += (RESET if before in STAGES else "") + (COLOURS[name].terminal if name in STAGES else "")
         text += _glyph(name, look)
         before = name
     return text + (RESET if look.is_coloured and before in STAGES else "")

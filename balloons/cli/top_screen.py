@@ -18,6 +18,7 @@ from balloons.cli.documents import NodeGroupItem, NodeGroupListDocument, Request
 from balloons.cli.options import open_cluster
 from balloons.cli.status_screen import COLUMNS, LINES, ToldOnce, height, on_screen, outage, start, until_changed
 from balloons.cli.terminal import NONE, Look
+from balloons.colours import COLOURS
 from balloons.display_text import printable
 from balloons.preview.from_cluster import price_of
 from balloons.service.watches import UNFINISHED
@@ -40,13 +41,13 @@ FIRST_TO_GO = ("MEMORY", "CPU", "READY", "COST/H")
 JOIN_MOST_S = 900.0
 """After so long both autoscalers give a machine up: what is not ready then is sick."""
 STATE_MARKS = {
-    "busy": ("█", "#", "\x1b[34m"),
-    "warm": ("▓", "+", "\x1b[32m"),
-    "idle": ("░", ".", ""),
-    "joining": ("▒", "=", "\x1b[33m"),
-    "sick": ("x", "x", "\x1b[31m"),
+    "busy": ("█", "#"),
+    "warm": ("▓", "+"),
+    "idle": ("░", "."),
+    "joining": ("▒", "="),
+    "sick": ("x", "x"),
 }
-"""Glyph, the same in ASCII, colour."""
+"""Glyph, and the same in ASCII."""
 END = "\x1b[0m"
 LEAST_BAR, MOST_BAR = 10, 50
 """Cells."""
@@ -204,7 +205,7 @@ def _bar(states: Mapping[str, int], cells: int, look: Look) -> str:
 
 
 def _painted(state: str, cells: int, look: Look) -> str:
-    glyph, plain, colour = STATE_MARKS[state]
+    (glyph, plain), colour = STATE_MARKS[state], COLOURS[state].terminal
     text = (glyph if look.is_unicode else plain) * cells
     return f"{colour}{text}{END}" if cells and colour and look.is_coloured else text
 

@@ -1,7 +1,6 @@
 """The chart in its colours: nodes over time by stage, the plan's waves beneath, then pace and the API servers' load.
 
-The colours of the chart. In a page each is a CSS variable, so that one drawing serves light and dark. The stages'
-colours are Okabe and Ito's, which people with any colour vision tell apart; each stage has its name beside.
+In a page each colour is a CSS variable, so that one drawing serves light and dark.
 """
 
 from collections.abc import Sequence
@@ -12,28 +11,30 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator
 
+from balloons.colours import BAD_LIGHT, COLOURS, GOOD_LIGHT, WARNING_LIGHT
 from balloons.display_text import duration
 from balloons.report.document import Document, SavedBand, SavedWave, Series, marks
 from balloons.report.sentences import arrowed, band, ends, shown, title, verdict, when
 
-STAGES = {"ready": "#009e73", "joining": "#e69f00", "held": "#cc79a7", "booting": "#bcdcf2", "waiting": "#eef0f3"}
-PACE, LOAD = "#0072b2", "#d55e00"
-PACED, UNPACED, HURT = PACE, LOAD, "#b3261e"
+MEANINGS = {
+    "ready": "ready",
+    "joining": "joining",
+    "held": "booted, held back",
+    "booting": "booting",
+    "waiting": "not asked for yet",
+}
+"""Of the stages, in the order in which they lie on each other."""
+STAGES = {name: COLOURS[name].light for name in MEANINGS}
+PACE, LOAD = COLOURS["pace"].light, COLOURS["load"].light
+PACED, UNPACED, HURT = COLOURS["paced"].light, COLOURS["not paced"].light, COLOURS["hurts"].light
 """Of the picture of both; and where others notice."""
-LEVELS = {"yes": "#2e8b57", "hurts": "#d29922", "no": "#b3261e"}
+LEVELS = {"yes": GOOD_LIGHT, "hurts": WARNING_LIGHT, "no": BAD_LIGHT}
 """The verdict's lights, as on the page."""
 INK, FAINT, LINE, PAPER, BAND = "#1f2933", "#5b6770", "#c9d0d6", "#ffffff", "#8d99a3"
 WAVES = ("#eef2f6", "#dde4eb")
 """In turn; the number of a wave stands in it."""
 DARK = {
-    STAGES["ready"]: "#00b386",
-    STAGES["joining"]: "#f0b429",
-    STAGES["held"]: "#d98cb8",
-    STAGES["booting"]: "#2c556f",
-    STAGES["waiting"]: "#262d34",
-    PACE: "#4aa3e0",
-    LOAD: "#ff8a3d",
-    HURT: "#ff7b72",
+    **{COLOURS[name].light: COLOURS[name].dark for name in (*STAGES, "pace", "load", "not paced", "hurts")},
     INK: "#e6eaee",
     FAINT: "#a4afb9",
     LINE: "#47525d",
@@ -41,13 +42,6 @@ DARK = {
     BAND: "#8d99a3",
     WAVES[0]: "#242b32",
     WAVES[1]: "#303942",
-}
-MEANINGS = {
-    "ready": "ready",
-    "joining": "joining",
-    "held": "booted, held back",
-    "booting": "booting",
-    "waiting": "not asked for yet",
 }
 HEADROOM = 1.13
 """Above the nodes, for the end's time."""
@@ -61,6 +55,7 @@ VARIABLES = {
     **{colour: f"--{name}" for name, colour in STAGES.items()},
     PACE: "--pace",
     LOAD: "--load",
+    UNPACED: "--unpaced",
     HURT: "--hurt",
     INK: "--ink",
     FAINT: "--faint",

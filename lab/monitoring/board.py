@@ -3,10 +3,31 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
+
+from balloons.colours import COLOURS, NEUTRAL
+from balloons.service.preemptions import Found, Leaving
+from balloons.service.write_rules import PoolWriteOutcome
+from throttler.service.lever_writer import LeverWriteOutcome
+from throttler.signals.reading import ReadOutcome
+
+WORDS: Mapping[str, tuple[str, ...]] = {
+    "{{found}}": tuple(each.value for each in Found),
+    "{{how}}": tuple(each.value for each in Leaving),
+    "{{outcome}}": (
+        *("decided", "stood_by", "failed"),
+        *(each.value for outcomes in (PoolWriteOutcome, LeverWriteOutcome, ReadOutcome) for each in outcomes),
+    ),
+}
+"""What a label may say where that is no name of a user's."""
+
+
+def thing_of(name: str) -> str:
+    """What a series shows, by its name or the template of its names: the last word."""
+    return name.rpartition(" ")[2]
 
 
 class Kind(enum.Enum):
@@ -28,34 +49,15 @@ class Query:
 
 @dataclass(frozen=True)
 class Word:
-    """What a value of a STATES panel means; `colour` is one that Grafana names."""
+    """What a value of a STATES panel means, and its colour."""
 
     text: str
     colour: str
 
 
-COLOURS = {
-    "warm": "green",
-    "busy": "blue",
-    "idle": "yellow",
-    "sick": "red",
-    "cold": "orange",
-    "waiting": "orange",
-    "booting": "light-blue",
-    "held": "purple",
-    "joining": "blue",
-    "wanted": "orange",
-    "window": "green",
-    "learned": "purple",
-    "pace": "green",
-    "joined": "blue",
-}
-"""One colour for one thing, on every panel: by the last word of a series' name; `light-blue` is Grafana's, too."""
-
-
 @dataclass(frozen=True)
 class Step:
-    """From this value on the number has this colour."""
+    """Of a judgement: from this value on the number has this colour."""
 
     least: float
     colour: str
@@ -66,7 +68,7 @@ class Panel:
     """One panel. `unit` is Grafana's: short, s, bytes, percentunit, ops.
 
     `words` stand for the values 0, 1, 2, ... of a STATES panel. `steps` colour a NUMBER, in rising order, `below` what
-    is below the first. `width` is of 24.
+    is below the first; without them it has the colour of the thing that it counts. `width` is of 24.
     """
 
     title: str
@@ -78,12 +80,22 @@ class Panel:
     is_stacked: bool = False
     words: tuple[Word, ...] = ()
     steps: tuple[Step, ...] = ()
-    below: str = "blue"
+    below: str = ""
 
     def colour_of(self, value: float) -> str:
         """Of a NUMBER."""
         reached = [step.colour for step in self.steps if value >= step.least]
-        return reached[-1] if reached else self.below
+        return reached[-1] if reached else self.base
+
+    @property
+    def base(self) -> str:
+        """What is no series, and has reached no step; `text` is Grafana's name of what it writes texts in."""
+        if self.below:
+            return self.below
+        if self.kind is not Kind.NUMBER:
+            return NEUTRAL
+        thing = COLOURS.get(thing_of(self.queries[0].legend))
+        return thing.line if thing else "text"
 
     @property
     def height(self) -> int:

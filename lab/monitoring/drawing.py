@@ -10,7 +10,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from lab.monitoring.board import COLOURS, Board, Kind, Panel
+from balloons.colours import COLOURS, WARNING_LIGHT
+from lab.monitoring.board import Board, Kind, Panel, thing_of
 from lab.monitoring.grafana import COLUMNS, Json, board_json
 from lab.monitoring.panel_queries import Course, courses, numbers, steps
 from lab.monitoring.prometheus import STEP_S, RecordedRun
@@ -18,15 +19,7 @@ from lab.monitoring.units import in_unit
 
 COLUMN_IN, LINE_IN = 0.66, 0.34
 """Inches per column and per line of Grafana's grid."""
-PAINT = {
-    "green": "#4c9f50",
-    "blue": "#3f7fbf",
-    "orange": "#e08a1e",
-    "red": "#c9302c",
-    "yellow": "#e3c341",
-    "purple": "#8f5fb5",
-    "light-blue": "#9cc4e6",
-}
+TEXT = "#222"
 FRAME, PAPER = "#c8ccd2", "#f4f5f7"
 SMALL, MOST_NAMES = 7, 8
 LEAST_TOP = {"short": 1.0, "percentunit": 0.05}
@@ -55,9 +48,7 @@ class Sheet:
             spine.set_color(FRAME)
         self.write(x + 0.3, y + 0.6, title, size=8, weight="bold")
 
-    def write(
-        self, x: float, y: float, text: str, *, size: float, weight: str = "normal", colour: str = "#222"
-    ) -> None:
+    def write(self, x: float, y: float, text: str, *, size: float, weight: str = "normal", colour: str = TEXT) -> None:
         """Text that begins at a place of the grid."""
         at = (x / COLUMNS, 1 - y / self.lines)
         self.figure.text(*at, text, fontsize=size, fontweight=weight, color=colour, va="center")
@@ -107,15 +98,15 @@ def _lines(sheet: Sheet, place: Json, panel: Panel, run: RecordedRun, marks: lis
 
 def _paint(course: Course) -> str | None:
     """The colour of the thing, as in Grafana; None for one that has none."""
-    name = COLOURS.get(course.name.rpartition(" ")[2])
-    return PAINT[name] if name else None
+    thing = COLOURS.get(thing_of(course.name))
+    return thing.line if thing else None
 
 
 def _mark(axes: Axes, minutes: list[float], marks: list[Course]) -> None:
     for mark in marks:
         for minute, value in zip(minutes, mark.values, strict=True):
             if not math.isnan(value):
-                axes.axvspan(minute, minute + STEP_S / 60, color=PAINT["orange"], alpha=0.13, linewidth=0)
+                axes.axvspan(minute, minute + STEP_S / 60, color=WARNING_LIGHT, alpha=0.13, linewidth=0)
 
 
 def _scale(axes: Axes, unit: str) -> None:
@@ -158,8 +149,11 @@ def _legend(axes: Axes, found: list[Course], per_line: int) -> None:
 def _number(sheet: Sheet, place: Json, panel: Panel, run: RecordedRun, marks: list[Course]) -> None:
     found = [number for query in panel.queries for number in numbers(run, query)]
     text = "\n".join(in_unit(round(value) if panel.unit == "short" else value, panel.unit) for _, value in found)
-    colour = PAINT[panel.colour_of(found[0][1])] if found else "#222"
-    sheet.write(place["x"] + 0.4, place["y"] + 2.1, text, size=22, weight="bold", colour=colour)
+    colour = panel.colour_of(found[0][1]) if found else "text"
+    colour = TEXT if colour == "text" else colour
+    sheet.write(
+        place["x"] + 0.4, place["y"] + 2.1, text, size=22, weight="bold", colour=TEXT if colour == "text" else colour
+    )
     sheet.write(place["x"] + 0.4, place["y"] + 3.4, ", ".join(name for name, _ in found), size=SMALL, colour="#666")
 
 
@@ -169,7 +163,7 @@ def _states(sheet: Sheet, place: Json, panel: Panel, run: RecordedRun, marks: li
     for row, course in enumerate(found):
         for after_s, value in zip(steps(run), course.values, strict=True):
             if not math.isnan(value):
-                colour = PAINT[panel.words[int(value)].colour if panel.words else "blue"]
+                colour = panel.words[int(value)].colour if panel.words else panel.base
                 axes.barh(row, STEP_S / 60, left=after_s / 60, height=0.7, color=colour, linewidth=0)
     spare = max(0, 3 - len(found)) / 2
     axes.set(xlim=(0, steps(run)[-1] / 60), ylim=(-0.6 - spare, len(found) - 0.4 + spare))
@@ -179,13 +173,13 @@ def _states(sheet: Sheet, place: Json, panel: Panel, run: RecordedRun, marks: li
         spine.set_visible(False)
     for number, word in enumerate(panel.words):
         at = place["x"] + place["w"] - 1.9 * (len(panel.words) - number)
-        sheet.write(at, place["y"] + 0.6, f"■ {word.text}", size=SMALL, colour=PAINT[word.colour])
+        sheet.write(at, place["y"] + 0.6, f"■ {word.text}", size=SMALL, colour=word.colour)
 
 
 def _bars(sheet: Sheet, place: Json, panel: Panel, run: RecordedRun, marks: list[Course]) -> None:
     found = [number for query in panel.queries for number in numbers(run, query)][:MOST_NAMES][::-1]
     axes = sheet.axes(place, left=3.2, right=1.0)
-    axes.barh([name for name, _ in found], [value for _, value in found], color=PAINT["blue"], height=0.6)
+    axes.barh([name for name, _ in found], [value for _, value in found], color=panel.base, height=0.6)
     for row, (_, value) in enumerate(found):
         axes.text(value, row, f" {in_unit(value, panel.unit)}", va="center", fontsize=SMALL)
     axes.tick_params(labelsize=SMALL, length=0)

@@ -10,7 +10,8 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from lab.monitoring.board import COLOURS, Annotation, Board, Kind, Panel, Query, Row, Variable, Word
+from balloons.colours import COLOURS, WARNING_LIGHT
+from lab.monitoring.board import WORDS, Annotation, Board, Kind, Panel, Query, Row, Variable, Word, thing_of
 
 SCHEMA = 39
 COLUMNS = 24
@@ -76,7 +77,7 @@ def _panel(panel: Panel, number: int, x: int, y: int) -> Json:
 
 
 def _field(panel: Panel) -> Json:
-    steps: list[Json] = [{"color": panel.below, "value": None}]
+    steps: list[Json] = [{"color": panel.base, "value": None}]
     steps += [{"color": step.colour, "value": step.least} for step in panel.steps]
     field: Json = {"unit": panel.unit, "thresholds": {"mode": "absolute", "steps": steps}}
     if panel.kind is not Kind.STATES:
@@ -93,18 +94,19 @@ def _field(panel: Panel) -> Json:
 
 
 def _overrides(panel: Panel) -> list[Json]:
-    """Colours by the last word of a series' name, whatever comes before it; `{{found}}` may become any of them."""
+    """Colours by the last word of a series' name, whatever comes before it; `{{found}}` becomes words of a list."""
     if panel.kind is not Kind.LINES:
         return []
-    last = {query.legend.rpartition(" ")[2] for query in panel.queries}
-    names = COLOURS.keys() if any("{{" in word for word in last) else last & COLOURS.keys()
+    shown: set[str] = set()
+    for query in panel.queries:
+        shown |= set(WORDS.get(thing_of(query.legend), (thing_of(query.legend),)))
     return [
         {
             "matcher": {"id": "byRegexp", "options": f"/(^| ){name}$/"},
-            "properties": [{"id": "color", "value": {"mode": "fixed", "fixedColor": COLOURS[name]}}],
+            "properties": [{"id": "color", "value": {"mode": "fixed", "fixedColor": COLOURS[name].line}}],
         }
         for name in COLOURS
-        if name in names
+        if name in shown
     ]
 
 
@@ -140,7 +142,7 @@ def _annotation(annotation: Annotation) -> Json:
         "name": annotation.name,
         "datasource": DATASOURCE,
         "enable": True,
-        "iconColor": "orange",
+        "iconColor": WARNING_LIGHT,
         "expr": annotation.query.expr,
         "titleFormat": annotation.query.legend,
         "step": "15s",

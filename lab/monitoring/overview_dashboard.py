@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from balloons.colours import BAD_LIGHT, COLOURS, GOOD_LIGHT, WARNING_LIGHT
 from lab.monitoring.board import Board, Kind, Panel, Query, Row, Step, Word, number
 from lab.monitoring.selectors import CLUSTER, OF_POOL, POOL, of_pool
 
@@ -25,10 +26,15 @@ def _rate_by(label: str, name: str) -> str:
     return f"sum by ({label}) (rate(kube_balloons_{name}{{{CLUSTER}}}[{_RATE}]))"
 
 
-_STANDINGS = (Word("settled", "green"), Word("moving", "blue"), Word("blind", "orange"), Word("stuck", "red"))
+_STANDINGS = (
+    Word("settled", GOOD_LIGHT),
+    Word("moving", COLOURS["booting"].line),
+    Word("blind", WARNING_LIGHT),
+    Word("stuck", BAD_LIGHT),
+)
 _STANDING = " + ".join(f"{value} * {of_pool('standing', standing=word.text)}" for value, word in enumerate(_STANDINGS))
 
-_TROUBLE = (Step(1, "red"),)
+_TROUBLE = (Step(1, BAD_LIGHT),)
 
 
 _RIGHT = Row(
@@ -40,8 +46,8 @@ _RIGHT = Row(
             f"sum({of_pool('warm_nodes')}) / (sum({of_pool('target_nodes')}) > 0)",
             "of what is wanted",
             unit="percentunit",
-            below="red",
-            steps=(Step(0.5, "orange"), Step(0.9, "green")),
+            below=BAD_LIGHT,
+            steps=(Step(0.5, WARNING_LIGHT), Step(0.9, GOOD_LIGHT)),
         ),
         number(
             "Pods that waited for a node",
@@ -54,15 +60,15 @@ _RIGHT = Row(
             "Nodes that work waits for and a JoinThrottle has not let be asked for yet. The board Throttle says why.",
             f'sum(max by (cluster, throttle) (kube_balloons_throttle_nodes{{{CLUSTER},stage="waiting"}}))',
             "not asked for yet",
-            below="green",
-            steps=(Step(1, "orange"),),
+            below=GOOD_LIGHT,
+            steps=(Step(1, WARNING_LIGHT),),
         ),
         number(
             "Servers not read",
             "API servers whose figures are too old to act on: growth stops for them.",
             f"sum(1 - max by (cluster, server) (kube_balloons_throttle_server_is_fresh{{{CLUSTER}}}))",
             "stale",
-            below="green",
+            below=GOOD_LIGHT,
             steps=_TROUBLE,
         ),
         number(
@@ -70,7 +76,7 @@ _RIGHT = Row(
             "Pools that cannot be served as they are written. The runbook has a section per reason.",
             f"sum({of_pool('standing', standing='stuck')})",
             "stuck",
-            below="green",
+            below=GOOD_LIGHT,
             steps=_TROUBLE,
         ),
         number(
@@ -78,8 +84,8 @@ _RIGHT = Row(
             "One replica decides; none is an outage of the service, and balloons stay as they are.",
             f"sum(max by (cluster, pod) (kube_balloons_leader{{{CLUSTER}}}))",
             "lead",
-            below="red",
-            steps=(Step(1, "green"), Step(2, "red")),
+            below=BAD_LIGHT,
+            steps=(Step(1, GOOD_LIGHT), Step(2, BAD_LIGHT)),
         ),
     ),
 )
@@ -123,7 +129,7 @@ _NOW = Row(
             "They exist, break a rule or the format, and are skipped.",
             f"sum(max by (cluster, resource) (kube_balloons_unreadable_objects{{{CLUSTER}}}))",
             "skipped",
-            below="green",
+            below=GOOD_LIGHT,
             steps=_TROUBLE,
         ),
     ),
@@ -258,7 +264,7 @@ _SERVICE = Row(
             unit="short",
             kind=Kind.STATES,
             width=8,
-            words=(Word("stands by", "blue"), Word("leads", "green")),
+            words=(Word("stands by", COLOURS["stood_by"].line), Word("leads", GOOD_LIGHT)),
             queries=(Query(f"max by (pod) (kube_balloons_leader{{{CLUSTER}}})", "{{pod}}"),),
         ),
     ),

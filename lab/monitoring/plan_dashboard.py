@@ -33,7 +33,7 @@ _SCALE_UP = Row(
             unit="s",
             queries=(
                 Query(f"60 * {_LEFT} / ({of_throttle('pace_joins_per_minute')} > 0)", "{{throttle}} planned"),
-                Query(f"{_LEFT} / ({_JOINED} > 0)", "{{throttle}} at the real pace"),
+                Query(f"{_LEFT} / ({_JOINED} > 0)", "{{throttle}} real"),
             ),
         ),
         Panel(
@@ -52,7 +52,7 @@ _SCALE_UP = Row(
             queries=(
                 Query(of_throttle("window_joins"), "{{throttle}} window"),
                 Query(of_throttle("learned_window_joins"), "{{throttle}} learned"),
-                Query(_stage("joining"), "{{throttle}} under way"),
+                Query(_stage("joining"), "{{throttle}} joining"),
             ),
         ),
         Panel(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from balloons.colours import BAD_LIGHT, GOOD_LIGHT, WARNING_LIGHT
 from lab.monitoring.board import Annotation, Board, Kind, Panel, Query, Row, Step, Word, number
 from lab.monitoring.selectors import CLUSTER, OF_CLUSTER, OF_THROTTLE, THROTTLE, of_throttle
 
@@ -38,8 +39,8 @@ _NOW = Row(
             "Throttles whose joins wait for its own request limit, and not for the API servers: no pace helps.",
             f"sum({of_throttle('is_controller_bound')})",
             "wait for it",
-            below="green",
-            steps=(Step(1, "orange"),),
+            below=GOOD_LIGHT,
+            steps=(Step(1, WARNING_LIGHT),),
         ),
         number(
             "Servers read",
@@ -183,7 +184,7 @@ _SERVERS = Row(
             unit="short",
             kind=Kind.STATES,
             width=8,
-            words=(Word("stale", "red"), Word("fresh", "green")),
+            words=(Word("stale", BAD_LIGHT), Word("fresh", GOOD_LIGHT)),
             queries=(Query(f"max by (server) (kube_balloons_throttle_server_is_fresh{{{CLUSTER}}})", "{{server}}"),),
         ),
         Panel(

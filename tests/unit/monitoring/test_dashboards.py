@@ -6,11 +6,13 @@ to be chosen, and replicas are aggregated, because one leads and the others stan
 
 import itertools
 import json
+import re
 from typing import Any
 
 import pytest
 
-from lab.monitoring.board import Board
+from balloons.colours import BAD_LIGHT, COLOURS, GOOD_LIGHT, WARNING_LIGHT
+from lab.monitoring.board import WORDS, Board, Kind, thing_of
 from lab.monitoring.grafana import board_json, board_text
 from lab.monitoring.write_dashboards import BOARDS, FOLDER
 
@@ -87,3 +89,41 @@ def test_titles_and_numbers_are_unique_on_a_board() -> None:
         numbers = [panel["id"] for panel in board_json(board)["panels"]]
         assert len(set(titles)) == len(titles)
         assert len(set(numbers)) == len(numbers)
+
+
+NAMES_OF_USERS = {"{{cluster}}", "{{namespace}}/{{pool}}", "{{throttle}}", "{{server}}", "{{pod}}", "{{resource}}"}
+OF_THE_SYSTEM = {"{{source}}", "{{code}}", "{{version}}"}
+
+
+@each_board
+def test_each_series_has_the_one_colour_of_what_it_shows(board: Board) -> None:
+    """Names that a user gives, and those of the system, are told apart by Grafana's own colours."""
+    for panel in (each for each in board.panels if each.kind is Kind.LINES):
+        things = {thing_of(query.legend) for query in panel.queries} - NAMES_OF_USERS - OF_THE_SYSTEM
+        shown = {word for thing in things for word in WORDS.get(thing, (thing,))}
+        assert shown <= COLOURS.keys(), panel.title
+
+
+@each_board
+def test_grafana_gives_each_series_that_colour(board: Board) -> None:
+    for panel in _panels(board):
+        for each in panel["fieldConfig"]["overrides"]:
+            (name,) = (thing for thing in COLOURS if re.search(each["matcher"]["options"].strip("/"), f"gpu {thing}"))
+            assert each["properties"][0]["value"] == {"mode": "fixed", "fixedColor": COLOURS[name].line}
+
+
+def test_no_panel_shows_two_things_in_one_colour() -> None:
+    for board in BOARDS:
+        for panel in (each for each in board.panels if each.kind is Kind.LINES):
+            things = [thing_of(query.legend) for query in panel.queries]
+            colours = [COLOURS[thing].line for thing in things if thing in COLOURS]
+            assert len(set(colours)) == len(colours), panel.title
+
+
+@each_board
+def test_a_figure_is_judged_or_has_the_colour_of_what_it_counts(board: Board) -> None:
+    lights = {GOOD_LIGHT, WARNING_LIGHT, BAD_LIGHT}
+    for panel in (each for each in board.panels if each.kind is Kind.NUMBER):
+        thing = COLOURS.get(thing_of(panel.queries[0].legend))
+        allowed = lights if panel.steps else {thing.line if thing else "text"}
+        assert {panel.base, *(step.colour for step in panel.steps)} <= allowed, panel.title
