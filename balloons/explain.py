@@ -135,7 +135,7 @@ def explain_node(seen: SeenCluster, name: str) -> Timeline | None:
     claim = next((each for each in seen.plain(kinds.NODE_CLAIMS) if name in _names(each)), None)
     if node is None and claim is None:
         return None
-    steps = [*way_of(seen, node, claim), *event_steps(seen, "Node", name)]
+    steps = [*way_of(node, claim), *event_steps(seen, "Node", name)]
     steps += event_steps(seen, "NodeClaim", name_of(claim)) if claim else []
     on_it = list(_pods_on(seen, name)) if node else []
     steps += [step for pod in on_it for step in _bound(pod)]
@@ -144,13 +144,15 @@ def explain_node(seen: SeenCluster, name: str) -> Timeline | None:
     )
 
 
-def way_of(seen: SeenCluster, node: Any, claim: Any) -> list[Step]:
-    """From the order to Ready, as far as it has come."""
-    found = [Step(what="asked for", at=moment(claim, "metadata", "creationTimestamp"))] if claim else []
-    found += condition_steps(claim, _CLAIM) if claim else []
-    found += [Step(what="joined", at=moment(node, "metadata", "creationTimestamp"))] if node else []
-    found += condition_steps(node, {"Ready": "ready"}) if node else []
-    return [step for step in found if step.at is not None]
+def way_of(node: Any, claim: Any) -> list[Step]:
+    """From the order to Ready, as far as it has come; either may be None."""
+    steps = [
+        Step(what="asked for", at=moment(claim, "metadata", "creationTimestamp")),
+        *condition_steps(claim, _CLAIM),
+        Step(what="joined", at=moment(node, "metadata", "creationTimestamp")),
+        *condition_steps(node, {"Ready": "ready"}),
+    ]
+    return [step for step in steps if step.at is not None]
 
 
 def is_ready(node: Any) -> bool:
@@ -235,7 +237,7 @@ def _way_of_its_node(seen: SeenCluster, pod: Any) -> list[Step]:
     joined = moment(node, "metadata", "creationTimestamp")
     if node is None or created is None or joined is None or joined < created:
         return []
-    return [Step(what=f"node {node_name} {step.what}", at=step.at) for step in way_of(seen, node, claim)]
+    return [Step(what=f"node {node_name} {step.what}", at=step.at) for step in way_of(node, claim)]
 
 
 def _used_up(quotas: Iterable[CapacityQuota]) -> Iterator[Step]:

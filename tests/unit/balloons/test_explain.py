@@ -53,6 +53,12 @@ def agent(node: str) -> dict[str, Any]:
     }
 
 
+def static_pod(node: str) -> dict[str, Any]:
+    """As the kubelet shows it: owned by its node, or by nobody where the kubelet is old."""
+    metadata = {"name": "proxy-n1", "namespace": "kube-system", "annotations": {"kubernetes.io/config.mirror": "5d1"}}
+    return {**agent(node), "metadata": metadata}
+
+
 def node(ready: str = "True", **spec: Any) -> dict[str, Any]:
     said = {"message": "container runtime network not ready"} if ready != "True" else {}
     return {
@@ -241,7 +247,7 @@ def test_a_gated_pod_says_so() -> None:
             {"nodes": [node()], "pods": [balloon("n1"), pod("n1"), agent("n1")]},
             "held for pool gpu, beside pods of work: 1",
         ),
-        ({"nodes": [node()], "pods": [agent("n1")]}, "ready and idle"),
+        ({"nodes": [node()], "pods": [agent("n1"), static_pod("n1")]}, "ready and idle"),
         ({"nodes": [node()], "pods": [pod("n1"), agent("n1")]}, "ready, pods of work on it: 1"),
         ({"nodes": [node("False")]}, "joined and not ready: container runtime network not ready"),
         ({"nodes": [node(taints=[{"key": "karpenter.sh/unregistered"}])]}, "ready, and held back by the taint karp"),
