@@ -29,7 +29,7 @@ from balloons.preview.from_cluster import lift
 from balloons.preview.inputs import Ceiling, PlanInputs, PoolFacts
 from balloons.preview.possible_worlds import World, median_world
 from balloons.preview.scale_up_flow import Flow, FlowMoment, flow
-from throttler.kube.quantities_and_durations import count
+from throttler.kube.quantities_and_durations import count, plural
 
 HOUR_S = 3600.0
 AT_ONCE_S = 1.0
@@ -282,14 +282,28 @@ def _band(eta: Band) -> str:
     return f"{median}; nine in ten: {low} to {high if eta.high is not None else 'no end'}"
 
 
-def _are_late(plan: ScaleUpPlan) -> str:
-    return f"have not registered after {duration(plan.inputs.controllers.kill_timer_s.value)}"
+def _broken_in_time(forecast: Forecast, within_s: float | None) -> list[str]:
+    eta = forecast.eta_s
+    if eta.median is None and forecast.run.is_stuck:
+        return ["it never ends: the autoscaler destroys machines before they have booted, and orders them anew"]
+    if eta.median is None:
+        return ["it does not end within 12 hours"]
+    if within_s is None or (eta.high is not None and eta.high <= within_s):
+        return []
+    which = "it takes longer in most cases" if eta.median > within_s else "one in twenty takes longer"
+    return [f"not within {duration(within_s)}: {which} ({_band(eta)})"]
 
 
-def _endless(found: Forecast | None) -> str:
-    if found is not None and found.run.is_stuck:
-        return "it never ends: the autoscaler destroys machines before they have booted, and orders them anew"
-    return "it does not end within 12 hours"
+def _broken_by_load(forecast: Forecast, kill_timer_s: float) -> list[str]:
+    found = []
+    if forecast.is_collapse:
+        refused = share(forecast.error_share)
+        found.append(f"the API servers would refuse {refused} of all requests, and it may take much longer than said")
+    lost = forecast.lost.median or 0.0
+    if lost >= 1:
+        late = f"{plural(lost, 'has', 'have')} not registered after {duration(kill_timer_s)}"
+        found.append(f"the autoscaler would destroy {count(lost, 'machine')} that {late}")
+    return found
 
 
 def _broken(plan: ScaleUpPlan) -> list[str]:
@@ -300,19 +314,9 @@ def _broken(plan: ScaleUpPlan) -> list[str]:
             f"{missing:,} of {count(plan.asked.add, 'node')} cannot come: "
             f"{plan.ceiling.name} leaves room for {plan.coming:,}"
         )
-    eta = plan.forecast.eta_s if plan.forecast else None
-    if eta is not None and eta.median is None:
-        found.append(_endless(plan.forecast))
-    elif eta is not None and plan.asked.within_s is not None and (eta.high is None or eta.high > plan.asked.within_s):
-        is_usual = (eta.median or 0.0) > plan.asked.within_s
-        which = "it takes longer in most cases" if is_usual else "one in twenty takes longer"
-        found.append(f"not within {duration(plan.asked.within_s)}: {which} ({_band(eta)})")
-    if plan.forecast is not None and plan.forecast.is_collapse:
-        refused = share(plan.forecast.error_share)
-        found.append(f"the API servers would refuse {refused} of all requests, and it may take much longer than said")
-    if plan.forecast and (plan.forecast.lost.median or 0) >= 1:
-        lost = count(plan.forecast.lost.median or 0, "machine")
-        found.append(f"the autoscaler would destroy {lost} that {_are_late(plan)}")
+    if plan.forecast is not None:
+        found += _broken_in_time(plan.forecast, plan.asked.within_s)
+        found += _broken_by_load(plan.forecast, plan.inputs.controllers.kill_timer_s.value)
     if plan.fitting is not None and plan.fitting.unplaceable:
         pods = sum(each.pods for each in plan.fitting.unplaceable)
         found.append(f"{count(pods, 'pod fits', 'pods fit')} no node that is there or could come")
