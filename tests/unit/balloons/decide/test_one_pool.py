@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from balloons.api.pool import Mode, PoolNodes
+from balloons.api.pool import Mode, PoolNodes, Schedule
 from balloons.decide.decide import decide
 from balloons.decide.plan import ApplyObject, Memory, Plan, PoolDecision, Reason, ReleaseBalloon
 from balloons.decide.settings import DecideSettings
@@ -126,3 +126,20 @@ def test_balloons_of_another_pool_are_not_ours_to_count(label: str) -> None:
     story.world.add(foreign)
     decision = story.step().pools[0]
     assert decision.status.pending == (1 if label == "gpu" else 0)
+
+
+def test_a_pool_names_its_schedule_once_it_holds_what_the_schedule_wants() -> None:
+    always = Schedule("0 0 * * *", "24h", size=3)
+    story = Story(World.of(a_pool(schedules=(always,)), nodes=nodes(4)))
+    assert story.settle(1).because.reason is Reason.WARMING
+    assert story.settle().because.reason is Reason.SCHEDULE
+    story.world.change_pool(schedules=(), size=3)
+    assert story.settle().because.reason is Reason.STEADY
+
+
+def test_a_pool_whose_work_leaves_too_few_nodes_does_not_name_its_schedule() -> None:
+    """What it holds is less than the schedule wants, and all that maxSize leaves."""
+    always = Schedule("0 0 * * *", "24h", size=3)
+    world = World.of(a_pool(schedules=(always,), max_size=3), nodes=nodes(4), pods=[work("job", "n000")])
+    told = Story(world).settle()
+    assert (told.status.warm, told.because.reason) == (2, Reason.STEADY)

@@ -26,7 +26,7 @@ from throttler.simulator.pacing_policies import FixedRate, FixedWindow
 
 def moment(at_s: float = 0.0, **changes: float) -> FlowMoment:
     """Nothing has happened yet on servers that are a tenth busy."""
-    counts = {name: 0 for name in ("waiting", "booting", "held", "joining", "ready", "pods_queued")}
+    counts = dict.fromkeys(("waiting", "booting", "held", "joining", "ready", "pods_queued"), 0)
     figures = {"window": None, "utilisation": 0.1, "latency_s": 0.01, "requests_per_s": 1.0, "is_launch_bound": False}
     return FlowMoment(at_s=at_s, **{**counts, **figures, **changes})  # type: ignore[arg-type]
 

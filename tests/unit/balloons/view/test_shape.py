@@ -188,6 +188,18 @@ def test_a_balloon_without_the_card_holds_a_node_that_has_one() -> None:
     assert not shapes.holds("p5-gpu-efa", "p5-gpu")
 
 
+def test_a_balloon_holds_nodes_of_its_own_shape_and_none_of_a_shape_that_nobody_knows() -> None:
+    """Without instance types nothing tells whether a node has all that another one has."""
+    plain, gpu = "16cpu-64gi", "32cpu-64gi-gpu"
+    shapes = shapes_of(unloaded(sized("a"), sized("b", cpu="32", nvidia_com__gpu="8")))
+    assert set(shapes.by_name) == {plain, gpu}
+    assert shapes.holds(plain, plain)
+    assert not shapes.holds(plain, gpu)
+    assert not shapes.holds(plain, "gone")
+    assert not shapes.holds("gone", plain)
+    assert not shapes.holds("gone", "gone")
+
+
 def test_a_long_name_is_cut_and_stays_one_of_its_own() -> None:
     node = sized("a", "standard-nd96amsr-a100-v4-with-a-long-name", nvidia_com__gpu="8")
     names = {shape_name(node, devices) for devices in ([], ["nvidia.com/gpu"], ["rdma/ib", "nvidia.com/gpu"])}
@@ -213,6 +225,12 @@ def test_a_request_without_the_gpu_is_not_kept() -> None:
 def test_nothing_is_left_on_a_node_full_of_daemons() -> None:
     shapes = shapes_of([(sized("n", cpu="600m"), load_of([daemon("d", "n", cpu="500m")], -10))])
     assert requests(next(iter(shapes.by_name.values()))) is None
+
+
+@pytest.mark.parametrize("size", [{"cpu": "200m"}, {"cpu": "100m"}, {"memory": "256Mi"}, {"memory": "0"}])
+def test_nothing_is_left_on_a_node_whose_cores_or_memory_are_all_slack(size: dict[str, str]) -> None:
+    shapes = shapes_of(unloaded(sized("n", "m5", **size)))
+    assert requests(shapes.by_name["m5"]) is None
 
 
 def test_the_users_slack_replaces_the_default() -> None:
