@@ -23,7 +23,7 @@ import yaml
 
 from balloons.cli.options import open_cluster, see, warn
 from balloons.cli.status_text import Awaited, Pool, Seen, document, missing, names, table, tables, throttle_table
-from balloons.cli.terminal import CommandError, ExitCode, Look
+from balloons.cli.terminal import CommandError, ExitCode, Look, keys_unseen
 from balloons.cluster import kinds, seen_cluster
 from balloons.cluster.seen_cluster import SeenCluster
 from balloons.display_text import duration, printable
@@ -54,9 +54,10 @@ DAY_0 = f"{NO_CRD}\nwithout it: balloons doctor, balloons plan --to N, balloons 
 async def follow(changes: AsyncGenerator[Seen, None], where: str | None, look: Look) -> None:
     """Show changes until cancelled."""
     screen = Screen(where, look)
-    async with aclosing(changes):
-        async for seen in changes:
-            screen.show(seen)
+    with keys_unseen():
+        async with aclosing(changes):
+            async for seen in changes:
+                screen.show(seen)
 
 
 async def changes_of(

@@ -11,7 +11,7 @@ import shutil
 import sys
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from itertools import count
 from threading import Event, Thread
@@ -140,6 +140,53 @@ def _is_unicode(encoding: str | None) -> bool:
     try:
         return bool("░┤✓".encode(encoding or "ascii"))
     except (UnicodeEncodeError, LookupError):
+        return False
+
+
+@contextmanager
+def keys_unseen() -> Iterator[None]:
+    """For a screen that is drawn in place: a key that the terminal shows would shift it.
+
+    The terminal is as before when the block ends, also by a signal that ends the process, and forgets the keys that
+    were pressed meanwhile. A pipe, and a terminal that another process has, are left alone.
+    """
+    if not _has_the_terminal():
+        yield
+        return
+    # Imported here: the commands that draw nothing in place, and help, need neither.
+    import signal
+    import termios
+
+    terminal = sys.stdout.fileno()
+    before = termios.tcgetattr(terminal)
+    silent = [*before]
+    silent[3] &= ~termios.ECHO
+
+    def restore() -> None:
+        termios.tcsetattr(terminal, termios.TCSAFLUSH, before)
+
+    def end(number: int, _: object) -> None:
+        with suppress(termios.error):  # the terminal may be what has ended
+            restore()
+        signal.signal(number, signal.SIG_DFL)
+        signal.raise_signal(number)
+
+    handlers = {number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGHUP)}
+    termios.tcsetattr(terminal, termios.TCSADRAIN, silent)
+    try:
+        yield
+    finally:
+        with suppress(termios.error):
+            restore()
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+
+
+def _has_the_terminal() -> bool:
+    """Whether stdout is one, and ours to change: in the background the system would stop us for it."""
+    try:
+        return sys.stdout.isatty() and os.tcgetpgrp(sys.stdout.fileno()) == os.getpgrp()
+    except OSError:
         return False
 
 

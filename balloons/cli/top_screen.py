@@ -17,7 +17,7 @@ import click
 from balloons.cli.documents import NodeGroupItem, NodeGroupListDocument, RequestedItem
 from balloons.cli.options import open_cluster
 from balloons.cli.status_screen import COLUMNS, LINES, ToldOnce, height, on_screen, outage, start, until_changed
-from balloons.cli.terminal import NONE, Look
+from balloons.cli.terminal import NONE, Look, keys_unseen
 from balloons.colours import COLOURS
 from balloons.display_text import printable
 from balloons.preview.from_cluster import price_of
@@ -221,6 +221,7 @@ async def follow(options: Mapping[str, Any], look: Look, prices: Mapping[str, fl
         )
         await start(nodes, running)
         await start(pods, running)
+        running.enter_context(keys_unseen())
         screen = BarsScreen(look)
         while True:
             changed.clear()
