@@ -4,15 +4,17 @@ The lesson behind freezes and the limit on removals: a controller that believes 
 nodes are gone, and then made it true.
 """
 
-from collections.abc import Collection, Container, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from balloons.api.pool import Strategy
+from balloons.decide.census import NodeState
 from balloons.decide.plan import Because, PoolMemory, Reason, because
 from balloons.decide.pool_view import PoolView, Short
 from balloons.decide.settings import DecideSettings
 from balloons.view.shape import are_alike
 from balloons.view.snapshot import Now, Snapshot
+from throttler.kube.node import Node
 
 IMAGE_VOLUMES_SINCE = 35
 """Minor version from which image volumes are on by default (KEP-4639; GA in 1.36)."""
@@ -128,16 +130,22 @@ def blind(snapshot: Snapshot, settings: DecideSettings) -> Because | None:
 
 
 def believe(
-    memory: PoolMemory, present: Container[str], valued: frozenset[str], settings: DecideSettings, now: Now
+    view: PoolView, nodes: Mapping[str, Node], memory: PoolMemory, settings: DecideSettings, now: Now
 ) -> tuple[PoolMemory, Because | None]:
-    """Whether the view may be believed.
+    """Whether the view may be believed; `nodes` are all of the cluster.
 
-    `present` holds the healthy nodes seen now, `valued` are those of them that are busy or held. If too many of the
-    nodes valued last time are no longer present, the pool freezes until they are back or the view has
-    lasted; nodes that nobody held may go at any number (the autoscaler removes idle nodes in bulk).
+    Busy and held nodes are valued. If too many of those that were valued last time are gone or sick, the pool freezes
+    until they are back or the view has lasted; nodes that nobody held may go at any number (the autoscaler removes
+    idle nodes in bulk).
     """
+    by_state, balloons = view.census.by_state, view.census.balloons
+    held = [balloon.node for state in (NodeState.WARM, NodeState.IDLE) for balloon in balloons[state]]
+    valued = frozenset([*held, *(node.name for node in by_state[NodeState.BUSY])])
+    # Nodes that refuse balloons are there, and say so themselves.
+    away = {node.name for node in by_state[NodeState.SICK] if node.name not in view.alone}
+    away.update(node.name for node in by_state[NodeState.JOINING] if not node.is_ready)
     before = memory.valued
-    gone = sum(1 for name in before - valued if name not in present)
+    gone = sum(1 for name in before - valued if name not in nodes or name in away)
     is_shrunken = gone >= settings.vanished_at_least and gone > settings.vanished_share * len(before)
     if not is_shrunken:
         return replace(memory, valued=valued, shrunken_since_s=None), None
@@ -155,7 +163,9 @@ def removal_limit(memory: PoolMemory, balloons: int, settings: DecideSettings, n
     return max(0, max(settings.removed_at_least, int(settings.removed_share * (balloons + recent))) - recent)
 
 
-def note_removal(memory: PoolMemory, count: int, settings: DecideSettings, now: Now) -> PoolMemory:
-    """Remember a removal as long as it counts against the limit."""
-    kept = tuple(r for r in memory.removed if now.monotonic_s - r[0] < settings.removal_period_s)
-    return replace(memory, removed=(*kept, (now.monotonic_s, count)) if count else kept)
+def recent_removals(
+    memory: PoolMemory, count: int, settings: DecideSettings, now: Now
+) -> tuple[tuple[float, int], ...]:
+    """What to remember of removals, `count` more among them: those that count against the limit."""
+    recent = tuple(r for r in memory.removed if now.monotonic_s - r[0] < settings.removal_period_s)
+    return (*recent, (now.monotonic_s, count)) if count else recent

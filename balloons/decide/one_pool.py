@@ -1,18 +1,16 @@
 """One pool's decision: aim, choose, and say what must change, by whichever strategy holds its nodes."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-import msgspec
-
-from balloons.api.pool import Strategy
+from balloons.api.pool import PoolStatus, Strategy
 from balloons.decide.census import NodeState
 from balloons.decide.hold_still import (
     believe,
     conflict,
     hold_still,
-    note_removal,
     notes,
+    recent_removals,
     refusing,
     removal_limit,
     some_of,
@@ -28,16 +26,16 @@ from balloons.decide.plan import (
     RemoveFailed,
     because,
 )
-from balloons.decide.pool_view import PoolView, status_of, wanted_size
+from balloons.decide.pool_view import PoolView, wanted_size
 from balloons.decide.refusing import to_remove
 from balloons.decide.release import Reservations, releases
 from balloons.decide.settings import DecideSettings
 from balloons.decide.strategies import annotate, buffer, held_by_us, inflate, lowered, off_leaving
-from balloons.decide.target import Holding, Supply, Target, being_removed, hold, target
+from balloons.decide.target import Holding, Supply, Target, balloons_by_shape, being_removed, hold, target
 from balloons.view.node_load import EMPTY
 from balloons.view.snapshot import Now, Snapshot
 from throttler.kube.node import Node
-from throttler.kube.pod import Pod
+from throttler.kube.pod import POOL_LABEL, Pod
 from throttler.kube.quantities_and_durations import parse_duration
 
 
@@ -81,20 +79,60 @@ def pool_case(view: PoolView, snapshot: Snapshot, settings: DecideSettings, now:
     failed = snapshot.failed.get(view.pool.key, ())
     failed_since = {balloon.uid: memory.failed_since_s.get(balloon.uid, now.monotonic_s) for balloon in failed}
     memory = replace(memory, late_since_s=late, refusals=view.refusals, failed_since_s=failed_since)
-    memory, shrunken = _believe(view, snapshot, settings, now, memory)
+    memory, shrunken = believe(view, snapshot.nodes, memory, settings, now)
     is_resting = view.pool.key in snapshot.resting
     return PoolCase(view, memory, hold_still(view, snapshot, settings) or shrunken, is_resting)
 
 
 def decide_pool(own: PoolCase, case: Case, allowance: int | None) -> Outcome:
     """Decide one pool; a reason to hold still comes before everything else but `maxSize`."""
-    view, memory, still = own.view, own.memory, own.still
-    if still is not None:
-        gone = sum(1 for name in memory.valued if name not in case.snapshot.nodes)
-        lower = lowered(view, case.snapshot, still, gone)
-        actions: tuple[Action, ...] = (*lower, *off_leaving(view), *_removals(view, case, memory))
-        return Outcome(_decision(view, view.pool.status.target, still, actions), memory)
-    return _act(view, case, memory, allowance)
+    if own.still is not None:
+        return _held_still(own, case, own.still)
+    view, memory, settings = own.view, own.memory, case.settings
+    taken, holdable = case.reserved.taker, view.census.holdable
+    reserved = [node for node in holdable if node.name in taken]
+    free = [node for node in holdable if node.name not in taken] if reserved else holdable
+    present = balloons_by_shape(view)
+    aim = _aim(view, len(free), len(reserved), present.total(), allowance, memory.granted)
+    asked = _ask(view, aim, memory.asked, case.now)
+    aim = replace(aim, shape=asked.shape if asked is not None else "")
+    freed = releases(reserved, case.reserved, view.loads, settings)
+    freed_nodes = {balloon.node for balloon, _ in freed}
+    staying = _balloons_on([node for node in reserved if node.name not in freed_nodes], view)
+    going = being_removed(view, present)
+    held = len(held_by_us(view)) if view.pool.spec.strategy is Strategy.ANNOTATE else present.total()
+    allowed = removal_limit(memory, held - going, settings, case.now)
+    holding = hold(view, free, aim, staying, going + allowed)
+    actions: tuple[Action, ...]
+    too_small: tuple[str, ...] = ()
+    match view.pool.spec.strategy:
+        case Strategy.BALLOON:
+            actions, too_small = inflate(view, settings, holding, aim, freed, present)
+        case Strategy.CAPACITY_BUFFER:
+            actions, too_small = buffer(view, case.snapshot, settings, holding, aim)
+        case Strategy.ANNOTATE:
+            actions = annotate(view, aim, allowed)
+    if aim.wait and not view.shapes.by_name:
+        aim = _without_growth(aim, because(Reason.NO_SHAPE))
+    elif aim.wait and aim.shape in too_small:
+        aim = _without_growth(aim, because(Reason.TOO_SMALL, shape=aim.shape))
+    why = _refused(view, present.total()) or _why(view, aim, holding, freed, len(reserved))
+    let_go = [a for a in actions if isinstance(a, AnnotateNode) and None in a.annotations.values()]
+    count = max(0, len(holding.victims) - len(view.leaving) - going) + len(let_go)
+    removed = recent_removals(memory, count, settings, case.now)
+    memory = replace(memory, removed=removed, granted=aim.granted, asked=asked)
+    decision = _decision(view, aim.warm, why, (*actions, *_removals(view, case, memory)), too_small)
+    decision = replace(decision, lacking=aim.lacking, notes=(*decision.notes, *_fallback(view, aim)))
+    return Outcome(decision, memory, aim.starts)
+
+
+def _held_still(own: PoolCase, case: Case, still: Because) -> Outcome:
+    """What is done all the same for a pool that must not be touched."""
+    view, memory = own.view, own.memory
+    gone = sum(1 for name in memory.valued if name not in case.snapshot.nodes)
+    lower = lowered(view, case.snapshot, still, gone)
+    actions: tuple[Action, ...] = (*lower, *off_leaving(view), *_removals(view, case, memory))
+    return Outcome(_decision(view, view.pool.status.target, still, actions), memory)
 
 
 def _removals(view: PoolView, case: Case, memory: PoolMemory) -> Iterator[RemoveFailed]:
@@ -105,83 +143,32 @@ def _removals(view: PoolView, case: Case, memory: PoolMemory) -> Iterator[Remove
         yield RemoveFailed(balloon.key, balloon.uid, balloon.node, why)
 
 
-def _believe(
-    view: PoolView, snapshot: Snapshot, settings: DecideSettings, now: Now, memory: PoolMemory
-) -> tuple[PoolMemory, Because | None]:
-    census = view.census
-    held = [balloon.node for state in (NodeState.WARM, NodeState.IDLE) for balloon in census.balloons[state]]
-    valued = frozenset([*held, *(node.name for node in census.by_state[NodeState.BUSY])])
-    away = [node.name for node in census.by_state[NodeState.JOINING] if not node.is_ready]
-    # Nodes that refuse balloons are there, and say so themselves.
-    sick = frozenset([*away, *(node.name for node in census.by_state[NodeState.SICK] if node.name not in view.alone)])
-    return believe(memory, _Healthy(snapshot.nodes, sick), valued, settings, now)
+def _aim(view: PoolView, free: int, reserved: int, bound: int, allowance: int | None, granted: int | None) -> Target:
+    """What the pool is after; one whose nodes all belong to older pools only gives back what it has.
 
-
-@dataclass(frozen=True, slots=True)
-class _Healthy:
-    """The nodes that are there, Ready and not sick, without a set of all their names."""
-
-    nodes: Mapping[str, Node]
-    sick: frozenset[str]
-
-    def __contains__(self, name: object) -> bool:
-        return name in self.nodes and name not in self.sick
-
-
-def _act(view: PoolView, case: Case, memory: PoolMemory, allowance: int | None) -> Outcome:
-    settings = case.settings
-    taken = case.reserved.taker
-    holdable = view.census.holdable
-    reserved = [node for node in holdable if node.name in taken]
-    free = [node for node in holdable if node.name not in taken] if reserved else holdable
-    aim = _within_reach(view, _aim(view, len(free), len(reserved), allowance, memory.granted))
-    asked = _ask(view, aim, memory.asked, case.now)
-    aim = replace(aim, shape=asked.shape if asked is not None else "")
-    freed = _released(reserved, view, case)
-    freed_nodes = {balloon.node for balloon, _ in freed}
-    staying = _balloons_on([node for node in reserved if node.name not in freed_nodes], view)
-    going = being_removed(view)
-    allowed = removal_limit(memory, _held(view) - going, settings, case.now)
-    holding = hold(view, free, aim.hold, staying, going + allowed, aim.shape)
-    actions, too_small = _write(view, case, holding, aim, freed, allowed)
-    aim = _without_growth(view, aim, too_small)
-    why = _refused(view) or _why(view, aim, holding, freed, len(reserved))
-    let_go = [a for a in actions if isinstance(a, AnnotateNode) and None in a.annotations.values()]
-    removed = max(0, len(holding.victims) - len(view.leaving) - going) + len(let_go)
-    memory = replace(note_removal(memory, removed, settings, case.now), granted=aim.granted, asked=asked)
-    decision = _decision(view, aim.warm, why, (*actions, *_removals(view, case, memory)), too_small)
-    decision = replace(decision, lacking=aim.lacking, notes=(*decision.notes, *_fallback(view, aim)))
-    return Outcome(decision, memory, aim.starts)
-
-
-def _aim(view: PoolView, free: int, reserved: int, allowance: int | None, granted: int | None) -> Target:
-    """What the pool is after; one whose nodes all belong to older pools only gives back what it has."""
+    No balloon waits while one must be kept off a node by name: Karpenter makes no node for such a pod.
+    """
     if view.claim.lost and not view.claim.seen:
         return Target(0, 0, because=conflict(view))
-    return target(view.pool.spec, view.schedule, _supply(view, free, reserved), _asked(view), allowance, granted)
-
-
-def _within_reach(view: PoolView, aim: Target) -> Target:
-    """Without balloons that wait, while one must be kept off a node by name: Karpenter makes no node for such a pod."""
+    census = view.census
+    supply = Supply(
+        busy=census.count(NodeState.BUSY),
+        holdable=free,
+        reserved=reserved,
+        joining=census.count(NodeState.JOINING),
+        carried=len({balloon.node for balloon in census.balloons[NodeState.JOINING]}),
+        preflight=census.count(NodeState.PREFLIGHT),
+        total=census.total,
+    )
+    aim = target(view.pool.spec, view.schedule, supply, _asked(view, bound), allowance, granted)
     is_sought = any(view.refusals[name].is_sought for name in view.alone)
     if aim.wait and is_sought and view.is_bought_by_karpenter:
-        return replace(_ungrown(aim), because=refusing(view))
+        return _without_growth(aim, refusing(view))
     return aim
 
 
-def _ungrown(aim: Target) -> Target:
-    return replace(aim, wait=0, starts=0, lacking=0, granted=0 if aim.granted is not None else None)
-
-
-def _without_growth(view: PoolView, aim: Target, too_small: Sequence[str]) -> Target:
-    """What is said where growth is wanted and no node shows how large a balloon must be."""
-    nothing = _ungrown(aim)
-    if aim.wait and not view.shapes.by_name:
-        return replace(nothing, because=because(Reason.NO_SHAPE))
-    shape = aim.shape or view.shapes.main
-    if aim.wait and shape in too_small:
-        return replace(nothing, because=because(Reason.TOO_SMALL, shape=shape))
-    return aim
+def _without_growth(aim: Target, why: Because) -> Target:
+    return replace(aim, wait=0, starts=0, lacking=0, granted=0 if aim.granted is not None else None, because=why)
 
 
 def _ask(view: PoolView, aim: Target, before: AskedShape | None, now: Now) -> AskedShape | None:
@@ -210,62 +197,24 @@ def _fallback(view: PoolView, aim: Target) -> Iterator[Because]:
         yield because(Reason.FALLBACK, main=view.shapes.main, after=after, shape=aim.shape)
 
 
-def _supply(view: PoolView, holdable: int, reserved: int) -> Supply:
-    census = view.census
-    return Supply(
-        busy=census.count(NodeState.BUSY),
-        holdable=holdable,
-        reserved=reserved,
-        joining=census.count(NodeState.JOINING),
-        carried=len({balloon.node for balloon in census.balloons[NodeState.JOINING]}),
-        preflight=census.count(NodeState.PREFLIGHT),
-        total=census.total,
-    )
-
-
-def _asked(view: PoolView) -> int:
-    """Balloons that wait for a node: the unbound ones beyond those that an idle node is free for.
+def _asked(view: PoolView, bound: int) -> int:
+    """Balloons that wait for a node, `bound` ones apart: the unbound ones beyond those that an idle node is free for.
 
     Those that a Deployment was told to have and that do not exist yet count too: they have been asked for.
     """
-    ordered = sum(stored.replicas for stored in view.deployments.values()) - _bound(view)
+    ordered = sum(stored.replicas for stored in view.deployments.values()) - bound
     return max(0, max(len(view.unbound), ordered) - view.census.count(NodeState.IDLE))
-
-
-def _bound(view: PoolView) -> int:
-    return sum(map(len, view.census.balloons.values())) + len(view.claim.strays)
-
-
-def _held(view: PoolView) -> int:
-    return len(held_by_us(view)) if view.pool.spec.strategy is Strategy.ANNOTATE else _bound(view)
 
 
 def _balloons_on(nodes: Sequence[Node], view: PoolView) -> list[Pod]:
     return [b for node in nodes for b in (view.loads.get(node.name) or EMPTY).balloons]
 
 
-def _released(reserved: Sequence[Node], view: PoolView, case: Case) -> list[tuple[Pod, str]]:
-    own: Mapping[str, str] = {node.name: case.reserved.taker[node.name] for node in reserved}
-    return releases(Reservations(own, at_once=case.reserved.at_once), view.loads, case.settings)
-
-
-def _write(
-    view: PoolView, case: Case, holding: Holding, aim: Target, freed: Sequence[tuple[Pod, str]], allowed: int
-) -> tuple[tuple[Action, ...], tuple[str, ...]]:
-    match view.pool.spec.strategy:
-        case Strategy.BALLOON:
-            return inflate(view, case.settings, holding, aim, freed)
-        case Strategy.CAPACITY_BUFFER:
-            return buffer(view, case.snapshot, case.settings, holding, aim)
-        case Strategy.ANNOTATE:
-            return annotate(view, aim, allowed), ()
-
-
-def _refused(view: PoolView) -> Because | None:
+def _refused(view: PoolView, bound: int) -> Because | None:
     """The server's refusal, while there are fewer balloons than were asked for."""
     refusal = next(filter(None, (stored.refusal for stored in view.deployments.values())), "")
     ordered = sum(stored.replicas for stored in view.deployments.values())
-    is_short = _bound(view) + len(view.unbound) < ordered
+    is_short = bound + len(view.unbound) < ordered
     return because(Reason.REFUSED, message=refusal) if refusal and is_short else None
 
 
@@ -304,5 +253,21 @@ def _why_fewer(view: PoolView, holding: Holding) -> Because:
 def _decision(
     view: PoolView, wanted: int, why: Because, actions: tuple[Action, ...], too_small: Sequence[str] = ()
 ) -> PoolDecision:
-    status = msgspec.structs.replace(status_of(view, wanted), because=why.code, message=why.sentence)
+    """The decision with the status that shows it; the writer adds the conditions."""
+    census = view.census
+    status = PoolStatus(
+        observed_generation=view.pool.metadata.generation,
+        nodes=census.total,
+        busy=census.count(NodeState.BUSY),
+        warm=census.count(NodeState.WARM),
+        idle=census.count(NodeState.IDLE),
+        sick=census.count(NodeState.SICK),
+        pending=len(view.unbound),
+        target=wanted,
+        because=why.code,
+        message=why.sentence,
+        selector=f"{POOL_LABEL}={view.pool.metadata.name}",
+        active_schedule=view.schedule.cron if view.schedule else "",
+        zones=census.zones(),
+    )
     return PoolDecision(view.pool.key, why, status, actions, notes(view, too_small), view.pool.spec.dry_run)

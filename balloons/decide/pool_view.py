@@ -14,7 +14,7 @@ from zoneinfo import ZoneInfo
 import msgspec
 from cronsim import CronSim
 
-from balloons.api.pool import BalloonPool, Mode, PoolSpec, PoolStatus, Schedule, ShapeType, Strategy
+from balloons.api.pool import BalloonPool, Mode, PoolSpec, Schedule, ShapeType, Strategy
 from balloons.decide.census import (
     JOIN_LIMIT_S,
     PREFLIGHT_LIMIT_S,
@@ -325,21 +325,3 @@ def own_deployments(key: ObjectKey, deployments: Mapping[ObjectKey, Deployment])
 def pool_of(metadata: Metadata) -> ObjectKey:
     """The pool an object of ours belongs to, by its label and namespace; the name is empty where it is not ours."""
     return ObjectKey(metadata.namespace, metadata.labels[POOL_LABEL] if is_marked(metadata) else "")
-
-
-def status_of(view: PoolView, target: int) -> PoolStatus:
-    """The counts of the view; reason, message and conditions are filled in by whoever knows them."""
-    census = view.census
-    return PoolStatus(
-        observed_generation=view.pool.metadata.generation,
-        nodes=census.total,
-        busy=census.count(NodeState.BUSY),
-        warm=census.count(NodeState.WARM),
-        idle=census.count(NodeState.IDLE),
-        sick=census.count(NodeState.SICK),
-        pending=len(view.unbound),
-        target=target,
-        selector=f"{POOL_LABEL}={view.pool.metadata.name}",
-        active_schedule=view.schedule.cron if view.schedule else "",
-        zones=census.zones(),
-    )

@@ -134,21 +134,17 @@ class Places:
         self._keys = keys
         self._groups: dict[tuple[object, ...], _Alike] = {}
         self._left: dict[str, Resources] = {}
-        self._base: dict[str, Resources] = {}
         self._looks = 0
-        self._loads = loads
+        held = [(node, loads.get(node.name) or EMPTY) for node in holdable]
+        warm = [(node, load) for node, load in held if load.balloons]
+        warm.sort(key=lambda seen: _leaves_first(_turn(seen[1].balloons[0], wall_s)))
         # Room that is free anyway comes before idle nodes, idle nodes before warm ones.
-        self._file(open_nodes, rank=0)
-        self._file((node for node in holdable if not self._load(node).balloons), rank=1)
-        warm = [node for node in holdable if self._load(node).balloons]
-        self._file(sorted(warm, key=lambda node: _leaves_first(_turn(self._load(node).balloons[0], wall_s))), rank=2)
+        self._file([(node, loads.get(node.name) or EMPTY) for node in open_nodes], rank=0)
+        self._file([(node, load) for node, load in held if not load.balloons], rank=1)
+        self._file(warm, rank=2)
 
-    def _load(self, node: Node) -> NodeLoad:
-        return self._loads.get(node.name) or EMPTY
-
-    def _file(self, nodes: Iterable[Node], rank: int) -> None:
-        for node in nodes:
-            load = self._load(node)
+    def _file(self, nodes: Iterable[tuple[Node, NodeLoad]], rank: int) -> None:
+        for node, load in nodes:
             labels, is_open = node.labels, node.is_ready and not (node.is_cordoned or node.is_deleting)
             read = tuple([labels.get(key) for key in self._keys])
             kind = (rank, id(node.allocatable), id(load.daemons), id(load.others), node.taints, is_open, read)
@@ -162,30 +158,27 @@ class Places:
         """Whether as many nodes have been looked at as one decision may."""
         return self._looks >= MOST_LOOKS
 
-    def spots(self, wanted: PodClass, count: int) -> list[Node]:
-        """Up to `count` places for pods of one class: a node appears once per pod it takes."""
-        spots: list[Node] = []
+    def take(self, wanted: PodClass, count: int) -> list[Node]:
+        """Places for up to `count` pods of one class, a node once per pod that it takes; for all of a gang, or none."""
         by_host = reads_host(wanted)
-        for group in self._groups.values():
-            if len(spots) >= count:
+        fitting = (
+            group
+            for group in self._groups.values()
+            if how_many(wanted, group.room) and (by_host or admits(group.nodes[0], wanted))
+        )
+        taken: list[tuple[Node, Resources]] = []
+        for node, whole in ((node, group.room) for group in fitting for node in group.nodes):
+            if len(taken) >= count or self.is_tired:
                 break
-            if how_many(wanted, group.room) and (by_host or admits(group.nodes[0], wanted)):
-                self._add_spots(spots, group, wanted, count, by_host=by_host)
-        return spots
-
-    def _add_spots(self, spots: list[Node], group: _Alike, wanted: PodClass, count: int, *, by_host: bool) -> None:
-        for node in group.nodes:
-            if len(spots) >= count or self.is_tired:
-                return
             self._looks += 1
             if not by_host or admits(node, wanted):
-                room = self._left.get(node.name, group.room)
-                spots += [node] * min(how_many(wanted, room), count - len(spots))
-                self._base.setdefault(node.name, group.room)
-
-    def take(self, node: Node, wanted: PodClass) -> None:
-        """One pod of the class goes to a node that `spots` named."""
-        self._left[node.name] = minus(self._left.get(node.name, self._base[node.name]), wanted.requests)
+                room = self._left.get(node.name, whole)
+                taken += [(node, whole)] * min(how_many(wanted, room), count - len(taken))
+        if wanted.gang and len(taken) < count:
+            return []
+        for node, whole in taken:
+            self._left[node.name] = minus(self._left.get(node.name, whole), wanted.requests)
+        return [node for node, _ in taken]
 
 
 _Turn = tuple[tuple[bool, bool, int], float, int, int, str]
@@ -267,7 +260,12 @@ def reserve(
     present = {key for key, _, _ in classes}
     had_turn = (looked & present) | done
     is_holdable = {node.name for node in holdable} if given else set()
-    at_once = {node.name for pod, node in given if _needs_help(pod)}
+    # Even alone where nobody preempts for the pod, or its volumes leave it few nodes.
+    at_once = {
+        node.name
+        for pod, node in given
+        if (how := pod.scheduling) is not None and (how.cannot_preempt or how.is_bound_by_volumes)
+    }
     taker: dict[str, str] = {}
     placed: dict[str, float] = {}
     for pod, node in given:
@@ -301,12 +299,7 @@ def _give(classes: Sequence[_Class], places: Places) -> tuple[list[tuple[Pod, No
         if places.is_tired:
             break
         done.add(key)
-        spots = places.spots(wanted, len(members))
-        if wanted.gang and len(spots) < len(members):
-            continue
-        for pod, node in zip(members, spots, strict=False):
-            places.take(node, wanted)
-            given.append((pod, node))
+        given += zip(members, places.take(wanted, len(members)), strict=False)
     return given, done
 
 
@@ -318,12 +311,6 @@ def _may_take(pod: Pod, balloon_priority: int) -> bool:
         and (not how.is_opaque or how.is_bound_by_volumes)
         and not (how.is_gated or pod.is_terminating or pod.is_finished)
     )
-
-
-def _needs_help(pod: Pod) -> bool:
-    """Whether the pod gets a node released even alone: nobody preempts for it, or its volumes leave it few nodes."""
-    how = pod.scheduling
-    return how is not None and (how.cannot_preempt or how.is_bound_by_volumes)
 
 
 def _classes(pods: Iterable[Pod]) -> list[_Class]:
@@ -343,11 +330,14 @@ def _classes(pods: Iterable[Pod]) -> list[_Class]:
     ]
 
 
-def releases(reserved: Reservations, loads: Mapping[str, NodeLoad], settings: DecideSettings) -> list[tuple[Pod, str]]:
-    """The balloons to delete, each with the pod it gives way to; of fewer than make a burst only those `at_once`."""
+def releases(
+    nodes: Iterable[Node], reserved: Reservations, loads: Mapping[str, NodeLoad], settings: DecideSettings
+) -> list[tuple[Pod, str]]:
+    """The balloons to delete on these reserved nodes, each with the pod that it gives way to; of fewer than make a
+    burst only those `at_once`."""
     found = [
-        (load.balloons[0], taker)
-        for name, taker in sorted(reserved.taker.items())
+        (load.balloons[0], reserved.taker[name])
+        for name in sorted(node.name for node in nodes)
         if (load := loads.get(name) or EMPTY).balloons
     ]
     if len(found) >= settings.burst_at_least:

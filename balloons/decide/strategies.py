@@ -60,26 +60,38 @@ def inflate(
     holding: Holding,
     aim: Target,
     freed: Sequence[tuple[Pod, str]],
+    present: Counter[str],
 ) -> tuple[tuple[Action, ...], tuple[str, ...]]:
     """The writes, in order: mark victims, set the Deployments' sizes, then delete what gives way.
 
-    The second value names shapes on which nothing is left for a balloon. Lowering before deleting matters: the
-    ReplicaSet would otherwise put a new balloon where the waiting pod should go.
+    `present` counts the balloons that have a node, by shape. The second value names shapes on which nothing is left for
+    a balloon. Lowering before deleting matters: the ReplicaSet would otherwise put a new balloon where the waiting pod
+    should go.
     """
     sizes: list[Action] = []
     too_small: list[str] = []
-    present = balloons_by_shape(view)
     for shape in view.shapes.by_name.values():
-        spec = _spec(view, shape, replicas_of(shape, view, holding, aim), settings)
-        if spec is None:
+        requests, replicas = view.requests.get(shape.name), holding.replicas.get(shape.name, 0)
+        if requests is None:
             too_small.append(shape.name)
-        elif not shape.is_vacant or spec.replicas or present[shape.name]:
+        elif not shape.is_vacant or replicas or present[shape.name]:
+            spec = BalloonSpec(
+                requests,
+                replicas,
+                view.pool.spec.image or settings.image,
+                settings.priority_class,
+                settings.image_pull_secrets,
+                settings.names_user,
+                left_out=view.left_out[shape.name],
+                avoided=view.avoided[shape.name],
+            )
             sizes += _changed_deployment(view, shape, spec, aim, holding)
-    sizes += _deployments_left(view, holding, aim, present)
-    moved = _moved(view, holding, aim, freed)
+    sizes += _deployments_left(view, holding, present)
+    moved = _moved(view, holding, freed, present)
     marks = _marks(holding, {balloon.key for balloon in moved})
-    releases = [*(_release(balloon, taker) for balloon, taker in freed), *map(_move, moved)]
-    return (*marks, *sizes, *releases), tuple(too_small)
+    why = because(Reason.BURST_RELEASE, released=1, waiting=1)
+    releases = [ReleaseBalloon(b.key, b.uid, b.resource_version, b.node, taker, why) for b, taker in freed]
+    return (*marks, *sizes, *releases, *map(_move, moved)), tuple(too_small)
 
 
 def lowered(view: PoolView, snapshot: Snapshot, why: Because, gone: int) -> tuple[ApplyObject, ...]:
@@ -218,23 +230,22 @@ def _surplus(view: PoolView, present: int, waiting: int, gone: int) -> int:
     return waiting - may_wait
 
 
-def _moved(view: PoolView, holding: Holding, aim: Target, freed: Sequence[tuple[Pod, str]]) -> list[Pod]:
+def _moved(view: PoolView, holding: Holding, freed: Sequence[tuple[Pod, str]], present: Counter[str]) -> list[Pod]:
     """Victims that no lowered Deployment takes away, because another node needs a balloon of the same shape.
 
     The ReplicaSet has its number then and would never move one by itself: it has to lose the one that must go.
     """
     if not holding.victims:
         return []
-    present = balloons_by_shape(view)
-    present.subtract(balloon.shape for balloon, _ in freed)
+    staying = Counter(present)
+    staying.subtract(balloon.shape for balloon, _ in freed)
     moved: list[Pod] = []
     for name in sorted({balloon.shape for balloon in holding.victims}):
-        shape = view.shapes.by_name.get(name)
-        replicas = replicas_of(shape, view, holding, aim) if shape else 0
+        replicas = holding.replicas.get(name, 0) if name in view.shapes.by_name else 0
         own = [balloon for balloon in holding.victims if balloon.shape == name]
         # Those marked before go by the Deployment, if any: their version has changed since.
         own.sort(key=lambda balloon: balloon.deletion_cost)
-        moved += own[max(0, present[name] - replicas) :]
+        moved += own[max(0, staying[name] - replicas) :]
     return moved
 
 
@@ -249,27 +260,6 @@ def _move(balloon: Pod) -> ReleaseBalloon:
     return ReleaseBalloon(balloon.key, balloon.uid, balloon.resource_version, balloon.node, "", why)
 
 
-def replicas_of(shape: Shape, view: PoolView, holding: Holding, aim: Target) -> int:
-    """Balloons of this shape: those that hold nodes, and in the shape that new nodes are asked for those that wait."""
-    return holding.replicas.get(shape.name, 0) + (aim.wait if shape.name == (aim.shape or view.shapes.main) else 0)
-
-
-def _spec(view: PoolView, shape: Shape, replicas: int, settings: DecideSettings) -> BalloonSpec | None:
-    requests = view.requests.get(shape.name)
-    if requests is None:
-        return None
-    return BalloonSpec(
-        requests,
-        replicas,
-        view.pool.spec.image or settings.image,
-        settings.priority_class,
-        settings.image_pull_secrets,
-        settings.names_user,
-        left_out=view.left_out[shape.name],
-        avoided=view.avoided[shape.name],
-    )
-
-
 def _changed_deployment(
     view: PoolView, shape: Shape, spec: BalloonSpec, aim: Target, holding: Holding
 ) -> Iterator[ApplyObject]:
@@ -279,11 +269,15 @@ def _changed_deployment(
         return
     if stored is not None and says(_manifest(stored), manifest):
         return
-    before = stored.replicas if stored is not None else 0
+    before, after = stored.replicas if stored is not None else 0, spec.replicas
+    if aim.because is not None:
+        why = aim.because
+    elif after < before and holding.victims:
+        why = because(Reason.SHRINKING, surplus=before - after)
+    else:
+        why = because(Reason.WARMING, warm=min(before, after), target=aim.warm, pending=max(0, after - before))
     key = ObjectKey(view.pool.metadata.namespace, deployment_name(view.pool, shape))
-    yield ApplyObject(
-        key, "apps/v1", "Deployment", manifest, spec.replicas, _why_size(before, spec.replicas, aim, holding)
-    )
+    yield ApplyObject(key, "apps/v1", "Deployment", manifest, after, why)
 
 
 def _manifest(
@@ -300,14 +294,6 @@ def _manifest(
     }
 
 
-def _why_size(before: int, after: int, aim: Target, holding: Holding) -> Because:
-    if aim.because is not None:
-        return aim.because
-    if after < before and holding.victims:
-        return because(Reason.SHRINKING, surplus=before - after)
-    return because(Reason.WARMING, warm=min(before, after), target=aim.warm, pending=max(0, after - before))
-
-
 def _marks(holding: Holding, moved: Collection[ObjectKey]) -> Iterator[MarkBalloon]:
     why = because(Reason.SHRINKING, surplus=len(holding.victims))
     for balloon in holding.victims:
@@ -317,28 +303,18 @@ def _marks(holding: Holding, moved: Collection[ObjectKey]) -> Iterator[MarkBallo
         yield MarkBalloon(balloon.key, balloon.uid, 0, because(Reason.SPARED, node=balloon.node))
 
 
-def _deployments_left(
-    view: PoolView, holding: Holding, aim: Target, present: Mapping[str, int]
-) -> Iterator[DeleteObject]:
+def _deployments_left(view: PoolView, holding: Holding, present: Mapping[str, int]) -> Iterator[DeleteObject]:
     """Deployments of shapes that no node stands for any more, once no balloon of theirs has a node.
 
     Lowered to nothing, a Deployment loses its balloons at once; deleted with them, whenever they are collected.
     """
     for name, stored in sorted(view.deployments.items()):
         shape = view.shapes.by_name.get(name)
-        is_wanted = shape is not None and (
-            not shape.is_vacant or replicas_of(shape, view, holding, aim) > 0 or present[name] > 0
-        )
-        if is_wanted or holding.replicas.get(name, 0):
+        if holding.replicas.get(name, 0) or (shape is not None and (not shape.is_vacant or present[name])):
             continue
         metadata = stored.metadata
         why = because(Reason.SHRINKING, surplus=stored.replicas)
         yield DeleteObject(stored.key, "apps/v1", "Deployment", metadata.uid, metadata.resource_version, why)
-
-
-def _release(balloon: Pod, taker: str) -> ReleaseBalloon:
-    why = because(Reason.BURST_RELEASE, released=1, waiting=1)
-    return ReleaseBalloon(balloon.key, balloon.uid, balloon.resource_version, balloon.node, taker, why)
 
 
 def buffer(
@@ -348,7 +324,7 @@ def buffer(
     actions: list[Action] = []
     too_small: list[str] = []
     shapes = view.shapes.by_name.values()
-    wanted = [shape for shape in shapes if not shape.is_vacant or replicas_of(shape, view, holding, aim) > 0]
+    wanted = [shape for shape in shapes if not shape.is_vacant or holding.replicas.get(shape.name, 0) > 0]
     for shape in wanted:
         key = ObjectKey(view.pool.metadata.namespace, deployment_name(view.pool, shape))
         requests = view.requests[shape.name]
@@ -358,7 +334,7 @@ def buffer(
             too_small.append(shape.name)
             continue
         image = view.pool.spec.image or settings.image
-        replicas, avoided = replicas_of(shape, view, holding, aim), view.avoided[shape.name]
+        replicas, avoided = holding.replicas.get(shape.name, 0), view.avoided[shape.name]
         names_user = settings.names_user
         spec = BalloonSpec(requests, replicas, image, settings.priority_class, names_user=names_user, avoided=avoided)
         actions += _changed_buffer(view, shape, spec, snapshot, key, aim)

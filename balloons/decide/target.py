@@ -64,7 +64,7 @@ class Target:
     lacking: int = 0
     granted: int | None = None
     shape: str = ""
-    """In which shape new nodes are asked for; empty is the pool's main one."""
+    """In which shape new nodes are asked for; empty while none is."""
 
 
 def target(
@@ -85,12 +85,8 @@ def target(
     size = wanted_size(spec, schedule)
     limit = inf if spec.max_size is None else max(0, spec.max_size - supply.busy - supply.reserved)
     aim = int(min(inf if size is None else size, limit, supply.holdable if size is None else inf))
-    if spec.mode is Mode.HOLD:
-        return _hold(size, aim, supply)
-    return _headroom(spec, aim, size or 0, supply, asked, allowance, granted)
-
-
-def _hold(size: int | None, aim: int, supply: Supply) -> Target:
+    if spec.mode is Mode.HEADROOM:
+        return _headroom(spec, aim, size or 0, supply, asked, allowance, granted)
     warm = min(aim, supply.holdable)
     too_few = size is not None and aim > supply.holdable
     reason = because(Reason.TOO_FEW_NODES, size=aim, eligible=supply.holdable) if too_few else None
@@ -170,9 +166,8 @@ def _balanced(nodes: Iterable[Node], wanted: int, counts: Counter[str]) -> list[
 
 @dataclass(frozen=True, slots=True)
 class Holding:
-    """`replicas` per shape name; `victims` to remove now, `surplus` that wait for the removal limit.
-
-    `spared` were to be removed once and are wanted again: their mark must go.
+    """`replicas` per shape name, with those that wait for new nodes; `victims` to remove now, `surplus` that wait for
+    the removal limit. `spared` were to be removed once and are wanted again: their mark must go.
     """
 
     replicas: Mapping[str, int]
@@ -181,16 +176,14 @@ class Holding:
     spared: tuple[Pod, ...] = ()
 
 
-def hold(
-    view: PoolView, free: Sequence[Node], wanted: int, staying: Sequence[Pod], limit: int, asked: str = ""
-) -> Holding:
-    """Spread `wanted` balloons over the `free` nodes.
+def hold(view: PoolView, free: Sequence[Node], aim: Target, staying: Sequence[Pod], limit: int) -> Holding:
+    """Spread as many balloons as the `aim` holds over the `free` nodes.
 
     `staying` are balloons on reserved nodes that are left to the scheduler; at most `limit` balloons become victims,
-    besides those whose nodes are going anyway. In the shape `asked` further balloons wait for new nodes: whichever of
-    them has a node keeps it, as the next one would only take its place.
+    besides those whose nodes are going anyway. In the shape that is asked for, further balloons wait for new nodes:
+    whichever of them has a node keeps it, as the next one would only take its place.
     """
-    chosen = choose_nodes(free, view.loads, wanted)
+    chosen, asked = choose_nodes(free, view.loads, aim.hold), aim.shape
     # Few combinations of balloon and kind of node exist: each is judged once, and nodes one by one only if one is odd.
     unlike = {(own, wanted) for own, wanted in view.shapes.beside_balloons if own not in (wanted, asked)}
     misfits = _misfits(view, chosen, unlike) if unlike else {}
@@ -202,21 +195,17 @@ def hold(
     lost = {*view.alone, *(balloon.node for balloon in leaving)}
     stuck = [balloon for state in _STUCK for balloon in view.census.balloons[state] if balloon.node not in lost]
     is_mixed = any(own != wanted for own, wanted in view.shapes.beside_balloons)
-    wanted_of = Counter([_shape_on(node, view, asked) for node in chosen]) if is_mixed else view.shapes.of_all(chosen)
-    wanted_of.update([balloon.shape for balloon in (*stuck, *staying)])
+    replicas = Counter([_shape_on(node, view, asked) for node in chosen]) if is_mixed else view.shapes.of_all(chosen)
+    replicas.update([balloon.shape for balloon in (*stuck, *staying)])
     # A node is counted for the shape of the balloon that is still on it.
-    wanted_of.subtract([misfits[balloon.key] for balloon in later if balloon.key in misfits])
-    return Holding(_and_later(wanted_of, later, view), tuple(now), len(later), _spared(view, victims))
-
-
-def _and_later(wanted: Counter[str], later: Sequence[Pod], view: PoolView) -> dict[str, int]:
-    """Room for balloons that may not go yet; they are never a reason to raise what has been lowered already."""
-    replicas = dict(wanted)
+    replicas.subtract([misfits[balloon.key] for balloon in later if balloon.key in misfits])
+    # There is room for balloons that may not go yet; they are never a reason to raise what has been lowered already.
     for shape, count in Counter([balloon.shape for balloon in later]).items():
-        stored = view.deployments.get(shape)
-        least = wanted[shape]
+        stored, least = view.deployments.get(shape), replicas[shape]
         replicas[shape] = min(least + count, max(least, stored.replicas if stored else 0))
-    return replicas
+    if asked:
+        replicas[asked] += aim.wait
+    return Holding(replicas, tuple(now), len(later), _spared(view, victims))
 
 
 def _victims(
@@ -279,7 +268,7 @@ def balloons_by_shape(view: PoolView) -> Counter[str]:
     return present
 
 
-def being_removed(view: PoolView) -> int:
-    """Balloons that are still there although the Deployments were lowered below them already."""
+def being_removed(view: PoolView, present: Counter[str]) -> int:
+    """Balloons that are still there, of those `present`, although the Deployments were lowered below them already."""
     stored = {shape: deployment.replicas for shape, deployment in view.deployments.items()}
-    return sum(max(0, count - stored.get(shape, 0)) for shape, count in balloons_by_shape(view).items())
+    return sum(max(0, count - stored.get(shape, 0)) for shape, count in present.items())

@@ -20,7 +20,8 @@ def test_the_trail_of_a_node_leads_from_the_event_over_the_size_to_the_release()
     steps = node_trail()
     names = [name for _, name in steps]
     assert names[0] == "Index.change_node"
-    assert names.index("target") < names.index("decide") < names.index("Writer.carry_out") < names.index("_release")
+    assert names.index("target") < names.index("decide") < names.index("Writer.carry_out")
+    assert names.index("Writer.carry_out") < names.index("Preemptions.expect_release")
 
 
 def test_the_trail_of_a_node_becomes_no_longer() -> None:

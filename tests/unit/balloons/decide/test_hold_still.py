@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from balloons.api.pool import Mode, NotWarm, NotWarmTaint, PoolNodes
 from balloons.decide.decide import decide
-from balloons.decide.hold_still import note_removal, removal_limit
+from balloons.decide.hold_still import recent_removals, removal_limit
 from balloons.decide.plan import Action, ApplyObject, MarkBalloon, Memory, Plan, PoolDecision, PoolMemory, Reason
 from balloons.decide.settings import DecideSettings
 from balloons.service.pool_status import Standing, standing
@@ -606,14 +606,14 @@ def test_a_pool_that_cannot_be_looked_at_keeps_what_is_remembered_of_it(monkeypa
 
 def test_a_fifth_of_a_large_pool_may_go_within_one_period_and_then_a_fifth_of_the_rest() -> None:
     assert removal_limit(PoolMemory(), 100, SETTINGS, NOW) == 20
-    memory = note_removal(PoolMemory(), 15, SETTINGS, NOW)
+    memory = PoolMemory(removed=recent_removals(PoolMemory(), 15, SETTINGS, NOW))
     assert removal_limit(memory, 85, SETTINGS, later(NOW, 5.0)) == 5, "those that went count as there"
     assert removal_limit(memory, 85, SETTINGS, later(NOW, SETTINGS.removal_period_s)) == 17
 
 
 def test_ten_of_a_small_pool_may_go_within_one_period() -> None:
     assert removal_limit(PoolMemory(), 12, SETTINGS, NOW) == 10
-    memory = note_removal(PoolMemory(), 10, SETTINGS, NOW)
+    memory = PoolMemory(removed=recent_removals(PoolMemory(), 10, SETTINGS, NOW))
     assert removal_limit(memory, 2, SETTINGS, later(NOW, 9.9)) == 0
     assert removal_limit(memory, 2, SETTINGS, later(NOW, 10.0)) == 10
 
@@ -627,7 +627,7 @@ def test_no_period_takes_more_than_the_limit_whatever_is_wanted_when(
     for wait_s, wanted in wishes:
         now = later(now, wait_s)
         count = min(wanted, balloons, removal_limit(memory, balloons, SETTINGS, now))
-        memory = note_removal(memory, count, SETTINGS, now)
+        memory = PoolMemory(removed=recent_removals(memory, count, SETTINGS, now))
         removals.append((now.monotonic_s, count, balloons))
         balloons -= count
     for number, (start_s, _, before) in enumerate(removals):
