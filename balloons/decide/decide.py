@@ -18,8 +18,8 @@ import msgspec
 
 from balloons.api.pool import BalloonPool, PoolStatus, Strategy
 from balloons.decide.census import NodeState, Unready, ages_s, unready_since
-from balloons.decide.hold_still import blind
-from balloons.decide.one_pool import Case, Outcome, PoolCase, decide_pool, pool_case
+from balloons.decide.hold_still import believe, blind, hold_still
+from balloons.decide.one_pool import Case, Outcome, PoolCase, decide_pool
 from balloons.decide.plan import (
     Action,
     Because,
@@ -33,7 +33,7 @@ from balloons.decide.plan import (
     because,
 )
 from balloons.decide.pool_view import Ages, look, own_deployments, pool_of
-from balloons.decide.release import Reservations, reserve
+from balloons.decide.release import reserve
 from balloons.decide.settings import DecideSettings
 from balloons.decide.strategies import is_bounded, let_go, lowered_buffers_unseen, lowered_unseen
 from balloons.view.claim import Bound, Claim, Refusal, claim_nodes, precedence
@@ -172,7 +172,20 @@ def decide(
         return Plan((*invalid, *refused, *frozen)), replace(memory, gone_since_s={})
     unready = unready_since(snapshot.nodes.values(), memory.unready_since_s, now, is_first=not memory.pools)
     pools, failed = _look_at_all(snapshot, memory, claims, ages_s(unready, now), settings, now)
-    reserved = _reserve(pools, snapshot, memory, settings, now)
+    active = [own.view.census for own in pools if own.gives_way]
+    ours = snapshot.priority_classes.get(settings.priority_class)
+    # Over all pools that give way: a pod is given one node, and not one per pool.
+    reserved = reserve(
+        snapshot.waiting,
+        [node for census in active for node in census.by_state[NodeState.BUSY]],
+        [node for census in active for node in census.holdable],
+        snapshot.loads,
+        memory.reserved_since_s,
+        settings,
+        ours.value if ours else USUAL_PRIORITY,
+        now,
+        memory.looked,
+    )
     purse = Purse(lanes_of(allowance))
     decisions, pool_memory = _decide_all(pools, Case(snapshot, settings, now, reserved), memory, purse)
     sweeps, gone = sweep(snapshot, memory.gone_since_s, settings, now)
@@ -217,7 +230,8 @@ def _look_at_all(
     settings: DecideSettings,
     now: Now,
 ) -> tuple[list[PoolCase], list[PoolDecision]]:
-    """What is seen of each pool; a pool that cannot be looked at is left as it is, and the others go on."""
+    """What is seen of each pool, and why it must not be touched, if so; one that cannot be looked at is left as it is,
+    and the others go on."""
     pools = sorted(snapshot.pools.values(), key=precedence)
     found, failed = [], []
     for at, pool in enumerate(pools):
@@ -225,7 +239,13 @@ def _look_at_all(
             past = memory.pools.get(pool.key, PoolMemory())
             ages = Ages(unready, {name: now.monotonic_s - since_s for name, since_s in past.late_since_s.items()})
             view = look(pool, claims[pool.key], snapshot, settings, now, ages, past.refusals, pools[:at])
-            found.append(pool_case(view, snapshot, settings, now, past))
+            late = {name: past.late_since_s.get(name, now.monotonic_s) for name in view.late}
+            balloons = [balloon.uid for balloon in snapshot.failed.get(pool.key, ())]
+            failed_since = {uid: past.failed_since_s.get(uid, now.monotonic_s) for uid in balloons}
+            own = replace(past, late_since_s=late, refusals=view.refusals, failed_since_s=failed_since)
+            own, shrunken = believe(view, snapshot.nodes, own, settings, now)
+            still = hold_still(view, snapshot, settings) or shrunken
+            found.append(PoolCase(view, own, still, is_resting=pool.key in snapshot.resting))
         except Exception as error:  # noqa: BLE001 - one pool's error never changes another's plan
             failed.append(_frozen(pool, _failure(error)))
     return found, failed
@@ -233,25 +253,6 @@ def _look_at_all(
 
 def _failure(error: Exception) -> Because:
     return because(Reason.FAILED, error=f"{type(error).__name__}: {error}"[:MOST_ERROR_TEXT])
-
-
-def _reserve(
-    pools: list[PoolCase], snapshot: Snapshot, memory: Memory, settings: DecideSettings, now: Now
-) -> Reservations:
-    """Nodes for waiting pods, over all pools that give way: a pod is given one node, not one per pool."""
-    active = [pool.view for pool in pools if pool.gives_way]
-    found = snapshot.priority_classes.get(settings.priority_class)
-    return reserve(
-        snapshot.waiting,
-        [node for view in active for node in view.census.by_state[NodeState.BUSY]],
-        [node for view in active for node in view.census.holdable],
-        snapshot.loads,
-        memory.reserved_since_s,
-        settings,
-        found.value if found else USUAL_PRIORITY,
-        now,
-        memory.looked,
-    )
 
 
 def _decide_all(

@@ -6,9 +6,7 @@ from dataclasses import dataclass, replace
 from balloons.api.pool import PoolStatus, Strategy
 from balloons.decide.census import NodeState
 from balloons.decide.hold_still import (
-    believe,
     conflict,
-    hold_still,
     notes,
     recent_removals,
     refusing,
@@ -71,17 +69,6 @@ class Outcome:
     decision: PoolDecision
     memory: PoolMemory
     started: int = 0
-
-
-def pool_case(view: PoolView, snapshot: Snapshot, settings: DecideSettings, now: Now, memory: PoolMemory) -> PoolCase:
-    """What the view is to the pool's memory, and whether there is a reason to leave the pool as it is."""
-    late = {name: memory.late_since_s.get(name, now.monotonic_s) for name in view.late}
-    failed = snapshot.failed.get(view.pool.key, ())
-    failed_since = {balloon.uid: memory.failed_since_s.get(balloon.uid, now.monotonic_s) for balloon in failed}
-    memory = replace(memory, late_since_s=late, refusals=view.refusals, failed_since_s=failed_since)
-    memory, shrunken = believe(view, snapshot.nodes, memory, settings, now)
-    is_resting = view.pool.key in snapshot.resting
-    return PoolCase(view, memory, hold_still(view, snapshot, settings) or shrunken, is_resting)
 
 
 def decide_pool(own: PoolCase, case: Case, allowance: int | None) -> Outcome:

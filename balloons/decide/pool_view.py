@@ -5,7 +5,7 @@ was down at the firing, a clock that jumps and the nights when clocks change the
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from itertools import chain
@@ -170,13 +170,13 @@ def look(
         else shapes_of(census.measured, rules.wall_s, pool.spec.shape.devices)
     )
     deployments = own_deployments(pool.key, snapshot.deployments)
-    shapes = shapes.and_also(remembered_shapes(deployments, shapes.by_name))
+    shapes = replace(shapes, by_name={**shapes.by_name, **remembered_shapes(deployments, shapes.by_name)})
     requests = {
         name: balloon_requests(pool, shape, settings.default_slack, stored_requests(deployments.get(name)))
         for name, shape in shapes.by_name.items()
     }
     if (wanted := requests.get(shapes.main)) and _takes_any_type(pool, shapes):
-        shapes = shapes.and_also({ANY_TYPE: Shape(ANY_TYPE, "", {}, 0, is_vacant=True)})
+        shapes = replace(shapes, by_name={**shapes.by_name, ANY_TYPE: Shape(ANY_TYPE, "", {}, 0, is_vacant=True)})
         # As long as nodes are waited for in that shape, those on their way are for what was asked for.
         requests[ANY_TYPE] = stored_requests(deployments.get(ANY_TYPE)) or any_type_requests(wanted)
     loads = {**snapshot.loads, **claim.own_loads} if claim.own_loads else snapshot.loads

@@ -256,11 +256,15 @@ def reserve(
         places = Places(
             open_nodes, holdable, loads, now.wall.timestamp(), keys_of([wanted for _, wanted, _ in classes])
         )
-        given, done = _give(_in_turn(classes, since_s, looked), places)
+        for key, wanted, members in _in_turn(classes, since_s, looked)[:MOST_CLASSES]:
+            if places.is_tired:
+                break
+            done.add(key)
+            given += zip(members, places.take(wanted, len(members)), strict=False)
     present = {key for key, _, _ in classes}
     had_turn = (looked & present) | done
     is_holdable = {node.name for node in holdable} if given else set()
-    # Even alone where nobody preempts for the pod, or its volumes leave it few nodes.
+    # These give way even for one pod alone: nobody preempts for it, or its volumes leave it few nodes.
     at_once = {
         node.name
         for pod, node in given
@@ -289,18 +293,6 @@ def _in_turn(classes: Sequence[_Class], since_s: Mapping[str, float], looked: fr
         return 0 if any(pod.uid in since_s for pod in members) else 1 + (key in looked)
 
     return sorted(classes, key=rank)
-
-
-def _give(classes: Sequence[_Class], places: Places) -> tuple[list[tuple[Pod, Node]], set[ClassKey]]:
-    """A node for as many pods as there is room for, a gang whole or not at all; and the classes that had their turn."""
-    given: list[tuple[Pod, Node]] = []
-    done: set[ClassKey] = set()
-    for key, wanted, members in classes[:MOST_CLASSES]:
-        if places.is_tired:
-            break
-        done.add(key)
-        given += zip(members, places.take(wanted, len(members)), strict=False)
-    return given, done
 
 
 def _may_take(pod: Pod, balloon_priority: int) -> bool:

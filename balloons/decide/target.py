@@ -24,6 +24,7 @@ from throttler.kube.metadata import ObjectKey
 from throttler.kube.node import Node
 from throttler.kube.pod import Pod
 
+_FREE = (NodeState.WARM, NodeState.IDLE)
 _STUCK = (NodeState.SICK, NodeState.CLOSED, NodeState.JOINING, NodeState.PREFLIGHT, NodeState.SCAVENGED)
 VICTIM_COST = -1000
 """Deletion cost of a balloon that must go before the others (their default is 0)."""
@@ -218,7 +219,7 @@ def _victims(
         names = {node.name for node in free}
         useless += [balloon for balloon in view.census.doubled if balloon.node in names]
     if misfits:
-        useless += [balloon for balloon in _on_free_nodes(view) if balloon.key in misfits]
+        useless += [b for state in _FREE for b in view.census.balloons[state] if b.key in misfits]
     if len(chosen) == len(free):
         return useless
     kept = {node.name for node in chosen}
@@ -246,15 +247,11 @@ def _shape_on(node: Node, view: PoolView, asked: str) -> str:
 
 
 def _spared(view: PoolView, victims: Sequence[Pod]) -> tuple[Pod, ...]:
-    marked = [balloon for balloon in _on_free_nodes(view) if balloon.deletion_cost == VICTIM_COST]
+    marked = [b for state in _FREE for b in view.census.balloons[state] if b.deletion_cost == VICTIM_COST]
     if not marked:
         return ()
     doomed = {balloon.key for balloon in victims}
     return tuple(balloon for balloon in marked if balloon.key not in doomed)
-
-
-def _on_free_nodes(view: PoolView) -> list[Pod]:
-    return view.census.balloons[NodeState.WARM] + view.census.balloons[NodeState.IDLE]
 
 
 def _first_on(nodes: Iterable[Node], view: PoolView) -> list[Pod]:

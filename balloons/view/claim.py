@@ -196,22 +196,24 @@ class Selectors:
     def claims(self, nodes: Iterable[Node], loads: Mapping[str, NodeLoad]) -> dict[ObjectKey, Claim]:
         """Every pool's claim; a node goes to the first pool that selects it and counts as lost by the others."""
         found = {pool.key: Claim() for pool in self._pools}
-        straying: list[tuple[str, NodeLoad, ObjectKey | None]] = []
+        straying: list[tuple[str, tuple[Pod, ...], ObjectKey | None]] = []
         self._places = places = {}
         for node in nodes:
             pools = self.of(node.labels)
             owner, load = (pools[0] if pools else None), loads.get(node.name) or EMPTY
             places[node.name] = (pools, len(found[owner].seen) if owner is not None else 0)
-            if load.balloons and not _is_owned(load.balloons, owner):
-                straying.append((node.name, load, owner))
-                load = _without_strays(load, owner)
+            if load.balloons and (strays := _strays(load.balloons, owner)):
+                straying.append((node.name, strays, owner))
+                load = among_scavengers(load, strays)
+                if owner is not None:
+                    found[owner].own_loads[node.name] = load
             if owner is None:
                 continue
             found[owner].seen.append((node, load))
             for loser in pools[1:]:
                 found[loser].lost[owner] = found[loser].lost.get(owner, 0) + 1
-        for name, load, owner in sorted(straying, key=lambda each: each[0]):
-            _note_strays(name, load, owner, found)
+        for _, strays, owner in sorted(straying, key=lambda node: node[0]):
+            _note_strays(strays, owner, found)
         self._hosts = frozenset(name for name, _, _ in straying)
         return found
 
@@ -236,7 +238,7 @@ class Selectors:
                 return None
             (pools, at), load = place, loads.get(name) or EMPTY
             owner = pools[0] if pools else None
-            if load.balloons and not _is_owned(load.balloons, owner):
+            if load.balloons and _strays(load.balloons, owner):
                 return None
             if owner is not None:
                 if owner not in lists:
@@ -276,29 +278,23 @@ def _claimant(pool: BalloonPool) -> tuple[tuple[bool, float, ObjectKey], bytes]:
     return precedence(pool), msgspec.msgpack.encode(pool.spec.nodes.selector)
 
 
-def _is_owned(balloons: tuple[Pod, ...], owner: ObjectKey | None) -> bool:
-    """Whether the one balloon there is the owner's: the usual case, decided without building anything."""
-    if owner is None or len(balloons) > 1:
-        return False
-    return balloons[0].pool == owner.name and balloons[0].key.namespace == owner.namespace
+def _strays(balloons: tuple[Pod, ...], owner: ObjectKey | None) -> tuple[Pod, ...]:
+    """The balloons of other pools on a node of the owner's."""
+    if owner is None:
+        return balloons
+    first = balloons[0]
+    if len(balloons) == 1 and first.pool == owner.name and first.key.namespace == owner.namespace:
+        return ()  # the usual case, decided without building anything
+    return tuple(balloon for balloon in balloons if pool_of(balloon) != owner)
 
 
-def _without_strays(load: NodeLoad, owner: ObjectKey | None) -> NodeLoad:
-    """The load as its owner sees it."""
-    strays = [balloon for balloon in load.balloons if pool_of(balloon) != owner]
-    return among_scavengers(load, strays) if strays else load
-
-
-def _note_strays(name: str, load: NodeLoad, owner: ObjectKey | None, claims: dict[ObjectKey, Claim]) -> None:
-    """Balloons of other pools on a node are those pools' strays."""
-    strays = [balloon for balloon in load.balloons if pool_of(balloon) != owner]
+def _note_strays(strays: Iterable[Pod], owner: ObjectKey | None, claims: Mapping[ObjectKey, Claim]) -> None:
+    """Each is its own pool's stray, on a node of the owner's."""
     for balloon in strays:
         if claim := claims.get(pool_of(balloon)):
             claim.strays.append(balloon)
             if owner is not None:
                 claim.strayed_to.add(owner)
-    if strays and owner is not None:
-        claims[owner].own_loads[name] = _without_strays(load, owner)
 
 
 Term = tuple[Requirement, ...]

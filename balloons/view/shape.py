@@ -12,7 +12,7 @@ them how large its balloons are and on which machines they go.
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from hashlib import sha256
 from operator import attrgetter
 from typing import Any
@@ -139,10 +139,6 @@ class Shapes:
         """The shape that new nodes are asked for in: the one with most nodes; empty while none is known."""
         return next(iter(self.by_name), "")
 
-    def and_also(self, more: Mapping[str, Shape]) -> "Shapes":
-        """The same with further shapes behind them, of which no node is up."""
-        return replace(self, by_name={**self.by_name, **more}) if more else self
-
     def holds(self, balloon_shape: str, node_shape: str) -> bool:
         """Whether a balloon cut for one shape holds nodes of the other.
 
@@ -171,7 +167,9 @@ def shapes_of(measured: Mapping[Kind, _Alike], wall_s: float = 0.0, devices: Col
     of_kind: dict[tuple[str, int], str] = {}
     shapes: list[Shape] = []
     for variants in types.values():
-        for wanted, groups in _gathered(variants, wall_s).items():
+        # Nearly always all nodes of a type have the same devices.
+        makes = _makes(variants, wall_s) if len(variants) > 1 else variants
+        for wanted, groups in makes.items():
             shape = _measure(wanted, groups)
             shapes.append(shape)
             of_kind |= {(a[0][0].instance_type, id(a[0][0].allocatable)): shape.name for a in groups}
@@ -183,15 +181,13 @@ def _beside_balloons(measured: Iterable[Kind], of_kind: Mapping[tuple[str, int],
     return frozenset((own, of_kind[instance_type, size]) for instance_type, size, _, own in measured if own is not None)
 
 
-def _gathered(variants: Mapping[frozenset[str], list[_Alike]], wall_s: float) -> Mapping[frozenset[str], list[_Alike]]:
-    """The nodes of one instance type by the devices that they should have.
+def _makes(variants: Mapping[frozenset[str], list[_Alike]], wall_s: float) -> dict[frozenset[str], list[_Alike]]:
+    """The nodes of one instance type, given by the devices that they have, by those that they should have.
 
     A node that names fewer devices than others of its type is a machine of another make only if several of them have
     been like that for long; else its device plugins have not started, or are broken, and it belongs to those others.
     A node without any device never is one. A device at zero counts as had: its plugin is down for the moment.
     """
-    if len(variants) == 1:
-        return variants
     total = sum(len(alike) for groups in variants.values() for alike in groups)
 
     def is_make_of_its_own(own: frozenset[str]) -> bool:

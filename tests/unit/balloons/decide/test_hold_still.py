@@ -594,7 +594,7 @@ def test_a_pool_that_cannot_be_looked_at_keeps_what_is_remembered_of_it(monkeypa
     def fails(*_: object) -> None:
         raise RuntimeError("odd")
 
-    monkeypatch.setattr("balloons.decide.one_pool.hold_still", fails)
+    monkeypatch.setattr("balloons.decide.decide.hold_still", fails)
     plan, memory = decide(story.world.snapshot(), story.memory, SETTINGS, NOW)
     assert [decision.because.reason for decision in plan.pools] == [Reason.FAILED]
     assert before
