@@ -23,6 +23,7 @@ import msgspec
 import structlog
 
 from balloons.api.pool import BalloonPool, Mode, PoolNodes, PoolSpec
+from balloons.decide.decide import decide
 from balloons.decide.settings import DecideSettings
 from balloons.service.loop import DecisionLoop, Wake
 from balloons.service.metrics import Metrics
@@ -31,7 +32,7 @@ from balloons.service.pool_writes import PoolWrites
 from balloons.service.preemptions import Preemptions
 from balloons.service.watched_objects import node_within_s, pod_within_s
 from balloons.service.writer import Reporter, Writer
-from balloons.view.snapshot import Circumstances, Deployment, Index, PriorityClass
+from balloons.view.snapshot import Circumstances, Deployment, Index, Now, PriorityClass
 from throttler.api.throttle import JoinThrottle
 from throttler.api.throttle_rules import decode_throttle
 from throttler.joins.joins import JoinWorld
@@ -59,7 +60,7 @@ READ_OF_NODE = ("balloons/view/", "balloons/decide/", "balloons/service/", "ball
 GOAL_CALLS, GOAL_FILES = 60, 25
 """As much as somebody can follow in one sitting."""
 MOST_CALLS, MOST_FILES = 60, 25
-MOST_NODE_CALLS, MOST_NODE_FILES = 62, 19
+MOST_NODE_CALLS, MOST_NODE_FILES = 60, 19
 """As long as the trails are now: they may only become shorter."""
 
 WALL_S, TICKS, SCRAPE_S = 1_700_000_000.0, 12, 5.0
@@ -78,6 +79,7 @@ SIZE = parse_resources({"cpu": "8", "memory": "32Gi", "pods": "110"})
 MADE = datetime.fromtimestamp(WALL_S, UTC)
 
 CLOCK_S = 1000.0
+NOW = Now(CLOCK_S, MADE)
 CLASS = PriorityClass(Metadata("kube-balloons"), value=-10, preemption_policy="Never")
 HOLDING = BalloonPool(
     Metadata("gpu", "team-a", uid="uid-gpu", resource_version="1", generation=1),
@@ -271,13 +273,15 @@ class _NodeStory:
             DecideSettings(),
             interval_s=10.0,
             clock=lambda: CLOCK_S,
+            # What answers otherwise because it is later is not on the trail.
+            decide=lambda snapshot, memory, settings, _, lanes: decide(snapshot, memory, settings, NOW, lanes),
         )
         self.index.change_priority_class(None, CLASS)
         self.index.change_pool(None, HOLDING)
         for number in range(2):
             self.index.change_node(None, _warm(f"n{number}", "a"))
         for _ in range(2):
-            await self._decide(loop, writes)
+            await self._decide(loop)
             self._balloons_come()
         self.wire.writes.clear()
         with _profiled(self.answers, READ_OF_NODE):
@@ -285,19 +289,21 @@ class _NodeStory:
                 node = _warm("idle", "b")
                 self.index.change_node(None, node)
                 wake.poke(node_within_s(None, node))
-            await self._decide(loop, writes)
+            await self._decide(loop)
         self._balloons_come()
-        await self._decide(loop, writes)
+        await self._decide(loop)
         with _profiled(self.answers, READ_OF_NODE):
             pod = _unable_to_preempt()
             self.index.change_pod(None, pod)
             wake.poke(pod_within_s(None, pod))
-            await self._decide(loop, writes)
+            await self._decide(loop)
         return self.answers, self.wire.writes
 
-    async def _decide(self, loop: DecisionLoop, writes: PoolWrites) -> None:
+    async def _decide(self, loop: DecisionLoop) -> None:
+        """Until all is written; the service itself never waits for that."""
         loop.tick()
-        await writes.drain(1.0)
+        while writing := asyncio.all_tasks() - {asyncio.current_task()}:
+            await asyncio.wait(writing)
 
     def _balloons_come(self) -> None:
         """What was applied is stored, and each node without a balloon has one."""
