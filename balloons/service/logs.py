@@ -28,14 +28,16 @@ def set_up_logs(style: str, *, is_debug: bool, stream: TextIO | None = None) -> 
     stream = stream or sys.stderr
     root = logging.getLogger()
     root.handlers = [handler for handler in root.handlers if not isinstance(handler, _Rerouted)] + [_Rerouted()]
-    is_pretty = style == "pretty" or (style == "auto" and stream.isatty())
+    rendering: list[Any] = [structlog.processors.JSONRenderer()]
+    if style == "pretty" or (style == "auto" and stream.isatty()):
+        rendering = [make_printable, structlog.dev.ConsoleRenderer(colors=stream.isatty())]
     structlog.configure(
         processors=[
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             structlog.processors.format_exc_info,
             hide_secrets,
-            *_renderers(is_pretty, is_coloured=stream.isatty()),
+            *rendering,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(logging.DEBUG if is_debug else logging.INFO),
         logger_factory=structlog.WriteLoggerFactory(file=stream),
@@ -52,12 +54,6 @@ class _Rerouted(logging.Handler):
             level = "error" if record.levelno >= logging.ERROR else "warning"
             told = getattr(structlog.get_logger(), level)
             told(record.getMessage(), logger=record.name, **({"exc_info": record.exc_info} if record.exc_info else {}))
-
-
-def _renderers(is_pretty: bool, *, is_coloured: bool) -> list[Any]:
-    if is_pretty:
-        return [make_printable, structlog.dev.ConsoleRenderer(colors=is_coloured)]
-    return [structlog.processors.JSONRenderer()]
 
 
 def hide_secrets(logger: Any, method: str, event: Event) -> Event:

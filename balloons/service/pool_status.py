@@ -111,14 +111,11 @@ def next_status(stored: StoredPool, decision: PoolDecision, problem: str, wall: 
         message=decision.because.sentence[:MESSAGE_LIMIT],
         conditions=_conditions(stored, decision, problem, wall),
     )
-    if decision.because.reason in TURNED_AWAY and _tells_the_same(stored.status, wanted):
+    has_been_told = (wanted.because, wanted.message) == (stored.status.because, stored.status.message)
+    if has_been_told and decision.because.reason in TURNED_AWAY:
+        # Editing a pool that is not served, on and on, must not make us write on and on.
         return None
     return None if wanted == stored.status else wanted
-
-
-def _tells_the_same(stored: PoolStatus, wanted: PoolStatus) -> bool:
-    """Whether a pool that is not served has been told so: editing it on and on must not make us write on and on."""
-    return (stored.because, stored.message) == (wanted.because, wanted.message)
 
 
 def _conditions(stored: StoredPool, decision: PoolDecision, problem: str, wall: datetime) -> tuple[Condition, ...]:

@@ -122,7 +122,9 @@ class PoolWrites:
         served = [decision for decision in plan.pools if decision.because.reason not in TURNED_AWAY]
         passed = [decision.pool for decision in served if not self._start_pool(decision)]
         self._tell(served)
-        if plan.sweeps and not self._start_sweeps(plan.sweeps):
+        if plan.sweeps and self._is_dry_run:
+            self._jobs.show(SWEEPS, _told(plan.sweeps))
+        if plan.sweeps and not self._start_turn(SWEEPS, _Sort.BALLOONS, () if self._is_dry_run else plan.sweeps):
             passed.append(SWEEPS)
         if late := set[ObjectKey]().union(*(fence.give_up(self._clock()) for fence in self._fences.values())):
             log.warning("own writes were never seen", pools=sorted(map(str, late)))
@@ -180,11 +182,6 @@ class PoolWrites:
         if not is_busy and not self._jobs.is_busy(key, _Sort.BALLOONS):
             self._report(decision)
         return is_open or not decision.actions
-
-    def _start_sweeps(self, sweeps: Sequence[Action]) -> bool:
-        if self._is_dry_run:
-            self._jobs.show(SWEEPS, _told(sweeps))
-        return self._start_turn(SWEEPS, _Sort.BALLOONS, () if self._is_dry_run else sweeps)
 
     def _start_turn(
         self, key: ObjectKey, sort: _Sort, actions: Sequence[Action], decision: PoolDecision | None = None

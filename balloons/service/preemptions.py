@@ -87,13 +87,11 @@ class Preemptions:
         is_leaving = after is None or after.is_terminating
         if not before.node or before.is_terminating or before.is_finished or not is_leaving:
             return None
-        how = self._how(before, after)
-        if how is not None:
-            self._left_s[before.node] = now_s
-        return GaveWay(how) if how is not None else None
-
-    def _how(self, before: Pod, after: Pod | None) -> Leaving | None:
         if self._released_s.pop(before.uid, None) is not None:
-            return Leaving.RELEASED
-        is_preempted = before.is_preempted or (after is not None and after.is_preempted)
-        return Leaving.PREEMPTED if is_preempted else None
+            how = Leaving.RELEASED
+        elif before.is_preempted or (after is not None and after.is_preempted):
+            how = Leaving.PREEMPTED
+        else:
+            return None
+        self._left_s[before.node] = now_s
+        return GaveWay(how)

@@ -103,7 +103,7 @@ def pod_within_s(before: Pod | None, after: Pod | None) -> float | None:
         return URGENT_S
     if before is None or after is None:
         known = after or before
-        return None if known is not None and _is_queued(known) and not _is_gated(known) else SOON_S
+        return None if known is not None and _is_queued(known) else SOON_S
     is_same = msgspec.structs.replace(after, resource_version=before.resource_version) == before
     return None if is_same else SOON_S
 
@@ -133,10 +133,7 @@ def _is_refused(pod: Pod) -> bool:
     return pod.kind is PodKind.WORK and how is not None and how.is_tried and not pod.is_terminating
 
 
-def _is_gated(pod: Pod) -> bool:
-    return pod.scheduling is not None and pod.scheduling.is_gated
-
-
 def _is_queued(pod: Pod) -> bool:
     """Whether the pod still is in the scheduler's hands: it may well be bound in a moment."""
-    return pod.kind is PodKind.WORK and not pod.node and not _is_refused(pod)
+    is_gated = pod.scheduling is not None and pod.scheduling.is_gated
+    return pod.kind is PodKind.WORK and not pod.node and not _is_refused(pod) and not is_gated

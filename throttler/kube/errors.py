@@ -168,7 +168,9 @@ def _read_status(body: bytes) -> _Status:
 
 
 def _error(status: int, found: _Status, retry_after_s: float | None) -> ApiError:
-    kind = AlreadyExistsError if found.reason == "AlreadyExists" else _kind(status)
+    kind = _BY_STATUS.get(status, ServerError if status >= 500 else ApiError)
+    if found.reason == "AlreadyExists":
+        kind = AlreadyExistsError
     details = found.details or _StatusDetails()
     if retry_after_s is None and details.retry_after_seconds > 0:
         retry_after_s = parse_retry_after(str(details.retry_after_seconds), None)
@@ -180,10 +182,6 @@ def _error(status: int, found: _Status, retry_after_s: float | None) -> ApiError
         retry_after_s=retry_after_s,
         causes=causes,
     )
-
-
-def _kind(status: int) -> type[ApiError]:
-    return _BY_STATUS.get(status, ServerError if status >= 500 else ApiError)
 
 
 def cut(text: str) -> str:

@@ -204,7 +204,7 @@ def pod_from_wire(wire: PodWire, shared: Shared) -> Pod:
         resource_version=metadata.resource_version,
         node=shared.one(spec.node_name),
         priority=spec.priority,
-        requests=_shared_requests(spec, shared),
+        requests=shared.merged(requests_of(spec)),
         kind=kind,
         owner=shared.one(metadata.controller),
         pool=shared.one(metadata.labels.get(POOL_LABEL, "")),
@@ -241,10 +241,6 @@ def is_marked(metadata: Metadata) -> bool:
 def _deletion_cost(metadata: Metadata) -> int:
     text = metadata.annotations.get(DELETION_COST_ANNOTATION, "0")
     return int(text) if text.removeprefix("-").isdecimal() and text.isascii() and len(text) < 12 else 0
-
-
-def _shared_requests(spec: _PodSpec, shared: Shared) -> Resources:
-    return shared.merged(requests_of(spec))
 
 
 def requests_of(spec: _PodSpec) -> dict[str, int]:

@@ -349,7 +349,10 @@ class Reflector(Generic[W, T]):
             if lines := frames.feed(chunk or b""):
                 has_spoken = True
                 due.heard(_now())
-                self._take(lines)
+                for line in lines:
+                    self._intake.add_line(line)
+                self._heard()
+                self._backoff.reset()
                 await asyncio.sleep(0)
 
     def _check(self, due: WatchDeadlines) -> None:
@@ -362,12 +365,6 @@ class Reflector(Generic[W, T]):
             self._is_following = True
             self.store.set_complete(not self.is_listing)
             self._heard()
-
-    def _take(self, lines: list[bytes]) -> None:
-        for line in lines:
-            self._intake.add_line(line)
-        self._heard()
-        self._backoff.reset()
 
     def _heard(self) -> None:
         """The server spoke: note when, and wake whoever waits if something changed."""

@@ -54,6 +54,7 @@ NEWS = 0.05
 RENEWED_S = 600.0
 """The same figures, learned again so much later, are news."""
 _DAY_S = 86_400.0
+_LONGEST_AGE_S = 3650 * _DAY_S
 
 
 def learned_of_status(status: LearnedStatus, wall: datetime) -> Learned:
@@ -86,8 +87,11 @@ def learned_status_of(learned: Learned, stored: LearnedStatus, wall: datetime) -
     )
     if wanted == LearnedStatus():
         return wanted
-    learned_at = _before(wall, learned.age_s)
-    if _is_same(wanted, stored) and not _is_renewed(stored.learned_at, learned_at):
+    age_s = learned.age_s if math.isfinite(learned.age_s) else _LONGEST_AGE_S
+    learned_at = wall.astimezone(UTC) - timedelta(seconds=min(max(age_s, 0.0), _LONGEST_AGE_S))
+    before = _time(stored.learned_at)
+    is_recent = before is not None and abs((learned_at - before).total_seconds()) <= RENEWED_S
+    if is_recent and _is_same(wanted, stored):
         return stored
     return msgspec.structs.replace(wanted, learned_at=rfc3339(learned_at))
 
@@ -119,16 +123,6 @@ def _figures(status: LearnedStatus) -> tuple[int, ...]:
         status.boot_spread_milliseconds,
         status.load_per_join_millionths,
     )
-
-
-def _is_renewed(stored: str, learned_at: datetime) -> bool:
-    before = _time(stored)
-    return before is None or abs((learned_at - before).total_seconds()) > RENEWED_S
-
-
-def _before(wall: datetime, age_s: float) -> datetime:
-    age = timedelta(seconds=min(max(age_s, 0.0), 3650 * _DAY_S)) if math.isfinite(age_s) else timedelta(days=3650)
-    return wall.astimezone(UTC) - age
 
 
 def _time(text: str) -> datetime | None:

@@ -9,7 +9,7 @@ hands them over with the Lease.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -200,7 +200,10 @@ async def read_throttles(client: KubeClient) -> Throttles:
 
 
 async def ceilings(client: KubeClient, lever: CeilingLever[Any, Any, Any], lease: str) -> Writes:
-    """Objects whose ceiling is in force by this Lease, or by none."""
+    """Objects whose ceiling is in force by this Lease, or by none.
+
+    Raises UndecodableError in the end where the user's values cannot be read off one of them.
+    """
     broken: list[str] = []
     for resource in resources_of(lever.WRITES_ON):
         async for limited in _marked(client, resource, lever.OBJECTS):
@@ -209,11 +212,6 @@ async def ceilings(client: KubeClient, lever: CeilingLever[Any, Any, Any], lease
             if thing.metadata.annotations.get(HOLDER_ANNOTATION) in (None, "", lease):
                 broken += [thing.metadata.name] if is_unreadable(thing.metadata) else []
                 yield restore(thing)
-    _complain(broken)
-
-
-def _complain(broken: Sequence[str]) -> None:
-    """Raises UndecodableError where the user's values cannot be read off an object with a ceiling of ours."""
     if broken:
         names = ", ".join(sorted({*broken})[:NAMED])
         raise UndecodableError(f"the annotation {ORIGINAL_ANNOTATION} says nothing on {names}; its ceiling stays")

@@ -48,14 +48,18 @@ def decide_throttles(
 ) -> tuple[tuple[Turn, ...], Memories]:
     """Decide for every throttle, oldest first; one that cannot be read or fails never changes another's turn."""
     known = [each for each in stored if isinstance(each, JoinThrottle)]
-    groups = _groups(view, known)
+    # Nobody can tell whose machines the autoscaler's groups boot while not all nodes are there.
+    status = None if view.missing else view.world.autoscaler
+    groups = share_groups(status, view.world.nodes.values(), known) if status else {}
     cases = {each.metadata.name: _case(each, known[:i], view, memories, groups) for i, each in enumerate(known)}
     counts = {name: _tried(partial(_count, case, view)) for name, case in cases.items()}
     now_s = view.scene.moment.now_s
+    # What was under way of throttles that cannot be counted now counts on for a while.
+    uncounted = [cases[name].memory.last for name, found in counts.items() if isinstance(found, _Failure)]
     joins = _Joins(
         cases,
         {name: found for name, found in counts.items() if not isinstance(found, _Failure)},
-        _uncounted((cases[name].memory for name, found in counts.items() if isinstance(found, _Failure)), now_s),
+        tuple(last.joins for last in uncounted if last is not None and last.may_hold(now_s)),
     )
     turns, after = [], {}
     for each in stored:
@@ -71,17 +75,6 @@ def decide_throttles(
             memory = replace(memory, joins=counted.memory, last=last)
         after[turn.name] = memory
     return tuple(turns), after
-
-
-def _groups(view: TickView, throttles: Sequence[JoinThrottle]) -> Mapping[str, GroupsOf]:
-    """Whose machines cluster-autoscaler's groups boot; nobody's while not all nodes are there to tell."""
-    status = view.world.autoscaler
-    return share_groups(status, view.world.nodes.values(), throttles) if status and not view.missing else {}
-
-
-def _uncounted(memories: Iterable[ThrottleMemory], now_s: float) -> tuple[Joins, ...]:
-    """What was under way of throttles that cannot be counted now."""
-    return tuple(each.last.joins for each in memories if each.last is not None and each.last.may_hold(now_s))
 
 
 def _tried(make: Callable[[], T]) -> T | _Failure:
