@@ -256,7 +256,9 @@ def test_a_gated_pod_says_so() -> None:
             "ready, and held back by the taint node.kubernetes.io/network-unavailable",
         ),
         ({"nodes": [node(unschedulable=True)]}, "ready and cordoned"),
+        ({"claims": [claim()]}, "it has not joined: its NodeClaim is not launched yet"),
         ({"claims": [claim("Launched")]}, "it has not joined: its NodeClaim is not registered yet"),
+        ({"claims": [claim("Launched", "Registered")]}, "it has not joined: its NodeClaim is not initialized yet"),
     ],
 )
 def test_how_a_node_stands(objects: dict[str, Any], now: str) -> None:

@@ -63,6 +63,16 @@ def test_boot_and_join_are_learned_from_enough_nodes() -> None:
     assert boot(births(2), BOOT_S) is BOOT_S
 
 
+def test_a_claim_that_cannot_be_of_its_nodes_time_teaches_no_boot() -> None:
+    """Made after the node registered, as one that adopts it is."""
+    nodes = [node(f"n{i}", 100 + i, 110 + i) for i in range(8)]
+    claims = [claim(f"n{i}", 10 if i < 6 else 300) for i in range(8)]
+    found = of(nodes, (), claims)
+    assert [birth.boot_s for birth in found[5:]] == [95, None, None]
+    assert boot(found, BOOT_S).value == boot(births(), BOOT_S).value
+    assert boot_jitter(found, BOOT_JITTER).value == boot_jitter(births(), BOOT_JITTER).value
+
+
 def test_whole_seconds_still_tell_tenths() -> None:
     """Twelve boots of 6.4 s are seven of 6 s and five of 7 s; one that hung for a minute does not count."""
     assert middle([6.0] * 7 + [7.0] * 5) == pytest.approx(6.4)

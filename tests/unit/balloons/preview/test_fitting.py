@@ -174,3 +174,29 @@ def test_impossible_numbers_of_pods_are_refused(replicas: Any) -> None:
     document = {"kind": "Deployment", "spec": {"replicas": replicas, "template": {}}}
     with pytest.raises(PodsError, match="pods; accepted: 0 to 1,000,000"):
         asked_pods([document], is_gang=False)
+
+
+def pods(count: int, **requests: str) -> dict[str, Any]:
+    document = job(parallelism=count)
+    container = {"name": "main", "resources": {"requests": {"cpu": "1", **requests}}}
+    template = {**document["spec"]["template"], "spec": {"containers": [container]}}
+    return {**document, "spec": {"parallelism": count, "template": template}}
+
+
+@pytest.mark.parametrize(
+    ("large", "small", "on_there"),
+    [
+        ({"cpu": "12"}, {"cpu": "1"}, 1 + 4),
+        ({"memory": "40Gi"}, {"memory": "8Gi"}, 1 + 3),
+        ({"nvidia.com/gpu": "1", "memory": "1Gi"}, {"cpu": "2"}, 1 + 7),
+    ],
+)
+def test_the_largest_pods_are_placed_first_in_whatever_order_they_are_given(
+    large: dict[str, str], small: dict[str, str], on_there: int
+) -> None:
+    """By devices, then cores, then memory: eight or more small ones would fill the node on their own."""
+    size = parse_resources({"cpu": "16", "memory": "64Gi", "pods": "110", "nvidia.com/gpu": "1"})
+    both = [pods(1, **large), pods(8, **small)]
+    for documents in (both, both[::-1]):
+        found = fit_pods(asked_pods(documents, is_gang=False), [a_node("n", allocatable=size)], {}, inputs())
+        assert (found.on_there, found.unplaceable) == (on_there, ())

@@ -7,17 +7,19 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from balloons.cluster import kinds
 from balloons.cluster.kinds import Kind
 from balloons.cluster.seen_cluster import Listed, SeenCluster, Unread
-from balloons.preview.from_cluster import plan_inputs
-from balloons.preview.inputs import PlanInputs, Source
+from balloons.preview.from_cluster import of_node_pool, plan_inputs
+from balloons.preview.inputs import Ceiling, PlanInputs, Source
 from balloons.preview.plan_json import plan_json
 from balloons.preview.scale_up_plan import Asked, make_plan
 from balloons.preview.what_if import Stated, Sweep, simulate, with_stated
 from balloons.reading.read_cluster import read_archive, write_archive
+from throttler.kube.karpenter import NodePool
 
 T0 = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 STATUS = (Path(__file__).parents[3] / "recorded/cluster_autoscaler_status_1.36.1.yaml").read_text()
@@ -143,6 +145,49 @@ def test_karpenters_reaction_is_learned_from_the_pods_that_its_nodes_were_made_f
     known = plan_inputs(replace(seen, lists={**seen.lists, kinds.PODS.name: Listed(texts)})).controllers.reaction_s
     assert (known.source, known.value) == (Source.LEARNED, 3)
     assert plan_inputs(karpenter()).controllers.reaction_s.source is Source.ASSUMED
+
+
+@pytest.mark.parametrize(
+    ("limits", "used", "binding"),
+    [
+        ({"cpu": "100"}, {"cpu": "40"}, (7, "limits.cpu 100, used 40", "cpu", 40.0, 8.0)),
+        ({"cpu": "100"}, {}, (12, "limits.cpu 100, used 0", "cpu", 0.0, 8.0)),
+        ({"cpu": "10"}, {"cpu": "40"}, (0, "limits.cpu 10, used 40", "cpu", 40.0, 8.0)),
+        (
+            {"cpu": "100", "nodes": "5"},
+            {"cpu": "40", "nodes": "3"},
+            (2, "limits.nodes 5, used 3", "nodes", 3.0, 1.0),
+        ),
+    ],
+)
+def test_a_ceiling_says_what_is_used_and_what_each_more_machine_takes(
+    limits: dict[str, str], used: dict[str, str], binding: tuple[int, str, str, float, float]
+) -> None:
+    """Of machines with 8 cores."""
+    found = ceiling_of(limits, used)
+    assert found is not None
+    assert (found.nodes, found.detail, found.resource, found.used, found.per_node) == binding
+
+
+@pytest.mark.parametrize(
+    ("limits", "used"),
+    [
+        ({"cpu": "many"}, {"cpu": "40"}),
+        ({"cpu": "100"}, {"cpu": "many"}),
+        ({"cpu": True}, {}),
+        ({"nvidia.com/gpu": "8"}, {}),
+        ({}, {"cpu": "40"}),
+    ],
+)
+def test_what_cannot_be_read_or_is_not_known_of_a_machine_is_no_ceiling(
+    limits: dict[str, Any], used: dict[str, str]
+) -> None:
+    assert ceiling_of(limits, used) is None
+
+
+def ceiling_of(limits: dict[str, Any], used: dict[str, str]) -> Ceiling | None:
+    body = {"metadata": {"name": "x"}, "spec": {"limits": limits}, "status": {"resources": used}}
+    return of_node_pool(msgspec.convert(body, NodePool), {"cpu": 8_000})
 
 
 def test_limit_that_our_throttle_holds_is_no_ceiling_but_the_users_own_is() -> None:

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from balloons.preview.scale_up_plan import Side
-from balloons.report.sentences import Level, felt, hurts, verdict_of_sides, when
+from balloons.report.sentences import Level, felt, hurts, risks, verdict_of_sides, when
 from tests.unit.balloons.report.a_plan import document
 
 CALM = Side(policy="none", eta_s=600.0, peak_requests_per_s=50, peak_utilisation=0.4, error_share=0.0, slower_by=1.0)
@@ -81,3 +81,21 @@ def test_where_nothing_has_to_come_it_is_ready_now() -> None:
     assert (
         when(document(request=request, nodesComing=0)) == "Ready: now; 8 nodes are there, and --to 8 asks for no more"
     )
+
+
+@pytest.mark.parametrize(
+    ("lost", "lost_high", "said"),
+    [
+        (None, None, None),
+        (0.0, 0.4, None),
+        (0.0, 0.5, "destroys 0 machines or more"),
+        (None, 3.0, "destroys 3 machines or more that have not registered after 15m"),
+        (0.9, 3.0, "destroys 3 machines or more"),
+        (1.0, 3.0, None),
+    ],
+)
+def test_a_risk_is_what_one_in_twenty_meets_and_most_do_not(
+    lost: float | None, lost_high: float | None, said: str | None
+) -> None:
+    told = risks(document(killTimer={"seconds": 900, "lost": lost, "lostHigh": lost_high}))
+    assert [said is not None and said in text for text in told] == ([True] if said else [])

@@ -146,10 +146,31 @@ def test_few_errors_or_a_small_share_do_not_brake() -> None:
 
 def test_holds_for_a_minute_when_blind_then_falls_to_half() -> None:
     loop, joins = begun(joining=90)
-    held = loop.blind(joins, times=8)
-    assert (held.phase, held.window) == (Phase.STALE, 90)
-    loop.blind(joins, times=8)
-    assert loop.blind(joins, times=40).window == pytest.approx(45)
+    held = loop.blind(joins, times=13)
+    assert (held.phase, held.window, held.because.reason) == (Phase.STALE, 90, ThrottleReason.SIGNALS_LOST)
+    falling = loop.blind(joins)
+    assert (falling.window < 90, falling.because.reason) == (True, ThrottleReason.SIGNALS_STALE)
+    assert loop.blind(joins, times=42).window == pytest.approx(45)
+
+
+def test_delays_of_five_minutes_are_remembered_one_for_each_look_with_a_new_reading() -> None:
+    loop = Loop()
+    loop.calm(Joins(waiting=5), times=80)
+    ages_s = [loop.now_s - at_s for at_s, _ in loop.memory.delays]
+    assert ages_s == [5.0 * look for look in range(60, -1, -1)]
+    loop.look(Signals(readings=(reading(loop.now_s),)), Joins(waiting=5))
+    assert loop.memory.delays[-1][0] == loop.now_s - STEP_S, "the same reading again"
+
+
+def test_the_baseline_is_learned_from_readings_that_began_after_the_last_join() -> None:
+    """Of 10 s each: those of the first two looks after it began before."""
+    loop, joins = begun()
+    before = loop.memory.baseline
+    loop.calm(replace(joins, held=0, joining=1), times=2, latency_s=0.2)
+    loop.calm(Joins(), times=2, latency_s=0.2)
+    assert loop.memory.baseline == before
+    loop.calm(Joins(), latency_s=0.2)
+    assert loop.memory.baseline.samples[-1][0] == loop.now_s
 
 
 def test_reading_older_than_30_s_is_no_reading() -> None:
