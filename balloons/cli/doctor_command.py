@@ -9,6 +9,7 @@ import click
 from balloons.cli.complete import codes, namespaces, subjects
 from balloons.cli.options import Subject, cluster_options, color_option, named, option, see
 from balloons.cli.terminal import CommandError, ExitCode
+from balloons.cli.values import FILE, File
 
 if TYPE_CHECKING:
     from balloons.cluster.kinds import Kind
@@ -26,8 +27,8 @@ SUBJECTS = ("pod", "node", "pool", "throttle")
     "--filename",
     "files",
     multiple=True,
-    metavar="FILE",
-    type=click.Path(allow_dash=True),
+    metavar=FILE,
+    type=File("files of manifests, folders with -R, or -", is_or_folder=True),
     help="Check manifests instead of a cluster. - for stdin. Repeatable.",
 )
 @option("-R", "--recursive", is_flag=True, help="Look into the folders of --filename, too.")
@@ -66,7 +67,7 @@ def doctor(**given: Any) -> int:
     if least is None:
         return ExitCode.DONE
     if unable := found.unable(Severity[least.upper()]):
-        from balloons.cli.options import warn
+        from balloons.cli.terminal import warn
         from throttler.kube.quantities_and_durations import count
 
         codes = ",".join(unable)
@@ -121,8 +122,7 @@ def _manifests(given: dict[str, Any]) -> Any:
 def _print_diagnosis(found: Any, given: dict[str, Any]) -> None:
     from balloons.cli.doctor_text import diagnosis_document, diagnosis_text, summary
     from balloons.cli.documents import printed
-    from balloons.cli.options import warn
-    from balloons.cli.terminal import Look
+    from balloons.cli.terminal import Look, warn
 
     if given["output"] == "json":
         click.echo(printed(diagnosis_document(found)))

@@ -9,17 +9,19 @@ import click
 
 from balloons.cli.options import option, request_options, see
 from balloons.cli.terminal import CommandError, ExitCode
+from balloons.cli.values import FILE, File
 
 SHORTEST_KEY = 16
 
 
 @click.command(short_help="Save what the other commands read, as one file.")
-@click.argument("file", type=click.Path(readable=False, allow_dash=True))
+@click.argument("file", type=File(is_read=False))
 @request_options
 @option("--hash-names", is_flag=True, help="Write hashes in place of names. Equal names get equal hashes.")
 @option(
     "--hash-key-file",
-    metavar="FILE",
+    metavar=FILE,
+    type=File("a file with a key"),
     help=f"Key of the hashes, at least {SHORTEST_KEY} bytes. Default: a random one that is not kept.",
 )
 def dump(file: str, **given: Any) -> None:

@@ -1,6 +1,5 @@
 """`balloons guard` and `give-back`: give everything back, when the service has died or before it is uninstalled."""
 
-import math
 import signal
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +8,7 @@ import click
 from balloons.cli.complete import namespaces
 from balloons.cli.options import connection_options, is_in_pod, log_options, metrics_tls, metrics_tls_options, option
 from balloons.cli.terminal import CommandError, ExitCode
+from balloons.cli.values import Number
 
 if TYPE_CHECKING:
     import asyncio
@@ -29,15 +29,6 @@ CALLS_PER_S = 50.0
 """As the service gives back on a stop: thousands of nodes may be held."""
 
 
-class Bounded(click.FloatRange):
-    """A number between two others; NaN, which every comparison lets pass, is not one."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """The number; fails with what is accepted."""
-        number = super().convert(value, param, ctx)
-        return self.fail(f"{value} is not a number", param, ctx) if math.isnan(number) else number
-
-
 @click.command(short_help="Give back what a dead service holds.")
 @connection_options
 @option(
@@ -51,7 +42,7 @@ class Bounded(click.FloatRange):
 @option("--lease", metavar="NAME", help="Lease that the service renews. Default: kube-balloons-throttle.")
 @option(
     "--after",
-    type=Bounded(1, 3600),
+    type=Number(1, 3600),
     metavar="SECONDS",
     default=100.0,
     show_default=True,
@@ -59,7 +50,7 @@ class Bounded(click.FloatRange):
 )
 @option(
     "--period",
-    type=Bounded(0.1, 600),
+    type=Number(0.1, 600),
     metavar="SECONDS",
     default=5.0,
     show_default=True,
@@ -69,7 +60,7 @@ class Bounded(click.FloatRange):
 @option("--dry-run", is_flag=True, help="Say what would be given back, and write nothing.")
 @option(
     "--max-calls-per-second",
-    type=Bounded(0.1, 1000),
+    type=Number(0.1, 1000),
     metavar="N",
     default=20.0,
     show_default=True,
@@ -171,7 +162,7 @@ def stop_on_signals() -> "asyncio.Event":
 @option("--deployment", metavar="NAME", default=DEPLOYMENT, show_default=True, help="Deployment of the service.")
 @option(
     "--timeout",
-    type=Bounded(30, 3600),
+    type=Number(30, 3600),
     metavar="SECONDS",
     default=180.0,
     show_default=True,

@@ -5,7 +5,6 @@ run in, or in a dump (`--from`). A user names one object as kind NAME or kind/NA
 the name.
 """
 
-import math
 import os
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
@@ -14,7 +13,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from balloons.cli.complete import contexts, names_of, pools
-from balloons.cli.terminal import CommandError, ExitCode, colour_asked
+from balloons.cli.terminal import CommandError, ExitCode, colour_asked, warn
+from balloons.cli.values import DUMP_FILE, FILE, Count, File, Number, Price, Seconds
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
 
 F = TypeVar("F", bound=Callable[..., Any])
-FILE = "FILE"
 _TLS_FILES = {
     "cert": "Certificate (PEM): serve metrics and probes by TLS only. Read again when it changes.",
     "key": "Its private key (PEM, no password).",
@@ -81,7 +80,10 @@ PRINTING = "Output"
 def option(*names: str, **settings: Any) -> Callable[[F], F]:
     """A click option with its environment variable, named after the long form; shells complete a FILE."""
     if settings.get("metavar") == FILE:
-        settings.setdefault("type", click.Path(readable=False, allow_dash=True))
+        settings.setdefault("type", File(is_read=False))
+    kind = settings.get("type")
+    if isinstance(kind, Count | Number) and kind.bounds:
+        settings["help"] = f"{settings['help']} {kind.bounds}."
     long = next(name for name in names if name.startswith("--")).split("/")[0]
     variable = "BALLOONS_" + long.removeprefix("--").upper().replace("-", "_")
     return click.option(*names, envvar=variable, show_envvar=False, **settings)
@@ -201,7 +203,7 @@ def request_options(command: F) -> F:
 def cluster_options(command: F) -> F:
     """`request_options`, and `--from` for a dump instead of a cluster."""
     command = request_options(command)
-    return option("--from", "from_file", metavar="FILE", type=click.Path(), help="A file that `balloons dump` wrote.")(
+    return option("--from", "from_file", metavar=FILE, type=File(DUMP_FILE), help="A file that `balloons dump` wrote.")(
         command
     )
 
@@ -242,23 +244,6 @@ def check_offline(context: click.Context) -> None:
             raise click.UsageError(
                 f"{each.opts[0]} with --offline, which looks at no cluster: accepted is one of the two"
             )
-
-
-def warn(sentence: str) -> None:
-    """One line on stderr; on a terminal that is narrower words are not cut in two."""
-    import shutil
-    import sys
-    import textwrap
-
-    from balloons.display_text import printable
-
-    text = printable(sentence)
-    if sys.stderr.isatty():
-        width = shutil.get_terminal_size().columns
-        text = "\n".join(
-            textwrap.wrap(text, width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
-        )
-    click.echo(text, err=True)
 
 
 def _from_file(path: str) -> "SeenCluster":
@@ -343,48 +328,6 @@ def _show(attempt: "Attempt") -> None:
     click.echo(f"{attempt.verb} {attempt.resource}: {attempt.code}, {attempt.seconds:.3f} s, {size}", err=True)
 
 
-class Seconds(click.ParamType[float]):
-    """`90s`, `15m`, `1h30m`, or a number of seconds."""
-
-    name = "duration"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """Seconds; fails with what is accepted."""
-        from throttler.kube.quantities_and_durations import DurationError, parse_duration
-
-        if isinstance(value, int | float) or not value.strip("0s"):
-            return float(str(value).rstrip("s") or 0)
-        try:
-            return parse_duration(f"{value}s" if value.replace(".", "", 1).isdecimal() else value)
-        except DurationError as error:
-            return self.fail(str(error), param, ctx)
-
-
-class Price(click.ParamType[float]):
-    """Per hour: 0 or more."""
-
-    name = "price"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """The price; fails with what is accepted."""
-        price = Number().convert(value, param, ctx)
-        return price if 0 <= price < 1e6 else self.fail(f"{value}: accepted: 0 or more, below 1,000,000", param, ctx)
-
-
-class Number(click.ParamType[float]):
-    """A finite number; bounds are the preview's own."""
-
-    name = "number"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """The number; fails with what is accepted."""
-        try:
-            number = float(value)
-        except ValueError:
-            number = math.nan
-        return number if math.isfinite(number) else self.fail(f"{value!r} is not a number", param, ctx)
-
-
 def stated_options(command: F) -> F:
     """One option for each figure that can be stated."""
     for name, text in reversed(_STATED):
@@ -398,18 +341,18 @@ def asked_options(command: F) -> F:
     """What is to be planned, and by which prices."""
     for decorate in reversed(
         (
-            option("--to", type=click.IntRange(1, 1_000_000), metavar="N", help="Nodes that the pool should have."),
-            option("--add", type=click.IntRange(1, MOST_ADDED), metavar="N", help="Nodes to add."),
+            option("--to", type=Count(1, 1_000_000), metavar="N", help="Nodes that the pool should have."),
+            option("--add", type=Count(1, MOST_ADDED), metavar="N", help="Nodes to add."),
             option(
                 "--pods",
-                metavar="FILE",
-                type=click.Path(allow_dash=True),
+                metavar=FILE,
+                type=File("a file of pods"),
                 help="Find room for the pods in FILE (YAML or JSON, - for stdin).",
             ),
             option(
                 "--job",
-                metavar="FILE",
-                type=click.Path(allow_dash=True),
+                metavar=FILE,
+                type=File("a file with a Job"),
                 help="Find room for all pods of a Job at once, or for none.",
             ),
             option(
@@ -428,8 +371,8 @@ def asked_options(command: F) -> F:
             option("--price", type=Price(), metavar="N", help="Price of one new node per hour."),
             option(
                 "--prices",
-                metavar="FILE",
-                type=click.Path(allow_dash=True),
+                metavar=FILE,
+                type=File("a file of prices"),
                 help="YAML: instance type -> price per hour.",
             ),
         )

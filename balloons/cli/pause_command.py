@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from balloons.cli.complete import namespaces, subjects
-from balloons.cli.options import Subject, named, open_cluster, option, request_options, warn
-from balloons.cli.terminal import CommandError, ExitCode
+from balloons.cli.options import Subject, named, open_cluster, option, request_options
+from balloons.cli.terminal import CommandError, ExitCode, warn
 
 if TYPE_CHECKING:
     from throttler.kube.requests import Resource

@@ -21,6 +21,7 @@ from balloons.cli.options import (
     option,
     stated_options,
 )
+from balloons.cli.values import FILE, PLAN_FILE, Count, File
 
 FORMATS = ("html", "png", "svg", "text")
 OF_A_SAVED_PLAN = ("saved", "output", "output_format", "chart", "no_headers", "color", "debug")
@@ -29,8 +30,8 @@ OF_A_SAVED_PLAN = ("saved", "output", "output_format", "chart", "no_headers", "c
 
 @click.command(cls=InSections, short_help="Predict a scale-up: time, limit, API load, cost.")
 @asked_options
-@option("--save", metavar="FILE", help="Save the plan as JSON, for --compare and `report --plan`.")
-@option("--compare", metavar="FILE", help="Compare a saved plan with what happened since.")
+@option("--save", metavar=FILE, help="Save the plan as JSON, for --compare and `report --plan`.")
+@option("--compare", metavar=FILE, type=File(PLAN_FILE), help="Compare a saved plan with what happened since.")
 @click.option(
     "-o",
     "--output",
@@ -67,7 +68,7 @@ def plan(**given: Any) -> int:
 @click.command(cls=InSections, short_help="Compare policies, clusters and faults in simulation.")
 @option(
     "--add",
-    type=click.IntRange(1, MOST_ADDED),
+    type=Count(1, MOST_ADDED),
     default=500,
     show_default=True,
     metavar="N",
@@ -104,8 +105,8 @@ def plan(**given: Any) -> int:
 )
 @option(
     "--file",
-    metavar="FILE",
-    type=click.Path(allow_dash=True),
+    metavar=FILE,
+    type=File("a file of figures"),
     help="YAML file of figures, named like these options.",
 )
 @option(
@@ -139,12 +140,12 @@ def simulate(**given: Any) -> int:
 
 @click.command(cls=InSections, short_help="Draw a plan as a picture or a web page.")
 @asked_options
-@option("--plan", "saved", metavar="FILE", help="Draw the plan that `plan --save` wrote.")
+@option("--plan", "saved", metavar=FILE, type=File(PLAN_FILE), help="Draw the plan that `plan --save` wrote.")
 @click.option(
     "-o",
     "--output",
-    metavar="FILE",
-    type=click.Path(readable=False, allow_dash=True),
+    metavar=FILE,
+    type=File(is_read=False),
     help="File to write: .html, .png, .svg or .txt. Default: stdout.",
 )
 @click.option(

@@ -14,10 +14,11 @@ from typing import Any
 import click
 import yaml
 
-from balloons.cli.options import DURATIONS, Number, Seconds, see, stated_of, warn
+from balloons.cli.options import DURATIONS, see, stated_of
 from balloons.cli.plan_files import documents, prices, write
 from balloons.cli.plan_text import PLAN_ROWS, chart, comparison_lines, plan_lines, report_lines, verdict_lines, wrapped
-from balloons.cli.terminal import CommandError, ExitCode, Look, Row, table, working
+from balloons.cli.terminal import CommandError, ExitCode, Look, Row, table, warn, working
+from balloons.cli.values import Number, Seconds
 from balloons.cli.version_command import own_version
 from balloons.cluster import seen_cluster
 from balloons.cluster.kinds import Kind

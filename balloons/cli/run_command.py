@@ -15,6 +15,7 @@ from balloons.cli.options import (
     option,
 )
 from balloons.cli.terminal import ExitCode
+from balloons.cli.values import FILE, Count
 from balloons.cli.version_command import own_version
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 def _bound(name: str, default: int, text: str) -> Callable[[F], F]:
     """What pools may ask for at most."""
-    count = click.IntRange(0)
+    count = Count(0, 1_000_000)
     return option(
         f"--bound-{name}", type=count, metavar="N", default=default, show_default=True, help=f"{text} 0: no bound."
     )
@@ -39,7 +40,7 @@ def _bound(name: str, default: int, text: str) -> Callable[[F], F]:
 
 def _file(name: str, text: str) -> Callable[[F], F]:
     """A file that belongs to --prometheus-url."""
-    return option(f"--prometheus-{name}-file", metavar="FILE", help=text)
+    return option(f"--prometheus-{name}-file", metavar=FILE, help=text)
 
 
 @click.command(short_help="Run the service that holds nodes and paces joins.")

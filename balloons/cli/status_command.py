@@ -9,7 +9,9 @@ from typing import Any
 import click
 
 from balloons.cli.complete import namespaces, pools_and_throttles, waits
-from balloons.cli.options import Price, Seconds, cluster_options, color_option, option, see, warn
+from balloons.cli.options import cluster_options, color_option, option, see
+from balloons.cli.terminal import warn
+from balloons.cli.values import FILE, File, Price, Seconds
 
 
 @click.command(short_help="Show throttles and pools, and the reason for their state.")
@@ -103,7 +105,7 @@ def _awaited(given: dict[str, Any]) -> Any:
 @click.option("-o", "--output", type=click.Choice(["table", "json"]), default="table", help="Format of the output.")
 @click.option("--no-headers", is_flag=True, help="Leave out the line of column names.")
 @click.option("-w", "--watch", "is_watching", is_flag=True, help="Show a bar for each pool, and keep it up to date.")
-@click.option("--prices", type=click.Path(), metavar="FILE", help="YAML: instance type -> price per hour.")
+@click.option("--prices", type=File("a file of prices"), metavar=FILE, help="YAML: instance type -> price per hour.")
 @click.option("--price", type=Price(), metavar="N", help="Price of one node per hour where none is known.")
 @color_option
 def top(**given: Any) -> None:

@@ -21,9 +21,9 @@ import click
 import msgspec
 import yaml
 
-from balloons.cli.options import open_cluster, see, warn
+from balloons.cli.options import open_cluster, see
 from balloons.cli.status_text import Awaited, Pool, Seen, document, missing, names, table, tables, throttle_table
-from balloons.cli.terminal import CommandError, ExitCode, Look, keys_unseen
+from balloons.cli.terminal import CommandError, ExitCode, Look, keys_unseen, warn
 from balloons.cluster import kinds, seen_cluster
 from balloons.cluster.seen_cluster import SeenCluster
 from balloons.display_text import duration, printable

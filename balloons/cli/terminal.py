@@ -83,14 +83,28 @@ def _leaves(error: BaseException) -> Iterator[BaseException]:
 
 def fail(error: Exception) -> ExitCode:
     """Say what is wrong; returns the exit code."""
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):
+        click.echo(error.format_message(), err=True)
+        return ExitCode(error.exit_code)
     if isinstance(error, click.ClickException):
-        click.echo(f"error: {printable(error.format_message())}", err=True)
+        warn(f"error: {' '.join(error.format_message().split())}")
         if isinstance(error, click.UsageError) and error.ctx is not None:
             click.echo(f"see {error.ctx.command_path} --help", err=True)
         return ExitCode(error.exit_code)
     sentence, code = explain(error)
-    click.echo(f"error: {printable(' '.join(sentence.split()))}", err=True)
+    warn(f"error: {' '.join(sentence.split())}")
     return code
+
+
+def warn(sentence: str) -> None:
+    """One line on stderr; on a terminal that is narrower words are not cut in two."""
+    text = printable(sentence)
+    if sys.stderr.isatty():
+        width = shutil.get_terminal_size().columns
+        text = "\n".join(
+            textwrap.wrap(text, width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
+        )
+    click.echo(text, err=True)
 
 
 def end_quietly() -> None:

@@ -9,7 +9,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from balloons.preview.forecast import Forecast, Limit, forecast, main_limit, policy_maker, typical_world
+from balloons.display_text import duration
+from balloons.preview.forecast import MOST_ADDED, Forecast, Limit, forecast, main_limit, policy_maker, typical_world
 from balloons.preview.inputs import Ceiling, Known, PlanInputs, PoolFacts, Source, join_cpu_s, requests_per_join
 from balloons.preview.plan_json import API_VERSION, seconds, side_json
 from balloons.preview.scale_up_plan import PlanError, Side, check_size, side
@@ -35,6 +36,7 @@ BOUNDS: dict[str, tuple[float, float]] = {
     "max_nodes": (0, 1_000_000),
 }
 """Accepted, both ends included; times in seconds, rates per second."""
+TIMES = ("boot", "join", "reaction", "kill_timer")
 ACCEPTED = (
     "loss@AT+FOR (one API server is down), slow@AT+FOR=SHARE (all have this share of their capacity), "
     "blind@AT+FOR (metrics stand still), lists@AT+FOR=PER_SECOND (somebody lists); AT and FOR such as 90s or 3m"
@@ -80,8 +82,15 @@ def check(stated: Stated) -> Stated:
     for name, (low, high) in BOUNDS.items():
         value = getattr(stated, name)
         if value is not None and not low <= value <= high:
-            raise StatedError(f"{name.replace('_', '-')} {value:g}: accepted are {low:g} to {high:,g}")
+            shown = duration(value) if name in TIMES else f"{value:g}"
+            raise StatedError(f"{name.replace('_', '-')} {shown}: accepted: {accepted(name)}")
     return stated
+
+
+def accepted(name: str) -> str:
+    """The values that a figure may have, in words."""
+    low, high = BOUNDS[name]
+    return f"{duration(low)} to {duration(high)}" if name in TIMES else f"a number from {low:g} to {high:,.12g}"
 
 
 def with_stated(inputs: PlanInputs, stated: Stated, by: str = "--") -> PlanInputs:
@@ -242,7 +251,7 @@ def _cells(
 ) -> list[Cell]:
     """Of one value; what limits each is read from one world, as a plan of these policies reads it."""
     if value is not None and name == NODES_ADDED:
-        add = max(1, int(value))
+        add = _added(value)
     elif value is not None:
         inputs = with_stated(_as_facts(inputs), _stated(name, value))
     grown = inputs.pool(pool)
@@ -256,6 +265,13 @@ def _cells(
         Cell(policy=policy, value=value, add=add, found=each, limit=main_limit(each.waves_in(world)))
         for policy, each in zip(policies, found, strict=True)
     ]
+
+
+def _added(value: float) -> int:
+    """So many nodes; raises StatedError."""
+    if not 1 <= value <= MOST_ADDED or value != int(value):
+        raise StatedError(f"{NODES_ADDED} {value:g}: accepted: a whole number from 1 to {MOST_ADDED:,}")
+    return int(value)
 
 
 def _as_facts(inputs: PlanInputs) -> PlanInputs:

@@ -120,6 +120,7 @@ FORMAT = "balloons.kube-balloons.github.io/v1"
 HEAD = "cluster.json"
 MOST_BYTES = 512 * 1024 * 1024
 """Of content: a dump of 5,000 nodes and 50,000 pods has about 80 MB."""
+ACCEPTED = "accepted: a file that `balloons dump` wrote"
 MOST_RATIO = 200
 """How far content may exceed the file: JSON of a real cluster packs 10 to 60 times smaller, a bomb 1,000 times."""
 FREE_BYTES = 16 * 1024 * 1024
@@ -179,7 +180,7 @@ def read_archive(path: str) -> SeenCluster:
                 "the dump is cut off: copy the whole file, or write it anew with `balloons dump`"
             ) from error
         except (tarfile.TarError, zlib.error, gzip.BadGzipFile, ValueError) as error:
-            raise ArchiveError("not a dump, or a damaged one; accepted: a file that `balloons dump` wrote") from error
+            raise ArchiveError(f"not a dump, or a damaged one; {ACCEPTED}") from error
 
 
 def _opened(path: str) -> IO[bytes]:
@@ -187,7 +188,7 @@ def _opened(path: str) -> IO[bytes]:
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
-        raise ArchiveError("not a regular file; accepted: a file that `balloons dump` wrote")
+        raise ArchiveError(f"not a regular file; {ACCEPTED}")
     return os.fdopen(descriptor, "rb")
 
 
@@ -205,15 +206,15 @@ def _cluster(tar: tarfile.TarFile) -> SeenCluster:
     for member in tar:
         content = tar.extractfile(member) if member.isreg() else None
         if content is None:
-            raise ArchiveError(f"{member.name[:200]!r} is not a regular file")
+            raise ArchiveError(f"{member.name[:200]!r} is not a regular file; {ACCEPTED}")
         if member.name == HEAD and head is None:
             head = _read_head(content.read(LONGEST_LINE))
         elif (kind := _kind_of_member(member.name)).name in objects:
-            raise ArchiveError(f"{member.name!r} is there twice")
+            raise ArchiveError(f"{member.name!r} is there twice; {ACCEPTED}")
         else:
             objects[kind.name] = _objects(kind, content)
     if head is None:
-        raise ArchiveError(f"it holds no {HEAD}; accepted: a file that `balloons dump` wrote")
+        raise ArchiveError(f"it holds no {HEAD}; {ACCEPTED}")
     return _made(head, objects)
 
 
@@ -229,7 +230,7 @@ def _read_head(text: bytes) -> _Head:
     try:
         head = msgspec.json.decode(text, type=_Head)
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
-        raise ArchiveError(f"{HEAD}: {error}") from error
+        raise ArchiveError(f"{HEAD}: {error}; {ACCEPTED}") from error
     if (head.api_version, head.kind) != (FORMAT, "Dump"):
         raise ArchiveError(f"{HEAD}: {head.kind} {head.api_version} is not accepted; accepted: Dump {FORMAT}")
     return head
@@ -238,7 +239,7 @@ def _read_head(text: bytes) -> _Head:
 def _kind_of_member(member: str) -> Kind:
     name = member.removeprefix("lists/").removesuffix(".jsonl")
     if member != f"lists/{name}.jsonl" or name not in KIND_BY_NAME:
-        raise ArchiveError(f"{member[:200]!r} is no part of a dump")
+        raise ArchiveError(f"{member[:200]!r} is no part of a dump; {ACCEPTED}")
     return KIND_BY_NAME[name]
 
 
@@ -251,14 +252,14 @@ def _objects(kind: Kind, content: IO[bytes]) -> tuple[tuple[bytes, ...], int]:
         except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
             bad += 1
         if len(found) + bad > MOST_OBJECTS:
-            raise ArchiveError(f"more than {MOST_OBJECTS:,} {kind.plural}")
+            raise ArchiveError(f"more than {MOST_OBJECTS:,} {kind.plural}; {ACCEPTED}")
     return tuple(found), bad
 
 
 def _lines(content: IO[bytes]) -> Iterator[bytes]:
     while line := content.readline(LONGEST_LINE + 1):
         if len(line) > LONGEST_LINE:
-            raise ArchiveError(f"an object has more than {LONGEST_LINE:,} bytes")
+            raise ArchiveError(f"an object has more than {LONGEST_LINE:,} bytes; {ACCEPTED}")
         yield line
 
 
@@ -290,7 +291,7 @@ class _Bounded(io.RawIOBase):
         chunk = self._source.read(min(len(buffer), self._left + 1))
         self._left -= len(chunk)
         if self._left < 0:
-            raise ArchiveError(f"it unpacks to more than {self._limit:,} bytes")
+            raise ArchiveError(f"it unpacks to more than {self._limit:,} bytes; {ACCEPTED}")
         buffer[: len(chunk)] = chunk
         return len(chunk)
 

@@ -88,11 +88,11 @@ def test_no_finding_is_no_table(manifest: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("--only", "KB999", "-f", "x"), "no check 'KB999'; accepted: KB001 to KB058"),
-        (("-f", "/no/such"), "/no/such: No such file or directory"),
+        (("--only", "KB999", "-f", __file__), "no check 'KB999'; accepted: KB001 to KB058"),
+        (("-f", "/no/such"), "/no/such: no such file or directory"),
         (("--from", "/no/such"), "/no/such: "),
         (("--from", "/dev/null"), "not a regular file"),
-        (("-f", "x", "--from", "y"), "not together"),
+        (("-f", __file__, "--from", __file__), "not together"),
         (("--in-cluster",), "runs in no pod"),
         (("--request-timeout", "soon"), "accepted: 1s to 300s"),
         (("--as-group", "a"), "as-group needs as"),

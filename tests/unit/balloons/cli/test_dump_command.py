@@ -91,8 +91,11 @@ async def test_a_dump_is_its_owners_and_hashes_on_request(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("x", "--hash-key-file", "k"), "--hash-key-file is for --hash-names"),
-        (("x", "--hash-names", "--hash-key-file", "/no/such"), "/no/such: No such file"),
+        (("x", "--hash-key-file", __file__), "--hash-key-file is for --hash-names"),
+        (
+            ("x", "--hash-names", "--hash-key-file", "/no/such"),
+            "/no/such: no such file or directory; accepted: a file with a key",
+        ),
         (("x", "--hash-names", "--hash-key-file", "/dev/null"), "has 0 bytes; accepted: at least 16"),
     ],
 )

@@ -118,7 +118,7 @@ def test_bad_option_is_bad_input() -> None:
         (("status", "--wait", "--for", "warm"), "--for 'warm' cannot be waited for; accepted: condition=Ready|"),
         (("status", "--wait", "--timeout", "soon"), 'duration "soon'),
         (("status", "--wait", "--timeout", "999h"), "accepted: above 0 and at most 744h"),
-        (("status", "--wait", "--from", "x"), "a dump does not change"),
+        (("status", "--wait", "--from", __file__), "a dump does not change"),
     ],
 )
 def test_unusable_input_is_one_sentence_and_code_two(arguments: tuple[str, ...], sentence: str) -> None:

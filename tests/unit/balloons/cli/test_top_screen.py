@@ -109,7 +109,7 @@ def test_that_a_view_is_old_is_said_once_in_a_pipe_and_below_the_bars_on_a_termi
 
 
 def test_a_dump_is_not_watched() -> None:
-    answer = CliRunner().invoke(commands, ["top", "-w", "--from", "x"])
+    answer = CliRunner().invoke(commands, ["top", "-w", "--from", __file__])
     assert answer.exit_code == 2
     assert "a dump does not change" in answer.output
 

@@ -136,7 +136,7 @@ def test_timeline_is_bounded() -> None:
 
 @pytest.mark.parametrize(("name", "value"), [("servers", 0), ("background", 1), ("boot", float("nan"))])
 def test_figures_out_of_bounds_are_named(name: str, value: float) -> None:
-    with pytest.raises(StatedError, match=f"{name} .*: accepted are"):
+    with pytest.raises(StatedError, match=f"{name} .*: accepted: "):
         check(Stated(**{name: value}))
 
 

@@ -1,0 +1,137 @@
+"""What a user mistypes: one sentence that names the option, the value and what is accepted, and exit code 2."""
+
+import gzip
+import tarfile
+from io import BytesIO
+from pathlib import Path
+
+import pytest
+
+from tests.commands import Ended, balloons
+
+ROOT = Path(__file__).resolve().parents[4]
+EXAMPLE = str(ROOT / "docs" / "example" / "cluster.tar.gz")
+DUMP = "accepted: a file that `balloons dump` wrote"
+OFFLINE = ("plan", "--offline", "--add", "20")
+COUNT = "accepted: a whole number from 1 to 1,000,000"
+
+
+def refused(*arguments: str, **environment: str) -> str:
+    """The sentence; nothing is printed on stdout."""
+    ended: Ended = balloons(*arguments, **environment)
+    said = [line for line in ended.stderr.splitlines() if not line.startswith(("from a dump", "see balloons"))]
+    assert (ended.returncode, ended.stdout, len(said)) == (2, "", 1), ended.stderr
+    return said[0].removeprefix("error: ")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("plan", "--from", EXAMPLE, "--to", "nan"), f"Invalid value for '--to': 'nan'; {COUNT}"),
+        (("plan", "--from", EXAMPLE, "--to", "1e99"), f"Invalid value for '--to': '1e99'; {COUNT}"),
+        (("plan", "--from", EXAMPLE, "--to", "-1"), f"Invalid value for '--to': '-1'; {COUNT}"),
+        (("plan", "--from", EXAMPLE, "--to", "1_000"), f"Invalid value for '--to': '1_000'; {COUNT}"),
+        (("plan", "--from", EXAMPLE, "--to", "٣"), f"Invalid value for '--to': '٣'; {COUNT}"),
+        (("plan", "--from", EXAMPLE, "--add", ""), f"Invalid value for '--add': ''; {COUNT.replace('1,000', '150')}"),
+        (("simulate", "--add", "0"), "Invalid value for '--add': '0'; accepted: a whole number from 1 to 150,000"),
+        (
+            ("run", "--bound-max-size", "-1"),
+            "Invalid value for '--bound-max-size': '-1'; accepted: a whole number from 0 to 1,000,000",
+        ),
+        (
+            ("give-back", "--timeout", "nan"),
+            "Invalid value for '--timeout': 'nan'; accepted: a number from 30 to 3,600",
+        ),
+        ((*OFFLINE, "--price", "nan"), "Invalid value for '--price': 'nan'; accepted: a number, 0 or more, below"),
+        ((*OFFLINE, "--servers", "nan"), "Invalid value for '--servers': 'nan'; accepted: a number from 1 to 100"),
+        ((*OFFLINE, "--servers", "0"), "--servers 0: accepted: a number from 1 to 100"),
+        ((*OFFLINE, "--nodes", "1e99"), "--nodes 1e+99: accepted: a number from 0 to 1,000,000"),
+        ((*OFFLINE, "--launch-rate", "abc"), "Invalid value for '--launch-rate': 'abc'; accepted: a number from 0.001"),
+        ((*OFFLINE, "--boot", "0"), "--boot 0s: accepted: 0.1s to 24h00m"),
+        ((*OFFLINE, "--kill-timer", "48h"), "--kill-timer 2d00h: accepted: 1s to 24h00m"),
+        ((*OFFLINE, "--reaction", ""), "Invalid value for '--reaction': duration \"\" is not accepted; accepted:"),
+        ((*OFFLINE, "--within", "s"), "Invalid value for '--within': duration \"s\" is not accepted; accepted:"),
+        (("simulate", "--offline", "--sweep", "boot="), "sweep 'boot=' is not accepted; accepted: NAME=A,B,C"),
+        (("simulate", "--offline", "--sweep", "add=0,1"), "add 0: accepted: a whole number from 1 to 150,000"),
+    ],
+)
+def test_a_number_that_is_none_is_told_what_is_accepted(arguments: tuple[str, ...], sentence: str) -> None:
+    assert refused(*arguments).startswith(sentence)
+
+
+@pytest.mark.parametrize("text", ["1_000", "٣", " 1"])
+def test_a_number_is_written_in_plain_digits(text: str) -> None:
+    assert "accepted: a number from 1 to 100" in refused(*OFFLINE, "--servers", text)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("status", "--from", "/no/such"), f"Invalid value for '--from': /no/such: no such file or directory; {DUMP}"),
+        (("status", "--from", ""), f"Invalid value for '--from': '' is no file; {DUMP}"),
+        (("status", "--from", "/tmp"), f"Invalid value for '--from': /tmp: is a directory; {DUMP}"),
+        (("plan", "--from", EXAMPLE, "--job", ""), "Invalid value for '--job': '' is no file; accepted: a file"),
+        (("plan", "--from", EXAMPLE, "--job", "/no"), "Invalid value for '--job': /no: no such file or directory; acc"),
+        (("plan", "--from", EXAMPLE, "--to", "500", "--save", ""), "Invalid value for '--save': '' is no file; accept"),
+        (("plan", "--compare", "/tmp"), "Invalid value for '--compare': /tmp: is a directory; accepted: a file"),
+        (("report", "--plan", ""), "Invalid value for '--plan': '' is no file; accepted: a file"),
+        (("report", "--from", EXAMPLE, "--to", "500", "-o", ""), "Invalid value for '-o' / '--output': '' is no file"),
+        (("doctor", "-f", ""), "Invalid value for '-f' / '--filename': '' is no file; accepted: files of"),
+        (("doctor", "-f", "/no/such"), "Invalid value for '-f' / '--filename': /no/such: no such file or directory"),
+        (("dump", ""), "Invalid value for 'FILE': '' is no file; accepted: a file"),
+        (("status", "--kubeconfig", ""), "Invalid value for '--kubeconfig': '' is no file; accepted: a file"),
+    ],
+)
+def test_a_file_that_is_none_is_told_which_option_it_is_of(arguments: tuple[str, ...], sentence: str) -> None:
+    """An empty name is what a shell makes of a variable that is not set: nothing is read in its place."""
+    assert refused(*arguments).startswith(sentence)
+
+
+def test_an_empty_variable_of_the_environment_is_none() -> None:
+    assert balloons("status", "--from", EXAMPLE, BALLOONS_KUBECONFIG="").returncode == 0
+
+
+def archive(path: Path, *members: tarfile.TarInfo) -> str:
+    with tarfile.open(path, "w:gz") as file:
+        for member in members:
+            file.addfile(member, BytesIO(bytes(member.size)))
+    return str(path)
+
+
+def member(name: str, size: int = 0, **about: object) -> tarfile.TarInfo:
+    made = tarfile.TarInfo(name)
+    made.size = size
+    for key, value in about.items():
+        setattr(made, key, value)
+    return made
+
+
+def test_a_file_that_is_no_dump_is_told_why_and_what_is_one(tmp_path: Path) -> None:
+    whole = Path(EXAMPLE).read_bytes()
+    (tmp_path / "empty").write_bytes(b"")
+    (tmp_path / "cut").write_bytes(whole[: len(whole) // 2])
+    (tmp_path / "noise").write_bytes(bytes(range(256)) * 20)
+    (tmp_path / "zeros").write_bytes(gzip.compress(bytes(1 << 26), 1))
+    archive(tmp_path / "hostile", member("../../etc/passwd", 1))
+    archive(tmp_path / "link", member("cluster.json", type=tarfile.SYMTYPE, linkname="/etc/passwd"))
+    archive(tmp_path / "large", member("lists/pods.jsonl", 1 << 26))
+    said = {file.name: refused("status", "--from", str(file)).partition(": ")[2] for file in tmp_path.iterdir()}
+    assert said == {
+        "empty": f"not a dump, or a damaged one; {DUMP}",
+        "cut": "the dump is cut off: copy the whole file, or write it anew with `balloons dump`",
+        "noise": f"not a dump, or a damaged one; {DUMP}",
+        "zeros": f"it holds no cluster.json; {DUMP}",
+        "hostile": f"'../../etc/passwd' is no part of a dump; {DUMP}",
+        "link": f"'cluster.json' is not a regular file; {DUMP}",
+        "large": f"an object has more than 4,194,304 bytes; {DUMP}",
+    }
+
+
+def test_without_a_command_there_is_help_and_no_error() -> None:
+    ended = balloons(COLUMNS="80")
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert ended.stderr == balloons("--help", COLUMNS="80").stdout
+
+
+def test_what_has_to_be_chosen_is_one_sentence() -> None:
+    assert refused("explain") == "Missing argument '{pod|node|pool|throttle}'. Choose from: pod, node, pool, throttle"
