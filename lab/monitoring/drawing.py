@@ -151,9 +151,7 @@ def _number(sheet: Sheet, place: Json, panel: Panel, run: RecordedRun, marks: li
     text = "\n".join(in_unit(round(value) if panel.unit == "short" else value, panel.unit) for _, value in found)
     colour = panel.colour_of(found[0][1]) if found else "text"
     colour = TEXT if colour == "text" else colour
-    sheet.write(
-        place["x"] + 0.4, place["y"] + 2.1, text, size=22, weight="bold", colour=TEXT if colour == "text" else colour
-    )
+    sheet.write(place["x"] + 0.4, place["y"] + 2.1, text, size=22, weight="bold", colour=colour)
     sheet.write(place["x"] + 0.4, place["y"] + 3.4, ", ".join(name for name, _ in found), size=SMALL, colour="#666")
 
 

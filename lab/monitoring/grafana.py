@@ -98,8 +98,8 @@ def _overrides(panel: Panel) -> list[Json]:
     if panel.kind is not Kind.LINES:
         return []
     shown: set[str] = set()
-    for query in panel.queries:
-        shown |= set(WORDS.get(thing_of(query.legend), (thing_of(query.legend),)))
+    for thing in (thing_of(query.legend) for query in panel.queries):
+        shown.update(WORDS.get(thing, (thing,)))
     return [
         {
             "matcher": {"id": "byRegexp", "options": f"/(^| ){name}$/"},
