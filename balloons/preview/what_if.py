@@ -7,6 +7,7 @@ same scale-up under several policies, and with one figure swept over several val
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
+from math import isfinite
 from typing import Any
 
 from balloons.display_text import duration
@@ -82,7 +83,7 @@ def check(stated: Stated) -> Stated:
     for name, (low, high) in BOUNDS.items():
         value = getattr(stated, name)
         if value is not None and not low <= value <= high:
-            shown = duration(value) if name in TIMES else f"{value:g}"
+            shown = duration(value) if name in TIMES and isfinite(value) else f"{value:g}"
             raise StatedError(f"{name.replace('_', '-')} {shown}: accepted: {accepted(name)}")
     return stated
 

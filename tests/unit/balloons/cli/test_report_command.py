@@ -114,7 +114,7 @@ def test_hostile_names_paint_nothing(saved: str) -> None:
     ("arguments", "sentence"),
     [
         ((), "nothing asked for; accepted: one of --to N, --add N, --pods FILE, --job FILE, --plan FILE"),
-        (("--to", "5", "--plan", "x"), "--to with --plan asked for"),
+        (("--to", "5", "--plan", "SAVED"), "--to with --plan asked for"),
         (("--plan", "SAVED", "--boot", "3s"), "--boot with --plan: a saved plan is drawn as it is"),
         (
             ("--plan", "SAVED", "-o", "r.gif"),
@@ -123,7 +123,7 @@ def test_hostile_names_paint_nothing(saved: str) -> None:
         (("--plan", "SAVED", "-o", "report"), "--output report: no suffix; accepted: .html"),
         (("--plan", "SAVED", "--format", "pdf"), "'pdf' is not one of 'html', 'png', 'svg', 'text'"),
         (("--plan", "SAVED", "-o", "/no/where/r.txt"), "/no/where/r.txt: No such file"),
-        (("--plan", "/no/file"), "/no/file: No such file"),
+        (("--plan", "/no/file"), "/no/file: no such file or directory; accepted: a file that `balloons plan"),
         (("--plan", "BAD"), "Expected `int`, got `str` - at `$.nodesComing`"),
         (("--to", "5", "--kubeconfig", "/no/file"), "without a cluster: --plan FILE, --offline"),
     ],

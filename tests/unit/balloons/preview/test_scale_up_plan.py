@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cache
-from math import exp
+from math import exp, inf, nan
 from pathlib import Path
 
 import pytest
@@ -134,7 +134,7 @@ def test_timeline_is_bounded() -> None:
     assert found == sorted(set(found))
 
 
-@pytest.mark.parametrize(("name", "value"), [("servers", 0), ("background", 1), ("boot", float("nan"))])
+@pytest.mark.parametrize(("name", "value"), [("servers", 0), ("background", 1), ("boot", nan), ("boot", inf)])
 def test_figures_out_of_bounds_are_named(name: str, value: float) -> None:
     with pytest.raises(StatedError, match=f"{name} .*: accepted: "):
         check(Stated(**{name: value}))
