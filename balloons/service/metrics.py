@@ -22,7 +22,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info
 from prometheus_client.exposition import choose_encoder
 
 from balloons.decide.plan import PoolDecision
-from balloons.service.pool_status import HOLDS, TURNED_AWAY, Standing, standing
+from balloons.service.pool_status import HELD_UP, TURNED_AWAY, Standing, standing
 from balloons.service.preemptions import Found, GaveWay, Leaving, Taken
 from balloons.service.settings import ListenAddress, MetricsTls, SettingsError
 from balloons.service.write_rules import ActionKind, PoolWriteOutcome
@@ -167,8 +167,8 @@ class Metrics:
             self._standing.labels(key.namespace, key.name, each.name.lower()).set(standing(reason) is each)
         for found in Found:
             self._bound.labels(key.namespace, key.name, found.value)
-        if reason in HOLDS and self._reasons.get(key) != decision.because.code:
-            self._holds.labels(decision.because.code).inc()
+        if reason in HELD_UP and self._reasons.get(key) != decision.because.code:
+            self._held_up.labels(decision.because.code).inc()
         self._reasons[key] = decision.because.code
 
     def _make_pool_gauges(self) -> None:
@@ -214,7 +214,7 @@ class Metrics:
         self._loop_lag = self._histogram(
             "loop_lag_seconds", "How late the event loop woke a timer, sampled once a second.", SHORT_BUCKETS
         )
-        self._holds = self._counter(
+        self._held_up = self._counter(
             "holds", "Times that a pool began to get less than it asks for, by reason (docs/pool-reasons.md).", "reason"
         )
         self._preemptions = self._counter("preemptions", "Balloons that gave way to real work.", "how")
@@ -225,7 +225,7 @@ class Metrics:
         )
         self._writes = self._counter("writes", "Writes, by what they do and how they ended.", "action", "outcome")
         _start(self._ticks, TICK_OUTCOMES)
-        _start(self._holds, sorted(reason.code for reason in HOLDS))
+        _start(self._held_up, sorted(reason.code for reason in HELD_UP))
         _start(self._preemptions, Leaving)
         for kind in ActionKind:
             for outcome in PoolWriteOutcome:

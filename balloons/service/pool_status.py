@@ -55,7 +55,7 @@ TURNED_AWAY = frozenset({Reason.NOT_SERVED, Reason.BOUND})
 """Pools that are not ours to serve: whoever makes thousands of them costs the others neither series nor Events."""
 WITHOUT_EVENT = frozenset({Reason.SHARED_NODES})
 """Notes that only the conditions tell: nothing is wrong, and such pods come and go all day."""
-HOLDS = (
+HELD_UP = (
     _BLIND
     | _STUCK
     | {
@@ -67,7 +67,7 @@ HOLDS = (
         Reason.RESERVED,
     }
 )
-"""Reasons for which less was done than the pool asks for: the labels of holds_total."""
+"""Reasons that hold a pool up: less was done than it asks for. The labels of holds_total."""
 WRITE_FAILED = "WriteFailed"
 """Condition reason when the API server refuses, or does not answer, what was decided."""
 ZONE_LIMIT = 64

@@ -61,7 +61,7 @@ class Throttling:
         watches: ThrottleWatches,
         sources: SignalWatches,
         writes: ThrottleWrites,
-        holding: InForce,
+        in_force: InForce,
         metrics: ThrottleMetrics,
         clock: Callable[[], float],
         wall: Callable[[], float] = time.time,
@@ -69,7 +69,7 @@ class Throttling:
         self._watches = watches
         self._sources = sources
         self._writes = writes
-        self._holding = holding
+        self._in_force = in_force
         self._metrics = metrics
         self._clock = clock
         self._wall = wall
@@ -90,10 +90,10 @@ class Throttling:
         self._sources.follow(())
         stored = self._watches.throttles
         # A leader may be told to stop before its first tick, and holds what it took over all the same.
-        self._holding.follow(is_needed=bool(stored or self._leaving) or not self._watches.is_known)
+        self._in_force.follow(is_needed=bool(stored or self._leaving) or not self._watches.is_known)
         # What a throttle that is gone or unreadable still holds, only we can give back.
         may_hand_over = not self._leaving and any(isinstance(each, JoinThrottle) for each in stored)
-        await self._holding.stop(self._writes.drain, may_hand_over=may_hand_over)
+        await self._in_force.stop(self._writes.drain, may_hand_over=may_hand_over)
 
     def stand_by(self) -> None:
         """Somebody else leads: nothing is asked of the servers, nothing remembered; the caches stay warm."""
@@ -132,7 +132,7 @@ class Throttling:
         """Begin and end what the throttles need."""
         self._keep_track(stored)
         self._sources.follow(self._known.values())
-        self._holding.follow(is_needed=bool(stored or self._leaving))
+        self._in_force.follow(is_needed=bool(stored or self._leaving))
 
     def _keep_track(self, stored: Sequence[StoredThrottle]) -> None:
         """Throttles that are gone or unreadable begin to leave."""
@@ -189,7 +189,7 @@ class Throttling:
 
     def _view(self, cluster: ClusterView) -> TickView:
         now_s, wall_s, watches = self._clock(), self._wall(), self._watches
-        self._holding.saw(watches.limited)
+        self._in_force.saw(watches.limited)
         world = JoinWorld(
             nodes=cluster.nodes,
             pods=cluster.pods,
@@ -201,8 +201,8 @@ class Throttling:
         )
         scene = LeverScene(
             moment=Clocks(now_s, wall_s),
-            lease=self._holding.lease,
-            epoch=self._holding.epoch,
+            lease=self._in_force.lease,
+            epoch=self._in_force.epoch,
             nodes=cluster.nodes,
             unplaced=cluster.unplaced,
             limited=watches.limited,

@@ -11,7 +11,7 @@ import pytest
 
 from balloons.api.pool import BalloonPool, Mode, PoolNodes, PoolSpec, PoolStatus, ZoneStatus
 from balloons.decide.plan import Because, PoolDecision, Reason, because
-from balloons.service.pool_status import HOLDS, Announcer, Standing, next_status, standing
+from balloons.service.pool_status import HELD_UP, Announcer, Standing, next_status, standing
 from balloons.service.watched_objects import POOLS
 from balloons.view.snapshot import RefusedPool
 from throttler.kube.because import EVENTS_PER_MIN
@@ -115,9 +115,9 @@ def test_manifest_names_the_very_pool() -> None:
 
 
 def test_every_hold_is_a_reason_and_nothing_settled_is_stuck() -> None:
-    assert set(Reason) >= HOLDS
+    assert set(Reason) >= HELD_UP
     assert {standing(reason) for reason in Reason} == set(Standing)
-    assert all(reason in HOLDS for reason in Reason if standing(reason) in (Standing.STUCK, Standing.BLIND))
+    assert all(reason in HELD_UP for reason in Reason if standing(reason) in (Standing.STUCK, Standing.BLIND))
 
 
 def pool(name: str = "gpu", told: str = "") -> BalloonPool:
