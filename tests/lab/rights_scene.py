@@ -10,7 +10,7 @@ from lab.binaries import find_karpenter_crds
 from lab.cloud.machines import PaperMachines, PaperNode
 from lab.cloud.nodegroups import install_capacity_quotas, install_machine_deployments
 from lab.controlplane import ControlPlane
-from tests.lab.hold_view import View, view
+from tests.lab.lever_view import View, view
 from tests.lab.service_scene import MANIFESTS, pool_object, work_object
 from throttler.kube.cluster_api import MAX_SIZE
 

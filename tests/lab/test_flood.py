@@ -18,7 +18,7 @@ from lab.cloud.machines import PaperMachines, PaperNode
 from lab.controlplane import ApiServerSettings, ControlPlane, ControlPlaneSettings, start_control_plane
 from lab.demo.service import ACCOUNT_NAMESPACE, FLOW_CONTROL, install, run_service
 from tests.lab.flood import flood, slow_writes
-from tests.lab.hold_view import eventually, view
+from tests.lab.lever_view import eventually, view
 from tests.lab.service_scene import ACCOUNT, pool_object
 
 pytestmark = pytest.mark.lab

@@ -17,7 +17,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from lab.binaries import find_karpenter_crds
 from lab.cloud.machines import PaperMachines, PaperNode
 from lab.controlplane import ControlPlane, ControlPlaneSettings, start_control_plane
-from tests.lab.hold_view import View, eventually, gated_deployment, view
+from tests.lab.lever_view import View, eventually, gated_deployment, view
 from throttler.kube.connection import ConnectionOptions, load_connection
 from throttler.kube.lease import LEASE_NAME, Elector, ElectorSettings, open_lease_client
 from throttler.levers.lever import FIELD_MANAGER, HOLDER_ANNOTATION, THROTTLE_LABEL

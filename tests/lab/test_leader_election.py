@@ -13,7 +13,7 @@ from benchmarks.takeover.pair import open_pairs
 from benchmarks.takeover.trial import Fault, Ring
 from lab.controlplane import ControlPlane, ControlPlaneSettings, start_control_plane
 from lab.demo.service import ACCOUNT_NAMESPACE
-from tests.lab.hold_view import View, eventually, gated_deployment, view
+from tests.lab.lever_view import View, eventually, gated_deployment, view
 from throttler.kube.lease import LEASE_NAME
 from throttler.levers.scheduling_gate import PACED_GATE, is_held
 

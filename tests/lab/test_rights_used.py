@@ -15,7 +15,7 @@ import yaml
 from lab.cloud.machines import PaperMachines
 from lab.controlplane import ControllerManagerSettings, ControlPlane, ControlPlaneSettings, start_control_plane
 from lab.rights import Grant, grants_of, replay
-from tests.lab.hold_view import View, eventually, gated_deployment
+from tests.lab.lever_view import View, eventually, gated_deployment
 from tests.lab.rights_scene import (
     HELD,
     LABEL,

@@ -1,8 +1,8 @@
 """What every lever is: something that plans writes from what one throttle knows now and what it remembers.
 
 There are two kinds. A ceiling bounds what an autoscaler may order, by a limit on objects of the user's; it saves their
-value and restores it. A hold keeps single nodes or pods waiting, and lets them in one by one. To the rest of the
-throttle they are alike: `plan(context, memory)`, and what they write on.
+value and restores it. An admission lever keeps single nodes or pods waiting, and lets them in one by one. To the
+rest of the throttle they are alike: `plan(context, memory)`, and what they write on.
 """
 
 import enum
@@ -229,8 +229,8 @@ class CeilingLever(Lever[Settings, Remembered], Generic[Settings, Remembered, Li
         return tuple(own), tuple(others)
 
 
-class HoldLever(Lever[Settings, Remembered], Generic[Settings, Remembered, Thing]):
-    """Keeps single objects waiting that bear, or lack, a mark of ours."""
+class AdmissionLever(Lever[Settings, Remembered], Generic[Settings, Remembered, Thing]):
+    """Keeps single objects waiting that bear, or lack, a mark of ours, and lets them in one by one."""
 
     @abstractmethod
     def let_all_in(self, things: Sequence[Thing], settings: Settings) -> tuple[LeverWrite, ...]:

@@ -18,9 +18,9 @@ from throttler.kube.because import because
 from throttler.kube.metadata import KindNames
 from throttler.kube.pod import Pod
 from throttler.kube.quantities_and_durations import Resources, fits, minus
-from throttler.levers.hold import Held, HeldSince, HoldReason, in_turn, without_elements
+from throttler.levers.admission_queue import AdmissionReason, Held, HeldSince, in_turn, without_elements
 from throttler.levers.lever import Clocks, How, LeverBudget, LeverOutcome, LeverReport, LeverState, LeverWrite
-from throttler.levers.lever_context import ANY_TIME, EVERYTHING_BACK, HoldLever, LeverContext
+from throttler.levers.lever_context import ANY_TIME, EVERYTHING_BACK, AdmissionLever, LeverContext
 
 PACED_GATE = "kube-balloons.github.io/paced"
 """The scheduling gate that workloads opt in with."""
@@ -95,14 +95,14 @@ def release_gates(
 def _report(stays: Sequence[Held], room: LeverBudget) -> LeverReport:
     """Who stays behind after this decision. No gate needs a confirmation: a pod that bears it is held."""
     if room.is_stopping:
-        state, why = LeverState.HANDED_BACK, because(HoldReason.HOLD_HANDED_BACK)
+        state, why = LeverState.HANDED_BACK, because(AdmissionReason.HOLD_HANDED_BACK)
     elif not stays:
-        state, why = LeverState.HANDED_BACK, because(HoldReason.NOTHING_HELD)
+        state, why = LeverState.HANDED_BACK, because(AdmissionReason.NOTHING_HELD)
     elif room.may_move:
         oldest_s = max(each.age_s for each in stays)
-        state, why = LeverState.CONFIRMED, because(HoldReason.PODS_HELD, held=len(stays), oldest_s=oldest_s)
+        state, why = LeverState.CONFIRMED, because(AdmissionReason.PODS_HELD, held=len(stays), oldest_s=oldest_s)
     else:
-        state, why = LeverState.CONFIRMED, because(HoldReason.PODS_HELD_BLIND, held=len(stays))
+        state, why = LeverState.CONFIRMED, because(AdmissionReason.PODS_HELD_BLIND, held=len(stays))
     ceiling = f"{len(stays)} held" if state is LeverState.CONFIRMED else ""
     return LeverReport(name=f"SchedulingGate/{PACED_GATE}", state=state, because=why, ceiling=ceiling)
 
@@ -157,9 +157,9 @@ def _ungate(pod: Pod, held: Held, room: LeverBudget) -> LeverWrite:
         key=pod.key,
         how=How.JSON,
         body=without_elements("/spec/schedulingGates", ours, pod.resource_version, {"name": PACED_GATE}),
-        because=because(HoldReason.HOLD_HANDED_BACK)
+        because=because(AdmissionReason.HOLD_HANDED_BACK)
         if room.is_stopping
-        else because(HoldReason.ADMITTED, age_s=held.age_s),
+        else because(AdmissionReason.ADMITTED, age_s=held.age_s),
     )
 
 
@@ -187,7 +187,7 @@ def _is_alone(pod: Pod) -> bool:
     return pod.scheduling is not None and pod.scheduling.is_one_per_node
 
 
-class SchedulingGates(HoldLever[GateLever, GateMemory, Pod]):
+class SchedulingGates(AdmissionLever[GateLever, GateMemory, Pod]):
     """`levers.schedulingGates`."""
 
     FIELD = "scheduling_gates"

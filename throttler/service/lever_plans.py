@@ -15,18 +15,18 @@ from throttler.kube.karpenter import NodePool
 from throttler.kube.pod import Scheduling
 from throttler.kube.selectors import Toleration
 from throttler.levers.capacity_quota import CAPACITY_QUOTAS
-from throttler.levers.hold import DAEMON_SET_LABEL, STARTUP_TAINT
 from throttler.levers.lever import LeverOutcome, LeverWrite
-from throttler.levers.lever_context import CeilingLever, HoldLever, Lever, LeverContext, LeverMemory, LeverScene
+from throttler.levers.lever_context import AdmissionLever, CeilingLever, Lever, LeverContext, LeverMemory, LeverScene
 from throttler.levers.machine_deployments import MACHINE_DEPLOYMENTS
 from throttler.levers.node_pool_limits import NODE_POOL_LIMITS
 from throttler.levers.pool_shares import is_of, may_make
 from throttler.levers.saved_limits import restore
 from throttler.levers.scheduling_gate import PACED_GATE, SCHEDULING_GATES, is_held
+from throttler.levers.taint_and_label import DAEMON_SET_LABEL, STARTUP_TAINT
 
 CEILINGS: tuple[CeilingLever[Any, Any, Any], ...] = (CAPACITY_QUOTAS, NODE_POOL_LIMITS, MACHINE_DEPLOYMENTS)
-HOLDS: tuple[HoldLever[Any, Any, Any], ...] = (SCHEDULING_GATES, STARTUP_TAINT, DAEMON_SET_LABEL)
-LEVERS: tuple[Lever[Any, Any], ...] = (*CEILINGS, *HOLDS)
+ADMISSIONS: tuple[AdmissionLever[Any, Any, Any], ...] = (SCHEDULING_GATES, STARTUP_TAINT, DAEMON_SET_LABEL)
+LEVERS: tuple[Lever[Any, Any], ...] = (*CEILINGS, *ADMISSIONS)
 """A new lever is a row here."""
 
 

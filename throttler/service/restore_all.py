@@ -32,7 +32,7 @@ from throttler.levers.lever import HOLDER_ANNOTATION, THROTTLE_LABEL, How, Lever
 from throttler.levers.lever_context import CeilingLever
 from throttler.levers.saved_limits import ORIGINAL_ANNOTATION, is_unreadable, restore
 from throttler.levers.scheduling_gate import SCHEDULING_GATES
-from throttler.service.lever_plans import CEILINGS, HOLDS
+from throttler.service.lever_plans import ADMISSIONS, CEILINGS
 from throttler.service.lever_writer import LeverWriteOutcome, LeverWriter
 from throttler.service.throttle_watches import THROTTLES, resources_of
 
@@ -45,7 +45,7 @@ MayGoOn = Callable[[], Awaitable[bool]]
 NAMED = 5
 """How many unreadable objects are named."""
 WITHOUT_NODE = Selection(fields="spec.nodeName=,status.phase=Pending")
-_AT_THE_JOIN = tuple(lever for lever in HOLDS if lever.WRITES_ON.kind == NODES.kind)
+_AT_THE_JOIN = tuple(lever for lever in ADMISSIONS if lever.WRITES_ON.kind == NODES.kind)
 
 log = structlog.get_logger()
 

@@ -15,14 +15,14 @@ import pytest
 import balloons
 from balloons.decide.plan import Because, Reason
 from throttler.law.verdict import ThrottleReason
-from throttler.levers.hold import HoldReason
+from throttler.levers.admission_queue import AdmissionReason
 from throttler.levers.lever import LeverReason
 from throttler.service.throttle_status import StatusReason
 
 CORE = Path(next(iter(balloons.__path__)))
 VARIABLE = {"STEADY", "WARMING"}
 """Chosen into a variable first; the decisions that say them are tested elsewhere."""
-REASONS = (Reason, ThrottleReason, LeverReason, HoldReason, StatusReason)
+REASONS = (Reason, ThrottleReason, LeverReason, AdmissionReason, StatusReason)
 
 
 @cache

@@ -13,11 +13,12 @@ from balloons.decide.plan import Reason
 from throttler.kube.because import Because, Sentence
 from throttler.kube.quantities_and_durations import count, plural
 from throttler.law.verdict import ThrottleReason
-from throttler.levers.hold import HoldReason
+from throttler.levers.admission_queue import AdmissionReason
 from throttler.levers.lever import LeverReason
 from throttler.service.throttle_status import StatusReason
 
-SENTENCES = [each for reasons in (Reason, ThrottleReason, LeverReason, HoldReason, StatusReason) for each in reasons]
+REASONS = (Reason, ThrottleReason, LeverReason, AdmissionReason, StatusReason)
+SENTENCES = [sentence for reasons in REASONS for sentence in reasons]
 NOUN = "API server|balloon|check|cut|DaemonSet|figure|file|image|join|lever|line|machine|node|object|pod|pool|resource"
 BETWEEN = r"(?:(?:more|held|warm|waiting|wanted|idle) )*"
 MANY = re.compile(rf"^ {BETWEEN}(?:{NOUN})s\b(?!/)")

@@ -17,7 +17,7 @@ from throttler.kube.metadata import Metadata
 from throttler.kube.writes import status_manifest
 from throttler.law.law_memory import Learned
 from throttler.law.verdict import Phase, ThrottleReason, Verdict
-from throttler.levers.hold import HoldReason
+from throttler.levers.admission_queue import AdmissionReason
 from throttler.levers.lever import LeverReport, LeverState
 from throttler.service.throttle_status import Findings, next_status
 from throttler.service.throttle_watches import THROTTLES
@@ -43,7 +43,7 @@ def verdict(phase: Phase = Phase.AVOID, **changes: object) -> Verdict:
 
 
 def lever(state: LeverState, name: str = "NodePool/gpu") -> LeverReport:
-    return LeverReport(name=name, state=state, because=because(HoldReason.NOTHING_HELD), ceiling="cpu: 64")
+    return LeverReport(name=name, state=state, because=because(AdmissionReason.NOTHING_HELD), ceiling="cpu: 64")
 
 
 def found(**changes: object) -> Findings:
@@ -238,7 +238,7 @@ ODD = st.floats() | st.integers(-(10**12), 10**12).map(float)
 
 @given(ODD, ODD, ODD, st.integers(-5, 10**12), st.text(max_size=3000))
 def test_whatever_was_found_fits_the_api(window: float, pace: float, index: float, count: int, text: str) -> None:
-    report = LeverReport(name=text, state=LeverState.LOST, because=because(HoldReason.NOTHING_HELD), original=text)
+    report = LeverReport(name=text, state=LeverState.LOST, because=because(AdmissionReason.NOTHING_HELD), original=text)
     odd = found(
         verdict=verdict(window=window, pace_per_min=pace, index=index, allowance=count),
         joins=Joins(waiting=count),

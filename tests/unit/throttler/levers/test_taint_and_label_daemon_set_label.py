@@ -5,8 +5,9 @@ from hypothesis import strategies as st
 
 from tests.world import a_node
 from throttler.kube.node import Node
-from throttler.levers.hold import HeldSince, LabelSettings, put_labels
+from throttler.levers.admission_queue import HeldSince
 from throttler.levers.lever import Clocks, How, LeverBudget, LeverOutcome, LeverState
+from throttler.levers.taint_and_label import LabelSettings, put_labels
 
 KEY = "example.com/daemons"
 SETTINGS = LabelSettings(key=KEY, value="true", max_wait_s=600.0)

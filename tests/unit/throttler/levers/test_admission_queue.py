@@ -6,7 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from throttler.levers.hold import Held, HeldSince, HoldReason, hold_report, in_turn, let_in, why_let_in
+from throttler.levers.admission_queue import (
+    AdmissionReason,
+    Held,
+    HeldSince,
+    admission_report,
+    in_turn,
+    let_in,
+    why_let_in,
+)
 from throttler.levers.lever import Clocks, LeverBudget, LeverState
 
 LIMIT_S = 100.0
@@ -98,17 +106,18 @@ def test_urgent_ones_go_before_older_ones() -> None:
 
 def test_report_counts_who_stays() -> None:
     stays = in_turn(held([30.0, 20.0]), LIMIT_S)
-    report = hold_report("x", stays, LIMIT_S, room())
+    report = admission_report("x", stays, LIMIT_S, room())
     assert (report.state, report.ceiling) == (LeverState.CONFIRMED, "2 held")
-    assert report.because.reason is HoldReason.HOLDING
+    assert report.because.reason is AdmissionReason.HOLDING
     assert report.because.detail["oldest_s"] == 30.0
-    assert hold_report("x", stays, LIMIT_S, room(may_move=False)).because.reason is HoldReason.HOLDING_BLIND
-    assert hold_report("x", (), LIMIT_S, room()).state is LeverState.HANDED_BACK
-    assert hold_report("x", stays, LIMIT_S, room(is_stopping=True)).because.reason is HoldReason.HOLD_HANDED_BACK
+    assert admission_report("x", stays, LIMIT_S, room(may_move=False)).because.reason is AdmissionReason.HOLDING_BLIND
+    assert admission_report("x", (), LIMIT_S, room()).state is LeverState.HANDED_BACK
+    stopping = admission_report("x", stays, LIMIT_S, room(is_stopping=True))
+    assert stopping.because.reason is AdmissionReason.HOLD_HANDED_BACK
 
 
 def test_every_way_in_has_its_reason() -> None:
-    assert why_let_in(Held("a", 3.0), LIMIT_S, room()).reason is HoldReason.ADMITTED
-    assert why_let_in(Held("a", 100.0), LIMIT_S, room()).reason is HoldReason.HOLD_TIME_IS_UP
-    assert why_let_in(Held("a", 100.0), LIMIT_S, room(is_stopping=True)).reason is HoldReason.HOLD_HANDED_BACK
+    assert why_let_in(Held("a", 3.0), LIMIT_S, room()).reason is AdmissionReason.ADMITTED
+    assert why_let_in(Held("a", 100.0), LIMIT_S, room()).reason is AdmissionReason.HOLD_TIME_IS_UP
+    assert why_let_in(Held("a", 100.0), LIMIT_S, room(is_stopping=True)).reason is AdmissionReason.HOLD_HANDED_BACK
     assert "after 100 s" in why_let_in(Held("a", 100.0), LIMIT_S, room()).sentence

@@ -10,8 +10,9 @@ from tests.unit.throttler.levers.json_patch import RefusedError, apply_patch
 from tests.world import a_node
 from throttler.kube.node import Node
 from throttler.kube.selectors import Taint
-from throttler.levers.hold import LONGEST_TAINT_S, HeldSince, TaintSettings, has_taint, release_taints
+from throttler.levers.admission_queue import HeldSince
 from throttler.levers.lever import Clocks, How, LeverBudget, LeverOutcome, LeverState
+from throttler.levers.taint_and_label import LONGEST_TAINT_S, TaintSettings, has_taint, release_taints
 
 KEY = "startup-taint.cluster-autoscaler.kubernetes.io/kube-balloons"
 SETTINGS = TaintSettings(key=KEY, max_wait_s=600.0)

@@ -1,4 +1,4 @@
-"""What the tests of the levers that hold objects ask of a real API server, and write to it as the service would."""
+"""What the tests of admission levers ask of a real API server, and write to it as the service would."""
 
 import asyncio
 import json

@@ -8,12 +8,13 @@ import pytest
 
 from lab.cloud.machines import HollowNodes, HollowNodeSettings, PaperMachines, PaperNode
 from lab.controlplane import ControlPlane
-from tests.lab.hold_view import View, daemon_set, eventually, gated_deployment, room, this_moment, view
+from tests.lab.lever_view import View, daemon_set, eventually, gated_deployment, room, this_moment, view
 from throttler.kube.errors import ConflictError
 from throttler.kube.quantities_and_durations import largest
 from throttler.kube.requests import PatchKind
-from throttler.levers.hold import HeldSince, LabelSettings, TaintSettings, put_labels, release_taints, without_elements
+from throttler.levers.admission_queue import HeldSince, without_elements
 from throttler.levers.scheduling_gate import APART_S, PACED_GATE, GatedDemand, GateMemory, GateSettings, release_gates
+from throttler.levers.taint_and_label import LabelSettings, TaintSettings, put_labels, release_taints
 from throttler.service.lever_writer import LeverWriteOutcome
 from throttler.service.restore_all import NODES
 

@@ -1,0 +1,128 @@
+"""The queue of nodes or pods that a lever lets in one by one: how long each has been held, who is next, and why.
+
+An object is held from when it was made (a node from its registration, a pod from its creation). Ages are monotonic as
+soon as an object has been seen: a step of the wall clock cannot make the whole queue overdue, nor hold it for ever.
+"""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from throttler.kube.because import Because, Sentence, because
+from throttler.levers.lever import Clocks, LeverBudget, LeverReport, LeverState
+
+
+@dataclass(frozen=True, slots=True)
+class HeldSince:
+    """Memory: from which monotonic moment on each held object counts. Losing it costs nothing but wall-clock trust."""
+
+    since_s: Mapping[str, float] = field(default_factory=dict)
+    looked_at_s: float = -math.inf
+    """When the view was last complete: what is new now cannot have been there before."""
+
+    def seen(self, created_s: Mapping[str, float], moment: Clocks, *, is_complete: bool = True) -> "HeldSince":
+        """The memory after a look at everything that is held: id -> creation, in seconds since the epoch."""
+        longest_s = moment.now_s - self.looked_at_s
+        since_s = {
+            each: self.since_s.get(each, moment.now_s - _between(0.0, moment.wall_s - created, longest_s))
+            for each, created in created_s.items()
+        }
+        return HeldSince(since_s, moment.now_s if is_complete else self.looked_at_s)
+
+    def age_s(self, each: str, now_s: float) -> float:
+        """Seconds for which it has been held; 0 for what has not been seen."""
+        return now_s - self.since_s.get(each, now_s)
+
+
+def _between(low: float, value: float, high: float) -> float:
+    return low if not math.isfinite(value) else max(low, min(value, high))
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """One object in the queue."""
+
+    id: str
+    age_s: float
+    is_urgent: bool = False
+
+
+def in_turn(held: Iterable[Held], limit_s: float) -> tuple[Held, ...]:
+    """All in the order in which they are let in: those held for `limit_s` or longer, then urgent ones, then by age."""
+    return tuple(sorted(held, key=lambda each: (each.age_s < limit_s, not each.is_urgent, -each.age_s, each.id)))
+
+
+def let_in(held: Sequence[Held], places: int, limit_s: float, room: LeverBudget) -> Sequence[Held]:
+    """Who goes now of those that are in turn: all when handing back, whoever is overdue in any case, others as there
+    are places.
+
+    Overdue ones take places as well. While nothing may be moved only they go: the one exception, because a
+    machine that is held for too long is lost.
+    """
+    if room.is_stopping:
+        return held
+    overdue = sum(each.age_s >= limit_s for each in held)
+    return held[: max(overdue, places if room.may_move else 0)]
+
+
+class AdmissionReason(Sentence):
+    """Why, in a sentence; the braces name the figures."""
+
+    ADMITTED = "let in after {age_s:.0f} s: there is room for it now"
+    HOLD_TIME_IS_UP = (
+        "let in after {age_s:.0f} s: nothing is held for longer than {limit_s:.0f} s, whatever the signals say"
+    )
+    HOLD_HANDED_BACK = "let in: the throttle is stopping, paused or gone, and holds nothing back"
+    NOTHING_HELD = "nothing is held back"
+    HOLDING = "{held} held back, the oldest for {oldest_s:.0f} s; each is let in after {limit_s:.0f} s at the latest"
+    HOLDING_BLIND = (
+        "{held} held back: the view is incomplete or stale, so only those held for {limit_s:.0f} s are let in"
+    )
+    PODS_HELD = (
+        "{held:pod is|pods are} held back, the oldest for {oldest_s:.0f} s: none is let go before nodes may start"
+    )
+    PODS_HELD_BLIND = "{held:pod is|pods are} held back: the view is incomplete or stale, so none is let go"
+
+
+def why_let_in(held: Held, limit_s: float, room: LeverBudget) -> Because:
+    """Why this one is let in."""
+    if room.is_stopping:
+        return because(AdmissionReason.HOLD_HANDED_BACK)
+    if held.age_s >= limit_s:
+        return because(AdmissionReason.HOLD_TIME_IS_UP, age_s=held.age_s, limit_s=limit_s)
+    return because(AdmissionReason.ADMITTED, age_s=held.age_s)
+
+
+def admission_report(name: str, stays: Sequence[Held], limit_s: float, room: LeverBudget) -> LeverReport:
+    """What users see of a lever that lets objects in one by one: how many stay behind after this decision, and why.
+
+    It needs no confirmation: an object that bears our mark is held by the fact.
+    """
+    if room.is_stopping:
+        return LeverReport(name=name, state=LeverState.HANDED_BACK, because=because(AdmissionReason.HOLD_HANDED_BACK))
+    if not stays:
+        return LeverReport(name=name, state=LeverState.HANDED_BACK, because=because(AdmissionReason.NOTHING_HELD))
+    reason = AdmissionReason.HOLDING if room.may_move else AdmissionReason.HOLDING_BLIND
+    oldest_s = max(each.age_s for each in stays)
+    why = because(reason, held=len(stays), oldest_s=oldest_s, limit_s=limit_s)
+    return LeverReport(name=name, state=LeverState.CONFIRMED, because=why, ceiling=f"{len(stays)} held")
+
+
+def without_elements(
+    path: str, indices: Iterable[int], resource_version: str, marks: dict[str, str]
+) -> list[dict[str, Any]]:
+    """A JSON patch that removes the elements at `indices` of the list at `path`.
+
+    The version is the precondition: on any other version the indices mean nothing, and the server answers 409.
+    `marks` (field -> value) is tested on each element as well, so that an error of ours can only ever fail.
+    """
+    operations: list[dict[str, Any]] = [
+        {"op": "replace", "path": "/metadata/resourceVersion", "value": resource_version}
+    ]
+    # From the back: removing an element moves those behind it.
+    for index in sorted(indices, reverse=True):
+        element = f"{path}/{index}"
+        operations += [{"op": "test", "path": f"{element}/{key}", "value": value} for key, value in marks.items()]
+        operations.append({"op": "remove", "path": element})
+    return operations

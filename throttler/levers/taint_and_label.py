@@ -1,0 +1,164 @@
+"""The two levers at the join: nodes wait for our startup taint to go, or for our label to come, oldest first.
+
+The taint holds back DaemonSet pods and workloads, not the registration itself. cluster-autoscaler counts a node that
+keeps a startup taint for 15 min as unready, and stops altogether above 45 % unready nodes.
+
+DaemonSets may select our label instead: what costs the API servers most in a join is its DaemonSet pods; without the
+label a node is Ready and has none of them. A node that has the label with another value is its owner's decision, and is
+left alone.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from throttler.api.throttle import LabelLever, TaintLever
+from throttler.kube.metadata import KindNames, ObjectKey
+from throttler.kube.node import Node
+from throttler.levers.admission_queue import (
+    Held,
+    HeldSince,
+    admission_report,
+    in_turn,
+    let_in,
+    why_let_in,
+    without_elements,
+)
+from throttler.levers.lever import Clocks, How, LeverBudget, LeverOutcome, LeverWrite
+from throttler.levers.lever_context import ANY_TIME, EVERYTHING_BACK, AdmissionLever, LeverContext
+
+LONGEST_TAINT_S = 570.0
+"""Half a minute less than the 10 min that an autoscaler allows: for a tick, the write, and the caches that show it."""
+
+
+NODE_NAMES = KindNames("", ("v1",), "nodes", "Node")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaintSettings:
+    """Which taint is ours, and the longest that it may stay."""
+
+    key: str
+    max_wait_s: float
+
+    @property
+    def limit_s(self) -> float:
+        """The longest that a node is held."""
+        return min(self.max_wait_s, LONGEST_TAINT_S)
+
+
+def release_taints(
+    nodes: Iterable[Node], settings: TaintSettings, room: LeverBudget, since: HeldSince, moment: Clocks
+) -> tuple[LeverOutcome, HeldSince]:
+    """Which of the throttle's nodes lose the taint now; `room.admit` is in nodes."""
+    held = {node.name: node for node in nodes if has_taint(node, settings.key) and not node.is_deleting}
+    since = since.seen(created(held), moment, is_complete=room.may_move)
+    queued = in_turn((Held(name, since.age_s(node.uid, moment.now_s)) for name, node in held.items()), settings.limit_s)
+    chosen = let_in(queued, room.admit, settings.limit_s, room)
+    writes = tuple(_untaint(held[each.id], each, settings, room) for each in chosen)
+    report = admission_report(f"StartupTaint/{settings.key}", queued[len(chosen) :], settings.limit_s, room)
+    return LeverOutcome(report=report, writes=writes), since
+
+
+def has_taint(node: Node, key: str) -> bool:
+    """Whether the node bears the taint, with whatever value and effect."""
+    return any(taint.key == key for taint in node.taints)
+
+
+def created(nodes: Mapping[str, Node]) -> dict[str, float]:
+    """The creation of each node by its uid: a node that is made anew under the same name counts anew."""
+    return {node.uid: node.created_s for node in nodes.values()}
+
+
+def _untaint(node: Node, held: Held, settings: TaintSettings, room: LeverBudget) -> LeverWrite:
+    ours = [index for index, taint in enumerate(node.taints) if taint.key == settings.key]
+    return LeverWrite(
+        api_version="v1",
+        kind="Node",
+        key=ObjectKey("", node.name),
+        how=How.JSON,
+        body=without_elements("/spec/taints", ours, node.resource_version, {"key": settings.key}),
+        because=why_let_in(held, settings.limit_s, room),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabelSettings:
+    """Which label is ours, and the longest that a node waits for it."""
+
+    key: str
+    value: str
+    max_wait_s: float
+
+
+def put_labels(
+    nodes: Iterable[Node], settings: LabelSettings, room: LeverBudget, since: HeldSince, moment: Clocks
+) -> tuple[LeverOutcome, HeldSince]:
+    """Which of the throttle's nodes get the label now; `room.admit` is in nodes. Handing back labels every node."""
+    held = {node.name: node for node in nodes if settings.key not in node.labels and not node.is_deleting}
+    since = since.seen(created(held), moment, is_complete=room.may_move)
+    waits = (Held(name, since.age_s(node.uid, moment.now_s)) for name, node in held.items())
+    queued = in_turn(waits, settings.max_wait_s)
+    chosen = let_in(queued, room.admit, settings.max_wait_s, room)
+    writes = tuple(_label(held[each.id], each, settings, room) for each in chosen)
+    report = admission_report(f"DaemonSetLabel/{settings.key}", queued[len(chosen) :], settings.max_wait_s, room)
+    return LeverOutcome(report=report, writes=writes), since
+
+
+def _label(node: Node, held: Held, settings: LabelSettings, room: LeverBudget) -> LeverWrite:
+    metadata = {"resourceVersion": node.resource_version, "labels": {settings.key: settings.value}}
+    return LeverWrite(
+        api_version="v1",
+        kind="Node",
+        key=ObjectKey("", node.name),
+        how=How.MERGE,
+        body={"metadata": metadata},
+        because=why_let_in(held, settings.max_wait_s, room),
+    )
+
+
+class StartupTaint(AdmissionLever[TaintLever, HeldSince, Node]):
+    """`levers.startupTaint`."""
+
+    FIELD = "startup_taint"
+    WRITES_ON = NODE_NAMES
+
+    def fresh(self) -> HeldSince:
+        """Nothing is known."""
+        return HeldSince()
+
+    def plan(self, context: LeverContext, memory: HeldSince) -> tuple[tuple[LeverOutcome, ...], HeldSince]:
+        """Which of the throttle's nodes lose the taint."""
+        settings = TaintSettings(key=self.stated(context).key, max_wait_s=context.throttle.spec.max_wait_s)
+        outcome, memory = release_taints(context.nodes, settings, context.room, memory, context.scene.moment)
+        return (outcome,), memory
+
+    def let_all_in(self, things: Sequence[Node], settings: TaintLever) -> tuple[LeverWrite, ...]:
+        """Every node that bears the taint loses it."""
+        taint = TaintSettings(key=settings.key, max_wait_s=0.0)
+        return release_taints(things, taint, EVERYTHING_BACK, HeldSince(), ANY_TIME)[0].writes
+
+
+class DaemonSetLabel(AdmissionLever[LabelLever, HeldSince, Node]):
+    """`levers.daemonSetLabel`."""
+
+    FIELD = "daemon_set_label"
+    WRITES_ON = NODE_NAMES
+
+    def fresh(self) -> HeldSince:
+        """Nothing is known."""
+        return HeldSince()
+
+    def plan(self, context: LeverContext, memory: HeldSince) -> tuple[tuple[LeverOutcome, ...], HeldSince]:
+        """Which of the throttle's nodes get the label."""
+        stated = self.stated(context)
+        settings = LabelSettings(key=stated.key, value=stated.value, max_wait_s=context.throttle.spec.max_wait_s)
+        outcome, memory = put_labels(context.nodes, settings, context.room, memory, context.scene.moment)
+        return (outcome,), memory
+
+    def let_all_in(self, things: Sequence[Node], settings: LabelLever) -> tuple[LeverWrite, ...]:
+        """Every node gets the label."""
+        label = LabelSettings(key=settings.key, value=settings.value, max_wait_s=0.0)
+        return put_labels(things, label, EVERYTHING_BACK, HeldSince(), ANY_TIME)[0].writes
+
+
+STARTUP_TAINT, DAEMON_SET_LABEL = StartupTaint(), DaemonSetLabel()
