@@ -13,7 +13,7 @@ from throttler.kube.node import GROUP_LABELS, HELD_BY_ANNOTATION, KARPENTER_KEEP
 from throttler.kube.node import KARPENTER_POOL_LABEL as POOL
 from throttler.kube.quantities_and_durations import QuantityError, count, parse_quantity
 from throttler.kube.selectors import matches
-from throttler.service.lever_plans import left_out
+from throttler.service.all_levers import left_out
 
 GATE = "capacity-quotas-enabled"
 DEFAULT_PER_SCALEUP = 1000

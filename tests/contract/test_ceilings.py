@@ -26,11 +26,11 @@ from throttler.kube.kube_client import KubeClient, decode, open_client
 from throttler.kube.pod import Scheduling
 from throttler.kube.requests import Resource
 from throttler.kube.selectors import LabelSelector
-from throttler.levers.capacity_quota import QuotaMemory, QuotaSeen, plan_capacity_quota
+from throttler.levers.capacity_quota import QuotaMemory, QuotaSeen, decide_capacity_quota
 from throttler.levers.lever import Clocks, Holder, LeverBudget, LeverWrite
 from throttler.levers.lever_context import LeverContext, LeverScene
 from throttler.levers.machine_deployments import MACHINE_DEPLOYMENTS
-from throttler.levers.node_pool_limits import NodePoolMemory, NodePoolSeen, plan_node_pools
+from throttler.levers.node_pool_limits import NodePoolMemory, NodePoolSeen, decide_node_pools
 from throttler.levers.pool_shares import WaitingWork
 from throttler.levers.saved_limits import restore
 from throttler.service.lever_writer import LeverWriteOutcome, LeverWriter
@@ -102,7 +102,7 @@ async def pool_writes(client: KubeClient, name: str, **room: Any) -> tuple[Lever
     now = LeverBudget(
         **{"existing": 0, "booting": 0, "allowance": 3, "admit": 0, "waiting": 9, "may_move": True, **room}
     )
-    outcomes, _ = plan_node_pools([NodePoolSeen(pool=pool)], now, WAITING, HOLDER, NodePoolMemory(), 0.0)
+    outcomes, _ = decide_node_pools([NodePoolSeen(pool=pool)], now, WAITING, HOLDER, NodePoolMemory(), 0.0)
     return outcomes[0].writes
 
 
@@ -171,7 +171,7 @@ async def test_quota_is_made_moved_and_deleted(client: KubeClient, name: str, ve
         quota = await found(client, resource, name)
         seen = QuotaSeen(name=name, selector=SELECTOR, api_version=resource.api_version, quota=quota)
         room = LeverBudget(existing=10, booting=2, allowance=allowance, admit=0, waiting=5, may_move=True)
-        outcome, memory = plan_capacity_quota(seen, room, HOLDER, memory, now_s)
+        outcome, memory = decide_capacity_quota(seen, room, HOLDER, memory, now_s)
         (result,) = await writer.carry_out(outcome.writes)
         assert result.outcome is LeverWriteOutcome.DONE, result.message
         now = await found(client, resource, name)
@@ -179,7 +179,7 @@ async def test_quota_is_made_moved_and_deleted(client: KubeClient, name: str, ve
         assert now.spec.limits.resources == {"nodes": str(12 + allowance)}
         assert now.spec.selector == SELECTOR
         assert (
-            plan_capacity_quota(
+            decide_capacity_quota(
                 QuotaSeen(name=name, selector=SELECTOR, api_version=resource.api_version, quota=now),
                 room,
                 HOLDER,
@@ -203,7 +203,7 @@ async def test_quota_of_the_user_is_as_before(served: ControlPlane, client: Kube
         name=name, selector=SELECTOR, api_version=resource.api_version, quota=await found(client, resource, name)
     )
     room = LeverBudget(existing=10, booting=2, allowance=8, admit=0, waiting=5, may_move=True)
-    outcome, _ = plan_capacity_quota(seen, room, HOLDER, QuotaMemory(), 0.0)
+    outcome, _ = decide_capacity_quota(seen, room, HOLDER, QuotaMemory(), 0.0)
     await LeverWriter(client).carry_out(outcome.writes)
     now = await found(client, resource, name)
     assert now is not None
@@ -218,7 +218,7 @@ async def test_quota_of_the_user_is_as_before(served: ControlPlane, client: Kube
 async def test_write_that_the_schema_refuses_is_an_outcome(client: KubeClient, name: str) -> None:
     seen = QuotaSeen(name=name, selector=SELECTOR, api_version="autoscaling.x-k8s.io/v1beta1", quota=None)
     room = LeverBudget(existing=1, booting=0, allowance=1, admit=0, waiting=5, may_move=True)
-    outcome, _ = plan_capacity_quota(seen, room, HOLDER, QuotaMemory(), 0.0)
+    outcome, _ = decide_capacity_quota(seen, room, HOLDER, QuotaMemory(), 0.0)
     body = {**outcome.writes[0].body, "spec": {"limits": {"resources": {"nodes": "-1"}}}}  # type: ignore[dict-item]
     (result,) = await LeverWriter(client).carry_out([replace(outcome.writes[0], body=body)])
     assert result.outcome is LeverWriteOutcome.INVALID
@@ -261,7 +261,7 @@ async def size_writes(client: KubeClient, resource: Resource, name: str) -> tupl
         joins=Joins(),
         largest={},
     )
-    outcomes, _ = MACHINE_DEPLOYMENTS.plan(context, MACHINE_DEPLOYMENTS.fresh())
+    outcomes, _ = MACHINE_DEPLOYMENTS.decide(context, MACHINE_DEPLOYMENTS.fresh())
     return outcomes[0].writes
 
 

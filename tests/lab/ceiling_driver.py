@@ -19,9 +19,9 @@ from throttler.kube.node import NodeWire, Shared
 from throttler.kube.pod import PodWire, pod_from_wire
 from throttler.kube.requests import Resource, Selection
 from throttler.kube.selectors import LabelSelector
-from throttler.levers.capacity_quota import QuotaMemory, QuotaSeen, plan_capacity_quota
+from throttler.levers.capacity_quota import QuotaMemory, QuotaSeen, decide_capacity_quota
 from throttler.levers.lever import Holder, LeverBudget, LeverOutcome, LeverReport
-from throttler.levers.node_pool_limits import NodePoolMemory, NodePoolSeen, plan_node_pools
+from throttler.levers.node_pool_limits import NodePoolMemory, NodePoolSeen, decide_node_pools
 from throttler.levers.pool_shares import WaitingWork
 from throttler.service.lever_writer import LeverWriteOutcome, LeverWriter
 
@@ -76,7 +76,7 @@ class CeilingDriver:
         seen = [NodePoolSeen(pool=p, claims=tuple(c for c in claims if c.pool == p.metadata.name)) for p in pools]
         room = await self._room(len(claims) - in_flight, in_flight)
         waiting = WaitingWork(crowds=self._crowds, wall_s=time.time())
-        outcomes, self._pools = plan_node_pools(seen, room, waiting, HOLDER, self._pools, self.now_s)
+        outcomes, self._pools = decide_node_pools(seen, room, waiting, HOLDER, self._pools, self.now_s)
         await self._carry_out(outcomes, room)
 
     async def run_quota(self, name: str, target: Any) -> None:
@@ -88,7 +88,7 @@ class CeilingDriver:
             room = await self._room(len(nodes), booting, target() - usable)
             quota = await self._found(name)
             seen = QuotaSeen(name=name, selector=LabelSelector(), api_version=QUOTAS.api_version, quota=quota)
-            outcome, self._quota = plan_capacity_quota(seen, room, HOLDER, self._quota, self.now_s)
+            outcome, self._quota = decide_capacity_quota(seen, room, HOLDER, self._quota, self.now_s)
             await self._carry_out((outcome,), room)
             await asyncio.sleep(LOOK_EVERY_S)
 

@@ -33,7 +33,7 @@ from tests.lab.service_scene import MANIFESTS
 from throttler.api.throttle import Levers
 from throttler.kube.cluster_api import MAX_SIZE
 from throttler.levers.scheduling_gate import PACED_GATE
-from throttler.service import lever_plans
+from throttler.service import all_levers
 
 pytestmark = pytest.mark.lab
 
@@ -250,7 +250,7 @@ async def test_one_lever_alone_needs_its_own_rights_and_uses_all_of_them(lever: 
 def test_every_lever_is_among_them() -> None:
     """A lever that a throttle may have, or that the manifests bind, is one whose rights are held against the log."""
     assert LEVERS.keys() == set(Levers.__struct_encode_fields__) - {"headroom"}
-    assert {each.FIELD for each in lever_plans.LEVERS} == set(Levers.__struct_fields__) - {"headroom"}
+    assert {each.FIELD for each in all_levers.LEVERS} == set(Levers.__struct_fields__) - {"headroom"}
     assert {lever.directory for lever in LEVERS.values()} == {each.name for each in (MANIFESTS / "levers").iterdir()}
 
 

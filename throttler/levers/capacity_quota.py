@@ -110,7 +110,7 @@ class CapacityQuotas(CeilingLever[QuotaLever, QuotaMemory, CapacityQuota]):
         """The one that it names."""
         return thing.metadata.name == settings.name
 
-    def plan(self, context: LeverContext, memory: QuotaMemory) -> tuple[tuple[LeverOutcome, ...], QuotaMemory]:
+    def decide(self, context: LeverContext, memory: QuotaMemory) -> tuple[tuple[LeverOutcome, ...], QuotaMemory]:
         """What to write on the quota, which need not be there yet."""
         name = self.stated(context).name
         stored = next((quota for quota in context.scene.of(CapacityQuota) if quota.metadata.name == name), None)
@@ -119,7 +119,7 @@ class CapacityQuotas(CeilingLever[QuotaLever, QuotaMemory, CapacityQuota]):
             return (let_go(name_of(named), stored, owner, context.holder),), QuotaMemory()
         version = context.scene.versions.get(CAPACITY_QUOTA_KIND)
         seen = QuotaSeen(name=name, selector=context.throttle.spec.nodes, api_version=version, quota=stored)
-        outcome, memory = plan_capacity_quota(
+        outcome, memory = decide_capacity_quota(
             seen, context.room_of(self.PACES), context.holder, memory, context.now_s, _largest_demand(context)
         )
         return (outcome,), memory
@@ -138,7 +138,7 @@ def _largest_demand(context: LeverContext) -> int:
     return min(math.ceil(max(needed.values(), default=0.0)), bound)
 
 
-def plan_capacity_quota(
+def decide_capacity_quota(
     seen: QuotaSeen, room: LeverBudget, holder: Holder, memory: QuotaMemory, now_s: float, whole: int = 0
 ) -> tuple[LeverOutcome, QuotaMemory]:
     """What to write on the quota now, and what to remember.
@@ -156,7 +156,7 @@ def plan_capacity_quota(
         whole=whole,
         demand_before=memory.demand,
         memory=replace(memory, demand=demand),
-    ).planned()
+    ).decided()
 
 
 @dataclass(frozen=True, kw_only=True)

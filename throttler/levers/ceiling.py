@@ -111,7 +111,7 @@ class Contest:
         return replace(self, foreign_s=now_s) if is_foreign else self
 
     def wrote(self, now_s: float) -> Self:
-        """After a write was planned."""
+        """After a write was decided."""
         return replace(self, written_s=now_s)
 
     def may_raise(self, now_s: float) -> bool:
@@ -245,12 +245,12 @@ class ObjectMemory:
 
 Remembered = TypeVar("Remembered", bound=ObjectMemory)
 Limited = TypeVar("Limited", bound=LimitedObject)
-Planned = tuple[LeverOutcome, Remembered]
+Decided = tuple[LeverOutcome, Remembered]
 
 
 @dataclass(frozen=True, kw_only=True)
 class ObjectCeiling(ABC, Generic[Limited, Remembered]):
-    """One object that bears a ceiling, at one moment, and the steps of its plan.
+    """One object that bears a ceiling, at one moment, and the steps of its decision.
 
     They are the same for every kind: leave alone what is not ours to move, hand back what is not needed, touch nothing
     while blind, else write the ceiling together with the user's value, and say how far it can be trusted. A kind says
@@ -320,7 +320,7 @@ class ObjectCeiling(ABC, Generic[Limited, Remembered]):
         """The memory after a look at what others did, where a ceiling is needed."""
         return self.memory
 
-    def blind(self) -> Planned[Remembered]:
+    def blind(self) -> Decided[Remembered]:
         """Nothing is raised and nothing is lowered."""
         return self.told(self.reported, (LeverState.PENDING, because(LeverReason.VIEW_INCOMPLETE))), self.memory
 
@@ -386,13 +386,13 @@ class ObjectCeiling(ABC, Generic[Limited, Remembered]):
 
     # --- the steps ---
 
-    def planned(self) -> Planned[Remembered]:
+    def decided(self) -> Decided[Remembered]:
         """What to write on it now, what to tell, and what to remember."""
         if left_alone := self._left_alone():
             return left_alone
         return replace(self, memory=self.heard())._in_force()
 
-    def _left_alone(self) -> Planned[Remembered] | None:
+    def _left_alone(self) -> Decided[Remembered] | None:
         """The same where no ceiling is to stand; None where one is."""
         if refusal := self.refusal():
             return self.told(None, refusal), self.refused_memory()
@@ -406,7 +406,7 @@ class ObjectCeiling(ABC, Generic[Limited, Remembered]):
             return self.told(None, (LeverState.HANDED_BACK, because(reason)), writes), self.handed_back_memory()
         return None
 
-    def _in_force(self) -> Planned[Remembered]:
+    def _in_force(self) -> Decided[Remembered]:
         if not self.room.may_move:
             return self.blind()
         try:

@@ -1,8 +1,8 @@
-"""What every lever is: something that plans writes from what one throttle knows now and what it remembers.
+"""What every lever is: something that decides on writes from what one throttle knows now and what it remembers.
 
 There are two kinds. A ceiling bounds what an autoscaler may order, by a limit on objects of the user's; it saves their
 value and restores it. An admission lever keeps single nodes or pods waiting, and lets them in one by one. To the
-rest of the throttle they are alike: `plan(context, memory)`, and what they write on.
+rest of the throttle they are alike: `decide(context, memory)`, and what they write on.
 """
 
 import enum
@@ -184,7 +184,7 @@ class Lever(ABC, Generic[Settings, Remembered]):
         """What it remembers at first."""
 
     @abstractmethod
-    def plan(self, context: LeverContext, memory: Remembered) -> tuple[tuple[LeverOutcome, ...], Remembered]:
+    def decide(self, context: LeverContext, memory: Remembered) -> tuple[tuple[LeverOutcome, ...], Remembered]:
         """What to write now for a throttle that uses it, and what to remember."""
 
     def remembered(self, memory: LeverMemory) -> Remembered:

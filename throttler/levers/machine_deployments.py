@@ -78,7 +78,7 @@ class MachineDeployments(CeilingLever[MachineDeploymentLever, MachineDeploymentM
         """Those that it names: which labels their nodes carry does not stand on them."""
         return thing.metadata.namespace == settings.namespace and thing.metadata.name in settings.names
 
-    def plan(
+    def decide(
         self, context: LeverContext, memory: MachineDeploymentMemory
     ) -> tuple[tuple[LeverOutcome, ...], MachineDeploymentMemory]:
         """What to write on each, in the order of their names."""
@@ -95,7 +95,7 @@ class MachineDeployments(CeilingLever[MachineDeploymentLever, MachineDeploymentM
         outcomes, groups = [], {}
         for look in looks:
             key = look.group.key
-            outcome, groups[key] = replace(look, share=shares[key]).planned()
+            outcome, groups[key] = replace(look, share=shares[key]).decided()
             outcomes.append(outcome)
         return (*outcomes, *others, *_absent(self.stated(context), context)), (
             MachineDeploymentMemory(demand=demand, groups=groups)

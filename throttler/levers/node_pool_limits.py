@@ -1,8 +1,8 @@
 """Karpenter's ceiling: `spec.limits` of NodePools, in cpu, memory and accelerators.
 
-One call plans all pools of a throttle, because they share its budget. For each pool the plan is to refuse, hold still,
-hand back, or write the ceiling together with the user's value, and to report how far the ceiling can be trusted. All
-that must survive stands on the NodePools; the memory is for rate limits and hysteresis.
+One call decides for all pools of a throttle, because they share its budget. For each pool it is to refuse, touch
+nothing, hand back, or write the ceiling together with the user's value, and to report how far the ceiling can be
+trusted. All that must survive stands on the NodePools; the memory is for rate limits and hysteresis.
 """
 
 import math
@@ -127,7 +127,7 @@ class NodePoolLimits(CeilingLever[NodePoolLever, NodePoolMemory, NodePool]):
         """Those that it names, or whose nodes the throttle selects."""
         return is_of(thing, settings, nodes)
 
-    def plan(self, context: LeverContext, memory: NodePoolMemory) -> tuple[tuple[LeverOutcome, ...], NodePoolMemory]:
+    def decide(self, context: LeverContext, memory: NodePoolMemory) -> tuple[tuple[LeverOutcome, ...], NodePoolMemory]:
         """What to write on each NodePool of the throttle."""
         own, others = self.own(context)
         claims: dict[str, list[NodeClaim]] = {}
@@ -135,14 +135,14 @@ class NodePoolLimits(CeilingLever[NodePoolLever, NodePoolMemory, NodePool]):
             claims.setdefault(claim.pool, []).append(claim)
         seen = [NodePoolSeen(pool=pool, claims=tuple(claims.get(pool.metadata.name, ()))) for pool in own]
         room, waiting = context.room_of(self.PACES), waiting_work(context)
-        outcomes, pools = plan_node_pools(seen, room, waiting, context.holder, memory, context.now_s)
+        outcomes, pools = decide_node_pools(seen, room, waiting, context.holder, memory, context.now_s)
         return (*outcomes, *others), pools
 
 
 NODE_POOL_LIMITS = NodePoolLimits()
 
 
-def plan_node_pools(
+def decide_node_pools(
     seen: Sequence[NodePoolSeen],
     room: LeverBudget,
     waiting: WaitingWork,
@@ -179,7 +179,7 @@ def plan_node_pools(
             is_over=demand.is_over(room, now_s),
             memory=memory_of,
         )
-        outcome, pools[pool.name] = ceiling.planned()
+        outcome, pools[pool.name] = ceiling.decided()
         outcomes.append(outcome)
     return tuple(outcomes), NodePoolMemory(demand=demand, pools=pools)
 

@@ -202,7 +202,7 @@ class SchedulingGates(AdmissionLever[GateLever, GateMemory, Pod]):
         """Nothing was let go."""
         return GateMemory()
 
-    def plan(self, context: LeverContext, memory: GateMemory) -> tuple[tuple[LeverOutcome, ...], GateMemory]:
+    def decide(self, context: LeverContext, memory: GateMemory) -> tuple[tuple[LeverOutcome, ...], GateMemory]:
         """Which of the throttle's pods lose the gate."""
         spec, released = context.throttle.spec, context.joins.released if context.rules.has_ceiling else 0
         settings = GateSettings(

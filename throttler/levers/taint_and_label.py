@@ -126,7 +126,7 @@ class StartupTaint(AdmissionLever[TaintLever, HeldSince, Node]):
         """Nothing is known."""
         return HeldSince()
 
-    def plan(self, context: LeverContext, memory: HeldSince) -> tuple[tuple[LeverOutcome, ...], HeldSince]:
+    def decide(self, context: LeverContext, memory: HeldSince) -> tuple[tuple[LeverOutcome, ...], HeldSince]:
         """Which of the throttle's nodes lose the taint."""
         settings = TaintSettings(key=self.stated(context).key, max_wait_s=context.throttle.spec.max_wait_s)
         outcome, memory = release_taints(context.nodes, settings, context.room, memory, context.scene.moment)
@@ -148,7 +148,7 @@ class DaemonSetLabel(AdmissionLever[LabelLever, HeldSince, Node]):
         """Nothing is known."""
         return HeldSince()
 
-    def plan(self, context: LeverContext, memory: HeldSince) -> tuple[tuple[LeverOutcome, ...], HeldSince]:
+    def decide(self, context: LeverContext, memory: HeldSince) -> tuple[tuple[LeverOutcome, ...], HeldSince]:
         """Which of the throttle's nodes get the label."""
         stated = self.stated(context)
         settings = LabelSettings(key=stated.key, value=stated.value, max_wait_s=context.throttle.spec.max_wait_s)

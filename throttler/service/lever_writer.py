@@ -28,7 +28,7 @@ from throttler.kube.kube_client import KubeClient, decode
 from throttler.kube.metadata import KindNames
 from throttler.kube.requests import PatchKind, Resource
 from throttler.levers.lever import How, LeverWrite
-from throttler.service.lever_plans import LEVERS
+from throttler.service.all_levers import LEVERS
 
 
 class LeverWriteOutcome(enum.Enum):

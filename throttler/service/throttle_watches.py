@@ -24,7 +24,7 @@ from throttler.kube.pod import DaemonSet, DaemonSetWire, daemon_set_from_wire
 from throttler.kube.reflector import CacheObserver
 from throttler.kube.requests import CONFIG_MAPS, DAEMON_SETS, Resource, Selection
 from throttler.kube.watch_set import RETRY_S, Followed, WatchSet, is_served, keep_discovering
-from throttler.service.lever_plans import CEILINGS
+from throttler.service.all_levers import CEILINGS
 
 THROTTLES = Resource(GROUP, VERSION, THROTTLE_PLURAL, THROTTLE_KIND, is_namespaced=False)
 NODE_CLAIMS = Resource("karpenter.sh", "v1", "nodeclaims", "NodeClaim", is_namespaced=False)

@@ -20,7 +20,7 @@ from throttler.kube.kube_client import KubeClient
 from throttler.kube.metadata import ObjectKey
 from throttler.kube.writes import StatusWriter, WriteJobs
 from throttler.levers.lever import LeverState, LeverWrite
-from throttler.service.lever_plans import CEILINGS
+from throttler.service.all_levers import CEILINGS
 from throttler.service.lever_writer import LeverWriteOutcome, LeverWriter, WriteResult
 from throttler.service.throttle_metrics import ThrottleMetrics
 from throttler.service.throttle_status import ThrottleAnnouncer, next_status
@@ -139,7 +139,7 @@ class ThrottleWrites:
     def start(self, name: str, wanted: Iterable[LeverWrite], turn: Turn | None = None) -> bool:
         """Begin to write what is wanted, and what the turn has to tell; False while earlier ceilings are under way.
 
-        Releases that are under way are left to end, and new ones to the next call: nothing is planned on them.
+        Releases that are under way are left to end, and new ones to the next call: nothing is decided on them.
         """
         writes = self._open(wanted)
         if self._is_dry_run:

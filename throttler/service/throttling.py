@@ -20,7 +20,7 @@ from throttler.kube.selectors import LabelSelector
 from throttler.levers.lever import Clocks, Lane
 from throttler.levers.lever_context import LeverMemory, LeverScene, PoolGrowth
 from throttler.levers.scheduling_gate import SCHEDULING_GATES
-from throttler.service.lever_plans import leftover_writes
+from throttler.service.all_levers import leftover_writes
 from throttler.service.restore_all import InForce
 from throttler.service.throttle_metrics import ThrottleMetrics
 from throttler.service.throttle_watches import ThrottleWatches
@@ -177,7 +177,7 @@ class Throttling:
         self._writes.forget({turn.name for turn in turns})
 
     def _forget_plans(self, name: str, before: Memories) -> None:
-        """Nobody carries out what was planned: the levers remember what they did before.
+        """Nobody carries out what was decided: the levers remember what they did before.
 
         Gates are written all the same, and what was released must count from then on.
         """

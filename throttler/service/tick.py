@@ -1,4 +1,4 @@
-"""One tick of all throttles: count, ask the law, share among throttles, plan the levers. Pure.
+"""One tick of all throttles: count, ask the law, share among throttles, decide for the levers. Pure.
 
 The API servers are one for all throttles, so each throttle's law sees the joins of all of them and its verdict is about
 the cluster. What may be asked for or let in is then shared by max-min fairness over what each throttle waits for.
@@ -25,8 +25,8 @@ from throttler.levers.lever import Lane, LeverBudget, LeverReport, LeverState
 from throttler.levers.lever_context import LeverContext, PoolGrowth
 from throttler.levers.pool_shares import fair_shares
 from throttler.levers.scheduling_gate import PACED_GATE, SCHEDULING_GATES
+from throttler.service.all_levers import decide_levers, left_out, paces_both
 from throttler.service.law_from_spec import law_settings, learned_of_status
-from throttler.service.lever_plans import left_out, paces_both, plan_levers
 from throttler.service.tick_view import Findings, LastJoins, Memories, ThrottleMemory, TickView, Turn
 from throttler.signals.reading import Signals
 
@@ -204,7 +204,7 @@ def _turn(case: _Case, view: TickView, joins: _Joins) -> tuple[Turn, ThrottleMem
         older=case.older,
         paces_both=paces_both(case.throttle, view.scene),
     )
-    outcomes, levers = plan_levers(context, memory.levers)
+    outcomes, levers = decide_levers(context, memory.levers)
     findings = Findings(
         now_s=now_s,
         verdict=verdict,

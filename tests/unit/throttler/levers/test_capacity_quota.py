@@ -11,7 +11,7 @@ from tests.unit.throttler.service.throttle_scene import a_throttle
 from throttler.kube.cluster_autoscaler import CapacityQuota
 from throttler.kube.metadata import OwnedMetadata
 from throttler.kube.selectors import LabelSelector
-from throttler.levers.capacity_quota import CapacityQuotas, QuotaMemory, QuotaSeen, plan_capacity_quota
+from throttler.levers.capacity_quota import CapacityQuotas, QuotaMemory, QuotaSeen, decide_capacity_quota
 from throttler.levers.lever import Holder, LeverBudget, LeverOutcome, LeverReason, LeverReport, LeverState
 from throttler.levers.saved_limits import restore
 
@@ -36,13 +36,13 @@ class Story:
         self.whole = 0
         self.holder = HOLDER
 
-    def plan(self, room: LeverBudget, now_s: float) -> LeverOutcome:
+    def decide(self, room: LeverBudget, now_s: float) -> LeverOutcome:
         seen = QuotaSeen(name="ours", selector=SELECTOR, api_version=self.api_version, quota=self.server.quota())
-        outcome, self.memory = plan_capacity_quota(seen, room, self.holder, self.memory, now_s, self.whole)
+        outcome, self.memory = decide_capacity_quota(seen, room, self.holder, self.memory, now_s, self.whole)
         return outcome
 
     def look(self, room: LeverBudget, now_s: float = 0.0) -> LeverReport:
-        outcome = self.plan(room, now_s)
+        outcome = self.decide(room, now_s)
         for write in outcome.writes:
             self.server.carry_out(write)
         return outcome.report
@@ -239,7 +239,7 @@ def test_deposed_leader_and_other_throttles_write_nothing() -> None:
     story.look(room(**THERE), 0.0)
     for holder in (replace(HOLDER, epoch=2), replace(HOLDER, throttle="second")):
         story.holder = holder
-        assert story.plan(room(allowance=99, **THERE), 10.0).writes == ()
+        assert story.decide(room(allowance=99, **THERE), 10.0).writes == ()
 
 
 def test_guard_deletes_our_quota_from_the_object_alone() -> None:

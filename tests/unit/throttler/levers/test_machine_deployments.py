@@ -57,7 +57,7 @@ class Story:
         )
 
     def look(self, given: LeverBudget, now_s: float = 0.0) -> dict[str, LeverReport]:
-        outcomes, self.memory = MACHINE_DEPLOYMENTS.plan(self.context(given, now_s), self.memory)
+        outcomes, self.memory = MACHINE_DEPLOYMENTS.decide(self.context(given, now_s), self.memory)
         self.writes = tuple(write for outcome in outcomes for write in outcome.writes)
         self.carry_out(*self.writes)
         return {outcome.report.name.rpartition("/")[2]: outcome.report for outcome in outcomes}
@@ -266,7 +266,7 @@ def test_an_older_leader_holds_still() -> None:
     story.look(room(allowance=2))
     context = story.context(room(allowance=9), 5.0)
     old = replace(context, scene=replace(context.scene, epoch=2))
-    (outcome,), _ = MACHINE_DEPLOYMENTS.plan(old, story.memory)
+    (outcome,), _ = MACHINE_DEPLOYMENTS.decide(old, story.memory)
     assert (outcome.writes, outcome.report.because.code) == ((), "NewerHolder")
 
 

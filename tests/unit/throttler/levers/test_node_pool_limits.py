@@ -20,7 +20,7 @@ from throttler.levers.lever import (
     LeverReport,
     LeverState,
 )
-from throttler.levers.node_pool_limits import NodePoolMemory, NodePoolSeen, plan_node_pools
+from throttler.levers.node_pool_limits import NodePoolMemory, NodePoolSeen, decide_node_pools
 from throttler.levers.pool_shares import WaitingWork
 
 HOLDER = Holder(throttle="default", lease="kube-balloons/kube-balloons", epoch=3)
@@ -45,7 +45,7 @@ class Story:
         seen = NodePoolSeen(pool=self.server.pool(), claims=claims)
         crowds = (Crowd(Scheduling(), hint, room.waiting),) if hint else ()
         waiting = WaitingWork(crowds=crowds)
-        outcomes, self.memory = plan_node_pools([seen], room, waiting, self.holder, self.memory, now_s)
+        outcomes, self.memory = decide_node_pools([seen], room, waiting, self.holder, self.memory, now_s)
         for write in outcomes[0].writes:
             self.server.carry_out(write)
         return outcomes[0].report
@@ -158,7 +158,7 @@ def test_a_raise_that_met_a_conflict_is_no_reason_to_hurry() -> None:
     story.look(room(allowance=1), claims(3))
     version = story.server.writes
     pool, memory = story.server.pool(), story.memory
-    outcomes, memory = plan_node_pools(
+    outcomes, memory = decide_node_pools(
         [NodePoolSeen(pool=pool, claims=claims(3))], room(9), WaitingWork(), HOLDER, memory, 5.0
     )
     assert outcomes[0].writes, "it is lost: somebody was faster"

@@ -18,7 +18,7 @@ from throttler.kube.pod import Scheduling
 from throttler.kube.selectors import Requirement, Toleration
 from throttler.levers.lever import Holder, LeverReason, LeverReport
 from throttler.levers.node_pool_ceiling import Charge
-from throttler.levers.node_pool_limits import NodePoolMemory, NodePoolSeen, plan_node_pools
+from throttler.levers.node_pool_limits import NodePoolMemory, NodePoolSeen, decide_node_pools
 from throttler.levers.pool_shares import (
     Candidate,
     Need,
@@ -216,7 +216,7 @@ class Market:
         seen = [NodePoolSeen(pool=self.servers[name].pool(), claims=self.claims(name)) for name in self.servers]
         now = room(allowance, int(wanted))
         waiting = WaitingWork(crowds=crowds, wall_s=START.timestamp() + self.now_s, usual_s=self.usual_s)
-        outcomes, self.memory = plan_node_pools(seen, now, waiting, HOLDER, self.memory, self.now_s)
+        outcomes, self.memory = decide_node_pools(seen, now, waiting, HOLDER, self.memory, self.now_s)
         for outcome in outcomes:
             name = outcome.report.name.removeprefix("NodePool/")
             self.reports[name] = outcome.report
@@ -328,7 +328,9 @@ class TestWidePools:
             crowd = Crowd(Scheduling(), {"cpu": 6000}, left + len(made))
             seen = NodePoolSeen(pool=server.pool(), claims=made)
             now = room(min(share, left), left)
-            outcomes, memory = plan_node_pools([seen], now, WaitingWork(crowds=(crowd,)), HOLDER, memory, float(second))
+            outcomes, memory = decide_node_pools(
+                [seen], now, WaitingWork(crowds=(crowd,)), HOLDER, memory, float(second)
+            )
             for write in outcomes[0].writes:
                 server.carry_out(write)
                 server.observed()

@@ -8,7 +8,7 @@ import pytest
 from tests.unit.throttler.levers.owned_object import ConflictError, OwnedObject
 from tests.unit.throttler.levers.pool_scene import claims, pool_body, room
 from throttler.levers.lever import Holder, LeverReason, LeverState, LeverWrite
-from throttler.levers.node_pool_limits import NodePoolMemory, NodePoolSeen, plan_node_pools
+from throttler.levers.node_pool_limits import NodePoolMemory, NodePoolSeen, decide_node_pools
 from throttler.levers.pool_shares import WaitingWork
 from throttler.levers.saved_limits import restore
 
@@ -28,7 +28,7 @@ USERS = [
 
 def pace(server: OwnedObject, allowance: int, memory: NodePoolMemory, now_s: float) -> NodePoolMemory:
     seen = NodePoolSeen(pool=server.pool(), claims=claims(3))
-    outcomes, memory = plan_node_pools([seen], room(allowance), WaitingWork(), HOLDER, memory, now_s)
+    outcomes, memory = decide_node_pools([seen], room(allowance), WaitingWork(), HOLDER, memory, now_s)
     for write in outcomes[0].writes:
         server.carry_out(write)
     return memory
@@ -108,10 +108,10 @@ def test_unreadable_annotation_is_left_with_its_label_for_somebody_to_mend() -> 
     server.merge({"metadata": {"annotations": {"kube-balloons.github.io/original": "{{"}}}, "somebody")
     assert restore(server.pool()) == ()
     seen, stop = NodePoolSeen(pool=server.pool(), claims=claims(3)), room(is_stopping=True)
-    outcomes, _ = plan_node_pools([seen], stop, WaitingWork(), HOLDER, NodePoolMemory(), 10.0)
+    outcomes, _ = decide_node_pools([seen], stop, WaitingWork(), HOLDER, NodePoolMemory(), 10.0)
     assert outcomes[0].writes == ()
     assert outcomes[0].report.state is LeverState.REFUSED
     assert outcomes[0].report.because.reason is LeverReason.ORIGINAL_UNREADABLE
-    outcomes, _ = plan_node_pools([seen], stop, WaitingWork(), HOLDER, memory, 10.0)
+    outcomes, _ = decide_node_pools([seen], stop, WaitingWork(), HOLDER, memory, 10.0)
     carry_out(server, outcomes[0].writes)
     assert server.pool().spec.limits == {"cpu": "400"}, "who wrote it remembers what it said"

@@ -30,14 +30,14 @@ LEVERS: tuple[Lever[Any, Any], ...] = (*CEILINGS, *ADMISSIONS)
 """A new lever is a row here."""
 
 
-def plan_levers(context: LeverContext, memory: LeverMemory) -> tuple[tuple[LeverOutcome, ...], LeverMemory]:
+def decide_levers(context: LeverContext, memory: LeverMemory) -> tuple[tuple[LeverOutcome, ...], LeverMemory]:
     """What to write for each lever of the throttle, and what to remember."""
     outcomes: list[LeverOutcome] = []
     by_lever = dict(memory.by_lever)
     for lever in LEVERS:
         if lever.settings(context.throttle.spec.levers) is not None:
-            planned, by_lever[lever.FIELD] = lever.plan(context, lever.remembered(memory))
-            outcomes += planned
+            decided, by_lever[lever.FIELD] = lever.decide(context, lever.remembered(memory))
+            outcomes += decided
     return tuple(outcomes), LeverMemory(by_lever)
 
 
