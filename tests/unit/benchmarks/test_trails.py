@@ -7,7 +7,7 @@ def test_the_trail_leads_from_the_counter_over_the_brake_to_the_limit() -> None:
     steps = trail()
     names = [name for _, name in steps]
     assert steps[0][0] == "throttler/signals/metric_families.py"
-    assert names.index("sample_from_rows") < names.index("braked") < names.index("ObjectCeiling.planned")
+    assert names.index("sample_from_rows") < names.index("braked") < names.index("ObjectCeiling.decided")
 
 
 def test_the_trail_becomes_no_longer() -> None:
