@@ -18,7 +18,7 @@ import msgspec
 
 from balloons.api.pool import BalloonPool, PoolStatus, Strategy
 from balloons.decide.census import NodeState, Unready, ages_s, unready_since
-from balloons.decide.hold_still import believe, blind, hold_still
+from balloons.decide.leave_alone import believe, blind, why_left_alone
 from balloons.decide.one_pool import Case, Outcome, PoolCase, decide_pool
 from balloons.decide.plan import (
     Action,
@@ -244,7 +244,7 @@ def _look_at_all(
             failed_since = {uid: past.failed_since_s.get(uid, now.monotonic_s) for uid in balloons}
             own = replace(past, late_since_s=late, refusals=view.refusals, failed_since_s=failed_since)
             own, shrunken = believe(view, snapshot.nodes, own, settings, now)
-            still = hold_still(view, snapshot, settings) or shrunken
+            still = why_left_alone(view, snapshot, settings) or shrunken
             found.append(PoolCase(view, own, still, is_resting=pool.key in snapshot.resting))
         except Exception as error:  # noqa: BLE001 - one pool's error never changes another's plan
             failed.append(_frozen(pool, _failure(error)))
@@ -265,7 +265,7 @@ def _decide_all(
         pool = own.view.pool
         try:
             outcome = decide_pool(own, case, purse.left(pool))
-        except Exception as error:  # noqa: BLE001 - as above: this pool holds still, the others go on
+        except Exception as error:  # noqa: BLE001 - as above: this pool is left as it is, the others go on
             outcome = Outcome(_frozen(pool, _failure(error)), memory.pools.get(pool.key, PoolMemory()))
         decisions.append(outcome.decision)
         memories[pool.key] = outcome.memory

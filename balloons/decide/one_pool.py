@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from balloons.api.pool import PoolStatus, Strategy
 from balloons.decide.census import NodeState
-from balloons.decide.hold_still import (
+from balloons.decide.leave_alone import (
     conflict,
     notes,
     recent_removals,
@@ -72,7 +72,7 @@ class Outcome:
 
 
 def decide_pool(own: PoolCase, case: Case, allowance: int | None) -> Outcome:
-    """Decide one pool; a reason to hold still comes before everything else but `maxSize`."""
+    """Decide one pool; a reason to leave it alone comes before everything else but `maxSize`."""
     if own.still is not None:
         return _held_still(own, case, own.still)
     view, memory, settings = own.view, own.memory, case.settings

@@ -1,7 +1,7 @@
 """Nodes that refuse balloons: left alone, and tried again.
 
-A node whose kubelet refuses balloons makes few Failed pods, and changes nothing for the others. A pool that breaks
-the decision holds still, and every other pool's plan is what it would be without it.
+A node whose kubelet refuses balloons makes few Failed pods, and changes nothing for the others. A pool whose
+decision fails is left as it is, and what is decided for every other pool is what it would be without it.
 """
 
 from typing import Any

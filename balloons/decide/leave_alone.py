@@ -24,7 +24,7 @@ MOST_NAMES = 5
 """Nodes that a sentence names."""
 
 
-def hold_still(view: PoolView, snapshot: Snapshot, settings: DecideSettings) -> Because | None:
+def why_left_alone(view: PoolView, snapshot: Snapshot, settings: DecideSettings) -> Because | None:
     """Why the pool must not be touched, if so."""
     if view.pool.spec.paused:
         return because(Reason.PAUSED)

@@ -1,6 +1,6 @@
 """When a pool is left as it is, what is still done then, and what keeps a bad view from costing capacity.
 
-Reasons for which a pool is left as it is. What happens to pools that are held still, to pools that nobody saw, and to
+Reasons for which a pool is left as it is. What happens to pools that are left alone, to pools that nobody saw, and to
 balloons that nobody will make. Views that are not believed, and removals that are limited.
 """
 
@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from balloons.api.pool import Mode, NotWarm, NotWarmTaint, PoolNodes
 from balloons.decide.decide import decide
-from balloons.decide.hold_still import recent_removals, removal_limit
+from balloons.decide.leave_alone import recent_removals, removal_limit
 from balloons.decide.plan import Action, ApplyObject, MarkBalloon, Memory, Plan, PoolDecision, PoolMemory, Reason
 from balloons.decide.settings import DecideSettings
 from balloons.service.pool_status import Standing, standing
@@ -594,7 +594,7 @@ def test_a_pool_that_cannot_be_looked_at_keeps_what_is_remembered_of_it(monkeypa
     def fails(*_: object) -> None:
         raise RuntimeError("odd")
 
-    monkeypatch.setattr("balloons.decide.decide.hold_still", fails)
+    monkeypatch.setattr("balloons.decide.decide.why_left_alone", fails)
     plan, memory = decide(story.world.snapshot(), story.memory, SETTINGS, NOW)
     assert [decision.because.reason for decision in plan.pools] == [Reason.FAILED]
     assert before
