@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from balloons.cli.complete import codes, namespaces, subjects
-from balloons.cli.options import Subject, cluster_options, color_option, named, option, see
+from balloons.cli.options import Subject, cluster_options, color_option, named, option, output_option, see
 from balloons.cli.terminal import CommandError, ExitCode
 from balloons.cli.values import FILE, File
 
@@ -40,9 +40,7 @@ SUBJECTS = ("pod", "node", "pool", "throttle")
     type=click.Choice(["info", "warning", "error"]),
     help="Exit with 3 on a finding of this severity or above, or if such a check cannot look.",
 )
-@click.option(
-    "-o", "--output", type=click.Choice(["table", "wide", "json"]), default="table", help="Format of the output."
-)
+@output_option("wide", "json", "yaml", says="wide: the titles of checks that passed, too. json, yaml: for programs.")
 @click.option("--no-headers", is_flag=True, help="Leave out the line of column names.")
 @color_option
 def doctor(**given: Any) -> int:
@@ -124,10 +122,10 @@ def _print_diagnosis(found: Any, given: dict[str, Any]) -> None:
     from balloons.cli.documents import printed
     from balloons.cli.terminal import Look, warn
 
-    if given["output"] == "json":
-        click.echo(printed(diagnosis_document(found)))
+    if given["output"] in ("json", "yaml"):
+        click.echo(printed(diagnosis_document(found), given["output"]), nl=False)
         return
-    look = Look.of_terminal(given["output"], has_headers=not given["no_headers"])
+    look = Look.of_terminal(given["output"] or "", has_headers=not given["no_headers"])
     click.echo("".join(f"{line}\n" for line in diagnosis_text(found, look)), nl=False)
     for line in summary(found, look):
         warn(line)
@@ -144,7 +142,7 @@ def _print_diagnosis(found: Any, given: dict[str, Any]) -> None:
     shell_complete=namespaces,
     help="Namespace of the pod or pool. Needed if two have this name.",
 )
-@click.option("-o", "--output", type=click.Choice(["table", "json"]), default="table", help="Format of the output.")
+@output_option("json", "yaml")
 @click.option("--no-headers", is_flag=True, help="Leave out the line of column names.")
 @color_option
 def explain(subject: str, name: str | None, **given: Any) -> None:
@@ -228,8 +226,8 @@ def _print_timeline(found: "Timeline", given: dict[str, Any]) -> None:
     from balloons.cli.documents import printed
     from balloons.cli.terminal import Look
 
-    if given["output"] == "json":
-        click.echo(printed(timeline_document(found)))
+    if given["output"]:
+        click.echo(printed(timeline_document(found), given["output"]), nl=False)
         return
     look = Look.of_terminal("", has_headers=not given["no_headers"])
     click.echo("".join(f"{line}\n" for line in timeline_text(found, look)), nl=False)

@@ -1,6 +1,10 @@
-"""What `-o json` prints, as types: the contract that docs/schemas is made from (`python -m balloons.cli.documents`)."""
+"""What `-o json` and `-o yaml` print.
+
+The types are the contract that docs/schemas is made from (`python -m balloons.cli.documents`).
+"""
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -100,9 +104,15 @@ DOCUMENTS: dict[str, type[_Document]] = {
 }
 
 
-def printed(document: _Document) -> str:
-    """The JSON text, indented."""
-    return json.dumps(msgspec.to_builtins(document), indent=2)
+def printed(document: _Document | Mapping[str, Any], output: str) -> str:
+    """The same data as JSON, indented, or as YAML; the last line ends."""
+    plain = msgspec.to_builtins(document)
+    if output == "yaml":
+        # Imported here: most people want a table, some JSON.
+        import yaml
+
+        return yaml.safe_dump(plain, sort_keys=False)
+    return json.dumps(plain, indent=2) + "\n"
 
 
 def schema(document: type[_Document]) -> str:

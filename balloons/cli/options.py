@@ -89,6 +89,11 @@ def option(*names: str, **settings: Any) -> Callable[[F], F]:
     return click.option(*names, envvar=variable, show_envvar=False, **settings)
 
 
+def output_option(*forms: str, says: str = "json, yaml: for programs.") -> Callable[[F], F]:
+    """`-o`, with the forms beside the one that people read, which has no name. JSON and YAML are the same data."""
+    return click.option("-o", "--output", type=click.Choice(forms), help=says)
+
+
 def is_in_pod() -> bool:
     """Whether a kubelet started this process; then metrics are served to others without being asked."""
     return bool(os.environ.get("KUBERNETES_SERVICE_HOST"))

@@ -19,6 +19,7 @@ from balloons.cli.options import (
     color_option,
     offline_option,
     option,
+    output_option,
     stated_options,
 )
 from balloons.cli.values import FILE, PLAN_FILE, Count, File
@@ -32,12 +33,7 @@ OF_A_SAVED_PLAN = ("saved", "output", "output_format", "chart", "no_headers", "c
 @asked_options
 @option("--save", metavar=FILE, help="Save the plan as JSON, for --compare and `report --plan`.")
 @option("--compare", metavar=FILE, type=File(PLAN_FILE), help="Compare a saved plan with what happened since.")
-@click.option(
-    "-o",
-    "--output",
-    type=click.Choice(["wide", "json", "yaml"]),
-    help="wide: all figures and waves. json, yaml: for programs.",
-)
+@output_option("wide", "json", "yaml", says="wide: all figures and waves. json, yaml: for programs.")
 @click.option("--no-headers", is_flag=True, help="Leave out the lines of column names.")
 @color_option
 @cluster_options
@@ -114,7 +110,7 @@ def plan(**given: Any) -> int:
     default=None,
     help="Hold booted machines before they join, or not. Default: as the throttle does.",
 )
-@click.option("-o", "--output", type=click.Choice(["json", "yaml"]), help="Output for programs.")
+@output_option("json", "yaml")
 @click.option("--no-headers", is_flag=True, help="Leave out the line of column names.")
 @color_option
 @cluster_options

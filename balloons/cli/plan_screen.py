@@ -1,6 +1,5 @@
 """Makes plans, what-if simulations and reports, and prints or draws them: for a terminal, a pipe, or machines."""
 
-import json
 import logging
 import shutil
 import sys
@@ -12,8 +11,8 @@ from pathlib import PurePath
 from typing import Any
 
 import click
-import yaml
 
+from balloons.cli.documents import printed
 from balloons.cli.options import DURATIONS, see, stated_of
 from balloons.cli.plan_files import documents, prices, write
 from balloons.cli.plan_text import PLAN_ROWS, chart, comparison_lines, plan_lines, report_lines, verdict_lines, wrapped
@@ -68,7 +67,7 @@ def show_plan(given: Mapping[str, Any]) -> int:
     """Make and print the plan; the exit code says whether it keeps its promises."""
     made, body = planned(given, "plan", with_findings=bool(given["save"]))
     if given["save"]:
-        write(given["save"], json.dumps(body, indent=2) + "\n")
+        write(given["save"], printed(body, "json"))
     _print(body, given)
     return ExitCode.FINDINGS if made.broken else ExitCode.DONE
 
@@ -111,7 +110,7 @@ def compare(given: Mapping[str, Any]) -> int:
     seen = see(dict(given), "plan", KINDS)
     found = compared(saved, births_in(seen, saved.at.timestamp()))
     if given["output"]:
-        click.echo(document(comparison_json(found, seen.taken_at), given["output"]), nl=False)
+        click.echo(printed(comparison_json(found, seen.taken_at), given["output"]), nl=False)
     else:
         look = Look.of_terminal("", has_headers=not given["no_headers"])
         click.echo("".join(f"{line}\n" for line in comparison_lines(found, look)), nl=False)
@@ -169,18 +168,11 @@ def _asked(given: Mapping[str, Any], inputs: PlanInputs) -> Asked:
 def _print(body: Mapping[str, Any], given: Mapping[str, Any]) -> None:
     look = Look.of_terminal(given["output"] or "", has_headers=not given["no_headers"])
     if look.output in ("json", "yaml"):
-        click.echo(document(body, given["output"]), nl=False)
+        click.echo(printed(body, given["output"]), nl=False)
         return
     plan = read_document(body)
     drawn = chart(series_of(plan), look, rows=PLAN_ROWS) if look.is_terminal else []
     click.echo("".join(f"{line}\n" for line in plan_lines(plan, look, drawn)), nl=False)
-
-
-def document(body: Mapping[str, Any], output: str) -> str:
-    """JSON or YAML text."""
-    if output == "yaml":
-        return yaml.safe_dump(dict(body), sort_keys=False)
-    return json.dumps(body, indent=2) + "\n"
 
 
 def show_simulation(given: Mapping[str, Any]) -> int:
@@ -196,7 +188,7 @@ def show_simulation(given: Mapping[str, Any]) -> int:
     except (FaultError, PlanError, PolicyError, StatedError) as error:
         raise CommandError(str(error), ExitCode.BAD_INPUT) from error
     if given["output"]:
-        click.echo(document(simulation_json(cells, sweep), given["output"]), nl=False)
+        click.echo(printed(simulation_json(cells, sweep), given["output"]), nl=False)
     else:
         look = Look.of_terminal("", has_headers=not given["no_headers"])
         click.echo("".join(f"{line}\n" for line in simulation_lines(cells, sweep, look)), nl=False)

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from balloons.cli.complete import namespaces, pools_and_throttles, waits
-from balloons.cli.options import cluster_options, color_option, option, see
+from balloons.cli.options import cluster_options, color_option, option, output_option, see
 from balloons.cli.terminal import warn
 from balloons.cli.values import FILE, File, Price, Seconds
 
@@ -42,12 +42,7 @@ from balloons.cli.values import FILE, File, Price, Seconds
     show_default=True,
     help="Longest time for --wait. 0 looks once.",
 )
-@click.option(
-    "-o",
-    "--output",
-    type=click.Choice(["wide", "json", "yaml", "name"]),
-    help="wide: more columns. The others: for programs.",
-)
+@output_option("wide", "json", "yaml", "name", says="wide: more columns. The others: for programs.")
 @click.option("--no-headers", is_flag=True, help="Leave out the line of column names.")
 @color_option
 @cluster_options
@@ -102,7 +97,7 @@ def _awaited(given: dict[str, Any]) -> Any:
 
 @click.command(short_help="Show nodes by pool and zone: busy, warm, idle, cost.")
 @cluster_options
-@click.option("-o", "--output", type=click.Choice(["table", "json"]), default="table", help="Format of the output.")
+@output_option("json", "yaml")
 @click.option("--no-headers", is_flag=True, help="Leave out the line of column names.")
 @click.option("-w", "--watch", "is_watching", is_flag=True, help="Show a bar for each pool, and keep it up to date.")
 @click.option("--prices", type=File("a file of prices"), metavar=FILE, help="YAML: instance type -> price per hour.")
@@ -138,8 +133,8 @@ def top(**given: Any) -> None:
         asyncio.run(follow(given, Look.of_terminal("", has_headers=True), prices))
     seen = see(given, "top", DETECTION)
     found = groups(seen_cluster.nodes(seen), seen_cluster.pods(seen), seen.taken_at.timestamp(), prices)
-    if given["output"] == "json":
-        click.echo(printed(document(found)))
+    if given["output"]:
+        click.echo(printed(document(found), given["output"]), nl=False)
         return
     look = Look.of_terminal("", has_headers=not given["no_headers"])
     shown = rows(found)
@@ -156,5 +151,5 @@ def _check_watched(options: dict[str, Any]) -> None:
     """Raises click.UsageError for what a watch cannot be."""
     if options["from_file"]:
         raise click.UsageError("--from with --watch: a dump does not change")
-    if options["output"] == "json":
-        raise click.UsageError("--watch with --output json: accepted with a table")
+    if options["output"]:
+        raise click.UsageError(f"--watch with --output {options['output']}: a watch shows bars")

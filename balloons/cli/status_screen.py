@@ -6,7 +6,6 @@
 
 import asyncio
 import contextlib
-import json
 import re
 import shutil
 import sys
@@ -19,8 +18,8 @@ from typing import Any
 
 import click
 import msgspec
-import yaml
 
+from balloons.cli.documents import printed
 from balloons.cli.options import open_cluster, see
 from balloons.cli.status_text import Awaited, Pool, Seen, document, missing, names, table, tables, throttle_table
 from balloons.cli.terminal import CommandError, ExitCode, Look, keys_unseen, warn
@@ -345,10 +344,8 @@ def _chosen(seen: Seen, wanted: Sequence[str], where: str | None) -> Seen:
 
 def _print(seen: Seen, where: str | None, wanted: Wanted, now: datetime, *, can_see_pools: bool = True) -> None:
     match wanted.look.output:
-        case "json":
-            click.echo(json.dumps(document(seen), indent=2))
-        case "yaml":
-            click.echo(yaml.safe_dump(document(seen), sort_keys=False), nl=False)
+        case "json" | "yaml":
+            click.echo(printed(document(seen), wanted.look.output), nl=False)
         case "name":
             click.echo("".join(f"{name}\n" for name in names(seen)), nl=False)
         case _:

@@ -115,7 +115,8 @@ def _add(group: Group, node: Node, pods: Sequence[Pod], now_s: float) -> None:
 
 
 def _pool_of(node: Node) -> str:
-    return next((node.labels[label] for label in POOL_LABELS if label in node.labels), NONE)
+    """The empty name where no label says it."""
+    return next((node.labels[label] for label in POOL_LABELS if label in node.labels), "")
 
 
 def _row(pool: str, zone: str, group: Group) -> dict[str, str]:
@@ -123,7 +124,7 @@ def _row(pool: str, zone: str, group: Group) -> dict[str, str]:
     counts = {name.upper(): str(getattr(group, name)) for name in ("nodes", "ready", *NODE_STATES)}
     amounts = {name.upper(): _percent(shares[name]) for name in ("cpu", "memory", "gpu")}
     cost = NONE if group.price_per_hour is None else f"{group.price_per_hour:,.2f}"
-    return {"POOL": pool, "ZONE": zone or NONE, **counts, **amounts, "COST/H": cost}
+    return {"POOL": pool or NONE, "ZONE": zone or NONE, **counts, **amounts, "COST/H": cost}
 
 
 def _item(key: tuple[str, str], group: Group) -> NodeGroupItem:
@@ -160,7 +161,7 @@ def bars(by_zone: Mapping[tuple[str, str], Group], look: Look) -> list[str]:
         prices[pool] += group.price_per_hour or 0  # type: ignore[assignment]
     if not pools:
         return ["No nodes seen."]
-    names = {pool: printable(pool) for pool in pools}
+    names = {pool: printable(pool or NONE) for pool in pools}
     widest = max(map(len, names.values()))
     texts = {pool: _counts(states, prices[pool]) for pool, states in pools.items()}
     width = look.width or sys.maxsize

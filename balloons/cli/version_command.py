@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from balloons.cli.options import cluster_options, see
+from balloons.cli.options import cluster_options, output_option, see
 
 if TYPE_CHECKING:
     from balloons.cluster.seen_cluster import Component, SeenCluster
@@ -24,7 +24,7 @@ def own_version() -> str:
 @click.command(short_help="Print this program's version, and what the cluster runs.")
 @cluster_options
 @click.option("--server", is_flag=True, help="Show what the cluster runs, too: Kubernetes, our CRDs, its autoscaler.")
-@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", help="Format of the output.")
+@output_option("json", "yaml")
 def version(**given: Any) -> None:
     """Print the version of this program, and of what the cluster runs.
 
@@ -33,20 +33,18 @@ def version(**given: Any) -> None:
       balloons version
       balloons version --server -o json
     """
-    import json
-
     found: dict[str, Any] = {"version": own_version()}
     if given["server"] or given["from_file"]:
         from balloons.doctor.diagnose import DETECTION
 
         found |= _of_cluster(see(given, "version", _kinds(DETECTION)))
-    if given["output"] == "json":
+    if given["output"]:
+        from balloons.cli.documents import printed
+
         head = {"apiVersion": "balloons.kube-balloons.github.io/v1", "kind": "Version"}
-        click.echo(json.dumps({**head, **found}))
+        click.echo(printed({**head, **found}, given["output"]), nl=False)
         return
-    click.echo(f"balloons {found.pop('version')}")
-    for name, value in found.items():
-        click.echo(f"{name}: {_in_words(value)}")
+    click.echo("".join(f"{line}\n" for line in _lines(found)), nl=False)
 
 
 def _kinds(detection: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -78,13 +76,23 @@ def _component(found: "Component") -> dict[str, Any]:
     return {"version": found.version, "where": found.where, "gates": dict(found.gates)}
 
 
-def _in_words(value: Any) -> str:
+def _lines(found: dict[str, Any]) -> list[str]:
+    """Each program and each CRD on a line of its own."""
     from balloons.display_text import printable
 
-    if isinstance(value, dict):
-        text = "; ".join(f"{name} {_in_words(each)}" for name, each in value.items() if each not in ("", {}))
-    elif isinstance(value, list):
-        text = ", ".join(map(_in_words, value))
-    else:
-        text = "" if value is None else str(value)
-    return printable(text) or "not seen"
+    told = {
+        "kubernetes": found.get("kubernetes"),
+        "provider": found.get("provider"),
+        "API servers": found.get("apiServers"),
+        **found.get("crds", {}),
+        "autoscalers": ", ".join(found.get("autoscalers", ())),
+    }
+    own, cluster = f"balloons {found['version']}", [f"{name}: {value or 'not seen'}" for name, value in told.items()]
+    running = [_running(name, component) for name, component in found.get("components", {}).items()]
+    return [own, *(printable(line) for line in (*cluster, *running))] if "kubernetes" in found else [own]
+
+
+def _running(name: str, component: dict[str, Any]) -> str:
+    gates = ",".join(f"{gate}={str(is_on).lower()}" for gate, is_on in component["gates"].items())
+    where, flags = component["where"], f", feature gates {gates}" if gates else ""
+    return f"{name}: {component['version'] or 'version not seen'} ({where}{flags})"

@@ -62,6 +62,7 @@ def test_top_groups_by_pool_and_zone() -> None:
         ["gpu", "a", "2", "2", "1", "1", "0", "12%", "50%"],
         ["gpu", "b", "1", "0", "0", "0", "0", "0%", "<none>"],
     ]
+    assert (document(found).items[0].pool, document(found).items[0].zone) == ("", "")
     assert document(found).items[1].requested == RequestedItem(cpu=0.125, memory=0.0, gpu=0.5)
 
 
@@ -77,6 +78,16 @@ def test_top_and_version_from_a_dump(tmp_path: Path) -> None:
     told = json.loads(found.stdout)
     assert told["kubernetes"] == "v1.36.3"
     assert told["components"]["cluster-autoscaler"]["where"] == "kube-system/ca"
+    found = CliRunner().invoke(commands, ["version", "--from", str(tmp_path / "d")], standalone_mode=False)
+    assert found.stdout.splitlines()[1:] == [
+        "kubernetes: v1.36.3",
+        "provider: not seen",
+        "API servers: not seen",
+        "balloonpools: v1alpha1",
+        "jointhrottles: v1alpha1",
+        "autoscalers: cluster-autoscaler",
+        "cluster-autoscaler: v1.36.1 (kube-system/ca)",
+    ]
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish", "kubectl"])
