@@ -59,18 +59,23 @@ class Purse:
 
     def __init__(self, lanes: Sequence[Lane]) -> None:
         self._lanes = lanes
-        self._left = [max(0, lane.allowance) for lane in lanes]
+        self._left = [None if lane.allowance is None else max(0, lane.allowance) for lane in lanes]
 
     def left(self, pool: BalloonPool) -> int | None:
         """How many more nodes the pool may start; None where nobody paces its nodes."""
         lane = self._lane_of(pool)
         return None if lane is None else self._left[lane]
 
+    def is_shut(self, pool: BalloonPool) -> bool:
+        """Whether the throttle lets no machine be ordered for the pool, and none is on its way."""
+        lane = self._lane_of(pool)
+        return lane is not None and self._lanes[lane].is_shut
+
     def take(self, pool: BalloonPool, started: int) -> None:
         """The pool starts so many."""
         lane = self._lane_of(pool)
-        if lane is not None:
-            self._left[lane] = max(0, self._left[lane] - started)
+        if lane is not None and (left := self._left[lane]) is not None:
+            self._left[lane] = max(0, left - started)
 
     def _lane_of(self, pool: BalloonPool) -> int | None:
         """The first lane that may be the pool's: where its labels do not tell, it is paced rather than not."""
@@ -264,7 +269,7 @@ def _decide_all(
     for own in pools:
         pool = own.view.pool
         try:
-            outcome = decide_pool(own, case, purse.left(pool))
+            outcome = decide_pool(own, case, purse.left(pool), is_shut=purse.is_shut(pool))
         except Exception as error:  # noqa: BLE001 - as above: this pool is left as it is, the others go on
             outcome = Outcome(_frozen(pool, _failure(error)), memory.pools.get(pool.key, PoolMemory()))
         decisions.append(outcome.decision)

@@ -71,8 +71,9 @@ class Outcome:
     started: int = 0
 
 
-def decide_pool(own: PoolCase, case: Case, allowance: int | None) -> Outcome:
-    """Decide one pool; a reason to leave it alone comes before everything else but `maxSize`."""
+def decide_pool(own: PoolCase, case: Case, allowance: int | None, *, is_shut: bool) -> Outcome:
+    """Decide one pool; a reason to leave it alone comes before everything else but `maxSize`. `allowance` and
+    `is_shut` are the throttle's (`Lane`)."""
     if own.still is not None:
         return _held_still(own, case, own.still)
     view, memory, settings = own.view, own.memory, case.settings
@@ -81,7 +82,7 @@ def decide_pool(own: PoolCase, case: Case, allowance: int | None) -> Outcome:
     free = [node for node in holdable if node.name not in taken] if reserved else holdable
     present = balloons_by_shape(view)
     aim = _aim(view, len(free), len(reserved), present.total(), allowance, memory.granted)
-    asked = _ask(view, aim, memory.asked, case.now)
+    asked = _ask(view, aim, memory.asked, case.now, is_shut=is_shut)
     aim = replace(aim, shape=asked.shape if asked is not None else "")
     freed = releases(reserved, case.reserved, view.loads, settings)
     freed_nodes = {balloon.node for balloon, _ in freed}
@@ -158,24 +159,27 @@ def _without_growth(aim: Target, why: Because) -> Target:
     return replace(aim, wait=0, starts=0, lacking=0, granted=0 if aim.granted is not None else None, because=why)
 
 
-def _ask(view: PoolView, aim: Target, before: AskedShape | None, now: Now) -> AskedShape | None:
+def _ask(view: PoolView, aim: Target, before: AskedShape | None, now: Now, *, is_shut: bool) -> AskedShape | None:
     """The shape in which to ask for new nodes now; None where none is wanted.
 
     An instance type that is out of stock must not leave the pool without headroom: shapes take turns, each for
-    `fallbackAfter`, until a node comes; what is wanted after that begins with the main one again.
+    `fallbackAfter`, until a node comes; what is wanted after that begins with the main one again. While the throttle
+    lets nothing be ordered, that nothing comes says nothing of the shape.
     """
     if not aim.wait or not view.shapes.by_name:
         return None
     nodes, now_s = view.census.total, now.monotonic_s
+    shut_s = now_s if is_shut else None
     if before is None or before.shape not in view.shapes.by_name:
-        return AskedShape(view.shapes.main, now_s, nodes)
+        return AskedShape(view.shapes.main, now_s, nodes, shut_s)
     if nodes > before.nodes:
-        return AskedShape(before.shape, now_s, nodes)
-    if now_s - before.since_s < parse_duration(view.pool.spec.fallback_after):
+        return AskedShape(before.shape, now_s, nodes, shut_s)
+    since_s = before.since_s + (0.0 if before.shut_s is None else now_s - before.shut_s)
+    if now_s - since_s < parse_duration(view.pool.spec.fallback_after):
         # Nodes that went are no news of those that are to come.
-        return AskedShape(before.shape, before.since_s, nodes)
+        return AskedShape(before.shape, since_s, nodes, shut_s)
     names = list(view.shapes.by_name)
-    return AskedShape(names[(names.index(before.shape) + 1) % len(names)], now_s, nodes)
+    return AskedShape(names[(names.index(before.shape) + 1) % len(names)], now_s, nodes, shut_s)
 
 
 def _fallback(view: PoolView, aim: Target) -> Iterator[Because]:

@@ -179,11 +179,16 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class AskedShape:
-    """New nodes are asked for in this shape since `since_s`; `nodes` is how many the pool had then, in all."""
+    """New nodes are asked for in this shape since `since_s`; `nodes` is how many the pool had then, in all.
+
+    `since_s` is later by the time in which the throttle let nothing be ordered; `shut_s` is when this was decided, if
+    that was so then.
+    """
 
     shape: str
     since_s: float
     nodes: int
+    shut_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -231,7 +231,7 @@ class DecisionLoop:
             return self._pacing.tick(cluster)
         except Exception:
             log.exception("the throttle's tick failed")
-            return (Lane(LabelSelector(), 0),)
+            return (Lane(LabelSelector(), 0, is_shut=True),)
 
     def _note_growth(self, growth: Mapping[ObjectKey, int]) -> None:
         """What pools lack is the throttle's demand, so a change of it wakes the decision."""

@@ -228,7 +228,9 @@ class LeverReason(Sentence):
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """`allowance` more nodes may start now among those that `nodes` selects."""
+    """`allowance` more nodes may start now among those that `nodes` selects; None: as many as wanted."""
 
     nodes: LabelSelector
-    allowance: int
+    allowance: int | None
+    is_shut: bool = False
+    """Whether the throttle lets no machine be ordered for them and none is on its way: that none comes is our doing."""

@@ -113,11 +113,11 @@ class Throttling:
         return self._watches.is_known
 
     def tick(self, cluster: ClusterView) -> Sequence[Lane] | None:
-        """Decide for all throttles and begin to write; gives the lanes of Headroom, None where nobody paces it."""
+        """Decide for all throttles and begin to write; gives the lanes of Headroom, None without a throttle."""
         self._metrics.forbidden(self._watches.is_forbidden)
         if not self._watches.is_known:
             # There may be a throttle: what grows now could not be taken back.
-            return (Lane(LabelSelector(), 0),)
+            return (Lane(LabelSelector(), 0, is_shut=True),)
         stored = self._watches.throttles
         self._follow(stored)
         if not stored and not self._leaving:

@@ -250,13 +250,18 @@ def _room(case: _Case, view: TickView, verdict: Verdict | None, joins: _Joins) -
 
 
 def _lane(case: _Case, room: LeverBudget) -> Lane | None:
-    if not case.throttle.spec.levers.headroom or case.is_idle:
+    """Where no ceiling bounds the autoscaler, it orders for a balloon that waits whatever the window is."""
+    if case.is_idle:
         return None
+    may_order = room.may_move and room.allowance + room.spare > 0
+    is_shut = case.rules.has_ceiling and not may_order and not room.booting
+    if not case.throttle.spec.levers.headroom:
+        return Lane(case.throttle.spec.nodes, None, is_shut)
     nodes, granted = case.throttle.spec.nodes, sum(pool.granted for pool in case.growth)
     # Balloons that an earlier allowance let out: of these, as many as nodes are waited for at all may still have no
     # machine on its way.
     free = max(0, room.allowance - min(granted, room.waiting))
-    return Lane(nodes, free if room.may_move else 0)
+    return Lane(nodes, free if room.may_move else 0, is_shut)
 
 
 def _failed(case: _Case, view: TickView, failure: _Failure) -> tuple[Turn, ThrottleMemory]:

@@ -116,7 +116,7 @@ class ThrottleMemory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
-    """What came of one throttle. `lane` is None where Headroom is not paced by it."""
+    """What came of one throttle. `lane` is None where it holds nothing back."""
 
     stored: StoredThrottle
     findings: Findings

@@ -34,6 +34,14 @@ def test_a_pool_is_paced_where_its_labels_do_not_tell() -> None:
     assert Purse((Lane(LabelSelector({"zone": "a"}), 4),)).left(a_pool("gpu")) == 4
 
 
+def test_a_lane_without_a_number_bounds_nobody() -> None:
+    purse = Purse((Lane(GPU, None, is_shut=True),))
+    purse.take(a_pool("gpu"), 5)
+    assert purse.left(a_pool("gpu")) is None
+    assert purse.is_shut(a_pool("gpu"))
+    assert not purse.is_shut(a_pool("cpu", nodes=PoolNodes(CPU)))
+
+
 def test_one_number_is_a_lane_for_all() -> None:
     assert Purse(lanes_of(7)).left(a_pool("gpu")) == 7
     assert Purse(lanes_of(None)).left(a_pool("gpu")) is None

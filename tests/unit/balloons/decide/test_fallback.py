@@ -15,10 +15,13 @@ from throttler.kube.metadata import ObjectKey
 from throttler.kube.node import INSTANCE_TYPE_LABEL, Node
 from throttler.kube.quantities_and_durations import parse_resources
 from throttler.kube.selectors import LabelSelector
+from throttler.levers.lever import Lane
 
 SMALL = parse_resources({"cpu": "8", "memory": "32Gi", "pods": "110"})
 GPU = "nvidia.com/gpu"
 ANY_TYPE = ObjectKey("team-a", "gpu-any-type")
+OPEN, FULL = Lane(LabelSelector(), 0), Lane(LabelSelector(), 0, is_shut=True)
+"""Lanes of a throttle that grants nothing more: machines are on their way, or none is and none may be ordered."""
 
 
 def typed(count: int, kind: str, size: Mapping[str, str] | None = None) -> dict[str, Node]:
@@ -38,12 +41,13 @@ class Story:
         self.memory, self.now = Memory(), NOW
         self.run(30)
 
-    def run(self, seconds: float) -> PoolDecision:
-        """Decide every ten seconds."""
+    def run(self, seconds: float, lane: Lane | None = None, **seen: Any) -> PoolDecision:
+        """Decide every ten seconds; `lane` is the throttle's, `seen` what the view says of itself."""
         end: Now = later(self.now, seconds)
         while self.now.monotonic_s < end.monotonic_s:
-            snapshot = self.world.snapshot(buffer_version="autoscaling.x-k8s.io/v1alpha1")
-            plan, self.memory = decide(snapshot, self.memory, DecideSettings(), self.now)
+            snapshot = self.world.snapshot(buffer_version="autoscaling.x-k8s.io/v1alpha1", **seen)
+            lanes = (lane,) if lane is not None else None
+            plan, self.memory = decide(snapshot, self.memory, DecideSettings(), self.now, lanes)
             self.world.apply(plan)
             self.world.settle()
             self.now = later(self.now, 10)
@@ -190,6 +194,47 @@ def test_the_time_is_the_pools() -> None:
     story = Story(fallback_after="1m")
     story.run(60)
     assert story.waiting() == {"small": 2}
+
+
+def test_while_the_throttle_lets_nothing_be_ordered_no_time_passes() -> None:
+    """What we ourselves hold back says nothing of what is in stock."""
+    story = Story()
+    story.run(100, OPEN)
+    story.run(1000, FULL)
+    assert story.waiting() == {"big": 2}
+    story.run(160, OPEN)
+    assert story.waiting() == {"big": 2}, "300 s have not passed without the time that was paced"
+    story.run(30, OPEN)
+    assert story.waiting() == {"small": 2}
+
+
+def test_what_has_its_turn_keeps_it_while_nothing_may_be_ordered() -> None:
+    story = Story()
+    story.run(300)
+    story.run(1000, FULL)
+    assert story.waiting() == {"small": 2}
+    story.run(310, OPEN)
+    assert story.waiting() == {"any-type": 2}
+
+
+def test_time_that_nobody_saw_counts_as_it_began() -> None:
+    story = Story()
+    story.run(10, FULL)
+    story.run(600, FULL, missing=("pods",))
+    story.run(20, OPEN)
+    assert story.waiting() == {"big": 2}, "the ceiling stood all that time"
+    story.run(600, OPEN, missing=("pods",))
+    story.run(20, OPEN)
+    assert story.waiting() == {"small": 2}
+
+
+def test_a_throttle_may_say_that_nothing_can_be_ordered_and_pace_no_balloons() -> None:
+    story = Story()
+    story.run(600, Lane(LabelSelector(), None, is_shut=True))
+    assert story.waiting() == {"big": 2}
+    story.world.change_pool(size=9)
+    story.run(10, Lane(LabelSelector(), None, is_shut=True))
+    assert story.waiting() == {"big": 6}
 
 
 def test_no_more_is_asked_for_in_all() -> None:

@@ -15,7 +15,7 @@ from throttler.kube.cluster_autoscaler import AutoscalerStatus, NodeGroup
 from throttler.kube.karpenter import NodePool
 from throttler.kube.selectors import LabelSelector
 from throttler.law.govern import govern
-from throttler.levers.lever import THROTTLE_LABEL, LeverState
+from throttler.levers.lever import THROTTLE_LABEL, Lane, LeverState
 from throttler.levers.lever_context import PoolGrowth
 from throttler.levers.saved_limits import ORIGINAL_ANNOTATION
 from throttler.service.tick import decide_throttles
@@ -138,7 +138,50 @@ def test_headroom_grows_by_the_allowance_less_what_was_let_out() -> None:
 
 def test_headroom_is_not_paced_where_the_throttle_says_so() -> None:
     story = Story(a_throttle(levers={"headroom": False}))
-    assert story.after(0)[0].lane is None
+    assert story.after(0)[0].lane == Lane(LabelSelector(), None)
+
+
+FULL = tuple(a_node(f"new{i}", age_s=-1000, is_ready=False, labels={"pool": "b"}) for i in range(30))
+"""Nodes of another throttle join, more than the window holds."""
+
+
+def lane_of(spec: dict[str, Any], world: JoinWorld, **more: Any) -> Lane | None:
+    """The lane while a Headroom pool waits for machines that it was granted."""
+    story = Story(a_throttle(**spec), a_throttle("other", nodes={"matchLabels": {"pool": "b"}}))
+    more = {"scene": {"limited": (a_pool(),)}, "growth": (PoolGrowth({"pool": "a"}, 5, 5),), **more}
+    for _ in range(3):
+        turn, _ = story.after(5, world=world, **more)
+    return turn.lane
+
+
+def test_a_lane_is_shut_while_nothing_may_be_ordered_and_no_machine_is_on_its_way() -> None:
+    """A full window is no news of what is in stock; a machine that was ordered and does not come is."""
+    lane = lane_of(LIMITS, a_world(*FULL))
+    assert lane is not None
+    assert (lane.allowance, lane.is_shut) == (0, True)
+    for world in (a_world(), a_world(*FULL, claims=(a_claim("c1", age_s=-1000),))):
+        lane = lane_of(LIMITS, world)
+        assert lane is not None
+        assert not lane.is_shut
+
+
+def test_a_lane_is_shut_while_ceilings_cannot_be_raised() -> None:
+    for more in ({"missing": ("nodeclaims",)}, {"age_s": 31.0}):
+        lane = lane_of(LIMITS, a_world(), **more)
+        assert lane is not None
+        assert (lane.allowance, lane.is_shut) == (0, True)
+
+
+def test_where_nothing_bounds_the_autoscaler_no_lane_is_shut() -> None:
+    lane = lane_of({**LIMITS, "levers": {"schedulingGates": {}}}, a_world(*FULL))
+    assert lane is not None
+    assert (lane.allowance, lane.is_shut) == (0, False)
+
+
+def test_a_ceiling_shuts_also_where_balloons_are_not_paced() -> None:
+    lane = lane_of({**LIMITS, "levers": {"nodePoolLimits": {}, "headroom": False}}, a_world(*FULL))
+    assert lane is not None
+    assert (lane.allowance, lane.is_shut) == (None, True)
 
 
 def test_a_pool_grows_in_the_lane_of_the_oldest_throttle_that_paces_its_nodes() -> None:
