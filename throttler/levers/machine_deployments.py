@@ -84,21 +84,21 @@ class MachineDeployments(CeilingLever[MachineDeploymentLever, MachineDeploymentM
         """What to write on each, in the order of their names."""
         room, now_s, status = context.room_of(self.PACES), context.now_s, context.scene.autoscaler
         demand = memory.demand.looked(room, now_s) if room.may_move else memory.demand.unseen()
-        is_silent = status is None or status.is_old(context.scene.moment.wall_s)
-        said = {} if status is None or is_silent else {group.name: group for group in status.groups}
+        groups = () if status is None or status.is_old(context.scene.moment.wall_s) else status.groups
+        said = {group.name: group for group in groups}
         own, others = self.own(context)
         looks = [
             self._look(thing, said.get(name_of(thing)), context, memory, is_over=demand.is_over(room, now_s))
             for thing in sorted(own, key=lambda thing: thing.key)
         ]
         shares = _shares(looks, room.allowance - sum(look.uncounted for look in looks), now_s)
-        outcomes, groups = [], {}
+        outcomes, memories = [], {}
         for look in looks:
             key = look.group.key
-            outcome, groups[key] = replace(look, share=shares[key]).decided()
+            outcome, memories[key] = replace(look, share=shares[key]).decided()
             outcomes.append(outcome)
         return (*outcomes, *others, *_absent(self.stated(context), context)), (
-            MachineDeploymentMemory(demand=demand, groups=groups)
+            MachineDeploymentMemory(demand=demand, groups=memories)
         )
 
     def _look(

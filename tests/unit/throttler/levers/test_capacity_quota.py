@@ -128,6 +128,31 @@ def test_lost_quota_is_reported_even_when_blind_and_not_made_again_then() -> Non
     assert story.nodes is None
 
 
+def test_a_quota_that_stands_is_told_and_left_as_it_is_while_blind() -> None:
+    story = Story()
+    story.look(room(allowance=4, **THERE), 0.0)
+    report = story.look(room(allowance=9, may_move=False, **THERE), 5.0)
+    assert (report.state, report.because.reason) == (LeverState.PENDING, LeverReason.VIEW_INCOMPLETE)
+    assert (report.ceiling, story.nodes) == ("nodes 16", "16")
+
+
+def test_a_quota_whose_selector_somebody_fights_for_is_written_once_in_thirty_seconds() -> None:
+    story = Story()
+    story.look(room(**THERE), 0.0)
+    for second in range(5, 185, 5):
+        (story.server.body or {})["spec"]["selector"] = {"matchLabels": {"pool": "other"}}
+        assert story.look(room(**THERE), float(second)).because.reason is LeverReason.QUOTA_CHANGED
+    assert story.server.writes <= 1 + 180 / 30
+
+
+@pytest.mark.parametrize("status", ["False", "Unknown"])
+def test_only_a_quota_that_is_said_to_be_valid_is_confirmed(status: str) -> None:
+    story = Story()
+    story.look(room(**THERE), 0.0)
+    story.server.observed(conditions=[{"type": "Valid", "status": status, "observedGeneration": 1}])
+    assert story.look(room(**THERE), 1.0).state is not LeverState.CONFIRMED
+
+
 def test_quota_stays_while_nobody_can_say_that_nothing_waits() -> None:
     story = Story()
     story.look(room(**THERE), 0.0)

@@ -4,7 +4,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.throttler.levers.pool_scene import room
-from throttler.levers.ceiling import ANSWERS, LONGEST_ANSWER_S, QUIET_S, STEPS, CeilingNeed, Contest, RoomSearch
+from throttler.levers.ceiling import (
+    ANSWERS,
+    LONGEST_ANSWER_S,
+    QUIET_S,
+    STEPS,
+    CeilingNeed,
+    Contest,
+    RoomSearch,
+    Uptake,
+)
 from throttler.levers.lever import LeverBudget
 from throttler.levers.lever_context import TURN_S, by_autoscaler
 
@@ -44,6 +53,8 @@ def test_room_grows_step_by_step_and_rests_when_all_was_in_vain() -> None:
 def test_an_order_ends_the_search_for_more_room() -> None:
     assert searched((0.0, 0.0), (20.0, 0.0)).step(20.0) == 2
     assert searched((0.0, 0.0), (20.0, 0.0), (21.0, 1.0)).step(21.0) == 0
+    assert searched((0.0, 0.0), (20.0, 7.0), (30.0, 7.0), (40.0, 7.0)).step(40.0) == 2, "one order ends it once"
+    assert searched((0.0, 7.0), (10.0, 3.0), (20.0, 7.0)).step(20.0) == 2, "nor does one that is seen again"
 
 
 def test_what_has_no_room_or_is_not_needed_is_no_reason_to_search() -> None:
@@ -88,6 +99,7 @@ def test_stock_that_comes_back_late_is_no_answer_of_that_length(answers_s: list[
 def test_contest_lets_the_first_write_through() -> None:
     contest = Contest().wrote(0.0).heard(40.0, is_foreign=True)
     assert contest.may_write(40.0)
+    assert contest.is_contested(129.9)
     assert not contest.wrote(40.0).may_write(69.0)
     assert contest.wrote(40.0).may_write(70.0)
     assert not contest.is_contested(130.0)
@@ -101,3 +113,23 @@ def test_a_view_that_is_lost_is_no_quiet_time() -> None:
     demand = demand.looked(calm, 3600.0)
     assert not demand.is_over(calm, 3601.0)
     assert demand.is_over(calm, 3600.0 + QUIET_S)
+
+
+def test_more_room_is_given_two_seconds_after_the_last_write() -> None:
+    assert Contest().may_raise(0.0)
+    assert not Contest().wrote(10.0).may_raise(11.8)
+    assert Contest().wrote(10.0).may_raise(12.0)
+
+
+def test_what_is_not_taken_up_for_half_a_minute_is_late() -> None:
+    uptake = Uptake().looked(10.0, is_taken_up=False).looked(39.9, is_taken_up=False)
+    assert (uptake.is_late(39.9), uptake.is_late(40.0)) == (False, True)
+    assert not uptake.looked(40.0, is_taken_up=True).is_late(99.0)
+
+
+def test_no_time_passes_while_room_was_not_seen() -> None:
+    search = searched((0.0, 0.0), (10.0, 0.0)).heard(0.0, 25.0, is_taken_up=False).waited(25.0, is_unmet=True)
+    assert search.unmet_s(25.0) == 10.0
+    assert search.heard(0.0, 40.0).unmet_s(40.0) == 25.0
+    assert search.heard(0.0, 54.0, is_taken_up=False).unmet_s(54.0) == 10.0
+    assert search.heard(0.0, 55.0, is_taken_up=False).unmet_s(55.0) == 0.0, "nothing can be too small by then"

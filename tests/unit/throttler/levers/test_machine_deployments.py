@@ -12,7 +12,7 @@ from tests.unit.throttler.service.throttle_scene import a_throttle
 from throttler.joins.joins import JoinRules, Joins
 from throttler.kube.cluster_api import MAX_SIZE, MIN_SIZE, MachineDeployment
 from throttler.kube.cluster_autoscaler import AutoscalerStatus, NodeGroup
-from throttler.levers.ceiling import DRY_S, QUIET_S
+from throttler.levers.ceiling import DRY_S, QUIET_S, RoomSearch
 from throttler.levers.lever import Clocks, LeverBudget, LeverReport, LeverState, LeverWrite
 from throttler.levers.lever_context import LeverContext, LeverScene
 from throttler.levers.machine_deployments import MACHINE_DEPLOYMENTS, MachineDeploymentMemory
@@ -248,6 +248,42 @@ def test_one_that_orders_nothing_leaves_its_share_but_for_one_place() -> None:
     replicas = [thing.spec.replicas for thing in story.things()]
     assert story.size("a") == str(replicas[0] + 1)
     assert story.size("b") == str(replicas[1] + 7)
+
+
+@pytest.mark.parametrize(("allowance", "sizes"), [(2, ("4", "5", "5")), (3, ("5", "5", "5"))])
+def test_the_one_place_of_a_group_that_orders_nothing_is_taken_from_nobodys_only_one(
+    allowance: int, sizes: tuple[str, str, str]
+) -> None:
+    story = Story(body("a"), body("b"), body("c"))
+    story.look(room(allowance=3))
+    stuck = RoomSearch(unmet_since_s=0.0)
+    groups = {key: replace(group, search=stuck) if key.name == "a" else group
+              for key, group in story.memory.groups.items()}  # fmt: skip
+    story.memory = replace(story.memory, groups=groups)
+    for now_s in (DRY_S, DRY_S + 2.0):
+        story.autoscaler_looks(now_s)
+        story.look(room(allowance=allowance), now_s)
+    assert (story.size("a"), story.size("b"), story.size("c")) == sizes
+
+
+@pytest.mark.parametrize(("looked_s", "state"), [(59.0, LeverState.CONFIRMED), (61.0, LeverState.PENDING)])
+def test_a_size_of_more_than_a_minute_ago_confirms_nothing(looked_s: float, state: LeverState) -> None:
+    story = Story(body(size="500"))
+    story.look(room(allowance=2), 0.0)
+    story.autoscaler_looks(0.0)
+    for now_s in (looked_s, looked_s + 2.0):
+        report = story.look(room(allowance=round(now_s)), now_s)["a"]
+    assert report.state is state
+
+
+def test_a_lower_size_that_the_user_sets_meanwhile_is_what_the_autoscaler_shall_go_by() -> None:
+    story = Story(body())
+    story.look(room(allowance=9), 0.0)
+    story.servers["a"].merge({"metadata": {"annotations": {MAX_SIZE: "6"}}}, "kubectl")
+    story.look(room(allowance=9), 31.0)
+    story.autoscaler_looks(32.0)
+    report = story.look(room(allowance=9), 150.0)["a"]
+    assert (story.size(), report.state, report.because.code) == ("6", LeverState.HANDED_BACK, "UserLimitIsLower")
 
 
 def test_another_throttles_object_is_left_to_it() -> None:

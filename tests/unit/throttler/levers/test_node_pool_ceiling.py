@@ -2,7 +2,7 @@
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.unit.throttler.levers.pool_scene import claim, claims, pool_body
@@ -37,10 +37,13 @@ def test_a_charge_is_learned_from_what_a_look_ordered_of_what_was_offered(
 def test_room_counts_as_offered_once_it_has_stood_for_a_look() -> None:
     charge = Charge().given(2, 0.0).given(9, 5.0)
     assert charge.looked(frozenset({"a"}), 5.5).offered == 2
+    assert charge.given(9, 6.0).looked(frozenset({"a"}), 6.0).offered == 2
     assert charge.given(9, 6.5).looked(frozenset({"a"}), 7.0).offered == 9
+    assert Charge().looked(frozenset({"a"}), 1.0).offered == 0, "nothing was offered yet"
 
 
 @given(cores=st.integers(0, 1024))
+@example(cores=1024)
 def test_a_machine_that_nobody_saw_is_a_power_of_two_that_holds_the_largest_pod(cores: int) -> None:
     size = assumed_size({"cpu": 1000 * cores})["cpu"] // 1000
     assert size & (size - 1) == 0

@@ -345,6 +345,14 @@ class TestTrust:
         assert report.because.reason is LeverReason.OVERRUN
         assert report.state is LeverState.UNCONFIRMED
 
+    def test_machines_beyond_a_limit_of_the_users_are_no_overrun(self) -> None:
+        """They were there before us, and the user's limit bounds what comes."""
+        story = Story({"cpu": "16", "memory": "1Ti"})
+        for now_s in (0.0, 10.0, 20.0):
+            report = story.look(room(allowance=1), claims(9), now_s)
+            story.server.observed()
+        assert report.because.reason is not LeverReason.OVERRUN
+
     def test_growth_within_the_ceiling_is_not_reported(self) -> None:
         story = Story()
         for second, count in enumerate((3, 5, 7, 9, 11)):
@@ -416,6 +424,16 @@ class TestUnknownSize:
         assert found == ["2", "2", "4", "8", "16", "32"]
         story.look(room(allowance=2), claims(1, 1, ordered_s=1), 60.0)
         assert (story.limits or {})["cpu"] == "24", "one machine of 8 cores, and two more of them"
+
+    def test_while_blind_nothing_is_missed(self) -> None:
+        story = Story()
+        for second in range(0, 60, 10):
+            story.look(room(allowance=2, may_move=second >= 20), (), float(second))
+            story.server.observed()
+        assert (story.limits or {})["cpu"] == "8", "30 s of it were seen"
+        story.look(room(allowance=2, may_move=False), (), 60.0)
+        story.look(room(allowance=2), (), 70.0)
+        assert (story.limits or {})["cpu"] == "2"
 
     def test_room_that_karpenter_has_not_seen_is_not_too_small(self) -> None:
         story = Story()

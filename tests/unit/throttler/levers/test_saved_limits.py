@@ -1,8 +1,22 @@
 """Which ceilings can wait for a moment, and how the user's limits bound them."""
 
+from dataclasses import replace
+
 import pytest
 
-from throttler.levers.saved_limits import SavedLimits, clamped, unraised
+from throttler.kube.metadata import OwnedMetadata
+from throttler.kube.quantities_and_durations import QuantityError
+from throttler.levers.lever import Holder
+from throttler.levers.saved_limits import (
+    SavedLimits,
+    amount_of,
+    clamped,
+    is_marked_so,
+    marked,
+    taken_in,
+    unraised,
+    with_ceiling,
+)
 
 STANDING = {"cpu": 16, "memory": 64}
 
@@ -11,6 +25,7 @@ STANDING = {"cpu": 16, "memory": 64}
     ("wanted", "usage", "can_wait"),
     [
         ({"cpu": 24, "memory": 96}, {"cpu": 8, "memory": 32}, True),
+        ({"cpu": 16, "memory": 96}, {"cpu": 16, "memory": 64}, True),
         ({"cpu": 24, "memory": 32}, {"cpu": 8, "memory": 32}, False),
         ({"cpu": 8, "memory": 96}, {"cpu": 8, "memory": 32}, False),
         ({"cpu": 24, "memory": 96}, {"cpu": 20, "memory": 32}, False),
@@ -29,3 +44,35 @@ def test_each_resource_is_held_against_its_own_limit() -> None:
     wanted = {"cpu": 16_000, "nvidia.com/gpu": 8_000}
     assert clamped(wanted, kept, {"cpu": "8"}) == {"nvidia.com/gpu": "8"}
     assert clamped(wanted, kept, {"nvidia.com/gpu": "8"}) == {"cpu": "16"}
+
+
+def test_ceilings_in_memory_are_whole_mebibytes_and_never_less_than_wanted() -> None:
+    kept, mebibyte = SavedLimits(original={}, ceiling={}), 2**20 * 1000
+    wanted = {"memory": mebibyte + 1, "cpu": 1}
+    assert clamped(wanted, kept, {}) == {"memory": "2Mi", "cpu": "1m"}
+    assert clamped({"memory": mebibyte}, kept, {}) == {"memory": "1Mi"}
+
+
+@pytest.mark.parametrize("value", [True, ["8"], {"cpu": "8"}, None])
+def test_what_is_neither_text_nor_a_number_is_no_quantity(value: object) -> None:
+    with pytest.raises(QuantityError, match="is not a quantity"):
+        amount_of(value)
+
+
+def test_a_list_of_limits_that_is_gone_as_a_whole_was_taken_away_by_somebody() -> None:
+    mark = SavedLimits(original={"cpu": "400"}, ceiling={"cpu": "16"})
+    kept = taken_in(mark, None, (), ("spec", "limits"))
+    assert (kept.original, kept.ceiling) == ({"cpu": None}, {})
+    again = with_ceiling(kept, {"cpu": "8"}, None, (), ("spec", "limits"))
+    assert (again.original, again.ceiling) == ({"cpu": None}, {"cpu": "8"})
+
+
+def test_an_object_says_all_of_it_or_has_to_be_written() -> None:
+    holder = Holder(throttle="default", lease="ours/lease", epoch=3)
+    mark = SavedLimits(original={"cpu": "400"}, ceiling={"cpu": "16"})
+    written = marked(None, "pool", mark, holder)
+    metadata = OwnedMetadata("pool", labels=written["labels"], annotations=written["annotations"])
+    assert is_marked_so(metadata, mark, holder)
+    assert not is_marked_so(metadata, mark, replace(holder, epoch=4))
+    assert not is_marked_so(metadata, SavedLimits(original={"cpu": "300"}, ceiling={"cpu": "16"}), holder)
+    assert not is_marked_so(OwnedMetadata("pool", annotations=written["annotations"]), mark, holder)
