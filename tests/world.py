@@ -1,7 +1,7 @@
-"""A small cluster made of values: builders for snapshots, and a world that carries plans out.
+"""A small cluster made of values: builders for snapshots, and a world that carries decisions out.
 
 The world stands in for the API server, the ReplicaSet controller and the scheduler in unit tests: it applies a
-plan's actions, binds what fits, and gives the next snapshot. It knows nothing about why a plan was made.
+decision's actions, binds what fits, and gives the next snapshot. It knows nothing about why it was made.
 """
 
 from collections.abc import Iterable, Mapping
@@ -12,13 +12,13 @@ from typing import Any
 import msgspec
 
 from balloons.api.pool import BalloonPool, Mode, PoolNodes, PoolSpec
-from balloons.decide.plan import (
+from balloons.decide.decision import (
     Action,
     AnnotateNode,
     ApplyObject,
+    Decision,
     DeleteObject,
     MarkBalloon,
-    Plan,
     ReleaseBalloon,
     RemoveFailed,
 )
@@ -104,7 +104,7 @@ def daemon(name: str, node: str, cpu: str = "500m") -> Pod:
 
 @dataclass
 class World:
-    """Objects by name; `apply` carries a plan out, `settle` lets controllers and scheduler do their work."""
+    """Objects by name; `apply` carries a decision out, `settle` lets controllers and scheduler do their work."""
 
     pools: dict[ObjectKey, BalloonPool] = field(default_factory=dict)
     nodes: dict[str, Node] = field(default_factory=dict)
@@ -165,10 +165,10 @@ class World:
         """Balloons wanted by all Deployments."""
         return sum(d.replicas for d in self.deployments.values())
 
-    def apply(self, plan: Plan, count: int | None = None) -> None:
-        """Carry out the plan's actions in order, or only the first `count` of them (a crash)."""
-        actions = [a for decision in plan.pools if not decision.is_dry_run for a in decision.actions]
-        for action in [*actions, *plan.sweeps][:count]:
+    def apply(self, decided: Decision, count: int | None = None) -> None:
+        """Carry out a decision's actions in order, or only the first `count` of them (a crash)."""
+        actions = [a for decision in decided.pools if not decision.is_dry_run for a in decision.actions]
+        for action in [*actions, *decided.sweeps][:count]:
             self.log.append(action)
             self._do(action)
 

@@ -1,1 +1,1 @@
-"""The decision: `decide(snapshot, memory, settings, now)` gives a plan and the next memory. Pure."""
+"""The decision: `decide(snapshot, memory, settings, now)` gives what to do, and the next memory. Pure."""

@@ -7,8 +7,8 @@ deleting the CRD, or a pool by mistake, must not remove warm capacity at once. T
 a view that is complete all that time: what nobody saw does not count. What a pool's former strategy left behind goes
 the same way, once the new one has had time to hold the nodes.
 
-Deterministic and level-triggered: equal input gives an equal plan, and once a plan has been applied the next one is
-empty. Pools are taken in the order in which they get nodes, which is also who is served first from the allowance.
+Deterministic and level-triggered: equal input gives an equal decision, and once one has been applied the next is empty.
+Pools are taken in the order in which they get nodes, which is also who is served first from the allowance.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,20 +18,20 @@ import msgspec
 
 from balloons.api.pool import BalloonPool, PoolStatus, Strategy
 from balloons.decide.census import NodeState, Unready, ages_s, unready_since
-from balloons.decide.leave_alone import believe, blind, why_left_alone
-from balloons.decide.one_pool import Case, Outcome, PoolCase, decide_pool
-from balloons.decide.plan import (
+from balloons.decide.decision import (
     Action,
     Because,
+    Decision,
     DeleteObject,
     Memory,
-    Plan,
     PoolDecision,
     PoolMemory,
     Reason,
     UnseenBuffers,
     because,
 )
+from balloons.decide.leave_alone import believe, blind, why_left_alone
+from balloons.decide.one_pool import Case, Outcome, PoolCase, decide_pool
 from balloons.decide.pool_view import Ages, look, own_deployments, pool_of
 from balloons.decide.release import reserve
 from balloons.decide.settings import DecideSettings
@@ -159,7 +159,7 @@ def decide(
     settings: DecideSettings,
     now: Now,
     allowance: int | Sequence[Lane] | None = None,
-) -> tuple[Plan, Memory]:
+) -> tuple[Decision, Memory]:
     """What to do now, and what to remember.
 
     `allowance` is how many more nodes may start now: over all pools, or lane by lane (None: as many as wanted). With
@@ -174,7 +174,7 @@ def decide(
     still = blind(snapshot, settings)
     if still is not None:
         frozen, memory = _unseen(snapshot, memory, claims, still)
-        return Plan((*invalid, *refused, *frozen)), replace(memory, gone_since_s={})
+        return Decision((*invalid, *refused, *frozen)), replace(memory, gone_since_s={})
     unready = unready_since(snapshot.nodes.values(), memory.unready_since_s, now, is_first=not memory.pools)
     pools, failed = _look_at_all(snapshot, memory, claims, ages_s(unready, now), settings, now)
     active = [own.view.census for own in pools if own.gives_way]
@@ -194,8 +194,8 @@ def decide(
     purse = Purse(lanes_of(allowance))
     decisions, pool_memory = _decide_all(pools, Case(snapshot, settings, now, reserved), memory, purse)
     sweeps, gone = sweep(snapshot, memory.gone_since_s, settings, now)
-    plan = Plan((*invalid, *refused, *failed, *decisions), sweeps)
-    return plan, Memory(reserved.since_s, pool_memory, gone, reserved.looked, unready)
+    decided = Decision((*invalid, *refused, *failed, *decisions), sweeps)
+    return decided, Memory(reserved.since_s, pool_memory, gone, reserved.looked, unready)
 
 
 def _unseen(
@@ -222,7 +222,7 @@ def _unseen(
                 buffers[key], lower = lowered_buffers_unseen(pool, snapshot, before, own, still)
                 actions += lower
             decisions.append(_frozen(pool, still, actions))
-        except Exception as error:  # noqa: BLE001 - one pool's error never changes another's plan
+        except Exception as error:  # noqa: BLE001 - one pool's error never changes another's decision
             decisions.append(_frozen(pool, _failure(error)))
     return decisions, replace(memory, unseen=unseen, unseen_buffers=buffers)
 
@@ -251,7 +251,7 @@ def _look_at_all(
             own, shrunken = believe(view, snapshot.nodes, own, settings, now)
             still = why_left_alone(view, snapshot, settings) or shrunken
             found.append(PoolCase(view, own, still, is_resting=pool.key in snapshot.resting))
-        except Exception as error:  # noqa: BLE001 - one pool's error never changes another's plan
+        except Exception as error:  # noqa: BLE001 - one pool's error never changes another's decision
             failed.append(_frozen(pool, _failure(error)))
     return found, failed
 

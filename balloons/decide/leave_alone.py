@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from balloons.api.pool import Strategy
 from balloons.decide.census import NodeState
-from balloons.decide.plan import Because, PoolMemory, Reason, because
+from balloons.decide.decision import Because, PoolMemory, Reason, because
 from balloons.decide.pool_view import PoolView, Short
 from balloons.decide.settings import DecideSettings
 from balloons.view.shape import are_alike

@@ -5,15 +5,7 @@ from dataclasses import dataclass, replace
 
 from balloons.api.pool import PoolStatus, Strategy
 from balloons.decide.census import NodeState
-from balloons.decide.leave_alone import (
-    conflict,
-    notes,
-    recent_removals,
-    refusing,
-    removal_limit,
-    some_of,
-)
-from balloons.decide.plan import (
+from balloons.decide.decision import (
     Action,
     AnnotateNode,
     AskedShape,
@@ -23,6 +15,14 @@ from balloons.decide.plan import (
     Reason,
     RemoveFailed,
     because,
+)
+from balloons.decide.leave_alone import (
+    conflict,
+    notes,
+    recent_removals,
+    refusing,
+    removal_limit,
+    some_of,
 )
 from balloons.decide.pool_view import PoolView, wanted_size
 from balloons.decide.refusing import to_remove

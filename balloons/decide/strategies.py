@@ -18,7 +18,7 @@ from typing import Any
 
 from balloons.api.pool import BalloonPool, Mode, Strategy
 from balloons.decide.census import NodeState
-from balloons.decide.plan import (
+from balloons.decide.decision import (
     Action,
     AnnotateNode,
     ApplyObject,

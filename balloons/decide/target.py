@@ -17,7 +17,7 @@ from math import inf
 
 from balloons.api.pool import Mode, PoolSpec, Schedule
 from balloons.decide.census import NodeState
-from balloons.decide.plan import Because, Reason, because
+from balloons.decide.decision import Because, Reason, because
 from balloons.decide.pool_view import PoolView, wanted_size
 from balloons.view.node_load import EMPTY, NodeLoad
 from throttler.kube.metadata import ObjectKey

@@ -13,7 +13,7 @@ import structlog
 
 from balloons.api.pool import BalloonPool
 from balloons.decide.decide import decide
-from balloons.decide.plan import Memory, Plan, PoolMemory
+from balloons.decide.decision import Decision, Memory, PoolMemory
 from balloons.decide.settings import DecideSettings
 from balloons.service.metrics import Metrics
 from balloons.service.pool_writes import PoolWrites
@@ -35,7 +35,7 @@ GROWTH_S = 0.05
 BLIND_PATIENCE_S = 15.0
 """A view that is incomplete for no longer than this (a watch that reconnects) is not reported to users."""
 log = structlog.get_logger()
-Decide = Callable[[Snapshot, Memory, DecideSettings, Now, Sequence[Lane] | None], tuple[Plan, Memory]]
+Decide = Callable[[Snapshot, Memory, DecideSettings, Now, Sequence[Lane] | None], tuple[Decision, Memory]]
 
 
 class Wake:
@@ -179,16 +179,16 @@ class DecisionLoop:
         if snapshot.is_complete:
             self._complete_at = now_s
         now = Now(now_s, datetime.now(UTC))
-        plan, memory = self._decide(snapshot, self._memory, self._settings, now, self._paced(snapshot))
+        decided, memory = self._decide(snapshot, self._memory, self._settings, now, self._paced(snapshot))
         if snapshot.is_complete:
-            self._note_growth({decision.pool: decision.lacking for decision in plan.pools if decision.lacking})
-        self._metrics.show(plan.pools)
-        self._log_changes(plan)
+            self._note_growth({decision.pool: decision.lacking for decision in decided.pools if decision.lacking})
+        self._metrics.show(decided.pools)
+        self._log_changes(decided)
         self._preemptions.prune(now_s)
         if snapshot.is_complete:
-            return self._write(plan, memory)
+            return self._write(decided, memory)
         if now_s - self._complete_at > BLIND_PATIENCE_S:
-            return min(BLIND_S, self._write(plan, memory))
+            return min(BLIND_S, self._write(decided, memory))
         self._memory = memory
         return BLIND_S
 
@@ -202,12 +202,12 @@ class DecisionLoop:
             self._pacing.stand_by()
         return self._interval_s
 
-    def _write(self, plan: Plan, memory: Memory) -> float:
-        passed = self._writes.start(plan)
+    def _write(self, decided: Decision, memory: Memory) -> float:
+        passed = self._writes.start(decided)
         # Pools whose actions nobody carries out took no part in the decision: they remember what they did before it.
         before = {key: self._memory.pools[key] for key in passed if key in self._memory.pools}
-        decided = {key: own for key, own in memory.pools.items() if key not in passed}
-        self._memory = replace(memory, pools={**decided, **before})
+        after = {key: own for key, own in memory.pools.items() if key not in passed}
+        self._memory = replace(memory, pools={**after, **before})
         again_s = self._pacing.again_s if self._pacing is not None else None
         return min([self._interval_s, *passed.values(), *([again_s] if again_s is not None else [])])
 
@@ -246,11 +246,11 @@ class DecisionLoop:
         lacking = 0 if pool.spec.dry_run else self._growth.get(pool.key, 0)
         return PoolGrowth(labels, lacking, memory.granted or 0)
 
-    def _log_changes(self, plan: Plan) -> None:
+    def _log_changes(self, decided: Decision) -> None:
         """One line per pool whose reason changed; the figures are in status and metrics."""
-        for decision in plan.pools:
+        for decision in decided.pools:
             if self._told.get(decision.pool) != decision.because.code:
                 log.info(
                     "decided", pool=str(decision.pool), because=decision.because.code, why=decision.because.sentence
                 )
-        self._told = {decision.pool: decision.because.code for decision in plan.pools}
+        self._told = {decision.pool: decision.because.code for decision in decided.pools}

@@ -18,7 +18,7 @@ from typing import Any
 import msgspec
 
 from balloons.api.pool import API_VERSION, POOL_KIND, BalloonPool, PoolStatus
-from balloons.decide.plan import PoolDecision, Reason
+from balloons.decide.decision import PoolDecision, Reason
 from balloons.view.snapshot import RefusedPool
 from throttler.kube.because import MESSAGE_LIMIT, EventAuthor, EventLimit, Sentence, conditions_since
 from throttler.kube.metadata import Condition, ObjectKey

@@ -17,12 +17,12 @@ from typing import Protocol
 
 import structlog
 
-from balloons.decide.plan import (
+from balloons.decide.decision import (
     Action,
     AnnotateNode,
     ApplyObject,
+    Decision,
     DeleteObject,
-    Plan,
     PoolDecision,
     ReleaseBalloon,
     RemoveFailed,
@@ -114,17 +114,17 @@ class PoolWrites:
         self._jobs: WriteJobs[ObjectKey, _Sort] = WriteJobs("pool", self._crashed)
         self._turned_away_at_s = -math.inf
 
-    def start(self, plan: Plan) -> Mapping[ObjectKey, float]:
+    def start(self, decided: Decision) -> Mapping[ObjectKey, float]:
         """Begin to write; returns the pools that were passed over, whose balloons nobody will see to, each with the
         seconds after which it is worth looking again."""
-        self._forget(plan)
-        self._turn_away([decision for decision in plan.pools if decision.because.reason in TURNED_AWAY])
-        served = [decision for decision in plan.pools if decision.because.reason not in TURNED_AWAY]
+        self._forget(decided)
+        self._turn_away([decision for decision in decided.pools if decision.because.reason in TURNED_AWAY])
+        served = [decision for decision in decided.pools if decision.because.reason not in TURNED_AWAY]
         passed = [decision.pool for decision in served if not self._start_pool(decision)]
         self._tell(served)
-        if plan.sweeps and self._is_dry_run:
-            self._jobs.show(SWEEPS, _told(plan.sweeps))
-        if plan.sweeps and not self._start_turn(SWEEPS, _Sort.BALLOONS, () if self._is_dry_run else plan.sweeps):
+        if decided.sweeps and self._is_dry_run:
+            self._jobs.show(SWEEPS, _told(decided.sweeps))
+        if decided.sweeps and not self._start_turn(SWEEPS, _Sort.BALLOONS, () if self._is_dry_run else decided.sweeps):
             passed.append(SWEEPS)
         if late := set[ObjectKey]().union(*(fence.give_up(self._clock()) for fence in self._fences.values())):
             log.warning("own writes were never seen", pools=sorted(map(str, late)))
@@ -288,8 +288,8 @@ class PoolWrites:
 
     # --- the rest ---
 
-    def _forget(self, plan: Plan) -> None:
-        known = {SWEEPS, *(decision.pool for decision in plan.pools), *self._jobs.owners}
+    def _forget(self, decided: Decision) -> None:
+        known = {SWEEPS, *(decision.pool for decision in decided.pools), *self._jobs.owners}
         for fence in self._fences.values():
             fence.forget(known)
         self._reporter.forget(known)

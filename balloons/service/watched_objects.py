@@ -39,7 +39,7 @@ def buffers(api_version: str) -> Resource:
 
 
 def written(api_version: str, kind: str) -> Resource:
-    """The resource of an object that a plan names by apiVersion and kind; raises KeyError for any other."""
+    """The resource of an object that an action names by apiVersion and kind; raises KeyError for any other."""
     return buffers(api_version) if kind == "CapacityBuffer" else _WRITTEN[kind]
 
 

@@ -1,10 +1,10 @@
-"""What the writes of a plan are: of which kind, how they ended, in words, and which may go out together. Pure."""
+"""What the writes of a decision are: of which kind, how they ended, in words, and which may go out together. Pure."""
 
 import enum
 from collections.abc import Mapping, Sequence
 from itertools import groupby
 
-from balloons.decide.plan import (
+from balloons.decide.decision import (
     Action,
     AnnotateNode,
     ApplyObject,
@@ -54,7 +54,7 @@ KINDS: Mapping[type[Action], ActionKind] = {
     AnnotateNode: ActionKind.ANNOTATE,
     RemoveFailed: ActionKind.REMOVE,
 }
-"""The kind of each action of a plan."""
+"""The kind of each action of a decision."""
 
 
 class PoolWriteOutcome(enum.StrEnum):

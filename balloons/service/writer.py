@@ -1,4 +1,4 @@
-"""Writes through the client, as exactly as the API allows: one action of a plan, and a pool's status and Events.
+"""Writes through the client, as exactly as the API allows: one action of a decision, and a pool's status and Events.
 
 Everything is guarded: server-side apply under our own field manager, deletes with uid and version, node patches with
 the version that was decided on. What the server answers is given back as the version our caches have to reach.
@@ -13,7 +13,7 @@ from random import Random
 from typing import Any
 
 from balloons.api.pool import PoolStatus
-from balloons.decide.plan import (
+from balloons.decide.decision import (
     Action,
     AnnotateNode,
     ApplyObject,

@@ -9,7 +9,7 @@ import msgspec
 
 from balloons.api.pool import BalloonPool, Mode, PoolNodes, PoolSpec
 from balloons.decide.decide import decide
-from balloons.decide.plan import ApplyObject, Memory, Plan
+from balloons.decide.decision import ApplyObject, Decision, Memory
 from balloons.decide.settings import DecideSettings
 from balloons.view.snapshot import Circumstances, Deployment, Index, Now, PriorityClass, Snapshot
 from benchmarks.decide import population
@@ -56,13 +56,15 @@ class Cluster:
         """The view as it is now."""
         return self.index.snapshot(_COMPLETE)
 
-    def decide(self, snapshot: Snapshot, memory: Memory) -> tuple[Plan, Memory]:
+    def decide(self, snapshot: Snapshot, memory: Memory) -> tuple[Decision, Memory]:
         """One decision, at this moment."""
         return decide(snapshot, memory, SETTINGS, Now(time.monotonic(), datetime.now(UTC)))
 
-    def apply(self, plan: Plan) -> int:
-        """Store the objects that a plan writes, as the API server would; returns how many."""
-        written = [action for decision in plan.pools for action in decision.actions if isinstance(action, ApplyObject)]
+    def apply(self, decided: Decision) -> int:
+        """Store the objects that a decision writes, as the API server would; returns how many."""
+        written = [
+            action for decision in decided.pools for action in decision.actions if isinstance(action, ApplyObject)
+        ]
         for action in written:
             metadata = Metadata(
                 action.key.name,
@@ -110,6 +112,6 @@ def _pool(name: str) -> BalloonPool:
     return BalloonPool(metadata, PoolSpec(nodes, Mode.HOLD))
 
 
-def targets(plan: Plan) -> dict[ObjectKey, tuple[int, int, int]]:
+def targets(decided: Decision) -> dict[ObjectKey, tuple[int, int, int]]:
     """Per pool: nodes, busy, warm; what the caller knows must come out."""
-    return {d.pool: (d.status.nodes, d.status.busy, d.status.warm) for d in plan.pools}
+    return {d.pool: (d.status.nodes, d.status.busy, d.status.warm) for d in decided.pools}

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from balloons.decide.plan import Memory
+from balloons.decide.decision import Memory
 from benchmarks.decide.cluster import Cluster, targets
 from benchmarks.decide.population import BUSY_EVERY
 
@@ -22,9 +22,9 @@ def main(count: int, rounds: int) -> dict[str, Any]:
     cluster = Cluster(count)
     cluster.fill()
     first_snapshot_ms, snapshot = timed(cluster.snapshot)
-    plan, cluster.memory = cluster.decide(snapshot, Memory())
-    written = cluster.apply(plan)
-    busy = sum(nodes[1] for nodes in targets(plan).values())
+    decided, cluster.memory = cluster.decide(snapshot, Memory())
+    written = cluster.apply(decided)
+    busy = sum(nodes[1] for nodes in targets(decided).values())
     assert busy == count // BUSY_EVERY, "the decision has not seen what runs where"
     fulls = [_full(cluster) for _ in range(rounds)]
     ticks = [_tick(cluster, run) for run in range(1, rounds + 1)]
@@ -43,8 +43,10 @@ def _full(cluster: Cluster) -> float:
     """A decision that remembers nothing; nothing may be left to do, as the objects are there already."""
     gc.collect()
     snapshot = cluster.snapshot()
-    taken, (plan, _) = timed(lambda: cluster.decide(snapshot, Memory()))
-    assert not any(decision.actions for decision in plan.pools), "a second decision on the applied result is not empty"
+    taken, (decided, _) = timed(lambda: cluster.decide(snapshot, Memory()))
+    assert not any(decision.actions for decision in decided.pools), (
+        "a second decision on the applied result is not empty"
+    )
     return taken
 
 
@@ -53,8 +55,8 @@ def _tick(cluster: Cluster, run: int) -> dict[str, float]:
     index_ms, changed = timed(lambda: cluster.change(CHANGED_SHARE, run))
     assert changed >= 2 * int(CHANGED_SHARE * cluster.count)
     snapshot_ms, snapshot = timed(cluster.snapshot)
-    decide_ms, (plan, cluster.memory) = timed(lambda: cluster.decide(snapshot, cluster.memory))
-    cluster.apply(plan)
+    decide_ms, (decided, cluster.memory) = timed(lambda: cluster.decide(snapshot, cluster.memory))
+    cluster.apply(decided)
     return {"index_ms": index_ms, "snapshot_ms": snapshot_ms, "decide_ms": decide_ms}
 
 

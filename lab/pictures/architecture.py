@@ -42,7 +42,7 @@ BOXES = (
     Box(600, 124, 240, 60, "Write: only what differs", "balloons/service, throttler/service"),
     Box(40, 252, 240, 60, "View: who runs where", "balloons/view"),
     Box(320, 252, 240, 60, "Decide: which balloons", "balloons/decide"),
-    Box(600, 252, 240, 60, "Plan: actions, and why", "balloons/decide, balloons/render"),
+    Box(600, 252, 240, 60, "Actions, each with why", "balloons/decide, balloons/render"),
     Box(40, 364, 240, 60, "Joins: nodes on their way", "throttler/joins"),
     Box(320, 364, 240, 60, "Law: how many may join", "throttler/law"),
     Box(600, 364, 240, 60, "Levers: limits, gates", "throttler/levers"),
@@ -54,7 +54,7 @@ ARROWS = (
     "M160 184 V250",  # the caches give a view
     "M280 282 H318",
     "M560 282 H598",
-    "M720 252 V186",  # plans are written
+    "M720 252 V186",  # actions are written
     "M720 124 V80",
     "M160 312 V362",  # the nodes of the view are counted as joins
     "M280 394 H318",

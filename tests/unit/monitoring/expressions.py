@@ -7,7 +7,7 @@ from typing import Any
 import promql_parser
 
 from balloons.api.pool import PoolStatus
-from balloons.decide.plan import PoolDecision, Reason, because
+from balloons.decide.decision import PoolDecision, Reason, because
 from balloons.service.metrics import Metrics
 from lab.monitoring.panel_queries import filled
 from throttler.kube.metadata import ObjectKey

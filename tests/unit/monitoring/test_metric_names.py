@@ -7,7 +7,7 @@ import pytest
 from prometheus_client import generate_latest
 
 from balloons.api.pool import PoolStatus
-from balloons.decide.plan import PoolDecision, Reason, because
+from balloons.decide.decision import PoolDecision, Reason, because
 from balloons.service.metrics import Metrics
 from lab.binaries import find_binary
 from throttler.kube.metadata import ObjectKey

@@ -12,7 +12,7 @@ import pytest
 from balloons.api.pool import BalloonPool, NotWarm, NotWarmCondition, NotWarmTaint, PoolNodes, Strategy
 from balloons.decide.census import JOIN_LIMIT_S, NodeState, Rules, take_census
 from balloons.decide.decide import decide
-from balloons.decide.plan import Memory
+from balloons.decide.decision import Memory
 from balloons.decide.settings import DecideSettings
 from balloons.view.node_load import EMPTY, load_of
 from balloons.view.snapshot import Now
@@ -198,8 +198,8 @@ def test_zones_are_counted_by_name() -> None:
 
 
 def sick_count(world: World, memory: Memory, now: Now) -> tuple[int, Memory]:
-    plan, memory = decide(world.snapshot(), memory, DecideSettings(), now)
-    return plan.pools[0].status.sick, memory
+    decided, memory = decide(world.snapshot(), memory, DecideSettings(), now)
+    return decided.pools[0].status.sick, memory
 
 
 def a_world_with_a_joining_node() -> World:

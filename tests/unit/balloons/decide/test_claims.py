@@ -6,7 +6,7 @@ import pytest
 
 from balloons.api.pool import PoolNodes
 from balloons.decide.decide import decide
-from balloons.decide.plan import Memory, Plan, Reason
+from balloons.decide.decision import Decision, Memory, Reason
 from balloons.decide.settings import DecideSettings
 from balloons.view.claim import claim_nodes
 from tests.world import CLASS, NOW, POOL_KEY, World, a_node, a_pool, later, nodes
@@ -17,13 +17,13 @@ SETTINGS = DecideSettings()
 YOUNGER = a_pool("young", created_s=100.0)
 
 
-def settled(world: World, ticks: int = 6) -> Plan:
+def settled(world: World, ticks: int = 6) -> Decision:
     memory = Memory()
     for tick in range(ticks):
-        plan, memory = decide(world.snapshot(), memory, SETTINGS, later(NOW, 20 * tick))
-        world.apply(plan)
+        decided, memory = decide(world.snapshot(), memory, SETTINGS, later(NOW, 20 * tick))
+        world.apply(decided)
         world.settle()
-    return plan
+    return decided
 
 
 def test_the_older_pool_keeps_the_nodes_and_the_younger_says_so() -> None:
@@ -59,9 +59,9 @@ def test_another_pools_balloon_is_neither_counted_nor_marked() -> None:
     del world.pools[YOUNGER.key]
     world.pools[POOL_KEY] = a_pool()
     world.change_pool(size=0)
-    plan, _ = decide(world.snapshot(), Memory(), SETTINGS, NOW)
-    assert plan.pools[0].status.warm == 0
-    assert not plan.pools[0].actions
+    decided, _ = decide(world.snapshot(), Memory(), SETTINGS, NOW)
+    assert decided.pools[0].status.warm == 0
+    assert not decided.pools[0].actions
 
 
 def test_a_bad_pool_changes_no_other_pools_decision() -> None:
@@ -77,9 +77,9 @@ def test_a_pool_without_its_priority_class_freezes_all_and_removes_nothing() -> 
     settled(world)
     world.change_pool(size=0)
     for classes in ({}, {"other": CLASS}):
-        plan, _ = decide(world.snapshot(priority_classes=classes), Memory(), SETTINGS, NOW)
-        assert plan.pools[0].because.reason is Reason.NO_PRIORITY_CLASS
-        assert not plan.pools[0].actions
+        decided, _ = decide(world.snapshot(priority_classes=classes), Memory(), SETTINGS, NOW)
+        assert decided.pools[0].because.reason is Reason.NO_PRIORITY_CLASS
+        assert not decided.pools[0].actions
 
 
 def test_many_pools_cost_little_per_node(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from balloons.api.pool import Mode, PoolNodes, PoolSpec
 from balloons.decide.decide import Purse, decide, lanes_of
-from balloons.decide.plan import Memory
+from balloons.decide.decision import Memory
 from balloons.decide.settings import DecideSettings
 from balloons.decide.target import Supply, target
 from tests.world import NOW, POOL_KEY, World, a_node, a_pool, later, work
@@ -70,8 +70,8 @@ def test_no_more_nodes_start_than_the_allowance_says(asked: int, granted: int, j
 def test_a_burst_that_preempts_balloons_does_not_make_the_cluster_grow_at_once() -> None:
     nodes = {name: a_node(name) for name in (f"n{i}" for i in range(6))}
     world = World.of(a_pool(mode=Mode.HEADROOM, size=6, max_size=50), nodes=nodes)
-    plan, memory = decide(world.snapshot(), Memory(), SETTINGS, NOW, allowance=0)
-    world.apply(plan)
+    decided, memory = decide(world.snapshot(), Memory(), SETTINGS, NOW, allowance=0)
+    world.apply(decided)
     world.settle()
     world.add(*(work(f"burst-{i}") for i in range(6)))
     world.settle()
@@ -79,7 +79,7 @@ def test_a_burst_that_preempts_balloons_does_not_make_the_cluster_grow_at_once()
     waiting = world.snapshot().unbound[POOL_KEY]
     assert len(waiting) == 6, "the ReplicaSet has put new balloons in the place of those that were preempted"
     for seconds, replicas in ((1, 2), (2, 4), (3, 6), (4, 6)):
-        plan, memory = decide(world.snapshot(), memory, SETTINGS, later(NOW, seconds), allowance=2)
-        world.apply(plan)
+        decided, memory = decide(world.snapshot(), memory, SETTINGS, later(NOW, seconds), allowance=2)
+        world.apply(decided)
         world.settle()
         assert world.replicas() == replicas

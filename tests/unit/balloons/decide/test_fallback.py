@@ -7,7 +7,7 @@ import pytest
 
 from balloons.api.pool import Mode, PoolNodes, ShapeSpec, ShapeType, Strategy
 from balloons.decide.decide import decide
-from balloons.decide.plan import Memory, PoolDecision, Reason
+from balloons.decide.decision import Memory, PoolDecision, Reason
 from balloons.decide.settings import DecideSettings
 from balloons.view.snapshot import Now
 from tests.world import NOW, World, a_node, a_pool, later, nodes
@@ -47,11 +47,11 @@ class Story:
         while self.now.monotonic_s < end.monotonic_s:
             snapshot = self.world.snapshot(buffer_version="autoscaling.x-k8s.io/v1alpha1", **seen)
             lanes = (lane,) if lane is not None else None
-            plan, self.memory = decide(snapshot, self.memory, DecideSettings(), self.now, lanes)
-            self.world.apply(plan)
+            decided, self.memory = decide(snapshot, self.memory, DecideSettings(), self.now, lanes)
+            self.world.apply(decided)
             self.world.settle()
             self.now = later(self.now, 10)
-        return plan.pools[0]
+        return decided.pools[0]
 
     def held(self) -> dict[str, str]:
         """The shape of the balloon on each node."""

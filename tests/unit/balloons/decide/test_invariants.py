@@ -1,7 +1,7 @@
 """The safety invariants of the design, held against everything a cluster may do in virtual time.
 
-The machine changes nodes, work and pools at will, crashes in the middle of plans, forgets, and looks through broken
-caches; after each plan it checks what must hold whatever happened before.
+The machine changes nodes, work and pools at will, crashes in the middle of decisions, forgets, and looks through broken
+caches; after each it checks what must hold whatever happened before.
 """
 
 from dataclasses import replace
@@ -16,7 +16,16 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from balloons.api.pool import Mode
 from balloons.decide.census import NodeState, Rules, ages_s, take_census
 from balloons.decide.decide import decide
-from balloons.decide.plan import Action, ApplyObject, DeleteObject, MarkBalloon, Memory, Plan, Reason, ReleaseBalloon
+from balloons.decide.decision import (
+    Action,
+    ApplyObject,
+    Decision,
+    DeleteObject,
+    MarkBalloon,
+    Memory,
+    Reason,
+    ReleaseBalloon,
+)
 from balloons.decide.settings import DecideSettings
 from balloons.view.claim import claim_nodes
 from tests.world import NOW, POOL_KEY, World, a_node, a_pool, daemon, later, work
@@ -109,25 +118,25 @@ class Cluster(RuleBasedStateMachine):
 
     # -- what the service does -------------------------------------------------------------------------------------
 
-    def _decide(self, **changes: Any) -> tuple[Plan, Memory]:
+    def _decide(self, **changes: Any) -> tuple[Decision, Memory]:
         snapshot = self.world.snapshot(**changes)
         first = decide(snapshot, self.memory, SETTINGS, self.now)
-        assert decide(snapshot, self.memory, SETTINGS, self.now) == first, "equal input, equal plan"
+        assert decide(snapshot, self.memory, SETTINGS, self.now) == first, "equal input, equal decision"
         return first
 
     @rule(lag=st.booleans())
     def tick(self, lag: bool) -> None:
-        plan, self.memory = self._decide()
-        self._check(plan)
-        self.world.apply(plan)
+        decided, self.memory = self._decide()
+        self._check(decided)
+        self.world.apply(decided)
         if not lag:
             self.world.settle()
         self.now = later(self.now, 1)
 
     @rule(count=st.integers(0, 4), lag=st.booleans())
     def crash_in_the_middle(self, count: int, lag: bool) -> None:
-        plan, _ = self._decide()
-        self.world.apply(plan, count)
+        decided, _ = self._decide()
+        self.world.apply(decided, count)
         if not lag:
             self.world.settle()
         self.memory = Memory()
@@ -138,8 +147,8 @@ class Cluster(RuleBasedStateMachine):
 
     @rule(changes=st.sampled_from([{"missing": ("pods",)}, {"age_s": SETTINGS.stale_after_s + 1}]))
     def look_through_broken_caches(self, changes: dict[str, Any]) -> None:
-        plan, memory = self._decide(**changes)
-        for action in actions_of(plan):
+        decided, memory = self._decide(**changes)
+        for action in actions_of(decided):
             assert isinstance(action, ApplyObject), "invariants 4 and 5: blind, nothing moves but what keeps maxSize"
             assert self.world.pools[POOL_KEY].spec.mode is Mode.HEADROOM
             assert action.replicas < self._stored(action.key)
@@ -148,13 +157,13 @@ class Cluster(RuleBasedStateMachine):
 
     # -- what must hold --------------------------------------------------------------------------------------------
 
-    def _check(self, plan: Plan) -> None:
-        actions = actions_of(plan)
+    def _check(self, decided: Decision) -> None:
+        actions = actions_of(decided)
         self._only_balloons_are_deleted(actions)
         self._removals_are_few(actions)
         self._marks_come_first_and_deletes_last(actions)
         self._hold_never_asks_for_more_than_there_is(actions)
-        self._growth_stays_within_max_size(plan, actions)
+        self._growth_stays_within_max_size(decided, actions)
 
     def _only_balloons_are_deleted(self, actions: list[Action]) -> None:
         for action in actions:
@@ -187,7 +196,7 @@ class Cluster(RuleBasedStateMachine):
             if isinstance(action, ApplyObject):
                 assert action.replicas <= len(holdable | carrying), "a balloon has a node to go to"
 
-    def _growth_stays_within_max_size(self, plan: Plan, actions: list[Action]) -> None:
+    def _growth_stays_within_max_size(self, decided: Decision, actions: list[Action]) -> None:
         spec, states = self.world.pools[POOL_KEY].spec, self._states()
         raised = [a for a in actions if isinstance(a, ApplyObject) and a.replicas > self._stored(a.key)]
         if not raised or spec.max_size is None:
@@ -212,18 +221,18 @@ class Cluster(RuleBasedStateMachine):
         self.world.settle()
         self.now = later(self.now, 1_000)
         for _ in range(40):
-            plan, self.memory = self._decide()
-            self._check(plan)
-            is_frozen = plan.pools[0].because.reason is Reason.SHRUNKEN_VIEW
-            if not actions_of(plan) and not is_frozen:
-                self._is_at_its_aim(plan)
+            decided, self.memory = self._decide()
+            self._check(decided)
+            is_frozen = decided.pools[0].because.reason is Reason.SHRUNKEN_VIEW
+            if not actions_of(decided) and not is_frozen:
+                self._is_at_its_aim(decided)
                 return
-            self.world.apply(plan)
+            self.world.apply(decided)
             self.world.settle()
             self.now = later(self.now, 20)
-        raise AssertionError(f"still writing: {actions_of(plan)}")
+        raise AssertionError(f"still writing: {actions_of(decided)}")
 
-    def _is_at_its_aim(self, plan: Plan) -> None:
+    def _is_at_its_aim(self, decided: Decision) -> None:
         states, spec = self._states(), self.world.pools[POOL_KEY].spec
         free = len(states[NodeState.WARM]) + len(states[NodeState.IDLE])
         room = max(0, (spec.max_size or 0) - len(states[NodeState.BUSY]))
@@ -234,8 +243,8 @@ class Cluster(RuleBasedStateMachine):
             assert not [balloon for balloon in self.world.balloons() if not balloon.node], "none without a node"
 
 
-def actions_of(plan: Plan) -> list[Action]:
-    return [action for decision in plan.pools for action in decision.actions]
+def actions_of(decided: Decision) -> list[Action]:
+    return [action for decision in decided.pools for action in decision.actions]
 
 
 Cluster.TestCase.settings = settings(

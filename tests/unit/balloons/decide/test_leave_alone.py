@@ -14,8 +14,17 @@ from hypothesis import strategies as st
 
 from balloons.api.pool import Mode, NotWarm, NotWarmTaint, PoolNodes
 from balloons.decide.decide import decide
+from balloons.decide.decision import (
+    Action,
+    ApplyObject,
+    Decision,
+    MarkBalloon,
+    Memory,
+    PoolDecision,
+    PoolMemory,
+    Reason,
+)
 from balloons.decide.leave_alone import recent_removals, removal_limit
-from balloons.decide.plan import Action, ApplyObject, MarkBalloon, Memory, Plan, PoolDecision, PoolMemory, Reason
 from balloons.decide.settings import DecideSettings
 from balloons.service.pool_status import Standing, standing
 from balloons.view.snapshot import DeploymentCondition, DeploymentStatus, Now
@@ -63,8 +72,8 @@ def test_only_images_on_the_list_run() -> None:
 
 def test_without_a_list_only_the_default_image_runs() -> None:
     world = pool_of(image="registry.example/warm/pause:1")
-    plan, _ = decide(world.snapshot(), Memory(), DecideSettings(), NOW)
-    assert plan.pools[0].because.reason is Reason.IMAGE_NOT_ALLOWED
+    decided, _ = decide(world.snapshot(), Memory(), DecideSettings(), NOW)
+    assert decided.pools[0].because.reason is Reason.IMAGE_NOT_ALLOWED
 
 
 @pytest.mark.parametrize(("minor", "may"), [(34, False), (35, True), (0, True)])
@@ -81,10 +90,10 @@ def test_a_paused_pool_is_left_alone() -> None:
 
 def test_a_dry_run_plans_and_writes_nothing() -> None:
     world = pool_of(dry_run=True)
-    plan, _ = decide(world.snapshot(), Memory(), ONE_REGISTRY, NOW)
-    assert plan.pools[0].is_dry_run
-    assert plan.pools[0].actions
-    world.apply(plan)
+    decided, _ = decide(world.snapshot(), Memory(), ONE_REGISTRY, NOW)
+    assert decided.pools[0].is_dry_run
+    assert decided.pools[0].actions
+    world.apply(decided)
     assert not world.deployments
 
 
@@ -110,8 +119,8 @@ def test_shapes_that_no_label_tells_apart_are_noted() -> None:
 )
 def test_images_are_allowed_by_whole_parts_of_their_name(prefix: str, image: str, is_allowed: bool) -> None:
     world = World.of(a_pool(image=image), nodes=nodes(1))
-    plan, _ = decide(world.snapshot(), Memory(), DecideSettings(allowed_images=(prefix,)), NOW)
-    assert (plan.pools[0].because.reason is not Reason.IMAGE_NOT_ALLOWED) is is_allowed
+    decided, _ = decide(world.snapshot(), Memory(), DecideSettings(allowed_images=(prefix,)), NOW)
+    assert (decided.pools[0].because.reason is not Reason.IMAGE_NOT_ALLOWED) is is_allowed
 
 
 class Story:
@@ -122,12 +131,12 @@ class Story:
         self.memory = Memory()
         self.now: Now = NOW
 
-    def step(self, seconds: float = 10.0, **changes: Any) -> Plan:
-        plan, self.memory = decide(self.world.snapshot(**changes), self.memory, SETTINGS, self.now)
-        self.world.apply(plan)
+    def step(self, seconds: float = 10.0, **changes: Any) -> Decision:
+        decided, self.memory = decide(self.world.snapshot(**changes), self.memory, SETTINGS, self.now)
+        self.world.apply(decided)
         self.world.settle()
         self.now = later(self.now, seconds)
-        return plan
+        return decided
 
     def settled(self) -> "Story":
         for _ in range(4):
@@ -135,8 +144,8 @@ class Story:
         return self
 
 
-def actions(plan: Plan) -> list[Action]:
-    return [*(action for decision in plan.pools for action in decision.actions), *plan.sweeps]
+def actions(decided: Decision) -> list[Action]:
+    return [*(action for decision in decided.pools for action in decision.actions), *decided.sweeps]
 
 
 # -- maxSize -----------------------------------------------------------------------------------------------------------
@@ -194,8 +203,8 @@ def test_a_frozen_pool_does_not_outgrow_max_size() -> None:
     for name in list(story.world.nodes)[:3]:
         story.world.remove_node(name)
     story.world.settle()
-    plan = story.step()
-    assert plan.pools[0].because.reason is Reason.SHRUNKEN_VIEW
+    decided = story.step()
+    assert decided.pools[0].because.reason is Reason.SHRUNKEN_VIEW
     assert not [balloon for balloon in story.world.balloons() if not balloon.node], "the three may still be there"
 
 
@@ -242,10 +251,10 @@ def test_a_roll_out_that_nobody_sees_takes_no_balloon_away() -> None:
     old = seen_before(story)
     for updated, ready in ((20, 20), (0, 20), (2, 18), (2, 20), (4, 18), (19, 19), (20, 18), (20, 19), (20, 20)):
         shown = {**old, **with_ready(story, ready, updated)}
-        plan, story.memory = decide(story.world.snapshot(**shown), story.memory, SETTINGS, NOW)
-        assert not actions(plan)
-    plan, _ = decide(story.world.snapshot(**old, **with_ready(story, 19)), story.memory, SETTINGS, NOW)
-    assert [action.replicas for action in actions(plan) if isinstance(action, ApplyObject)] == [19], (
+        decided, story.memory = decide(story.world.snapshot(**shown), story.memory, SETTINGS, NOW)
+        assert not actions(decided)
+    decided, _ = decide(story.world.snapshot(**old, **with_ready(story, 19)), story.memory, SETTINGS, NOW)
+    assert [action.replicas for action in actions(decided) if isinstance(action, ApplyObject)] == [19], (
         "the roll-out is over"
     )
 
@@ -257,8 +266,8 @@ def test_a_roll_out_that_never_ends_and_that_nobody_sees_keeps_max_size() -> Non
     sizes = []
     for ready in (20, 18, 13, 8, 8):
         shown = {**old, **with_ready(story, ready, updated=2)}
-        plan, story.memory = decide(story.world.snapshot(**shown), story.memory, SETTINGS, NOW)
-        story.world.apply(plan)
+        decided, story.memory = decide(story.world.snapshot(**shown), story.memory, SETTINGS, NOW)
+        story.world.apply(decided)
         sizes.append(story.world.replicas())
     assert sizes == [20, 20, 15, 9, 9]
 
@@ -268,8 +277,8 @@ def test_the_last_balloons_of_a_roll_out_that_began_before_the_view_was_lost_kee
     old = seen_before(story)
     for ready, updated in ((20, 18), (18, 20), (20, 20)):
         shown = {**old, **with_ready(story, ready, updated=updated)}
-        plan, story.memory = decide(story.world.snapshot(**shown), story.memory, SETTINGS, NOW)
-        assert not actions(plan)
+        decided, story.memory = decide(story.world.snapshot(**shown), story.memory, SETTINGS, NOW)
+        assert not actions(decided)
 
 
 def test_an_error_in_one_pool_that_nobody_sees_changes_nothing_for_the_others() -> None:
@@ -289,11 +298,11 @@ def test_an_error_in_one_pool_that_nobody_sees_changes_nothing_for_the_others() 
         else stored
         for key, stored in whole.items()
     }
-    plan, story.memory = decide(story.world.snapshot(**old, deployments=broken), story.memory, SETTINGS, NOW)
-    assert [decision.because.reason for decision in plan.pools] == [Reason.FAILED, Reason.INCOMPLETE_VIEW]
-    assert [action.replicas for action in actions(plan) if isinstance(action, ApplyObject)] == [0]
-    plan, _ = decide(story.world.snapshot(**old, deployments=whole), story.memory, SETTINGS, NOW)
-    assert [action.replicas for action in plan.pools[0].actions if isinstance(action, ApplyObject)] == [0], (
+    decided, story.memory = decide(story.world.snapshot(**old, deployments=broken), story.memory, SETTINGS, NOW)
+    assert [decision.because.reason for decision in decided.pools] == [Reason.FAILED, Reason.INCOMPLETE_VIEW]
+    assert [action.replicas for action in actions(decided) if isinstance(action, ApplyObject)] == [0]
+    decided, _ = decide(story.world.snapshot(**old, deployments=whole), story.memory, SETTINGS, NOW)
+    assert [action.replicas for action in decided.pools[0].actions if isinstance(action, ApplyObject)] == [0], (
         "not forgotten"
     )
 
@@ -312,13 +321,13 @@ def test_nodes_that_stop_being_ready_take_no_balloon_with_them_that_nobody_sees(
     nodes = {name: msgspec.structs.replace(node, is_ready=False) for name, node in old["nodes"].items()}
     for gone in (0, 7, 20, 20, 3, 0):
         shown = {name: nodes[name] if at < gone else old["nodes"][name] for at, name in enumerate(nodes)}
-        plan, story.memory = decide(
+        decided, story.memory = decide(
             story.world.snapshot(**{**old, "nodes": shown}, **with_ready(story, 20 - gone)),
             story.memory,
             SETTINGS,
             NOW,
         )
-        assert not actions(plan)
+        assert not actions(decided)
 
 
 @pytest.mark.parametrize("missing", [("nodes",), ("nodes (no answer)", "pods"), ()])
@@ -326,10 +335,10 @@ def test_nothing_goes_while_nobody_sees_the_nodes_either(missing: tuple[str, ...
     story = Story(20, mode=Mode.HEADROOM, size=20, max_size=30).settled()
     old = {**seen_before(story), "missing": missing, "age_s": 500.0}
     for ready in (20, 12, 0):
-        plan, story.memory = decide(
+        decided, story.memory = decide(
             story.world.snapshot(**old, **with_ready(story, ready)), story.memory, SETTINGS, NOW
         )
-        assert not actions(plan)
+        assert not actions(decided)
 
 
 @pytest.mark.parametrize("spec", [{"mode": Mode.HOLD}, {"mode": Mode.HEADROOM, "size": 6, "max_size": 9}])
@@ -399,8 +408,8 @@ def refused(world: World, message: str = QUOTA, status: str = "True") -> None:
 
 def test_balloons_that_are_refused_no_longer_are_not_named() -> None:
     story = Story(3)
-    plan, story.memory = decide(story.world.snapshot(), story.memory, SETTINGS, story.now)
-    story.world.apply(plan)
+    decided, story.memory = decide(story.world.snapshot(), story.memory, SETTINGS, story.now)
+    story.world.apply(decided)
     refused(story.world, status="False")
     found = decide(story.world.snapshot(), story.memory, SETTINGS, story.now)[0].pools[0]
     assert found.because.reason is not Reason.REFUSED
@@ -408,8 +417,8 @@ def test_balloons_that_are_refused_no_longer_are_not_named() -> None:
 
 def test_balloons_that_admission_refuses_are_named_in_the_servers_words() -> None:
     story = Story(3)
-    plan, story.memory = decide(story.world.snapshot(), story.memory, SETTINGS, story.now)
-    story.world.apply(plan)
+    decided, story.memory = decide(story.world.snapshot(), story.memory, SETTINGS, story.now)
+    story.world.apply(decided)
     refused(story.world)
     found = decide(story.world.snapshot(), story.memory, SETTINGS, story.now)[0].pools[0]
     assert found.because.reason is Reason.REFUSED
@@ -444,18 +453,18 @@ def held(count: int, size: int | None = None) -> tuple[World, Memory]:
     """A world at rest with that many held nodes."""
     world, memory = World.of(a_pool(size=size), nodes=nodes(count)), Memory()
     for _ in range(2):
-        plan, memory = decide(world.snapshot(), memory, SETTINGS, NOW)
-        world.apply(plan)
+        decided, memory = decide(world.snapshot(), memory, SETTINGS, NOW)
+        world.apply(decided)
         world.settle()
     return world, memory
 
 
-def pool_actions(plan: Plan) -> list[Action]:
-    return [action for decision in plan.pools for action in decision.actions]
+def pool_actions(decided: Decision) -> list[Action]:
+    return [action for decision in decided.pools for action in decision.actions]
 
 
-def why(plan: Plan) -> Reason:
-    return plan.pools[0].because.reason
+def why(decided: Decision) -> Reason:
+    return decided.pools[0].because.reason
 
 
 def lose(world: World, count: int) -> None:
@@ -465,8 +474,8 @@ def lose(world: World, count: int) -> None:
 
 def test_an_incomplete_view_freezes_every_pool() -> None:
     world, memory = held(5)
-    plan, after = decide(world.snapshot(missing=("nodes",)), memory, SETTINGS, NOW)
-    assert (why(plan), pool_actions(plan), after) == (Reason.INCOMPLETE_VIEW, [], memory)
+    decided, after = decide(world.snapshot(missing=("nodes",)), memory, SETTINGS, NOW)
+    assert (why(decided), pool_actions(decided), after) == (Reason.INCOMPLETE_VIEW, [], memory)
 
 
 def test_a_stale_view_freezes_every_pool() -> None:
@@ -479,8 +488,8 @@ def test_a_stale_view_freezes_every_pool() -> None:
 def test_a_pool_that_loses_too_many_held_nodes_is_frozen() -> None:
     world, memory = held(10)
     lose(world, 3)
-    plan, _ = decide(world.snapshot(), memory, SETTINGS, NOW)
-    assert (why(plan), pool_actions(plan)) == (Reason.SHRUNKEN_VIEW, [])
+    decided, _ = decide(world.snapshot(), memory, SETTINGS, NOW)
+    assert (why(decided), pool_actions(decided)) == (Reason.SHRUNKEN_VIEW, [])
 
 
 def test_a_fifth_may_go_without_a_freeze() -> None:
@@ -501,8 +510,8 @@ def test_a_freeze_ends_when_the_nodes_return() -> None:
     lose(world, 5)
     _, memory = decide(world.snapshot(), memory, SETTINGS, NOW)
     world.nodes, world.pods = gone
-    plan, memory = decide(world.snapshot(), memory, SETTINGS, later(NOW, 1))
-    assert (why(plan), memory.pools[world.pools.copy().popitem()[0]].shrunken_since_s) == (Reason.STEADY, None)
+    decided, memory = decide(world.snapshot(), memory, SETTINGS, later(NOW, 1))
+    assert (why(decided), memory.pools[world.pools.copy().popitem()[0]].shrunken_since_s) == (Reason.STEADY, None)
 
 
 def test_a_view_that_lasts_is_believed() -> None:
@@ -530,28 +539,28 @@ def test_idle_nodes_that_nobody_held_may_go_in_bulk() -> None:
 def test_a_tick_removes_ten_balloons_of_few() -> None:
     world, memory = held(30)
     world.change_pool(size=0)
-    plan, _ = decide(world.snapshot(), memory, SETTINGS, NOW)
-    assert sum(isinstance(action, MarkBalloon) for action in pool_actions(plan)) == 10
-    assert why(plan) is Reason.SHRINK_LIMITED
+    decided, _ = decide(world.snapshot(), memory, SETTINGS, NOW)
+    assert sum(isinstance(action, MarkBalloon) for action in pool_actions(decided)) == 10
+    assert why(decided) is Reason.SHRINK_LIMITED
 
 
 def test_a_tick_removes_a_fifth_of_many() -> None:
     world, memory = held(60)
     world.change_pool(size=0)
-    plan, _ = decide(world.snapshot(), memory, SETTINGS, NOW)
-    assert [action.replicas for action in pool_actions(plan) if isinstance(action, ApplyObject)] == [48]
+    decided, _ = decide(world.snapshot(), memory, SETTINGS, NOW)
+    assert [action.replicas for action in pool_actions(decided) if isinstance(action, ApplyObject)] == [48]
 
 
 def test_fast_ticks_remove_no_more_than_slow_ones() -> None:
     world, memory = held(30)
     world.change_pool(size=0)
     for tick in range(10):
-        plan, memory = decide(world.snapshot(), memory, SETTINGS, later(NOW, tick))
-        world.apply(plan)
+        decided, memory = decide(world.snapshot(), memory, SETTINGS, later(NOW, tick))
+        world.apply(decided)
         world.settle()
     assert len(world.balloons()) == 20
-    plan, memory = decide(world.snapshot(), memory, SETTINGS, later(NOW, 10))
-    world.apply(plan)
+    decided, memory = decide(world.snapshot(), memory, SETTINGS, later(NOW, 10))
+    world.apply(decided)
     assert world.replicas() == 10
 
 
@@ -560,8 +569,8 @@ def test_a_slow_replicaset_never_makes_the_size_rise_again() -> None:
     world.change_pool(size=60)
     sizes = []
     for tick in range(25):
-        plan, memory = decide(world.snapshot(), memory, SETTINGS, later(NOW, tick))
-        world.apply(plan)
+        decided, memory = decide(world.snapshot(), memory, SETTINGS, later(NOW, tick))
+        world.apply(decided)
         sizes.append(world.replicas())
     assert sizes == sorted(sizes, reverse=True)
     assert sizes[9] == 80, "one period's share, though nothing has gone yet"
@@ -577,12 +586,12 @@ def test_victims_are_marked_before_the_size_is_lowered() -> None:
 def test_a_mark_goes_when_the_balloon_is_wanted_again() -> None:
     world, memory = held(5)
     world.change_pool(size=3)
-    plan, memory = decide(world.snapshot(), memory, SETTINGS, NOW)
-    world.apply(plan)
+    decided, memory = decide(world.snapshot(), memory, SETTINGS, NOW)
+    world.apply(decided)
     world.change_pool(size=5)
-    plan, memory = decide(world.snapshot(), memory, SETTINGS, NOW)
-    assert [a.cost for a in pool_actions(plan) if isinstance(a, MarkBalloon)] == [0, 0]
-    world.apply(plan)
+    decided, memory = decide(world.snapshot(), memory, SETTINGS, NOW)
+    assert [a.cost for a in pool_actions(decided) if isinstance(a, MarkBalloon)] == [0, 0]
+    world.apply(decided)
     assert not pool_actions(decide(world.snapshot(), memory, SETTINGS, NOW)[0])
 
 
@@ -595,8 +604,8 @@ def test_a_pool_that_cannot_be_looked_at_keeps_what_is_remembered_of_it(monkeypa
         raise RuntimeError("odd")
 
     monkeypatch.setattr("balloons.decide.decide.why_left_alone", fails)
-    plan, memory = decide(story.world.snapshot(), story.memory, SETTINGS, NOW)
-    assert [decision.because.reason for decision in plan.pools] == [Reason.FAILED]
+    decided, memory = decide(story.world.snapshot(), story.memory, SETTINGS, NOW)
+    assert [decision.because.reason for decision in decided.pools] == [Reason.FAILED]
     assert before
     assert memory.pools == before
 

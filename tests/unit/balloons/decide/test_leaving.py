@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from balloons.api.pool import Mode, PoolNodes
 from balloons.decide.decide import decide
-from balloons.decide.plan import Memory, PoolDecision, Reason
+from balloons.decide.decision import Memory, PoolDecision, Reason
 from balloons.decide.settings import DecideSettings
 from balloons.service.pool_status import Standing, standing
 from tests.world import NOW, World, a_node, a_pool, later, nodes
@@ -27,11 +27,11 @@ class Fleet:
 
     def step(self) -> PoolDecision:
         self.world.settle()
-        plan, self.memory = decide(self.world.snapshot(), self.memory, DecideSettings(), self.now)
-        self.world.apply(plan)
+        decided, self.memory = decide(self.world.snapshot(), self.memory, DecideSettings(), self.now)
+        self.world.apply(decided)
         self.world.settle()
         self.now = later(self.now, 10)
-        return plan.pools[0]
+        return decided.pools[0]
 
     def run(self, steps: int) -> PoolDecision:
         for _ in range(steps):

@@ -8,7 +8,7 @@ import pytest
 from balloons.api.pool import BalloonPool, Mode, NotWarm, NotWarmTaint, PoolNodes, ShapeSpec, ShapeType
 from balloons.decide.census import JOIN_LIMIT_S, PREFLIGHT_LIMIT_S
 from balloons.decide.decide import decide
-from balloons.decide.plan import Action, ApplyObject, Memory, Plan, Reason
+from balloons.decide.decision import Action, ApplyObject, Decision, Memory, Reason
 from balloons.decide.settings import DecideSettings
 from balloons.view.snapshot import Now
 from tests.world import NOW, World, a_pool, daemon, later, nodes, work
@@ -31,26 +31,26 @@ class Story:
         self.memory = Memory()
         self.now: Now = NOW
 
-    def step(self, seconds: float = 10.0) -> Plan:
-        plan, self.memory = decide(self.world.snapshot(), self.memory, SETTINGS, self.now)
-        self.world.apply(plan)
+    def step(self, seconds: float = 10.0) -> Decision:
+        decided, self.memory = decide(self.world.snapshot(), self.memory, SETTINGS, self.now)
+        self.world.apply(decided)
         self.world.settle()
         self.now = later(self.now, seconds)
-        return plan
+        return decided
 
     def settled(self) -> "Story":
         for _ in range(4):
-            plan = self.step()
-        assert not actions(plan)
+            decided = self.step()
+        assert not actions(decided)
         return self
 
 
-def actions(plan: Plan) -> list[Action]:
-    return [action for decision in plan.pools for action in decision.actions]
+def actions(decided: Decision) -> list[Action]:
+    return [action for decision in decided.pools for action in decision.actions]
 
 
-def notes(plan: Plan) -> list[str]:
-    return [note.sentence for note in plan.pools[0].notes]
+def notes(decided: Decision) -> list[str]:
+    return [note.sentence for note in decided.pools[0].notes]
 
 
 # -- pods in the slack -------------------------------------------------------------------------------------------------
@@ -62,10 +62,10 @@ def test_a_small_pod_beside_a_balloon_changes_nothing(spec: dict[str, Any], cpu:
     story = Story(a_pool(**spec)).settled()
     story.world.add(work("node-debugger", "n000", cpu=cpu, requests=parse_resources({"cpu": cpu, "pods": "1"})))
     for _ in range(5):
-        plan = story.step(2.0)
-        assert not actions(plan)
-        assert (plan.pools[0].status.warm, plan.pools[0].status.busy) == (3, 0)
-        assert notes(plan) == ["1 warm node runs other pods beside its balloon: n000"]
+        decided = story.step(2.0)
+        assert not actions(decided)
+        assert (decided.pools[0].status.warm, decided.pools[0].status.busy) == (3, 0)
+        assert notes(decided) == ["1 warm node runs other pods beside its balloon: n000"]
 
 
 @pytest.mark.parametrize("spec", MODES, ids=["hold", "headroom"])
@@ -74,16 +74,16 @@ def test_a_node_with_a_small_pod_is_held_again_after_its_balloon_went(spec: dict
     story.world.add(work("coredns", "n000", cpu="100m", requests=parse_resources({"cpu": "100m", "pods": "1"})))
     story.world.pods = {key: pod for key, pod in story.world.pods.items() if pod.node != "n000" or not pod.pool}
     for _ in range(3):
-        plan = story.step()
-    assert plan.pools[0].status.warm == 3
+        decided = story.step()
+    assert decided.pools[0].status.warm == 3
     assert {balloon.node for balloon in story.world.balloons()} == set(story.world.nodes)
 
 
 def test_work_that_takes_the_balloons_room_makes_the_node_busy() -> None:
     story = Story(a_pool()).settled()
     story.world.add(work("job", "n000", cpu="100"))
-    plan = story.step()
-    assert (plan.pools[0].status.busy, notes(plan)) == (1, [])
+    decided = story.step()
+    assert (decided.pools[0].status.busy, notes(decided)) == (1, [])
 
 
 def test_a_node_that_is_short_of_devices_is_told_as_that_alone() -> None:
@@ -105,12 +105,12 @@ def test_a_gpu_off_the_bus_changes_no_other_balloon(is_busy: bool, left: int) ->
     story.settled()
     story.world.change_node("n000", allocatable={**GPUS, "nvidia.com/gpu": left})
     for _ in range(40):
-        plan = story.step()
-        assert not actions(plan)
-    assert plan.pools[0].status.sick == (0 if is_busy else 1)
-    assert bool(notes(plan)) is not is_busy
+        decided = story.step()
+        assert not actions(decided)
+    assert decided.pools[0].status.sick == (0 if is_busy else 1)
+    assert bool(notes(decided)) is not is_busy
     if not is_busy:
-        assert notes(plan) == [
+        assert notes(decided) == [
             "1 node is short of devices: fewer nvidia.com/gpu than others of shape p5-48xlarge-gpu: n000"
         ]
 
@@ -152,12 +152,12 @@ def test_a_daemonset_pod_on_one_node_changes_no_other_balloon() -> None:
     story.world.pods = {key: pod for key, pod in story.world.pods.items() if pod.node != "n000"}
     story.world.add(daemon("storage", "n000", cpu="64"))
     for _ in range(30):
-        plan = story.step()
+        decided = story.step()
     assert [d.spec["template"] for d in story.world.deployments.values()] == [
         d.spec["template"] for d in before.values()
     ]
-    assert plan.pools[0].status.sick == 1
-    assert notes(plan)[0].startswith("1 node has less cpu or memory left than others of shape p5-48xlarge-gpu")
+    assert decided.pools[0].status.sick == 1
+    assert notes(decided)[0].startswith("1 node has less cpu or memory left than others of shape p5-48xlarge-gpu")
 
 
 # -- time --------------------------------------------------------------------------------------------------------------
@@ -169,8 +169,8 @@ def test_a_blip_of_a_kubelet_orders_no_node() -> None:
     for _ in range(8):
         assert not actions(story.step(20.0))
     for _ in range(3):
-        plan = story.step(20.0)
-    assert plan.pools[0].because.reason is Reason.GROWING
+        decided = story.step(20.0)
+    assert decided.pools[0].because.reason is Reason.GROWING
 
 
 NOT_READY = {"is_ready": False, "conditions": frozenset({("Ready", "Unknown")})}
@@ -191,8 +191,8 @@ def test_a_new_leader_expects_nodes_back_for_the_grace(age_s: float | None) -> N
     for _ in range(8):
         assert not actions(story.step(20.0))
     for _ in range(5):
-        plan = story.step(20.0)
-    assert plan.pools[0].because.reason is Reason.GROWING
+        decided = story.step(20.0)
+    assert decided.pools[0].because.reason is Reason.GROWING
 
 
 def test_a_new_leader_lets_clocks_differ_by_a_minute() -> None:
@@ -225,9 +225,9 @@ def test_what_joins_for_too_long_is_sick_and_replaced(key: str, limit_s: float) 
         story.world.nodes[name] = msgspec.structs.replace(node, taints=(Taint(key, "NoSchedule"),))
     story.step(limit_s - 10.0)
     assert story.step().pools[0].status.sick == 0
-    plan = story.step()
-    assert plan.pools[0].status.sick == 2
-    assert plan.pools[0].because.reason is Reason.GROWING
+    decided = story.step()
+    assert decided.pools[0].status.sick == 2
+    assert decided.pools[0].because.reason is Reason.GROWING
 
 
 # -- what no test held -------------------------------------------------------------------------------------------------
@@ -239,21 +239,21 @@ def test_balloons_of_another_shape_than_their_nodes_are_exchanged() -> None:
     assert {balloon.shape for balloon in story.world.balloons()} == {"explicit"}
     story.world.change_pool(shape=ShapeSpec())
     for _ in range(6):
-        plan = story.step()
-    assert not actions(plan)
+        decided = story.step()
+    assert not actions(decided)
     assert [balloon.shape for balloon in story.world.balloons()] == ["p5-48xlarge-gpu"] * 3
     assert {balloon.node for balloon in story.world.balloons()} == set(story.world.nodes)
 
 
 def test_a_shape_on_which_nothing_is_left_is_named() -> None:
     story = Story(a_pool(shape=ShapeSpec(slack={"cpu": "192"})))
-    plan = story.step()
-    assert not actions(plan)
-    assert notes(plan) == ["DaemonSets and slack leave no room for a balloon on nodes of shape p5-48xlarge-gpu"]
+    decided = story.step()
+    assert not actions(decided)
+    assert notes(decided) == ["DaemonSets and slack leave no room for a balloon on nodes of shape p5-48xlarge-gpu"]
 
 
 def test_headroom_on_such_a_shape_asks_for_nothing() -> None:
     story = Story(a_pool(mode=Mode.HEADROOM, size=4, max_size=9, shape=ShapeSpec(slack={"cpu": "192"})))
-    plan = story.step()
-    assert plan.pools[0].because.reason is Reason.TOO_SMALL
-    assert not actions(plan)
+    decided = story.step()
+    assert decided.pools[0].because.reason is Reason.TOO_SMALL
+    assert not actions(decided)

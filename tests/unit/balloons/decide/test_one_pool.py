@@ -7,7 +7,7 @@ import pytest
 
 from balloons.api.pool import Mode, PoolNodes, Schedule
 from balloons.decide.decide import decide
-from balloons.decide.plan import ApplyObject, Memory, Plan, PoolDecision, Reason, ReleaseBalloon
+from balloons.decide.decision import ApplyObject, Decision, Memory, PoolDecision, Reason, ReleaseBalloon
 from balloons.decide.settings import DecideSettings
 from tests.world import NOW, POOL_KEY, World, a_pool, later, nodes, work
 from throttler.kube.metadata import ObjectKey
@@ -23,17 +23,17 @@ class Story:
     def __init__(self, world: World) -> None:
         self.world, self.memory, self.now = world, Memory(), NOW
 
-    def step(self) -> Plan:
-        plan, self.memory = decide(self.world.snapshot(), self.memory, SETTINGS, self.now)
-        self.world.apply(plan)
+    def step(self) -> Decision:
+        decided, self.memory = decide(self.world.snapshot(), self.memory, SETTINGS, self.now)
+        self.world.apply(decided)
         self.now = later(self.now, 10.0)
-        return plan
+        return decided
 
     def settle(self, times: int = 4) -> PoolDecision:
         for _ in range(times):
-            plan = self.step()
+            decided = self.step()
             self.world.settle()
-        return plan.pools[0]
+        return decided.pools[0]
 
 
 def held(count: int, **spec: Any) -> Story:
@@ -62,8 +62,8 @@ def test_a_younger_pool_says_that_another_has_its_nodes_and_names_none_of_anothe
     for namespace, sentence in (("team-a", "pool older"), ("team-b", "a pool of another namespace")):
         older = a_pool("older", namespace=namespace)
         world = World.of(older, a_pool(created_s=10.0), nodes=nodes(2))
-        plan, _ = decide(world.snapshot(), Memory(), SETTINGS, NOW)
-        (told,) = [decision.because for decision in plan.pools if decision.pool == POOL_KEY]
+        decided, _ = decide(world.snapshot(), Memory(), SETTINGS, NOW)
+        (told,) = [decision.because for decision in decided.pools if decision.pool == POOL_KEY]
         assert told.reason is Reason.CONFLICT
         assert sentence in told.sentence
         assert ("older" in told.sentence) is (namespace == "team-a")
@@ -100,8 +100,8 @@ def test_what_was_asked_for_and_does_not_exist_yet_counts_as_asked_for() -> None
     story.world.apply(first)
     assert story.world.replicas() == 4
     for seconds in (1.0, 2.0, 10.0):
-        plan, memory = decide(story.world.snapshot(), memory, SETTINGS, later(NOW, seconds), 0)
-        story.world.apply(plan)
+        decided, memory = decide(story.world.snapshot(), memory, SETTINGS, later(NOW, seconds), 0)
+        story.world.apply(decided)
         assert story.world.replicas() == 4, "with no allowance left what was asked for stays"
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from balloons.api.pool import Mode, PoolNodes, Strategy
 from balloons.decide.decide import decide
-from balloons.decide.plan import Memory, Plan
+from balloons.decide.decision import Decision, Memory
 from balloons.decide.settings import DecideSettings
 from balloons.render import stored_terms
 from balloons.view.claim import MOST_TERMS, Term, away_from
@@ -45,15 +45,15 @@ class Run:
     def __init__(self, world: World) -> None:
         self.world, self._memory, self._second = world, Memory(), 0
 
-    def seconds(self, count: int) -> list[Plan]:
-        plans = []
+    def seconds(self, count: int) -> list[Decision]:
+        decisions = []
         for _ in range(count):
-            plan, self._memory = decide(self.world.snapshot(), self._memory, SETTINGS, later(NOW, self._second))
-            self.world.apply(plan)
+            decided, self._memory = decide(self.world.snapshot(), self._memory, SETTINGS, later(NOW, self._second))
+            self.world.apply(decided)
             self.world.settle()
             self._second += 1
-            plans.append(plan)
-        return plans
+            decisions.append(decided)
+        return decisions
 
     def held_by(self, pool: ObjectKey) -> list[str]:
         return sorted(balloon.node for balloon in self.world.balloons(pool.name))
@@ -71,15 +71,15 @@ class Run:
         return set.intersection(*(set(term) for term in terms)) - own
 
 
-def actions(plans: list[Plan]) -> list[object]:
-    return [action for plan in plans for each in plan.pools for action in each.actions]
+def actions(decisions: list[Decision]) -> list[object]:
+    return [action for decided in decisions for each in decided.pools for action in each.actions]
 
 
 def test_balloons_of_the_younger_pool_never_go_to_idle_nodes_of_the_older() -> None:
     run = Run(two_pools())
-    plans = run.seconds(60)
+    decisions = run.seconds(60)
     assert (len(run.held_by(OLDER)), run.held_by(YOUNGER)) == (1, OWN)
-    assert len(actions(plans)) == 2, "each Deployment is made, and that is all"
+    assert len(actions(decisions)) == 2, "each Deployment is made, and that is all"
 
 
 def test_what_an_older_pool_comes_to_select_is_kept_off_once_a_balloon_strays() -> None:
@@ -145,8 +145,8 @@ def test_balloon_of_a_paused_pool_holds_its_node_for_nobody_else() -> None:
     run.world.change_pool(OLDER, size=4)
     run.seconds(10)
     run.world.change_pool(OLDER, paused=True)
-    (plan,) = run.seconds(1)
-    status = {decision.pool: decision.status for decision in plan.pools}[YOUNGER]
+    (decided,) = run.seconds(1)
+    status = {decision.pool: decision.status for decision in decided.pools}[YOUNGER]
     assert (status.nodes, status.warm, status.idle) == (7, 3, 0)
     run.seconds(10)
     assert (run.held_by(YOUNGER), len(run.held_by(OLDER))) == (OWN, 4), "seven nodes are maxSize: none may be bought"
@@ -154,8 +154,8 @@ def test_balloon_of_a_paused_pool_holds_its_node_for_nobody_else() -> None:
 
 def test_buffers_keep_off_as_well() -> None:
     world = two_pools(strategy=Strategy.CAPACITY_BUFFER, mode=Mode.HEADROOM, size=1, max_size=4)
-    plan, _ = decide(world.snapshot(buffer_version="autoscaling.x-k8s.io/v1beta1"), Memory(), SETTINGS, NOW)
-    world.apply(plan)
+    decided, _ = decide(world.snapshot(buffer_version="autoscaling.x-k8s.io/v1beta1"), Memory(), SETTINGS, NOW)
+    world.apply(decided)
     (stored,) = (each for key, each in world.templates.items() if key.name.startswith("younger"))
     assert Requirement(ZONE, "NotIn", ("a",)) in stored_terms({"template": stored.template})[0]
 
@@ -192,9 +192,9 @@ def test_host_names_that_another_pool_selects_are_no_nodes_that_refuse() -> None
     run.seconds(10)
     assert run.avoided() == {Requirement(HOST, "NotIn", ("a000", "a001"))}
     restarted = Run(run.world)
-    plans = restarted.seconds(5)
-    assert not actions(plans)
-    assert {decision.status.sick for decision in plans[-1].pools} == {0}
+    decisions = restarted.seconds(5)
+    assert not actions(decisions)
+    assert {decision.status.sick for decision in decisions[-1].pools} == {0}
 
 
 KEYS, VALUES = ("x", "y", "z"), ("1", "2", "3")

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from balloons.api.pool import BalloonPool, Mode, PoolNodes, Schedule
 from balloons.decide.decide import decide
-from balloons.decide.plan import Action, ApplyObject, Memory, PoolDecision, Reason, RemoveFailed
+from balloons.decide.decision import Action, ApplyObject, Memory, PoolDecision, Reason, RemoveFailed
 from balloons.decide.refusing import (
     CALM_S,
     FEW,
@@ -63,10 +63,10 @@ class Story:
         """Decide once; until then the ReplicaSets try so many times."""
         for _ in range(attempts):
             self.world.settle()
-        plan, self.memory = decide(self.world.snapshot(), self.memory, SETTINGS, self.now)
-        self.world.apply(plan)
+        decided, self.memory = decide(self.world.snapshot(), self.memory, SETTINGS, self.now)
+        self.world.apply(decided)
         self.now = later(self.now, seconds)
-        return plan.pools[0]
+        return decided.pools[0]
 
     def run(self, seconds: float) -> PoolDecision:
         end: Now = later(self.now, seconds)
@@ -522,8 +522,8 @@ def test_at_rest_nothing_is_written() -> None:
 
 
 def test_a_pool_that_cannot_be_decided_says_so_and_changes_nothing() -> None:
-    plan, _ = decide(World.of(BROKEN, nodes=nodes(3)).snapshot(), Memory(), SETTINGS, NOW)
-    (decision,) = plan.pools
+    decided, _ = decide(World.of(BROKEN, nodes=nodes(3)).snapshot(), Memory(), SETTINGS, NOW)
+    (decision,) = decided.pools
     assert decision.because.code == "Failed"
     assert "no cron at all" in decision.because.sentence or "Cron" in decision.because.sentence
     assert decision.actions == ()

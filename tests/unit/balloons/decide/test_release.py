@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from balloons.api.pool import Mode, PoolNodes
 from balloons.decide import release
 from balloons.decide.decide import decide
-from balloons.decide.plan import Action, ApplyObject, Memory, Plan, Reason, ReleaseBalloon
+from balloons.decide.decision import Action, ApplyObject, Decision, Memory, Reason, ReleaseBalloon
 from balloons.decide.release import PodClass, admits, reserve
 from balloons.decide.settings import DecideSettings
 from tests.world import NOW, POOL_KEY, World, a_node, a_pool, later, nodes, work
@@ -38,28 +38,28 @@ def gang(count: int, **scheduling: object) -> list[Pod]:
     return [work(f"g{i:02}", scheduling=how) for i in range(count)]
 
 
-def plan_for(world: World, pods: Iterable[Pod], memory: Memory | None = None, seconds: float = 0.0) -> Plan:
+def decided_for(world: World, pods: Iterable[Pod], memory: Memory | None = None, seconds: float = 0.0) -> Decision:
     world.add(*pods)
     return decide(world.snapshot(), memory or Memory(), SETTINGS, later(NOW, seconds))[0]
 
 
-def actions(plan: Plan) -> list[Action]:
-    return [action for decision in plan.pools for action in decision.actions]
+def actions(decided: Decision) -> list[Action]:
+    return [action for decision in decided.pools for action in decision.actions]
 
 
-def released(plan: Plan) -> list[ReleaseBalloon]:
-    return [action for action in actions(plan) if isinstance(action, ReleaseBalloon)]
+def released(decided: Decision) -> list[ReleaseBalloon]:
+    return [action for action in actions(decided) if isinstance(action, ReleaseBalloon)]
 
 
 def test_a_gang_of_whole_node_pods_gets_one_node_each() -> None:
-    plan = plan_for(warm_world(), gang(4))
-    assert len({action.node for action in released(plan)}) == 4
-    assert plan.pools[0].because.reason is Reason.BURST_RELEASE
+    decided = decided_for(warm_world(), gang(4))
+    assert len({action.node for action in released(decided)}) == 4
+    assert decided.pools[0].because.reason is Reason.BURST_RELEASE
 
 
 def test_replicas_are_lowered_before_balloons_are_deleted() -> None:
     for mode, size in ((Mode.HOLD, None), (Mode.HEADROOM, 6)):
-        found = actions(plan_for(warm_world(size=size, mode=mode), gang(4)))
+        found = actions(decided_for(warm_world(size=size, mode=mode), gang(4)))
         assert isinstance(found[0], ApplyObject)
         assert found[0].replicas == 2
         assert all(isinstance(action, ReleaseBalloon) for action in found[1:])
@@ -67,7 +67,7 @@ def test_replicas_are_lowered_before_balloons_are_deleted() -> None:
 
 def test_headroom_grows_back_after_the_pods_have_taken_their_nodes() -> None:
     world = warm_world(size=6, mode=Mode.HEADROOM)
-    world.apply(plan_for(world, gang(4)))
+    world.apply(decided_for(world, gang(4)))
     world.settle()
     assert all(pod.node for pod in world.pods.values() if pod.key.name.startswith("g"))
     world.apply(decide(world.snapshot(), Memory(), SETTINGS, NOW)[0])
@@ -76,22 +76,22 @@ def test_headroom_grows_back_after_the_pods_have_taken_their_nodes() -> None:
 
 def test_small_pods_are_packed() -> None:
     small = [work(f"s{i}", cpu="4") for i in range(8)]
-    assert len(released(plan_for(warm_world(), small))) == 2
+    assert len(released(decided_for(warm_world(), small))) == 2
 
 
 def test_a_single_pod_is_left_to_the_scheduler() -> None:
-    plan = plan_for(warm_world(), gang(1))
-    assert not released(plan)
-    assert plan.pools[0].because.reason is Reason.RESERVED
+    decided = decided_for(warm_world(), gang(1))
+    assert not released(decided)
+    assert decided.pools[0].because.reason is Reason.RESERVED
 
 
 @pytest.mark.parametrize(
     "how", [{"cannot_preempt": True}, {"is_opaque": True, "is_bound_by_volumes": True}], ids=["never", "volumes"]
 )
 def test_a_pod_that_nobody_makes_room_for_gets_a_node_even_alone(how: dict[str, bool]) -> None:
-    plan = plan_for(warm_world(), gang(1, **how))
-    assert len(released(plan)) == 1
-    applied = [action for action in actions(plan) if isinstance(action, ApplyObject)]
+    decided = decided_for(warm_world(), gang(1, **how))
+    assert len(released(decided)) == 1
+    applied = [action for action in actions(decided) if isinstance(action, ApplyObject)]
     assert [action.replicas for action in applied] == [5]
 
 
@@ -105,51 +105,51 @@ def test_a_pod_that_did_not_take_its_node_is_tried_again_later() -> None:
 
 
 def test_gated_pods_are_ignored() -> None:
-    assert not actions(plan_for(warm_world(), gang(4, is_gated=True)))
+    assert not actions(decided_for(warm_world(), gang(4, is_gated=True)))
 
 
 def test_opaque_pods_are_ignored() -> None:
-    assert not actions(plan_for(warm_world(), gang(4, is_opaque=True)))
+    assert not actions(decided_for(warm_world(), gang(4, is_opaque=True)))
 
 
 def test_pods_the_scheduler_has_not_refused_are_ignored() -> None:
-    assert not actions(plan_for(warm_world(), gang(4, is_tried=False)))
+    assert not actions(decided_for(warm_world(), gang(4, is_tried=False)))
 
 
 def test_one_refused_pod_speaks_for_its_class() -> None:
     pods = [*gang(1), *(work(f"h{i}", scheduling=Scheduling()) for i in range(3))]
-    assert len(released(plan_for(warm_world(), pods))) == 4
+    assert len(released(decided_for(warm_world(), pods))) == 4
 
 
 def test_a_refused_pod_does_not_speak_for_pods_of_another_scheduler() -> None:
     """A scheduler that does not exist never refuses a pod, and never takes the node that is freed for it."""
     ghosts = [work(f"h{i}", scheduling=Scheduling(scheduler="nobody", cannot_preempt=True)) for i in range(3)]
-    assert len(released(plan_for(warm_world(), [*gang(2), *ghosts]))) == 2
+    assert len(released(decided_for(warm_world(), [*gang(2), *ghosts]))) == 2
 
 
 def test_pods_below_the_balloons_are_ignored() -> None:
     pods = [work(f"w{i}", priority=-10) for i in range(4)]
-    assert not actions(plan_for(warm_world(), pods))
+    assert not actions(decided_for(warm_world(), pods))
 
 
 def test_a_named_gang_gets_all_or_nothing() -> None:
-    assert not released(plan_for(warm_world(6), gang(7, gang="train")))
-    assert len(released(plan_for(warm_world(7), gang(7, gang="train")))) == 7
+    assert not released(decided_for(warm_world(6), gang(7, gang="train")))
+    assert len(released(decided_for(warm_world(7), gang(7, gang="train")))) == 7
 
 
 def test_pods_without_a_gang_get_what_is_there() -> None:
-    assert len(released(plan_for(warm_world(6), gang(7)))) == 6
+    assert len(released(decided_for(warm_world(6), gang(7)))) == 6
 
 
 def test_pods_that_select_other_nodes_release_nothing() -> None:
-    assert not actions(plan_for(warm_world(), gang(4, node_selector={"pool": "cpu"})))
+    assert not actions(decided_for(warm_world(), gang(4, node_selector={"pool": "cpu"})))
 
 
 def test_room_on_busy_nodes_is_used_first() -> None:
     world = warm_world(3)
     world.nodes["busy"] = a_node("busy")
     world.add(work("old", "busy", cpu="4"))
-    assert not released(plan_for(world, [work(f"s{i}", cpu="4") for i in range(3)]))
+    assert not released(decided_for(world, [work(f"s{i}", cpu="4") for i in range(3)]))
 
 
 def test_a_reservation_ends() -> None:
@@ -162,15 +162,15 @@ def test_a_reservation_ends() -> None:
 
 def test_only_balloons_of_the_pool_are_ever_released() -> None:
     world = warm_world()
-    plan = plan_for(world, gang(6))
+    decided = decided_for(world, gang(6))
     own = {balloon.key for balloon in world.balloons("gpu")}
-    assert {action.key for action in released(plan)} <= own
+    assert {action.key for action in released(decided)} <= own
 
 
 def test_a_paused_pool_gives_nothing() -> None:
     world = warm_world()
     world.change_pool(paused=True)
-    assert not actions(plan_for(world, gang(4)))
+    assert not actions(decided_for(world, gang(4)))
 
 
 ANY_IMAGE = {"image": "registry.example/pause:1"}
@@ -188,10 +188,10 @@ def test_a_pool_that_gives_nothing_keeps_no_other_from_giving(still: dict[str, A
     world.apply(decide(world.snapshot(), Memory(), SETTINGS, NOW)[0])
     world.settle()
     world.change_pool(**still)
-    plan = plan_for(world, gang(2, cannot_preempt=True))
-    reasons = {decision.pool.name: decision.because.reason for decision in plan.pools}
+    decided = decided_for(world, gang(2, cannot_preempt=True))
+    reasons = {decision.pool.name: decision.because.reason for decision in decided.pools}
     assert reasons["other"] is Reason.BURST_RELEASE
-    assert {action.node[0] for action in released(plan)} == {"x"}
+    assert {action.node[0] for action in released(decided)} == {"x"}
 
 
 def test_a_pool_whose_writes_fail_keeps_no_other_from_giving() -> None:
@@ -201,10 +201,10 @@ def test_a_pool_whose_writes_fail_keeps_no_other_from_giving() -> None:
     world.apply(decide(world.snapshot(), Memory(), SETTINGS, NOW)[0])
     world.settle()
     world.add(*gang(2, cannot_preempt=True))
-    plan, memory = decide(world.snapshot(), Memory(), SETTINGS, NOW)
-    assert {action.node[0] for action in released(plan)} == {"n"}
-    plan, _ = decide(world.snapshot(resting=frozenset({POOL_KEY})), memory, SETTINGS, later(NOW, 1))
-    assert {action.node[0] for action in released(plan)} == {"x"}
+    decided, memory = decide(world.snapshot(), Memory(), SETTINGS, NOW)
+    assert {action.node[0] for action in released(decided)} == {"n"}
+    decided, _ = decide(world.snapshot(resting=frozenset({POOL_KEY})), memory, SETTINGS, later(NOW, 1))
+    assert {action.node[0] for action in released(decided)} == {"x"}
 
 
 def test_a_pool_whose_view_is_not_believed_keeps_no_other_from_giving() -> None:
@@ -215,9 +215,9 @@ def test_a_pool_whose_view_is_not_believed_keeps_no_other_from_giving() -> None:
     _, memory = decide(world.snapshot(), Memory(), SETTINGS, NOW)
     for name in sorted(world.nodes)[:4]:
         world.remove_node(name)
-    plan = plan_for(world, gang(2, cannot_preempt=True), memory)
-    assert [decision.because.reason for decision in plan.pools] == [Reason.SHRUNKEN_VIEW, Reason.BURST_RELEASE]
-    assert len(released(plan)) == 2
+    decided = decided_for(world, gang(2, cannot_preempt=True), memory)
+    assert [decision.because.reason for decision in decided.pools] == [Reason.SHRUNKEN_VIEW, Reason.BURST_RELEASE]
+    assert len(released(decided)) == 2
 
 
 @pytest.fixture
@@ -299,9 +299,9 @@ def test_looking_stops_at_the_budget_and_goes_on_next_time(monkeypatch: pytest.M
     world = World.of(a_pool(), nodes=nodes(10))
     for i in range(10):
         world.add(work(f"job-{i}"))
-    plan, memory = decide(world.snapshot(), Memory(), DecideSettings(), NOW)
+    decided, memory = decide(world.snapshot(), Memory(), DecideSettings(), NOW)
     assert len(memory.reserved_since_s) == 5
-    world.apply(plan)
+    world.apply(decided)
     world.settle()
     assert sum(1 for pod in world.pods.values() if pod.node and pod.key.namespace == "jobs") == 10
 
@@ -309,16 +309,16 @@ def test_looking_stops_at_the_budget_and_goes_on_next_time(monkeypatch: pytest.M
 def test_balloons_are_released_in_the_order_in_which_their_replicaset_would_remove_them() -> None:
     """Otherwise the ReplicaSet, lowered just before, removes others, and twice as many go."""
     world = World.of(a_pool(), nodes=nodes(6))
-    plan, memory = decide(world.snapshot(), Memory(), DecideSettings(), NOW)
-    world.apply(plan)
+    decided, memory = decide(world.snapshot(), Memory(), DecideSettings(), NOW)
+    world.apply(decided)
     world.settle()
     born = {b.key: msgspec.structs.replace(b, created_s=NOW.wall.timestamp() - 5000) for b in world.balloons()}
     young = sorted(born)[-1]
     born[young] = msgspec.structs.replace(born[young], created_s=NOW.wall.timestamp() - 100)
     world.add(*born.values())
     world.add(*(work(f"job-{i}") for i in range(3)))
-    plan, _ = decide(world.snapshot(), memory, DecideSettings(), later(NOW, 1))
-    released = [a.uid for a in plan.pools[0].actions if isinstance(a, ReleaseBalloon)]
+    decided, _ = decide(world.snapshot(), memory, DecideSettings(), later(NOW, 1))
+    released = [a.uid for a in decided.pools[0].actions if isinstance(a, ReleaseBalloon)]
     oldest = sorted(b.uid for key, b in born.items() if key != young)
     assert set(released) == {born[young].uid, *oldest[:2]}
 
@@ -340,8 +340,8 @@ def test_balloons_are_released_in_the_order_in_which_their_replicaset_would_remo
 )
 def test_the_balloon_that_its_replicaset_would_remove_gives_way(goes: dict[str, int], stays: dict[str, int]) -> None:
     world = World.of(a_pool(), nodes=nodes(4))
-    plan, memory = decide(world.snapshot(), Memory(), DecideSettings(), NOW)
-    world.apply(plan)
+    decided, memory = decide(world.snapshot(), Memory(), DecideSettings(), NOW)
+    world.apply(decided)
     world.settle()
     wall_s = NOW.wall.timestamp()
     # By uid alone those that stay would go.
@@ -350,5 +350,5 @@ def test_the_balloon_that_its_replicaset_would_remove_gives_way(goes: dict[str, 
         facts = {"is_ready": True, "uid": f"uid-{number}", **said, **times}
         world.add(msgspec.structs.replace(balloon, **facts))
     world.add(work("job-0"), work("job-1"))
-    plan, _ = decide(world.snapshot(), memory, DecideSettings(), NOW)
-    assert {a.uid for a in plan.pools[0].actions if isinstance(a, ReleaseBalloon)} == {"uid-2", "uid-3"}
+    decided, _ = decide(world.snapshot(), memory, DecideSettings(), NOW)
+    assert {a.uid for a in decided.pools[0].actions if isinstance(a, ReleaseBalloon)} == {"uid-2", "uid-3"}

@@ -7,7 +7,7 @@ import pytest
 
 from balloons.api.pool import Mode, PoolNodes, Strategy
 from balloons.decide.decide import decide
-from balloons.decide.plan import ApplyObject, DeleteObject, Memory, Plan
+from balloons.decide.decision import ApplyObject, Decision, DeleteObject, Memory
 from balloons.decide.settings import DecideSettings
 from balloons.view.claim import claim_nodes
 from balloons.view.node_load import load_of
@@ -28,11 +28,11 @@ def two_pools(**spec: Any) -> World:
     return World.of(a_pool(**spec), other, nodes={**nodes(2, "a"), **nodes(3, "b", labels=B)})
 
 
-def step(world: World, memory: Memory, seconds: float = 0.0) -> tuple[Plan, Memory]:
-    plan, memory = decide(world.snapshot(), memory, SETTINGS, later(NOW, seconds))
-    world.apply(plan)
+def step(world: World, memory: Memory, seconds: float = 0.0) -> tuple[Decision, Memory]:
+    decided, memory = decide(world.snapshot(), memory, SETTINGS, later(NOW, seconds))
+    world.apply(decided)
     world.settle()
-    return plan, memory
+    return decided, memory
 
 
 def held(world: World) -> dict[str, set[str]]:
@@ -65,9 +65,9 @@ def warm(**spec: Any) -> tuple[World, Memory]:
 def test_each_holds_its_own_nodes_and_is_content() -> None:
     world, memory = warm()
     assert held(world) == {"team-a": A_NODES, "team-b": B_NODES}
-    plan, _ = step(world, memory, 20)
-    assert [action for decision in plan.pools for action in decision.actions] == []
-    counts = {decision.pool: (decision.status.nodes, decision.status.warm) for decision in plan.pools}
+    decided, _ = step(world, memory, 20)
+    assert [action for decision in decided.pools for action in decision.actions] == []
+    counts = {decision.pool: (decision.status.nodes, decision.status.warm) for decision in decided.pools}
     assert counts == {POOL_KEY: (2, 2), THEIRS: (3, 3)}
 
 
@@ -76,8 +76,8 @@ def test_the_one_that_shrinks_takes_nothing_of_the_other(key: ObjectKey, left: d
     world, memory = warm()
     world.change_pool(key, size=0)
     for seconds in (20, 30, 40):
-        plan, memory = step(world, memory, seconds)
-        touched = [action for decision in plan.pools for action in decision.actions]
+        decided, memory = step(world, memory, seconds)
+        touched = [action for decision in decided.pools for action in decision.actions]
         assert {each.key.namespace for each in touched if isinstance(each, (ApplyObject, DeleteObject))} <= {
             key.namespace
         }
@@ -88,8 +88,8 @@ def test_what_is_left_of_one_that_is_gone_is_swept_and_the_others_stays() -> Non
     world, memory = warm()
     del world.pools[THEIRS]
     _, memory = step(world, memory, 20)
-    plan, _ = step(world, memory, 20 + SETTINGS.sweep_after_s)
-    assert {action.key.namespace for action in plan.sweeps if isinstance(action, DeleteObject)} == {"team-b"}
+    decided, _ = step(world, memory, 20 + SETTINGS.sweep_after_s)
+    assert {action.key.namespace for action in decided.sweeps if isinstance(action, DeleteObject)} == {"team-b"}
     assert held(world) == {"team-a": A_NODES}
 
 
@@ -117,13 +117,13 @@ def test_each_has_a_buffer_of_its_own() -> None:
     world = two_pools(strategy=Strategy.CAPACITY_BUFFER, mode=Mode.HEADROOM, size=1, max_size=4)
     memory = Memory()
     for seconds in (0, 10, 20):
-        plan, memory = decide(
+        decided, memory = decide(
             world.snapshot(buffer_version="autoscaling.x-k8s.io/v1beta1"), memory, SETTINGS, later(NOW, seconds)
         )
-        for decision in plan.pools:
+        for decision in decided.pools:
             made = {action.key.namespace for action in decision.actions if isinstance(action, ApplyObject)}
             assert made <= {decision.pool.namespace}
-        world.apply(plan)
+        world.apply(decided)
     assert (
         {key.namespace for key in world.buffers} == {key.namespace for key in world.templates} == {"team-a", "team-b"}
     )

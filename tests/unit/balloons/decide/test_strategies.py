@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from balloons.api.pool import Mode, NotWarm, NotWarmTaint, PodTemplate, PoolNodes, SecretName, Strategy
 from balloons.decide.decide import decide
-from balloons.decide.plan import Action, AnnotateNode, ApplyObject, DeleteObject, Memory, Plan, Reason
+from balloons.decide.decision import Action, AnnotateNode, ApplyObject, Decision, DeleteObject, Memory, Reason
 from balloons.decide.settings import DecideSettings
 from balloons.view.snapshot import Deployment, StoredObject
 from tests.world import NOW, POOL_KEY, SIZE, World, a_pool, later, nodes, work
@@ -22,15 +22,15 @@ HELD_BY = "kube-balloons.github.io/held-by"
 BUFFERS: dict[str, Any] = {"buffer_version": "autoscaling.x-k8s.io/v1beta1"}
 
 
-def actions(plan: Plan) -> list[Action]:
-    return [*(action for decision in plan.pools for action in decision.actions), *plan.sweeps]
+def actions(decided: Decision) -> list[Action]:
+    return [*(action for decision in decided.pools for action in decision.actions), *decided.sweeps]
 
 
-def step(world: World, memory: Memory, seconds: float = 0.0, **changes: Any) -> tuple[Plan, Memory]:
-    plan, memory = decide(world.snapshot(**changes), memory, SETTINGS, later(NOW, seconds))
-    world.apply(plan)
+def step(world: World, memory: Memory, seconds: float = 0.0, **changes: Any) -> tuple[Decision, Memory]:
+    decided, memory = decide(world.snapshot(**changes), memory, SETTINGS, later(NOW, seconds))
+    world.apply(decided)
     world.settle()
-    return plan, memory
+    return decided, memory
 
 
 def annotated(world: World) -> set[str]:
@@ -90,8 +90,8 @@ def buffering() -> World:
 
 def test_a_buffer_and_its_template_hold_the_wanted_size() -> None:
     world = buffering()
-    plan, _ = step(world, Memory(), **BUFFERS)
-    assert [(a.kind, a.replicas) for a in actions(plan) if isinstance(a, ApplyObject)] == [
+    decided, _ = step(world, Memory(), **BUFFERS)
+    assert [(a.kind, a.replicas) for a in actions(decided) if isinstance(a, ApplyObject)] == [
         ("PodTemplate", 5),
         ("CapacityBuffer", 5),
     ]
@@ -116,8 +116,8 @@ def test_a_buffer_of_a_paused_pool_does_not_outgrow_max_size() -> None:
     world.change_pool(paused=True)
     sizes = []
     for round_ in range(4):
-        plan, memory = step(world, memory, 10.0 * round_, **BUFFERS)
-        assert plan.pools[0].because.reason is Reason.PAUSED
+        decided, memory = step(world, memory, 10.0 * round_, **BUFFERS)
+        assert decided.pools[0].because.reason is Reason.PAUSED
         sizes.append([buffer.spec["replicas"] for buffer in world.buffers.values()])
         work_takes_every_node(world)
         _, memory = step(world, memory, 10.0 * round_ + 5.0, **BUFFERS)
@@ -139,8 +139,8 @@ def test_a_buffer_of_a_paused_pool_keeps_what_is_free_for_it() -> None:
     the_autoscaler_fills(world)
     world.change_pool(paused=True, max_size=2, size=1)
     world.change_node("n000", is_ready=False, created_s=NOW.wall.timestamp())
-    plan, _ = step(world, memory, 10.0, **BUFFERS)
-    assert not actions(plan)
+    decided, _ = step(world, memory, 10.0, **BUFFERS)
+    assert not actions(decided)
 
 
 @pytest.mark.parametrize(("busy", "joining", "left"), [(4, 5, 5), (6, 3, 3), (6, 0, 3), (9, 0, 0)])
@@ -169,11 +169,11 @@ def test_a_buffer_whose_pods_nobody_sees_is_lowered_by_each_node_beyond_max_size
     assert len(world.nodes) == 5
     sizes, counts = [], []
     for _ in range(3):
-        plan, memory = step(world, memory, 20.0, **BLIND)
-        assert plan.pools[0].because.reason is Reason.INCOMPLETE_VIEW
+        decided, memory = step(world, memory, 20.0, **BLIND)
+        assert decided.pools[0].because.reason is Reason.INCOMPLETE_VIEW
         work_takes_every_node(world)
         the_autoscaler_fills(world)
-        plan, memory = step(world, memory, 25.0, **BLIND)
+        decided, memory = step(world, memory, 25.0, **BLIND)
         sizes += [buffer.spec["replicas"] for buffer in world.buffers.values()]
         counts.append(len(world.nodes))
     # Nine are meant. Five that were free could all be ordered anew at once, and no more after that.
@@ -190,8 +190,8 @@ def test_a_buffer_whose_pods_nobody_sees_is_never_raised_and_keeps_what_nodes_be
         _, memory = step(world, memory, 20.0, **BLIND)
         del world.nodes[gone]
     world.change_pool(size=9)
-    plan, _ = step(world, memory, 40.0, **BLIND)
-    assert actions(plan) == []
+    decided, _ = step(world, memory, 40.0, **BLIND)
+    assert actions(decided) == []
 
 
 def test_nothing_of_a_buffer_changes_while_nobody_sees_the_nodes_either() -> None:
@@ -199,10 +199,10 @@ def test_nothing_of_a_buffer_changes_while_nobody_sees_the_nodes_either() -> Non
     _, memory = step(world, Memory(), **BUFFERS)
     _, memory = step(world, memory, 20.0, **BLIND)
     world.nodes |= nodes(12, "new")
-    plan, memory = step(world, memory, 25.0, **BUFFERS, missing=("pods", "nodes"))
-    assert actions(plan) == []
-    plan, _ = step(world, memory, 30.0, **BLIND)
-    assert actions(plan) == [], "what came while nobody looked says nothing of the units"
+    decided, memory = step(world, memory, 25.0, **BUFFERS, missing=("pods", "nodes"))
+    assert actions(decided) == []
+    decided, _ = step(world, memory, 30.0, **BLIND)
+    assert actions(decided) == [], "what came while nobody looked says nothing of the units"
 
 
 PREFLIGHT = Taint("preflight", "NoSchedule")
@@ -228,14 +228,14 @@ def test_a_buffer_of_a_paused_pool_keeps_what_is_in_preflight_for_it(changes: di
     work_takes_every_node(world)
     world.nodes |= nodes(3, "new", **changes)
     world.change_pool(paused=True)
-    plan, _ = step(world, memory, 10.0, **BUFFERS)
+    decided, _ = step(world, memory, 10.0, **BUFFERS)
     assert [buffer.spec["replicas"] for buffer in world.buffers.values()] == [left]
-    assert plan.pools[0].status.nodes == 9
+    assert decided.pools[0].status.nodes == 9
 
 
 def test_without_buffers_on_the_server_nothing_is_written() -> None:
-    plan, _ = step(buffering(), Memory())
-    assert (plan.pools[0].because.reason, actions(plan)) == (Reason.NO_BUFFERS, [])
+    decided, _ = step(buffering(), Memory())
+    assert (decided.pools[0].because.reason, actions(decided)) == (Reason.NO_BUFFERS, [])
 
 
 FULL = PodTemplate(
@@ -267,10 +267,10 @@ def test_what_a_pool_no_longer_asks_for_leaves_its_balloons(strategy: Strategy, 
     world = World.of(a_pool(**size, **full), nodes=nodes(3))
 
     def applied() -> list[str]:
-        plan, _ = decide(world.snapshot(**BUFFERS), Memory(), settings, NOW)
-        world.apply(plan)
+        decided, _ = decide(world.snapshot(**BUFFERS), Memory(), settings, NOW)
+        world.apply(decided)
         world.settle()
-        return [action.kind for action in actions(plan) if isinstance(action, ApplyObject)]
+        return [action.kind for action in actions(decided) if isinstance(action, ApplyObject)]
 
     kind = "Deployment" if strategy is Strategy.BALLOON else "PodTemplate"
     assert kind in applied()
@@ -293,10 +293,10 @@ def test_balloons_outlive_their_pool_for_ten_minutes() -> None:
     _, memory = step(world, Memory())
     del world.pools[POOL_KEY]
     _, memory = step(world, memory, 1)
-    plan, memory = step(world, memory, 600)
-    assert not actions(plan)
-    plan, _ = step(world, memory, 601)
-    assert [type(action) for action in actions(plan)] == [DeleteObject]
+    decided, memory = step(world, memory, 600)
+    assert not actions(decided)
+    decided, _ = step(world, memory, 601)
+    assert [type(action) for action in actions(decided)] == [DeleteObject]
     assert not world.balloons()
 
 
@@ -306,8 +306,8 @@ def test_a_pool_that_returns_in_time_finds_its_balloons() -> None:
     pool = world.pools.pop(POOL_KEY)
     _, memory = step(world, memory, 1)
     world.pools[POOL_KEY] = pool
-    plan, memory = step(world, memory, 700)
-    assert (actions(plan), dict(memory.gone_since_s)) == ([], {})
+    decided, memory = step(world, memory, 700)
+    assert (actions(decided), dict(memory.gone_since_s)) == ([], {})
 
 
 def test_an_invalid_pool_is_not_gone() -> None:
@@ -315,8 +315,8 @@ def test_an_invalid_pool_is_not_gone() -> None:
     _, memory = step(world, Memory())
     del world.pools[POOL_KEY]
     for second in (1, 2_000):
-        plan, memory = step(world, memory, second, invalid={POOL_KEY: "bad"})
-        assert not plan.sweeps
+        decided, memory = step(world, memory, second, invalid={POOL_KEY: "bad"})
+        assert not decided.sweeps
 
 
 def test_nodes_and_buffers_of_a_pool_that_is_gone_are_let_go() -> None:
@@ -334,10 +334,10 @@ def test_a_former_strategys_balloons_go_after_ten_minutes() -> None:
     world = World.of(a_pool(), nodes=nodes(3))
     _, memory = step(world, Memory())
     world.change_pool(strategy=Strategy.ANNOTATE)
-    plan, memory = step(world, memory, 1)
-    assert all(isinstance(action, AnnotateNode) for action in actions(plan))
-    plan, _ = step(world, memory, 601)
-    assert plan.sweeps[0].because.reason is Reason.OTHER_STRATEGY
+    decided, memory = step(world, memory, 1)
+    assert all(isinstance(action, AnnotateNode) for action in actions(decided))
+    decided, _ = step(world, memory, 601)
+    assert decided.sweeps[0].because.reason is Reason.OTHER_STRATEGY
     assert not world.deployments
 
 
@@ -360,8 +360,8 @@ def test_work_that_wears_a_pools_label_is_left_alone(labels: tuple[str, ...], pa
         world.change_pool(paused=paused)
         stored = {**world.deployments, ObjectKey("team-a", "training"): theirs}
         for seconds in (10.0, 1_000.0):
-            plan, memory = decide(world.snapshot(deployments=stored), memory, SETTINGS, later(NOW, seconds))
-            assert actions(plan) == []
+            decided, memory = decide(world.snapshot(deployments=stored), memory, SETTINGS, later(NOW, seconds))
+            assert actions(decided) == []
 
 
 def test_a_buffer_and_a_template_that_wear_a_pools_label_are_left_alone() -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from balloons.api.pool import Mode, PoolNodes, PoolSpec, Schedule
 from balloons.decide.decide import decide
-from balloons.decide.plan import Memory, Reason, ReleaseBalloon
+from balloons.decide.decision import Memory, Reason, ReleaseBalloon
 from balloons.decide.pool_view import percent_of, wanted_size
 from balloons.decide.settings import DecideSettings
 from balloons.decide.target import Supply, choose_nodes, target
@@ -169,9 +169,9 @@ def test_a_balloon_beside_work_is_moved_although_the_size_stays() -> None:
     world.settle()
     world.add(work("tiny", "n000", cpu="50m"))
     world.nodes["n001"] = a_node("n001")
-    plan, _ = decide(world.snapshot(), Memory(), SETTINGS, NOW)
-    assert [type(action) for action in plan.pools[0].actions] == [ReleaseBalloon]
-    world.apply(plan)
+    decided, _ = decide(world.snapshot(), Memory(), SETTINGS, NOW)
+    assert [type(action) for action in decided.pools[0].actions] == [ReleaseBalloon]
+    world.apply(decided)
     world.settle()
     assert [balloon.node for balloon in world.balloons()] == ["n001"]
 

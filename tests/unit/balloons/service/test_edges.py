@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from balloons.api.pool import BalloonPool, PoolStatus
-from balloons.decide.plan import PoolDecision, Reason, because
+from balloons.decide.decision import PoolDecision, Reason, because
 from balloons.service import watched_objects
 from balloons.service.logs import hide_secrets, set_up_logs
 from balloons.service.metrics import Metrics

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from balloons.api.pool import PoolStatus
-from balloons.decide.plan import Memory, Plan, PoolDecision, PoolMemory, Reason, because
+from balloons.decide.decision import Decision, Memory, PoolDecision, PoolMemory, Reason, because
 from balloons.decide.settings import DecideSettings
 from balloons.service.loop import BLIND_PATIENCE_S, DecisionLoop, Wake
 from balloons.service.metrics import Metrics
@@ -35,7 +35,7 @@ class FakeView:
 
 class FakeWrites:
     def __init__(self) -> None:
-        self.plans: list[Plan] = []
+        self.decisions: list[Decision] = []
         self.passed: dict[ObjectKey, float] = {}
         self.resting = frozenset[ObjectKey]()
         self.stood_by = 0
@@ -43,8 +43,8 @@ class FakeWrites:
     def stand_by(self) -> None:
         self.stood_by += 1
 
-    def start(self, plan: Plan) -> dict[ObjectKey, float]:
-        self.plans.append(plan)
+    def start(self, decided: Decision) -> dict[ObjectKey, float]:
+        self.decisions.append(decided)
         return self.passed
 
 
@@ -59,7 +59,7 @@ class FakeDecide:
 
     def __call__(
         self, snapshot: Snapshot, memory: Memory, settings: DecideSettings, now: Now, allowance: int | None
-    ) -> tuple[Plan, Memory]:
+    ) -> tuple[Decision, Memory]:
         if self.failures:
             self.failures -= 1
             raise ValueError("odd object")
@@ -70,7 +70,7 @@ class FakeDecide:
         pools = {
             key: PoolMemory(removed=(*memory.pools.get(key, PoolMemory()).removed, (0.0, 1))) for key in (GPU, CPU)
         }
-        return Plan(tuple(PoolDecision(key, why, PoolStatus()) for key in (GPU, CPU))), Memory(pools=pools)
+        return Decision(tuple(PoolDecision(key, why, PoolStatus()) for key in (GPU, CPU))), Memory(pools=pools)
 
 
 class Scene:
@@ -165,10 +165,10 @@ async def test_brief_blindness_is_not_reported() -> None:
     scene.view.missing = ("pods",)
     await asyncio.sleep(BLIND_PATIENCE_S - 1)
     scene.loop.tick()
-    assert len(scene.writes.plans) == 1
+    assert len(scene.writes.decisions) == 1
     await asyncio.sleep(2)
     scene.loop.tick()
-    assert len(scene.writes.plans) == 2
+    assert len(scene.writes.decisions) == 2
 
 
 async def test_pools_are_shown_as_decided() -> None:
@@ -182,7 +182,7 @@ async def test_a_replica_that_stands_by_decides_and_writes_nothing_and_is_alive(
     scene = Scene()
     scene.is_leader = False
     await scene.run_for(35)
-    assert (scene.decide.at_s, scene.writes.plans) == ([], [])
+    assert (scene.decide.at_s, scene.writes.decisions) == ([], [])
     assert scene.ticks("stood_by") == 4
     assert scene.loop.decided_at is not None
 
@@ -206,7 +206,7 @@ async def test_blindness_of_a_replica_that_stood_by_is_not_reported_at_once() ->
     await scene.run_for(2 * BLIND_PATIENCE_S)
     scene.is_leader = True
     scene.loop.tick()
-    assert scene.writes.plans == []
+    assert scene.writes.decisions == []
 
 
 def clock() -> float:

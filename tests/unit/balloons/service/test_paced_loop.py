@@ -74,7 +74,7 @@ class Scene:
     @property
     def replicas(self) -> list[int]:
         """What the last decision asked for."""
-        (decision,) = self.writes.plans[-1].pools
+        (decision,) = self.writes.decisions[-1].pools
         return [action.replicas for action in decision.actions if hasattr(action, "replicas")]
 
 
@@ -116,7 +116,7 @@ async def test_a_throttle_that_fails_stops_growth_and_nothing_else() -> None:
     scene.loop.tick()
     assert scene.loop.decided_at is not None
     assert scene.replicas == []
-    assert scene.writes.plans[-1].pools[0].pool == POOL_KEY
+    assert scene.writes.decisions[-1].pools[0].pool == POOL_KEY
 
 
 async def test_the_loop_looks_again_as_soon_as_the_throttle_wants() -> None:

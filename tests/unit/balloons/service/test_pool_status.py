@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from balloons.api.pool import BalloonPool, Mode, PoolNodes, PoolSpec, PoolStatus, ZoneStatus
-from balloons.decide.plan import Because, PoolDecision, Reason, because
+from balloons.decide.decision import Because, PoolDecision, Reason, because
 from balloons.service.pool_status import HELD_UP, Announcer, Standing, next_status, standing
 from balloons.service.watched_objects import POOLS
 from balloons.view.snapshot import RefusedPool

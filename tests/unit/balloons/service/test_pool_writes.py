@@ -7,13 +7,13 @@ import msgspec
 import pytest
 
 from balloons.api.pool import BalloonPool, Mode, PoolNodes, PoolSpec, PoolStatus
-from balloons.decide.plan import (
+from balloons.decide.decision import (
     Action,
     AnnotateNode,
     ApplyObject,
+    Decision,
     DeleteObject,
     MarkBalloon,
-    Plan,
     PoolDecision,
     Reason,
     ReleaseBalloon,
@@ -125,7 +125,7 @@ class Scene:
         )
 
     def start(self, *actions: Action, pool: ObjectKey = GPU, **more: Any) -> set[ObjectKey]:
-        return set(self.writes.start(Plan((decision(*actions, pool=pool, **more),))))
+        return set(self.writes.start(Decision((decision(*actions, pool=pool, **more),))))
 
     async def write(self, *actions: Action, **more: Any) -> list[str]:
         """Start, wait for the end, and return the writes that were made for it."""
@@ -233,7 +233,7 @@ async def test_slow_pool_holds_up_no_other() -> None:
     scene.client.delays_s[APPLY] = 10.0
     scene.start(apply())
     await asyncio.sleep(0.1)
-    assert scene.writes.start(Plan((decision(apply()), decision(apply("cpu-a"), pool=CPU)))).keys() == {GPU}
+    assert scene.writes.start(Decision((decision(apply()), decision(apply("cpu-a"), pool=CPU)))).keys() == {GPU}
     await asyncio.sleep(0.1)
     assert "apply deployments ns/cpu-a" in scene.client.calls
     assert scene.client.calls.count(APPLY) == 1
@@ -242,7 +242,7 @@ async def test_slow_pool_holds_up_no_other() -> None:
 async def test_write_that_is_awaited_is_looked_for_sooner_than_a_failure() -> None:
     scene = Scene()
     scene.client.errors["apply deployments ns/cpu-a"] = [ServerError("no", status=500)]
-    both = Plan((decision(apply()), decision(apply("cpu-a"), pool=CPU)))
+    both = Decision((decision(apply()), decision(apply("cpu-a"), pool=CPU)))
     scene.writes.start(both)
     await scene.writes.drain(10)
     assert scene.writes.start(both) == {GPU: 0.1, CPU: 1.0}
@@ -251,7 +251,7 @@ async def test_write_that_is_awaited_is_looked_for_sooner_than_a_failure() -> No
 async def test_failing_pool_changes_nothing_for_others() -> None:
     scene = Scene()
     scene.client.errors[APPLY] = [ForbiddenError("deployments is forbidden", status=403)]
-    scene.writes.start(Plan((decision(apply()), decision(apply("cpu-a"), pool=CPU))))
+    scene.writes.start(Decision((decision(apply()), decision(apply("cpu-a"), pool=CPU))))
     await scene.writes.drain(10)
     assert set(scene.writes.problems) == {GPU}
     assert scene.counted("apply", "done") == 1
@@ -380,7 +380,7 @@ async def test_writes_that_fail_together_are_one_failure_to_rest_from() -> None:
 async def test_dry_run_writes_nothing_at_all() -> None:
     scene = Scene(is_dry_run=True)
     await scene.write(apply(), release("b1"))
-    scene.writes.start(Plan((), (apply("left"),)))
+    scene.writes.start(Decision((), (apply("left"),)))
     await scene.writes.drain(10)
     assert scene.client.calls == []
 
@@ -394,7 +394,7 @@ async def test_dry_run_of_one_pool_still_tells_its_user() -> None:
 async def test_sweeps_are_written_like_a_pool_of_their_own() -> None:
     scene = Scene()
     gone = DeleteObject(ObjectKey("ns", "old"), "apps/v1", "Deployment", "u1", "5", WHY)
-    scene.writes.start(Plan((), (gone,)))
+    scene.writes.start(Decision((), (gone,)))
     await scene.writes.drain(10)
     assert scene.client.calls == ["delete deployments ns/old"]
 
@@ -444,13 +444,13 @@ async def test_pool_does_not_wait_for_ever_to_see_its_own_write() -> None:
 async def test_figures_are_told_every_15_to_30_seconds_but_reasons_at_once() -> None:
     scene = Scene()
     for warm in range(360):
-        scene.writes.start(Plan((PoolDecision(GPU, WHY, PoolStatus(warm=warm)),)))
+        scene.writes.start(Decision((PoolDecision(GPU, WHY, PoolStatus(warm=warm)),)))
         await asyncio.sleep(0.5)
         scene.stored[GPU] = _as_told(scene)
     told = scene.client.calls.count("apply balloonpools/status ns/gpu")
     assert 180 / 30 <= told <= 180 / 15 + 1
     steady = because(Reason.STEADY, warm=9, target=9)
-    scene.writes.start(Plan((PoolDecision(GPU, steady, PoolStatus(warm=9)),)))
+    scene.writes.start(Decision((PoolDecision(GPU, steady, PoolStatus(warm=9)),)))
     await scene.writes.drain(1)
     assert scene.client.calls.count("apply balloonpools/status ns/gpu") == told + 1
 

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from balloons.api.pool import PoolStatus
-from balloons.decide.plan import PoolDecision, Reason, because
+from balloons.decide.decision import PoolDecision, Reason, because
 from balloons.service.metrics import Metrics
 from balloons.service.preemptions import FORGET_S, Found, GaveWay, Leaving, Preemptions, Taken, found_by
 from throttler.kube.metadata import ObjectKey

@@ -8,7 +8,16 @@ import msgspec
 import pytest
 
 from balloons.api.pool import BalloonPool, Mode, PoolNodes, PoolSpec, PoolStatus
-from balloons.decide.plan import Action, AnnotateNode, ApplyObject, Plan, PoolDecision, Reason, ReleaseBalloon, because
+from balloons.decide.decision import (
+    Action,
+    AnnotateNode,
+    ApplyObject,
+    Decision,
+    PoolDecision,
+    Reason,
+    ReleaseBalloon,
+    because,
+)
 from balloons.service.metrics import Metrics
 from balloons.service.pool_status import Announcer
 from balloons.service.pool_writes import PoolWrites
@@ -65,11 +74,11 @@ class Scene:
 
     def start(self, actions: Collection[Action] = (), pool: ObjectKey = POOLS[0]) -> None:
         status = PoolStatus(warm=next(self._warm))
-        self.writes.start(Plan((PoolDecision(pool, WHY, status, tuple(actions)),)))
+        self.writes.start(Decision((PoolDecision(pool, WHY, status, tuple(actions)),)))
 
     def move_counts(self) -> None:
         """Every pool's figures are others than before."""
-        self.writes.start(Plan(tuple(PoolDecision(key, WHY, PoolStatus(warm=next(self._warm))) for key in POOLS)))
+        self.writes.start(Decision(tuple(PoolDecision(key, WHY, PoolStatus(warm=next(self._warm))) for key in POOLS)))
 
     def show_what_was_told(self) -> None:
         """The pools are stored with the statuses that were written last."""

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from balloons.api.pool import BalloonPool, Mode, PoolNodes, PoolStatus, Schedule
 from balloons.decide.decide import decide
-from balloons.decide.plan import Memory, Plan, Reason
+from balloons.decide.decision import Decision, Memory, Reason
 from balloons.decide.settings import DecideSettings
 from balloons.view.claim import Bound, Claim, Tenancy, claim_nodes
 from balloons.view.snapshot import Circumstances, Deployment, Index, RefusedPool, Snapshot
@@ -48,8 +48,8 @@ def settled(*pools: BalloonPool, ticks: int = 4) -> World:
     world = World.of(*pools, nodes=nodes(6))
     memory = Memory()
     for tick in range(ticks):
-        plan, memory = decide(world.snapshot(), memory, DecideSettings(), later(NOW, 20 * tick))
-        world.apply(plan)
+        decided, memory = decide(world.snapshot(), memory, DecideSettings(), later(NOW, 20 * tick))
+        world.apply(decided)
         world.settle()
     return world
 
@@ -69,7 +69,7 @@ def seen_by(tenancy: Tenancy, world: World) -> Snapshot:
     return index.snapshot(Circumstances(server_minor=36))
 
 
-def plan_for(tenancy: Tenancy, world: World) -> Plan:
+def decided_for(tenancy: Tenancy, world: World) -> Decision:
     return decide(seen_by(tenancy, world), Memory(), DecideSettings(), later(NOW, 1_000))[0]
 
 
@@ -77,7 +77,7 @@ def plan_for(tenancy: Tenancy, world: World) -> Plan:
 def test_an_older_pool_of_a_namespace_that_is_not_served_takes_nothing(change: dict[str, Any]) -> None:
     world = settled(PLATFORM)
     world.pools[ObjectKey("tenant-x", "grab")] = tenant(**change)
-    found = {decision.pool.namespace: decision for decision in plan_for(SERVED, world).pools}
+    found = {decision.pool.namespace: decision for decision in decided_for(SERVED, world).pools}
     assert found["platform"].because.reason is Reason.STEADY
     assert (found["platform"].actions, found["platform"].status.warm) == ((), 6)
     assert found["tenant-x"].because.reason is Reason.NOT_SERVED
@@ -89,7 +89,7 @@ def test_an_older_pool_of_a_namespace_that_is_not_served_takes_nothing(change: d
 def test_a_pool_that_only_looks_takes_nothing_from_one_that_acts(change: dict[str, Any]) -> None:
     world = settled(PLATFORM)
     world.pools[ObjectKey("team-a", "grab")] = tenant(namespace="team-a", **change)
-    found = {decision.pool.namespace: decision for decision in plan_for(SERVED, world).pools}
+    found = {decision.pool.namespace: decision for decision in decided_for(SERVED, world).pools}
     assert (found["platform"].actions, found["platform"].status.warm) == ((), 6)
     assert found["team-a"].status.nodes == 0
     assert "platform" not in " ".join(note.sentence for note in found["team-a"].notes)
@@ -97,7 +97,7 @@ def test_a_pool_that_only_looks_takes_nothing_from_one_that_acts(change: dict[st
 
 def test_a_pool_that_only_looks_still_sees_what_nobody_else_wants() -> None:
     world = World.of(tenant(dry_run=True), nodes=nodes(3))
-    assert plan_for(Tenancy(), world).pools[0].status.nodes == 3
+    assert decided_for(Tenancy(), world).pools[0].status.nodes == 3
 
 
 def selecting(key: str, *values: str) -> PoolNodes:
@@ -119,7 +119,7 @@ def selecting(key: str, *values: str) -> PoolNodes:
 )
 def test_what_breaks_a_bound_is_refused_by_its_name(tenancy: Tenancy, change: dict[str, Any], bound: Bound) -> None:
     world = World.of(tenant(namespace="team-a", **change), nodes=nodes(2))
-    (decision,) = plan_for(tenancy, world).pools
+    (decision,) = decided_for(tenancy, world).pools
     assert decision.because.reason is Reason.BOUND
     assert bound.value in decision.because.sentence
     assert "accepted" in decision.because.sentence
@@ -185,14 +185,14 @@ def test_pods_and_deployments_that_look_like_ours_elsewhere_are_somebodys_work()
     assert snapshot.deployments == {}
     assert all(load.balloons == () and load.scavengers == 1 for load in snapshot.loads.values())
     world.pools.clear()
-    assert plan_for(SERVED, world).sweeps == ()
+    assert decided_for(SERVED, world).sweeps == ()
 
 
 def test_a_pool_that_breaks_a_bound_keeps_what_it_has() -> None:
     world = settled(PLATFORM)
-    plan = decide(seen_by(Tenancy(max_size=1), world), Memory(gone_since_s={PLATFORM.key: 0.0}), DecideSettings(),
+    decided = decide(seen_by(Tenancy(max_size=1), world), Memory(gone_since_s={PLATFORM.key: 0.0}), DecideSettings(),
                   later(NOW, 10_000))[0]  # fmt: skip
-    assert plan.sweeps == ()
+    assert decided.sweeps == ()
 
 
 def labelled(priority: int, owner: str = "ReplicaSet", mark: Mapping[str, str] = MANAGED_BY) -> Pod:
@@ -232,7 +232,7 @@ def test_nothing_of_this_reads_a_deployment_without_labels() -> None:
 
 def test_headroom_of_a_namespace_that_is_not_served_asks_for_no_node() -> None:
     world = World.of(tenant(mode=Mode.HEADROOM, size=50, max_size=100), nodes=nodes(1))
-    (decision,) = plan_for(SERVED, world).pools
+    (decision,) = decided_for(SERVED, world).pools
     assert (decision.lacking, decision.actions) == (0, ())
 
 

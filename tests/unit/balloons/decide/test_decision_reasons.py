@@ -13,7 +13,7 @@ from string import Formatter
 import pytest
 
 import balloons
-from balloons.decide.plan import Because, Reason
+from balloons.decide.decision import Because, Reason
 from throttler.law.verdict import ThrottleReason
 from throttler.levers.admission_queue import AdmissionReason
 from throttler.levers.lever import LeverReason

@@ -170,7 +170,7 @@ class PoolDecision:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class Decision:
     """Every pool's decision, and what is swept up after pools that are gone."""
 
     pools: tuple[PoolDecision, ...] = ()
