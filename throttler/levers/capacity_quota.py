@@ -114,7 +114,7 @@ class CapacityQuotas(CeilingLever[QuotaLever, QuotaMemory, CapacityQuota]):
         """What to write on the quota, which need not be there yet."""
         name = self.stated(context).name
         stored = next((quota for quota in context.scene.of(CapacityQuota) if quota.metadata.name == name), None)
-        named = stored or CapacityQuota(metadata=OwnedMetadata(name))
+        named = CapacityQuota(metadata=OwnedMetadata(name))
         if owner := self.owner(named, context.older):
             return (let_go(name_of(named), stored, owner, context.holder),), QuotaMemory()
         version = context.scene.versions.get(CAPACITY_QUOTA_KIND)

@@ -104,6 +104,11 @@ def test_urgent_ones_go_before_older_ones() -> None:
     assert [each.id for each in let_in(queued, 1, LIMIT_S, room())] == ["urgent"]
 
 
+def test_whoever_is_held_for_the_limit_goes_before_urgent_ones() -> None:
+    queued = in_turn([Held("urgent", 99.9, is_urgent=True), Held("due", LIMIT_S)], LIMIT_S)
+    assert [each.id for each in let_in(queued, 1, LIMIT_S, room())] == ["due"]
+
+
 def test_report_counts_who_stays() -> None:
     stays = in_turn(held([30.0, 20.0]), LIMIT_S)
     report = admission_report("x", stays, LIMIT_S, room())

@@ -123,7 +123,9 @@ def test_a_size_is_confirmed_once_the_autoscaler_tells_it() -> None:
     story = Story(body())
     assert story.look(room(), 0.0)["a"].state is LeverState.PENDING
     story.autoscaler_looks(1.0)
-    assert story.look(room(), 2.0)["a"].state is LeverState.CONFIRMED
+    report = story.look(room(), 2.0)["a"]
+    assert (report.state, report.because.code) == (LeverState.CONFIRMED, "Pacing")
+    assert report.because.sentence.startswith("at most 8 nodes: 4 nodes there or asked for, and 4 more nodes may")
     silent = Story(body())
     silent.look(room(), 0.0)
     assert silent.look(room(), 1.0)["a"].state is LeverState.PENDING

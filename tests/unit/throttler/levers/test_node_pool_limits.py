@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.unit.throttler.levers.owned_object import OwnedObject
-from tests.unit.throttler.levers.pool_scene import claim, claims, pool_body, room
+from tests.unit.throttler.levers.pool_scene import START, claim, claims, pool_body, room
 from throttler.joins.demand import Crowd
 from throttler.kube.karpenter import NodeClaim
 from throttler.kube.pod import Scheduling
@@ -353,6 +353,20 @@ class TestTrust:
             story.server.observed()
         assert report.because.reason is not LeverReason.OVERRUN
 
+    @pytest.mark.parametrize(
+        ("count", "drifted", "is_overrun"), [(6, 0, False), (7, 0, True), (6, 1, False), (7, 1, True)]
+    )
+    def test_one_machine_beyond_the_last_two_ceilings_and_each_replacement_is_no_overrun(
+        self, count: int, drifted: int, *, is_overrun: bool
+    ) -> None:
+        story = Story()
+        for now_s, there in ((0.0, 3), (10.0, 4)):
+            story.look(room(allowance=1), claims(there), now_s)
+            story.server.observed()
+        machines = (*claims(count), *claims(drifted, 2, is_drifted=True))
+        report = story.look(room(allowance=1), machines, 20.0)
+        assert (report.because.reason is LeverReason.OVERRUN) is is_overrun
+
     def test_growth_within_the_ceiling_is_not_reported(self) -> None:
         story = Story()
         for second, count in enumerate((3, 5, 7, 9, 11)):
@@ -424,6 +438,14 @@ class TestUnknownSize:
         assert found == ["2", "2", "4", "8", "16", "32"]
         story.look(room(allowance=2), claims(1, 1, ordered_s=1), 60.0)
         assert (story.limits or {})["cpu"] == "24", "one machine of 8 cores, and two more of them"
+
+    def test_no_room_is_too_little_where_none_was_given(self) -> None:
+        story = Story()
+        for second in range(0, 60, 10):
+            story.look(room(allowance=0), (), float(second))
+            story.server.observed()
+        story.look(room(allowance=2), (), 60.0)
+        assert (story.limits or {})["cpu"] == "2"
 
     def test_while_blind_nothing_is_missed(self) -> None:
         story = Story()
@@ -508,3 +530,34 @@ def test_sizes_that_differ_much_are_said() -> None:
 @pytest.mark.parametrize("state", list(LeverReason))
 def test_every_reason_is_a_sentence(state: LeverReason) -> None:
     assert len(state.value) > 30
+
+
+@pytest.mark.parametrize(
+    ("ages_s", "is_late"),
+    [
+        ([(120.0, False)], False),
+        ([(120.1, False)], True),
+        ([(500.0, True)], False),
+        ([(500.0, False), (400.0, True)], False),
+        ([(500.0, False), (500.0, True)], True),
+        ([(500.0, False), (600.0, True)], True),
+    ],
+)
+def test_a_pool_is_late_whose_machines_do_not_become_usable_while_none_of_after_them_has(
+    ages_s: list[tuple[float, bool]], *, is_late: bool
+) -> None:
+    """Machines of these ages, and whether they are usable; 40 s is usual, so 120 s is in time."""
+    made = tuple(
+        claim(str(at), 3 if is_usable else 2, ordered_s=1000.0 - age_s) for at, (age_s, is_usable) in enumerate(ages_s)
+    )
+    seen = NodePoolSeen(pool=OwnedObject(pool_body()).pool(), claims=made)
+    assert seen.is_late(WaitingWork(wall_s=START.timestamp() + 1000.0, usual_s=40.0)) is is_late
+    leaving = tuple(claim(str(at), 2, ordered_s=0.0, is_deleting=True) for at in range(2))
+    assert not NodePoolSeen(pool=seen.pool, claims=leaving).is_late(WaitingWork(wall_s=START.timestamp() + 9e9))
+
+
+def test_the_newest_machine_tells_when_a_pool_ordered_last() -> None:
+    made = tuple(claim(str(at), 1, ordered_s=at) for at in (5.0, 9.0, 7.0))
+    pool = OwnedObject(pool_body()).pool()
+    assert NodePoolSeen(pool=pool, claims=made).ordered_s == START.timestamp() + 9.0
+    assert NodePoolSeen(pool=pool).ordered_s == 0.0

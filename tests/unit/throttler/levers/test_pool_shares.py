@@ -435,3 +435,56 @@ def test_machines_on_their_way_are_for_pods_with_the_least_choice_first() -> Non
     needs = needs_of([anywhere, here], candidates)
     assert needs["a"].nodes == pytest.approx(2), "6 on their way: 4 for those that can only go here, 2 for others"
     assert needs["b"] == Need(heavier="a")
+
+
+def test_what_a_pool_is_passed_over_for_is_told_of_the_pods_with_the_least_choice() -> None:
+    few, many = Crowd(Scheduling(), {}, 5), Crowd(Scheduling(), {}, 5)
+    dry = [
+        Candidate(name="a", serves=frozenset({0, 1}), coming=0, is_dry=True),
+        Candidate(name="b", serves=frozenset({1}), coming=0),
+        Candidate(name="c", serves=frozenset({0, 1}), coming=0),
+    ]
+    assert needs_of([few, many], dry)["a"].lighter == "c"
+    ordered = [
+        Candidate(name="a", serves=frozenset({0}), coming=0),
+        Candidate(name="b", serves=frozenset({1}), coming=0),
+        Candidate(name="c", serves=frozenset({0, 1}), coming=0),
+    ]
+    assert needs_of([few, many], ordered)["c"].heavier == "a"
+
+
+def test_pods_and_balloons_that_gates_hold_are_no_demand_that_karpenter_sees() -> None:
+    need = Need().and_also(Crowd(Scheduling(is_gated=True), {}, 3), 3.0).and_also(Crowd(Scheduling(), {}, 2, True), 2.0)
+    assert (need.nodes, need.urgent, need.seen) == (5.0, 2.0, 2.0)
+
+
+def test_a_single_place_is_no_probe_of_a_dry_pool() -> None:
+    crowds = [Crowd(Scheduling(), {}, 5)]
+    candidates = [
+        Candidate(name="dry", serves=frozenset({0}), coming=0, is_dry=True),
+        Candidate(name="good", serves=frozenset({0}), coming=0),
+    ]
+    needs = needs_of(crowds, candidates)
+    shares = [
+        {name: each.share for name, each in pool_rooms(budget, candidates, needs, 0.0).items()} for budget in (1, 2)
+    ]
+    assert shares == [{"dry": 0, "good": 1}, {"dry": 1, "good": 1}]
+
+
+@pytest.mark.parametrize(
+    ("coming", "ordered_s", "first"), [((1, 0), (0, 0), "b"), ((0, 0), (9, 3), "b"), ((0, 0), (3, 9), "a")]
+)
+def test_what_does_not_divide_goes_to_who_has_the_fewest_and_ordered_longest_ago(
+    coming: tuple[int, int], ordered_s: tuple[int, int], first: str
+) -> None:
+    candidates = [
+        Candidate(name=name, serves=frozenset({at}), coming=coming[at], ordered_s=ordered_s[at])
+        for at, name in enumerate("ab")
+    ]
+    needs = needs_of([Crowd(Scheduling(), {}, 9), Crowd(Scheduling(), {}, 9)], candidates)
+    rooms = pool_rooms(3, candidates, needs, 0.0)
+    assert max(rooms, key=lambda name: rooms[name].share) == first
+
+
+def test_a_machine_is_late_after_three_of_the_usual_times() -> None:
+    assert (WaitingWork().late_s, WaitingWork(usual_s=50.0).late_s) == (360.0, 150.0)

@@ -240,3 +240,17 @@ def test_the_law_and_the_lever_take_pods_that_are_alike_for_as_many_nodes(milli:
     pods = [msgspec.structs.replace(pod, requests=requests) for pod in row(count)]
     rules = JoinRules(nodes=LabelSelector(), gate=PACED_GATE)
     assert count_demand(pods, rules, SIZE).nodes == nodes_for(pods, SIZE)
+
+
+def test_a_pod_larger_than_any_node_shares_its_node_with_nobody() -> None:
+    large, small = gated("large", cpu="99"), gated("small", cpu="0")
+    assert nodes_for([large, small], SIZE) == 2
+    assert nodes_for([small, small], SIZE) == 1
+
+
+def test_a_report_counts_who_stays_and_nobody_when_all_is_given_back() -> None:
+    pods = row(3)
+    assert decide(pods, room(allowance=1)).report.ceiling == "2 held"
+    assert decide(pods, room(allowance=1, may_move=False)).report.ceiling == "3 held"
+    assert decide(pods, room(allowance=9)).report.ceiling == ""
+    assert decide(pods, room(is_stopping=True)).report.ceiling == ""
