@@ -40,7 +40,7 @@ SUBJECTS = ("pod", "node", "pool", "throttle")
     type=click.Choice(["info", "warning", "error"]),
     help="Exit with 3 on a finding of this severity or above, or if such a check cannot look.",
 )
-@output_option("wide", "json", "yaml", says="wide: the titles of checks that passed, too. json, yaml: for programs.")
+@output_option("wide", "json", "yaml", says="wide: also what was not found. json, yaml: for programs.")
 @click.option("--no-headers", is_flag=True, help="Leave out the line of column names.")
 @color_option
 def doctor(**given: Any) -> int:

@@ -20,8 +20,8 @@ TIMELINE_COLUMNS = ("TIME", "WAIT", "STEP", "BECAUSE", "MESSAGE")
 
 
 def diagnosis_text(found: Diagnosis, look: Look) -> list[str]:
-    """For a terminal a few lines for each finding, for a pipe or `wide` one row of a table."""
-    if look.is_terminal and look.output != "wide":
+    """For a terminal a few lines for each finding, for a pipe one row of a table, with the fix if it is `wide`."""
+    if look.is_terminal:
         width = min(look.width or 80, 120)
         return [line for each in found.findings for line in _block(each, width, look)]
     headers = WIDE_DIAGNOSIS_COLUMNS if look.output == "wide" else DIAGNOSIS_COLUMNS
@@ -38,9 +38,10 @@ def summary(found: Diagnosis, look: Look) -> list[str]:
     by_why = [f"{', '.join(c for c, w in found.skipped.items() if w == why)} ({why})" for why in skipped]
     if not found.checked:
         said = "nothing could be looked at"
-    titles = [f"passed: {check.code} {check.title}" for check in found.passed]
     codes = f"passed: {' '.join(check.code for check in found.passed)}"
-    passed = titles if look.output == "wide" else textwrap.wrap(codes, width, subsequent_indent="  ")
+    passed = textwrap.wrap(codes, width, subsequent_indent="  ")
+    if look.output == "wide":
+        passed = ["none of these was found:", *(f"  {check.code} {check.title}" for check in found.passed)]
     return [
         found.detected,
         *(passed if found.passed else []),
@@ -85,12 +86,12 @@ def _finding_row(finding: Finding) -> dict[str, str]:
 
 
 def _block(finding: Finding, width: int, look: Look) -> list[str]:
-    severity, trouble = finding.check.severity, finding.trouble
+    severity, trouble, name = finding.check.severity, finding.trouble, printable(finding.trouble.object)
     head = f"{_GLYPHS[severity]} {severity.word} {finding.check.code}"
     shown = f"{_COLOURS[severity]}{head}\x1b[0m" if look.is_coloured else head
     # A command is not wrapped: it is there to be copied.
     return [
-        f"{shown}  {printable(trouble.object)}",
+        *([f"{shown}  {name}"] if len(f"{head}  {name}") <= width else [shown, *_wrapped_finding(name, width)]),
         *_wrapped_finding(printable(trouble.sentence), width),
         f"    fix: {printable(trouble.fix)}",
         f"    see: {finding.check.page}",

@@ -25,6 +25,8 @@ WAVES = ("WAVE", "FROM", "UNTIL", "NODES", "READY", "PER-MIN", "LIMITED-BY")
 SIDES = ("POLICY", "ETA", "API-LOAD", "OTHERS-WAIT", "REFUSED", "PEAK-REQ/S")
 STEPS = ("READY", "PREDICTED", "REAL", "OFF-BY")
 INPUTS = ("INPUT", "VALUE", "SOURCE", "DETAIL")
+FIRST_TO_GO = ("PEAK-REQ/S", "REFUSED", "API-LOAD")
+"""Where there is no room: what others wait stays to the last."""
 BOLD, END = "\x1b[1m", "\x1b[0m"
 LIGHTS = {Level.YES: "\x1b[1;32m", Level.HURTS: "\x1b[1;33m", Level.NO: "\x1b[1;31m"}
 WIDEST = 110
@@ -135,7 +137,15 @@ def _inputs(plan: Document, look: Look) -> list[str]:
 
 def table(headers: tuple[str, ...], rows: list[Row], look: Look) -> list[str]:
     """As every table of this program."""
-    return table_lines(headers, rows, width=look.width, kept=2, has_headers=look.has_headers)
+    return table_lines(
+        headers,
+        rows,
+        width=look.width,
+        kept=2,
+        first_to_go=FIRST_TO_GO,
+        is_whole=look.output == "wide",
+        has_headers=look.has_headers,
+    )
 
 
 def comparison_lines(found: Comparison, look: Look) -> list[str]:

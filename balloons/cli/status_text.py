@@ -273,6 +273,7 @@ def _fitted(
         width=look.width,
         kept=kept,
         first_to_go=first_to_go,
+        is_whole=look.output == "wide",
         has_headers=look.has_headers,
         colours=COLOURS if look.is_coloured else {},
     )

@@ -26,6 +26,8 @@ AFTER_S = 1.5
 EVERY_S = 1.0
 MANY = 5_000
 """Nobody needs it sooner, more often, or of fewer nodes."""
+SECONDS = len(" (1000 s) ")
+"""What stands behind it. A line that the terminal breaks could not be written over."""
 GAP, NARROW_GAP = "  ", " "
 NONE, SHORT_NONE = "<none>", "-"
 """A cell without a value, as kubectl has it."""
@@ -210,8 +212,8 @@ def working(what: str, nodes: int) -> Iterator[None]:
     if nodes < MANY or not sys.stderr.isatty():
         yield
         return
-    done = Event()
-    thread = Thread(target=_tell, args=(what, done), daemon=True)
+    done, line = Event(), _shortened(what, shutil.get_terminal_size().columns - SECONDS)
+    thread = Thread(target=_tell, args=(line, done), daemon=True)
     thread.start()
     try:
         yield
@@ -239,6 +241,7 @@ def table(
     width: int | None = None,
     kept: int = 1,
     first_to_go: Sequence[str] = (),
+    is_whole: bool = False,
     has_headers: bool = True,
     colours: Mapping[str, str] | None = None,
 ) -> list[str]:
@@ -246,12 +249,18 @@ def table(
 
     What is narrow is shortened before a column is left out: `-` for no value, one space between columns, long texts
     cut. Then columns without a value go, then those of `first_to_go` in this order, then the others from the right.
-    The first `kept` are names: they stay, and are never cut.
+    The first `kept` are names: they stay, and are never cut. Of a table that is to be whole (`-o wide`) nothing is cut
+    or left out: texts of the last column go on below it, or else each row becomes a paragraph.
     """
     shown, gap, cells = list(headers), GAP, rows
     if width is not None and _total(shown, rows, GAP) > width:
         gap = NARROW_GAP
         cells = [{name: SHORT_NONE if text == NONE else text for name, text in row.items()} for row in rows]
+        if is_whole and _total(shown, cells, gap) > width:
+            folded = _folded(shown, cells, width - _total(shown[:-1], cells, gap) - len(gap))
+            if folded:
+                return lines(shown, folded, has_headers=has_headers, colours=colours, gap=gap)
+            return [line for row in cells for line in _paragraph(shown, row, width)]
         cells = _cut(shown, cells, width, kept)
         while len(shown) > kept and _total(shown, cells, gap) > width:
             shown.remove(_least(shown[kept:], cells, first_to_go))
@@ -264,6 +273,24 @@ def table(
         else []
     )
     return [*lines(shown, cells, has_headers=has_headers, colours=colours, gap=gap), *note]
+
+
+def _folded(headers: Sequence[str], rows: Sequence[Row], room: int) -> list[Row]:
+    """Rows whose last cell takes at most `room` columns, and goes on in rows of its own; none if that is too narrow."""
+    last, found = headers[-1], list[Row]()
+    longest = max((len(word) for row in rows for word in printable(row[last]).split()), default=0)
+    for row in rows if room >= max(SHORTEST, longest) else ():
+        first, *more = textwrap.wrap(printable(row[last]), room, break_on_hyphens=False) or [""]
+        found += [{**row, last: first}, *({**dict.fromkeys(headers, ""), last: each} for each in more)]
+    return found
+
+
+def _paragraph(headers: Sequence[str], row: Row, width: int) -> list[str]:
+    """Each value behind the name of its column; a pair is broken only where it is longer than a line, a word never."""
+    pairs = [f"{header.upper()} {printable(row[header])}" for header in headers if row[header] not in ("", SHORT_NONE)]
+    text = GAP.join(pair.replace(" ", "\xa0") if len(pair) <= width - len(GAP) else pair for pair in pairs)
+    text_lines = textwrap.wrap(text, width, subsequent_indent=GAP, break_long_words=False, break_on_hyphens=False)
+    return [line.replace("\xa0", " ") for line in text_lines]
 
 
 def _least(headers: Sequence[str], rows: Sequence[Row], first_to_go: Sequence[str]) -> str:

@@ -1,6 +1,7 @@
 """`balloons doctor` from outside: files, dumps, exit codes, what goes to which stream."""
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -137,8 +138,18 @@ def test_names_are_never_cut_on_a_narrow_terminal() -> None:
     objects[kinds.DEPLOYMENTS] = [workload(name)]
     found = diagnose(cluster({kind: [] for kind in kinds.ALL_KINDS} | objects))
     shown = diagnosis_text(found, Look(width=30, is_terminal=True))
-    assert shown[0] == f"✗ error KB001  deployment/{name} -n default"
-    assert max(len(line) for line in shown[1:-2]) <= 30
+    assert shown[:3] == ["✗ error KB001", f"    deployment/{name}", "    -n default"]
+    assert max(len(line) for line in shown[2:-2]) <= 30
+
+
+def test_wide_tells_a_terminal_what_was_looked_for_in_vain() -> None:
+    """A table with fixes would be 350 columns wide; a terminal has each finding as a block with its fix anyway."""
+    found, look = diagnose(read_archive(str(EXAMPLE))), Look("wide", width=80, is_terminal=True)
+    assert diagnosis_text(found, look) == diagnosis_text(found, replace(look, output=""))
+    told = summary(found, look)
+    heading = told.index("none of these was found:")
+    assert told[heading + 1 : -1] == [f"  {check.code} {check.title}" for check in found.passed]
+    assert told[-1] == "43 checks: 1 error, 2 warnings"
 
 
 def test_misspelt_commands_are_guessed() -> None:

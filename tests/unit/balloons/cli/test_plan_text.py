@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from balloons.cli.plan_screen import simulation_lines
-from balloons.cli.plan_text import PLAN_ROWS, ROWS, chart, plan_lines, report_lines
+from balloons.cli.plan_text import INPUTS, PLAN_ROWS, ROWS, SIDES, WAVES, chart, plan_lines, report_lines
 from balloons.cli.terminal import Look
 from balloons.display_text import duration, share
 from balloons.preview.fitting import Fitting, GangFit
@@ -92,13 +92,15 @@ def test_names_from_the_cluster_cannot_paint() -> None:
     assert not any(char in text for char in "\x1b\u202e")
 
 
-def test_narrow_terminals_lose_columns_and_no_name() -> None:
+def test_narrow_terminals_keep_what_others_wait_and_wide_keeps_all() -> None:
     given = with_stated(assumed_inputs(), Stated(boot=20, join=10, servers=3, server_cores=32, daemonsets=1))
-    lines = plan_lines(document(make_plan(given, Asked(add=5), AT)), Look("wide", width=40), [])
-    assert "(no room for REFUSED, PEAK-REQ/S)" in lines
-    tables = [line for line in lines if line.startswith(("WAVE", "POLICY", "INPUT", "1 ", "machine boot"))]
-    assert tables
-    assert max(map(len, tables)) <= 40
+    plan = document(make_plan(given, Asked(add=5), AT))
+    lines, whole = (plan_lines(plan, Look(output, width=36), []) for output in ("", "wide"))
+    assert "POLICY        ETA  OTHERS-WAIT" in lines
+    assert "(no room for API-LOAD, REFUSED," in lines
+    assert max(map(len, lines + whole)) <= 36
+    assert not [line for line in whole if "(no room" in line or "…" in line]
+    assert [name for name in (*WAVES, *SIDES, *INPUTS) if name not in " ".join(whole).split()] == []
 
 
 @pytest.mark.parametrize("nodes", [836, 1436, 2436], ids=["yes", "may hurt", "no"])
@@ -112,14 +114,14 @@ def test_plans_of_the_example_fit_a_terminal_with_their_bill(nodes: int) -> None
 
 
 def test_a_report_of_everything_fits_half_a_screen() -> None:
-    """Where figures come from is worth more than the details of it; a number and its sign stay together."""
+    """A number and its sign stay together."""
     given = with_stated(assumed_inputs(), Stated(boot=20, join=10, controller_qps=1000, servers=1, server_cores=1))
     plan = document(make_plan(given, Asked(add=60), AT, prices={"*": 3.0}))
     look = Look("wide", width=50)
     lines = report_lines(plan, look, look)
     assert max(map(len, lines)) <= 50
     assert not any(line.lstrip().startswith("%") for line in lines)
-    assert [line.split() for line in lines if line.startswith("INPUT")] == [["INPUT", "VALUE", "SOURCE"]]
+    assert "INPUT machine boot  VALUE 20s  SOURCE stated" in lines
 
 
 def test_a_narrow_simulation_keeps_what_others_feel() -> None:

@@ -25,7 +25,7 @@ from balloons.cli.status_text import (
     throttle_row,
     throttle_table,
 )
-from balloons.cli.terminal import Look
+from balloons.cli.terminal import NONE, Look
 from balloons.cluster.kinds import PAUSE_REASON
 from throttler.api.throttle import (
     JoinThrottle,
@@ -113,8 +113,18 @@ def test_a_pool_keeps_its_reason_on_a_narrow_terminal(width: int) -> None:
 
 @given(st.integers(1, 300))
 def test_no_line_is_longer_than_the_terminal_while_a_column_can_be_dropped(width: int) -> None:
-    text = throttle_table([throttle()], Look("wide", width=width), NOW)
+    text = throttle_table([throttle()], Look(width=width), NOW)
     assert len(text[0].split()) == 1 or max(map(len, text)) <= width
+
+
+@given(st.integers(1, 300))
+def test_wide_leaves_nothing_out_however_narrow_the_terminal_is(width: int) -> None:
+    """Except columns without a value, where each row is a paragraph; only a word may be longer than a line."""
+    text = throttle_table([throttle()], Look("wide", width=width), NOW)
+    assert all(len(line) <= width or len(line.split()) == 1 for line in text)
+    row = {name: cell for name, cell in throttle_row(throttle(), NOW, {}).items() if cell != NONE}
+    whole = " ".join(" ".join(text).split())
+    assert [name for name, cell in row.items() if name not in whole or cell not in whole] == []
 
 
 def test_new_throttle_says_that_nothing_is_known() -> None:

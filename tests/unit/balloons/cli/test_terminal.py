@@ -144,6 +144,22 @@ def test_long_texts_are_cut_before_a_column_is_left_out_and_names_never() -> Non
     assert fitted(rows, 48) == [f"NAME{' ' * 24}WHY", f"{name}  {cut}", "(no room for AGE)"]
 
 
+def test_a_whole_table_folds_its_last_column_before_rows_become_paragraphs() -> None:
+    rows = [{"NAME": "gpu", "MAX": "<none>", "WHY": "fewer joins are under way than the window has"}]
+    headers = list(rows[0])
+    assert table(headers, rows, width=32, is_whole=True) == [
+        "NAME MAX WHY",
+        "gpu  -   fewer joins are under",
+        "         way than the window has",
+    ]
+    assert table(headers, rows, width=28, is_whole=True) == [
+        "NAME gpu  WHY fewer joins",
+        "  are under way than the",
+        "  window has",
+    ]
+    assert table(headers, rows, width=60, is_whole=True) == table(headers, rows)
+
+
 def test_what_matters_least_goes_first() -> None:
     text = table(["NAME", "WARM", "WHY"], ROWS, width=17, first_to_go=("WARM",))
     assert (text[0], " ".join(text[3:])) == ("NAME       WHY", "(no room for WARM)")
@@ -276,6 +292,18 @@ def test_says_nothing_of_what_takes_a_moment(monkeypatch: pytest.MonkeyPatch) ->
     with working("running 500 nodes", 500):
         pass
     assert terminal.getvalue() == ""
+
+
+def test_what_it_says_fits_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The terminal would break a longer one, and a return leads only to the start of its last part."""
+    terminal = Terminal()
+    monkeypatch.setattr("sys.stderr", terminal)
+    monkeypatch.setenv("COLUMNS", "40")
+    monkeypatch.setattr(module, "AFTER_S", 0.0)
+    with working("running 7,500 nodes through possible worlds", 7_500):
+        while "(0 s)" not in terminal.getvalue():
+            pass
+    assert max(map(len, terminal.getvalue().split("\r"))) < 40
 
 
 def test_leaves_nothing_of_what_it_said(monkeypatch: pytest.MonkeyPatch) -> None:
