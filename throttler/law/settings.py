@@ -1,17 +1,12 @@
-"""Every constant of the law, with its unit, its meaning and where it comes from; and what providers say of scale-up
-steps.
+"""Every constant of the law, with its unit, its meaning and where it comes from.
 
 "Study" is the simulation of twelve scenarios, "real" the runs on a real API server, both recorded in
 docs/decisions/0009-history-of-the-pacing-law.md.
 """
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
-from types import MappingProxyType
 from typing import Self
-
-from throttler.api.throttle import Preset
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,26 +165,3 @@ class LawSettings:
     def with_patience(self) -> Self:
         """The same for joins that end within two scrapes."""
         return replace(self, target=self.prompt_patience * self.target)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Bounds:
-    """Joins in flight."""
-
-    initial: int
-    min: int
-    max: int
-
-
-PRESETS: Mapping[Preset, Bounds] = MappingProxyType(
-    {
-        Preset.GENERIC: Bounds(initial=24, min=2, max=5000),
-        # Ultra clusters were measured at 33 ready nodes per second; at joins of 60 s that is 2,000 in flight.
-        Preset.EKS: Bounds(initial=24, min=2, max=2000),
-        # Above 1,000 nodes: steps of 500 to 700, then a pause.
-        Preset.AKS: Bounds(initial=24, min=2, max=700),
-        # Batches of 50; one small server is the rule.
-        Preset.K3S: Bounds(initial=8, min=2, max=50),
-    }
-)
-"""Provider -> bounds."""

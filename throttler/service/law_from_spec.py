@@ -1,4 +1,4 @@
-"""Between a JoinThrottle and the law: settings from its spec, and what was learned to and from its status. Pure.
+"""Between a JoinThrottle and the law: settings from its spec and preset, what was learned to and from its status. Pure.
 
 The spec's own figures count, and its preset's where it gives none. Status holds whole numbers in small units; 0 is
 "never learned". What cannot be right (somebody edited it, another version wrote it) counts as never learned: losing
@@ -6,17 +6,43 @@ memory costs time, never correctness.
 """
 
 import math
+from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from types import MappingProxyType
 
 import msgspec
 
-from throttler.api.throttle import MAX_JOINS, LearnedStatus, ThrottleSpec, Window
+from throttler.api.throttle import MAX_JOINS, LearnedStatus, Preset, ThrottleSpec, Window
 from throttler.kube.because import rfc3339
 from throttler.law.law_memory import Learned
-from throttler.law.settings import PRESETS, Bounds, LawSettings
+from throttler.law.settings import LawSettings
 
 UNLIMITED = 100_000
 """More machines in flight than any cluster has nodes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bounds:
+    """Joins in flight."""
+
+    initial: int
+    min: int
+    max: int
+
+
+PRESETS: Mapping[Preset, Bounds] = MappingProxyType(
+    {
+        Preset.GENERIC: Bounds(initial=24, min=2, max=5000),
+        # Ultra clusters were measured at 33 ready nodes per second; at joins of 60 s that is 2,000 in flight.
+        Preset.EKS: Bounds(initial=24, min=2, max=2000),
+        # Above 1,000 nodes: steps of 500 to 700, then a pause.
+        Preset.AKS: Bounds(initial=24, min=2, max=700),
+        # Batches of 50; one small server is the rule.
+        Preset.K3S: Bounds(initial=8, min=2, max=50),
+    }
+)
+"""Provider -> bounds."""
 
 
 def law_settings(spec: ThrottleSpec) -> LawSettings:

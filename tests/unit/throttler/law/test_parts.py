@@ -4,13 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from throttler.api.throttle import Preset
 from throttler.joins.joins import Joins
 from throttler.law import admission, error_brake, join_flow, join_load, window_control, window_steps
 from throttler.law.join_flow import JoinFlow, JoinTime
 from throttler.law.join_load import Load, Slope, guessed_pace_per_s, idled, joined, window_at
 from throttler.law.law_memory import LawMemory, learned_of
-from throttler.law.settings import PRESETS, LawSettings
+from throttler.law.settings import LawSettings
 from throttler.signals.reading import Reading
 
 DEFAULTS = LawSettings()
@@ -190,12 +189,6 @@ def test_machines_near_their_limit_are_counted_from_their_arrival() -> None:
 def test_urgent_lane_opens_beyond_the_limit_and_no_further() -> None:
     assert admission.urgent_ask(Joins(waiting=9, urgent=5, joining=100), 100, 2) == 2
     assert admission.urgent_ask(Joins(waiting=9, urgent=5, joining=102), 100, 2) == 0
-
-
-@pytest.mark.parametrize("preset", list(Preset))
-def test_presets_are_valid_bounds(preset: Preset) -> None:
-    bounds = PRESETS[preset]
-    LawSettings(window_initial=bounds.initial, window_min=bounds.min, window_max=bounds.max)
 
 
 @pytest.mark.parametrize("wrong", [{"window_min": 25}, {"gain": float("nan")}, {"queue": 1.0}, {"cut": -1.0}])

@@ -12,7 +12,8 @@ from tests.contract.jointhrottle_table import accepted
 from throttler.api.throttle import JoinThrottle, LearnedStatus, Preset, ThrottleSpec, Window
 from throttler.api.throttle_rules import decode_throttle
 from throttler.law.law_memory import Learned
-from throttler.service.law_from_spec import law_settings, learned_of_status, learned_status_of
+from throttler.law.settings import LawSettings
+from throttler.service.law_from_spec import PRESETS, law_settings, learned_of_status, learned_status_of
 
 TAINT = "startup-taint.cluster-autoscaler.kubernetes.io/paced"
 SIZES = st.none() | st.integers(1, 100_000)
@@ -27,6 +28,12 @@ def test_every_accepted_throttle_has_settings(case: Any) -> None:
     throttle = decode_throttle(case.manifest)
     assert isinstance(throttle, JoinThrottle)
     assert law_settings(throttle.spec).max_wait_s == throttle.spec.max_wait_s
+
+
+@pytest.mark.parametrize("preset", list(Preset))
+def test_presets_are_valid_bounds(preset: Preset) -> None:
+    bounds = PRESETS[preset]
+    LawSettings(window_initial=bounds.initial, window_min=bounds.min, window_max=bounds.max)
 
 
 def test_presets_bound_the_window() -> None:
