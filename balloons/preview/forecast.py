@@ -9,7 +9,7 @@ import enum
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from math import hypot, inf, log, sqrt
+from math import hypot, log, sqrt
 from statistics import median
 
 import numpy as np
@@ -45,9 +45,6 @@ BACKLOG_S = 8.0
 """A queue for DaemonSet pods that takes so long to empty is more than the moment that every node waits for them."""
 SLIVER = 0.02
 """Of the whole time; shorter stretches go to their neighbour."""
-WORLDS = ((2000, 9), (20_000, 5), (inf, 3))
-"""Up to so many nodes, so many worlds, whoever asks: `plan`, `report` and `simulate` answer a question alike. A large
-scale-up's own chances average out, and the answer is to come while one waits."""
 MOST_ADDED = 150_000
 """Nodes of one scale-up: more than any cluster has, and as many as can be run through in a minute."""
 REFUSING = 0.01
@@ -316,7 +313,7 @@ def typical_world(forecasts: Sequence[Forecast]) -> int:
 
 def forecast(inputs: PlanInputs, pool: PoolFacts, nodes: int, make: Maker) -> Forecast:
     """Run `nodes` (1 to MOST_ADDED); every policy meets the same worlds."""
-    found = worlds(inputs, pool, nodes, next(count for most, count in WORLDS if nodes <= most))
+    found = worlds(inputs, pool, nodes)
     runs = tuple(flow(world, make(world.scenario)) for world in found)
     by_end = sorted(runs, key=lambda run: (run.done_s is None, run.done_s or 0.0))
     run = by_end[(len(by_end) - 1) // 2]

@@ -27,6 +27,9 @@ POKE_S = 1.0
 """How soon the service looks after something has changed, unless it looks sooner anyway."""
 COUNTED_MORE_S = 1.0
 """Half a second on average for each of the two."""
+WORLDS = ((2000, 9), (20_000, 5), (inf, 3))
+"""Up to so many nodes, so many worlds, whoever asks: `plan`, `report` and `simulate` answer a question alike. A large
+scale-up's own chances average out, and the answer is to come while one waits."""
 LIMIT_S = 12 * 3600.0
 """A scale-up that has not ended by then does not end."""
 
@@ -67,11 +70,12 @@ class World:
     """How soon pacing is asked after something has changed."""
 
 
-def worlds(inputs: PlanInputs, pool: PoolFacts, nodes: int, count: int) -> list[World]:
-    """So many worlds in which `nodes` are wanted. The same for the same inputs.
+def worlds(inputs: PlanInputs, pool: PoolFacts, nodes: int) -> list[World]:
+    """The worlds in which `nodes` are wanted. The same for the same inputs.
 
     A Latin hypercube: each figure takes every quantile once, in an order of its own, so that few worlds are enough.
     """
+    count = next(count for most, count in WORLDS if nodes <= most)
     draws = np.random.default_rng(count)
     middle = NormalDist()
     quantiles = [middle.inv_cdf((index + 0.5) / count) for index in range(count)]
