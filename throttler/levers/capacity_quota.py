@@ -145,7 +145,7 @@ def decide_capacity_quota(
 
     `now_s` is monotonic. `whole` is the largest demand of one owner in nodes: an atomic request may be for all of it.
     """
-    demand = memory.demand.looked(room, now_s) if room.may_move else memory.demand.unseen()
+    demand = memory.demand.looked(room, now_s)
     return QuotaCeiling(
         thing=seen.quota,
         seen=seen,

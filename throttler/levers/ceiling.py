@@ -156,12 +156,9 @@ class CeilingNeed:
     quiet_since_s: float | None = None
 
     def looked(self, room: LeverBudget, now_s: float) -> Self:
-        """After a look."""
-        return type(self)(quiet_since_s=None if room.waiting > 0 else _since(self.quiet_since_s, now_s))
-
-    def unseen(self) -> Self:
-        """While the view is incomplete nobody can say that nothing waits: the quiet time begins anew after it."""
-        return type(self)()
+        """After a look. While the view is incomplete nobody can say that nothing waits: the quiet time begins anew."""
+        is_quiet = room.may_move and room.waiting <= 0
+        return type(self)(quiet_since_s=_since(self.quiet_since_s, now_s) if is_quiet else None)
 
     def is_over(self, room: LeverBudget, now_s: float) -> bool:
         """Whether ceilings are to be handed back."""

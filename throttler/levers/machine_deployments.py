@@ -83,7 +83,7 @@ class MachineDeployments(CeilingLever[MachineDeploymentLever, MachineDeploymentM
     ) -> tuple[tuple[LeverOutcome, ...], MachineDeploymentMemory]:
         """What to write on each, in the order of their names."""
         room, now_s, status = context.room_of(self.PACES), context.now_s, context.scene.autoscaler
-        demand = memory.demand.looked(room, now_s) if room.may_move else memory.demand.unseen()
+        demand = memory.demand.looked(room, now_s)
         groups = () if status is None or status.is_old(context.scene.moment.wall_s) else status.groups
         said = {group.name: group for group in groups}
         own, others = self.own(context)

@@ -155,7 +155,7 @@ def decide_node_pools(
     `room` is that of the whole throttle: its allowance is split here, and what exists and boots is counted from each
     pool's own claims.
     """
-    demand = memory.demand.looked(room, now_s) if room.may_move else memory.demand.unseen()
+    demand = memory.demand.looked(room, now_s)
     known = {
         pool.name: _ordered(pool, memory.pools.get(pool.name, CeilingMemory()), room, holder, now_s) for pool in seen
     }

@@ -108,7 +108,7 @@ def test_contest_lets_the_first_write_through() -> None:
 def test_a_view_that_is_lost_is_no_quiet_time() -> None:
     calm = LeverBudget(existing=1, booting=0, allowance=4, admit=0, waiting=0, may_move=True)
     blind = replace(calm, may_move=False)
-    demand = CeilingNeed().looked(calm, 0.0).unseen()
+    demand = CeilingNeed().looked(calm, 0.0).looked(blind, 1.0)
     assert not demand.is_over(blind, 3600.0)
     demand = demand.looked(calm, 3600.0)
     assert not demand.is_over(calm, 3601.0)
