@@ -18,6 +18,7 @@ from balloons.decide.decision import (
     ApplyObject,
     Decision,
     DeleteObject,
+    LeaveNode,
     MarkBalloon,
     ReleaseBalloon,
     RemoveFailed,
@@ -183,7 +184,7 @@ class World:
                 self._delete(self._of(kind), key, uid)
             case MarkBalloon(key=key, cost=cost):
                 self._mark(key, cost)
-            case ReleaseBalloon(key=key, uid=uid):
+            case ReleaseBalloon(key=key, uid=uid) | LeaveNode(key=key, uid=uid):
                 self._delete_balloon(key, uid)
             case AnnotateNode(node=name, annotations=annotations):
                 self._annotate(name, annotations)

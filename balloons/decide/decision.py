@@ -128,6 +128,16 @@ class ReleaseBalloon:
 
 
 @dataclass(frozen=True, slots=True)
+class LeaveNode:
+    """Delete a balloon on a `node` that is about to go: valid at any time, whatever else is written or refused."""
+
+    key: ObjectKey
+    uid: str
+    node: str
+    because: Because
+
+
+@dataclass(frozen=True, slots=True)
 class AnnotateNode:
     """Set (text) or remove (None) annotations on one node, if it is still the very one decided on."""
 
@@ -147,7 +157,7 @@ class RemoveFailed:
     because: Because
 
 
-Action = ApplyObject | DeleteObject | MarkBalloon | ReleaseBalloon | AnnotateNode | RemoveFailed
+Action = ApplyObject | DeleteObject | MarkBalloon | ReleaseBalloon | LeaveNode | AnnotateNode | RemoveFailed
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ from balloons.decide.decision import (
     ApplyObject,
     Because,
     DeleteObject,
+    LeaveNode,
     MarkBalloon,
     Reason,
     ReleaseBalloon,
@@ -62,7 +63,8 @@ def inflate(
     freed: Sequence[tuple[Pod, str]],
     present: Counter[str],
 ) -> tuple[tuple[Action, ...], tuple[str, ...]]:
-    """The writes, in order: mark victims, set the Deployments' sizes, then delete what gives way.
+    """The writes, in order: mark victims, set the Deployments' sizes, then delete what gives way, and last what is on
+    nodes that are about to go.
 
     `present` counts the balloons that have a node, by shape. The second value names shapes on which nothing is left for
     a balloon. Lowering before deleting matters: the ReplicaSet would otherwise put a new balloon where the waiting pod
@@ -91,7 +93,9 @@ def inflate(
     marks = _marks(holding, {balloon.key for balloon in moved})
     why = because(Reason.BURST_RELEASE, released=1, waiting=1)
     releases = [ReleaseBalloon(b.key, b.uid, b.resource_version, b.node, taker, why) for b, taker in freed]
-    return (*marks, *sizes, *releases, *map(_move, moved)), tuple(too_small)
+    leaving = {balloon.key for balloon in view.leaving}
+    moves = [_move(balloon) for balloon in moved if balloon.key not in leaving]
+    return (*marks, *sizes, *releases, *moves, *off_leaving(view)), tuple(too_small)
 
 
 def lowered(view: PoolView, snapshot: Snapshot, why: Because, gone: int) -> tuple[ApplyObject, ...]:
@@ -249,10 +253,11 @@ def _moved(view: PoolView, holding: Holding, freed: Sequence[tuple[Pod, str]], p
     return moved
 
 
-def off_leaving(view: PoolView) -> list[ReleaseBalloon]:
-    """What a pool that is held still does where an autoscaler is about to remove nodes: a balloon waits for another
-    node then, and Karpenter, which has ordered the replacement, buys no second one for a balloon that stays."""
-    return [_move(balloon) for balloon in view.leaving]
+def off_leaving(view: PoolView) -> list[LeaveNode]:
+    """What is done where an autoscaler is about to remove nodes, also for a pool that is left alone or whose Deployment
+    cannot be written: a balloon waits for another node then, and Karpenter, which has ordered the replacement, buys no
+    second one for a balloon that stays."""
+    return [LeaveNode(b.key, b.uid, b.node, because(Reason.LEAVING, nodes=1, names=b.node)) for b in view.leaving]
 
 
 def _move(balloon: Pod) -> ReleaseBalloon:

@@ -1,9 +1,10 @@
 """Writes what was decided: each pool by itself, so that none waits for or fails with another.
 
-Of each pool there are up to three turns under way at a time, of three sorts that do not wait for each other and have
-ceilings of their own: what makes and removes balloons, notes (on nodes, and the removal of what failed balloons leave),
-and the report (its status). A turn that
-gives nodes back to work is urgent as a whole. A pool whose turn is under way, or whose last write the caches do not
+Of each pool there are up to four turns under way at a time, of sorts that do not wait for each other and have
+ceilings of their own: what makes and removes balloons, the deletion of balloons whose nodes are about to go, notes (on
+nodes, and the removal of what failed balloons leave), and the report (its status). A turn that
+gives nodes back to work is urgent as a whole. Balloons leave nodes that go after the pool's sizes are written, and also
+where that fails or rests. A pool whose turn is under way, or whose last write the caches do not
 show yet, is passed over; the next decision sees the world as it is then. A decision's report comes after its balloons.
 Events are written in one turn for all pools, and every decision is heard: one that a turn under way passes over, too.
 """
@@ -23,6 +24,7 @@ from balloons.decide.decision import (
     ApplyObject,
     Decision,
     DeleteObject,
+    LeaveNode,
     PoolDecision,
     ReleaseBalloon,
     RemoveFailed,
@@ -48,6 +50,8 @@ AT_ONCE = 32
 """Writes of one pool under way, or waiting at the ceiling, at the same time: no pool has others wait for more."""
 NOTES_PER_TURN = 16
 """Nodes that a pool notes something on in one turn, or Failed balloons; the next decision knows what is left."""
+LEFT_AGAIN_S = 30.0
+"""Balloons that tolerate every taint come back to a node that goes: it is left again after this long."""
 AWAITED_S = 0.1
 """A write that was made is seen within milliseconds as a rule: look again this soon."""
 RESTING_S = 1.0
@@ -65,6 +69,7 @@ log = structlog.get_logger()
 
 class _Sort(enum.Enum):
     BALLOONS = "balloons"
+    LEAVING = "leaving"
     NOTES = "notes"
     REPORT = "report"
     EVENTS = "events"
@@ -109,7 +114,9 @@ class PoolWrites:
         self._preemptions = preemptions
         self._is_dry_run = is_dry_run
         self._clock = clock
-        self._fences = {_Sort.BALLOONS: Fence(), _Sort.NOTES: Fence()}
+        self._fences = {_Sort.BALLOONS: Fence(), _Sort.LEAVING: Fence(), _Sort.NOTES: Fence()}
+        self._left_s: dict[str, float] = {}
+        """When a balloon was last made to leave each node."""
         self._repeats = Repeats()
         self._jobs: WriteJobs[ObjectKey, _Sort] = WriteJobs("pool", self._crashed)
         self._turned_away_at_s = -math.inf
@@ -175,9 +182,11 @@ class PoolWrites:
             self._jobs.show(key, _told(decision.actions))
         actions = () if is_dry_run else decision.actions
         notes = [action for action in actions if isinstance(action, _NOTES)]
-        balloons = [action for action in actions if not isinstance(action, _NOTES)]
+        balloons = [action for action in actions if not isinstance(action, (*_NOTES, LeaveNode))]
         is_busy = self._jobs.is_busy(key, _Sort.BALLOONS)
         is_open = self._start_turn(key, _Sort.BALLOONS, balloons, decision)
+        if not self._jobs.is_busy(key, _Sort.BALLOONS):
+            self._start_leaving(key, actions)
         self._start_turn(key, _Sort.NOTES, notes[:NOTES_PER_TURN])
         if not is_busy and not self._jobs.is_busy(key, _Sort.BALLOONS):
             self._report(decision)
@@ -192,7 +201,7 @@ class PoolWrites:
         is_open = self._fences[sort].is_open(key, self._caches.version_of, self._caches.has_pod, self._clock())
         if not is_open:
             return False
-        is_urgent = any(isinstance(action, ReleaseBalloon | DeleteObject) for action in actions)
+        is_urgent = any(isinstance(action, ReleaseBalloon | LeaveNode | DeleteObject) for action in actions)
         # What was applied again and again and did not take waits, but never where nodes are given back to work.
         to_do = [
             action
@@ -206,6 +215,13 @@ class PoolWrites:
         if to_do:
             self._jobs.begin(key, sort, self._carry_out_all(key, sort, to_do, is_urgent=is_urgent, decision=decision))
         return True
+
+    def _start_leaving(self, key: ObjectKey, actions: Sequence[Action]) -> None:
+        """Delete some of the balloons on nodes that are about to go: most go with the size of their Deployment."""
+        now_s = self._clock()
+        self._left_s = {node: at_s for node, at_s in self._left_s.items() if now_s - at_s < LEFT_AGAIN_S}
+        leaving = [each for each in actions if isinstance(each, LeaveNode) and each.node not in self._left_s]
+        self._start_turn(key, _Sort.LEAVING, leaving[:AT_ONCE])
 
     def _crashed(self, key: ObjectKey, sort: _Sort) -> None:
         if sort in self._fences:
@@ -236,6 +252,7 @@ class PoolWrites:
             self._jobs.problems.pop((key, sort), None)
             fence.succeeded(key)
         if decision is not None:
+            self._start_leaving(key, decision.actions)
             self._report(decision)
 
     async def _carry_out(
@@ -251,7 +268,9 @@ class PoolWrites:
                 return self._failed(key, action, error)
         self._metrics.wrote(KINDS[type(action)], PoolWriteOutcome.DONE)
         log.info("wrote", pool=str(key), action=in_words(action), because=action.because.code)
-        if isinstance(action, ReleaseBalloon | RemoveFailed):
+        if isinstance(action, LeaveNode):
+            self._left_s[action.node] = self._clock()
+        if isinstance(action, ReleaseBalloon | LeaveNode | RemoveFailed):
             fence.deleted(key, action.node, action.uid, self._clock())
         else:
             fence.wrote(key, resource.plural, version, self._clock())

@@ -9,6 +9,7 @@ from balloons.decide.decision import (
     AnnotateNode,
     ApplyObject,
     DeleteObject,
+    LeaveNode,
     MarkBalloon,
     ReleaseBalloon,
     RemoveFailed,
@@ -29,7 +30,7 @@ FORBIDDEN_REST_S = 30.0
 """Without the right there is no use in asking more than twice a minute."""
 UNKNOWN_REST_S = 10.0
 """As long as one attempt may take: a write that was under way has ended by then, one way or the other."""
-_TOGETHER = (AnnotateNode, MarkBalloon, ReleaseBalloon, RemoveFailed)
+_TOGETHER = (AnnotateNode, LeaveNode, MarkBalloon, ReleaseBalloon, RemoveFailed)
 """Actions on one pod or node each: those of one kind in a row do not depend on each other."""
 
 
@@ -51,6 +52,7 @@ KINDS: Mapping[type[Action], ActionKind] = {
     DeleteObject: ActionKind.DELETE,
     MarkBalloon: ActionKind.MARK,
     ReleaseBalloon: ActionKind.RELEASE,
+    LeaveNode: ActionKind.RELEASE,
     AnnotateNode: ActionKind.ANNOTATE,
     RemoveFailed: ActionKind.REMOVE,
 }
@@ -109,6 +111,8 @@ def in_words(action: Action) -> str:
             return f"set the deletion cost of balloon {action.key} to {action.cost}"
         case ReleaseBalloon():
             return f"delete balloon {action.key} on {action.node}{f' for {action.taker}' if action.taker else ''}"
+        case LeaveNode():
+            return f"delete balloon {action.key} on {action.node}, which is about to go"
         case AnnotateNode():
             return f"annotate node {action.node}"
         case RemoveFailed():

@@ -18,6 +18,7 @@ from balloons.decide.decision import (
     AnnotateNode,
     ApplyObject,
     DeleteObject,
+    LeaveNode,
     MarkBalloon,
     PoolDecision,
     ReleaseBalloon,
@@ -71,6 +72,9 @@ class Writer:
             case ReleaseBalloon():
                 key, version = action.key, action.resource_version
                 await client.delete(PODS, key.name, key.namespace, uid=action.uid, resource_version=version)
+                return PODS, ""
+            case LeaveNode():
+                await client.delete(PODS, action.key.name, action.key.namespace, uid=action.uid)
                 return PODS, ""
             case AnnotateNode():
                 return NODES, await _annotate(self._noting, action)

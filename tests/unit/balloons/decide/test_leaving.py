@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from balloons.api.pool import Mode, PoolNodes
 from balloons.decide.decide import decide
-from balloons.decide.decision import Memory, PoolDecision, Reason
+from balloons.decide.decision import LeaveNode, Memory, PoolDecision, Reason, ReleaseBalloon
 from balloons.decide.settings import DecideSettings
 from balloons.service.pool_status import Standing, standing
 from tests.world import NOW, World, a_node, a_pool, later, nodes
@@ -57,6 +57,20 @@ def test_the_balloon_goes_and_every_other_node_keeps_its_own(key: str) -> None:
     assert fleet.balloons() == {node: uid for node, uid in before.items() if node != "n002"}
     assert fleet.world.replicas() == 4
     assert fleet.step().because.reason is Reason.STEADY
+
+
+@pytest.mark.parametrize("is_paused", [False, True])
+def test_the_balloon_is_told_to_go_by_itself_too_whatever_becomes_of_the_deployment(is_paused: bool) -> None:
+    fleet = Fleet(3, size=3)
+    fleet.world.change_pool(paused=is_paused)
+    uid = fleet.balloons()["n001"]
+    fleet.taint("n001")
+    found, _ = decide(fleet.world.snapshot(), fleet.memory, DecideSettings(), fleet.now)
+    last = found.pools[0].actions[-1]
+    assert isinstance(last, LeaveNode)
+    assert (last.uid, last.node) == (uid, "n001")
+    assert last.because.sentence == "1 held node is being replaced or removed by the autoscaler: n001"
+    assert not any(isinstance(action, ReleaseBalloon) for action in found.pools[0].actions), "it goes once"
 
 
 def test_a_replacement_is_held_in_the_place_of_the_old_node_and_not_besides() -> None:

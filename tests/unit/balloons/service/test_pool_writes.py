@@ -13,6 +13,7 @@ from balloons.decide.decision import (
     ApplyObject,
     Decision,
     DeleteObject,
+    LeaveNode,
     MarkBalloon,
     PoolDecision,
     Reason,
@@ -152,6 +153,10 @@ def release(name: str) -> ReleaseBalloon:
     return ReleaseBalloon(ObjectKey("ns", name), f"uid-{name}", "7", f"node-{name}", "ns/job", WHY)
 
 
+def leave(name: str) -> LeaveNode:
+    return LeaveNode(ObjectKey("ns", name), f"uid-{name}", f"node-{name}", WHY)
+
+
 def mark(name: str) -> MarkBalloon:
     return MarkBalloon(ObjectKey("ns", name), f"uid-{name}", -1000, WHY)
 
@@ -211,6 +216,43 @@ async def test_nothing_is_released_when_the_size_was_not_lowered() -> None:
     scene.client.errors[APPLY] = [ServerError("webhook x timed out", status=500)]
     assert await scene.write(apply(), release("b1")) == [APPLY]
     assert "webhook x timed out" in scene.writes.problems[GPU]
+
+
+async def test_a_balloon_leaves_a_node_that_goes_although_the_size_was_refused() -> None:
+    """An autoscaler replaces what it finds there, whatever the Deployment says."""
+    scene = Scene()
+    scene.client.errors[APPLY] = [ForbiddenError("webhook x denied the request", status=403)] * 9
+    scene.caches.pods = {"uid-b1", "uid-b2"}
+    assert await scene.write(apply(), release("b0"), leave("b1")) == [APPLY, "delete pods ns/b1"]
+    assert {"uid": "uid-b1"} in scene.client.bodies
+    assert "webhook x denied" in scene.writes.problems[GPU]
+    assert await scene.write(apply(), leave("b1")) == [], "it is on its way"
+    scene.caches.pods = {"uid-b2"}
+    assert await scene.write(apply(), leave("b2")) == ["delete pods ns/b2"], "also while the pool rests"
+
+
+async def test_what_leaves_goes_after_the_size_and_is_waited_for_by_nothing() -> None:
+    scene = Scene()
+    scene.caches.pods = {"uid-b1"}
+    assert await scene.write(apply(), leave("b1")) == [APPLY, "delete pods ns/b1"]
+    scene.caches.version = "1000000"
+    assert await scene.write(apply()) == [APPLY]
+
+
+async def test_balloons_leave_a_few_at_a_time_as_most_have_gone_with_the_size() -> None:
+    scene = Scene()
+    calls = await scene.write(apply(), *(leave(f"b{i}") for i in range(100)))
+    assert len(calls) == 1 + 32
+
+
+async def test_a_node_that_gets_a_balloon_again_is_left_again_only_after_a_while() -> None:
+    """Balloons that tolerate everything come back to it for as long as it is there."""
+    scene = Scene()
+    again = LeaveNode(ObjectKey("ns", "b2"), "uid-b2", "node-b1", WHY)
+    assert await scene.write(leave("b1")) == ["delete pods ns/b1"]
+    assert await scene.write(again) == []
+    await asyncio.sleep(31)
+    assert await scene.write(again) == ["delete pods ns/b2"]
 
 
 async def test_pool_is_passed_over_until_the_caches_show_its_write() -> None:
