@@ -296,10 +296,10 @@ def avoidance(facts: LawInput) -> WindowUpdate:
     if low is not None and low > target:
         return delayed(facts, low)
     facts = with_memory(facts, cuts=None)
-    if high is None or high >= target:
-        index = target if high is None else high
-        reason = ThrottleReason.AT_EQUILIBRIUM if index <= NEAR[1] * target else ThrottleReason.HIGH_ONCE
-        why = because(reason, index=index, target=target, window=facts.window)
+    assert high is not None, "unknown load is claimed before"
+    if high >= target:
+        reason = ThrottleReason.AT_EQUILIBRIUM if high <= NEAR[1] * target else ThrottleReason.HIGH_ONCE
+        why = because(reason, index=high, target=target, window=facts.window)
         return update(judged(facts), facts.window, Phase.AVOID, why)
     return _grown(facts, high)
 

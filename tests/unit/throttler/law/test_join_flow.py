@@ -80,3 +80,39 @@ def test_a_quarter_of_an_hour_is_remembered_and_nothing_from_a_clock_that_went_b
     flow = seen(FLOW, Joins(joining=3), 915.0)
     assert [each.at_s for each in flow.points] == [20.0, 30.0, 40.0, 915.0]
     assert [each.at_s for each in seen(FLOW, Joins(), 25.0).points] == [10.0, 20.0, 25.0]
+
+
+def test_looks_within_two_seconds_are_merged() -> None:
+    flow = JoinFlow()
+    for at_s in (10.0, 11.0, 11.9, 12.0, 13.0):
+        flow = seen(flow, Joins(joining=1), at_s)
+    assert [each.at_s for each in flow.points] == [10.0, 11.9, 13.0]
+
+
+def test_newly_ordered_are_those_since_the_look_before() -> None:
+    flow = seen(JoinFlow(), Joins(booting=5), 0.0)
+    assert flow.newly_ordered == 0, "who ordered what was there is not known"
+    flow = seen(flow, Joins(booting=5, held=1, joining=2, joined=3, lost=4), 10.0)
+    assert flow.newly_ordered == 10
+    assert seen(flow, Joins(), 20.0).newly_ordered == 0
+
+
+def test_the_newest_orders_are_those_that_boot() -> None:
+    flow = JoinFlow()
+    for at_s, joins in ((0.0, Joins(booting=3)), (10.0, Joins(booting=7)), (20.0, Joins(booting=6, joining=4))):
+        flow = seen(flow, joins, at_s)
+    assert flow.booting() == ((20.0, 3), (10.0, 3))
+    assert flow.arrived() == ((20.0, 4),)
+    assert flow.arrived(3) == ((20.0, 3),)
+    assert flow.arrived(since_s=20.1) == ()
+    assert (JoinFlow().booting(), JoinFlow().arrived()) == ((), ())
+    later = seen(flow, Joins(joining=10), 30.0)
+    assert (later.booting(), later.arrived()) == ((), ((30.0, 6), (20.0, 4)))
+    assert later.arrived(since_s=30.0) == ((30.0, 6),)
+
+
+def test_what_joined_when_the_count_began_came_then() -> None:
+    flow = seen(seen(JoinFlow(), Joins(joining=4, booting=2), 0.0), Joins(joining=4, booting=2), 10.0)
+    assert flow.arrived() == ((0.0, 4),)
+    assert flow.booting() == ((0.0, 2),)
+    assert flow.arrived(since_s=0.1) == ()

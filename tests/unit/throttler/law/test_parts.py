@@ -1,6 +1,6 @@
 """Each part of the law by numbers that can be checked by hand."""
 
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import pytest
 
@@ -195,3 +195,91 @@ def test_urgent_lane_opens_beyond_the_limit_and_no_further() -> None:
 def test_settings_out_of_range_are_refused(wrong: dict[str, float]) -> None:
     with pytest.raises(ValueError, match="accepted are"):
         LawSettings(**wrong)  # type: ignore[arg-type]
+
+
+def test_one_look_makes_up_for_three_steps_at_most() -> None:
+    assert window_steps.grown(100, 1.0, None, 3.0, DEFAULTS) == pytest.approx(124)
+    assert window_steps.grown(100, 1.0, None, 9.0, DEFAULTS) == pytest.approx(124)
+
+
+@pytest.mark.parametrize(("join_s", "step_s"), [(8.0, 5.0), (28.0, 7.0), (80.0, 10.0)])
+def test_a_step_of_the_gradient_is_a_quarter_of_a_join_between_five_and_ten_seconds(
+    join_s: float, step_s: float
+) -> None:
+    assert window_steps.adaptation_time_s(join_s) == step_s
+
+
+def test_a_first_equilibrium_is_the_knee_and_later_ones_move_it_by_a_tenth() -> None:
+    met = window_steps.near_equilibrium(window_steps.Knee(window=50.0), 90.0, 7.0, DEFAULTS)
+    assert met == window_steps.Knee(window=90.0, at_s=7.0, is_proven=True)
+    assert window_steps.near_equilibrium(window_steps.Knee(), 90.0, 7.0, DEFAULTS) == met
+    assert window_steps.near_equilibrium(met, 50.0, 9.0, DEFAULTS).window == pytest.approx(86)
+
+
+def test_what_did_no_harm_is_no_less_than_a_cold_start_tries() -> None:
+    assert window_steps.start_window(window_steps.Knee(window=10.0, at_s=0.0), 0.0, DEFAULTS) == 24
+    met = window_steps.Knee(window=10.0, at_s=0.0, is_proven=True)
+    assert window_steps.start_window(met, 0.0, DEFAULTS) == pytest.approx(11.5)
+    assert window_steps.start_window(met, 0.0, replace(DEFAULTS, forget_s=0.0)) == 24
+    assert window_steps.Knee(at_s=9.0).age_at(5.0) == 0.0
+    assert window_steps.borne(window_steps.Knee(window=50.0, at_s=1.0), 50, 9.0).at_s == 1.0
+
+
+@pytest.mark.parametrize(
+    ("count", "joining", "delay_s", "is_least", "outcome"),
+    [
+        (2, 85, 0.95, False, "useless"),
+        (2, 85, 0.94, False, "helped"),
+        (2, 86, 0.95, False, "open"),
+        (2, 86, 0.95, True, "useless"),
+        (1, 10, 0.95, True, "open"),
+    ],
+)
+def test_two_cuts_and_fewer_joins_tell_whether_delay_is_of_joins(
+    count: int, joining: int, delay_s: float, *, is_least: bool, outcome: str
+) -> None:
+    cuts = window_steps.Cuts(count=count, joining=100, delay_s=1.0, window=50.0)
+    after = cuts.judged(joining, delay_s, 7.0, is_least=is_least)
+    useless = replace(cuts, useless_since_s=7.0)
+    assert after == {"useless": useless, "helped": None, "open": cuts}[outcome]
+
+
+@pytest.mark.parametrize(
+    ("delay_s", "now_s", "is_useless"),
+    [(1.0, 300.0, True), (1.0, 300.1, False), (0.75, 0.0, True), (0.74, 0.0, False), (1.25, 0.0, True),
+     (1.26, 0.0, False), (None, 0.0, False)],
+)  # fmt: skip
+def test_cuts_are_useless_for_five_minutes_while_delay_stays_where_it_was(
+    delay_s: float | None, now_s: float, *, is_useless: bool
+) -> None:
+    cuts = window_steps.Cuts(count=2, joining=9, delay_s=1.0, window=50.0, useless_since_s=0.0)
+    assert cuts.is_useless(delay_s, now_s) is is_useless
+    assert not replace(cuts, useless_since_s=None).is_useless(delay_s, now_s)
+
+
+def test_errors_of_idle_servers_are_their_mean_or_what_goes_on() -> None:
+    rates = ((0.0, 0.0), (10.0, 6.0), (20.0, 6.0), (30.0, 6.0))
+    assert error_brake.IdleErrors(samples=rates[:3]).per_s(99.0) == 4.0
+    assert error_brake.IdleErrors(samples=rates).per_s(99.0) == 6.0, "three in a row go on"
+    assert error_brake.IdleErrors(samples=rates).per_s(30.0) == 4.0, "what is being judged does not count"
+    assert error_brake.IdleErrors().per_s(99.0) == 0.0
+
+
+@pytest.mark.parametrize(("again_s", "pulls"), [(300.0, 2), (300.1, 1)])
+def test_a_brake_is_in_a_row_for_ten_times_the_shortest_distance(again_s: float, pulls: int) -> None:
+    first = error_brake.Brake().pulled(0.0, 90, 2.0, DEFAULTS)
+    again = first.pulled(again_s, 40, 3.0, DEFAULTS)
+    assert (again.pulls, again.joining) == (pulls, 90 if pulls == 2 else 40)
+
+
+def test_errors_that_were_left_out_are_told_for_five_minutes() -> None:
+    foreign = error_brake.ForeignErrors(left_out_s=0.0)
+    assert (foreign.are_told(300.0), foreign.are_told(300.1)) == (True, False)
+    assert not error_brake.ForeignErrors().are_told(0.0)
+
+
+@pytest.mark.parametrize("name", [each.name for each in fields(LawSettings) if isinstance(each.default, float)])
+@pytest.mark.parametrize("figure", [-0.1, float("nan"), float("inf")])
+def test_no_constant_may_be_negative_or_no_number(name: str, figure: float) -> None:
+    with pytest.raises(ValueError, match=f"{name} .*: accepted are finite numbers, 0 or more"):
+        LawSettings(**{name: figure})  # type: ignore[arg-type]

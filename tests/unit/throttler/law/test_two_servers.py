@@ -6,10 +6,10 @@ import pytest
 
 from tests.unit.throttler.law.looks import CALM_S, EQUILIBRIUM, STEP_S, Loop, begun, reading
 from throttler.joins.joins import Joins
-from throttler.law.server_health import Health, delay_of, error_share, examine
+from throttler.law.server_health import Health, ServerTrace, delay_of, error_share, examine, is_usable, traced
 from throttler.law.settings import LawSettings
 from throttler.law.verdict import Phase, ThrottleReason, Verdict
-from throttler.signals.reading import Reading, Signals
+from throttler.signals.reading import Reading, Signals, SilentServer
 
 HOT_S = 3.0 * EQUILIBRIUM * CALM_S
 ORDERS = pytest.mark.parametrize("bad", [0, 1], ids=["the bad one first", "the bad one second"])
@@ -144,3 +144,63 @@ def test_a_long_queue_cuts_where_latency_is_short() -> None:
     grown = loop.calm(joins).window
     cut = [loop.calm(replace(joins), queue_wait_s=HOT_S).window for _ in range(3)][-1]
     assert cut < grown
+
+
+@pytest.mark.parametrize(("gap_s", "before_s"), [(5.0, 0.2), (60.0, 0.2), (60.1, None)])
+def test_windows_more_than_a_minute_apart_are_not_combined(gap_s: float, before_s: float | None) -> None:
+    first = traced((), [reading(100.0, latency_s=0.2, cpu_share=0.5)])
+    (trace,) = traced(first, [reading(100.0 + gap_s, latency_s=0.4, cpu_share=0.7)])
+    assert (trace.delay_s, trace.before_s) == (0.4, before_s)
+    assert trace.cpu == ((0.7,) if before_s is None else (0.5, 0.7))
+
+
+def test_a_window_that_was_seen_before_changes_nothing() -> None:
+    first = traced((), [reading(100.0, latency_s=0.2)])
+    for ended_s in (100.0, 95.0):
+        assert traced(first, [reading(ended_s, latency_s=0.9)]) == first
+
+
+def test_cpu_is_the_mean_of_three_windows_and_no_server_is_more_than_full() -> None:
+    traces: tuple[ServerTrace, ...] = ()
+    for place, share in enumerate((0.1, 0.4, None, 1.7, 0.7)):
+        traces = traced(traces, [reading(100.0 + 5 * place, cpu_share=share)])
+    assert traces[0].cpu == (0.4, 1.0, 0.7)
+    assert traces[0].utilisation == pytest.approx(0.7)
+    assert ServerTrace(server="a", ended_s=0.0).utilisation is None
+
+
+@pytest.mark.parametrize(
+    "figure",
+    ["ended_s", "span_s", "requests", "errors", "others_errors", "latency_s", "service_s", "queue_wait_s",
+     "seats_share", "cpu_share"],
+)  # fmt: skip
+@pytest.mark.parametrize("value", [-0.1, float("nan"), float("inf")])
+def test_a_reading_with_a_figure_that_makes_no_sense_is_not_used(figure: str, value: float) -> None:
+    good = reading(100.0, latency_s=0.1)
+    assert is_usable(good)
+    assert not is_usable(replace(good, **{figure: value}))  # type: ignore[arg-type]
+    assert not is_usable(replace(good, requests=0.0))
+
+
+def test_a_server_that_never_answered_stops_growth_for_five_minutes_and_one_that_did_for_good() -> None:
+    def lost(ago_s: float, *, was_seen: bool) -> Health:
+        server = SilentServer(server="b", problem="away", since_s=1000.0 - ago_s, was_seen=was_seen)
+        return examine(Signals(readings=(reading(1000.0),), silent=(server,)), (), LawSettings(), 1000.0)
+
+    found = [lost(ago_s, was_seen=was_seen) for was_seen in (False, True) for ago_s in (299.9, 300.0)]
+    assert [health.silent is None for health in found] == [False, True, False, False]
+    assert [len(health.never_seen) for health in found] == [0, 1, 0, 0]
+    assert {health.servers for health in found} == {2}
+
+
+def test_a_reading_from_the_future_is_no_reading() -> None:
+    health = examine(Signals(readings=(reading(100.1),)), (), LawSettings(), 100.0)
+    assert health.is_blind
+    assert not examine(Signals(readings=(reading(100.0),)), (), LawSettings(), 100.0).is_blind
+
+
+def test_a_reading_is_new_once() -> None:
+    signals = Signals(readings=(reading(100.0),))
+    first = examine(signals, (), LawSettings(), 101.0)
+    again = examine(signals, first.traces, LawSettings(), 102.0)
+    assert (len(first.new), len(again.new), len(again.fresh)) == (1, 0, 1)

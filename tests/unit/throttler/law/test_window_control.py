@@ -7,7 +7,7 @@ import pytest
 from throttler.joins.joins import Joins
 from throttler.law import error_brake, govern, window_control, window_steps
 from throttler.law.join_flow import JoinFlow, JoinTime, seen
-from throttler.law.join_load import Load, committed_at
+from throttler.law.join_load import Load, Slope, committed_at
 from throttler.law.law_input import LawInput
 from throttler.law.law_memory import LawMemory
 from throttler.law.server_health import Health, ServerTrace, examine
@@ -499,3 +499,91 @@ def test_a_silent_server_says_what_is_wrong_with_it() -> None:
         lost = examine(Signals(readings=(reading,)), (), SETTINGS, NOW_S).silent
         assert lost is not None
         assert lost.problem == problem
+
+
+def test_a_brake_does_not_keep_a_knee_from_being_learned_nor_does_blindness_that_is_over_last() -> None:
+    facts = a_look(index=(TARGET, TARGET), knee=Knee(window=50.0, is_proven=True, at_s=NOW_S), blind_since_s=1.0)
+    after = window_control.steered(with_errors(facts, 10.0))
+    assert after.because.reason is ThrottleReason.ERRORS
+    assert (after.memory.knee.window, after.memory.blind_since_s) == (pytest.approx(55), None)
+
+
+@pytest.mark.parametrize(
+    ("per_request", "window"), [(0.00096, 100.0), (0.0048, 24.0), (0.0096, 20.0), (0.032, 6.0), (0.096, 4.0)]
+)
+def test_a_cold_start_tries_no_more_than_joins_may_cost_and_at_least_four(per_request: float, window: float) -> None:
+    """A server that is idle to 80 % and may be used to 80 %; joins of 250 requests and 80 s."""
+    load = Load(idle=(0.2,), per_request=(per_request,))
+    begun = window_control.steered(a_look(joining=0, is_idle=True, join_time=JoinTime(), load=load))
+    assert begun.memory.window == pytest.approx(window)
+
+
+def test_without_new_readings_the_window_does_not_move() -> None:
+    for index in (1.0, 3 * TARGET):
+        assert window_control.avoidance(a_look(index=(index, index), is_new=False)).memory.window == 100.0
+
+
+def test_of_waves_the_window_grows_to_a_quarter_more_than_the_highest_crest() -> None:
+    flow = seen(JoinFlow(), Joins(joining=82), NOW_S - 15.0)
+    facts = a_look(settings=LawSettings(has_gate=False), flow=flow, join_time=JoinTime(now_s=20.0, least_s=20.0))
+    assert facts.has_waves
+    # 20 s joins adapt in 5 s: two steps of 8 %.
+    assert window_control.avoidance(facts).memory.window == pytest.approx(82 * 1.25)
+    lower = replace(facts, memory=replace(facts.memory, flow=seen(JoinFlow(), Joins(joining=70), NOW_S - 15.0)))
+    assert window_control.avoidance(lower).memory.window == 100.0, "and is not cut to it"
+
+
+def test_a_pause_of_the_service_counts_as_half_a_minute() -> None:
+    memory = LawMemory(window=100.0, is_idle=False, looked_s=NOW_S - 100.0, blind_since_s=NOW_S - 100.0)
+    _, after = govern.govern(Signals(), Joins(waiting=9, joining=90), memory, SETTINGS, NOW_S)
+    assert after.window == pytest.approx(100 * 0.5 ** (30 / 120))
+
+
+def test_delays_are_kept_for_five_minutes() -> None:
+    facts = a_look(index=(1.0, 2.0), delays=((NOW_S - 300.1, 9.0), (NOW_S - 300.0, 7.0)))
+    after = govern.observed(facts.memory, facts.health, facts.joins, SETTINGS, NOW_S)
+    assert after.delays == ((NOW_S - 300.0, 7.0), (NOW_S, 2 * BASELINE_S))
+    unseen = with_health(facts, new=())
+    assert govern.observed(facts.memory, unseen.health, facts.joins, SETTINGS, NOW_S).delays == ((NOW_S - 300.0, 7.0),)
+
+
+def test_what_a_join_takes_is_forgotten_with_half_a_join() -> None:
+    """A look 40 s after the last: e^-1 of what 50 joins told is left when 90 joins are seen to take half a server."""
+    slope = Slope(sum_xy=50 * 0.2, sum_xx=50 * 50.0)
+    facts = a_look(load=Load(idle=(0.1,), slope=slope), looked_s=NOW_S - 40.0)
+    flow = JoinFlow()
+    for ago_s in (40.0, 30.0, 20.0, 10.0):
+        flow = seen(flow, Joins(joining=90), NOW_S - ago_s)
+    facts = replace(facts, memory=replace(facts.memory, flow=flow))
+    busy = with_health(facts, traces=tuple(replace(trace, cpu=(0.6,)) for trace in facts.health.traces))
+    after = govern.observed(facts.memory, busy.health, facts.joins, SETTINGS, NOW_S).load.slope
+    kept = 2.718281828**-1
+    assert after.sum_xx == pytest.approx(kept * 2500 + 8100)
+    assert after.sum_xy == pytest.approx(kept * 10 + 90 * 0.5)
+    full = with_health(facts, traces=tuple(replace(trace, cpu=(0.98,)) for trace in facts.health.traces))
+    assert govern.observed(facts.memory, full.health, facts.joins, SETTINGS, NOW_S).load.slope == slope, "saturated"
+
+
+def test_errors_on_servers_whose_delay_is_not_known_are_taken_for_ours() -> None:
+    brake = error_brake.Brake(pulled_s=NOW_S - 40.0, pulls=2, joining=180, errors_per_s=1.0)
+    after = window_control.braked(with_health(with_errors(a_look(brake=brake), 10.0), traces=()))
+    assert after is not None
+    assert after.because.reason is ThrottleReason.ERRORS
+
+
+@pytest.mark.parametrize(("blind_s", "window"), [(59.9, 100.0), (60.0, 50.0), (64.9, 50.0), (65.0, 100.0)])
+def test_without_a_time_to_fall_in_the_window_halves_as_the_hold_ends(blind_s: float, window: float) -> None:
+    at_once = replace(SETTINGS, stale_drift_s=0.0)
+    assert window_control.drifted(100.0, blind_s, 5.0, at_once) == window
+
+
+def test_of_joins_that_were_not_seen_long_enough_nothing_is_learned() -> None:
+    facts = with_health(a_look(load=Load(idle=(0.1,)), flow=JoinFlow(), looked_s=NOW_S - 5.0))
+    busy = with_health(facts, traces=tuple(replace(trace, cpu=(0.6,)) for trace in facts.health.traces))
+    after = govern.observed(facts.memory, busy.health, facts.joins, SETTINGS, NOW_S)
+    assert after.load == facts.memory.load
+
+
+def test_a_count_of_late_machines_below_zero_is_none() -> None:
+    sane = govern.sane(Joins(booting=5, late_booting=-1, joining=4, late_joining=-1, released=-1, lost=-1))
+    assert (sane.booting, sane.joining, sane.released, sane.lost) == (5, 4, 0, 0)
