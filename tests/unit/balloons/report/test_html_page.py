@@ -161,3 +161,68 @@ def test_light_and_dark_and_paper_are_there() -> None:
 def test_the_answer_stands_above_every_figure() -> None:
     text = page(document(), "0")
     assert text.index('class="answer') < text.index("<dl>") < text.index("<svg")
+
+
+def said(**changes: object) -> str:
+    """The text of a page without drawings."""
+    return " ".join(elements(page(document(timeline=[], **changes), "0.1.0")).text.split())
+
+
+def test_what_a_plan_does_not_say_is_told_as_that() -> None:
+    text = said()
+    assert "the plan kube-balloons 0.1.0 detected Karpenter" in text
+    assert "JoinThrottle none: nodes join as they come asked for --add 100" in text
+    found = body()
+    silent = said(
+        madeBy="",
+        request={**found["request"], "inWords": ""},
+        cluster={**found["cluster"], "throttle": "gpu"},
+    )
+    assert "the plan kube-balloons (version not said)" in silent
+    assert "JoinThrottle gpu asked for 100 nodes more: 8 -> 108 of gpu" in silent
+
+
+@pytest.mark.parametrize(
+    ("changes", "tile"),
+    [
+        (
+            {},
+            "all ready 4m nine in ten: 3m50s to 4m20s first node 1m02s 1m to 1m10s limited by boot time without it 2m",
+        ),
+        ({"nodesComing": 60}, "60 of them ready 4m nine in ten"),
+        ({"eta": None, "firstNode": None, "limit": None}, "all ready never none of them can come peak API load 50"),
+        (
+            {"request": {**body()["request"], "addNodes": 0, "toNodes": 8}},
+            "all ready now 8 nodes are there, and --add 100 asks for no more",
+        ),
+        ({"limit": {**body()["limit"], "etaWithoutSeconds": None}}, "limited by boot time peak API load"),
+        ({}, "peak API load 50\N{NO-BREAK SPACE}% 500 requests/s, 0\N{NO-BREAK SPACE}% refused"),
+    ],
+)
+def test_the_figures_on_top(changes: dict[str, object], tile: str) -> None:
+    assert " ".join(tile.split()) in said(**changes)
+
+
+def test_what_holds_now_is_marked_and_what_binds_for_ever_is_said() -> None:
+    text = said(waves=[wave(0.0, None, 100, 0)])
+    assert "no pacing * 4m" in text
+    assert "JoinThrottle * " not in text
+    assert "BootTime boot time for ever" in text
+
+
+@pytest.mark.parametrize(
+    ("number", "words"),
+    [(MOST_ROWS, f"{MOST_ROWS} errors What"), (MOST_ROWS + 1, f"{MOST_ROWS + 1} errors; the first 50")],
+)
+def test_of_many_findings_the_first_are_shown(number: int, words: str) -> None:
+    finding = {"code": "KB011", "severity": "error", "object": "pdb/b", "message": "it", "fix": "kubectl"}
+    text = said(findings=[finding] * number)
+    assert words.removesuffix(" What") in text
+    assert ("; the first" in text) is (number > MOST_ROWS)
+    assert text.count("KB011") == min(number, MOST_ROWS) + text.count('"code": "KB011"')
+
+
+def test_waves_beyond_the_first_are_counted() -> None:
+    waves = [wave(float(at), at + 1.0, 1, at) for at in range(MOST_ROWS + 1)]
+    assert "... and 1 more." in said(waves=waves)
+    assert "... and" not in said(waves=waves[:MOST_ROWS])

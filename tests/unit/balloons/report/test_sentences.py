@@ -1,12 +1,37 @@
 """The answer on top: what others feel, what pacing costs or spares, and when it is no."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
+from balloons.preview.inputs import NO_CLUSTER
 from balloons.preview.scale_up_plan import Side
-from balloons.report.sentences import Level, felt, hurts, risks, verdict_of_sides, when
-from tests.unit.balloons.report.a_plan import document
+from balloons.report.sentences import (
+    LONGEST,
+    Level,
+    assumed,
+    cost,
+    felt,
+    first,
+    hurts,
+    is_collapse,
+    limited_by,
+    may_hurt,
+    no_longer,
+    nothing_seen,
+    pods,
+    reasons,
+    risks,
+    shown,
+    side_row,
+    title,
+    verdict,
+    verdict_of_sides,
+    wave_row,
+    when,
+)
+from tests.unit.balloons.report.a_plan import body, document, side, wave
 
 CALM = Side(policy="none", eta_s=600.0, peak_requests_per_s=50, peak_utilisation=0.4, error_share=0.0, slower_by=1.0)
 PACED = replace(CALM, policy="throttle", eta_s=660.0)
@@ -99,3 +124,339 @@ def test_a_risk_is_what_one_in_twenty_meets_and_most_do_not(
 ) -> None:
     told = risks(document(killTimer={"seconds": 900, "lost": lost, "lostHigh": lost_high}))
     assert [said is not None and said in text for text in told] == ([True] if said else [])
+
+
+@pytest.mark.parametrize("length", [LONGEST - 1, LONGEST, LONGEST + 1, 10 * LONGEST])
+def test_text_is_cut_where_it_is_longer_than_a_line_bears(length: int) -> None:
+    text = shown("x" * length)
+    assert text == ("x" * length if length <= LONGEST else "x" * (LONGEST - 1) + "…")
+    assert shown("abcd", 3) == "ab…"
+    assert shown("\x1b" * 50) == "\\x1b" * 39 + "\\x1…", "an escape is spelled out before it is cut"
+
+
+@pytest.mark.parametrize(
+    ("request_of", "words"),
+    [
+        ({"addNodes": 100, "toNodes": 108}, "100 nodes more: 8 -> 108 of gpu"),
+        ({"addNodes": 1, "toNodes": 9, "pool": ""}, "1 node more: 8 -> 9"),
+        ({"addNodes": 0, "toNodes": 8}, "No more nodes: 8 of gpu"),
+    ],
+)
+def test_a_title_is_what_was_asked_for(request_of: dict[str, Any], words: str) -> None:
+    assert title(document(request={**body()["request"], **request_of})) == words
+
+
+def test_why_no_node_is_to_come() -> None:
+    found = {"onNewNodes": 0, "gangs": [], "unplaceable": []}
+    assert no_longer(document(pods={"pods": 4, "onNodesThere": 4, **found})) == "all pods fit nodes that are there"
+    words = "8 nodes are there, and --add 100 asks for no more"
+    assert no_longer(document(pods={"pods": 4, "onNodesThere": 3, **found})) == words
+    silent = {**body()["request"], "inWords": ""}
+    one = {**body()["cluster"], "poolNodes": 1}
+    assert no_longer(document(request=silent, cluster=one)) == "1 node is there, and no more are asked for"
+
+
+def eta(median_s: float | None, **more: Any) -> dict[str, Any]:
+    return {"medianSeconds": median_s, "lowSeconds": 230.0, "highSeconds": 260.0, **more}
+
+
+def of_side(**changes: Any) -> dict[str, Any]:
+    """Pacing of a plan whose own policy has these figures."""
+    return {"policy": "none", "sides": [{**side("none"), **changes}, side("throttle")]}
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({}, "Ready: in 4m (nine in ten: 3m50s to 4m20s); the first after 1m02s"),
+        ({"firstNode": None}, "Ready: in 4m (nine in ten: 3m50s to 4m20s)"),
+        ({"eta": eta(240.0, highSeconds=None), "firstNode": None}, "Ready: in 4m (nine in ten: 3m50s to no end)"),
+        ({"nodesComing": 60, "firstNode": None}, "Ready: 60 of them in 4m (nine in ten: 3m50s to 4m20s)"),
+        ({"eta": eta(None)}, "Ready: not within 12 h (100 by the end)"),
+        ({"eta": eta(None), "timeline": []}, "Ready: not within 12 h"),
+        ({"eta": eta(None), "pacing": of_side(isStuck=True)}, "Ready: never (100 by the end)"),
+        ({"eta": None}, "Ready: none of them can come"),
+        (
+            {"pacing": of_side(refusedShare=0.6), "firstNode": None},
+            "Ready: in > 4m (nine in ten: 3m50s to 4m20s)",
+        ),
+    ],
+)
+def test_when_all_of_them_are_ready(changes: dict[str, Any], words: str) -> None:
+    assert when(document(**changes)) == words
+
+
+def test_what_another_policy_would_do_is_no_collapse_of_this_one() -> None:
+    refused = {**side("throttle"), "refusedShare": 0.9, "isStuck": True}
+    plan = document(pacing={"policy": "none", "sides": [side("none"), refused]}, eta=eta(None))
+    assert not is_collapse(plan)
+    assert when(plan).startswith("Ready: not within 12 h")
+
+
+@pytest.mark.parametrize(
+    ("without_s", "said"),
+    [(228.0, " Without this limit: 3m48s."), (229.0, ""), (None, "")],
+)
+def test_what_lifting_a_limit_would_win_is_told_from_a_twentieth_on(without_s: float | None, said: str) -> None:
+    limit = {**body()["limit"], "etaWithoutSeconds": without_s}
+    assert limited_by(document(limit=limit)) == f"Limited by boot time: they boot.{said}"
+    assert limited_by(document(limit=limit, eta=None)) == "Limited by boot time: they boot."
+    assert limited_by(document(limit=None)) == ""
+
+
+def test_each_reason_is_told_once_for_as_long_as_it_binds() -> None:
+    join = {"limit": "joins", "because": "ApiServers"}
+    waves = [
+        wave(0.0, 60.0, 5, 5),
+        wave(60.0, 90.0, 5, 10, **join),
+        wave(90.0, 190.0, 5, 15, limit="other", because="Later"),
+        wave(190.0, 250.0, 5, 20),
+    ]
+    found = reasons(document(waves=waves))
+    assert [(each.because, each.limit, each.seconds) for each in found] == [
+        ("BootTime", "boot time", 120.0),
+        ("Later", "other", 100.0),
+        ("ApiServers", "joins", 30.0),
+    ]
+    assert [bool(each.meaning) for each in found] == [True, False, True]
+    for endless in ([*waves, wave(250.0, None, 5, 20, **join)], [wave(0.0, None, 5, 5, **join), *waves]):
+        assert next((each.because, each.seconds) for each in reasons(document(waves=endless))) == ("ApiServers", None)
+
+
+@pytest.mark.parametrize(
+    ("changes", "row"),
+    [
+        ({}, ("2", "1m", "4m", "+100", "100", "33", "boot time")),
+        (
+            {"until_s": None, "object": "NodePool/gpu"},
+            ("2", "1m", "never", "100 missing", "100", "0", "boot time (NodePool/gpu)"),
+        ),
+        ({"until_s": 61.0}, ("2", "1m", "1m01s", "+100", "100", "6,000", "boot time")),
+        ({"until_s": 60.9}, ("2", "1m", "1m01s", "+100", "100", "0", "boot time")),
+        ({"nodes": -5}, ("2", "1m", "4m", "-5", "100", "-2", "boot time")),
+    ],
+)
+def test_a_wave_in_a_row(changes: dict[str, Any], row: tuple[str, ...]) -> None:
+    more = {name: value for name, value in changes.items() if name == "object"}
+    found = wave(60.0, changes.get("until_s", 240.0), changes.get("nodes", 100), 100, **more)
+    assert wave_row(2, document(waves=[found]).waves[0]) == row
+
+
+@pytest.mark.parametrize(
+    ("changes", "ends"),
+    [
+        ({}, "4m"),
+        ({"refusedShare": 0.6}, "> 4m"),
+        ({"etaSeconds": None}, "> 12h"),
+        ({"etaSeconds": None, "isStuck": True}, "never"),
+    ],
+)
+def test_a_side_in_a_row(changes: dict[str, Any], ends: str) -> None:
+    row = side_row(document(pacing=of_side(**changes)).pacing.sides[0])
+    refused = "60 %" if changes.get("refusedShare") else "0 %"
+    assert row == ("no pacing", ends, "500", "50 %", refused, "1.5x")
+
+
+def test_the_bill_is_for_the_nodes_that_come_and_for_warmth_where_it_costs() -> None:
+    found = body()["cost"]
+    assert cost(document(nodesComing=1)) == ("Cost: 3.00/h for 1 node, 6.00/h for 2 warm; waiting 9.60 once.",)
+    assert cost(document(cost={**found, "warmPerHour": None, "waiting": None})) == (
+        "Cost: 300.00/h for 100 nodes; waiting 0.00 once.",
+    )
+    assert cost(document(cost={**found, "pricePerNodeHour": None})) == ()
+
+
+def test_how_much_of_a_plan_is_known() -> None:
+    known = body()["inputs"][0]
+    guessed = {**known, "source": "assumed"}
+    assert assumed(document(inputs=[known])) == "Every figure was stated or learned in this cluster."
+    assert assumed(document(inputs=[known, guessed])) == "1 of 2 figures is assumed, not known."
+    assert assumed(document(inputs=[guessed, guessed])) == "2 of 2 figures are assumed, not known."
+
+
+def test_a_cluster_without_a_node_says_so() -> None:
+    found = body()["cluster"]
+    assert nothing_seen(document()) == ""
+    assert nothing_seen(document(cluster={**found, "nodes": 0})).startswith("No node was seen")
+    assert nothing_seen(document(cluster={**found, "nodes": 0, "autoscaler": NO_CLUSTER})) == ""
+
+
+def gang(**changes: Any) -> dict[str, Any]:
+    return {"name": "/train", "pods": 3, "fitsNow": False, "podsOnNewNodes": 3, "isPlaceable": True, **changes}
+
+
+@pytest.mark.parametrize(
+    ("changes", "plan", "fits"),
+    [
+        ({}, {}, "in 4m"),
+        ({"fitsNow": True}, {}, "now, on nodes that are there"),
+        ({"isPlaceable": False, "fitsNow": True}, {}, "never: not all of it fits"),
+        ({}, {"nodesComing": 99}, "never: not all nodes that it needs can come"),
+        ({}, {"eta": None}, "never: not all nodes that it needs can come"),
+    ],
+)
+def test_when_a_gang_is_whole(changes: dict[str, Any], plan: dict[str, Any], fits: str) -> None:
+    given = {"pods": 4, "onNodesThere": 1, "onNewNodes": 3, "gangs": [gang(**changes)], "unplaceable": []}
+    assert pods(document(pods=given, **plan)) == (
+        "4 pods: 1 on nodes that are there, 3 on new ones.",
+        f"Gang train (3 pods): whole {fits}.",
+    )
+
+
+def test_pods_that_cannot_run_or_are_not_judged_are_told() -> None:
+    nowhere = {"pods": 1, "requests": {"cpu": "1"}, "reason": "too large"}
+    given = {"pods": 4, "onNodesThere": 1, "onNewNodes": 0, "gangs": [], "unplaceable": [nowhere], "unjudged": 2}
+    assert pods(document(pods=given))[1:] == (
+        "1 pod cannot run: too large.",
+        "2 pods with rules that are not judged here (volumes, zones, other pods).",
+    )
+    assert pods(document()) == ()
+
+
+def test_of_many_texts_the_first_and_how_many_more() -> None:
+    assert first(["a", "b", "c"], 3) == ["a", "b", "c"]
+    assert first(["a", "b", "c", "d"], 3) == ["a", "b", "... and 2 more."]
+
+
+# Figures of a side as plans save them: one that nobody feels, one that hurts, one that may.
+QUIET: dict[str, Any] = {}
+HURT = {"slowerBy": 17.8, "hurtSeconds": 240.0}
+MAY = {"hurtShare": 0.444, "slowerByHigh": 3.0}
+LATER = {"etaSeconds": 300.0}
+WAITS = "wait 18x longer, for 4m"
+SOME = "feel nothing in most cases; in 44 % of the possible worlds they wait up to 3.0x longer"
+
+
+def two_sides(policy: str, unpaced: dict[str, Any], paced: dict[str, Any], **changes: Any) -> tuple[Level, str]:
+    sides = [{**side("none"), **unpaced}, {**side("throttle"), **paced}]
+    found = verdict(document(pacing={"policy": policy, "sides": sides}, **changes))
+    return found.level, found.sentence
+
+
+@pytest.mark.parametrize(
+    ("unpaced", "paced", "level", "compared"),
+    [
+        (QUIET, LATER, Level.YES, "No JoinThrottle is needed for this."),
+        (QUIET, {**LATER, **HURT}, Level.YES, ""),
+        (
+            HURT,
+            {**LATER, **HURT},
+            Level.HURTS,
+            f"A JoinThrottle takes 1m longer (25 %) and does not avoid that: others {WAITS}.",
+        ),
+        (HURT, LATER, Level.HURTS, "A JoinThrottle avoids that and takes 1m longer (25 %)."),
+        (HURT, QUIET, Level.HURTS, "A JoinThrottle avoids that and takes no longer."),
+        (HURT, {"etaSeconds": 180.0}, Level.HURTS, "A JoinThrottle avoids that and takes 1m less (25 %)."),
+        (HURT, {"etaSeconds": None}, Level.HURTS, "A JoinThrottle avoids that and takes > 12h instead of 4m."),
+        (
+            HURT,
+            {**LATER, **MAY},
+            Level.HURTS,
+            "A JoinThrottle avoids that in most cases (not in 44 % of the possible worlds) and takes 1m longer (25 %).",
+        ),
+        (
+            MAY,
+            {**LATER, **MAY},
+            Level.HURTS,
+            "A JoinThrottle does not avoid that in 44 % of the possible worlds and takes 1m longer (25 %).",
+        ),
+        (
+            MAY,
+            {**LATER, **MAY, "hurtShare": 0.443},
+            Level.HURTS,
+            "A JoinThrottle avoids that in most cases (not in 44 % of the possible worlds) and takes 1m longer (25 %).",
+        ),
+    ],
+)
+def test_unpaced_a_verdict_says_what_pacing_would_change(
+    unpaced: dict[str, Any], paced: dict[str, Any], level: Level, compared: str
+) -> None:
+    how = {Level.YES: "Yes", Level.HURTS: "Yes, but it may hurt" if unpaced is MAY else "Yes, but it hurts"}[level]
+    others = {id(QUIET): "feel nothing", id(HURT): WAITS, id(MAY): SOME}[id(unpaced)]
+    said = f"{how}: 100 nodes are ready in 4m, and other users of the API {others}. {compared}".rstrip()
+    assert two_sides("none", unpaced, paced) == (level, said)
+
+
+@pytest.mark.parametrize(
+    ("unpaced", "paced", "compared"),
+    [
+        (QUIET, QUIET, "Without pacing: 4m, and others feel nothing."),
+        (
+            QUIET,
+            LATER,
+            "Without pacing: 4m, and others feel nothing either: pacing takes 1m longer (25 %) here and spares nobody.",
+        ),
+        (QUIET, {"etaSeconds": 240.9}, "Without pacing: 4m, and others feel nothing."),
+        (
+            QUIET,
+            {"etaSeconds": 241.0},
+            "Without pacing: 4m, and others feel nothing either: "
+            "pacing takes 1s longer (0.4 %) here and spares nobody.",
+        ),
+        (HURT, LATER, f"Without pacing: 4m, and others {WAITS}. Pacing takes 1m longer (25 %) and spares them."),
+        (
+            HURT,
+            {**LATER, **MAY},
+            f"Without pacing: 4m, and others {WAITS}. Pacing takes 1m longer (25 %) and spares them in most cases.",
+        ),
+        (HURT, {**LATER, **HURT}, f"Without pacing: 4m, and others {WAITS}."),
+        (MAY, {**LATER, **MAY}, f"Without pacing: 4m, and others {SOME}."),
+        (
+            {**HURT, "refusedShare": 0.6},
+            LATER,
+            "Without pacing: > 4m, and others wait 18x longer, and 60 % of all requests are refused, for 4m.",
+        ),
+        ({**HURT, "etaSeconds": None}, LATER, f"Without pacing: > 12h, and others {WAITS}."),
+        (
+            HURT,
+            {"etaSeconds": None},
+            f"Without pacing: 4m, and others {WAITS}. Pacing takes > 12h instead of 4m and spares them.",
+        ),
+    ],
+)
+def test_paced_a_verdict_says_what_pacing_costs_and_spares(
+    unpaced: dict[str, Any], paced: dict[str, Any], compared: str
+) -> None:
+    assert two_sides("throttle", unpaced, paced)[1].endswith(f". {compared}")
+
+
+def test_promises_that_are_broken_come_first() -> None:
+    broken = {"broken": ["60 of 100 can come"]}
+    assert two_sides("none", QUIET, QUIET, **broken) == (Level.NO, "No: 60 of 100 can come.")
+    refused = {**HURT, "refusedShare": 0.6}
+    assert two_sides("none", refused, LATER, **broken)[1] == (
+        "No: 60 of 100 can come. A JoinThrottle avoids that and takes 5m instead of > 4m."
+    )
+    fix = {**body()["limit"], "fix": "kubectl edit nodepool gpu"}
+    assert verdict(document(limit=fix, **broken)).command == "kubectl edit nodepool gpu"
+    assert verdict(document(limit=None, **broken)).command == ""
+
+
+def test_where_nothing_is_asked_for_nothing_is_to_do() -> None:
+    request = {**body()["request"], "addNodes": 0, "toNodes": 8}
+    words = "Nothing to do: 8 nodes are there, and --add 100 asks for no more."
+    assert two_sides("none", HURT, QUIET, request=request) == (Level.YES, words)
+    assert verdict(document(pacing={"policy": "other", "sides": []})).level is Level.YES
+
+
+def test_of_policies_without_no_pacing_the_quickest_that_spares_others_is_named() -> None:
+    other = replace(PACED, policy="herd", eta_s=650.0)
+    assert verdict_of_sides([PACED, other]).sentence == "Of those that spare others herd ends first: 10m50s."
+    never = replace(other, eta_s=None, is_stuck=True)
+    best = verdict_of_sides([never, replace(other, slower_by=9.0), PACED])
+    assert (best.level, best.sentence) == (Level.YES, "Of those that spare others JoinThrottle ends first: 11m.")
+    assert verdict_of_sides([never]).sentence == "None of these spares others."
+    assert verdict_of_sides([replace(PACED, slower_by=9.0)]).level is Level.NO
+
+
+@pytest.mark.parametrize("change", [{"error_share": 0.6}, {"eta_s": None}])
+def test_a_scale_up_that_collapses_or_never_ends_is_a_no(change: dict[str, Any]) -> None:
+    assert verdict_of_sides([replace(HURTING, **change), PACED]).level is Level.NO
+    assert verdict_of_sides([HURTING]).sentence == "No pacing: 10m, and other users of the API wait 18x longer, for 4m."
+
+
+def test_what_hurts_in_most_worlds_does_not_only_may() -> None:
+    assert may_hurt(RISKY)
+    assert not may_hurt(replace(RISKY, slower_by=2.0))
+    assert not may_hurt(CALM)
+    assert felt(replace(RISKY, slower_by_high=1.9)).endswith("in 44 % of the possible worlds they notice")
