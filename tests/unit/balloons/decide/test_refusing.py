@@ -533,3 +533,70 @@ def test_the_other_pools_are_decided_as_if_it_were_not_there() -> None:
     alone, _ = decide(World.of(a_pool(), nodes=nodes(3)).snapshot(), Memory(), SETTINGS, NOW)
     beside, _ = decide(World.of(a_pool(), BROKEN, nodes=nodes(3)).snapshot(), Memory(), SETTINGS, NOW)
     assert [d for d in beside.pools if d.pool.name == "gpu"] == list(alone.pools)
+
+
+@pytest.mark.parametrize(
+    ("times", "is_sought", "rest_s"),
+    [
+        (1, False, 600.0),
+        (2, False, 1200.0),
+        (5, False, 9600.0),
+        (6, False, 14400.0),
+        (99, False, 14400.0),
+        (1, True, 14400.0),
+    ],
+)
+def test_a_rest_doubles_up_to_four_hours_and_ends(times: int, is_sought: bool, rest_s: float) -> None:
+    refusal = NodeRefusal(0.0, times, 0.0, "OutOfcpu", 0.0, 0.0, is_sought)
+    assert refusal.rest_s == rest_s
+    assert (refusal.is_left_alone(rest_s - 0.1), refusal.is_left_alone(rest_s)) == (True, False)
+
+
+def refused_by(
+    *created_s: float, before: dict[str, NodeRefusal] | None = None, now_s: float = 0.0
+) -> dict[str, NodeRefusal]:
+    """What balloons of one node that failed at these times prove, `now_s` after the usual moment."""
+    failed = [a_failure(f"b{at}", created_s=at_s) for at, at_s in enumerate(created_s)]
+    return refusals(failed, {"n000": a_node("n000")}, {}, before or {}, (), later(NOW, now_s))
+
+
+@pytest.mark.parametrize(
+    ("created_s", "refuses"),
+    [
+        ((0.0, 300.0, 600.0), True),
+        ((0.0, 300.0, 600.1), False),
+        ((0.0, 1.0), False),
+        ((0.0, 700.0, 701.0, 702.0), True),
+    ],
+)
+def test_three_failures_within_ten_minutes_are_a_refusal(created_s: tuple[float, ...], *, refuses: bool) -> None:
+    assert bool(refused_by(*created_s)) is refuses
+
+
+def test_what_failed_before_it_was_left_alone_is_no_news() -> None:
+    known = NodeRefusal(NOW.monotonic_s, 1, 50.0, "OutOfcpu", NOW.monotonic_s, NOW.monotonic_s)
+    assert refused_by(50.0, before={"n000": known}, now_s=30.0)["n000"] == known
+    again = refused_by(50.1, before={"n000": known}, now_s=30.0)["n000"]
+    assert (again.newest_s, again.rush_s, again.last_s) == (50.1, NOW.monotonic_s + 30.0, NOW.monotonic_s + 30.0)
+    goes_on = refused_by(50.1, before={"n000": known}, now_s=11.9)["n000"]
+    assert goes_on.rush_s == NOW.monotonic_s
+
+
+@pytest.mark.parametrize(
+    ("now_s", "failed_s", "times"),
+    [(599.9, 60.0, 1), (600.0, 60.0, 2), (600.0, 50.0, 1), (1199.9, 50.0, 1), (1200.0, 50.0, None)],
+)
+def test_after_its_rest_a_node_is_tried_and_left_alone_twice_as_long_or_forgiven(
+    now_s: float, failed_s: float, times: int | None
+) -> None:
+    known = NodeRefusal(NOW.monotonic_s, 1, 50.0, "OutOfcpu", NOW.monotonic_s, NOW.monotonic_s)
+    found = refused_by(failed_s, before={"n000": known}, now_s=now_s).get("n000")
+    assert (found.times if found else None) == times
+
+
+@pytest.mark.parametrize(("known_for_s", "is_kept"), [(599.9, True), (600.0, False)])
+def test_a_failure_that_proves_nothing_is_kept_for_ten_minutes(known_for_s: float, *, is_kept: bool) -> None:
+    failed = [a_failure("b")]
+    since_s = {"uid-b": NOW.monotonic_s - known_for_s}
+    assert to_remove(failed, {"n000": a_node("n000")}, {}, since_s, NOW) == ([] if is_kept else failed)
+    assert to_remove(failed, {"n000": a_node("n000")}, {}, {}, NOW) == []

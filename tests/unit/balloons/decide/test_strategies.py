@@ -7,10 +7,12 @@ from msgspec.structs import replace
 
 from balloons.api.pool import Mode, NotWarm, NotWarmTaint, PodTemplate, PoolNodes, SecretName, Strategy
 from balloons.decide.decide import decide
-from balloons.decide.decision import Action, AnnotateNode, ApplyObject, Decision, DeleteObject, Memory, Reason
+from balloons.decide.decision import Action, AnnotateNode, ApplyObject, Decision, DeleteObject, Memory, Reason, Unseen
 from balloons.decide.settings import DecideSettings
-from balloons.view.snapshot import Deployment, StoredObject
+from balloons.decide.strategies import lowered_unseen
+from balloons.view.snapshot import Deployment, DeploymentStatus, StoredObject
 from tests.world import NOW, POOL_KEY, SIZE, World, a_pool, later, nodes, work
+from throttler.kube.because import because
 from throttler.kube.metadata import Metadata, ObjectKey
 from throttler.kube.pod import POOL_LABEL, SHAPE_LABEL
 from throttler.kube.quantities_and_durations import parse_resources
@@ -383,3 +385,49 @@ def test_a_deployment_that_merely_carries_the_label_is_not_ours() -> None:
     world.deployments[stored.key] = stored
     _, memory = step(world, Memory(), 1)
     assert not step(world, memory, 5_000)[0].sweeps
+
+
+def a_deployment(replicas: int, ready: int, *, rolling: bool = False) -> Deployment:
+    metadata = Metadata(name="warm-gpu", namespace="team-a", resource_version="1", uid="u")
+    status = DeploymentStatus(replicas=replicas, ready_replicas=ready, updated_replicas=0 if rolling else replicas)
+    return Deployment(metadata, {"replicas": replicas, "template": {}}, status)
+
+
+@pytest.mark.parametrize(
+    ("before", "stored", "away", "after", "replicas"),
+    [
+        (None, a_deployment(10, 7), 0, Unseen(7, 3), None),
+        (None, a_deployment(10, 7), 2, Unseen(9, 1), None),
+        (None, a_deployment(10, 7), 5, Unseen(12, 0), None),
+        (None, a_deployment(20, 17, rolling=True), 0, Unseen(17, 3, 2), None),
+        (Unseen(7, 3), a_deployment(10, 7), 0, Unseen(7, 3), None),
+        # One that waited got its node; then none waits for it any more.
+        (Unseen(7, 3), a_deployment(10, 8), 0, Unseen(8, 2), None),
+        (Unseen(7, 3), a_deployment(10, 11), 0, Unseen(11, 0), None),
+        # Work took two nodes: their balloons wait, and go.
+        (Unseen(7, 3), a_deployment(10, 5), 0, Unseen(5, 3), 8),
+        (Unseen(7, 0), a_deployment(7, 6), 0, Unseen(6, 0), 6),
+        # The node of one of them is only not Ready.
+        (Unseen(7, 3), a_deployment(10, 5), 1, Unseen(6, 3), 9),
+        # A roll-out replaces two at a time, until all are there again.
+        (Unseen(20, 0, 2), a_deployment(20, 18, rolling=True), 0, Unseen(20, 0, 2), None),
+        (Unseen(20, 0, 2), a_deployment(20, 17, rolling=True), 0, Unseen(19, 0, 2), 19),
+        (Unseen(20, 0, 2), a_deployment(20, 19), 0, Unseen(20, 0, 2), None),
+        (Unseen(20, 0, 2), a_deployment(20, 20), 0, Unseen(20, 0, 0), None),
+        (Unseen(20, 0, 0), a_deployment(20, 19), 0, Unseen(19, 0, 0), 19),
+    ],
+)
+def test_while_pods_are_not_seen_each_that_waited_may_get_one_node_and_no_more(
+    before: Unseen | None, stored: Deployment, away: int, after: Unseen, replicas: int | None
+) -> None:
+    unseen, lower = lowered_unseen(stored, before, away, because(Reason.STEADY, warm=1, target=1))
+    assert unseen == after
+    assert [action.manifest["spec"]["replicas"] for action in lower] == ([] if replicas is None else [replicas])
+
+
+@pytest.mark.parametrize(("replicas", "at_once"), [(1, 1), (9, 1), (19, 1), (20, 2), (100, 10)])
+def test_a_roll_out_replaces_a_tenth_at_a_time_and_at_least_one(replicas: int, at_once: int) -> None:
+    unseen, _ = lowered_unseen(
+        a_deployment(replicas, 0, rolling=True), None, 0, because(Reason.STEADY, warm=1, target=1)
+    )
+    assert unseen.at_once == at_once

@@ -11,7 +11,25 @@ from balloons.cluster import kinds
 from balloons.cluster.seen_cluster import Listed, SeenCluster, Unread
 from balloons.doctor.check import Facts, Severity
 from balloons.doctor.diagnose import ALL_CHECKS, chosen_checks, diagnose, kinds_of
-from tests.doctor_cases import CASES, TAINT, Case, Cluster, autoscaler, node, pod, pool, room
+from tests.doctor_cases import (
+    CASES,
+    FOREIGN,
+    TAINT,
+    Case,
+    Cluster,
+    Thing,
+    autoscaler,
+    autoscaler_status,
+    claim,
+    in_group,
+    node,
+    node_pool,
+    pod,
+    pool,
+    quota,
+    room,
+    throttle,
+)
 from tests.seen_clusters import cluster
 from throttler.kube.node import NOT_READY_TAINT as NOT_READY
 from tools.doctor_page import page
@@ -68,6 +86,122 @@ def test_a_pause_container_at_an_ordinary_priority_keeps_no_room() -> None:
     """Work of priority 0 cannot preempt it, so it was made for something else."""
     assert sentences("KB014", room(namespace="kube-system", value=-1))
     assert sentences("KB014", room(namespace="kube-system", value=0)) == []
+
+
+def nodes(bad: int, good: int) -> Cluster:
+    """Of a cluster that cluster-autoscaler grows."""
+    found = [*(node(f"bad{at}", ready="False") for at in range(bad)), *(node(f"good{at}") for at in range(good))]
+    return {kinds.DEPLOYMENTS: [autoscaler()], kinds.AUTOSCALER_STATUS: [], kinds.NODES: found}
+
+
+def scaled_by(*arguments: str) -> Cluster:
+    return {kinds.DEPLOYMENTS: [autoscaler(*arguments)], kinds.AUTOSCALER_STATUS: []}
+
+
+def one_pool(limits: Thing, used: Thing, **spec: int) -> Cluster:
+    found = node_pool(limits, used)
+    return {kinds.NODE_POOLS: [{**found, "spec": {**found["spec"], **spec}}], kinds.PODS: []}
+
+
+def unvalidated() -> Thing:
+    found = quota()
+    return {**found, "status": {}}
+
+
+@pytest.mark.parametrize(
+    ("code", "objects", "is_found"),
+    [
+        ("KB020", {kinds.DEPLOYMENTS: [autoscaler()], kinds.QUOTAS: []}, False),
+        ("KB020", {kinds.DEPLOYMENTS: [], kinds.QUOTAS: [quota()]}, False),
+        ("KB021", {kinds.QUOTAS: [unvalidated()]}, True),
+        ("KB021", {kinds.QUOTAS: [quota("Unknown")]}, True),
+        ("KB022", {kinds.QUOTAS: [quota(limit=4)], kinds.PODS: []}, True),
+        ("KB022", {kinds.QUOTAS: [quota(limit=0)], kinds.PODS: []}, False),
+        ("KB022", {kinds.QUOTAS: [quota(limit=5)], kinds.PODS: [pod("waits")]}, False),
+        ("KB022", {kinds.QUOTAS: [unvalidated()], kinds.PODS: []}, False),
+        ("KB022", {kinds.QUOTAS: [quota(limit=1, used=1)], kinds.PODS: []}, True),
+        ("KB023", scaled_by("--max-nodes-per-scaleup=999"), True),
+        ("KB023", scaled_by("--max-nodes-per-scaleup=many"), False),
+        ("KB023", scaled_by("--max-nodes-per-scaleup=" + "0" * 9), False),
+        ("KB023", scaled_by(), False),
+        ("KB024", {kinds.DEPLOYMENTS: [], kinds.AUTOSCALER_STATUS: []}, False),
+        ("KB025", nodes(3, 1), False),
+        ("KB025", nodes(4, 1), True),
+        ("KB025", nodes(9, 11), False),
+        ("KB025", nodes(10, 11), True),
+        ("KB025", {**nodes(5, 5), kinds.DEPLOYMENTS: []}, False),
+        ("KB025", nodes(0, 0), False),
+        ("KB026", {kinds.DEPLOYMENTS: [autoscaler()], kinds.AUTOSCALER_STATUS: [], kinds.NODE_POOLS: []}, False),
+        ("KB027", {kinds.DEPLOYMENTS: [], kinds.AUTOSCALER_STATUS: [autoscaler_status(at="11:54:59")]}, True),
+        ("KB027", {kinds.DEPLOYMENTS: [], kinds.AUTOSCALER_STATUS: [autoscaler_status(at="11:55:01")]}, False),
+        ("KB027", {kinds.DEPLOYMENTS: [], kinds.AUTOSCALER_STATUS: []}, False),
+        ("KB030", {kinds.NODE_POOLS: [node_pool({"nodes": "0"})]}, False),
+        ("KB030", {kinds.NODE_POOLS: [node_pool({"nodes": "many"})]}, True),
+        ("KB030", one_pool({"nodes": "4"}, {}, replicas=4), False),
+        ("KB031", one_pool({"cpu": "64"}, {"cpu": "65"}), True),
+        ("KB031", one_pool({"cpu": "0"}, {"cpu": "0"}), False),
+        ("KB031", one_pool({"cpu": "64"}, {}), False),
+        ("KB031", one_pool({"cpu": "64"}, {"cpu": "64"}, replicas=8), False),
+        ("KB031", {**one_pool({"cpu": "64"}, {"cpu": "64"}), kinds.PODS: [pod("waits")]}, False),
+        ("KB031", one_pool({"cpu": "64", "memory": "1Gi"}, {"cpu": "64", "memory": "1Mi"}), True),
+        ("KB032", {kinds.NODE_CLAIMS: [claim("True", "False", created="2026-11-21T11:48:00Z")]}, False),
+        ("KB032", {kinds.NODE_CLAIMS: [claim("True", "False", created="2026-11-21T11:47:59Z")]}, True),
+        ("KB032", {kinds.NODE_CLAIMS: [claim("False", "False", created="2026-11-21T11:56:00Z")]}, False),
+        ("KB032", {kinds.NODE_CLAIMS: [claim("False", "False", created="2026-11-21T11:55:59Z")]}, True),
+        (
+            "KB034",
+            {
+                kinds.NODES: [
+                    node(
+                        "n1",
+                        metadata={
+                            "annotations": {
+                                "karpenter.sh/do-not-disrupt": "true",
+                                "kube-balloons.github.io/held-by": "default/warm",
+                            }
+                        },
+                    )
+                ]
+            },
+            False,
+        ),
+    ],
+)
+def test_checks_of_autoscalers_at_their_bounds(code: str, objects: Cluster, *, is_found: bool) -> None:
+    assert bool(sentences(code, objects)) is is_found
+
+
+def paced(name: str, group: str) -> Thing:
+    """A throttle whose quota counts one node group."""
+    found = throttle(name, capacityQuota={"name": name})
+    return {**found, "spec": {**found["spec"], "nodes": {"matchLabels": {"pool": group}}}}
+
+
+@pytest.mark.parametrize(
+    ("machines", "throttles", "beside"),
+    [
+        ([in_group("n1", "gpu"), in_group("n2", "web"), in_group("n3", "db")], ["gpu"], "nodes of db, web:"),
+        ([in_group("n1", "gpu"), in_group("n2", "web"), in_group("n3", "db")], ["gpu", "web"], "nodes of db:"),
+        ([in_group("n1", "gpu"), in_group("n2", "web")], ["gpu", "web"], None),
+        ([in_group("n2", "web")], ["gpu"], None),
+        ([in_group("n1", "gpu", taints=[FOREIGN]), in_group("n2", "web", taints=[FOREIGN])], ["gpu"], "nodes of web:"),
+        ([in_group("n1", "gpu", taints=[FOREIGN]), in_group("n2", "web")], ["gpu"], "nodes of web:"),
+        ([in_group("n1", "gpu"), node("n2")], ["gpu"], None),
+    ],
+)
+def test_groups_beside_a_quota_are_those_that_no_throttle_counts_and_no_taint_keeps_apart(
+    machines: list[Thing], throttles: list[str], beside: str | None
+) -> None:
+    found = sentences("KB028", {kinds.NODES: machines, kinds.THROTTLES: [paced(name, name) for name in throttles]})
+    assert [beside in each for each in found if beside] == ([True] * len(throttles) if beside else [])
+    assert bool(found) is (beside is not None)
+
+
+@pytest.mark.parametrize(("used", "limit"), [(5, 6), (19, 20), (20, 22), (100, 110)])
+def test_a_quota_gets_a_tenth_more_and_at_least_one_node(used: int, limit: int) -> None:
+    objects = {kinds.QUOTAS: [quota(limit=used, used=used)], kinds.PODS: []}
+    (finding,) = diagnose(seen(objects), [CHECKS["KB022"]]).findings
+    assert f'"nodes":{limit}}}' in finding.trouble.fix
 
 
 def test_every_check_has_a_case_a_unique_code_and_words() -> None:
