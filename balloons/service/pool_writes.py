@@ -44,7 +44,7 @@ from balloons.service.write_rules import (
 from balloons.service.writer import Reporter, Writer
 from throttler.kube.errors import ApiError
 from throttler.kube.metadata import ObjectKey
-from throttler.kube.writes import Fence, Repeats, WriteJobs
+from throttler.kube.writes import OwnWrites, Repeats, WriteJobs
 
 AT_ONCE = 32
 """Writes of one pool under way, or waiting at the ceiling, at the same time: no pool has others wait for more."""
@@ -84,7 +84,7 @@ class _Failure:
 
 
 class Caches(Protocol):
-    """What the fence asks the watch caches."""
+    """What is asked of the watch caches: whether they show what we wrote."""
 
     def version_of(self, plural: str) -> str:
         """The version up to which a resource's cache is up to date."""
@@ -114,7 +114,7 @@ class PoolWrites:
         self._preemptions = preemptions
         self._is_dry_run = is_dry_run
         self._clock = clock
-        self._fences = {_Sort.BALLOONS: Fence(), _Sort.LEAVING: Fence(), _Sort.NOTES: Fence()}
+        self._own_writes = {_Sort.BALLOONS: OwnWrites(), _Sort.LEAVING: OwnWrites(), _Sort.NOTES: OwnWrites()}
         self._left_s: dict[str, float] = {}
         """When a balloon was last made to leave each node."""
         self._repeats = Repeats()
@@ -133,9 +133,9 @@ class PoolWrites:
             self._jobs.show(SWEEPS, _told(decided.sweeps))
         if decided.sweeps and not self._start_turn(SWEEPS, _Sort.BALLOONS, () if self._is_dry_run else decided.sweeps):
             passed.append(SWEEPS)
-        if late := set[ObjectKey]().union(*(fence.give_up(self._clock()) for fence in self._fences.values())):
+        if late := set[ObjectKey]().union(*(own.give_up(self._clock()) for own in self._own_writes.values())):
             log.warning("own writes were never seen", pools=sorted(map(str, late)))
-        resting = {key for key in passed if self._fences[_Sort.BALLOONS].is_resting(key, self._clock())}
+        resting = {key for key in passed if self._own_writes[_Sort.BALLOONS].is_resting(key, self._clock())}
         return {key: RESTING_S if key in resting else AWAITED_S for key in passed}
 
     @property
@@ -146,7 +146,7 @@ class PoolWrites:
     @property
     def resting(self) -> frozenset[ObjectKey]:
         """Pools whose balloons nobody sees to for a while, because a write failed."""
-        return self._fences[_Sort.BALLOONS].resting(self._clock())
+        return self._own_writes[_Sort.BALLOONS].resting(self._clock())
 
     @property
     def problems(self) -> dict[ObjectKey, str]:
@@ -184,13 +184,13 @@ class PoolWrites:
         notes = [action for action in actions if isinstance(action, _NOTES)]
         balloons = [action for action in actions if not isinstance(action, (*_NOTES, LeaveNode))]
         is_busy = self._jobs.is_busy(key, _Sort.BALLOONS)
-        is_open = self._start_turn(key, _Sort.BALLOONS, balloons, decision)
+        may_act = self._start_turn(key, _Sort.BALLOONS, balloons, decision)
         if not self._jobs.is_busy(key, _Sort.BALLOONS):
             self._start_leaving(key, actions)
         self._start_turn(key, _Sort.NOTES, notes[:NOTES_PER_TURN])
         if not is_busy and not self._jobs.is_busy(key, _Sort.BALLOONS):
             self._report(decision)
-        return is_open or not decision.actions
+        return may_act or not decision.actions
 
     def _start_turn(
         self, key: ObjectKey, sort: _Sort, actions: Sequence[Action], decision: PoolDecision | None = None
@@ -198,8 +198,8 @@ class PoolWrites:
         """Whether the pool may be acted on; `decision` is what is reported afterwards."""
         if self._jobs.is_busy(key, sort):
             return False
-        is_open = self._fences[sort].is_open(key, self._caches.version_of, self._caches.has_pod, self._clock())
-        if not is_open:
+        may_act = self._own_writes[sort].may_act(key, self._caches.version_of, self._caches.has_pod, self._clock())
+        if not may_act:
             return False
         is_urgent = any(isinstance(action, ReleaseBalloon | LeaveNode | DeleteObject) for action in actions)
         # What was applied again and again and did not take waits, but never where nodes are given back to work.
@@ -224,8 +224,8 @@ class PoolWrites:
         self._start_turn(key, _Sort.LEAVING, leaving[:AT_ONCE])
 
     def _crashed(self, key: ObjectKey, sort: _Sort) -> None:
-        if sort in self._fences:
-            self._fences[sort].failed(key, 0.0, self._clock())
+        if sort in self._own_writes:
+            self._own_writes[sort].failed(key, 0.0, self._clock())
 
     async def _carry_out_all(
         self,
@@ -237,26 +237,26 @@ class PoolWrites:
         decision: PoolDecision | None,
     ) -> None:
         room = asyncio.Semaphore(AT_ONCE)
-        fence = self._fences[sort]
+        own = self._own_writes[sort]
         for batch in batches(actions):
             outcomes = await asyncio.gather(
-                *(self._carry_out(key, fence, action, room, is_urgent=is_urgent) for action in batch)
+                *(self._carry_out(key, own, action, room, is_urgent=is_urgent) for action in batch)
             )
             failures = [failure for failure in outcomes if failure is not None]
             if failures:
                 # Writes of one batch fail together: that is one failure to rest from, not as many as there are writes.
-                fence.failed(key, max(failure.least_rest_s for failure in failures), self._clock())
+                own.failed(key, max(failure.least_rest_s for failure in failures), self._clock())
                 self._jobs.problems[key, sort] = next(filter(None, (failure.words for failure in failures)), "")
                 break
         else:
             self._jobs.problems.pop((key, sort), None)
-            fence.succeeded(key)
+            own.succeeded(key)
         if decision is not None:
             self._start_leaving(key, decision.actions)
             self._report(decision)
 
     async def _carry_out(
-        self, key: ObjectKey, fence: Fence, action: Action, room: asyncio.Semaphore, *, is_urgent: bool
+        self, key: ObjectKey, own: OwnWrites, action: Action, room: asyncio.Semaphore, *, is_urgent: bool
     ) -> "_Failure | None":
         """One write. None: what comes after it may follow; else the rest must wait."""
         async with room:
@@ -271,9 +271,9 @@ class PoolWrites:
         if isinstance(action, LeaveNode):
             self._left_s[action.node] = self._clock()
         if isinstance(action, ReleaseBalloon | LeaveNode | RemoveFailed):
-            fence.deleted(key, action.node, action.uid, self._clock())
+            own.deleted(key, action.node, action.uid, self._clock())
         else:
-            fence.wrote(key, resource.plural, version, self._clock())
+            own.wrote(key, resource.plural, version, self._clock())
         if isinstance(action, ApplyObject):
             self._repeats.applied(action.key, action.kind, action.manifest, self._clock())
         return None
@@ -309,8 +309,8 @@ class PoolWrites:
 
     def _forget(self, decided: Decision) -> None:
         known = {SWEEPS, *(decision.pool for decision in decided.pools), *self._jobs.owners}
-        for fence in self._fences.values():
-            fence.forget(known)
+        for own in self._own_writes.values():
+            own.forget(known)
         self._reporter.forget(known)
         self._repeats.forget(self._clock())
         self._jobs.forget(known)

@@ -108,7 +108,7 @@ class Watches:
             server_minor=self._server_minor,
         )
 
-    # --- what the fence asks ---
+    # --- whether our own writes are seen ---
 
     def version_of(self, plural: str) -> str:
         """The version up to which a resource's cache shows everything; empty where there is none such."""

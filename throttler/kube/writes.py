@@ -137,8 +137,8 @@ class _Pending:
         return bool(self.versions or self.deleted) and now_s - self.since_s >= LATE_S
 
 
-class Fence:
-    """What each pool waits for; `now_s` is monotonic."""
+class OwnWrites:
+    """Our own writes that each pool waits for until the caches show them; `now_s` is monotonic."""
 
     def __init__(self) -> None:
         self._pending: dict[ObjectKey, _Pending] = {}
@@ -165,7 +165,7 @@ class Fence:
         if pool in self._pending:
             self._pending[pool].failures = 0
 
-    def is_open(self, pool: ObjectKey, version_of: VersionOf, is_there: IsThere, now_s: float) -> bool:
+    def may_act(self, pool: ObjectKey, version_of: VersionOf, is_there: IsThere, now_s: float) -> bool:
         """Whether the pool may be acted on."""
         pending = self._pending.get(pool)
         if pending is None:

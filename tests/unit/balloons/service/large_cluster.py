@@ -1,5 +1,5 @@
 """A cluster in memory with the service's parts at work in it: an API server at the transport, a Deployment controller,
-a scheduler that neither waits nor preempts, and real watch caches, loop, fence and writes on top. In virtual time.
+a scheduler that neither waits nor preempts, and real watch caches, loop and writes on top. In virtual time.
 
 Lists may take as long as those of a large cluster do: pages that hold nothing stand for what nobody here looks at.
 """

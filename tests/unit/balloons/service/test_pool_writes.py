@@ -1,4 +1,4 @@
-"""Writing decisions: order, isolation of pools, the fence, dry runs, what failures lead to. With a fake client."""
+"""Writing decisions: order, isolation of pools, own writes not seen yet, dry runs, failures. With a fake client."""
 
 import asyncio
 from typing import Any
