@@ -254,8 +254,7 @@ def take_census(seen: Iterable[Seen], rules: Rules) -> Census:
         if own := load.balloons:
             shape = own[0].shape
             balloons[state].extend(own)
-            if len(own) > 1:
-                census.doubled += own[1:]
+            census.doubled += own[1:]
         if state in _MEASURED:
             measured[node.instance_type, id(node.allocatable), id(load.daemons), shape].append(pair)
             if load.others and state is NodeState.WARM:

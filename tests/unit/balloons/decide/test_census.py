@@ -7,10 +7,11 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import msgspec
 import pytest
 
 from balloons.api.pool import BalloonPool, NotWarm, NotWarmCondition, NotWarmTaint, PoolNodes, Strategy
-from balloons.decide.census import JOIN_LIMIT_S, NodeState, Rules, take_census
+from balloons.decide.census import JOIN_LIMIT_S, NodeState, Rules, has_room, take_census
 from balloons.decide.decide import decide
 from balloons.decide.decision import Memory
 from balloons.decide.settings import DecideSettings
@@ -20,6 +21,7 @@ from tests.world import NOW, World, a_node, a_pool, daemon, later, nodes, work
 from throttler.kube.metadata import OwnerReference
 from throttler.kube.node import JOINING_TAINTS, KARPENTER_INITIALIZED_LABEL, KARPENTER_POOL_LABEL, Node
 from throttler.kube.pod import Pod, PodKind
+from throttler.kube.quantities_and_durations import parse_resources
 from throttler.kube.selectors import LabelSelector, Taint, Toleration
 
 WALL = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
@@ -234,3 +236,18 @@ def test_what_is_remembered_of_a_node_goes_with_its_readiness() -> None:
     world.change_node("new", is_ready=True)
     _, memory = sick_count(world, memory, later(NOW, 5))
     assert memory.unready_since_s == {}
+
+
+@pytest.mark.parametrize(("cpu", "fits"), [("10", True), ("10001m", False)])
+def test_daemons_and_work_leave_the_rest_of_a_node(cpu: str, *, fits: bool) -> None:
+    """Of 16 cores a DaemonSet takes one and work five."""
+    load = load_of((daemon("d", "n", cpu="1"), work("w", "n", cpu="5")), -10)
+    assert has_room(a_node("n"), load, parse_resources({"cpu": cpu})) is fits
+    assert not has_room(a_node("n"), load, parse_resources({"nvidia.com/gpu": "1000"}))
+
+
+def test_of_two_balloons_on_a_node_one_is_too_many() -> None:
+    pods = (a_balloon(), msgspec.structs.replace(a_balloon(), uid="second"))
+    rules = Rules.of(a_pool(), WALL.timestamp())
+    assert len(take_census([(a_node("n"), load_of(pods, -10))], rules).doubled) == 1
+    assert take_census([(a_node("n"), load_of(pods[:1], -10))], rules).doubled == []

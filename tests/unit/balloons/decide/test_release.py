@@ -16,7 +16,7 @@ from balloons.api.pool import Mode, PoolNodes
 from balloons.decide import release
 from balloons.decide.decide import decide
 from balloons.decide.decision import Action, ApplyObject, Decision, Memory, Reason, ReleaseBalloon
-from balloons.decide.release import PodClass, admits, reserve
+from balloons.decide.release import PodClass, admits, class_of, reserve
 from balloons.decide.settings import DecideSettings
 from tests.world import NOW, POOL_KEY, World, a_node, a_pool, later, nodes, work
 from throttler.kube.node import Node
@@ -352,3 +352,14 @@ def test_the_balloon_that_its_replicaset_would_remove_gives_way(goes: dict[str, 
     world.add(work("job-0"), work("job-1"))
     decided, _ = decide(world.snapshot(), memory, DecideSettings(), NOW)
     assert {a.uid for a in decided.pools[0].actions if isinstance(a, ReleaseBalloon)} == {"uid-2", "uid-3"}
+
+
+@pytest.mark.parametrize(
+    "change", [{"is_cordoned": True}, {"is_deleting": True}, {"is_ready": False}], ids=lambda change: next(iter(change))
+)
+def test_a_node_that_is_not_to_be_used_admits_nobody(change: dict[str, bool]) -> None:
+    (pod,) = gang(1)
+    assert pod.scheduling is not None
+    wanted = class_of(pod, pod.scheduling)
+    assert admits(a_node("n"), wanted)
+    assert not admits(a_node("n", **change), wanted)

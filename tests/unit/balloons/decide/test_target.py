@@ -6,6 +6,7 @@ How many nodes a pool wants warm. Which nodes are held, and what happens when a 
 from collections import Counter
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -192,3 +193,58 @@ def test_the_allowance_is_shared_by_all_pools_oldest_first() -> None:
     world = World.of(*pools, nodes=made)
     world.apply(decide(world.snapshot(), Memory(), SETTINGS, NOW, allowance=5)[0])
     assert {key.name.split("-")[0]: d.replicas for key, d in world.deployments.items()} == {"old": 5, "new": 2}
+
+
+@pytest.mark.parametrize(
+    ("supply", "others"),
+    [
+        (Supply(busy=0, holdable=4, total=10), 6),
+        (Supply(busy=0, holdable=4, preflight=5, total=10), 6),
+        (Supply(busy=0, holdable=4, preflight=5, joining=1, total=10), None),
+        (Supply(busy=0, holdable=4, joining=5, total=10), 6),
+        (Supply(busy=2, holdable=3, reserved=1, total=10), 4),
+        (Supply(busy=4, holdable=6, total=10), 0),
+        (Supply(busy=0, holdable=10, total=10), None),
+        (Supply(busy=0, holdable=4, total=9), None),
+    ],
+)
+def test_a_pool_at_max_size_says_how_many_nodes_are_of_no_use(supply: Supply, others: int | None) -> None:
+    """A node that comes or is being looked at will be of use; with nine in all one more is asked for."""
+    aim = target(headroom(max_size=10), None, supply, 0, None)
+    reason = aim.because.reason if aim.because else None
+    assert (reason is Reason.MAX_SIZE) is (others is not None)
+    if others is not None:
+        assert aim.because is not None
+        assert (aim.because.detail["busy"], aim.because.detail["others"]) == (supply.busy, others)
+
+
+def test_without_max_size_nothing_is_full() -> None:
+    aim = target(headroom(max_size=None), None, Supply(busy=9, holdable=4, total=200), 0, 0)
+    assert aim.because is not None
+    assert aim.because.reason is Reason.ALLOWANCE
+
+
+@pytest.mark.parametrize(
+    ("asked", "granted", "allowance", "wait", "starts"),
+    [
+        (0, None, None, 6, 6),
+        (4, None, 0, 4, 0),
+        (4, 2, 0, 2, 0),
+        (4, 2, 1, 3, 1),
+        (4, 9, 1, 5, 1),
+        (9, 9, 5, 6, 0),
+    ],
+)
+def test_what_was_granted_may_wait_and_the_rest_is_growth(
+    asked: int, granted: int | None, allowance: int | None, wait: int, starts: int
+) -> None:
+    """Six of ten are missing."""
+    aim = target(headroom(), None, Supply(busy=0, holdable=4, total=4), asked, allowance, granted)
+    assert (aim.wait, aim.starts, aim.lacking) == (wait, starts, 6)
+    assert aim.granted == (None if allowance is None else wait)
+
+
+@pytest.mark.parametrize(("carried", "wait"), [(0, 6), (2, 4), (5, 1), (7, 1)])
+def test_a_balloon_that_a_joining_node_carries_is_not_asked_for(carried: int, wait: int) -> None:
+    supply = Supply(busy=0, holdable=4, joining=5, carried=carried, total=9)
+    assert target(headroom(), None, supply, 0, None).wait == wait

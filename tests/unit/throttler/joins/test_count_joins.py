@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 import msgspec
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -19,7 +20,7 @@ from tests.unit.throttler.joins.cluster import (
     daemons_on,
     pending,
 )
-from throttler.joins.count_joins import count_joins
+from throttler.joins.count_joins import count_joins, is_controller_bound
 from throttler.joins.join_memory import JoinMemory
 from throttler.joins.joins import JoinRules, Joins, JoinWorld
 from throttler.kube.cluster_autoscaler import AutoscalerStatus, NodeGroup
@@ -403,3 +404,21 @@ def test_counting_again_at_once_changes_nothing(drawn: dict[str, Any], claims: i
     story.after(0, a_world())
     first = story.after(10, built(drawn, claims))
     assert story.after(0, built(drawn, claims)) == first
+
+
+@pytest.mark.parametrize(
+    ("waiting_s", "joining", "index", "is_bound"),
+    [
+        ((5.0, 5.0, 5.0), 6, 1.9, True),
+        ((5.0, 5.0, 4.9), 3, 1.9, False),
+        ((5.0, 5.0, 5.0), 7, 1.9, False),
+        ((5.0, 5.0, 5.0), 6, 2.0, False),
+        ((5.0, 5.0, 5.0), 6, None, False),
+        ((9.0,) * 4, 8, 0.0, True),
+        ((), 0, 1.0, False),
+    ],
+)
+def test_joins_wait_for_the_controller_manager_where_most_lack_their_pods_and_servers_are_calm(
+    waiting_s: tuple[float, ...], joining: int, index: float | None, *, is_bound: bool
+) -> None:
+    assert is_controller_bound(waiting_s, joining, index) is is_bound

@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -233,3 +234,54 @@ def test_states_go_from_fresh_to_stale_and_silence_goes_first() -> None:
         ("c", State.STALE, 40.0),
     ]
     assert states[1].message == "gone"
+
+
+@pytest.mark.parametrize(
+    ("span_s", "fresh_for_s"), [(5.0, 30.0), (20.0, 30.0), (30.0, 45.0), (60.0, 90.0), (300.0, 90.0)]
+)
+def test_a_window_is_news_for_half_a_minute_or_one_and_a_half_of_its_spans(span_s: float, fresh_for_s: float) -> None:
+    reading = Reading(server="a", ended_s=100.0, span_s=span_s, requests=1.0, errors=0.0)
+    (state,) = server_states(Signals(readings=(reading,)), 100.0 + fresh_for_s)
+    assert (state.state, state.age_s, state.message) == (State.FRESH, fresh_for_s, "")
+    (state,) = server_states(Signals(readings=(reading,)), 100.1 + fresh_for_s)
+    assert (state.state, state.message) == (
+        State.STALE,
+        f"its newest complete window ended {fresh_for_s + 0.1:.0f} s ago",
+    )
+
+
+def test_an_answer_that_takes_long_is_told_while_it_is_waited_for() -> None:
+    found = address(sample(10, 100), sample(15, 150)).asked(20.0)
+    assert found.silent(20.0 + SLOW_AFTER_S) is None
+    silent = found.silent(20.1 + SLOW_AFTER_S)
+    assert silent is not None
+    assert (silent.since_s, silent.was_seen) == (20.0, True)
+    assert silent.problem == f"no answer for {SLOW_AFTER_S:.0f} s so far"
+
+
+@pytest.mark.parametrize(("ago_s", "alive"), [(60.0, 2), (60.1, 1)])
+def test_a_lease_is_alive_for_a_minute_after_the_newest(ago_s: float, alive: int) -> None:
+    newest = datetime(2026, 1, 1, tzinfo=UTC)
+    assert alive_leases([newest, newest - timedelta(seconds=ago_s), None]) == alive
+    assert alive_leases([None]) == 0
+
+
+def test_servers_that_only_leases_tell_of_are_silent_since_they_were_first_missed() -> None:
+    servers = Servers().found(["a:6443"], 3, 10.0)
+    assert servers.unseen == 2
+    quiet = [each for each in servers.silent(50.0) if each.server.startswith("unseen")]
+    assert [(each.server, each.since_s, each.was_seen) for each in quiet] == [
+        ("unseen-1", 10.0, False),
+        ("unseen-2", 10.0, False),
+    ]
+    assert quiet[0].problem == "3 identity Leases, 1 servers found"
+    again = servers.found(["a:6443"], 2, 30.0)
+    assert [each.since_s for each in again.silent(50.0) if each.server.startswith("unseen")] == [10.0]
+    found = again.found(["a:6443", "b:6443"], 2, 40.0)
+    assert (found.unseen, found.unseen_since_s) == (0, None)
+    assert found.found(["a:6443"], 2, 60.0).unseen_since_s == 60.0
+
+
+def test_news_of_an_address_that_is_gone_is_left_alone() -> None:
+    servers = Servers().found(["b:6443"], 1, 0.0)
+    assert servers.with_address(address(sample(10, 100)), 11.0) is servers
