@@ -171,9 +171,9 @@ def decide(
     claims = snapshot.claims
     if claims is None:
         claims = claim_nodes(snapshot.pools.values(), snapshot.nodes, snapshot.loads)
-    still = blind(snapshot, settings)
-    if still is not None:
-        frozen, memory = _unseen(snapshot, memory, claims, still)
+    left_alone = blind(snapshot, settings)
+    if left_alone is not None:
+        frozen, memory = _unseen(snapshot, memory, claims, left_alone)
         return Decision((*invalid, *refused, *frozen)), replace(memory, gone_since_s={})
     unready = unready_since(snapshot.nodes.values(), memory.unready_since_s, now, is_first=not memory.pools)
     pools, failed = _look_at_all(snapshot, memory, claims, ages_s(unready, now), settings, now)
@@ -199,7 +199,7 @@ def decide(
 
 
 def _unseen(
-    snapshot: Snapshot, memory: Memory, claims: Mapping[ObjectKey, Claim], still: Because
+    snapshot: Snapshot, memory: Memory, claims: Mapping[ObjectKey, Claim], left_alone: Because
 ) -> tuple[list[PoolDecision], Memory]:
     """What is done for pools that nobody sees; remembered is what their Deployments and buffers were heard to have."""
     # Without the nodes, balloons that fell may be those of nodes that stopped being Ready: they are not to go.
@@ -214,14 +214,14 @@ def _unseen(
             if sees_nodes and is_bounded(pool):
                 away = sum(matches(pool.spec.nodes.selector, node.labels) for node in unready)
                 for stored in own_deployments(key, snapshot.deployments).values():
-                    unseen[stored.key], lower = lowered_unseen(stored, memory.unseen.get(stored.key), away, still)
+                    unseen[stored.key], lower = lowered_unseen(stored, memory.unseen.get(stored.key), away, left_alone)
                     actions += lower
             if sees_nodes and snapshot.buffer_version and is_bounded(pool, Strategy.CAPACITY_BUFFER):
                 own = len(claims[key].seen)
                 before = memory.unseen_buffers.get(key)
-                buffers[key], lower = lowered_buffers_unseen(pool, snapshot, before, own, still)
+                buffers[key], lower = lowered_buffers_unseen(pool, snapshot, before, own, left_alone)
                 actions += lower
-            decisions.append(_frozen(pool, still, actions))
+            decisions.append(_frozen(pool, left_alone, actions))
         except Exception as error:  # noqa: BLE001 - one pool's error never changes another's decision
             decisions.append(_frozen(pool, _failure(error)))
     return decisions, replace(memory, unseen=unseen, unseen_buffers=buffers)
@@ -249,8 +249,8 @@ def _look_at_all(
             failed_since = {uid: past.failed_since_s.get(uid, now.monotonic_s) for uid in balloons}
             own = replace(past, late_since_s=late, refusals=view.refusals, failed_since_s=failed_since)
             own, shrunken = believe(view, snapshot.nodes, own, settings, now)
-            still = why_left_alone(view, snapshot, settings) or shrunken
-            found.append(PoolCase(view, own, still, is_resting=pool.key in snapshot.resting))
+            left_alone = why_left_alone(view, snapshot, settings) or shrunken
+            found.append(PoolCase(view, own, left_alone, is_resting=pool.key in snapshot.resting))
         except Exception as error:  # noqa: BLE001 - one pool's error never changes another's decision
             failed.append(_frozen(pool, _failure(error)))
     return found, failed

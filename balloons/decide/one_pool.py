@@ -53,13 +53,13 @@ class PoolCase:
 
     view: PoolView
     memory: PoolMemory
-    still: Because | None
+    left_alone: Because | None
     is_resting: bool
 
     @property
     def gives_way(self) -> bool:
         """Whether balloons are removed for waiting pods: a pool that removes none must not keep nodes for any."""
-        return self.still is None and not self.view.pool.spec.dry_run and not self.is_resting
+        return self.left_alone is None and not self.view.pool.spec.dry_run and not self.is_resting
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +74,8 @@ class Outcome:
 def decide_pool(own: PoolCase, case: Case, allowance: int | None, *, is_shut: bool) -> Outcome:
     """Decide one pool; a reason to leave it alone comes before everything else but `maxSize`. `allowance` and
     `is_shut` are the throttle's (`Lane`)."""
-    if own.still is not None:
-        return _held_still(own, case, own.still)
+    if own.left_alone is not None:
+        return _left_alone(own, case, own.left_alone)
     view, memory, settings = own.view, own.memory, case.settings
     taken, holdable = case.reserved.taker, view.census.holdable
     reserved = [node for node in holdable if node.name in taken]
@@ -114,13 +114,13 @@ def decide_pool(own: PoolCase, case: Case, allowance: int | None, *, is_shut: bo
     return Outcome(decision, memory, aim.starts)
 
 
-def _held_still(own: PoolCase, case: Case, still: Because) -> Outcome:
+def _left_alone(own: PoolCase, case: Case, why: Because) -> Outcome:
     """What is done all the same for a pool that must not be touched."""
     view, memory = own.view, own.memory
     gone = sum(1 for name in memory.valued if name not in case.snapshot.nodes)
-    lower = lowered(view, case.snapshot, still, gone)
+    lower = lowered(view, case.snapshot, why, gone)
     actions: tuple[Action, ...] = (*lower, *off_leaving(view), *_removals(view, case, memory))
-    return Outcome(_decision(view, view.pool.status.target, still, actions), memory)
+    return Outcome(_decision(view, view.pool.status.target, why, actions), memory)
 
 
 def _removals(view: PoolView, case: Case, memory: PoolMemory) -> Iterator[RemoveFailed]:

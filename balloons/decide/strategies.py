@@ -99,7 +99,7 @@ def inflate(
 
 
 def lowered(view: PoolView, snapshot: Snapshot, why: Because, gone: int) -> tuple[ApplyObject, ...]:
-    """What even a pool that is held still must do: what waits for a node may not make the cluster outgrow `maxSize`,
+    """What even a pool that is left alone must do: what waits for a node may not make the cluster outgrow `maxSize`,
     and balloons that are made for a node that refuses them, one after the other, must come to an end.
 
     Only as many are taken away as are seen waiting, which a ReplicaSet removes first, or as are made in vain, so that
