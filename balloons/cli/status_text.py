@@ -18,9 +18,8 @@ from balloons.view.snapshot import RefusedPool
 from throttler.api.throttle import GROUP as THROTTLE_GROUP
 from throttler.api.throttle import JoinThrottle, ThrottleStatus
 from throttler.api.throttle_rules import RefusedThrottle, StoredThrottle
-from throttler.kube.because import rfc3339
 from throttler.kube.metadata import Metadata
-from throttler.kube.quantities_and_durations import count
+from throttler.kube.quantities_and_durations import count, rfc3339
 from throttler.law.verdict import Phase
 
 POOL_COLUMNS = ("NAME", "WARM", "WANT", "BUSY", "PENDING", "MAX", "MODE", "READY", "BECAUSE", "AGE")

@@ -14,8 +14,7 @@ from balloons.preview.fitting import Fitting
 from balloons.preview.forecast import Band, Wave
 from balloons.preview.inputs import Known, PlanInputs, PoolFacts
 from balloons.preview.scale_up_plan import ScaleUpPlan, Side
-from throttler.kube.because import rfc3339
-from throttler.kube.quantities_and_durations import format_resources
+from throttler.kube.quantities_and_durations import format_resources, rfc3339
 
 API_VERSION = "balloons.kube-balloons.github.io/v1"
 MOST_MOMENTS = 240

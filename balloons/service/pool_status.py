@@ -6,7 +6,7 @@ Conditions mean what kstatus makes of them, so that `kubectl wait`, Argo CD and 
 Reconciling and Stalled only while they are true. lastTransitionTime moves only when a condition's status does.
 
 Kubernetes Events about pools: when a reason changes or a note appears, however briefly, and never a flood of them. How
-often is limited by `throttler.kube.because`; what may not be told yet waits. What an earlier process told is known from
+often is limited by `EventLimit`; what may not be told yet waits. What an earlier process told is known from
 the pool's stored status, so a restart repeats nothing.
 """
 
@@ -20,7 +20,8 @@ import msgspec
 from balloons.api.pool import API_VERSION, POOL_KIND, BalloonPool, PoolStatus
 from balloons.decide.decision import PoolDecision, Reason
 from balloons.view.snapshot import RefusedPool
-from throttler.kube.because import MESSAGE_LIMIT, EventAuthor, EventLimit, Sentence, conditions_since
+from throttler.kube.because import Sentence
+from throttler.kube.conditions_and_events import MESSAGE_LIMIT, EventAuthor, EventLimit, conditions_since
 from throttler.kube.metadata import Condition, ObjectKey
 
 _MOVING = {

@@ -1,4 +1,4 @@
-"""Amounts as Kubernetes writes them: quantities, resource lists, and lengths of time; and numbers before a noun.
+"""Amounts as Kubernetes writes them: quantities, resource lists, and lengths of time; moments; numbers before a noun.
 
 Every quantity is held in *milli-units* (thousandths of a core, of a byte, of a GPU): integers
 compare exactly, and milli is the finest step a resource request can have. The grammar is the one of
@@ -11,6 +11,7 @@ sum far from the 64-bit overflow of Go's own parser, so that both sides judge al
 
 import re
 from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
 from fractions import Fraction
 from functools import lru_cache
 
@@ -177,3 +178,8 @@ def plural(number: float, one: str, many: str = "") -> str:
 def count(number: float, one: str, many: str = "") -> str:
     """`1 node`, `2,000 nodes`; `1 node is`, `2,000 nodes are`."""
     return f"{number:,.0f} {plural(number, one, many)}"
+
+
+def rfc3339(at: datetime) -> str:
+    """A time as the API writes it."""
+    return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

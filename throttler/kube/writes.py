@@ -18,7 +18,7 @@ from typing import Any, Generic, Literal, TypeVar
 import msgspec
 import structlog
 
-from throttler.kube.because import EVENT_NAMESPACE
+from throttler.kube.conditions_and_events import EVENT_NAMESPACE
 from throttler.kube.errors import ApiError, FencedError, NotFoundError, ServerError, UnreachableError
 from throttler.kube.kube_client import KubeClient, decode
 from throttler.kube.metadata import Metadata, ObjectKey, key_of

@@ -14,7 +14,7 @@ from types import MappingProxyType
 import msgspec
 
 from throttler.api.throttle import MAX_JOINS, LearnedStatus, Preset, ThrottleSpec, Window
-from throttler.kube.because import rfc3339
+from throttler.kube.quantities_and_durations import rfc3339
 from throttler.law.law_memory import Learned
 from throttler.law.settings import LawSettings
 

@@ -4,8 +4,8 @@ Ready, Reconciling and Stalled mean what kstatus makes of them. Ready says that 
 it has none: a scale-up that is paced is no reason for Argo CD to wait. SignalsFresh and LeversConfirmed are always
 there, and say which half is wrong; ForeignTrouble only while something is left out because joins have no part in it.
 
-Events come when the phase changes, and when something is wrong. How often is limited by `throttler.kube.because`. What
-an earlier process told is known from the stored status, so a restart repeats nothing.
+Events come when the phase changes, and when something is wrong. How often is limited by `EventLimit`. What an earlier
+process told is known from the stored status, so a restart repeats nothing.
 """
 
 import math
@@ -24,7 +24,8 @@ from throttler.api.throttle import (
     ThrottleStatus,
 )
 from throttler.api.throttle_rules import RefusedThrottle, StoredThrottle
-from throttler.kube.because import MESSAGE_LIMIT, Because, EventAuthor, EventLimit, Sentence, because, conditions_since
+from throttler.kube.because import Because, Sentence, because
+from throttler.kube.conditions_and_events import MESSAGE_LIMIT, EventAuthor, EventLimit, conditions_since
 from throttler.kube.metadata import Condition
 from throttler.kube.quantities_and_durations import count, plural
 from throttler.law.verdict import Phase, ThrottleReason, Verdict

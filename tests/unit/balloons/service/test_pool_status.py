@@ -14,7 +14,7 @@ from balloons.decide.decision import Because, PoolDecision, Reason, because
 from balloons.service.pool_status import HELD_UP, Announcer, Standing, next_status, standing
 from balloons.service.watched_objects import POOLS
 from balloons.view.snapshot import RefusedPool
-from throttler.kube.because import EVENTS_PER_MIN
+from throttler.kube.conditions_and_events import EVENTS_PER_MIN
 from throttler.kube.metadata import Metadata, ObjectKey
 from throttler.kube.selectors import LabelSelector
 from throttler.kube.writes import status_manifest

@@ -9,7 +9,8 @@ import pytest
 from tests.unit.throttler.service.throttle_scene import a_throttle
 from throttler.api.throttle import JoinThrottle
 from throttler.joins.joins import Joins
-from throttler.kube.because import EVENT_PERIOD_S, because
+from throttler.kube.because import because
+from throttler.kube.conditions_and_events import EVENT_PERIOD_S
 from throttler.kube.errors import ForbiddenError
 from throttler.kube.kube_client import KubeClient
 from throttler.law.verdict import Phase, ThrottleReason, Verdict

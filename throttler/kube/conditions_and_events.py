@@ -1,0 +1,97 @@
+"""The conditions and Events that say why something is done or not done. Pure.
+
+Of Events there is at most one per minute for each object and reason, and `EVENTS_PER_MIN` over all. Of a condition the
+lastTransitionTime moves only when its status does.
+"""
+
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+from throttler.kube.because import Because
+from throttler.kube.metadata import Condition, Metadata
+from throttler.kube.quantities_and_durations import rfc3339
+
+MESSAGE_LIMIT = 1024
+"""Of a condition and of a status, as in the CRDs: one field too long would cost the whole status."""
+
+
+def conditions_since(
+    stored: Iterable[Condition], told: Iterable[Condition], wall: datetime, generation: int
+) -> tuple[Condition, ...]:
+    """What is told now, with the time since when it is so, and cut to what the API takes."""
+    since = {(condition.type, condition.status): condition.last_transition_time for condition in stored}
+    return tuple(
+        msgspec.structs.replace(
+            condition,
+            message=condition.message[:MESSAGE_LIMIT],
+            last_transition_time=since.get((condition.type, condition.status)) or rfc3339(wall),
+            observed_generation=generation,
+        )
+        for condition in told
+    )
+
+
+EVENT_PERIOD_S = 60.0
+EVENTS_PER_MIN = 30
+NOTE_LIMIT = 1000
+"""The API refuses notes from 1 kB on."""
+INSTANCE_LIMIT = 128
+EVENT_NAMESPACE = "default"
+"""Where Events about cluster-scoped objects go."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventAuthor:
+    """Who tells, and about objects of which kind; `action` is what is done with them."""
+
+    reporter: str
+    instance: str
+    action: str
+    api_version: str
+    kind: str
+
+    def event(self, about: Metadata, why: Because, wall: datetime, *, is_warning: bool) -> dict[str, Any]:
+        """The Event to create."""
+        namespace = {"namespace": about.namespace} if about.namespace else {}
+        return {
+            "apiVersion": "events.k8s.io/v1",
+            "kind": "Event",
+            "metadata": {
+                "generateName": f"{about.name[:200].rstrip('-.')}-",
+                "namespace": about.namespace or EVENT_NAMESPACE,
+            },
+            "eventTime": wall.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
+            "reportingController": self.reporter,
+            "reportingInstance": self.instance[:INSTANCE_LIMIT],
+            "action": self.action,
+            "reason": why.code,
+            "type": "Warning" if is_warning else "Normal",
+            "note": why.sentence[:NOTE_LIMIT],
+            "regarding": {
+                "apiVersion": self.api_version,
+                "kind": self.kind,
+                "name": about.name,
+                **namespace,
+                "uid": about.uid,
+                "resourceVersion": about.resource_version,
+            },
+        }
+
+
+class EventLimit:
+    """Knows what was told in the last minute; `now_s` is monotonic."""
+
+    def __init__(self) -> None:
+        self._told: dict[Hashable, float] = {}
+
+    def may_tell(self, what: Hashable, now_s: float) -> bool:
+        """Whether this may be told now; it counts as told then."""
+        self._told = {key: at_s for key, at_s in self._told.items() if now_s - at_s < EVENT_PERIOD_S}
+        if what in self._told or len(self._told) >= EVENTS_PER_MIN:
+            return False
+        self._told[what] = now_s
+        return True
