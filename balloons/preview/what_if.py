@@ -43,7 +43,7 @@ ACCEPTED = (
     "blind@AT+FOR (metrics stand still), lists@AT+FOR=PER_SECOND (somebody lists); AT and FOR such as 90s or 3m"
 )
 KINDS = ("loss", "slow", "blind", "lists")
-_GRAMMAR = re.compile(rf"({'|'.join(KINDS)})@([0-9.hms]+)\+([0-9.hms]+)(?:=([0-9.]+))?")
+_GRAMMAR = re.compile(rf"({'|'.join(KINDS)})@([0-9.hms]+)\+([0-9.hms]+)(?:=([0-9]+\.?[0-9]*|\.[0-9]+))?")
 MOST_CELLS = 60
 """Policies times values of a sweep."""
 NODES_ADDED = "add"

@@ -1,0 +1,162 @@
+"""What is stated: bounds as users are told them, what stands before what was known, and faults."""
+
+from dataclasses import fields, replace
+from typing import Any
+
+import pytest
+
+from balloons.preview.forecast import PolicyError, policy_maker
+from balloons.preview.inputs import Known, PlanInputs, Source, assumed_inputs, join_cpu_s
+from balloons.preview.scale_up_plan import PlanError
+from balloons.preview.what_if import FaultError, Stated, StatedError, Sweep, check, fault_of, simulate, with_stated
+from throttler.simulator.scenario import Blindness, Disturbance, ListBurst, ServerLoss, Slowdown
+
+DAY_S, HOUR_S = 86_400.0, 3_600.0
+TOLD: dict[str, tuple[float, float, str]] = {
+    "nodes": (0, 1e6, "a number from 0 to 1,000,000"),
+    "boot": (0.1, DAY_S, "0.1s to 24h00m"),
+    "boot_spread": (0, 0.3, "a number from 0 to 0.3"),
+    "join": (0.1, HOUR_S, "0.1s to 1h00m"),
+    "reaction": (0, HOUR_S, "0s to 1h00m"),
+    "servers": (1, 100, "a number from 1 to 100"),
+    "server_cores": (0.1, 1000, "a number from 0.1 to 1,000"),
+    "background": (0, 0.9, "a number from 0 to 0.9"),
+    "join_cost": (0.001, 100, "a number from 0.001 to 100"),
+    "daemonsets": (0, 200, "a number from 0 to 200"),
+    "controller_qps": (0.1, 1e5, "a number from 0.1 to 100,000"),
+    "scheduler_qps": (0.1, 1e5, "a number from 0.1 to 100,000"),
+    "launch_rate": (0.001, 1e5, "a number from 0.001 to 100,000"),
+    "launch_burst": (0, 1e5, "a number from 0 to 100,000"),
+    "kill_timer": (1, DAY_S, "1s to 24h00m"),
+    "max_nodes": (0, 1e6, "a number from 0 to 1,000,000"),
+}
+"""Both ends, and how a refusal tells them."""
+
+
+def stated(name: str, value: float) -> Stated:
+    given: dict[str, Any] = {name: value}
+    return Stated(**given)
+
+
+def test_every_figure_has_bounds() -> None:
+    assert TOLD.keys() == {each.name for each in fields(Stated)}
+    assert check(Stated()) == Stated()
+
+
+@pytest.mark.parametrize("name", TOLD)
+def test_both_ends_are_accepted_and_nothing_beyond(name: str) -> None:
+    low, high, told = TOLD[name]
+    for value in (low, high):
+        assert check(stated(name, value)) == stated(name, value)
+    for value in (low - 1e-3, high * 1.001, float("nan")):
+        with pytest.raises(StatedError) as error:
+            check(stated(name, value))
+        assert str(error.value).startswith(name.replace("_", "-"))
+        assert str(error.value).endswith(f": accepted: {told}")
+
+
+def known(value: float, source: Source = Source.LEARNED) -> Known:
+    return replace(Known.learned(value, "here"), source=source)
+
+
+def inputs(**servers: Known) -> PlanInputs:
+    found = assumed_inputs(nodes=20)
+    return replace(found, servers=replace(found.servers, **servers))
+
+
+@pytest.mark.parametrize(
+    ("count", "cores", "changes", "cost"),
+    [
+        (Source.ASSUMED, Source.ASSUMED, {"servers": 4}, 2.0),
+        (Source.ASSUMED, Source.ASSUMED, {"server_cores": 12}, 3.0),
+        (Source.ASSUMED, Source.ASSUMED, {"servers": 4, "server_cores": 12}, 6.0),
+        (Source.LEARNED, Source.ASSUMED, {"servers": 4, "server_cores": 12}, 3.0),
+        (Source.LEARNED, Source.LEARNED, {"servers": 4, "server_cores": 12}, 1.0),
+        (Source.ASSUMED, Source.ASSUMED, {"join_cost": 0.5}, 0.5),
+    ],
+)
+def test_a_learned_cost_was_a_share_of_servers_whose_size_was_a_guess(
+    count: Source, cores: Source, changes: dict[str, float], cost: float
+) -> None:
+    """One core-second a join, learned on what was taken for two servers of four cores."""
+    given = inputs(count=known(2, count), cores=known(4, cores), join_cpu_s=known(1.0))
+    assert with_stated(given, Stated(**changes)).servers.join_cpu_s.value == pytest.approx(cost)
+
+
+def test_daemon_sets_change_what_a_join_costs_unless_that_is_known() -> None:
+    assert with_stated(inputs(), Stated(daemonsets=20)).servers.join_cpu_s == join_cpu_s(20)
+    assert with_stated(inputs(join_cpu_s=known(1.0)), Stated(daemonsets=20)).servers.join_cpu_s == known(1.0)
+    assert with_stated(inputs(), Stated()).servers == inputs().servers
+
+
+def test_nodes_are_those_of_an_only_pool_and_bound_what_may_come() -> None:
+    (pool,) = with_stated(inputs(), Stated(nodes=50, max_nodes=70)).pools
+    assert (pool.nodes, pool.ceilings[-1].nodes) == (50, 20)
+    (pool,) = with_stated(inputs(), Stated(max_nodes=15), "").pools
+    assert (pool.nodes, pool.ceilings[-1].nodes, pool.ceilings[-1].name) == (20, 0, "max-nodes")
+    two = replace(inputs(), pools=(*inputs().pools, replace(inputs().pools[0], name="b", nodes=3)))
+    assert [pool.nodes for pool in with_stated(two, Stated(nodes=50)).pools] == [20, 3]
+
+
+def test_a_raised_rate_is_raised_with_its_burst() -> None:
+    controllers = with_stated(inputs(), Stated(controller_qps=100)).controllers
+    assert (controllers.pods_per_s.value, controllers.burst.value) == (100, 150)
+    assert with_stated(inputs(), Stated()).controllers.burst.value == 30
+    launches = with_stated(inputs(), Stated(launch_rate=2.5, launch_burst=7)).controllers
+    assert launches.launches_per_s is not None
+    assert (launches.launches_per_s.value, launches.launch_burst) == (2.5, 7)
+    assert with_stated(inputs(), Stated()).controllers.launches_per_s is None
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("loss@90s+3m", ServerLoss(at_s=90.0, for_s=180.0)),
+        ("blind@0+1m", Blindness(at_s=0.0, for_s=60.0)),
+        ("slow@10s+20s=0.01", Slowdown(at_s=10.0, for_s=20.0, factor=0.01)),
+        ("slow@10s+20s=1", Slowdown(at_s=10.0, for_s=20.0, factor=1.0)),
+        ("lists@10s+20s=0.01", ListBurst(at_s=10.0, for_s=20.0, per_s=0.01)),
+        ("lists@10s+20s=10000", ListBurst(at_s=10.0, for_s=20.0, per_s=10_000.0)),
+    ],
+)
+def test_a_fault_is_read(text: str, fault: Disturbance) -> None:
+    assert fault_of(text) == fault
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["loss", "loss@1m+1m=2", "slow@1m+1m", "slow@1m+1m=0", "slow@1m+1m=1.1", "lists@1m+1m=10001", "lists@1m+1m=0.001",
+     "fire@1m+1m", "loss@1x+1m", "loss@1m+1.2.3s", "slow@1m+1m=1.2.3"],
+)  # fmt: skip
+def test_what_is_no_fault_is_refused(text: str) -> None:
+    with pytest.raises(FaultError, match="accepted"):
+        fault_of(text)
+
+
+@pytest.mark.parametrize("value", [0, 0.5, 1.5, 150_001])
+def test_no_broken_number_of_nodes_is_swept(value: float) -> None:
+    with pytest.raises(StatedError, match="accepted: a whole number from 1 to 150,000"):
+        simulate(assumed_inputs(), "", 5, ["none"], Sweep("add", (value,)))
+
+
+def test_what_cannot_be_simulated_is_refused_before_it_takes_time() -> None:
+    with pytest.raises(StatedError, match="'speed' cannot be swept"):
+        simulate(assumed_inputs(), "", 5, ["none"], Sweep("speed", (1.0,)))
+    with pytest.raises(PlanError, match="61 runs"):
+        simulate(assumed_inputs(), "", 5, ["none"], Sweep("boot", tuple(float(each) for each in range(1, 62))))
+    with pytest.raises(PlanError, match="150,001 nodes more are too many"):
+        simulate(assumed_inputs(), "", 150_001, ["none"])
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["5", "foo5", "rate=", "rate=0", "rate=-1", "rate=1000001", "rate=nan", "window=x", "window=0", "ratewindow=5"],
+)
+def test_a_policy_without_a_number_that_it_can_keep_to_is_refused(name: str) -> None:
+    with pytest.raises(PolicyError, match="is not accepted"):
+        policy_maker(name, None)
+
+
+@pytest.mark.parametrize("name", ["rate=1000000", "rate=0.5", "window=1000000", "none", "throttle", "aimd"])
+def test_policies_by_name(name: str) -> None:
+    assert callable(policy_maker(name, None))
