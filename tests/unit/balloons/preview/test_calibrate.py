@@ -1,6 +1,7 @@
 """What timestamps teach, and a saved plan held against them."""
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,14 @@ import pytest
 
 from balloons.preview.calibrate import Birth, births_of, boot, boot_jitter, dated, join, middle, reaction, ready_share
 from balloons.preview.inputs import BOOT_JITTER, BOOT_S, JOIN_S, REACTION_S, Source
-from balloons.preview.plan_json import SavedPlanError, compared, comparison_json, saved_plan
+from balloons.preview.plan_json import (
+    ComparedStep,
+    Comparison,
+    SavedPlanError,
+    compared,
+    comparison_json,
+    saved_plan,
+)
 
 SCHEMA = Path(__file__).parents[4] / "docs/schemas/plan-comparison.json"
 T0 = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
@@ -180,3 +188,76 @@ def test_nodes_that_were_there_before_are_not_counted() -> None:
 def test_what_is_no_plan_is_refused(body: Any) -> None:
     with pytest.raises(SavedPlanError):
         saved_plan(body)
+
+
+@pytest.mark.parametrize(
+    ("changes", "accepted"),
+    [({"nodesComing": 0}, False), ({"nodesComing": 1}, True), ({"nodesComing": 10_000_000}, True),
+     ({"nodesComing": 10_000_001}, False), ({"nodesComing": None}, False), ({"kind": "Other"}, False)],
+)  # fmt: skip
+def test_only_a_plan_of_some_nodes_can_be_compared(changes: dict[str, Any], *, accepted: bool) -> None:
+    if accepted:
+        assert saved_plan(saved(**changes)).nodes == changes["nodesComing"]
+    else:
+        with pytest.raises(SavedPlanError):
+            saved_plan(saved(**changes))
+
+
+@pytest.mark.parametrize(
+    ("predicted_s", "real_s", "off_by"),
+    [(100.0, 110.0, 0.1), (100.0, 90.0, -0.1), (None, 90.0, None), (100.0, None, None), (0.0, 90.0, None)],
+)
+def test_how_far_off_a_step_was(predicted_s: float | None, real_s: float | None, off_by: float | None) -> None:
+    step = ComparedStep(ready=1, predicted_s=predicted_s, real_s=real_s)
+    assert step.off_by == (None if off_by is None else pytest.approx(off_by))
+
+
+@pytest.mark.parametrize(
+    ("end_s", "low_s", "high_s", "is_in_band"),
+    [
+        (100.0, 100.0, 120.0, True),
+        (120.0, 100.0, 120.0, True),
+        (99.9, 100.0, 120.0, False),
+        (120.1, 100.0, 120.0, False),
+        (999.0, 100.0, None, True),
+        (99.0, 100.0, None, False),
+        (None, 100.0, 120.0, None),
+        (110.0, None, 120.0, None),
+    ],
+)
+def test_an_end_is_in_the_band_with_both_of_its_ends(
+    end_s: float | None, low_s: float | None, high_s: float | None, *, is_in_band: bool | None
+) -> None:
+    plan = replace(saved_plan(saved()), low_s=low_s, high_s=high_s)
+    steps = (ComparedStep(ready=1, predicted_s=1.0, real_s=1.0), ComparedStep(ready=9, predicted_s=1.0, real_s=end_s))
+    found = Comparison(saved=plan, came=9, ready=9, since_s=0.0, steps=steps)
+    assert found.is_in_band is is_in_band
+    assert replace(found, steps=()).is_in_band is None
+
+
+def came(*, wanted_s: float | None = None, asked_s: float | None = None, by_claim: bool = False) -> Birth:
+    known = {"name": "n", "pool": "gpu", "instance_type": "", "created_s": 500.0, "usable_s": 600.0}
+    return Birth(**known, asked_s=asked_s, is_asked_by_claim=by_claim, wanted_s=wanted_s)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("births_of_plan", "began_s"),
+    [
+        ((), 0.0),
+        ((came(wanted_s=140.0), came(wanted_s=130.0, asked_s=120.0)), 30.0),
+        ((came(wanted_s=90.0, asked_s=150.0),), 50.0),
+        ((came(asked_s=150.0, by_claim=True), came(asked_s=148.0)), 40.0),
+        ((came(asked_s=105.0, by_claim=True),), 0.0),
+        ((came(asked_s=99.0),), 0.0),
+        ((came(),), 0.0),
+    ],
+)
+def test_demand_came_with_its_pods_or_a_reaction_before_the_first_order(
+    births_of_plan: tuple[Birth, ...], began_s: float
+) -> None:
+    """The plan was made at second 100 and reckons with a reaction of 10 s."""
+    plan = replace(saved_plan(saved()), at=datetime.fromtimestamp(100.0, UTC), pool="gpu", reaction_s=10.0)
+    found = compared(plan, births_of_plan)
+    assert (found.since_s, found.came, found.ready) == (began_s, len(births_of_plan), len(births_of_plan))
+    assert compared(plan, births_of_plan, datetime.fromtimestamp(107.0, UTC)).since_s == 7.0
+    assert compared(replace(plan, pool="other"), births_of_plan).came == 0

@@ -200,3 +200,18 @@ def test_the_largest_pods_are_placed_first_in_whatever_order_they_are_given(
     for documents in (both, both[::-1]):
         found = fit_pods(asked_pods(documents, is_gang=False), [a_node("n", allocatable=size)], {}, inputs())
         assert (found.on_there, found.unplaceable) == (on_there, ())
+
+
+def test_a_gang_of_which_a_part_fits_nowhere_is_not_placeable_whatever_else_fits() -> None:
+    pods = asked_pods([job(cpu="99", parallelism=1), job(cpu="8", parallelism=2)], is_gang=True)
+    for given in (pods, tuple(reversed(pods))):
+        (gang,) = fit_pods(given, [], {}, inputs()).gangs
+        assert (gang.pods, gang.pods_on_new, gang.is_placeable) == (3, 2, False)
+
+
+def test_a_pool_of_which_no_machine_is_known_takes_no_pod() -> None:
+    found = inputs()
+    blind = replace(found, pools=(replace(found.pools[0], name="blind", shape=None), *found.pools))
+    assert dict(fitted(job(parallelism=1), given=blind).new_nodes) == {"gpu": 1}
+    assert fit_pods(asked_pods([job()], is_gang=False), [], {}, blind, "blind").unplaceable
+    assert dict(fit_pods(asked_pods([job()], is_gang=False), [], {}, blind, "gpu").new_nodes) == {"gpu": 4}

@@ -12,9 +12,9 @@ import pytest
 
 from balloons.preview.fitting import Fitting, GangFit, Unplaceable
 from balloons.preview.forecast import Limit
-from balloons.preview.inputs import Ceiling, NodeShape, PlanInputs, assumed_inputs
+from balloons.preview.inputs import Ceiling, NodeShape, PlanInputs, PoolFacts, assumed_inputs
 from balloons.preview.plan_json import MOST_MOMENTS, plan_json, thinned
-from balloons.preview.scale_up_plan import Asked, PlanError, ScaleUpPlan, make_plan
+from balloons.preview.scale_up_plan import Asked, Cost, PlanError, Relief, ScaleUpPlan, cost_of, make_plan
 from balloons.preview.what_if import Stated, StatedError, check, with_stated
 
 pytestmark = pytest.mark.whole
@@ -145,3 +145,36 @@ def test_what_is_stated_stands_before_what_was_known() -> None:
     assert (found.pools[0].boot_s.value, found.pools[0].boot_s.detail) == (45, "--boot")
     assert found.servers.join_cpu_s.value > assumed_inputs().servers.join_cpu_s.value
     assert found.pools[0].ceilings == (Ceiling(name="--max-nodes", nodes=20),)
+
+
+def a_pool(price: float | None = 10.0, *, name: str = "gpu", warm: int = 3, instance_type: str = "big") -> PoolFacts:
+    shape = NodeShape(instance_type=instance_type, room={}, price_per_hour=price)
+    return replace(assumed_inputs().pools[0], name=name, warm=warm, shape=shape)
+
+
+@pytest.mark.parametrize(
+    ("pool", "prices", "cost"),
+    [
+        (a_pool(), {}, Cost(price_per_hour=10.0, waiting=5.0, warm_per_hour=30.0)),
+        (a_pool(warm=0), {}, Cost(price_per_hour=10.0, waiting=5.0, warm_per_hour=0.0)),
+        (a_pool(), {"big": 4.0, "*": 9.0}, Cost(price_per_hour=4.0, waiting=2.0, warm_per_hour=12.0)),
+        (a_pool(), {"*": 4.0}, Cost(price_per_hour=10.0, waiting=5.0, warm_per_hour=30.0)),
+        (a_pool(None), {"*": 4.0}, Cost(price_per_hour=4.0, waiting=2.0, warm_per_hour=12.0)),
+        (a_pool(None), {"small": 4.0}, Cost(unpriced="big")),
+        (a_pool(None, instance_type=""), {}, Cost(unpriced="gpu")),
+        (replace(a_pool(), shape=None, name=""), {}, Cost(unpriced="new nodes")),
+    ],
+)
+def test_a_price_is_of_the_machine_or_of_any(pool: PoolFacts, prices: dict[str, float], cost: Cost) -> None:
+    """Machines that are paid for and not usable, half an hour in all."""
+    assert cost_of(pool, 1800.0, prices) == cost
+
+
+@pytest.mark.parametrize(
+    ("with_s", "without_s", "share"),
+    [(100.0, 25.0, 0.25), (None, 25.0, None), (0.0, 25.0, None), (100.0, None, None)],
+)
+def test_what_is_left_of_the_time_without_a_limit(
+    with_s: float | None, without_s: float | None, share: float | None
+) -> None:
+    assert Relief(with_s, without_s).share == share
