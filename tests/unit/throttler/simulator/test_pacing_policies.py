@@ -19,7 +19,11 @@ from throttler.simulator.pacing_policies import (
     FullKnowledge,
     Gradient2,
     Oracle,
+    Permit,
     Stock,
+    WorstServer,
+    in_window,
+    pace_of,
 )
 from throttler.simulator.scenario import ScaleUp, Scenario, Slowdown
 
@@ -114,3 +118,136 @@ def test_the_oracle_is_clean_and_loses_no_machine(scenario: Scenario) -> None:
     assert found.done_s is not None
     assert (found.lost, found.held_over_10min) == (0, 0)
     assert found.error_share < 1e-4
+
+
+@pytest.mark.parametrize(
+    ("stock", "joins", "boot_s", "ask"),
+    [
+        (Stock(), Joins(waiting=9999, boot_s=120.0), None, 270),
+        (Stock(), Joins(waiting=9999), None, 330),
+        (Stock(), Joins(waiting=9999, boot_s=120.0), 60.0, 210),
+        (Stock(), Joins(waiting=9999, boot_s=500.0), None, 550),
+        (Stock(kill_timer_s=400.0), Joins(waiting=9999, boot_s=120.0), None, 240),
+        (Stock(kill_timer_s=100.0), Joins(waiting=9999, boot_s=120.0), None, 132),
+        (Stock(), Joins(waiting=9999, booting=100, held=70, boot_s=120.0), None, 100),
+        (Stock(), Joins(waiting=5, boot_s=120.0), None, 5),
+        (Stock(), Joins(waiting=9999, booting=300, boot_s=120.0), None, 0),
+    ],
+)
+def test_a_stock_is_what_a_boot_and_a_wait_let_in_within_the_kill_timer(
+    stock: Stock, joins: Joins, boot_s: float | None, ask: int
+) -> None:
+    """At one join a second; a boot is taken for 180 s until one is known."""
+    assert stock.to_ask(joins, 1.0, 0.0, boot_s) == ask
+
+
+def test_at_the_slowest_pace_four_machines_may_be_on_their_way() -> None:
+    assert Stock().to_ask(Joins(waiting=9, boot_s=120.0), 0.0, 0.0) == 4
+    assert Stock().to_ask(Joins(waiting=9, booting=3, boot_s=120.0), 0.0, 0.0) == 1
+
+
+def test_a_stock_is_that_of_the_clusters_operator() -> None:
+    found = Stock.of(Scenario(name="x", demands=(), servers=1, capacity=1.0, kill_timer_s=500.0, has_gate=False))
+    assert (found.kill_timer_s, found.has_gate, found.wait_s) == (500.0, False, 150.0)
+
+
+def test_without_a_gate_no_more_are_on_their_way_than_a_boot_and_a_bit_let_in() -> None:
+    stock = Stock(has_gate=False)
+    stock.to_ask(Joins(waiting=99, boot_s=100.0), 1.0, 0.0)
+    assert stock.to_ask(Joins(waiting=99, booting=128, boot_s=100.0), 1.0, 10.0) == 2
+
+
+def test_a_drip_gives_whole_ones_and_keeps_the_rest() -> None:
+    drip = Drip(burst_s=10.0)
+    assert [drip.due(0.3, now_s) for now_s in (0.0, 2.0, 4.0, 6.0, 8.0)] == [0, 0, 1, 0, 1]
+    slow = Drip(burst_s=10.0)
+    assert [slow.due(0.01, now_s) for now_s in (0.0, 1000.0, 1001.0)] == [0, 1, 0]
+
+
+def test_a_window_means_as_many_joins_a_second_as_end_in_it() -> None:
+    assert pace_of(80.0, Joins(join_s=40.0)) == 2.0
+    assert pace_of(80.0, Joins()) == 1.0, "a join is taken for 80 s until one has ended"
+
+
+def test_a_full_window_without_a_gate_asks_for_nothing() -> None:
+    joins = Joins(waiting=99, held=5, joining=10, join_s=80.0, boot_s=100.0)
+    assert in_window(10.9, Stock(), joins, 0.0) == Permit(ask=29, admit=0, window=10.9)
+    open_to_all = Stock(has_gate=False)
+    in_window(10.0, open_to_all, joins, 0.0)
+    assert in_window(10.0, open_to_all, joins, 100.0).ask == 0
+    assert in_window(12.0, open_to_all, joins, 200.0) == Permit(ask=1, admit=2, window=12.0)
+
+
+def test_the_worst_of_all_servers_counts_once() -> None:
+    worst = WorstServer()
+    slow = Reading(server="a", ended_s=10.0, span_s=10.0, requests=100, errors=1, latency_s=0.02, queue_wait_s=0.01)
+    failing = replace(slow, server="b", ended_s=11.0, errors=5, latency_s=None, queue_wait_s=None)
+    found = worst.fresh(Signals(readings=(slow, failing)), is_idle=True)
+    assert found is not None
+    assert (found.errors, found.error_share, found.index) == (5, 0.05, 1.0)
+    assert worst.fresh(Signals(readings=(slow, failing)), is_idle=True) is None
+    again = worst.fresh(Signals(readings=(replace(slow, ended_s=11.5, latency_s=0.05),)), is_idle=False)
+    assert again is not None
+    assert again.index == pytest.approx(2.0)
+    nothing = worst.fresh(Signals(readings=(replace(slow, ended_s=12.0, requests=0),)), is_idle=False)
+    assert nothing is not None
+    assert nothing.error_share == 0.0
+    assert WorstServer().baseline_s == 0.004, "no idle server answers sooner"
+
+
+@pytest.mark.parametrize(
+    ("index", "error_share", "joining", "after"),
+    [
+        (5.0, 0.001, 60, 102.0),
+        (5.0, 0.001, 59, 100.0),
+        (5.1, 0.0, 60, 80.0),
+        (1.0, 0.0011, 60, 80.0),
+        (1.0, 0.0011, 0, 80.0),
+    ],
+)
+def test_a_window_by_steps_rises_by_two_and_falls_by_a_fifth(
+    index: float, error_share: float, joining: int, after: float
+) -> None:
+    assert AimdOnWindow(window=100.0).next_window(index, error_share, joining) == after
+    assert AimdOnWindow(window=2.1).next_window(9.0, 0.0, 2) == 2.0
+
+
+@pytest.mark.parametrize(
+    ("index", "error_share", "after"),
+    [(1.0, 0.0, 108.0), (4.0, 0.0, 108.0), (5.0, 0.0, 104.0), (8.0, 0.0, 98.0), (99.0, 0.0, 98.0), (1.0, 0.002, 98.0),
+     (0.0, 0.001, 108.0)],
+)  # fmt: skip
+def test_a_gradient_rises_by_the_queues_share_and_falls_by_half_of_that_at_most(
+    index: float, error_share: float, after: float
+) -> None:
+    assert Gradient2(window=100.0).next_window(index, error_share) == pytest.approx(after)
+    assert Gradient2(window=2.0).next_window(99.0, 0.0) == 2.0
+
+
+@pytest.mark.parametrize(("joining", "window_after"), [(8, 17.28), (7, 16.0)])
+def test_a_gradient_does_not_move_a_window_that_is_not_half_used(joining: int, window_after: float) -> None:
+    policy = Gradient2()
+    policy.step(window(10.0), replace(BUSY, joining=joining), 10.0)
+    assert policy.window == pytest.approx(window_after)
+
+
+def test_a_rate_is_halved_down_to_its_least_and_grows_only_while_anything_joins() -> None:
+    policy = AimdOnErrors(per_s=0.08)
+    policy.step(window(10.0, errors=11), BUSY, 10.0)
+    assert policy.per_s == 0.05
+    policy.step(window(20.0, errors=10), BUSY, 20.0)
+    assert policy.per_s == pytest.approx(0.1), "one in a hundred is not too many"
+    policy.step(window(30.0), replace(BUSY, joining=0), 30.0)
+    assert policy.per_s == pytest.approx(0.1)
+
+
+def test_the_oracle_lets_in_no_more_than_the_servers_can_have_under_way() -> None:
+    calm = Scenario(name="calm", demands=(ScaleUp(at_s=0.0, nodes=9999),), servers=2, capacity=4, boot_s=120)
+    oracle = FullKnowledge(calm)
+    oracle.step_knowing(10.0, 5.0, Joins(held=1000), CLOCK_START_S)
+    full = oracle.step_knowing(10.0, 5.0, Joins(held=1000, joining=10_000), CLOCK_START_S + 5.0)
+    assert full.admit == 0
+    ungated = FullKnowledge(replace(calm, has_gate=False))
+    ungated.step_knowing(10.0, 5.0, Joins(waiting=99), CLOCK_START_S)
+    assert ungated.step_knowing(10.0, 5.0, Joins(waiting=99, joining=10_000), CLOCK_START_S + 5.0).ask == 0
+    assert ungated.step_knowing(10.0, 5.0, Joins(waiting=99), CLOCK_START_S + 10.0).ask > 0

@@ -14,11 +14,16 @@ from throttler.simulator.plant import (
     background_levels,
     burst_rate,
     capacity,
+    foreign_errors,
+    is_blind,
     is_up,
+    level_at,
     spare,
+    speed_factor,
     visitor_shares,
+    webhook_s,
 )
-from throttler.simulator.scenario import ListBurst, ServerLoss, Slowdown
+from throttler.simulator.scenario import Blindness, ErrorsOfOthers, ListBurst, ServerLoss, Slowdown, SlowWebhook
 
 
 def test_a_join_is_the_train_of_the_study() -> None:
@@ -109,3 +114,77 @@ def test_random_scenarios_are_repeatable_wide_and_bearable() -> None:
     for scenario in many:
         assert spare(scenario, scenario.background, scenario.nodes, 0.0) > 0.0
         assert scenario.seats_per_capacity * scenario.capacity >= 2.99
+
+
+def test_metrics_stand_still_from_the_beginning_of_a_blindness_until_its_end() -> None:
+    blind = plant(disturbances=(Blindness(at_s=10, for_s=5),))
+    assert [is_blind(blind, at_s) for at_s in (9.9, 10.0, 14.9, 15.0)] == [False, True, True, False]
+    assert not is_blind(plant(disturbances=(Slowdown(at_s=0, for_s=99, factor=0.5),)), 5.0)
+
+
+def test_two_slowdowns_at_once_multiply() -> None:
+    twice = plant(disturbances=(Slowdown(at_s=0, for_s=20, factor=0.5), Slowdown(at_s=10, for_s=20, factor=0.4)))
+    assert [speed_factor(twice, at_s) for at_s in (-0.1, 0.0, 10.0, 19.9, 20.0, 29.9, 30.0)] == [
+        1.0,
+        0.5,
+        0.2,
+        0.2,
+        0.4,
+        0.4,
+        1.0,
+    ]
+
+
+def test_errors_of_others_are_counted_by_the_time_in_which_they_last() -> None:
+    scenario = plant(
+        disturbances=(
+            ErrorsOfOthers(per_s=2.0, at_s=10.0, for_s=10.0),
+            ErrorsOfOthers(per_s=3.0, at_s=0.0, for_s=100.0, server=1, looks_like_joins=False),
+            ListBurst(at_s=0.0, for_s=100.0, per_s=9.0),
+        )
+    )
+    assert foreign_errors(scenario, 0, 5.0, 15.0) == (10.0, 0.0)
+    assert foreign_errors(scenario, 1, 15.0, 25.0) == (10.0, 30.0)
+    assert foreign_errors(scenario, 0, 20.0, 30.0) == (0.0, 0.0)
+
+
+def test_a_webhook_makes_a_mean_longer_for_the_part_in_which_it_is_slow() -> None:
+    scenario = plant(disturbances=(SlowWebhook(seconds=4.0, at_s=10.0, for_s=5.0), SlowWebhook(seconds=1.0)))
+    assert [webhook_s(scenario, from_s, from_s + 10.0) for from_s in (0.0, 5.0, 10.0, 15.0)] == [1.0, 3.0, 3.0, 1.0]
+
+
+def test_a_burst_of_lists_counts_by_the_part_of_the_stretch_that_it_fills() -> None:
+    bursting = plant(
+        disturbances=(ListBurst(at_s=12.0, for_s=6.0, per_s=10.0), ListBurst(at_s=0.0, for_s=1.0, per_s=5.0))
+    )
+    assert [burst_rate(bursting, from_s) for from_s in (0.0, 5.0, 10.0, 15.0, 20.0)] == pytest.approx(
+        [1.0, 0.0, 6.0, 6.0, 0.0]
+    )
+    assert burst_rate(plant(), 0.0) == 0.0
+
+
+def test_a_level_holds_for_five_seconds_and_the_last_for_ever() -> None:
+    scenario = plant(lead_s=20.0, limit_s=10.0)
+    levels = np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.6])
+    found = [level_at(levels, scenario, at_s) for at_s in (-20.0, -15.1, -15.0, 0.0, 4.9, 5.0, 99.0)]
+    assert found == [0.1, 0.1, 0.2, 0.5, 0.5, 0.6, 0.6]
+    assert len(background_levels(scenario, np.random.default_rng(1))) == 8
+
+
+def test_the_background_leaves_something_and_never_ends() -> None:
+    wild = plant(background=0.5, background_swing=9.0, limit_s=20_000.0)
+    levels = background_levels(wild, np.random.default_rng(1))
+    assert (levels.min(), levels.max()) == (pytest.approx(0.05), 0.95)
+
+
+def test_requests_of_a_heavy_join_take_longer_and_only_lists_grow_with_nodes() -> None:
+    assert (SMALL.work_at(0, 2.0), LIST.work_at(2500, 2.0)) == (0.020, pytest.approx(0.45))
+    assert JOIN.cost_at(5000, 2.0) == pytest.approx(2 * (11 * 0.6 + 124 * 0.010))
+
+
+def test_connections_come_back_over_five_minutes() -> None:
+    scenario = plant(disturbances=(ServerLoss(at_s=10, for_s=10),))
+    back = visitor_shares(scenario, 20.0 + 300.0)
+    stuck = 1 - np.exp(-1)
+    assert back == pytest.approx([stuck / (1 + stuck), 1 / (1 + stuck)])
+    assert visitor_shares(scenario, 20.0)[0] == pytest.approx(1e-6, rel=1e-3)
