@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from balloons.api.pool import GROUP, BalloonPool, PoolStatus
-from balloons.cli.terminal import COLOURS, GLYPHS, NONE, Look, Row
+from balloons.cli.terminal import CELL_COLOURS, GLYPHS, NONE, Look, Row
 from balloons.cli.terminal import table as table_lines
 from balloons.cluster.kinds import PAUSE_REASON
 from balloons.view.snapshot import RefusedPool
@@ -274,7 +274,7 @@ def _fitted(
         first_to_go=first_to_go,
         is_whole=look.output == "wide",
         has_headers=look.has_headers,
-        colours=COLOURS if look.is_coloured else {},
+        colours=CELL_COLOURS if look.is_coloured else {},
     )
 
 

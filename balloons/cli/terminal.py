@@ -21,7 +21,7 @@ import click
 from balloons.display_text import printable
 
 GLYPHS = {"True": "✓", "False": "✗", "Unknown": "?"}
-COLOURS = {"✓ True": "\x1b[32m", "✗ False": "\x1b[31m", "? Unknown": "\x1b[33m"}
+CELL_COLOURS = {"✓ True": "\x1b[32m", "✗ False": "\x1b[31m", "? Unknown": "\x1b[33m"}
 AFTER_S = 1.5
 EVERY_S = 1.0
 MANY = 5_000
