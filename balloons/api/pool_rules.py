@@ -45,7 +45,14 @@ from balloons.api.pool import (
 from throttler.kube import quantities_and_durations
 from throttler.kube.custom_objects import Form, Invalid, Problem, decode_object, not_one_of, texts
 from throttler.kube.quantities_and_durations import DurationError, QuantityError, count, parse_duration, parse_quantity
-from throttler.kube.selectors import KEY_PATTERN, VALUE_PATTERN, LabelSelector, Toleration, selector_problems
+from throttler.kube.selectors import (
+    KEY_PATTERN,
+    LONGEST_KEY,
+    VALUE_PATTERN,
+    LabelSelector,
+    Toleration,
+    selector_problems,
+)
 
 __all__ = ["Invalid", "decode_pool"]
 _QUANTITY_FIELDS = ("resources", "slack")
@@ -66,7 +73,6 @@ LARGEST = "1P"
 _RESOURCE = re.compile(RESOURCE_PATTERN, re.ASCII)
 _IMAGE = re.compile(IMAGE_PATTERN, re.ASCII)
 _LARGEST_MILLI = parse_quantity(LARGEST)
-LONGEST_KEY = 317
 RESERVED_PATTERN = r"(.*\.)?(kubernetes\.io|k8s\.io|kube-balloons\.github\.io)/.*"
 NAME_PATTERN = r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?"
 _KEY, _VALUE = re.compile(KEY_PATTERN, re.ASCII), re.compile(VALUE_PATTERN, re.ASCII)

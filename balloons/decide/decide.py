@@ -39,6 +39,7 @@ from balloons.decide.strategies import is_bounded, let_go, lowered_buffers_unsee
 from balloons.view.claim import Bound, Claim, Refusal, claim_nodes, precedence
 from balloons.view.node_load import USUAL_PRIORITY
 from balloons.view.snapshot import Deployment, Now, Snapshot, StoredObject
+from throttler.kube.conditions_and_events import MOST_ERROR_TEXT
 from throttler.kube.metadata import ObjectKey
 from throttler.kube.node import HELD_BY_ANNOTATION, Node
 from throttler.kube.selectors import LabelSelector, can_match, matches
@@ -50,8 +51,6 @@ _KINDS: Mapping[Strategy, tuple[str, ...]] = {
     Strategy.ANNOTATE: ("Node",),
 }
 _Owned = tuple[str, str, Deployment | StoredObject]
-MOST_ERROR_TEXT = 200
-"""Characters of an unexpected error that a status shows."""
 
 
 class Purse:

@@ -7,6 +7,7 @@ from balloons.cluster import kinds
 from balloons.cluster.kinds import Kind
 from balloons.cluster.plain_data import pairs, part, parts, text, texts
 from balloons.doctor.check import Check, Facts, Severity, Trouble, called
+from throttler.api.throttle_rules import TAINT_LIMIT_S
 from throttler.kube.node import NOT_READY_TAINT, is_joining_taint
 from throttler.kube.quantities_and_durations import count
 from throttler.kube.selectors import LabelSelector, Requirement, matches
@@ -15,8 +16,6 @@ DEFAULT_QPS = 20.0
 """kube-controller-manager's `--kube-api-qps`, for each of its controllers."""
 SLOW_NODES_PER_S = 3.0
 """Below it 500 nodes wait for minutes for their DaemonSet pods."""
-TAINT_LIMIT_S = 600.0
-"""A startup taint should be gone by then: after 15 min cluster-autoscaler counts the node as unready."""
 PART_OF = "app.kubernetes.io/part-of"
 
 

@@ -10,7 +10,7 @@ from datetime import datetime
 
 import msgspec
 
-from balloons.preview.inputs import REACTION_S, Known
+from balloons.preview.inputs import MOST_JITTER, REACTION_S, Known
 from throttler.kube.node import INSTANCE_TYPE_LABEL, KARPENTER_POOL_LABEL
 from throttler.kube.quantities_and_durations import count
 
@@ -24,7 +24,6 @@ LEAST_SPREAD = 0.05
 """Scale-ups differ from each other by more than their nodes' mean tells."""
 GUESS_SPREAD = 0.2
 """Where only the pods that a node was made for tell when it was asked for: they may have waited for something else."""
-MOST_JITTER = 0.3
 SECONDS_VARIANCE = 1 / 6
 """Timestamps are whole seconds: what that adds to the variance of a difference of two."""
 BURST_S = 30.0

@@ -215,6 +215,8 @@ BOOT_S = Known.assumed(120.0, "clouds take 30 s to 12 min", 0.35)
 
 
 BOOT_JITTER = Known.assumed(0.15, "machines of one kind boot alike")
+MOST_JITTER = 0.3
+"""Of a boot time, as a share of it: whatever was seen, no world has more."""
 
 
 JOIN_S = Known.assumed(60.0, "60-90 s with the usual agents", 0.25)

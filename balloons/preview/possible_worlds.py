@@ -7,14 +7,13 @@ from statistics import NormalDist
 
 import numpy as np
 
-from balloons.preview.inputs import Known, PlanInputs, PoolFacts, daemon_share
+from balloons.preview.inputs import MOST_JITTER, Known, PlanInputs, PoolFacts, daemon_share
 from throttler.simulator.plant import JOIN
 from throttler.simulator.scenario import ScaleUp, Scenario
 
 SEATS_PER_CAPACITY = 20.0
 """Real servers are out of CPU long before they are out of seats (600 by default)."""
 MOST_BACKGROUND = 0.9
-MOST_JITTER = 0.3
 LEAD_S = 60.0
 """Quiet time before the demand, in which the law learns what idle servers look like."""
 STEPS_S = ((30.0, 150, 0.25, 2.0), (120.0, 500, 0.5, 2.0), (480.0, 2000, 1.0, 2.0), (inf, inf, 2.0, 5.0))

@@ -23,7 +23,7 @@ from throttler.kube.metadata import ObjectKey
 from throttler.kube.selectors import LabelSelector
 from throttler.levers.lever import Lane
 from throttler.levers.lever_context import PoolGrowth
-from throttler.service.throttling import ClusterView
+from throttler.service.throttling import BLIND_PATIENCE_S, ClusterView
 
 REST_SHARE = 3.0
 """A decision that took t is followed by a rest of at least 3 t: a quarter of one core, whatever the churn."""
@@ -32,8 +32,6 @@ BLIND_S = 1.0
 """After a tick that failed, and while the view is incomplete: look again this soon."""
 GROWTH_S = 0.05
 """After a decision that found other growth than the throttle knew of."""
-BLIND_PATIENCE_S = 15.0
-"""A view that is incomplete for no longer than this (a watch that reconnects) is not reported to users."""
 log = structlog.get_logger()
 Decide = Callable[[Snapshot, Memory, DecideSettings, Now, Sequence[Lane] | None], tuple[Decision, Memory]]
 

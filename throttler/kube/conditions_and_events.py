@@ -17,6 +17,8 @@ from throttler.kube.quantities_and_durations import rfc3339
 
 MESSAGE_LIMIT = 1024
 """Of a condition and of a status, as in the CRDs: one field too long would cost the whole status."""
+MOST_ERROR_TEXT = 200
+"""Characters of an unexpected error that a status shows."""
 
 
 def conditions_since(

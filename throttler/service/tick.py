@@ -16,6 +16,7 @@ from throttler.joins.count_joins import count_joins
 from throttler.joins.join_memory import JoinMemory
 from throttler.joins.joins import JoinRules, Joins, total_joins
 from throttler.joins.requested_machines import GroupsOf, share_groups
+from throttler.kube.conditions_and_events import MOST_ERROR_TEXT
 from throttler.kube.karpenter import NodePool
 from throttler.kube.selectors import can_match
 from throttler.law.govern import govern
@@ -29,9 +30,6 @@ from throttler.service.all_levers import decide_levers, left_out, paces_both
 from throttler.service.law_from_spec import law_settings, learned_of_status
 from throttler.service.tick_view import Findings, LastJoins, Memories, ThrottleMemory, TickView, Turn
 from throttler.signals.reading import Signals
-
-MOST_ERROR_TEXT = 200
-"""Characters of an unexpected error that a status shows."""
 
 T = TypeVar("T")
 

@@ -11,11 +11,12 @@ import pytest
 from balloons.api.pool import PoolStatus
 from balloons.decide.decision import Decision, Memory, PoolDecision, PoolMemory, Reason, because
 from balloons.decide.settings import DecideSettings
-from balloons.service.loop import BLIND_PATIENCE_S, DecisionLoop, Wake
+from balloons.service.loop import DecisionLoop, Wake
 from balloons.service.metrics import Metrics
 from balloons.service.preemptions import Preemptions
 from balloons.view.snapshot import Circumstances, Index, Now, Snapshot
 from throttler.kube.metadata import ObjectKey
+from throttler.service.throttling import BLIND_PATIENCE_S
 
 pytestmark = pytest.mark.virtual_time
 GPU, CPU = ObjectKey("ns", "gpu"), ObjectKey("ns", "cpu")
