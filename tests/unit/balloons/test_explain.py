@@ -366,7 +366,7 @@ def test_printed_and_machine_readable() -> None:
         "2026-11-21T11:00:07Z  +7s   bound",
         "now: running on n1",
     ]
-    steps = json.loads(printed(timeline_document(found)))["steps"]
+    steps = json.loads(printed(timeline_document(found), "json"))["steps"]
     assert steps[1] == {"at": "2026-11-21T11:00:07Z", "waitSeconds": 7.0, "step": "bound", "because": "", "message": ""}
 
 
@@ -423,3 +423,70 @@ def test_odd_objects_raise_nothing(odd: Any) -> None:
     assert explain_node(whole, "x")
     assert explain_pool(whole, "", "x")
     assert explain_throttle(whole, "x")
+
+
+READY_WORDS = {"type": "Ready", "status": "False", "reason": "NoNode", "message": "no node fits"}
+
+
+@pytest.mark.parametrize(
+    ("status", "now"),
+    [
+        ({"because": "Steady", "message": "all is well"}, "Steady: all is well"),
+        ({"because": "Steady"}, "Steady"),
+        ({"message": "all is well", "conditions": [READY_WORDS]}, "all is well"),
+        ({"conditions": [READY_WORDS]}, "Ready is False: no node fits"),
+        ({"conditions": [{**READY_WORDS, "message": ""}]}, "Ready is False: NoNode"),
+        ({"conditions": [{"type": "Ready", "status": "True"}]}, "Ready is True"),
+        ({"conditions": [{"type": "Other", "status": "True"}]}, "nobody has acted on it yet; is the service running?"),
+        ({}, "nobody has acted on it yet; is the service running?"),
+    ],
+)
+def test_how_a_pool_stands(status: dict[str, Any], now: str) -> None:
+    pool = {"metadata": {"name": "warm", "namespace": "ml"}, "spec": {}, "status": status}
+    found = explain_pool(seen(pools=[pool]), "ml", "warm")
+    assert found is not None
+    assert found.now.removesuffix(" (balloons doctor)") == now
+
+
+@pytest.mark.parametrize(
+    ("minute", "second", "change", "is_told"),
+    [
+        (1, 0, {}, False),
+        (2, 0, {}, False),
+        (2, 1, {}, True),
+        (0, 0, {}, False),
+        (1, 0, {"reason": "Other"}, True),
+        (1, 0, {"note": "other words"}, True),
+    ],
+)
+def test_an_event_that_says_what_a_condition_does_at_that_moment_is_left_out(
+    minute: int, second: int, change: dict[str, Any], *, is_told: bool
+) -> None:
+    said = {"type": "Ready", "status": "False", "reason": "Why", "message": "words", "lastTransitionTime": at(1)}
+    pool = {"metadata": {"name": "warm", "namespace": "ml"}, "status": {"conditions": [said]}}
+    told = {**event("BalloonPool", "warm", "Why", at(minute, second), "words"), **change}
+    found = explain_pool(seen(pools=[pool], events=[told]), "ml", "warm")
+    assert found is not None
+    assert any(step.what.startswith("Event from") for step in found.steps) is is_told
+
+
+def test_a_pause_is_told_with_its_reason() -> None:
+    paused = {"metadata": {"name": "warm", "namespace": "ml"}, "spec": {"paused": True}}
+    found = explain_pool(seen(pools=[paused]), "ml", "warm")
+    assert found is not None
+    assert [step.message for step in found.steps if step.what == "paused"] == ["nobody said why"]
+    running = explain_pool(seen(pools=[{**paused, "spec": {"paused": False}}]), "ml", "warm")
+    assert running is not None
+    assert "paused" not in [step.what for step in running.steps]
+
+
+def test_a_pool_tells_its_zones() -> None:
+    zones = [{"zone": "a", "warm": 2, "busy": 1, "nodes": 4}, {}]
+    pool = {"metadata": {"name": "warm", "namespace": "ml"}, "status": {"zones": zones}}
+    found = explain_pool(seen(pools=[pool]), "ml", "warm")
+    assert found is not None
+    assert [(step.what, step.message) for step in found.steps if step.what.startswith("zone")] == [
+        ("zone a", "2 warm, 1 busy of 4"),
+        ("zone (none)", "0 warm, 0 busy of 0"),
+    ]
+    assert explain_pool(seen(pools=[pool]), "other", "warm") is None

@@ -1,0 +1,110 @@
+"""What checks go by: priorities, placeholders and their pods, and names in few words."""
+
+from typing import Any
+
+import pytest
+
+from balloons.cluster import kinds
+from balloons.doctor.check import Facts, Severity, called, is_pause, some
+from tests.doctor_cases import Cluster, pod, priority, workload
+from tests.seen_clusters import cluster
+
+
+def facts(objects: Cluster) -> Facts:
+    return Facts(cluster({kind: [] for kind in kinds.ALL_KINDS} | dict(objects)))
+
+
+CLASSES = {
+    kinds.PRIORITY_CLASSES: [
+        priority(-10),
+        priority(7, "usual", globalDefault=True),
+        priority(5, "lower", globalDefault=True),
+        priority(99, "other"),
+    ]
+}
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        ({"priorityClassName": "low"}, -10),
+        ({"priorityClassName": "low", "priority": 3}, -10),
+        ({"priorityClassName": "gone"}, None),
+        ({"priority": 3}, 3),
+        ({"priority": 0}, 0),
+        ({}, 7),
+    ],
+)
+def test_a_priority_is_that_of_the_class_else_as_given_else_the_default(
+    spec: dict[str, Any], expected: int | None
+) -> None:
+    assert facts(CLASSES).priority_of(spec) == expected
+    assert facts({}).default_priority == 0
+
+
+@pytest.mark.parametrize(
+    ("images", "expected"),
+    [
+        (["registry.k8s.io/pause:3.10"], True),
+        (["pause"], True),
+        (["example.com:5000/x/pause@sha256:abc"], True),
+        (["pause", "web:1"], False),
+        (["web:1"], False),
+        ([], False),
+    ],
+)
+def test_a_pod_that_only_waits(images: list[str], *, expected: bool) -> None:
+    assert is_pause({"containers": [{"name": str(at), "image": image} for at, image in enumerate(images)]}) is expected
+
+
+def test_placeholders_are_ours_and_anybodys_pause_below_zero() -> None:
+    ours = workload("ours", image="web:1", labels={"kube-balloons.github.io/pool": "warm"}, priorityClassName=None)
+    found = facts(
+        {
+            **CLASSES,
+            kinds.DEPLOYMENTS: [
+                ours,
+                workload("room"),
+                workload("high", priorityClassName="other"),
+                workload("unknown", priorityClassName="gone"),
+                workload("work", image="web:1"),
+            ],
+        }
+    )
+    assert [each["metadata"]["name"] for each in found.placeholders] == ["ours", "room"]
+
+
+def test_pods_of_a_placeholder_are_those_that_it_selects_in_its_namespace() -> None:
+    both = workload("room", labels={"app": "room", "tier": "x"})
+    unselected = workload("bare", "other", labels={"app": "bare"})
+    del unselected["spec"]["selector"]
+    found = facts(
+        {
+            **CLASSES,
+            kinds.DEPLOYMENTS: [both, unselected],
+            kinds.PODS: [
+                pod("own", labels={"app": "room", "tier": "x", "more": "y"}),
+                pod("half", labels={"app": "room"}),
+                pod("elsewhere", namespace="other", labels={"app": "room", "tier": "x"}),
+                pod("bare", namespace="other", labels={"app": "bare"}),
+            ],
+        }
+    )
+    assert [each["metadata"]["name"] for each in found.placeholder_pods] == ["own", "bare"]
+    assert [each.key.name for each in found.pending] == ["half", "elsewhere"]
+
+
+def test_of_many_names_three_and_how_many_more() -> None:
+    assert some("cba") == "a, b, c"
+    assert some("dcba") == "a, b, c and 1 more"
+    assert some("dcba", 1) == "a and 3 more"
+
+
+def test_an_object_is_called_as_kubectl_takes_it() -> None:
+    named = {"metadata": {"name": "a", "namespace": "n"}}
+    assert called(kinds.DEPLOYMENTS, named) == "deployment/a -n n"
+    assert called("node", {"metadata": {"name": "a"}}) == "node/a"
+
+
+def test_words_of_severities() -> None:
+    assert [each.word for each in sorted(Severity)] == ["info", "warning", "error"]
