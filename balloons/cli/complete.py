@@ -139,7 +139,7 @@ def _some(names: set[str], begun: str) -> list[str]:
 def _seen(context: click.Context, wanted: "tuple[Kind, ...]") -> Any:
     import asyncio
 
-    from balloons.cli.options import read_live
+    from balloons.cli.cluster_source import read_live
     from balloons.reading.read_cluster import read_archive
 
     asked = {"as_user": None, "as_group": (), **context.params, "request_timeout": TIMEOUT, "verbose": False}

@@ -7,7 +7,8 @@ from typing import Any
 
 import click
 
-from balloons.cli.options import option, request_options, see
+from balloons.cli.cluster_source import see
+from balloons.cli.options import option, request_options
 from balloons.cli.terminal import CommandError, ExitCode
 from balloons.cli.values import FILE, File
 

@@ -12,8 +12,9 @@ from typing import Any
 
 import click
 
+from balloons.cli.cluster_source import see
 from balloons.cli.documents import printed
-from balloons.cli.options import DURATIONS, see, stated_of
+from balloons.cli.options import DURATIONS, stated_of
 from balloons.cli.plan_files import documents, prices, write
 from balloons.cli.plan_text import PLAN_ROWS, chart, comparison_lines, plan_lines, report_lines, verdict_lines, wrapped
 from balloons.cli.terminal import CommandError, ExitCode, Look, Row, table, warn, working

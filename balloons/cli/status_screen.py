@@ -19,8 +19,8 @@ from typing import Any
 import click
 import msgspec
 
+from balloons.cli.cluster_source import open_cluster, see
 from balloons.cli.documents import printed
-from balloons.cli.options import open_cluster, see
 from balloons.cli.status_text import Awaited, Pool, Seen, document, missing, names, table, tables, throttle_table
 from balloons.cli.terminal import CommandError, ExitCode, Look, keys_unseen, warn
 from balloons.cluster import kinds, seen_cluster

@@ -14,8 +14,8 @@ from typing import Any
 
 import click
 
+from balloons.cli.cluster_source import open_cluster
 from balloons.cli.documents import NodeGroupItem, NodeGroupListDocument, RequestedItem
-from balloons.cli.options import open_cluster
 from balloons.cli.status_screen import COLUMNS, LINES, ToldOnce, height, on_screen, outage, start, until_changed
 from balloons.cli.terminal import NONE, Look, keys_unseen
 from balloons.colours import COLOURS

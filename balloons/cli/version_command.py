@@ -4,7 +4,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from balloons.cli.options import cluster_options, output_option, see
+from balloons.cli.cluster_source import see
+from balloons.cli.options import cluster_options, output_option
 
 if TYPE_CHECKING:
     from balloons.cluster.seen_cluster import Component, SeenCluster

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from balloons.cli.cluster_source import seconds, warn
 from balloons.cli.doctor_text import diagnosis_text, summary
 from balloons.cli.main import balloons
-from balloons.cli.options import seconds, warn
 from balloons.cli.terminal import Look
 from balloons.cluster import kinds
 from balloons.cluster.seen_cluster import Listed, SeenCluster, Unread

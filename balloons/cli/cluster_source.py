@@ -1,0 +1,143 @@
+"""Where a command finds its cluster: by a kubeconfig, by the pod that we run in, or in a dump (`--from`)."""
+
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from balloons.cli.terminal import CommandError, ExitCode, warn
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from balloons.cluster.kinds import Kind
+    from balloons.cluster.seen_cluster import SeenCluster
+    from throttler.kube.connection import Connection
+    from throttler.kube.kube_client import Attempt, KubeClient
+
+PROGRAM = "kube-balloons-cli"
+CALLS_PER_S, BURST = 50.0, 50
+"""As kubectl limits itself."""
+_DUMP = "--from FILE, which `balloons dump` wrote"
+_OFFLINE = f"--offline, or {_DUMP}"
+WITHOUT = {
+    "plan": _OFFLINE,
+    "simulate": _OFFLINE,
+    "report": f"--plan FILE, {_OFFLINE}",
+    "doctor": f"-f FOLDER of manifests, or {_DUMP}",
+    "status": _DUMP,
+    "top": _DUMP,
+    "explain": _DUMP,
+}
+"""What commands can do where there is no cluster."""
+
+
+def see(given: dict[str, Any], command: str, wanted: "Iterable[Kind]") -> "SeenCluster":
+    """The cluster that the options name, with these kinds; says on stderr what could not be seen.
+
+    Raises ConfigError, ApiError (nothing can be read at all) and CommandError (a dump that is none).
+    """
+    if given.get("from_file"):
+        seen = _from_file(given["from_file"])
+        warn(dump_in_words(given["from_file"], seen.taken_at))
+    else:
+        seen = _live(given, command, wanted)
+    seen = seen.only(wanted)
+    for name, listed in seen.not_seen.items():
+        because = f": {listed.message}" if listed.message else ""
+        assert listed.unread is not None
+        warn(f"{name} not seen ({listed.unread.value}{because})")
+    return seen
+
+
+def dump_in_words(path: str, taken_at: "datetime") -> str:
+    """Old data is never shown without a word: the environment may still name a dump that was looked at last week."""
+    from datetime import UTC, datetime
+
+    from balloons.display_text import long_duration
+
+    age_s = max(0.0, (datetime.now(UTC) - taken_at).total_seconds())
+    return f"from a dump, {path}, taken {taken_at:%Y-%m-%d %H:%M:%S} UTC ({long_duration(age_s)} ago)"
+
+
+def _from_file(path: str) -> "SeenCluster":
+    from balloons.reading.read_cluster import ArchiveError, read_archive
+
+    try:
+        return read_archive(path)
+    except ArchiveError as error:
+        raise CommandError(f"{path}: {error}", ExitCode.BAD_INPUT) from error
+    except OSError as error:
+        raise CommandError(f"{path}: {error.strerror or error}", ExitCode.BAD_INPUT) from error
+
+
+def _live(given: dict[str, Any], command: str, wanted: "Iterable[Kind]") -> "SeenCluster":
+    import asyncio
+
+    return asyncio.run(read_live(given, command, wanted))
+
+
+async def read_live(given: dict[str, Any], command: str, wanted: "Iterable[Kind]") -> "SeenCluster":
+    """From the API server."""
+    from balloons.reading.read_cluster import read_cluster
+
+    async with open_cluster(given, command) as (client, _):
+        return await read_cluster(client, wanted, given["context"] or "")
+
+
+@asynccontextmanager
+async def open_cluster(
+    given: dict[str, Any], command: str, *, is_dry_run: bool = False
+) -> "AsyncIterator[tuple[KubeClient, Connection]]":
+    """A client for what the options name; errors that mean "nobody there" say what to try next."""
+    from throttler.kube.connection import ConnectionOptions, load_connection
+    from throttler.kube.errors import ConfigError, UnauthorizedError, UnreachableError
+    from throttler.kube.kube_client import CeilingGate, ignore_attempt, open_client
+
+    options = ConnectionOptions(
+        kubeconfig=given["kubeconfig"],
+        context=given["context"],
+        as_user=given["as_user"],
+        as_groups=given["as_group"],
+        request_timeout_s=seconds(given["request_timeout"]),
+    )
+    try:
+        connection = await load_connection(options)
+    except ConfigError as error:
+        if command not in WITHOUT or given["context"]:
+            raise
+        raise CommandError(f"{error}; without a cluster: {WITHOUT[command]}", ExitCode.BAD_INPUT) from error
+    gate = CeilingGate(CALLS_PER_S, burst=BURST)
+    observer = _show if given["verbose"] else ignore_attempt
+    opened = open_client(connection, command, gate=gate, observer=observer, is_dry_run=is_dry_run, program=PROGRAM)
+    async with opened as client:
+        try:
+            yield client, connection
+        except UnreachableError as error:
+            raise CommandError(
+                f"{connection.base_url}: {error.message.removeprefix(f'{connection.base_url}: ')}; is the cluster up, "
+                "and the context right (kubectl config current-context)?"
+            ) from error
+        except UnauthorizedError as error:
+            raise CommandError(
+                f"{connection.base_url}: {error.message}; log in again, then try `kubectl auth whoami`"
+            ) from error
+
+
+def seconds(text: str) -> float:
+    """A length of time as kubectl takes it (30s, 2m, or a number of seconds); raises click.BadParameter."""
+    from throttler.kube.quantities_and_durations import DurationError, parse_duration
+
+    try:
+        found = float(text) if text.replace(".", "", 1).isdecimal() and text.isascii() else parse_duration(text)
+    except DurationError:
+        found = 0.0
+    if not 0 < found <= 300:
+        raise click.BadParameter(f"{text!r}; accepted: 1s to 300s", param_hint="--request-timeout")
+    return found
+
+
+def _show(attempt: "Attempt") -> None:
+    size = f"{attempt.size_bytes:,} bytes"
+    click.echo(f"{attempt.verb} {attempt.resource}: {attempt.code}, {attempt.seconds:.3f} s, {size}", err=True)
