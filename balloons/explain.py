@@ -29,6 +29,8 @@ _CLAIM = {"Launched": "launched", "Registered": "registered", "Initialized": "in
 _STARTUP = (STARTUP_TAINT_PREFIX, *JOINING_TAINTS)
 SAME_MOMENT = timedelta(minutes=1)
 """A condition and the Event of one change are written by two calls, and either may be tried again."""
+SAME_WRITE = timedelta(seconds=5)
+"""And neither had to be."""
 _CONDITIONS = {"PodScheduled": "bound", "Initialized": "initialized", "Ready": "ready"}
 
 
@@ -341,7 +343,9 @@ def _told(seen: SeenCluster, kind: Kind, thing: Any, more: list[Step]) -> Timeli
         )
         for each in parts(thing, "status", "conditions")
     ]
-    events = [told for told in event_steps(seen, kind.kind, name, namespace) if not _is_said(told, steps)]
+    told = event_steps(seen, kind.kind, name, namespace)
+    steps = [_as_it_was(step, told) for step in steps]
+    events = [each for each in told if not _is_said(each, steps)]
     steps += _pause(thing)
     where = f" -n {namespace}" if namespace else ""
     return Timeline(
@@ -350,6 +354,19 @@ def _told(seen: SeenCluster, kind: Kind, thing: Any, more: list[Step]) -> Timeli
         steps=in_order([*steps, *events, *more]),
         now=_object_stands(thing, kind),
     )
+
+
+def _as_it_was(step: Step, events: Iterable[Step]) -> Step:
+    """A condition gets a new reason without a new time while its status stays: an Event of the time has the old one."""
+    near = [
+        (abs(event.at - step.at), event)
+        for event in events
+        if event.at is not None and step.at is not None and abs(event.at - step.at) <= SAME_WRITE
+    ]
+    if not step.because or not near or any(event.because == step.because for _, event in near):
+        return step
+    _, then = min(near, key=lambda each: each[0])
+    return replace(step, because=then.because, message=then.message)
 
 
 def _is_said(event: Step, steps: Iterable[Step]) -> bool:
@@ -374,7 +391,7 @@ def _counts(pool: Mapping[str, Any]) -> list[Step]:
     """Zone by zone, as the pool's status has them."""
     return [
         Step(
-            what=f"zone {text(zone, 'zone') or '(none)'}",
+            what=f"zone {text(zone, 'zone')}" if text(zone, "zone") else "nodes without a zone",
             message=f"{whole(zone, 'warm') or 0} warm, {whole(zone, 'busy') or 0} busy of {whole(zone, 'nodes') or 0}",
         )
         for zone in parts(pool, "status", "zones")

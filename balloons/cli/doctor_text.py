@@ -16,6 +16,7 @@ WIDE_DIAGNOSIS_COLUMNS = (*DIAGNOSIS_COLUMNS, "FIX", "DOCS")
 CODES_WIDTH = 78
 _COLOURS = {Severity.ERROR: "\x1b[31m", Severity.WARNING: "\x1b[33m", Severity.INFO: "\x1b[36m"}
 _GLYPHS = {Severity.ERROR: "✗", Severity.WARNING: "!", Severity.INFO: "i"}
+_ASCII_GLYPHS = {**_GLYPHS, Severity.ERROR: "x"}
 TIMELINE_COLUMNS = ("TIME", "WAIT", "STEP", "BECAUSE", "MESSAGE")
 
 
@@ -87,7 +88,8 @@ def _finding_row(finding: Finding) -> dict[str, str]:
 
 def _block(finding: Finding, width: int, look: Look) -> list[str]:
     severity, trouble, name = finding.check.severity, finding.trouble, printable(finding.trouble.object)
-    head = f"{_GLYPHS[severity]} {severity.word} {finding.check.code}"
+    glyph = _GLYPHS[severity] if look.is_unicode else _ASCII_GLYPHS[severity]
+    head = f"{glyph} {severity.word} {finding.check.code}"
     shown = f"{_COLOURS[severity]}{head}\x1b[0m" if look.is_coloured else head
     # A command is not wrapped: it is there to be copied.
     return [

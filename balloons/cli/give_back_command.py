@@ -204,9 +204,9 @@ async def _run(given: dict[str, Any]) -> bool:
     async with open_client(connection, "give-back", gate=gate) as client:
         if given["dry_run"]:
             return await _show(client, settings)
-        await _stop_service(client, given["namespace"], given["deployment"])
+        is_scaled = await _stop_service(client, given["namespace"], given["deployment"])
         async with open_lease_client(connection) as lease_client:
-            return await _await_silence(lease_client, client, settings)
+            return await _await_silence(lease_client, client, settings, is_scaled=is_scaled)
 
 
 def _settings(given: dict[str, Any]) -> "GuardSettings":
@@ -227,15 +227,18 @@ def _settings(given: dict[str, Any]) -> "GuardSettings":
 
 
 async def _show(client: "KubeClient", settings: "GuardSettings") -> bool:
+    from throttler.kube.quantities_and_durations import count
     from throttler.service.restore_all import restore_all
 
     found = await restore_all(client, lease=settings.lease, lets_nodes_go=True, is_dry_run=True)
     for problem in found.problems:
         click.echo(problem, err=True)
+    click.echo(f"{count(found.done, 'object')} would be given back (dry run: nothing was written)", err=True)
     return found.is_all
 
 
-async def _stop_service(client: "KubeClient", namespace: str, deployment: str) -> None:
+async def _stop_service(client: "KubeClient", namespace: str, deployment: str) -> bool:
+    """Whether there is a Deployment, which now wants no replicas."""
     from throttler.kube.errors import NotFoundError
     from throttler.kube.requests import DEPLOYMENTS
 
@@ -244,9 +247,13 @@ async def _stop_service(client: "KubeClient", namespace: str, deployment: str) -
         await client.patch(DEPLOYMENTS, body, deployment, namespace, subresource="scale")
     except NotFoundError:
         click.echo(f"no Deployment {namespace}/{deployment}: whoever else runs the service must stop it", err=True)
+        return False
+    return True
 
 
-async def _await_silence(lease_client: "KubeClient", client: "KubeClient", settings: "GuardSettings") -> bool:
+async def _await_silence(
+    lease_client: "KubeClient", client: "KubeClient", settings: "GuardSettings", *, is_scaled: bool
+) -> bool:
     import asyncio
 
     from throttler.service.guard import Guard
@@ -254,5 +261,6 @@ async def _await_silence(lease_client: "KubeClient", client: "KubeClient", setti
     stop = stop_on_signals()
     is_well = await Guard(lease_client, client, settings, asyncio.get_running_loop().time).run(stop)
     if stop.is_set():
-        raise CommandError("stopped before everything was given back; the service stays at zero replicas")
+        still = "; the service stays at zero replicas" if is_scaled else ""
+        raise CommandError(f"stopped before everything was given back{still}")
     return is_well

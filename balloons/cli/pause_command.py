@@ -82,6 +82,7 @@ async def _patch(resource: "Resource", name: str, given: dict[str, Any], *, is_p
         try:
             await client.patch(resource, body, name, namespace, field_manager=FIELD_MANAGER)
         except NotFoundError as error:
-            raise CommandError(
-                f"{error.message}; see what there is with balloons status -A", ExitCode.BAD_INPUT
-            ) from error
+            # Of an object that is not there the server says so with a reason, of a kind that it does not serve without.
+            said = error.message if error.reason else f"this cluster does not serve {resource.plural}"
+            hint = "see what there is with balloons status -A" if error.reason else "kubectl apply -k manifests/crds"
+            raise CommandError(f"{said}; {hint}", ExitCode.BAD_INPUT) from error

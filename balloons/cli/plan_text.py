@@ -156,7 +156,9 @@ def comparison_lines(found: Comparison, look: Look) -> list[str]:
         f"Planned {saved.at:%Y-%m-%d %H:%M:%S} UTC: {count(saved.nodes, 'node')}{name} in {duration(saved.eta_s)} "
         f"(nine in ten: {duration(saved.low_s)} to {duration(saved.high_s)})",
         f"Since then {count(found.came, 'node')} came, {found.ready:,} of them usable; "
-        f"it began {duration(max(0.0, found.since_s))} after the plan",
+        f"it began {duration(max(0.0, found.since_s))} after the plan"
+        if found.came
+        else "Since then no node came",
     ]
     if found.is_in_band is not None:
         where = "inside" if found.is_in_band else "outside"

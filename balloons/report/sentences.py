@@ -216,7 +216,7 @@ def pods(plan: Document) -> tuple[str, ...]:
         f"{found.on_new_nodes:,} on new ones."
     ]
     text += [
-        f"Gang {shown(each.name.removeprefix('/'))} ({count(each.pods, 'pod')}): whole {_gang_fits(each, plan)}."
+        f"Gang {shown(each.name.removeprefix('/'))} ({count(each.pods, 'pod')}) {_gang_starts(each, plan)}."
         for each in found.gangs
     ]
     text += [f"{count(each.pods, 'pod')} cannot run: {shown(each.reason)}." for each in found.unplaceable]
@@ -225,14 +225,14 @@ def pods(plan: Document) -> tuple[str, ...]:
     return tuple(text)
 
 
-def _gang_fits(gang: Gang, plan: Document) -> str:
+def _gang_starts(gang: Gang, plan: Document) -> str:
     if not gang.is_placeable:
-        return "never: not all of it fits"
+        return "can never start: not all of it fits"
     if gang.fits_now:
-        return "now, on nodes that are there"
+        return "can start now, on nodes that are there"
     if plan.nodes_coming < plan.request.add_nodes or plan.eta is None:
-        return "never: not all nodes that it needs can come"
-    return f"in {duration(plan.eta.median_seconds)}"
+        return "can never start: not all nodes that it needs can come"
+    return f"can start in {duration(plan.eta.median_seconds)}"
 
 
 def first(texts: Iterable[str], most: int) -> list[str]:
@@ -346,7 +346,8 @@ def _compared(sides: Sequence[Side], policy: str) -> str:
         return _with_pacing(paced, unpaced)
     without = f"Without pacing: {_end(unpaced)}, and {felt(unpaced)}"
     if not _is_later(paced, unpaced):
-        return f"{without}."
+        spares_nobody = not any(hurts(each) or may_hurt(each) for each in (paced, unpaced))
+        return "Pacing changes nothing here." if spares_nobody and not _is_later(unpaced, paced) else f"{without}."
     if _hurts_more(unpaced, paced):
         most = " in most cases" if may_hurt(paced) else ""
         spares = "" if unpaced.is_collapse else f" Pacing {_price(paced, unpaced)} and spares them{most}."

@@ -313,6 +313,24 @@ def test_what_a_condition_says_is_not_told_again_by_the_event_of_the_same_change
     assert [what for what, _ in told] == ["Event from karpenter", "Ready became True", "Event from karpenter"]
 
 
+def test_a_condition_whose_reason_changed_later_tells_the_reason_of_its_time() -> None:
+    """Ready stays True while a pool is paused: its reason is of today and its time of the day when it became True."""
+    pool = {
+        "metadata": {"name": "gpu", "namespace": "ml"},
+        "status": {"conditions": [condition("Ready", at(5), reason="Paused", message="the pool is paused")]},
+    }
+    events = [
+        event("BalloonPool", "gpu", "Steady", at(5), "2 warm"),
+        event("BalloonPool", "gpu", "Paused", at(5, 30), "the pool is paused"),
+    ]
+    found = explain_pool(seen(pools=[pool], events=events), "ml", "gpu")
+    assert found is not None
+    assert [(step.what, step.because) for step in found.steps if step.because] == [
+        ("Ready became True", "Steady"),
+        ("Event from karpenter", "Paused"),
+    ]
+
+
 def test_a_paused_pool_says_who_wants_it_so() -> None:
     pool = {
         "metadata": {

@@ -140,6 +140,7 @@ def test_names_are_never_cut_on_a_narrow_terminal() -> None:
     shown = diagnosis_text(found, Look(width=30, is_terminal=True))
     assert shown[:3] == ["✗ error KB001", f"    deployment/{name}", "    -n default"]
     assert max(len(line) for line in shown[2:-2]) <= 30
+    assert diagnosis_text(found, Look(width=30, is_terminal=True, is_unicode=False))[0] == "x error KB001"
 
 
 def test_wide_tells_a_terminal_what_was_looked_for_in_vain() -> None:

@@ -153,7 +153,7 @@ def test_a_pod_that_fits_is_one_pod_and_its_gang_has_a_name() -> None:
     plan = document(make_plan(assumed_inputs(), Asked(add=0), AT, fitting=fitting))
     lines = plan_lines(plan, Look(), [])
     assert "1 pod: 1 on nodes that are there, 0 on new ones." in lines
-    assert "Gang small (1 pod): whole now, on nodes that are there." in lines
+    assert "Gang small (1 pod) can start now, on nodes that are there." in lines
 
 
 @pytest.mark.parametrize(

@@ -171,12 +171,18 @@ async def test_pause_and_resume_write_one_field_and_its_reason(tmp_path: Path) -
 
 async def test_pausing_what_is_not_there_says_where_to_look(tmp_path: Path) -> None:
     async def missing(request: web.BaseRequest) -> web.Response:
-        return web.json_response({"message": 'balloonpools "x" not found', "code": 404}, status=404)
+        if "jointhrottles" in request.path:
+            return web.Response(text="404 page not found\n", status=404)
+        body = {"message": 'balloonpools "x" not found', "reason": "NotFound", "code": 404}
+        return web.json_response(body, status=404)
 
     async with loopback_api(missing) as api:
-        code, said = await run("pause", "pool", "x", "--reason", "y", "--kubeconfig", config_for(api, tmp_path))
-    assert code == 2
-    assert "not found; see what there is with balloons status -A" in said
+        at = ("--kubeconfig", config_for(api, tmp_path))
+        pool = await run("pause", "pool", "x", "--reason", "y", *at)
+        throttle = await run("resume", "throttle", "x", *at)
+    assert (pool[0], throttle[0]) == (2, 2)
+    assert "not found; see what there is with balloons status -A" in pool[1]
+    assert "error: this cluster does not serve jointhrottles; kubectl apply -k manifests/crds" in throttle[1]
 
 
 def test_a_pool_is_in_one_namespace() -> None:

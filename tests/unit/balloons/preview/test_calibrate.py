@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from balloons.cli.plan_text import comparison_lines
+from balloons.cli.terminal import Look
 from balloons.preview.calibrate import Birth, births_of, boot, boot_jitter, dated, join, middle, reaction, ready_share
 from balloons.preview.inputs import BOOT_JITTER, BOOT_S, JOIN_S, REACTION_S, Source
 from balloons.preview.plan_json import (
@@ -180,6 +182,11 @@ def test_nodes_that_were_there_before_are_not_counted() -> None:
     found = compared(saved_plan(saved(createdAt=at(103))), births())
     assert found.came == 3
     assert found.is_in_band is None
+
+
+def test_a_plan_that_nothing_followed_says_no_beginning() -> None:
+    found = compared(saved_plan(saved()), ())
+    assert comparison_lines(found, Look())[1] == "Since then no node came"
 
 
 @pytest.mark.parametrize(

@@ -94,13 +94,13 @@ def test_page_says_what_is_assumed_broken_and_unseen() -> None:
 @pytest.mark.parametrize(
     ("gang", "changes", "words"),
     [
-        ({"fitsNow": True}, {}, "Gang jobs/train (4 pods): whole now, on nodes that are there."),
-        ({"fitsNow": False}, {}, "Gang jobs/train (4 pods): whole in 4m."),
-        ({"fitsNow": False, "isPlaceable": False}, {}, "Gang jobs/train (4 pods): whole never: not all of it fits."),
-        ({"fitsNow": False}, {"nodesComing": 50}, "Gang jobs/train (4 pods): whole never: not all nodes that"),
+        ({"fitsNow": True}, {}, "Gang jobs/train (4 pods) can start now, on nodes that are there."),
+        ({"fitsNow": False}, {}, "Gang jobs/train (4 pods) can start in 4m."),
+        ({"fitsNow": False, "isPlaceable": False}, {}, "Gang jobs/train (4 pods) can never start: not all of it fits."),
+        ({"fitsNow": False}, {"nodesComing": 50}, "Gang jobs/train (4 pods) can never start: not all nodes that"),
     ],
 )
-def test_page_says_when_a_gang_fits_whole(gang: dict[str, bool], changes: dict[str, int], words: str) -> None:
+def test_page_says_when_a_gang_can_start(gang: dict[str, bool], changes: dict[str, int], words: str) -> None:
     found = {"name": "jobs/train", "pods": 4, "podsOnNewNodes": 2, **gang}
     given = document(pods={"pods": 4, "onNodesThere": 2, "onNewNodes": 2, "gangs": [found], "unjudged": 1}, **changes)
     text = " ".join(elements(page(given, "0.1.0")).text.split())

@@ -288,18 +288,18 @@ def gang(**changes: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("changes", "plan", "fits"),
     [
-        ({}, {}, "in 4m"),
-        ({"fitsNow": True}, {}, "now, on nodes that are there"),
-        ({"isPlaceable": False, "fitsNow": True}, {}, "never: not all of it fits"),
-        ({}, {"nodesComing": 99}, "never: not all nodes that it needs can come"),
-        ({}, {"eta": None}, "never: not all nodes that it needs can come"),
+        ({}, {}, "can start in 4m"),
+        ({"fitsNow": True}, {}, "can start now, on nodes that are there"),
+        ({"isPlaceable": False, "fitsNow": True}, {}, "can never start: not all of it fits"),
+        ({}, {"nodesComing": 99}, "can never start: not all nodes that it needs can come"),
+        ({}, {"eta": None}, "can never start: not all nodes that it needs can come"),
     ],
 )
-def test_when_a_gang_is_whole(changes: dict[str, Any], plan: dict[str, Any], fits: str) -> None:
+def test_when_a_gang_can_start(changes: dict[str, Any], plan: dict[str, Any], fits: str) -> None:
     given = {"pods": 4, "onNodesThere": 1, "onNewNodes": 3, "gangs": [gang(**changes)], "unplaceable": []}
     assert pods(document(pods=given, **plan)) == (
         "4 pods: 1 on nodes that are there, 3 on new ones.",
-        f"Gang train (3 pods): whole {fits}.",
+        f"Gang train (3 pods) {fits}.",
     )
 
 
@@ -380,13 +380,15 @@ def test_unpaced_a_verdict_says_what_pacing_would_change(
 @pytest.mark.parametrize(
     ("unpaced", "paced", "compared"),
     [
-        (QUIET, QUIET, "Without pacing: 4m, and others feel nothing."),
+        (QUIET, QUIET, "Pacing changes nothing here."),
+        (LATER, QUIET, "Without pacing: 5m, and others feel nothing."),
         (
             QUIET,
             LATER,
             "Without pacing: 4m, and others feel nothing either: pacing takes 1m longer (25 %) here and spares nobody.",
         ),
-        (QUIET, {"etaSeconds": 240.9}, "Without pacing: 4m, and others feel nothing."),
+        (QUIET, {"etaSeconds": 240.9}, "Pacing changes nothing here."),
+        (MAY, {"etaSeconds": 240.9}, f"Without pacing: 4m, and others {SOME}."),
         (
             QUIET,
             {"etaSeconds": 241.0},
