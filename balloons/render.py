@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from balloons.api.pool import BalloonPool, Mode, Spread
-from balloons.view.claim import Term, away_from
+from balloons.view.claim import Term, away_from, deployment_name
 from balloons.view.shape import Shape, extended
 from throttler.kube.node import HOST_LABEL, INSTANCE_TYPE_LABEL, KARPENTER_INITIALIZED_LABEL, KARPENTER_POOL_LABEL
 from throttler.kube.pod import MANAGED_BY, POOL_LABEL, SHAPE_LABEL
@@ -37,8 +37,6 @@ NO_DEADLINE_S = 2**31 - 1
 """The Deployment controller's own value for "no progress deadline": a waiting balloon is no failed rollout."""
 REPLACED_PERCENT = 10
 """Share of a Deployment's balloons that a roll-out replaces at a time."""
-_NAME_LIMIT = 63
-_DIGEST_LENGTH = 8
 BUFFER_GROUP = "autoscaling.x-k8s.io"
 AMOUNTS = frozenset({"requests", "limits"})
 """Fields whose values are quantities by the name of a resource."""
@@ -58,16 +56,6 @@ class BalloonSpec:
     """Host names of nodes that refuse balloons."""
     avoided: tuple[LabelSelector, ...] = ()
     """Selectors of other pools, on whose nodes the balloons hold nothing."""
-
-
-def deployment_name(pool: BalloonPool, shape: Shape) -> str:
-    """One name per pool and shape, cut to what a label value may hold; a cut name says by a digest whose it is."""
-    whole = f"{pool.metadata.name}-{shape.name}"
-    if len(whole) <= _NAME_LIMIT:
-        return whole
-    digest = sha256(whole.encode()).hexdigest()[:_DIGEST_LENGTH]
-    room = _NAME_LIMIT - len(shape.name) - len(digest) - 2
-    return f"{pool.metadata.name[:room].rstrip('-.')}-{digest}-{shape.name}"
 
 
 def replaced_at_once(replicas: int) -> int:
@@ -259,13 +247,13 @@ def buffer_object(pool: BalloonPool, shape: Shape, replicas: int, api_version: s
         "apiVersion": api_version,
         "kind": "CapacityBuffer",
         "metadata": _metadata(pool, shape),
-        "spec": {"podTemplateRef": {"name": deployment_name(pool, shape)}, "replicas": replicas},
+        "spec": {"podTemplateRef": {"name": deployment_name(pool.metadata.name, shape.name)}, "replicas": replicas},
     }
 
 
 def _metadata(pool: BalloonPool, shape: Shape) -> dict[str, Any]:
     return {
-        "name": deployment_name(pool, shape),
+        "name": deployment_name(pool.metadata.name, shape.name),
         "namespace": pool.metadata.namespace,
         "labels": {**balloon_labels(pool, shape), **MANAGED_BY},
     }

@@ -325,7 +325,7 @@ class _NodeStory:
                     {**requests, "pods": 1000},
                     is_running=True,
                     kind=PodKind.BALLOON,
-                    owner=OwnerReference("ReplicaSet", stored.name, controller=True),
+                    owner=OwnerReference("ReplicaSet", f"{stored.name}-5f7d", controller=True),
                     pool=stored.labels[POOL_LABEL],
                     shape=stored.labels[SHAPE_LABEL],
                 )

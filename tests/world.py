@@ -312,7 +312,7 @@ class World:
                 -10,
                 {**requests, "pods": 1000},
                 kind=PodKind.BALLOON,
-                owner=OwnerReference("ReplicaSet", deployment.metadata.name, controller=True),
+                owner=OwnerReference("ReplicaSet", f"{deployment.metadata.name}-5f7d", controller=True),
                 pool=labels[POOL_LABEL],
                 shape=labels[SHAPE_LABEL],
                 created_s=float(self.version),
@@ -365,5 +365,5 @@ class World:
 
     def _template_of(self, balloon: Pod) -> dict[str, Any]:
         assert balloon.owner is not None
-        owner = self.deployments[ObjectKey(balloon.key.namespace, balloon.owner.name)]
+        owner = self.deployments[ObjectKey(balloon.key.namespace, balloon.owner.name.rpartition("-")[0])]
         return dict(owner.spec["template"]["spec"])

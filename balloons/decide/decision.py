@@ -71,6 +71,10 @@ class Reason(Sentence):
     NODES_REFUSE = (
         "{nodes:node refuses|nodes refuse} balloons ({why}) and {nodes:|is|are} left alone for a while: {names}"
     )
+    COPIED = (
+        "{deployments:Deployment wears|Deployments wear} the labels of this pool's balloons and {deployments:|is|are} "
+        "none of its own, so {deployments:|its|their} pods hold nothing for it: {names}"
+    )
     SHAPES_ALIKE = "shapes {shapes} cannot be told apart by a label; set node.kubernetes.io/instance-type"
     IMAGE_NOT_ALLOWED = "image {image} is not on the service's allow-list; accepted: {accepted}"
     NO_IMAGE_VOLUMES = "prePull needs image volumes (Kubernetes 1.35 or later), the server is 1.{minor}"

@@ -114,6 +114,8 @@ def notes(view: PoolView, too_small: Iterable[str]) -> tuple[Because, ...]:
     found += _short(view)
     if shared := view.census.shared:
         found.append(because(Reason.SHARED_NODES, nodes=len(shared), names=some_of(shared)))
+    if view.copies:
+        found.append(because(Reason.COPIED, deployments=len(view.copies), names=some_of(view.copies)))
     shapes = view.shapes.by_name
     if len(shapes) > 1 and are_alike(shapes.values()):
         found.append(because(Reason.SHAPES_ALIKE, shapes=", ".join(sorted(shapes))))

@@ -28,7 +28,7 @@ from balloons.decide.census import (
 from balloons.decide.refusing import NodeRefusal, hosts_left_out, refusals, sought_by_karpenter
 from balloons.decide.settings import DecideSettings
 from balloons.render import hosts_in, own_terms, stored_terms
-from balloons.view.claim import Claim, is_bought_by_karpenter, selectors_to_avoid
+from balloons.view.claim import Claim, deployment_name, is_bought_by_karpenter, selectors_to_avoid
 from balloons.view.node_load import EMPTY, NodeLoad
 from balloons.view.shape import (
     ANY_TYPE,
@@ -132,6 +132,8 @@ class PoolView:
     """Host names that the balloons of each shape must avoid."""
     avoided: Mapping[str, tuple[LabelSelector, ...]]
     """Selectors of older pools that the balloons of each shape must keep off."""
+    copies: tuple[str, ...]
+    """Names of Deployments that wear the labels of the pool's and are none of them."""
     leaving: tuple[Pod, ...]
     """Balloons on nodes that an autoscaler is about to remove: what runs there is replaced, or ends."""
 
@@ -216,6 +218,7 @@ def look(
         late=(*_on_their_way(census), *short),
         refusals=refused,
         alone=refusing,
+        copies=copies(pool.key, snapshot.deployments),
         leaving=tuple(balloon for balloon in census.balloons[NodeState.CLOSED] if balloon.node in going),
         left_out={
             name: hosts_left_out(stored.get(name, ()), snapshot.nodes, barred, now, shape.instance_type)
@@ -318,10 +321,24 @@ def own_deployments(key: ObjectKey, deployments: Mapping[ObjectKey, Deployment])
     return {
         found.metadata.labels.get(SHAPE_LABEL, ""): found
         for found in deployments.values()
-        if pool_of(found.metadata) == key and found.metadata.deletion_timestamp is None
+        if _says(found.metadata, key) and pool_of(found.metadata) == key and found.metadata.deletion_timestamp is None
     }
 
 
+def copies(key: ObjectKey, deployments: Mapping[ObjectKey, Deployment]) -> tuple[str, ...]:
+    """Names of Deployments that wear all labels of the pool's and that somebody else has made, sorted."""
+    worn = (found.metadata for found in deployments.values() if _says(found.metadata, key))
+    return tuple(sorted(each.name for each in worn if is_marked(each) and pool_of(each) != key))
+
+
+def _says(metadata: Metadata, key: ObjectKey) -> bool:
+    """Whether the object's labels say that it is of this pool; nearly all objects are of others."""
+    return metadata.labels.get(POOL_LABEL) == key.name and metadata.namespace == key.namespace
+
+
 def pool_of(metadata: Metadata) -> ObjectKey:
-    """The pool an object of ours belongs to, by its label and namespace; the name is empty where it is not ours."""
-    return ObjectKey(metadata.namespace, metadata.labels[POOL_LABEL] if is_marked(metadata) else "")
+    """The pool an object of ours belongs to, by its labels, namespace and name; the pool's name is empty where it is
+    not ours. A copy of one has all the labels and another name."""
+    pool = metadata.labels[POOL_LABEL] if is_marked(metadata) else ""
+    is_ours = metadata.name == deployment_name(pool, metadata.labels.get(SHAPE_LABEL, ""))
+    return ObjectKey(metadata.namespace, pool if is_ours else "")

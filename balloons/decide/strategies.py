@@ -40,11 +40,11 @@ from balloons.render import (
     BalloonSpec,
     buffer_object,
     deployment,
-    deployment_name,
     replaced_at_once,
     says,
     template_object,
 )
+from balloons.view.claim import deployment_name
 from balloons.view.shape import Shape, balloon_requests, pod_requests
 from balloons.view.snapshot import Deployment, Snapshot, StoredObject
 from throttler.kube.metadata import ObjectKey, key_of
@@ -281,7 +281,7 @@ def _changed_deployment(
         why = because(Reason.SHRINKING, surplus=before - after)
     else:
         why = because(Reason.WARMING, warm=min(before, after), target=aim.warm, pending=max(0, after - before))
-    key = ObjectKey(view.pool.metadata.namespace, deployment_name(view.pool, shape))
+    key = ObjectKey(view.pool.metadata.namespace, deployment_name(view.pool.metadata.name, shape.name))
     yield ApplyObject(key, "apps/v1", "Deployment", manifest, after, why)
 
 
@@ -331,7 +331,7 @@ def buffer(
     shapes = view.shapes.by_name.values()
     wanted = [shape for shape in shapes if not shape.is_vacant or holding.replicas.get(shape.name, 0) > 0]
     for shape in wanted:
-        key = ObjectKey(view.pool.metadata.namespace, deployment_name(view.pool, shape))
+        key = ObjectKey(view.pool.metadata.namespace, deployment_name(view.pool.metadata.name, shape.name))
         requests = view.requests[shape.name]
         if not shape.is_vacant:
             requests = balloon_requests(view.pool, shape, settings.default_slack, _in_use(snapshot, key))
@@ -344,7 +344,9 @@ def buffer(
         spec = BalloonSpec(requests, replicas, image, settings.priority_class, names_user=names_user, avoided=avoided)
         actions += _changed_buffer(view, shape, spec, snapshot, key, aim)
     if wanted:
-        actions += _buffers_left(view, snapshot, {deployment_name(view.pool, shape) for shape in wanted})
+        actions += _buffers_left(
+            view, snapshot, {deployment_name(view.pool.metadata.name, shape.name) for shape in wanted}
+        )
     return tuple(actions), tuple(too_small)
 
 

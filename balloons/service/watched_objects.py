@@ -11,6 +11,7 @@ import msgspec
 from balloons.api.pool import GROUP, POOL_KIND, POOL_PLURAL, VERSION, BalloonPool, PoolStatus
 from balloons.api.pool_rules import decode_pool
 from balloons.render import BUFFER_GROUP
+from balloons.view.claim import is_of_its_pool
 from balloons.view.snapshot import Deployment, FailedBalloon, RefusedPool
 from throttler.kube.custom_objects import Invalid, status_of
 from throttler.kube.metadata import Metadata
@@ -71,7 +72,7 @@ def pod_or_presence(wire: PodWire, shared: Shared) -> Pod:
 def failed_balloon(wire: PodWire, shared: Shared) -> FailedBalloon | None:
     """What is left of a balloon that failed; None for any other pod, whatever labels it wears."""
     pod = pod_or_presence(wire, shared)
-    if pod.kind is not PodKind.BALLOON:
+    if pod.kind is not PodKind.BALLOON or not is_of_its_pool(pod):
         return None
     return FailedBalloon(
         key=pod.key,

@@ -16,6 +16,8 @@ docs/decisions/0015-overlapping-pools.md.
 import enum
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from hashlib import sha256
 
 import msgspec
 
@@ -27,6 +29,8 @@ from throttler.kube.node import KARPENTER_POOL_LABEL, Node
 from throttler.kube.pod import Pod
 from throttler.kube.selectors import Labels, LabelSelector, Requirement, are_contrary, matches, opposite, requirements
 
+_NAME_LIMIT = 63
+_DIGEST_LENGTH = 8
 EVERY_NAMESPACE = "*"
 """In `node_labels`: what holds for namespaces that have no entry of their own."""
 Seen = tuple[Node, NodeLoad]
@@ -262,6 +266,24 @@ def is_bought_by_karpenter(pool: BalloonPool, claim: Claim) -> bool:
 def pool_of(balloon: Pod) -> ObjectKey:
     """The pool that a balloon pod says it is of."""
     return ObjectKey(balloon.key.namespace, balloon.pool)
+
+
+@lru_cache(maxsize=4096)
+def deployment_name(pool: str, shape: str) -> str:
+    """One name per pool and shape, cut to what a label value may hold; a cut name says by a digest whose it is."""
+    whole = f"{pool}-{shape}"
+    if len(whole) <= _NAME_LIMIT:
+        return whole
+    digest = sha256(whole.encode()).hexdigest()[:_DIGEST_LENGTH]
+    room = _NAME_LIMIT - len(shape) - len(digest) - 2
+    return f"{pool[:room].rstrip('-.')}-{digest}-{shape}"
+
+
+def is_of_its_pool(balloon: Pod) -> bool:
+    """Whether the pod's ReplicaSet is named as that of its pool's Deployment is: a copy of it makes pods with the same
+    labels, and they hold nothing for the pool."""
+    made_by = balloon.owner.name if balloon.owner is not None else ""
+    return made_by.rpartition("-")[0] == deployment_name(balloon.pool, balloon.shape)
 
 
 def _keys_of(selector: LabelSelector) -> Iterable[str]:

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from balloons.api.pool import BalloonPool, PoolStatus
-from balloons.view.claim import Claim, Refusal, Selectors, Tenancy, pool_of
+from balloons.view.claim import Claim, Refusal, Selectors, Tenancy, is_of_its_pool, pool_of
 from balloons.view.node_load import USUAL_PRIORITY, NodeLoad, load_of
 from throttler.kube.custom_objects import Refused
 from throttler.kube.metadata import Metadata, ObjectKey, key_of
@@ -329,8 +329,10 @@ class Index:
     # --- how it is filed ---
 
     def _as_judged(self, pod: Pod | None) -> Pod | None:
-        """The pod; what looks like a balloon where no pool is served is somebody's work."""
-        if pod is None or pod.kind is not PodKind.BALLOON or self._tenancy.serves(pod.key.namespace):
+        """The pod; what looks like a balloon where no pool is served, or is made by another, is somebody's work."""
+        if pod is None or pod.kind is not PodKind.BALLOON:
+            return pod
+        if self._tenancy.serves(pod.key.namespace) and is_of_its_pool(pod):
             return pod
         return msgspec.structs.replace(pod, kind=PodKind.WORK)
 

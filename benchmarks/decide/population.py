@@ -136,7 +136,7 @@ def _balloon(place: Place) -> dict[str, Any]:
     requests |= {"nvidia.com/gpu": gpus} if gpus else {}
     labels = {POOL_LABEL: place.pool, SHAPE_LABEL: shape, **MANAGED_BY, "pod-template-hash": "6d4cf56db6"}
     metadata = _metadata(f"balloons-{place.pool}-{shape}-{place.number:05x}", f"0b{place.number:06x}", labels)
-    return _pod(place, metadata, requests, "ReplicaSet", f"balloons-{place.pool}-{shape}-6d4cf56db6", priority=-10)
+    return _pod(place, metadata, requests, "ReplicaSet", f"{place.pool}-{shape}-6d4cf56db6", priority=-10)
 
 
 def _daemon(place: Place) -> dict[str, Any]:

@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from balloons.api.pool import Mode, PodTemplate, SecretName, Spread
-from balloons.render import BalloonSpec, deployment, deployment_name, hosts_in, says, stored_terms
+from balloons.render import BalloonSpec, deployment, hosts_in, says, stored_terms
+from balloons.view.claim import deployment_name
 from balloons.view.shape import Shape
 from tests.world import a_pool
 from throttler.kube.pod import POOL_LABEL
@@ -168,14 +169,14 @@ def test_equal_input_gives_an_equal_manifest() -> None:
 
 @pytest.mark.parametrize("length", [1, 60, 63])
 def test_names_fit_a_label_value(length: int) -> None:
-    name = deployment_name(a_pool("x" * length), SHAPE)
+    name = deployment_name("x" * length, SHAPE.name)
     assert len(name) <= 63
     assert name.endswith("-p5")
 
 
 def test_long_names_that_are_cut_alike_stay_apart() -> None:
-    shape = Shape("standard-nd96amsr-a100-v4", "", {}, 1)
-    one, two = (deployment_name(a_pool("team-of-the-very-long-name-for-training-" + end), shape) for end in ("a", "b"))
+    pool, shape = "team-of-the-very-long-name-for-training-", "standard-nd96amsr-a100-v4"
+    one, two = (deployment_name(pool + end, shape) for end in ("a", "b"))
     assert one != two
 
 

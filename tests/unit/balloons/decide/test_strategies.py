@@ -21,6 +21,7 @@ from throttler.kube.selectors import LabelSelector, Taint, Toleration
 SETTINGS = DecideSettings()
 KEEP = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
 HELD_BY = "kube-balloons.github.io/held-by"
+OWN = ObjectKey("team-a", "gpu-16cpu-64gi")
 BUFFERS: dict[str, Any] = {"buffer_version": "autoscaling.x-k8s.io/v1beta1"}
 
 
@@ -364,6 +365,43 @@ def test_work_that_wears_a_pools_label_is_left_alone(labels: tuple[str, ...], pa
         for seconds in (10.0, 1_000.0):
             decided, memory = decide(world.snapshot(deployments=stored), memory, SETTINGS, later(NOW, seconds))
             assert actions(decided) == []
+
+
+@pytest.mark.parametrize("is_first", [False, True], ids=["seen last", "seen first"])
+def test_a_copy_of_a_balloon_deployment_is_left_alone_and_named(is_first: bool) -> None:
+    """It has all labels of ours, and the same shape; its name is another."""
+    world = World.of(a_pool(), nodes=nodes(3))
+    _, memory = step(world, Memory())
+    ours = world.deployments[OWN]
+    metadata = replace(ours.metadata, name="gpu-by-hand", uid="uid-copy")
+    copy = {ObjectKey("team-a", "gpu-by-hand"): replace(ours, metadata=metadata, spec={**ours.spec, "replicas": 9})}
+    seen = world.snapshot(deployments={**copy, **world.deployments} if is_first else {**world.deployments, **copy})
+    decided, memory = decide(seen, memory, SETTINGS, NOW)
+    assert actions(decided) == []
+    assert [(note.reason, note.sentence) for note in decided.pools[0].notes] == [
+        (
+            Reason.COPIED,
+            "1 Deployment wears the labels of this pool's balloons and is none of its own, so its pods hold nothing "
+            "for it: gpu-by-hand",
+        )
+    ]
+    gone = world.snapshot(deployments={**copy, **world.deployments}, pools={})
+    for seconds in (10.0, 1_000.0):
+        decided, memory = decide(gone, memory, SETTINGS, later(NOW, seconds))
+    assert [action.key for action in actions(decided) if isinstance(action, DeleteObject)] == [OWN]
+
+
+def test_copies_of_a_buffer_and_its_template_are_left_alone() -> None:
+    world = buffering()
+    _, memory = step(world, Memory(), **BUFFERS)
+
+    def copied(found: dict[ObjectKey, StoredObject]) -> dict[ObjectKey, StoredObject]:
+        (ours,) = found.values()
+        named = replace(ours, metadata=replace(ours.metadata, name="by-hand"), spec={**ours.spec, "replicas": 9})
+        return {ObjectKey("team-a", "by-hand"): named, **found}
+
+    seen = world.snapshot(buffers=copied(world.buffers), templates=copied(world.templates), **BUFFERS)
+    assert actions(decide(seen, memory, SETTINGS, NOW)[0]) == []
 
 
 def test_a_buffer_and_a_template_that_wear_a_pools_label_are_left_alone() -> None:

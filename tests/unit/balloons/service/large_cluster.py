@@ -155,7 +155,7 @@ class LargeCluster:
         for key in own[: max(0, len(own) - deployment["spec"]["replicas"])]:
             self.drop("pods", key)
         template = deployment["spec"]["template"]
-        owner = {"kind": "ReplicaSet", "name": "r", "uid": "r", "controller": True}
+        owner = {"kind": "ReplicaSet", "name": f"{deployment['metadata']['name']}-5f7d", "uid": "r", "controller": True}
         for _ in range(deployment["spec"]["replicas"] - len(own)):
             meta = {
                 "name": f"balloon-{next(self._numbers)}",

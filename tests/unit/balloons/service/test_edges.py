@@ -122,18 +122,20 @@ NODE = Node("n", "u", "1", {}, {})
 @pytest.mark.parametrize(
     ("owner", "priority", "mark", "is_ours"),
     [
-        ("ReplicaSet", -10, MANAGED_BY, True),
-        ("ReplicaSet", 0, MANAGED_BY, False),
-        ("Job", -10, MANAGED_BY, False),
-        ("ReplicaSet", -10, {}, False),
+        ("ReplicaSet/gpu-a-5f7d", -10, MANAGED_BY, True),
+        ("ReplicaSet/gpu-a-5f7d", 0, MANAGED_BY, False),
+        ("ReplicaSet/gpu-a-copy-5f7d", -10, MANAGED_BY, False),
+        ("Job/gpu-a-5f7d", -10, MANAGED_BY, False),
+        ("ReplicaSet/gpu-a-5f7d", -10, {}, False),
     ],
 )
 def test_only_what_is_left_of_a_balloon_is_ever_taken_for_it(
     owner: str, priority: int, mark: dict[str, str], is_ours: bool
 ) -> None:
     """What is read here may be deleted."""
-    labels = {"kube-balloons.github.io/pool": "gpu", **mark}
-    owners = [{"kind": owner, "name": "r", "uid": "r", "controller": True}]
+    labels = {"kube-balloons.github.io/pool": "gpu", "kube-balloons.github.io/shape": "a", **mark}
+    kind, _, name = owner.partition("/")
+    owners = [{"kind": kind, "name": name, "uid": "r", "controller": True}]
     metadata = {"name": "b1", "namespace": "ns", "uid": "u1", "labels": labels, "ownerReferences": owners}
     spec = {"nodeName": "n1", "priority": priority}
     body = {"metadata": metadata, "spec": spec, "status": {"phase": "Failed", "reason": "OutOfcpu"}}

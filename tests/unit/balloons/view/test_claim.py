@@ -21,7 +21,7 @@ from balloons.view.snapshot import Circumstances, Deployment, Index, RefusedPool
 from tests.world import CLASS, NOW, World, a_node, a_pool, later, nodes
 from throttler.kube.metadata import Metadata, ObjectKey, OwnerReference
 from throttler.kube.node import Shared
-from throttler.kube.pod import MANAGED_BY, POOL_LABEL, Pod, PodKind, PodWire, pod_from_wire
+from throttler.kube.pod import MANAGED_BY, POOL_LABEL, SHAPE_LABEL, Pod, PodKind, PodWire, pod_from_wire
 from throttler.kube.selectors import LabelSelector, Requirement, Toleration
 
 PLATFORM = a_pool("gpu", created_s=100.0, namespace="platform")
@@ -199,8 +199,8 @@ def labelled(priority: int, owner: str = "ReplicaSet", mark: Mapping[str, str] =
     metadata = {
         "name": "work",
         "namespace": "team-a",
-        "labels": {POOL_LABEL: "gpu", **mark},
-        "ownerReferences": [{"kind": owner, "name": "r", "controller": True}],
+        "labels": {POOL_LABEL: "gpu", SHAPE_LABEL: "a", **mark},
+        "ownerReferences": [{"kind": owner, "name": "gpu-a-5f7d", "controller": True}],
     }
     wire = {"metadata": metadata, "spec": {"nodeName": "n", "priority": priority}, "status": {"phase": "Running"}}
     return pod_from_wire(msgspec.convert(wire, PodWire), Shared())
@@ -241,8 +241,8 @@ NAMES = [f"n{i}" for i in range(4)]
 
 def balloon(name: str, node: str, pool: str) -> Pod:
     key = ObjectKey("team-a", name)
-    owner = OwnerReference("ReplicaSet", "rs", controller=True)
-    return Pod(key, f"uid-{name}", "1", node, -10, {}, kind=PodKind.BALLOON, owner=owner, pool=pool)
+    owner = OwnerReference("ReplicaSet", f"{pool}-a-5f7d", controller=True)
+    return Pod(key, f"uid-{name}", "1", node, -10, {}, kind=PodKind.BALLOON, owner=owner, pool=pool, shape="a")
 
 
 EVENT = st.one_of(

@@ -15,7 +15,7 @@ from balloons.view.snapshot import (
     RefusedPool,
     Snapshot,
 )
-from throttler.kube.metadata import Metadata, ObjectKey
+from throttler.kube.metadata import Metadata, ObjectKey, OwnerReference
 from throttler.kube.node import Node
 from throttler.kube.pod import Pod, PodKind
 
@@ -28,7 +28,9 @@ def pod(name: str, node: str = "", kind: PodKind = PodKind.WORK, **more: object)
 
 
 def balloon(name: str, node: str = "", **more: object) -> Pod:
-    return pod(name, node, PodKind.BALLOON, **{"pool": "gpu", "priority": -10, **more})
+    owner = OwnerReference("ReplicaSet", f"{more.get('pool', 'gpu')}-a-5f7d", controller=True)
+    own = {"kind": PodKind.BALLOON, "pool": "gpu", "shape": "a", "priority": -10, "owner": owner}
+    return pod(name, node, **{**own, **more})  # type: ignore[arg-type]
 
 
 def node(name: str) -> Node:
@@ -69,6 +71,22 @@ def test_balloons_without_a_node_are_filed_under_their_pool() -> None:
     index.change_pod(first, None)
     index.change_pod(second, None)
     assert view(index).unbound == {}
+
+
+def test_pods_of_a_copy_of_a_balloon_deployment_are_work() -> None:
+    """They wear the same labels, and hold nothing for the pool; the ReplicaSet says whose they are."""
+    index = Index(CLASS)
+    copied = OwnerReference("ReplicaSet", "gpu-a-copy-5f7d", controller=True)
+    held, waiting = balloon("c1", "n1", owner=copied), balloon("c2", owner=copied)
+    index.change_pod(None, held)
+    index.change_pod(None, waiting)
+    found = view(index)
+    assert (found.loads["n1"].balloons, found.loads["n1"].scavengers) == ((), 1)
+    assert found.unbound == {}
+    assert [pod.key.name for pod in found.waiting] == ["c2"]
+    index.change_pod(held, None)
+    index.change_pod(waiting, None)
+    assert (view(index).loads, view(index).waiting) == ({}, ())
 
 
 def test_failed_balloons_are_filed_under_their_pool_where_it_is_served() -> None:
@@ -127,8 +145,8 @@ def by_key(found: tuple[Pod, ...]) -> dict[ObjectKey, Pod]:
 
 
 pods = st.builds(
-    lambda name, where, kind, priority, finished, leaving: pod(
-        f"p{name}", where, kind, pool="gpu", priority=priority, is_finished=finished, is_terminating=leaving
+    lambda name, where, kind, priority, finished, leaving: balloon(
+        f"p{name}", where, kind=kind, priority=priority, is_finished=finished, is_terminating=leaving
     ),
     st.integers(0, 5),
     st.sampled_from(["", "n1", "n2"]),
