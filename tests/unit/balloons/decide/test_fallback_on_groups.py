@@ -1,0 +1,118 @@
+"""Headroom falls back where machines come by node groups, which cluster-autoscaler orders from.
+
+A group without stock looks like one whose machines boot: its target is raised, and nothing comes. What is modelled here
+of cluster-autoscaler: a pending pod waits for a machine on its way that it fits, else one is ordered; a machine that
+has not come after 15 minutes is given up, and its group is left alone for five minutes.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from balloons.api.pool import Mode
+from balloons.decide.decide import decide
+from balloons.decide.decision import Memory, PoolMemory
+from balloons.decide.settings import DecideSettings
+from tests.unit.balloons.decide.test_fallback import typed
+from tests.unit.throttler.joins.cluster import WALL_S
+from tests.unit.throttler.service.throttle_scene import QUOTAS_SERVED, a_throttle, a_view
+from tests.world import NOW, POOL_KEY, World, a_pool, later
+from throttler.joins.joins import JoinWorld
+from throttler.kube.cluster_autoscaler import AutoscalerStatus, NodeGroup
+from throttler.levers.lever import Lane
+from throttler.levers.lever_context import PoolGrowth
+from throttler.service.tick import decide_throttles
+from throttler.service.tick_view import Memories
+
+GIVEN_UP_S, LEFT_ALONE_S, BOOT_S = 900.0, 300.0, 60.0
+
+
+@dataclass
+class Groups:
+    """A pool with two nodes of the group `big`, which has run out, that wants one more; the group `other` has some.
+
+    `tells` means that the cloud says at once that the group has run out.
+    """
+
+    tells: bool
+    world: World = field(
+        default_factory=lambda: World.of(a_pool(mode=Mode.HEADROOM, size=3, max_size=9), nodes=typed(2, "big"))
+    )
+    memory: Memory = field(default_factory=Memory)
+    memories: Memories = field(default_factory=dict)
+    now_s: float = 0.0
+    ordered: list[tuple[str, float]] = field(default_factory=list)
+    """(group, when) of machines on their way."""
+    left_alone_s: dict[str, float] = field(default_factory=dict)
+    lacking: int = 0
+    most_ordered: int = 0
+
+    def until(self, shape: str, within_s: float) -> float:
+        """When a balloon of the shape first waited."""
+        return self._until(lambda: shape in {b.shape for b in self.world.balloons() if not b.node}, within_s)
+
+    def until_it_comes(self, within_s: float) -> float:
+        """When the third node was there and held."""
+        return self._until(lambda: sum(bool(b.node) for b in self.world.balloons()) == 3, within_s)
+
+    def _until(self, is_so: Callable[[], bool], within_s: float) -> float:
+        while not is_so():
+            assert self.now_s < within_s
+            self.step()
+        return self.now_s
+
+    def step(self) -> None:
+        """Ten seconds."""
+        lanes = self._lanes()
+        now = later(NOW, self.now_s)
+        decided, self.memory = decide(self.world.snapshot(), self.memory, DecideSettings(), now, lanes)
+        self.lacking = decided.pools[0].lacking
+        self.world.apply(decided)
+        self.world.settle()
+        self._autoscale()
+        self.world.settle()
+        self.now_s += 10
+
+    def _lanes(self) -> list[Lane]:
+        """What the throttle lets the pool start, by what cluster-autoscaler says of its groups."""
+        booting, others = [group for group, _ in self.ordered], len(self.world.nodes) - 2
+        big = NodeGroup("big", 2 + booting.count("big"), 2)
+        other = NodeGroup("other", others + booting.count("other"), others)
+        world = JoinWorld(nodes=self.world.nodes, autoscaler=AutoscalerStatus((big, other), WALL_S + self.now_s))
+        granted = self.memory.pools.get(POOL_KEY, PoolMemory()).granted or 0
+        growth = (PoolGrowth({"pool": "gpu"}, self.lacking, granted),)
+        throttle = a_throttle(nodes={"matchLabels": {"pool": "gpu"}}, levers={"capacityQuota": {"name": "q"}})
+        view = a_view(self.now_s, world=world, growth=growth, scene={"versions": QUOTAS_SERVED})
+        turns, self.memories = decide_throttles((throttle,), view, self.memories)
+        return [turn.lane for turn in turns if turn.lane is not None]
+
+    def _autoscale(self) -> None:
+        for group, at_s in list(self.ordered):
+            if group == "other" and self.now_s - at_s >= BOOT_S:
+                self.ordered.remove((group, at_s))
+                self.world.nodes |= typed(1, "other", {"cpu": "16", "memory": "64Gi"})
+            elif group == "big" and (self.tells or self.now_s - at_s >= GIVEN_UP_S):
+                self.ordered.remove((group, at_s))
+                self.left_alone_s[group] = self.now_s + LEFT_ALONE_S
+        waiting = [balloon.shape for balloon in self.world.balloons() if not balloon.node]
+        for shape in waiting[len(self.ordered) :]:
+            fitting = ["big", "other"] if shape == "any-type" else [shape]
+            free = [group for group in fitting if self.now_s >= self.left_alone_s.get(group, 0.0)]
+            self.ordered += [(free[0], self.now_s)] if free else []
+        self.most_ordered = max(self.most_ordered, len(self.ordered))
+
+
+def test_a_group_that_says_that_it_has_run_out_costs_the_time_of_one_shape() -> None:
+    story = Groups(tells=True)
+    asked_s = story.until("big", 60)
+    assert 300 <= story.until("any-type", 400) - asked_s <= 320
+    assert story.until_it_comes(500) <= 420
+    assert story.most_ordered == 1
+
+
+def test_a_machine_that_never_comes_from_its_group_counts_as_time() -> None:
+    """It is on its way, so nothing of ours holds it back; cluster-autoscaler waits for it until it gives it up."""
+    story = Groups(tells=False)
+    asked_s = story.until("big", 60)
+    assert 300 <= story.until("any-type", 400) - asked_s <= 320
+    assert 900 <= story.until_it_comes(1500) <= 1100
+    assert story.most_ordered == 1
