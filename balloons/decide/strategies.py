@@ -338,9 +338,8 @@ def buffer(
         if requests is None:
             too_small.append(shape.name)
             continue
-        image = view.pool.spec.image or settings.image
+        image, names_user = settings.image, settings.names_user
         replicas, avoided = holding.replicas.get(shape.name, 0), view.avoided[shape.name]
-        names_user = settings.names_user
         spec = BalloonSpec(requests, replicas, image, settings.priority_class, names_user=names_user, avoided=avoided)
         actions += _changed_buffer(view, shape, spec, snapshot, key, aim)
     if wanted:

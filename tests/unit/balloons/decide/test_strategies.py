@@ -291,6 +291,19 @@ def test_a_buffer_of_a_vanished_shape_goes() -> None:
     assert [key.name for key in world.buffers] == [key.name for key in world.templates] == ["gpu-m5"]
 
 
+def test_a_buffer_that_is_going_is_not_deleted_again() -> None:
+    world = buffering()
+    _, memory = step(world, Memory(), **BUFFERS)
+    world.nodes = nodes(3, "m", labels={"node.kubernetes.io/instance-type": "m5"}, instance_type="m5")
+    going = replace(next(iter(world.buffers.values())).metadata, deletion_timestamp="2026-11-21T12:00:00Z")
+    objects = {
+        kind: {key: replace(stored, metadata=going) for key, stored in getattr(world, kind).items()}
+        for kind in ("buffers", "templates")
+    }
+    seen = world.snapshot(**objects, **BUFFERS)
+    assert not any(isinstance(action, DeleteObject) for action in actions(decide(seen, memory, SETTINGS, NOW)[0]))
+
+
 def test_balloons_outlive_their_pool_for_ten_minutes() -> None:
     world = World.of(a_pool(), nodes=nodes(3))
     _, memory = step(world, Memory())

@@ -488,3 +488,34 @@ def test_what_does_not_divide_goes_to_who_has_the_fewest_and_ordered_longest_ago
 
 def test_a_machine_is_late_after_three_of_the_usual_times() -> None:
     assert (WaitingWork().late_s, WaitingWork(usual_s=50.0).late_s) == (360.0, 150.0)
+
+
+@pytest.mark.parametrize("doubt", ["is_late", "is_dry"])
+def test_a_doubtful_pool_gets_what_the_others_leave(doubt: str) -> None:
+    doubtful = Candidate(name="a", serves=frozenset({0}), coming=0, **{doubt: True})  # type: ignore[arg-type]
+    candidates = [doubtful, Candidate(name="b", serves=frozenset({1}), coming=0)]
+    needs = needs_of([Crowd(Scheduling(), {}, 3), Crowd(Scheduling(), {}, 3)], candidates)
+    shares = [
+        {name: room.share for name, room in pool_rooms(budget, candidates, needs, 0.0).items()}
+        for budget in (1, 3, 5, 6)
+    ]
+    assert shares == [{"a": 0, "b": 1}, {"a": 0, "b": 3}, {"a": 2, "b": 3}, {"a": 3, "b": 3}]
+
+
+def test_a_full_pool_gets_nothing_and_an_idle_one_a_place() -> None:
+    candidates = [
+        Candidate(name="full", serves=frozenset({0}), coming=0, is_full=True),
+        Candidate(name="idle", serves=frozenset(), coming=0),
+        Candidate(name="wanted", serves=frozenset({0}), coming=0),
+    ]
+    needs = needs_of([Crowd(Scheduling(), {}, 3)], candidates)
+    shares = {name: room.share for name, room in pool_rooms(9, candidates, needs, 0.0).items()}
+    assert shares == {"full": 0, "idle": 1, "wanted": 8}
+
+
+@pytest.mark.parametrize(("now_s", "first"), [(0.0, "a"), (29.9, "a"), (30.0, "b"), (60.0, "c"), (90.0, "a")])
+def test_equal_pools_take_turns_of_half_a_minute(now_s: float, first: str) -> None:
+    candidates = [Candidate(name=name, serves=frozenset({at}), coming=0) for at, name in enumerate("abc")]
+    needs = needs_of([Crowd(Scheduling(), {}, 3)] * 3, candidates)
+    rooms = pool_rooms(1, candidates, needs, now_s)
+    assert [name for name, room in rooms.items() if room.share] == [first]
