@@ -110,7 +110,7 @@ def compare(given: Mapping[str, Any]) -> int:
         raise CommandError("--compare needs a cluster, or --from FILE: --offline has none", ExitCode.BAD_INPUT)
     seen = see(dict(given), "plan", KINDS)
     found = compared(saved, births_in(seen, saved.at.timestamp()))
-    if given["output"]:
+    if given["output"] in ("json", "yaml"):
         click.echo(printed(comparison_json(found, seen.taken_at), given["output"]), nl=False)
     else:
         look = Look.of_terminal("", has_headers=not given["no_headers"])

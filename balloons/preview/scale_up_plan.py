@@ -290,8 +290,9 @@ def _broken_in_time(forecast: Forecast, within_s: float | None) -> list[str]:
         return ["it does not end within 12 hours"]
     if within_s is None or (eta.high is not None and eta.high <= within_s):
         return []
-    which = "it takes longer in most cases" if eta.median > within_s else "one in twenty takes longer"
-    return [f"not within {duration(within_s)}: {which} ({_band(eta)})"]
+    longer = f"takes longer than {duration(within_s)}"
+    which = f"it {longer} in most cases" if eta.median > within_s else f"one in twenty {longer}"
+    return [f"{which} ({_band(eta)})"]
 
 
 def _broken_by_load(forecast: Forecast, kill_timer_s: float) -> list[str]:

@@ -52,10 +52,22 @@ def test_saves_what_it_prints_for_machines(tmp_path: Path) -> None:
     assert {each["name"]: each["source"] for each in printed["inputs"]}["boot"] == "stated"
 
 
+def test_a_comparison_has_the_form_that_was_asked_for(tmp_path: Path) -> None:
+    saved = str(tmp_path / "plan.json")
+    assert balloons("plan", "--from", EXAMPLE, "--add", "20", "--save", saved).returncode == 0
+    table, wide, data = (
+        balloons("plan", "--compare", saved, "--from", EXAMPLE, *form).stdout
+        for form in ((), ("-o", "wide"), ("-o", "json"))
+    )
+    assert wide == table
+    assert table.splitlines()[1] == "Since then no node came"
+    assert json.loads(data)["kind"] == "PlanComparison"
+
+
 def test_broken_promise_is_code_three() -> None:
     answer = balloons("plan", "--add", "20", "--within", "10s", *SURE)
     assert answer.returncode == 3
-    assert answer.stdout.startswith("No: not within 10s: it takes longer in most cases (1m")
+    assert answer.stdout.startswith("No: it takes longer than 10s in most cases (1m")
 
 
 @pytest.mark.parametrize(
