@@ -244,3 +244,22 @@ def test_where_most_machines_never_come_more_may_be_asked_for() -> None:
     assert flow.coming_share == pytest.approx(0.3)
     # 227 in all, of which 90 join and 0.3 x 450 come: 2.5 more, for which 8.3 are asked.
     assert fill(ungated(joins, flow)).allowance == 8
+
+
+@pytest.mark.parametrize(
+    ("joining", "held", "seconds", "allowance"),
+    [
+        # A join every two seconds: a window that is not full may be half as quick again, so joins last 133 s in it.
+        (50, 120, 200, 6),
+        # In a full one they last 200 s.
+        (60, 80, 200, 11),
+        # Until the first joins and a minute have passed nothing is proven; what may be ordered at once bounds it then.
+        (50, 120, 150, 19),
+    ],
+)
+def test_no_more_are_taken_to_end_than_really_ended(joining: int, held: int, seconds: int, allowance: int) -> None:
+    flow, step_s = JoinFlow(), 10
+    for passed_s in range(0, seconds + step_s, step_s):
+        now = Joins(joining=joining, held=held, joined=passed_s // 2)
+        flow = join_flow.seen(flow, now, NOW_S - seconds + passed_s)
+    assert fill(ungated(Joins(joining=joining, held=held), flow)).allowance == allowance
