@@ -160,7 +160,7 @@ def borne(knee: Knee, joining: int, now_s: float) -> Knee:
 
 
 def start_window(knee: Knee, now_s: float, settings: LawSettings) -> float:
-    """What a scale-up begins with: nearly the knee, and closer to a cold start the longer ago that was."""
+    """What a scale-up begins with: a little above the knee, and closer to a cold start the longer ago that was."""
     if knee.window is None:
         return settings.window_initial
     kept = math.pow(0.5, knee.age_at(now_s) / settings.forget_s) if settings.forget_s else 0.0

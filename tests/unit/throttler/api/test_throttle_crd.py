@@ -1,5 +1,6 @@
 """The CRD and the types say the same: fields, what is required, enums, bounds, defaults; and it is a manual."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,6 +20,7 @@ CRD = crd_and_types.crd_of("jointhrottles")
 SERVED = crd_and_types.served(CRD)
 SCHEMA: dict[str, Any] = crd_and_types.schema_of(CRD)
 ALL = crd_and_types.places(CRD, JoinThrottle)
+PAGE = (Path(__file__).parents[4] / "docs" / "jointhrottle.md").read_text(encoding="utf-8")
 RULED = "spec.nodes."
 """Places whose types every selector uses too: their bounds are rules of `selector_rules`."""
 
@@ -127,6 +129,13 @@ def test_the_manual_names_what_the_code_knows() -> None:
     assert all(state.value in described("status", "levers", "state") for state in LeverState)
     told = described("spec", "preset")
     assert all(f"{preset.value}" in told and str(bounds.max) in told for preset, bounds in PRESETS.items())
+
+
+def test_the_page_has_the_presets_of_the_code() -> None:
+    rows = [
+        f"| `{preset.value}` | {each.initial:g} | {each.min:g} | {each.max:g} |" for preset, each in PRESETS.items()
+    ]
+    assert [row for row in rows if row not in PAGE] == []
 
 
 def test_the_status_that_is_written_stays_within_the_schema() -> None:
