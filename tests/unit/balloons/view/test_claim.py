@@ -302,3 +302,10 @@ def _sized(which: int, how: str) -> Any:
     spec = POOLS[which].spec
     changed = msgspec.structs.replace(spec, size=7, mode=Mode.HOLD) if how == "resized" else spec
     return msgspec.structs.replace(POOLS[which], spec=changed)
+
+
+def test_each_node_that_an_older_pool_has_is_counted_once() -> None:
+    old, young, broad, cpu = (pool.key for pool in POOLS)
+    claims = claim_nodes(POOLS, nodes(3), {})
+    assert [dict(claims[key].lost) for key in (old, young, broad, cpu)] == [{}, {old: 3}, {old: 3}, {}]
+    assert [len(claims[key].seen) for key in (old, young, broad, cpu)] == [3, 0, 0, 0]

@@ -3,11 +3,13 @@
 from datetime import UTC, datetime
 from pathlib import Path
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from throttler.kube.cluster_autoscaler import AutoscalerStatus, NodeGroup, read_status
+from throttler.kube.cluster_autoscaler import AutoscalerStatus, CapacityQuota, NodeGroup, read_status
+from throttler.kube.metadata import OwnedMetadata
 
 RECORDED = Path(__file__).resolve().parents[3] / "recorded" / "cluster_autoscaler_status_1.36.1.yaml"
 AT_S = datetime(2026, 11, 21, 7, 16, 12, tzinfo=UTC).timestamp()
@@ -66,3 +68,17 @@ def test_names_are_read_whatever_is_in_them() -> None:
 def test_no_text_breaks_it(text: str) -> None:
     found = read_status(text)
     assert found is None or found.booting >= 0
+
+
+@pytest.mark.parametrize(
+    ("type_", "is_valid"),
+    [("Valid", True), ("valid", True), ("cluster-autoscaler.kubernetes.io/valid", True), ("Ready", False)],
+)
+def test_a_quota_is_valid_by_the_condition_of_that_name(type_: str, *, is_valid: bool) -> None:
+    body = {"metadata": {"name": "cap"}, "status": {"conditions": [{"type": type_, "status": "True"}]}}
+    assert (msgspec.convert(body, CapacityQuota).validity is not None) is is_valid
+    assert msgspec.convert({"metadata": {"name": "cap"}}, CapacityQuota).validity is None
+
+
+def test_a_quota_that_does_not_say_its_version_is_of_the_newest() -> None:
+    assert CapacityQuota(OwnedMetadata("cap")).api_version == "autoscaling.x-k8s.io/v1beta1"

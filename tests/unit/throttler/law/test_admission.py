@@ -16,6 +16,7 @@ from throttler.law.join_load import Load
 from throttler.law.law_input import LawInput, update
 from throttler.law.settings import LawSettings
 from throttler.law.verdict import Phase, ThrottleReason
+from throttler.law.window_steps import Knee
 
 WHY = because(ThrottleReason.NO_DEMAND, window=100.0)
 
@@ -204,6 +205,18 @@ def test_a_first_look_without_a_gate_asks_for_a_cold_start_and_no_more() -> None
     facts = replace(facts, memory=replace(facts.memory, looked_s=NOW_S))
     assert fill(facts).allowance == 24
     assert fill(facts).admit == 0
+
+
+@pytest.mark.parametrize(("load", "is_proven", "allowance"), [(None, False, 24), (0.001, False, 50), (0.001, True, 24)])
+def test_half_a_window_by_the_cost_of_joins_is_asked_for_first_unless_a_limit_was_met(
+    load: float | None, allowance: int, *, is_proven: bool
+) -> None:
+    knee = Knee(window=100.0, at_s=NOW_S, is_proven=is_proven)
+    known = Load(idle=(0.1,), remembered=load)
+    facts = a_look(joining=0, waiting=0, settings=LawSettings(has_gate=False), flow=JoinFlow(), load=known, knee=knee)
+    facts = with_joins(facts, waiting=500, join_s=None, boot_s=None)
+    facts = replace(facts, memory=replace(facts.memory, looked_s=NOW_S), elapsed_s=0.0)
+    assert fill(facts).allowance == allowance
 
 
 def test_a_pace_by_known_joins_is_the_one_at_which_they_are_let_in() -> None:

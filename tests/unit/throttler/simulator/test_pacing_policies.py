@@ -77,7 +77,8 @@ def test_windows_grow_on_calm_servers_and_shrink_on_slow_ones(policy: AimdOnWind
         policy.step(window(10.0 * step), Joins(), 10.0 * step)
     start = policy.window
     for step in range(5, 15):
-        policy.step(window(10.0 * step), replace(BUSY, joining=int(policy.window)), 10.0 * step)
+        permit = policy.step(window(10.0 * step), replace(BUSY, joining=int(policy.window)), 10.0 * step)
+        assert permit.window == policy.window
     grown = policy.window
     for step in range(15, 25):
         policy.step(window(10.0 * step, latency_s=0.5), replace(BUSY, joining=int(policy.window)), 10.0 * step)
