@@ -4,7 +4,9 @@ Burst release: warm nodes for pods that wait. Alike nodes are judged together, s
 little however many nodes there are.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -16,7 +18,7 @@ from balloons.api.pool import Mode, PoolNodes
 from balloons.decide import release
 from balloons.decide.decide import decide
 from balloons.decide.decision import Action, ApplyObject, Decision, Memory, Reason, ReleaseBalloon
-from balloons.decide.release import PodClass, admits, class_of, reserve
+from balloons.decide.release import Places, PodClass, admits, class_of, reserve
 from balloons.decide.settings import DecideSettings
 from tests.world import NOW, POOL_KEY, World, a_node, a_pool, later, nodes, work
 from throttler.kube.node import Node
@@ -363,3 +365,26 @@ def test_a_node_that_is_not_to_be_used_admits_nobody(change: dict[str, bool]) ->
     wanted = class_of(pod, pod.scheduling)
     assert admits(a_node("n"), wanted)
     assert not admits(a_node("n", **change), wanted)
+
+
+def small_pods() -> PodClass:
+    """Four of them fit a node of 16 cores."""
+    pod = work("s", cpu="4", scheduling=Scheduling(is_tried=True))
+    assert pod.scheduling is not None
+    return class_of(pod, pod.scheduling)
+
+
+@pytest.mark.parametrize(("count", "taken"), [(1, [1]), (4, [4]), (5, [4, 1]), (8, [4, 4]), (9, [4, 4])])
+def test_places_are_taken_for_as_many_pods_as_there_are_and_are_gone_then(count: int, taken: list[int]) -> None:
+    places = Places(nodes(2).values(), (), {}, NOW.wall.timestamp(), ())
+    wanted = small_pods()
+    found = places.take(wanted, count)
+    assert sorted(Counter(node.name for node in found).values(), reverse=True) == taken
+    assert len(places.take(wanted, 99)) == 8 - sum(taken)
+
+
+def test_a_gang_takes_all_of_its_places_or_none() -> None:
+    wanted = replace(small_pods(), gang="ml/train")
+    places = Places(nodes(2).values(), (), {}, NOW.wall.timestamp(), ())
+    assert places.take(wanted, 9) == []
+    assert len(places.take(wanted, 8)) == 8

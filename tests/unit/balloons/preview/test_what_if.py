@@ -160,3 +160,11 @@ def test_a_policy_without_a_number_that_it_can_keep_to_is_refused(name: str) -> 
 @pytest.mark.parametrize("name", ["rate=1000000", "rate=0.5", "window=1000000", "none", "throttle", "aimd"])
 def test_policies_by_name(name: str) -> None:
     assert callable(policy_maker(name, None))
+
+
+def test_a_pool_is_found_by_its_name_and_without_one_the_largest_is_meant() -> None:
+    (only,) = inputs().pools
+    pools = [replace(only, name=name, nodes=nodes) for name, nodes in (("a", 5), ("b", 9), ("c", 9))]
+    given = replace(inputs(), pools=tuple(pools))
+    assert [given.pool(name) for name in ("a", "c", "d", "")] == [pools[0], pools[2], None, pools[2]]
+    assert replace(given, pools=()).pool("") is None
