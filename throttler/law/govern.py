@@ -129,7 +129,7 @@ def _learned_from_servers(
     if memory.quiet_since_s is not None:
         return _idled(memory, health, settings, now_s) if is_idle else memory
     cpu = health.utilisation
-    if cpu is None or not has_demand or cpu > SATURATED or _is_delayed(memory, health, settings):
+    if cpu is None or not has_demand or cpu > SATURATED * health.full_cpu or _is_delayed(memory, health, settings):
         return memory
     join_s = memory.join_time.or_guess(settings.join_guess_s)
     lag_s = LAG_JOINS * join_s

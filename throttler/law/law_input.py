@@ -81,16 +81,21 @@ class LawInput:
         scrape_s = min(self.scrape_s, OWN_SCRAPE_S)
         return least_s is not None and least_s <= window_steps.SCRAPES_PER_DOUBLING * scrape_s
 
+    def cpu_at(self, share: float) -> float:
+        """The CPU share of the busiest server at this share of what it gets."""
+        return share * self.health.full_cpu
+
     @property
     def warm_window(self) -> float | None:
         """Joins in flight at the utilisation that slow start aims at; None while unknown."""
         settings = self.settings
-        return join_load.window_at(self.memory.load, settings.feed_forward_share, settings.swing_room)
+        share = self.cpu_at(settings.feed_forward_share)
+        return join_load.window_at(self.memory.load, share, settings.swing_room)
 
     @property
     def full_window(self) -> float | None:
         """Joins in flight at which the busiest server is full; None while unknown."""
-        return join_load.window_at(self.memory.load, self.settings.full_share, self.settings.swing_room)
+        return join_load.window_at(self.memory.load, self.cpu_at(self.settings.full_share), self.settings.swing_room)
 
     @property
     def committed_window(self) -> float | None:
@@ -102,15 +107,16 @@ class LawInput:
         settings = self.settings
         if settings.has_gate or self.has_waves or self.is_prompt:
             return None
-        full = join_load.committed_at(self.memory.load, settings.committed_share, settings.swing_room, self.peak)
+        share = self.cpu_at(settings.committed_share)
+        full = join_load.committed_at(self.memory.load, share, settings.swing_room, self.peak)
         return None if full is None else full / settings.pacing
 
     @property
     def prior_pace_per_s(self) -> float | None:
         """Joins per second that a guess by the cost of idle requests gives; None while unknown."""
-        settings = self.settings
+        share = self.cpu_at(self.settings.feed_forward_share)
         return join_load.guessed_pace_per_s(
-            self.memory.load, self.health.servers, settings.feed_forward_share, settings.requests_per_join
+            self.memory.load, self.health.servers, share, self.settings.requests_per_join
         )
 
     @property

@@ -21,6 +21,15 @@ LONGEST_DELAY_S = 3600.0
 """Longer delays are not told apart."""
 LONGEST_GAP_S = 60.0
 """An older sample is not combined with a new one."""
+WAITS_S = 0.25
+"""A server in which requests wait for so long in two windows in a row has no more CPU to give ..."""
+HARDLY_WAITS_S = 0.05
+"""... unless they hardly wait while it uses as much again (0.3-1.5 s and 0.05 s: real, at half a core)."""
+NEARLY_FULL = 0.95
+"""As much: this share of it."""
+LEAST_FULL, MOST_FULL = 0.2, 0.75
+"""With less CPU requests wait for something else: GOMAXPROCS follows a limit down to two cores (Go 1.25), and half a
+core of two is a quarter. With more a server is full by its own count, which all shares of the law go by."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +43,11 @@ class ServerTrace:
     """The delay in the window before."""
     cpu: tuple[float, ...] = ()
     """CPU share in the newest windows, latest last."""
+    wait_s: float = 0.0
+    """Wait in queues in the newest window; 0 while unknown."""
+    full_cpu: float = 1.0
+    """The CPU share at which it is full. Its share is of GOMAXPROCS, and a limit on its container or a neighbour on its
+    machine may leave it less."""
 
     @property
     def low_s(self) -> float | None:
@@ -94,7 +108,23 @@ def _follow(trace: ServerTrace | None, reading: Reading) -> ServerTrace:
         delay_s=delay_of(reading),
         before_s=trace.delay_s if trace is not None and is_company else None,
         cpu=_newest(trace.cpu if trace is not None and is_company else (), reading.cpu_share),
+        wait_s=reading.queue_wait_s or 0.0,
+        full_cpu=_full_cpu(trace if is_company else None, reading),
     )
+
+
+def _full_cpu(trace: ServerTrace | None, reading: Reading) -> float:
+    """What this window says of it, else what was known."""
+    known = trace.full_cpu if trace is not None else 1.0
+    if trace is None or not trace.cpu or reading.cpu_share is None:
+        return known
+    wait_s, share = reading.queue_wait_s or 0.0, min(reading.cpu_share, 1.0)
+    if wait_s < HARDLY_WAITS_S and share >= NEARLY_FULL * known:
+        return 1.0
+    full = max(known, share)
+    if min(wait_s, trace.wait_s) >= WAITS_S and known >= 1.0:
+        full = max(share, trace.cpu[-1])
+    return full if LEAST_FULL <= full <= MOST_FULL else 1.0
 
 
 def _newest(before: tuple[float, ...], share: float | None) -> tuple[float, ...]:
@@ -158,13 +188,26 @@ class Health:
     @cached_property
     def utilisation(self) -> float | None:
         """CPU of the busiest server; None while unknown."""
-        known = [share for trace in self.traces if (share := trace.utilisation) is not None]
-        return max(known, default=None)
+        return self._busiest.utilisation if self._busiest is not None else None
+
+    @property
+    def full_cpu(self) -> float:
+        """CPU at which the busiest server is full."""
+        return self._busiest.full_cpu if self._busiest is not None else 1.0
 
     @cached_property
-    def crest_utilisation(self) -> float | None:
-        """The most CPU of the busiest server in one of its newest windows: of waves a mean tells of the lull too."""
-        return max((share for trace in self.traces for share in trace.cpu), default=None)
+    def crest_share(self) -> float:
+        """The most CPU in one of the newest windows, over what that server gets: of waves a mean tells of the lull too.
+
+        0 while unknown.
+        """
+        return max((share / trace.full_cpu for trace in self.traces for share in trace.cpu), default=0.0)
+
+    @cached_property
+    def _busiest(self) -> ServerTrace | None:
+        """By its CPU over what it gets."""
+        known = [trace for trace in self.traces if trace.cpu]
+        return max(known, key=lambda trace: (trace.utilisation or 0.0) / trace.full_cpu, default=None)
 
     @cached_property
     def longest_span_s(self) -> float | None:

@@ -229,13 +229,13 @@ def slow_start(facts: LawInput) -> WindowUpdate | None:
 
 def _is_filled(facts: LawInput) -> bool:
     """Whether the servers are used as far as slow start may go, or will be with this window."""
-    if facts.has_waves and (facts.health.crest_utilisation or 0.0) >= facts.settings.feed_forward_share:
+    if facts.has_waves and facts.health.crest_share >= facts.settings.feed_forward_share:
         return True
     if facts.is_prompt:
         return False
     by_load = facts.warm_window
     is_reached = by_load is not None and facts.window >= NEARLY * by_load
-    return is_reached or (facts.health.utilisation or 0.0) >= facts.settings.feed_forward_share
+    return is_reached or (facts.health.utilisation or 0.0) >= facts.cpu_at(facts.settings.feed_forward_share)
 
 
 def _ramped(facts: LawInput, high: float) -> WindowUpdate:

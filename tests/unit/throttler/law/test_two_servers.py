@@ -70,6 +70,48 @@ def test_a_server_that_tells_nothing_of_its_cpu_hides_no_others(bad: int) -> Non
     assert health.worst_server == ("b" if bad == 0 else "a")
 
 
+WAITING, QUEUELESS = {"cpu_share": 0.5, "queue_wait_s": 0.4}, {"queue_wait_s": 0.01}
+
+
+@ORDERS
+@pytest.mark.parametrize(
+    ("windows", "full"),
+    [
+        pytest.param((WAITING,), 1.0, id="once is chance"),
+        pytest.param(({"cpu_share": 0.47, "queue_wait_s": 0.3}, WAITING), 0.5, id="the more of two"),
+        pytest.param((WAITING, WAITING, {"cpu_share": 0.3, "queue_wait_s": 0.4}), 0.5, id="never less"),
+        pytest.param((WAITING, WAITING, {"cpu_share": 0.6, "queue_wait_s": 0.1}), 0.6, id="more is believed"),
+        pytest.param((WAITING, WAITING, {"cpu_share": 0.3} | QUEUELESS), 0.5, id="a lull says nothing"),
+        pytest.param((WAITING, WAITING, {"cpu_share": 0.5} | QUEUELESS), 1.0, id="it does as much at ease"),
+        pytest.param((WAITING, WAITING, {"cpu_share": None} | QUEUELESS), 0.5, id="not told"),
+        pytest.param(({"cpu_share": 0.1, "queue_wait_s": 3.0},) * 3, 1.0, id="waits for a webhook"),
+        pytest.param(({"cpu_share": 0.8, "queue_wait_s": 0.4},) * 2, 1.0, id="full by its own count"),
+        pytest.param((WAITING, WAITING, {"cpu_share": 0.8, "queue_wait_s": 0.4}), 1.0, id="it gets as much as it says"),
+    ],
+)
+def test_a_server_is_full_at_the_cpu_at_which_requests_wait(
+    bad: int, windows: tuple[dict[str, object], ...], full: float
+) -> None:
+    """Its share is of GOMAXPROCS; held to half a core of one it never gets fuller than half."""
+    health = health_of(bad, *windows)
+    assert {trace.server: trace.full_cpu for trace in health.traces} == {NAMES[bad]: full, NAMES[1 - bad]: 1.0}
+
+
+@ORDERS
+def test_the_busiest_server_is_the_one_nearest_to_its_own_limit(bad: int) -> None:
+    windows = ({"cpu_share": 0.3, "queue_wait_s": 0.4},) * 2
+    traces, now_s = (), 100.0
+    for figures in windows:
+        now_s += STEP_S
+        readings = tuple(
+            reading(now_s, server=name, **(figures if place == bad else {"cpu_share": 0.6}))
+            for place, name in enumerate(NAMES)
+        )
+        health = examine(Signals(readings=readings), traces, LawSettings(), now_s)
+        traces = health.traces
+    assert (health.utilisation, health.full_cpu, health.crest_share) == (pytest.approx(0.3), 0.3, 1.0)
+
+
 def look(loop: Loop, joins: Joins, bad: int, **figures: object) -> Verdict:
     return loop.look(Signals(readings=pair(loop.now_s + STEP_S, bad, **figures)), joins)
 
