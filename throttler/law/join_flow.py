@@ -64,6 +64,11 @@ class JoinFlow:
             return None
         return min((before.joining, *(point.joining for point in self._between(from_s, to_s))))
 
+    def came_between(self, from_s: float, to_s: float) -> int:
+        """Machines that were seen to come between two times; those that were there when the count began are not."""
+        before, last = self._latest(from_s), self._latest(to_s)
+        return max(0, last.came - (before or self.points[0]).came) if last is not None else 0
+
     def peak_joining(self, from_s: float, to_s: float) -> int:
         """The most joins that were in flight between two times."""
         return max((point.joining for point in self._between(from_s, to_s)), default=0)

@@ -170,6 +170,15 @@ class LawInput:
         """Whether more is in flight than the window, which was cut and has let nothing in since."""
         return self.joins.joining > CROWDED * self.window
 
+    @property
+    def borne(self) -> int:
+        """Joins in flight that came within the time of one before the newest readings began.
+
+        All of them were felt, and none is so old that it loads no more.
+        """
+        began_s = self.read_until_s - self.scrape_s
+        return min(self.memory.flow.came_between(began_s - self.join_s, began_s), self.joins.joining)
+
     @cached_property
     def is_used(self) -> bool:
         """Whether the window is filled and something waits to fill more of it."""

@@ -305,6 +305,15 @@ def avoidance(facts: LawInput) -> WindowUpdate:
 
 
 def _grown(facts: LawInput, high: float) -> WindowUpdate:
+    figures = {"index": high, "target": facts.settings.equilibrium}
+    if (
+        facts.is_crowded
+        and facts.borne > facts.window
+        and high < facts.settings.calm_index * facts.settings.equilibrium
+    ):
+        # What a cut could not hold back any more is borne: the cut was not of joins.
+        window = float(facts.borne)
+        return update(judged(facts), window, Phase.AVOID, because(ThrottleReason.PROBING_UP, **figures, window=window))
     if facts.is_crowded:
         return update(judged(facts), facts.window, Phase.AVOID, because(ThrottleReason.CROWDED, window=facts.window))
     if not facts.is_used:
@@ -317,8 +326,7 @@ def _grown(facts: LawInput, high: float) -> WindowUpdate:
         window = max(facts.window, min(window, BEYOND_CREST * facts.peak))
     elif facts.committed_window is not None:
         window = max(facts.window, min(window, facts.committed_window))
-    figures = {"index": high, "target": facts.settings.equilibrium, "window": window}
-    return update(judged(facts), window, Phase.AVOID, because(ThrottleReason.PROBING_UP, **figures))
+    return update(judged(facts), window, Phase.AVOID, because(ThrottleReason.PROBING_UP, **figures, window=window))
 
 
 def _boost(facts: LawInput) -> float:

@@ -43,6 +43,35 @@ def test_errors_of_a_moment_as_a_warm_ramp_begins_do_not_stop_growth(has_gate: b
     assert "IdleErrors" in burst.reasons()
 
 
+@pytest.mark.parametrize(("learned", "most"), [(None, 1.6), (WARM, 1.35)], ids=["cold", "warm"])
+@pytest.mark.parametrize("from_s", [60.0, 100.0, 150.0])
+def test_a_cut_that_came_too_late_to_hold_anything_back_is_taken_back_when_what_came_is_borne(
+    from_s: float, learned: Learned | None, most: float
+) -> None:
+    """With no gate a boot's worth of machines comes all the same; with few joins in flight the cut is the deepest."""
+    calm = Plant(has_gate=False, learned=learned).run()
+    burst = Plant(has_gate=False, learned=learned, trouble=errors(0.02, from_s=from_s, for_s=6.0)).run()
+    assert burst.took_s <= most * calm.took_s
+    assert "Errors" in burst.reasons()
+
+
+@pytest.mark.parametrize(
+    ("arrive", "index", "window"),
+    [
+        pytest.param(10, 1.0, 70.0, id="borne: those that came before the reading"),
+        pytest.param(10, 8.0, 20.0, id="not calm"),
+        pytest.param(0, 1.0, 20.0, id="old joins load no more"),
+    ],
+)
+def test_a_crowded_window_grows_to_what_came_lately_and_is_borne(arrive: int, index: float, window: float) -> None:
+    loop, joins = begun(window=20.0, joining=100, held=0, has_gate=False)
+    joins = replace(joins, waiting=500)
+    for _ in range(9):
+        joins = replace(joins, joining=joins.joining + arrive)
+        verdict = loop.calm(joins, latency_s=index * CALM_S)
+    assert verdict.window == pytest.approx(window)
+
+
 def test_errors_of_others_are_said_for_as_long_as_they_last() -> None:
     plant = Plant(trouble=errors(0.002, "b")).run()
     assert plant.verdicts[-1].left_out[0].code == "ErrorsNotOurs"
