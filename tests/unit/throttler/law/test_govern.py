@@ -375,6 +375,22 @@ def test_a_cold_start_tries_half_of_what_idle_servers_seem_to_bear() -> None:
     assert loop.calm(Joins(waiting=500), requests=400.0, cpu_share=0.1).window == pytest.approx(45, rel=0.02)
 
 
+@pytest.mark.parametrize(
+    ("cpu", "most", "window"),
+    [
+        pytest.param(0.02, 5000, 48.0, id="quiet"),
+        pytest.param(0.02, 30, 30.0, id="the user's bound"),
+        pytest.param(None, 5000, 24.0, id="the CPU is not told"),
+    ],
+)
+def test_a_cold_start_on_quiet_servers_tries_two_first_orders(cpu: float | None, most: float, window: float) -> None:
+    """Real: fewer than 20 requests a second tell nothing of what one costs, so the window began at 24, too small."""
+    loop = Loop(settings=LawSettings(has_gate=False, window_max=most))
+    loop.calm(Joins(), times=10, requests=100.0, cpu_share=cpu)
+    verdict = loop.calm(Joins(waiting=500), requests=100.0, cpu_share=cpu)
+    assert (verdict.window, verdict.allowance) == (window, 24)
+
+
 def test_a_day_of_looks_is_remembered_in_no_more_than_its_latest_part() -> None:
     loop, joins = Loop(), Joins(held=500, joining=20, joined=100, join_s=80.0, boot_s=120.0)
     loop.calm(Joins(), times=200)

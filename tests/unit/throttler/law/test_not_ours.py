@@ -64,8 +64,10 @@ def test_a_cut_that_came_too_late_to_hold_anything_back_is_taken_back_when_what_
     ],
 )
 def test_a_crowded_window_grows_to_what_came_lately_and_is_borne(arrive: int, index: float, window: float) -> None:
-    loop, joins = begun(window=20.0, joining=100, held=0, has_gate=False)
+    loop, joins = begun(joining=100, held=0, has_gate=False)
     joins = replace(joins, waiting=500)
+    loop.calm(joins, times=20)
+    loop.memory = replace(loop.memory, window=20.0)
     for _ in range(9):
         joins = replace(joins, joining=joins.joining + arrive)
         verdict = loop.calm(joins, latency_s=index * CALM_S)
