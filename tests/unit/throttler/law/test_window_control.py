@@ -319,6 +319,10 @@ def test_errors_that_two_brakes_left_as_they_were_on_calm_servers_are_others(
 
 def test_at_the_least_window_errors_pause_it_and_let_it_go_on() -> None:
     brake = error_brake.Brake(pulled_s=NOW_S - 20.0, pulls=1, joining=2, errors_per_s=1.0)
+    paused = replace(brake, pulled_s=NOW_S - 14.5)
+    still = window_control.braked(with_errors(a_look(2.0, joining=2, brake=paused), 10.0))
+    assert still is not None
+    assert still.because.reason is ThrottleReason.RECOVERING, "half a second of the pause is left"
     for window, reason in ((2.0, ThrottleReason.FLOOR_PACE), (2.1, ThrottleReason.RECOVERING)):
         after = window_control.braked(with_errors(a_look(window, joining=2, brake=brake), 10.0))
         assert after is not None

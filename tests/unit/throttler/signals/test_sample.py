@@ -5,7 +5,7 @@ import pytest
 from tests.recorded_metrics import recorded, sample_of, small_body
 from throttler.signals.metric_families import BadTextError
 from throttler.signals.reading import Reading, reading_between
-from throttler.signals.sample import Totals
+from throttler.signals.sample import WEBHOOK_ERRORS, Totals, is_webhook_failure
 
 VERSIONS = ["1.28", "1.29", "1.30", "1.31", "1.32", "1.33", "1.34", "1.35", "1.36", "1.37"]
 
@@ -197,3 +197,19 @@ def test_watches_of_a_storage_that_initializes_do_not_count() -> None:
 
 def test_rejections_before_the_window_do_not_count_in_it() -> None:
     assert errors_of(rejected("system"), before=rejected("system")) == (100, 0)
+
+
+@pytest.mark.parametrize(
+    ("labels", "is_failure"),
+    [
+        ({"rejection_code": "429"}, True),
+        ({"rejection_code": "500"}, True),
+        ({"rejection_code": "503"}, True),
+        ({"rejection_code": "400"}, False),
+        ({}, False),
+        *(({"error_type": error}, True) for error in sorted(WEBHOOK_ERRORS)),
+        ({"error_type": "no_error", "rejection_code": "403"}, False),
+    ],
+)
+def test_a_webhooks_failure_is_none_of_the_server(labels: dict[str, str], *, is_failure: bool) -> None:
+    assert is_webhook_failure(labels) is is_failure

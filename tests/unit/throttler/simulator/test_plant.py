@@ -188,3 +188,10 @@ def test_connections_come_back_over_five_minutes() -> None:
     stuck = 1 - np.exp(-1)
     assert back == pytest.approx([stuck / (1 + stuck), 1 / (1 + stuck)])
     assert visitor_shares(scenario, 20.0)[0] == pytest.approx(1e-6, rel=1e-3)
+
+
+def test_connections_come_back_from_the_end_of_the_latest_loss() -> None:
+    twice = plant(disturbances=(ServerLoss(at_s=10, for_s=10), ServerLoss(at_s=400, for_s=10)))
+    once = plant(disturbances=(ServerLoss(at_s=400, for_s=10),))
+    assert visitor_shares(twice, 450.0) == visitor_shares(once, 450.0)
+    assert visitor_shares(once, 399.0) == [0.5, 0.5], "a loss that is to come is not known"
