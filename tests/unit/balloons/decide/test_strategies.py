@@ -291,6 +291,14 @@ def test_a_buffer_of_a_vanished_shape_goes() -> None:
     assert [key.name for key in world.buffers] == [key.name for key in world.templates] == ["gpu-m5"]
 
 
+def test_buffers_stay_while_no_shape_is_known_at_all() -> None:
+    world = buffering()
+    step(world, Memory(), **BUFFERS)
+    world.nodes = {}
+    step(world, Memory(), **BUFFERS)
+    assert len(world.buffers) == len(world.templates) == 1
+
+
 def test_a_buffer_that_is_going_is_not_deleted_again() -> None:
     world = buffering()
     _, memory = step(world, Memory(), **BUFFERS)
