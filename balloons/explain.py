@@ -344,7 +344,7 @@ def _told(seen: SeenCluster, kind: Kind, thing: Any, more: list[Step]) -> Timeli
         for each in parts(thing, "status", "conditions")
     ]
     told = event_steps(seen, kind.kind, name, namespace)
-    steps = [_as_it_was(step, told) for step in steps]
+    steps = [_as_it_was(step, told, [other for other in steps if other is not step]) for step in steps]
     events = [each for each in told if not _is_said(each, steps)]
     steps += _pause(thing)
     where = f" -n {namespace}" if namespace else ""
@@ -356,12 +356,18 @@ def _told(seen: SeenCluster, kind: Kind, thing: Any, more: list[Step]) -> Timeli
     )
 
 
-def _as_it_was(step: Step, events: Iterable[Step]) -> Step:
-    """A condition gets a new reason without a new time while its status stays: an Event of the time has the old one."""
+def _as_it_was(step: Step, events: Iterable[Step], others: Sequence[Step]) -> Step:
+    """A condition gets a new reason without a new time while its status stays: an Event of the time has the old one.
+
+    Unless that Event is what another condition says.
+    """
     near = [
         (abs(event.at - step.at), event)
         for event in events
-        if event.at is not None and step.at is not None and abs(event.at - step.at) <= SAME_WRITE
+        if event.at is not None
+        and step.at is not None
+        and abs(event.at - step.at) <= SAME_WRITE
+        and not _is_said(event, others)
     ]
     if not step.because or not near or any(event.because == step.because for _, event in near):
         return step

@@ -500,6 +500,21 @@ def test_a_pause_is_told_with_its_reason() -> None:
     assert "paused" not in [step.what for step in running.steps]
 
 
+def test_the_event_of_another_condition_is_no_reason_of_this_one() -> None:
+    """Both changed in one write; the Event of the first was not sent, as only thirty a minute are."""
+    ready = {"type": "Ready", "status": "False", "reason": "Why", "message": "words", "lastTransitionTime": at(1)}
+    other = {**ready, "type": "Paced", "reason": "Other", "message": "others"}
+    pool = {"metadata": {"name": "warm", "namespace": "ml"}, "status": {"conditions": [ready, other]}}
+    found = explain_pool(
+        seen(pools=[pool], events=[event("BalloonPool", "warm", "Other", at(1), "others")]), "ml", "warm"
+    )
+    assert found is not None
+    assert {step.what: step.because for step in found.steps if " became " in step.what} == {
+        "Ready became False": "Why",
+        "Paced became False": "Other",
+    }
+
+
 def test_a_pool_tells_its_zones() -> None:
     zones = [{"zone": "a", "warm": 2, "busy": 1, "nodes": 4}, {}]
     pool = {"metadata": {"name": "warm", "namespace": "ml"}, "status": {"zones": zones}}
