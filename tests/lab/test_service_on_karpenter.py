@@ -40,11 +40,19 @@ async def test_hold_keeps_its_nodes_ten_delays_long_and_lets_the_others_go(insta
         await view.scale("work", 0)
         await held.wait(warm=3, because="Steady")
         await view.wait_nodes(3)
+
+        async def are_others_gone() -> bool:
+            return len(await view.claims()) == 3
+
+        # A node goes before its claim does, which waits for the machine.
+        await until("the claims of the others are gone", are_others_gone)
         names = await held.nodes_held()
         claims = set(await view.claims())
 
         async def is_unmoved() -> bool:
-            return set(await view.nodes()) == names == await held.nodes_held() and set(await view.claims()) == claims
+            at = {"nodes": set(await view.nodes()), "held": await held.nodes_held(), "claims": set(await view.claims())}
+            assert at == {"nodes": names, "held": names, "claims": claims}
+            return True
 
         await throughout("the same three nodes are held", is_unmoved, 10 * CONSOLIDATE_AFTER_S)
 
