@@ -162,6 +162,11 @@ class LawSettings:
         """The index at which the window rests: T / (1 - q)."""
         return self.target / (1.0 - self.queue)
 
+    @property
+    def calm_below(self) -> float:
+        """The index below which the servers are calm."""
+        return self.calm_index * self.equilibrium
+
     def with_patience(self) -> Self:
         """The same for joins that end within two scrapes."""
         return replace(self, target=self.prompt_patience * self.target)

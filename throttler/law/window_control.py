@@ -68,9 +68,9 @@ def braked(facts: LawInput) -> WindowUpdate | None:
         # Of the worst server, by all fresh readings: the scrapes of several servers come one after the other.
         rates = (reading.errors / reading.span_s for reading in facts.health.fresh if reading.span_s > 0)
         joining, per_s = facts.loading, max(rates, default=0.0)
-        calm, high = facts.settings.calm_index * facts.settings.equilibrium, facts.high_index
+        high = facts.high_index
         # Errors alone tell of an overload: one that feeds itself goes on when joins have become few.
-        if high is not None and high < calm and brake.has_not_helped(joining, per_s):
+        if high is not None and high < facts.settings.calm_below and brake.has_not_helped(joining, per_s):
             foreign = replace(facts.memory.foreign, unmoved_per_s=per_s)
             facts = with_memory(facts, foreign=foreign, brake=replace(facts.memory.brake, pulls=0))
             figures = {"server": culprit.server, "share": error_share(culprit), "window": facts.window}
@@ -219,7 +219,7 @@ def slow_start(facts: LawInput) -> WindowUpdate | None:
     low, high = facts.low_index, facts.high_index
     if not facts.memory.is_slow_start or high is None:
         return None
-    if (low or 0.0) >= facts.settings.calm_index * facts.settings.equilibrium or _is_filled(facts):
+    if (low or 0.0) >= facts.settings.calm_below or _is_filled(facts):
         return None
     if not facts.joins.joining and not facts.memory.join_time.now_s:
         return update(judged(facts), facts.window, Phase.SLOW_START, _beginning(facts))
@@ -278,10 +278,8 @@ def _most(facts: LawInput) -> float | None:
 
 
 def _warming(facts: LawInput, high: float) -> Because:
-    target = facts.settings.calm_index * facts.settings.equilibrium
-    return because(
-        ThrottleReason.WARMING_UP, index=high, target=target, joining=facts.joins.joining, window=facts.window
-    )
+    figures = {"index": high, "target": facts.settings.calm_below, "joining": facts.joins.joining}
+    return because(ThrottleReason.WARMING_UP, **figures, window=facts.window)
 
 
 def _unused(facts: LawInput) -> Because:
@@ -309,16 +307,13 @@ def avoidance(facts: LawInput) -> WindowUpdate:
 
 def _grown(facts: LawInput, high: float) -> WindowUpdate:
     figures = {"index": high, "target": facts.settings.equilibrium}
-    if (
-        facts.is_crowded
-        and facts.borne > facts.window
-        and high < facts.settings.calm_index * facts.settings.equilibrium
-    ):
-        # What a cut could not hold back any more is borne: the cut was not of joins.
-        window = float(facts.borne)
-        return update(judged(facts), window, Phase.AVOID, because(ThrottleReason.PROBING_UP, **figures, window=window))
     if facts.is_crowded:
-        return update(judged(facts), facts.window, Phase.AVOID, because(ThrottleReason.CROWDED, window=facts.window))
+        # What a cut could not hold back any more is borne where the servers are calm: the cut was not of joins.
+        window = float(facts.borne) if high < facts.settings.calm_below else 0.0
+        if window <= facts.window:
+            why = because(ThrottleReason.CROWDED, window=facts.window)
+            return update(judged(facts), facts.window, Phase.AVOID, why)
+        return update(judged(facts), window, Phase.AVOID, because(ThrottleReason.PROBING_UP, **figures, window=window))
     if not facts.is_used:
         return update(judged(facts), facts.window, Phase.AVOID, _unused(facts))
     if facts.joins.is_controller_bound:

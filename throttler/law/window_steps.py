@@ -65,7 +65,7 @@ def doubling_time_s(scrape_s: float, join_s: float) -> float:
 def doubled(ramp: Ramp, settings: LawSettings) -> float:
     """The window after this look; never smaller, never above 2.5 times what was really in flight."""
     is_due = ramp.since_doubling_s >= doubling_time_s(ramp.scrape_s, ramp.join_s)
-    is_calm = ramp.index < settings.calm_index * settings.equilibrium
+    is_calm = ramp.index < settings.calm_below
     if not (is_due and is_calm):
         return ramp.window
     limit = settings.double_limit * ramp.joining
@@ -76,7 +76,7 @@ def doubled(ramp: Ramp, settings: LawSettings) -> float:
 
 def fed_forward(ramp: Ramp, settings: LawSettings) -> float:
     """The window that utilisation recommends, as far as it may be trusted; never smaller than it is."""
-    if ramp.by_load is None or ramp.index >= settings.calm_index * settings.equilibrium:
+    if ramp.by_load is None or ramp.index >= settings.calm_below:
         return ramp.window
     return max(ramp.window, min(ramp.by_load, settings.feed_forward_limit * ramp.joining))
 

@@ -168,7 +168,7 @@ class Throttling:
         for turn in turns:
             self._log_changes(turn)
             if not self._writes.start(turn.name, turn.lever_writes, turn if is_told else None):
-                self._forget_plans(turn.name, before)
+                self._forget_decisions(turn.name, before)
         for turn in leaving:
             self._writes.start(f"{turn.name} (leaving)", turn.lever_writes)
         if not view.missing:
@@ -176,7 +176,7 @@ class Throttling:
             self._writes.start(NOBODY, leftover_writes(view.scene, claiming))
         self._writes.forget({turn.name for turn in turns})
 
-    def _forget_plans(self, name: str, before: Memories) -> None:
+    def _forget_decisions(self, name: str, before: Memories) -> None:
         """Nobody carries out what was decided: the levers remember what they did before.
 
         Gates are written all the same, and what was released must count from then on.

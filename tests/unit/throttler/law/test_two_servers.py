@@ -16,20 +16,18 @@ ORDERS = pytest.mark.parametrize("bad", [0, 1], ids=["the bad one first", "the b
 NAMES = ("a", "b")
 
 
-def pair(now_s: float, bad: int, **figures: object) -> tuple[Reading, ...]:
+def pair(now_s: float, bad: int, *, calm_cpu: float = 0.1, **figures: object) -> tuple[Reading, ...]:
     """A calm server and a bad one, which is at this place."""
-    return tuple(
-        reading(now_s, server=name, **(figures if place == bad else {"cpu_share": 0.1, "seats_share": 0.1}))
-        for place, name in enumerate(NAMES)
-    )
+    calm = {"cpu_share": calm_cpu, "seats_share": 0.1}
+    return tuple(reading(now_s, server=name, **(figures if place == bad else calm)) for place, name in enumerate(NAMES))
 
 
-def health_of(bad: int, *windows: dict[str, object]) -> Health:
+def health_of(bad: int, *windows: dict[str, object], calm_cpu: float = 0.1) -> Health:
     """After so many windows of both."""
     traces, now_s = (), 100.0
     for figures in windows:
         now_s += STEP_S
-        health = examine(Signals(readings=pair(now_s, bad, **figures)), traces, LawSettings(), now_s)
+        health = examine(Signals(readings=pair(now_s, bad, calm_cpu=calm_cpu, **figures)), traces, LawSettings(), now_s)
         traces = health.traces
     return health
 
@@ -99,16 +97,7 @@ def test_a_server_is_full_at_the_cpu_at_which_requests_wait(
 
 @ORDERS
 def test_the_busiest_server_is_the_one_nearest_to_its_own_limit(bad: int) -> None:
-    windows = ({"cpu_share": 0.3, "queue_wait_s": 0.4},) * 2
-    traces, now_s = (), 100.0
-    for figures in windows:
-        now_s += STEP_S
-        readings = tuple(
-            reading(now_s, server=name, **(figures if place == bad else {"cpu_share": 0.6}))
-            for place, name in enumerate(NAMES)
-        )
-        health = examine(Signals(readings=readings), traces, LawSettings(), now_s)
-        traces = health.traces
+    health = health_of(bad, *({"cpu_share": 0.3, "queue_wait_s": 0.4},) * 2, calm_cpu=0.6)
     assert (health.utilisation, health.full_cpu, health.crest_share) == (pytest.approx(0.3), 0.3, 1.0)
 
 
