@@ -1,6 +1,7 @@
 """docs/cli.md and docs/cli-service.md, from the commands themselves: `python -m tools.cli_reference` writes both."""
 
 import inspect
+import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -32,7 +33,13 @@ COMMANDS
 | 3 | a finding at or above `--fail-on`, a check of that severity that could not look, or a plan that breaks a promise |
 | 4 | the time of `--wait` is over |
 | 130 | interrupted |
+
+`-o json` and `-o yaml` print one document with the same data. Its `kind` says what it is, and its schema what it holds:
+
+KINDS
 """
+_PRINTED_BY = {"plan-comparison": "plan --compare", "plan-simulation": "simulate"}
+"""What a command prints whose schema has another name."""
 _SERVICE_INTRO = """# Commands of the service
 
 These commands run in the cluster: the service, the guard that restores your objects when the service is dead, and what
@@ -66,8 +73,9 @@ def pages() -> dict[str, str]:
         elsewhere[name]["[as in `plan`](#plan)"] = set(rows["plan"].values()) - set(once)
     sections = [_section(name, rows[name], elsewhere[name]) for name in people]
     of_service = [_section(name, _rows(name, balloons.commands[name]), {}) for name in OF_SERVICE]
+    intro = _INTRO.replace("COMMANDS", _contents(people)).replace("KINDS", _kinds())
     return {
-        "cli.md": "".join([_INTRO.replace("COMMANDS", _contents(people)), _SHARED_HEAD, _table(once), *sections]),
+        "cli.md": "".join([intro, _SHARED_HEAD, _table(once), *sections]),
         "cli-service.md": "".join([_SERVICE_INTRO.replace("COMMANDS", _contents(OF_SERVICE)), *of_service]),
     }
 
@@ -75,6 +83,22 @@ def pages() -> dict[str, str]:
 def _contents(names: Sequence[str]) -> str:
     lines = [f"| [`{name}`](#{name}) | {balloons.commands[name].get_short_help_str(100)} |" for name in names]
     return "\n".join(["| command | what it does |", "|---|---|", *lines])
+
+
+def _kinds() -> str:
+    """What each command prints for programs, as the schemas say."""
+    files = {path.stem: path for path in (DOCS / "schemas").glob("*.json")}
+    of = sorted((_PRINTED_BY.get(name, name), path) for name, path in files.items())
+    lines = [f"| `{name}` | {_kind(path)} | [{path.name}](schemas/{path.name}) |" for name, path in of]
+    return "\n".join(["| command | kind | schema |", "|---|---|---|", *lines])
+
+
+def _kind(path: Path) -> str:
+    """Where a schema was made from types, the document is one of its definitions."""
+    schema = json.loads(path.read_text())
+    document = schema["$defs"][schema["$ref"].rpartition("/")[2]] if "$ref" in schema else schema
+    kind = document["properties"]["kind"]
+    return str(kind.get("const") or kind["enum"][0])
 
 
 def _section(name: str, rows: Mapping[str, str], elsewhere: Mapping[str, set[str]]) -> str:

@@ -10,6 +10,9 @@ from typing import Any, Literal
 
 import msgspec
 
+from balloons.api.pool import Mode, PoolStatus
+from throttler.api.throttle import ThrottleStatus
+
 ApiVersion = Literal["balloons.kube-balloons.github.io/v1"]
 
 
@@ -97,10 +100,72 @@ class NodeGroupListDocument(_Document, frozen=True, kw_only=True):
     items: list[NodeGroupItem]
 
 
+class ThrottleItem(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
+    """One JoinThrottle; `ready` is what its condition of that name says, `status` what the service wrote last.
+
+    `problem` is the rule that its spec breaks. `pauseReason` is what `balloons pause` was given.
+    """
+
+    name: str
+    created_at: str | None
+    ready: str
+    problem: str | None
+    pause_reason: str | None
+    status: ThrottleStatus
+
+
+class PoolItem(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
+    """One BalloonPool; `mode` and `maxSize` are those of its spec, null where that breaks a rule."""
+
+    namespace: str
+    name: str
+    created_at: str | None
+    mode: Mode | None
+    max_size: int | None
+    ready: str
+    problem: str | None
+    pause_reason: str | None
+    status: PoolStatus
+
+
+class ThrottleAndPoolStatusDocument(_Document, frozen=True, kw_only=True):
+    """`balloons status`."""
+
+    kind: Literal["ThrottleAndPoolStatus"] = "ThrottleAndPoolStatus"
+    throttles: list[ThrottleItem]
+    pools: list[PoolItem]
+
+
+class ComponentItem(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
+    """One program of the control plane or autoscaler; `gates` are the feature gates it was given.
+
+    `where` is the namespace and name of its Deployment or pod. An empty version could not be seen.
+    """
+
+    version: str
+    where: str
+    gates: dict[str, bool]
+
+
+class VersionDocument(_Document, frozen=True, kw_only=True):
+    """`balloons version`; all but `version` is of the cluster, and only there if a cluster was asked."""
+
+    kind: Literal["Version"] = "Version"
+    version: str
+    kubernetes: str | msgspec.UnsetType = msgspec.UNSET
+    provider: str | msgspec.UnsetType = msgspec.UNSET
+    api_servers: int | msgspec.UnsetType | None = msgspec.UNSET
+    crds: dict[str, str] | msgspec.UnsetType = msgspec.UNSET
+    autoscalers: list[str] | msgspec.UnsetType = msgspec.UNSET
+    components: dict[str, ComponentItem] | msgspec.UnsetType = msgspec.UNSET
+
+
 DOCUMENTS: dict[str, type[_Document]] = {
     "doctor": DiagnosisDocument,
     "explain": ExplanationDocument,
+    "status": ThrottleAndPoolStatusDocument,
     "top": NodeGroupListDocument,
+    "version": VersionDocument,
 }
 
 

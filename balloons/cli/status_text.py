@@ -6,11 +6,9 @@ Both as rows of a table and as machine-readable output; why one is paused is tol
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
-
-import msgspec
 
 from balloons.api.pool import GROUP, BalloonPool, PoolStatus
+from balloons.cli.documents import PoolItem, ThrottleAndPoolStatusDocument, ThrottleItem
 from balloons.cli.terminal import CELL_COLOURS, GLYPHS, NONE, Look, Row
 from balloons.cli.terminal import table as table_lines
 from balloons.cluster.kinds import PAUSE_REASON
@@ -26,7 +24,6 @@ POOL_COLUMNS = ("NAME", "WARM", "WANT", "BUSY", "PENDING", "MAX", "MODE", "READY
 WIDE_POOL_COLUMNS = (*POOL_COLUMNS, "NODES", "IDLE", "SICK", "SCHEDULE", "MESSAGE")
 FIRST_POOL_COLUMNS_TO_GO = ("AGE", "MODE", "MAX", "PENDING", "BUSY", "READY")
 """Where there is no room: the reason stays to the last."""
-API_VERSION = "balloons.kube-balloons.github.io/v1"
 Pool = BalloonPool | RefusedPool
 _MINUTE_S, _HOUR_S, _DAY_S, _YEAR_S = 60, 3600, 86_400, 31_536_000
 _AGES = (
@@ -120,25 +117,21 @@ def pool_names(pools: Sequence[Pool]) -> list[str]:
     return [f"balloonpool.{GROUP}/{pool.metadata.name}" for pool in pools]
 
 
-def pool_document(pools: Sequence[Pool]) -> dict[str, Any]:
-    """For machines: a list that is there even when it is empty."""
-    return {"apiVersion": API_VERSION, "kind": "PoolStatusList", "items": [_item(pool) for pool in pools]}
-
-
-def _item(pool: Pool) -> dict[str, Any]:
+def pool_item(pool: Pool) -> PoolItem:
+    """For machines."""
     created = pool.metadata.creation_timestamp
     spec = pool.spec if isinstance(pool, BalloonPool) else None
-    return {
-        "namespace": pool.metadata.namespace,
-        "name": pool.metadata.name,
-        "createdAt": rfc3339(created) if created else None,
-        "mode": spec.mode.value if spec else None,
-        "maxSize": spec.max_size if spec else None,
-        "ready": pool_ready(pool.status),
-        "problem": pool.problem if isinstance(pool, RefusedPool) else None,
-        "pauseReason": _pool_paused(pool),
-        "status": msgspec.to_builtins(pool.status),
-    }
+    return PoolItem(
+        namespace=pool.metadata.namespace,
+        name=pool.metadata.name,
+        created_at=rfc3339(created) if created else None,
+        mode=spec.mode if spec else None,
+        max_size=spec.max_size if spec else None,
+        ready=pool_ready(pool.status),
+        problem=pool.problem if isinstance(pool, RefusedPool) else None,
+        pause_reason=_pool_paused(pool),
+        status=pool.status,
+    )
 
 
 def throttle_row(throttle: StoredThrottle, now: datetime, glyphs: Mapping[str, str]) -> dict[str, str]:
@@ -182,17 +175,17 @@ def throttle_names(throttles: Sequence[StoredThrottle]) -> list[str]:
     return [f"jointhrottle.{THROTTLE_GROUP}/{throttle.metadata.name}" for throttle in throttles]
 
 
-def throttle_item(throttle: StoredThrottle) -> dict[str, Any]:
+def throttle_item(throttle: StoredThrottle) -> ThrottleItem:
     """For machines."""
     created = throttle.metadata.creation_timestamp
-    return {
-        "name": throttle.metadata.name,
-        "createdAt": rfc3339(created) if created else None,
-        "ready": throttle_ready(throttle.status),
-        "problem": throttle.problem if isinstance(throttle, RefusedThrottle) else None,
-        "pauseReason": _throttle_paused(throttle),
-        "status": msgspec.to_builtins(throttle.status),
-    }
+    return ThrottleItem(
+        name=throttle.metadata.name,
+        created_at=rfc3339(created) if created else None,
+        ready=throttle_ready(throttle.status),
+        problem=throttle.problem if isinstance(throttle, RefusedThrottle) else None,
+        pause_reason=_throttle_paused(throttle),
+        status=throttle.status,
+    )
 
 
 def _throttle_phase(throttle: StoredThrottle) -> str:
@@ -254,9 +247,11 @@ def names(seen: Seen) -> list[str]:
     return [*throttle_names(seen.throttles), *pool_names(seen.pools)]
 
 
-def document(seen: Seen) -> dict[str, Any]:
-    """For machines: `items` are the pools; both lists are there even when they are empty."""
-    return {**pool_document(seen.pools), "throttles": [throttle_item(each) for each in seen.throttles]}
+def document(seen: Seen) -> ThrottleAndPoolStatusDocument:
+    """For machines; both lists are there even when they are empty."""
+    return ThrottleAndPoolStatusDocument(
+        throttles=[throttle_item(each) for each in seen.throttles], pools=[pool_item(each) for each in seen.pools]
+    )
 
 
 def _glyphs(look: Look) -> dict[str, str]:

@@ -40,10 +40,11 @@ def version(**given: Any) -> None:
 
         found |= _of_cluster(see(given, "version", _kinds(DETECTION)))
     if given["output"]:
-        from balloons.cli.documents import printed
+        import msgspec
 
-        head = {"apiVersion": "balloons.kube-balloons.github.io/v1", "kind": "Version"}
-        click.echo(printed({**head, **found}, given["output"]), nl=False)
+        from balloons.cli.documents import VersionDocument, printed
+
+        click.echo(printed(msgspec.convert(found, VersionDocument), given["output"]), nl=False)
         return
     click.echo("".join(f"{line}\n" for line in _lines(found)), nl=False)
 

@@ -259,7 +259,7 @@ async def test_status_shows_pools_as_kubectl_would(control_plane: ControlPlane, 
         assert (none.stdout, none.returncode) == ("", 0)
         assert none.stderr == f"No balloon pools found in namespace {namespace}.\n"
         empty = run_balloons(control_plane, "status", "-n", namespace, "-o", "json")
-        assert json.loads(empty.stdout)["items"] == []
+        assert json.loads(empty.stdout)["pools"] == []
 
         await on.apply_pool(size=1, maxSize=3)
         await on.ready_service()
@@ -276,8 +276,8 @@ async def test_status_shows_pools_as_kubectl_would(control_plane: ControlPlane, 
         named = run_balloons(control_plane, "status", "-n", namespace, "-o", "name")
         assert named.stdout == "balloonpool.kube-balloons.github.io/gpu\n"
         machine = json.loads(run_balloons(control_plane, "status", "-n", namespace, "-o", "json").stdout)
-        assert machine["kind"] == "PoolStatusList"
-        assert [item["status"]["warm"] for item in machine["items"]] == [1]
+        assert machine["kind"] == "ThrottleAndPoolStatus"
+        assert [item["status"]["warm"] for item in machine["pools"]] == [1]
 
 
 async def test_watching_adds_a_line_for_each_change(

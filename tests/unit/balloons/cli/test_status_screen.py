@@ -151,7 +151,7 @@ async def test_day_0_says_what_works_without_our_crds(tmp_path: Path) -> None:
     assert (code, out) == (0, [])
     assert "kubectl apply -k manifests/crds" in err[0]
     assert err[1].startswith("without it: balloons doctor, balloons plan --to N")
-    assert (machine[0], json.loads("\n".join(machine[1]))["items"]) == (0, [])
+    assert (machine[0], json.loads("\n".join(machine[1]))["pools"]) == (0, [])
     assert asked[0] == 1, "what was named cannot be shown"
 
 
@@ -169,7 +169,7 @@ async def test_time_that_is_over_is_code_four_and_shows_what_there_is(tmp_path: 
         waiting = await started(api, tmp_path, "--wait", "--for", "warm=3", "--timeout", "2s", "-o", "json")
         code, out, err = await ended(waiting)
     assert code == 4
-    assert json.loads("\n".join(out))["items"][0]["status"]["warm"] == 2
+    assert json.loads("\n".join(out))["pools"][0]["status"]["warm"] == 2
     assert err[-1] == "not so after 2 s: 2 of 3 nodes are warm"
 
 

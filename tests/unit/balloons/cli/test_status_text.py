@@ -1,8 +1,10 @@
 """Throttles and pools in one answer: what stands where, what a pipe gets, and what machines get."""
 
+import json
 import re
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -12,6 +14,7 @@ from hypothesis import strategies as st
 from syrupy.assertion import SnapshotAssertion
 
 from balloons.api.pool import BalloonPool, Mode, PoolNodes, PoolSpec, PoolStatus
+from balloons.cli.documents import ThrottleAndPoolStatusDocument, printed
 from balloons.cli.status_text import (
     POOL_COLUMNS,
     THROTTLE_COLUMNS,
@@ -27,6 +30,7 @@ from balloons.cli.status_text import (
 )
 from balloons.cli.terminal import NONE, Look
 from balloons.cluster.kinds import PAUSE_REASON
+from balloons.view.snapshot import RefusedPool
 from throttler.api.throttle import (
     JoinThrottle,
     LearnedStatus,
@@ -149,7 +153,7 @@ def test_why_it_is_paused_is_said_while_it_is(is_paused: bool, reason: str | Non
     slow = JoinThrottle(Metadata("default", annotations=noted), ThrottleSpec(paused=is_paused))
     assert pool_row(held, NOW, {})["MESSAGE"] == throttle_row(slow, NOW, {})["MESSAGE"] == (reason or "<none>")
     found = document(Seen([slow], [held]))
-    assert found["items"][0]["pauseReason"] == found["throttles"][0]["pauseReason"] == reason
+    assert found.pools[0].pause_reason == found.throttles[0].pause_reason == reason
 
 
 def test_notes_are_shown_which_only_the_conditions_have() -> None:
@@ -171,18 +175,37 @@ def test_glyphs_are_for_terminals() -> None:
     assert "\x1b[32m✓ True" in shown(look=Look(is_coloured=True))
 
 
+def for_machines(seen: Seen) -> dict[str, Any]:
+    return json.loads(printed(document(seen), "json"))
+
+
 def test_machines_get_both_lists_even_when_they_are_empty() -> None:
-    assert document(Seen()) == {
+    assert for_machines(Seen()) == {
         "apiVersion": "balloons.kube-balloons.github.io/v1",
-        "kind": "PoolStatusList",
-        "items": [],
+        "kind": "ThrottleAndPoolStatus",
         "throttles": [],
+        "pools": [],
     }
-    found = document(BOTH)
+    found = for_machines(BOTH)
     (item,) = found["throttles"]
     assert (item["name"], item["createdAt"], item["ready"]) == ("default", "2026-11-21T06:55:00Z", "True")
     assert (item["status"]["pacePerMinute"], item["status"]["learned"]["window"]) == (3750, 48)
-    assert [each["name"] for each in found["items"]] == ["gpu"]
+    (item,) = found["pools"]
+    assert (item["namespace"], item["name"], item["createdAt"]) == ("ml", "gpu", "2026-11-21T06:55:00Z")
+    assert (item["mode"], item["status"]["warm"]) == ("Hold", 4)
+
+
+def test_machines_are_told_of_objects_that_break_a_rule() -> None:
+    """By the schema: what the spec would say is null."""
+    broken = Seen(
+        [RefusedThrottle(Metadata("bad"), "window 0; accepted: 1 or more")],
+        [RefusedPool(Metadata("bad", "ml"), "size -1; accepted: 0 or more")],
+    )
+    found = msgspec.json.decode(printed(document(broken), "json"), type=ThrottleAndPoolStatusDocument)
+    assert (found.throttles[0].problem, found.pools[0].problem) == (
+        "window 0; accepted: 1 or more", "size -1; accepted: 0 or more",
+    )  # fmt: skip
+    assert (found.pools[0].mode, found.pools[0].max_size, found.pools[0].created_at) == (None, None, None)
 
 
 def test_names_are_what_kubectl_takes() -> None:

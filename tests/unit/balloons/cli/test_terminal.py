@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from balloons.api.pool import BalloonPool, Mode, PoolNodes, PoolSpec, PoolStatus
 from balloons.cli import terminal as module
 from balloons.cli.main import balloons
-from balloons.cli.status_text import POOL_COLUMNS, WIDE_POOL_COLUMNS, age, pool_document, pool_names, pool_row
+from balloons.cli.status_text import POOL_COLUMNS, WIDE_POOL_COLUMNS, age, pool_names, pool_row
 from balloons.cli.status_text import table as status_table
 from balloons.cli.terminal import Look, Row, colour_asked, lines, table, working
 from balloons.display_text import printable
@@ -246,16 +246,6 @@ def test_glyphs_are_for_terminals() -> None:
     assert "✓" not in plain
     assert "\x1b" not in plain
     assert "\x1b[32m✓ True" in coloured
-
-
-def test_document_is_a_list_even_when_empty() -> None:
-    assert pool_document([]) == {
-        "apiVersion": "balloons.kube-balloons.github.io/v1",
-        "kind": "PoolStatusList",
-        "items": [],
-    }
-    (item,) = pool_document([pool(warm=3)])["items"]
-    assert (item["createdAt"], item["maxSize"], item["status"]["warm"]) == ("2026-11-21T04:55:00Z", 9, 3)
 
 
 def test_names_are_what_kubectl_takes() -> None:
