@@ -192,7 +192,7 @@ def test_machines_get_both_lists_even_when_they_are_empty() -> None:
     assert (item["status"]["pacePerMinute"], item["status"]["learned"]["window"]) == (3750, 48)
     (item,) = found["pools"]
     assert (item["namespace"], item["name"], item["createdAt"]) == ("ml", "gpu", "2026-11-21T06:55:00Z")
-    assert (item["mode"], item["status"]["warm"]) == ("Hold", 4)
+    assert (item["mode"], item["status"]["warm"]) == ("Hold", 3)
 
 
 def test_machines_are_told_of_objects_that_break_a_rule() -> None:
