@@ -66,3 +66,27 @@ def test_what_is_gone_is_found() -> None:
     page = "| a | `balloons/decide/decide.py`, `one_pool.py`, `plan.py` |\n| b | `lab/nowhere`, `claim.py` |\n"
     diagram = "```\n  balloons/view (service/tick) (joins/share)\n```\n"
     assert list(lost(page + diagram)) == ["plan.py", "lab/nowhere", "claim.py", "joins/share"]
+
+
+FENCED = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
+BEGINS_LIST = re.compile(r"- |\d+\. |\| ")
+
+
+def swallowed(text: str) -> Iterator[str]:
+    """Yield each first line of a list or table that the site shows as text of the paragraph above it.
+
+    GitHub needs no empty line between them, the site does; a heading ends by itself.
+    """
+    for block in FENCED.sub("", text).split("\n\n"):
+        lines = [line for line in block.splitlines() if not line.startswith("#")]
+        if lines and not BEGINS_LIST.match(lines[0]):
+            yield from (line for line in lines[1:] if BEGINS_LIST.match(line))
+
+
+@pytest.mark.parametrize("page", sorted(ROOT.glob("docs/**/*.md")), ids=lambda page: str(page.relative_to(ROOT)))
+def test_lists_and_tables_stand_apart_from_the_text_above(page: Path) -> None:
+    assert list(swallowed(page.read_text(encoding="utf-8"))) == []
+
+
+def test_a_list_that_is_swallowed_is_found() -> None:
+    assert list(swallowed("# Head\n- a\n\nText:\n- b\n- c\n\nMore:\n\n- d\n")) == ["- b", "- c"]
