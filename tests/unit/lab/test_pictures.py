@@ -126,7 +126,7 @@ def test_the_example_hurts_unpaced_and_is_spared_by_pacing() -> None:
 
 def test_all_commands_count_the_nodes_of_the_example_alike() -> None:
     status, top = (answer(command, "-o", "json") for command in ("status", "top"))
-    by_status = {pool["name"]: pool["status"]["nodes"] for pool in status["items"]}
+    by_status = {pool["name"]: pool["status"]["nodes"] for pool in status["pools"]}
     by_top: Counter[str] = Counter()
     for group in top["items"]:
         by_top[group["pool"]] += group["nodes"]
