@@ -172,7 +172,7 @@ class FluidServer:
         left = budget - min(budget, self._queue_work)
         self._shorten(budget - left)
         refusals = 0.0
-        while self._batches and left >= 0.0:
+        while self._batches:
             batch = self._batches[0]
             done = min(batch.left, left)
             left -= done
