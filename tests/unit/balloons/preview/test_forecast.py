@@ -26,7 +26,7 @@ from balloons.preview.forecast import (
 from balloons.preview.inputs import PlanInputs, ThrottleFacts, assumed_inputs
 from balloons.preview.scale_up_flow import FlowMoment
 from balloons.preview.what_if import Stated, with_stated
-from tests.unit.balloons.preview.test_scale_up_flow import world
+from tests.unit.balloons.preview.small_worlds import world
 from throttler.law.settings import LawSettings
 
 pytestmark = pytest.mark.whole

@@ -11,11 +11,11 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from balloons.preview.join_progress import ROUND, DaemonPods
 from balloons.preview.possible_worlds import World
 from balloons.preview.scale_up_flow import Looks, at_least_s, flow
 from lab.simulator.by_cohort import simulate
 from lab.simulator.scenarios import TWELVE
+from tests.unit.balloons.preview.small_worlds import ROOMY, world
 from throttler.joins.joins import Joins
 from throttler.law.settings import LawSettings
 from throttler.signals.reading import Signals
@@ -23,33 +23,7 @@ from throttler.simulator.pacing_policies import AtOnce, FixedWindow, FullKnowled
 from throttler.simulator.plant import JOIN
 from throttler.simulator.scenario import ScaleUp, Scenario
 
-ROOMY = Scenario(name="roomy", demands=(ScaleUp(at_s=0.0, nodes=120),), servers=4, capacity=100.0, lead_s=60.0)
-
-
 BY_LETTER = {scenario.name[0]: scenario for scenario in TWELVE}
-
-
-def world(scenario: Scenario = ROOMY, **changes: object) -> World:
-    given: dict[str, object] = {
-        "seed": 1,
-        "scenario": scenario,
-        "join_s": JOIN.alone_s,
-        "daemon_sets": 0,
-        "daemon_share": 0.0,
-        "pods_per_s": 1e9,
-        "burst": 1e9,
-        "status_writes": 0.0,
-        "is_scheduler_slower": False,
-        "launches_per_s": None,
-        "launch_burst": 0,
-        "look_s": 10.0,
-        "is_look_prompted": False,
-        "ready_share": 0.5,
-        "notice_s": 0.0,
-        "step_s": 0.5,
-        "poke_s": 1.0,
-    }
-    return World(**{**given, **changes})  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("letter", ["A", "G", "M"])
@@ -105,34 +79,6 @@ def test_daemon_pods_load_the_servers_as_they_are_made() -> None:
     assert spread.done_s == pytest.approx(88, rel=0.15)
     assert (lumped.done_s or 0) > 1.1 * (spread.done_s or 0)
     assert spread.error_share < lumped.error_share
-
-
-def test_nodes_that_come_together_get_their_last_pod_together() -> None:
-    """Of 150 joins whose pods took 60 s the mean was usable after 51.6 s on a real one: DaemonSet by DaemonSet."""
-    pods = DaemonPods(8, 20.0, 40.0, 6.0)
-    pods.add(150)
-    served = {at_s: pods.step(1.0) for at_s in range(1, 70)}
-    assert sum(served.values()) == 150
-    mean_s = sum(at_s * nodes for at_s, nodes in served.items()) / 150
-    assert mean_s == pytest.approx(51.6, rel=0.05)
-
-
-def test_larger_herds_are_served_in_rounds() -> None:
-    pods = DaemonPods(1, 1000.0, 0.0)
-    pods.add(3 * ROUND)
-    assert sum(pods.step(0.25) for _ in range(3)) == 3 * ROUND
-    assert pods.queued == 0
-
-
-@pytest.mark.parametrize(
-    ("nodes", "daemon_sets", "took_s"), [(72, 8, 30.0), (56, 8, 23.4), (77, 7, 27.5), (92, 6, 29.0)]
-)
-def test_daemon_sets_status_is_written_through_the_same_limit(nodes: int, daemon_sets: int, took_s: float) -> None:
-    """Four real scale-ups at the default of 20/s, from the first node to the last pod made (benchmarks.truth)."""
-    pods = DaemonPods(daemon_sets, 20.0, 30.0, 6.0)
-    pods.add(nodes)
-    at_s = next(step / 4 for step in range(1, 200) if not (pods.step(0.25), pods.queued)[1])
-    assert at_s == pytest.approx(took_s, abs=1.5)
 
 
 def test_cloud_starts_machines_no_faster_than_it_does() -> None:

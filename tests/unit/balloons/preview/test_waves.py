@@ -20,7 +20,7 @@ from balloons.preview.forecast import (
     waves_of,
 )
 from balloons.preview.scale_up_flow import Flow, FlowMoment
-from tests.unit.balloons.preview.test_scale_up_flow import ROOMY, world
+from tests.unit.balloons.preview.small_worlds import ROOMY, world
 from throttler.simulator.pacing_policies import FixedRate, FixedWindow
 
 
