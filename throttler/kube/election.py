@@ -95,7 +95,7 @@ class Election:
     is_sure: bool = False
     """Whether `record` is the Lease for all we know: no write of ours was sent since whose end we do not know."""
     is_new: bool = True
-    """Whether the present look is the first: a Lease that is missing later was removed under somebody's feet."""
+    """Whether no Lease was ever seen: one that is missing later was removed under somebody's feet."""
     renewed_at_s: float | None = None
     """When the last renewal that succeeded was begun; None: we do not lead."""
     epoch: int = 0
@@ -113,7 +113,7 @@ class Election:
             record=record,
             is_sure=True,
             changed_at_s=self.changed_at_s if is_same else now_s,
-            is_new=self.is_new and self.record is None,
+            is_new=self.is_new and not record.version,
             renewed_at_s=None if is_lost else self.renewed_at_s,
             highest=max(self.highest, record.transitions),
         )
@@ -133,7 +133,7 @@ class Election:
 
     def writing(self) -> "Election":
         """While a write of the Lease is on its way; unless it turns out well, a look must come before the next one."""
-        return replace(self, is_sure=False, is_new=False)
+        return replace(self, is_sure=False)
 
     def stepped_down(self) -> "Election":
         """After the fence has run out, or as the first act of giving the Lease up."""

@@ -28,7 +28,7 @@ class Faults:
     meddled: float = 0.0
     """Turns after which somebody edits the Lease."""
     removed: float = 0.0
-    """Turns after which somebody removes it, once every replica is well past its first look. A create cannot name a
+    """Turns after which somebody removes it, once every replica has seen it for some time. A create cannot name a
     version: one that is late, or sent after a freeze, is the gap that is accepted (docs/decisions/0010)."""
     drift: float = 0.0
     """By how much clocks run faster or slower than they should."""
@@ -99,7 +99,7 @@ class World:
 
     @property
     def is_settled(self) -> bool:
-        """Whether each replica has been past its first look, and the write that may follow it, for some time."""
+        """Whether each replica has seen a Lease for some time: what it sent before that has ended."""
         if any(replica.election.is_new for replica in self.replicas):
             self._unsettled_at = self.now
         return self.now - self._unsettled_at > 2 * self.timing.attempt_s
