@@ -1,20 +1,26 @@
 """`python -m benchmarks.rush`: the demo's rush by turns, on a real control plane with a real Karpenter.
 
 `--way NAME` (repeatable) measures some of the ways, `--setting N` one of the two settings, `--work` prints where the
-work went. A run of all ways and five rounds takes about four hours; nothing may run beside it.
+work went. A run of all ways and five rounds takes about four hours; nothing may run beside it. With `--results FOLDER`
+each rush is kept there and not run again, and `--minutes N` begins no other one after that time: so it can be made in
+parts.
 """
 
 import argparse
 import asyncio
 import statistics
 import sys
+import tempfile
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from benchmarks.report import Report, answer, parser_of, progress
-from benchmarks.rush.figures import Trial, all_s, errors, figures, mean_s, p99_ms
+from benchmarks.rush.figures import all_s, errors, figures, mean_s, p99_ms
+from benchmarks.rush.trial import Trial, keep, kept
 from benchmarks.rush.ways import SETTINGS, WAYS, Setting, Way
 from benchmarks.rush.work import Work, work_so_far
 from lab.binaries import find_binaries
@@ -43,9 +49,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--rounds", type=int, default=ROUNDS, help=f"so many rounds (default {ROUNDS})")
     parser.add_argument("--nodes", type=int, default=NODES, help=f"so many whole nodes (default {NODES})")
     parser.add_argument("--work", action="store_true", help="also print where the work of each way went")
+    parser.add_argument("--results", type=Path, help="keep each rush in this folder, and run none that is there")
+    parser.add_argument("--minutes", type=float, default=float("inf"), help="begin no other rush after this time")
     asked = parser.parse_args(arguments)
+    for name in asked.way or ():
+        if (teacher := WAYS[name].teacher) and teacher not in asked.way:
+            parser.error(f"--way {name!r} begins with what {teacher!r} learned: measure that, too")
     find_binaries(binary.name for binary in ALL_BINARIES)
-    found = asyncio.run(_measure(asked))
+    with tempfile.TemporaryDirectory(prefix="kb-rush-") as folder:
+        found = asyncio.run(_measure(asked, asked.results or Path(folder)))
     judged = next((found[setting.name] for setting in reversed(SETTINGS) if found.get(setting.name)), {})
     report = Report(
         name="rush",
@@ -58,25 +70,30 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return answer(report, asked, tables)
 
 
-async def _measure(asked: argparse.Namespace) -> Found:
+async def _measure(asked: argparse.Namespace, results: Path) -> Found:
+    until_s = time.monotonic() + 60 * asked.minutes
     nodes, rounds = (12, 1) if asked.quick else (asked.nodes, asked.rounds)
     wanted = [way for way in WAYS.values() if not asked.way or way.name in asked.way]
     settings = [setting for number, setting in enumerate(SETTINGS, 1) if asked.setting in (None, number)]
     found: Found = {}
-    learned: dict[str, Mapping[str, Any]] = {}
     for number in range(rounds):
         for setting in settings:
+            taught: dict[str, Trial] = {}
             for way in wanted:
-                trial = await _trial(setting, way, number, nodes, learned)
+                trial = kept(results, setting.name, way.name, number, nodes)
+                if trial is None and time.monotonic() < until_s:
+                    trial = await _trial(setting, way, number, nodes, taught.get(way.teacher))
                 if trial is not None:
+                    keep(trial, results)
+                    taught[way.name] = trial
                     found.setdefault(setting.name, {}).setdefault(way.name, []).append(trial)
     return found
 
 
-async def _trial(
-    setting: Setting, way: Way, number: int, nodes: int, learned: dict[str, Mapping[str, Any]]
-) -> Trial | None:
-    async with open_rush(way.remembering(learned.get(f"{setting.name}: {way.teacher}")), setting.server_cores) as scene:
+async def _trial(setting: Setting, way: Way, number: int, nodes: int, teacher: Trial | None) -> Trial | None:
+    pacing = way.remembering(None if teacher is None else teacher.learned)
+    learned: Mapping[str, Any] = {}
+    async with open_rush(pacing, setting.server_cores) as scene:
         if setting.server_cores is not None and not scene.is_server_held:
             progress(f"{setting.name}: not on this machine, which allows no cgroup")
             return None
@@ -87,12 +104,12 @@ async def _trial(
         work = (await work_so_far(scene)).since(before)
         if way.pacing is not None:
             (throttle,) = await scene.api.items(THROTTLES_PATH)
-            learned[f"{setting.name}: {way.name}"] = throttle.get("status", {}).get("learned", {})
+            learned = throttle.get("status", {}).get("learned", {})
     progress(
         f"round {number + 1}, {setting.name}, {way.name}: {record.all_usable_s:.1f} s, innocent p99 "
         f"{record.bystander_p99_ms:.0f} ms, {record.errors} errors, {record.most_in_flight} in flight at most"
     )
-    return Trial(way=way.name, round=number, record=record, work=work)
+    return Trial(setting=setting.name, way=way.name, round=number, record=record, work=work, learned=learned)
 
 
 def _tables(setting: str, ways: Mapping[str, Sequence[Trial]], *, has_work: bool) -> Iterator[str]:

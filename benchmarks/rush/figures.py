@@ -2,22 +2,10 @@
 
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from benchmarks.report import Figure
+from benchmarks.rush.trial import Trial
 from benchmarks.rush.ways import BOUND, HERD, WINDOWS
-from benchmarks.rush.work import Work
-from lab.demo.rush import RushRecord
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Trial:
-    """One rush and the work that it was."""
-
-    way: str
-    round: int
-    record: RushRecord
-    work: Work
 
 
 Trials = Mapping[str, Sequence[Trial]]

@@ -1,10 +1,14 @@
 """The figures of rushes, from made-up ones."""
 
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from benchmarks.rush.figures import Trial, figures
+from benchmarks.rush.__main__ import main
+from benchmarks.rush.figures import figures
+from benchmarks.rush.trial import Trial, keep, kept
 from benchmarks.rush.ways import BOUND, HERD, WAYS
 from benchmarks.rush.work import Work
 from lab.demo.rush import RushRecord, ordered
@@ -26,7 +30,7 @@ def rush(way: str, number: int = 0, **changes: Any) -> Trial:
         "in_vain": 0,
         "ordered_s": (0.0, 1.0),
     }
-    return Trial(way=way, round=number, record=RushRecord(**{**given, **changes}), work=NOTHING)
+    return Trial(setting="one core", way=way, round=number, record=RushRecord(**{**given, **changes}), work=NOTHING)
 
 
 def by_name(*trials: Trial) -> dict[str, float]:
@@ -89,3 +93,23 @@ def test_orders_are_the_claims_that_the_audit_log_says_were_made() -> None:
 def test_a_pupil_learns_from_a_way_that_stands_before_it() -> None:
     names = list(WAYS)
     assert all(names.index(way.teacher) < names.index(name) for name, way in WAYS.items() if way.teacher)
+
+
+def test_a_rush_is_kept_with_what_it_taught(tmp_path: Path) -> None:
+    trial = replace(rush("gates, cold", 2), learned={"window": 40.5})
+    keep(trial, tmp_path / "new")
+    assert kept(tmp_path / "new", "one core", "gates, cold", 2, nodes=2) == trial
+
+
+def test_a_rush_of_another_round_setting_or_size_is_run_again(tmp_path: Path) -> None:
+    keep(rush("gates, cold"), tmp_path)
+    assert kept(tmp_path, "one core", "gates, cold", 1, nodes=2) is None
+    assert kept(tmp_path, "half a core", "gates, cold", 0, nodes=2) is None
+    assert kept(tmp_path, "one core", "gates, cold", 0, nodes=150) is None
+
+
+def test_a_way_that_remembers_is_not_measured_without_its_teacher(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main(["--way", "gates, remembered"])
+    assert stopped.value.code == 2
+    assert "'gates, cold'" in capsys.readouterr().err
