@@ -7,7 +7,6 @@ from benchmarks.report import Figure
 from benchmarks.rush.trial import Trial
 from benchmarks.rush.ways import BOUND, HERD, WINDOWS
 
-
 Trials = Mapping[str, Sequence[Trial]]
 """By the name of the way, in the order of the rounds."""
 

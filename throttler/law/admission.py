@@ -229,7 +229,7 @@ def _forecast(facts: LawInput, window: float, boot_s: float) -> float:
         is_full = facts.joins.joining >= facts.settings.used_share * window
         slowest_s = max(join_s, window / (rate_per_s * (1.0 if is_full else PROOF_SLACK)))
     if facts.has_waves:
-        slowest_s = max(slowest_s, join_s * window / max(1.0, min(window, float(facts.peak))))
+        slowest_s = max(slowest_s, join_s * window / max(1.0, min(window, float(facts.crest))))
         slowest_s = max(slowest_s, facts.joins.oldest_joining_s)
         boots = Boots(mean_s=boot_s, spread_s=facts.joins.boot_spread_s)
         room = _gain(facts) * window

@@ -73,6 +73,12 @@ class JoinFlow:
         """The most joins that were in flight between two times."""
         return max((point.joining for point in self._between(from_s, to_s)), default=0)
 
+    def latest_crest(self, until_s: float, cycle_s: float) -> int:
+        """The most joins in flight in the last cycle until then in which any was, however long ago that is."""
+        known = self.points[: bisect_right(self.points, until_s, key=AT_S)]
+        last = next((point for point in reversed(known) if point.joining), None)
+        return 0 if last is None else self.peak_joining(last.at_s - cycle_s, last.at_s)
+
     def _between(self, from_s: float, to_s: float) -> tuple[FlowPoint, ...]:
         """Those of the points from the one time to the other, both included."""
         return self.points[bisect_left(self.points, from_s, key=AT_S) : bisect_right(self.points, to_s, key=AT_S)]

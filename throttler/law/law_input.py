@@ -156,6 +156,14 @@ class LawInput:
         return self.memory.flow.peak_joining(self.now_s - 2.0 * self.scrape_s, self.now_s)
 
     @property
+    def crest(self) -> int:
+        """The most joins in flight of the latest wave that readings have felt, however long the lull since.
+
+        Before the first one it is what an earlier process learned, as is how long joins take.
+        """
+        return self.memory.flow.latest_crest(self.read_until_s, self.cycle_s) or round(self.memory.knee.window or 0.0)
+
+    @property
     def loading(self) -> int:
         """Joins in flight that delay and errors tell of: the crest of a wave, which ebbs away before they are known."""
         return self.peak if self.has_waves else self.joins.joining
@@ -195,7 +203,7 @@ class LawInput:
         doubled_s = self.memory.doubled_s
         if doubled_s is None or self.now_s - doubled_s > (self.memory.boot_s or 0.0) + self.cycle_s:
             return False
-        return self.peak < self.settings.used_share * window
+        return self.crest < self.settings.used_share * window
 
     @cached_property
     def felt(self) -> float:

@@ -245,7 +245,7 @@ def _ramped(facts: LawInput, high: float) -> WindowUpdate:
     ramp = _ramp(facts, high)
     doubled = window_steps.doubled(ramp, facts.settings)
     fed = window_steps.fed_forward(ramp, facts.settings)
-    window = max(doubled, fed)
+    window = min(max(doubled, fed), facts.settings.window_max)
     if window <= facts.window:
         return update(judged(facts), facts.window, Phase.SLOW_START, _warming(facts, high))
     figures = {"joining": facts.peak, "index": high, "window": window}

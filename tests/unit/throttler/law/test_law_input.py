@@ -10,7 +10,7 @@ from throttler.law.join_flow import JoinFlow, JoinTime, seen
 from throttler.law.join_load import Load
 from throttler.law.law_input import LawInput
 from throttler.law.settings import LawSettings
-from throttler.law.window_steps import Cuts
+from throttler.law.window_steps import Cuts, Knee
 
 UNGATED = LawSettings(has_gate=False)
 QUICK = JoinTime(now_s=20.0, least_s=20.0)
@@ -80,6 +80,22 @@ def test_the_crest_of_a_wave_is_that_of_its_cycle_as_far_as_readings_go() -> Non
     assert unread(waves((15.0, 5), (3.0, 50))).peak == 50
     steady = waves((21.0, 60), (20.0, 20), (0.0, 5), settings=LawSettings(has_gate=True))
     assert steady.peak == 20, "behind a gate, of two scrapes"
+
+
+def test_the_latest_wave_is_remembered_through_any_lull() -> None:
+    facts = waves((300.0, 90), (270.0, 0), (240.0, 60), (220.0, 7), (200.0, 0), (100.0, 0), (3.0, 50))
+    old = tuple(replace(reading, ended_s=NOW_S - 4.0) for reading in facts.health.fresh)
+    assert with_health(facts, fresh=old).crest == 60, "no reading has felt the 50"
+    assert facts.crest == 50
+    assert waves((30.0, 0)).crest == 0
+
+
+def test_before_the_first_wave_the_crest_is_what_was_learned() -> None:
+    learned = Knee(window=40.4, age_s=100.0)
+    assert waves((30.0, 0), knee=learned).crest == 40
+    assert waves((30.0, 20), knee=learned).crest == 20
+    assert not waves((30.0, 0), knee=learned, doubled_s=NOW_S).is_untried(66.0)
+    assert waves((30.0, 0), knee=learned, doubled_s=NOW_S).is_untried(67.0)
 
 
 def test_delay_tells_of_the_crest_of_a_wave_and_else_of_what_joins_now() -> None:

@@ -12,7 +12,7 @@ from throttler.law.admission import Boots, may_ask
 from throttler.law.join_flow import FlowPoint, JoinFlow, seen
 from throttler.law.law_memory import LawMemory, Learned
 from throttler.law.settings import LawSettings
-from throttler.law.verdict import Phase
+from throttler.law.verdict import Phase, ThrottleReason
 from throttler.signals.reading import Signals
 
 
@@ -184,6 +184,36 @@ def test_a_wave_that_comes_bit_by_bit_is_not_waited_for_for_ever() -> None:
     for more in range(1, 13):
         verdict = loop.calm(replace(trickle, joined=44 + 10 * more))
     assert verdict.allowance > 0
+
+
+def ten_at_most() -> tuple[Loop, Joins]:
+    """Ten have joined in two seconds, all that the user lets in, and the next ten were ordered a lull later."""
+    loop = Loop(settings=LawSettings(has_gate=False, window_initial=10, window_max=10))
+    loop.calm(Joins(), times=10)
+    first = Joins(waiting=50, joining=10, joined=20, join_s=2.0, boot_s=10.0)
+    loop.calm(first)
+    loop.calm(replace(first, joining=0, joined=30), times=8)
+    second = replace(first, waiting=40, joining=0, joined=30)
+    loop.calm(replace(second, booting=10), times=2)
+    return loop, second
+
+
+def test_the_next_wave_is_ordered_while_one_joins_however_long_the_lull_before_it_was() -> None:
+    """Real: the look that came while ten joined ordered none, so the next lull was longer, and so on: 98 s, not 44."""
+    loop, second = ten_at_most()
+    before = Signals(readings=(reading(loop.now_s),))
+    assert loop.look(before, replace(second, joining=10, oldest_joining_s=1.0)).allowance == 10
+
+
+def test_a_window_at_its_bound_does_not_double() -> None:
+    """It said so, and the next wave was waited for as if it were larger than any before."""
+    loop = Loop(settings=LawSettings(has_gate=False, window_initial=10, window_max=10))
+    loop.calm(Joins(), times=10)
+    first = Joins(waiting=50, joining=10, joined=20, join_s=2.0, boot_s=10.0)
+    began_s = loop.now_s + STEP_S
+    for _ in range(12):
+        assert loop.calm(first).because.reason is not ThrottleReason.DOUBLING
+    assert loop.memory.doubled_s == began_s
 
 
 @pytest.mark.parametrize("busy", [0, 1], ids=["the busy one first", "the busy one second"])
