@@ -22,7 +22,7 @@ from throttler.law.verdict import Phase
 
 POOL_COLUMNS = ("NAME", "WARM", "WANT", "BUSY", "PENDING", "MAX", "MODE", "READY", "BECAUSE", "AGE")
 WIDE_POOL_COLUMNS = (*POOL_COLUMNS, "NODES", "IDLE", "SICK", "SCHEDULE", "MESSAGE")
-FIRST_POOL_COLUMNS_TO_GO = ("AGE", "MODE", "MAX", "PENDING", "BUSY", "READY")
+FIRST_POOL_COLUMNS_TO_GO = ("AGE", "MODE", "MAX", "PENDING", "BUSY", "READY", "WANT", "WARM")
 """Where there is no room: the reason stays to the last."""
 Pool = BalloonPool | RefusedPool
 _MINUTE_S, _HOUR_S, _DAY_S, _YEAR_S = 60, 3600, 86_400, 31_536_000
@@ -39,7 +39,7 @@ _AGES = (
 """Below which age which unit is shown, and which smaller one beside it: k8s.io/apimachinery HumanDuration."""
 THROTTLE_COLUMNS = ("NAME", "PACE", "WINDOW", "INFLIGHT", "WAITING", "PHASE", "READY", "BECAUSE", "AGE")
 WIDE_THROTTLE_COLUMNS = (*THROTTLE_COLUMNS, "ALLOWANCE", "INDEX", "LEARNED", "SERVERS", "LEVERS", "MESSAGE")
-FIRST_THROTTLE_COLUMNS_TO_GO = ("AGE", "PHASE", "PACE", "READY")
+FIRST_THROTTLE_COLUMNS_TO_GO = ("AGE", "PHASE", "PACE", "READY", "WINDOW", "WAITING", "INFLIGHT")
 """Where there is no room: the reason stays to the last."""
 ABNORMAL = ("Reconciling", "Stalled")
 """Written only while they are true (kstatus)."""

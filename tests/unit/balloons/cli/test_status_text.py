@@ -108,11 +108,15 @@ def test_a_large_scale_up_fits_80_columns_up_to_its_reason() -> None:
     assert missing in ([], ["(no room for AGE)"])
 
 
-@pytest.mark.parametrize("width", [60, 80])
-def test_a_pool_keeps_its_reason_on_a_narrow_terminal(width: int) -> None:
-    header, line, *_ = table([pool()], None, Look(width=width), NOW)
-    assert "BECAUSE" in header.split()
-    assert len(line) <= width
+@given(st.integers(1, 300))
+def test_the_reason_stays_to_the_last_on_a_narrow_terminal(width: int) -> None:
+    """A name alone is left where there is no room for both."""
+    pools, throttles = (
+        table([pool()], None, Look(width=width), NOW),
+        throttle_table([throttle()], Look(width=width), NOW),
+    )
+    for header, alone in ((pools[0].split(), ["NAMESPACE", "NAME"]), (throttles[0].split(), ["NAME"])):
+        assert "BECAUSE" in header or header == alone
 
 
 @given(st.integers(1, 300))
