@@ -310,10 +310,11 @@ def _broken_by_load(forecast: Forecast, kill_timer_s: float) -> list[str]:
 def _broken(plan: ScaleUpPlan) -> list[str]:
     found = []
     if plan.ceiling is not None:
-        missing = plan.asked.add - plan.coming
+        asked, room = count(plan.asked.add, "node"), f"{plan.ceiling.name} leaves"
         found.append(
-            f"{missing:,} of {count(plan.asked.add, 'node')} cannot come: "
-            f"{plan.ceiling.name} leaves room for {plan.coming:,}"
+            f"{plan.asked.add - plan.coming:,} of {asked} cannot come: {room} room for {plan.coming:,}"
+            if plan.coming
+            else f"none of {asked} can come: {room} no room"
         )
     if plan.forecast is not None:
         found += _broken_in_time(plan.forecast, plan.asked.within_s)

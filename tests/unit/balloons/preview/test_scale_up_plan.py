@@ -89,6 +89,7 @@ def test_names_the_lowest_ceiling_and_what_is_missing() -> None:
     found = made("some can come")
     assert (found.coming, found.limit) == (15, Limit.CEILING)
     assert found.broken == ("25 of 40 nodes cannot come: NodePool/x leaves room for 15",)
+    assert made("nothing can come").broken == ("none of 40 nodes can come: NodePool/x leaves no room",)
     last = found.waves[-1]
     assert (last.nodes, last.until_s, last.name) == (25, None, "NodePool/x")
 
