@@ -191,7 +191,8 @@ def _nodes(axes: Axes, plan: Document, series: Series, form: Format, end_s: floa
 def _eta(axes: Axes, plan: Document, eta: SavedBand, median_s: float, form: Format, end_s: float) -> None:
     if eta.low_seconds is not None:
         high_s = end_s if eta.high_seconds is None else min(end_s, eta.high_seconds)
-        axes.axvspan(eta.low_seconds, high_s, color=BAND, alpha=0.25, linewidth=0)
+        # Not above the nodes, where the label stands.
+        axes.axvspan(eta.low_seconds, high_s, ymax=1.0 / HEADROOM, color=BAND, alpha=0.25, linewidth=0)
     axes.axvline(median_s, color=INK, linewidth=1.2, linestyle=(0, (4, 2)))
     is_left = median_s > end_s / 2
     axes.annotate(
