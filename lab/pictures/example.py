@@ -23,6 +23,8 @@ from throttler.kube.pod import MANAGED_BY, POOL_LABEL
 from throttler.service.throttle_status import REPORTER as THROTTLER
 
 NOW = datetime(2026, 11, 20, 14, 30, tzinfo=UTC)
+VERSION = "v1.36.3"
+"""Of Kubernetes."""
 OWN = "kube-balloons.github.io/v1alpha1"
 POOL = "gpu"
 LABELS = {"karpenter.sh/nodepool": POOL, "node.kubernetes.io/instance-type": "gpu-8x"}
@@ -66,7 +68,7 @@ def write(file: Path) -> None:
         for kind, found in _objects().items()
     }
     with file.open("wb") as out:
-        write_archive(SeenCluster(taken_at=NOW, lists=lists, version="v1.36.3", context="training"), out)
+        write_archive(SeenCluster(taken_at=NOW, lists=lists, version=VERSION, context="training"), out)
 
 
 def _objects() -> dict[Kind, list[Object]]:
@@ -203,7 +205,8 @@ def _controllers() -> Iterator[Object]:
         for number in range(len(ZONES)):
             found = _pod(f"{name}-server-{number}", "kube-system", f"server-{number}", 80_000.0, {"cpu": "200m"})
             flags = [f"--kube-api-qps={CLIENT_QPS}", f"--kube-api-burst={2 * CLIENT_QPS}"]
-            found["spec"]["containers"][0] |= {"name": name, "command": [name, *flags]}
+            image = f"registry.k8s.io/{name}:{VERSION}"
+            found["spec"]["containers"][0] |= {"name": name, "image": image, "command": [name, *flags]}
             found["spec"]["priority"] = 2_000_001_000
             found["metadata"]["annotations"] = {"kubernetes.io/config.mirror": name}
             yield found
