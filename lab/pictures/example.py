@@ -171,7 +171,7 @@ def _waiting() -> Iterator[Object]:
     for number in range(BUSY, BUSY + JOINING):
         age_s = _age_s(number + WARM) + _boot_s(number + WARM) + 4.0
         found = _pod(f"train-{number}", "jobs", "", age_s, WORK, priority=0)
-        why = "0/76 nodes are available: 55 Insufficient nvidia.com/gpu, 17 node(s) had untolerated taints."
+        why = "0/72 nodes are available: 55 Insufficient nvidia.com/gpu, 17 node(s) had untolerated taints."
         refused = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": why}
         found["status"] = {"phase": "Pending", "conditions": [{**refused, "lastTransitionTime": _ago(age_s)}]}
         yield found
