@@ -8,14 +8,14 @@ from dataclasses import dataclass
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, MaxNLocator
+from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator
 
 from balloons.colours import COLOURS, WARNING_LIGHT
 from lab.monitoring.board import Board, Kind, Panel, thing_of
 from lab.monitoring.grafana import COLUMNS, Json, board_json
 from lab.monitoring.panel_queries import Course, courses, numbers, steps
 from lab.monitoring.prometheus import STEP_S, RecordedRun
-from lab.monitoring.units import in_unit
+from lab.monitoring.units import in_unit, unit_size
 
 COLUMN_IN, LINE_IN = 0.66, 0.34
 """Inches per column and per line of Grafana's grid."""
@@ -112,7 +112,9 @@ def _mark(axes: Axes, minutes: list[float], marks: list[Course]) -> None:
 def _scale(axes: Axes, unit: str) -> None:
     top = max(axes.get_ylim()[1], LEAST_TOP.get(unit, 0.1))
     axes.set_ylim(-0.015 * top, top)  # a line of zeros is seen whole
-    axes.yaxis.set_major_locator(MaxNLocator(5))
+    size = unit_size(top, unit)
+    marks = MaxNLocator(5, steps=[1, 2, 2.5, 5, 10]).tick_values(0.0, top / size)
+    axes.yaxis.set_major_locator(FixedLocator([size * mark for mark in marks]))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: in_unit(value, unit)))
     axes.tick_params(labelsize=SMALL, length=2, color=FRAME)
     axes.grid(color="#e6e8eb", linewidth=0.6)

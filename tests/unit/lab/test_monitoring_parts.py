@@ -6,7 +6,7 @@ import pytest
 
 from lab.monitoring.panel_queries import filled, legend
 from lab.monitoring.scrapes import Scrapes
-from lab.monitoring.units import in_unit
+from lab.monitoring.units import in_unit, unit_size
 
 PAGE = """# HELP a Counted.
 # TYPE a counter
@@ -71,3 +71,20 @@ def test_legend_names_a_series_by_its_labels() -> None:
 )
 def test_values_are_written_in_their_unit(value: float, unit: str, text: str) -> None:
     assert in_unit(value, unit) == text
+
+
+@pytest.mark.parametrize(
+    ("top", "unit", "size"),
+    [
+        (2_300.0, "s", 60.0),
+        (32.0, "s", 1.0),
+        (3.2 * 1024**4, "bytes", 1024**4),
+        (30 * 1024.0, "Bps", 1024.0),
+        (9 * 1024.0**5, "bytes", 1024**4),
+        (0.5, "bytes", 1.0),
+        (170.0, "short", 1.0),
+    ],
+)
+def test_steps_of_an_axis_are_round_in_the_unit_that_is_written(top: float, unit: str, size: float) -> None:
+    """8.33 min and 1.46 TiB are no steps."""
+    assert unit_size(top, unit) == size
