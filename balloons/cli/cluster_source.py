@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from balloons.cli.terminal import CommandError, ExitCode, warn
+from balloons.cli.terminal import CommandError, ExitCode, reason, warn
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -69,7 +69,7 @@ def _from_file(path: str) -> "SeenCluster":
     except ArchiveError as error:
         raise CommandError(f"{path}: {error}", ExitCode.BAD_INPUT) from error
     except OSError as error:
-        raise CommandError(f"{path}: {error.strerror or error}", ExitCode.BAD_INPUT) from error
+        raise CommandError(f"{path}: {reason(error)}", ExitCode.BAD_INPUT) from error
 
 
 def _live(given: dict[str, Any], command: str, wanted: "Iterable[Kind]") -> "SeenCluster":

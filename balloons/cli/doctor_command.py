@@ -10,7 +10,7 @@ from balloons.cli.cluster_source import see
 from balloons.cli.complete import codes, namespaces, subjects
 from balloons.cli.options import Subject, cluster_options, color_option, named, option, output_option
 from balloons.cli.terminal import CommandError, ExitCode
-from balloons.cli.values import FILE, File
+from balloons.cli.values import FILE, Choice, File
 
 if TYPE_CHECKING:
     from balloons.cluster.kinds import Kind
@@ -38,7 +38,7 @@ SUBJECTS = ("pod", "node", "pool", "throttle")
 @option("--skip", metavar="CODES", shell_complete=codes, help="Leave out these checks.")
 @option(
     "--fail-on",
-    type=click.Choice(["info", "warning", "error"]),
+    type=Choice(["info", "warning", "error"]),
     help="Exit with 3 on a finding of this severity or above, or if such a check cannot look.",
 )
 @output_option("wide", "json", "yaml", says="wide: also what was not found. json, yaml: for programs.")

@@ -9,7 +9,7 @@ import click
 
 from balloons.cli.cluster_source import see
 from balloons.cli.options import option, request_options
-from balloons.cli.terminal import CommandError, ExitCode
+from balloons.cli.terminal import CommandError, ExitCode, reason
 from balloons.cli.values import FILE, File
 
 SHORTEST_KEY = 16
@@ -53,7 +53,7 @@ def _key(path: str | None) -> bytes:
         with open(path, "rb") as file:
             key = file.read(4096)
     except OSError as error:
-        raise CommandError(f"{path}: {error.strerror}", ExitCode.BAD_INPUT) from error
+        raise CommandError(f"{path}: {reason(error)}", ExitCode.BAD_INPUT) from error
     if len(key) < SHORTEST_KEY:
         raise CommandError(f"{path} has {len(key)} bytes; accepted: at least {SHORTEST_KEY}", ExitCode.BAD_INPUT)
     return key
@@ -76,7 +76,7 @@ def _write(path: str, seen: Any) -> None:
             write_archive(seen, file)
         draft.replace(target)
     except OSError as error:
-        raise CommandError(f"{path}: {error.strerror}", ExitCode.BAD_INPUT) from error
+        raise CommandError(f"{path} cannot be written: {reason(error)}", ExitCode.BAD_INPUT) from error
     finally:
         draft.unlink(missing_ok=True)
     objects = count(sum(len(listed.objects) for listed in seen.lists.values()), "object")

@@ -194,7 +194,10 @@ def give_back(**given: Any) -> int:
 
 
 async def _run(given: dict[str, Any]) -> bool:
+    from contextlib import suppress
+
     from throttler.kube.connection import ConnectionOptions, load_connection
+    from throttler.kube.errors import ForbiddenError, NotFoundError
     from throttler.kube.kube_client import CeilingGate, open_client
     from throttler.kube.lease import open_lease_client
 
@@ -202,6 +205,9 @@ async def _run(given: dict[str, Any]) -> bool:
     settings = _settings(given)
     gate = CeilingGate(CALLS_PER_S, burst=BURST)
     async with open_client(connection, "give-back", gate=gate) as client:
+        # Where no server answers it is told once, and not for each kind of object.
+        with suppress(ForbiddenError, NotFoundError):
+            await client.get_raw("/version")
         if given["dry_run"]:
             return await _show(client, settings)
         is_scaled = await _stop_service(client, given["namespace"], given["deployment"])

@@ -20,6 +20,7 @@ from balloons.cli.plan_command import plan, report, simulate
 from balloons.cli.run_command import run
 from balloons.cli.status_command import status, top
 from balloons.cli.terminal import ExitCode, end_quietly, fail
+from balloons.cli.values import Choice
 from balloons.cli.version_command import own_version, version
 
 _KUBECTL = """\
@@ -33,7 +34,7 @@ COMPLETION = "_BALLOONS_COMPLETE"
 
 
 @click.command(short_help="Print the script by which a shell completes `balloons`.")
-@click.argument("shell", type=click.Choice(["bash", "zsh", "fish", "kubectl"]))
+@click.argument("shell", type=Choice(["bash", "zsh", "fish", "kubectl"]))
 def completion(shell: str) -> None:
     """Print the script by which a shell completes `balloons`.
 

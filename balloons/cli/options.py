@@ -12,7 +12,7 @@ import click
 
 from balloons.cli.complete import contexts, names_of, pools
 from balloons.cli.terminal import CommandError, ExitCode, colour_asked
-from balloons.cli.values import DUMP_FILE, FILE, Count, File, Number, Price, Seconds
+from balloons.cli.values import DUMP_FILE, FILE, Choice, Count, File, Number, Price, Seconds
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -68,7 +68,7 @@ def option(*names: str, **settings: Any) -> Callable[[F], F]:
 
 def output_option(*forms: str, says: str = "json, yaml: for programs.") -> Callable[[F], F]:
     """`-o`, with the forms beside the one that people read, which has no name. JSON and YAML are the same data."""
-    return click.option("-o", "--output", type=click.Choice(forms), help=says)
+    return click.option("-o", "--output", type=Choice(forms), help=says)
 
 
 def is_in_pod() -> bool:
@@ -107,7 +107,7 @@ def metrics_tls(asked: Mapping[str, Any]) -> "MetricsTls | None":
 def log_options(command: F) -> F:
     """--log-format and --debug, of the commands that log."""
     command = option("--debug", is_flag=True, help="Log more, and show tracebacks.")(command)
-    formats = click.Choice(["auto", "json", "pretty"])
+    formats = Choice(["auto", "json", "pretty"])
     return option(
         "--log-format", type=formats, default="auto", help="Format of the log. auto: pretty on a terminal, else json."
     )(command)
@@ -117,7 +117,7 @@ def color_option(command: F) -> F:
     """--color: heeded by what is printed (`Look`) and by click, which takes colours out of pipes."""
     return option(
         "--color",
-        type=click.Choice(["auto", "always", "never"]),
+        type=Choice(["auto", "always", "never"]),
         default="auto",
         show_default=True,
         expose_value=False,
@@ -130,7 +130,7 @@ def _heed_color(context: click.Context, _: click.Parameter, choice: str) -> None
     context.color = colour_asked(choice, os.environ)
 
 
-class Subject(click.Choice[str]):
+class Subject(Choice):
     """One of them, also in the plural, and as kubectl prints objects: `pod/NAME`."""
 
     name = "subject"

@@ -22,7 +22,7 @@ from balloons.cli.options import (
     output_option,
     stated_options,
 )
-from balloons.cli.values import FILE, PLAN_FILE, Count, File
+from balloons.cli.values import FILE, PLAN_FILE, Choice, Count, File
 
 FORMATS = ("html", "png", "svg", "text")
 OF_A_SAVED_PLAN = ("saved", "output", "output_format", "chart", "no_headers", "color", "debug")
@@ -146,7 +146,7 @@ def simulate(**given: Any) -> int:
 )
 @click.option(
     "--chart",
-    type=click.Choice(["stages", "compared"]),
+    type=Choice(["stages", "compared"]),
     default="stages",
     show_default=True,
     help="Chart in .svg and .png: nodes by stage, or paced and unpaced.",
@@ -154,7 +154,7 @@ def simulate(**given: Any) -> int:
 @click.option(
     "--format",
     "output_format",
-    type=click.Choice(FORMATS),
+    type=Choice(FORMATS),
     help="Format where the name of FILE does not tell. Default: text.",
 )
 @click.option("--no-headers", is_flag=True, help="Leave out the line of column names (text only).")

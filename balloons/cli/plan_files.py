@@ -11,7 +11,7 @@ from typing import Any
 
 import yaml
 
-from balloons.cli.terminal import CommandError, ExitCode
+from balloons.cli.terminal import CommandError, ExitCode, reason
 
 MOST_BYTES = 16 * 1024 * 1024
 """Of a file of pods, prices or figures."""
@@ -65,7 +65,7 @@ def write(path: str, content: str | bytes) -> None:
         draft.replace(target)
     except OSError as error:
         draft.unlink(missing_ok=True)
-        raise _bad(path, error.strerror or str(error)) from error
+        raise CommandError(f"{path} cannot be written: {reason(error)}", ExitCode.BAD_INPUT) from error
 
 
 def _text(path: str) -> str:
@@ -77,9 +77,9 @@ def _text(path: str) -> str:
                 raw = file.read(MOST_BYTES + 1)
         text = raw.decode()
     except OSError as error:
-        raise _bad(path, error.strerror or str(error)) from error
+        raise _bad(path, reason(error)) from error
     except UnicodeDecodeError as error:
-        raise _bad(path, "not UTF-8 text") from error
+        raise _bad(path, "not UTF-8 text; accepted: YAML or JSON") from error
     if len(raw) > MOST_BYTES:
         raise _bad(path, f"more than {MOST_BYTES:,} bytes")
     return text

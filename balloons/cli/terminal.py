@@ -74,6 +74,13 @@ def explain(error: BaseException) -> tuple[str, ExitCode]:
     return f"unexpected {type(error).__name__}: {error}; --debug shows where", ExitCode.FAILED
 
 
+def _no_option(error: click.NoSuchOption) -> str:
+    """As of a command that is none."""
+    *first, last = error.possibilities or [""]
+    meant = f"; did you mean {', '.join(first)}{' or ' if first else ''}{last}?" if last else ""
+    return f"no option {error.option_name!r}{meant}"
+
+
 def _leaves(error: BaseException) -> Iterator[BaseException]:
     """The errors inside groups, as task groups raise them."""
     if isinstance(error, BaseExceptionGroup):
@@ -89,13 +96,19 @@ def fail(error: Exception) -> ExitCode:
         click.echo(error.format_message(), err=True)
         return ExitCode(error.exit_code)
     if isinstance(error, click.ClickException):
-        warn(f"error: {' '.join(error.format_message().split())}")
+        message = _no_option(error) if isinstance(error, click.NoSuchOption) else error.format_message()
+        warn(f"error: {' '.join(message.split())}")
         if isinstance(error, click.UsageError) and error.ctx is not None:
             click.echo(f"see {error.ctx.command_path} --help", err=True)
         return ExitCode(error.exit_code)
     sentence, code = explain(error)
     warn(f"error: {' '.join(sentence.split())}")
     return code
+
+
+def reason(error: OSError) -> str:
+    """What the system says of a file, in the middle of a sentence."""
+    return (error.strerror or str(error)).lower()
 
 
 def warn(sentence: str) -> None:

@@ -20,6 +20,14 @@ _NUMBER = re.compile(r"[+-]?[0-9]*\.?[0-9]+(e[+-]?[0-9]{1,4})?", re.ASCII | re.I
 _ZERO = re.compile(r"0+(\.0+)?s?")
 
 
+class Choice(click.Choice[str]):
+    """One of some words."""
+
+    def get_invalid_choice_message(self, value: Any, ctx: click.Context | None) -> str:
+        """What is accepted, as the other types say it."""
+        return f"{str(value)[:80]!r}; accepted: {', '.join(self.choices)}"
+
+
 class Count(click.ParamType[int]):
     """A whole number from `least` to `most`."""
 

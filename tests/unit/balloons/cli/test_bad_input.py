@@ -33,6 +33,10 @@ def refused(*arguments: str, **environment: str) -> str:
         (("plan", "--from", EXAMPLE, "--to", "1_000"), f"Invalid value for '--to': '1_000'; {COUNT}"),
         (("plan", "--from", EXAMPLE, "--to", "٣"), f"Invalid value for '--to': '٣'; {COUNT}"),
         (("plan", "--from", EXAMPLE, "--add", ""), f"Invalid value for '--add': ''; {COUNT.replace('1,000', '150')}"),
+        (
+            ("status", "--from", EXAMPLE, "-o", "jsonpath"),
+            "Invalid value for '-o' / '--output': 'jsonpath'; accepted: wide, json, yaml, name",
+        ),
         (("simulate", "--add", "0"), "Invalid value for '--add': '0'; accepted: a whole number from 1 to 150,000"),
         (
             ("run", "--bound-max-size", "-1"),
@@ -135,3 +139,19 @@ def test_without_a_command_there_is_help_and_no_error() -> None:
 
 def test_what_has_to_be_chosen_is_one_sentence() -> None:
     assert refused("explain") == "Missing argument '{pod|node|pool|throttle}'. Choose from: pod, node, pool, throttle"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("plan", "--too", "5"), "no option '--too'; did you mean --to, --pool or --boot?"),
+        (("plan", "--zzzz"), "no option '--zzzz'"),
+        (("pause", "-z"), "no option '-z'"),
+    ],
+)
+def test_an_option_that_is_none_is_told_as_a_command_that_is_none(arguments: tuple[str, ...], sentence: str) -> None:
+    assert refused(*arguments) == sentence
+
+
+def test_a_file_that_is_no_text_is_told_what_is_accepted() -> None:
+    assert refused("plan", "--offline", "--pods", EXAMPLE) == f"{EXAMPLE}: not UTF-8 text; accepted: YAML or JSON"

@@ -109,4 +109,4 @@ async def test_a_folder_that_is_not_there_is_told(tmp_path: Path) -> None:
     async with loopback_api(answer) as api:
         code, _, err = await run("dump", str(tmp_path / "no" / "d"), "--kubeconfig", config_for(api, tmp_path))
     assert code == 2
-    assert "No such file or directory" in err
+    assert "cannot be written: no such file or directory" in err

@@ -4,6 +4,9 @@
 refuses before it starts.
 """
 
+import json
+from pathlib import Path
+
 import pytest
 
 from balloons.cli.give_back_command import _settings
@@ -36,6 +39,19 @@ def test_it_waits_until_no_replica_may_write_any_more() -> None:
     assert settings.waits_for_silence
     assert settings.lets_nodes_go
     assert settings.once_timeout_s == 90.0
+
+
+def test_a_server_that_does_not_answer_is_told_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """And not for each kind of object that would be read."""
+    user = {"name": "a", "user": {"token": "t"}}
+    cluster = {"name": "a", "cluster": {"server": "http://127.0.0.1:1"}}
+    context = {"name": "a", "context": {"cluster": "a", "user": "a"}}
+    config = {"clusters": [cluster], "contexts": [context], "users": [user], "current-context": "a"}
+    (tmp_path / "config").write_text(json.dumps(config))
+    assert exit_code("--dry-run", "--kubeconfig", str(tmp_path / "config")) == ExitCode.FAILED
+    said = capsys.readouterr()
+    assert said.err.count("nobody listens at that port") == 1
+    assert "would be given back" not in said.out + said.err
 
 
 def guard_exit_code(*arguments: str) -> int:

@@ -98,7 +98,7 @@ def test_help_cuts_no_summary_and_fits_the_terminal(columns: int) -> None:
 def test_bad_option_is_bad_input() -> None:
     answer = balloons("status", "--no-such-option")
     assert (answer.returncode, answer.stdout) == (2, "")
-    assert "No such option" in answer.stderr
+    assert "no option '--no-such-option'" in answer.stderr
 
 
 @pytest.mark.parametrize(
