@@ -4,7 +4,8 @@ In a page each colour is a CSS variable, so that one drawing serves light and da
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from textwrap import wrap
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -47,6 +48,8 @@ HEADROOM = 1.13
 """Above the nodes, for the end's time."""
 WIDEST_BAND = 1.4
 """Of the run's own length."""
+MOST_ANSWER_LINES, _ANSWER_LINE = 4, 1.05
+"""Of the verdict, and their height over that of a line."""
 LETTER = 0.62
 """Width of a usual letter over the size of its font."""
 
@@ -113,7 +116,8 @@ def draw(plan: Document, series: Series, form: Format) -> Figure:
     end_s = _end_s(plan, series)
     names = _names(plan.waves, form, end_s)
     unnamed = [f"wave {number}: {name}" for number, (name, is_short) in enumerate(names, start=1) if is_short]
-    nodes, waves, *below = _panels(figure, series, form, has_note=bool(unnamed))
+    above = head_height(plan, form) + _line(form) if form.has_title else 0.2 * _line(form)
+    nodes, waves, *below = _panels(figure, series, form, above, has_note=bool(unnamed))
     _nodes(nodes, plan, series, form, end_s)
     _waves(waves, plan.waves, names, form, end_s)
     _pace(below[0], series, form)
@@ -129,18 +133,43 @@ def draw(plan: Document, series: Series, form: Format) -> Figure:
     _legend(nodes, series, form)
     figure.align_ylabels([nodes, *below])
     if form.has_title:
-        _title(figure, plan, form)
+        head(figure, plan, form)
+        limit = f"; limited by: {shown(plan.limit.name)}" if plan.limit else ""
+        place = 1.0 - head_height(plan, form) - 0.1 * _line(form)
+        told = cut(f"{when(plan)}{limit}", form.type, form)
+        figure.text(0.012, place, told, fontsize=form.type, color=FAINT, va="center")
     return figure
 
 
 def words_only(plan: Document, form: Format) -> Figure:
     """Where nothing happens over time: the answer is all there is to show."""
-    figure = Figure(figsize=(form.width, form.height / 4), facecolor=PAPER)
-    lines = [title(plan), verdict(plan).sentence]
-    for line, text in enumerate(lines):
-        size = form.type + (4 if not line else 0)
-        figure.text(0.012, 0.7 - 0.35 * line, cut(arrowed(text), size, form), fontsize=size, color=INK, va="center")
+    low = replace(form, height=form.height / 4)
+    figure = Figure(figsize=(low.width, low.height), facecolor=PAPER)
+    head(figure, plan, low)
     return figure
+
+
+def head(figure: Figure, plan: Document, form: Format) -> None:
+    """What was asked, and the answer behind its light."""
+    line = _line(form)
+    top = 1.0 - 1.1 * line
+    asked = cut(arrowed(title(plan)), form.type + 5, form)
+    figure.text(0.012, top, asked, fontsize=form.type + 4, fontweight="bold", color=INK, va="center")
+    for number, text in enumerate(_answer(plan, form)):
+        place = top - line * (1.25 + _ANSWER_LINE * number)
+        if not number:
+            light = LEVELS[verdict(plan).level.value]
+            figure.text(0.012, place, "●", fontsize=form.type + 3, color=light, va="center")
+        figure.text(0.012 + form.letters(2.4), place, text, fontsize=form.type, color=INK, va="center")
+
+
+def head_height(plan: Document, form: Format) -> float:
+    """As a share of the picture's."""
+    return _line(form) * (2.4 + _ANSWER_LINE * len(_answer(plan, form)))
+
+
+def _answer(plan: Document, form: Format) -> list[str]:
+    return wrap(verdict(plan).sentence, int(0.95 / form.letters(1)))[:MOST_ANSWER_LINES]
 
 
 def _line(form: Format) -> float:
@@ -148,11 +177,10 @@ def _line(form: Format) -> float:
     return form.type * 1.6 / 72 / form.height
 
 
-def _panels(figure: Figure, series: Series, form: Format, *, has_note: bool) -> Sequence[Axes]:
-    """Nodes, waves, pace and load, below the legend and the title, above the times and the names of short waves."""
+def _panels(figure: Figure, series: Series, form: Format, above: float, *, has_note: bool) -> Sequence[Axes]:
+    """Nodes, waves, pace and load, below the head and the legend, above the times and the names of short waves."""
     line = _line(form)
     heights = (6, 0.55, 2, 2) if series.load else (6, 0.55, 2.9)
-    head = line * (1.4 * _legend_rows(series, form) + (3.2 if form.has_title else 0.2))
     grid = figure.add_gridspec(
         len(heights),
         1,
@@ -160,7 +188,7 @@ def _panels(figure: Figure, series: Series, form: Format, *, has_note: bool) -> 
         hspace=0.16,
         left=form.left,
         right=form.right,
-        top=1.0 - head,
+        top=1.0 - above - 1.4 * line * _legend_rows(series, form),
         bottom=(2.6 if has_note else 1.8) * line,
     )
     return [figure.add_subplot(grid[row]) for row in range(len(heights))]
@@ -295,15 +323,6 @@ def _legend(axes: Axes, series: Series, form: Format) -> None:
         handleheight=0.9,
         columnspacing=1.4,
     )
-
-
-def _title(figure: Figure, plan: Document, form: Format) -> None:
-    limit = f"; limited by: {shown(plan.limit.name)}" if plan.limit else ""
-    top = 1.0 - 0.7 * (form.type + 4) * 1.6 / 72 / form.height
-    below = top - 1.2 * (form.type + 2) * 1.6 / 72 / form.height
-    head, line = cut(arrowed(title(plan)), form.type + 5, form), cut(f"{when(plan)}{limit}", form.type, form)
-    figure.text(0.012, top, head, fontsize=form.type + 4, fontweight="bold", color=INK, va="center")
-    figure.text(0.012, below, line, fontsize=form.type, color=FAINT, va="center")
 
 
 def cut(text: str, size: float, form: Format) -> str:

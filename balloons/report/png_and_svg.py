@@ -5,7 +5,6 @@ The product in one picture: nodes, API load and what others wait over time, pace
 
 import enum
 import re
-import textwrap
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -23,22 +22,20 @@ from balloons.preview.forecast import BUSY, NONE, SLOW
 from balloons.report.chart import (
     DARK,
     HURT,
-    INK,
-    LEVELS,
     PACED,
     PAPER,
     SLIDE,
     UNPACED,
     VARIABLES,
     Format,
-    cut,
     draw,
+    head,
+    head_height,
     label_axis,
     time_axis,
     words_only,
 )
 from balloons.report.document import Document, PolicyCourse, courses_of, end_of, series_of
-from balloons.report.sentences import PlanVerdict, arrowed, title, verdict
 
 DOTS_PER_INCH = 160
 """Of a PNG: 1600 pixels wide, sharp on a slide."""
@@ -158,11 +155,9 @@ def draw_comparison(plan: Document, form: Format) -> Figure:
     courses = courses_of(plan)
     figure = Figure(figsize=(form.width, form.height), facecolor=PAPER)
     line = form.type * 1.6 / 72 / form.height
-    said = verdict(plan)
-    texts = _wrapped(said.sentence, form) if form.has_title else []
-    head = line * (2.4 + 1.05 * len(texts)) if form.has_title else 0.4 * line
+    above = head_height(plan, form) if form.has_title else 0.4 * line
     grid = figure.add_gridspec(
-        3, 1, height_ratios=(4, 3, 3), hspace=0.16, left=form.left, right=0.985, top=1.0 - head, bottom=1.8 * line
+        3, 1, height_ratios=(4, 3, 3), hspace=0.16, left=form.left, right=0.985, top=1.0 - above, bottom=1.8 * line
     )
     end_s = end_of(courses)
     for row, panel in enumerate(PANELS):
@@ -177,7 +172,7 @@ def draw_comparison(plan: Document, form: Format) -> Figure:
             _names(axes, plan, courses, form)
     figure.align_ylabels()
     if form.has_title:
-        _head(figure, plan, said, texts, form)
+        head(figure, plan, form)
     return figure
 
 
@@ -233,23 +228,3 @@ def _names(axes: Axes, plan: Document, courses: Sequence[PolicyCourse], form: Fo
             va="center",
             bbox={"facecolor": PAPER, "edgecolor": "none", "pad": 1.0},
         )
-
-
-def _head(figure: Figure, plan: Document, said: PlanVerdict, texts: Sequence[str], form: Format) -> None:
-    """What was asked, and the answer behind its light."""
-    line = form.type * 1.6 / 72 / form.height
-    top = 1.0 - 1.1 * line
-    figure.text(
-        0.012, top, cut(arrowed(title(plan)), form.type + 5, form), fontsize=form.type + 4, fontweight="bold",
-        color=INK, va="center",
-    )  # fmt: skip
-    light = LEVELS[said.level.value]
-    for number, text in enumerate(texts):
-        place = top - line * (1.25 + 1.05 * number)
-        if not number:
-            figure.text(0.012, place, "●", fontsize=form.type + 3, color=light, va="center")
-        figure.text(0.012 + form.letters(2.4), place, text, fontsize=form.type, color=INK, va="center")
-
-
-def _wrapped(text: str, form: Format) -> list[str]:
-    return textwrap.wrap(text, int(0.95 / form.letters(1)))[:4]

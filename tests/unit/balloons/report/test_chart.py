@@ -11,6 +11,7 @@ from matplotlib.patches import Rectangle
 
 from balloons.report.chart import (
     BAND,
+    LEVELS,
     LOAD,
     NARROW,
     PACE,
@@ -200,7 +201,7 @@ def heads(form: Format, series_stages: int) -> float:
 def test_the_legends_rows_and_the_title_have_their_lines_above() -> None:
     assert [heads(NARROW, stages) for stages in (3, 4)] == pytest.approx([1.6, 3.0])
     assert [heads(WIDE, stages) for stages in (1, 5)] == pytest.approx([1.6, 1.6])
-    assert heads(SLIDE, 5) == pytest.approx(4.6)
+    assert heads(SLIDE, 5) == pytest.approx(5.85), "the question, one line of the answer, and when"
 
 
 def test_names_of_short_waves_have_a_line_below() -> None:
@@ -210,22 +211,26 @@ def test_names_of_short_waves_have_a_line_below() -> None:
     assert below == pytest.approx([1.8, 2.6])
 
 
-def test_only_a_picture_of_its_own_has_a_title() -> None:
+def test_only_a_picture_of_its_own_has_a_head() -> None:
+    """The question, the answer behind its light, and when."""
     assert [each.get_text() for each in drawn(form=WIDE).texts] == []
-    head, line = drawn(form=SLIDE).texts
-    assert head.get_text().startswith("100 nodes more: 8 \N{RIGHTWARDS ARROW} 108")
+    asked, light, answer, line = drawn(form=SLIDE).texts
+    assert asked.get_text().startswith("100 nodes more: 8 \N{RIGHTWARDS ARROW} 108")
+    assert (light.get_text(), light.get_color(), answer.get_text()[:4]) == ("●", LEVELS["yes"], "Yes:")
     assert line.get_text().endswith("; limited by: boot time")
-    assert (head.get_fontsize(), line.get_fontsize()) == (14.0, 10.0)
-    assert head.get_position()[1] > line.get_position()[1] > panels(drawn(form=SLIDE))[0].get_position().y1
-    unlimited = drawn(document(limit=None), SLIDE).texts[1].get_text()
+    assert (asked.get_fontsize(), answer.get_fontsize(), line.get_fontsize()) == (14.0, 10.0, 10.0)
+    heights = [each.get_position()[1] for each in (asked, answer, line)]
+    assert heights == sorted(heights, reverse=True)
+    assert heights[-1] > panels(drawn(form=SLIDE))[0].get_position().y1
+    unlimited = drawn(document(limit=None), SLIDE).texts[3].get_text()
     assert "limited by" not in unlimited
 
 
-def test_where_nothing_happens_two_lines_say_so() -> None:
+def test_where_nothing_happens_the_head_is_all_there_is() -> None:
     figure = words_only(document(), SLIDE)
-    first, second = figure.texts
-    assert (first.get_fontsize(), second.get_fontsize()) == (14.0, 10.0)
-    assert [each.get_position()[1] for each in (first, second)] == pytest.approx([0.7, 0.35])
+    asked, light, answer = figure.texts
+    assert (asked.get_fontsize(), answer.get_fontsize()) == (14.0, 10.0)
+    assert 0.0 < answer.get_position()[1] == light.get_position()[1] < asked.get_position()[1] < 1.0
     assert list(figure.get_size_inches()) == [10.0, 6.2 / 4]
 
 

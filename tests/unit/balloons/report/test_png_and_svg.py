@@ -17,7 +17,7 @@ import pytest
 
 from balloons.cli.plan_text import chart
 from balloons.cli.terminal import Look
-from balloons.report.chart import DARK, NARROW, VARIABLES, WIDE
+from balloons.report.chart import DARK, LEVELS, NARROW, VARIABLES, WIDE
 from balloons.report.document import Document, DocumentError, courses_of, end_of, read_document, series_of
 from balloons.report.html_page import page
 from balloons.report.png_and_svg import Chart, NothingToDrawError, can_draw, inline_svg, png, svg
@@ -137,6 +137,20 @@ def test_the_picture_names_both_and_says_the_answer() -> None:
         assert words in text
     assert png(document(), Chart.COMPARED)[:4] == b"\x89PNG"
     assert svg(document(), Chart.COMPARED) == svg(document(), Chart.COMPARED)
+
+
+@pytest.mark.parametrize("chart", list(Chart))
+def test_every_picture_says_no_where_the_plan_does(chart: Chart) -> None:
+    """Of a plan of which a part cannot come the stages alone are all green at the end."""
+    text = svg(document(broken=["28 nodes cannot come"]), chart).decode()
+    assert "No: 28 nodes cannot come." in text
+    assert (light(text), light(svg(document(), chart).decode())) == (LEVELS["no"], LEVELS["yes"])
+
+
+def light(text: str) -> str:
+    """The colour of the verdict's."""
+    (colour,) = re.findall(r"fill: (#\w+)[^>]*>●", text)
+    return str(colour)
 
 
 def test_an_end_that_is_a_lower_bound_is_drawn_as_one() -> None:
