@@ -2,10 +2,11 @@
 
 The modules are those that the import contract calls pure, as far as users get them. Each mutant is tried in a copy of
 the tree in a temporary folder, never in the tree itself, against the unit tests nearest to its module: the file of its
-name, then those that import it, then the rest of its mirrored folder, then `FURTHER`; the first failure ends it. A test
-that takes longer than a minute has failed: a loop without an end is noticed. The tests that take whole simulations come
-after all the others. No mutant is begun after `--minutes`; where it stopped is told, and `--skip` goes on from there
-with the same seed. The exit status is 1 where fewer die, of all that were drawn, than `--floor` asks for.
+name, then those that import it, then the rest of its mirrored folder, then `FURTHER`; the first failure ends it. The
+nearest file runs alone at first: most mutants die there, before anything else is imported. A test that takes longer
+than a minute has failed: a loop without an end is noticed. The tests that take whole simulations come after all the
+others. No mutant is begun after `--minutes`; where it stopped is told, and `--skip` goes on from there with the same
+seed. The exit status is 1 where fewer die, of all that were drawn, than `--floor` asks for.
 """
 
 from __future__ import annotations
@@ -270,8 +271,9 @@ class Trial:
         began_s = time.monotonic()
         try:
             module.write_text(mutated(source, mutant.index))
-            tests = nearest_tests(tree, mutant.path)
-            is_dead = not all(_passes(tree, marked, tests) for marked in ("not whole", "whole"))
+            nearest, *others = nearest_tests(tree, mutant.path)
+            runs = (("not whole", [nearest]), ("not whole", others), ("whole", [nearest, *others]))
+            is_dead = not all(_passes(tree, marked, tests) for marked, tests in runs if tests)
         finally:
             module.write_text(source)
             self._trees.put(tree)

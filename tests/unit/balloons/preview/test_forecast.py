@@ -29,8 +29,6 @@ from balloons.preview.what_if import Stated, with_stated
 from tests.unit.balloons.preview.small_worlds import world
 from throttler.law.settings import LawSettings
 
-pytestmark = pytest.mark.whole
-
 ROOMY = Stated(boot=60, join=30, servers=3, server_cores=64, daemonsets=4, controller_qps=10_000, scheduler_qps=10_000)
 
 
@@ -50,6 +48,7 @@ def width(eta: Band) -> float:
     return (high - low) / middle
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(
     ("changes", "limit"),
     [
@@ -86,6 +85,7 @@ def test_a_queue_for_pods_binds_by_the_time_that_it_takes_to_empty(nodes: int, l
     assert binding(moment, moment, world(daemon_sets=8, pods_per_s=20.0)) is limit
 
 
+@pytest.mark.whole
 def test_own_window_binds_while_it_learns() -> None:
     throttle = ThrottleFacts(name="all", settings=LawSettings(window_initial=4, window_max=4))
     found = run(ROOMY, policy=THROTTLE, throttle=throttle)
@@ -93,6 +93,7 @@ def test_own_window_binds_while_it_learns() -> None:
     assert (found.eta_s.median or 0) > 10 * 60
 
 
+@pytest.mark.whole
 def test_waves_cover_the_run_and_count_every_node() -> None:
     waves = shown(run(ROOMY))
     assert waves[0].from_s == 0
@@ -101,6 +102,7 @@ def test_waves_cover_the_run_and_count_every_node() -> None:
     assert waves[-1].ready == 200
 
 
+@pytest.mark.whole
 def test_figures_that_are_stated_make_a_narrow_band_and_assumed_ones_a_wide_one() -> None:
     stated = replace(ROOMY, boot_spread=0.1, reaction=5, background=0.2, join_cost=0.2)
     sure, unsure = run(stated).eta_s, run(Stated()).eta_s

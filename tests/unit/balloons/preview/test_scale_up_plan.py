@@ -17,8 +17,6 @@ from balloons.preview.plan_json import MOST_MOMENTS, plan_json, thinned
 from balloons.preview.scale_up_plan import Asked, Cost, PlanError, Relief, ScaleUpPlan, cost_of, make_plan
 from balloons.preview.what_if import Stated, StatedError, check, with_stated
 
-pytestmark = pytest.mark.whole
-
 AT = datetime(2026, 11, 21, 12, 0, 30, tzinfo=UTC)
 SCHEMA = json.loads((Path(__file__).parents[4] / "docs/schemas/plan.json").read_text())
 SURE = Stated(boot=60, join=30, servers=3, server_cores=64, daemonsets=4)
@@ -59,6 +57,7 @@ def made(name: str) -> ScaleUpPlan:
     return PLANS[name]()
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("name", PLANS)
 def test_json_keeps_the_published_schema(name: str) -> None:
     import jsonschema  # a second, and only here
@@ -67,6 +66,7 @@ def test_json_keeps_the_published_schema(name: str) -> None:
     jsonschema.Draft202012Validator(SCHEMA).validate(body)
 
 
+@pytest.mark.whole
 def test_schema_refuses_what_is_no_plan() -> None:
     import jsonschema  # a second, and only here
 
@@ -76,15 +76,18 @@ def test_schema_refuses_what_is_no_plan() -> None:
             jsonschema.Draft202012Validator(SCHEMA).validate({**body, name: "soon"})
 
 
+@pytest.mark.whole
 def test_equal_inputs_make_equal_plans() -> None:
     assert plan_json(plan()) == plan_json(plan())
 
 
+@pytest.mark.whole
 def test_keeps_its_promises_where_all_nodes_come_in_time() -> None:
     assert plan(within_s=600.0).broken == ()
     assert plan(within_s=60.0).broken == ("it takes longer than 1m in most cases (2m04s; nine in ten: 1m46s to 2m31s)",)
 
 
+@pytest.mark.whole
 def test_names_the_lowest_ceiling_and_what_is_missing() -> None:
     found = made("some can come")
     assert (found.coming, found.limit) == (15, Limit.CEILING)
@@ -94,11 +97,13 @@ def test_names_the_lowest_ceiling_and_what_is_missing() -> None:
     assert (last.nodes, last.until_s, last.name) == (25, None, "NodePool/x")
 
 
+@pytest.mark.whole
 def test_says_that_machines_are_lost() -> None:
     found = plan(inputs(replace(SURE, boot=200, boot_spread=0.3, kill_timer=150)))
     assert any("would destroy" in each for each in found.broken)
 
 
+@pytest.mark.whole
 def test_says_what_lifting_the_limit_would_do() -> None:
     slow = plan(inputs(replace(SURE, controller_qps=1)))
     assert slow.limit is Limit.CONTROLLER_MANAGER
@@ -114,6 +119,7 @@ def test_unknown_pool_is_refused_with_those_that_are_there() -> None:
         plan(inputs(name="cpu"), pool="gpu")
 
 
+@pytest.mark.whole
 def test_costs_follow_the_price() -> None:
     shape = NodeShape(instance_type="big", room={}, price_per_hour=10.0)
     given = inputs(shape=shape, warm=3)
