@@ -5,7 +5,7 @@ from math import inf
 import pytest
 
 from throttler.joins.joins import Joins
-from throttler.law.join_flow import FlowPoint, JoinFlow, seen
+from throttler.law.join_flow import FlowPoint, JoinFlow, JoinTime, measured, seen
 
 
 def point(at_s: float, joining: int, *, joined: int = 0, arrived: int = 0, lost: int = 0) -> FlowPoint:
@@ -116,3 +116,28 @@ def test_what_joined_when_the_count_began_came_then() -> None:
     assert flow.arrived() == ((0.0, 4),)
     assert flow.booting() == ((0.0, 2),)
     assert flow.arrived(since_s=0.1) == ()
+
+
+def test_a_join_that_took_no_time_tells_nothing() -> None:
+    known = JoinTime(now_s=60.0, least_s=50.0)
+    assert measured(known, None, 10.0) is known
+    assert measured(known, 0.0, 10.0) is known
+    assert measured(JoinTime(), 60.0, 3600.0) == JoinTime(now_s=60.0, least_s=60.0)
+    assert measured(known, 150.0, 3600.0) == JoinTime(now_s=150.0, least_s=100.0)
+    assert [each.or_guess(80.0) for each in (known, JoinTime(least_s=50.0), JoinTime())] == [60.0, 50.0, 80.0]
+
+
+def test_a_rate_while_anything_joins_leaves_gaps_out() -> None:
+    points = (
+        point(0.0, 4),
+        point(10.0, 0, joined=4),
+        point(20.0, 0, joined=4),
+        point(30.0, 2, joined=4),
+        point(40.0, 0, joined=6),
+    )
+    flow = JoinFlow(points=points)
+    assert flow.rate_per_s(40.0) == pytest.approx(6 / 40)
+    assert flow.busy_rate_per_s(40.0) == pytest.approx(6 / 20)
+    assert flow.busy_rate_per_s(50.0) is None
+    assert JoinFlow(points=points[1:3]).busy_rate_per_s(10.0) == 0.0
+    assert JoinFlow(points=(point(0.0, 0), point(10.0, 0, joined=1))).busy_rate_per_s(10.0) == pytest.approx(0.1)

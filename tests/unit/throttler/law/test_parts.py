@@ -283,3 +283,37 @@ def test_errors_that_were_left_out_are_told_for_five_minutes() -> None:
 def test_no_constant_may_be_negative_or_no_number(name: str, figure: float) -> None:
     with pytest.raises(ValueError, match=f"{name} .*: accepted are finite numbers, 0 or more"):
         LawSettings(**{name: figure})  # type: ignore[arg-type]
+
+
+def test_a_quick_join_lets_a_window_double_no_sooner_than_two_scrapes() -> None:
+    ramp = window_steps.Ramp(
+        window=40, joining=40, index=1.0, since_doubling_s=40, scrape_s=10, join_s=80, by_load=None, full=None
+    )
+    assert window_steps.doubled(ramp, DEFAULTS) == 80
+    assert window_steps.doubled(replace(ramp, since_doubling_s=39.9), DEFAULTS) == 40
+    assert window_steps.doubled(replace(ramp, index=DEFAULTS.calm_below), DEFAULTS) == 40
+    assert window_steps.doubled(replace(ramp, full=60.0), DEFAULTS) == 60
+    assert window_steps.doubled(replace(ramp, full=30.0), DEFAULTS) == 40, "never smaller"
+    assert window_steps.fed_forward(ramp, DEFAULTS) == 40
+    assert window_steps.fed_forward(replace(ramp, by_load=90.0, index=DEFAULTS.calm_below), DEFAULTS) == 40
+    assert window_steps.fed_forward(replace(ramp, by_load=90.0), DEFAULTS) == 90
+    assert window_steps.fed_forward(replace(ramp, by_load=30.0), DEFAULTS) == 40
+    assert window_steps.cut_time_s(10.0, 90.0) == 30.0
+    assert window_steps.cut_time_s(10.0, 30.0) == 20.0
+
+
+def test_joins_that_seem_to_cost_nothing_cost_the_swing_of_idle_servers() -> None:
+    slope = Slope().with_sample(10, -0.1, 1.0, 0.02)
+    assert slope.per_join(None) == pytest.approx(0.002)
+    assert slope.per_join(0.001) == pytest.approx(0.001)
+    assert Slope().per_join(0.001) is None
+    older = Slope().with_sample(10, 0.1, 1.0, 0.0).with_sample(10, 0.3, 0.5, 0.0)
+    assert older.per_join(None) == pytest.approx((0.5 * 1.0 + 3.0) / (0.5 * 100 + 100)), "an older sample counts half"
+
+
+def test_what_cannot_be_taken_back_leaves_room_for_the_swing_of_others() -> None:
+    load = Load(idle=(0.1, 0.3), remembered=0.01)
+    assert join_load.committed_at(load, 0.8, 0.0, 0) == pytest.approx(60)
+    assert join_load.committed_at(load, 0.8, 0.0, 10) == pytest.approx(60 * 0.01 / (0.01 + 0.1 / 10))
+    assert join_load.committed_at(Load(), 0.8, 0.0, 10) is None
+    assert window_at(load, 0.1) == 0.0, "nothing is free"
