@@ -66,6 +66,13 @@ def test_work_above_the_balloons_makes_a_node_busy(priority: int) -> None:
     assert state_of(a_node("n"), work("w", "n", priority=priority)) is NodeState.BUSY
 
 
+def test_only_nodes_that_a_balloon_may_hold_tell_how_large_one_is() -> None:
+    sick, idle = a_node("sick", conditions=frozenset({("Ready", "True"), ("Bad", "True")})), a_node("idle")
+    pool = pool_with(not_warm=NotWarm(conditions=(NotWarmCondition("Bad", "True"),)))
+    census = take_census([(sick, EMPTY), (idle, EMPTY)], Rules.of(pool, WALL.timestamp()))
+    assert [node.name for pairs in census.measured.values() for node, _ in pairs] == ["idle"]
+
+
 def test_work_that_leaves_a_running_balloon_its_room_changes_nothing() -> None:
     assert state_of(a_node("n"), a_balloon(), work("w", "n", cpu="100m")) is NodeState.WARM
     assert state_of(a_node("n"), a_balloon(), work("w", "n", cpu="100m", priority=-100)) is NodeState.WARM

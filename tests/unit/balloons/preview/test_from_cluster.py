@@ -13,7 +13,7 @@ import pytest
 from balloons.cluster import kinds
 from balloons.cluster.kinds import Kind
 from balloons.cluster.seen_cluster import Listed, SeenCluster, Unread
-from balloons.preview.from_cluster import of_node_pool, plan_inputs
+from balloons.preview.from_cluster import lift, of_node_pool, plan_inputs
 from balloons.preview.inputs import Ceiling, PlanInputs, Source
 from balloons.preview.plan_json import plan_json
 from balloons.preview.scale_up_plan import Asked, make_plan
@@ -306,3 +306,22 @@ def test_a_sweep_over_servers_asks_about_other_ones_and_corrects_no_guess(name: 
     inputs = plan_inputs(cluster({kinds.NODES: [node(0)], kinds.THROTTLES: [throttle]}))
     less, more = simulate(inputs, "", 40, ["none"], Sweep(name, (1.0, 4.0)))
     assert less.side.peak_utilisation > 1.2 * more.side.peak_utilisation
+
+
+@pytest.mark.parametrize(
+    ("ceiling", "command"),
+    [
+        (Ceiling(name="NodePool/x", nodes=0), ""),
+        (Ceiling(name="--max-nodes", nodes=0, resource="nodes"), ""),
+        (
+            Ceiling(name="NodePool/x", nodes=0, resource="cpu", used=7.5, per_node=4.0),
+            """kubectl patch nodepool x --type merge -p '{"spec":{"limits":{"cpu":"16"}}}'""",
+        ),
+        (
+            Ceiling(name="CapacityQuota/x", nodes=0, resource="nodes", used=7, per_node=1),
+            """kubectl patch capacityquota x --type merge -p '{"spec":{"limits":{"resources":{"nodes":9}}}}'""",
+        ),
+    ],
+)
+def test_a_ceiling_is_lifted_by_what_two_nodes_more_take(ceiling: Ceiling, command: str) -> None:
+    assert lift(ceiling, 2) == command

@@ -382,6 +382,7 @@ def test_unpaced_a_verdict_says_what_pacing_would_change(
     [
         (QUIET, QUIET, "Pacing changes nothing here."),
         (LATER, QUIET, "Without pacing: 5m, and others feel nothing."),
+        ({"etaSeconds": None}, {"etaSeconds": None}, "Pacing changes nothing here."),
         (
             QUIET,
             LATER,
