@@ -219,7 +219,7 @@ def _answers(cells: tuple[Cell, ...], sweep: Sweep, look: Look) -> list[str]:
             for how, does in (("hurts", hurts), ("may hurt", may_hurt))
             if (values := [_shown(sweep.name, cell.value) for cell in own if does(cell.side)])
         ]
-        found += wrapped(f"{POLICIES.get(policy, policy)}: {', '.join(said) or 'spares others throughout'}", look)
+        found += wrapped(f"{POLICIES.get(policy, policy)}: {', '.join(said) or 'hurts nobody'}", look)
     return found
 
 

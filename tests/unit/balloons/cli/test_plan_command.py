@@ -216,7 +216,7 @@ def test_the_bill_stands_beside_the_cost_of_waiting() -> None:
 def test_sweeps_of_times_are_printed_as_times() -> None:
     answer = balloons("simulate", "--offline", "--add", "5", "--policy", "none", "--sweep", "boot=1m,90s")
     assert [line.split()[0] for line in answer.stdout.splitlines()[-2:]] == ["1m", "1m30s"]
-    assert answer.stdout.startswith("no pacing: spares others throughout\n")
+    assert answer.stdout.startswith("no pacing: hurts nobody\n")
 
 
 def test_disk_that_is_full_is_said_in_plain_words() -> None:
