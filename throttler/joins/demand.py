@@ -37,8 +37,8 @@ from throttler.kube.selectors import Requirement, can_match, meets
 class Demand:
     """Nodes wanted by pods; `urgent` of them pass by the reserved lane."""
 
-    nodes: int = 0
-    urgent: int = 0
+    nodes: int
+    urgent: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,11 +44,10 @@ class _Oldest:
         self._left: dict[float, int] = {}
 
     def add(self, at_s: float, count: int = 1) -> None:
-        """Put this time in, so many times."""
-        if count:
-            if at_s not in self._left:
-                self._times.append(at_s)
-            self._left[at_s] = self._left.get(at_s, 0) + count
+        """Put this time in, so many times: once or more."""
+        if at_s not in self._left:
+            self._times.append(at_s)
+        self._left[at_s] = self._left.get(at_s, 0) + count
 
     def remove(self, at_s: float, count: int = 1) -> None:
         """Take it out, so many times."""

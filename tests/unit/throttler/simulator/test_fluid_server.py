@@ -1,6 +1,7 @@
 """One server as a fluid: what is done, what waits, who is refused."""
 
 import math
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -189,3 +190,15 @@ def test_what_executes_on_average_is_what_a_step_gets_done(work: float, capacity
     left = work_left(work, 0.05, 64, capacity, 0.25)
     assert work - left == pytest.approx(0.25 * seat_rate(left / 0.05, capacity), rel=1e-3)
     assert left < 64 * 0.05
+
+
+def test_what_refusals_owe_is_paid_first_and_once() -> None:
+    """Three seat-seconds, of one that a step can do: 95 % of three steps, and the rest of the fourth."""
+    server = wide()
+    server.step(heavy(4000, 60.0), CAPACITY, 0.0, 0)
+    busy = [0.0]
+    for step in range(1, 7):
+        server.step(NOTHING, CAPACITY, step * STEP_S, step)
+        busy.append(server.busy_s)
+    shares = [(after - before) / STEP_S for before, after in pairwise(busy)]
+    assert shares == pytest.approx([0.05, 0.05, 0.05, 1 - 0.15, 1.0, 1.0])

@@ -77,6 +77,8 @@ def test_spare_is_what_others_leave() -> None:
     bursting = plant(disturbances=(ListBurst(at_s=0, for_s=60, per_s=10),))
     assert spare(bursting, 0.25, 0, 0.0) == pytest.approx(12.0 - 3.0)
     assert burst_rate(bursting, 57.5) == 5.0
+    flooded = plant(disturbances=(ListBurst(at_s=0, for_s=60, per_s=100),))
+    assert spare(flooded, 0.25, 0, 0.0) == 0.0, "never less than nothing"
 
 
 def test_connections_stick_to_the_servers_that_were_there() -> None:
