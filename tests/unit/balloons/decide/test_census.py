@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from balloons.api.pool import BalloonPool, NotWarm, NotWarmCondition, NotWarmTaint, PoolNodes, Strategy
-from balloons.decide.census import JOIN_LIMIT_S, NodeState, Rules, has_room, take_census
+from balloons.decide.census import JOIN_LIMIT_S, NodeState, Rules, has_room, is_awaited, take_census
 from balloons.decide.decide import decide
 from balloons.decide.decision import Memory
 from balloons.decide.settings import DecideSettings
@@ -258,3 +258,10 @@ def test_of_two_balloons_on_a_node_one_is_too_many() -> None:
     rules = Rules.of(a_pool(), WALL.timestamp())
     assert len(take_census([(a_node("n"), load_of(pods, -10))], rules).doubled) == 1
     assert take_census([(a_node("n"), load_of(pods[:1], -10))], rules).doubled == []
+
+
+def test_one_startup_taint_among_others_is_waited_for() -> None:
+    joining, other = Taint(next(iter(JOINING_TAINTS)), "", "NoSchedule"), Taint("mine", "", "NoSchedule")
+    assert is_awaited(a_node("n", taints=(other, joining)))
+    assert not is_awaited(a_node("n", taints=(other,)))
+    assert not is_awaited(a_node("n"))

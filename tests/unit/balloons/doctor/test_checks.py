@@ -316,3 +316,10 @@ def test_odd_objects_of_any_kind_raise_nothing(odd: object) -> None:
 def test_the_page_is_the_checks() -> None:
     """`python -m tools.doctor_page > docs/doctor.md` makes it anew."""
     assert (Path(__file__).parents[4] / "docs" / "doctor.md").read_text() == page(ALL_CHECKS)
+
+
+@pytest.mark.parametrize(("launched", "stage", "limit_s"), [("True", "registered", 900), ("False", "launched", 300)])
+def test_a_machine_that_never_came_is_told_by_its_stage(launched: str, stage: str, limit_s: int) -> None:
+    objects = {kinds.NODE_CLAIMS: [claim(launched, "False", created="2026-11-21T11:40:00Z")]}
+    (sentence,) = sentences("KB032", objects)
+    assert sentence == f"it has not {stage} after 1200 s; Karpenter deletes it after {limit_s} s"

@@ -268,3 +268,15 @@ def test_demand_came_with_its_pods_or_a_reaction_before_the_first_order(
     assert (found.since_s, found.came, found.ready) == (began_s, len(births_of_plan), len(births_of_plan))
     assert compared(plan, births_of_plan, datetime.fromtimestamp(107.0, UTC)).since_s == 7.0
     assert compared(replace(plan, pool="other"), births_of_plan).came == 0
+
+
+@pytest.mark.parametrize(
+    ("asked_s", "wanted_s", "reaction_s", "boot_s"),
+    [(8.0, 5.0, 3.0, 92.0), (None, 5.0, None, None), (8.0, None, None, 92.0), (None, None, None, None)],
+)
+def test_what_is_not_known_of_a_birth_is_not_guessed(
+    asked_s: float | None, wanted_s: float | None, reaction_s: float | None, boot_s: float | None
+) -> None:
+    birth = Birth(name="n", pool="", instance_type="", created_s=100.0, asked_s=asked_s, wanted_s=wanted_s)
+    assert (birth.reaction_s, birth.boot_s, birth.join_s) == (reaction_s, boot_s, None)
+    assert replace(birth, usable_s=130.0).join_s == 30.0

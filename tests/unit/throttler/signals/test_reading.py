@@ -146,3 +146,12 @@ def test_requests_are_counted_exactly(first: int, more: int, span_s: float) -> N
 def test_a_poisoned_body_never_becomes_a_sample(number: str) -> None:
     with pytest.raises(ValueError, match="apiserver_request_total"):
         sample_of(small_body(extra=f'apiserver_request_total{{code="429"}} {number}'))
+
+
+def test_what_a_webhook_failed_since_is_no_error_of_the_server() -> None:
+    before = sample(10.0, 100, failures=8.0, webhook_failures=6.0, refusals=1.0)
+    after = sample(15.0, 200, failures=28.0, webhook_failures=16.0, refusals=4.0)
+    reading = reading_between("a", before, after)
+    assert isinstance(reading, Reading)
+    assert reading.errors == 20 - 10 + 3
+    assert reading.others_errors == 0
