@@ -202,6 +202,8 @@ def own_terms(pool: BalloonPool, shape: Shape) -> list[Term]:
     rules = requirements(selector)
     if shape.instance_type and INSTANCE_TYPE_LABEL not in selector.match_labels:
         rules.append(Requirement(INSTANCE_TYPE_LABEL, "In", (shape.instance_type,)))
+    if shape.other_than:
+        rules.append(Requirement(INSTANCE_TYPE_LABEL, "NotIn", shape.other_than))
     if pool.spec.mode is Mode.HEADROOM:
         return [tuple(rules)]
     not_karpenter = Requirement(KARPENTER_POOL_LABEL, "DoesNotExist")

@@ -28,7 +28,7 @@ from balloons.decide.census import (
 from balloons.decide.refusing import NodeRefusal, hosts_left_out, refusals, sought_by_karpenter
 from balloons.decide.settings import DecideSettings
 from balloons.render import hosts_in, own_terms, stored_terms
-from balloons.view.claim import Claim, deployment_name, is_bought_by_karpenter, selectors_to_avoid
+from balloons.view.claim import Claim, Term, deployment_name, is_bought_by_karpenter, selectors_to_avoid
 from balloons.view.node_load import EMPTY, NodeLoad
 from balloons.view.shape import (
     ANY_TYPE,
@@ -177,12 +177,14 @@ def look(
         name: balloon_requests(pool, shape, settings.default_slack, stored_requests(deployments.get(name)))
         for name, shape in shapes.by_name.items()
     }
-    if (wanted := requests.get(shapes.main)) and _takes_any_type(pool, shapes):
-        shapes = replace(shapes, by_name={**shapes.by_name, ANY_TYPE: Shape(ANY_TYPE, "", {}, 0, is_vacant=True)})
+    terms = {name: stored_terms(deployment.spec) for name, deployment in deployments.items()}
+    tried = _types_tried(pool, claim, shapes, terms.get(ANY_TYPE))
+    if (wanted := requests.get(shapes.main)) and _takes_any_type(pool, shapes, tried):
+        any_type = Shape(ANY_TYPE, "", {}, 0, is_vacant=True, other_than=tried)
+        shapes = replace(shapes, by_name={**shapes.by_name, ANY_TYPE: any_type})
         # As long as nodes are waited for in that shape, those on their way are for what was asked for.
         requests[ANY_TYPE] = stored_requests(deployments.get(ANY_TYPE)) or any_type_requests(wanted)
     loads = {**snapshot.loads, **claim.own_loads} if claim.own_loads else snapshot.loads
-    terms = {name: stored_terms(deployment.spec) for name, deployment in deployments.items()}
     selectors = [pool.spec.nodes.selector, *(each.spec.nodes.selector for each in before)]
     stored = {name: hosts_in(found, selectors) for name, found in terms.items()}
     failed, kept_off = snapshot.failed.get(pool.key, ()), chain.from_iterable(stored.values())
@@ -274,13 +276,31 @@ class _Fitting:
         return known
 
 
-def _takes_any_type(pool: BalloonPool, shapes: Shapes) -> bool:
-    """Whether a balloon without an instance type may get another node than one of the main shape's type."""
+def _takes_any_type(pool: BalloonPool, shapes: Shapes, tried: Collection[str]) -> bool:
+    """Whether a balloon without an instance type may get another node than one of these types or the main shape's."""
     main = shapes.by_name[shapes.main].instance_type
     if pool.spec.mode is not Mode.HEADROOM or not main:
         return False
-    another = Requirement(INSTANCE_TYPE_LABEL, "NotIn", (main,))
+    another = Requirement(INSTANCE_TYPE_LABEL, "NotIn", tuple({main, *tried}))
     return not any(are_contrary(another, part) for part in requirements(pool.spec.nodes.selector))
+
+
+def _types_tried(pool: BalloonPool, claim: Claim, shapes: Shapes, stored: Sequence[Term] | None) -> tuple[str, ...]:
+    """Instance types that a balloon of any other type rules out, sorted: they have all had their turn before it.
+
+    cluster-autoscaler believes for 15 minutes in a machine that it has ordered. A balloon that fits that machine waits
+    for it, and nothing is ordered from another group. Karpenter gives such an order up at once. What the `stored`
+    Deployment says stays, as its requests do.
+    """
+    if pool.spec.strategy is not Strategy.BALLOON:
+        return ()
+    if stored:
+        own = requirements(pool.spec.nodes.selector)
+        ours = (part for part in stored[0] if part.key == INSTANCE_TYPE_LABEL and part not in own)
+        return next((part.values for part in ours if part.operator == "NotIn"), ())
+    if is_bought_by_karpenter(pool, claim):
+        return ()
+    return tuple(sorted({shape.instance_type for shape in shapes.by_name.values()} - {""}))
 
 
 def _loses_held_nodes(pool: BalloonPool, census: Census, schedule: Schedule | None, refused: Collection[str]) -> bool:

@@ -79,7 +79,8 @@ class Shape:
 
     `name` is a label value; `room` is what its nodes have for a balloon (milli-units), after DaemonSets, but for a few
     odd ones; `nodes` counts all of them. `is_vacant`: no node of the shape is up (known from our own Deployment, or any
-    type). `short` maps the shape's nodes that have fewer devices than the others to the first one lacking.
+    type). `short` maps the shape's nodes that have fewer devices than the others to the first one lacking. `other_than`
+    are instance types that a node of any type must not have.
     """
 
     name: str
@@ -89,6 +90,7 @@ class Shape:
     short: Mapping[str, str] = field(default_factory=dict)
     devices: frozenset[str] = frozenset()
     is_vacant: bool = False
+    other_than: tuple[str, ...] = ()
 
 
 def shape_name(node: Node, devices: Collection[str]) -> str:

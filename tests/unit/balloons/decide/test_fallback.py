@@ -12,14 +12,15 @@ from balloons.decide.settings import DecideSettings
 from balloons.view.snapshot import Now
 from tests.world import NOW, World, a_node, a_pool, later, nodes
 from throttler.kube.metadata import ObjectKey
-from throttler.kube.node import INSTANCE_TYPE_LABEL, Node
+from throttler.kube.node import INSTANCE_TYPE_LABEL, KARPENTER_INITIALIZED_LABEL, KARPENTER_POOL_LABEL, Node
 from throttler.kube.quantities_and_durations import parse_resources
-from throttler.kube.selectors import LabelSelector
+from throttler.kube.selectors import LabelSelector, Requirement
 from throttler.levers.lever import Lane
 
 SMALL = parse_resources({"cpu": "8", "memory": "32Gi", "pods": "110"})
 GPU = "nvidia.com/gpu"
 ANY_TYPE = ObjectKey("team-a", "gpu-any-type")
+KARPENTERS = {KARPENTER_POOL_LABEL: "gpu", KARPENTER_INITIALIZED_LABEL: "true"}
 OPEN, FULL = Lane(LabelSelector(), 0), Lane(LabelSelector(), 0, is_shut=True)
 """Lanes of a throttle that grants nothing more: machines are on their way, or none is and none may be ordered."""
 
@@ -92,9 +93,39 @@ def test_a_pool_of_one_type_asks_for_any_other_that_is_as_large() -> None:
     (term,) = template["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"][
         "nodeSelectorTerms"
     ]
-    assert [rule["key"] for rule in term["matchExpressions"]] == ["pool"]
+    assert term["matchExpressions"] == [
+        {"key": "pool", "operator": "In", "values": ["gpu"]},
+        {"key": INSTANCE_TYPE_LABEL, "operator": "NotIn", "values": ["big"]},
+    ]
     # Of big ones 15.8 cores are asked for. Karpenter takes a type that it never ran for smaller than it is.
     assert template["containers"][0]["resources"]["requests"]["cpu"] == "14220m"
+
+
+def test_on_karpenter_any_type_may_be_the_main_one_again() -> None:
+    """It gives up an order without stock at once, so what comes back into stock meanwhile is taken."""
+    story = Story(nodes(2, "big", labels={INSTANCE_TYPE_LABEL: "big", **KARPENTERS}))
+    story.run(300)
+    assert story.waiting() == {"any-type": 2}
+    story.world.nodes |= nodes(1, "more", labels={INSTANCE_TYPE_LABEL: "big", **KARPENTERS})
+    story.world.settle()
+    assert story.held()["more000"] == "any-type"
+
+
+def test_a_pool_that_has_had_all_types_that_it_names_asks_for_no_other() -> None:
+    named = Requirement(INSTANCE_TYPE_LABEL, "In", ("big", "small"))
+    story = Story(nodes=PoolNodes(LabelSelector({"pool": "gpu"}, (named,))))
+    story.run(600)
+    assert story.waiting() == {"big": 2}, "of two shapes the first has its turn again"
+
+
+def test_types_that_the_pool_never_takes_are_not_ruled_out_twice() -> None:
+    never = Requirement(INSTANCE_TYPE_LABEL, "NotIn", ("tiny",))
+    story = Story(typed(2, "big"), nodes=PoolNodes(LabelSelector({"pool": "gpu"}, (never,))))
+    story.run(300)
+    asked = story.world.deployments[ANY_TYPE].spec["template"]
+    story.run(200)
+    assert story.waiting() == {"any-type": 2}
+    assert story.world.deployments[ANY_TYPE].spec["template"] == asked
 
 
 def test_a_type_with_as_many_devices_may_have_fewer_cores() -> None:
@@ -164,6 +195,8 @@ def test_a_buffer_asks_for_any_type_too() -> None:
     assert units() == {"gpu-big": 4}
     story.run(300)
     assert units() == {"gpu-big": 2, "gpu-any-type": 2}
+    template = story.world.templates[ObjectKey("team-a", "gpu-any-type")].template
+    assert INSTANCE_TYPE_LABEL not in str(template), "a change of it would rule out machines that are on their way"
     story.run(300)
     assert units() == {"gpu-big": 4}
     assert set(story.world.templates) == {ObjectKey("team-a", "gpu-big")}
