@@ -17,10 +17,10 @@ import pytest
 
 from balloons.cli.plan_text import chart
 from balloons.cli.terminal import Look
-from balloons.report.chart import DARK, LEVELS, NARROW, VARIABLES, WIDE
+from balloons.report.chart import DARK, LEVELS, NARROW, SLIDE, VARIABLES, WIDE
 from balloons.report.document import Document, DocumentError, courses_of, end_of, read_document, series_of
 from balloons.report.html_page import page
-from balloons.report.png_and_svg import Chart, NothingToDrawError, can_draw, inline_svg, png, svg
+from balloons.report.png_and_svg import Chart, NothingToDrawError, can_draw, draw_comparison, inline_svg, png, svg
 from tests.unit.balloons.report.a_plan import EVIL, body, document, evil_document, side, wave
 
 DRAW = """
@@ -222,3 +222,17 @@ def test_a_picture_follows_the_readers_setting() -> None:
     text = svg(document(), Chart.COMPARED).decode()
     assert "@media(prefers-color-scheme:dark)" in text
     assert '[style*="fill: #ffffff"]{fill:#171c21!important}' in text
+
+
+def test_the_chart_of_both_has_three_panels_over_the_whole_time() -> None:
+    figure = draw_comparison(document(), WIDE)
+    nodes, load, waits = figure.axes
+    line = WIDE.type * 1.6 / 72 / WIDE.height
+    assert nodes.get_position().y1 == pytest.approx(1.0 - 0.4 * line), "no room for a title"
+    assert waits.get_position().y0 == pytest.approx(1.8 * line)
+    assert {axes.get_xlim() for axes in figure.axes} == {(0.0, end_of(courses_of(document())))}
+    assert [bool(axes.xaxis.get_tick_params()["labelbottom"]) for axes in figure.axes] == [False, False, True]
+    assert nodes.get_ylim() == (0.0, 130.0), "room for the ends and their names"
+    assert load.get_ylim() == (0.0, 108.0)
+    assert (waits.get_yscale(), waits.get_ylim()[0]) == ("log", 0.9)
+    assert draw_comparison(document(), SLIDE).axes[0].get_position().y1 < 1.0 - 3 * line

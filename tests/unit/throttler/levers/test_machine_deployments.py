@@ -320,3 +320,13 @@ def test_quiet_time_counts_only_while_the_view_is_complete() -> None:
     assert story.size() != "50", "the quiet time began anew"
     story.look(room(**quiet), now_s + 10.0 + QUIET_S)
     assert story.size() == "50"
+
+
+def test_a_group_that_has_used_our_ceiling_up_is_not_full() -> None:
+    """The user lets it grow to 50; the other group stands at its own largest size and takes no share."""
+    story = Story(body("a", replicas=4), body("b", size="4", replicas=4))
+    story.look(room(allowance=2))
+    assert story.size("a") == "6"
+    story.autoscaler_looks(10.0, orders=2)
+    story.look(room(allowance=2, booting=2), 10.0)
+    assert (story.size("a"), story.size("b")) == ("8", "4")
