@@ -44,8 +44,7 @@ from throttler.kube.pod import POOL_LABEL, SHAPE_LABEL, Pod, PodKind, Scheduling
 from throttler.kube.quantities_and_durations import parse_resources
 from throttler.kube.requests import Resource
 from throttler.kube.selectors import LabelSelector
-from throttler.levers.lever import Clocks
-from throttler.levers.lever_context import LeverScene
+from throttler.levers.lever import Clocks, LeverScene
 from throttler.service.tick import decide_throttles
 from throttler.service.tick_view import Memories, TickView, Turn
 from throttler.signals.metric_families import parse_rows

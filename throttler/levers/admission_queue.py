@@ -5,12 +5,16 @@ soon as an object has been seen: a step of the wall clock cannot make the whole 
 """
 
 import math
+from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from throttler.kube.because import Because, Sentence, because
-from throttler.levers.lever import Clocks, LeverBudget, LeverReport, LeverState
+from throttler.levers.lever import Clocks, Lever, LeverBudget, LeverReport, LeverState, LeverWrite, Remembered, Settings
+
+Thing = TypeVar("Thing")
+"""What an admission lever lets in: nodes or pods."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,3 +130,11 @@ def without_elements(
         operations += [{"op": "test", "path": f"{element}/{key}", "value": value} for key, value in marks.items()]
         operations.append({"op": "remove", "path": element})
     return operations
+
+
+class AdmissionLever(Lever[Settings, Remembered], Generic[Settings, Remembered, Thing]):
+    """Keeps single objects waiting that bear, or lack, a mark of ours, and lets them in one by one."""
+
+    @abstractmethod
+    def let_all_in(self, things: Sequence[Thing], settings: Settings) -> tuple[LeverWrite, ...]:
+        """What lets all of these go, whoever holds them: for the guard, which remembers nothing."""

@@ -25,21 +25,26 @@ from throttler.kube.selectors import LabelSelector
 from throttler.levers.ceiling import (
     MILLI,
     STUCK_REST_S,
+    CeilingLever,
     CeilingNeed,
     ObjectCeiling,
     ObjectMemory,
     RoomSearch,
     Standing,
+    let_go,
+    name_of,
 )
 from throttler.levers.lever import (
     THROTTLE_LABEL,
     Holder,
     LeverBudget,
+    LeverContext,
     LeverOutcome,
     LeverReason,
+    LeverScene,
     LeverState,
+    PacedAutoscaler,
 )
-from throttler.levers.lever_context import CeilingLever, LeverContext, LeverScene, PacedAutoscaler, let_go, name_of
 from throttler.levers.saved_limits import SavedLimits, amount_of, restore
 
 

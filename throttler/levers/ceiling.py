@@ -5,25 +5,34 @@ else writes too is written less often. All times are monotonic seconds.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
+from throttler.api.throttle import JoinThrottle
 from throttler.kube.because import Because, because
 from throttler.kube.karpenter import NodePool
 from throttler.kube.metadata import KindNames, LimitedObject, ObjectKey, OwnedMetadata
 from throttler.kube.quantities_and_durations import QuantityError, Resources
+from throttler.kube.selectors import LabelSelector
 from throttler.levers.lever import (
     THROTTLE_LABEL,
     Holder,
     How,
+    Lever,
     LeverBudget,
+    LeverContext,
     LeverOutcome,
     LeverReason,
     LeverReport,
+    LeverScene,
     LeverState,
     LeverWrite,
+    Limited,
+    PacedAutoscaler,
+    Remembered,
+    Settings,
     epoch_of,
 )
 from throttler.levers.saved_limits import (
@@ -240,13 +249,12 @@ class ObjectMemory:
     nothing of ours is in force."""
 
 
-Remembered = TypeVar("Remembered", bound=ObjectMemory)
-Limited = TypeVar("Limited", bound=LimitedObject)
-Decided = tuple[LeverOutcome, Remembered]
+OwnMemory = TypeVar("OwnMemory", bound=ObjectMemory)
+Decided = tuple[LeverOutcome, OwnMemory]
 
 
 @dataclass(frozen=True, kw_only=True)
-class ObjectCeiling(ABC, Generic[Limited, Remembered]):
+class ObjectCeiling(ABC, Generic[Limited, OwnMemory]):
     """One object that bears a ceiling, at one moment, and the steps of its decision.
 
     They are the same for every kind: leave alone what is not ours to move, hand back what is not needed, touch nothing
@@ -269,7 +277,7 @@ class ObjectCeiling(ABC, Generic[Limited, Remembered]):
     now_s: float
     is_over: bool
     """Whether ceilings are to be handed back."""
-    memory: Remembered
+    memory: OwnMemory
 
     # --- what a kind says ---
 
@@ -301,7 +309,7 @@ class ObjectCeiling(ABC, Generic[Limited, Remembered]):
         """Why the object is left alone; None where it is ours to move."""
         return held_by_another(self.thing.metadata, self.holder) if self.thing is not None else None
 
-    def refused_memory(self) -> Remembered:
+    def refused_memory(self) -> OwnMemory:
         """What is remembered of an object that is left alone."""
         return replace(self.memory, mark=None)
 
@@ -310,14 +318,14 @@ class ObjectCeiling(ABC, Generic[Limited, Remembered]):
         return None
 
     @abstractmethod
-    def handed_back_memory(self) -> Remembered:
+    def handed_back_memory(self) -> OwnMemory:
         """What is remembered when nothing of ours is in force any more."""
 
-    def heard(self) -> Remembered:
+    def heard(self) -> OwnMemory:
         """The memory after a look at what others did, where a ceiling is needed."""
         return self.memory
 
-    def blind(self) -> Decided[Remembered]:
+    def blind(self) -> Decided[OwnMemory]:
         """Nothing is raised and nothing is lowered."""
         return self.told(self.reported, (LeverState.PENDING, because(LeverReason.VIEW_INCOMPLETE))), self.memory
 
@@ -348,7 +356,7 @@ class ObjectCeiling(ABC, Generic[Limited, Remembered]):
         """What is written into `spec` besides the limits."""
         return {}
 
-    def remembered(self, new: SavedLimits, *, is_written: bool) -> Remembered:
+    def remembered(self, new: SavedLimits, *, is_written: bool) -> OwnMemory:
         """What is remembered of the kind's own when `new` is to stand."""
         return self.memory
 
@@ -383,13 +391,13 @@ class ObjectCeiling(ABC, Generic[Limited, Remembered]):
 
     # --- the steps ---
 
-    def decided(self) -> Decided[Remembered]:
+    def decided(self) -> Decided[OwnMemory]:
         """What to write on it now, what to tell, and what to remember."""
         if left_alone := self._left_alone():
             return left_alone
         return replace(self, memory=self.heard())._in_force()
 
-    def _left_alone(self) -> Decided[Remembered] | None:
+    def _left_alone(self) -> Decided[OwnMemory] | None:
         """The same where no ceiling is to stand; None where one is."""
         if refusal := self.refusal():
             return self.told(None, refusal), self.refused_memory()
@@ -403,7 +411,7 @@ class ObjectCeiling(ABC, Generic[Limited, Remembered]):
             return self.told(None, (LeverState.HANDED_BACK, because(reason)), writes), self.handed_back_memory()
         return None
 
-    def _in_force(self) -> Decided[Remembered]:
+    def _in_force(self) -> Decided[OwnMemory]:
         if not self.room.may_move:
             return self.blind()
         try:
@@ -494,3 +502,62 @@ class ObjectCeiling(ABC, Generic[Limited, Remembered]):
             original=original,
         )
         return LeverOutcome(report=report, writes=writes)
+
+
+class CeilingLever(Lever[Settings, Remembered], Generic[Settings, Remembered, Limited]):
+    """Bounds what an autoscaler may order, by a limit on objects of one kind."""
+
+    PACES: ClassVar[PacedAutoscaler]
+    OBJECTS: type[Limited]
+    """What the limit stands on."""
+
+    def can_act(self, scene: LeverScene) -> bool:
+        """Whether anything is there that it could bound."""
+        return bool(scene.of(self.OBJECTS))
+
+    @abstractmethod
+    def moves(self, thing: Limited, settings: Settings, nodes: LabelSelector) -> bool:
+        """Whether a throttle with these settings, which selects `nodes`, sets the limit on this object."""
+
+    def owner(self, thing: Limited, throttles: Iterable[JoinThrottle]) -> str | None:
+        """The first of the throttles that moves the object, by name; None: no one does."""
+        for throttle in throttles:
+            settings = self.settings(throttle.spec.levers)
+            if settings is not None and self.moves(thing, settings, throttle.spec.nodes):
+                return throttle.metadata.name
+        return None
+
+    def own(self, context: LeverContext) -> tuple[tuple[Limited, ...], tuple[LeverOutcome, ...]]:
+        """The objects that this throttle moves, and what is to be done on those that are an older one's."""
+        settings = self.stated(context)
+        own: list[Limited] = []
+        others: list[LeverOutcome] = []
+        for thing in context.scene.of(self.OBJECTS):
+            if self.moves(thing, settings, context.throttle.spec.nodes):
+                owner = self.owner(thing, context.older)
+                own += [thing] if owner is None else []
+                others += [] if owner is None else [let_go(name_of(thing), thing, owner, context.holder)]
+        return tuple(own), tuple(others)
+
+
+def name_of(thing: LimitedObject) -> str:
+    """As reports name the object: Kind/name, or Kind/namespace/name."""
+    place = f"{thing.metadata.namespace}/" if thing.metadata.namespace else ""
+    return f"{thing.NAMES.kind}/{place}{thing.metadata.name}"
+
+
+def let_go(name: str, thing: LimitedObject | None, owner: str, holder: Holder) -> LeverOutcome:
+    """What a throttle does on an object that is `owner`'s: give back what it holds there, and say whose it is.
+
+    `name` is as reports name the object.
+    """
+    why = because(LeverReason.OTHER_THROTTLE, throttle=owner)
+    writes = restore(thing) if thing is not None and _is_held(thing, holder) else ()
+    report = LeverReport(name=name, state=LeverState.REFUSED, because=why)
+    return LeverOutcome(report=report, writes=tuple(replace(write, because=why) for write in writes))
+
+
+def _is_held(thing: LimitedObject, holder: Holder) -> bool:
+    """Whether this throttle wrote the object last, and no newer leader of ours did."""
+    is_ours = thing.metadata.labels.get(THROTTLE_LABEL) == holder.label
+    return is_ours and epoch_of(thing.metadata.annotations) <= holder.epoch

@@ -21,21 +21,17 @@ from throttler.kube.cluster_autoscaler import NODES, NodeGroup
 from throttler.kube.metadata import ObjectKey
 from throttler.kube.quantities_and_durations import Resources, count
 from throttler.kube.selectors import LabelSelector
-from throttler.levers.ceiling import (
-    MILLI,
-    CeilingNeed,
-    ObjectCeiling,
-    ObjectMemory,
-    Standing,
-)
+from throttler.levers.ceiling import MILLI, CeilingLever, CeilingNeed, ObjectCeiling, ObjectMemory, Standing, name_of
 from throttler.levers.lever import (
     THROTTLE_LABEL,
+    TURN_S,
+    LeverContext,
     LeverOutcome,
     LeverReason,
     LeverReport,
     LeverState,
+    PacedAutoscaler,
 )
-from throttler.levers.lever_context import TURN_S, CeilingLever, LeverContext, PacedAutoscaler, name_of
 from throttler.levers.pool_shares import fair_shares
 from throttler.levers.saved_limits import SavedLimits
 

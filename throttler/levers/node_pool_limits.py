@@ -18,6 +18,7 @@ from throttler.kube.pod import Scheduling
 from throttler.kube.quantities_and_durations import Resources, format_milli, larger, total
 from throttler.kube.selectors import LabelSelector
 from throttler.levers.ceiling import (
+    CeilingLever,
     CeilingNeed,
     ObjectCeiling,
     ObjectMemory,
@@ -29,11 +30,12 @@ from throttler.levers.lever import (
     THROTTLE_LABEL,
     Holder,
     LeverBudget,
+    LeverContext,
     LeverOutcome,
     LeverReason,
     LeverState,
+    PacedAutoscaler,
 )
-from throttler.levers.lever_context import CeilingLever, LeverContext, PacedAutoscaler
 from throttler.levers.node_pool_ceiling import (
     CPU,
     DIFFERS_MUCH,

@@ -22,7 +22,7 @@ from throttler.kube.node import HOST_LABEL, KARPENTER_POOL_LABEL
 from throttler.kube.pod import Scheduling
 from throttler.kube.quantities_and_durations import Resources, larger
 from throttler.kube.selectors import LabelSelector, Requirement, Toleration, can_match, meets, untolerated
-from throttler.levers.lever_context import TURN_S, LeverContext
+from throttler.levers.lever import TURN_S, LeverContext
 from throttler.levers.node_pool_ceiling import ACCELERATORS, PoolRoom
 
 

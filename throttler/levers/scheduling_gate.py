@@ -18,9 +18,19 @@ from throttler.kube.because import because
 from throttler.kube.metadata import KindNames
 from throttler.kube.pod import Pod
 from throttler.kube.quantities_and_durations import Resources, fits, minus
-from throttler.levers.admission_queue import AdmissionReason, Held, HeldSince, in_turn, without_elements
-from throttler.levers.lever import Clocks, How, LeverBudget, LeverOutcome, LeverReport, LeverState, LeverWrite
-from throttler.levers.lever_context import ANY_TIME, EVERYTHING_BACK, AdmissionLever, LeverContext
+from throttler.levers.admission_queue import AdmissionLever, AdmissionReason, Held, HeldSince, in_turn, without_elements
+from throttler.levers.lever import (
+    ANY_TIME,
+    EVERYTHING_BACK,
+    Clocks,
+    How,
+    LeverBudget,
+    LeverContext,
+    LeverOutcome,
+    LeverReport,
+    LeverState,
+    LeverWrite,
+)
 
 PACED_GATE = "kube-balloons.github.io/paced"
 """The scheduling gate that workloads opt in with."""

@@ -15,6 +15,7 @@ from throttler.api.throttle import LabelLever, TaintLever
 from throttler.kube.metadata import KindNames, ObjectKey
 from throttler.kube.node import Node
 from throttler.levers.admission_queue import (
+    AdmissionLever,
     Held,
     HeldSince,
     admission_report,
@@ -23,8 +24,16 @@ from throttler.levers.admission_queue import (
     why_let_in,
     without_elements,
 )
-from throttler.levers.lever import Clocks, How, LeverBudget, LeverOutcome, LeverWrite
-from throttler.levers.lever_context import ANY_TIME, EVERYTHING_BACK, AdmissionLever, LeverContext
+from throttler.levers.lever import (
+    ANY_TIME,
+    EVERYTHING_BACK,
+    Clocks,
+    How,
+    LeverBudget,
+    LeverContext,
+    LeverOutcome,
+    LeverWrite,
+)
 
 LONGEST_TAINT_S = 570.0
 """Half a minute less than the 10 min that an autoscaler allows: for a tick, the write, and the caches that show it."""

@@ -14,9 +14,10 @@ from throttler.joins.joins import JoinRules
 from throttler.kube.karpenter import NodePool
 from throttler.kube.pod import Scheduling
 from throttler.kube.selectors import Toleration
+from throttler.levers.admission_queue import AdmissionLever
 from throttler.levers.capacity_quota import CAPACITY_QUOTAS
-from throttler.levers.lever import LeverOutcome, LeverWrite
-from throttler.levers.lever_context import AdmissionLever, CeilingLever, Lever, LeverContext, LeverMemory, LeverScene
+from throttler.levers.ceiling import CeilingLever
+from throttler.levers.lever import Lever, LeverContext, LeverMemory, LeverOutcome, LeverScene, LeverWrite
 from throttler.levers.machine_deployments import MACHINE_DEPLOYMENTS
 from throttler.levers.node_pool_limits import NODE_POOL_LIMITS
 from throttler.levers.pool_shares import is_of, may_make

@@ -28,8 +28,8 @@ from throttler.kube.node import HELD_BY_ANNOTATION, KEPT_ANNOTATIONS, Node, Node
 from throttler.kube.pod import Pod, PodWire, pod_from_wire
 from throttler.kube.requests import DEPLOYMENTS, EVERYTHING, NODES, PODS, Resource, Selection
 from throttler.kube.selectors import LabelSelector, matches
+from throttler.levers.ceiling import CeilingLever
 from throttler.levers.lever import HOLDER_ANNOTATION, THROTTLE_LABEL, How, LeverReason, LeverWrite, epoch_of
-from throttler.levers.lever_context import CeilingLever
 from throttler.levers.saved_limits import ORIGINAL_ANNOTATION, is_unreadable, restore
 from throttler.levers.scheduling_gate import SCHEDULING_GATES
 from throttler.service.all_levers import ADMISSIONS, CEILINGS

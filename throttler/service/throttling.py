@@ -17,8 +17,7 @@ from throttler.joins.joins import JoinWorld
 from throttler.kube.node import Node
 from throttler.kube.pod import Pod
 from throttler.kube.selectors import LabelSelector
-from throttler.levers.lever import Clocks, Lane
-from throttler.levers.lever_context import LeverMemory, LeverScene, PoolGrowth
+from throttler.levers.lever import Clocks, Lane, LeverMemory, LeverScene, PoolGrowth
 from throttler.levers.scheduling_gate import SCHEDULING_GATES
 from throttler.service.all_levers import leftover_writes
 from throttler.service.restore_all import InForce

@@ -22,8 +22,7 @@ from throttler.kube.selectors import can_match
 from throttler.law.govern import govern
 from throttler.law.law_memory import LawMemory, learned_of
 from throttler.law.verdict import Verdict
-from throttler.levers.lever import Lane, LeverBudget, LeverReport, LeverState
-from throttler.levers.lever_context import LeverContext, PoolGrowth
+from throttler.levers.lever import Lane, LeverBudget, LeverContext, LeverReport, LeverState, PoolGrowth
 from throttler.levers.pool_shares import fair_shares
 from throttler.levers.scheduling_gate import PACED_GATE, SCHEDULING_GATES
 from throttler.service.all_levers import decide_levers, left_out, paces_both

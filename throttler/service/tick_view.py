@@ -12,8 +12,7 @@ from throttler.joins.joins import Joins, JoinWorld
 from throttler.kube.karpenter import NodePool
 from throttler.law.law_memory import LawMemory, Learned
 from throttler.law.verdict import Verdict
-from throttler.levers.lever import Lane, LeverOutcome, LeverReport, LeverWrite
-from throttler.levers.lever_context import LeverMemory, LeverScene, PoolGrowth
+from throttler.levers.lever import Lane, LeverMemory, LeverOutcome, LeverReport, LeverScene, LeverWrite, PoolGrowth
 from throttler.levers.saved_limits import read_saved
 from throttler.signals.reading import Signals
 

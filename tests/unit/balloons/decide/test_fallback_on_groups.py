@@ -24,8 +24,7 @@ from throttler.kube.cluster_autoscaler import AutoscalerStatus, NodeGroup
 from throttler.kube.metadata import ObjectKey
 from throttler.kube.node import INSTANCE_TYPE_LABEL
 from throttler.kube.selectors import Requirement, meets
-from throttler.levers.lever import Lane
-from throttler.levers.lever_context import PoolGrowth
+from throttler.levers.lever import Lane, PoolGrowth
 from throttler.service.tick import decide_throttles
 from throttler.service.tick_view import Memories
 

@@ -14,8 +14,7 @@ from throttler.levers.ceiling import (
     RoomSearch,
     Uptake,
 )
-from throttler.levers.lever import LeverBudget
-from throttler.levers.lever_context import TURN_S, by_autoscaler
+from throttler.levers.lever import TURN_S, LeverBudget, by_autoscaler
 
 
 @given(st.integers(0, 50), st.integers(0, 50), st.integers(0, 50), st.floats(0, 1e6))

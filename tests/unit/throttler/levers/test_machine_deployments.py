@@ -13,8 +13,7 @@ from throttler.joins.joins import JoinRules, Joins
 from throttler.kube.cluster_api import MAX_SIZE, MIN_SIZE, MachineDeployment
 from throttler.kube.cluster_autoscaler import AutoscalerStatus, NodeGroup
 from throttler.levers.ceiling import DRY_S, QUIET_S, RoomSearch
-from throttler.levers.lever import Clocks, LeverBudget, LeverReport, LeverState, LeverWrite
-from throttler.levers.lever_context import LeverContext, LeverScene
+from throttler.levers.lever import Clocks, LeverBudget, LeverContext, LeverReport, LeverScene, LeverState, LeverWrite
 from throttler.levers.machine_deployments import MACHINE_DEPLOYMENTS, MachineDeploymentMemory
 from throttler.levers.saved_limits import restore
 

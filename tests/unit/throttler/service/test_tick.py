@@ -15,8 +15,7 @@ from throttler.kube.cluster_autoscaler import AutoscalerStatus, NodeGroup
 from throttler.kube.karpenter import NodePool
 from throttler.kube.selectors import LabelSelector
 from throttler.law.govern import govern
-from throttler.levers.lever import THROTTLE_LABEL, Lane, LeverState
-from throttler.levers.lever_context import PoolGrowth
+from throttler.levers.lever import THROTTLE_LABEL, Lane, LeverState, PoolGrowth
 from throttler.levers.saved_limits import ORIGINAL_ANNOTATION
 from throttler.service.tick import decide_throttles
 from throttler.service.tick_view import Memories, TickView, Turn

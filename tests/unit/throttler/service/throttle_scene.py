@@ -12,8 +12,7 @@ from throttler.api.throttle_rules import RefusedThrottle, StoredThrottle, decode
 from throttler.joins.joins import JoinWorld
 from throttler.kube.karpenter import NodePool
 from throttler.kube.metadata import LimitedObject, Metadata
-from throttler.levers.lever import Clocks, LeverWrite
-from throttler.levers.lever_context import LeverScene
+from throttler.levers.lever import Clocks, LeverScene, LeverWrite
 from throttler.service.tick_view import TickView, Turn
 from throttler.signals.reading import Reading, Signals
 
