@@ -20,7 +20,7 @@ from throttler.kube.pod import PodWire, pod_from_wire
 from throttler.kube.requests import Resource, Selection
 from throttler.kube.selectors import LabelSelector
 from throttler.levers.capacity_quota import QuotaMemory, QuotaSeen, decide_capacity_quota
-from throttler.levers.lever import Holder, LeverBudget, LeverOutcome, LeverReport
+from throttler.levers.lever import Holder, LeverBudget, LeverDecision
 from throttler.levers.node_pool_limits import NodePoolMemory, NodePoolSeen, decide_node_pools
 from throttler.levers.pool_shares import WaitingWork
 from throttler.service.lever_writer import LeverWriteOutcome, LeverWriter
@@ -39,7 +39,7 @@ class Record:
     """What was seen: (s since start, machines in flight, usable, ceiling) at every look, and all writes."""
 
     looks: list[tuple[float, int, int, str]] = field(default_factory=list)
-    reports: list[LeverReport] = field(default_factory=list)
+    decisions: list[LeverDecision] = field(default_factory=list)
     writes: list[tuple[float, LeverWriteOutcome]] = field(default_factory=list)
 
     @property
@@ -76,8 +76,8 @@ class CeilingDriver:
         seen = [NodePoolSeen(pool=p, claims=tuple(c for c in claims if c.pool == p.metadata.name)) for p in pools]
         room = await self._room(len(claims) - in_flight, in_flight)
         waiting = WaitingWork(crowds=self._crowds, wall_s=time.time())
-        outcomes, self._pools = decide_node_pools(seen, room, waiting, HOLDER, self._pools, self.now_s)
-        await self._carry_out(outcomes, room)
+        decisions, self._pools = decide_node_pools(seen, room, waiting, HOLDER, self._pools, self.now_s)
+        await self._carry_out(decisions, room)
 
     async def run_quota(self, name: str, target: Any) -> None:
         """`target()` is how many machines the cloud was asked for: those without a Node are in flight."""
@@ -88,8 +88,8 @@ class CeilingDriver:
             room = await self._room(len(nodes), booting, target() - usable)
             quota = await self._found(name)
             seen = QuotaSeen(name=name, selector=LabelSelector(), api_version=QUOTAS.api_version, quota=quota)
-            outcome, self._quota = decide_capacity_quota(seen, room, HOLDER, self._quota, self.now_s)
-            await self._carry_out((outcome,), room)
+            decision, self._quota = decide_capacity_quota(seen, room, HOLDER, self._quota, self.now_s)
+            await self._carry_out((decision,), room)
             await asyncio.sleep(LOOK_EVERY_S)
 
     async def _room(self, existing: int, booting: int, in_flight: int | None = None) -> LeverBudget:
@@ -110,12 +110,12 @@ class CeilingDriver:
             is_stopping=self.is_stopping,
         )
 
-    async def _carry_out(self, outcomes: tuple[LeverOutcome, ...], room: LeverBudget) -> None:
-        for outcome in outcomes:
-            results = await self._writer.carry_out(outcome.writes)
+    async def _carry_out(self, decisions: tuple[LeverDecision, ...], room: LeverBudget) -> None:
+        for decision in decisions:
+            results = await self._writer.carry_out(decision.writes)
             self.record.writes += [(self.now_s, result.outcome) for result in results]
-            self.record.reports.append(outcome.report)
-            look = (self.now_s, self._in_flight, self._usable, outcome.report.ceiling)
+            self.record.decisions.append(decision)
+            look = (self.now_s, self._in_flight, self._usable, decision.ceiling)
             self.record.looks.append(look)
 
     async def _items(self, resource: Resource, wire: Any, selection: Selection | None = None) -> AsyncIterator[Any]:

@@ -13,7 +13,7 @@ from throttler.kube.kube_client import KubeClient, open_client
 from throttler.kube.node import Node, NodeWire, Shared, node_from_wire
 from throttler.kube.pod import Pod, PodWire, pod_from_wire
 from throttler.kube.requests import Selection
-from throttler.levers.lever import Clocks, LeverBudget, LeverOutcome
+from throttler.levers.lever import Clocks, LeverBudget, LeverDecision
 from throttler.service.lever_writer import LeverWriteOutcome, LeverWriter
 from throttler.service.restore_all import NODES, PODS
 
@@ -50,9 +50,9 @@ class View:
             found += [pod_from_wire(wire, shared) for wire in page.items]
         return found
 
-    async def carry_out(self, outcome: LeverOutcome) -> list[LeverWriteOutcome]:
+    async def carry_out(self, decision: LeverDecision) -> list[LeverWriteOutcome]:
         """Each write by itself, as the service does it."""
-        return [(await self._writer.carry_out((write,)))[-1].outcome for write in outcome.writes]
+        return [(await self._writer.carry_out((write,)))[-1].outcome for write in decision.writes]
 
     async def get(self, what: str, name: str = "", *, namespace: str = "default", labels: str = "") -> dict[str, Any]:
         return await self.plane.get_async(what, name, namespace=namespace, labels=labels)

@@ -21,7 +21,7 @@ from lab.cloud.nodegroups import (
 from lab.controlplane import ControllerManagerSettings, ControlPlane, ControlPlaneSettings, start_control_plane
 from tests.lab.ceiling_driver import driving, in_background
 from tests.lab.cluster_view import ClusterView, deployment, until
-from throttler.levers.lever import LeverReport, LeverState
+from throttler.levers.lever import LeverDecision, LeverState
 
 pytestmark = [pytest.mark.lab, pytest.mark.skipif("CLUSTER_AUTOSCALER" not in os.environ, reason=NOT_GIVEN)]
 
@@ -69,7 +69,7 @@ async def test_burst_is_paced_and_the_quota_is_gone_afterwards(plane: ControlPla
         print("writes", len(driver.record.writes), "most in flight", driver.record.most_in_flight)
         assert driver.record.most_in_flight <= WINDOW, "cluster-autoscaler counts what it asked for: no overshoot"
         assert target() == 60
-        assert LeverState.CONFIRMED in {report.state for report in driver.record.reports}
+        assert LeverState.CONFIRMED in {decision.state for decision in driver.record.decisions}
 
 
 async def test_lost_and_invalid_quota_are_reported_within_ten_seconds(plane: ControlPlane, view: ClusterView) -> None:
@@ -78,27 +78,27 @@ async def test_lost_and_invalid_quota_are_reported_within_ten_seconds(plane: Con
         start_cluster_autoscaler(plane, server, AUTOSCALER),
         driving(plane, 0) as driver,
     ):
-        reports = driver.record.reports
+        decisions = driver.record.decisions
         async with in_background(driver.run_quota("ours", lambda: server.cloud.ledger("workers").target_size)):
             await view.deploy(deployment("work", 20, WHOLE_NODE))
-            await until("it is trusted", lambda: _is_now(reports, LeverState.CONFIRMED))
+            await until("it is trusted", lambda: _is_now(decisions, LeverState.CONFIRMED))
             await view.api.delete(QUOTA_PATH)
-            await until("its loss is reported", lambda: _has_report(reports, LeverState.LOST), 10)
-            await until("it is there and trusted again", lambda: _is_now(reports, LeverState.CONFIRMED))
+            await until("its loss is reported", lambda: _was_ever(decisions, LeverState.LOST), 10)
+            await until("it is there and trusted again", lambda: _is_now(decisions, LeverState.CONFIRMED))
             await view.api.merge(QUOTA_PATH, {"spec": {"selector": INVALID}})
-            await until("it is not trusted", lambda: _is_now(reports, LeverState.UNCONFIRMED), 10)
-            await until("its selector is put back", lambda: _is_now(reports, LeverState.CONTESTED), 60)
+            await until("it is not trusted", lambda: _is_now(decisions, LeverState.UNCONFIRMED), 10)
+            await until("its selector is put back", lambda: _is_now(decisions, LeverState.CONTESTED), 60)
 
 
 INVALID = {"matchExpressions": [{"key": "pool", "operator": "Near", "values": ["a"]}]}
 
 
-async def _has_report(reports: list[LeverReport], state: LeverState) -> bool:
-    return any(report.state is state for report in reports)
+async def _was_ever(decisions: list[LeverDecision], state: LeverState) -> bool:
+    return any(decision.state is state for decision in decisions)
 
 
-async def _is_now(reports: list[LeverReport], state: LeverState) -> bool:
-    return bool(reports) and reports[-1].state is state
+async def _is_now(decisions: list[LeverDecision], state: LeverState) -> bool:
+    return bool(decisions) and decisions[-1].state is state
 
 
 async def _is_there(view: ClusterView) -> bool:

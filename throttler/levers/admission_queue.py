@@ -11,7 +11,16 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 from throttler.kube.because import Because, Sentence, because
-from throttler.levers.lever import Clocks, Lever, LeverBudget, LeverReport, LeverState, LeverWrite, Remembered, Settings
+from throttler.levers.lever import (
+    Clocks,
+    Lever,
+    LeverBudget,
+    LeverDecision,
+    LeverState,
+    LeverWrite,
+    Remembered,
+    Settings,
+)
 
 Thing = TypeVar("Thing")
 """What an admission lever lets in: nodes or pods."""
@@ -98,19 +107,24 @@ def why_let_in(held: Held, limit_s: float, room: LeverBudget) -> Because:
     return because(AdmissionReason.ADMITTED, age_s=held.age_s)
 
 
-def admission_report(name: str, stays: Sequence[Held], limit_s: float, room: LeverBudget) -> LeverReport:
-    """What users see of a lever that lets objects in one by one: how many stay behind after this decision, and why.
+def admission(
+    name: str, stays: Sequence[Held], limit_s: float, room: LeverBudget, writes: tuple[LeverWrite, ...] = ()
+) -> LeverDecision:
+    """The decision of a lever that lets objects in one by one: how many stay behind after these writes, and why.
 
     It needs no confirmation: an object that bears our mark is held by the fact.
     """
+    state, ceiling = LeverState.HANDED_BACK, ""
     if room.is_stopping:
-        return LeverReport(name=name, state=LeverState.HANDED_BACK, because=because(AdmissionReason.HOLD_HANDED_BACK))
-    if not stays:
-        return LeverReport(name=name, state=LeverState.HANDED_BACK, because=because(AdmissionReason.NOTHING_HELD))
-    reason = AdmissionReason.HOLDING if room.may_move else AdmissionReason.HOLDING_BLIND
-    oldest_s = max(each.age_s for each in stays)
-    why = because(reason, held=len(stays), oldest_s=oldest_s, limit_s=limit_s)
-    return LeverReport(name=name, state=LeverState.CONFIRMED, because=why, ceiling=f"{len(stays)} held")
+        why = because(AdmissionReason.HOLD_HANDED_BACK)
+    elif not stays:
+        why = because(AdmissionReason.NOTHING_HELD)
+    else:
+        state, ceiling = LeverState.CONFIRMED, f"{len(stays)} held"
+        reason = AdmissionReason.HOLDING if room.may_move else AdmissionReason.HOLDING_BLIND
+        oldest_s = max(held.age_s for held in stays)
+        why = because(reason, held=len(stays), oldest_s=oldest_s, limit_s=limit_s)
+    return LeverDecision(name=name, state=state, because=why, ceiling=ceiling, writes=writes)
 
 
 def without_elements(

@@ -39,7 +39,7 @@ from throttler.levers.lever import (
     Holder,
     LeverBudget,
     LeverContext,
-    LeverOutcome,
+    LeverDecision,
     LeverReason,
     LeverScene,
     LeverState,
@@ -115,7 +115,7 @@ class CapacityQuotas(CeilingLever[QuotaLever, QuotaMemory, CapacityQuota]):
         """The one that it names."""
         return thing.metadata.name == settings.name
 
-    def decide(self, context: LeverContext, memory: QuotaMemory) -> tuple[tuple[LeverOutcome, ...], QuotaMemory]:
+    def decide(self, context: LeverContext, memory: QuotaMemory) -> tuple[tuple[LeverDecision, ...], QuotaMemory]:
         """What to write on the quota, which need not be there yet."""
         name = self.stated(context).name
         stored = next((quota for quota in context.scene.of(CapacityQuota) if quota.metadata.name == name), None)
@@ -124,10 +124,10 @@ class CapacityQuotas(CeilingLever[QuotaLever, QuotaMemory, CapacityQuota]):
             return (let_go(name_of(named), stored, owner, context.holder),), QuotaMemory()
         version = context.scene.versions.get(CAPACITY_QUOTA_KIND)
         seen = QuotaSeen(name=name, selector=context.throttle.spec.nodes, api_version=version, quota=stored)
-        outcome, memory = decide_capacity_quota(
+        decision, memory = decide_capacity_quota(
             seen, context.room_of(self.PACES), context.holder, memory, context.now_s, _largest_demand(context)
         )
-        return (outcome,), memory
+        return (decision,), memory
 
 
 CAPACITY_QUOTAS = CapacityQuotas()
@@ -145,7 +145,7 @@ def _largest_demand(context: LeverContext) -> int:
 
 def decide_capacity_quota(
     seen: QuotaSeen, room: LeverBudget, holder: Holder, memory: QuotaMemory, now_s: float, whole: int = 0
-) -> tuple[LeverOutcome, QuotaMemory]:
+) -> tuple[LeverDecision, QuotaMemory]:
     """What to write on the quota now, and what to remember.
 
     `now_s` is monotonic. `whole` is the largest demand of one owner in nodes: an atomic request may be for all of it.
@@ -206,12 +206,12 @@ class QuotaCeiling(ObjectCeiling[CapacityQuota, QuotaMemory]):
         """Nothing was looked at."""
         return replace(self.memory, mark=None, demand=self.demand_before)
 
-    def misfit(self) -> LeverOutcome | None:
+    def misfit(self) -> LeverDecision | None:
         """A quota of the user's for other nodes."""
         if self.thing is None or not self.seen.selects_others or (self.mark and self.mark.is_made):
             return None
         why = because(LeverReason.QUOTA_SELECTOR_DIFFERS)
-        return self.told(None, (LeverState.REFUSED, why), restore(self.thing))
+        return self.decision(None, (LeverState.REFUSED, why), restore(self.thing))
 
     def heard(self) -> QuotaMemory:
         """With who changed the quota, whether it is enforced, and whether its room is used."""
@@ -225,14 +225,14 @@ class QuotaCeiling(ObjectCeiling[CapacityQuota, QuotaMemory]):
             search=search,
         )
 
-    def blind(self) -> tuple[LeverOutcome, QuotaMemory]:
+    def blind(self) -> tuple[LeverDecision, QuotaMemory]:
         """A quota that is gone is told at once: growth is not paced."""
         if self.thing is None and self.mark is not None:
-            return self.told(self.mark, (LeverState.LOST, because(LeverReason.QUOTA_LOST))), self.memory
+            return self.decision(self.mark, (LeverState.LOST, because(LeverReason.QUOTA_LOST))), self.memory
         return super().blind()
 
     @property
-    def reported(self) -> SavedLimits | None:
+    def shown(self) -> SavedLimits | None:
         """Also what somebody changed."""
         return self.mark
 

@@ -23,9 +23,8 @@ from throttler.levers.lever import (
     Lever,
     LeverBudget,
     LeverContext,
-    LeverOutcome,
+    LeverDecision,
     LeverReason,
-    LeverReport,
     LeverScene,
     LeverState,
     LeverWrite,
@@ -75,7 +74,7 @@ class Uptake:
         return 0.0 if self.waiting_since_s is None else now_s - self.waiting_since_s
 
     def is_late(self, now_s: float) -> bool:
-        """Whether it is to be reported as not confirmed."""
+        """Whether it counts as not confirmed."""
         return self.waited_s(now_s) >= CONFIRM_WITHIN_S
 
 
@@ -250,7 +249,7 @@ class ObjectMemory:
 
 
 OwnMemory = TypeVar("OwnMemory", bound=ObjectMemory)
-Decided = tuple[LeverOutcome, OwnMemory]
+Decided = tuple[LeverDecision, OwnMemory]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -268,7 +267,7 @@ class ObjectCeiling(ABC, Generic[Limited, OwnMemory]):
     UNIT: ClassVar[tuple[str, str]]
     """The limit that tells the size of a ceiling, and what it counts."""
     SHOWN_AS: ClassVar[Mapping[str, str]] = {}
-    """Other names of limits in reports."""
+    """Other names of limits, as users see them."""
 
     thing: Limited | None
     """None: there is no such object yet."""
@@ -313,7 +312,7 @@ class ObjectCeiling(ABC, Generic[Limited, OwnMemory]):
         """What is remembered of an object that is left alone."""
         return replace(self.memory, mark=None)
 
-    def misfit(self) -> LeverOutcome | None:
+    def misfit(self) -> LeverDecision | None:
         """What to do on an object of ours to move that cannot bear our ceiling; None where it can."""
         return None
 
@@ -327,11 +326,11 @@ class ObjectCeiling(ABC, Generic[Limited, OwnMemory]):
 
     def blind(self) -> Decided[OwnMemory]:
         """Nothing is raised and nothing is lowered."""
-        return self.told(self.reported, (LeverState.PENDING, because(LeverReason.VIEW_INCOMPLETE))), self.memory
+        return self.decision(self.shown, (LeverState.PENDING, because(LeverReason.VIEW_INCOMPLETE))), self.memory
 
     @property
-    def reported(self) -> SavedLimits | None:
-        """What is reported while nothing can be decided."""
+    def shown(self) -> SavedLimits | None:
+        """The limits that users see while nothing can be decided."""
         return self.kept
 
     def trouble(self) -> Standing | None:
@@ -400,15 +399,15 @@ class ObjectCeiling(ABC, Generic[Limited, OwnMemory]):
     def _left_alone(self) -> Decided[OwnMemory] | None:
         """The same where no ceiling is to stand; None where one is."""
         if refusal := self.refusal():
-            return self.told(None, refusal), self.refused_memory()
+            return self.decision(None, refusal), self.refused_memory()
         if self.thing is not None and self.mark is None and is_unreadable(self.thing.metadata):
-            return self.told(None, (LeverState.REFUSED, because(LeverReason.ORIGINAL_UNREADABLE))), self.memory
+            return self.decision(None, (LeverState.REFUSED, because(LeverReason.ORIGINAL_UNREADABLE))), self.memory
         if misfit := self.misfit():
             return misfit, replace(self.memory, mark=None)
         if self.is_over or (self.mark is None and self.room.waiting <= 0):
             reason = LeverReason.STOPPING if self.room.is_stopping else LeverReason.NOTHING_WAITS
             writes = restore(self.thing, reason, self.mark) if self.thing is not None else ()
-            return self.told(None, (LeverState.HANDED_BACK, because(reason)), writes), self.handed_back_memory()
+            return self.decision(None, (LeverState.HANDED_BACK, because(reason)), writes), self.handed_back_memory()
         return None
 
     def _in_force(self) -> Decided[OwnMemory]:
@@ -421,7 +420,7 @@ class ObjectCeiling(ABC, Generic[Limited, OwnMemory]):
             ceiling = clamped(wanted, self.kept, self.limits or {})
         except QuantityError as error:
             unreadable = because(LeverReason.LIMIT_UNREADABLE, value=str(error))
-            return self.told(self.reported, (LeverState.REFUSED, unreadable)), self.memory
+            return self.decision(self.shown, (LeverState.REFUSED, unreadable)), self.memory
         fields = self.thing.metadata.managed_fields if self.thing is not None else ()
         new = with_ceiling(self.kept, ceiling, self.limits, fields, self.LIMITS)
         name, what = self.UNIT
@@ -436,7 +435,7 @@ class ObjectCeiling(ABC, Generic[Limited, OwnMemory]):
             contest=contest.wrote(self.now_s) if is_written else contest,
         )
         if not is_written:
-            return self.told(new, standing), memory
+            return self.decision(new, standing), memory
         # One apply with the ceiling and the value to restore: neither is ever there without the other.
         metadata = marked(self.thing.metadata if self.thing is not None else None, self.key.name, new, self.holder)
         body: dict[str, Any] = {"apiVersion": self.api_version, "kind": self.KIND.kind, "metadata": metadata}
@@ -455,7 +454,7 @@ class ObjectCeiling(ABC, Generic[Limited, OwnMemory]):
             because=reason,
             is_forced=True,
         )
-        return self.told(new, standing, (write,)), memory
+        return self.decision(new, standing, (write,)), memory
 
     def _standing(self, new: SavedLimits, reason: Because, text: str) -> Standing:
         """The state and its reason; `new` is what is to stand there."""
@@ -484,8 +483,8 @@ class ObjectCeiling(ABC, Generic[Limited, OwnMemory]):
         stands = (self.limits or {}).items() >= new.ceiling.items() and not self.is_other
         return is_untouched or (stands and is_marked_so(metadata, new, self.holder))
 
-    def told(self, mark: SavedLimits | None, state: Standing, writes: tuple[LeverWrite, ...] = ()) -> LeverOutcome:
-        """The report of a look, and its writes; without a mark nothing of ours is in force."""
+    def decision(self, mark: SavedLimits | None, state: Standing, writes: tuple[LeverWrite, ...] = ()) -> LeverDecision:
+        """The state in which the object is, and its writes; without a mark nothing of ours is in force."""
         limits = (mark.ceiling, mark.original) if mark is not None else ({}, {})
         ceiling, original = (
             ", ".join(
@@ -494,14 +493,14 @@ class ObjectCeiling(ABC, Generic[Limited, OwnMemory]):
             )
             for values in limits
         )
-        report = LeverReport(
+        return LeverDecision(
             name=f"{self.KIND.kind}/{self.key}",
             state=state[0],
             because=state[1],
             ceiling=ceiling,
             original=original,
+            writes=writes,
         )
-        return LeverOutcome(report=report, writes=writes)
 
 
 class CeilingLever(Lever[Settings, Remembered], Generic[Settings, Remembered, Limited]):
@@ -527,11 +526,11 @@ class CeilingLever(Lever[Settings, Remembered], Generic[Settings, Remembered, Li
                 return throttle.metadata.name
         return None
 
-    def own(self, context: LeverContext) -> tuple[tuple[Limited, ...], tuple[LeverOutcome, ...]]:
+    def own(self, context: LeverContext) -> tuple[tuple[Limited, ...], tuple[LeverDecision, ...]]:
         """The objects that this throttle moves, and what is to be done on those that are an older one's."""
         settings = self.stated(context)
         own: list[Limited] = []
-        others: list[LeverOutcome] = []
+        others: list[LeverDecision] = []
         for thing in context.scene.of(self.OBJECTS):
             if self.moves(thing, settings, context.throttle.spec.nodes):
                 owner = self.owner(thing, context.older)
@@ -541,20 +540,20 @@ class CeilingLever(Lever[Settings, Remembered], Generic[Settings, Remembered, Li
 
 
 def name_of(thing: LimitedObject) -> str:
-    """As reports name the object: Kind/name, or Kind/namespace/name."""
+    """As the status names the object: Kind/name, or Kind/namespace/name."""
     place = f"{thing.metadata.namespace}/" if thing.metadata.namespace else ""
     return f"{thing.NAMES.kind}/{place}{thing.metadata.name}"
 
 
-def let_go(name: str, thing: LimitedObject | None, owner: str, holder: Holder) -> LeverOutcome:
+def let_go(name: str, thing: LimitedObject | None, owner: str, holder: Holder) -> LeverDecision:
     """What a throttle does on an object that is `owner`'s: give back what it holds there, and say whose it is.
 
-    `name` is as reports name the object.
+    `name` is as the status names the object.
     """
     why = because(LeverReason.OTHER_THROTTLE, throttle=owner)
     writes = restore(thing) if thing is not None and _is_held(thing, holder) else ()
-    report = LeverReport(name=name, state=LeverState.REFUSED, because=why)
-    return LeverOutcome(report=report, writes=tuple(replace(write, because=why) for write in writes))
+    writes = tuple(replace(write, because=why) for write in writes)
+    return LeverDecision(name=name, state=LeverState.REFUSED, because=why, writes=writes)
 
 
 def _is_held(thing: LimitedObject, holder: Holder) -> bool:

@@ -118,8 +118,8 @@ class LeverWrite:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LeverReport:
-    """What users see of one lever on one object."""
+class LeverDecision:
+    """What a lever decided for one object: how it stands there, as users see it, and what is written."""
 
     name: str
     """Kind/name, such as `CapacityQuota/kube-balloons` or `NodePool/gpu`."""
@@ -127,14 +127,8 @@ class LeverReport:
     because: Because
     ceiling: str = ""
     original: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LeverOutcome:
-    """Writes in the order in which they must be made; each is useful and harmless without the next."""
-
-    report: LeverReport
     writes: tuple[LeverWrite, ...] = ()
+    """In the order in which they must be made; each is useful and harmless without the next."""
 
 
 THROTTLE_LABEL = "kube-balloons.github.io/throttle"
@@ -324,7 +318,7 @@ class Lever(ABC, Generic[Settings, Remembered]):
         """What it remembers at first."""
 
     @abstractmethod
-    def decide(self, context: LeverContext, memory: Remembered) -> tuple[tuple[LeverOutcome, ...], Remembered]:
+    def decide(self, context: LeverContext, memory: Remembered) -> tuple[tuple[LeverDecision, ...], Remembered]:
         """What to write now for a throttle that uses it, and what to remember."""
 
     def remembered(self, memory: LeverMemory) -> Remembered:

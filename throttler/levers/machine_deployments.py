@@ -26,9 +26,8 @@ from throttler.levers.lever import (
     THROTTLE_LABEL,
     TURN_S,
     LeverContext,
-    LeverOutcome,
+    LeverDecision,
     LeverReason,
-    LeverReport,
     LeverState,
     PacedAutoscaler,
 )
@@ -76,7 +75,7 @@ class MachineDeployments(CeilingLever[MachineDeploymentLever, MachineDeploymentM
 
     def decide(
         self, context: LeverContext, memory: MachineDeploymentMemory
-    ) -> tuple[tuple[LeverOutcome, ...], MachineDeploymentMemory]:
+    ) -> tuple[tuple[LeverDecision, ...], MachineDeploymentMemory]:
         """What to write on each, in the order of their names."""
         room, now_s, status = context.room_of(self.PACES), context.now_s, context.scene.autoscaler
         demand = memory.demand.looked(room, now_s)
@@ -88,12 +87,12 @@ class MachineDeployments(CeilingLever[MachineDeploymentLever, MachineDeploymentM
             for thing in sorted(own, key=lambda thing: thing.key)
         ]
         shares = _shares(looks, room.allowance - sum(look.uncounted for look in looks), now_s)
-        outcomes, memories = [], {}
+        decisions, memories = [], {}
         for look in looks:
             key = look.group.key
-            outcome, memories[key] = replace(look, share=shares[key]).decided()
-            outcomes.append(outcome)
-        return (*outcomes, *others, *_absent(self.stated(context), context)), (
+            decision, memories[key] = replace(look, share=shares[key]).decided()
+            decisions.append(decision)
+        return (*decisions, *others, *_absent(self.stated(context), context)), (
             MachineDeploymentMemory(demand=demand, groups=memories)
         )
 
@@ -123,13 +122,13 @@ class MachineDeployments(CeilingLever[MachineDeploymentLever, MachineDeploymentM
 MACHINE_DEPLOYMENTS = MachineDeployments()
 
 
-def _absent(settings: MachineDeploymentLever, context: LeverContext) -> list[LeverOutcome]:
+def _absent(settings: MachineDeploymentLever, context: LeverContext) -> list[LeverDecision]:
     """What to say of names under which nothing is there."""
     known = {thing.key for thing in context.scene.of(MachineDeployment)}
     wanted = [ObjectKey(settings.namespace, name) for name in settings.names]
     why = because(LeverReason.NO_MACHINE_DEPLOYMENT)
     return [
-        LeverOutcome(report=LeverReport(name=f"{MACHINE_DEPLOYMENT_KIND}/{key}", state=LeverState.REFUSED, because=why))
+        LeverDecision(name=f"{MACHINE_DEPLOYMENT_KIND}/{key}", state=LeverState.REFUSED, because=why)
         for key in wanted
         if key not in known and context.room.may_move
     ]
@@ -217,13 +216,13 @@ class GroupCeiling(ObjectCeiling[MachineDeployment, GroupMemory]):
         )
         return replace(self, memory=memory)
 
-    def misfit(self) -> LeverOutcome | None:
+    def misfit(self) -> LeverDecision | None:
         """Without the user's annotation the group is not scaled; one that cannot be read is no size to keep to."""
         if not self.limits:
-            return self.told(None, (LeverState.REFUSED, because(LeverReason.NOT_SCALED)))
+            return self.decision(None, (LeverState.REFUSED, because(LeverReason.NOT_SCALED)))
         if not _is_size(self.theirs):
             why = because(LeverReason.LIMIT_UNREADABLE, value=str(self.theirs))
-            return self.told(None, (LeverState.REFUSED, why))
+            return self.decision(None, (LeverState.REFUSED, why))
         return None
 
     def wanted(self) -> tuple[Resources, Resources]:

@@ -1,7 +1,7 @@
 """Karpenter's ceiling: `spec.limits` of NodePools, in cpu, memory and accelerators.
 
 One call decides for all pools of a throttle, because they share its budget. For each pool it is to refuse, touch
-nothing, hand back, or write the ceiling together with the user's value, and to report how far the ceiling can be
+nothing, hand back, or write the ceiling together with the user's value, and to say how far the ceiling can be
 trusted. All that must survive stands on the NodePools; the memory is for rate limits and hysteresis.
 """
 
@@ -31,7 +31,7 @@ from throttler.levers.lever import (
     Holder,
     LeverBudget,
     LeverContext,
-    LeverOutcome,
+    LeverDecision,
     LeverReason,
     LeverState,
     PacedAutoscaler,
@@ -129,7 +129,7 @@ class NodePoolLimits(CeilingLever[NodePoolLever, NodePoolMemory, NodePool]):
         """Those that it names, or whose nodes the throttle selects."""
         return is_of(thing, settings, nodes)
 
-    def decide(self, context: LeverContext, memory: NodePoolMemory) -> tuple[tuple[LeverOutcome, ...], NodePoolMemory]:
+    def decide(self, context: LeverContext, memory: NodePoolMemory) -> tuple[tuple[LeverDecision, ...], NodePoolMemory]:
         """What to write on each NodePool of the throttle."""
         own, others = self.own(context)
         claims: dict[str, list[NodeClaim]] = {}
@@ -137,8 +137,8 @@ class NodePoolLimits(CeilingLever[NodePoolLever, NodePoolMemory, NodePool]):
             claims.setdefault(claim.pool, []).append(claim)
         seen = [NodePoolSeen(pool=pool, claims=tuple(claims.get(pool.metadata.name, ()))) for pool in own]
         room, waiting = context.room_of(self.PACES), waiting_work(context)
-        outcomes, pools = decide_node_pools(seen, room, waiting, context.holder, memory, context.now_s)
-        return (*outcomes, *others), pools
+        decisions, pools = decide_node_pools(seen, room, waiting, context.holder, memory, context.now_s)
+        return (*decisions, *others), pools
 
 
 NODE_POOL_LIMITS = NodePoolLimits()
@@ -151,7 +151,7 @@ def decide_node_pools(
     holder: Holder,
     memory: NodePoolMemory,
     now_s: float,
-) -> tuple[tuple[LeverOutcome, ...], NodePoolMemory]:
+) -> tuple[tuple[LeverDecision, ...], NodePoolMemory]:
     """What to write on each NodePool, in the order of their names.
 
     `room` is that of the whole throttle: its allowance is split here, and what exists and boots is counted from each
@@ -166,7 +166,7 @@ def decide_node_pools(
     )
     needs = needs_of(crowds, candidates)
     rooms = pool_rooms(room.allowance, candidates, needs, now_s)
-    outcomes, pools = [], {}
+    decisions, pools = [], {}
     for pool in sorted(seen, key=lambda pool: pool.name):
         need = needs[pool.name]
         memory_of, share = _searched(known[pool.name], rooms[pool.name], need, room, now_s)
@@ -181,9 +181,9 @@ def decide_node_pools(
             is_over=demand.is_over(room, now_s),
             memory=memory_of,
         )
-        outcome, pools[pool.name] = ceiling.decided()
-        outcomes.append(outcome)
-    return tuple(outcomes), NodePoolMemory(demand=demand, pools=pools)
+        decision, pools[pool.name] = ceiling.decided()
+        decisions.append(decision)
+    return tuple(decisions), NodePoolMemory(demand=demand, pools=pools)
 
 
 def _ordered(

@@ -26,8 +26,7 @@ from throttler.levers.lever import (
     How,
     LeverBudget,
     LeverContext,
-    LeverOutcome,
-    LeverReport,
+    LeverDecision,
     LeverState,
     LeverWrite,
 )
@@ -78,7 +77,7 @@ class GateMemory:
 
 def release_gates(
     demand: GatedDemand, settings: GateSettings, room: LeverBudget, memory: GateMemory, moment: Clocks
-) -> tuple[LeverOutcome, GateMemory]:
+) -> tuple[LeverDecision, GateMemory]:
     """Which pods lose our gate now; `room.allowance` is in nodes, and no pod goes beyond it.
 
     Only a lever that hands back lets all of them go. While the view is incomplete or stale nothing goes that was not
@@ -96,14 +95,14 @@ def release_gates(
         chosen = queued[: _fitting([held[each.id] for each in queued], free, demand.shape)]
     again = [Held(uid, since.age_s(uid, moment.now_s)) for uid in held if uid in memory.released]
     writes = tuple(_ungate(held[each.id], each, room) for each in (*again, *chosen))
-    report = _report(queued[len(chosen) :], room)
     released = frozenset(each.id for each in (*again, *chosen))
     released_s = moment.now_s if chosen else memory.released_s
-    return LeverOutcome(report=report, writes=writes), GateMemory(since=since, released_s=released_s, released=released)
+    decision = _decision(queued[len(chosen) :], room, writes)
+    return decision, GateMemory(since=since, released_s=released_s, released=released)
 
 
-def _report(stays: Sequence[Held], room: LeverBudget) -> LeverReport:
-    """Who stays behind after this decision. No gate needs a confirmation: a pod that bears it is held."""
+def _decision(stays: Sequence[Held], room: LeverBudget, writes: tuple[LeverWrite, ...]) -> LeverDecision:
+    """With those that stay behind after these writes. No gate needs a confirmation: a pod that bears it is held."""
     if room.is_stopping:
         state, why = LeverState.HANDED_BACK, because(AdmissionReason.HOLD_HANDED_BACK)
     elif not stays:
@@ -114,7 +113,8 @@ def _report(stays: Sequence[Held], room: LeverBudget) -> LeverReport:
     else:
         state, why = LeverState.CONFIRMED, because(AdmissionReason.PODS_HELD_BLIND, held=len(stays))
     ceiling = f"{len(stays)} held" if state is LeverState.CONFIRMED else ""
-    return LeverReport(name=f"SchedulingGate/{PACED_GATE}", state=state, because=why, ceiling=ceiling)
+    name = f"SchedulingGate/{PACED_GATE}"
+    return LeverDecision(name=name, state=state, because=why, ceiling=ceiling, writes=writes)
 
 
 def _fitting(pods: Sequence[Pod], nodes: int, shape: Resources) -> int:
@@ -212,7 +212,7 @@ class SchedulingGates(AdmissionLever[GateLever, GateMemory, Pod]):
         """Nothing was let go."""
         return GateMemory()
 
-    def decide(self, context: LeverContext, memory: GateMemory) -> tuple[tuple[LeverOutcome, ...], GateMemory]:
+    def decide(self, context: LeverContext, memory: GateMemory) -> tuple[tuple[LeverDecision, ...], GateMemory]:
         """Which of the throttle's pods lose the gate."""
         spec, released = context.throttle.spec, context.joins.released if context.rules.has_ceiling else 0
         settings = GateSettings(
@@ -221,8 +221,8 @@ class SchedulingGates(AdmissionLever[GateLever, GateMemory, Pod]):
             small_nodes=spec.reserved.demand_at_most,
         )
         demand = GatedDemand(pods=context.pods, shape=context.largest, released=released)
-        outcome, memory = release_gates(demand, settings, context.room, memory, context.scene.moment)
-        return (outcome,), memory
+        decision, memory = release_gates(demand, settings, context.room, memory, context.scene.moment)
+        return (decision,), memory
 
     def let_all_in(self, things: Sequence[Pod], settings: GateLever | None = None) -> tuple[LeverWrite, ...]:
         """Every pod that bears the gate loses it."""

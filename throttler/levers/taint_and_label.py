@@ -18,7 +18,7 @@ from throttler.levers.admission_queue import (
     AdmissionLever,
     Held,
     HeldSince,
-    admission_report,
+    admission,
     in_turn,
     let_in,
     why_let_in,
@@ -31,7 +31,7 @@ from throttler.levers.lever import (
     How,
     LeverBudget,
     LeverContext,
-    LeverOutcome,
+    LeverDecision,
     LeverWrite,
 )
 
@@ -57,15 +57,15 @@ class TaintSettings:
 
 def release_taints(
     nodes: Iterable[Node], settings: TaintSettings, room: LeverBudget, since: HeldSince, moment: Clocks
-) -> tuple[LeverOutcome, HeldSince]:
+) -> tuple[LeverDecision, HeldSince]:
     """Which of the throttle's nodes lose the taint now; `room.admit` is in nodes."""
     held = {node.name: node for node in nodes if has_taint(node, settings.key) and not node.is_deleting}
     since = since.seen(created(held), moment, is_complete=room.may_move)
     queued = in_turn((Held(name, since.age_s(node.uid, moment.now_s)) for name, node in held.items()), settings.limit_s)
     chosen = let_in(queued, room.admit, settings.limit_s, room)
     writes = tuple(_untaint(held[each.id], each, settings, room) for each in chosen)
-    report = admission_report(f"StartupTaint/{settings.key}", queued[len(chosen) :], settings.limit_s, room)
-    return LeverOutcome(report=report, writes=writes), since
+    stays = queued[len(chosen) :]
+    return admission(f"StartupTaint/{settings.key}", stays, settings.limit_s, room, writes), since
 
 
 def has_taint(node: Node, key: str) -> bool:
@@ -101,7 +101,7 @@ class LabelSettings:
 
 def put_labels(
     nodes: Iterable[Node], settings: LabelSettings, room: LeverBudget, since: HeldSince, moment: Clocks
-) -> tuple[LeverOutcome, HeldSince]:
+) -> tuple[LeverDecision, HeldSince]:
     """Which of the throttle's nodes get the label now; `room.admit` is in nodes. Handing back labels every node."""
     held = {node.name: node for node in nodes if settings.key not in node.labels and not node.is_deleting}
     since = since.seen(created(held), moment, is_complete=room.may_move)
@@ -109,8 +109,8 @@ def put_labels(
     queued = in_turn(waits, settings.max_wait_s)
     chosen = let_in(queued, room.admit, settings.max_wait_s, room)
     writes = tuple(_label(held[each.id], each, settings, room) for each in chosen)
-    report = admission_report(f"DaemonSetLabel/{settings.key}", queued[len(chosen) :], settings.max_wait_s, room)
-    return LeverOutcome(report=report, writes=writes), since
+    stays = queued[len(chosen) :]
+    return admission(f"DaemonSetLabel/{settings.key}", stays, settings.max_wait_s, room, writes), since
 
 
 def _label(node: Node, held: Held, settings: LabelSettings, room: LeverBudget) -> LeverWrite:
@@ -135,11 +135,11 @@ class StartupTaint(AdmissionLever[TaintLever, HeldSince, Node]):
         """Nothing is known."""
         return HeldSince()
 
-    def decide(self, context: LeverContext, memory: HeldSince) -> tuple[tuple[LeverOutcome, ...], HeldSince]:
+    def decide(self, context: LeverContext, memory: HeldSince) -> tuple[tuple[LeverDecision, ...], HeldSince]:
         """Which of the throttle's nodes lose the taint."""
         settings = TaintSettings(key=self.stated(context).key, max_wait_s=context.throttle.spec.max_wait_s)
-        outcome, memory = release_taints(context.nodes, settings, context.room, memory, context.scene.moment)
-        return (outcome,), memory
+        decision, memory = release_taints(context.nodes, settings, context.room, memory, context.scene.moment)
+        return (decision,), memory
 
     def let_all_in(self, things: Sequence[Node], settings: TaintLever) -> tuple[LeverWrite, ...]:
         """Every node that bears the taint loses it."""
@@ -157,12 +157,12 @@ class DaemonSetLabel(AdmissionLever[LabelLever, HeldSince, Node]):
         """Nothing is known."""
         return HeldSince()
 
-    def decide(self, context: LeverContext, memory: HeldSince) -> tuple[tuple[LeverOutcome, ...], HeldSince]:
+    def decide(self, context: LeverContext, memory: HeldSince) -> tuple[tuple[LeverDecision, ...], HeldSince]:
         """Which of the throttle's nodes get the label."""
         stated = self.stated(context)
         settings = LabelSettings(key=stated.key, value=stated.value, max_wait_s=context.throttle.spec.max_wait_s)
-        outcome, memory = put_labels(context.nodes, settings, context.room, memory, context.scene.moment)
-        return (outcome,), memory
+        decision, memory = put_labels(context.nodes, settings, context.room, memory, context.scene.moment)
+        return (decision,), memory
 
     def let_all_in(self, things: Sequence[Node], settings: LabelLever) -> tuple[LeverWrite, ...]:
         """Every node gets the label."""

@@ -17,7 +17,7 @@ from throttler.kube.selectors import Toleration
 from throttler.levers.admission_queue import AdmissionLever
 from throttler.levers.capacity_quota import CAPACITY_QUOTAS
 from throttler.levers.ceiling import CeilingLever
-from throttler.levers.lever import Lever, LeverContext, LeverMemory, LeverOutcome, LeverScene, LeverWrite
+from throttler.levers.lever import Lever, LeverContext, LeverDecision, LeverMemory, LeverScene, LeverWrite
 from throttler.levers.machine_deployments import MACHINE_DEPLOYMENTS
 from throttler.levers.node_pool_limits import NODE_POOL_LIMITS
 from throttler.levers.pool_shares import is_of, may_make
@@ -31,15 +31,15 @@ LEVERS: tuple[Lever[Any, Any], ...] = (*CEILINGS, *ADMISSIONS)
 """A new lever is a row here."""
 
 
-def decide_levers(context: LeverContext, memory: LeverMemory) -> tuple[tuple[LeverOutcome, ...], LeverMemory]:
+def decide_levers(context: LeverContext, memory: LeverMemory) -> tuple[tuple[LeverDecision, ...], LeverMemory]:
     """What to write for each lever of the throttle, and what to remember."""
-    outcomes: list[LeverOutcome] = []
+    decisions: list[LeverDecision] = []
     by_lever = dict(memory.by_lever)
     for lever in LEVERS:
         if lever.settings(context.throttle.spec.levers) is not None:
             decided, by_lever[lever.FIELD] = lever.decide(context, lever.remembered(memory))
-            outcomes += decided
-    return tuple(outcomes), LeverMemory(by_lever)
+            decisions += decided
+    return tuple(decisions), LeverMemory(by_lever)
 
 
 def paces_both(throttle: JoinThrottle, scene: LeverScene) -> bool:

@@ -9,7 +9,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from throttler.kube.quantities_and_durations import QuantityError, parse_quantity
 from throttler.law.verdict import Phase, ThrottleReason, Verdict
-from throttler.levers.lever import LeverReport, LeverState
+from throttler.levers.lever import LeverDecision, LeverState
 from throttler.service.lever_writer import WRITTEN, LeverWriteOutcome
 from throttler.service.tick_view import Findings, Turn
 from throttler.signals.reading import Read, ReadOutcome, Signals
@@ -117,16 +117,16 @@ class ThrottleMetrics:
         for phase in Phase:
             self._phase.labels(name, phase.value).set(verdict is not None and verdict.phase is phase)
 
-    def _show_levers(self, name: str, reports: tuple[LeverReport, ...]) -> None:
+    def _show_levers(self, name: str, levers: tuple[LeverDecision, ...]) -> None:
         known = self._levers.setdefault(name, set())
         shown: set[tuple[str, ...]] = set()
-        for report in reports:
+        for lever in levers:
             for state in LeverState:
-                shown.add((report.name, state.value))
-                self._lever_state.labels(name, report.name, state.value).set(report.state is state)
-            for resource, amount in ceiling_of(report).items():
-                shown.add((report.name, "ceiling", resource))
-                self._lever_ceiling.labels(name, report.name, resource).set(amount)
+                shown.add((lever.name, state.value))
+                self._lever_state.labels(name, lever.name, state.value).set(lever.state is state)
+            for resource, amount in ceiling_figures(lever.ceiling).items():
+                shown.add((lever.name, "ceiling", resource))
+                self._lever_ceiling.labels(name, lever.name, resource).set(amount)
         for gone in known - shown:
             gauge = self._lever_state if len(gone) == 2 else self._lever_ceiling
             gauge.remove(name, gone[0], gone[-1])
@@ -196,14 +196,14 @@ class ThrottleMetrics:
         return Histogram(f"{PREFIX}_{name}", text, labels, registry=self._registry, buckets=READ_BUCKETS)
 
 
-def ceiling_of(report: LeverReport) -> dict[str, float]:
-    """The figures of a report's ceiling: `cpu 24, memory 96Gi`, or `5 held`; what is no figure is left out."""
-    found: dict[str, float] = {}
-    for part in filter(None, report.ceiling.split(", ")):
+def ceiling_figures(ceiling: str) -> dict[str, float]:
+    """The figures of a ceiling in words: `cpu 24, memory 96Gi`, or `5 held`; what is no figure is left out."""
+    figures: dict[str, float] = {}
+    for part in filter(None, ceiling.split(", ")):
         first, _, second = part.partition(" ")
         name, text = (second, first) if second == "held" else (first, second)
         try:
-            found[name] = parse_quantity(text) / 1000
+            figures[name] = parse_quantity(text) / 1000
         except QuantityError:
             continue
-    return found
+    return figures

@@ -29,7 +29,7 @@ from throttler.kube.conditions_and_events import MESSAGE_LIMIT, EventAuthor, Eve
 from throttler.kube.metadata import Condition
 from throttler.kube.quantities_and_durations import count, plural
 from throttler.law.verdict import Phase, ThrottleReason, Verdict
-from throttler.levers.lever import LeverReport, LeverState
+from throttler.levers.lever import LeverDecision, LeverState
 from throttler.service.law_from_spec import learned_status_of
 from throttler.service.tick_view import Findings, Turn
 from throttler.signals.servers import fresh_for_s, is_fresh, is_server
@@ -133,18 +133,18 @@ def _servers(findings: Findings) -> Iterator[ServerStatus]:
 
 
 def _levers(findings: Findings) -> Iterator[LeverStatus]:
-    by_name = {report.name[:LEVER_NAME_LIMIT]: report for report in findings.levers}
+    by_name = {decision.name[:LEVER_NAME_LIMIT]: decision for decision in findings.levers}
     return (_lever(name, by_name[name]) for name in sorted(by_name))
 
 
-def _lever(name: str, report: LeverReport) -> LeverStatus:
+def _lever(name: str, decision: LeverDecision) -> LeverStatus:
     return LeverStatus(
         name=name,
-        state=report.state.value,
-        because=report.because.code,
-        ceiling=report.ceiling[:VALUE_LIMIT],
-        original=report.original[:VALUE_LIMIT],
-        message=report.because.sentence[:MESSAGE_LIMIT],
+        state=decision.state.value,
+        because=decision.because.code,
+        ceiling=decision.ceiling[:VALUE_LIMIT],
+        original=decision.original[:VALUE_LIMIT],
+        message=decision.because.sentence[:MESSAGE_LIMIT],
     )
 
 
@@ -257,16 +257,16 @@ def _left_out(findings: Findings) -> tuple[_Say, ...]:
 
 def _lever_condition(findings: Findings, before: str) -> _Say:
     """A lever that is only pending changes nothing: every move of a ceiling is pending for a moment."""
-    reports = findings.levers
-    if broken := [report for state in _BROKEN for report in reports if report.state is state]:
-        sentences = _listed(f"{report.name} {report.state.value}: {report.because.sentence}" for report in broken)
+    levers = findings.levers
+    if broken := [lever for state in _BROKEN for lever in levers if lever.state is state]:
+        sentences = _listed(f"{lever.name} {lever.state.value}: {lever.because.sentence}" for lever in broken)
         return _Say("LeversConfirmed", "False", because(StatusReason.LEVERS_BROKEN, sentences=sentences))
-    pending = [report for report in reports if report.state is LeverState.PENDING]
+    pending = [lever for lever in levers if lever.state is LeverState.PENDING]
     if pending and before != "True":
-        why = because(StatusReason.LEVERS_PENDING, names=_listed(report.name for report in pending))
+        why = because(StatusReason.LEVERS_PENDING, names=_listed(lever.name for lever in pending))
         return _Say("LeversConfirmed", "Unknown", why)
-    reason = StatusReason.LEVERS_CONFIRMED if reports else StatusReason.NO_LEVERS
-    return _Say("LeversConfirmed", "True", because(reason, levers=len(reports), also=_also(findings)))
+    reason = StatusReason.LEVERS_CONFIRMED if levers else StatusReason.NO_LEVERS
+    return _Say("LeversConfirmed", "True", because(reason, levers=len(levers), also=_also(findings)))
 
 
 def _also(findings: Findings) -> str:
@@ -346,8 +346,8 @@ class ThrottleAnnouncer:
         known = self._levers.get(turn.name)
         if known is None:
             known = frozenset((lever.name, lever.state) for lever in before.levers)
-        states = frozenset((report.name, report.state.value) for report in turn.findings.levers)
-        for report in turn.findings.levers:
-            if report.state in _WARNED and (report.name, report.state.value) not in known:
-                yield report.because, True
+        states = frozenset((lever.name, lever.state.value) for lever in turn.findings.levers)
+        for lever in turn.findings.levers:
+            if lever.state in _WARNED and (lever.name, lever.state.value) not in known:
+                yield lever.because, True
         self._levers[turn.name] = states

@@ -22,7 +22,7 @@ from throttler.kube.selectors import can_match
 from throttler.law.govern import govern
 from throttler.law.law_memory import LawMemory, learned_of
 from throttler.law.verdict import Verdict
-from throttler.levers.lever import Lane, LeverBudget, LeverContext, LeverReport, LeverState, PoolGrowth
+from throttler.levers.lever import Lane, LeverBudget, LeverContext, LeverDecision, LeverState, PoolGrowth
 from throttler.levers.pool_shares import fair_shares
 from throttler.levers.scheduling_gate import PACED_GATE, SCHEDULING_GATES
 from throttler.service.all_levers import decide_levers, left_out, paces_both
@@ -201,26 +201,26 @@ def _turn(case: _Case, view: TickView, joins: _Joins) -> tuple[Turn, ThrottleMem
         older=case.older,
         paces_both=paces_both(case.throttle, view.scene),
     )
-    outcomes, levers = decide_levers(context, memory.levers)
+    decisions, levers = decide_levers(context, memory.levers)
     findings = Findings(
         now_s=now_s,
         verdict=verdict,
         joins=own.joins,
         signals=signals,
-        levers=tuple(outcome.report for outcome in outcomes),
+        levers=decisions,
         learned=learned_of(memory.law, now_s),
         missing=view.missing,
         guessed_groups=case.groups.guessed if case.groups else (),
         left_out=left_out(view.scene.of(NodePool), case.throttle, [each.throttle for each in joins.cases.values()]),
         is_autoscaler_silent=own.joins.booting_by_groups > 0 and _is_silent(case, view),
     )
-    turn = Turn(stored=case.throttle, findings=findings, outcomes=outcomes, lane=_lane(case, room))
+    turn = Turn(stored=case.throttle, findings=findings, lane=_lane(case, room))
     return turn, replace(memory, levers=levers, room=_usable(room, case, view, findings.levers))
 
 
-def _usable(room: LeverBudget, case: _Case, view: TickView, reports: Iterable[LeverReport]) -> int:
+def _usable(room: LeverBudget, case: _Case, view: TickView, decisions: Iterable[LeverDecision]) -> int:
     """What the autoscaler may order until the next look; nothing while it is not seen to have taken up a ceiling."""
-    is_unknown = any(each.state in (LeverState.PENDING, LeverState.UNCONFIRMED) for each in reports)
+    is_unknown = any(decision.state in (LeverState.PENDING, LeverState.UNCONFIRMED) for decision in decisions)
     return 0 if is_unknown or not room.may_move or _is_silent(case, view) else room.allowance + room.spare
 
 

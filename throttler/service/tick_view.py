@@ -12,7 +12,7 @@ from throttler.joins.joins import Joins, JoinWorld
 from throttler.kube.karpenter import NodePool
 from throttler.law.law_memory import LawMemory, Learned
 from throttler.law.verdict import Verdict
-from throttler.levers.lever import Lane, LeverMemory, LeverOutcome, LeverReport, LeverScene, LeverWrite, PoolGrowth
+from throttler.levers.lever import Lane, LeverDecision, LeverMemory, LeverScene, LeverWrite, PoolGrowth
 from throttler.levers.saved_limits import read_saved
 from throttler.signals.reading import Signals
 
@@ -26,7 +26,7 @@ class Findings:
     """None: nothing was decided, and the stored figures stay."""
     joins: Joins = field(default_factory=Joins)
     signals: Signals = field(default_factory=Signals)
-    levers: tuple[LeverReport, ...] = ()
+    levers: tuple[LeverDecision, ...] = ()
     learned: Learned = field(default_factory=Learned)
     missing: tuple[str, ...] = ()
     """What could not be read completely, in words (`nodes`, `pods`): the view is incomplete."""
@@ -119,7 +119,6 @@ class Turn:
 
     stored: StoredThrottle
     findings: Findings
-    outcomes: tuple[LeverOutcome, ...] = ()
     lane: Lane | None = None
 
     @property
@@ -130,7 +129,7 @@ class Turn:
     @property
     def lever_writes(self) -> tuple[LeverWrite, ...]:
         """What all its levers ask for, each lever's in order."""
-        return tuple(write for outcome in self.outcomes for write in outcome.writes)
+        return tuple(write for decision in self.findings.levers for write in decision.writes)
 
     @property
     def is_busy(self) -> bool:

@@ -10,7 +10,7 @@ from throttler.levers.admission_queue import (
     AdmissionReason,
     Held,
     HeldSince,
-    admission_report,
+    admission,
     in_turn,
     let_in,
     why_let_in,
@@ -111,13 +111,13 @@ def test_whoever_is_held_for_the_limit_goes_before_urgent_ones() -> None:
 
 def test_report_counts_who_stays() -> None:
     stays = in_turn(held([30.0, 20.0]), LIMIT_S)
-    report = admission_report("x", stays, LIMIT_S, room())
-    assert (report.state, report.ceiling) == (LeverState.CONFIRMED, "2 held")
-    assert report.because.reason is AdmissionReason.HOLDING
-    assert report.because.detail["oldest_s"] == 30.0
-    assert admission_report("x", stays, LIMIT_S, room(may_move=False)).because.reason is AdmissionReason.HOLDING_BLIND
-    assert admission_report("x", (), LIMIT_S, room()).state is LeverState.HANDED_BACK
-    stopping = admission_report("x", stays, LIMIT_S, room(is_stopping=True))
+    decision = admission("x", stays, LIMIT_S, room())
+    assert (decision.state, decision.ceiling) == (LeverState.CONFIRMED, "2 held")
+    assert decision.because.reason is AdmissionReason.HOLDING
+    assert decision.because.detail["oldest_s"] == 30.0
+    assert admission("x", stays, LIMIT_S, room(may_move=False)).because.reason is AdmissionReason.HOLDING_BLIND
+    assert admission("x", (), LIMIT_S, room()).state is LeverState.HANDED_BACK
+    stopping = admission("x", stays, LIMIT_S, room(is_stopping=True))
     assert stopping.because.reason is AdmissionReason.HOLD_HANDED_BACK
 
 

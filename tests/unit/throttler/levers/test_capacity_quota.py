@@ -12,7 +12,7 @@ from throttler.kube.cluster_autoscaler import CapacityQuota
 from throttler.kube.metadata import OwnedMetadata
 from throttler.kube.selectors import LabelSelector
 from throttler.levers.capacity_quota import CapacityQuotas, QuotaMemory, QuotaSeen, decide_capacity_quota
-from throttler.levers.lever import Holder, LeverBudget, LeverOutcome, LeverReason, LeverReport, LeverState
+from throttler.levers.lever import Holder, LeverBudget, LeverDecision, LeverReason, LeverState
 from throttler.levers.saved_limits import restore
 
 API_VERSION = "autoscaling.x-k8s.io/v1alpha1"
@@ -36,16 +36,16 @@ class Story:
         self.whole = 0
         self.holder = HOLDER
 
-    def decide(self, room: LeverBudget, now_s: float) -> LeverOutcome:
+    def decide(self, room: LeverBudget, now_s: float) -> LeverDecision:
         seen = QuotaSeen(name="ours", selector=SELECTOR, api_version=self.api_version, quota=self.server.quota())
-        outcome, self.memory = decide_capacity_quota(seen, room, self.holder, self.memory, now_s, self.whole)
-        return outcome
+        decision, self.memory = decide_capacity_quota(seen, room, self.holder, self.memory, now_s, self.whole)
+        return decision
 
-    def look(self, room: LeverBudget, now_s: float = 0.0) -> LeverReport:
-        outcome = self.decide(room, now_s)
-        for write in outcome.writes:
+    def look(self, room: LeverBudget, now_s: float = 0.0) -> LeverDecision:
+        decision = self.decide(room, now_s)
+        for write in decision.writes:
             self.server.carry_out(write)
-        return outcome.report
+        return decision
 
     @property
     def nodes(self) -> Any:
@@ -93,9 +93,9 @@ def test_invalid_quota_is_reported_with_its_message() -> None:
     story.look(room(**THERE), 0.0)
     invalid = {"type": "Valid", "status": "False", "observedGeneration": 1, "message": "bad selector"}
     (story.server.body or {})["status"] = {"conditions": [invalid]}
-    report = story.look(room(**THERE), 1.0)
-    assert report.state is LeverState.UNCONFIRMED
-    assert "bad selector" in report.because.sentence
+    decision = story.look(room(**THERE), 1.0)
+    assert decision.state is LeverState.UNCONFIRMED
+    assert "bad selector" in decision.because.sentence
 
 
 def test_more_room_waits_for_a_moment_and_less_does_not() -> None:
@@ -113,8 +113,8 @@ def test_deleted_quota_is_reported_lost_and_made_again() -> None:
     story = Story()
     story.look(room(**THERE), 0.0)
     story.server.body = None
-    report = story.look(room(**THERE), 5.0)
-    assert report.state is LeverState.LOST
+    decision = story.look(room(**THERE), 5.0)
+    assert decision.state is LeverState.LOST
     assert story.nodes == "16"
     story.server.observed()
     assert story.look(room(**THERE), 6.0).state is LeverState.CONFIRMED
@@ -131,9 +131,9 @@ def test_lost_quota_is_reported_even_when_blind_and_not_made_again_then() -> Non
 def test_a_quota_that_stands_is_told_and_left_as_it_is_while_blind() -> None:
     story = Story()
     story.look(room(allowance=4, **THERE), 0.0)
-    report = story.look(room(allowance=9, may_move=False, **THERE), 5.0)
-    assert (report.state, report.because.reason) == (LeverState.PENDING, LeverReason.VIEW_INCOMPLETE)
-    assert (report.ceiling, story.nodes) == ("nodes 16", "16")
+    decision = story.look(room(allowance=9, may_move=False, **THERE), 5.0)
+    assert (decision.state, decision.because.reason) == (LeverState.PENDING, LeverReason.VIEW_INCOMPLETE)
+    assert (decision.ceiling, story.nodes) == ("nodes 16", "16")
 
 
 def test_a_quota_whose_selector_somebody_fights_for_is_written_once_in_thirty_seconds() -> None:
@@ -168,8 +168,8 @@ def test_quota_stays_while_nobody_can_say_that_nothing_waits() -> None:
 def test_kind_that_is_not_served_is_refused() -> None:
     story = Story()
     story.api_version = None
-    report = story.look(room(**THERE))
-    assert (report.state, report.because.reason) == (LeverState.REFUSED, LeverReason.QUOTA_NOT_SERVED)
+    decision = story.look(room(**THERE))
+    assert (decision.state, decision.because.reason) == (LeverState.REFUSED, LeverReason.QUOTA_NOT_SERVED)
     assert story.server.writes == 0
 
 
@@ -177,9 +177,9 @@ def test_relabelled_quota_of_ours_gets_its_selector_back() -> None:
     story = Story()
     story.look(room(**THERE), 0.0)
     (story.server.body or {})["spec"]["selector"] = {"matchLabels": {"pool": "other"}}
-    report = story.look(room(**THERE), 40.0)
-    assert report.state is LeverState.UNCONFIRMED
-    assert report.because.reason is LeverReason.QUOTA_CHANGED
+    decision = story.look(room(**THERE), 40.0)
+    assert decision.state is LeverState.UNCONFIRMED
+    assert decision.because.reason is LeverReason.QUOTA_CHANGED
     quota = story.server.quota()
     assert quota is not None
     assert quota.spec.selector == SELECTOR
@@ -190,9 +190,9 @@ def test_our_quota_is_deleted_when_nothing_waits_any_more() -> None:
     story.look(room(**THERE), 0.0)
     story.look(room(waiting=0, **THERE), 10.0)
     assert story.nodes == "16"
-    report = story.look(room(waiting=0, **THERE), 40.0)
+    decision = story.look(room(waiting=0, **THERE), 40.0)
     assert story.nodes is None
-    assert report.state is LeverState.HANDED_BACK
+    assert decision.state is LeverState.HANDED_BACK
     assert story.look(room(waiting=0, **THERE), 50.0).state is LeverState.HANDED_BACK
 
 
@@ -215,15 +215,15 @@ def test_quota_of_the_user_keeps_its_selector_and_gets_its_value_back(nodes: Any
 
 def test_quota_of_the_user_that_is_lower_is_left_alone() -> None:
     story = Story(quota_body(5))
-    report = story.look(room(**THERE))
+    decision = story.look(room(**THERE))
     assert story.server.writes == 0
-    assert report.because.reason is LeverReason.USER_LIMIT_IS_LOWER
+    assert decision.because.reason is LeverReason.USER_LIMIT_IS_LOWER
 
 
 def test_quota_of_the_user_for_other_nodes_is_refused() -> None:
     story = Story(quota_body(50, {"matchLabels": {"pool": "cpu"}}))
-    report = story.look(room(**THERE))
-    assert (report.state, report.because.reason) == (LeverState.REFUSED, LeverReason.QUOTA_SELECTOR_DIFFERS)
+    decision = story.look(room(**THERE))
+    assert (decision.state, decision.because.reason) == (LeverState.REFUSED, LeverReason.QUOTA_SELECTOR_DIFFERS)
     assert story.server.writes == 0
 
 
@@ -231,8 +231,8 @@ def test_value_that_somebody_wrote_into_our_quota_stays_theirs() -> None:
     story = Story()
     story.look(room(allowance=8, **THERE), 0.0)
     story.server.merge({"metadata": {}, "spec": {"limits": {"resources": {"nodes": 14}}}}, "kubectl-edit")
-    report = story.look(room(allowance=8, **THERE), 40.0)
-    assert report.state is LeverState.CONTESTED
+    decision = story.look(room(allowance=8, **THERE), 40.0)
+    assert decision.state is LeverState.CONTESTED
     assert story.nodes == 14, "never above the user's"
     story.look(room(is_stopping=True), 41.0)
     assert story.nodes == 14, "theirs now, so it is not deleted"
@@ -285,9 +285,9 @@ class TestAllOrNothing:
         story.whole = 32 - booting
         for second in seconds:
             now = room(allowance=max(0, 8 - booting), waiting=32 - booting, existing=12, booting=booting)
-            report = story.look(now, float(second))
+            decision = story.look(now, float(second))
             story.server.observed()
-            found.append(f"{story.nodes} {report.because.code}")
+            found.append(f"{story.nodes} {decision.because.code}")
         return found
 
     def test_an_atomic_request_takes_its_whole_size_at_once(self) -> None:

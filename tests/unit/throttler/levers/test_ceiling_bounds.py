@@ -42,8 +42,8 @@ def test_pool_ceiling_is_between_what_exists_and_the_users_limit(theirs: str | N
         machines = (*claims(there), *claims(booting, 1))
         now = room(allowance=allowance, waiting=waiting, may_move=may_move)
         seen = NodePoolSeen(pool=server.pool(), claims=machines)
-        outcomes, memory = decide_node_pools([seen], now, WaitingWork(), HOLDER, memory, 10.0 * index)
-        for write in outcomes[0].writes:
+        decisions, memory = decide_node_pools([seen], now, WaitingWork(), HOLDER, memory, 10.0 * index)
+        for write in decisions[0].writes:
             server.carry_out(write)
             value = (server.pool().spec.limits or {}).get("cpu")
             if value is not None and value != theirs:
@@ -69,8 +69,8 @@ def test_quota_is_between_what_exists_and_the_users_limit(theirs: int | None, st
         seen = QuotaSeen(
             name="ours", selector=LabelSelector(), api_version="autoscaling.x-k8s.io/v1alpha1", quota=server.quota()
         )
-        outcome, memory = decide_capacity_quota(seen, now, HOLDER, memory, 10.0 * index)
-        for write in outcome.writes:
+        decision, memory = decide_capacity_quota(seen, now, HOLDER, memory, 10.0 * index)
+        for write in decision.writes:
             server.carry_out(write)
             quota = server.quota()
             value = quota.spec.limits.resources["nodes"] if quota else None

@@ -13,7 +13,7 @@ from throttler.joins.joins import JoinRules, Joins
 from throttler.kube.cluster_api import MAX_SIZE, MIN_SIZE, MachineDeployment
 from throttler.kube.cluster_autoscaler import AutoscalerStatus, NodeGroup
 from throttler.levers.ceiling import DRY_S, QUIET_S, RoomSearch
-from throttler.levers.lever import Clocks, LeverBudget, LeverContext, LeverReport, LeverScene, LeverState, LeverWrite
+from throttler.levers.lever import Clocks, LeverBudget, LeverContext, LeverDecision, LeverScene, LeverState, LeverWrite
 from throttler.levers.machine_deployments import MACHINE_DEPLOYMENTS, MachineDeploymentMemory
 from throttler.levers.saved_limits import restore
 
@@ -55,11 +55,11 @@ class Story:
             throttle=throttle, rules=rules, scene=scene, room=given, joins=joins, largest={}, older=self.older
         )
 
-    def look(self, given: LeverBudget, now_s: float = 0.0) -> dict[str, LeverReport]:
-        outcomes, self.memory = MACHINE_DEPLOYMENTS.decide(self.context(given, now_s), self.memory)
-        self.writes = tuple(write for outcome in outcomes for write in outcome.writes)
+    def look(self, given: LeverBudget, now_s: float = 0.0) -> dict[str, LeverDecision]:
+        decisions, self.memory = MACHINE_DEPLOYMENTS.decide(self.context(given, now_s), self.memory)
+        self.writes = tuple(write for decision in decisions for write in decision.writes)
         self.carry_out(*self.writes)
-        return {outcome.report.name.rpartition("/")[2]: outcome.report for outcome in outcomes}
+        return {decision.name.rpartition("/")[2]: decision for decision in decisions}
 
     def carry_out(self, *writes: LeverWrite) -> None:
         """As the writer does: what a first call answered is the version that the next one names."""
@@ -122,9 +122,9 @@ def test_a_size_is_confirmed_once_the_autoscaler_tells_it() -> None:
     story = Story(body())
     assert story.look(room(), 0.0)["a"].state is LeverState.PENDING
     story.autoscaler_looks(1.0)
-    report = story.look(room(), 2.0)["a"]
-    assert (report.state, report.because.code) == (LeverState.CONFIRMED, "Pacing")
-    assert report.because.sentence.startswith("at most 8 nodes: 4 nodes there or asked for, and 4 more nodes may")
+    decision = story.look(room(), 2.0)["a"]
+    assert (decision.state, decision.because.code) == (LeverState.CONFIRMED, "Pacing")
+    assert decision.because.sentence.startswith("at most 8 nodes: 4 nodes there or asked for, and 4 more nodes may")
     silent = Story(body())
     silent.look(room(), 0.0)
     assert silent.look(room(), 1.0)["a"].state is LeverState.PENDING
@@ -148,8 +148,8 @@ def test_a_size_of_late_confirms_too_because_the_autoscaler_looks_every_ten_seco
     story.look(room(allowance=2), began_s)
     story.autoscaler_looks(began_s + 1.0)
     for second in range(2, 60, 2):
-        report = story.look(room(allowance=2 + second), began_s + second)["a"]
-        assert report.state is LeverState.CONFIRMED
+        decision = story.look(room(allowance=2 + second), began_s + second)["a"]
+        assert decision.state is LeverState.CONFIRMED
 
 
 @pytest.mark.parametrize(("users", "state"), [("5", LeverState.HANDED_BACK), ("6", LeverState.PENDING)])
@@ -161,8 +161,8 @@ def test_never_above_the_users_own_size(users: str, state: LeverState) -> None:
 
 def test_a_lower_size_of_the_users_is_left_alone() -> None:
     story = Story(body(size="5", replicas=4))
-    report = story.look(room(allowance=9))["a"]
-    assert (story.size(), story.writes, report.because.code) == ("5", (), "UserLimitIsLower")
+    decision = story.look(room(allowance=9))["a"]
+    assert (story.size(), story.writes, decision.because.code) == ("5", (), "UserLimitIsLower")
 
 
 def test_never_below_the_smallest_size_which_would_break_the_autoscaler() -> None:
@@ -177,15 +177,15 @@ def test_never_below_the_smallest_size_which_would_break_the_autoscaler() -> Non
 )
 def test_a_group_that_the_autoscaler_does_not_scale_is_refused(size: str | None, why: str) -> None:
     story = Story(body(size=size))
-    report = story.look(room())["a"]
-    assert (report.state, report.because.code, story.writes) == (LeverState.REFUSED, why, ())
+    decision = story.look(room())["a"]
+    assert (decision.state, decision.because.code, story.writes) == (LeverState.REFUSED, why, ())
 
 
 def test_a_name_under_which_nothing_is_says_so() -> None:
     story = Story(body())
     story.names = ["a", "b"]
-    report = story.look(room())["b"]
-    assert (report.state, report.because.code) == (LeverState.REFUSED, "NoMachineDeployment")
+    decision = story.look(room())["b"]
+    assert (decision.state, decision.because.code) == (LeverState.REFUSED, "NoMachineDeployment")
 
 
 @pytest.mark.parametrize("operation", ["Update", "Apply"])
@@ -195,8 +195,8 @@ def test_in_the_end_the_object_is_as_before(operation: str) -> None:
     story.look(room(allowance=2))
     assert story.size() == "6"
     story.look(room(waiting=0), 10.0)
-    report = story.look(room(waiting=0), 41.0)["a"]
-    assert (report.state, story.servers["a"].essence()) == (LeverState.HANDED_BACK, before)
+    decision = story.look(room(waiting=0), 41.0)["a"]
+    assert (decision.state, story.servers["a"].essence()) == (LeverState.HANDED_BACK, before)
 
 
 @pytest.mark.parametrize("done", [0, 1])
@@ -216,8 +216,8 @@ def test_a_size_that_somebody_sets_meanwhile_is_the_users_from_then_on() -> None
     found = story.servers["a"].body
     assert found is not None
     story.servers["a"].merge({"metadata": {"annotations": {MAX_SIZE: "8"}}}, "kubectl")
-    report = story.look(room(allowance=2), 5.0)["a"]
-    assert (story.size(), report.state) == ("8", LeverState.CONTESTED)
+    decision = story.look(room(allowance=2), 5.0)["a"]
+    assert (story.size(), decision.state) == ("8", LeverState.CONTESTED)
     story.look(room(allowance=2), 31.0)
     assert story.size() == "6", "half a minute after our last write"
     story.look(room(is_stopping=True), 32.0)
@@ -227,8 +227,8 @@ def test_a_size_that_somebody_sets_meanwhile_is_the_users_from_then_on() -> None
 def test_nothing_moves_without_a_complete_view() -> None:
     story = Story(body())
     story.look(room(allowance=2))
-    report = story.look(room(allowance=9, may_move=False), 10.0)["a"]
-    assert (story.size(), story.writes, report.because.code) == ("6", (), "ViewIncomplete")
+    decision = story.look(room(allowance=9, may_move=False), 10.0)["a"]
+    assert (story.size(), story.writes, decision.because.code) == ("6", (), "ViewIncomplete")
 
 
 def test_several_share_the_allowance() -> None:
@@ -273,8 +273,8 @@ def test_a_size_of_more_than_a_minute_ago_confirms_nothing(looked_s: float, stat
     story.look(room(allowance=2), 0.0)
     story.autoscaler_looks(0.0)
     for now_s in (looked_s, looked_s + 2.0):
-        report = story.look(room(allowance=round(now_s)), now_s)["a"]
-    assert report.state is state
+        decision = story.look(room(allowance=round(now_s)), now_s)["a"]
+    assert decision.state is state
 
 
 def test_a_lower_size_that_the_user_sets_meanwhile_is_what_the_autoscaler_shall_go_by() -> None:
@@ -283,15 +283,15 @@ def test_a_lower_size_that_the_user_sets_meanwhile_is_what_the_autoscaler_shall_
     story.servers["a"].merge({"metadata": {"annotations": {MAX_SIZE: "6"}}}, "kubectl")
     story.look(room(allowance=9), 31.0)
     story.autoscaler_looks(32.0)
-    report = story.look(room(allowance=9), 150.0)["a"]
-    assert (story.size(), report.state, report.because.code) == ("6", LeverState.HANDED_BACK, "UserLimitIsLower")
+    decision = story.look(room(allowance=9), 150.0)["a"]
+    assert (story.size(), decision.state, decision.because.code) == ("6", LeverState.HANDED_BACK, "UserLimitIsLower")
 
 
 def test_another_throttles_object_is_left_to_it() -> None:
     story = Story(body())
     story.older = (a_throttle("older", levers={"machineDeployments": {"namespace": "capi", "names": ["a"]}}),)
-    report = story.look(room(allowance=2))["a"]
-    assert (report.because.code, story.size()) == ("OtherThrottle", "50")
+    decision = story.look(room(allowance=2))["a"]
+    assert (decision.because.code, story.size()) == ("OtherThrottle", "50")
     elsewhere = a_throttle("older", levers={"machineDeployments": {"namespace": "other", "names": ["a"]}})
     story.older = (elsewhere,)
     story.look(room(allowance=2), 5.0)
@@ -303,8 +303,8 @@ def test_an_older_leader_holds_still() -> None:
     story.look(room(allowance=2))
     context = story.context(room(allowance=9), 5.0)
     old = replace(context, scene=replace(context.scene, epoch=2))
-    (outcome,), _ = MACHINE_DEPLOYMENTS.decide(old, story.memory)
-    assert (outcome.writes, outcome.report.because.code) == ((), "NewerHolder")
+    (decision,), _ = MACHINE_DEPLOYMENTS.decide(old, story.memory)
+    assert (decision.writes, decision.because.code) == ((), "NewerHolder")
 
 
 def test_quiet_time_counts_only_while_the_view_is_complete() -> None:

@@ -16,8 +16,8 @@ from throttler.levers.lever import (
     THROTTLE_LABEL,
     Holder,
     LeverBudget,
+    LeverDecision,
     LeverReason,
-    LeverReport,
     LeverState,
 )
 from throttler.levers.node_pool_limits import NodePoolMemory, NodePoolSeen, decide_node_pools
@@ -41,14 +41,14 @@ class Story:
         now_s: float = 0.0,
         *,
         hint: Resources | None = None,
-    ) -> LeverReport:
+    ) -> LeverDecision:
         seen = NodePoolSeen(pool=self.server.pool(), claims=claims)
         crowds = (Crowd(Scheduling(), hint, room.waiting),) if hint else ()
         waiting = WaitingWork(crowds=crowds)
-        outcomes, self.memory = decide_node_pools([seen], room, waiting, self.holder, self.memory, now_s)
-        for write in outcomes[0].writes:
+        decisions, self.memory = decide_node_pools([seen], room, waiting, self.holder, self.memory, now_s)
+        for write in decisions[0].writes:
             self.server.carry_out(write)
-        return outcomes[0].report
+        return decisions[0]
 
     @property
     def limits(self) -> dict[str, Any] | None:
@@ -104,17 +104,17 @@ def test_user_limit_is_never_exceeded() -> None:
     story = Story({"cpu": "40"})
     story.look(room(allowance=100), claims(3))
     assert (story.limits or {})["cpu"] == "40"
-    report = story.look(room(allowance=1), claims(3), 10.0)
+    decision = story.look(room(allowance=1), claims(3), 10.0)
     assert (story.limits or {})["cpu"] == "32"
-    assert report.original == "cpu 40, memory none"
+    assert decision.original == "cpu 40, memory none"
 
 
 def test_user_limit_below_what_exists_stays_and_the_lever_steps_aside() -> None:
     story = Story({"cpu": "8", "memory": "1Gi"})
-    report = story.look(room(), claims(3))
+    decision = story.look(room(), claims(3))
     assert story.server.writes == 0
-    assert report.state is LeverState.HANDED_BACK
-    assert report.because.reason is LeverReason.USER_LIMIT_IS_LOWER
+    assert decision.state is LeverState.HANDED_BACK
+    assert decision.because.reason is LeverReason.USER_LIMIT_IS_LOWER
 
 
 def test_object_says_whose_throttle_and_lease_keep_it_in_force() -> None:
@@ -147,8 +147,8 @@ def test_more_room_is_given_at_every_other_second_of_a_ramp() -> None:
     """40 machines in 20 s, looked at four times a second, while the cluster writes the same object."""
     story = Story()
     for quarter in range(80):
-        report = story.look(room(allowance=4), claims(1 + quarter // 2), quarter / 4)
-        assert report.ceiling == f"cpu {(story.limits or {})['cpu']}, memory {(story.limits or {})['memory']}"
+        decision = story.look(room(allowance=4), claims(1 + quarter // 2), quarter / 4)
+        assert decision.ceiling == f"cpu {(story.limits or {})['cpu']}, memory {(story.limits or {})['memory']}"
     assert story.server.writes <= 11
     assert (story.limits or {})["cpu"] == "328", "as was right at the last raise: 37 machines and 4 more"
 
@@ -158,10 +158,10 @@ def test_a_raise_that_met_a_conflict_is_no_reason_to_hurry() -> None:
     story.look(room(allowance=1), claims(3))
     version = story.server.writes
     pool, memory = story.server.pool(), story.memory
-    outcomes, memory = decide_node_pools(
+    decisions, memory = decide_node_pools(
         [NodePoolSeen(pool=pool, claims=claims(3))], room(9), WaitingWork(), HOLDER, memory, 5.0
     )
-    assert outcomes[0].writes, "it is lost: somebody was faster"
+    assert decisions[0].writes, "it is lost: somebody was faster"
     story.memory = memory
     story.look(room(allowance=9), claims(3), 6.0)
     assert story.server.writes == version
@@ -183,9 +183,9 @@ def test_less_room_and_room_for_what_exists_do_not_wait() -> None:
 def test_nothing_is_raised_or_lowered_without_a_complete_view() -> None:
     story = Story()
     story.look(room(allowance=4), claims(3))
-    report = story.look(room(allowance=50, may_move=False), claims(1), 10.0)
+    decision = story.look(room(allowance=50, may_move=False), claims(1), 10.0)
     assert story.server.writes == 1
-    assert report.because.reason is LeverReason.VIEW_INCOMPLETE
+    assert decision.because.reason is LeverReason.VIEW_INCOMPLETE
 
 
 def test_ceiling_is_not_below_the_usage_of_the_look_before() -> None:
@@ -200,9 +200,9 @@ def test_ceiling_is_not_below_the_usage_of_the_look_before() -> None:
 class TestHandingBack:
     def test_nothing_is_touched_while_nothing_waits(self) -> None:
         story = Story({"cpu": "400"})
-        report = story.look(room(waiting=0), claims(3))
+        decision = story.look(room(waiting=0), claims(3))
         assert story.server.writes == 0
-        assert report.state is LeverState.HANDED_BACK
+        assert decision.state is LeverState.HANDED_BACK
 
     def test_ceiling_stays_through_a_short_pause_of_demand(self) -> None:
         story = Story({"cpu": "400"})
@@ -218,10 +218,10 @@ class TestHandingBack:
         story = Story({"cpu": "400"})
         story.look(room(), claims(3), 0.0)
         story.look(room(waiting=0), claims(3), 10.0)
-        report = story.look(room(waiting=0), claims(3), 40.0)
+        decision = story.look(room(waiting=0), claims(3), 40.0)
         assert story.limits == {"cpu": "400"}
-        assert report.state is LeverState.HANDED_BACK
-        assert report.because.reason is LeverReason.NOTHING_WAITS
+        assert decision.state is LeverState.HANDED_BACK
+        assert decision.because.reason is LeverReason.NOTHING_WAITS
         writes = story.server.writes
         story.look(room(waiting=0), claims(3), 50.0)
         assert story.server.writes == writes
@@ -256,9 +256,9 @@ class TestHandingBack:
         story.look(room(allowance=4), claims(3), 0.0)
         story.memory = NodePoolMemory()
         story.look(room(allowance=2), claims(3), 10.0)
-        report = story.look(room(allowance=2), claims(3), 20.0)
+        decision = story.look(room(allowance=2), claims(3), 20.0)
         assert (story.limits or {})["cpu"] == "40"
-        assert report.original == "cpu 400, memory none"
+        assert decision.original == "cpu 400, memory none"
 
 
 class TestContest:
@@ -266,9 +266,9 @@ class TestContest:
         story = Story({"cpu": "400"})
         story.look(room(), claims(3), 0.0)
         story.edit({"cpu": "40"})
-        report = story.look(room(allowance=50), claims(3), 40.0)
+        decision = story.look(room(allowance=50), claims(3), 40.0)
         assert (story.limits or {})["cpu"] == "40", "never above the user's new limit"
-        assert report.state is LeverState.CONTESTED
+        assert decision.state is LeverState.CONTESTED
         story.look(room(is_stopping=True), claims(3), 41.0)
         assert (story.limits or {}) == {"cpu": "40"}
 
@@ -277,8 +277,8 @@ class TestContest:
         story.look(room(), claims(3), 0.0)
         for second in range(5, 185, 5):
             story.edit({"cpu": "400"})
-            report = story.look(room(), claims(3), float(second))
-            assert report.state is LeverState.CONTESTED
+            decision = story.look(room(), claims(3), float(second))
+            assert decision.state is LeverState.CONTESTED
         assert story.server.writes <= 1 + 180 / 30
 
     def test_contest_ends_when_the_other_gives_in(self) -> None:
@@ -287,8 +287,8 @@ class TestContest:
         story.edit({"cpu": "300"})
         story.look(room(), claims(3), 31.0)
         story.server.observed()
-        report = story.look(room(), claims(3), 31.0 + 91.0)
-        assert report.state is LeverState.CONFIRMED
+        decision = story.look(room(), claims(3), 31.0 + 91.0)
+        assert decision.state is LeverState.CONFIRMED
 
     def test_limit_removed_by_the_user_is_no_limit_afterwards(self) -> None:
         story = Story({"cpu": "400"})
@@ -311,9 +311,9 @@ class TestContest:
         story.look(room(), claims(3), 0.0)
         story.server.merge({"metadata": {"annotations": {"kube-balloons.github.io/original": None}}}, "kubectl-replace")
         story.edit({"cpu": "300", "memory": None})
-        report = story.look(room(), claims(3), 40.0)
-        assert report.original == "cpu 300, memory none"
-        assert report.state is not LeverState.CONTESTED, "nothing of ours stood there any more"
+        decision = story.look(room(), claims(3), 40.0)
+        assert decision.original == "cpu 300, memory none"
+        assert decision.state is not LeverState.CONTESTED, "nothing of ours stood there any more"
         story.look(room(is_stopping=True), claims(3), 41.0)
         assert story.limits == {"cpu": "300"}
 
@@ -324,16 +324,16 @@ class TestTrust:
         assert story.look(room(), claims(3), 0.0).state is LeverState.PENDING
         assert story.look(room(), claims(3), 1.0).state is LeverState.PENDING
         story.server.observed()
-        report = story.look(room(), claims(3), 2.0)
-        assert report.state is LeverState.CONFIRMED
-        assert report.because.reason is LeverReason.PACING
+        decision = story.look(room(), claims(3), 2.0)
+        assert decision.state is LeverState.CONFIRMED
+        assert decision.because.reason is LeverReason.PACING
 
     def test_ceiling_that_nobody_takes_up_is_reported(self) -> None:
         story = Story()
         story.look(room(), claims(3), 0.0)
-        report = story.look(room(), claims(3), 31.0)
-        assert report.state is LeverState.UNCONFIRMED
-        assert report.because.reason is LeverReason.LEVER_UNCONFIRMED
+        decision = story.look(room(), claims(3), 31.0)
+        assert decision.state is LeverState.UNCONFIRMED
+        assert decision.because.reason is LeverReason.LEVER_UNCONFIRMED
 
     def test_machines_beyond_the_ceiling_are_reported(self) -> None:
         story = Story()
@@ -341,17 +341,17 @@ class TestTrust:
         story.server.observed()
         story.look(room(allowance=1), claims(4), 10.0)
         story.server.observed()
-        report = story.look(room(allowance=1), claims(9), 20.0)
-        assert report.because.reason is LeverReason.OVERRUN
-        assert report.state is LeverState.UNCONFIRMED
+        decision = story.look(room(allowance=1), claims(9), 20.0)
+        assert decision.because.reason is LeverReason.OVERRUN
+        assert decision.state is LeverState.UNCONFIRMED
 
     def test_machines_beyond_a_limit_of_the_users_are_no_overrun(self) -> None:
         """They were there before us, and the user's limit bounds what comes."""
         story = Story({"cpu": "16", "memory": "1Ti"})
         for now_s in (0.0, 10.0, 20.0):
-            report = story.look(room(allowance=1), claims(9), now_s)
+            decision = story.look(room(allowance=1), claims(9), now_s)
             story.server.observed()
-        assert report.because.reason is not LeverReason.OVERRUN
+        assert decision.because.reason is not LeverReason.OVERRUN
 
     @pytest.mark.parametrize(
         ("count", "drifted", "is_overrun"), [(6, 0, False), (7, 0, True), (6, 1, False), (7, 1, True)]
@@ -364,44 +364,44 @@ class TestTrust:
             story.look(room(allowance=1), claims(there), now_s)
             story.server.observed()
         machines = (*claims(count), *claims(drifted, 2, is_drifted=True))
-        report = story.look(room(allowance=1), machines, 20.0)
-        assert (report.because.reason is LeverReason.OVERRUN) is is_overrun
+        decision = story.look(room(allowance=1), machines, 20.0)
+        assert (decision.because.reason is LeverReason.OVERRUN) is is_overrun
 
     def test_growth_within_the_ceiling_is_not_reported(self) -> None:
         story = Story()
         for second, count in enumerate((3, 5, 7, 9, 11)):
             story.server.observed()
-            report = story.look(room(allowance=2), claims(count), float(second * 10))
-        assert report.state is LeverState.CONFIRMED
+            decision = story.look(room(allowance=2), claims(count), float(second * 10))
+        assert decision.state is LeverState.CONFIRMED
 
 
 class TestRefusal:
     def test_static_pool_is_left_to_its_user(self) -> None:
         story = Story({"nodes": "3"}, replicas=3)
-        report = story.look(room(), claims(3))
-        assert (report.state, report.because.reason) == (LeverState.REFUSED, LeverReason.STATIC_POOL)
+        decision = story.look(room(), claims(3))
+        assert (decision.state, decision.because.reason) == (LeverState.REFUSED, LeverReason.STATIC_POOL)
         assert story.server.writes == 0
 
     def test_pool_of_another_throttle_is_left_alone(self) -> None:
         story = Story()
         story.look(room(), claims(3))
         story.holder = Holder(throttle="second", epoch=3)
-        report = story.look(room(allowance=50), claims(3), 10.0)
-        assert report.because.reason is LeverReason.OTHER_THROTTLE
+        decision = story.look(room(allowance=50), claims(3), 10.0)
+        assert decision.because.reason is LeverReason.OTHER_THROTTLE
         assert story.server.writes == 1
 
     def test_deposed_leader_writes_nothing(self) -> None:
         story = Story()
         story.look(room(), claims(3))
         story.holder = Holder(throttle="default", epoch=2)
-        report = story.look(room(allowance=50), claims(3), 10.0)
-        assert report.because.reason is LeverReason.NEWER_HOLDER
+        decision = story.look(room(allowance=50), claims(3), 10.0)
+        assert decision.because.reason is LeverReason.NEWER_HOLDER
         assert story.server.writes == 1
 
     def test_limit_out_of_range_is_named_and_left(self) -> None:
         story = Story({"cpu": "1e99"})
-        report = story.look(room(), claims(3))
-        assert report.because.reason is LeverReason.LIMIT_UNREADABLE
+        decision = story.look(room(), claims(3))
+        assert decision.because.reason is LeverReason.LIMIT_UNREADABLE
         assert story.server.writes == 0
 
     def test_claim_with_a_poisoned_capacity_spoils_nothing(self) -> None:
@@ -413,20 +413,20 @@ class TestRefusal:
 class TestUnknownSize:
     def test_pool_without_machines_gets_room_by_what_waits(self) -> None:
         story = Story()
-        report = story.look(room(allowance=4), (), hint={"cpu": 7500, "memory": 1})
+        decision = story.look(room(allowance=4), (), hint={"cpu": 7500, "memory": 1})
         assert story.limits == {"cpu": "32"}
         story.server.observed()
         assert story.look(room(allowance=4), (), 1.0, hint={"cpu": 7500}).because.reason is LeverReason.PROBING_SIZE
-        assert report.state is LeverState.PENDING
+        assert decision.state is LeverState.PENDING
 
     def test_a_brake_on_an_empty_pool_does_not_say_that_machines_are_let_in(self) -> None:
         story = Story()
         story.look(room(allowance=0), ())
         story.server.observed()
-        report = story.look(room(allowance=0), (), 1.0)
+        decision = story.look(room(allowance=0), (), 1.0)
         assert story.limits == {"cpu": "0"}
-        assert report.because.reason is LeverReason.PACING
-        assert "0 more nodes" in report.because.sentence
+        assert decision.because.reason is LeverReason.PACING
+        assert "0 more nodes" in decision.because.sentence
 
     def test_room_doubles_while_nothing_starts_and_falls_back_when_something_does(self) -> None:
         story = Story()
@@ -522,9 +522,9 @@ def test_sizes_that_differ_much_are_said() -> None:
     mixed = (*claims(1), claim("big", capacity={"cpu": "64", "memory": "256Gi"}))
     story.look(room(allowance=2), mixed)
     story.server.observed()
-    report = story.look(room(allowance=2), mixed, 1.0)
-    assert report.because.reason is LeverReason.PACING_IN_CAPACITY
-    assert "8 to 64 cores" in report.because.sentence
+    decision = story.look(room(allowance=2), mixed, 1.0)
+    assert decision.because.reason is LeverReason.PACING_IN_CAPACITY
+    assert "8 to 64 cores" in decision.because.sentence
 
 
 @pytest.mark.parametrize("state", list(LeverReason))

@@ -16,7 +16,7 @@ from throttler.joins.demand import Crowd
 from throttler.kube.karpenter import NodeClaim, NodePool
 from throttler.kube.pod import Scheduling
 from throttler.kube.selectors import Requirement, Toleration
-from throttler.levers.lever import Holder, LeverReason, LeverReport
+from throttler.levers.lever import Holder, LeverDecision, LeverReason
 from throttler.levers.node_pool_ceiling import Charge
 from throttler.levers.node_pool_limits import NodePoolMemory, NodePoolSeen, decide_node_pools
 from throttler.levers.pool_shares import (
@@ -186,7 +186,7 @@ class Market:
         self.machines: list[Machine] = []
         self.served: dict[str, int] = dict.fromkeys(self.pods, 0)
         self.memory = NodePoolMemory()
-        self.reports: dict[str, LeverReport] = {}
+        self.decisions: dict[str, LeverDecision] = {}
         self.most_coming = 0
 
     def _body(self, name: str, weight: int) -> dict[str, Any]:
@@ -216,11 +216,11 @@ class Market:
         seen = [NodePoolSeen(pool=self.servers[name].pool(), claims=self.claims(name)) for name in self.servers]
         now = room(allowance, int(wanted))
         waiting = WaitingWork(crowds=crowds, wall_s=START.timestamp() + self.now_s, usual_s=self.usual_s)
-        outcomes, self.memory = decide_node_pools(seen, now, waiting, HOLDER, self.memory, self.now_s)
-        for outcome in outcomes:
-            name = outcome.report.name.removeprefix("NodePool/")
-            self.reports[name] = outcome.report
-            for write in outcome.writes:
+        decisions, self.memory = decide_node_pools(seen, now, waiting, HOLDER, self.memory, self.now_s)
+        for decision in decisions:
+            name = decision.name.removeprefix("NodePool/")
+            self.decisions[name] = decision
+            for write in decision.writes:
                 self.servers[name].carry_out(write)
                 self.servers[name].observed()
 
@@ -285,7 +285,7 @@ class TestNotDearer:
     def test_a_heavy_pool_out_of_stock_gives_way_within_two_looks(self) -> None:
         market = Market({"spot": 100, "on-demand": 1}, pods={"": 60}, stock={"spot": 0}).run(40)
         assert market.count("on-demand") >= 20
-        assert market.reports["spot"].because.reason is LeverReason.RAN_DRY
+        assert market.decisions["spot"].because.reason is LeverReason.RAN_DRY
         market.run(200)
         assert market.bought() == {"spot": 0, "on-demand": 60}
         assert market.most_coming <= market.window + 1
@@ -295,7 +295,7 @@ class TestNotDearer:
         before = market.count("on-demand")
         market.stock["spot"] = 1000
         market.run(40)
-        assert market.reports["on-demand"].because.reason is LeverReason.HEAVIER_FIRST
+        assert market.decisions["on-demand"].because.reason is LeverReason.HEAVIER_FIRST
         market.run(300)
         assert market.count("on-demand") <= before + market.window
         assert market.count("spot") + market.count("on-demand") == 120
@@ -328,13 +328,13 @@ class TestWidePools:
             crowd = Crowd(Scheduling(), {"cpu": 6000}, left + len(made))
             seen = NodePoolSeen(pool=server.pool(), claims=made)
             now = room(min(share, left), left)
-            outcomes, memory = decide_node_pools(
+            decisions, memory = decide_node_pools(
                 [seen], now, WaitingWork(crowds=(crowd,)), HOLDER, memory, float(second)
             )
-            for write in outcomes[0].writes:
+            for write in decisions[0].writes:
                 server.carry_out(write)
                 server.observed()
-            self.report = outcomes[0].report
+            self.decision = decisions[0]
             if second % 10 == 4:
                 free = float((server.pool().spec.limits or {})["cpu"]) - CORES * len(made)
                 count = 0
@@ -349,11 +349,11 @@ class TestWidePools:
         assert sum(one) == sum(many) == 120
         assert len(many) <= 2 * len(one)
         assert max(many) <= 2 * 24
-        assert self.report.because.reason is LeverReason.WIDE_POOL
+        assert self.decision.because.reason is LeverReason.WIDE_POOL
 
     def test_one_type_is_paced_exactly(self) -> None:
         assert max(self.looks((8,))) <= 24
-        assert self.report.because.reason is LeverReason.PACING
+        assert self.decision.because.reason is LeverReason.PACING
 
     def test_more_than_was_offered_takes_the_room_back(self) -> None:
         charge = Charge(factor=16).given(10, 0.0).looked(frozenset(map(str, range(40))), 1.0)

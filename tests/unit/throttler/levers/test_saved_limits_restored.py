@@ -28,8 +28,8 @@ USERS = [
 
 def pace(server: OwnedObject, allowance: int, memory: NodePoolMemory, now_s: float) -> NodePoolMemory:
     seen = NodePoolSeen(pool=server.pool(), claims=claims(3))
-    outcomes, memory = decide_node_pools([seen], room(allowance), WaitingWork(), HOLDER, memory, now_s)
-    for write in outcomes[0].writes:
+    decisions, memory = decide_node_pools([seen], room(allowance), WaitingWork(), HOLDER, memory, now_s)
+    for write in decisions[0].writes:
         server.carry_out(write)
     return memory
 
@@ -108,10 +108,10 @@ def test_unreadable_annotation_is_left_with_its_label_for_somebody_to_mend() -> 
     server.merge({"metadata": {"annotations": {"kube-balloons.github.io/original": "{{"}}}, "somebody")
     assert restore(server.pool()) == ()
     seen, stop = NodePoolSeen(pool=server.pool(), claims=claims(3)), room(is_stopping=True)
-    outcomes, _ = decide_node_pools([seen], stop, WaitingWork(), HOLDER, NodePoolMemory(), 10.0)
-    assert outcomes[0].writes == ()
-    assert outcomes[0].report.state is LeverState.REFUSED
-    assert outcomes[0].report.because.reason is LeverReason.ORIGINAL_UNREADABLE
-    outcomes, _ = decide_node_pools([seen], stop, WaitingWork(), HOLDER, memory, 10.0)
-    carry_out(server, outcomes[0].writes)
+    decisions, _ = decide_node_pools([seen], stop, WaitingWork(), HOLDER, NodePoolMemory(), 10.0)
+    assert decisions[0].writes == ()
+    assert decisions[0].state is LeverState.REFUSED
+    assert decisions[0].because.reason is LeverReason.ORIGINAL_UNREADABLE
+    decisions, _ = decide_node_pools([seen], stop, WaitingWork(), HOLDER, memory, 10.0)
+    carry_out(server, decisions[0].writes)
     assert server.pool().spec.limits == {"cpu": "400"}, "who wrote it remembers what it said"

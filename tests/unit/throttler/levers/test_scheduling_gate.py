@@ -15,7 +15,7 @@ from throttler.kube.metadata import OwnerReference
 from throttler.kube.pod import Pod, Scheduling
 from throttler.kube.quantities_and_durations import parse_resources
 from throttler.kube.selectors import LabelSelector
-from throttler.levers.lever import Clocks, How, LeverBudget, LeverOutcome, LeverState
+from throttler.levers.lever import Clocks, How, LeverBudget, LeverDecision, LeverState
 from throttler.levers.scheduling_gate import (
     APART_S,
     PACED_GATE,
@@ -54,13 +54,13 @@ def decide(
     settings: GateSettings = SETTINGS,
     released: int = 0,
     shape: Any = SIZE,
-) -> LeverOutcome:
+) -> LeverDecision:
     demand = GatedDemand(pods=pods, shape=shape, released=released)
     return release_gates(demand, settings, how, GateMemory(), Clocks(now_s, now_s))[0]
 
 
-def names(outcome: LeverOutcome) -> list[str]:
-    return [write.key.name for write in outcome.writes]
+def names(decision: LeverDecision) -> list[str]:
+    return [write.key.name for write in decision.writes]
 
 
 def test_oldest_pods_go_first_one_per_node() -> None:
@@ -103,8 +103,8 @@ def looks(
     for number, allowance in enumerate(allowances):
         now_s = 100.0 + number * apart_s
         demand, moment = GatedDemand(pods=pods, shape=SIZE), Clocks(now_s, now_s)
-        outcome, memory = release_gates(demand, SETTINGS, room(allowance), memory, moment)
-        found.append(names(outcome))
+        decision, memory = release_gates(demand, SETTINGS, room(allowance), memory, moment)
+        found.append(names(decision))
     return found
 
 
@@ -129,8 +129,8 @@ def test_urgent_pods_that_come_later_take_only_places_of_their_own() -> None:
     late = gated("late", priority=1000, created_s=99.0)
     settings = GateSettings(max_wait_s=600.0, urgent_priority=1000)
     demand = GatedDemand(pods=[*row(5), late], shape=SIZE)
-    outcome, after = release_gates(demand, settings, room(0), memory, Clocks(101.0, 101.0))
-    assert names(outcome) == ["p00", "p01"]
+    decision, after = release_gates(demand, settings, room(0), memory, Clocks(101.0, 101.0))
+    assert names(decision) == ["p00", "p01"]
     assert after.released == memory.released
 
 
@@ -149,8 +149,8 @@ def test_an_incomplete_view_lets_nothing_go_that_was_not_let_go_before() -> None
         1
     ]
     demand = GatedDemand(pods=row(5), shape=SIZE)
-    outcome, _ = release_gates(demand, SETTINGS, room(9, may_move=False), memory, Clocks(9_000.0, 9_000.0))
-    assert names(outcome) == ["p00", "p01"]
+    decision, _ = release_gates(demand, SETTINGS, room(9, may_move=False), memory, Clocks(9_000.0, 9_000.0))
+    assert names(decision) == ["p00", "p01"]
 
 
 def test_urgent_priority_goes_before_age() -> None:
@@ -192,13 +192,13 @@ def test_pods_past_the_longest_wait_go_first_and_no_further_than_the_allowance()
 
 
 def test_report_counts_pods() -> None:
-    report = decide(row(5), room(allowance=2)).report
-    assert (report.name, report.state, report.ceiling) == (
+    decision = decide(row(5), room(allowance=2))
+    assert (decision.name, decision.state, decision.ceiling) == (
         f"SchedulingGate/{PACED_GATE}",
         LeverState.CONFIRMED,
         "3 held",
     )
-    assert "the oldest for 98 s" in report.because.sentence, "made at 2 s, and it is 100 s"
+    assert "the oldest for 98 s" in decision.because.sentence, "made at 2 s, and it is 100 s"
 
 
 @given(st.permutations([PACED_GATE, OTHER, "example.com/third"]))
@@ -250,7 +250,7 @@ def test_a_pod_larger_than_any_node_shares_its_node_with_nobody() -> None:
 
 def test_a_report_counts_who_stays_and_nobody_when_all_is_given_back() -> None:
     pods = row(3)
-    assert decide(pods, room(allowance=1)).report.ceiling == "2 held"
-    assert decide(pods, room(allowance=1, may_move=False)).report.ceiling == "3 held"
-    assert decide(pods, room(allowance=9)).report.ceiling == ""
-    assert decide(pods, room(is_stopping=True)).report.ceiling == ""
+    assert decide(pods, room(allowance=1)).ceiling == "2 held"
+    assert decide(pods, room(allowance=1, may_move=False)).ceiling == "3 held"
+    assert decide(pods, room(allowance=9)).ceiling == ""
+    assert decide(pods, room(is_stopping=True)).ceiling == ""

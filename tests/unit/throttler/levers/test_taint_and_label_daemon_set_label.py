@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from tests.world import a_node
 from throttler.kube.node import Node
 from throttler.levers.admission_queue import HeldSince
-from throttler.levers.lever import Clocks, How, LeverBudget, LeverOutcome, LeverState
+from throttler.levers.lever import Clocks, How, LeverBudget, LeverDecision, LeverState
 from throttler.levers.taint_and_label import LabelSettings, put_labels
 
 KEY = "example.com/daemons"
@@ -19,12 +19,12 @@ def room(admit: int = 0, *, may_move: bool = True, is_stopping: bool = False) ->
     )
 
 
-def decide(nodes: list[Node], how: LeverBudget, now_s: float = 100.0) -> LeverOutcome:
+def decide(nodes: list[Node], how: LeverBudget, now_s: float = 100.0) -> LeverDecision:
     return put_labels(nodes, SETTINGS, how, HeldSince(), Clocks(now_s, now_s))[0]
 
 
-def names(outcome: LeverOutcome) -> list[str]:
-    return [write.key.name for write in outcome.writes]
+def names(decision: LeverDecision) -> list[str]:
+    return [write.key.name for write in decision.writes]
 
 
 def test_oldest_node_is_labelled_first() -> None:
@@ -41,8 +41,8 @@ def test_write_sets_one_label_under_the_version_that_was_decided_on() -> None:
 def test_label_with_another_value_is_its_owners_decision() -> None:
     nodes = [a_node("n", labels={KEY: "false"}), a_node("m", labels={KEY: "true"})]
     for how in (room(admit=9), room(is_stopping=True)):
-        outcome = decide(nodes, how, 10_000.0)
-        assert (outcome.writes, outcome.report.state) == ((), LeverState.HANDED_BACK)
+        decision = decide(nodes, how, 10_000.0)
+        assert (decision.writes, decision.state) == ((), LeverState.HANDED_BACK)
 
 
 def test_nodes_that_were_there_long_before_are_labelled_at_once() -> None:

@@ -11,7 +11,7 @@ from tests.world import a_node
 from throttler.kube.node import Node
 from throttler.kube.selectors import Taint
 from throttler.levers.admission_queue import HeldSince
-from throttler.levers.lever import Clocks, How, LeverBudget, LeverOutcome, LeverState
+from throttler.levers.lever import Clocks, How, LeverBudget, LeverDecision, LeverState
 from throttler.levers.taint_and_label import LONGEST_TAINT_S, TaintSettings, has_taint, release_taints
 
 KEY = "startup-taint.cluster-autoscaler.kubernetes.io/kube-balloons"
@@ -36,12 +36,12 @@ def tainted(count: int, *taints: Taint) -> list[Node]:
 
 def decide(
     nodes: list[Node], how: LeverBudget, now_s: float = 100.0, settings: TaintSettings = SETTINGS
-) -> LeverOutcome:
+) -> LeverDecision:
     return release_taints(nodes, settings, how, HeldSince(), Clocks(now_s, now_s))[0]
 
 
-def names(outcome: LeverOutcome) -> list[str]:
-    return [write.key.name for write in outcome.writes]
+def names(decision: LeverDecision) -> list[str]:
+    return [write.key.name for write in decision.writes]
 
 
 def as_stored(node: Node) -> dict[str, Any]:
@@ -57,8 +57,8 @@ def test_oldest_node_goes_first() -> None:
 
 
 def test_nodes_without_our_taint_are_nobody_to_wait_for() -> None:
-    outcome = decide(tainted(3, *OTHERS), room(is_stopping=True))
-    assert (outcome.writes, outcome.report.state) == ((), LeverState.HANDED_BACK)
+    decision = decide(tainted(3, *OTHERS), room(is_stopping=True))
+    assert (decision.writes, decision.state) == ((), LeverState.HANDED_BACK)
 
 
 def test_node_that_is_leaving_is_left_alone() -> None:
@@ -80,13 +80,13 @@ def test_node_made_anew_under_the_same_name_counts_anew() -> None:
     before = a_node("n", uid="u1", taints=(OURS,))
     since = release_taints([before], SETTINGS, room(), HeldSince(), Clocks(0.0, 0.0))[1]
     again = a_node("n", uid="u2", taints=(OURS,), created_s=590.0)
-    outcome, _ = release_taints([again], SETTINGS, room(), since, Clocks(600.0, 600.0))
-    assert outcome.writes == ()
+    decision, _ = release_taints([again], SETTINGS, room(), since, Clocks(600.0, 600.0))
+    assert decision.writes == ()
 
 
 def test_report_names_lever_and_how_many_wait() -> None:
-    report = decide(tainted(5), room(admit=2)).report
-    assert (report.name, report.state, report.ceiling) == (f"StartupTaint/{KEY}", LeverState.CONFIRMED, "3 held")
+    decision = decide(tainted(5), room(admit=2))
+    assert (decision.name, decision.state, decision.ceiling) == (f"StartupTaint/{KEY}", LeverState.CONFIRMED, "3 held")
 
 
 @given(st.permutations([OURS, Taint(KEY, "NoExecute"), *OTHERS]))

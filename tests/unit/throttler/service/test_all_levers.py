@@ -20,17 +20,17 @@ POOL_A = LabelSelector({"pool": "a"})
 TAINT = "startup-taint.cluster-autoscaler.kubernetes.io/paced"
 
 
-def reports(levers: dict[str, Any], **view: Any) -> dict[str, str]:
+def reasons(levers: dict[str, Any], **view: Any) -> dict[str, str]:
     throttle = a_throttle(nodes={"matchLabels": {"pool": "a"}}, levers=levers, maxWait="3m")
     turns, _ = decide_throttles((throttle,), a_view(1000.0, **view), {})
-    return {report.name: report.because.code for report in turns[0].findings.levers}
+    return {lever.name: lever.because.code for lever in turns[0].findings.levers}
 
 
 def test_no_lever_is_moved_that_the_spec_does_not_name() -> None:
-    assert reports({"headroom": True}, scene={"limited": (a_pool(),)}) == {}
+    assert reasons({"headroom": True}, scene={"limited": (a_pool(),)}) == {}
 
 
-def test_each_lever_that_is_named_reports() -> None:
+def test_each_lever_that_is_named_says_why() -> None:
     levers = {
         "capacityQuota": {"name": "q"},
         "nodePoolLimits": {},
@@ -38,13 +38,13 @@ def test_each_lever_that_is_named_reports() -> None:
         "startupTaint": {"key": TAINT},
         "daemonSetLabel": {"key": "example.com/on"},
     }
-    found = reports(levers, scene={"limited": (a_pool(),), "versions": QUOTAS_SERVED})
-    assert len(found) == 5
-    assert {"CapacityQuota/q", "NodePool/pool-a", f"StartupTaint/{TAINT}"} <= found.keys()
+    codes = reasons(levers, scene={"limited": (a_pool(),), "versions": QUOTAS_SERVED})
+    assert len(codes) == 5
+    assert {"CapacityQuota/q", "NodePool/pool-a", f"StartupTaint/{TAINT}"} <= codes.keys()
 
 
 def test_a_quota_that_is_not_served_says_so() -> None:
-    assert reports({"capacityQuota": {"name": "q"}}) == {"CapacityQuota/q": "QuotaNotServed"}
+    assert reasons({"capacityQuota": {"name": "q"}}) == {"CapacityQuota/q": "QuotaNotServed"}
 
 
 def test_only_nodes_of_the_throttle_are_held() -> None:

@@ -18,7 +18,7 @@ from throttler.kube.writes import status_manifest
 from throttler.law.law_memory import Learned
 from throttler.law.verdict import Phase, ThrottleReason, Verdict
 from throttler.levers.admission_queue import AdmissionReason
-from throttler.levers.lever import LeverReport, LeverState
+from throttler.levers.lever import LeverDecision, LeverState
 from throttler.service.throttle_status import Findings, next_status
 from throttler.service.throttle_watches import THROTTLES
 from throttler.signals.reading import Reading, Signals, SilentServer
@@ -42,8 +42,8 @@ def verdict(phase: Phase = Phase.AVOID, **changes: object) -> Verdict:
     return Verdict(phase=phase, because=why, **{**figures, **changes})  # type: ignore[arg-type]
 
 
-def lever(state: LeverState, name: str = "NodePool/gpu") -> LeverReport:
-    return LeverReport(name=name, state=state, because=because(AdmissionReason.NOTHING_HELD), ceiling="cpu: 64")
+def lever(state: LeverState, name: str = "NodePool/gpu") -> LeverDecision:
+    return LeverDecision(name=name, state=state, because=because(AdmissionReason.NOTHING_HELD), ceiling="cpu: 64")
 
 
 def found(**changes: object) -> Findings:
@@ -238,12 +238,12 @@ ODD = st.floats() | st.integers(-(10**12), 10**12).map(float)
 
 @given(ODD, ODD, ODD, st.integers(-5, 10**12), st.text(max_size=3000))
 def test_whatever_was_found_fits_the_api(window: float, pace: float, index: float, count: int, text: str) -> None:
-    report = LeverReport(name=text, state=LeverState.LOST, because=because(AdmissionReason.NOTHING_HELD), original=text)
+    lever = LeverDecision(name=text, state=LeverState.LOST, because=because(AdmissionReason.NOTHING_HELD), original=text)
     odd = found(
         verdict=verdict(window=window, pace_per_min=pace, index=index, allowance=count),
         joins=Joins(waiting=count),
         signals=Signals(silent=(SilentServer(server=text, problem=text, since_s=0),) * 2, problems=(text,)),
-        levers=(report,) * 200,
+        levers=(lever,) * 200,
         problem=text,
     )
     status = written(stored(), odd)

@@ -9,7 +9,7 @@ from throttler.api.throttle import LeverStatus, ThrottleStatus
 from throttler.kube.because import Because, because
 from throttler.kube.conditions_and_events import EVENTS_PER_MIN
 from throttler.law.verdict import Phase, ThrottleReason, Verdict
-from throttler.levers.lever import LeverReason, LeverReport, LeverState
+from throttler.levers.lever import LeverDecision, LeverReason, LeverState
 from throttler.service.throttle_status import ThrottleAnnouncer
 from throttler.service.tick_view import Findings, Turn
 
@@ -17,10 +17,10 @@ WALL = datetime(2026, 11, 21, 12, tzinfo=UTC)
 IDLE = because(ThrottleReason.IDLE)
 ERRORS = because(ThrottleReason.ERRORS, server="a", share=0.1, window=8.0)
 STARTING = because(ThrottleReason.STARTING, window=8.0)
-LOST = LeverReport(name="CapacityQuota/q", state=LeverState.LOST, because=because(LeverReason.QUOTA_LOST))
+LOST = LeverDecision(name="CapacityQuota/q", state=LeverState.LOST, because=because(LeverReason.QUOTA_LOST))
 
 
-def a_turn(why: Because, phase: Phase, *levers: LeverReport, name: str = "default") -> Turn:
+def a_turn(why: Because, phase: Phase, *levers: LeverDecision, name: str = "default") -> Turn:
     verdict = Verdict(phase=phase, window=8.0, admit=0, allowance=0, pace_per_min=1.0, because=why)
     return Turn(stored=a_throttle(name), findings=Findings(now_s=0.0, verdict=verdict, levers=levers))
 

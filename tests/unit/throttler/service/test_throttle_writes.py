@@ -10,7 +10,7 @@ from balloons.service.metrics import Metrics
 from tests.unit.throttler.service.throttle_scene import a_throttle
 from throttler.kube.because import because
 from throttler.kube.metadata import ObjectKey
-from throttler.levers.lever import How, LeverOutcome, LeverReason, LeverReport, LeverState, LeverWrite
+from throttler.levers.lever import How, LeverDecision, LeverReason, LeverState, LeverWrite
 from throttler.service.lever_writer import LeverWriteOutcome, WriteResult
 from throttler.service.throttle_writes import AT_ONCE, RESTS_S, UNSEEN_S, ThrottleWrites, version_of
 from throttler.service.tick_view import Findings, Turn
@@ -34,9 +34,8 @@ def a_release(name: str) -> LeverWrite:
 
 
 def a_turn(*writes: LeverWrite) -> Turn:
-    report = LeverReport(name="NodePool/a", state=LeverState.CONFIRMED, because=WHY)
-    outcome = LeverOutcome(report=report, writes=writes)
-    return Turn(stored=a_throttle(), findings=Findings(now_s=0.0), outcomes=(outcome,))
+    decision = LeverDecision(name="NodePool/a", state=LeverState.CONFIRMED, because=WHY, writes=writes)
+    return Turn(stored=a_throttle(), findings=Findings(now_s=0.0, levers=(decision,)))
 
 
 class FakeWriter:

@@ -14,7 +14,7 @@ from throttler.kube.conditions_and_events import EVENT_PERIOD_S
 from throttler.kube.errors import ForbiddenError
 from throttler.kube.kube_client import KubeClient
 from throttler.law.verdict import Phase, ThrottleReason, Verdict
-from throttler.levers.lever import LeverReport, LeverState
+from throttler.levers.lever import LeverDecision, LeverState
 from throttler.service.throttle_status import ThrottleAnnouncer
 from throttler.service.throttle_writes import COUNTS_PERIOD_S, FAILED_REST_S, ThrottleReport
 from throttler.service.tick_view import Findings, Turn
@@ -60,8 +60,8 @@ class Scene:
         """One turn; returns how many status writes there were in all."""
         why = because(ThrottleReason.STARTING, window=8.0)
         verdict = Verdict(phase=phase, window=8.0, admit=0, allowance=0, pace_per_min=1.0, because=why)
-        report = LeverReport(name="NodePool/a", state=lever, because=why)
-        findings = Findings(now_s=0.0, verdict=verdict, joins=Joins(waiting=waiting), levers=(report,))
+        decision = LeverDecision(name="NodePool/a", state=lever, because=why)
+        findings = Findings(now_s=0.0, verdict=verdict, joins=Joins(waiting=waiting), levers=(decision,))
         turn = Turn(stored=self.client.throttle, findings=findings)
         await self.report.report(turn, self.report.due(turn, problem))
         return self.client.writes

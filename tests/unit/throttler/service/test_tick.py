@@ -115,7 +115,7 @@ def test_a_throttle_that_is_paused_or_tries_things_out_gives_everything_back(how
     story = Story(a_throttle(**{**LIMITS, how: True}))
     turn = grown(story)
     assert turn.findings.verdict is not None, "it still shows what it would do"
-    assert [report.state for report in turn.findings.levers] == [LeverState.HANDED_BACK]
+    assert [lever.state for lever in turn.findings.levers] == [LeverState.HANDED_BACK]
     assert turn.lane is None
 
 
@@ -232,12 +232,12 @@ def test_an_object_that_two_throttles_name_is_the_older_ones() -> None:
     old, new = both(a_pool())
     assert {write.kind for write in old.lever_writes} == {"NodePool", "CapacityQuota"}
     assert not new.lever_writes
-    told = [(report.name, report.state, report.because.code) for report in new.findings.levers]
+    told = [(lever.name, lever.state, lever.because.code) for lever in new.findings.levers]
     assert told == [
         ("CapacityQuota/q", LeverState.REFUSED, "OtherThrottle"),
         ("NodePool/pool-a", LeverState.REFUSED, "OtherThrottle"),
     ]
-    assert all("JoinThrottle old " in report.because.sentence for report in new.findings.levers)
+    assert all("JoinThrottle old " in lever.because.sentence for lever in new.findings.levers)
 
 
 def test_two_ceilings_of_one_throttle_do_not_both_give_all_of_the_allowance() -> None:
@@ -257,7 +257,7 @@ def test_the_younger_throttle_lets_go_of_what_it_held() -> None:
     old, new = both(held_by("new"))
     (back,) = new.lever_writes
     assert back.body["spec"] == {"limits": {"cpu": "1000"}}  # type: ignore[call-overload]
-    assert [report.state for report in old.findings.levers if report.name == "NodePool/pool-a"] == [LeverState.REFUSED]
+    assert [lever.state for lever in old.findings.levers if lever.name == "NodePool/pool-a"] == [LeverState.REFUSED]
     old, new = both(held_by("old"))
     assert "NodePool" in {write.kind for write in old.lever_writes}
     assert not new.lever_writes
