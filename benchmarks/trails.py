@@ -31,7 +31,7 @@ from balloons.service.pool_status import Announcer
 from balloons.service.pool_writes import PoolWrites
 from balloons.service.preemptions import Preemptions
 from balloons.service.watched_objects import node_within_s, pod_within_s
-from balloons.service.writer import Reporter, Writer
+from balloons.service.writer import PoolStatusWriter, Writer
 from balloons.view.snapshot import Circumstances, Deployment, Index, Now, PriorityClass
 from throttler.api.throttle import JoinThrottle
 from throttler.api.throttle_rules import decode_throttle
@@ -257,10 +257,10 @@ class _NodeStory:
         clock = asyncio.get_running_loop().time
         metrics, client = Metrics("trails"), cast(KubeClient, self.wire)
         wake = Wake(clock)
-        reporter = Reporter(client, self.index.pool, Announcer("trails"), metrics, clock)
+        status_writer = PoolStatusWriter(client, self.index.pool, Announcer("trails"), metrics, clock)
         writer = Writer(client, client, client, clock)
         writes = PoolWrites(
-            writer, reporter, _Seen(), metrics, self.preemptions, is_dry_run=False, clock=lambda: CLOCK_S
+            writer, status_writer, _Seen(), metrics, self.preemptions, is_dry_run=False, clock=lambda: CLOCK_S
         )
         loop = DecisionLoop(
             self.index,

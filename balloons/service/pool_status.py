@@ -75,7 +75,7 @@ WRITE_FAILED = "WriteFailed"
 ZONE_LIMIT = 64
 """As in the CRD: one field too long would cost the whole status."""
 StoredPool = BalloonPool | RefusedPool
-REPORTER = "kube-balloons.github.io/balloons"
+CONTROLLER = "kube-balloons.github.io/balloons"
 
 
 class Standing(enum.Enum):
@@ -141,7 +141,7 @@ class Announcer:
 
     def __init__(self, instance: str) -> None:
         self._author = EventAuthor(
-            reporter=REPORTER, instance=instance, action="Decide", api_version=API_VERSION, kind=POOL_KIND
+            controller=CONTROLLER, instance=instance, action="Decide", api_version=API_VERSION, kind=POOL_KIND
         )
         self._limit = EventLimit()
         self._last: dict[ObjectKey, str] = {}

@@ -2,10 +2,10 @@
 
 Of each pool there are up to four turns under way at a time, of sorts that do not wait for each other and have
 ceilings of their own: what makes and removes balloons, the deletion of balloons whose nodes are about to go, notes (on
-nodes, and the removal of what failed balloons leave), and the report (its status). A turn that
+nodes, and the removal of what failed balloons leave), and the status. A turn that
 gives nodes back to work is urgent as a whole. Balloons leave nodes that go after the pool's sizes are written, and also
 where that fails or rests. A pool whose turn is under way, or whose last write the caches do not
-show yet, is passed over; the next decision sees the world as it is then. A decision's report comes after its balloons.
+show yet, is passed over; the next decision sees the world as it is then. A decision's status comes after its balloons.
 Events are written in one turn for all pools, and every decision is heard: one that a turn under way passes over, too.
 """
 
@@ -41,7 +41,7 @@ from balloons.service.write_rules import (
     least_rest_s,
     outcome_of,
 )
-from balloons.service.writer import Reporter, Writer
+from balloons.service.writer import PoolStatusWriter, Writer
 from throttler.kube.errors import ApiError
 from throttler.kube.metadata import ObjectKey
 from throttler.kube.writes import OwnWrites, Repeats, WriteJobs
@@ -57,7 +57,7 @@ AWAITED_S = 0.1
 RESTING_S = 1.0
 """After a failure there is no such hurry."""
 TURN_AWAY_PERIOD_S = 1.0
-"""Between two statuses that say that a pool is not served: less than half of the reports that we may make."""
+"""Between two statuses that say that a pool is not served: less than half of those that we may write."""
 SWEEPS = ObjectKey("", "")
 """What is swept up after pools that are gone is written like a pool of its own."""
 
@@ -71,7 +71,7 @@ class _Sort(enum.Enum):
     BALLOONS = "balloons"
     LEAVING = "leaving"
     NOTES = "notes"
-    REPORT = "report"
+    STATUS = "status"
     EVENTS = "events"
 
 
@@ -99,7 +99,7 @@ class PoolWrites:
     def __init__(
         self,
         writer: Writer,
-        reporter: Reporter,
+        status_writer: PoolStatusWriter,
         caches: Caches,
         metrics: Metrics,
         preemptions: Preemptions,
@@ -108,7 +108,7 @@ class PoolWrites:
         clock: Callable[[], float],
     ) -> None:
         self._writer = writer
-        self._reporter = reporter
+        self._status_writer = status_writer
         self._caches = caches
         self._metrics = metrics
         self._preemptions = preemptions
@@ -155,11 +155,11 @@ class PoolWrites:
 
     def stand_by(self) -> None:
         """Somebody else leads: what was told and what failed is theirs to know. Writes under way meet the fence."""
-        self._reporter.forget(())
+        self._status_writer.forget(())
         self._jobs.forget(())
 
     async def drain(self, timeout_s: float) -> None:
-        """Let writes under way finish, their reports included; what takes longer is cancelled."""
+        """Let writes under way finish, their statuses included; what takes longer is cancelled."""
         await self._jobs.drain(timeout_s)
 
     # --- one pool ---
@@ -170,9 +170,9 @@ class PoolWrites:
         if self._is_dry_run or now_s - self._turned_away_at_s < TURN_AWAY_PERIOD_S:
             return
         for decision in decisions:
-            if not self._jobs.is_busy(decision.pool, _Sort.REPORT) and self._reporter.status_due(decision, ""):
+            if not self._jobs.is_busy(decision.pool, _Sort.STATUS) and self._status_writer.status_due(decision, ""):
                 self._turned_away_at_s = now_s
-                self._report(decision)
+                self._write_status(decision)
                 return
 
     def _start_pool(self, decision: PoolDecision) -> bool:
@@ -189,13 +189,13 @@ class PoolWrites:
             self._start_leaving(key, actions)
         self._start_turn(key, _Sort.NOTES, notes[:NOTES_PER_TURN])
         if not is_busy and not self._jobs.is_busy(key, _Sort.BALLOONS):
-            self._report(decision)
+            self._write_status(decision)
         return may_act or not decision.actions
 
     def _start_turn(
         self, key: ObjectKey, sort: _Sort, actions: Sequence[Action], decision: PoolDecision | None = None
     ) -> bool:
-        """Whether the pool may be acted on; `decision` is what is reported afterwards."""
+        """Whether the pool may be acted on; `decision` is what the status tells of afterwards."""
         if self._jobs.is_busy(key, sort):
             return False
         may_act = self._own_writes[sort].may_act(key, self._caches.version_of, self._caches.has_pod, self._clock())
@@ -253,7 +253,7 @@ class PoolWrites:
             own.succeeded(key)
         if decision is not None:
             self._start_leaving(key, decision.actions)
-            self._report(decision)
+            self._write_status(decision)
 
     async def _carry_out(
         self, key: ObjectKey, own: OwnWrites, action: Action, room: asyncio.Semaphore, *, is_urgent: bool
@@ -290,20 +290,21 @@ class PoolWrites:
         log.warning("write failed", pool=str(key), outcome=outcome.value, problem=words)
         return _Failure("" if outcome in _NOBODYS_FAULT else words, least_rest_s(error))
 
-    def _report(self, decision: PoolDecision) -> None:
-        if self._is_dry_run or self._jobs.is_busy(decision.pool, _Sort.REPORT):
+    def _write_status(self, decision: PoolDecision) -> None:
+        if self._is_dry_run or self._jobs.is_busy(decision.pool, _Sort.STATUS):
             return
-        status = self._reporter.status_due(decision, self.problems.get(decision.pool, ""))
+        status = self._status_writer.status_due(decision, self.problems.get(decision.pool, ""))
         if status is not None:
-            self._jobs.begin(decision.pool, _Sort.REPORT, self._reporter.report(decision, status))
+            self._jobs.begin(decision.pool, _Sort.STATUS, self._status_writer.write(decision, status))
 
     def _tell(self, decisions: Sequence[PoolDecision]) -> None:
         if self._is_dry_run:
             return
         for decision in decisions:
-            self._reporter.notice(decision)
-        if not self._jobs.is_busy(SWEEPS, _Sort.EVENTS) and (events := self._reporter.announcer.due(self._clock())):
-            self._jobs.begin(SWEEPS, _Sort.EVENTS, self._reporter.tell(events))
+            self._status_writer.notice(decision)
+        announcer = self._status_writer.announcer
+        if not self._jobs.is_busy(SWEEPS, _Sort.EVENTS) and (events := announcer.due(self._clock())):
+            self._jobs.begin(SWEEPS, _Sort.EVENTS, self._status_writer.tell(events))
 
     # --- the rest ---
 
@@ -311,7 +312,7 @@ class PoolWrites:
         known = {SWEEPS, *(decision.pool for decision in decided.pools), *self._jobs.owners}
         for own in self._own_writes.values():
             own.forget(known)
-        self._reporter.forget(known)
+        self._status_writer.forget(known)
         self._repeats.forget(self._clock())
         self._jobs.forget(known)
 

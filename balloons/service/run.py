@@ -20,7 +20,7 @@ from balloons.service.pool_writes import PoolWrites
 from balloons.service.preemptions import Preemptions
 from balloons.service.settings import ServiceSettings, parse_address
 from balloons.service.watches import Watches
-from balloons.service.writer import Reporter, Writer
+from balloons.service.writer import PoolStatusWriter, Writer
 from balloons.view.snapshot import Index
 from throttler.kube.connection import Connection, ConnectionOptions, load_connection
 from throttler.kube.errors import ForbiddenError
@@ -31,7 +31,7 @@ from throttler.service.lever_writer import LeverWriter
 from throttler.service.restore_all import InForce
 from throttler.service.throttle_status import ThrottleAnnouncer
 from throttler.service.throttle_watches import ThrottleWatches
-from throttler.service.throttle_writes import ThrottleReport, ThrottleWrites
+from throttler.service.throttle_writes import ThrottleStatusWriter, ThrottleWrites
 from throttler.service.throttling import Throttling
 from throttler.sources.signal_watch import OwnAttempts, SignalWatches
 
@@ -44,7 +44,7 @@ BURST_S = 60.0
 URGENT_TIMES, URGENT_BURST = 10.0, 300
 """What gives nodes back to work may come so many times as often as other writes, and so many at once: at the default 50
 a second, which is what a scheduler binds. A gang of 1,000 has its nodes after 18 s, one of 300 at once."""
-REPORTS_SHARE, REPORTS_BURST_S = 0.5, 30.0
+STATUS_SHARE, STATUS_BURST_S = 0.5, 30.0
 """Status and Events, on top of the writes they tell of: 100 pools whose figures move need 4 a second at the most."""
 NOTES_BURST_S = 1.0
 """Annotations of nodes go out evenly: there may be thousands, and none is in a hurry."""
@@ -64,11 +64,12 @@ async def measure_lag(tell: Callable[[float], None]) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Clients:
-    """Who reads, who writes for pools (what may wait, what is urgent, notes on nodes, reports), who moves ceilings, and
-    who releases what is held one by one; `own` is what they all meet. None waits for another's ceiling of calls.
+    """Who reads, who writes for pools (what may wait, what is urgent, notes on nodes, status and Events), who moves
+    ceilings, and who releases what is held one by one; `own` is what they all meet. None waits for another's ceiling of
+    calls.
 
     With `max_calls_per_s` of 5, all of them together send at most 92.5 requests a second while a release lasts, and
-    42.5 otherwise: reads 20, writes 5, notes 5, reports 2.5, ceilings 5, what is held 5; releases and deletes 50.
+    42.5 otherwise: reads 20, writes 5, notes 5, status 2.5, ceilings 5, what is held 5; releases and deletes 50.
 
     `elector` holds the Lease that the writers are fenced by; None where no Lease is held, in a dry run for one.
     """
@@ -78,7 +79,7 @@ class Clients:
     writing: KubeClient
     urgent: KubeClient
     noting: KubeClient
-    reporting: KubeClient
+    telling: KubeClient
     pulling: KubeClient
     releasing: KubeClient
     elector: Elector | None
@@ -112,11 +113,11 @@ async def open_clients(settings: ServiceSettings, metrics: Metrics) -> AsyncIter
             ) as noting,
             open_client(
                 connection,
-                "report",
-                gate=gate_of(settings, REPORTS_SHARE, REPORTS_BURST_S),
+                "status",
+                gate=gate_of(settings, STATUS_SHARE, STATUS_BURST_S),
                 observer=observe,
                 may_send=may_write,
-            ) as reporting,
+            ) as telling,
             open_client(connection, "throttle", gate=gate_of(settings), observer=observe, may_send=may_pull) as pulling,
             open_client(
                 connection, "release", gate=gate_of(settings), observer=observe, may_send=may_pull
@@ -128,7 +129,7 @@ async def open_clients(settings: ServiceSettings, metrics: Metrics) -> AsyncIter
                 writing=writing,
                 urgent=urgent,
                 noting=noting,
-                reporting=reporting,
+                telling=telling,
                 pulling=pulling,
                 releasing=releasing,
                 elector=elector,
@@ -169,7 +170,7 @@ def make_throttling(
         ThrottleWrites(
             LeverWriter(clients.pulling),
             LeverWriter(clients.releasing),
-            ThrottleReport(clients.pulling, ThrottleAnnouncer(socket.gethostname()), clock),
+            ThrottleStatusWriter(clients.pulling, ThrottleAnnouncer(socket.gethostname()), clock),
             metrics.throttle,
             clock,
             is_dry_run=is_dry_run,
@@ -210,10 +211,10 @@ class Service:
         self._is_stopping = False
         metrics.follow_leader(self._leads)
         self._watches = Watches(clients.reading, index, wake, metrics, preemptions, clock=clock)
-        reporter = Reporter(clients.reporting, index.pool, Announcer(socket.gethostname()), metrics, clock)
+        status_writer = PoolStatusWriter(clients.telling, index.pool, Announcer(socket.gethostname()), metrics, clock)
         self._writes = PoolWrites(
             Writer(clients.writing, clients.urgent, clients.noting, clock),
-            reporter,
+            status_writer,
             self._watches,
             metrics,
             preemptions,

@@ -131,8 +131,8 @@ async def _patch(client: KubeClient, resource: Resource, metadata: dict[str, Any
     return version_in(answer)
 
 
-class Reporter:
-    """Tells users of pools: their status and Events. What cannot be told never stops the pool's own writes.
+class PoolStatusWriter:
+    """Writes what users are told of pools: status and Events. What cannot be told never stops the pool's own writes.
 
     `announcer` knows the Events; whoever takes those that are due must `tell` them.
 
@@ -176,7 +176,7 @@ class Reporter:
         is_repeated = self._turned_away.get(decision.pool) == status.message
         return None if is_repeated and decision.because.reason in TURNED_AWAY else status
 
-    async def report(self, decision: PoolDecision, status: PoolStatus) -> None:
+    async def write(self, decision: PoolDecision, status: PoolStatus) -> None:
         """Write the status that is due."""
         stored = self._stored(decision.pool)
         if stored is None:

@@ -50,7 +50,7 @@ EVENT_NAMESPACE = "default"
 class EventAuthor:
     """Who tells, and about objects of which kind; `action` is what is done with them."""
 
-    reporter: str
+    controller: str
     instance: str
     action: str
     api_version: str
@@ -67,7 +67,7 @@ class EventAuthor:
                 "namespace": about.namespace or EVENT_NAMESPACE,
             },
             "eventTime": wall.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
-            "reportingController": self.reporter,
+            "reportingController": self.controller,
             "reportingInstance": self.instance[:INSTANCE_LIMIT],
             "action": self.action,
             "reason": why.code,

@@ -296,7 +296,7 @@ def _listed(texts: Iterable[str]) -> str:
     return ", ".join(texts)
 
 
-REPORTER = "kube-balloons.github.io/throttler"
+CONTROLLER = "kube-balloons.github.io/throttler"
 _WARNINGS = {
     ThrottleReason.ERRORS,
     ThrottleReason.IDLE_ERRORS,
@@ -316,7 +316,7 @@ class ThrottleAnnouncer:
 
     def __init__(self, instance: str) -> None:
         self._author = EventAuthor(
-            reporter=REPORTER, instance=instance, action="Pace", api_version=API_VERSION, kind=THROTTLE_KIND
+            controller=CONTROLLER, instance=instance, action="Pace", api_version=API_VERSION, kind=THROTTLE_KIND
         )
         self._limit = EventLimit()
         self._phase: dict[str, str] = {}

@@ -37,8 +37,8 @@ _SETTLED = {LeverState.PENDING.value: LeverState.CONFIRMED.value}
 log = structlog.get_logger()
 
 
-class ThrottleReport:
-    """Tells users of throttles: their status and Events."""
+class ThrottleStatusWriter:
+    """Writes what users are told of throttles: their status and Events."""
 
     def __init__(self, client: KubeClient, announcer: ThrottleAnnouncer, clock: Callable[[], float]) -> None:
         self._announcer = announcer
@@ -60,7 +60,7 @@ class ThrottleReport:
         is_news = _meaning(turn.stored.status) != _meaning(status)
         return status if self._status.may_write(turn.stored.metadata, is_news=is_news) else None
 
-    async def report(self, turn: Turn, status: ThrottleStatus | None) -> None:
+    async def write(self, turn: Turn, status: ThrottleStatus | None) -> None:
         """Write the status if there is one to write, and what there is to announce."""
         events = self._announcer.due(turn, turn.stored.status, self._clock(), datetime.now(UTC))
         if status is not None:
@@ -121,14 +121,14 @@ class ThrottleWrites:
         self,
         writer: LeverWriter,
         releasing: LeverWriter,
-        report: ThrottleReport,
+        status_writer: ThrottleStatusWriter,
         metrics: ThrottleMetrics,
         clock: Callable[[], float],
         *,
         is_dry_run: bool,
     ) -> None:
         self._writers = {False: writer, True: releasing}
-        self._report = report
+        self._status_writer = status_writer
         self._metrics = metrics
         self._clock = clock
         self._is_dry_run = is_dry_run
@@ -151,7 +151,7 @@ class ThrottleWrites:
         if self._jobs.is_busy(name, False):
             return False
         ceilings = [write for write in writes if write.kind in CEILING_KINDS]
-        if ceilings or (turn is not None and self._report.due(turn, self._problem(name)) is not None):
+        if ceilings or (turn is not None and self._status_writer.due(turn, self._problem(name)) is not None):
             self._jobs.begin(name, False, self._write(name, False, ceilings, turn))
         return True
 
@@ -162,7 +162,7 @@ class ThrottleWrites:
     def forget(self, known: Collection[str]) -> None:
         """Drop what is about throttles that are gone."""
         self._jobs.forget(known)
-        self._report.forget(known)
+        self._status_writer.forget(known)
         now_s = self._clock()
         self._rests = {place: rest for place, rest in self._rests.items() if rest.until_s > now_s}
 
@@ -187,7 +187,7 @@ class ThrottleWrites:
         found = await asyncio.gather(*(self._write_one(name, each, is_bulk) for each in things.values()))
         self._jobs.problems[name, is_bulk] = next(filter(None, found), "")
         if turn is not None:
-            await self._report.report(turn, self._report.due(turn, self._problem(name)))
+            await self._status_writer.write(turn, self._status_writer.due(turn, self._problem(name)))
 
     async def _write_one(self, name: str, writes: Sequence[LeverWrite], is_bulk: bool) -> str:
         """The writes of one object; returns what went wrong, in words, empty if nothing did."""

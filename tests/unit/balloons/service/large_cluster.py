@@ -19,7 +19,7 @@ from balloons.service.pool_status import Announcer
 from balloons.service.pool_writes import PoolWrites
 from balloons.service.preemptions import Preemptions
 from balloons.service.watches import Watches
-from balloons.service.writer import Reporter, Writer
+from balloons.service.writer import PoolStatusWriter, Writer
 from balloons.view.snapshot import Index
 from tests.unit.throttler.kube.fake_api import FakeResponse, client_for, status_answer
 from throttler.kube.requests import Request
@@ -335,9 +335,15 @@ async def serving(cluster: LargeCluster) -> AsyncIterator[Any]:
     client = client_for(cluster)
     index, wake, metrics, preemptions = Index(CLASS), Wake(clock), Metrics("test"), Preemptions()
     watches = Watches(client, index, wake, metrics, preemptions, clock=clock)
-    reporter = Reporter(client, index.pool, Announcer("me"), metrics, clock)
+    status_writer = PoolStatusWriter(client, index.pool, Announcer("me"), metrics, clock)
     writes = PoolWrites(
-        Writer(client, client, client, clock), reporter, watches, metrics, preemptions, is_dry_run=False, clock=clock
+        Writer(client, client, client, clock),
+        status_writer,
+        watches,
+        metrics,
+        preemptions,
+        is_dry_run=False,
+        clock=clock,
     )
     loop = DecisionLoop(
         index, watches, writes, wake, metrics, preemptions, DecideSettings(), interval_s=10.0, clock=clock

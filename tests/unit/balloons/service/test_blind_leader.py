@@ -37,7 +37,7 @@ class Replica:
             writing=client,
             urgent=client,
             noting=client,
-            reporting=client,
+            telling=client,
             pulling=client,
             releasing=client,
             elector=self.elector,

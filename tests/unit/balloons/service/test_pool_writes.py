@@ -25,7 +25,7 @@ from balloons.service.metrics import Metrics
 from balloons.service.pool_status import Announcer
 from balloons.service.pool_writes import PoolWrites
 from balloons.service.preemptions import Preemptions
-from balloons.service.writer import Reporter, Writer
+from balloons.service.writer import PoolStatusWriter, Writer
 from throttler.kube.errors import (
     ApiError,
     AttemptTimeoutError,
@@ -114,10 +114,10 @@ class Scene:
         self.stored = {key: BalloonPool(Metadata(key.name, "ns", resource_version="1"), spec) for key in (GPU, CPU)}
         clock = asyncio.get_running_loop().time
         client: Any = self.client
-        reporter = Reporter(client, self.stored.get, Announcer("me"), self.metrics, clock)
+        status_writer = PoolStatusWriter(client, self.stored.get, Announcer("me"), self.metrics, clock)
         self.writes = PoolWrites(
             Writer(client, client, client, clock),
-            reporter,
+            status_writer,
             self.caches,
             self.metrics,
             Preemptions(),
@@ -328,8 +328,8 @@ async def test_problem_is_in_the_status_until_it_is_solved() -> None:
     scene = Scene()
     scene.client.errors[APPLY] = [ForbiddenError('cannot patch "deployments"', status=403)]
     await scene.write(apply())
-    reported = [body for body in scene.client.bodies if "status" in body]
-    texts = {c["type"]: c["message"] for c in reported[-1]["status"]["conditions"]}
+    statuses = [body for body in scene.client.bodies if "status" in body]
+    texts = {c["type"]: c["message"] for c in statuses[-1]["status"]["conditions"]}
     assert 'cannot patch "deployments"' in texts["Stalled"]
     await asyncio.sleep(31)
     await scene.write(apply())

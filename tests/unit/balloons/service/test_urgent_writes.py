@@ -22,9 +22,9 @@ from balloons.service.metrics import Metrics
 from balloons.service.pool_status import Announcer
 from balloons.service.pool_writes import PoolWrites
 from balloons.service.preemptions import Preemptions
-from balloons.service.run import NOTES_BURST_S, REPORTS_BURST_S, REPORTS_SHARE, gate_of, urgent_gate_of
+from balloons.service.run import NOTES_BURST_S, STATUS_BURST_S, STATUS_SHARE, gate_of, urgent_gate_of
 from balloons.service.settings import ServiceSettings
-from balloons.service.writer import Reporter, Writer
+from balloons.service.writer import PoolStatusWriter, Writer
 from tests.unit.throttler.kube.fake_api import FakeApi, client_for
 from throttler.kube.metadata import Metadata, ObjectKey
 from throttler.kube.selectors import LabelSelector
@@ -57,13 +57,13 @@ class Scene:
         writing = client_for(self.api, gate=gate_of(settings))
         urgent = client_for(self.api, gate=urgent_gate_of(settings))
         noting = client_for(self.api, gate=gate_of(settings, 1.0, NOTES_BURST_S))
-        reporting = client_for(self.api, gate=gate_of(settings, REPORTS_SHARE, REPORTS_BURST_S))
+        telling = client_for(self.api, gate=gate_of(settings, STATUS_SHARE, STATUS_BURST_S))
         spec = PoolSpec(PoolNodes(LabelSelector({"a": "b"})), Mode.HOLD)
         self.stored = {key: BalloonPool(Metadata(key.name, "ns", resource_version="1"), spec) for key in POOLS}
         metrics = Metrics("test")
         self.writes = PoolWrites(
             Writer(writing, urgent, noting, clock),
-            Reporter(reporting, self.stored.get, Announcer("me"), metrics, clock),
+            PoolStatusWriter(telling, self.stored.get, Announcer("me"), metrics, clock),
             Caches(),
             metrics,
             Preemptions(),
@@ -164,7 +164,7 @@ async def test_thousands_of_notes_are_in_nobodys_way() -> None:
     assert deleted[-1] < 30.5
 
 
-async def test_a_report_that_waits_holds_up_no_write() -> None:
+async def test_a_status_that_waits_holds_up_no_write() -> None:
     scene = Scene()
     for _ in range(300):
         scene.writes.stand_by()

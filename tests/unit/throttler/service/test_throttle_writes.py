@@ -56,26 +56,26 @@ class FakeWriter:
         return tuple(results)
 
 
-class FakeReport:
+class FakeStatusWriter:
     def __init__(self) -> None:
         self.problems: list[str] = []
-        self.reports = 0
+        self.statuses = 0
 
     def due(self, turn: Turn, problem: str) -> Any:
         self.problems.append(problem)
         return None
 
-    async def report(self, turn: Turn, status: Any) -> None:
-        self.reports += 1
+    async def write(self, turn: Turn, status: Any) -> None:
+        self.statuses += 1
 
 
 class Scene:
     def __init__(self, *, is_dry_run: bool = False) -> None:
-        self.writer, self.report, self.metrics = FakeWriter(), FakeReport(), Metrics("test")
+        self.writer, self.status_writer, self.metrics = FakeWriter(), FakeStatusWriter(), Metrics("test")
         writer: Any = self.writer
-        report: Any = self.report
+        status_writer: Any = self.status_writer
         clock = asyncio.get_running_loop().time
-        self.writes = ThrottleWrites(writer, writer, report, self.metrics.throttle, clock, is_dry_run=is_dry_run)
+        self.writes = ThrottleWrites(writer, writer, status_writer, self.metrics.throttle, clock, is_dry_run=is_dry_run)
 
     def start(self, *writes: LeverWrite) -> bool:
         turn = a_turn(*writes)
@@ -118,7 +118,7 @@ async def test_an_object_rests_after_a_refusal_and_the_user_is_told() -> None:
     scene = Scene()
     scene.writer.ends["a"] = LeverWriteOutcome.FORBIDDEN
     await scene.write(a_write("a"))
-    assert scene.report.problems[-1] == "NodePool a: no a"
+    assert scene.status_writer.problems[-1] == "NodePool a: no a"
     assert not await scene.write(a_write("a", version="2"))
     await asyncio.sleep(RESTS_S[LeverWriteOutcome.FORBIDDEN])
     assert await scene.write(a_write("a", version="3"))
@@ -129,7 +129,7 @@ async def test_somebody_who_was_faster_is_no_problem(outcome: LeverWriteOutcome)
     scene = Scene()
     scene.writer.ends["a"] = outcome
     await scene.write(a_write("a"))
-    assert scene.report.problems[-1] == ""
+    assert scene.status_writer.problems[-1] == ""
     assert await scene.write(a_write("a", version="2"))
 
 
@@ -162,7 +162,7 @@ async def test_what_could_not_be_released_is_told_with_the_next_turn() -> None:
     scene.writer.ends["p"] = LeverWriteOutcome.FORBIDDEN
     await scene.write(a_release("p"))
     scene.start()
-    assert scene.report.problems[-1] == "Pod team/p: no p"
+    assert scene.status_writer.problems[-1] == "Pod team/p: no p"
 
 
 async def test_what_takes_too_long_is_cancelled_on_a_stop() -> None:
@@ -177,7 +177,7 @@ async def test_what_takes_too_long_is_cancelled_on_a_stop() -> None:
 async def test_a_dry_run_writes_nothing() -> None:
     scene = Scene(is_dry_run=True)
     assert not await scene.write(a_write("a"))
-    assert scene.report.reports == 0
+    assert scene.status_writer.statuses == 0
 
 
 async def test_writes_are_counted() -> None:

@@ -16,7 +16,7 @@ from throttler.kube.kube_client import KubeClient
 from throttler.law.verdict import Phase, ThrottleReason, Verdict
 from throttler.levers.lever import LeverDecision, LeverState
 from throttler.service.throttle_status import ThrottleAnnouncer
-from throttler.service.throttle_writes import COUNTS_PERIOD_S, FAILED_REST_S, ThrottleReport
+from throttler.service.throttle_writes import COUNTS_PERIOD_S, FAILED_REST_S, ThrottleStatusWriter
 from throttler.service.tick_view import Findings, Turn
 
 pytestmark = pytest.mark.virtual_time
@@ -52,7 +52,7 @@ class Scene:
     def __init__(self) -> None:
         self.client = FakeClient()
         clock = asyncio.get_running_loop().time
-        self.report = ThrottleReport(cast(KubeClient, self.client), ThrottleAnnouncer("me"), clock)
+        self.status_writer = ThrottleStatusWriter(cast(KubeClient, self.client), ThrottleAnnouncer("me"), clock)
 
     async def tell(
         self, waiting: int, phase: Phase = Phase.SLOW_START, problem: str = "", lever: LeverState = LeverState.CONFIRMED
@@ -63,7 +63,7 @@ class Scene:
         decision = LeverDecision(name="NodePool/a", state=lever, because=why)
         findings = Findings(now_s=0.0, verdict=verdict, joins=Joins(waiting=waiting), levers=(decision,))
         turn = Turn(stored=self.client.throttle, findings=findings)
-        await self.report.report(turn, self.report.due(turn, problem))
+        await self.status_writer.write(turn, self.status_writer.due(turn, problem))
         return self.client.writes
 
 
@@ -125,7 +125,7 @@ async def test_a_throttle_that_was_deleted_and_made_anew_is_told_like_any_other(
     scene = Scene()
     await scene.tell(5, lever=LeverState.REFUSED)
     before = len(scene.client.events)
-    scene.report.forget({"another"})
+    scene.status_writer.forget({"another"})
     scene.client.throttle = a_throttle()
     await asyncio.sleep(EVENT_PERIOD_S)
     await scene.tell(5, lever=LeverState.REFUSED)
@@ -135,7 +135,7 @@ async def test_a_throttle_that_was_deleted_and_made_anew_is_told_like_any_other(
 async def test_what_was_told_of_a_throttle_that_is_still_there_is_remembered() -> None:
     scene = Scene()
     await scene.tell(5)
-    scene.report.forget({scene.client.throttle.metadata.name})
+    scene.status_writer.forget({scene.client.throttle.metadata.name})
     scene.client.throttle = a_throttle()
     await asyncio.sleep(EVENT_PERIOD_S)
     await scene.tell(5)
@@ -147,5 +147,5 @@ async def test_the_rest_after_a_refusal_ends_with_the_throttle() -> None:
     scene.client.fault = ForbiddenError("may not patch jointhrottles/status", status=403)
     await scene.tell(5)
     scene.client.fault = None
-    scene.report.forget(())
+    scene.status_writer.forget(())
     assert await scene.tell(5) == 1
