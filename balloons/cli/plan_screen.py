@@ -16,7 +16,7 @@ from balloons.cli.cluster_source import see
 from balloons.cli.documents import printed
 from balloons.cli.options import DURATIONS, stated_of
 from balloons.cli.plan_files import documents, prices, write
-from balloons.cli.plan_text import PLAN_ROWS, chart, comparison_lines, plan_lines, report_lines, verdict_lines, wrapped
+from balloons.cli.plan_text import PLAN_ROWS, answer_lines, chart, comparison_lines, plan_lines, report_lines, wrapped
 from balloons.cli.terminal import CommandError, ExitCode, Look, Row, table, warn, working
 from balloons.cli.values import Number, Seconds
 from balloons.cli.version_command import own_version
@@ -42,7 +42,7 @@ from balloons.preview.what_if import (
     with_stated,
 )
 from balloons.report.document import Document, DocumentError, read_document, series_of
-from balloons.report.sentences import hurts, may_hurt, verdict_of_sides
+from balloons.report.sentences import answer_of_sides, hurts, may_hurt
 from throttler.kube.quantities_and_durations import count
 from throttler.law.settings import LawSettings
 
@@ -200,9 +200,10 @@ def simulation_lines(cells: tuple[Cell, ...], sweep: Sweep | None, look: Look) -
     """One row per run."""
     headers = (sweep.name.upper(), *COLUMNS) if sweep else COLUMNS
     rows = [_row(cell, sweep) for cell in cells]
-    head = (
-        _answers(cells, sweep, look) if sweep else verdict_lines(verdict_of_sides([each.side for each in cells]), look)
-    )
+    if sweep:
+        head = _answers(cells, sweep, look)
+    else:
+        head = answer_lines(answer_of_sides([cell.side for cell in cells]), look)
     notes = [line for cell in cells if (note := _endless(cell)) for line in wrapped(note, look)]
     kept = 2 if sweep else 1
     drawn = table(headers, rows, width=look.width, kept=kept, first_to_go=FIRST_TO_GO, has_headers=look.has_headers)

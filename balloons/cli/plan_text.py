@@ -18,7 +18,7 @@ from balloons.preview.forecast import NONE
 from balloons.preview.plan_json import Comparison
 from balloons.report import sentences
 from balloons.report.document import Document, PolicyCourse, Series, at, courses_of, marks, series_of
-from balloons.report.sentences import Level, PlanVerdict, verdict
+from balloons.report.sentences import Level, PlanAnswer, answer_of
 from throttler.kube.quantities_and_durations import count
 
 WAVES = ("WAVE", "FROM", "UNTIL", "NODES", "READY", "PER-MIN", "LIMITED-BY")
@@ -58,9 +58,9 @@ def plan_lines(plan: Document, look: Look, chart: list[str]) -> list[str]:
     head = [f"Seen: {sentences.shown(plan.cluster.autoscaler)}"]
     if plan.request.add_nodes:
         head = [sentences.title(plan), *head, sentences.when(plan), sentences.limited_by(plan)]
-    found = verdict(plan)
+    answer = answer_of(plan)
     parts = [
-        verdict_lines(found, look) + [line for each in _warnings(plan) for line in wrapped(f"! {each}", look)],
+        answer_lines(answer, look) + [line for each in _warnings(plan) for line in wrapped(f"! {each}", look)],
         [line for said in filter(None, head) for line in wrapped(said, look)],
         [line for each in sentences.first(sentences.pods(plan), 8) for line in wrapped(each, look)],
         wave_lines(plan, look) if look.output == "wide" else [],
@@ -73,12 +73,12 @@ def plan_lines(plan: Document, look: Look, chart: list[str]) -> list[str]:
     return [line for index, part in enumerate(filter(None, parts)) for line in ([""] if index else []) + part]
 
 
-def verdict_lines(found: PlanVerdict, look: Look) -> list[str]:
+def answer_lines(answer: PlanAnswer, look: Look) -> list[str]:
     """First of all; the command stands in a line of its own and is not wrapped: it is there to be pasted."""
-    said = wrapped(found.sentence, look)
+    said = wrapped(answer.sentence, look)
     if look.is_coloured:
-        said = [f"{LIGHTS[found.level]}{line}{END}" for line in said]
-    return [*said, f"  {found.command}"] if found.command else said
+        said = [f"{LIGHTS[answer.level]}{line}{END}" for line in said]
+    return [*said, f"  {answer.command}"] if answer.command else said
 
 
 def wrapped(text: str, look: Look) -> list[str]:

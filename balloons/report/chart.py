@@ -15,7 +15,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator
 from balloons.colours import BAD_LIGHT, COLOURS, GOOD_LIGHT, WARNING_LIGHT
 from balloons.display_text import duration
 from balloons.report.document import Document, SavedBand, SavedWave, Series, marks
-from balloons.report.sentences import arrowed, band, ends, shown, title, verdict, when
+from balloons.report.sentences import answer_of, arrowed, band, ends, shown, title, when
 
 MEANINGS = {
     "ready": "ready",
@@ -30,7 +30,7 @@ PACE, LOAD = COLOURS["pace"].light, COLOURS["load"].light
 PACED, UNPACED, HURT = COLOURS["paced"].light, COLOURS["not paced"].light, COLOURS["hurts"].light
 """Of the picture of both; and where others notice."""
 LEVELS = {"yes": GOOD_LIGHT, "hurts": WARNING_LIGHT, "no": BAD_LIGHT}
-"""The verdict's lights, as on the page."""
+"""The answer's lights, as on the page."""
 INK, FAINT, LINE, PAPER, BAND = "#1f2933", "#5b6770", "#c9d0d6", "#ffffff", "#8d99a3"
 WAVES = ("#eef2f6", "#dde4eb")
 """In turn; the number of a wave stands in it."""
@@ -49,7 +49,7 @@ HEADROOM = 1.13
 WIDEST_BAND = 1.4
 """Of the run's own length."""
 MOST_ANSWER_LINES, _ANSWER_LINE = 4, 1.05
-"""Of the verdict, and their height over that of a line."""
+"""Of the answer, and their height over that of a line."""
 LETTER = 0.62
 """Width of a usual letter over the size of its font."""
 
@@ -158,7 +158,7 @@ def head(figure: Figure, plan: Document, form: Format) -> None:
     for number, text in enumerate(_answer(plan, form)):
         place = top - line * (1.25 + _ANSWER_LINE * number)
         if not number:
-            light = LEVELS[verdict(plan).level.value]
+            light = LEVELS[answer_of(plan).level.value]
             figure.text(0.012, place, "●", fontsize=form.type + 3, color=light, va="center")
         figure.text(0.012 + form.letters(2.4), place, text, fontsize=form.type, color=INK, va="center")
 
@@ -169,7 +169,7 @@ def head_height(plan: Document, form: Format) -> float:
 
 
 def _answer(plan: Document, form: Format) -> list[str]:
-    return wrap(verdict(plan).sentence, int(0.95 / form.letters(1)))[:MOST_ANSWER_LINES]
+    return wrap(answer_of(plan).sentence, int(0.95 / form.letters(1)))[:MOST_ANSWER_LINES]
 
 
 def _line(form: Format) -> float:

@@ -14,7 +14,7 @@ from balloons.report import sentences
 from balloons.report.chart import DARK, NARROW, VARIABLES, WIDE
 from balloons.report.document import Document
 from balloons.report.png_and_svg import FONTS, Chart, NothingToDrawError, inline_svg
-from balloons.report.sentences import arrowed, shown, verdict
+from balloons.report.sentences import answer_of, arrowed, shown
 
 MOST_ROWS = 50
 """Of any table or list: a page is for people."""
@@ -42,7 +42,7 @@ def page(plan: Document, version: str) -> str:
 def _values(plan: Document, version: str) -> dict[str, Any]:
     wide, narrow = _drawings(plan, Chart.STAGES)
     compared, compared_narrow = _drawings(plan, Chart.COMPARED)
-    answer = verdict(plan)
+    answer = answer_of(plan)
     return {
         "title": arrowed(sentences.title(plan)),
         "made": f"Planned {plan.created_at[:10]} {plan.created_at[11:19]} UTC · {shown(plan.cluster.autoscaler)}",

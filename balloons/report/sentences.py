@@ -250,7 +250,7 @@ class Level(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class PlanVerdict:
+class PlanAnswer:
     """One or two sentences; `command` is what lifts the limit, where one does."""
 
     level: Level
@@ -258,7 +258,7 @@ class PlanVerdict:
     command: str = ""
 
 
-def verdict(plan: Document) -> PlanVerdict:
+def answer_of(plan: Document) -> PlanAnswer:
     """Of a plan; promises that it breaks come first."""
     sides = [side_of(each) for each in plan.pacing.sides]
     own = next((each for each in sides if each.policy == plan.pacing.policy), None)
@@ -266,31 +266,31 @@ def verdict(plan: Document) -> PlanVerdict:
     if plan.broken:
         more = f" {compared}" if own is not None and own.is_collapse and compared else ""
         fix = shown(plan.limit.fix, LONGEST_COMMAND) if plan.limit else ""
-        return PlanVerdict(Level.NO, f"No: {shown(plan.broken[0])}.{more}", fix)
+        return PlanAnswer(Level.NO, f"No: {shown(plan.broken[0])}.{more}", fix)
     if not plan.request.add_nodes or own is None:
-        return PlanVerdict(Level.YES, f"Nothing to do: {no_longer(plan)}.")
+        return PlanAnswer(Level.YES, f"Nothing to do: {no_longer(plan)}.")
     done = f"{_nodes(plan.nodes_coming)} ready in {_end(own)}"
     said = felt(own, OTHERS)
     if hurts(own) or may_hurt(own):
         how = "it hurts" if hurts(own) else "it may hurt"
-        return PlanVerdict(Level.HURTS, f"Yes, but {how}: {done}, and {said}. {compared}".rstrip())
-    return PlanVerdict(Level.YES, f"Yes: {done}, and {said}. {compared}".rstrip())
+        return PlanAnswer(Level.HURTS, f"Yes, but {how}: {done}, and {said}. {compared}".rstrip())
+    return PlanAnswer(Level.YES, f"Yes: {done}, and {said}. {compared}".rstrip())
 
 
-def verdict_of_sides(sides: Sequence[Side]) -> PlanVerdict:
+def answer_of_sides(sides: Sequence[Side]) -> PlanAnswer:
     """Of the same scale-up under several policies: what it does to others unpaced, and what pacing changes."""
     unpaced = next((each for each in sides if each.policy == NONE), None)
     if unpaced is None:
         quick = [each for each in sides if not hurts(each) and each.eta_s is not None]
         best = min(quick, key=lambda each: each.eta_s or 0.0, default=None)
         if best is None:
-            return PlanVerdict(Level.NO, "None of these spares others.")
-        return PlanVerdict(Level.YES, f"Of those that spare others {_name(best)} ends first: {_end(best)}.")
+            return PlanAnswer(Level.NO, "None of these spares others.")
+        return PlanAnswer(Level.YES, f"Of those that spare others {_name(best)} ends first: {_end(best)}.")
     level = Level.HURTS if hurts(unpaced) or may_hurt(unpaced) else Level.YES
     if unpaced.is_collapse or unpaced.eta_s is None:
         level = Level.NO
     said = f"No pacing: {_end(unpaced)}, and {felt(unpaced, OTHERS)}."
-    return PlanVerdict(level, f"{said} {_compared(sides, NONE)}".rstrip())
+    return PlanAnswer(level, f"{said} {_compared(sides, NONE)}".rstrip())
 
 
 def hurts(side: Side) -> bool:

@@ -175,14 +175,14 @@ def sort_nodes(world: JoinWorld, memory: JoinMemory, rules: JoinRules, now_s: fl
 
 def _by_label(nodes: Iterable[Node], known: frozenset[str], rules: JoinRules) -> tuple[frozenset[str], frozenset[str]]:
     """The nodes that need no look any more, by whether they are the throttle's: who changes sides does not join."""
-    keys, verdicts = rules.label_keys, dict[tuple[str | None, ...], bool]()
+    keys, selected = rules.label_keys, dict[tuple[str | None, ...], bool]()
     ours, others = set[str](), set[str]()
     for node in nodes:
         if node.uid in known:
             read = tuple([node.labels.get(key) for key in keys])
-            if read not in verdicts:
-                verdicts[read] = rules.selects(node.labels)
-            (ours if verdicts[read] else others).add(node.uid)
+            if read not in selected:
+                selected[read] = rules.selects(node.labels)
+            (ours if selected[read] else others).add(node.uid)
     return frozenset(ours), frozenset(others)
 
 

@@ -148,7 +148,7 @@ def test_every_picture_says_no_where_the_plan_does(chart: Chart) -> None:
 
 
 def light(text: str) -> str:
-    """The colour of the verdict's."""
+    """The colour of the answer's."""
     (colour,) = re.findall(r"fill: (#\w+)[^>]*>●", text)
     return str(colour)
 

@@ -10,6 +10,8 @@ from balloons.preview.scale_up_plan import Side
 from balloons.report.sentences import (
     LONGEST,
     Level,
+    answer_of,
+    answer_of_sides,
     assumed,
     cost,
     felt,
@@ -26,8 +28,6 @@ from balloons.report.sentences import (
     shown,
     side_row,
     title,
-    verdict,
-    verdict_of_sides,
     wave_row,
     when,
 )
@@ -60,36 +60,36 @@ def test_says_what_others_feel_and_for_how_long() -> None:
 
 
 def test_says_the_price_of_pacing_where_it_helps_and_that_it_is_not_needed_where_not() -> None:
-    helps = verdict_of_sides([HURTING, PACED])
+    helps = answer_of_sides([HURTING, PACED])
     assert helps.level is Level.HURTS
     assert helps.sentence == (
         "No pacing: 10m, and other users of the API wait 18x longer, for 4m. "
         "A JoinThrottle avoids that and takes 1m longer (10 %)."
     )
-    assert verdict_of_sides([CALM, PACED]).sentence.endswith("No JoinThrottle is needed for this.")
+    assert answer_of_sides([CALM, PACED]).sentence.endswith("No JoinThrottle is needed for this.")
 
 
 RISKY = replace(CALM, hurt_share=0.444, slower_by_high=135.6)
 
 
 def test_warns_of_what_happens_in_some_possible_worlds_only() -> None:
-    found = verdict_of_sides([RISKY, PACED])
+    found = answer_of_sides([RISKY, PACED])
     assert found.level is Level.HURTS
     assert found.sentence == (
         "No pacing: 10m, and other users of the API feel nothing in most cases; in 44 % of the possible worlds they "
         "wait up to 136x longer. "
         "A JoinThrottle avoids that and takes 1m longer (10 %)."
     )
-    rarer = verdict_of_sides([RISKY, replace(PACED, hurt_share=0.111, slower_by_high=1.0)])
+    rarer = answer_of_sides([RISKY, replace(PACED, hurt_share=0.111, slower_by_high=1.0)])
     said = "A JoinThrottle avoids that in most cases (not in 11 % of the possible worlds) and takes 1m longer (10 %)."
     assert rarer.sentence.endswith(said)
-    same = verdict_of_sides([RISKY, replace(RISKY, policy="throttle", eta_s=660.0)])
+    same = answer_of_sides([RISKY, replace(RISKY, policy="throttle", eta_s=660.0)])
     assert same.sentence.endswith("does not avoid that in 44 % of the possible worlds and takes 1m longer (10 %).")
 
 
 def test_does_not_hold_a_price_against_an_end_that_is_a_lower_bound() -> None:
     collapse = replace(HURTING, error_share=0.04)
-    found = verdict_of_sides([collapse, PACED])
+    found = answer_of_sides([collapse, PACED])
     assert found.level is Level.NO
     assert found.sentence.endswith("A JoinThrottle avoids that and takes 11m instead of > 10m.")
 
@@ -97,7 +97,7 @@ def test_does_not_hold_a_price_against_an_end_that_is_a_lower_bound() -> None:
 def test_without_an_unpaced_run_names_the_quickest_of_those_that_spare_others() -> None:
     named = [replace(PACED, policy=name, eta_s=eta_s) for name, eta_s in (("a", 900.0), ("b", 700.0), ("c", None))]
     for sides in (named, named[::-1], [*named, replace(HURTING, policy="d", eta_s=60.0)]):
-        found = verdict_of_sides(sides)
+        found = answer_of_sides(sides)
         assert (found.level, found.sentence) == (Level.YES, "Of those that spare others b ends first: 11m40s.")
 
 
@@ -329,7 +329,7 @@ SOME = "feel nothing in most cases; in 44 % of the possible worlds they wait up 
 
 def two_sides(policy: str, unpaced: dict[str, Any], paced: dict[str, Any], **changes: Any) -> tuple[Level, str]:
     sides = [{**side("none"), **unpaced}, {**side("throttle"), **paced}]
-    found = verdict(document(pacing={"policy": policy, "sides": sides}, **changes))
+    found = answer_of(document(pacing={"policy": policy, "sides": sides}, **changes))
     return found.level, found.sentence
 
 
@@ -368,7 +368,7 @@ def two_sides(policy: str, unpaced: dict[str, Any], paced: dict[str, Any], **cha
         ),
     ],
 )
-def test_unpaced_a_verdict_says_what_pacing_would_change(
+def test_unpaced_the_answer_says_what_pacing_would_change(
     unpaced: dict[str, Any], paced: dict[str, Any], level: Level, compared: str
 ) -> None:
     how = {Level.YES: "Yes", Level.HURTS: "Yes, but it may hurt" if unpaced is MAY else "Yes, but it hurts"}[level]
@@ -417,7 +417,7 @@ def test_unpaced_a_verdict_says_what_pacing_would_change(
         ),
     ],
 )
-def test_paced_a_verdict_says_what_pacing_costs_and_spares(
+def test_paced_the_answer_says_what_pacing_costs_and_spares(
     unpaced: dict[str, Any], paced: dict[str, Any], compared: str
 ) -> None:
     assert two_sides("throttle", unpaced, paced)[1].endswith(f". {compared}")
@@ -431,31 +431,31 @@ def test_promises_that_are_broken_come_first() -> None:
         "No: 60 of 100 can come. A JoinThrottle avoids that and takes 5m instead of > 4m."
     )
     fix = {**body()["limit"], "fix": "kubectl edit nodepool gpu"}
-    assert verdict(document(limit=fix, **broken)).command == "kubectl edit nodepool gpu"
-    assert verdict(document(limit=None, **broken)).command == ""
+    assert answer_of(document(limit=fix, **broken)).command == "kubectl edit nodepool gpu"
+    assert answer_of(document(limit=None, **broken)).command == ""
 
 
 def test_where_nothing_is_asked_for_nothing_is_to_do() -> None:
     request = {**body()["request"], "addNodes": 0, "toNodes": 8}
     words = "Nothing to do: 8 nodes are there, and --add 100 asks for no more."
     assert two_sides("none", HURT, QUIET, request=request) == (Level.YES, words)
-    assert verdict(document(pacing={"policy": "other", "sides": []})).level is Level.YES
+    assert answer_of(document(pacing={"policy": "other", "sides": []})).level is Level.YES
 
 
 def test_of_policies_without_no_pacing_the_quickest_that_spares_others_is_named() -> None:
     other = replace(PACED, policy="herd", eta_s=650.0)
-    assert verdict_of_sides([PACED, other]).sentence == "Of those that spare others herd ends first: 10m50s."
+    assert answer_of_sides([PACED, other]).sentence == "Of those that spare others herd ends first: 10m50s."
     never = replace(other, eta_s=None, is_stuck=True)
-    best = verdict_of_sides([never, replace(other, slower_by=9.0), PACED])
+    best = answer_of_sides([never, replace(other, slower_by=9.0), PACED])
     assert (best.level, best.sentence) == (Level.YES, "Of those that spare others JoinThrottle ends first: 11m.")
-    assert verdict_of_sides([never]).sentence == "None of these spares others."
-    assert verdict_of_sides([replace(PACED, slower_by=9.0)]).level is Level.NO
+    assert answer_of_sides([never]).sentence == "None of these spares others."
+    assert answer_of_sides([replace(PACED, slower_by=9.0)]).level is Level.NO
 
 
 @pytest.mark.parametrize("change", [{"error_share": 0.6}, {"eta_s": None}])
 def test_a_scale_up_that_collapses_or_never_ends_is_a_no(change: dict[str, Any]) -> None:
-    assert verdict_of_sides([replace(HURTING, **change), PACED]).level is Level.NO
-    assert verdict_of_sides([HURTING]).sentence == "No pacing: 10m, and other users of the API wait 18x longer, for 4m."
+    assert answer_of_sides([replace(HURTING, **change), PACED]).level is Level.NO
+    assert answer_of_sides([HURTING]).sentence == "No pacing: 10m, and other users of the API wait 18x longer, for 4m."
 
 
 def test_what_hurts_in_most_worlds_does_not_only_may() -> None:
