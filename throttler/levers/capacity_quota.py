@@ -30,7 +30,7 @@ from throttler.levers.ceiling import (
     ObjectCeiling,
     ObjectMemory,
     RoomSearch,
-    Standing,
+    StateAndReason,
     let_go,
     name_of,
 )
@@ -196,7 +196,7 @@ class QuotaCeiling(ObjectCeiling[CapacityQuota, QuotaMemory]):
         """Nodes that exist or were asked for; what boots is in neither count of nodes."""
         return max(self.room.existing, self.seen.used) + self.room.booting
 
-    def refusal(self) -> Standing | None:
+    def refusal(self) -> StateAndReason | None:
         """Also where the cluster does not serve quotas."""
         if self.seen.api_version is None:
             return LeverState.REFUSED, because(LeverReason.QUOTA_NOT_SERVED)
@@ -258,7 +258,7 @@ class QuotaCeiling(ObjectCeiling[CapacityQuota, QuotaMemory]):
         """Since when nothing waits."""
         return QuotaMemory(demand=self.memory.demand)
 
-    def trouble(self) -> Standing | None:
+    def trouble(self) -> StateAndReason | None:
         """Gone, changed, or ignored."""
         if self.thing is None and self.memory.mark is not None:
             return LeverState.LOST, because(LeverReason.QUOTA_LOST)

@@ -49,8 +49,8 @@ from throttler.levers.saved_limits import (
     with_ceiling,
 )
 
-Standing = tuple[LeverState, Because]
-"""How a ceiling stands, and why."""
+StateAndReason = tuple[LeverState, Because]
+"""How far a ceiling can be trusted, and why."""
 MILLI = 1000
 """Amounts are kept in thousandths, counts of nodes too."""
 
@@ -78,7 +78,7 @@ class Uptake:
         return self.waited_s(now_s) >= CONFIRM_WITHIN_S
 
 
-def held_by_another(metadata: OwnedMetadata, holder: Holder) -> Standing | None:
+def held_by_another(metadata: OwnedMetadata, holder: Holder) -> StateAndReason | None:
     """Why the object is not this holder's to move: another throttle's, or a newer leader's; None where it is."""
     other, epoch = metadata.labels.get(THROTTLE_LABEL, holder.label), epoch_of(metadata.annotations)
     if other != holder.label:
@@ -304,7 +304,7 @@ class ObjectCeiling(ABC, Generic[Limited, OwnMemory]):
         """The limits that stand on the object; None where there is no list of them."""
         return self.thing.limits if self.thing is not None else None
 
-    def refusal(self) -> Standing | None:
+    def refusal(self) -> StateAndReason | None:
         """Why the object is left alone; None where it is ours to move."""
         return held_by_another(self.thing.metadata, self.holder) if self.thing is not None else None
 
@@ -333,12 +333,12 @@ class ObjectCeiling(ABC, Generic[Limited, OwnMemory]):
         """The limits that users see while nothing can be decided."""
         return self.kept
 
-    def trouble(self) -> Standing | None:
+    def trouble(self) -> StateAndReason | None:
         """What is wrong whatever stands there."""
         return None
 
-    def exception(self, new: SavedLimits, reason: Because) -> Standing | None:
-        """How a ceiling in force stands, where not as usual."""
+    def exception(self, new: SavedLimits, reason: Because) -> StateAndReason | None:
+        """The state of a ceiling in force, where not as usual."""
         return None
 
     @property
@@ -384,8 +384,8 @@ class ObjectCeiling(ABC, Generic[Limited, OwnMemory]):
         return taken_in(self.mark, self.limits, self.thing.metadata.managed_fields, self.LIMITS)
 
     @property
-    def standing_ceiling(self) -> Resources:
-        """Our values that stand; raises QuantityError."""
+    def ceiling_in_force(self) -> Resources:
+        """Our values on the object; raises QuantityError."""
         return {name: amount_of(value) for name, value in self.kept.ceiling.items()}
 
     # --- the steps ---
@@ -416,7 +416,7 @@ class ObjectCeiling(ABC, Generic[Limited, OwnMemory]):
         try:
             wanted, usage = self.wanted()
             if not self.memory.contest.may_raise(self.now_s):
-                wanted = unraised(wanted, self.standing_ceiling, usage)
+                wanted = unraised(wanted, self.ceiling_in_force, usage)
             ceiling = clamped(wanted, self.kept, self.limits or {})
         except QuantityError as error:
             unreadable = because(LeverReason.LIMIT_UNREADABLE, value=str(error))
@@ -426,7 +426,7 @@ class ObjectCeiling(ABC, Generic[Limited, OwnMemory]):
         name, what = self.UNIT
         text = f"{new.ceiling.get(name, 'none')} {what}"
         reason = self.reason(new, text)
-        standing = self._standing(new, reason, text)
+        state = self._state(new, reason, text)
         contest = self.memory.contest
         is_written = not self._is_fulfilled(new) and contest.may_write(self.now_s)
         memory = replace(
@@ -435,7 +435,7 @@ class ObjectCeiling(ABC, Generic[Limited, OwnMemory]):
             contest=contest.wrote(self.now_s) if is_written else contest,
         )
         if not is_written:
-            return self.decision(new, standing), memory
+            return self.decision(new, state), memory
         # One apply with the ceiling and the value to restore: neither is ever there without the other.
         metadata = marked(self.thing.metadata if self.thing is not None else None, self.key.name, new, self.holder)
         body: dict[str, Any] = {"apiVersion": self.api_version, "kind": self.KIND.kind, "metadata": metadata}
@@ -454,9 +454,9 @@ class ObjectCeiling(ABC, Generic[Limited, OwnMemory]):
             because=reason,
             is_forced=True,
         )
-        return self.decision(new, standing, (write,)), memory
+        return self.decision(new, state, (write,)), memory
 
-    def _standing(self, new: SavedLimits, reason: Because, text: str) -> Standing:
+    def _state(self, new: SavedLimits, reason: Because, text: str) -> StateAndReason:
         """The state and its reason; `new` is what is to stand there."""
         uptake, now_s = self.memory.uptake, self.now_s
         if trouble := self.trouble():
@@ -483,7 +483,9 @@ class ObjectCeiling(ABC, Generic[Limited, OwnMemory]):
         stands = (self.limits or {}).items() >= new.ceiling.items() and not self.is_other
         return is_untouched or (stands and is_marked_so(metadata, new, self.holder))
 
-    def decision(self, mark: SavedLimits | None, state: Standing, writes: tuple[LeverWrite, ...] = ()) -> LeverDecision:
+    def decision(
+        self, mark: SavedLimits | None, state: StateAndReason, writes: tuple[LeverWrite, ...] = ()
+    ) -> LeverDecision:
         """The state in which the object is, and its writes; without a mark nothing of ours is in force."""
         limits = (mark.ceiling, mark.original) if mark is not None else ({}, {})
         ceiling, original = (

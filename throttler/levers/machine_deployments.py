@@ -21,7 +21,15 @@ from throttler.kube.cluster_autoscaler import NODES, NodeGroup
 from throttler.kube.metadata import ObjectKey
 from throttler.kube.quantities_and_durations import Resources, count
 from throttler.kube.selectors import LabelSelector
-from throttler.levers.ceiling import MILLI, CeilingLever, CeilingNeed, ObjectCeiling, ObjectMemory, Standing, name_of
+from throttler.levers.ceiling import (
+    MILLI,
+    CeilingLever,
+    CeilingNeed,
+    ObjectCeiling,
+    ObjectMemory,
+    StateAndReason,
+    name_of,
+)
 from throttler.levers.lever import (
     THROTTLE_LABEL,
     TURN_S,
@@ -249,7 +257,7 @@ class GroupCeiling(ObjectCeiling[MachineDeployment, GroupMemory]):
         usage = count(self.group.spec.replicas, "node")
         return because(LeverReason.PACING, ceiling=ceiling, usage=usage, share=self.share)
 
-    def exception(self, new: SavedLimits, reason: Because) -> Standing | None:
+    def exception(self, new: SavedLimits, reason: Because) -> StateAndReason | None:
         """The user's own limit needs nobody to confirm it."""
         is_users = new.ceiling[MAX_SIZE] == new.original.get(MAX_SIZE)
         return (LeverState.CONFIRMED, reason) if is_users else None

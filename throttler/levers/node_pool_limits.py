@@ -22,7 +22,7 @@ from throttler.levers.ceiling import (
     CeilingNeed,
     ObjectCeiling,
     ObjectMemory,
-    Standing,
+    StateAndReason,
     held_by_another,
     is_pool_taken_up,
 )
@@ -293,7 +293,7 @@ class PoolCeiling(ObjectCeiling[NodePool, CeilingMemory]):
             usage=usage_of(self.seen.pool, self.seen.claims, seen or assumed_size(self.hint)),
         )
 
-    def refusal(self) -> Standing | None:
+    def refusal(self) -> StateAndReason | None:
         """Also where the size is the user's decision."""
         return _refusal(self.seen.pool, self.holder)
 
@@ -314,11 +314,11 @@ class PoolCeiling(ObjectCeiling[NodePool, CeilingMemory]):
         figures, last = self.figures, self.memory.figures
         largest = figures.seen or assumed_size(self.hint)
         wanted = ceiling_of(larger(figures.usage, last.usage) if last else figures.usage, largest, self.share)
-        standing, smallest = self.standing_ceiling, reduce(smaller, figures.sizes, largest)
+        in_force, smallest = self.ceiling_in_force, reduce(smaller, figures.sizes, largest)
         # Those that stand where they admit just as many machines: machines that register move the usage a little
         # (estimates become real sizes), and each write is a request.
         steady: Resources = {
-            name: standing[name] if milli <= standing.get(name, -1) < milli + smallest.get(name, 0) else milli
+            name: in_force[name] if milli <= in_force.get(name, -1) < milli + smallest.get(name, 0) else milli
             for name, milli in wanted.items()
         }
         return steady, figures.usage
@@ -357,7 +357,7 @@ class PoolCeiling(ObjectCeiling[NodePool, CeilingMemory]):
             return because(LeverReason.PACING_IN_CAPACITY, ceiling=ceiling, **detail)
         return because(LeverReason.PACING, ceiling=ceiling, usage=usage, share=room.share)
 
-    def exception(self, new: SavedLimits, reason: Because) -> Standing | None:
+    def exception(self, new: SavedLimits, reason: Because) -> StateAndReason | None:
         """Machines beyond the last two ceilings, more than one batch and replacements explain.
 
         A round that was under way went by the ceiling before; without one it went by none. Karpenter starts a
@@ -367,9 +367,9 @@ class PoolCeiling(ObjectCeiling[NodePool, CeilingMemory]):
         ceilings = [_cores(mark) for mark in (self.kept, self.memory.before)]
         if None in ceilings or not self.figures.seen:
             return None
-        standing = [claim for claim in self.seen.claims if not claim.is_deleting]
-        usage = total(size_of(claim) for claim in standing).get(CPU, 0)
-        drifted = sum(claim.is_drifted for claim in standing)
+        remaining = [claim for claim in self.seen.claims if not claim.is_deleting]
+        usage = total(size_of(claim) for claim in remaining).get(CPU, 0)
+        drifted = sum(claim.is_drifted for claim in remaining)
         allowed = max(amount for amount in ceilings if amount) + (1 + drifted) * self.figures.seen.get(CPU, 0)
         if usage <= allowed:
             return None
@@ -377,7 +377,7 @@ class PoolCeiling(ObjectCeiling[NodePool, CeilingMemory]):
         return LeverState.UNCONFIRMED, why
 
 
-def _refusal(pool: NodePool, holder: Holder) -> Standing | None:
+def _refusal(pool: NodePool, holder: Holder) -> StateAndReason | None:
     if pool.spec.replicas is not None:
         return LeverState.REFUSED, because(LeverReason.STATIC_POOL)
     return held_by_another(pool.metadata, holder)

@@ -170,15 +170,15 @@ def clamped(wanted: Resources, kept: SavedLimits, current: Mapping[str, Any]) ->
     return {**held, **{name: text for name, text in texts.items() if name not in lower}}
 
 
-def unraised(wanted: Resources, standing: Resources, usage: Resources) -> Resources:
-    """The ceilings that stand where all that is wanted is more room, else the wanted ones.
+def unraised(wanted: Resources, in_force: Resources, usage: Resources) -> Resources:
+    """The ceilings in force where all that is wanted is more room, else the wanted ones.
 
     More room can wait for a moment; less room, the first ceiling of all, and room for what exists already cannot.
     """
-    can_wait = wanted.keys() <= standing.keys() and all(
-        usage.get(name, 0) <= standing[name] <= milli for name, milli in wanted.items()
+    can_wait = wanted.keys() <= in_force.keys() and all(
+        usage.get(name, 0) <= in_force[name] <= milli for name, milli in wanted.items()
     )
-    return {name: standing[name] for name in wanted} if can_wait else wanted
+    return {name: in_force[name] for name in wanted} if can_wait else wanted
 
 
 def _is_at_most(theirs: Any, milli: int) -> bool:
@@ -231,7 +231,7 @@ def _manager(kept: SavedLimits) -> str:
 def _rightful(thing: LimitedObject, kept: SavedLimits) -> ManagedFields:
     """The object's managed fields as they were before us."""
     fields = without_manager(thing.metadata.managed_fields, FIELD_MANAGER)
-    for name in _standing(thing, kept):
+    for name in _restored_names(thing, kept):
         fields = with_owners(fields, (*thing.LIMITS, name), kept.owners.get(name, ()))
     return fields
 
@@ -239,15 +239,15 @@ def _rightful(thing: LimitedObject, kept: SavedLimits) -> ManagedFields:
 def _has_other_owners(thing: LimitedObject, kept: SavedLimits, manager: str) -> bool:
     """Whether the values that stand, or will, are owned differently from what a patch by `manager` leaves."""
     entries = thing.metadata.managed_fields
-    for name in _standing(thing, kept):
+    for name in _restored_names(thing, kept):
         will_be = ((manager, "Update"),) if name in kept.ceiling else owners_of(entries, (*thing.LIMITS, name))
         if will_be != kept.owners.get(name, ()):
             return True
     return False
 
 
-def _standing(thing: LimitedObject, kept: SavedLimits) -> tuple[str, ...]:
-    """The user's values that our call puts back, or put back before."""
+def _restored_names(thing: LimitedObject, kept: SavedLimits) -> tuple[str, ...]:
+    """Names of the user's values that our call puts back, or put back before."""
     limits = thing.limits or {}
     known = {name: value for name, value in kept.original.items() if value is not None}
     return tuple(name for name, value in known.items() if name in kept.ceiling or limits.get(name) == value)

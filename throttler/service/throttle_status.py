@@ -177,7 +177,7 @@ class _Say:
 def conditions(stored: StoredThrottle, findings: Findings, wall: datetime) -> tuple[Condition, ...]:
     """All conditions; lastTransitionTime moves only when a condition's status does."""
     signals, levers = _signals(findings), _lever_condition(findings, _status_before(stored, "LeversConfirmed"))
-    said = (*_standing(stored, findings, levers), signals, levers, *_left_out(findings))
+    said = (*_readiness(stored, findings, levers), signals, levers, *_left_out(findings))
     told = (
         Condition(condition.kind, condition.status, condition.why.code, condition.why.sentence) for condition in said
     )
@@ -195,7 +195,7 @@ def main_reason(stored: StoredThrottle, findings: Findings) -> Because:
     return findings.verdict.because if findings.verdict else because(StatusReason.NOT_DECIDED)
 
 
-def _standing(stored: StoredThrottle, findings: Findings, levers: _Say) -> tuple[_Say, ...]:
+def _readiness(stored: StoredThrottle, findings: Findings, levers: _Say) -> tuple[_Say, ...]:
     """Ready, and Reconciling or Stalled only while they are true."""
     main = main_reason(stored, findings)
     if isinstance(stored, RefusedThrottle):

@@ -18,7 +18,7 @@ from throttler.levers.saved_limits import (
     with_ceiling,
 )
 
-STANDING = {"cpu": 16, "memory": 64}
+IN_FORCE = {"cpu": 16, "memory": 64}
 
 
 @pytest.mark.parametrize(
@@ -36,7 +36,7 @@ STANDING = {"cpu": 16, "memory": 64}
 def test_only_more_room_for_every_resource_can_wait(
     wanted: dict[str, int], usage: dict[str, int], can_wait: bool
 ) -> None:
-    assert unraised(wanted, STANDING, usage) == (STANDING if can_wait else wanted)
+    assert unraised(wanted, IN_FORCE, usage) == (IN_FORCE if can_wait else wanted)
 
 
 def test_each_resource_is_held_against_its_own_limit() -> None:
