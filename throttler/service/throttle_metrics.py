@@ -11,7 +11,7 @@ from throttler.kube.quantities_and_durations import QuantityError, parse_quantit
 from throttler.law.verdict import Phase, ThrottleReason, Verdict
 from throttler.levers.lever import LeverDecision, LeverState
 from throttler.service.lever_writer import WRITTEN, LeverWriteOutcome
-from throttler.service.tick_view import Findings, Turn
+from throttler.service.tick import Findings, Turn
 from throttler.signals.reading import Read, ReadOutcome, Signals
 from throttler.signals.servers import State, server_states
 

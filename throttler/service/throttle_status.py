@@ -31,7 +31,7 @@ from throttler.kube.quantities_and_durations import count, plural
 from throttler.law.verdict import Phase, ThrottleReason, Verdict
 from throttler.levers.lever import LeverDecision, LeverState
 from throttler.service.law_from_spec import learned_status_of
-from throttler.service.tick_view import Findings, Turn
+from throttler.service.tick import Findings, Turn
 from throttler.signals.servers import fresh_for_s, is_fresh, is_server
 
 

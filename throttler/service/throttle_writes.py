@@ -25,7 +25,7 @@ from throttler.service.lever_writer import LeverWriteOutcome, LeverWriter, Write
 from throttler.service.throttle_metrics import ThrottleMetrics
 from throttler.service.throttle_status import ThrottleAnnouncer, next_status
 from throttler.service.throttle_watches import THROTTLES
-from throttler.service.tick_view import Turn
+from throttler.service.tick import Turn
 
 COUNTS_PERIOD_S = 5.0
 """Between two writes of one status that differ in figures only: the servers are read that often. At 2 s this was the

@@ -24,8 +24,7 @@ from throttler.service.restore_all import InForce
 from throttler.service.throttle_metrics import ThrottleMetrics
 from throttler.service.throttle_watches import ThrottleWatches
 from throttler.service.throttle_writes import ThrottleWrites
-from throttler.service.tick import decide_throttles
-from throttler.service.tick_view import Memories, TickView, Turn
+from throttler.service.tick import Memories, TickView, Turn, decide_throttles
 from throttler.sources.signal_watch import SignalWatches
 
 BUSY_S = 2.0

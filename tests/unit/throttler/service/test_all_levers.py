@@ -13,8 +13,7 @@ from throttler.kube.karpenter import NodePool, NodePoolSpec
 from throttler.kube.selectors import LabelSelector, Requirement, Taint
 from throttler.levers.pool_shares import is_of
 from throttler.levers.scheduling_gate import PACED_GATE
-from throttler.service.tick import decide_throttles
-from throttler.service.tick_view import Memories
+from throttler.service.tick import Memories, decide_throttles
 
 POOL_A = LabelSelector({"pool": "a"})
 TAINT = "startup-taint.cluster-autoscaler.kubernetes.io/paced"

@@ -14,8 +14,7 @@ from throttler.joins.joins import JoinWorld
 from throttler.kube.karpenter import NodeClaim
 from throttler.kube.pod import Pod, Scheduling
 from throttler.levers.scheduling_gate import PACED_GATE
-from throttler.service.tick import decide_throttles
-from throttler.service.tick_view import Memories
+from throttler.service.tick import Memories, decide_throttles
 
 MOST, STEP_S = 6, 2.0
 KINDS = ("pods", "nodes", "claims")

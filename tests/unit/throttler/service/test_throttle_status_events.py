@@ -11,7 +11,7 @@ from throttler.kube.conditions_and_events import EVENTS_PER_MIN
 from throttler.law.verdict import Phase, ThrottleReason, Verdict
 from throttler.levers.lever import LeverDecision, LeverReason, LeverState
 from throttler.service.throttle_status import ThrottleAnnouncer
-from throttler.service.tick_view import Findings, Turn
+from throttler.service.tick import Findings, Turn
 
 WALL = datetime(2026, 11, 21, 12, tzinfo=UTC)
 IDLE = because(ThrottleReason.IDLE)

@@ -13,7 +13,7 @@ from throttler.kube.metadata import ObjectKey
 from throttler.levers.lever import How, LeverDecision, LeverReason, LeverState, LeverWrite
 from throttler.service.lever_writer import LeverWriteOutcome, WriteResult
 from throttler.service.throttle_writes import AT_ONCE, RESTS_S, UNSEEN_S, ThrottleWrites, version_of
-from throttler.service.tick_view import Findings, Turn
+from throttler.service.tick import Findings, Turn
 
 pytestmark = pytest.mark.virtual_time
 

@@ -17,7 +17,7 @@ from throttler.law.verdict import Phase, ThrottleReason, Verdict
 from throttler.levers.lever import LeverDecision, LeverState
 from throttler.service.throttle_status import ThrottleAnnouncer
 from throttler.service.throttle_writes import COUNTS_PERIOD_S, FAILED_REST_S, ThrottleStatusWriter
-from throttler.service.tick_view import Findings, Turn
+from throttler.service.tick import Findings, Turn
 
 pytestmark = pytest.mark.virtual_time
 

@@ -17,8 +17,7 @@ from throttler.kube.selectors import LabelSelector
 from throttler.law.govern import govern
 from throttler.levers.lever import THROTTLE_LABEL, Lane, LeverState, PoolGrowth
 from throttler.levers.saved_limits import ORIGINAL_ANNOTATION
-from throttler.service.tick import decide_throttles
-from throttler.service.tick_view import Memories, TickView, Turn
+from throttler.service.tick import Memories, TickView, Turn, decide_throttles
 
 PODS = tuple(pending(f"p{i}") for i in range(60))
 LIMITS: dict[str, Any] = {

@@ -13,7 +13,7 @@ from throttler.joins.joins import JoinWorld
 from throttler.kube.karpenter import NodePool
 from throttler.kube.metadata import LimitedObject, Metadata
 from throttler.levers.lever import Clocks, LeverScene, LeverWrite
-from throttler.service.tick_view import TickView, Turn
+from throttler.service.tick import TickView, Turn
 from throttler.signals.reading import Reading, Signals
 
 QUOTAS_SERVED = {"CapacityQuota": "autoscaling.x-k8s.io/v1alpha1"}
