@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from balloons.cli.cluster_source import see
-from balloons.cli.complete import codes, namespaces, subjects
 from balloons.cli.options import Subject, cluster_options, color_option, named, option, output_option
 from balloons.cli.terminal import CommandError, ExitCode
-from balloons.cli.values import FILE, Choice, File
+from balloons.cli.values import FILE, Choice, File, codes, namespaces, subjects
 
 if TYPE_CHECKING:
     from balloons.cluster.kinds import Kind

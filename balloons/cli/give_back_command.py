@@ -5,10 +5,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from balloons.cli.complete import namespaces
 from balloons.cli.options import connection_options, is_in_pod, log_options, metrics_tls, metrics_tls_options, option
 from balloons.cli.terminal import CommandError, ExitCode
-from balloons.cli.values import Number
+from balloons.cli.values import Number, namespaces
 
 if TYPE_CHECKING:
     import asyncio

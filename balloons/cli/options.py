@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from balloons.cli.complete import contexts, names_of, pools
 from balloons.cli.terminal import CommandError, ExitCode, colour_asked
-from balloons.cli.values import DUMP_FILE, FILE, Choice, Count, File, Number, Price, Seconds
+from balloons.cli.values import DUMP_FILE, FILE, Choice, Count, File, Number, Price, Seconds, contexts, names_of, pools
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem

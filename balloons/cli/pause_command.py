@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from balloons.cli.cluster_source import open_cluster
-from balloons.cli.complete import namespaces, subjects
 from balloons.cli.options import Subject, named, option, request_options
 from balloons.cli.terminal import CommandError, ExitCode, warn
+from balloons.cli.values import namespaces, subjects
 
 if TYPE_CHECKING:
     from throttler.kube.requests import Resource

@@ -8,7 +8,6 @@ from typing import Any
 
 import click
 
-from balloons.cli.complete import faults, policies, pools, swept
 from balloons.cli.options import (
     MOST_ADDED,
     InSections,
@@ -22,7 +21,7 @@ from balloons.cli.options import (
     output_option,
     stated_options,
 )
-from balloons.cli.values import FILE, PLAN_FILE, Choice, Count, File
+from balloons.cli.values import FILE, PLAN_FILE, Choice, Count, File, faults, policies, pools, swept
 
 FORMATS = ("html", "png", "svg", "text")
 OF_A_SAVED_PLAN = ("saved", "output", "output_format", "chart", "no_headers", "color", "debug")

@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from balloons.cli.complete import namespaces
 from balloons.cli.options import (
     connection_options,
     is_in_pod,
@@ -15,7 +14,7 @@ from balloons.cli.options import (
     option,
 )
 from balloons.cli.terminal import ExitCode
-from balloons.cli.values import FILE, Count
+from balloons.cli.values import FILE, Count, namespaces
 from balloons.cli.version_command import own_version
 
 if TYPE_CHECKING:
