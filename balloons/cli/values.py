@@ -148,9 +148,9 @@ class File(click.Path):
         return "" if os.access(name, os.R_OK) else os.strerror(errno.EACCES).lower()
 
 
-TIMEOUT = "2s"
+COMPLETION_TIMEOUT = "2s"
 """For one request: somebody waits at a prompt."""
-MOST = 200
+MOST_COMPLETED = 200
 
 
 def codes(_context: click.Context, _param: click.Parameter, begun: str) -> "list[CompletionItem]":
@@ -267,7 +267,7 @@ def _of_objects(
 
 
 def _some(names: set[str], begun: str) -> list[str]:
-    return sorted(name for name in names if name and name.startswith(begun))[:MOST]
+    return sorted(name for name in names if name and name.startswith(begun))[:MOST_COMPLETED]
 
 
 def _seen(context: click.Context, wanted: "tuple[Kind, ...]") -> Any:
@@ -276,7 +276,7 @@ def _seen(context: click.Context, wanted: "tuple[Kind, ...]") -> Any:
     from balloons.cli.cluster_source import read_live
     from balloons.reading.read_cluster import read_archive
 
-    asked = {"as_user": None, "as_group": (), **context.params, "request_timeout": TIMEOUT, "verbose": False}
+    asked = {"as_user": None, "as_group": (), **context.params, "request_timeout": COMPLETION_TIMEOUT, "verbose": False}
     try:
         if asked.get("from_file"):
             return read_archive(asked["from_file"]).only(wanted)
