@@ -238,7 +238,8 @@ ODD = st.floats() | st.integers(-(10**12), 10**12).map(float)
 
 @given(ODD, ODD, ODD, st.integers(-5, 10**12), st.text(max_size=3000))
 def test_whatever_was_found_fits_the_api(window: float, pace: float, index: float, count: int, text: str) -> None:
-    lever = LeverDecision(name=text, state=LeverState.LOST, because=because(AdmissionReason.NOTHING_HELD), original=text)
+    why = because(AdmissionReason.NOTHING_HELD)
+    lever = LeverDecision(name=text, state=LeverState.LOST, because=why, original=text)
     odd = found(
         verdict=verdict(window=window, pace_per_min=pace, index=index, allowance=count),
         joins=Joins(waiting=count),

@@ -10,8 +10,7 @@ from throttler.kube.list_and_watch import ListPage
 from throttler.kube.requests import LEASES
 from throttler.signals.reading import ReadError
 from throttler.signals.sample import Sample
-from throttler.sources.scrape_watch import SLICES, LeaseWire, SliceWire
-from throttler.sources.scraper import ScrapeTarget
+from throttler.sources.scrape_watch import SLICES, LeaseWire, ScrapeTarget, SliceWire
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 STARTED_AT = 1_700_000_000.0

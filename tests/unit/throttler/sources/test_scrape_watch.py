@@ -10,8 +10,14 @@ import pytest
 from tests.unit.throttler.sources.fake_cluster import FakeClient, FakeScraper, lease, slice_of
 from tests.unit.throttler.sources.metrics_server import connection_to
 from throttler.signals.reading import ReadError, ReadOutcome
-from throttler.sources.scrape_watch import ScrapeWatch, count_leases, find_targets, slice_targets, url_target
-from throttler.sources.scraper import ScrapeTarget
+from throttler.sources.scrape_watch import (
+    ScrapeTarget,
+    ScrapeWatch,
+    count_leases,
+    find_targets,
+    slice_targets,
+    url_target,
+)
 from throttler.sources.settings import SourceSettings
 
 ONLY = ScrapeTarget("only:443", "https://only")
