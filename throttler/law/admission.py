@@ -21,7 +21,7 @@ from statistics import NormalDist, fmean
 
 from throttler.joins.joins import Joins
 from throttler.law import window_steps
-from throttler.law.join_flow import JoinFlow
+from throttler.law.join_model import JoinFlow
 from throttler.law.law_input import LawInput, WindowUpdate
 from throttler.law.settings import LawSettings
 from throttler.law.verdict import Phase

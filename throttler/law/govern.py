@@ -1,8 +1,8 @@
 """The pacing law: how many joins the API servers can bear now, and what may be done to fill the window.
 
-Read in this order: settings (constants and sources), server_health (what is seen), window_control (which part decides),
-window_steps and error_brake (how far), admission (what may be done). Here stands what every look teaches, whatever the
-window then does: counts, durations, the baseline, the load of a join.
+Read in this order: settings (constants and sources), server_health (what is seen), join_model (what joins teach),
+window_control (which part decides), window_steps and error_brake (how far), admission (what may be done). Here stands
+what every look teaches, whatever the window then does: counts, durations, the baseline, the load of a join.
 """
 
 import math
@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from throttler.joins.joins import Joins
 from throttler.kube.because import because
-from throttler.law import error_brake, join_flow, join_load
+from throttler.law import error_brake, join_model
 from throttler.law.admission import filled
 from throttler.law.law_input import LawInput
 from throttler.law.law_memory import LawMemory
@@ -90,8 +90,8 @@ def observed(memory: LawMemory, health: Health, joins: Joins, settings: LawSetti
         memory = replace(memory, knee=replace(memory.knee, at_s=now_s - memory.knee.age_s))
     memory = replace(
         memory,
-        flow=join_flow.seen(memory.flow, joins, now_s),
-        join_time=join_flow.measured(memory.join_time, joins.join_s, elapsed_s),
+        flow=join_model.seen(memory.flow, joins, now_s),
+        join_time=join_model.measured(memory.join_time, joins.join_s, elapsed_s),
         boot_s=joins.boot_s or memory.boot_s,
         boot_spread_s=joins.boot_spread_s or memory.boot_spread_s,
         quiet_since_s=_quiet_since(memory, joins, now_s),
@@ -137,7 +137,7 @@ def _learned_from_servers(
     if (memory.flow.least_joining(began_s - lag_s, ended_s - lag_s) or 0) < USED_THROUGHOUT * joining:
         return memory
     kept = math.exp(-elapsed_s / (FORGET_JOINS * join_s))
-    return replace(memory, load=join_load.joined(memory.load, cpu, joining, kept))
+    return replace(memory, load=join_model.joined(memory.load, cpu, joining, kept))
 
 
 def _is_delayed(memory: LawMemory, health: Health, settings: LawSettings) -> bool:
@@ -149,10 +149,10 @@ def _idled(memory: LawMemory, health: Health, settings: LawSettings, now_s: floa
     """Nothing joined throughout the new windows: they are the baseline."""
     named = {reading.server for reading in health.new}
     delay_s, _ = worst_high_s(trace for trace in health.traces if trace.server in named)
-    memory = replace(memory, load=join_load.idled(memory.load, health.utilisation, health.new))
+    memory = replace(memory, load=join_model.idled(memory.load, health.utilisation, health.new))
     if delay_s is None:
         return memory
-    return replace(memory, baseline=join_load.learned(memory.baseline, delay_s, now_s, settings))
+    return replace(memory, baseline=join_model.learned(memory.baseline, delay_s, now_s, settings))
 
 
 def sane(joins: Joins) -> Joins:

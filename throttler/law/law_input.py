@@ -5,7 +5,7 @@ from functools import cached_property
 
 from throttler.joins.joins import Joins
 from throttler.kube.because import Because
-from throttler.law import join_load, window_steps
+from throttler.law import join_model, window_steps
 from throttler.law.law_memory import LawMemory
 from throttler.law.server_health import Health
 from throttler.law.settings import LawSettings
@@ -90,12 +90,12 @@ class LawInput:
         """Joins in flight at the utilisation that slow start aims at; None while unknown."""
         settings = self.settings
         share = self.cpu_at(settings.feed_forward_share)
-        return join_load.window_at(self.memory.load, share, settings.swing_room)
+        return join_model.window_at(self.memory.load, share, settings.swing_room)
 
     @property
     def full_window(self) -> float | None:
         """Joins in flight at which the busiest server is full; None while unknown."""
-        return join_load.window_at(self.memory.load, self.cpu_at(self.settings.full_share), self.settings.swing_room)
+        return join_model.window_at(self.memory.load, self.cpu_at(self.settings.full_share), self.settings.swing_room)
 
     @property
     def committed_window(self) -> float | None:
@@ -108,14 +108,14 @@ class LawInput:
         if settings.has_gate or self.has_waves or self.is_prompt:
             return None
         share = self.cpu_at(settings.committed_share)
-        full = join_load.committed_at(self.memory.load, share, settings.swing_room, self.peak)
+        full = join_model.committed_at(self.memory.load, share, settings.swing_room, self.peak)
         return None if full is None else full / settings.pacing
 
     @property
     def prior_pace_per_s(self) -> float | None:
         """Joins per second that a guess by the cost of idle requests gives; None while unknown."""
         share = self.cpu_at(self.settings.feed_forward_share)
-        return join_load.guessed_pace_per_s(
+        return join_model.guessed_pace_per_s(
             self.memory.load, self.health.servers, share, self.settings.requests_per_join
         )
 

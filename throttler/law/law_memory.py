@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 from typing import Self
 
 from throttler.law.error_brake import Brake, ForeignErrors
-from throttler.law.join_flow import JoinFlow, JoinTime
-from throttler.law.join_load import Baseline, Load
+from throttler.law.join_model import Baseline, JoinFlow, JoinTime, Load
 from throttler.law.server_health import ServerTrace
 from throttler.law.window_steps import Cuts, Knee
 

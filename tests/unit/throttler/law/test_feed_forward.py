@@ -6,8 +6,7 @@ import pytest
 
 from throttler.joins.joins import Joins
 from throttler.law.govern import govern, observed
-from throttler.law.join_flow import JoinFlow, JoinTime, seen
-from throttler.law.join_load import Baseline, Load, idled
+from throttler.law.join_model import Baseline, JoinFlow, JoinTime, Load, idled, seen
 from throttler.law.law_memory import LawMemory, Learned
 from throttler.law.server_health import ServerTrace, examine
 from throttler.law.settings import LawSettings

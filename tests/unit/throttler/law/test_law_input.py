@@ -6,8 +6,7 @@ import pytest
 
 from tests.unit.throttler.law.test_window_control import BASELINE_S, NOW_S, a_look, with_health
 from throttler.joins.joins import Joins
-from throttler.law.join_flow import JoinFlow, JoinTime, seen
-from throttler.law.join_load import Load
+from throttler.law.join_model import JoinFlow, JoinTime, Load, seen
 from throttler.law.law_input import LawInput
 from throttler.law.settings import LawSettings
 from throttler.law.window_steps import Cuts, Knee

@@ -4,7 +4,7 @@ import pytest
 
 from tests.unit.throttler.law.steady_plant import Plant
 from throttler.joins.joins import Joins
-from throttler.law.join_flow import LEAST_COMING, JoinFlow, seen
+from throttler.law.join_model import LEAST_COMING, JoinFlow, seen
 
 RAMP_S, END_S = 900.0, 1500.0
 

@@ -5,9 +5,8 @@ from dataclasses import fields, replace
 import pytest
 
 from throttler.joins.joins import Joins
-from throttler.law import admission, error_brake, join_flow, join_load, window_control, window_steps
-from throttler.law.join_flow import JoinFlow, JoinTime
-from throttler.law.join_load import Load, Slope, guessed_pace_per_s, idled, joined, window_at
+from throttler.law import admission, error_brake, join_model, window_control, window_steps
+from throttler.law.join_model import JoinFlow, JoinTime, Load, Slope, guessed_pace_per_s, idled, joined, window_at
 from throttler.law.law_memory import LawMemory, learned_of
 from throttler.law.settings import LawSettings
 from throttler.signals.reading import Reading
@@ -19,18 +18,18 @@ def _flow(*points: tuple[float, int, int]) -> JoinFlow:
     """(time, joining, joined) of each point."""
     seen = JoinFlow()
     for at_s, joining, done in points:
-        seen = join_flow.seen(seen, Joins(joining=joining, joined=done), at_s)
+        seen = join_model.seen(seen, Joins(joining=joining, joined=done), at_s)
     return seen
 
 
 def test_baseline_is_the_median_of_three_idle_minutes_between_floor_and_ceiling() -> None:
-    known = join_load.Baseline(remembered_s=0.05)
+    known = join_model.Baseline(remembered_s=0.05)
     assert known.within(DEFAULTS) == 0.05
     for at_s, delay_s in ((0.0, 9.0), (100.0, 0.06), (150.0, 0.07), (250.0, 0.08)):
-        known = join_load.learned(known, delay_s, at_s, DEFAULTS)
+        known = join_model.learned(known, delay_s, at_s, DEFAULTS)
     assert known.within(DEFAULTS) == 0.07
-    assert join_load.Baseline(remembered_s=0.001).within(DEFAULTS) == DEFAULTS.baseline_floor_s
-    assert join_load.Baseline(remembered_s=5.0).within(DEFAULTS) == DEFAULTS.baseline_ceiling_s
+    assert join_model.Baseline(remembered_s=0.001).within(DEFAULTS) == DEFAULTS.baseline_floor_s
+    assert join_model.Baseline(remembered_s=5.0).within(DEFAULTS) == DEFAULTS.baseline_ceiling_s
 
 
 def test_gradient_rests_at_the_equilibrium() -> None:
@@ -153,8 +152,8 @@ def test_rate_follows_from_joins_that_ended() -> None:
 
 
 def test_least_join_time_drifts_up_slowly() -> None:
-    time = join_flow.measured(JoinTime(), 80.0, 0.0)
-    time = join_flow.measured(time, 120.0, 360.0)
+    time = join_model.measured(JoinTime(), 80.0, 0.0)
+    time = join_model.measured(time, 120.0, 360.0)
     assert (time.now_s, time.least_s) == (120.0, pytest.approx(88))
 
 
@@ -178,8 +177,8 @@ def test_tokens_fill_a_bit_slower_than_a_full_window_renews_itself() -> None:
 
 def test_machines_near_their_limit_are_counted_from_their_arrival() -> None:
     joins = Joins(held=100, joining=0, oldest_held_s=500)
-    seen = join_flow.seen(JoinFlow(), Joins(held=18), 0.0)
-    seen = join_flow.seen(seen, Joins(held=100), 400.0)
+    seen = join_model.seen(JoinFlow(), Joins(held=18), 0.0)
+    seen = join_model.seen(seen, Joins(held=100), 400.0)
     # 18 arrived 450 s ago; they have 90 s from second 410 on, and a step of 5 s takes its share of them.
     assert admission.overdue_now(joins, seen, 120, 5.0, 450.0, DEFAULTS) == 1
     assert admission.overdue_now(joins, seen, 120, 5.0, 501.0, DEFAULTS) == 18
@@ -313,7 +312,7 @@ def test_joins_that_seem_to_cost_nothing_cost_the_swing_of_idle_servers() -> Non
 
 def test_what_cannot_be_taken_back_leaves_room_for_the_swing_of_others() -> None:
     load = Load(idle=(0.1, 0.3), remembered=0.01)
-    assert join_load.committed_at(load, 0.8, 0.0, 0) == pytest.approx(60)
-    assert join_load.committed_at(load, 0.8, 0.0, 10) == pytest.approx(60 * 0.01 / (0.01 + 0.1 / 10))
-    assert join_load.committed_at(Load(), 0.8, 0.0, 10) is None
+    assert join_model.committed_at(load, 0.8, 0.0, 0) == pytest.approx(60)
+    assert join_model.committed_at(load, 0.8, 0.0, 10) == pytest.approx(60 * 0.01 / (0.01 + 0.1 / 10))
+    assert join_model.committed_at(Load(), 0.8, 0.0, 10) is None
     assert window_at(load, 0.1) == 0.0, "nothing is free"

@@ -8,8 +8,7 @@ from lab.simulator.by_cohort import simulate
 from lab.simulator.scenarios import TWELVE
 from tests.unit.throttler.law.looks import Loop
 from throttler.joins.joins import Joins
-from throttler.law.join_flow import FlowPoint, JoinFlow
-from throttler.law.join_load import Load, committed_at, window_at
+from throttler.law.join_model import FlowPoint, JoinFlow, Load, committed_at, window_at
 from throttler.law.law_memory import LawMemory, Learned
 from throttler.law.settings import LawSettings
 from throttler.simulator.pacing_policies import AtOnce, LawPolicy

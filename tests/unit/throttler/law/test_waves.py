@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.unit.throttler.law.looks import CALM_S, EQUILIBRIUM, STEP_S, Loop, reading
 from throttler.joins.joins import Joins
 from throttler.law.admission import Boots, may_ask
-from throttler.law.join_flow import FlowPoint, JoinFlow, seen
+from throttler.law.join_model import FlowPoint, JoinFlow, seen
 from throttler.law.law_memory import LawMemory, Learned
 from throttler.law.settings import LawSettings
 from throttler.law.verdict import Phase, ThrottleReason

@@ -6,8 +6,7 @@ import pytest
 
 from throttler.joins.joins import Joins
 from throttler.law import error_brake, govern, window_control, window_steps
-from throttler.law.join_flow import JoinFlow, JoinTime, seen
-from throttler.law.join_load import Load, Slope, committed_at
+from throttler.law.join_model import JoinFlow, JoinTime, Load, Slope, committed_at, seen
 from throttler.law.law_input import LawInput
 from throttler.law.law_memory import LawMemory
 from throttler.law.server_health import Health, ServerTrace, examine

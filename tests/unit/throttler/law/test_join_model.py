@@ -5,7 +5,7 @@ from math import inf
 import pytest
 
 from throttler.joins.joins import Joins
-from throttler.law.join_flow import FlowPoint, JoinFlow, JoinTime, measured, seen
+from throttler.law.join_model import FlowPoint, JoinFlow, JoinTime, measured, seen
 
 
 def point(at_s: float, joining: int, *, joined: int = 0, arrived: int = 0, lost: int = 0) -> FlowPoint:
