@@ -90,8 +90,8 @@ def observed(memory: LawMemory, health: Health, joins: Joins, settings: LawSetti
         memory = replace(memory, knee=replace(memory.knee, at_s=now_s - memory.knee.age_s))
     memory = replace(
         memory,
-        flow=join_model.seen(memory.flow, joins, now_s),
-        join_time=join_model.measured(memory.join_time, joins.join_s, elapsed_s),
+        flow=join_model.with_counts(memory.flow, joins, now_s),
+        join_time=join_model.with_duration(memory.join_time, joins.join_s, elapsed_s),
         boot_s=joins.boot_s or memory.boot_s,
         boot_spread_s=joins.boot_spread_s or memory.boot_spread_s,
         quiet_since_s=_quiet_since(memory, joins, now_s),
@@ -137,7 +137,7 @@ def _learned_from_servers(
     if (memory.flow.least_joining(began_s - lag_s, ended_s - lag_s) or 0) < USED_THROUGHOUT * joining:
         return memory
     kept = math.exp(-elapsed_s / (FORGET_JOINS * join_s))
-    return replace(memory, load=join_model.joined(memory.load, cpu, joining, kept))
+    return replace(memory, load=join_model.with_join_cpu(memory.load, cpu, joining, kept))
 
 
 def _is_delayed(memory: LawMemory, health: Health, settings: LawSettings) -> bool:
@@ -149,10 +149,10 @@ def _idled(memory: LawMemory, health: Health, settings: LawSettings, now_s: floa
     """Nothing joined throughout the new windows: they are the baseline."""
     named = {reading.server for reading in health.new}
     delay_s, _ = worst_high_s(trace for trace in health.traces if trace.server in named)
-    memory = replace(memory, load=join_model.idled(memory.load, health.utilisation, health.new))
+    memory = replace(memory, load=join_model.with_idle_cpu(memory.load, health.utilisation, health.new))
     if delay_s is None:
         return memory
-    return replace(memory, baseline=join_model.learned(memory.baseline, delay_s, now_s, settings))
+    return replace(memory, baseline=join_model.with_idle_delay(memory.baseline, delay_s, now_s, settings))
 
 
 def sane(joins: Joins) -> Joins:

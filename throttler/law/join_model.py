@@ -202,7 +202,7 @@ class _Newest:
             self.left -= taken
 
 
-def seen(flow: JoinFlow, joins: Joins, now_s: float) -> JoinFlow:
+def with_counts(flow: JoinFlow, joins: Joins, now_s: float) -> JoinFlow:
     """Remember the counts of now."""
     kept = [point for point in flow.points if now_s - KEPT_S <= point.at_s <= now_s]
     if len(kept) >= 2 and now_s - kept[-2].at_s < APART_S:
@@ -232,7 +232,7 @@ DRIFT_S = 3600.0
 """The least duration doubles when nothing as quick was seen for about an hour (e.g. a new, slow DaemonSet)."""
 
 
-def measured(time: JoinTime, join_s: float | None, elapsed_s: float) -> JoinTime:
+def with_duration(time: JoinTime, join_s: float | None, elapsed_s: float) -> JoinTime:
     """Take the mean duration of the latest joins into account."""
     if join_s is None or join_s <= 0:
         return time
@@ -271,7 +271,7 @@ class Baseline:
         return min(max(measured_s, settings.baseline_floor_s), settings.baseline_ceiling_s)
 
 
-def learned(baseline: Baseline, delay_s: float, now_s: float, settings: LawSettings) -> Baseline:
+def with_idle_delay(baseline: Baseline, delay_s: float, now_s: float, settings: LawSettings) -> Baseline:
     """Add the delay of an idle moment; what is older than `baseline_s` before it goes."""
     since_s = now_s - settings.baseline_s
     kept = tuple(sample for sample in baseline.samples if since_s <= sample[0] <= now_s)[-MOST_SAMPLES + 1 :]
@@ -339,7 +339,7 @@ def _deviation(levels: tuple[float, ...]) -> float:
     return statistics.pstdev(levels) if levels else 0.0
 
 
-def idled(load: Load, cpu: float | None, readings: Sequence[Reading]) -> Load:
+def with_idle_cpu(load: Load, cpu: float | None, readings: Sequence[Reading]) -> Load:
     """Remember the utilisation of an idle moment, and what a request costs there."""
     if cpu is None:
         return load
@@ -356,7 +356,7 @@ def idled(load: Load, cpu: float | None, readings: Sequence[Reading]) -> Load:
     )
 
 
-def joined(load: Load, cpu: float | None, joining: float, kept: float) -> Load:
+def with_join_cpu(load: Load, cpu: float | None, joining: float, kept: float) -> Load:
     """Learn from the busiest server's CPU with `joining` joins in flight what one takes."""
     if cpu is None or joining < 1 or not load.idle:
         return load

@@ -84,13 +84,13 @@ def test_machines_near_their_limit_go_in_spread_over_what_is_left(
     oldest_held_s: float, elapsed_s: float, overdue: int
 ) -> None:
     """A machine may be held for 600 s; 100 s before the reserve of those it becomes one of 90 s of going first."""
-    flow = join_model.seen(JoinFlow(), Joins(held=100), 0.0)
+    flow = join_model.with_counts(JoinFlow(), Joins(held=100), 0.0)
     joins = Joins(held=100, oldest_held_s=oldest_held_s)
     assert admission.overdue_now(joins, flow, 120.0, elapsed_s, 410.0, SETTINGS) == overdue
 
 
 def test_a_short_kill_timer_is_the_nearer_limit() -> None:
-    flow = join_model.seen(JoinFlow(), Joins(held=90), 0.0)
+    flow = join_model.with_counts(JoinFlow(), Joins(held=90), 0.0)
     quick = replace(SETTINGS, kill_timer_s=300.0)
     # 300 - 120 - 60 = 120 s of holding, the last 90 s of them going first.
     assert admission.overdue_now(Joins(held=90, oldest_held_s=29.0), flow, 120.0, 1.0, 29.0, quick) == 0
@@ -178,7 +178,7 @@ def test_with_nothing_under_way_a_whole_window_may_be_asked_for_and_joins_take_t
 ) -> None:
     boots = Boots(mean_s=300.0)
     assert admission.may_ask(JoinFlow(), 0, float(window), boots, join_s, 0.0) == window
-    flow = join_model.seen(JoinFlow(), Joins(joining=joining), 0.0)
+    flow = join_model.with_counts(JoinFlow(), Joins(joining=joining), 0.0)
     # They have all ended by the time at which what is asked for now comes.
     assert admission.may_ask(flow, joining, float(window), boots, join_s, 0.0) == pytest.approx(window)
     soon = Boots(mean_s=join_s)
@@ -187,11 +187,11 @@ def test_with_nothing_under_way_a_whole_window_may_be_asked_for_and_joins_take_t
 
 
 def test_what_came_lately_or_boots_will_still_join_when_the_next_come() -> None:
-    flow = join_model.seen(JoinFlow(), Joins(), 0.0)
-    flow = join_model.seen(flow, Joins(booting=10), 10.0)
+    flow = join_model.with_counts(JoinFlow(), Joins(), 0.0)
+    flow = join_model.with_counts(flow, Joins(booting=10), 10.0)
     assert admission.arrivals(flow, Boots(mean_s=60.0), 80.0, 10.0) == pytest.approx(10)
     assert admission.arrivals(flow, Boots(mean_s=60.0), 80.0, 50.0) == pytest.approx(10 * 0.75)
-    came = join_model.seen(flow, Joins(joining=10), 70.0)
+    came = join_model.with_counts(flow, Joins(joining=10), 70.0)
     # They came when they were 60 s old: 160 s is the longest that a join lasts.
     assert admission.arrivals(came, Boots(mean_s=60.0), 80.0, 70.0) == pytest.approx(10 * (1 - 60 / 160))
     assert admission.arrivals(came, Boots(mean_s=60.0), 80.0, 171.0) == 0.0
@@ -244,15 +244,15 @@ def ungated(joins: Joins, flow: JoinFlow) -> LawInput:
     ],
 )
 def test_without_a_gate_what_comes_while_the_next_boot_is_taken_off(joins: Joins, allowance: int) -> None:
-    flow = join_model.seen(join_model.seen(JoinFlow(), joins, NOW_S - 10.0), joins, NOW_S)
+    flow = join_model.with_counts(join_model.with_counts(JoinFlow(), joins, NOW_S - 10.0), joins, NOW_S)
     assert fill(ungated(joins, flow)).allowance == allowance
 
 
 def test_where_most_machines_never_come_more_may_be_asked_for() -> None:
     joins = Joins(joining=90, booting=50, held=400)
-    flow = join_model.seen(JoinFlow(), joins, NOW_S - 400.0)
+    flow = join_model.with_counts(JoinFlow(), joins, NOW_S - 400.0)
     for ago_s in (200.0, 0.0):
-        flow = join_model.seen(flow, replace(joins, lost=100), NOW_S - ago_s)
+        flow = join_model.with_counts(flow, replace(joins, lost=100), NOW_S - ago_s)
     assert flow.coming_share == pytest.approx(0.3)
     # 227 in all, of which 90 join and 0.3 x 450 come: 2.5 more, for which 8.3 are asked.
     assert fill(ungated(joins, flow)).allowance == 8
@@ -273,5 +273,5 @@ def test_no_more_are_taken_to_end_than_really_ended(joining: int, held: int, sec
     flow, step_s = JoinFlow(), 10
     for passed_s in range(0, seconds + step_s, step_s):
         now = Joins(joining=joining, held=held, joined=passed_s // 2)
-        flow = join_model.seen(flow, now, NOW_S - seconds + passed_s)
+        flow = join_model.with_counts(flow, now, NOW_S - seconds + passed_s)
     assert fill(ungated(Joins(joining=joining, held=held), flow)).allowance == allowance

@@ -6,7 +6,7 @@ import pytest
 
 from throttler.joins.joins import Joins
 from throttler.law.govern import govern, observed
-from throttler.law.join_model import Baseline, JoinFlow, JoinTime, Load, idled, seen
+from throttler.law.join_model import Baseline, JoinFlow, JoinTime, Load, with_counts, with_idle_cpu
 from throttler.law.law_memory import LawMemory, Learned
 from throttler.law.server_health import ServerTrace, examine
 from throttler.law.settings import LawSettings
@@ -42,15 +42,15 @@ def test_joins_that_began_within_a_window_do_not_seem_to_cost_nothing() -> None:
 def test_a_server_that_hardly_answers_does_not_tell_what_a_request_costs() -> None:
     usual = Reading(server="a", ended_s=10.0, span_s=10.0, requests=30.0, errors=0.0, cpu_share=0.2)
     busy = replace(usual, requests=400.0)
-    assert idled(Load(), 0.2, [usual]).per_request == ()
-    assert idled(Load(), 0.2, [busy]).per_request == (0.005,)
+    assert with_idle_cpu(Load(), 0.2, [usual]).per_request == ()
+    assert with_idle_cpu(Load(), 0.2, [busy]).per_request == (0.005,)
 
 
 def test_a_joins_cost_is_that_of_the_joins_of_a_fifth_of_a_join_ago() -> None:
     """Utilisation now is of joins that were let in 16 s ago: 60 were in flight then, and 100 are now."""
     flow = JoinFlow()
     for second in range(900, 1001, 5):
-        flow = seen(flow, Joins(joining=100 if second > 984 else 60), float(second))
+        flow = with_counts(flow, Joins(joining=100 if second > 984 else 60), float(second))
     memory = LawMemory(flow=flow, join_time=JoinTime(now_s=80.0), looked_s=995.0, load=Load(idle=(0.1,)))
     memory = replace(memory, baseline=Baseline(remembered_s=0.04), knee=Knee(at_s=0.0))
     busy = Reading(server="a", ended_s=1000.0, span_s=10.0, requests=500.0, errors=0.0, latency_s=0.04, cpu_share=0.7)
@@ -62,7 +62,7 @@ def test_a_joins_cost_is_that_of_the_joins_of_a_fifth_of_a_join_ago() -> None:
 @pytest.mark.parametrize("changed", [{"cpu_share": 0.98}, {"latency_s": 0.7}, {"cpu_share": None}])
 def test_a_full_a_slow_and_a_silent_server_do_not_tell_what_a_join_costs(changed: dict[str, float | None]) -> None:
     memory = LawMemory(
-        flow=seen(seen(JoinFlow(), Joins(joining=60), 900.0), Joins(joining=60), 980.0),
+        flow=with_counts(with_counts(JoinFlow(), Joins(joining=60), 900.0), Joins(joining=60), 980.0),
         join_time=JoinTime(now_s=80.0),
         looked_s=995.0,
         load=Load(idle=(0.1,)),

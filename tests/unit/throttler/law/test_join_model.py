@@ -5,7 +5,7 @@ from math import inf
 import pytest
 
 from throttler.joins.joins import Joins
-from throttler.law.join_model import FlowPoint, JoinFlow, JoinTime, measured, seen
+from throttler.law.join_model import FlowPoint, JoinFlow, JoinTime, with_counts, with_duration
 
 
 def point(at_s: float, joining: int, *, joined: int = 0, arrived: int = 0, lost: int = 0) -> FlowPoint:
@@ -77,42 +77,42 @@ def test_a_rate_is_told_of_a_span_that_is_known_as_a_whole() -> None:
 
 
 def test_a_quarter_of_an_hour_is_remembered_and_nothing_from_a_clock_that_went_back() -> None:
-    flow = seen(FLOW, Joins(joining=3), 915.0)
+    flow = with_counts(FLOW, Joins(joining=3), 915.0)
     assert [each.at_s for each in flow.points] == [20.0, 30.0, 40.0, 915.0]
-    assert [each.at_s for each in seen(FLOW, Joins(), 25.0).points] == [10.0, 20.0, 25.0]
+    assert [each.at_s for each in with_counts(FLOW, Joins(), 25.0).points] == [10.0, 20.0, 25.0]
 
 
 def test_looks_within_two_seconds_are_merged() -> None:
     flow = JoinFlow()
     for at_s in (10.0, 11.0, 11.9, 12.0, 13.0):
-        flow = seen(flow, Joins(joining=1), at_s)
+        flow = with_counts(flow, Joins(joining=1), at_s)
     assert [each.at_s for each in flow.points] == [10.0, 11.9, 13.0]
 
 
 def test_newly_ordered_are_those_since_the_look_before() -> None:
-    flow = seen(JoinFlow(), Joins(booting=5), 0.0)
+    flow = with_counts(JoinFlow(), Joins(booting=5), 0.0)
     assert flow.newly_ordered == 0, "who ordered what was there is not known"
-    flow = seen(flow, Joins(booting=5, held=1, joining=2, joined=3, lost=4), 10.0)
+    flow = with_counts(flow, Joins(booting=5, held=1, joining=2, joined=3, lost=4), 10.0)
     assert flow.newly_ordered == 10
-    assert seen(flow, Joins(), 20.0).newly_ordered == 0
+    assert with_counts(flow, Joins(), 20.0).newly_ordered == 0
 
 
 def test_the_newest_orders_are_those_that_boot() -> None:
     flow = JoinFlow()
     for at_s, joins in ((0.0, Joins(booting=3)), (10.0, Joins(booting=7)), (20.0, Joins(booting=6, joining=4))):
-        flow = seen(flow, joins, at_s)
+        flow = with_counts(flow, joins, at_s)
     assert flow.booting() == ((20.0, 3), (10.0, 3))
     assert flow.arrived() == ((20.0, 4),)
     assert flow.arrived(3) == ((20.0, 3),)
     assert flow.arrived(since_s=20.1) == ()
     assert (JoinFlow().booting(), JoinFlow().arrived()) == ((), ())
-    later = seen(flow, Joins(joining=10), 30.0)
+    later = with_counts(flow, Joins(joining=10), 30.0)
     assert (later.booting(), later.arrived()) == ((), ((30.0, 6), (20.0, 4)))
     assert later.arrived(since_s=30.0) == ((30.0, 6),)
 
 
 def test_what_joined_when_the_count_began_came_then() -> None:
-    flow = seen(seen(JoinFlow(), Joins(joining=4, booting=2), 0.0), Joins(joining=4, booting=2), 10.0)
+    flow = with_counts(with_counts(JoinFlow(), Joins(joining=4, booting=2), 0.0), Joins(joining=4, booting=2), 10.0)
     assert flow.arrived() == ((0.0, 4),)
     assert flow.booting() == ((0.0, 2),)
     assert flow.arrived(since_s=0.1) == ()
@@ -120,10 +120,10 @@ def test_what_joined_when_the_count_began_came_then() -> None:
 
 def test_a_join_that_took_no_time_tells_nothing() -> None:
     known = JoinTime(now_s=60.0, least_s=50.0)
-    assert measured(known, None, 10.0) is known
-    assert measured(known, 0.0, 10.0) is known
-    assert measured(JoinTime(), 60.0, 3600.0) == JoinTime(now_s=60.0, least_s=60.0)
-    assert measured(known, 150.0, 3600.0) == JoinTime(now_s=150.0, least_s=100.0)
+    assert with_duration(known, None, 10.0) is known
+    assert with_duration(known, 0.0, 10.0) is known
+    assert with_duration(JoinTime(), 60.0, 3600.0) == JoinTime(now_s=60.0, least_s=60.0)
+    assert with_duration(known, 150.0, 3600.0) == JoinTime(now_s=150.0, least_s=100.0)
     assert [each.or_guess(80.0) for each in (known, JoinTime(least_s=50.0), JoinTime())] == [60.0, 50.0, 80.0]
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from tests.unit.throttler.law.test_window_control import BASELINE_S, NOW_S, a_look, with_health
 from throttler.joins.joins import Joins
-from throttler.law.join_model import JoinFlow, JoinTime, Load, seen
+from throttler.law.join_model import JoinFlow, JoinTime, Load, with_counts
 from throttler.law.law_input import LawInput
 from throttler.law.settings import LawSettings
 from throttler.law.window_steps import Cuts, Knee
@@ -19,7 +19,7 @@ def waves(*joining: tuple[float, int], **more: object) -> LawInput:
     """Machines that nothing holds and that join in 20 s; (how long ago, joins in flight) of each look."""
     flow = JoinFlow()
     for ago_s, count in joining:
-        flow = seen(flow, Joins(joining=count), NOW_S - ago_s)
+        flow = with_counts(flow, Joins(joining=count), NOW_S - ago_s)
     usual: dict[str, object] = {"settings": UNGATED, "join_time": QUICK, "flow": flow}
     return a_look(**{**usual, **more})  # type: ignore[arg-type]
 
@@ -157,7 +157,7 @@ def test_what_flows_and_nothing_holds_is_bounded_by_the_cpu_alone() -> None:
 def test_prompt_joins_use_the_window_that_their_readings_felt() -> None:
     flow = JoinFlow()
     for ago_s, count in ((9.0, 90), (6.0, 10), (3.0, 10), (0.0, 10)):
-        flow = seen(flow, Joins(joining=count), NOW_S - ago_s)
+        flow = with_counts(flow, Joins(joining=count), NOW_S - ago_s)
     prompt = JoinTime(now_s=5.0, least_s=5.0)
     assert a_look(flow=flow, join_time=prompt).felt == 30.0
     assert not a_look(flow=flow, join_time=prompt).is_used

@@ -4,7 +4,7 @@ import pytest
 
 from tests.unit.throttler.law.steady_plant import Plant
 from throttler.joins.joins import Joins
-from throttler.law.join_model import LEAST_COMING, JoinFlow, seen
+from throttler.law.join_model import LEAST_COMING, JoinFlow, with_counts
 
 RAMP_S, END_S = 900.0, 1500.0
 
@@ -27,7 +27,7 @@ def lost(*counts: tuple[int, int]) -> JoinFlow:
     """After looks ten seconds apart: joined and lost so far."""
     flow = JoinFlow()
     for number, (joined, gone) in enumerate(counts):
-        flow = seen(flow, Joins(joined=joined, lost=gone, booting=50), 10.0 * number)
+        flow = with_counts(flow, Joins(joined=joined, lost=gone, booting=50), 10.0 * number)
     return flow
 
 

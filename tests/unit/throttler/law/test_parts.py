@@ -6,7 +6,16 @@ import pytest
 
 from throttler.joins.joins import Joins
 from throttler.law import admission, error_brake, join_model, window_control, window_steps
-from throttler.law.join_model import JoinFlow, JoinTime, Load, Slope, guessed_pace_per_s, idled, joined, window_at
+from throttler.law.join_model import (
+    JoinFlow,
+    JoinTime,
+    Load,
+    Slope,
+    guessed_pace_per_s,
+    window_at,
+    with_idle_cpu,
+    with_join_cpu,
+)
 from throttler.law.law_memory import LawMemory, learned_of
 from throttler.law.settings import LawSettings
 from throttler.signals.reading import Reading
@@ -18,7 +27,7 @@ def _flow(*points: tuple[float, int, int]) -> JoinFlow:
     """(time, joining, joined) of each point."""
     seen = JoinFlow()
     for at_s, joining, done in points:
-        seen = join_model.seen(seen, Joins(joining=joining, joined=done), at_s)
+        seen = join_model.with_counts(seen, Joins(joining=joining, joined=done), at_s)
     return seen
 
 
@@ -26,7 +35,7 @@ def test_baseline_is_the_median_of_three_idle_minutes_between_floor_and_ceiling(
     known = join_model.Baseline(remembered_s=0.05)
     assert known.within(DEFAULTS) == 0.05
     for at_s, delay_s in ((0.0, 9.0), (100.0, 0.06), (150.0, 0.07), (250.0, 0.08)):
-        known = join_model.learned(known, delay_s, at_s, DEFAULTS)
+        known = join_model.with_idle_delay(known, delay_s, at_s, DEFAULTS)
     assert known.within(DEFAULTS) == 0.07
     assert join_model.Baseline(remembered_s=0.001).within(DEFAULTS) == DEFAULTS.baseline_floor_s
     assert join_model.Baseline(remembered_s=5.0).within(DEFAULTS) == DEFAULTS.baseline_ceiling_s
@@ -138,7 +147,7 @@ def test_a_knee_that_was_met_is_still_met_after_a_restart() -> None:
 
 def test_window_at_a_utilisation_leaves_the_idle_level_out() -> None:
     reading = Reading(server="a", ended_s=10, span_s=10, requests=200, errors=0, cpu_share=0.2)
-    load = joined(idled(Load(), 0.2, (reading,)), 0.4, 20, 1.0)
+    load = with_join_cpu(with_idle_cpu(Load(), 0.2, (reading,)), 0.4, 20, 1.0)
     assert window_at(load, 0.8) == pytest.approx(60)
     # One request per second takes 1 % of a server: 60 % of two servers are 120 requests/s, 0.6 joins/s of 200.
     assert guessed_pace_per_s(load, 2, 0.8, 200) == pytest.approx(0.6)
@@ -152,8 +161,8 @@ def test_rate_follows_from_joins_that_ended() -> None:
 
 
 def test_least_join_time_drifts_up_slowly() -> None:
-    time = join_model.measured(JoinTime(), 80.0, 0.0)
-    time = join_model.measured(time, 120.0, 360.0)
+    time = join_model.with_duration(JoinTime(), 80.0, 0.0)
+    time = join_model.with_duration(time, 120.0, 360.0)
     assert (time.now_s, time.least_s) == (120.0, pytest.approx(88))
 
 
@@ -177,8 +186,8 @@ def test_tokens_fill_a_bit_slower_than_a_full_window_renews_itself() -> None:
 
 def test_machines_near_their_limit_are_counted_from_their_arrival() -> None:
     joins = Joins(held=100, joining=0, oldest_held_s=500)
-    seen = join_model.seen(JoinFlow(), Joins(held=18), 0.0)
-    seen = join_model.seen(seen, Joins(held=100), 400.0)
+    seen = join_model.with_counts(JoinFlow(), Joins(held=18), 0.0)
+    seen = join_model.with_counts(seen, Joins(held=100), 400.0)
     # 18 arrived 450 s ago; they have 90 s from second 410 on, and a step of 5 s takes its share of them.
     assert admission.overdue_now(joins, seen, 120, 5.0, 450.0, DEFAULTS) == 1
     assert admission.overdue_now(joins, seen, 120, 5.0, 501.0, DEFAULTS) == 18

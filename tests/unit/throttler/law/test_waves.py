@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.unit.throttler.law.looks import CALM_S, EQUILIBRIUM, STEP_S, Loop, reading
 from throttler.joins.joins import Joins
 from throttler.law.admission import Boots, may_ask
-from throttler.law.join_model import FlowPoint, JoinFlow, seen
+from throttler.law.join_model import FlowPoint, JoinFlow, with_counts
 from throttler.law.law_memory import LawMemory, Learned
 from throttler.law.settings import LawSettings
 from throttler.law.verdict import Phase, ThrottleReason
@@ -48,7 +48,7 @@ def after(*counts: tuple[float, Joins]) -> JoinFlow:
     """What is remembered after these looks."""
     flow = JoinFlow()
     for at_s, joins in counts:
-        flow = seen(flow, joins, at_s)
+        flow = with_counts(flow, joins, at_s)
     return flow
 
 
@@ -123,7 +123,7 @@ def test_an_order_never_passes_the_window_and_none_is_negative(
     for number, (ordered, came, ended) in enumerate(looks):
         came, ended = min(came, booting), min(ended, joining)
         booting, joining, joined = booting + ordered - came, joining + came - ended, joined + ended
-        flow = seen(flow, Joins(booting=booting, joining=joining, joined=joined), 5.0 * number)
+        flow = with_counts(flow, Joins(booting=booting, joining=joining, joined=joined), 5.0 * number)
     now_s = 5.0 * len(looks)
     assert sum(count for _, count in flow.booting()) == booting
     assert 0.0 <= may_ask(flow, joining, window, Boots(mean_s=boot_s), join_s, now_s) <= window

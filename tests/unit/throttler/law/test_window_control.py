@@ -6,7 +6,7 @@ import pytest
 
 from throttler.joins.joins import Joins
 from throttler.law import error_brake, govern, window_control, window_steps
-from throttler.law.join_model import JoinFlow, JoinTime, Load, Slope, committed_at, seen
+from throttler.law.join_model import JoinFlow, JoinTime, Load, Slope, committed_at, with_counts
 from throttler.law.law_input import LawInput
 from throttler.law.law_memory import LawMemory
 from throttler.law.server_health import Health, ServerTrace, examine
@@ -46,7 +46,7 @@ def a_look(
         is_slow_start=False,
         is_idle=False,
         moved_s=NOW_S - 10.0,
-        flow=seen(seen(JoinFlow(), joins, NOW_S - 10.0), joins, NOW_S),
+        flow=with_counts(with_counts(JoinFlow(), joins, NOW_S - 10.0), joins, NOW_S),
         join_time=JoinTime(now_s=80.0, least_s=80.0),
         boot_s=120.0,
     )
@@ -451,7 +451,7 @@ def test_a_scale_up_whose_joins_are_known_does_not_begin_a_second_time() -> None
 def test_of_waves_the_mean_of_a_cycle_is_what_the_next_one_can_rely_on() -> None:
     flow = JoinFlow()
     for at_s, joining in ((NOW_S - 21.0, 60), (NOW_S - 14.0, 30), (NOW_S - 7.0, 30), (NOW_S, 0)):
-        flow = seen(flow, Joins(joining=joining), at_s)
+        flow = with_counts(flow, Joins(joining=joining), at_s)
     waves = LawSettings(has_gate=False)
     facts = a_look(joining=0, settings=waves, flow=flow, join_time=JoinTime(now_s=20.0, least_s=20.0))
     assert facts.has_waves
@@ -527,12 +527,12 @@ def test_without_new_readings_the_window_does_not_move() -> None:
 
 
 def test_of_waves_the_window_grows_to_a_quarter_more_than_the_highest_crest() -> None:
-    flow = seen(JoinFlow(), Joins(joining=82), NOW_S - 15.0)
+    flow = with_counts(JoinFlow(), Joins(joining=82), NOW_S - 15.0)
     facts = a_look(settings=LawSettings(has_gate=False), flow=flow, join_time=JoinTime(now_s=20.0, least_s=20.0))
     assert facts.has_waves
     # 20 s joins adapt in 5 s: two steps of 8 %.
     assert window_control.avoidance(facts).memory.window == pytest.approx(82 * 1.25)
-    lower = replace(facts, memory=replace(facts.memory, flow=seen(JoinFlow(), Joins(joining=70), NOW_S - 15.0)))
+    lower = replace(facts, memory=replace(facts.memory, flow=with_counts(JoinFlow(), Joins(joining=70), NOW_S - 15.0)))
     assert window_control.avoidance(lower).memory.window == 100.0, "and is not cut to it"
 
 
@@ -556,7 +556,7 @@ def test_what_a_join_takes_is_forgotten_with_half_a_join() -> None:
     facts = a_look(load=Load(idle=(0.1,), slope=slope), looked_s=NOW_S - 40.0)
     flow = JoinFlow()
     for ago_s in (40.0, 30.0, 20.0, 10.0):
-        flow = seen(flow, Joins(joining=90), NOW_S - ago_s)
+        flow = with_counts(flow, Joins(joining=90), NOW_S - ago_s)
     facts = replace(facts, memory=replace(facts.memory, flow=flow))
     busy = with_health(facts, traces=tuple(replace(trace, cpu=(0.6,)) for trace in facts.health.traces))
     after = govern.observed(facts.memory, busy.health, facts.joins, SETTINGS, NOW_S).load.slope
