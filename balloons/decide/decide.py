@@ -32,7 +32,7 @@ from balloons.decide.decision import (
 )
 from balloons.decide.leave_alone import believe, blind, why_left_alone
 from balloons.decide.one_pool import Case, Outcome, PoolCase, decide_pool
-from balloons.decide.pool_view import Ages, look, own_deployments, pool_of
+from balloons.decide.pool_view import Ages, own_deployments, pool_of, view_of
 from balloons.decide.release import reserve
 from balloons.decide.settings import DecideSettings
 from balloons.decide.strategies import is_bounded, let_go, lowered_buffers_unseen, lowered_unseen
@@ -242,7 +242,7 @@ def _look_at_all(
         try:
             past = memory.pools.get(pool.key, PoolMemory())
             ages = Ages(unready, {name: now.monotonic_s - since_s for name, since_s in past.late_since_s.items()})
-            view = look(pool, claims[pool.key], snapshot, settings, now, ages, past.refusals, pools[:at])
+            view = view_of(pool, claims[pool.key], snapshot, settings, now, ages, past.refusals, pools[:at])
             late = {name: past.late_since_s.get(name, now.monotonic_s) for name in view.late}
             balloons = [balloon.uid for balloon in snapshot.failed.get(pool.key, ())]
             failed_since = {uid: past.failed_since_s.get(uid, now.monotonic_s) for uid in balloons}

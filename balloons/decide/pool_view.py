@@ -151,7 +151,7 @@ class Ages:
     late_s: Mapping[str, float] = field(default_factory=dict)
 
 
-def look(
+def view_of(
     pool: BalloonPool,
     claim: Claim,
     snapshot: Snapshot,
@@ -165,13 +165,12 @@ def look(
     the pools that come first where both select a node."""
     rules = Rules.of(pool, now.wall.timestamp(), ages.unready)
     census = take_census(claim.seen, rules)
-    is_explicit = pool.spec.shape.type is ShapeType.EXPLICIT
-    shapes = (
-        explicit_shape(census.measured)
-        if is_explicit
-        else shapes_of(census.measured, rules.wall_s, pool.spec.shape.devices)
-    )
     deployments = own_deployments(pool.key, snapshot.deployments)
+    is_explicit = pool.spec.shape.type is ShapeType.EXPLICIT
+    if is_explicit:
+        shapes = explicit_shape(census.measured)
+    else:
+        shapes = shapes_of(census.measured, rules.wall_s, pool.spec.shape.devices)
     shapes = replace(shapes, by_name={**shapes.by_name, **remembered_shapes(deployments, shapes.by_name)})
     requests = {
         name: balloon_requests(pool, shape, settings.default_slack, stored_requests(deployments.get(name)))
@@ -185,27 +184,19 @@ def look(
         # As long as nodes are waited for in that shape, those on their way are for what was asked for.
         requests[ANY_TYPE] = stored_requests(deployments.get(ANY_TYPE)) or any_type_requests(wanted)
     loads = {**snapshot.loads, **claim.own_loads} if claim.own_loads else snapshot.loads
-    selectors = [pool.spec.nodes.selector, *(each.spec.nodes.selector for each in before)]
-    stored = {name: hosts_in(found, selectors) for name, found in terms.items()}
-    failed, kept_off = snapshot.failed.get(pool.key, ()), chain.from_iterable(stored.values())
-    refused = refusals(failed, snapshot.nodes, snapshot.loads, refused, kept_off, now)
-    alone = frozenset(name for name, refusal in refused.items() if refusal.is_left_alone(now.monotonic_s))
     fitting = _Fitting(shapes, requests, loads, rules)
-    if pool.spec.strategy is Strategy.BALLOON and not is_explicit:
+    has_sized_balloons = pool.spec.strategy is Strategy.BALLOON and not is_explicit
+    if has_sized_balloons:
         census = census.corrected(fitting.free_beside_work(census))
-    if alone:
-        census = census.corrected({n.name: NodeState.SICK for n in census.by_state[NodeState.IDLE] if n.name in alone})
+    selectors = [pool.spec.nodes.selector, *(other.spec.nodes.selector for other in before)]
+    hosts = {name: hosts_in(term, selectors) for name, term in terms.items()}
     schedule = active_schedule(pool.spec.schedules, now.wall)
-    if alone and _loses_held_nodes(pool, census, schedule, alone):
-        refused = sought_by_karpenter(refused, snapshot.nodes, now.monotonic_s)
-    refusing = frozenset(node.name for node in census.by_state[NodeState.SICK] if node.name in alone)
-    if (refused or any(stored.values())) and is_bought_by_karpenter(pool, claim):
-        # It makes no node for a pod that rules out host names: a name is said only while it must be.
-        stored, barred = {}, {name: refused[name] for name in refusing}
-    else:
-        barred = refused
+    refusing = _Refusing({}, frozenset(), census)
+    if refused or snapshot.failed.get(pool.key) or any(hosts.values()):
+        refusing = _refusing(pool, census, snapshot, refused, hosts, schedule, now)
+        census = refusing.census
+    short = fitting.short(census) if has_sized_balloons else {}
     going = {node.name for node in census.by_state[NodeState.CLOSED] if is_leaving(node)}
-    short = fitting.short(census) if pool.spec.strategy is Strategy.BALLOON and not is_explicit else {}
     return PoolView(
         pool=pool,
         claim=claim,
@@ -218,19 +209,70 @@ def look(
         requests=requests,
         short=short,
         late=(*_on_their_way(census), *short),
-        refusals=refused,
-        alone=refusing,
+        refusals=refusing.refusals,
+        alone=refusing.alone,
         copies=copies(pool.key, snapshot.deployments),
         leaving=tuple(balloon for balloon in census.balloons[NodeState.CLOSED] if balloon.node in going),
-        left_out={
-            name: hosts_left_out(stored.get(name, ()), snapshot.nodes, barred, now, shape.instance_type)
-            for name, shape in shapes.by_name.items()
-        },
+        left_out=_left_out(shapes, hosts, refusing, snapshot, now, is_bought=is_bought_by_karpenter(pool, claim)),
         avoided={
             name: selectors_to_avoid(pool, own_terms(pool, shape), terms.get(name, ()), claim, before)
             for name, shape in shapes.by_name.items()
         },
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Refusing:
+    """The nodes that refuse balloons, as in PoolView, and the census in which those that are left alone are sick."""
+
+    refusals: Mapping[str, NodeRefusal]
+    alone: frozenset[str]
+    census: Census
+
+
+def _refusing(
+    pool: BalloonPool,
+    census: Census,
+    snapshot: Snapshot,
+    refused: Mapping[str, NodeRefusal] | None,
+    hosts: Mapping[str, tuple[str, ...]],
+    schedule: Schedule | None,
+    now: Now,
+) -> _Refusing:
+    """Judge the nodes by the pool's failed balloons; `hosts` are those that its stored Deployments keep off."""
+    failed, kept_off = snapshot.failed.get(pool.key, ()), chain.from_iterable(hosts.values())
+    judged = refusals(failed, snapshot.nodes, snapshot.loads, refused, kept_off, now)
+    alone = frozenset(name for name, refusal in judged.items() if refusal.is_left_alone(now.monotonic_s))
+    if alone:
+        idle = census.by_state[NodeState.IDLE]
+        census = census.corrected({node.name: NodeState.SICK for node in idle if node.name in alone})
+    if alone and _loses_held_nodes(pool, census, schedule, alone):
+        judged = sought_by_karpenter(judged, snapshot.nodes, now.monotonic_s)
+    sick = census.by_state[NodeState.SICK]
+    return _Refusing(judged, frozenset(node.name for node in sick if node.name in alone), census)
+
+
+def _left_out(
+    shapes: Shapes,
+    hosts: Mapping[str, tuple[str, ...]],
+    refusing: _Refusing,
+    snapshot: Snapshot,
+    now: Now,
+    *,
+    is_bought: bool,
+) -> dict[str, tuple[str, ...]]:
+    """Host names that the balloons of each shape must avoid.
+
+    Karpenter makes no node for a pod that rules out host names: for its pools (`is_bought`) a name is said only
+    while it must be.
+    """
+    barred = refusing.refusals
+    if is_bought and (barred or any(hosts.values())):
+        hosts, barred = {}, {name: refusing.refusals[name] for name in refusing.alone}
+    return {
+        name: hosts_left_out(hosts.get(name, ()), snapshot.nodes, barred, now, shape.instance_type)
+        for name, shape in shapes.by_name.items()
+    }
 
 
 @dataclass(frozen=True, slots=True)
