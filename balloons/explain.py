@@ -60,13 +60,13 @@ class Timeline:
 
 def in_order(steps: Iterable[Step]) -> tuple[Step, ...]:
     """By time, with the waits filled in; what holds now comes last. Equal times keep their order, and repeats go."""
-    found = list(dict.fromkeys(steps))
-    dated = sorted((each for each in found if each.at is not None), key=lambda each: str(each.at))
+    unique = list(dict.fromkeys(steps))
+    dated = sorted((step for step in unique if step.at is not None), key=lambda step: str(step.at))
     waits, before = [], None
-    for each in dated:
-        waits.append(replace(each, wait_s=_seconds(before, each.at)))
-        before = each.at
-    return (*waits, *(each for each in found if each.at is None))
+    for step in dated:
+        waits.append(replace(step, wait_s=_seconds(before, step.at)))
+        before = step.at
+    return (*waits, *(step for step in unique if step.at is None))
 
 
 def condition_steps(thing: Any, names: dict[str, str]) -> list[Step]:
@@ -79,29 +79,29 @@ def condition_steps(thing: Any, names: dict[str, str]) -> list[Step]:
     ]
 
 
-def event_steps(seen: SeenCluster, kind: str, name: str, namespace: str = "") -> list[Step]:
+def event_steps(cluster: SeenCluster, kind: str, name: str, namespace: str = "") -> list[Step]:
     """What Events say of an object; of repeated ones the last."""
-    about = [each for each in seen.plain(kinds.EVENTS) if _is_about(each, kind, name, namespace)]
+    about = [event for event in cluster.plain(kinds.EVENTS) if _is_about(event, kind, name, namespace)]
     return [
         Step(
-            what=f"Event from {_reporter(each)}",
-            at=_when(each),
-            because=text(each, "reason"),
-            message=text(each, "note"),
+            what=f"Event from {_reporter(event)}",
+            at=_when(event),
+            because=text(event, "reason"),
+            message=text(event, "note"),
         )
-        for each in about
+        for event in about
     ]
 
 
-def held_by_throttles(seen: SeenCluster) -> list[Step]:
+def held_by_throttles(cluster: SeenCluster) -> list[Step]:
     """What the throttles say of themselves, in their own words."""
     return [
         Step(
-            what=f"throttle {text(each, 'metadata', 'name')} {text(each, 'status', 'phase') or 'has not spoken'}",
-            because=text(each, "status", "because"),
-            message=text(each, "status", "message"),
+            what=f"throttle {text(throttle, 'metadata', 'name')} {text(throttle, 'status', 'phase') or 'has not spoken'}",
+            because=text(throttle, "status", "because"),
+            message=text(throttle, "status", "message"),
         )
-        for each in seen.plain(kinds.THROTTLES)
+        for throttle in cluster.plain(kinds.THROTTLES)
     ]
 
 
@@ -131,18 +131,18 @@ def _seconds(before: datetime | None, at: datetime | None) -> float | None:
     return (at - before).total_seconds() if before is not None and at is not None else None
 
 
-def explain_node(seen: SeenCluster, name: str) -> Timeline | None:
+def explain_node(cluster: SeenCluster, name: str) -> Timeline | None:
     """The node's timeline, or that of the NodeClaim of this name whose node has not come; None: there is neither."""
-    node = next((each for each in seen.plain(kinds.NODES) if name_of(each) == name), None)
-    claim = next((each for each in seen.plain(kinds.NODE_CLAIMS) if name in _names(each)), None)
+    node = next((each for each in cluster.plain(kinds.NODES) if name_of(each) == name), None)
+    claim = next((each for each in cluster.plain(kinds.NODE_CLAIMS) if name in _names(each)), None)
     if node is None and claim is None:
         return None
-    steps = [*way_of(node, claim), *event_steps(seen, "Node", name)]
-    steps += event_steps(seen, "NodeClaim", name_of(claim)) if claim else []
-    on_it = list(_pods_on(seen, name)) if node else []
+    steps = [*way_of(node, claim), *event_steps(cluster, "Node", name)]
+    steps += event_steps(cluster, "NodeClaim", name_of(claim)) if claim else []
+    on_it = list(_pods_on(cluster, name)) if node else []
     steps += [step for pod in on_it for step in _bound(pod)]
     return Timeline(
-        subject=f"node/{name}", seen_at=seen.taken_at, steps=in_order(steps), now=_node_stands(node, claim, on_it)
+        subject=f"node/{name}", seen_at=cluster.taken_at, steps=in_order(steps), now=_node_stands(node, claim, on_it)
     )
 
 
@@ -168,8 +168,8 @@ def _names(claim: Any) -> tuple[str, ...]:
     return tuple(filter(None, (name_of(claim), text(claim, "status", "nodeName"))))
 
 
-def _pods_on(seen: SeenCluster, node: str) -> Iterator[dict[str, Any]]:
-    return (each for each in seen.plain(kinds.PODS) if text(each, "spec", "nodeName") == node)
+def _pods_on(cluster: SeenCluster, node: str) -> Iterator[dict[str, Any]]:
+    return (pod for pod in cluster.plain(kinds.PODS) if text(pod, "spec", "nodeName") == node)
 
 
 def _bound(pod: Any) -> Iterator[Step]:
@@ -212,29 +212,29 @@ def _is(thing: Any, name: str) -> bool:
     )
 
 
-def explain_pod(seen: SeenCluster, namespace: str, name: str) -> Timeline | None:
+def explain_pod(cluster: SeenCluster, namespace: str, name: str) -> Timeline | None:
     """The pod's timeline; None where there is none of this name."""
-    mine = (each for each in seen.plain(kinds.PODS) if (namespace_of(each), name_of(each)) == (namespace, name))
+    mine = (pod for pod in cluster.plain(kinds.PODS) if (namespace_of(pod), name_of(pod)) == (namespace, name))
     pod = next(mine, None)
     if pod is None:
         return None
     steps = [Step(what="created", at=moment(pod, "metadata", "creationTimestamp")), *condition_steps(pod, _CONDITIONS)]
-    steps += event_steps(seen, "Pod", name, namespace)
-    steps += _way_of_its_node(seen, pod)
+    steps += event_steps(cluster, "Pod", name, namespace)
+    steps += _way_of_its_node(cluster, pod)
     node = text(pod, "spec", "nodeName")
     if not node and not _has_ended(pod):
-        steps += [*held_by_throttles(seen), *_used_up(seen_cluster.quotas(seen))]
-        steps += _closed(seen_cluster.node_pools(seen), seen_cluster.nodes(seen), seen_cluster.one_pod(pod))
+        steps += [*held_by_throttles(cluster), *_used_up(seen_cluster.quotas(cluster))]
+        steps += _closed(seen_cluster.node_pools(cluster), seen_cluster.nodes(cluster), seen_cluster.one_pod(pod))
     return Timeline(
-        subject=f"pod/{name} -n {namespace}", seen_at=seen.taken_at, steps=in_order(steps), now=_pod_stands(pod, node)
+        subject=f"pod/{name} -n {namespace}", seen_at=cluster.taken_at, steps=in_order(steps), now=_pod_stands(pod, node)
     )
 
 
-def _way_of_its_node(seen: SeenCluster, pod: Any) -> list[Step]:
+def _way_of_its_node(cluster: SeenCluster, pod: Any) -> list[Step]:
     """The steps of a node that came after the pod, which therefore waited for it."""
     node_name, created = text(pod, "spec", "nodeName"), moment(pod, "metadata", "creationTimestamp")
-    node = next((each for each in seen.plain(kinds.NODES) if node_name and name_of(each) == node_name), None)
-    claims = seen.plain(kinds.NODE_CLAIMS) if node else ()
+    node = next((each for each in cluster.plain(kinds.NODES) if node_name and name_of(each) == node_name), None)
+    claims = cluster.plain(kinds.NODE_CLAIMS) if node else ()
     claim = next((each for each in claims if text(each, "status", "nodeName") == node_name), None)
     joined = moment(node, "metadata", "creationTimestamp")
     if node is None or created is None or joined is None or joined < created:
@@ -315,23 +315,23 @@ def _pod_stands(pod: Any, node: str) -> str:
     return f"waiting for a node: {text(said, 'message') or 'the scheduler has not looked at it'}{to_come}"
 
 
-def explain_pool(seen: SeenCluster, namespace: str, name: str) -> Timeline | None:
+def explain_pool(cluster: SeenCluster, namespace: str, name: str) -> Timeline | None:
     """The BalloonPool of this name, else Karpenter's NodePool; None where there is neither."""
     for kind, space in ((kinds.BALLOON_POOLS, namespace), (kinds.NODE_POOLS, "")):
-        for each in seen.plain(kind):
-            if (name_of(each), namespace_of(each)) == (name, space):
-                counts = _counts(each) if kind is kinds.BALLOON_POOLS else _limits(each)
-                return _told(seen, kind, each, counts)
+        for thing in cluster.plain(kind):
+            if (name_of(thing), namespace_of(thing)) == (name, space):
+                counts = _counts(thing) if kind is kinds.BALLOON_POOLS else _limits(thing)
+                return _told(cluster, kind, thing, counts)
     return None
 
 
-def explain_throttle(seen: SeenCluster, name: str) -> Timeline | None:
+def explain_throttle(cluster: SeenCluster, name: str) -> Timeline | None:
     """The JoinThrottle of this name; None where there is none."""
-    found = next((each for each in seen.plain(kinds.THROTTLES) if name_of(each) == name), None)
-    return _told(seen, kinds.THROTTLES, found, _levers(found)) if found is not None else None
+    throttle = next((each for each in cluster.plain(kinds.THROTTLES) if name_of(each) == name), None)
+    return _told(cluster, kinds.THROTTLES, throttle, _levers(throttle)) if throttle is not None else None
 
 
-def _told(seen: SeenCluster, kind: Kind, thing: Any, more: list[Step]) -> Timeline:
+def _told(cluster: SeenCluster, kind: Kind, thing: Any, more: list[Step]) -> Timeline:
     name, namespace = name_of(thing), namespace_of(thing)
     steps = [Step(what="created", at=moment(thing, "metadata", "creationTimestamp"))]
     steps += [
@@ -343,14 +343,14 @@ def _told(seen: SeenCluster, kind: Kind, thing: Any, more: list[Step]) -> Timeli
         )
         for each in parts(thing, "status", "conditions")
     ]
-    told = event_steps(seen, kind.kind, name, namespace)
+    told = event_steps(cluster, kind.kind, name, namespace)
     steps = [_as_it_was(step, told, [other for other in steps if other is not step]) for step in steps]
     events = [each for each in told if not _is_said(each, steps)]
     steps += _pause(thing)
     where = f" -n {namespace}" if namespace else ""
     return Timeline(
         subject=f"{kind.kind.lower()}/{name}{where}",
-        seen_at=seen.taken_at,
+        seen_at=cluster.taken_at,
         steps=in_order([*steps, *events, *more]),
         now=_object_stands(thing, kind),
     )

@@ -58,8 +58,8 @@ def doctor(**given: Any) -> int:
 
     checks = _checks(given)
     is_live = not given["files"]
-    seen = see(_where(given), "doctor", kinds_of(checks)) if is_live else _manifests(given)
-    found = diagnose(seen, checks, is_live=is_live)
+    cluster = see(_where(given), "doctor", kinds_of(checks)) if is_live else _manifests(given)
+    found = diagnose(cluster, checks, is_live=is_live)
     _print_diagnosis(found, given)
     least = given["fail_on"]
     if least is None:
@@ -157,11 +157,11 @@ def explain(subject: str, name: str | None, **given: Any) -> None:
     of Karpenter.
     """
     subject, name, namespace = named(subject, name, given["namespace"])
-    seen = see(given, "explain", _kinds(subject, name))
-    found = _timeline(seen, subject, name, namespace or _only_namespace(seen, subject, name))
+    cluster = see(given, "explain", _kinds(subject, name))
+    found = _timeline(cluster, subject, name, namespace or _only_namespace(cluster, subject, name))
     if found is None:
         where = f" in namespace {namespace}" if namespace else ""
-        raise CommandError(f"there is no {subject} {name!r}{where}{_unsure(seen, subject)}", ExitCode.BAD_INPUT)
+        raise CommandError(f"there is no {subject} {name!r}{where}{_unsure(cluster, subject)}", ExitCode.BAD_INPUT)
     _print_timeline(found, given)
 
 
@@ -185,40 +185,40 @@ def _kinds(subject: str, name: str) -> "tuple[Kind, ...]":
     return (kinds.THROTTLES, told)
 
 
-def _timeline(seen: "SeenCluster", subject: str, name: str, namespace: str) -> "Timeline | None":
+def _timeline(cluster: "SeenCluster", subject: str, name: str, namespace: str) -> "Timeline | None":
     from balloons.explain import explain_node, explain_pod, explain_pool, explain_throttle
 
     match subject:
         case "pod":
-            return explain_pod(seen, namespace, name)
+            return explain_pod(cluster, namespace, name)
         case "node":
-            return explain_node(seen, name)
+            return explain_node(cluster, name)
         case "pool":
-            return explain_pool(seen, namespace, name)
-    return explain_throttle(seen, name)
+            return explain_pool(cluster, namespace, name)
+    return explain_throttle(cluster, name)
 
 
-def _only_namespace(seen: "SeenCluster", subject: str, name: str) -> str:
+def _only_namespace(cluster: "SeenCluster", subject: str, name: str) -> str:
     """Where the object of this name is; raises CommandError when it is in several namespaces."""
     from balloons.cluster import kinds
     from balloons.cluster.plain_data import name_of, namespace_of
 
     kind = {"pod": kinds.PODS, "pool": kinds.BALLOON_POOLS}.get(subject)
-    found = {namespace_of(each) for each in seen.plain(kind) if name_of(each) == name} if kind else set()
+    found = {namespace_of(each) for each in cluster.plain(kind) if name_of(each) == name} if kind else set()
     if len(found) > 1:
         raise CommandError(f"{subject} {name!r} is in {', '.join(sorted(found))}; add -n", ExitCode.BAD_INPUT)
     return "".join(found)
 
 
-def _unsure(seen: "SeenCluster", subject: str) -> str:
+def _unsure(cluster: "SeenCluster", subject: str) -> str:
     """What was not seen may be why."""
     from balloons.cluster import kinds
     from balloons.cluster.seen_cluster import Unread
 
     kind = {"pool": kinds.BALLOON_POOLS, "throttle": kinds.THROTTLES}.get(subject)
-    if kind is not None and seen.listed(kind).unread is Unread.NOT_SERVED:
+    if kind is not None and cluster.listed(kind).unread is Unread.NOT_SERVED:
         return f" (this cluster does not serve {kind.plural}: kubectl apply -k manifests/crds)"
-    return f" ({', '.join(seen.not_seen)} not seen)" if seen.not_seen else ""
+    return f" ({', '.join(cluster.not_seen)} not seen)" if cluster.not_seen else ""
 
 
 def _print_timeline(found: "Timeline", given: dict[str, Any]) -> None:

@@ -57,10 +57,10 @@ LIBRARIES = ("jinja2", "matplotlib")
 
 @dataclass(frozen=True, slots=True)
 class Basis:
-    """What is known when a plan is made; `seen` is None with --offline."""
+    """What is known when a plan is made; `cluster` is None with --offline."""
 
     inputs: PlanInputs
-    seen: SeenCluster | None
+    cluster: SeenCluster | None
     at: datetime
 
 
@@ -81,15 +81,15 @@ def planned(given: Mapping[str, Any], command: str, *, with_findings: bool) -> t
     basis = basis_of(given, command, with_findings=with_findings)
     made = _made(given, basis)
     body = plan_json(made, own_version())
-    return made, {**body, "findings": _findings(basis.seen)} if with_findings and basis.seen else body
+    return made, {**body, "findings": _findings(basis.cluster)} if with_findings and basis.cluster else body
 
 
-def _findings(seen: SeenCluster) -> list[dict[str, str]]:
+def _findings(cluster: SeenCluster) -> list[dict[str, str]]:
     from balloons.cli.doctor_text import diagnosis_document
     from balloons.doctor.diagnose import diagnose
 
     kept = ("code", "severity", "object", "message", "fix")
-    return [{name: getattr(each, name) for name in kept} for each in diagnosis_document(diagnose(seen)).findings]
+    return [{name: getattr(each, name) for name in kept} for each in diagnosis_document(diagnose(cluster)).findings]
 
 
 def _kinds(*, with_findings: bool) -> tuple[Kind, ...]:
@@ -108,10 +108,10 @@ def compare(given: Mapping[str, Any]) -> int:
         raise CommandError(f"{given['compare']}: {error}", ExitCode.BAD_INPUT) from error
     if given["offline"]:
         raise CommandError("--compare needs a cluster, or --from FILE: --offline has none", ExitCode.BAD_INPUT)
-    seen = see(dict(given), "plan", KINDS)
-    found = compared(saved, births_in(seen, saved.at.timestamp()))
+    cluster = see(dict(given), "plan", KINDS)
+    found = compared(saved, births_in(cluster, saved.at.timestamp()))
     if given["output"] in ("json", "yaml"):
-        click.echo(printed(comparison_json(found, seen.taken_at), given["output"]), nl=False)
+        click.echo(printed(comparison_json(found, cluster.taken_at), given["output"]), nl=False)
     else:
         look = Look.of_terminal("", has_headers=not given["no_headers"])
         click.echo("".join(f"{line}\n" for line in comparison_lines(found, look)), nl=False)
@@ -123,8 +123,8 @@ def basis_of(given: Mapping[str, Any], command: str, *, with_findings: bool = Fa
     stated = stated_of(given)
     if given["offline"]:
         return Basis(with_stated(assumed_inputs(), stated), None, datetime.now(UTC))
-    seen = see(dict(given), command, _kinds(with_findings=with_findings))
-    return Basis(with_stated(plan_inputs(seen), stated), seen, seen.taken_at)
+    cluster = see(dict(given), command, _kinds(with_findings=with_findings))
+    return Basis(with_stated(plan_inputs(cluster), stated), cluster, cluster.taken_at)
 
 
 def _made(given: Mapping[str, Any], basis: Basis) -> ScaleUpPlan:
@@ -144,10 +144,10 @@ def _fitting(given: Mapping[str, Any], basis: Basis) -> Fitting:
         pods = asked_pods(documents(path), is_gang=given["job"] is not None)
     except PodsError as error:
         raise CommandError(f"{path}: {error}", ExitCode.BAD_INPUT) from error
-    if basis.seen is None:
+    if basis.cluster is None:
         raise CommandError("where pods go depends on nodes: give a cluster, or --from FILE", ExitCode.BAD_INPUT)
-    loads = loads_of(seen_cluster.pods(basis.seen))
-    return fit_pods(pods, seen_cluster.nodes(basis.seen), loads, basis.inputs, given["pool"])
+    loads = loads_of(seen_cluster.pods(basis.cluster))
+    return fit_pods(pods, seen_cluster.nodes(basis.cluster), loads, basis.inputs, given["pool"])
 
 
 def _asked_by_pods(given: Mapping[str, Any], fitting: Fitting) -> Asked:

@@ -55,18 +55,18 @@ def _kinds(detection: tuple[Any, ...]) -> tuple[Any, ...]:
     return (*detection, kinds.BALLOON_POOLS, kinds.THROTTLES)
 
 
-def _of_cluster(seen: "SeenCluster") -> dict[str, Any]:
+def _of_cluster(cluster: "SeenCluster") -> dict[str, Any]:
     from balloons.cluster import kinds
     from balloons.cluster.seen_cluster import Unread, detect
 
-    found = detect(seen)
+    found = detect(cluster)
     components = (found.cluster_autoscaler, found.karpenter, found.controller_manager, found.scheduler)
     return {
         "kubernetes": found.version,
         "provider": found.provider,
         "apiServers": found.api_servers,
         "crds": {
-            kind.plural: "not served" if seen.listed(kind).unread is Unread.NOT_SERVED else kind.versions[0]
+            kind.plural: "not served" if cluster.listed(kind).unread is Unread.NOT_SERVED else kind.versions[0]
             for kind in (kinds.BALLOON_POOLS, kinds.THROTTLES)
         },
         "autoscalers": [each.value for each in found.autoscalers],

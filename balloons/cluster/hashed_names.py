@@ -69,10 +69,10 @@ _VOCABULARY = frozenset(
 """Fields that hold Kubernetes' words; whatever they say stays."""
 
 
-def hashed(seen: SeenCluster, key: bytes) -> SeenCluster:
+def hashed(cluster: SeenCluster, key: bytes) -> SeenCluster:
     """The cluster with every name hashed under the key; equal keys give equal hashes."""
-    private = frozenset(word for word in _private(seen) if not _PUBLIC.fullmatch(word))
-    containers = frozenset(_containers(seen)) - {"balloon"}
+    private = frozenset(word for word in _private(cluster) if not _PUBLIC.fullmatch(word))
+    containers = frozenset(_containers(cluster)) - {"balloon"}
 
     def one(match: re.Match[str]) -> str:
         word = match.group()
@@ -95,8 +95,8 @@ def hashed(seen: SeenCluster, key: bytes) -> SeenCluster:
         lambda found: _OF_CONTAINERS.sub(of_containers, words(found)), words, lambda found: _hash(found, key)
     )
 
-    lists = {name: _listed(listed, hashing) for name, listed in seen.lists.items()}
-    return replace(seen, lists=lists, context=_hash(seen.context, key) if seen.context else "")
+    lists = {name: _listed(listed, hashing) for name, listed in cluster.lists.items()}
+    return replace(cluster, lists=lists, context=_hash(cluster.context, key) if cluster.context else "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,16 +239,16 @@ _MAPS: Mapping[str, Callable[[_Hashing, Mapping[str, Any]], Any]] = {
 """What is done to a field of this name, by what it holds; of others, private words are replaced at any depth."""
 
 
-def _private(seen: SeenCluster) -> Iterator[str]:
-    for listed in seen.lists.values():
+def _private(cluster: SeenCluster) -> Iterator[str]:
+    for listed in cluster.lists.values():
         for raw in listed.objects:
             yield from _private_in(msgspec.json.decode(raw))
 
 
-def _containers(seen: SeenCluster) -> Iterator[str]:
+def _containers(cluster: SeenCluster) -> Iterator[str]:
     """The names of all containers that are somebody's own."""
     for kind in (kinds.PODS, kinds.DEPLOYMENTS, kinds.DAEMON_SETS):
-        for raw in seen.listed(kind).objects:
+        for raw in cluster.listed(kind).objects:
             spec = part(msgspec.json.decode(raw), "spec")
             for pod in (spec, part(spec, "template", "spec")):
                 names = (text(each, "name") for key in _CONTAINERS for each in parts(pod, key))

@@ -114,16 +114,16 @@ def _object(text: bytes) -> dict[str, Any]:
     return found
 
 
-def nodes(seen: SeenCluster) -> tuple[Node, ...]:
+def nodes(cluster: SeenCluster) -> tuple[Node, ...]:
     """The nodes."""
     shared = Shared()
-    return _readable(seen, kinds.NODES, NodeWire, lambda wire: node_from_wire(wire, shared))
+    return _readable(cluster, kinds.NODES, NodeWire, lambda wire: node_from_wire(wire, shared))
 
 
-def pods(seen: SeenCluster) -> tuple[Pod, ...]:
+def pods(cluster: SeenCluster) -> tuple[Pod, ...]:
     """The pods."""
     shared = Shared()
-    return _readable(seen, kinds.PODS, PodWire, lambda wire: pod_from_wire(wire, shared))
+    return _readable(cluster, kinds.PODS, PodWire, lambda wire: pod_from_wire(wire, shared))
 
 
 def one_pod(plain: Any) -> Pod | None:
@@ -134,45 +134,45 @@ def one_pod(plain: Any) -> Pod | None:
         return None
 
 
-def daemon_sets(seen: SeenCluster) -> tuple[DaemonSet, ...]:
+def daemon_sets(cluster: SeenCluster) -> tuple[DaemonSet, ...]:
     """The DaemonSets."""
-    return _readable(seen, kinds.DAEMON_SETS, DaemonSetWire, daemon_set_from_wire)
+    return _readable(cluster, kinds.DAEMON_SETS, DaemonSetWire, daemon_set_from_wire)
 
 
-def node_pools(seen: SeenCluster) -> tuple[NodePool, ...]:
+def node_pools(cluster: SeenCluster) -> tuple[NodePool, ...]:
     """Karpenter's NodePools."""
-    return _readable(seen, kinds.NODE_POOLS, NodePool, lambda wire: wire)
+    return _readable(cluster, kinds.NODE_POOLS, NodePool, lambda wire: wire)
 
 
-def node_claims(seen: SeenCluster) -> tuple[NodeClaim, ...]:
+def node_claims(cluster: SeenCluster) -> tuple[NodeClaim, ...]:
     """Karpenter's NodeClaims."""
-    return _readable(seen, kinds.NODE_CLAIMS, NodeClaim, lambda wire: wire)
+    return _readable(cluster, kinds.NODE_CLAIMS, NodeClaim, lambda wire: wire)
 
 
-def quotas(seen: SeenCluster) -> tuple[CapacityQuota, ...]:
+def quotas(cluster: SeenCluster) -> tuple[CapacityQuota, ...]:
     """cluster-autoscaler's CapacityQuotas."""
-    return _readable(seen, kinds.QUOTAS, CapacityQuota, lambda wire: wire)
+    return _readable(cluster, kinds.QUOTAS, CapacityQuota, lambda wire: wire)
 
 
-def balloon_pools(seen: SeenCluster) -> tuple[BalloonPool | Invalid, ...]:
+def balloon_pools(cluster: SeenCluster) -> tuple[BalloonPool | Invalid, ...]:
     """The BalloonPools; one that breaks a rule as the reason why."""
-    return tuple(map(decode_pool, seen.listed(kinds.BALLOON_POOLS).objects))
+    return tuple(map(decode_pool, cluster.listed(kinds.BALLOON_POOLS).objects))
 
 
-def throttles(seen: SeenCluster) -> tuple[StoredThrottle, ...]:
+def throttles(cluster: SeenCluster) -> tuple[StoredThrottle, ...]:
     """The JoinThrottles; one that breaks a rule is there as refused."""
-    return _readable(seen, kinds.THROTTLES, ThrottleWire, throttle_from_wire)
+    return _readable(cluster, kinds.THROTTLES, ThrottleWire, throttle_from_wire)
 
 
-def _readable(seen: SeenCluster, kind: Kind, wire: Any, shape: Callable[[Any], T]) -> tuple[T, ...]:
+def _readable(cluster: SeenCluster, kind: Kind, wire: Any, shape: Callable[[Any], T]) -> tuple[T, ...]:
     decoder = msgspec.json.Decoder(wire)
-    found = []
-    for line in seen.listed(kind).objects:
+    readable = []
+    for line in cluster.listed(kind).objects:
         try:
-            found.append(shape(decoder.decode(line)))
+            readable.append(shape(decoder.decode(line)))
         except UNREADABLE:
             continue
-    return tuple(found)
+    return tuple(readable)
 
 
 class Autoscaler(enum.Enum):
@@ -234,12 +234,12 @@ class Detected:
         return " and ".join(words) or "no autoscaler found"
 
 
-def detect(seen: SeenCluster) -> Detected:
+def detect(cluster: SeenCluster) -> Detected:
     """What can be told from the lists that were read."""
-    running = {component.name: component for component in _components(seen)}
-    status = _status(seen)
+    running = {component.name: component for component in _components(cluster)}
+    status = _status(cluster)
     has_ca = status is not None or "cluster-autoscaler" in running
-    has_karpenter = "karpenter" in running or bool(seen.listed(kinds.NODE_POOLS).objects)
+    has_karpenter = "karpenter" in running or bool(cluster.listed(kinds.NODE_POOLS).objects)
     return Detected(
         autoscalers=(
             *([Autoscaler.CLUSTER_AUTOSCALER] if has_ca else []),
@@ -250,10 +250,10 @@ def detect(seen: SeenCluster) -> Detected:
         controller_manager=running.get("kube-controller-manager"),
         scheduler=running.get("kube-scheduler"),
         status=status,
-        version=seen.version,
-        minor=minor_of(seen.version),
-        provider=_provider(seen),
-        api_servers=_api_servers(seen),
+        version=cluster.version,
+        minor=minor_of(cluster.version),
+        provider=_provider(cluster),
+        api_servers=_api_servers(cluster),
     )
 
 
@@ -263,19 +263,19 @@ def minor_of(version: str) -> int:
     return int(match.group(1)) if match else 0
 
 
-def _components(seen: SeenCluster) -> Iterator[Component]:
+def _components(cluster: SeenCluster) -> Iterator[Component]:
     """From Deployments (the autoscalers) and from pods (static pods of a control plane one can see)."""
-    for each in _system_pods(seen):
+    for each in _system_pods(cluster):
         yield from _in_pod_spec(each, part(each, "spec"))
-    for each in seen.plain(kinds.DEPLOYMENTS):
+    for each in cluster.plain(kinds.DEPLOYMENTS):
         yield from _in_pod_spec(each, part(each, "spec", "template", "spec"))
 
 
-def _system_pods(seen: SeenCluster) -> Iterator[dict[str, Any]]:
+def _system_pods(cluster: SeenCluster) -> Iterator[dict[str, Any]]:
     """Decodes no more than it must: of 50,000 pods a hundred are in kube-system."""
-    likely = (raw for raw in seen.listed(kinds.PODS).objects if b'"kube-system"' in raw)
-    found = (msgspec.json.decode(raw) for raw in likely)
-    return (each for each in found if namespace_of(each) == "kube-system")
+    likely = (raw for raw in cluster.listed(kinds.PODS).objects if b'"kube-system"' in raw)
+    pods = (msgspec.json.decode(raw) for raw in likely)
+    return (pod for pod in pods if namespace_of(pod) == "kube-system")
 
 
 def _in_pod_spec(holder: Mapping[str, Any], spec: Mapping[str, Any]) -> Iterator[Component]:
@@ -297,27 +297,27 @@ def _name_of(container: Mapping[str, Any]) -> str:
     return next((name for name in COMPONENTS if name in words), "")
 
 
-def _status(seen: SeenCluster) -> AutoscalerStatus | None:
-    for each in seen.plain(kinds.AUTOSCALER_STATUS):
+def _status(cluster: SeenCluster) -> AutoscalerStatus | None:
+    for each in cluster.plain(kinds.AUTOSCALER_STATUS):
         if said := text(each, "data", cluster_autoscaler.KEY):
             return read_status(said) or AutoscalerStatus()
     return None
 
 
-def _provider(seen: SeenCluster) -> str:
+def _provider(cluster: SeenCluster) -> str:
     """The scheme of the first node's providerID that has one: aws, gce, azure, kwok, ..."""
-    for each in seen.plain(kinds.NODES):
-        scheme, separator, _ = text(each, "spec", "providerID").partition("://")
+    for node in cluster.plain(kinds.NODES):
+        scheme, separator, _ = text(node, "spec", "providerID").partition("://")
         if separator:
             return scheme
     return ""
 
 
-def _api_servers(seen: SeenCluster) -> int | None:
-    if seen.listed(kinds.API_SERVERS).unread is not None:
+def _api_servers(cluster: SeenCluster) -> int | None:
+    if cluster.listed(kinds.API_SERVERS).unread is not None:
         return None
-    endpoints = [each for piece in seen.plain(kinds.API_SERVERS) for each in parts(piece, "endpoints")]
-    return len({address for each in endpoints for address in texts(each, "addresses")})
+    endpoints = [endpoint for piece in cluster.plain(kinds.API_SERVERS) for endpoint in parts(piece, "endpoints")]
+    return len({address for endpoint in endpoints for address in texts(endpoint, "addresses")})
 
 
 def _version(component: Component | None) -> str:

@@ -29,7 +29,7 @@ STATIC_CAPACITY_GATE = "nodes"
 
 def gate_off(facts: Facts) -> Iterator[Trouble]:
     """Quotas that nobody enforces."""
-    quotas, autoscaler = seen_cluster.quotas(facts.seen), facts.detected.cluster_autoscaler
+    quotas, autoscaler = seen_cluster.quotas(facts.cluster), facts.detected.cluster_autoscaler
     if quotas and autoscaler is not None and not autoscaler.is_on(GATE):
         yield Trouble(
             f"deployment/{autoscaler.where.partition('/')[2]} -n {autoscaler.where.partition('/')[0]}",
@@ -40,7 +40,7 @@ def gate_off(facts: Facts) -> Iterator[Trouble]:
 
 def not_valid(facts: Facts) -> Iterator[Trouble]:
     """Quotas that fail open."""
-    for each in seen_cluster.quotas(facts.seen):
+    for each in seen_cluster.quotas(facts.cluster):
         validity = each.validity
         if validity is None or validity.status != "True":
             said = (
@@ -55,7 +55,7 @@ def not_valid(facts: Facts) -> Iterator[Trouble]:
 
 def at_ceiling(facts: Facts) -> Iterator[Trouble]:
     """Quotas without room for a replacement while nothing waits."""
-    for each in seen_cluster.quotas(facts.seen):
+    for each in seen_cluster.quotas(facts.cluster):
         used = each.status.used.resources if each.status.used else {}
         limit, taken = _count(each.spec.limits.resources.get(NODES)), _count(used.get(NODES))
         if limit is not None and taken is not None and 0 < limit <= taken and not facts.pending:
@@ -139,7 +139,7 @@ def _count(amount: object) -> int | None:
 
 def beside_quota(facts: Facts) -> Iterator[Trouble]:
     """Node groups that a throttle's quota does not count, for pods that those it counts would take."""
-    throttles = [each for each in seen_cluster.throttles(facts.seen) if not isinstance(each, RefusedThrottle)]
+    throttles = [each for each in seen_cluster.throttles(facts.cluster) if not isinstance(each, RefusedThrottle)]
     paced = [each for each in throttles if each.spec.levers.capacity_quota is not None]
     for each in paced:
         own = [node for node in facts.nodes if matches(each.spec.nodes, node.labels)]
@@ -247,7 +247,7 @@ CHECKS = (
 
 def limited_by_count(facts: Facts) -> Iterator[Trouble]:
     """`limits.nodes` of dynamic pools."""
-    for pool in seen_cluster.node_pools(facts.seen):
+    for pool in seen_cluster.node_pools(facts.cluster):
         given = (pool.spec.limits or {}).get(STATIC_CAPACITY_GATE)
         if given is not None and pool.spec.replicas is None and _milli(given) != 0:
             yield Trouble(
@@ -269,7 +269,7 @@ def _by_cores(facts: Facts, pool: str, nodes: int) -> str:
 
 def pool_at_limits(facts: Facts) -> Iterator[Trouble]:
     """Pools whose limits leave no room for one machine more."""
-    for pool in seen_cluster.node_pools(facts.seen):
+    for pool in seen_cluster.node_pools(facts.cluster):
         full = [
             name for name, given in (pool.spec.limits or {}).items() if _is_full(given, pool.status.resources.get(name))
         ]
@@ -283,7 +283,7 @@ def pool_at_limits(facts: Facts) -> Iterator[Trouble]:
 
 def never_joined(facts: Facts) -> Iterator[Trouble]:
     """Machines near or past Karpenter's kill timers."""
-    for claim in seen_cluster.node_claims(facts.seen):
+    for claim in seen_cluster.node_claims(facts.cluster):
         age_s = facts.now_s - claim.metadata.created_s
         limit_s = REGISTRATION_S if claim.is_launched else LAUNCH_S
         if not claim.is_registered and not claim.is_deleting and age_s > limit_s * 0.8:
@@ -299,7 +299,7 @@ def unlisted_startup_taint(facts: Facts) -> Iterator[Trouble]:
     """A throttle's startup taint that pools do not know."""
     keys = {
         each.spec.levers.startup_taint.key
-        for each in seen_cluster.throttles(facts.seen)
+        for each in seen_cluster.throttles(facts.cluster)
         if not isinstance(each, RefusedThrottle) and each.spec.levers.startup_taint
     }
     for pool in facts.items(kinds.NODE_POOLS):
@@ -316,8 +316,8 @@ def unlisted_startup_taint(facts: Facts) -> Iterator[Trouble]:
 
 def left_out_of_ceilings(facts: Facts) -> Iterator[Trouble]:
     """NodePools without a ceiling beside those that a throttle moves."""
-    throttles = [each for each in seen_cluster.throttles(facts.seen) if not isinstance(each, RefusedThrottle)]
-    pools = seen_cluster.node_pools(facts.seen)
+    throttles = [each for each in seen_cluster.throttles(facts.cluster) if not isinstance(each, RefusedThrottle)]
+    pools = seen_cluster.node_pools(facts.cluster)
     for each in throttles:
         if beside := left_out(pools, each, throttles):
             yield Trouble(

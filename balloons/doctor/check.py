@@ -19,14 +19,14 @@ from throttler.kube.pod import POOL_LABEL, Pod
 class Facts:
     """A seen cluster, decoded as checks need it. `is_live` is False for a folder of manifests."""
 
-    def __init__(self, seen: SeenCluster, *, is_live: bool = True) -> None:
-        self.seen = seen
+    def __init__(self, cluster: SeenCluster, *, is_live: bool = True) -> None:
+        self.cluster = cluster
         self.is_live = is_live
 
     @cached_property
     def detected(self) -> Detected:
         """What runs the cluster."""
-        return detect(self.seen)
+        return detect(self.cluster)
 
     @property
     def has_cluster_autoscaler(self) -> bool:
@@ -37,27 +37,27 @@ class Facts:
     @cached_property
     def now_s(self) -> float:
         """When the cluster was read, in seconds since the epoch."""
-        return self.seen.taken_at.timestamp()
+        return self.cluster.taken_at.timestamp()
 
     @cached_property
     def nodes(self) -> tuple[Node, ...]:
         """All nodes."""
-        return seen_cluster.nodes(self.seen)
+        return seen_cluster.nodes(self.cluster)
 
     @cached_property
     def pods(self) -> tuple[Pod, ...]:
         """All pods."""
-        return seen_cluster.pods(self.seen)
+        return seen_cluster.pods(self.cluster)
 
     @cached_property
     def deployments(self) -> tuple[dict[str, Any], ...]:
         """All Deployments."""
-        return self.seen.plain(kinds.DEPLOYMENTS)
+        return self.cluster.plain(kinds.DEPLOYMENTS)
 
     @cached_property
     def classes(self) -> Mapping[str, Mapping[str, Any]]:
         """PriorityClasses by name."""
-        return {name_of(each): each for each in self.seen.plain(kinds.PRIORITY_CLASSES)}
+        return {name_of(each): each for each in self.cluster.plain(kinds.PRIORITY_CLASSES)}
 
     @cached_property
     def default_priority(self) -> int:
@@ -90,7 +90,7 @@ class Facts:
         """The pods of `placeholders`, as plain data: those whose labels such a Deployment selects."""
         wanted = [(_namespace(each), labels) for each in self.placeholders if (labels := _labels(each))]
         likely = {value for _, labels in wanted for value in labels.values()}
-        raws = self.seen.listed(kinds.PODS).objects
+        raws = self.cluster.listed(kinds.PODS).objects
         found = (msgspec.json.decode(raw) for raw in raws if any(value.encode() in raw for value in likely))
         return tuple(
             pod
@@ -110,7 +110,7 @@ class Facts:
 
     def items(self, kind: Kind) -> tuple[dict[str, Any], ...]:
         """A kind's objects as plain data."""
-        return self.seen.plain(kind)
+        return self.cluster.plain(kind)
 
 
 def is_pause(pod_spec: Mapping[str, Any]) -> bool:

@@ -45,10 +45,10 @@ class Diagnosis:
         return [code for code, why in self.skipped.items() if why != NEEDS_CLUSTER and severity[code] >= least]
 
 
-def diagnose(seen: SeenCluster, checks: Iterable[Check] = ALL_CHECKS, *, is_live: bool = True) -> Diagnosis:
+def diagnose(cluster: SeenCluster, checks: Iterable[Check] = ALL_CHECKS, *, is_live: bool = True) -> Diagnosis:
     """The same cluster gives the same diagnosis. `is_live` is False for a folder of manifests."""
-    facts, chosen = Facts(seen, is_live=is_live), tuple(checks)
-    skipped = {check.code: why for check in chosen if (why := _why_not(check, seen, is_live=is_live))}
+    facts, chosen = Facts(cluster, is_live=is_live), tuple(checks)
+    skipped = {check.code: why for check in chosen if (why := _why_not(check, cluster, is_live=is_live))}
     able = [check for check in chosen if check.code not in skipped]
     found = [Finding(check, trouble) for check in able for trouble in check.find(facts)]
     found.sort(key=lambda each: (-each.check.severity, each.check.code, each.trouble.object, each.trouble.sentence))
@@ -74,13 +74,13 @@ def chosen_checks(only: Collection[str], skip: Collection[str]) -> tuple[Check, 
 def _looked_at(facts: Facts) -> str:
     if facts.is_live:
         return facts.detected.in_words
-    found = sum(len(listed.objects) for listed in facts.seen.lists.values())
+    found = sum(len(listed.objects) for listed in facts.cluster.lists.values())
     return f"manifests with {count(found, 'object')} that checks look at"
 
 
-def _why_not(check: Check, seen: SeenCluster, *, is_live: bool) -> str:
+def _why_not(check: Check, cluster: SeenCluster, *, is_live: bool) -> str:
     """Why a check has nothing to say; empty where it has. In manifests a kind that is not there is an empty list."""
     if not is_live:
         return NEEDS_CLUSTER if check.is_live_only else ""
-    unread = ((kind, seen.listed(kind).unread) for kind in check.needs)
+    unread = ((kind, cluster.listed(kind).unread) for kind in check.needs)
     return next((f"{kind.name} {why.value}" for kind, why in unread if why not in (None, Unread.NOT_SERVED)), "")

@@ -23,12 +23,12 @@ LEASE_LIMIT_S = 100.0
 
 def refused(facts: Facts) -> Iterator[Trouble]:
     """Objects of ours that break a rule."""
-    for pool in seen_cluster.balloon_pools(facts.seen):
+    for pool in seen_cluster.balloon_pools(facts.cluster):
         if isinstance(pool, Invalid):
             yield Trouble(
                 f"balloonpool/{pool.key.name} -n {pool.key.namespace}", pool.message, "kubectl explain balloonpool.spec"
             )
-    for throttle in seen_cluster.throttles(facts.seen):
+    for throttle in seen_cluster.throttles(facts.cluster):
         if isinstance(throttle, RefusedThrottle):
             yield Trouble(
                 f"jointhrottle/{throttle.metadata.name}", throttle.problem, "kubectl explain jointhrottle.spec"
@@ -81,7 +81,7 @@ def gates_left_behind(facts: Facts) -> Iterator[Trouble]:
     """Pods behind our gate that nobody opens."""
     has_lever = any(
         not isinstance(each, RefusedThrottle) and each.spec.levers.scheduling_gates is not None
-        for each in seen_cluster.throttles(facts.seen)
+        for each in seen_cluster.throttles(facts.cluster)
     )
     gated = [pod for pod in facts.pods if pod.scheduling is not None and PACED_GATE in pod.scheduling.gates]
     if gated and not has_lever:
@@ -109,7 +109,7 @@ def fought_over(facts: Facts) -> Iterator[Trouble]:
 
 def claimed_twice(facts: Facts) -> Iterator[Trouble]:
     """Nodes that several pools select."""
-    pools = [each for each in seen_cluster.balloon_pools(facts.seen) if not isinstance(each, Invalid)]
+    pools = [each for each in seen_cluster.balloon_pools(facts.cluster) if not isinstance(each, Invalid)]
     twice: dict[tuple[str, ...], list[str]] = {}
     for node in facts.nodes:
         names = tuple(sorted(str(pool.key) for pool in pools if matches(pool.spec.nodes.selector, node.labels)))
@@ -141,7 +141,7 @@ def turned_away(facts: Facts) -> Iterator[Trouble]:
 
 def not_read(facts: Facts) -> Iterator[Trouble]:
     """Objects that are no Kubernetes objects, and lists that were cut."""
-    for name, listed in sorted(facts.seen.lists.items()):
+    for name, listed in sorted(facts.cluster.lists.items()):
         if listed.unreadable or listed.left_out:
             yield Trouble(
                 name,

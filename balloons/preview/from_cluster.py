@@ -247,9 +247,9 @@ def _sum(text: str, key: str) -> int | None:
     return sum(numbers) if numbers else None
 
 
-def births_in(seen: SeenCluster, since_s: float) -> tuple[Birth, ...]:
+def births_in(cluster: SeenCluster, since_s: float) -> tuple[Birth, ...]:
     """How the nodes came to be that are there and registered since then (seconds since the epoch)."""
-    nodes, pods, claims = (dated(seen.listed(kind).objects) for kind in (kinds.NODES, kinds.PODS, kinds.NODE_CLAIMS))
+    nodes, pods, claims = (dated(cluster.listed(kind).objects) for kind in (kinds.NODES, kinds.PODS, kinds.NODE_CLAIMS))
     return births_of(nodes, pods, claims, since_s)
 
 
@@ -262,34 +262,34 @@ def loads_of(pods: tuple[Pod, ...]) -> dict[str, NodeLoad]:
     return {name: load_of(found, USUAL_PRIORITY) for name, found in by_node.items()}
 
 
-def plan_inputs(seen: SeenCluster) -> PlanInputs:
+def plan_inputs(cluster: SeenCluster) -> PlanInputs:
     """Everything that is known, with its origin; what could not be read is assumed, and said."""
-    nodes, found = seen_cluster.nodes(seen), detect(seen)
-    births = births_in(seen, seen.taken_at.timestamp() - DAY_S)
-    world = PoolsWorld(nodes=nodes, loads=loads_of(seen_cluster.pods(seen)), births=births)
+    nodes, detected = seen_cluster.nodes(cluster), detect(cluster)
+    births = births_in(cluster, cluster.taken_at.timestamp() - DAY_S)
+    world = PoolsWorld(nodes=nodes, loads=loads_of(seen_cluster.pods(cluster)), births=births)
     assumed = assumed_inputs(nodes=len(nodes))
-    throttle = _throttle(seen)
-    daemons = _daemon_sets(seen_cluster.daemon_sets(seen), nodes)
+    throttle = _throttle(cluster)
+    daemons = _daemon_sets(seen_cluster.daemon_sets(cluster), nodes)
     return PlanInputs(
-        autoscaler=found.in_words,
+        autoscaler=detected.in_words,
         nodes=len(nodes),
-        pools=_pools(seen, world, nodes, found),
-        servers=_servers(assumed.servers, found, daemons or assumed.controllers.daemon_sets, throttle),
-        controllers=_controllers(assumed.controllers, found, daemons, births),
+        pools=_pools(cluster, world, nodes, detected),
+        servers=_servers(assumed.servers, detected, daemons or assumed.controllers.daemon_sets, throttle),
+        controllers=_controllers(assumed.controllers, detected, daemons, births),
         join_s=_join_s(world, throttle, assumed.join_s),
         ready_share=ready_share(births) or assumed.ready_share,
-        throttle=_throttle_facts(throttle, seen),
-        unseen=tuple(_unseen(seen)),
+        throttle=_throttle_facts(throttle, cluster),
+        unseen=tuple(_unseen(cluster)),
     )
 
 
-def _pools(seen: SeenCluster, world: PoolsWorld, nodes: tuple[Node, ...], found: Detected) -> tuple[PoolFacts, ...]:
-    node_pools = {each.metadata.name: each for each in seen_cluster.node_pools(seen)}
-    quotas = seen_cluster.quotas(seen)
-    is_ca = Autoscaler.CLUSTER_AUTOSCALER in found.autoscalers
-    status = next((text(each, "data", KEY) for each in seen.plain(kinds.AUTOSCALER_STATUS)), "")
+def _pools(cluster: SeenCluster, world: PoolsWorld, nodes: tuple[Node, ...], detected: Detected) -> tuple[PoolFacts, ...]:
+    node_pools = {each.metadata.name: each for each in seen_cluster.node_pools(cluster)}
+    quotas = seen_cluster.quotas(cluster)
+    is_ca = Autoscaler.CLUSTER_AUTOSCALER in detected.autoscalers
+    status = next((text(each, "data", KEY) for each in cluster.plain(kinds.AUTOSCALER_STATUS)), "")
     groups = of_groups(status) if is_ca else None
-    sizes = {group_of(node): node.allocatable for node in nodes} | _claimed_sizes(seen)
+    sizes = {group_of(node): node.allocatable for node in nodes} | _claimed_sizes(cluster)
     pools = []
     for pool in pools_of(world, node_pools):
         own = node_pools.get(pool.name)
@@ -299,10 +299,10 @@ def _pools(seen: SeenCluster, world: PoolsWorld, nodes: tuple[Node, ...], found:
     return tuple(pools)
 
 
-def _claimed_sizes(seen: SeenCluster) -> dict[str, Resources]:
+def _claimed_sizes(cluster: SeenCluster) -> dict[str, Resources]:
     """What Karpenter counts for a machine of a NodePool: all that the newest one has, and not what pods may use."""
-    claims = sorted(seen_cluster.node_claims(seen), key=lambda each: (each.metadata.created_s, each.metadata.name))
-    return {each.pool: size for each in claims if (size := _capacity(each))}
+    claims = sorted(seen_cluster.node_claims(cluster), key=lambda claim: (claim.metadata.created_s, claim.metadata.name))
+    return {claim.pool: size for claim in claims if (size := _capacity(claim))}
 
 
 def _capacity(claim: NodeClaim) -> Resources:
@@ -312,10 +312,10 @@ def _capacity(claim: NodeClaim) -> Resources:
         return {}
 
 
-def _servers(assumed: ServerFacts, found: Detected, daemons: Known, throttle: JoinThrottle | None) -> ServerFacts:
+def _servers(assumed: ServerFacts, detected: Detected, daemons: Known, throttle: JoinThrottle | None) -> ServerFacts:
     count = assumed.count
-    if found.api_servers:
-        count = Known.stated(found.api_servers, "the EndpointSlices of default/kubernetes")
+    if detected.api_servers:
+        count = Known.stated(detected.api_servers, "the EndpointSlices of default/kubernetes")
     cost = join_cpu_s(daemons.value)
     if throttle is not None:
         learned = throttle.status.learned
@@ -332,9 +332,9 @@ def _servers(assumed: ServerFacts, found: Detected, daemons: Known, throttle: Jo
 
 
 def _controllers(
-    assumed: ControllerFacts, found: Detected, daemons: Known | None, births: tuple[Birth, ...]
+    assumed: ControllerFacts, detected: Detected, daemons: Known | None, births: tuple[Birth, ...]
 ) -> ControllerFacts:
-    manager, scheduler, autoscaler = found.controller_manager, found.scheduler, found.cluster_autoscaler
+    manager, scheduler, autoscaler = detected.controller_manager, detected.scheduler, detected.cluster_autoscaler
     return replace(
         assumed,
         daemon_sets=daemons or assumed.daemon_sets,
@@ -342,7 +342,7 @@ def _controllers(
         burst=_flag(manager, "kube-api-burst", assumed.burst),
         binds_per_s=_flag(scheduler, "kube-api-qps", assumed.binds_per_s),
         reaction_s=_flag(autoscaler, "scan-interval", reaction(births, assumed.reaction_s)),
-        is_look_prompted=Autoscaler.KARPENTER in found.autoscalers,
+        is_look_prompted=Autoscaler.KARPENTER in detected.autoscalers,
         kill_timer_s=_flag(autoscaler, "max-node-provision-time", assumed.kill_timer_s),
     )
 
@@ -354,9 +354,9 @@ def _flag(component: Component | None, name: str, known: Known) -> Known:
     return known if value is None or component is None else Known.stated(value, f"--{name} of {component.name}")
 
 
-def _number(given: str) -> float | None:
+def _number(flag: str) -> float | None:
     try:
-        value = float(given) if given.replace(".", "", 1).isdecimal() and given.isascii() else parse_duration(given)
+        value = float(flag) if flag.replace(".", "", 1).isdecimal() and flag.isascii() else parse_duration(flag)
     except DurationError:
         return None
     return value if value > 0 else None
@@ -382,18 +382,18 @@ def _join_s(world: PoolsWorld, throttle: JoinThrottle | None, assumed: Known) ->
     return learned
 
 
-def _throttle(seen: SeenCluster) -> JoinThrottle | None:
+def _throttle(cluster: SeenCluster) -> JoinThrottle | None:
     """The one that paces: the oldest that is neither paused nor a dry run nor refused."""
-    found = [each for each in seen_cluster.throttles(seen) if isinstance(each, JoinThrottle)]
-    acting = [each for each in found if not each.spec.paused and not each.spec.dry_run]
-    return min(acting, key=lambda each: (each.metadata.created_s, each.metadata.name), default=None)
+    throttles = [throttle for throttle in seen_cluster.throttles(cluster) if isinstance(throttle, JoinThrottle)]
+    acting = [throttle for throttle in throttles if not throttle.spec.paused and not throttle.spec.dry_run]
+    return min(acting, key=lambda throttle: (throttle.metadata.created_s, throttle.metadata.name), default=None)
 
 
-def _throttle_facts(throttle: JoinThrottle | None, seen: SeenCluster) -> ThrottleFacts | None:
+def _throttle_facts(throttle: JoinThrottle | None, cluster: SeenCluster) -> ThrottleFacts | None:
     if throttle is None:
         return None
     settings: LawSettings = law_settings(throttle.spec)
-    learned = learned_of_status(throttle.status.learned, seen.taken_at)
+    learned = learned_of_status(throttle.status.learned, cluster.taken_at)
     # The simulator's idle servers answer more slowly than real ones: their baseline is learned in the lead-in.
     return ThrottleFacts(
         name=throttle.metadata.name,
@@ -403,7 +403,7 @@ def _throttle_facts(throttle: JoinThrottle | None, seen: SeenCluster) -> Throttl
     )
 
 
-def _unseen(seen: SeenCluster) -> list[str]:
+def _unseen(cluster: SeenCluster) -> list[str]:
     """Sentences on what could not be read and stands assumed."""
     instead: Mapping[str, str] = {
         kinds.NODES.name: "nodes are taken to be none",
@@ -411,4 +411,4 @@ def _unseen(seen: SeenCluster) -> list[str]:
         kinds.DAEMON_SETS.name: "their number is assumed",
         kinds.API_SERVERS.name: "the number of API servers is assumed",
     }
-    return [f"{name} not seen: {instead[name]}" for name in sorted(seen.not_seen) if name in instead]
+    return [f"{name} not seen: {instead[name]}" for name in sorted(cluster.not_seen) if name in instead]

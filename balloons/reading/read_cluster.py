@@ -157,17 +157,17 @@ class _ListHead(msgspec.Struct, rename="camel", omit_defaults=True, forbid_unkno
     unreadable: int = 0
 
 
-def write_archive(seen: SeenCluster, file: IO[bytes]) -> None:
+def write_archive(cluster: SeenCluster, file: IO[bytes]) -> None:
     """Writes the dump; raises ArchiveError when it would be larger than what is read back."""
-    if (size := sum(len(text) + 1 for listed in seen.lists.values() for text in listed.objects)) > MOST_BYTES:
+    if (size := sum(len(text) + 1 for listed in cluster.lists.values() for text in listed.objects)) > MOST_BYTES:
         raise ArchiveError(f"the dump would hold {size:,} bytes; accepted: {MOST_BYTES:,}")
     with (
         gzip.GzipFile(filename="", mode="wb", compresslevel=6, fileobj=file, mtime=0) as packed,
         tarfile.open(fileobj=packed, mode="w|", format=tarfile.USTAR_FORMAT) as tar,
     ):
-        _add(tar, HEAD, msgspec.json.encode(_head(seen), order="sorted"))
-        for name in sorted(seen.lists):
-            _add(tar, f"lists/{name}.jsonl", b"".join(text + b"\n" for text in seen.lists[name].objects))
+        _add(tar, HEAD, msgspec.json.encode(_head(cluster), order="sorted"))
+        for name in sorted(cluster.lists):
+            _add(tar, f"lists/{name}.jsonl", b"".join(text + b"\n" for text in cluster.lists[name].objects))
 
 
 def read_archive(path: str) -> SeenCluster:
@@ -263,12 +263,12 @@ def _lines(content: IO[bytes]) -> Iterator[bytes]:
         yield line
 
 
-def _head(seen: SeenCluster) -> _Head:
+def _head(cluster: SeenCluster) -> _Head:
     lists = {
         name: _ListHead(listed.unread, listed.message, listed.left_out, listed.unreadable)
-        for name, listed in seen.lists.items()
+        for name, listed in cluster.lists.items()
     }
-    return _Head(FORMAT, "Dump", seen.taken_at, seen.version, seen.context, lists)
+    return _Head(FORMAT, "Dump", cluster.taken_at, cluster.version, cluster.context, lists)
 
 
 def _add(tar: tarfile.TarFile, name: str, content: bytes) -> None:

@@ -88,27 +88,27 @@ def total_joins(counts: Iterable[Joins]) -> Joins:
     if len(parts) == 1:
         return parts[0]
     return Joins(
-        waiting=sum(each.waiting for each in parts),
-        hopeless=sum(each.hopeless for each in parts),
-        hopeless_pods=sum(each.hopeless_pods for each in parts),
-        urgent=sum(each.urgent for each in parts),
-        booting=sum(each.booting for each in parts),
-        released=sum(each.released for each in parts),
-        booting_by_groups=sum(each.booting_by_groups for each in parts),
-        held=sum(each.held for each in parts),
-        joining=sum(each.joining for each in parts),
-        registered=sum(each.registered for each in parts),
-        late_booting=sum(each.late_booting for each in parts),
-        late_joining=sum(each.late_joining for each in parts),
-        joined=sum(each.joined for each in parts),
-        lost=sum(each.lost for each in parts),
-        join_s=_mean(each.join_s for each in parts),
-        boot_s=_mean(each.boot_s for each in parts),
-        boot_spread_s=min((each.boot_spread_s for each in parts if each.boot_s is not None), default=0.0),
-        oldest_booting_s=max((each.oldest_booting_s for each in parts), default=0.0),
-        oldest_held_s=max((each.oldest_held_s for each in parts), default=0.0),
-        oldest_joining_s=max((each.oldest_joining_s for each in parts), default=0.0),
-        is_controller_bound=any(each.is_controller_bound for each in parts),
+        waiting=sum(joins.waiting for joins in parts),
+        hopeless=sum(joins.hopeless for joins in parts),
+        hopeless_pods=sum(joins.hopeless_pods for joins in parts),
+        urgent=sum(joins.urgent for joins in parts),
+        booting=sum(joins.booting for joins in parts),
+        released=sum(joins.released for joins in parts),
+        booting_by_groups=sum(joins.booting_by_groups for joins in parts),
+        held=sum(joins.held for joins in parts),
+        joining=sum(joins.joining for joins in parts),
+        registered=sum(joins.registered for joins in parts),
+        late_booting=sum(joins.late_booting for joins in parts),
+        late_joining=sum(joins.late_joining for joins in parts),
+        joined=sum(joins.joined for joins in parts),
+        lost=sum(joins.lost for joins in parts),
+        join_s=_mean(joins.join_s for joins in parts),
+        boot_s=_mean(joins.boot_s for joins in parts),
+        boot_spread_s=min((joins.boot_spread_s for joins in parts if joins.boot_s is not None), default=0.0),
+        oldest_booting_s=max((joins.oldest_booting_s for joins in parts), default=0.0),
+        oldest_held_s=max((joins.oldest_held_s for joins in parts), default=0.0),
+        oldest_joining_s=max((joins.oldest_joining_s for joins in parts), default=0.0),
+        is_controller_bound=any(joins.is_controller_bound for joins in parts),
     )
 
 
@@ -170,7 +170,7 @@ class JoinRules:
         levers = spec.levers
         return cls(
             nodes=spec.nodes,
-            older=tuple(each.spec.nodes for each in older),
+            older=tuple(throttle.spec.nodes for throttle in older),
             taint_key=levers.startup_taint.key if levers.startup_taint else "",
             label=levers.daemon_set_label,
             gate=gate if levers.scheduling_gates is not None and levers.scheduling_gates.enabled else "",
@@ -187,7 +187,7 @@ class JoinRules:
     @property
     def label_keys(self) -> tuple[str, ...]:
         """The labels that `selects` reads; nodes that are alike in these are selected alike."""
-        keys = (each.match_labels.keys() | {part.key for part in each.match_expressions} for each in self.selectors)
+        keys = (selector.match_labels.keys() | {part.key for part in selector.match_expressions} for selector in self.selectors)
         return tuple(sorted(set[str]().union(*keys)))
 
     def selects(self, labels: Mapping[str, str]) -> bool:
