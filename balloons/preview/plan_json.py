@@ -28,7 +28,7 @@ SHARES = (0.1, 0.25, 0.5, 0.75, 0.9, 1.0)
 
 def plan_json(plan: ScaleUpPlan, made_by: str = "") -> Json:
     """The whole plan as plain data; `made_by` is the version of the program."""
-    found = plan.forecast
+    forecast = plan.forecast
     return {
         "apiVersion": API_VERSION,
         "kind": "Plan",
@@ -37,17 +37,17 @@ def plan_json(plan: ScaleUpPlan, made_by: str = "") -> Json:
         "request": _request(plan),
         "cluster": _cluster(plan),
         "nodesComing": plan.coming,
-        "eta": _eta(found.eta_s, plan.at) if found else None,
-        "firstNode": _band(found.first_s) if found else None,
+        "eta": _eta(forecast.eta_s, plan.at) if forecast else None,
+        "firstNode": _band(forecast.first_s) if forecast else None,
         "limit": _limit(plan),
         "waves": [_wave(wave) for wave in plan.waves],
         "timeline": _timeline(plan),
         "killTimer": _kill_timer(plan),
         "pacing": {"policy": plan.policy, "sides": [_side_over_time(side) for side in plan.sides]},
-        "ceilings": [{"name": each.name, "nodes": each.nodes, "detail": each.detail} for each in plan.pool.ceilings],
+        "ceilings": [{"name": ceiling.name, "nodes": ceiling.nodes, "detail": ceiling.detail} for ceiling in plan.pool.ceilings],
         "cost": _cost(plan),
         "pods": _pods(plan.fitting) if plan.fitting else None,
-        "inputs": [_input(*each) for each in figures(plan.inputs, plan.pool)],
+        "inputs": [_input(*figure) for figure in figures(plan.inputs, plan.pool)],
         "unseen": list(plan.inputs.unseen),
         "broken": list(plan.broken),
     }
@@ -132,24 +132,24 @@ def _cluster(plan: ScaleUpPlan) -> Json:
     }
 
 
-def _eta(found: Band, at: datetime) -> Json:
-    return {**_band(found), "at": rfc3339(at + timedelta(seconds=found.median)) if found.median is not None else None}
+def _eta(eta: Band, at: datetime) -> Json:
+    return {**_band(eta), "at": rfc3339(at + timedelta(seconds=eta.median)) if eta.median is not None else None}
 
 
-def _band(found: Band) -> Json:
+def _band(band: Band) -> Json:
     return {
-        "medianSeconds": seconds(found.median),
-        "lowSeconds": seconds(found.low),
-        "highSeconds": seconds(found.high),
+        "medianSeconds": seconds(band.median),
+        "lowSeconds": seconds(band.low),
+        "highSeconds": seconds(band.high),
     }
 
 
 def _limit(plan: ScaleUpPlan) -> Json | None:
-    limit, found = plan.limit, plan.relief
+    limit, relief = plan.limit, plan.relief
     if limit is None:
         return None
     words = {"name": limit.value, "because": limit.because, "meaning": limit.meaning}
-    return {**words, "etaWithoutSeconds": seconds(found.without_it_s) if found else None, "fix": plan.fix}
+    return {**words, "etaWithoutSeconds": seconds(relief.without_it_s) if relief else None, "fix": plan.fix}
 
 
 def _wave(wave: Wave) -> Json:
@@ -167,15 +167,15 @@ def _wave(wave: Wave) -> Json:
 def _timeline(plan: ScaleUpPlan) -> list[Json]:
     return [
         {
-            "atSeconds": seconds(each.at_s),
-            "waiting": each.waiting,
-            "booting": each.booting,
-            "held": each.held,
-            "joining": each.joining,
-            "ready": each.ready,
-            "utilisation": round(each.utilisation, 3),
+            "atSeconds": seconds(moment.at_s),
+            "waiting": moment.waiting,
+            "booting": moment.booting,
+            "held": moment.held,
+            "joining": moment.joining,
+            "ready": moment.ready,
+            "utilisation": round(moment.utilisation, 3),
         }
-        for each in thinned([moment for moment in plan.moments if moment.at_s >= 0])
+        for moment in thinned([moment for moment in plan.moments if moment.at_s >= 0])
     ]
 
 
@@ -203,26 +203,26 @@ def _cost(plan: ScaleUpPlan) -> Json:
     }
 
 
-def _pods(found: Fitting) -> Json:
+def _pods(fitting: Fitting) -> Json:
     return {
-        "pods": found.pods,
-        "onNodesThere": found.on_there,
-        "onNewNodes": found.on_new,
-        "newNodes": dict(found.new_nodes),
-        "unjudged": found.unjudged,
+        "pods": fitting.pods,
+        "onNodesThere": fitting.on_there,
+        "onNewNodes": fitting.on_new,
+        "newNodes": dict(fitting.new_nodes),
+        "unjudged": fitting.unjudged,
         "gangs": [
             {
-                "name": each.name,
-                "pods": each.pods,
-                "fitsNow": each.fits_now,
-                "isPlaceable": each.is_placeable,
-                "podsOnNewNodes": each.pods_on_new,
+                "name": gang.name,
+                "pods": gang.pods,
+                "fitsNow": gang.fits_now,
+                "isPlaceable": gang.is_placeable,
+                "podsOnNewNodes": gang.pods_on_new,
             }
-            for each in found.gangs
+            for gang in fitting.gangs
         ],
         "unplaceable": [
-            {"pods": each.pods, "requests": format_resources(each.requests), "reason": each.reason}
-            for each in found.unplaceable
+            {"pods": group.pods, "requests": format_resources(group.requests), "reason": group.reason}
+            for group in fitting.unplaceable
         ],
     }
 
@@ -320,9 +320,9 @@ def saved_plan(body: Any) -> Saved:
 def compared(saved: Saved, births: Sequence[Birth], started: datetime | None = None) -> Comparison:
     """`started` is when the demand came; None: as the nodes tell."""
     since = saved.at.timestamp()
-    came = [each for each in births if each.created_s >= since and saved.pool in ("", each.pool)]
+    came = [birth for birth in births if birth.created_s >= since and saved.pool in ("", birth.pool)]
     zero_s = started.timestamp() if started else _begin_s(came, since, saved.reaction_s)
-    usable = sorted(each.usable_s - zero_s for each in came if each.usable_s is not None)
+    usable = sorted(birth.usable_s - zero_s for birth in came if birth.usable_s is not None)
     steps = [_step(max(1, round(share * saved.nodes)), saved, usable) for share in SHARES]
     return Comparison(saved=saved, came=len(came), ready=len(usable), since_s=zero_s - since, steps=tuple(steps))
 
@@ -332,11 +332,11 @@ def _begin_s(came: Sequence[Birth], since_s: float, reaction_s: float) -> float:
 
     Without either nothing tells when it began but the plan itself.
     """
-    wanted = [each.wanted_s for each in came if each.wanted_s is not None and each.wanted_s >= since_s]
+    wanted = [birth.wanted_s for birth in came if birth.wanted_s is not None and birth.wanted_s >= since_s]
     asked = [
-        each.asked_s - (reaction_s if each.is_asked_by_claim else 0.0)
-        for each in came
-        if each.asked_s is not None and each.asked_s >= since_s
+        birth.asked_s - (reaction_s if birth.is_asked_by_claim else 0.0)
+        for birth in came
+        if birth.asked_s is not None and birth.asked_s >= since_s
     ]
     return max(since_s, min(wanted or asked, default=since_s))
 
@@ -349,37 +349,37 @@ def _step(ready: int, saved: Saved, usable: Sequence[float]) -> ComparedStep:
 
 
 def _points(body: Any) -> list[tuple[float, int]]:
-    found = []
-    for each in parts(body, "timeline"):
-        at_s, ready = _number(each, "atSeconds"), whole(each, "ready")
+    points = []
+    for moment in parts(body, "timeline"):
+        at_s, ready = _number(moment, "atSeconds"), whole(moment, "ready")
         if at_s is not None and ready is not None:
-            found.append((at_s, ready))
-    return found
+            points.append((at_s, ready))
+    return points
 
 
 def _reaction_s(body: Any) -> float:
-    found = (_number(each, "value") for each in parts(body, "inputs") if text(each, "name") == "reaction")
-    return next((each for each in found if each is not None), 0.0)
+    reactions = (_number(figure, "value") for figure in parts(body, "inputs") if text(figure, "name") == "reaction")
+    return next((figure for figure in reactions if figure is not None), 0.0)
 
 
 def _number(value: Mapping[str, Any], key: str) -> float | None:
-    found = value.get(key)
-    return float(found) if isinstance(found, int | float) and not isinstance(found, bool) else None
+    number = value.get(key)
+    return float(number) if isinstance(number, int | float) and not isinstance(number, bool) else None
 
 
-def comparison_json(found: Comparison, at: datetime) -> dict[str, Any]:
+def comparison_json(comparison: Comparison, at: datetime) -> dict[str, Any]:
     """For machines."""
     return {
         "apiVersion": "balloons.kube-balloons.github.io/v1",
         "kind": "PlanComparison",
         "createdAt": rfc3339(at),
-        "plannedAt": found.saved.at.strftime("%Y-%m-%dT%H:%M:%SZ"),
-        "pool": found.saved.pool,
-        "nodesPlanned": found.saved.nodes,
-        "nodesCame": found.came,
-        "nodesReady": found.ready,
-        "startedAfterSeconds": round(found.since_s, 1),
-        "isInBand": found.is_in_band,
+        "plannedAt": comparison.saved.at.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "pool": comparison.saved.pool,
+        "nodesPlanned": comparison.saved.nodes,
+        "nodesCame": comparison.came,
+        "nodesReady": comparison.ready,
+        "startedAfterSeconds": round(comparison.since_s, 1),
+        "isInBand": comparison.is_in_band,
         "steps": [
             {
                 "ready": step.ready,
@@ -387,6 +387,6 @@ def comparison_json(found: Comparison, at: datetime) -> dict[str, Any]:
                 "realSeconds": None if step.real_s is None else round(step.real_s, 1),
                 "offBy": None if step.off_by is None else round(step.off_by, 4),
             }
-            for step in found.steps
+            for step in comparison.steps
         ],
     }

@@ -88,19 +88,19 @@ def _is_stuck(plan: Document) -> bool:
     return any(side.is_stuck for side in plan.pacing.sides if side.policy == plan.pacing.policy)
 
 
-def band(found: SavedBand) -> str:
+def band(saved: SavedBand) -> str:
     """What nine in ten lie between."""
-    high = "no end" if found.high_seconds is None else duration(found.high_seconds)
-    return f"{duration(found.low_seconds)} to {high}"
+    high = "no end" if saved.high_seconds is None else duration(saved.high_seconds)
+    return f"{duration(saved.low_seconds)} to {high}"
 
 
 def limited_by(plan: Document) -> str:
     """What binds for longest, and what would be won without it; empty where nothing does."""
-    found = plan.limit
-    if found is None:
+    limit = plan.limit
+    if limit is None:
         return ""
-    without = f" Without this limit: {duration(found.eta_without_seconds)}." if _helps(plan) else ""
-    return f"Limited by {shown(found.name)}: {shown(found.meaning)}.{without}"
+    without = f" Without this limit: {duration(limit.eta_without_seconds)}." if _helps(plan) else ""
+    return f"Limited by {shown(limit.name)}: {shown(limit.meaning)}.{without}"
 
 
 def _helps(plan: Document) -> bool:
@@ -117,14 +117,14 @@ def is_collapse(plan: Document) -> bool:
 
 def reasons(plan: Document) -> tuple[PlanReason, ...]:
     """Each `because` once, that which binds for longest first."""
-    found: dict[str, PlanReason] = {}
+    by_because: dict[str, PlanReason] = {}
     for wave in plan.waves:
-        before = found.get(wave.because)
+        before = by_because.get(wave.because)
         spent = None if wave.until_seconds is None else wave.until_seconds - wave.from_seconds
         if before is not None:
             spent = None if spent is None or before.seconds is None else spent + before.seconds
-        found[wave.because] = PlanReason(shown(wave.because), shown(wave.limit), _meaning(wave.because), spent)
-    return tuple(sorted(found.values(), key=lambda each: (each.seconds is not None, -(each.seconds or 0.0))))
+        by_because[wave.because] = PlanReason(shown(wave.because), shown(wave.limit), _meaning(wave.because), spent)
+    return tuple(sorted(by_because.values(), key=lambda reason: (reason.seconds is not None, -(reason.seconds or 0.0))))
 
 
 def _meaning(because: str) -> str:
@@ -183,17 +183,17 @@ def risks(plan: Document) -> tuple[str, ...]:
 
 def cost(plan: Document) -> tuple[str, ...]:
     """The bill, and what warmth costs, and waiting until nodes are usable; nothing where no price is known."""
-    found = plan.cost
-    if found.price_per_node_hour is None:
+    prices = plan.cost
+    if prices.price_per_node_hour is None:
         return ()
-    bill, new = found.price_per_node_hour * plan.nodes_coming, count(plan.nodes_coming, "node")
-    warm = f", {found.warm_per_hour:,.2f}/h for {plan.cluster.warm_nodes:,} warm" if found.warm_per_hour else ""
-    return (f"Cost: {bill:,.2f}/h for {new}{warm}; waiting {found.waiting or 0:,.2f} once.",)
+    bill, new = prices.price_per_node_hour * plan.nodes_coming, count(plan.nodes_coming, "node")
+    warm = f", {prices.warm_per_hour:,.2f}/h for {plan.cluster.warm_nodes:,} warm" if prices.warm_per_hour else ""
+    return (f"Cost: {bill:,.2f}/h for {new}{warm}; waiting {prices.waiting or 0:,.2f} once.",)
 
 
 def assumed(plan: Document) -> str:
     """How much of the plan is known, in one sentence."""
-    number = sum(each.source == "assumed" for each in plan.inputs)
+    number = sum(figure.source == "assumed" for figure in plan.inputs)
     if not number:
         return "Every figure was stated or learned in this cluster."
     return f"{number:,} of {count(len(plan.inputs), 'figure')} {plural(number, 'is', 'are')} assumed, not known."
@@ -208,20 +208,20 @@ def nothing_seen(plan: Document) -> str:
 
 def pods(plan: Document) -> tuple[str, ...]:
     """Where the pods that were given go."""
-    found = plan.pods
-    if found is None:
+    fitting = plan.pods
+    if fitting is None:
         return ()
     text = [
-        f"{count(found.pods, 'pod')}: {found.on_nodes_there:,} on nodes that are there, "
-        f"{found.on_new_nodes:,} on new ones."
+        f"{count(fitting.pods, 'pod')}: {fitting.on_nodes_there:,} on nodes that are there, "
+        f"{fitting.on_new_nodes:,} on new ones."
     ]
     text += [
-        f"Gang {shown(each.name.removeprefix('/'))} ({count(each.pods, 'pod')}) {_gang_starts(each, plan)}."
-        for each in found.gangs
+        f"Gang {shown(gang.name.removeprefix('/'))} ({count(gang.pods, 'pod')}) {_gang_starts(gang, plan)}."
+        for gang in fitting.gangs
     ]
-    text += [f"{count(each.pods, 'pod')} cannot run: {shown(each.reason)}." for each in found.unplaceable]
-    if found.unjudged:
-        text.append(f"{count(found.unjudged, 'pod')} with rules that are not judged here (volumes, zones, other pods).")
+    text += [f"{count(left.pods, 'pod')} cannot run: {shown(left.reason)}." for left in fitting.unplaceable]
+    if fitting.unjudged:
+        text.append(f"{count(fitting.unjudged, 'pod')} with rules that are not judged here (volumes, zones, other pods).")
     return tuple(text)
 
 
@@ -237,8 +237,8 @@ def _gang_starts(gang: Gang, plan: Document) -> str:
 
 def first(texts: Iterable[str], most: int) -> list[str]:
     """At most so many of them, and how many more there are."""
-    found = list(texts)
-    return found if len(found) <= most else [*found[: most - 1], f"... and {len(found) - most + 1:,} more."]
+    listed = list(texts)
+    return listed if len(listed) <= most else [*listed[: most - 1], f"... and {len(listed) - most + 1:,} more."]
 
 
 class Level(enum.Enum):
@@ -260,8 +260,8 @@ class PlanAnswer:
 
 def answer_of(plan: Document) -> PlanAnswer:
     """Of a plan; promises that it breaks come first."""
-    sides = [side_of(each) for each in plan.pacing.sides]
-    own = next((each for each in sides if each.policy == plan.pacing.policy), None)
+    sides = [side_of(side) for side in plan.pacing.sides]
+    own = next((side for side in sides if side.policy == plan.pacing.policy), None)
     compared = _compared(sides, plan.pacing.policy)
     if plan.broken:
         more = f" {compared}" if own is not None and own.is_collapse and compared else ""
@@ -279,10 +279,10 @@ def answer_of(plan: Document) -> PlanAnswer:
 
 def answer_of_sides(sides: Sequence[Side]) -> PlanAnswer:
     """Of the same scale-up under several policies: what it does to others unpaced, and what pacing changes."""
-    unpaced = next((each for each in sides if each.policy == NONE), None)
+    unpaced = next((side for side in sides if side.policy == NONE), None)
     if unpaced is None:
-        quick = [each for each in sides if not hurts(each) and each.eta_s is not None]
-        best = min(quick, key=lambda each: each.eta_s or 0.0, default=None)
+        quick = [side for side in sides if not hurts(side) and side.eta_s is not None]
+        best = min(quick, key=lambda side: side.eta_s or 0.0, default=None)
         if best is None:
             return PlanAnswer(Level.NO, "None of these spares others.")
         return PlanAnswer(Level.YES, f"Of those that spare others {_name(best)} ends first: {_end(best)}.")
@@ -312,12 +312,12 @@ def felt(side: Side, who: str = "others") -> str:
     if not hurts(side):
         return f"{who} feel nothing"
     if side.slower_by >= SLOW:
-        found = f"{who} wait {times(side.slower_by)} longer"
+        effect = f"{who} wait {times(side.slower_by)} longer"
     else:
-        found = f"the API servers are {share(side.peak_utilisation)} busy"
+        effect = f"the API servers are {share(side.peak_utilisation)} busy"
     if side.error_share >= REFUSED:
-        found += f", and {share(side.error_share)} of all requests are refused"
-    return f"{found}, for {duration(side.hurt_s)}" if side.hurt_s else found
+        effect += f", and {share(side.error_share)} of all requests are refused"
+    return f"{effect}, for {duration(side.hurt_s)}" if side.hurt_s else effect
 
 
 def side_of(side: document.SavedSide) -> Side:
@@ -338,15 +338,15 @@ def side_of(side: document.SavedSide) -> Side:
 
 def _compared(sides: Sequence[Side], policy: str) -> str:
     """What pacing costs or spares; `policy` is what holds now. Empty where it is not known."""
-    unpaced = next((each for each in sides if each.policy == NONE), None)
-    paced = next((each for each in sides if each.policy == THROTTLE), None)
+    unpaced = next((side for side in sides if side.policy == NONE), None)
+    paced = next((side for side in sides if side.policy == THROTTLE), None)
     if unpaced is None or paced is None:
         return ""
     if policy == NONE:
         return _with_pacing(paced, unpaced)
     without = f"Without pacing: {_end(unpaced)}, and {felt(unpaced)}"
     if not _is_later(paced, unpaced):
-        spares_nobody = not any(hurts(each) or may_hurt(each) for each in (paced, unpaced))
+        spares_nobody = not any(hurts(side) or may_hurt(side) for side in (paced, unpaced))
         return "Pacing changes nothing here." if spares_nobody and not _is_later(unpaced, paced) else f"{without}."
     if _hurts_more(unpaced, paced):
         most = " in most cases" if may_hurt(paced) else ""

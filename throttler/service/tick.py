@@ -105,7 +105,7 @@ def _of_pool(pool: NodePool) -> bytes:
     mark = read_saved(pool.metadata)
     limits = {**(pool.spec.limits or {}), **(mark.original if mark else {})}
     spec = msgspec.structs.replace(pool.spec, limits=limits)
-    says = sorted((each.type, each.status) for each in pool.status.conditions or ())
+    says = sorted((condition.type, condition.status) for condition in pool.status.conditions or ())
     return msgspec.json.encode((pool.metadata.name, spec, pool.metadata.annotations.get(TEMPLATE_HASH), says))
 
 
@@ -181,11 +181,11 @@ def decide_throttles(
     stored: Sequence[StoredThrottle], view: TickView, memories: Memories
 ) -> tuple[tuple[Turn, ...], Memories]:
     """Decide for every throttle, oldest first; one that cannot be read or fails never changes another's turn."""
-    known = [each for each in stored if isinstance(each, JoinThrottle)]
+    known = [throttle for throttle in stored if isinstance(throttle, JoinThrottle)]
     # Nobody can tell whose machines the autoscaler's groups boot while not all nodes are there.
     status = None if view.missing else view.world.autoscaler
     groups = share_groups(status, view.world.nodes.values(), known) if status else {}
-    cases = {each.metadata.name: _case(each, known[:i], view, memories, groups) for i, each in enumerate(known)}
+    cases = {throttle.metadata.name: _case(throttle, known[:i], view, memories, groups) for i, throttle in enumerate(known)}
     counts = {name: _tried(partial(_count, case, view)) for name, case in cases.items()}
     now_s = view.scene.moment.now_s
     # What was under way of throttles that cannot be counted now counts on for a while.
@@ -196,10 +196,10 @@ def decide_throttles(
         tuple(last.joins for last in uncounted if last is not None and last.may_hold(now_s)),
     )
     turns, after = [], {}
-    for each in stored:
-        case, counted = cases.get(each.metadata.name), counts.get(each.metadata.name)
+    for throttle in stored:
+        case, counted = cases.get(throttle.metadata.name), counts.get(throttle.metadata.name)
         if case is None or counted is None:
-            turns.append(Turn(stored=each, findings=Findings(now_s=now_s, missing=view.missing)))
+            turns.append(Turn(stored=throttle, findings=Findings(now_s=now_s, missing=view.missing)))
             continue
         found = counted if isinstance(counted, _Failure) else _tried(partial(_turn, case, view, joins))
         turn, memory = _failed(case, view, found) if isinstance(found, _Failure) else found
@@ -263,13 +263,13 @@ class _Joins:
 
     def share(self, name: str, amount: int, wants: Callable[[Joins], int]) -> int:
         """One throttle's fair part; those that hold nobody back take none from others."""
-        hungry = {each: wants(own.joins) for each, own in self.by_name.items() if self._takes_part(each, name)}
+        hungry = {other: wants(own.joins) for other, own in self.by_name.items() if self._takes_part(other, name)}
         return fair_shares(amount, hungry).get(name, 0)
 
-    def _takes_part(self, each: str, name: str) -> bool:
+    def _takes_part(self, other: str, name: str) -> bool:
         """Whether a throttle counts in what `name` is given: a dry run changes nothing for the others."""
-        case = self.cases[each]
-        return not case.is_idle or (each == name and not case.throttle.spec.paused)
+        case = self.cases[other]
+        return not case.is_idle or (other == name and not case.throttle.spec.paused)
 
 
 def _case(
@@ -284,7 +284,7 @@ def _case(
         pool
         for pool in view.growth
         if can_match(throttle.spec.nodes, pool.labels)
-        and not any(can_match(each.spec.nodes, pool.labels) for each in older)
+        and not any(can_match(other.spec.nodes, pool.labels) for other in older)
     )
     name = throttle.metadata.name
     memory = memories.get(name) or _first_memory(throttle, view)
