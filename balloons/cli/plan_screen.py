@@ -228,14 +228,14 @@ def _endless(cell: Cell) -> str:
     """Why a row has no end."""
     if cell.side.eta_s is not None:
         return ""
-    name, ready = POLICIES.get(cell.policy, cell.policy), cell.found.run.moments[-1].ready
+    name, ready = POLICIES.get(cell.policy, cell.policy), cell.forecast.run.moments[-1].ready
     if cell.side.is_stuck:
         return f"{name}: never, as the autoscaler destroys machines before they have registered, and orders them anew."
     return f"{name}: {ready:,} of {count(cell.add, 'node')} ready after 12 h, where the simulation stops."
 
 
 def _row(cell: Cell, sweep: Sweep | None) -> Row:
-    side, eta = cell.side, cell.found.eta_s
+    side, eta = cell.side, cell.forecast.eta_s
     named = {sweep.name.upper(): _shown(sweep.name, cell.value)} if sweep else {}
     return {
         **named,
@@ -246,7 +246,7 @@ def _row(cell: Cell, sweep: Sweep | None) -> Row:
         "API-LOAD": share(side.peak_utilisation),
         "REFUSED": share(side.error_share),
         "OTHERS-WAIT": times(side.slower_by),
-        "LOST": f"{cell.found.lost.median or 0:.0f}",
+        "LOST": f"{cell.forecast.lost.median or 0:.0f}",
         "LIMITED-BY": cell.limit.value if cell.limit else "",
     }
 

@@ -33,37 +33,37 @@ def gate_off(facts: Facts) -> Iterator[Trouble]:
     if quotas and autoscaler is not None and not autoscaler.is_on(GATE):
         yield Trouble(
             f"deployment/{autoscaler.where.partition('/')[2]} -n {autoscaler.where.partition('/')[0]}",
-            f"it runs without --{GATE}: CapacityQuota {some(each.metadata.name for each in quotas)} limits nothing",
+            f"it runs without --{GATE}: CapacityQuota {some(quota.metadata.name for quota in quotas)} limits nothing",
             f"# add --{GATE} to its arguments (cluster-autoscaler 1.36 or newer)",
         )
 
 
 def not_valid(facts: Facts) -> Iterator[Trouble]:
     """Quotas that fail open."""
-    for each in seen_cluster.quotas(facts.cluster):
-        validity = each.validity
+    for quota in seen_cluster.quotas(facts.cluster):
+        validity = quota.validity
         if validity is None or validity.status != "True":
             said = (
                 "cluster-autoscaler has not looked at it" if validity is None else validity.message or "it is not valid"
             )
             yield Trouble(
-                f"capacityquota/{each.metadata.name}",
+                f"capacityquota/{quota.metadata.name}",
                 f"it is not in force ({said}): growth is unlimited",
-                f"kubectl describe capacityquota {each.metadata.name}",
+                f"kubectl describe capacityquota {quota.metadata.name}",
             )
 
 
 def at_ceiling(facts: Facts) -> Iterator[Trouble]:
     """Quotas without room for a replacement while nothing waits."""
-    for each in seen_cluster.quotas(facts.cluster):
-        used = each.status.used.resources if each.status.used else {}
-        limit, taken = _count(each.spec.limits.resources.get(NODES)), _count(used.get(NODES))
+    for quota in seen_cluster.quotas(facts.cluster):
+        used = quota.status.used.resources if quota.status.used else {}
+        limit, taken = _count(quota.spec.limits.resources.get(NODES)), _count(used.get(NODES))
         if limit is not None and taken is not None and 0 < limit <= taken and not facts.pending:
             yield Trouble(
-                f"capacityquota/{each.metadata.name}",
+                f"capacityquota/{quota.metadata.name}",
                 f"its limit {limit} is not above the {count(taken, 'node')} that it has: no broken node can be "
                 "replaced",
-                f'kubectl patch capacityquota {each.metadata.name} --type=merge -p \'{{"spec":{{"limits":{{"resources":'
+                f'kubectl patch capacityquota {quota.metadata.name} --type=merge -p \'{{"spec":{{"limits":{{"resources":'
                 f'{{"nodes":{taken + max(1, taken // 10)}}}}}}}}}\'',
             )
 
@@ -71,12 +71,12 @@ def at_ceiling(facts: Facts) -> Iterator[Trouble]:
 def paced_by_flag(facts: Facts) -> Iterator[Trouble]:
     """`--max-nodes-per-scaleup` as a pace."""
     autoscaler = facts.detected.cluster_autoscaler
-    given = autoscaler.flags.get("max-nodes-per-scaleup", "") if autoscaler else ""
-    if autoscaler is not None and given.isdecimal() and len(given) < 9 and int(given) < DEFAULT_PER_SCALEUP:
+    flag = autoscaler.flags.get("max-nodes-per-scaleup", "") if autoscaler else ""
+    if autoscaler is not None and flag.isdecimal() and len(flag) < 9 and int(flag) < DEFAULT_PER_SCALEUP:
         space, _, name = autoscaler.where.partition("/")
         yield Trouble(
             f"deployment/{name} -n {space}",
-            f"--max-nodes-per-scaleup={given} bounds one estimate, not the pace: it grows again every 10 s",
+            f"--max-nodes-per-scaleup={flag} bounds one estimate, not the pace: it grows again every 10 s",
             "# make a JoinThrottle with the lever capacityQuota (docs/levers.md)",
         )
 
@@ -139,10 +139,10 @@ def _count(amount: object) -> int | None:
 
 def beside_quota(facts: Facts) -> Iterator[Trouble]:
     """Node groups that a throttle's quota does not count, for pods that those it counts would take."""
-    throttles = [each for each in seen_cluster.throttles(facts.cluster) if not isinstance(each, RefusedThrottle)]
-    paced = [each for each in throttles if each.spec.levers.capacity_quota is not None]
-    for each in paced:
-        own = [node for node in facts.nodes if matches(each.spec.nodes, node.labels)]
+    throttles = [throttle for throttle in seen_cluster.throttles(facts.cluster) if not isinstance(throttle, RefusedThrottle)]
+    paced = [throttle for throttle in throttles if throttle.spec.levers.capacity_quota is not None]
+    for throttle in paced:
+        own = [node for node in facts.nodes if matches(throttle.spec.nodes, node.labels)]
         lasting = {taint for node in own for taint in node.taints}
         others = (node for node in facts.nodes if not any(matches(one.spec.nodes, node.labels) for one in paced))
         groups = {
@@ -153,10 +153,11 @@ def beside_quota(facts: Facts) -> Iterator[Trouble]:
         }
         if own and groups:
             yield Trouble(
-                f"jointhrottle/{each.metadata.name}",
+                f"jointhrottle/{throttle.metadata.name}",
                 f"its quota does not count the nodes of {some(groups)}: once it is used up, pods that may run there as "
                 "well make these grow, without a pace",
-                f"kubectl edit jointhrottle {each.metadata.name}  # spec.nodes: select them too; or taint these nodes",
+                f"kubectl edit jointhrottle {throttle.metadata.name}  # spec.nodes: select them too; "
+                "or taint these nodes",
             )
 
 
@@ -248,13 +249,13 @@ CHECKS = (
 def limited_by_count(facts: Facts) -> Iterator[Trouble]:
     """`limits.nodes` of dynamic pools."""
     for pool in seen_cluster.node_pools(facts.cluster):
-        given = (pool.spec.limits or {}).get(STATIC_CAPACITY_GATE)
-        if given is not None and pool.spec.replicas is None and _milli(given) != 0:
+        limit = (pool.spec.limits or {}).get(STATIC_CAPACITY_GATE)
+        if limit is not None and pool.spec.replicas is None and _milli(limit) != 0:
             yield Trouble(
                 f"nodepool/{pool.metadata.name}",
-                f"Karpenter checks limits.nodes {given} once per scheduling round, so one round may launch any number "
+                f"Karpenter checks limits.nodes {limit} once per scheduling round, so one round may launch any number "
                 "beyond it",
-                _by_cores(facts, pool.metadata.name, int(_milli(given) or 0) // 1000),
+                _by_cores(facts, pool.metadata.name, int(_milli(limit) or 0) // 1000),
             )
 
 
@@ -271,7 +272,7 @@ def pool_at_limits(facts: Facts) -> Iterator[Trouble]:
     """Pools whose limits leave no room for one machine more."""
     for pool in seen_cluster.node_pools(facts.cluster):
         full = [
-            name for name, given in (pool.spec.limits or {}).items() if _is_full(given, pool.status.resources.get(name))
+            name for name, limit in (pool.spec.limits or {}).items() if _is_full(limit, pool.status.resources.get(name))
         ]
         if full and pool.spec.replicas is None and not facts.pending:
             yield Trouble(
@@ -298,14 +299,14 @@ def never_joined(facts: Facts) -> Iterator[Trouble]:
 def unlisted_startup_taint(facts: Facts) -> Iterator[Trouble]:
     """A throttle's startup taint that pools do not know."""
     keys = {
-        each.spec.levers.startup_taint.key
-        for each in seen_cluster.throttles(facts.cluster)
-        if not isinstance(each, RefusedThrottle) and each.spec.levers.startup_taint
+        throttle.spec.levers.startup_taint.key
+        for throttle in seen_cluster.throttles(facts.cluster)
+        if not isinstance(throttle, RefusedThrottle) and throttle.spec.levers.startup_taint
     }
     for pool in facts.items(kinds.NODE_POOLS):
-        known = {text(each, "key") for each in parts(pool, "spec", "template", "spec", "startupTaints")}
-        given = {text(each, "key") for each in parts(pool, "spec", "template", "spec", "taints")}
-        for key in sorted((keys & given) - known):
+        known = {text(taint, "key") for taint in parts(pool, "spec", "template", "spec", "startupTaints")}
+        lasting = {text(taint, "key") for taint in parts(pool, "spec", "template", "spec", "taints")}
+        for key in sorted((keys & lasting) - known):
             yield Trouble(
                 f"nodepool/{name_of(pool)}",
                 f"the throttle's taint {key} is among its taints and not its startupTaints: Karpenter takes it for "
@@ -316,15 +317,15 @@ def unlisted_startup_taint(facts: Facts) -> Iterator[Trouble]:
 
 def left_out_of_ceilings(facts: Facts) -> Iterator[Trouble]:
     """NodePools without a ceiling beside those that a throttle moves."""
-    throttles = [each for each in seen_cluster.throttles(facts.cluster) if not isinstance(each, RefusedThrottle)]
+    throttles = [throttle for throttle in seen_cluster.throttles(facts.cluster) if not isinstance(throttle, RefusedThrottle)]
     pools = seen_cluster.node_pools(facts.cluster)
-    for each in throttles:
-        if beside := left_out(pools, each, throttles):
+    for throttle in throttles:
+        if beside := left_out(pools, throttle, throttles):
             yield Trouble(
-                f"jointhrottle/{each.metadata.name}",
+                f"jointhrottle/{throttle.metadata.name}",
                 f"its lever leaves out NodePool {some(beside)}, which pods for its nodes may use: Karpenter orders "
                 "there at once, and without a pace, whenever the others are at their ceiling",
-                f"kubectl edit jointhrottle {each.metadata.name}  # levers.nodePoolLimits.names: add it, or leave "
+                f"kubectl edit jointhrottle {throttle.metadata.name}  # levers.nodePoolLimits.names: add it, or leave "
                 "names out; or give the pool a taint",
             )
 
@@ -345,8 +346,8 @@ def never_disrupted(facts: Facts) -> Iterator[Trouble]:
         )
 
 
-def _is_full(given: Any, used: Any) -> bool:
-    limit, taken = _milli(given), _milli(used)
+def _is_full(stated: Any, used: Any) -> bool:
+    limit, taken = _milli(stated), _milli(used)
     return limit is not None and taken is not None and 0 < limit <= taken
 
 

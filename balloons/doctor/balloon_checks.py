@@ -29,14 +29,14 @@ OWN_CLASS = "kube-balloons"
 
 def slow_to_leave(facts: Facts) -> Iterator[Trouble]:
     """Placeholders with a grace period."""
-    for each in facts.placeholders:
-        grace_s = whole(template_of(each), "terminationGracePeriodSeconds")
+    for placeholder in facts.placeholders:
+        grace_s = whole(template_of(placeholder), "terminationGracePeriodSeconds")
         if grace_s != 0:
             yield Trouble(
-                called(kinds.DEPLOYMENTS, each),
+                called(kinds.DEPLOYMENTS, placeholder),
                 f"its pods take up to {30 if grace_s is None else grace_s} s to leave: every job that gets a warm "
                 "node waits for that",
-                _patch(each, '{"spec":{"template":{"spec":{"terminationGracePeriodSeconds":0}}}}'),
+                _patch(placeholder, '{"spec":{"template":{"spec":{"terminationGracePeriodSeconds":0}}}}'),
             )
 
 
@@ -44,14 +44,14 @@ def guarded_by_budget(facts: Facts) -> Iterator[Trouble]:
     """PodDisruptionBudgets over placeholders."""
     for budget in facts.items(kinds.DISRUPTION_BUDGETS):
         selector = _selector(part(budget, "spec", "selector"))
-        for each in facts.placeholders:
-            labels = pairs(each, "spec", "template", "metadata", "labels")
-            is_near = text(each, "metadata", "namespace") == text(budget, "metadata", "namespace")
+        for placeholder in facts.placeholders:
+            labels = pairs(placeholder, "spec", "template", "metadata", "labels")
+            is_near = text(placeholder, "metadata", "namespace") == text(budget, "metadata", "namespace")
             if is_near and selector is not None and matches(selector, labels):
                 yield Trouble(
                     called(kinds.DISRUPTION_BUDGETS, budget),
-                    f"it guards the balloons of {called(kinds.DEPLOYMENTS, each)}: preemption then prefers other, more "
-                    "important pods, and drains block",
+                    f"it guards the balloons of {called(kinds.DEPLOYMENTS, placeholder)}: preemption then prefers "
+                    "other, more important pods, and drains block",
                     f"kubectl delete {called(kinds.DISRUPTION_BUDGETS, budget)}",
                 )
 
@@ -101,48 +101,48 @@ def too_small(facts: Facts) -> Iterator[Trouble]:
 
 def in_kube_system(facts: Facts) -> Iterator[Trouble]:
     """Placeholders beside the system's own pods."""
-    for each in facts.placeholders:
-        if text(each, "metadata", "namespace") == "kube-system":
+    for placeholder in facts.placeholders:
+        if text(placeholder, "metadata", "namespace") == "kube-system":
             yield Trouble(
-                called(kinds.DEPLOYMENTS, each),
+                called(kinds.DEPLOYMENTS, placeholder),
                 "it is in kube-system: cluster-autoscaler delays drains of nodes with such pods by an hour",
-                f"kubectl delete {called(kinds.DEPLOYMENTS, each)}  # once it runs in a namespace of its own",
+                f"kubectl delete {called(kinds.DEPLOYMENTS, placeholder)}  # once it runs in a namespace of its own",
             )
 
 
 def with_disks(facts: Facts) -> Iterator[Trouble]:
     """Placeholders with volumes on the node's disk."""
-    for each in facts.placeholders:
-        found = {key for volume in parts(template_of(each), "volumes") for key in volume} & DISK_VOLUMES
-        if found:
+    for placeholder in facts.placeholders:
+        volumes = {key for volume in parts(template_of(placeholder), "volumes") for key in volume} & DISK_VOLUMES
+        if volumes:
             yield Trouble(
-                called(kinds.DEPLOYMENTS, each),
-                f"its pods have {some(found)} volumes: cluster-autoscaler may not remove their nodes, and they are "
+                called(kinds.DEPLOYMENTS, placeholder),
+                f"its pods have {some(volumes)} volumes: cluster-autoscaler may not remove their nodes, and they are "
                 "slow to leave",
-                _patch(each, '{"spec":{"template":{"spec":{"volumes":null}}}}'),
+                _patch(placeholder, '{"spec":{"template":{"spec":{"volumes":null}}}}'),
             )
 
 
 def daemon_placeholders(facts: Facts) -> Iterator[Trouble]:
     """DaemonSets that are meant to keep room."""
-    for each in facts.items(kinds.DAEMON_SETS):
-        priority = facts.priority_of(template_of(each))
-        if priority is not None and priority < 0 and is_pause(template_of(each)):
+    for daemon_set in facts.items(kinds.DAEMON_SETS):
+        priority = facts.priority_of(template_of(daemon_set))
+        if priority is not None and priority < 0 and is_pause(template_of(daemon_set)):
             yield Trouble(
-                called(kinds.DAEMON_SETS, each),
+                called(kinds.DAEMON_SETS, daemon_set),
                 "a DaemonSet of placeholders holds nothing: autoscalers do not count DaemonSet pods as work",
-                f"kubectl delete {called(kinds.DAEMON_SETS, each)}  # and make a BalloonPool or a Deployment",
+                f"kubectl delete {called(kinds.DAEMON_SETS, daemon_set)}  # and make a BalloonPool or a Deployment",
             )
 
 
 def preference_only(facts: Facts) -> Iterator[Trouble]:
     """Workloads whose wishes about nodes never preempt a balloon."""
-    soft = [each for each in facts.deployments if each not in facts.placeholders and _only_prefers(template_of(each))]
+    soft = [deployment for deployment in facts.deployments if deployment not in facts.placeholders and _only_prefers(template_of(deployment))]
     if soft and facts.placeholders:
         yield Trouble(
             called(kinds.DEPLOYMENTS, soft[0]),
             f"{count(len(soft), 'Deployment')} with preferences only about nodes: while any node fits at all, no "
-            f"balloon gives way: {some(text(each, 'metadata', 'name') for each in soft)}",
+            f"balloon gives way: {some(text(deployment, 'metadata', 'name') for deployment in soft)}",
             "# make the rule required (requiredDuringScheduling..., DoNotSchedule) where warm nodes must keep it too",
         )
 
@@ -150,17 +150,17 @@ def preference_only(facts: Facts) -> Iterator[Trouble]:
 def _only_prefers(spec: Mapping[str, Any]) -> bool:
     affinity = part(spec, "affinity")
     rules = [part(affinity, key) for key in ("nodeAffinity", "podAntiAffinity", "podAffinity")]
-    spreads = [text(each, "whenUnsatisfiable") for each in parts(spec, "topologySpreadConstraints")]
+    spreads = [text(constraint, "whenUnsatisfiable") for constraint in parts(spec, "topologySpreadConstraints")]
     is_required = "DoNotSchedule" in spreads or any(_REQUIRED in rule for rule in rules)
     return not is_required and ("ScheduleAnyway" in spreads or any(_PREFERRED in rule for rule in rules))
 
 
-def _selector(found: Mapping[str, Any]) -> LabelSelector | None:
+def _selector(selector: Mapping[str, Any]) -> LabelSelector | None:
     """None where it is odd; an empty one matches every pod of the namespace."""
     terms = tuple(
-        Requirement(text(e, "key"), text(e, "operator"), texts(e, "values")) for e in parts(found, "matchExpressions")
+        Requirement(text(e, "key"), text(e, "operator"), texts(e, "values")) for e in parts(selector, "matchExpressions")
     )
-    return LabelSelector(pairs(found, "matchLabels"), terms)
+    return LabelSelector(pairs(selector, "matchLabels"), terms)
 
 
 def _gpus(amounts: Mapping[str, int]) -> set[str]:
@@ -176,9 +176,9 @@ def _use(pods: list[Any], allocatable: Mapping[str, int]) -> float:
 
 def _threshold(facts: Facts) -> float:
     autoscaler = facts.detected.cluster_autoscaler
-    given = autoscaler.flags.get("scale-down-utilization-threshold", "") if autoscaler else ""
+    flag = autoscaler.flags.get("scale-down-utilization-threshold", "") if autoscaler else ""
     try:
-        return min(1.0, max(0.0, float(given))) if given else UTILISATION
+        return min(1.0, max(0.0, float(flag))) if flag else UTILISATION
     except ValueError:
         return UTILISATION
 
@@ -264,18 +264,18 @@ CHECKS = (
 def cutoff_of(facts: Facts) -> int:
     """The cutoff in force."""
     autoscaler = facts.detected.cluster_autoscaler
-    given = autoscaler.flags.get("expendable-pods-priority-cutoff", "") if autoscaler else ""
-    return int(given) if given.removeprefix("-").isdecimal() and given.isascii() and len(given) < 12 else CUTOFF
+    flag = autoscaler.flags.get("expendable-pods-priority-cutoff", "") if autoscaler else ""
+    return int(flag) if flag.removeprefix("-").isdecimal() and flag.isascii() and len(flag) < 12 else CUTOFF
 
 
 def expendable(facts: Facts) -> Iterator[Trouble]:
     """Placeholders below the cutoff."""
     cutoff = cutoff_of(facts)
-    for each in facts.placeholders if facts.has_cluster_autoscaler else ():
-        priority = facts.priority_of(template_of(each))
+    for placeholder in facts.placeholders if facts.has_cluster_autoscaler else ():
+        priority = facts.priority_of(template_of(placeholder))
         if priority is not None and priority < cutoff:
             yield Trouble(
-                called(kinds.DEPLOYMENTS, each),
+                called(kinds.DEPLOYMENTS, placeholder),
                 f"its pods have priority {priority}, below cluster-autoscaler's cutoff {cutoff}: they neither hold a "
                 "node nor make it grow",
                 f"kubectl create priorityclass kube-balloons --value={cutoff} --preemption-policy=Never",
@@ -284,11 +284,11 @@ def expendable(facts: Facts) -> Iterator[Trouble]:
 
 def counts_as_empty(facts: Facts) -> Iterator[Trouble]:
     """Placeholders so low that Karpenter takes their nodes for empty."""
-    for each in facts.placeholders if facts.detected.karpenter or not facts.has_cluster_autoscaler else ():
-        priority = facts.priority_of(template_of(each))
+    for placeholder in facts.placeholders if facts.detected.karpenter or not facts.has_cluster_autoscaler else ():
+        priority = facts.priority_of(template_of(placeholder))
         if priority is not None and priority <= LOWEST_FOR_KARPENTER:
             yield Trouble(
-                called(kinds.DEPLOYMENTS, each),
+                called(kinds.DEPLOYMENTS, placeholder),
                 f"its pods have priority {priority}: evicting them costs Karpenter nothing, so their nodes count as "
                 "empty",
                 "kubectl create priorityclass kube-balloons --value=-10 --preemption-policy=Never",
@@ -298,11 +298,11 @@ def counts_as_empty(facts: Facts) -> Iterator[Trouble]:
 def global_default_below(facts: Facts) -> Iterator[Trouble]:
     """A default for all pods that is not above the placeholders."""
     highest = max(
-        (p for each in facts.placeholders if (p := facts.priority_of(template_of(each))) is not None), default=None
+        (p for placeholder in facts.placeholders if (p := facts.priority_of(template_of(placeholder))) is not None), default=None
     )
-    for name, each in facts.classes.items():
-        value = whole(each, "value") or 0
-        if highest is not None and is_true(each, "globalDefault") and value <= highest:
+    for name, priority_class in facts.classes.items():
+        value = whole(priority_class, "value") or 0
+        if highest is not None and is_true(priority_class, "globalDefault") and value <= highest:
             yield Trouble(
                 f"priorityclass/{name}",
                 f"it is the default of all pods with {value}, not above the balloons' {highest}: nothing takes a "
@@ -313,7 +313,7 @@ def global_default_below(facts: Facts) -> Iterator[Trouble]:
 
 def preempts_others(facts: Facts) -> Iterator[Trouble]:
     """Classes of placeholders that push others out."""
-    used = {text(template_of(each), "priorityClassName") for each in facts.placeholders}
+    used = {text(template_of(placeholder), "priorityClassName") for placeholder in facts.placeholders}
     for name in sorted(used & facts.classes.keys()):
         if text(facts.classes[name], "preemptionPolicy") != "Never":
             yield Trouble(
@@ -326,8 +326,8 @@ def preempts_others(facts: Facts) -> Iterator[Trouble]:
 
 def not_above(facts: Facts) -> Iterator[Trouble]:
     """Waiting pods that no balloon will give way to."""
-    found = [p for each in facts.placeholders if (p := facts.priority_of(template_of(each))) is not None]
-    lowest = min(found, default=None)
+    priorities = [p for placeholder in facts.placeholders if (p := facts.priority_of(template_of(placeholder))) is not None]
+    lowest = min(priorities, default=None)
     stuck = [pod for pod in facts.pending if lowest is not None and pod.priority <= lowest]
     if stuck:
         yield Trouble(
@@ -344,7 +344,7 @@ def missing_class(facts: Facts) -> Iterator[Trouble]:
     if pools and OWN_CLASS not in facts.classes:
         yield Trouble(
             f"priorityclass/{OWN_CLASS}",
-            f"it does not exist: no balloon is made for {some(name_of(each) for each in pools)}",
+            f"it does not exist: no balloon is made for {some(name_of(pool) for pool in pools)}",
             "kubectl apply -f manifests/base/priorityclass.yaml",
         )
 

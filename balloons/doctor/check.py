@@ -31,8 +31,8 @@ class Facts:
     @property
     def has_cluster_autoscaler(self) -> bool:
         """Whether cluster-autoscaler may look at this: it was seen, or nothing was (manifests, a managed one)."""
-        found = self.detected.autoscalers
-        return not found or Autoscaler.CLUSTER_AUTOSCALER in found
+        autoscalers = self.detected.autoscalers
+        return not autoscalers or Autoscaler.CLUSTER_AUTOSCALER in autoscalers
 
     @cached_property
     def now_s(self) -> float:
@@ -57,26 +57,26 @@ class Facts:
     @cached_property
     def classes(self) -> Mapping[str, Mapping[str, Any]]:
         """PriorityClasses by name."""
-        return {name_of(each): each for each in self.cluster.plain(kinds.PRIORITY_CLASSES)}
+        return {name_of(priority_class): priority_class for priority_class in self.cluster.plain(kinds.PRIORITY_CLASSES)}
 
     @cached_property
     def default_priority(self) -> int:
         """What a pod without a class gets."""
-        defaults = [whole(each, "value") or 0 for each in self.classes.values() if is_true(each, "globalDefault")]
+        defaults = [whole(priority_class, "value") or 0 for priority_class in self.classes.values() if is_true(priority_class, "globalDefault")]
         return max(defaults, default=0)
 
     def priority_of(self, pod_spec: Mapping[str, Any]) -> int | None:
         """A pod template's priority; None where its class was not seen."""
         name = text(pod_spec, "priorityClassName")
         if not name:
-            given = whole(pod_spec, "priority")
-            return self.default_priority if given is None else given
+            priority = whole(pod_spec, "priority")
+            return self.default_priority if priority is None else priority
         return whole(self.classes[name], "value") if name in self.classes else None
 
     @cached_property
     def placeholders(self) -> tuple[dict[str, Any], ...]:
         """Deployments whose pods only keep room: ours, and anybody's `pause` at a priority below zero."""
-        return tuple(each for each in self.deployments if self._keeps_room(each))
+        return tuple(deployment for deployment in self.deployments if self._keeps_room(deployment))
 
     def _keeps_room(self, deployment: Mapping[str, Any]) -> bool:
         template = part(deployment, "spec", "template")
@@ -88,13 +88,13 @@ class Facts:
     @cached_property
     def placeholder_pods(self) -> tuple[dict[str, Any], ...]:
         """The pods of `placeholders`, as plain data: those whose labels such a Deployment selects."""
-        wanted = [(_namespace(each), labels) for each in self.placeholders if (labels := _labels(each))]
+        wanted = [(_namespace(deployment), labels) for deployment in self.placeholders if (labels := _labels(deployment))]
         likely = {value for _, labels in wanted for value in labels.values()}
         raws = self.cluster.listed(kinds.PODS).objects
-        found = (msgspec.json.decode(raw) for raw in raws if any(value.encode() in raw for value in likely))
+        pods = (msgspec.json.decode(raw) for raw in raws if any(value.encode() in raw for value in likely))
         return tuple(
             pod
-            for pod in found
+            for pod in pods
             if any(
                 _namespace(pod) == space and labels.items() <= pairs(pod, "metadata", "labels").items()
                 for space, labels in wanted
@@ -104,7 +104,7 @@ class Facts:
     @cached_property
     def pending(self) -> tuple[Pod, ...]:
         """Real work without a node."""
-        keys = {(_namespace(each), name_of(each)) for each in self.placeholder_pods}
+        keys = {(_namespace(pod), name_of(pod)) for pod in self.placeholder_pods}
         waiting = (pod for pod in self.pods if not pod.node and not pod.is_finished and not pod.is_terminating)
         return tuple(pod for pod in waiting if (pod.key.namespace, pod.key.name) not in keys)
 
@@ -115,7 +115,7 @@ class Facts:
 
 def is_pause(pod_spec: Mapping[str, Any]) -> bool:
     """Whether every container only waits."""
-    images = [text(each, "image").partition("@")[0].rpartition("/")[2] for each in parts(pod_spec, "containers")]
+    images = [text(container, "image").partition("@")[0].rpartition("/")[2] for container in parts(pod_spec, "containers")]
     return bool(images) and all(image.partition(":")[0].startswith(kinds.PAUSE) for image in images)
 
 
@@ -204,6 +204,6 @@ def called(kind: Kind | str, thing: Any) -> str:
 
 def some(names: Iterable[str], most: int = 3) -> str:
     """`a, b, c and 4 more`."""
-    found = sorted(names)
-    rest = len(found) - most
-    return ", ".join(found[:most]) + (f" and {rest} more" if rest > 0 else "")
+    listed = sorted(names)
+    rest = len(listed) - most
+    return ", ".join(listed[:most]) + (f" and {rest} more" if rest > 0 else "")

@@ -50,17 +50,17 @@ def diagnose(cluster: SeenCluster, checks: Iterable[Check] = ALL_CHECKS, *, is_l
     facts, chosen = Facts(cluster, is_live=is_live), tuple(checks)
     skipped = {check.code: why for check in chosen if (why := _why_not(check, cluster, is_live=is_live))}
     able = [check for check in chosen if check.code not in skipped]
-    found = [Finding(check, trouble) for check in able for trouble in check.find(facts)]
-    found.sort(key=lambda each: (-each.check.severity, each.check.code, each.trouble.object, each.trouble.sentence))
-    troubled = {each.check.code for each in found}
+    findings = [Finding(check, trouble) for check in able for trouble in check.find(facts)]
+    findings.sort(key=lambda finding: (-finding.check.severity, finding.check.code, finding.trouble.object, finding.trouble.sentence))
+    troubled = {finding.check.code for finding in findings}
     passed = tuple(check for check in able if check.code not in troubled)
-    return Diagnosis(_looked_at(facts), tuple(found), passed, len(able), skipped)
+    return Diagnosis(_looked_at(facts), tuple(findings), passed, len(able), skipped)
 
 
 def kinds_of(checks: Iterable[Check]) -> tuple[Kind, ...]:
     """The kinds to read: what the checks need, and what tells what runs the cluster."""
-    found = {kind.name: kind for kind in (*DETECTION, *(kind for check in checks for kind in check.needs))}
-    return tuple(found.values())
+    by_name = {kind.name: kind for kind in (*DETECTION, *(kind for check in checks for kind in check.needs))}
+    return tuple(by_name.values())
 
 
 def chosen_checks(only: Collection[str], skip: Collection[str]) -> tuple[Check, ...]:
@@ -74,8 +74,8 @@ def chosen_checks(only: Collection[str], skip: Collection[str]) -> tuple[Check, 
 def _looked_at(facts: Facts) -> str:
     if facts.is_live:
         return facts.detected.in_words
-    found = sum(len(listed.objects) for listed in facts.cluster.lists.values())
-    return f"manifests with {count(found, 'object')} that checks look at"
+    objects = sum(len(listed.objects) for listed in facts.cluster.lists.values())
+    return f"manifests with {count(objects, 'object')} that checks look at"
 
 
 def _why_not(check: Check, cluster: SeenCluster, *, is_live: bool) -> str:

@@ -38,7 +38,7 @@ def refused(facts: Facts) -> Iterator[Trouble]:
 def nobody_serves(facts: Facts) -> Iterator[Trouble]:
     """Objects of ours whose newest version nobody has looked at."""
     for kind in (kinds.BALLOON_POOLS, kinds.THROTTLES):
-        waiting = [each for each in facts.items(kind) if _is_unseen(each, facts.now_s)]
+        waiting = [thing for thing in facts.items(kind) if _is_unseen(thing, facts.now_s)]
         if waiting:
             yield Trouble(
                 called(kind, waiting[0]),
@@ -49,12 +49,12 @@ def nobody_serves(facts: Facts) -> Iterator[Trouble]:
 
 def silent_lease(facts: Facts) -> Iterator[Trouble]:
     """A throttle whose service stopped renewing."""
-    for each in facts.items(kinds.LEASES):
-        renewed = moment(each, "spec", "renewTime")
+    for lease in facts.items(kinds.LEASES):
+        renewed = moment(lease, "spec", "renewTime")
         age_s = facts.now_s - renewed.timestamp() if renewed else 0.0
-        if name_of(each) == kinds.OWN_LEASE and text(each, "spec", "holderIdentity") and age_s > LEASE_LIMIT_S:
+        if name_of(lease) == kinds.OWN_LEASE and text(lease, "spec", "holderIdentity") and age_s > LEASE_LIMIT_S:
             yield Trouble(
-                called(kinds.LEASES, each),
+                called(kinds.LEASES, lease),
                 f"it was renewed {age_s:.0f} s ago: no decisions are made, and ceilings in force stay until the guard "
                 "gives them back",
                 "balloons guard --once",
@@ -63,14 +63,14 @@ def silent_lease(facts: Facts) -> Iterator[Trouble]:
 
 def left_behind(facts: Facts) -> Iterator[Trouble]:
     """Ceilings that carry our marks and belong to no throttle."""
-    there = {Holder(throttle=name_of(each)).label for each in facts.items(kinds.THROTTLES) if name_of(each)}
+    there = {Holder(throttle=name_of(throttle)).label for throttle in facts.items(kinds.THROTTLES) if name_of(throttle)}
     for kind in (kinds.NODE_POOLS, kinds.QUOTAS):
-        for each in facts.items(kind):
-            holder = text(each, "metadata", "labels", THROTTLE_LABEL)
-            is_held = ORIGINAL_ANNOTATION in part(each, "metadata", "annotations") or bool(holder)
+        for thing in facts.items(kind):
+            holder = text(thing, "metadata", "labels", THROTTLE_LABEL)
+            is_held = ORIGINAL_ANNOTATION in part(thing, "metadata", "annotations") or bool(holder)
             if is_held and holder not in there:
                 yield Trouble(
-                    called(kind, each),
+                    called(kind, thing),
                     f"it carries a ceiling of throttle {holder or '(no name)'}, which does not exist: growth is held "
                     "for ever",
                     "balloons guard --once --after 1 --period 0.2",
@@ -80,8 +80,8 @@ def left_behind(facts: Facts) -> Iterator[Trouble]:
 def gates_left_behind(facts: Facts) -> Iterator[Trouble]:
     """Pods behind our gate that nobody opens."""
     has_lever = any(
-        not isinstance(each, RefusedThrottle) and each.spec.levers.scheduling_gates is not None
-        for each in seen_cluster.throttles(facts.cluster)
+        not isinstance(throttle, RefusedThrottle) and throttle.spec.levers.scheduling_gates is not None
+        for throttle in seen_cluster.throttles(facts.cluster)
     )
     gated = [pod for pod in facts.pods if pod.scheduling is not None and PACED_GATE in pod.scheduling.gates]
     if gated and not has_lever:
@@ -95,12 +95,12 @@ def gates_left_behind(facts: Facts) -> Iterator[Trouble]:
 def fought_over(facts: Facts) -> Iterator[Trouble]:
     """Ceilings with two owners."""
     for kind in (kinds.NODE_POOLS, kinds.QUOTAS):
-        for each in facts.items(kind):
-            owners = _owners_of_limits(each)
+        for thing in facts.items(kind):
+            owners = _owners_of_limits(thing)
             others = owners - {FIELD_MANAGER}
             if FIELD_MANAGER in owners and others:
                 yield Trouble(
-                    called(kind, each),
+                    called(kind, thing),
                     f"spec.limits has two managers, {FIELD_MANAGER} and {some(others)}: each undoes what the other "
                     "writes",
                     "# let the other leave spec.limits alone (Argo CD: ignoreDifferences with managedFieldsManagers)",
@@ -109,7 +109,7 @@ def fought_over(facts: Facts) -> Iterator[Trouble]:
 
 def claimed_twice(facts: Facts) -> Iterator[Trouble]:
     """Nodes that several pools select."""
-    pools = [each for each in seen_cluster.balloon_pools(facts.cluster) if not isinstance(each, Invalid)]
+    pools = [pool for pool in seen_cluster.balloon_pools(facts.cluster) if not isinstance(pool, Invalid)]
     twice: dict[tuple[str, ...], list[str]] = {}
     for node in facts.nodes:
         names = tuple(sorted(str(pool.key) for pool in pools if matches(pool.spec.nodes.selector, node.labels)))
@@ -126,12 +126,12 @@ def claimed_twice(facts: Facts) -> Iterator[Trouble]:
 
 def turned_away(facts: Facts) -> Iterator[Trouble]:
     """Pools that the service does not serve, or that break a bound of the operator."""
-    found: dict[str, list[str]] = {}
-    for each in facts.items(kinds.BALLOON_POOLS):
-        why = text(each, "status", "because")
+    by_message: dict[str, list[str]] = {}
+    for pool in facts.items(kinds.BALLOON_POOLS):
+        why = text(pool, "status", "because")
         if why in (Reason.NOT_SERVED.code, Reason.BOUND.code):
-            found.setdefault(text(each, "status", "message"), []).append(called(kinds.BALLOON_POOLS, each))
-    for message, pools in sorted(found.items()):
+            by_message.setdefault(text(pool, "status", "message"), []).append(called(kinds.BALLOON_POOLS, pool))
+    for message, pools in sorted(by_message.items()):
         yield Trouble(
             pools[0],
             f"{count(len(pools), 'pool')} not served: {message}",
@@ -156,15 +156,15 @@ def _owners_of_limits(thing: Mapping[str, Any]) -> set[str]:
     limits, quota = part(thing, "spec", "limits"), part(thing, "spec", "limits", "resources")
     paths = [["spec", "limits", name] for name in limits] + [["spec", "limits", "resources", name] for name in quota]
     owners = (owners_of(entries, path) for path in paths)
-    return {owner[0] for each in owners if len(each) > 1 for owner in each}
+    return {owner[0] for of_field in owners if len(of_field) > 1 for owner in of_field}
 
 
 def _is_unseen(thing: Mapping[str, Any], now_s: float) -> bool:
     created = moment(thing, "metadata", "creationTimestamp")
     is_young = created is not None and now_s - created.timestamp() < 60
-    seen = whole(thing, "status", "observedGeneration") or 0
+    observed = whole(thing, "status", "observedGeneration") or 0
     is_told = text(thing, "status", "because") == Reason.NOT_SERVED.code
-    return not is_young and not is_told and seen < (whole(thing, "metadata", "generation") or 1)
+    return not is_young and not is_told and observed < (whole(thing, "metadata", "generation") or 1)
 
 
 _CEILINGS: tuple[Kind, ...] = (kinds.NODE_POOLS, kinds.QUOTAS, kinds.THROTTLES)

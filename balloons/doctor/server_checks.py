@@ -23,7 +23,7 @@ def slow_daemons(facts: Facts) -> Iterator[Trouble]:
     """How fast new nodes can get their DaemonSet pods."""
     manager = facts.detected.controller_manager
     qps = _number(manager.flags.get("kube-api-qps", "")) if manager else None
-    daemons = sum(part(each, "status").get("desiredNumberScheduled") != 0 for each in facts.items(kinds.DAEMON_SETS))
+    daemons = sum(part(daemon_set, "status").get("desiredNumberScheduled") != 0 for daemon_set in facts.items(kinds.DAEMON_SETS))
     pace = (qps or DEFAULT_QPS) / daemons if daemons else SLOW_NODES_PER_S
     if pace < SLOW_NODES_PER_S:
         source = f"--kube-api-qps is {qps:g}" if qps else f"its default of {DEFAULT_QPS:g} requests/s is assumed"
@@ -40,11 +40,11 @@ def slow_daemons(facts: Facts) -> Iterator[Trouble]:
 def no_flow_schema(facts: Facts) -> Iterator[Trouble]:
     """The service without a priority level of its own."""
     homes = {
-        text(each, "metadata", "namespace")
-        for each in facts.deployments
-        if part(each, "metadata", "labels").get(PART_OF) == "kube-balloons"
+        text(deployment, "metadata", "namespace")
+        for deployment in facts.deployments
+        if part(deployment, "metadata", "labels").get(PART_OF) == "kube-balloons"
     }
-    served = {home for each in facts.items(kinds.FLOW_SCHEMAS) for home in _namespaces_of(each)}
+    served = {home for schema in facts.items(kinds.FLOW_SCHEMAS) for home in _namespaces_of(schema)}
     if homes - served:
         yield Trouble(
             "flowschema/kube-balloons",
@@ -58,14 +58,14 @@ def unseen_monitors(facts: Facts) -> Iterator[Trouble]:
     """Our monitors that no Prometheus selects."""
     prometheuses = facts.items(kinds.PROMETHEUSES)
     for kind, field in ((kinds.SERVICE_MONITORS, "serviceMonitorSelector"), (kinds.POD_MONITORS, "podMonitorSelector")):
-        for each in facts.items(kind) if prometheuses else ():
-            labels = pairs(each, "metadata", "labels")
+        for thing in facts.items(kind) if prometheuses else ():
+            labels = pairs(thing, "metadata", "labels")
             if labels.get(PART_OF) == "kube-balloons" and not any(_selects(p, field, labels) for p in prometheuses):
                 wanted = part(prometheuses[0], "spec", field, "matchLabels")
                 yield Trouble(
-                    called(kind, each),
+                    called(kind, thing),
                     f"no Prometheus selects it (the first wants {_pairs(wanted)}): there are no metrics",
-                    f"kubectl label {called(kind, each)} {_pairs(wanted)}",
+                    f"kubectl label {called(kind, thing)} {_pairs(wanted)}",
                 )
 
 
@@ -86,14 +86,14 @@ def stuck_taints(facts: Facts) -> Iterator[Trouble]:
 
 def unready_daemons(facts: Facts) -> Iterator[Trouble]:
     """DaemonSets that most nodes lack."""
-    for each in facts.items(kinds.DAEMON_SETS):
-        status = part(each, "status")
+    for daemon_set in facts.items(kinds.DAEMON_SETS):
+        status = part(daemon_set, "status")
         wanted, ready = status.get("desiredNumberScheduled"), status.get("numberReady")
         if isinstance(wanted, int) and isinstance(ready, int) and wanted >= MANY and ready < wanted * READY_SHARE:
             yield Trouble(
-                called(kinds.DAEMON_SETS, each),
+                called(kinds.DAEMON_SETS, daemon_set),
                 f"{ready} of {wanted} of its pods are ready: nodes that wait for it are not usable",
-                f"kubectl rollout status {called(kinds.DAEMON_SETS, each)} --timeout=1s",
+                f"kubectl rollout status {called(kinds.DAEMON_SETS, daemon_set)} --timeout=1s",
             )
 
 
@@ -102,8 +102,8 @@ MANY, READY_SHARE = 10, 0.8
 
 def _namespaces_of(schema: Mapping[str, Any]) -> set[str]:
     """Whose ServiceAccounts it is for."""
-    subjects = (each for rule in parts(schema, "spec", "rules") for each in parts(rule, "subjects"))
-    return {text(each, "serviceAccount", "namespace") for each in subjects}
+    subjects = (subject for rule in parts(schema, "spec", "rules") for subject in parts(rule, "subjects"))
+    return {text(subject, "serviceAccount", "namespace") for subject in subjects}
 
 
 def _selects(prometheus: Mapping[str, Any], field: str, labels: Mapping[str, str]) -> bool:
@@ -111,20 +111,20 @@ def _selects(prometheus: Mapping[str, Any], field: str, labels: Mapping[str, str
     spec = part(prometheus, "spec")
     if not isinstance(spec.get(field), dict):
         return False
-    found = part(spec, field)
+    selector = part(spec, field)
     terms = (
-        Requirement(text(e, "key"), text(e, "operator"), texts(e, "values")) for e in parts(found, "matchExpressions")
+        Requirement(text(e, "key"), text(e, "operator"), texts(e, "values")) for e in parts(selector, "matchExpressions")
     )
-    return matches(LabelSelector(pairs(found, "matchLabels"), tuple(terms)), labels)
+    return matches(LabelSelector(pairs(selector, "matchLabels"), tuple(terms)), labels)
 
 
 def _pairs(labels: Mapping[str, Any]) -> str:
     return ",".join(f"{key}={value}" for key, value in sorted(labels.items())) or "other labels"
 
 
-def _number(given: str) -> float | None:
+def _number(figure: str) -> float | None:
     try:
-        return float(given) if 0 < float(given) < 1e9 else None
+        return float(figure) if 0 < float(figure) < 1e9 else None
     except ValueError:
         return None
 

@@ -93,13 +93,13 @@ _decoder = msgspec.json.Decoder(Dated)
 
 def dated(texts: Iterable[bytes]) -> list[Dated]:
     """The objects of these JSON texts; what cannot be read is left out."""
-    found = []
+    objects = []
     for text in texts:
         try:
-            found.append(_decoder.decode(text))
+            objects.append(_decoder.decode(text))
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             continue
-    return found
+    return objects
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,11 +146,11 @@ def births_of(
     young = {node.metadata.name: node for node in nodes if (node.created_s or 0.0) >= max(since_s, 1.0)}
     by_node: dict[str, list[Dated]] = {name: [] for name in young}
     for pod in pods:
-        if (found := by_node.get(pod.spec.node_name)) is not None:
-            found.append(pod)
+        if (on_node := by_node.get(pod.spec.node_name)) is not None:
+            on_node.append(pod)
     claimed = {claim.status.node_name: claim for claim in claims}
     births = (_birth(node, by_node[name], claimed.get(name)) for name, node in young.items())
-    return tuple(sorted(births, key=lambda each: (each.created_s, each.name)))
+    return tuple(sorted(births, key=lambda birth: (birth.created_s, birth.name)))
 
 
 def _birth(node: Dated, pods: list[Dated], claim: Dated | None) -> Birth:
@@ -185,14 +185,14 @@ def _daemon_times(pod: Dated, born_s: float) -> tuple[float, float] | None:
 
 def _asked_by_pods(pods: list[Dated], born_s: float) -> float | None:
     """The newest pod that runs on the node and is older than it: what the node was most likely made for."""
-    found = [made_s for pod in pods if (made_s := pod.created_s) is not None and made_s < born_s]
-    return max(found, default=None)
+    times = [made_s for pod in pods if (made_s := pod.created_s) is not None and made_s < born_s]
+    return max(times, default=None)
 
 
 def _wanted_s(pods: list[Dated], asked_s: float) -> float | None:
     """The same for a NodeClaim. Times are whole seconds: a pod of the same second may have come first."""
-    found = [made_s for pod in pods if (made_s := pod.created_s) is not None and not pod.is_daemon]
-    return max((made_s for made_s in found if asked_s - LONGEST_S <= made_s <= asked_s), default=None)
+    times = [made_s for pod in pods if (made_s := pod.created_s) is not None and not pod.is_daemon]
+    return max((made_s for made_s in times if asked_s - LONGEST_S <= made_s <= asked_s), default=None)
 
 
 def _since(at_s: float | None, born_s: float) -> float | None:
@@ -202,10 +202,10 @@ def _since(at_s: float | None, born_s: float) -> float | None:
 
 def boot(births: Sequence[Birth], known: Known) -> Known:
     """Boot time: by NodeClaims where there are enough, else by the pods that nodes were made for."""
-    claimed = [each for each in births if each.is_asked_by_claim and each.boot_s is not None]
+    claimed = [birth for birth in births if birth.is_asked_by_claim and birth.boot_s is not None]
     if len(claimed) >= LEAST:
         return _learned(claimed, _boot_s, known, "")
-    guessed = [each for each in births if each.boot_s is not None]
+    guessed = [birth for birth in births if birth.boot_s is not None]
     return _learned(guessed, _boot_after_reaction_s, known, ", by the pods they were made for", GUESS_SPREAD)
 
 
@@ -214,7 +214,7 @@ def boot_jitter(births: Sequence[Birth], known: Known) -> Known:
 
     By the tenth and ninetieth percentile, 2.563 deviations apart, which costs a third of the sample's worth.
     """
-    times = [each.boot_s for each in births if each.is_asked_by_claim and each.boot_s is not None]
+    times = [birth.boot_s for birth in births if birth.is_asked_by_claim and birth.boot_s is not None]
     if len(times) < 2 * LEAST or not (centre := statistics.median(times)):
         return known
     tenths = statistics.quantiles(times, n=10)
@@ -249,7 +249,7 @@ def reaction(births: Sequence[Birth], known: Known) -> Known:
 
 def _bursts(births: Sequence[Birth]) -> list[list[Birth]]:
     """Of those that tell what they were made for, the oldest first."""
-    told = sorted(((each.wanted_s, each) for each in births if each.wanted_s is not None), key=lambda pair: pair[0])
+    told = sorted(((birth.wanted_s, birth) for birth in births if birth.wanted_s is not None), key=lambda pair: pair[0])
     bursts: list[list[Birth]] = []
     latest_s = float("-inf")
     for wanted_s, birth in told:
@@ -262,20 +262,20 @@ def _bursts(births: Sequence[Birth]) -> list[list[Birth]]:
 
 def _first_reaction_s(burst: Sequence[Birth]) -> float:
     """The mean over the machines that were asked for first, within a second."""
-    first_s = min(each.asked_s for each in burst if each.asked_s is not None)
+    first_s = min(birth.asked_s for birth in burst if birth.asked_s is not None)
     return statistics.fmean(
-        each.reaction_s for each in burst if each.reaction_s is not None and (each.asked_s or 0.0) <= first_s + 1.0
+        birth.reaction_s for birth in burst if birth.reaction_s is not None and (birth.asked_s or 0.0) <= first_s + 1.0
     )
 
 
 def join(births: Sequence[Birth], known: Known) -> Known:
     """A join's own time, without its waiting for DaemonSet pods to be made: that is another limit."""
-    return _learned([each for each in births if each.own_s is not None], lambda each: each.own_s or 0.0, known, "")
+    return _learned([birth for birth in births if birth.own_s is not None], lambda birth: birth.own_s or 0.0, known, "")
 
 
 def ready_share(births: Sequence[Birth]) -> float | None:
     """Share of joins after which nodes were Ready; None while there are too few."""
-    told = [(each.ready_s - each.created_s, each.join_s) for each in births if each.ready_s and each.join_s]
+    told = [(birth.ready_s - birth.created_s, birth.join_s) for birth in births if birth.ready_s and birth.join_s]
     whole_s = sum(join_s for _, join_s in told)
     return None if len(told) < LEAST or not whole_s else sum(ready_s for ready_s, _ in told) / whole_s
 
@@ -295,7 +295,7 @@ def _learned(
     """The middle; `known` while there are too few."""
     if len(births) < LEAST:
         return known
-    times = [time_s(each) for each in births]
+    times = [time_s(birth) for birth in births]
     centre = middle(times)
     deviation = statistics.stdev(times) / centre if centre else 0.0
     spread = min(0.5, max(least, deviation / len(times) ** 0.5))

@@ -56,15 +56,15 @@ def asked_pods(documents: Iterable[Any], *, is_gang: bool) -> tuple[AskedPod, ..
     Raises PodsError.
     """
     shared = Shared()
-    found: list[AskedPod] = []
+    asked: list[AskedPod] = []
     for document in documents:
         for template, count, name in _templates(document):
-            found += [_pod(template, name if is_gang else "", shared)] * count
-            if len(found) > MOST_PODS:
+            asked += [_pod(template, name if is_gang else "", shared)] * count
+            if len(asked) > MOST_PODS:
                 raise PodsError(f"more than {MOST_PODS:,} pods")
-    if not found:
+    if not asked:
         raise PodsError(f"there are no pods in it; {ACCEPTED}")
-    return tuple(found)
+    return tuple(asked)
 
 
 def _templates(document: Any) -> Iterator[tuple[Mapping[str, Any], int, str]]:
@@ -111,9 +111,9 @@ def _pod(template: Mapping[str, Any], gang: str, shared: Shared) -> AskedPod:
 
 def _host_spread(spec: Mapping[str, Any], labels: Mapping[str, Any]) -> HostSpread | None:
     """The one hard constraint, where it spreads the pod's own kind by host and nothing else; else it stays unjudged."""
-    given = spec.get("topologySpreadConstraints")
-    constraints = [_mapping(each) for each in given] if isinstance(given, list) else []
-    hard = [each for each in constraints if each.get("whenUnsatisfiable", "DoNotSchedule") == "DoNotSchedule"]
+    spreads = spec.get("topologySpreadConstraints")
+    constraints = [_mapping(constraint) for constraint in spreads] if isinstance(spreads, list) else []
+    hard = [constraint for constraint in constraints if constraint.get("whenUnsatisfiable", "DoNotSchedule") == "DoNotSchedule"]
     if len(hard) != 1 or hard[0].get("topologyKey") != HOST_LABEL:
         return None
     if hard[0].get("minDomains") or hard[0].get("nodeAffinityPolicy", "Honor") != "Honor":
@@ -215,11 +215,11 @@ def fill_evenly(
     put: list[Put] = []
     while len(put) < count:
         lowest = min((place.has(asked) for place in domains), default=0)
-        fitting = [each for each in places if each.has(asked) < each.most(lowest, spread.skew)]
-        fitting = [each for each in fitting if each.takes(asked)]
+        fitting = [place for place in places if place.has(asked) < place.most(lowest, spread.skew)]
+        fitting = [place for place in fitting if place.takes(asked)]
         if not fitting:
             break
-        for place in sorted(fitting, key=lambda each: each.has(asked))[: count - len(put)]:
+        for place in sorted(fitting, key=lambda place: place.has(asked))[: count - len(put)]:
             place.put(asked, 1)
             put.append((place, 1))
     return put
@@ -267,21 +267,21 @@ def fit_pods(
 ) -> Fitting:
     """Place the pods, the largest first. New nodes come in `pool`, or in the first pool that takes the class."""
     there = [Place(node, room_without_balloon(node, loads.get(node.name, NodeLoad()))) for node in nodes]
-    pools = [each for each in inputs.pools if each.shape is not None and pool in ("", each.name)]
+    pools = [facts for facts in inputs.pools if facts.shape is not None and pool in ("", facts.name)]
     state = _State(there, pools)
     for (wanted, name), count in _classes(pods).items():
         state.place(wanted, name, count)
-    return state.fitting(len(pods), sum(1 for each in pods if each.pod.scheduling and each.pod.scheduling.is_opaque))
+    return state.fitting(len(pods), sum(1 for pod in pods if pod.pod.scheduling and pod.pod.scheduling.is_opaque))
 
 
 def _classes(pods: Iterable[AskedPod]) -> dict[tuple[AskedClass, str], int]:
     """(class, gang) -> pods, the largest requests first."""
-    found: dict[tuple[AskedClass, str], int] = {}
-    for each in pods:
-        wanted = class_of(each.pod, each.pod.scheduling or Scheduling())
-        key = (AskedClass(wanted.key, wanted, each.spread), wanted.gang)
-        found[key] = found.get(key, 0) + 1
-    return dict(sorted(found.items(), key=lambda item: _size(item[0][0].wanted), reverse=True))
+    counts: dict[tuple[AskedClass, str], int] = {}
+    for asked in pods:
+        wanted = class_of(asked.pod, asked.pod.scheduling or Scheduling())
+        key = (AskedClass(wanted.key, wanted, asked.spread), wanted.gang)
+        counts[key] = counts.get(key, 0) + 1
+    return dict(sorted(counts.items(), key=lambda item: _size(item[0][0].wanted), reverse=True))
 
 
 def _size(wanted: PodClass) -> tuple[int, int, int, str]:
@@ -338,8 +338,8 @@ class _State:
 
     def _those(self, key: tuple[object, ...], is_one: Callable[[Place], bool]) -> list[Place]:
         """Places for which it holds; judged once for each."""
-        known, seen = self._judged.setdefault(key, ([], 0))
-        known += [place for place in self._places[seen:] if is_one(place)]
+        known, judged = self._judged.setdefault(key, ([], 0))
+        known += [place for place in self._places[judged:] if is_one(place)]
         self._judged[key] = known, len(self._places)
         return known
 

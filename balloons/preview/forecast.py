@@ -183,12 +183,12 @@ class Wave:
 def waves_of(run: Flow, world: World) -> tuple[Wave, ...]:
     """The run's waves in order; they cover it without gaps."""
     moments = [moment for moment in run.moments if moment.at_s >= 0.0]
-    found: list[Wave] = []
+    waves: list[Wave] = []
     for before, after in pairwise(moments):
         limit = binding(before, after, world)
         wave = Wave(before.at_s, after.at_s, after.ready - before.ready, after.ready, limit)
-        found = _joined(found, wave)
-    return tuple(_without_slivers(found, moments[-1].at_s if moments else 0.0))
+        waves = _joined(waves, wave)
+    return tuple(_without_slivers(waves, moments[-1].at_s if moments else 0.0))
 
 
 def binding(before: FlowMoment, after: FlowMoment, world: World) -> Limit:
@@ -238,7 +238,7 @@ def _without_slivers(waves: list[Wave], end_s: float) -> list[Wave]:
     kept: list[Wave] = []
     for wave in waves:
         if kept and min(wave.seconds, kept[-1].seconds) < SLIVER * end_s:
-            longer = max((kept[-1], wave), key=lambda each: each.seconds)
+            longer = max((kept[-1], wave), key=lambda stretch: stretch.seconds)
             kept[-1] = _both(kept[-1], wave, longer.limit)
         else:
             kept = _joined(kept, wave)
@@ -308,24 +308,24 @@ class Forecast:
 
 def typical_world(forecasts: Sequence[Forecast]) -> int:
     """The one whose runs are closest to what all forecasts say, to be shown for all of them."""
-    return min(range(len(forecasts[0].runs)), key=lambda world: sum(each.unlike(world) for each in forecasts))
+    return min(range(len(forecasts[0].runs)), key=lambda world: sum(forecast.unlike(world) for forecast in forecasts))
 
 
 def forecast(inputs: PlanInputs, pool: PoolFacts, nodes: int, make: Maker) -> Forecast:
     """Run `nodes` (1 to MOST_ADDED); every policy meets the same worlds."""
-    found = worlds(inputs, pool, nodes)
-    runs = tuple(flow(world, make(world.scenario)) for world in found)
+    possible = worlds(inputs, pool, nodes)
+    runs = tuple(flow(world, make(world.scenario)) for world in possible)
     by_end = sorted(runs, key=lambda run: (run.done_s is None, run.done_s or 0.0))
     run = by_end[(len(by_end) - 1) // 2]
     scale = inputs.servers.requests_per_join.value / REQUESTS
     return Forecast(
         nodes=run.nodes,
-        eta_s=time_band([each.done_s for each in runs]),
-        first_s=time_band([each.usable_s[0][0] if each.usable_s else None for each in runs]),
-        worlds=tuple(found),
+        eta_s=time_band([run.done_s for run in runs]),
+        first_s=time_band([run.usable_s[0][0] if run.usable_s else None for run in runs]),
+        worlds=tuple(possible),
         runs=runs,
         run=run,
-        lost=band([float(each.lost) for each in runs]),
+        lost=band([float(run.lost) for run in runs]),
         error_share=_median(runs, lambda run: run.error_share),
         slower_by=_median(runs, _slower_by),
         hurt_share=sum(_hurt_s(run) > 0.0 for run in runs) / len(runs),
@@ -353,8 +353,8 @@ def band(values: list[float | None]) -> Band:
     """Median, `LOW` and `HIGH`; None where too many runs have no value."""
     top = 1e18
     ordered = [top if value is None else value for value in values]
-    low, middle, high = (float(each) for each in np.percentile(ordered, [LOW, 50, HIGH], method="linear"))
-    return Band(*(None if each > top / 1e6 else each for each in (middle, low, high)))
+    low, middle, high = (float(value) for value in np.percentile(ordered, [LOW, 50, HIGH], method="linear"))
+    return Band(*(None if value > top / 1e6 else value for value in (middle, low, high)))
 
 
 def time_band(ends_s: Sequence[float | None]) -> Band:
@@ -366,16 +366,16 @@ def time_band(ends_s: Sequence[float | None]) -> Band:
     middle_s = band(list(ends_s)).median
     if middle_s is None:
         return Band(None, band(list(ends_s)).low, None)
-    known = [each for each in ends_s if each is not None]
-    low_s = middle_s - _reach_s(middle_s, [each for each in known if each < middle_s])
+    known = [end_s for end_s in ends_s if end_s is not None]
+    low_s = middle_s - _reach_s(middle_s, [end_s for end_s in known if end_s < middle_s])
     if len(known) < len(ends_s):
         return Band(middle_s, max(0.0, low_s), None)
-    return Band(middle_s, max(0.0, low_s), middle_s + _reach_s(middle_s, [each for each in known if each > middle_s]))
+    return Band(middle_s, max(0.0, low_s), middle_s + _reach_s(middle_s, [end_s for end_s in known if end_s > middle_s]))
 
 
 def _reach_s(middle_s: float, beyond_s: Sequence[float]) -> float:
     """How far one side of the band goes from the middle, by the worlds that end on that side."""
-    worlds_s = sqrt(sum((each - middle_s) ** 2 for each in beyond_s) / len(beyond_s)) if beyond_s else 0.0
+    worlds_s = sqrt(sum((end_s - middle_s) ** 2 for end_s in beyond_s) / len(beyond_s)) if beyond_s else 0.0
     return TO_HIGH * hypot(worlds_s, UNDRAWN_SPREAD * middle_s, SECOND_S)
 
 

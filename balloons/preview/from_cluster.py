@@ -104,7 +104,7 @@ def pools_of(world: PoolsWorld, named: Iterable[str] = ()) -> tuple[PoolFacts, .
             grouped.setdefault(group_of(node), []).append(node)
     if not grouped:
         grouped[""] = []
-    members = {node.name: name for name, found in grouped.items() for node in found}
+    members = {node.name: name for name, of_pool in grouped.items() for node in of_pool}
     return tuple(_pool(name, nodes, world, members) for name, nodes in sorted(grouped.items()))
 
 
@@ -123,7 +123,7 @@ def _pool(name: str, nodes: Sequence[Node], world: PoolsWorld, members: Mapping[
 
 def _shape(nodes: Sequence[Node], loads: Mapping[str, NodeLoad]) -> NodeShape | None:
     """The newest node that is Ready speaks for those to come."""
-    node = max((each for each in nodes if each.is_ready), key=lambda each: (each.created_s, each.name), default=None)
+    node = max((node for node in nodes if node.is_ready), key=lambda node: (node.created_s, node.name), default=None)
     if node is None:
         return None
     return NodeShape(
@@ -209,8 +209,8 @@ def applies(quota: CapacityQuota, pool: PoolFacts) -> bool:
 
 def with_ceilings(pool: PoolFacts, ceilings: Iterable[Ceiling | None]) -> PoolFacts:
     """The pool with these as well, the lowest first."""
-    found = [*pool.ceilings, *(each for each in ceilings if each is not None)]
-    return replace(pool, ceilings=tuple(sorted(found, key=lambda each: (each.nodes, each.name))))
+    bounds = [*pool.ceilings, *(ceiling for ceiling in ceilings if ceiling is not None)]
+    return replace(pool, ceilings=tuple(sorted(bounds, key=lambda ceiling: (ceiling.nodes, ceiling.name))))
 
 
 def _limits(node_pool: NodePool) -> Mapping[str, Any]:
@@ -228,9 +228,9 @@ def _each(name: str, size: Resources | None) -> int:
     return 1000 if name == NODES else (size or {}).get(name, 0)
 
 
-def _room(limit: Any, used: Any, each: int) -> int | None:
+def _room(limit: Any, used: Any, node_size: int) -> int | None:
     most, now = _milli(limit), _milli(used)
-    return None if most is None or now is None or not each else max(0, most - now) // each
+    return None if most is None or now is None or not node_size else max(0, most - now) // node_size
 
 
 def _milli(value: Any) -> int | None:
@@ -242,8 +242,8 @@ def _milli(value: Any) -> int | None:
 
 def _sum(text: str, key: str) -> int | None:
     """Over all lines `key: N`; None where there is none. The ConfigMap has one scalar to a line."""
-    found = [line.strip().removeprefix(key).strip() for line in text.splitlines() if line.strip().startswith(key)]
-    numbers = [int(each) for each in found if each.isdecimal() and each.isascii() and len(each) < 10]
+    figures = [line.strip().removeprefix(key).strip() for line in text.splitlines() if line.strip().startswith(key)]
+    numbers = [int(figure) for figure in figures if figure.isdecimal() and figure.isascii() and len(figure) < 10]
     return sum(numbers) if numbers else None
 
 
@@ -259,7 +259,7 @@ def loads_of(pods: tuple[Pod, ...]) -> dict[str, NodeLoad]:
     for pod in pods:
         if pod.node:
             by_node.setdefault(pod.node, []).append(pod)
-    return {name: load_of(found, USUAL_PRIORITY) for name, found in by_node.items()}
+    return {name: load_of(on_node, USUAL_PRIORITY) for name, on_node in by_node.items()}
 
 
 def plan_inputs(cluster: SeenCluster) -> PlanInputs:
@@ -284,16 +284,16 @@ def plan_inputs(cluster: SeenCluster) -> PlanInputs:
 
 
 def _pools(cluster: SeenCluster, world: PoolsWorld, nodes: tuple[Node, ...], detected: Detected) -> tuple[PoolFacts, ...]:
-    node_pools = {each.metadata.name: each for each in seen_cluster.node_pools(cluster)}
+    node_pools = {node_pool.metadata.name: node_pool for node_pool in seen_cluster.node_pools(cluster)}
     quotas = seen_cluster.quotas(cluster)
     is_ca = Autoscaler.CLUSTER_AUTOSCALER in detected.autoscalers
-    status = next((text(each, "data", KEY) for each in cluster.plain(kinds.AUTOSCALER_STATUS)), "")
+    status = next((text(config_map, "data", KEY) for config_map in cluster.plain(kinds.AUTOSCALER_STATUS)), "")
     groups = of_groups(status) if is_ca else None
     sizes = {group_of(node): node.allocatable for node in nodes} | _claimed_sizes(cluster)
     pools = []
     for pool in pools_of(world, node_pools):
         own = node_pools.get(pool.name)
-        bounds = [of_quota(each, nodes) for each in quotas if applies(each, pool)]
+        bounds = [of_quota(quota, nodes) for quota in quotas if applies(quota, pool)]
         bounds.append(of_node_pool(own, sizes.get(pool.name)) if own else groups)
         pools.append(with_ceilings(pool, bounds))
     return tuple(pools)
@@ -349,8 +349,8 @@ def _controllers(
 
 def _flag(component: Component | None, name: str, known: Known) -> Known:
     """The flag's value, as a number or a time; `known` where it is not set, or says nothing that can be read."""
-    given = component.flags.get(name, "") if component else ""
-    value = _number(given)
+    flag = component.flags.get(name, "") if component else ""
+    value = _number(flag)
     return known if value is None or component is None else Known.stated(value, f"--{name} of {component.name}")
 
 
@@ -367,7 +367,7 @@ def _daemon_sets(daemon_sets: tuple[DaemonSet, ...], nodes: tuple[Node, ...]) ->
     sample = [node for node in nodes if node.is_ready][-_SAMPLE:]
     if not daemon_sets or not sample:
         return None
-    counts = [sum(wants_daemon(each, node, _lasting(node)) for each in daemon_sets) for node in sample]
+    counts = [sum(wants_daemon(daemon_set, node, _lasting(node)) for daemon_set in daemon_sets) for node in sample]
     return Known.stated(statistics.median(counts), f"{count(len(daemon_sets), 'DaemonSet')} of the cluster")
 
 

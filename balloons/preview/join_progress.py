@@ -84,27 +84,27 @@ class FlowServer:
         """Take in what arrives in this step; `capacity` is what the server can do now, in core-seconds per second."""
         capacity = max(1e-6, capacity)
         queued = max(0.0, self._work - self._seats * self._residue_s)
-        each = work / requests if requests else _MEAN_S * self._weight
-        full = min(1.0, queued / each / self._queue_limit) if each else 0.0
+        per_request = work / requests if requests else _MEAN_S * self._weight
+        full = min(1.0, queued / per_request / self._queue_limit) if per_request else 0.0
         drag = SERVER.drag(full)
         able = capacity / drag
         before = self._work + work
         self._work = work_left(before, self._residue_s, self._seats, able, step_s)
         self.busy_s += min((before - self._work) * drag, capacity * step_s) / self._scenario.capacity
-        refused = self._refuse(able, each, now_s)
+        refused = self._refuse(able, per_request, now_s)
         self._count(requests, refused, able)
         return self.felt
 
-    def _refuse(self, able: float, each: float, now_s: float) -> float:
+    def _refuse(self, able: float, per_request: float, now_s: float) -> float:
         """Who would wait for more than 15 s, or finds the queue full, is sent away; how many."""
         queue_work = max(0.0, self._work - self._seats * self._residue_s)
-        excess = max(0.0, queue_work - min(SERVER.max_wait_s * able, self._queue_limit * each))
+        excess = max(0.0, queue_work - min(SERVER.max_wait_s * able, self._queue_limit * per_request))
         self._work -= excess
         if now_s - self._turned_s >= self._retry_after_s:
             turned = self._retry_after_s * (2.0 if excess else 0.5)
             self._retry_after_s = min(SERVER.retry_after_max_s, max(SERVER.retry_after_min_s, turned))
             self._turned_s = now_s
-        return excess / each if each else 0.0
+        return excess / per_request if per_request else 0.0
 
     def _count(self, requests: float, refused: float, able: float) -> None:
         executing = min(self._seats, self._work / self._residue_s)
@@ -337,11 +337,11 @@ class Joining:
 
     def has_ready(self) -> bool:
         """Whether nodes have become Ready since this was asked last."""
-        found = False
+        is_changed = False
         while self._ready_at and self._clock >= self._ready_at[0]:
             self._ready_at.popleft()
-            found = True
-        return found
+            is_changed = True
+        return is_changed
 
     def progress(self, gain: float, accepted: float) -> float:
         """Let the clock move on by `gain`; joins' worth of work sent meanwhile, with what was refused and comes again.

@@ -210,8 +210,8 @@ def at_least_s(ended: Sequence[int], nodes: int) -> float | None:
 
 def _last_event_s(scenario: Scenario) -> float:
     """When the last demand has come and the last fault is over."""
-    demands = [each.at_s for each in scenario.demands]
-    return max([0.0, *demands, *(each.at_s + each.for_s for each in scenario.disturbances)])
+    demands = [demand.at_s for demand in scenario.demands]
+    return max([0.0, *demands, *(disturbance.at_s + disturbance.for_s for disturbance in scenario.disturbances)])
 
 
 def _patience_s(world: World) -> float:

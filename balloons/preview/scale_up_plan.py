@@ -208,17 +208,17 @@ def make_plan(
     """Preview it; raises PlanError where there is no such pool."""
     pool = inputs.pool(asked.pool)
     if pool is None:
-        known = ", ".join(sorted(each.name for each in inputs.pools)) or "none"
+        known = ", ".join(sorted(pool.name for pool in inputs.pools)) or "none"
         raise PlanError(f"pool {asked.pool!r} is not there; there are: {known}")
     check_size(asked.add)
-    ceiling = min(pool.ceilings, key=lambda each: each.nodes, default=None)
+    ceiling = min(pool.ceilings, key=lambda ceiling: ceiling.nodes, default=None)
     coming = asked.add if ceiling is None else max(0, min(asked.add, ceiling.nodes))
     stopping = ceiling if coming < asked.add else None
     policy, other = (THROTTLE, NONE) if inputs.throttle else (NONE, THROTTLE)
     makers = {name: policy_maker(name, inputs.throttle) for name in (policy, other)}
     both = {name: forecast(inputs, pool, coming, make) for name, make in makers.items()} if coming else {}
-    found, world = both.get(policy), typical_world(list(both.values())) if both else 0
-    waves = _with_ceiling(found.waves_in(world) if found else (), asked.add - coming, coming, stopping)
+    own, world = both.get(policy), typical_world(list(both.values())) if both else 0
+    waves = _with_ceiling(own.waves_in(world) if own else (), asked.add - coming, coming, stopping)
     limit = main_limit(waves)
     return ScaleUpPlan(
         at=at,
@@ -228,13 +228,13 @@ def make_plan(
         coming=coming,
         ceiling=stopping,
         policy=policy,
-        forecast=found,
-        moments=found.runs[world].moments if found else (),
+        forecast=own,
+        moments=own.runs[world].moments if own else (),
         waves=waves,
         limit=limit,
-        relief=relief(inputs, pool, coming, makers[policy], limit) if found and limit else None,
-        sides=tuple(replace(side(name, each), moments=_course(each.runs[world])) for name, each in both.items()),
-        cost=cost_of(pool, found.node_seconds if found else 0.0, prices or {}),
+        relief=relief(inputs, pool, coming, makers[policy], limit) if own and limit else None,
+        sides=tuple(replace(side(name, forecast), moments=_course(forecast.runs[world])) for name, forecast in both.items()),
+        cost=cost_of(pool, own.node_seconds if own else 0.0, prices or {}),
         fitting=fitting,
     )
 
@@ -253,19 +253,19 @@ def check_size(nodes: int) -> None:
         raise PlanError(f"{count(nodes, 'node')} more are too many to run through; accepted: 1 to {MOST_ADDED:,}")
 
 
-def side(policy: str, found: Forecast) -> Side:
+def side(policy: str, forecast: Forecast) -> Side:
     """A forecast in short, without its course."""
     return Side(
         policy=policy,
-        eta_s=found.eta_s.median,
-        peak_requests_per_s=found.peak_requests_per_s,
-        peak_utilisation=found.peak_utilisation,
-        error_share=found.error_share,
-        slower_by=found.slower_by,
-        hurt_s=found.hurt_s,
-        hurt_share=found.hurt_share,
-        slower_by_high=found.slower_by_high,
-        is_stuck=found.run.is_stuck,
+        eta_s=forecast.eta_s.median,
+        peak_requests_per_s=forecast.peak_requests_per_s,
+        peak_utilisation=forecast.peak_utilisation,
+        error_share=forecast.error_share,
+        slower_by=forecast.slower_by,
+        hurt_s=forecast.hurt_s,
+        hurt_share=forecast.hurt_share,
+        slower_by_high=forecast.slower_by_high,
+        is_stuck=forecast.run.is_stuck,
     )
 
 
@@ -278,7 +278,7 @@ def _course(run: Flow) -> tuple[SideMoment, ...]:
 
 
 def _band(eta: Band) -> str:
-    low, median, high = (duration(each) for each in (eta.low, eta.median, eta.high))
+    low, median, high = (duration(time_s) for time_s in (eta.low, eta.median, eta.high))
     return f"{median}; nine in ten: {low} to {high if eta.high is not None else 'no end'}"
 
 
@@ -296,30 +296,30 @@ def _broken_in_time(forecast: Forecast, within_s: float | None) -> list[str]:
 
 
 def _broken_by_load(forecast: Forecast, kill_timer_s: float) -> list[str]:
-    found = []
+    broken = []
     if forecast.is_collapse:
         refused = share(forecast.error_share)
-        found.append(f"the API servers would refuse {refused} of all requests, and it may take much longer than said")
+        broken.append(f"the API servers would refuse {refused} of all requests, and it may take much longer than said")
     lost = forecast.lost.median or 0.0
     if lost >= 1:
         late = f"{plural(lost, 'has', 'have')} not registered after {duration(kill_timer_s)}"
-        found.append(f"the autoscaler would destroy {count(lost, 'machine')} that {late}")
-    return found
+        broken.append(f"the autoscaler would destroy {count(lost, 'machine')} that {late}")
+    return broken
 
 
 def _broken(plan: ScaleUpPlan) -> list[str]:
-    found = []
+    broken = []
     if plan.ceiling is not None:
         asked, room = count(plan.asked.add, "node"), f"{plan.ceiling.name} leaves"
-        found.append(
+        broken.append(
             f"{plan.asked.add - plan.coming:,} of {asked} cannot come: {room} room for {plan.coming:,}"
             if plan.coming
             else f"none of {asked} can come: {room} no room"
         )
     if plan.forecast is not None:
-        found += _broken_in_time(plan.forecast, plan.asked.within_s)
-        found += _broken_by_load(plan.forecast, plan.inputs.controllers.kill_timer_s.value)
+        broken += _broken_in_time(plan.forecast, plan.asked.within_s)
+        broken += _broken_by_load(plan.forecast, plan.inputs.controllers.kill_timer_s.value)
     if plan.fitting is not None and plan.fitting.unplaceable:
-        pods = sum(each.pods for each in plan.fitting.unplaceable)
-        found.append(f"{count(pods, 'pod fits', 'pods fit')} no node that is there or could come")
-    return found
+        pods = sum(group.pods for group in plan.fitting.unplaceable)
+        broken.append(f"{count(pods, 'pod fits', 'pods fit')} no node that is there or could come")
+    return broken

@@ -71,7 +71,7 @@ class Stated:
     max_nodes: float | None = None
 
 
-NAMES = tuple(each.name.replace("_", "-") for each in fields(Stated))
+NAMES = tuple(field.name.replace("_", "-") for field in fields(Stated))
 
 
 class StatedError(ValueError):
@@ -99,13 +99,13 @@ def with_stated(inputs: PlanInputs, stated: Stated, by: str = "--") -> PlanInput
 
     What stands in place of an assumption corrects it; what stands in place of a fact asks what if.
     """
-    given = _Given(stated, by)
+    figures = _Given(stated, by)
     servers, controllers = inputs.servers, inputs.controllers
-    daemons = given.over("daemonsets", controllers.daemon_sets)
+    daemons = figures.over("daemonsets", controllers.daemon_sets)
     cost, requests = servers.join_cpu_s, servers.requests_per_join
     if daemons is not controllers.daemon_sets and cost.source is Source.ASSUMED:
         cost, requests = join_cpu_s(daemons.value), requests_per_join(daemons.value)
-    count, cores = given.over("servers", servers.count), given.over("server_cores", servers.cores)
+    count, cores = figures.over("servers", servers.count), figures.over("server_cores", servers.cores)
     if cost.source is Source.LEARNED:
         # It was learned as a share of servers whose size was a guess.
         for known, now in ((servers.count, count), (servers.cores, cores)):
@@ -115,26 +115,26 @@ def with_stated(inputs: PlanInputs, stated: Stated, by: str = "--") -> PlanInput
     return replace(
         inputs,
         nodes=nodes,
-        pools=tuple(_pool(pool, given, nodes, is_only=len(inputs.pools) == 1) for pool in inputs.pools),
-        join_s=given.over("join", inputs.join_s),
+        pools=tuple(_pool(pool, figures, nodes, is_only=len(inputs.pools) == 1) for pool in inputs.pools),
+        join_s=figures.over("join", inputs.join_s),
         servers=replace(
             servers,
             count=count,
             cores=cores,
-            background=given.over("background", servers.background),
-            join_cpu_s=given.over("join_cost", cost),
+            background=figures.over("background", servers.background),
+            join_cpu_s=figures.over("join_cost", cost),
             requests_per_join=requests,
         ),
         controllers=replace(
             controllers,
             daemon_sets=daemons,
-            pods_per_s=given.over("controller_qps", controllers.pods_per_s),
+            pods_per_s=figures.over("controller_qps", controllers.pods_per_s),
             burst=_burst(stated, controllers.burst),
-            binds_per_s=given.over("scheduler_qps", controllers.binds_per_s),
-            reaction_s=given.over("reaction", controllers.reaction_s),
-            launches_per_s=_launches(given, controllers.launches_per_s),
+            binds_per_s=figures.over("scheduler_qps", controllers.binds_per_s),
+            reaction_s=figures.over("reaction", controllers.reaction_s),
+            launches_per_s=_launches(figures, controllers.launches_per_s),
             launch_burst=controllers.launch_burst if stated.launch_burst is None else int(stated.launch_burst),
-            kill_timer_s=given.over("kill_timer", controllers.kill_timer_s),
+            kill_timer_s=figures.over("kill_timer", controllers.kill_timer_s),
         ),
     )
 
@@ -154,23 +154,23 @@ def _burst(stated: Stated, known: Known) -> Known:
     return known if stated.controller_qps is None else known.but(1.5 * stated.controller_qps)
 
 
-def _launches(given: _Given, known: Known | None) -> Known | None:
-    return known if given.stated.launch_rate is None else given.over("launch_rate", Known.stated(0.0, ""))
+def _launches(figures: _Given, known: Known | None) -> Known | None:
+    return known if figures.stated.launch_rate is None else figures.over("launch_rate", Known.stated(0.0, ""))
 
 
-def _pool(pool: PoolFacts, given: _Given, nodes: int, *, is_only: bool) -> PoolFacts:
-    stated = given.stated
+def _pool(pool: PoolFacts, figures: _Given, nodes: int, *, is_only: bool) -> PoolFacts:
+    stated = figures.stated
     own_nodes = nodes if is_only and stated.nodes is not None else pool.nodes
     ceilings = pool.ceilings
     if stated.max_nodes is not None:
-        name = f"{given.by}max-nodes"
+        name = f"{figures.by}max-nodes"
         ceilings = (*ceilings, Ceiling(name=name, nodes=max(0, int(stated.max_nodes) - own_nodes)))
     return replace(
         pool,
         nodes=own_nodes,
         ceilings=ceilings,
-        boot_s=given.over("boot", pool.boot_s),
-        boot_jitter=given.over("boot_spread", pool.boot_jitter),
+        boot_s=figures.over("boot", pool.boot_s),
+        boot_jitter=figures.over("boot_spread", pool.boot_jitter),
     )
 
 
@@ -228,13 +228,13 @@ class Cell:
     policy: str
     value: float | None
     add: int
-    found: Forecast
+    forecast: Forecast
     limit: Limit | None
 
     @property
     def side(self) -> Side:
         """In short."""
-        return side(self.policy, self.found)
+        return side(self.policy, self.forecast)
 
 
 def simulate(
@@ -257,14 +257,14 @@ def _cells(
         inputs = with_stated(_as_facts(inputs), _stated(name, value))
     grown = inputs.pool(pool)
     if grown is None:
-        known = ", ".join(sorted(each.name for each in inputs.pools)) or "none"
+        known = ", ".join(sorted(pool.name for pool in inputs.pools)) or "none"
         raise PlanError(f"pool {pool!r} is not there; there are: {known}")
     check_size(add)
-    found = [forecast(inputs, grown, add, policy_maker(policy, inputs.throttle)) for policy in policies]
-    world = typical_world(found)
+    forecasts = [forecast(inputs, grown, add, policy_maker(policy, inputs.throttle)) for policy in policies]
+    world = typical_world(forecasts)
     return [
-        Cell(policy=policy, value=value, add=add, found=each, limit=main_limit(each.waves_in(world)))
-        for policy, each in zip(policies, found, strict=True)
+        Cell(policy=policy, value=value, add=add, forecast=forecast, limit=main_limit(forecast.waves_in(world)))
+        for policy, forecast in zip(policies, forecasts, strict=True)
     ]
 
 
@@ -285,8 +285,8 @@ def _as_facts(inputs: PlanInputs) -> PlanInputs:
 def _stated(name: str, value: float) -> Stated:
     if name not in NAMES:
         raise StatedError(f"{name!r} cannot be swept; accepted: {NODES_ADDED}, {', '.join(NAMES)}")
-    given: dict[str, Any] = {name.replace("-", "_"): value}
-    return check(Stated(**given))
+    stated: dict[str, Any] = {name.replace("-", "_"): value}
+    return check(Stated(**stated))
 
 
 def simulation_json(cells: Sequence[Cell], sweep: Sweep | None) -> dict[str, Any]:
@@ -301,13 +301,13 @@ def simulation_json(cells: Sequence[Cell], sweep: Sweep | None) -> dict[str, Any
 
 def _runs(cells: Sequence[Cell]) -> Iterator[dict[str, Any]]:
     for cell in cells:
-        eta = cell.found.eta_s
+        eta = cell.forecast.eta_s
         yield {
             **side_json(cell.side),
             "value": cell.value,
             "addNodes": cell.add,
             "etaLowSeconds": seconds(eta.low),
             "etaHighSeconds": seconds(eta.high),
-            "lost": cell.found.lost.median,
+            "lost": cell.forecast.lost.median,
             "limit": cell.limit.value if cell.limit else None,
         }

@@ -61,7 +61,7 @@ def _plan(inputs: PlanInputs, nodes: int) -> None:
 
 def _simulate(inputs: PlanInputs, nodes: int) -> None:
     for cell in simulate(inputs, "", nodes, (NONE, THROTTLE)):
-        if cell.found.eta_s.median is None:
+        if cell.forecast.eta_s.median is None:
             raise RuntimeError(f"{cell.policy} does not end")
 
 

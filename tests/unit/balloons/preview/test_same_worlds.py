@@ -36,7 +36,7 @@ def test_rows_of_a_plan_are_those_of_a_simulation(nodes: int) -> None:
     cells = simulate(ASSUMED, "", nodes, [NONE, THROTTLE])
     assert [replace(side, moments=()) for side in plan.sides] == [cell.side for cell in cells]
     assert plan.limit == cells[0].limit
-    assert plan.forecast == cells[0].found
+    assert plan.forecast == cells[0].forecast
 
 
 @pytest.mark.parametrize("nodes", [200, 600])
