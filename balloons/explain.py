@@ -71,11 +71,11 @@ def in_order(steps: Iterable[Step]) -> tuple[Step, ...]:
 
 def condition_steps(thing: Any, names: dict[str, str]) -> list[Step]:
     """The conditions that are True and have a name here, as steps; those without a time are left out."""
-    found = ((each, moment(each, "lastTransitionTime")) for each in parts(thing, "status", "conditions"))
+    dated = ((condition, moment(condition, "lastTransitionTime")) for condition in parts(thing, "status", "conditions"))
     return [
-        Step(what=names[text(each, "type")], at=at)
-        for each, at in found
-        if at is not None and text(each, "type") in names and text(each, "status") == "True"
+        Step(what=names[text(condition, "type")], at=at)
+        for condition, at in dated
+        if at is not None and text(condition, "type") in names and text(condition, "status") == "True"
     ]
 
 
@@ -133,8 +133,8 @@ def _seconds(before: datetime | None, at: datetime | None) -> float | None:
 
 def explain_node(cluster: SeenCluster, name: str) -> Timeline | None:
     """The node's timeline, or that of the NodeClaim of this name whose node has not come; None: there is neither."""
-    node = next((each for each in cluster.plain(kinds.NODES) if name_of(each) == name), None)
-    claim = next((each for each in cluster.plain(kinds.NODE_CLAIMS) if name in _names(each)), None)
+    node = next((node for node in cluster.plain(kinds.NODES) if name_of(node) == name), None)
+    claim = next((claim for claim in cluster.plain(kinds.NODE_CLAIMS) if name in _names(claim)), None)
     if node is None and claim is None:
         return None
     steps = [*way_of(node, claim), *event_steps(cluster, "Node", name)]
@@ -160,7 +160,7 @@ def way_of(node: Any, claim: Any) -> list[Step]:
 def is_ready(node: Any) -> bool:
     """Whether the node's Ready condition is True."""
     return any(
-        (text(each, "type"), text(each, "status")) == ("Ready", "True") for each in parts(node, "status", "conditions")
+        (text(condition, "type"), text(condition, "status")) == ("Ready", "True") for condition in parts(node, "status", "conditions")
     )
 
 
@@ -198,8 +198,8 @@ def _node_stands(node: Any, claim: Any, on_it: list[dict[str, Any]]) -> str:
         return f"ready, and held back by the taint {held[0]}"
     if part(node, "spec").get("unschedulable") is True:
         return "ready and cordoned: nothing new starts there"
-    pools = {text(each, "metadata", "labels", POOL_LABEL) for each in on_it} - {""}
-    work = sum(_is_work(each) and not text(each, "metadata", "labels", POOL_LABEL) for each in on_it)
+    pools = {text(pod, "metadata", "labels", POOL_LABEL) for pod in on_it} - {""}
+    work = sum(_is_work(pod) and not text(pod, "metadata", "labels", POOL_LABEL) for pod in on_it)
     if pools:
         for_whom = f"held for pool {', '.join(sorted(pools))}"
         return f"{for_whom}, beside pods of work: {work}" if work else f"warm: {for_whom}"
@@ -208,7 +208,7 @@ def _node_stands(node: Any, claim: Any, on_it: list[dict[str, Any]]) -> str:
 
 def _is(thing: Any, name: str) -> bool:
     return any(
-        text(each, "type") == name and text(each, "status") == "True" for each in parts(thing, "status", "conditions")
+        text(condition, "type") == name and text(condition, "status") == "True" for condition in parts(thing, "status", "conditions")
     )
 
 
@@ -233,9 +233,9 @@ def explain_pod(cluster: SeenCluster, namespace: str, name: str) -> Timeline | N
 def _way_of_its_node(cluster: SeenCluster, pod: Any) -> list[Step]:
     """The steps of a node that came after the pod, which therefore waited for it."""
     node_name, created = text(pod, "spec", "nodeName"), moment(pod, "metadata", "creationTimestamp")
-    node = next((each for each in cluster.plain(kinds.NODES) if node_name and name_of(each) == node_name), None)
+    node = next((node for node in cluster.plain(kinds.NODES) if node_name and name_of(node) == node_name), None)
     claims = cluster.plain(kinds.NODE_CLAIMS) if node else ()
-    claim = next((each for each in claims if text(each, "status", "nodeName") == node_name), None)
+    claim = next((claim for claim in claims if text(claim, "status", "nodeName") == node_name), None)
     joined = moment(node, "metadata", "creationTimestamp")
     if node is None or created is None or joined is None or joined < created:
         return []
@@ -303,7 +303,7 @@ def _pod_stands(pod: Any, node: str) -> str:
     phase = text(pod, "status", "phase") or "Pending"
     if _has_ended(pod):
         return f"it has ended ({phase})"
-    gates = [text(each, "name") for each in parts(pod, "spec", "schedulingGates")]
+    gates = [text(gate, "name") for gate in parts(pod, "spec", "schedulingGates")]
     if gates:
         whose = "a throttle opens it as nodes may start" if PACED_GATE in gates else "whoever set it must open it"
         return f"gated by {', '.join(gates)}: {whose}"
@@ -327,7 +327,7 @@ def explain_pool(cluster: SeenCluster, namespace: str, name: str) -> Timeline | 
 
 def explain_throttle(cluster: SeenCluster, name: str) -> Timeline | None:
     """The JoinThrottle of this name; None where there is none."""
-    throttle = next((each for each in cluster.plain(kinds.THROTTLES) if name_of(each) == name), None)
+    throttle = next((throttle for throttle in cluster.plain(kinds.THROTTLES) if name_of(throttle) == name), None)
     return _told(cluster, kinds.THROTTLES, throttle, _levers(throttle)) if throttle is not None else None
 
 
@@ -336,16 +336,16 @@ def _told(cluster: SeenCluster, kind: Kind, thing: Any, more: list[Step]) -> Tim
     steps = [Step(what="created", at=moment(thing, "metadata", "creationTimestamp"))]
     steps += [
         Step(
-            what=f"{text(each, 'type')} became {text(each, 'status')}",
-            at=moment(each, "lastTransitionTime"),
-            because=text(each, "reason"),
-            message=text(each, "message"),
+            what=f"{text(condition, 'type')} became {text(condition, 'status')}",
+            at=moment(condition, "lastTransitionTime"),
+            because=text(condition, "reason"),
+            message=text(condition, "message"),
         )
-        for each in parts(thing, "status", "conditions")
+        for condition in parts(thing, "status", "conditions")
     ]
     told = event_steps(cluster, kind.kind, name, namespace)
     steps = [_as_it_was(step, told, [other for other in steps if other is not step]) for step in steps]
-    events = [each for each in told if not _is_said(each, steps)]
+    events = [event for event in told if not _is_said(event, steps)]
     steps += _pause(thing)
     where = f" -n {namespace}" if namespace else ""
     return Timeline(
@@ -371,7 +371,7 @@ def _as_it_was(step: Step, events: Iterable[Step], others: Sequence[Step]) -> St
     ]
     if not step.because or not near or any(event.because == step.because for _, event in near):
         return step
-    _, then = min(near, key=lambda each: each[0])
+    _, then = min(near, key=lambda pair: pair[0])
     return replace(step, because=then.because, message=then.message)
 
 
@@ -413,17 +413,17 @@ def _limits(pool: Mapping[str, Any]) -> list[Step]:
 
 def _levers(throttle: Mapping[str, Any]) -> list[Step]:
     """What holds nodes back, and how the API servers are."""
-    found = [
+    levers = [
         Step(
-            what=f"lever {text(each, 'name')} {text(each, 'state')}",
-            because=text(each, "because"),
-            message=text(each, "message") or (f"ceiling {text(each, 'ceiling')}" if text(each, "ceiling") else ""),
+            what=f"lever {text(lever, 'name')} {text(lever, 'state')}",
+            because=text(lever, "because"),
+            message=text(lever, "message") or (f"ceiling {text(lever, 'ceiling')}" if text(lever, "ceiling") else ""),
         )
-        for each in parts(throttle, "status", "levers")
+        for lever in parts(throttle, "status", "levers")
     ]
-    return found + [
-        Step(what=f"API server {text(each, 'name')} {text(each, 'state')}", message=text(each, "message"))
-        for each in parts(throttle, "status", "servers")
+    return levers + [
+        Step(what=f"API server {text(server, 'name')} {text(server, 'state')}", message=text(server, "message"))
+        for server in parts(throttle, "status", "servers")
     ]
 
 

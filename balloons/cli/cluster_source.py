@@ -39,16 +39,16 @@ def see(given: dict[str, Any], command: str, wanted: "Iterable[Kind]") -> "SeenC
     Raises ConfigError, ApiError (nothing can be read at all) and CommandError (a dump that is none).
     """
     if given.get("from_file"):
-        seen = _from_file(given["from_file"])
-        warn(dump_in_words(given["from_file"], seen.taken_at))
+        cluster = _from_file(given["from_file"])
+        warn(dump_in_words(given["from_file"], cluster.taken_at))
     else:
-        seen = _live(given, command, wanted)
-    seen = seen.only(wanted)
-    for name, listed in seen.not_seen.items():
+        cluster = _live(given, command, wanted)
+    cluster = cluster.only(wanted)
+    for name, listed in cluster.not_seen.items():
         because = f": {listed.message}" if listed.message else ""
         assert listed.unread is not None
         warn(f"{name} not seen ({listed.unread.value}{because})")
-    return seen
+    return cluster
 
 
 def dump_in_words(path: str, taken_at: "datetime") -> str:
@@ -130,12 +130,12 @@ def seconds(text: str) -> float:
     from throttler.kube.quantities_and_durations import DurationError, parse_duration
 
     try:
-        found = float(text) if text.replace(".", "", 1).isdecimal() and text.isascii() else parse_duration(text)
+        length_s = float(text) if text.replace(".", "", 1).isdecimal() and text.isascii() else parse_duration(text)
     except DurationError:
-        found = 0.0
-    if not 0 < found <= 300:
+        length_s = 0.0
+    if not 0 < length_s <= 300:
         raise click.BadParameter(f"{text!r}; accepted: 1s to 300s", param_hint="--request-timeout")
-    return found
+    return length_s
 
 
 def _show(attempt: "Attempt") -> None:

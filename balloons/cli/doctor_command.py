@@ -59,12 +59,12 @@ def doctor(**given: Any) -> int:
     checks = _checks(given)
     is_live = not given["files"]
     cluster = see(_where(given), "doctor", kinds_of(checks)) if is_live else _manifests(given)
-    found = diagnose(cluster, checks, is_live=is_live)
-    _print_diagnosis(found, given)
+    diagnosis = diagnose(cluster, checks, is_live=is_live)
+    _print_diagnosis(diagnosis, given)
     least = given["fail_on"]
     if least is None:
         return ExitCode.DONE
-    if unable := found.unable(Severity[least.upper()]):
+    if unable := diagnosis.unable(Severity[least.upper()]):
         from balloons.cli.terminal import warn
         from throttler.kube.quantities_and_durations import count
 
@@ -73,7 +73,7 @@ def doctor(**given: Any) -> int:
             f"--fail-on {least} fails: {count(len(unable), 'check')} could not look; give the rights, or --skip {codes}"
         )
         return ExitCode.FINDINGS
-    is_bad = any(each.check.severity >= Severity[least.upper()] for each in found.findings)
+    is_bad = any(finding.check.severity >= Severity[least.upper()] for finding in diagnosis.findings)
     return ExitCode.FINDINGS if is_bad else ExitCode.DONE
 
 
@@ -117,17 +117,17 @@ def _manifests(given: dict[str, Any]) -> Any:
         raise CommandError(str(error), ExitCode.BAD_INPUT) from error
 
 
-def _print_diagnosis(found: Any, given: dict[str, Any]) -> None:
+def _print_diagnosis(diagnosis: Any, given: dict[str, Any]) -> None:
     from balloons.cli.doctor_text import diagnosis_document, diagnosis_text, summary
     from balloons.cli.documents import printed
     from balloons.cli.terminal import Look, warn
 
     if given["output"] in ("json", "yaml"):
-        click.echo(printed(diagnosis_document(found), given["output"]), nl=False)
+        click.echo(printed(diagnosis_document(diagnosis), given["output"]), nl=False)
         return
     look = Look.of_terminal(given["output"] or "", has_headers=not given["no_headers"])
-    click.echo("".join(f"{line}\n" for line in diagnosis_text(found, look)), nl=False)
-    for line in summary(found, look):
+    click.echo("".join(f"{line}\n" for line in diagnosis_text(diagnosis, look)), nl=False)
+    for line in summary(diagnosis, look):
         warn(line)
 
 
@@ -158,11 +158,11 @@ def explain(subject: str, name: str | None, **given: Any) -> None:
     """
     subject, name, namespace = named(subject, name, given["namespace"])
     cluster = see(given, "explain", _kinds(subject, name))
-    found = _timeline(cluster, subject, name, namespace or _only_namespace(cluster, subject, name))
-    if found is None:
+    timeline = _timeline(cluster, subject, name, namespace or _only_namespace(cluster, subject, name))
+    if timeline is None:
         where = f" in namespace {namespace}" if namespace else ""
         raise CommandError(f"there is no {subject} {name!r}{where}{_unsure(cluster, subject)}", ExitCode.BAD_INPUT)
-    _print_timeline(found, given)
+    _print_timeline(timeline, given)
 
 
 def _kinds(subject: str, name: str) -> "tuple[Kind, ...]":
@@ -204,10 +204,10 @@ def _only_namespace(cluster: "SeenCluster", subject: str, name: str) -> str:
     from balloons.cluster.plain_data import name_of, namespace_of
 
     kind = {"pod": kinds.PODS, "pool": kinds.BALLOON_POOLS}.get(subject)
-    found = {namespace_of(each) for each in cluster.plain(kind) if name_of(each) == name} if kind else set()
-    if len(found) > 1:
-        raise CommandError(f"{subject} {name!r} is in {', '.join(sorted(found))}; add -n", ExitCode.BAD_INPUT)
-    return "".join(found)
+    namespaces = {namespace_of(thing) for thing in cluster.plain(kind) if name_of(thing) == name} if kind else set()
+    if len(namespaces) > 1:
+        raise CommandError(f"{subject} {name!r} is in {', '.join(sorted(namespaces))}; add -n", ExitCode.BAD_INPUT)
+    return "".join(namespaces)
 
 
 def _unsure(cluster: "SeenCluster", subject: str) -> str:
@@ -221,13 +221,13 @@ def _unsure(cluster: "SeenCluster", subject: str) -> str:
     return f" ({', '.join(cluster.not_seen)} not seen)" if cluster.not_seen else ""
 
 
-def _print_timeline(found: "Timeline", given: dict[str, Any]) -> None:
+def _print_timeline(timeline: "Timeline", given: dict[str, Any]) -> None:
     from balloons.cli.doctor_text import timeline_document, timeline_text
     from balloons.cli.documents import printed
     from balloons.cli.terminal import Look
 
     if given["output"]:
-        click.echo(printed(timeline_document(found), given["output"]), nl=False)
+        click.echo(printed(timeline_document(timeline), given["output"]), nl=False)
         return
     look = Look.of_terminal("", has_headers=not given["no_headers"])
-    click.echo("".join(f"{line}\n" for line in timeline_text(found, look)), nl=False)
+    click.echo("".join(f"{line}\n" for line in timeline_text(timeline, look)), nl=False)

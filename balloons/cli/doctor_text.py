@@ -20,44 +20,44 @@ _ASCII_GLYPHS = {**_GLYPHS, Severity.ERROR: "x"}
 TIMELINE_COLUMNS = ("TIME", "WAIT", "STEP", "BECAUSE", "MESSAGE")
 
 
-def diagnosis_text(found: Diagnosis, look: Look) -> list[str]:
+def diagnosis_text(diagnosis: Diagnosis, look: Look) -> list[str]:
     """For a terminal a few lines for each finding, for a pipe one row of a table, with the fix if it is `wide`."""
     if look.is_terminal:
         width = min(look.width or 80, 120)
-        return [line for each in found.findings for line in _block(each, width, look)]
+        return [line for finding in diagnosis.findings for line in _block(finding, width, look)]
     headers = WIDE_DIAGNOSIS_COLUMNS if look.output == "wide" else DIAGNOSIS_COLUMNS
-    rows = [_finding_row(each) for each in found.findings]
+    rows = [_finding_row(finding) for finding in diagnosis.findings]
     return lines(headers, rows, has_headers=look.has_headers) if rows else []
 
 
-def summary(found: Diagnosis, look: Look) -> list[str]:
+def summary(diagnosis: Diagnosis, look: Look) -> list[str]:
     """What was looked at, and what not; what passed by its code, and with its title where there is room for all."""
     width = min(look.width or CODES_WIDTH, CODES_WIDTH)
-    counts = [(s.word, sum(each.check.severity is s for each in found.findings)) for s in reversed(Severity)]
+    counts = [(s.word, sum(finding.check.severity is s for finding in diagnosis.findings)) for s in reversed(Severity)]
     said = ", ".join(f"{count} {word}{'s' if count != 1 and word != 'info' else ''}" for word, count in counts if count)
-    skipped = sorted(set(found.skipped.values()))
-    by_why = [f"{', '.join(c for c, w in found.skipped.items() if w == why)} ({why})" for why in skipped]
-    if not found.checked:
+    skipped = sorted(set(diagnosis.skipped.values()))
+    by_why = [f"{', '.join(c for c, w in diagnosis.skipped.items() if w == why)} ({why})" for why in skipped]
+    if not diagnosis.checked:
         said = "nothing could be looked at"
-    codes = f"passed: {' '.join(check.code for check in found.passed)}"
+    codes = f"passed: {' '.join(check.code for check in diagnosis.passed)}"
     passed = textwrap.wrap(codes, width, subsequent_indent="  ")
     if look.output == "wide":
-        passed = ["none of these was found:", *(f"  {check.code} {check.title}" for check in found.passed)]
+        passed = ["none of these was found:", *(f"  {check.code} {check.title}" for check in diagnosis.passed)]
     return [
-        found.detected,
-        *(passed if found.passed else []),
-        f"{count(found.checked, 'check')}: {said or 'nothing found'}",
+        diagnosis.detected,
+        *(passed if diagnosis.passed else []),
+        f"{count(diagnosis.checked, 'check')}: {said or 'nothing found'}",
         *([f"skipped: {'; '.join(by_why)}"] if by_why else []),
     ]
 
 
-def diagnosis_document(found: Diagnosis) -> DiagnosisDocument:
+def diagnosis_document(diagnosis: Diagnosis) -> DiagnosisDocument:
     """For machines; the list is there even when it is empty."""
     return DiagnosisDocument(
-        detected=found.detected,
-        checked=found.checked,
-        skipped=[SkippedItem(code, why) for code, why in found.skipped.items()],
-        findings=[_finding_item(each) for each in found.findings],
+        detected=diagnosis.detected,
+        checked=diagnosis.checked,
+        skipped=[SkippedItem(code, why) for code, why in diagnosis.skipped.items()],
+        findings=[_finding_item(finding) for finding in diagnosis.findings],
     )
 
 
@@ -113,16 +113,16 @@ def _wrapped_finding(sentence: str, width: int) -> list[str]:
     )
 
 
-def timeline_text(found: Timeline, look: Look) -> list[str]:
+def timeline_text(timeline: Timeline, look: Look) -> list[str]:
     """The table of steps, then how it stands.
 
     On a terminal that is too narrow a message goes on below its step, and then a step below its time.
     """
-    rows = [_step_row(step) for step in found.steps]
+    rows = [_step_row(step) for step in timeline.steps]
     whole = lines(TIMELINE_COLUMNS, rows, has_headers=look.has_headers)
     if look.width is not None and max(map(len, whole), default=0) > look.width:
         whole = _narrow(rows, look.width, has_headers=look.has_headers)
-    return [*whole, *_wrapped_message(f"now: {found.now}", look.width, "  ")]
+    return [*whole, *_wrapped_message(f"now: {timeline.now}", look.width, "  ")]
 
 
 def _narrow(rows: list[dict[str, str]], width: int, *, has_headers: bool) -> list[str]:
@@ -158,13 +158,13 @@ def _wrapped_message(text: str, width: int | None, indent: str) -> list[str]:
     )
 
 
-def timeline_document(found: Timeline) -> ExplanationDocument:
+def timeline_document(timeline: Timeline) -> ExplanationDocument:
     """For machines."""
     return ExplanationDocument(
-        subject=found.subject,
-        seen_at=_time(found.seen_at),
-        now=found.now,
-        steps=[_step_item(step) for step in found.steps],
+        subject=timeline.subject,
+        seen_at=_time(timeline.seen_at),
+        now=timeline.now,
+        steps=[_step_item(step) for step in timeline.steps],
     )
 
 

@@ -42,8 +42,8 @@ def dump(file: str, **given: Any) -> None:
     if given["hash_key_file"] and not given["hash_names"]:
         raise click.UsageError("--hash-key-file is for --hash-names")
     key = _key(given["hash_key_file"]) if given["hash_names"] else b""
-    seen = see(given, "dump", ALL_KINDS)
-    _write(file, hashed(seen, key) if key else seen)
+    cluster = see(given, "dump", ALL_KINDS)
+    _write(file, hashed(cluster, key) if key else cluster)
 
 
 def _key(path: str | None) -> bytes:
@@ -59,7 +59,7 @@ def _key(path: str | None) -> bytes:
     return key
 
 
-def _write(path: str, seen: Any) -> None:
+def _write(path: str, cluster: Any) -> None:
     """To stdout, or beside the file and then in its place: a dump is there whole or not at all."""
     from balloons.reading.read_cluster import write_archive
     from throttler.kube.quantities_and_durations import count
@@ -67,17 +67,17 @@ def _write(path: str, seen: Any) -> None:
     if path == "-":
         if sys.stdout.isatty():
             raise click.UsageError("a dump is no text: send it to a file, `balloons dump - > FILE`")
-        write_archive(seen, sys.stdout.buffer)
+        write_archive(cluster, sys.stdout.buffer)
         return
     target = Path(path)
     draft = target.with_name(f".{target.name}.{os.getpid()}")
     try:
         with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-            write_archive(seen, file)
+            write_archive(cluster, file)
         draft.replace(target)
     except OSError as error:
         raise CommandError(f"{path} cannot be written: {reason(error)}", ExitCode.BAD_INPUT) from error
     finally:
         draft.unlink(missing_ok=True)
-    objects = count(sum(len(listed.objects) for listed in seen.lists.values()), "object")
+    objects = count(sum(len(listed.objects) for listed in cluster.lists.values()), "object")
     click.echo(f"{path}: {objects}, {target.stat().st_size:,} bytes", err=True)

@@ -147,8 +147,8 @@ class Subject(Choice):
         kind, slash, begun = incomplete.partition("/")
         if not slash:
             return super().shell_complete(ctx, param, incomplete)
-        found = names_of(ctx, kind.removesuffix("s"), begun)
-        return [CompletionItem(f"{kind}/{name}") for name in found]
+        names = names_of(ctx, kind.removesuffix("s"), begun)
+        return [CompletionItem(f"{kind}/{name}") for name in names]
 
 
 def named(subject: str, name: str | None, namespace: str | None) -> tuple[str, str, str | None]:
@@ -192,10 +192,10 @@ def cluster_options(command: F) -> F:
 def check_offline(context: click.Context) -> None:
     """--offline looks at no cluster: raises click.UsageError for another option of the command line that names one."""
     asked = click.core.ParameterSource.COMMANDLINE
-    for each in context.command.params:
-        if each.name in NAMES_A_CLUSTER and context.get_parameter_source(each.name) is asked:
+    for param in context.command.params:
+        if param.name in NAMES_A_CLUSTER and context.get_parameter_source(param.name) is asked:
             raise click.UsageError(
-                f"{each.opts[0]} with --offline, which looks at no cluster: accepted is one of the two"
+                f"{param.opts[0]} with --offline, which looks at no cluster: accepted is one of the two"
             )
 
 
@@ -257,12 +257,12 @@ class InSections(click.Command):
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """One list for each section."""
-        found: dict[str, list[tuple[str, str]]] = {name: [] for name in (*SECTIONS, PRINTING)}
+        sections: dict[str, list[tuple[str, str]]] = {name: [] for name in (*SECTIONS, PRINTING)}
         for param in self.get_params(ctx):
             if record := param.get_help_record(ctx):
                 section = next((name for name, names in SECTIONS.items() if param.name in names), PRINTING)
-                found[section].append(record)
-        for name, records in found.items():
+                sections[section].append(record)
+        for name, records in sections.items():
             if records:
                 with formatter.section(name):
                     formatter.write_dl(records)

@@ -185,7 +185,7 @@ def report(**given: Any) -> int:
 def _check_saved(context: click.Context) -> None:
     """A saved plan is drawn as it is: whatever would have made another one is refused, not passed over."""
     asked = click.core.ParameterSource.COMMANDLINE
-    for each in context.command.params:
-        if each.name and context.get_parameter_source(each.name) is asked and each.name not in OF_A_SAVED_PLAN:
+    for param in context.command.params:
+        if param.name and context.get_parameter_source(param.name) is asked and param.name not in OF_A_SAVED_PLAN:
             accepted = "-o, --format, --chart, --no-headers, --color"
-            raise click.UsageError(f"{each.opts[0]} with --plan: a saved plan is drawn as it is; accepted: {accepted}")
+            raise click.UsageError(f"{param.opts[0]} with --plan: a saved plan is drawn as it is; accepted: {accepted}")

@@ -31,25 +31,25 @@ def documents(path: str) -> list[Any]:
     if _has_aliases(text, path):
         raise _bad(path, "YAML anchors are not accepted")
     try:
-        found = [each for each in yaml.load_all(text, _LOADER) if each is not None]
+        read = [document for document in yaml.load_all(text, _LOADER) if document is not None]
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         raise _bad(path, f"no YAML or JSON: {' '.join(str(error).split())[:200]}") from error
-    if not found:
+    if not read:
         raise _bad(path, "it is empty")
-    return found[:MOST_DOCUMENTS]
+    return read[:MOST_DOCUMENTS]
 
 
 def prices(path: str | None, price: float | None) -> Mapping[str, float]:
     """Instance type -> price per hour; `*` is what every other one costs."""
-    found: dict[str, float] = {} if price is None else {"*": price}
+    by_type: dict[str, float] = {} if price is None else {"*": price}
     for document in documents(path) if path else ():
         if not isinstance(document, dict):
             raise _bad(path or "", "accepted: a mapping of instance types to prices per hour")
         for name, value in document.items():
             if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e6:
                 raise _bad(path or "", f"price of {str(name)[:80]}: {str(value)[:40]!r}; accepted: a number, 0 or more")
-            found[str(name)] = float(value)
-    return found
+            by_type[str(name)] = float(value)
+    return by_type
 
 
 def write(path: str, content: str | bytes) -> None:

@@ -89,7 +89,7 @@ def _findings(cluster: SeenCluster) -> list[dict[str, str]]:
     from balloons.doctor.diagnose import diagnose
 
     kept = ("code", "severity", "object", "message", "fix")
-    return [{name: getattr(each, name) for name in kept} for each in diagnosis_document(diagnose(cluster)).findings]
+    return [{name: getattr(finding, name) for name in kept} for finding in diagnosis_document(diagnose(cluster)).findings]
 
 
 def _kinds(*, with_findings: bool) -> tuple[Kind, ...]:
@@ -109,12 +109,12 @@ def compare(given: Mapping[str, Any]) -> int:
     if given["offline"]:
         raise CommandError("--compare needs a cluster, or --from FILE: --offline has none", ExitCode.BAD_INPUT)
     cluster = see(dict(given), "plan", KINDS)
-    found = compared(saved, births_in(cluster, saved.at.timestamp()))
+    comparison = compared(saved, births_in(cluster, saved.at.timestamp()))
     if given["output"] in ("json", "yaml"):
-        click.echo(printed(comparison_json(found, cluster.taken_at), given["output"]), nl=False)
+        click.echo(printed(comparison_json(comparison, cluster.taken_at), given["output"]), nl=False)
     else:
         look = Look.of_terminal("", has_headers=not given["no_headers"])
-        click.echo("".join(f"{line}\n" for line in comparison_lines(found, look)), nl=False)
+        click.echo("".join(f"{line}\n" for line in comparison_lines(comparison, look)), nl=False)
     return ExitCode.DONE
 
 
@@ -212,7 +212,7 @@ def simulation_lines(cells: tuple[Cell, ...], sweep: Sweep | None, look: Look) -
 
 def _answers(cells: tuple[Cell, ...], sweep: Sweep, look: Look) -> list[str]:
     """At which values each policy hurts others."""
-    found = []
+    lines = []
     for policy in dict.fromkeys(cell.policy for cell in cells):
         own = [cell for cell in cells if cell.policy == policy]
         said = [
@@ -220,8 +220,8 @@ def _answers(cells: tuple[Cell, ...], sweep: Sweep, look: Look) -> list[str]:
             for how, does in (("hurts", hurts), ("may hurt", may_hurt))
             if (values := [_shown(sweep.name, cell.value) for cell in own if does(cell.side)])
         ]
-        found += wrapped(f"{POLICIES.get(policy, policy)}: {', '.join(said) or 'hurts nobody'}", look)
-    return found
+        lines += wrapped(f"{POLICIES.get(policy, policy)}: {', '.join(said) or 'hurts nobody'}", look)
+    return lines
 
 
 def _endless(cell: Cell) -> str:
@@ -270,14 +270,14 @@ def _inputs(given: Mapping[str, Any]) -> PlanInputs:
 def _sweep(text: str) -> Sweep:
     name, equals, values = text.partition("=")
     try:
-        found = tuple(_value(name, each) for each in values.split(","))
+        numbers = tuple(_value(name, value) for value in values.split(","))
     except click.BadParameter as error:
         raise StatedError(
             f"sweep {text[:80]!r} is not accepted; accepted: NAME=A,B,C, such as servers=1,2,4"
         ) from error
     if not equals:
         raise StatedError(f"sweep {text[:80]!r} is not accepted; accepted: NAME=A,B,C, such as servers=1,2,4")
-    return Sweep(name, found)
+    return Sweep(name, numbers)
 
 
 def _value(name: str, text: str) -> float:
@@ -288,11 +288,11 @@ def _value(name: str, text: str) -> float:
 def _from_file(given: Mapping[str, Any]) -> dict[str, Any]:
     """Figures of a file, under those of the command line."""
     path = given["file"]
-    found = documents(path)[0] if path else {}
-    if not isinstance(found, dict):
+    body = documents(path)[0] if path else {}
+    if not isinstance(body, dict):
         raise CommandError(f"{path}: accepted: a mapping of {', '.join(NAMES)}", ExitCode.BAD_INPUT)
     stated: dict[str, Any] = {}
-    for name, value in found.items():
+    for name, value in body.items():
         if name not in NAMES:
             text = f"{path}: {str(name)[:60]!r} is not known; accepted: {', '.join(NAMES)}"
             raise CommandError(text, ExitCode.BAD_INPUT)

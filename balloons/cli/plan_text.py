@@ -60,15 +60,15 @@ def plan_lines(plan: Document, look: Look, chart: list[str]) -> list[str]:
         head = [sentences.title(plan), *head, sentences.when(plan), sentences.limited_by(plan)]
     answer = answer_of(plan)
     parts = [
-        answer_lines(answer, look) + [line for each in _warnings(plan) for line in wrapped(f"! {each}", look)],
+        answer_lines(answer, look) + [line for warning in _warnings(plan) for line in wrapped(f"! {warning}", look)],
         [line for said in filter(None, head) for line in wrapped(said, look)],
-        [line for each in sentences.first(sentences.pods(plan), 8) for line in wrapped(each, look)],
+        [line for sentence in sentences.first(sentences.pods(plan), 8) for line in wrapped(sentence, look)],
         wave_lines(plan, look) if look.output == "wide" else [],
         side_lines(plan, look),
         chart,
-        [line for each in (*sentences.risks(plan), *sentences.cost(plan)) for line in wrapped(each, look)],
+        [line for sentence in (*sentences.risks(plan), *sentences.cost(plan)) for line in wrapped(sentence, look)],
         _basis(plan, look),
-        [sentences.shown(each) for each in plan.unseen],
+        [sentences.shown(text) for text in plan.unseen],
     ]
     return [line for index, part in enumerate(filter(None, parts)) for line in ([""] if index else []) + part]
 
@@ -91,7 +91,7 @@ def wrapped(text: str, look: Look) -> list[str]:
 
 
 def _warnings(plan: Document) -> list[str]:
-    broken = [sentences.shown(each) for each in plan.broken[1:]]
+    broken = [sentences.shown(text) for text in plan.broken[1:]]
     return [*sentences.first(broken, 5), *filter(None, [sentences.nothing_seen(plan)])]
 
 
@@ -122,15 +122,15 @@ def _basis(plan: Document, look: Look) -> list[str]:
 
 
 def _inputs(plan: Document, look: Look) -> list[str]:
-    rows: list[Row] = [dict(zip(INPUTS, sentences.input_row(each), strict=True)) for each in plan.inputs[:MOST_ROWS]]
+    rows: list[Row] = [dict(zip(INPUTS, sentences.input_row(figure), strict=True)) for figure in plan.inputs[:MOST_ROWS]]
     rows += [
         {
             "INPUT": "ceiling",
-            "VALUE": f"{each.nodes:,} more",
-            "SOURCE": sentences.shown(each.name),
-            "DETAIL": sentences.shown(each.detail),
+            "VALUE": f"{ceiling.nodes:,} more",
+            "SOURCE": sentences.shown(ceiling.name),
+            "DETAIL": sentences.shown(ceiling.detail),
         }
-        for each in plan.ceilings[:MOST_ROWS]
+        for ceiling in plan.ceilings[:MOST_ROWS]
     ]
     return table(INPUTS, rows, look)
 
@@ -148,20 +148,20 @@ def table(headers: tuple[str, ...], rows: list[Row], look: Look) -> list[str]:
     )
 
 
-def comparison_lines(found: Comparison, look: Look) -> list[str]:
+def comparison_lines(comparison: Comparison, look: Look) -> list[str]:
     """A saved plan against what happened."""
-    saved = found.saved
+    saved = comparison.saved
     name = f" in {printable(saved.pool)}" if saved.pool else ""
     text = [
         f"Planned {saved.at:%Y-%m-%d %H:%M:%S} UTC: {count(saved.nodes, 'node')}{name} in {duration(saved.eta_s)} "
         f"(nine in ten: {duration(saved.low_s)} to {duration(saved.high_s)})",
-        f"Since then {count(found.came, 'node')} came, {found.ready:,} of them usable; "
-        f"it began {duration(max(0.0, found.since_s))} after the plan"
-        if found.came
+        f"Since then {count(comparison.came, 'node')} came, {comparison.ready:,} of them usable; "
+        f"it began {duration(max(0.0, comparison.since_s))} after the plan"
+        if comparison.came
         else "Since then no node came",
     ]
-    if found.is_in_band is not None:
-        where = "inside" if found.is_in_band else "outside"
+    if comparison.is_in_band is not None:
+        where = "inside" if comparison.is_in_band else "outside"
         text.append(f"The end is {where} the range that the plan gave.")
     rows: list[Row] = [
         {
@@ -170,7 +170,7 @@ def comparison_lines(found: Comparison, look: Look) -> list[str]:
             "REAL": "not yet" if step.real_s is None else duration(step.real_s),
             "OFF-BY": "" if step.off_by is None else f"{100 * step.off_by:+.0f} %",
         }
-        for step in found.steps
+        for step in comparison.steps
     ]
     return [*text, "", *table(STEPS, rows, look)]
 
@@ -195,29 +195,29 @@ def chart(series: Series | None, look: Look, rows: int = ROWS, courses: Sequence
 
 def _legend(series: Series, look: Look) -> list[str]:
     """The stages' signs, in as many lines as they need; a sign stays with its name."""
-    found, used = ["Nodes over time:"], len("Nodes over time:")
-    for name in (each for each in series.stages if each in STAGES):
+    legend, used = ["Nodes over time:"], len("Nodes over time:")
+    for name in (stage for stage in series.stages if stage in STAGES):
         sign, needs = f"{_painted([name], look)} {name}", len(name) + 4
         if used + needs > (look.width or MOST_COLUMNS):
-            found, used = [*found, " "], 1
-        gap = " " if found[-1] in ("Nodes over time:", " ") else "  "
-        found[-1] += gap + sign
+            legend, used = [*legend, " "], 1
+        gap = " " if legend[-1] in ("Nodes over time:", " ") else "  "
+        legend[-1] += gap + sign
         used += needs
-    return found
+    return legend
 
 
 def _area(series: Series, times: Sequence[float], look: Look, rows: int) -> list[str]:
     """From the top; a cell shows the stage that its middle lies in."""
-    tops = {name: [at(series.times_s, values, each) for each in times] for name, values in series.tops.items()}
+    tops = {name: [at(series.times_s, values, time_s) for time_s in times] for name, values in series.tops.items()}
     most = max(max(values) for values in series.tops.values()) or 1
     tick, bar = _frame(look)[:2]
-    found = []
+    lines = []
     for row in range(rows, 0, -1):
         middle = most * (row - 0.5) / rows
         names = [next((name for name in tops if tops[name][column] > middle), "") for column in range(len(times))]
         label = {rows: f"{most:,}", (rows + 1) // 2: f"{most * (rows // 2 + 0.5) / rows:,.0f}", 1: "0"}.get(row, "")
-        found.append(f"{label:>{MARGIN - 2}} {tick if label else bar}{_painted(names, look)}".rstrip())
-    return found
+        lines.append(f"{label:>{MARGIN - 2}} {tick if label else bar}{_painted(names, look)}".rstrip())
+    return lines
 
 
 def _painted(names: Sequence[str], look: Look) -> str:
@@ -252,11 +252,11 @@ def _strips(series: Series, times: Sequence[float], look: Look) -> list[str]:
     middles = [(before + after) / 2 for before, after in pairwise(series.edges_s)]
     most = max(series.pace)
     title = f"Full height: pace {most:,.0f} joins/min"
-    found = [_strip("pace", [at(middles, series.pace, each) for each in times], most, look)]
+    strips = [_strip("pace", [at(middles, series.pace, time_s) for time_s in times], most, look)]
     if series.load:
         title += ", API load 100 %"
-        found.append(_strip("load", [at(series.times_s, series.load, each) for each in times], 1.0, look))
-    return [*wrapped(title, look), *found]
+        strips.append(_strip("load", [at(series.times_s, series.load, time_s) for time_s in times], 1.0, look))
+    return [*wrapped(title, look), *strips]
 
 
 def _compared(courses: Sequence[PolicyCourse], times: Sequence[float], look: Look) -> list[str]:

@@ -190,14 +190,14 @@ def _node_labels(texts: Sequence[str]) -> dict[str, frozenset[tuple[str, str]]]:
     """NAMESPACE:KEY=VALUE, each of them one choice."""
     from balloons.service.settings import SettingsError
 
-    found: dict[str, frozenset[tuple[str, str]]] = {}
+    by_namespace: dict[str, frozenset[tuple[str, str]]] = {}
     for text in texts:
         namespace, _, label = text.partition(":")
         key, is_pair, value = label.partition("=")
         if not (namespace and key and is_pair):
             raise SettingsError(f"bound node labels {text!r}: accepted is NAMESPACE:KEY=VALUE")
-        found[namespace] = found.get(namespace, frozenset()) | {(key, value)}
-    return found
+        by_namespace[namespace] = by_namespace.get(namespace, frozenset()) | {(key, value)}
+    return by_namespace
 
 
 def default_address() -> str:

@@ -131,20 +131,20 @@ def top(**given: Any) -> None:
         from balloons.cli.top_screen import follow
 
         asyncio.run(follow(given, Look.of_terminal("", has_headers=True), prices))
-    seen = see(given, "top", DETECTION)
-    found = groups(seen_cluster.nodes(seen), seen_cluster.pods(seen), seen.taken_at.timestamp(), prices)
+    cluster = see(given, "top", DETECTION)
+    by_group = groups(seen_cluster.nodes(cluster), seen_cluster.pods(cluster), cluster.taken_at.timestamp(), prices)
     if given["output"]:
-        click.echo(printed(document(found), given["output"]), nl=False)
+        click.echo(printed(document(by_group), given["output"]), nl=False)
         return
     look = Look.of_terminal("", has_headers=not given["no_headers"])
-    shown = rows(found)
+    shown = rows(by_group)
     text = (
         table(GROUP_COLUMNS, shown, width=look.width, kept=2, first_to_go=FIRST_TO_GO, has_headers=look.has_headers)
         if shown
         else []
     )
     click.echo("".join(f"{line}\n" for line in text), nl=False)
-    warn(detect(seen).in_words if shown else f"no nodes seen; {detect(seen).in_words}")
+    warn(detect(cluster).in_words if shown else f"no nodes seen; {detect(cluster).in_words}")
 
 
 def _check_watched(options: dict[str, Any]) -> None:

@@ -91,11 +91,11 @@ async def until_changed(changed: asyncio.Event) -> None:
 
 def outage(*reflectors: Reflector[Any, Any]) -> str:
     """What is shown and no longer followed, else empty: without a word an old view looks like a quiet cluster."""
-    lost = [each for each in reflectors if each.last_error is not None and not each.store.is_complete]
-    age_s = max((each.age_s for each in lost), default=0.0)
+    lost = [reflector for reflector in reflectors if reflector.last_error is not None and not reflector.store.is_complete]
+    age_s = max((reflector.age_s for reflector in lost), default=0.0)
     if age_s < OLD_S:
         return ""
-    names, error = " and ".join(each.name for each in lost), lost[0].last_error
+    names, error = " and ".join(reflector.name for reflector in lost), lost[0].last_error
     return f"! This is as it was {duration(age_s)} ago. No news of {names}: {printable(str(error))}"
 
 
@@ -150,11 +150,11 @@ class Screen:
 
     def _add(self, seen: Seen) -> None:
         changed = Seen(
-            [each for each in seen.throttles if self.throttles.get(each.key) != each],
-            [each for each in seen.pools if self.pools.get(each.key) != each],
+            [throttle for throttle in seen.throttles if self.throttles.get(throttle.key) != throttle],
+            [pool for pool in seen.pools if self.pools.get(pool.key) != pool],
         )
-        self.throttles = {each.key: each for each in seen.throttles}
-        self.pools = {each.key: each for each in seen.pools}
+        self.throttles = {throttle.key: throttle for throttle in seen.throttles}
+        self.pools = {pool.key: pool for pool in seen.pools}
         self.outage.tell(seen.outage)
         text = names(changed) if self.look.output == "name" else self._rows(changed, datetime.now(UTC))
         click.echo("".join(f"{line}\n" for line in text), nl=False)
@@ -238,22 +238,22 @@ class Wanted:
 
 def show_dump(given: dict[str, Any], wanted: Wanted) -> int:
     """Print what a dump holds, as old as it was then; raises CommandError."""
-    found = see(given, "status", (kinds.BALLOON_POOLS, kinds.THROTTLES))
+    cluster = see(given, "status", (kinds.BALLOON_POOLS, kinds.THROTTLES))
     where = given["namespace"]
     seen = Seen(
-        sorted(seen_cluster.throttles(found), key=lambda throttle: throttle.key),
+        sorted(seen_cluster.throttles(cluster), key=lambda throttle: throttle.key),
         sorted(
-            (pool for pool in _dumped(found) if where in (None, pool.metadata.namespace)), key=lambda pool: pool.key
+            (pool for pool in _dumped(cluster) if where in (None, pool.metadata.namespace)), key=lambda pool: pool.key
         ),
     )
-    can_see_pools = found.listed(kinds.BALLOON_POOLS).unread is None
-    _print(_chosen(seen, wanted.names, where), where, wanted, found.taken_at, can_see_pools=can_see_pools)
+    can_see_pools = cluster.listed(kinds.BALLOON_POOLS).unread is None
+    _print(_chosen(seen, wanted.names, where), where, wanted, cluster.taken_at, can_see_pools=can_see_pools)
     return ExitCode.DONE
 
 
-def _dumped(found: SeenCluster) -> Iterator[Pool]:
+def _dumped(cluster: SeenCluster) -> Iterator[Pool]:
     """The pools, those that break a rule among them; what is no object of ours is left out, as everywhere."""
-    for text in found.listed(kinds.BALLOON_POOLS).objects:
+    for text in cluster.listed(kinds.BALLOON_POOLS).objects:
         with contextlib.suppress(*seen_cluster.UNREADABLE):
             yield pool_from_wire(msgspec.json.decode(text, type=PoolWire))
 
@@ -294,7 +294,7 @@ def _told(seen: _Look) -> Seen:
 
 async def _wait(seen: _Look, changes: AsyncGenerator[Seen, None], where: str | None, wanted: Wanted) -> int:
     """What was seen last is printed however the wait ends, also by Ctrl-C."""
-    unseen = [each.text for each in wanted.awaited if each.needs_throttles]
+    unseen = [awaited.text for awaited in wanted.awaited if awaited.needs_throttles]
     if unseen and seen.throttles is None:
         raise CommandError(f"--for {unseen[0]} is about throttles, which this cluster does not show")
     waiting = AwaitedStatus(wanted.awaited, wanted.names)
@@ -312,29 +312,29 @@ async def _first_look(client: KubeClient, where: str | None) -> _Look:
 
 
 async def _pools(client: KubeClient, namespace: str | None) -> list[Pool]:
-    found: list[Pool] = []
+    pools: list[Pool] = []
     async for page in client.pages(POOLS, PoolWire, Selection(namespace=namespace)):
-        found += [pool_from_wire(wire) for wire in page.items]
-    return sorted(found, key=lambda pool: pool.key)
+        pools += [pool_from_wire(wire) for wire in page.items]
+    return sorted(pools, key=lambda pool: pool.key)
 
 
 async def _throttles(client: KubeClient) -> list[StoredThrottle] | None:
     """None where they are not served, or not shown to this user: whoever may see one namespace still sees its pools."""
-    found: list[StoredThrottle] = []
+    throttles: list[StoredThrottle] = []
     try:
         async for page in client.pages(THROTTLES, ThrottleWire):
-            found += [throttle_from_wire(wire) for wire in page.items]
+            throttles += [throttle_from_wire(wire) for wire in page.items]
     except NotFoundError:
         return None
     except ForbiddenError as error:
         click.echo(f"throttles are not shown: {error.message}", err=True)
         return None
-    return sorted(found, key=lambda throttle: throttle.key)
+    return sorted(throttles, key=lambda throttle: throttle.key)
 
 
 def _chosen(seen: Seen, wanted: Sequence[str], where: str | None) -> Seen:
     """Raises CommandError for a name that nothing has."""
-    there = {each.metadata.name for each in (*seen.throttles, *seen.pools)}
+    there = {thing.metadata.name for thing in (*seen.throttles, *seen.pools)}
     for name in wanted:
         if name not in there:
             place = f" in namespace {where}" if where else ""

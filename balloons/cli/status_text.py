@@ -150,8 +150,8 @@ def throttle_row(throttle: StoredThrottle, now: datetime, glyphs: Mapping[str, s
         "ALLOWANCE": str(status.allowance),
         "INDEX": status.index or NONE,
         "LEARNED": str(status.learned.window) if status.learned.window else NONE,
-        "SERVERS": _share(sum(each.state == "Fresh" for each in status.servers), len(status.servers)),
-        "LEVERS": " ".join(f"{each.name}={each.state}" for each in status.levers) or NONE,
+        "SERVERS": _share(sum(server.state == "Fresh" for server in status.servers), len(status.servers)),
+        "LEVERS": " ".join(f"{lever.name}={lever.state}" for lever in status.levers) or NONE,
         "MESSAGE": _message(throttle) or NONE,
     }
 
@@ -167,7 +167,7 @@ def _throttle_paused(throttle: StoredThrottle) -> str | None:
 
 def throttle_ready(status: ThrottleStatus) -> str:
     """What the Ready condition says; Unknown while nobody has written one."""
-    return next((each.status for each in status.conditions if each.type == "Ready"), "Unknown")
+    return next((condition.status for condition in status.conditions if condition.type == "Ready"), "Unknown")
 
 
 def throttle_names(throttles: Sequence[StoredThrottle]) -> list[str]:
@@ -211,20 +211,20 @@ class Seen:
         if not names:
             return self
         return Seen(
-            [each for each in self.throttles if each.metadata.name in names],
-            [each for each in self.pools if each.metadata.name in names],
+            [throttle for throttle in self.throttles if throttle.metadata.name in names],
+            [pool for pool in self.pools if pool.metadata.name in names],
             self.outage,
         )
 
 
 def tables(seen: Seen, where: str | None, look: Look, now: datetime) -> list[str]:
     """The lines of the tables, an empty line between them; a kind of which there is none has no table."""
-    found = [
+    drawn = [
         *([throttle_table(seen.throttles, look, now)] if seen.throttles else []),
         *([table(seen.pools, where, look, now)] if seen.pools else []),
     ]
     between = [""] if look.has_headers else []
-    return [line for index, each in enumerate(found) for line in ([*between, *each] if index else each)]
+    return [line for index, lines in enumerate(drawn) for line in ([*between, *lines] if index else lines)]
 
 
 def table(pools: Sequence[Pool], where: str | None, look: Look, now: datetime) -> list[str]:
@@ -250,7 +250,7 @@ def names(seen: Seen) -> list[str]:
 def document(seen: Seen) -> ThrottleAndPoolStatusDocument:
     """For machines; both lists are there even when they are empty."""
     return ThrottleAndPoolStatusDocument(
-        throttles=[throttle_item(each) for each in seen.throttles], pools=[pool_item(each) for each in seen.pools]
+        throttles=[throttle_item(throttle) for throttle in seen.throttles], pools=[pool_item(pool) for pool in seen.pools]
     )
 
 
@@ -313,22 +313,22 @@ def awaited(text: str) -> Awaited:
 
 def missing(wanted: Sequence[Awaited], seen: Seen, names: Sequence[str]) -> list[str]:
     """All that is missing; an object that is not there, or whose status is of an older spec, cannot tell."""
-    there = {each.metadata.name for each in (*seen.throttles, *seen.pools)}
+    there = {thing.metadata.name for thing in (*seen.throttles, *seen.pools)}
     gone = [f"{name} is not there" for name in names if name not in there]
     old = [
-        f"{_called(each)}: its change has not been seen yet"
-        for each in (*seen.throttles, *seen.pools)
-        if each.status.observed_generation < each.metadata.generation
+        f"{_called(thing)}: its change has not been seen yet"
+        for thing in (*seen.throttles, *seen.pools)
+        if thing.status.observed_generation < thing.metadata.generation
     ]
-    return gone + (old or [text for each in wanted for text in each.missing(seen)])
+    return gone + (old or [text for awaited in wanted for text in awaited.missing(seen)])
 
 
 def _condition(name: str, status: str) -> Missing:
     def look(seen: Seen) -> list[str]:
         pools: Sequence[Pool | StoredThrottle] = seen.pools if name in OF_ALL else ()
         objects = [*seen.throttles, *pools]
-        found = [(each, _status(each, name)) for each in objects]
-        unlike = [f"{_called(each)}: {name} is {is_now}" for each, is_now in found if is_now != status]
+        states = [(thing, _status(thing, name)) for thing in objects]
+        unlike = [f"{_called(thing)}: {name} is {is_now}" for thing, is_now in states if is_now != status]
         return unlike if objects else ["nothing is there that could have it"]
 
     return look
@@ -336,7 +336,7 @@ def _condition(name: str, status: str) -> Missing:
 
 def _status(of: Pool | StoredThrottle, name: str) -> str:
     absent = "False" if name in ABNORMAL else "Unknown"
-    return next((each.status for each in of.status.conditions if each.type == name), absent)
+    return next((condition.status for condition in of.status.conditions if condition.type == name), absent)
 
 
 def _warm(nodes: int) -> Missing:
@@ -349,16 +349,16 @@ def _warm(nodes: int) -> Missing:
 
 def _idle(seen: Seen) -> list[str]:
     return [
-        f"{_called(each)}: {count(each.status.in_flight, 'node')} in flight, {each.status.waiting:,} waiting"
-        for each in seen.throttles
-        if each.status.in_flight or each.status.waiting
+        f"{_called(throttle)}: {count(throttle.status.in_flight, 'node')} in flight, {throttle.status.waiting:,} waiting"
+        for throttle in seen.throttles
+        if throttle.status.in_flight or throttle.status.waiting
     ] + ([] if seen.throttles else ["there is no throttle"])
 
 
 def _phase(name: str) -> Missing:
     def look(seen: Seen) -> list[str]:
-        unlike = [f"{_called(each)}: {each.status.phase or 'no phase yet'}" for each in seen.throttles]
-        wrong = [text for text, each in zip(unlike, seen.throttles, strict=True) if each.status.phase != name]
+        unlike = [f"{_called(throttle)}: {throttle.status.phase or 'no phase yet'}" for throttle in seen.throttles]
+        wrong = [text for text, throttle in zip(unlike, seen.throttles, strict=True) if throttle.status.phase != name]
         return wrong if seen.throttles else ["there is no throttle"]
 
     return look

@@ -62,15 +62,15 @@ def explain(error: BaseException) -> tuple[str, ExitCode]:
     from balloons.service.settings import SettingsError
     from throttler.kube.errors import ApiError, ConfigError
 
-    for each in _leaves(error):
-        if isinstance(each, CommandError):
-            return str(each), each.code
-        if isinstance(each, ConfigError | SettingsError):
-            return str(each), ExitCode.BAD_INPUT
-        if isinstance(each, ApiError):
-            return each.message, ExitCode.FAILED
-        if isinstance(each, OSError) and each.errno in (errno.ENOSPC, errno.EIO, errno.EDQUOT, errno.EFBIG):
-            return f"the output cannot be written: {os.strerror(each.errno).lower()}", ExitCode.FAILED
+    for cause in _leaves(error):
+        if isinstance(cause, CommandError):
+            return str(cause), cause.code
+        if isinstance(cause, ConfigError | SettingsError):
+            return str(cause), ExitCode.BAD_INPUT
+        if isinstance(cause, ApiError):
+            return cause.message, ExitCode.FAILED
+        if isinstance(cause, OSError) and cause.errno in (errno.ENOSPC, errno.EIO, errno.EDQUOT, errno.EFBIG):
+            return f"the output cannot be written: {os.strerror(cause.errno).lower()}", ExitCode.FAILED
     return f"unexpected {type(error).__name__}: {error}; --debug shows where", ExitCode.FAILED
 
 
@@ -84,8 +84,8 @@ def _no_option(error: click.NoSuchOption) -> str:
 def _leaves(error: BaseException) -> Iterator[BaseException]:
     """The errors inside groups, as task groups raise them."""
     if isinstance(error, BaseExceptionGroup):
-        for each in error.exceptions:
-            yield from _leaves(each)
+        for cause in error.exceptions:
+            yield from _leaves(cause)
     else:
         yield error
 

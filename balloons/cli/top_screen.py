@@ -78,25 +78,25 @@ def groups(
     for pod in pods:
         if pod.node and not pod.is_finished:
             on_node[pod.node].append(pod)
-    found: dict[tuple[str, str], Group] = defaultdict(Group)
+    by_group: dict[tuple[str, str], Group] = defaultdict(Group)
     for node in nodes:
-        group = found[_pool_of(node), node.zone]
+        group = by_group[_pool_of(node), node.zone]
         _add(group, node, on_node.get(node.name, []), now_s)
         price = prices.get(node.instance_type, price_of(node))
         price = prices.get("*") if price is None else price
         if price is not None:
             group.price_per_hour = (group.price_per_hour or 0.0) + price
-    return dict(sorted(found.items()))
+    return dict(sorted(by_group.items()))
 
 
-def rows(found: Mapping[tuple[str, str], Group]) -> list[dict[str, str]]:
+def rows(by_group: Mapping[tuple[str, str], Group]) -> list[dict[str, str]]:
     """One row for each group."""
-    return [_row(pool, zone, group) for (pool, zone), group in found.items()]
+    return [_row(pool, zone, group) for (pool, zone), group in by_group.items()]
 
 
-def document(found: Mapping[tuple[str, str], Group]) -> NodeGroupListDocument:
+def document(by_group: Mapping[tuple[str, str], Group]) -> NodeGroupListDocument:
     """For machines; shares are of what is allocatable."""
-    return NodeGroupListDocument(items=[_item(*each) for each in found.items()])
+    return NodeGroupListDocument(items=[_item(*group) for group in by_group.items()])
 
 
 def _add(group: Group, node: Node, pods: Sequence[Pod], now_s: float) -> None:
@@ -180,7 +180,7 @@ def _legend(width: int, look: Look) -> list[str]:
     """On as many lines as it takes."""
     rows: list[list[str]] = [[]]
     for state in STATE_MARKS:
-        if rows[-1] and sum(len(each) + 4 for each in rows[-1]) + len(state) + 2 > width:
+        if rows[-1] and sum(len(word) + 4 for word in rows[-1]) + len(state) + 2 > width:
             rows.append([])
         rows[-1].append(state)
     return ["  ".join(f"{_painted(state, 1, look)} {state}" for state in row) for row in rows]

@@ -160,8 +160,8 @@ def codes(_context: click.Context, _param: click.Parameter, begun: str) -> "list
     from balloons.doctor.diagnose import ALL_CHECKS
 
     before, comma, last = begun.rpartition(",")
-    found = (each for each in ALL_CHECKS if each.code.startswith(last.upper()))
-    return [CompletionItem(f"{before}{comma}{each.code}", help=each.title) for each in found]
+    checks = (check for check in ALL_CHECKS if check.code.startswith(last.upper()))
+    return [CompletionItem(f"{before}{comma}{check.code}", help=check.title) for check in checks]
 
 
 def policies(_context: click.Context, _param: click.Parameter, begun: str) -> list[str]:
@@ -176,11 +176,11 @@ def pools(context: click.Context, _param: click.Parameter, begun: str) -> list[s
     from balloons.cluster import kinds, seen_cluster
     from balloons.preview.from_cluster import group_of
 
-    seen = _seen(context, (kinds.NODES, kinds.NODE_POOLS))
-    if seen is None:
+    cluster = _seen(context, (kinds.NODES, kinds.NODE_POOLS))
+    if cluster is None:
         return []
-    names = {group_of(node) for node in seen_cluster.nodes(seen)} | {
-        each.metadata.name for each in seen_cluster.node_pools(seen)
+    names = {group_of(node) for node in seen_cluster.nodes(cluster)} | {
+        pool.metadata.name for pool in seen_cluster.node_pools(cluster)
     }
     return _some(names, begun)
 
@@ -256,7 +256,7 @@ def waits(_context: click.Context, _param: click.Parameter, begun: str) -> list[
     from balloons.cli.status_text import OF_ALL, OF_THROTTLES, PHASES
 
     named = [f"condition={name}" for name in (*OF_ALL, *OF_THROTTLES)] + [f"phase={name}" for name in PHASES]
-    return [each for each in (*named, "idle", "warm=") if each.startswith(begun)]
+    return [name for name in (*named, "idle", "warm=") if name.startswith(begun)]
 
 
 def _of_objects(

@@ -34,19 +34,19 @@ def version(**given: Any) -> None:
       balloons version
       balloons version --server -o json
     """
-    found: dict[str, Any] = {"version": own_version()}
+    versions: dict[str, Any] = {"version": own_version()}
     if given["server"] or given["from_file"]:
         from balloons.doctor.diagnose import DETECTION
 
-        found |= _of_cluster(see(given, "version", _kinds(DETECTION)))
+        versions |= _of_cluster(see(given, "version", _kinds(DETECTION)))
     if given["output"]:
         import msgspec
 
         from balloons.cli.documents import VersionDocument, printed
 
-        click.echo(printed(msgspec.convert(found, VersionDocument), given["output"]), nl=False)
+        click.echo(printed(msgspec.convert(versions, VersionDocument), given["output"]), nl=False)
         return
-    click.echo("".join(f"{line}\n" for line in _lines(found)), nl=False)
+    click.echo("".join(f"{line}\n" for line in _lines(versions)), nl=False)
 
 
 def _kinds(detection: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -59,39 +59,39 @@ def _of_cluster(cluster: "SeenCluster") -> dict[str, Any]:
     from balloons.cluster import kinds
     from balloons.cluster.seen_cluster import Unread, detect
 
-    found = detect(cluster)
-    components = (found.cluster_autoscaler, found.karpenter, found.controller_manager, found.scheduler)
+    detected = detect(cluster)
+    components = (detected.cluster_autoscaler, detected.karpenter, detected.controller_manager, detected.scheduler)
     return {
-        "kubernetes": found.version,
-        "provider": found.provider,
-        "apiServers": found.api_servers,
+        "kubernetes": detected.version,
+        "provider": detected.provider,
+        "apiServers": detected.api_servers,
         "crds": {
             kind.plural: "not served" if cluster.listed(kind).unread is Unread.NOT_SERVED else kind.versions[0]
             for kind in (kinds.BALLOON_POOLS, kinds.THROTTLES)
         },
-        "autoscalers": [each.value for each in found.autoscalers],
-        "components": {each.name: _component(each) for each in components if each is not None},
+        "autoscalers": [autoscaler.value for autoscaler in detected.autoscalers],
+        "components": {component.name: _component(component) for component in components if component is not None},
     }
 
 
-def _component(found: "Component") -> dict[str, Any]:
-    return {"version": found.version, "where": found.where, "gates": dict(found.gates)}
+def _component(component: "Component") -> dict[str, Any]:
+    return {"version": component.version, "where": component.where, "gates": dict(component.gates)}
 
 
-def _lines(found: dict[str, Any]) -> list[str]:
+def _lines(versions: dict[str, Any]) -> list[str]:
     """Each program and each CRD on a line of its own."""
     from balloons.display_text import printable
 
     told = {
-        "kubernetes": found.get("kubernetes"),
-        "provider": found.get("provider"),
-        "API servers": found.get("apiServers"),
-        **found.get("crds", {}),
-        "autoscalers": ", ".join(found.get("autoscalers", ())),
+        "kubernetes": versions.get("kubernetes"),
+        "provider": versions.get("provider"),
+        "API servers": versions.get("apiServers"),
+        **versions.get("crds", {}),
+        "autoscalers": ", ".join(versions.get("autoscalers", ())),
     }
-    own, cluster = f"balloons {found['version']}", [f"{name}: {value or 'not seen'}" for name, value in told.items()]
-    running = [_running(name, component) for name, component in found.get("components", {}).items()]
-    return [own, *(printable(line) for line in (*cluster, *running))] if "kubernetes" in found else [own]
+    own, cluster = f"balloons {versions['version']}", [f"{name}: {value or 'not seen'}" for name, value in told.items()]
+    running = [_running(name, component) for name, component in versions.get("components", {}).items()]
+    return [own, *(printable(line) for line in (*cluster, *running))] if "kubernetes" in versions else [own]
 
 
 def _running(name: str, component: dict[str, Any]) -> str:

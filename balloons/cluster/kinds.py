@@ -234,10 +234,10 @@ def kept(kind: Kind, raw: bytes | msgspec.Raw) -> bytes:
 
     Raises msgspec.MsgspecError, UnicodeDecodeError or RecursionError on what is no JSON object.
     """
-    found = msgspec.json.decode(raw)
-    if not isinstance(found, dict):
-        raise msgspec.ValidationError(f"an object was expected, got {type(found).__name__}")
-    return msgspec.json.encode(_cut(found, _TREES.get(kind.name, _DEFAULT)), order="sorted")
+    thing = msgspec.json.decode(raw)
+    if not isinstance(thing, dict):
+        raise msgspec.ValidationError(f"an object was expected, got {type(thing).__name__}")
+    return msgspec.json.encode(_cut(thing, _TREES.get(kind.name, _DEFAULT)), order="sorted")
 
 
 def _cut(value: Any, keep: Keep) -> Any:
@@ -253,7 +253,7 @@ def _cut(value: Any, keep: Keep) -> Any:
 
 
 def _annotations(value: Any) -> Any:
-    return {key: given for key, given in value.items() if is_kept_annotation(key)} if isinstance(value, dict) else {}
+    return {key: note for key, note in value.items() if is_kept_annotation(key)} if isinstance(value, dict) else {}
 
 
 def is_kept_annotation(key: str) -> bool:
@@ -265,14 +265,14 @@ def is_kept_annotation(key: str) -> bool:
 def _container(value: Any) -> Any:
     if not isinstance(value, dict):
         return None
-    found = _cut(value, _CONTAINER)
+    kept = _cut(value, _CONTAINER)
     if is_component(value):
         program = "".join(texts(value, "command")[:1]).rpartition("/")[2]
-        flags = {name: given for name, given in flags_of(value).items() if name in KEPT_FLAGS}
-        found |= {"command": [program]} if program in COMPONENTS else {}
-        found["args"] = [f"--{name}={given}" for name, given in flags.items()]
-        found["env"] = [each for each in parts(value, "env") if each.get("name") == GATES_VARIABLE]
-    return found
+        flags = {name: setting for name, setting in flags_of(value).items() if name in KEPT_FLAGS}
+        kept |= {"command": [program]} if program in COMPONENTS else {}
+        kept["args"] = [f"--{name}={setting}" for name, setting in flags.items()]
+        kept["env"] = [variable for variable in parts(value, "env") if variable.get("name") == GATES_VARIABLE]
+    return kept
 
 
 def is_component(container: Mapping[str, Any]) -> bool:

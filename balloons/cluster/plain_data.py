@@ -14,37 +14,37 @@ Plain = Mapping[str, Any]
 
 def part(value: Any, *path: str) -> Plain:
     """The mapping at the path; an empty one where there is none."""
-    found = _at(value, path)
-    return found if isinstance(found, dict) else {}
+    leaf = _at(value, path)
+    return leaf if isinstance(leaf, dict) else {}
 
 
 def parts(value: Any, *path: str) -> tuple[dict[str, Any], ...]:
     """The mappings in the list at the path."""
-    found = _at(value, path)
-    return tuple(each for each in found if isinstance(each, dict)) if isinstance(found, list) else ()
+    leaf = _at(value, path)
+    return tuple(item for item in leaf if isinstance(item, dict)) if isinstance(leaf, list) else ()
 
 
 def text(value: Any, *path: str) -> str:
     """The text at the path; numbers and booleans are no text, absent is empty."""
-    found = _at(value, path)
-    return found if isinstance(found, str) else ""
+    leaf = _at(value, path)
+    return leaf if isinstance(leaf, str) else ""
 
 
 def texts(value: Any, *path: str) -> tuple[str, ...]:
     """The texts in the list at the path."""
-    found = _at(value, path)
-    return tuple(each for each in found if isinstance(each, str)) if isinstance(found, list) else ()
+    leaf = _at(value, path)
+    return tuple(item for item in leaf if isinstance(item, str)) if isinstance(leaf, list) else ()
 
 
 def pairs(value: Any, *path: str) -> dict[str, str]:
     """The mapping at the path as labels are: what is no text is left out."""
-    return {key: each for key, each in part(value, *path).items() if isinstance(each, str)}
+    return {key: word for key, word in part(value, *path).items() if isinstance(word, str)}
 
 
 def whole(value: Any, *path: str) -> int | None:
     """The whole number at the path; None where there is none."""
-    found = _at(value, path)
-    return found if isinstance(found, int) and not isinstance(found, bool) else None
+    leaf = _at(value, path)
+    return leaf if isinstance(leaf, int) and not isinstance(leaf, bool) else None
 
 
 def is_true(value: Any, *path: str) -> bool:
@@ -55,10 +55,10 @@ def is_true(value: Any, *path: str) -> bool:
 def moment(value: Any, *path: str) -> datetime | None:
     """The time at the path (RFC 3339), in UTC."""
     try:
-        found = datetime.fromisoformat(text(value, *path))
+        time = datetime.fromisoformat(text(value, *path))
     except ValueError:
         return None
-    return found.astimezone(UTC) if found.tzinfo else found.replace(tzinfo=UTC)
+    return time.astimezone(UTC) if time.tzinfo else time.replace(tzinfo=UTC)
 
 
 def name_of(value: Any) -> str:
@@ -83,13 +83,13 @@ def flags_of(container: Mapping[str, Any]) -> dict[str, str]:
     A value may stand apart from its flag, as Go's flag packages allow for all but booleans.
     """
     words = [*texts(container, "command"), *texts(container, "args")]
-    found: dict[str, str] = {}
+    flags: dict[str, str] = {}
     for word, following in pairwise([*words, ""]):
         if word.startswith("-"):
             name, equals, value = word.lstrip("-").partition("=")
             is_apart = not equals and following and not following.startswith("-")
-            found[name] = value if equals else following if is_apart else "true"
-    return found
+            flags[name] = value if equals else following if is_apart else "true"
+    return flags
 
 
 def gates_of(text: str) -> dict[str, bool]:

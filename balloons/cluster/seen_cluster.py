@@ -110,8 +110,8 @@ class SeenCluster:
 
 
 def _object(text: bytes) -> dict[str, Any]:
-    found: dict[str, Any] = msgspec.json.decode(text)
-    return found
+    plain: dict[str, Any] = msgspec.json.decode(text)
+    return plain
 
 
 def nodes(cluster: SeenCluster) -> tuple[Node, ...]:
@@ -226,11 +226,11 @@ class Detected:
         return ", ".join(parts)
 
     def _autoscaler_words(self) -> str:
-        found = {
+        programs = {
             Autoscaler.CLUSTER_AUTOSCALER: self.cluster_autoscaler,
             Autoscaler.KARPENTER: self.karpenter,
         }
-        words = [f"{each.value} {_version(found[each])}" for each in self.autoscalers]
+        words = [f"{autoscaler.value} {_version(programs[autoscaler])}" for autoscaler in self.autoscalers]
         return " and ".join(words) or "no autoscaler found"
 
 
@@ -265,10 +265,10 @@ def minor_of(version: str) -> int:
 
 def _components(cluster: SeenCluster) -> Iterator[Component]:
     """From Deployments (the autoscalers) and from pods (static pods of a control plane one can see)."""
-    for each in _system_pods(cluster):
-        yield from _in_pod_spec(each, part(each, "spec"))
-    for each in cluster.plain(kinds.DEPLOYMENTS):
-        yield from _in_pod_spec(each, part(each, "spec", "template", "spec"))
+    for pod in _system_pods(cluster):
+        yield from _in_pod_spec(pod, part(pod, "spec"))
+    for deployment in cluster.plain(kinds.DEPLOYMENTS):
+        yield from _in_pod_spec(deployment, part(deployment, "spec", "template", "spec"))
 
 
 def _system_pods(cluster: SeenCluster) -> Iterator[dict[str, Any]]:
@@ -282,7 +282,7 @@ def _in_pod_spec(holder: Mapping[str, Any], spec: Mapping[str, Any]) -> Iterator
     for container in parts(spec, "containers"):
         if is_component(container):
             flags = flags_of(container)
-            variables = {text(each, "name"): text(each, "value") for each in parts(container, "env")}
+            variables = {text(variable, "name"): text(variable, "value") for variable in parts(container, "env")}
             yield Component(
                 name=_name_of(container),
                 where=f"{namespace_of(holder)}/{name_of(holder)}",
@@ -298,8 +298,8 @@ def _name_of(container: Mapping[str, Any]) -> str:
 
 
 def _status(cluster: SeenCluster) -> AutoscalerStatus | None:
-    for each in cluster.plain(kinds.AUTOSCALER_STATUS):
-        if said := text(each, "data", cluster_autoscaler.KEY):
+    for config_map in cluster.plain(kinds.AUTOSCALER_STATUS):
+        if said := text(config_map, "data", cluster_autoscaler.KEY):
             return read_status(said) or AutoscalerStatus()
     return None
 

@@ -44,13 +44,13 @@ def unready_since(
 ) -> dict[str, Unready]:
     """Since when each node that is not Ready is so. A first decision believes the date of the condition, where it has
     one: the node may have stopped seconds ago, or have been so for ever."""
-    found: dict[str, Unready] = {}
+    unready: dict[str, Unready] = {}
     for node in nodes:
         if not node.is_ready:
             is_dated = is_first and node.unready_s > 0.0
             seen_s = _moment(node.unready_s + CLOCKS_DIFFER_S, now) if is_dated else now.monotonic_s
-            found[node.name] = before.get(node.name) or Unready(_moment(node.created_s, now), seen_s)
-    return found
+            unready[node.name] = before.get(node.name) or Unready(_moment(node.created_s, now), seen_s)
+    return unready
 
 
 def _moment(wall_s: float, now: Now) -> float:
@@ -61,7 +61,7 @@ def _moment(wall_s: float, now: Now) -> float:
 def ages_s(since: Mapping[str, Unready], now: Now) -> dict[str, Unready]:
     """How long ago that was, in seconds."""
     now_s = now.monotonic_s
-    return {name: Unready(now_s - each.joining_s, now_s - each.seen_s) for name, each in since.items()}
+    return {name: Unready(now_s - unready.joining_s, now_s - unready.seen_s) for name, unready in since.items()}
 
 
 class NodeState(enum.Enum):
@@ -226,13 +226,13 @@ class Census:
         if not states:
             return self
         shared = [name for name in self.shared if states.get(name, NodeState.WARM) is NodeState.WARM]
-        found = Census(measured=self.measured, shared=shared, doubled=self.doubled)
+        corrected = Census(measured=self.measured, shared=shared, doubled=self.doubled)
         for state in NodeState:
             for node in self.by_state[state]:
-                found.by_state[states.get(node.name, state)].append(node)
+                corrected.by_state[states.get(node.name, state)].append(node)
             for balloon in self.balloons[state]:
-                found.balloons[states.get(balloon.node, state)].append(balloon)
-        return found
+                corrected.balloons[states.get(balloon.node, state)].append(balloon)
+        return corrected
 
     def zones(self) -> tuple[ZoneStatus, ...]:
         """Per zone: nodes, busy, warm; sorted by name."""
@@ -242,11 +242,11 @@ class Census:
         return tuple(ZoneStatus(name, sum(c[name] for c in counts.values()), busy[name], warm[name]) for name in names)
 
 
-def take_census(seen: Iterable[Seen], rules: Rules) -> Census:
+def take_census(pairs: Iterable[Seen], rules: Rules) -> Census:
     """Sort the pool's nodes into states."""
     census = Census()
     by_state, balloons, measured, state_of = census.by_state, census.balloons, census.measured, rules.state_of
-    for pair in seen:
+    for pair in pairs:
         node, load = pair
         state = state_of(node, load)
         by_state[state].append(node)

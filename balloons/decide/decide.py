@@ -105,11 +105,11 @@ def sweep(
 
 
 def _why(pool: ObjectKey, snapshot: Snapshot, gone_s: float) -> Because:
-    found = snapshot.pools.get(pool)
-    if found is None:
+    stored = snapshot.pools.get(pool)
+    if stored is None:
         # A pool that is served no more leaves its marks on nodes: to this service it is gone.
         return because(Reason.POOL_GONE, gone=gone_s)
-    return because(Reason.OTHER_STRATEGY, strategy=found.spec.strategy.value, gone=gone_s)
+    return because(Reason.OTHER_STRATEGY, strategy=stored.spec.strategy.value, gone=gone_s)
 
 
 def _orphans(snapshot: Snapshot) -> Iterator[tuple[ObjectKey, _Owned | Node]]:
@@ -131,10 +131,10 @@ def _orphans(snapshot: Snapshot) -> Iterator[tuple[ObjectKey, _Owned | Node]]:
 
 def _uses(pool: ObjectKey, kind: str, snapshot: Snapshot) -> bool:
     """Whether the pool is there and works by objects of this kind; one that must not be touched keeps what it has."""
-    found = snapshot.pools.get(pool)
-    if found is None:
+    stored = snapshot.pools.get(pool)
+    if stored is None:
         return pool in snapshot.invalid or _is_bounded(pool, snapshot)
-    return found.spec.paused or found.spec.dry_run or kind in _KINDS[found.spec.strategy]
+    return stored.spec.paused or stored.spec.dry_run or kind in _KINDS[stored.spec.strategy]
 
 
 def _is_bounded(pool: ObjectKey, snapshot: Snapshot) -> bool:
@@ -204,7 +204,7 @@ def _unseen(
     # Without the nodes, balloons that fell may be those of nodes that stopped being Ready: they are not to go.
     sees_nodes = not snapshot.is_complete and not any(words.split()[0] == "nodes" for words in snapshot.missing)
     unready = [node for node in snapshot.nodes.values() if not node.is_ready] if sees_nodes else []
-    unseen = {key: each for key, each in memory.unseen.items() if sees_nodes and key in snapshot.deployments}
+    unseen = {key: before for key, before in memory.unseen.items() if sees_nodes and key in snapshot.deployments}
     buffers: dict[ObjectKey, UnseenBuffers] = {}
     decisions = []
     for key, pool in sorted(snapshot.pools.items()):
@@ -237,7 +237,7 @@ def _look_at_all(
     """What is seen of each pool, and why it must not be touched, if so; one that cannot be looked at is left as it is,
     and the others go on."""
     pools = sorted(snapshot.pools.values(), key=precedence)
-    found, failed = [], []
+    cases, failed = [], []
     for at, pool in enumerate(pools):
         try:
             past = memory.pools.get(pool.key, PoolMemory())
@@ -249,10 +249,10 @@ def _look_at_all(
             own = replace(past, late_since_s=late, refusals=view.refusals, failed_since_s=failed_since)
             own, shrunken = believe(view, snapshot.nodes, own, settings, now)
             left_alone = why_left_alone(view, snapshot, settings) or shrunken
-            found.append(PoolCase(view, own, left_alone, is_resting=pool.key in snapshot.resting))
+            cases.append(PoolCase(view, own, left_alone, is_resting=pool.key in snapshot.resting))
         except Exception as error:  # noqa: BLE001 - one pool's error never changes another's decision
             failed.append(_frozen(pool, _failure(error)))
-    return found, failed
+    return cases, failed
 
 
 def _failure(error: Exception) -> Because:

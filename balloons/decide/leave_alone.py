@@ -36,13 +36,13 @@ def why_left_alone(view: PoolView, snapshot: Snapshot, settings: DecideSettings)
 
 
 def _priority_problem(snapshot: Snapshot, settings: DecideSettings) -> Because | None:
-    found = snapshot.priority_classes.get(settings.priority_class)
-    if found is None:
+    priority_class = snapshot.priority_classes.get(settings.priority_class)
+    if priority_class is None:
         problem = "does not exist"
-    elif found.value not in PRIORITIES:
-        problem = f"has value {found.value}, accepted are -10 to -1"
-    elif found.preemption_policy != "Never":
-        problem = f"has preemptionPolicy {found.preemption_policy}, accepted is Never"
+    elif priority_class.value not in PRIORITIES:
+        problem = f"has value {priority_class.value}, accepted are -10 to -1"
+    elif priority_class.preemption_policy != "Never":
+        problem = f"has preemptionPolicy {priority_class.preemption_policy}, accepted is Never"
     else:
         return None
     return because(Reason.NO_PRIORITY_CLASS, name=settings.priority_class, problem=problem)
@@ -51,7 +51,7 @@ def _priority_problem(snapshot: Snapshot, settings: DecideSettings) -> Because |
 def _image_problem(view: PoolView, snapshot: Snapshot, settings: DecideSettings) -> Because | None:
     spec = view.pool.spec
     for image in (spec.image, *spec.pre_pull):
-        if image and image != settings.image and not any(_is_under(image, each) for each in settings.allowed_images):
+        if image and image != settings.image and not any(_is_under(image, prefix) for prefix in settings.allowed_images):
             accepted = ", ".join(settings.allowed_images) or "none besides the default"
             return because(Reason.IMAGE_NOT_ALLOWED, image=image, accepted=accepted)
     if spec.pre_pull and 0 < snapshot.server_minor < IMAGE_VOLUMES_SINCE:
@@ -109,17 +109,17 @@ def some_of(names: Collection[str]) -> str:
 
 def notes(view: PoolView, too_small: Iterable[str]) -> tuple[Because, ...]:
     """Findings beside the decision: a conflict on some nodes, nodes that are not like the others, no room left."""
-    found = [conflict(view)] if view.claim.lost else []
-    found += [refusing(view)] if view.alone else []
-    found += _short(view)
+    notes = [conflict(view)] if view.claim.lost else []
+    notes += [refusing(view)] if view.alone else []
+    notes += _short(view)
     if shared := view.census.shared:
-        found.append(because(Reason.SHARED_NODES, nodes=len(shared), names=some_of(shared)))
+        notes.append(because(Reason.SHARED_NODES, nodes=len(shared), names=some_of(shared)))
     if view.copies:
-        found.append(because(Reason.COPIED, deployments=len(view.copies), names=some_of(view.copies)))
+        notes.append(because(Reason.COPIED, deployments=len(view.copies), names=some_of(view.copies)))
     shapes = view.shapes.by_name
     if len(shapes) > 1 and are_alike(shapes.values()):
-        found.append(because(Reason.SHAPES_ALIKE, shapes=", ".join(sorted(shapes))))
-    return (*found, *(because(Reason.TOO_SMALL, shape=name) for name in sorted(too_small)))
+        notes.append(because(Reason.SHAPES_ALIKE, shapes=", ".join(sorted(shapes))))
+    return (*notes, *(because(Reason.TOO_SMALL, shape=name) for name in sorted(too_small)))
 
 
 def blind(snapshot: Snapshot, settings: DecideSettings) -> Because | None:

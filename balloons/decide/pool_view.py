@@ -287,26 +287,26 @@ class _Fitting:
 
     def free_beside_work(self, census: Census) -> dict[str, NodeState]:
         """What nodes are that run work, but so little of it that a balloon has its room beside it."""
-        found: dict[str, NodeState] = {}
+        states: dict[str, NodeState] = {}
         for (_, _, _, balloon), alike in census.measured.items():
             for node, load in alike if balloon is None else ():
                 if (load.work or load.scavengers) and node.is_ready and self._takes(node, load):
-                    found[node.name] = self.rules.state_of(node, msgspec.structs.replace(load, work=0, scavengers=0))
-        return found
+                    states[node.name] = self.rules.state_of(node, msgspec.structs.replace(load, work=0, scavengers=0))
+        return states
 
     def short(self, census: Census) -> dict[str, Short]:
         """Nodes with fewer devices than their shape, and those without a balloon that have no room for one."""
         lacking = {name: device for shape in self.shapes.by_name.values() for name, device in shape.short.items()}
-        found: dict[str, Short] = {}
+        short: dict[str, Short] = {}
         # A warm node has its balloon: it can only lack a device.
         for state in (NodeState.WARM, NodeState.IDLE) if lacking else (NodeState.IDLE,):
             for node in census.by_state[state]:
                 load = self.loads.get(node.name) or EMPTY
                 if node.name in lacking:
-                    found[node.name] = Short(self.shapes.of(node), lacking[node.name])
+                    short[node.name] = Short(self.shapes.of(node), lacking[node.name])
                 elif not load.balloons and not self._takes(node, load):
-                    found[node.name] = Short(self.shapes.of(node))
-        return found
+                    short[node.name] = Short(self.shapes.of(node))
+        return short
 
     def _takes(self, node: Node, load: NodeLoad) -> bool:
         """Where the shape has no size nothing is known to be short."""
@@ -365,32 +365,32 @@ def _aged(
     census: Census, short: Mapping[str, Short], rules: Rules, late_s: Mapping[str, float]
 ) -> dict[str, NodeState]:
     """What becomes of nodes that are short of something, and of those that have been on their way for too long."""
-    found = dict.fromkeys(short, NodeState.SICK)
+    states = dict.fromkeys(short, NodeState.SICK)
     for state in (NodeState.WARM, NodeState.IDLE) if short else ():
         for node in census.by_state[state]:
             is_new = rules.wall_s - node.created_s < JOIN_LIMIT_S
             if node.name in short and (is_new or late_s.get(node.name, 0.0) < rules.grace_s):
-                found[node.name] = NodeState.JOINING
+                states[node.name] = NodeState.JOINING
     for state, limit_s in ((NodeState.PREFLIGHT, PREFLIGHT_LIMIT_S), (NodeState.JOINING, JOIN_LIMIT_S)):
         for node in census.by_state[state]:
             if node.is_ready and late_s.get(node.name, 0.0) >= limit_s:
-                found[node.name] = NodeState.SICK
-    return found
+                states[node.name] = NodeState.SICK
+    return states
 
 
 def own_deployments(key: ObjectKey, deployments: Mapping[ObjectKey, Deployment]) -> dict[str, Deployment]:
     """A pool's, by shape name; one that is being deleted is nobody's any more."""
     return {
-        found.metadata.labels.get(SHAPE_LABEL, ""): found
-        for found in deployments.values()
-        if _says(found.metadata, key) and pool_of(found.metadata) == key and found.metadata.deletion_timestamp is None
+        deployment.metadata.labels.get(SHAPE_LABEL, ""): deployment
+        for deployment in deployments.values()
+        if _says(deployment.metadata, key) and pool_of(deployment.metadata) == key and deployment.metadata.deletion_timestamp is None
     }
 
 
 def copies(key: ObjectKey, deployments: Mapping[ObjectKey, Deployment]) -> tuple[str, ...]:
     """Names of Deployments that wear all labels of the pool's and that somebody else has made, sorted."""
-    worn = (found.metadata for found in deployments.values() if _says(found.metadata, key))
-    return tuple(sorted(each.name for each in worn if is_marked(each) and pool_of(each) != key))
+    worn = (deployment.metadata for deployment in deployments.values() if _says(deployment.metadata, key))
+    return tuple(sorted(metadata.name for metadata in worn if is_marked(metadata) and pool_of(metadata) != key))
 
 
 def _says(metadata: Metadata, key: ObjectKey) -> bool:

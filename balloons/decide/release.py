@@ -137,7 +137,7 @@ class Places:
         self._looks = 0
         held = [(node, loads.get(node.name) or EMPTY) for node in holdable]
         warm = [(node, load) for node, load in held if load.balloons]
-        warm.sort(key=lambda seen: _leaves_first(_turn(seen[1].balloons[0], wall_s)))
+        warm.sort(key=lambda pair: _leaves_first(_turn(pair[1].balloons[0], wall_s)))
         # Room that is free anyway comes before idle nodes, idle nodes before warm ones.
         self._file([(node, loads.get(node.name) or EMPTY) for node in open_nodes], rank=0)
         self._file([(node, load) for node, load in held if not load.balloons], rank=1)
@@ -250,7 +250,7 @@ def reserve(
     now_s, window_s = now.monotonic_s, settings.reservation_s
     pods = [p for p in waiting if _may_take(p, balloon_priority)]
     classes = _classes(p for p in pods if _has_turn(now_s - since_s.get(p.uid, now_s), window_s))
-    given: list[tuple[Pod, Node]] = []
+    places_given: list[tuple[Pod, Node]] = []
     done: set[ClassKey] = set()
     if classes:
         places = Places(
@@ -260,19 +260,19 @@ def reserve(
             if places.is_tired:
                 break
             done.add(key)
-            given += zip(members, places.take(wanted, len(members)), strict=False)
+            places_given += zip(members, places.take(wanted, len(members)), strict=False)
     present = {key for key, _, _ in classes}
     had_turn = (looked & present) | done
-    is_holdable = {node.name for node in holdable} if given else set()
+    is_holdable = {node.name for node in holdable} if places_given else set()
     # These give way even for one pod alone: nobody preempts for it, or its volumes leave it few nodes.
     at_once = {
         node.name
-        for pod, node in given
+        for pod, node in places_given
         if (how := pod.scheduling) is not None and (how.cannot_preempt or how.is_bound_by_volumes)
     }
     taker: dict[str, str] = {}
     placed: dict[str, float] = {}
-    for pod, node in given:
+    for pod, node in places_given:
         if node.name in is_holdable:
             taker.setdefault(node.name, str(pod.key))
             placed[pod.uid] = since_s.get(pod.uid, now_s)
@@ -288,8 +288,8 @@ def _has_turn(age_s: float, window_s: float) -> bool:
 def _in_turn(classes: Sequence[_Class], since_s: Mapping[str, float], looked: frozenset[ClassKey]) -> list[_Class]:
     """Classes that have been given nodes keep them, those that had no turn yet come next; else by priority."""
 
-    def rank(each: _Class) -> int:
-        key, _, members = each
+    def rank(group: _Class) -> int:
+        key, _, members = group
         return 0 if any(pod.uid in since_s for pod in members) else 1 + (key in looked)
 
     return sorted(classes, key=rank)
@@ -310,14 +310,14 @@ def _classes(pods: Iterable[Pod]) -> list[_Class]:
 
     One refused member speaks for its class: those behind it in the scheduler's queue will be refused as well.
     """
-    found: dict[ClassKey, tuple[PodClass, list[Pod]]] = {}
+    classes: dict[ClassKey, tuple[PodClass, list[Pod]]] = {}
     for pod in sorted(pods, key=lambda p: (-p.priority, p.created_s, p.key)):
         if pod.scheduling is not None:
             wanted = class_of(pod, pod.scheduling)
-            found.setdefault((pod.priority, wanted.key), (wanted, []))[1].append(pod)
+            classes.setdefault((pod.priority, wanted.key), (wanted, []))[1].append(pod)
     return [
         (key, wanted, members)
-        for key, (wanted, members) in found.items()
+        for key, (wanted, members) in classes.items()
         if any(p.scheduling and p.scheduling.is_tried for p in members)
     ]
 
@@ -327,11 +327,11 @@ def releases(
 ) -> list[tuple[Pod, str]]:
     """The balloons to delete on these reserved nodes, each with the pod that it gives way to; of fewer than make a
     burst only those `at_once`."""
-    found = [
+    pairs = [
         (load.balloons[0], reserved.taker[name])
         for name in sorted(node.name for node in nodes)
         if (load := loads.get(name) or EMPTY).balloons
     ]
-    if len(found) >= settings.burst_at_least:
-        return found
-    return [(balloon, taker) for balloon, taker in found if balloon.node in reserved.at_once]
+    if len(pairs) >= settings.burst_at_least:
+        return pairs
+    return [(balloon, taker) for balloon, taker in pairs if balloon.node in reserved.at_once]

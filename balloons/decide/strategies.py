@@ -151,9 +151,9 @@ def _lowered_buffers(view: PoolView, snapshot: Snapshot, why: Because, gone: int
 def _own_buffers(pool: ObjectKey, snapshot: Snapshot) -> dict[str, StoredObject]:
     """A pool's, by shape name; one that is being deleted is nobody's any more."""
     return {
-        found.metadata.labels.get(SHAPE_LABEL, ""): found
-        for found in snapshot.buffers.values()
-        if pool_of(found.metadata) == pool and found.metadata.deletion_timestamp is None
+        buffer.metadata.labels.get(SHAPE_LABEL, ""): buffer
+        for buffer in snapshot.buffers.values()
+        if pool_of(buffer.metadata) == pool and buffer.metadata.deletion_timestamp is None
     }
 
 

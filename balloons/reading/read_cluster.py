@@ -221,8 +221,8 @@ def _cluster(tar: tarfile.TarFile) -> SeenCluster:
 def _made(head: _Head, objects: dict[str, tuple[tuple[bytes, ...], int]]) -> SeenCluster:
     lists = {}
     for name, about in head.lists.items():
-        found, bad = objects.get(name, ((), 0)) if name in KIND_BY_NAME else ((), 0)
-        lists[name] = Listed(found, about.unread, about.message, about.left_out, about.unreadable + bad)
+        texts, bad = objects.get(name, ((), 0)) if name in KIND_BY_NAME else ((), 0)
+        lists[name] = Listed(texts, about.unread, about.message, about.left_out, about.unreadable + bad)
     return SeenCluster(taken_at=head.taken_at.astimezone(UTC), lists=lists, version=head.version, context=head.context)
 
 
@@ -245,15 +245,15 @@ def _kind_of_member(member: str) -> Kind:
 
 def _objects(kind: Kind, content: IO[bytes]) -> tuple[tuple[bytes, ...], int]:
     """The kind's objects, and how many lines could not be read."""
-    found, bad = [], 0
+    texts, bad = [], 0
     for line in _lines(content):
         try:
-            found.append(kept(kind, line))
+            texts.append(kept(kind, line))
         except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
             bad += 1
-        if len(found) + bad > MOST_OBJECTS:
+        if len(texts) + bad > MOST_OBJECTS:
             raise ArchiveError(f"more than {MOST_OBJECTS:,} {kind.plural}; {ACCEPTED}")
-    return tuple(found), bad
+    return tuple(texts), bad
 
 
 def _lines(content: IO[bytes]) -> Iterator[bytes]:
@@ -315,7 +315,7 @@ def read_manifests(paths: Sequence[str], taken_at: datetime, *, is_recursive: bo
         deeper = "" if is_recursive or not any(map(os.path.isdir, paths)) else "; -R looks into folders of folders"
         read = f"{count(files, 'file')} read"
         raise ManifestError(f"{', '.join(paths)[:200]}: no object that any check looks at ({read}){deeper}")
-    lists = {name: Listed(tuple(found)) for name, found in by_kind.items()}
+    lists = {name: Listed(tuple(texts)) for name, texts in by_kind.items()}
     return SeenCluster(taken_at=taken_at, lists=lists)
 
 
@@ -337,9 +337,9 @@ def _files(paths: Iterable[str], *, is_recursive: bool) -> Iterator[str]:
         if path == "-" or not Path(path).is_dir():
             yield path
             continue
-        found = Path(path).rglob("*") if is_recursive else Path(path).iterdir()
+        entries = Path(path).rglob("*") if is_recursive else Path(path).iterdir()
         yield from sorted(
-            str(each) for each in found if each.suffix in SUFFIXES and each.is_file() and not _is_template(each)
+            str(file) for file in entries if file.suffix in SUFFIXES and file.is_file() and not _is_template(file)
         )
 
 

@@ -248,14 +248,14 @@ def read_document(body: Any) -> Document:
     if not isinstance(body, dict) or body.get("kind") != "Plan":
         raise DocumentError("no saved plan; accepted: a file that `balloons plan --save FILE` wrote")
     try:
-        found = msgspec.convert(body, Document)
+        document = msgspec.convert(body, Document)
     except msgspec.ValidationError as error:
         raise DocumentError(f"no plan that can be drawn: {error}") from error
-    courses = [[moment.at_seconds for moment in found.timeline]]
-    courses += [[moment.at_seconds for moment in side.timeline] for side in found.pacing.sides]
+    courses = [[moment.at_seconds for moment in document.timeline]]
+    courses += [[moment.at_seconds for moment in side.timeline] for side in document.pacing.sides]
     if any(times != sorted(times) for times in courses):
         raise DocumentError("no plan that can be drawn: timeline is out of order; accepted: atSeconds that grow")
-    return found
+    return document
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,10 +283,10 @@ def series_of(document: Document) -> Series | None:
     moments = thinned(list(document.timeline))
     if len(moments) < 2 or moments[-1].at_seconds - moments[0].at_seconds < LEAST_S:
         return None
-    times = tuple(each.at_seconds for each in moments)
-    rows = [_row(each, document.nodes_coming) for each in moments]
+    times = tuple(moment.at_seconds for moment in moments)
+    rows = [_row(moment, document.nodes_coming) for moment in moments]
     stages = {name: tuple(row[at] for row in rows) for at, name in enumerate(STAGES)}
-    load = [each.utilisation for each in moments if each.utilisation is not None]
+    load = [moment.utilisation for moment in moments if moment.utilisation is not None]
     edges = tuple(times[0] + (times[-1] - times[0]) * part / BINS for part in range(BINS + 1))
     return Series(
         times_s=times,
@@ -337,7 +337,7 @@ def end_of(courses: Sequence[PolicyCourse]) -> float:
 
 def marks(end_s: float, most: int) -> tuple[float, ...]:
     """Times for an axis from 0 to the end: round ones, and not more than `most` stretches."""
-    step_s = next((each for each in STEPS_S if end_s / each <= most), end_s / most)
+    step_s = next((step for step in STEPS_S if end_s / step <= most), end_s / most)
     return tuple(step_s * mark for mark in range(int(end_s / step_s) + 1))
 
 

@@ -59,16 +59,16 @@ def _values(plan: Document, version: str) -> dict[str, Any]:
         "narrow": narrow,
         "compared": compared,
         "compared_narrow": compared_narrow,
-        "has_load": any(each.utilisation is not None for each in plan.timeline),
+        "has_load": any(moment.utilisation is not None for moment in plan.timeline),
         "waves": [sentences.wave_row(number, wave) for number, wave in enumerate(plan.waves[:MOST_ROWS], start=1)],
         "more_waves": max(0, len(plan.waves) - MOST_ROWS),
         "reasons": _reasons(plan),
         "sides": _sides(plan),
         "risks": sentences.risks(plan),
         "cost": sentences.cost(plan),
-        "ceilings": [(shown(each.name), f"{each.nodes:,}", shown(each.detail)) for each in plan.ceilings[:MOST_ROWS]],
+        "ceilings": [(shown(ceiling.name), f"{ceiling.nodes:,}", shown(ceiling.detail)) for ceiling in plan.ceilings[:MOST_ROWS]],
         "pods": sentences.first(sentences.pods(plan), MOST_ROWS),
-        "inputs": [sentences.input_row(each) for each in plan.inputs[:MOST_ROWS]],
+        "inputs": [sentences.input_row(figure) for figure in plan.inputs[:MOST_ROWS]],
         "assumed": sentences.assumed(plan),
         "unseen": sentences.first(map(shown, plan.unseen), MOST_ROWS),
         "findings": _findings(plan),
@@ -90,26 +90,26 @@ def _drawings(plan: Document, chart: Chart) -> tuple[Markup, Markup]:
 
 
 def _tiles(plan: Document) -> list[Tile]:
-    found, eta, limit = [], plan.eta, plan.limit
+    tiles, eta, limit = [], plan.eta, plan.limit
     if not plan.request.add_nodes:
-        found.append(Tile("all ready", "now", sentences.no_longer(plan)))
+        tiles.append(Tile("all ready", "now", sentences.no_longer(plan)))
     elif eta is None:
-        found.append(Tile("all ready", "never", "none of them can come"))
+        tiles.append(Tile("all ready", "never", "none of them can come"))
     else:
         which = "all ready" if plan.nodes_coming == plan.request.add_nodes else f"{plan.nodes_coming:,} of them ready"
-        found.append(Tile(which, sentences.ends(plan), f"nine in ten: {sentences.band(eta)}"))
+        tiles.append(Tile(which, sentences.ends(plan), f"nine in ten: {sentences.band(eta)}"))
     if plan.first_node is not None:
-        found.append(Tile("first node", duration(plan.first_node.median_seconds), sentences.band(plan.first_node)))
+        tiles.append(Tile("first node", duration(plan.first_node.median_seconds), sentences.band(plan.first_node)))
     if limit is not None:
         without = limit.eta_without_seconds
-        found.append(
+        tiles.append(
             Tile("limited by", shown(limit.name), "" if without is None else f"without it {duration(without)}")
         )
     for side in plan.pacing.sides:
         if side.policy == plan.pacing.policy:
             note = f"{side.peak_requests_per_second:,.0f} requests/s, {share(side.refused_share)} refused"
-            found.append(Tile("peak API load", share(side.peak_utilisation), _together(note)))
-    return found
+            tiles.append(Tile("peak API load", share(side.peak_utilisation), _together(note)))
+    return tiles
 
 
 def _together(text: str) -> str:
@@ -119,8 +119,8 @@ def _together(text: str) -> str:
 
 def _reasons(plan: Document) -> list[tuple[str, str, str, str]]:
     return [
-        (each.because, each.limit, "for ever" if each.seconds is None else duration(each.seconds), each.meaning)
-        for each in sentences.reasons(plan)[:MOST_ROWS]
+        (reason.because, reason.limit, "for ever" if reason.seconds is None else duration(reason.seconds), reason.meaning)
+        for reason in sentences.reasons(plan)[:MOST_ROWS]
     ]
 
 
@@ -131,15 +131,15 @@ def _sides(plan: Document) -> list[tuple[str, ...]]:
 
 def _findings(plan: Document) -> list[tuple[str, ...]]:
     return [
-        (each.severity, each.code, shown(each.object), shown(each.message), shown(each.fix))
-        for each in (plan.findings or ())[:MOST_ROWS]
+        (finding.severity, finding.code, shown(finding.object), shown(finding.message), shown(finding.fix))
+        for finding in (plan.findings or ())[:MOST_ROWS]
     ]
 
 
 def _found(plan: Document) -> str:
     if plan.findings is None:
         return "not looked for"
-    counts = Counter(each.severity for each in plan.findings)
+    counts = Counter(finding.severity for finding in plan.findings)
     words = [("error", "errors"), ("warning", "warnings"), ("info", "info")]
     said = ", ".join(f"{counts[one]:,} {one if counts[one] == 1 else more}" for one, more in words if counts[one])
     return (said or "nothing") + (f"; the first {MOST_ROWS}" if len(plan.findings) > MOST_ROWS else "")

@@ -78,11 +78,11 @@ def _without_secrets(value: Any) -> Any:
     if value is None or isinstance(value, bool | int | float):
         return value
     if isinstance(value, Mapping):
-        return {str(key): _under(str(key), each) for key, each in value.items()}
+        return {str(key): _under(str(key), part) for key, part in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
-        return [_without_secrets(each) for each in value]
+        return [_without_secrets(part) for part in value]
     return _SECRETS.sub(HIDDEN, value if isinstance(value, str) else repr(value))
 
 
 def _all_printable(value: Any) -> Any:
-    return [printable(str(each)) for each in value] if isinstance(value, list | tuple) else value
+    return [printable(str(part)) for part in value] if isinstance(value, list | tuple) else value

@@ -122,14 +122,14 @@ class Metrics:
         """One write has ended."""
         self._writes.labels(kind.value, outcome.value).inc()
 
-    def gave_way(self, seen: GaveWay | Taken) -> None:
+    def gave_way(self, event: GaveWay | Taken) -> None:
         """A balloon left its node for real work, or real work took such a node: all replicas see it, one counts."""
         if not self._leads():
             return
-        if isinstance(seen, GaveWay):
-            self._preemptions.labels(seen.how.value).inc()
+        if isinstance(event, GaveWay):
+            self._preemptions.labels(event.how.value).inc()
         else:
-            self._preempt_to_bind.observe(seen.seconds)
+            self._preempt_to_bind.observe(event.seconds)
 
     def bound(self, pool: ObjectKey, found: Found) -> None:
         """Real work was bound on a node of the pool: all replicas see it, one counts."""
@@ -163,8 +163,8 @@ class Metrics:
         key, status, reason = decision.pool, decision.status, decision.because.reason
         for name, gauge in self._pool_gauges.items():
             gauge.labels(key.namespace, key.name).set(getattr(status, name))
-        for each in Standing:
-            self._standing.labels(key.namespace, key.name, each.name.lower()).set(standing(reason) is each)
+        for state in Standing:
+            self._standing.labels(key.namespace, key.name, state.name.lower()).set(standing(reason) is state)
         for found in Found:
             self._bound.labels(key.namespace, key.name, found.value)
         if reason in HELD_UP and self._reasons.get(key) != decision.because.code:

@@ -220,7 +220,7 @@ class PoolWrites:
         """Delete some of the balloons on nodes that are about to go: most go with the size of their Deployment."""
         now_s = self._clock()
         self._left_s = {node: at_s for node, at_s in self._left_s.items() if now_s - at_s < LEFT_AGAIN_S}
-        leaving = [each for each in actions if isinstance(each, LeaveNode) and each.node not in self._left_s]
+        leaving = [action for action in actions if isinstance(action, LeaveNode) and action.node not in self._left_s]
         self._start_turn(key, _Sort.LEAVING, leaving[:AT_ONCE])
 
     def _crashed(self, key: ObjectKey, sort: _Sort) -> None:

@@ -31,7 +31,7 @@ NODE_S = 0.3
 SOON_S = 1.0
 
 
-_WRITTEN = {each.kind: each for each in (DEPLOYMENTS, POD_TEMPLATES)}
+_WRITTEN = {resource.kind: resource for resource in (DEPLOYMENTS, POD_TEMPLATES)}
 
 
 def buffers(api_version: str) -> Resource:
@@ -54,10 +54,10 @@ class PoolWire(msgspec.Struct, frozen=True):
 
 def pool_from_wire(wire: PoolWire) -> BalloonPool | RefusedPool:
     """The pool, or who it is and which rule it breaks."""
-    found = decode_pool(msgspec.json.encode(wire))
-    if isinstance(found, Invalid):
-        return RefusedPool(wire.metadata, found.message, status_of(wire.status, PoolStatus))
-    return found
+    pool = decode_pool(msgspec.json.encode(wire))
+    if isinstance(pool, Invalid):
+        return RefusedPool(wire.metadata, pool.message, status_of(wire.status, PoolStatus))
+    return pool
 
 
 def pod_or_presence(wire: PodWire, shared: Shared) -> Pod:

@@ -127,9 +127,9 @@ class Watches:
 
     def _pod_changed(self, key: Key, before: Pod | None, after: Pod | None) -> None:
         self._index.change_pod(before, after)
-        seen = self._preemptions.pod_changed(before, after, self._clock())
-        if seen is not None:
-            self._metrics.gave_way(seen)
+        event = self._preemptions.pod_changed(before, after, self._clock())
+        if event is not None:
+            self._metrics.gave_way(event)
         self._note_arrival(before, after)
         self._wake.poke(watched_objects.pod_within_s(before, after))
 

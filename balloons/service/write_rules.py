@@ -126,8 +126,8 @@ def failure_in_words(action: Action, error: ApiError) -> str:
 
 def batches(actions: Sequence[Action]) -> list[list[Action]]:
     """The actions in order; each inner list may be carried out concurrently."""
-    found: list[list[Action]] = []
+    ordered: list[list[Action]] = []
     for kind, group in groupby(actions, key=type):
         together = list(group)
-        found += [together] if kind in _TOGETHER else [[action] for action in together]
-    return found
+        ordered += [together] if kind in _TOGETHER else [[action] for action in together]
+    return ordered

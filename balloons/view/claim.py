@@ -94,7 +94,7 @@ class Tenancy:
         `broken` are pools that break a rule of their own, by when they were made (Unix s): of those only the namespace
         and the number are judged, or whoever writes nothing but such pools would be bounded by nothing.
         """
-        found: dict[ObjectKey, Refusal] = {}
+        refusals: dict[ObjectKey, Refusal] = {}
         counts: dict[str, tuple[int, int]] = {}
         ages: list[tuple[float, ObjectKey, PoolSpec | None]]
         ages = [(pool.metadata.created_s, pool.key, pool.spec) for pool in pools]
@@ -105,8 +105,8 @@ class Tenancy:
             if refusal is None:
                 counts[key.namespace] = before + 1, schedules + (len(spec.schedules) if spec else 0)
             else:
-                found[key] = refusal
-        return found
+                refusals[key] = refusal
+        return refusals
 
     def _breaches(self, namespace: str, spec: PoolSpec | None, pools: int, schedules: int) -> Iterator[Refusal]:
         if not self.serves(namespace):
@@ -191,35 +191,35 @@ class Selectors:
         """The pools that select a node with these labels."""
         keys = self._keys
         read = (labels.get(keys[0]),) if len(keys) == 1 else tuple([labels.get(key) for key in keys])
-        found = self._known.get(read)
-        if found is None:
-            found = tuple(pool.key for pool in self._pools if matches(pool.spec.nodes.selector, labels))
-            self._known[read] = found
-        return found
+        pools = self._known.get(read)
+        if pools is None:
+            pools = tuple(pool.key for pool in self._pools if matches(pool.spec.nodes.selector, labels))
+            self._known[read] = pools
+        return pools
 
     def claims(self, nodes: Iterable[Node], loads: Mapping[str, NodeLoad]) -> dict[ObjectKey, Claim]:
         """Every pool's claim; a node goes to the first pool that selects it and counts as lost by the others."""
-        found = {pool.key: Claim() for pool in self._pools}
+        claims = {pool.key: Claim() for pool in self._pools}
         straying: list[tuple[str, tuple[Pod, ...], ObjectKey | None]] = []
         self._places = places = {}
         for node in nodes:
             pools = self.of(node.labels)
             owner, load = (pools[0] if pools else None), loads.get(node.name) or EMPTY
-            places[node.name] = (pools, len(found[owner].seen) if owner is not None else 0)
+            places[node.name] = (pools, len(claims[owner].seen) if owner is not None else 0)
             if load.balloons and (strays := _strays(load.balloons, owner)):
                 straying.append((node.name, strays, owner))
                 load = among_scavengers(load, strays)
                 if owner is not None:
-                    found[owner].own_loads[node.name] = load
+                    claims[owner].own_loads[node.name] = load
             if owner is None:
                 continue
-            found[owner].seen.append((node, load))
+            claims[owner].seen.append((node, load))
             for loser in pools[1:]:
-                found[loser].lost[owner] = found[loser].lost.get(owner, 0) + 1
+                claims[loser].lost[owner] = claims[loser].lost.get(owner, 0) + 1
         for _, strays, owner in sorted(straying, key=lambda node: node[0]):
-            _note_strays(strays, owner, found)
+            _note_strays(strays, owner, claims)
         self._hosts = frozenset(name for name, _, _ in straying)
-        return found
+        return claims
 
     def renewed(
         self,

@@ -80,8 +80,8 @@ class Deployment(msgspec.Struct, frozen=True):
 
         The pod's name, which is another one at each attempt, is left out.
         """
-        found = next((c for c in self.status.conditions if c.type == "ReplicaFailure" and c.status == "True"), None)
-        return _POD_NAME.sub("pods", found.message)[:MOST_REFUSAL_TEXT] if found else ""
+        failure = next((c for c in self.status.conditions if c.type == "ReplicaFailure" and c.status == "True"), None)
+        return _POD_NAME.sub("pods", failure.message)[:MOST_REFUSAL_TEXT] if failure else ""
 
 
 class PriorityClass(msgspec.Struct, frozen=True, rename="camel"):
@@ -268,19 +268,19 @@ class Index:
 
     # --- what there is ---
 
-    def snapshot(self, given: Circumstances) -> Snapshot:
+    def snapshot(self, circumstances: Circumstances) -> Snapshot:
         """The view as it is now; it does not change when the index does."""
         sound = {key: pool for key, pool in self._pools.items() if isinstance(pool, BalloonPool)}
         broken = {key: pool for key, pool in self._pools.items() if isinstance(pool, RefusedPool)}
-        made_s = dict.fromkeys(given.unreadable, math.inf) | {key: p.metadata.created_s for key, p in broken.items()}
+        made_s = dict.fromkeys(circumstances.unreadable, math.inf) | {key: p.metadata.created_s for key, p in broken.items()}
         refused = self._tenancy.refused(sound.values(), made_s)
         pools = {key: pool for key, pool in sound.items() if key not in refused}
         self._refresh(pools)
         self._are_nodes_lent = True
-        invalid = {**given.unreadable, **{key: pool.problem for key, pool in broken.items()}}
+        invalid = {**circumstances.unreadable, **{key: pool.problem for key, pool in broken.items()}}
         return Snapshot(
-            missing=given.missing,
-            age_s=given.age_s,
+            missing=circumstances.missing,
+            age_s=circumstances.age_s,
             pools=pools,
             invalid={key: problem for key, problem in invalid.items() if key not in refused},
             refused=refused,
@@ -293,10 +293,10 @@ class Index:
             priority_classes=self._classes.copy(),
             buffers=self._buffers.copy(),
             templates=self._templates.copy(),
-            buffer_version=given.buffer_version,
+            buffer_version=circumstances.buffer_version,
             claims=self._claims,
-            server_minor=given.server_minor,
-            resting=given.resting,
+            server_minor=circumstances.server_minor,
+            resting=circumstances.resting,
         )
 
     @property
@@ -315,8 +315,8 @@ class Index:
     def pool_of_node(self, name: str) -> ObjectKey | None:
         """The pool that the node counts for, by the selectors of the last snapshot; None where none selects it."""
         node = self._nodes.get(name)
-        found = self._selectors.of(node.labels) if node is not None else ()
-        return found[0] if found else None
+        pools = self._selectors.of(node.labels) if node is not None else ()
+        return pools[0] if pools else None
 
     def pod_on(self, node: str, uid: str) -> Pod | None:
         """One pod of a node, by uid; `node` is empty for a pod without one."""
