@@ -353,7 +353,7 @@ def _label_problems(lever: LabelLever) -> Iterator[Problem]:
 
 
 def _selected_problems(spec: ThrottleSpec, key: str) -> Iterator[Problem]:
-    asked = {*spec.nodes.match_labels, *(each.key for each in spec.nodes.match_expressions)}
+    asked = {*spec.nodes.match_labels, *(part.key for part in spec.nodes.match_expressions)}
     if key in asked:
         yield Problem(
             "spec.nodes",
@@ -414,7 +414,7 @@ StoredThrottle = JoinThrottle | RefusedThrottle
 
 def throttle_from_wire(wire: ThrottleWire) -> StoredThrottle:
     """The throttle, or who it is and which rule it breaks."""
-    found = decode_throttle(msgspec.json.encode(wire))
-    if isinstance(found, Invalid):
-        return RefusedThrottle(wire.metadata, found.message, status_of(wire.status, ThrottleStatus))
-    return found
+    throttle = decode_throttle(msgspec.json.encode(wire))
+    if isinstance(throttle, Invalid):
+        return RefusedThrottle(wire.metadata, throttle.message, status_of(wire.status, ThrottleStatus))
+    return throttle

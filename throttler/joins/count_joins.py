@@ -171,8 +171,8 @@ def _largest(memory: JoinMemory, world: JoinWorld, now_s: float) -> JoinMemory:
     if not world.unplaced or now_s < memory.largest_until_s:
         return memory
     sizes = {id(node.allocatable): node.allocatable for node in world.nodes.values() if node.uid in memory.settled}
-    found = largest(sizes.values())
-    return replace(memory, largest=found, largest_until_s=now_s + LARGEST_KEPT_S) if found else memory
+    largest_size = largest(sizes.values())
+    return replace(memory, largest=largest_size, largest_until_s=now_s + LARGEST_KEPT_S) if largest_size else memory
 
 
 PATIENCE_S = 5.0

@@ -72,16 +72,16 @@ def waiting_crowds(
     """The throttle's waiting pods, those together that are alike; a crowd is as urgent as its owner's whole demand."""
     shares: dict[str, float] = defaultdict(float)
     least: dict[str, int] = {}
-    found: list[tuple[str, Crowd]] = []
+    crowds: list[tuple[str, Crowd]] = []
     for pods in _alike(pod for pod in unplaced if pod.uid in released or _waits(pod, rules)):
         first, owner = pods[0], _owner_of(pods[0])
         if first.scheduling is not None and may_use(first, rules):
             crowd = Crowd(first.scheduling, first.requests, len(pods) * _share(first, largest))
             shares[owner] += crowd.nodes
             least[owner] = min(first.priority, least.get(owner, first.priority))
-            found.append((owner, crowd))
+            crowds.append((owner, crowd))
     urgent = {owner for owner, share in shares.items() if _is_urgent(share, least[owner], rules)}
-    return tuple(replace(crowd, is_urgent=owner in urgent, owner=owner) for owner, crowd in found)
+    return tuple(replace(crowd, is_urgent=owner in urgent, owner=owner) for owner, crowd in crowds)
 
 
 def seekers(unplaced: Iterable[Pod], rules: JoinRules) -> list[Pod]:
@@ -104,13 +104,13 @@ def is_loose(pod: Pod, rules: JoinRules) -> bool:
 
 def _alike(pods: Iterable[Pod]) -> Iterable[list[Pod]]:
     """Pods of one owner and one kind together; caches share the parts that equal pods have, so identity tells."""
-    found: dict[tuple[object, ...], list[Pod]] = {}
+    alike: dict[tuple[object, ...], list[Pod]] = {}
     for pod in pods:
         how = pod.scheduling
         if how is not None:
             kind = _owner_of(pod), pod.priority, id(pod.requests), id(how.node_selector), id(how.node_terms)
-            found.setdefault((*kind, id(how.tolerations), how.is_one_per_node, how.is_gated), []).append(pod)
-    return found.values()
+            alike.setdefault((*kind, id(how.tolerations), how.is_one_per_node, how.is_gated), []).append(pod)
+    return alike.values()
 
 
 def may_use(pod: Pod, rules: JoinRules) -> bool:

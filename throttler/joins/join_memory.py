@@ -32,7 +32,7 @@ class Durations:
 
     def and_then(self, seconds: Iterable[float]) -> "Durations":
         """With these behind; the oldest ones are forgotten."""
-        more = tuple(max(0.0, each) for each in seconds)
+        more = tuple(max(0.0, duration_s) for duration_s in seconds)
         return Durations((*self.latest, *more)[-KEPT:]) if more else self
 
     @property
@@ -40,7 +40,7 @@ class Durations:
         """Standard deviation; 0 while fewer than three are known: a spread that is believed lets more be asked for."""
         if len(self.latest) < ENOUGH or (mean_s := self.mean_s) is None:
             return 0.0
-        return math.sqrt(sum((each - mean_s) ** 2 for each in self.latest) / len(self.latest))
+        return math.sqrt(sum((duration_s - mean_s) ** 2 for duration_s in self.latest) / len(self.latest))
 
     @property
     def mean_s(self) -> float | None:

@@ -42,16 +42,16 @@ class ExpectedDaemons:
     @classmethod
     def by(cls, daemon_sets: tuple[DaemonSet, ...]) -> "ExpectedDaemons":
         """For these DaemonSets."""
-        keys = sorted(set[str]().union(*(each.label_keys for each in daemon_sets)))
+        keys = sorted(set[str]().union(*(daemon_set.label_keys for daemon_set in daemon_sets)))
         return cls(daemon_sets, tuple(keys), {})
 
     def on(self, node: Node, taints: tuple[Taint, ...]) -> tuple[DaemonSet, ...]:
         """The DaemonSets that put a pod on the node once it has only these taints."""
         read = taints, tuple([node.labels.get(key) for key in self.keys])
-        found = self.known.get(read)
-        if found is None:
-            found = self.known[read] = tuple(each for each in self.daemon_sets if wants_daemon(each, node, taints))
-        return found
+        expected = self.known.get(read)
+        if expected is None:
+            expected = self.known[read] = tuple(daemon_set for daemon_set in self.daemon_sets if wants_daemon(daemon_set, node, taints))
+        return expected
 
 
 def stage_of(node: Node, world: JoinWorld, rules: JoinRules, wanted: ExpectedDaemons) -> Stage:
@@ -75,9 +75,9 @@ def _by_daemons(expected: tuple[DaemonSet, ...], pods: Iterable[Pod]) -> Stage:
         for pod in pods
         if pod.kind is PodKind.DAEMON and pod.owner is not None and not pod.is_terminating
     }
-    if any(each.uid not in runs for each in expected):
+    if any(daemon_set.uid not in runs for daemon_set in expected):
         return Stage.WITHOUT_DAEMONS
-    return Stage.USABLE if all(runs[each.uid] for each in expected) else Stage.STARTING_DAEMONS
+    return Stage.USABLE if all(runs[daemon_set.uid] for daemon_set in expected) else Stage.STARTING_DAEMONS
 
 
 STUCK_S = 300.0
@@ -149,7 +149,7 @@ class Registered:
     @property
     def unmatched(self) -> int:
         """Nodes that Karpenter has not matched with their NodeClaims yet."""
-        nodes = (node for found in self.by_stage.values() for node in found)
+        nodes = (node for of_stage in self.by_stage.values() for node in of_stage)
         return sum(1 for node in nodes if any(taint.key == UNREGISTERED_TAINT for taint in node.taints))
 
 
@@ -157,20 +157,20 @@ def sort_nodes(world: JoinWorld, memory: JoinMemory, rules: JoinRules, now_s: fl
     """Look at every node whose join had not ended."""
     settled, foreign = memory.settled, memory.foreign
     fresh = [node for node in world.nodes.values() if node.uid not in settled and node.uid not in foreign]
-    found = Registered(labels_until_s=memory.labels_until_s)
+    registered = Registered(labels_until_s=memory.labels_until_s)
     if now_s >= memory.labels_until_s:
-        found.settled_before, found.foreign_before = _by_label(world.nodes.values(), settled | foreign, rules)
-        found.labels_until_s = now_s + LABELS_KEPT_S
+        registered.settled_before, registered.foreign_before = _by_label(world.nodes.values(), settled | foreign, rules)
+        registered.labels_until_s = now_s + LABELS_KEPT_S
     else:
-        found.settled_before, found.foreign_before = _still_there(world.nodes, memory, len(fresh))
+        registered.settled_before, registered.foreign_before = _still_there(world.nodes, memory, len(fresh))
     before = _Before(world, memory, rules, now_s, ExpectedDaemons.by(world.daemon_sets))
     for node in fresh:
         if rules.selects(node.labels):
-            _follow(node, before, found)
+            _follow(node, before, registered)
         elif node.is_ready and not any(is_joining_taint(taint) for taint in node.taints):
             # Only now its labels are final: Karpenter may add some when it matches Node and NodeClaim.
-            found.newly_foreign.add(node.uid)
-    return found
+            registered.newly_foreign.add(node.uid)
+    return registered
 
 
 def _by_label(nodes: Iterable[Node], known: frozenset[str], rules: JoinRules) -> tuple[frozenset[str], frozenset[str]]:
@@ -219,23 +219,23 @@ class _Before:
         return self.memory.let_in_s.get(node.uid, self.now_s if was_held else created_s)
 
 
-def _follow(node: Node, before: _Before, found: Registered) -> None:
+def _follow(node: Node, before: _Before, registered: Registered) -> None:
     """One node of the throttle: counted in its stage, or settled."""
     created_s = before.created_s(node)
     if node.uid not in before.memory.created_s:
-        found.heard_of += [] if before.is_first else [node]
-        found.ordered_by_groups_s += [] if KARPENTER_POOL_LABEL in node.labels else [node.created_s]
+        registered.heard_of += [] if before.is_first else [node]
+        registered.ordered_by_groups_s += [] if KARPENTER_POOL_LABEL in node.labels else [node.created_s]
     if node.is_deleting or (before.is_first and _is_past(node, before.now_s - created_s, before.rules)):
-        found.newly_settled.add(node.uid)
+        registered.newly_settled.add(node.uid)
         return
     stage = stage_of(node, before.world, before.rules, before.wanted)
     if stage is Stage.USABLE and before.is_first:
-        found.newly_settled.add(node.uid)
+        registered.newly_settled.add(node.uid)
     elif stage is Stage.HELD:
-        found.by_stage[stage].append(node)
-        found.created_s[node.uid] = created_s
+        registered.by_stage[stage].append(node)
+        registered.created_s[node.uid] = created_s
     else:
-        _follow_join(node, stage, created_s, before, found)
+        _follow_join(node, stage, created_s, before, registered)
 
 
 def _is_past(node: Node, age_s: float, rules: JoinRules) -> bool:
@@ -243,28 +243,28 @@ def _is_past(node: Node, age_s: float, rules: JoinRules) -> bool:
     return age_s > rules.kill_timer_s and not any(taint.key == rules.taint_key for taint in node.taints)
 
 
-def _follow_join(node: Node, stage: Stage, created_s: float, before: _Before, found: Registered) -> None:
+def _follow_join(node: Node, stage: Stage, created_s: float, before: _Before, registered: Registered) -> None:
     let_in_s, pool = before.let_in_s(node, created_s), node.labels.get(KARPENTER_POOL_LABEL, "")
     waits_for_daemons = stage in (Stage.WITHOUT_DAEMONS, Stage.STARTING_DAEMONS)
     ready_s = before.memory.ready_s.get(node.uid, before.now_s)
     is_stuck = stage is Stage.STARTING_DAEMONS and before.now_s - ready_s > STUCK_S
     if stage is Stage.USABLE or is_stuck:
-        found.newly_settled.add(node.uid)
-        found.joined_in_s.append((ready_s if is_stuck else before.now_s) - let_in_s)
+        registered.newly_settled.add(node.uid)
+        registered.joined_in_s.append((ready_s if is_stuck else before.now_s) - let_in_s)
         if not is_stuck:
-            found.usable.append(node.name)
-            found.came.append((pool, let_in_s, before.now_s - let_in_s))
+            registered.usable.append(node.name)
+            registered.came.append((pool, let_in_s, before.now_s - let_in_s))
     elif before.now_s - let_in_s > before.rules.kill_timer_s:
-        found.newly_settled.add(node.uid)
-        found.given_up += 1
+        registered.newly_settled.add(node.uid)
+        registered.given_up += 1
     else:
-        found.by_stage[stage].append(node)
-        found.created_s[node.uid] = created_s
-        found.let_in_s[node.uid] = let_in_s
+        registered.by_stage[stage].append(node)
+        registered.created_s[node.uid] = created_s
+        registered.let_in_s[node.uid] = let_in_s
         usual = before.memory.usual_joins.get(pool, NONE_YET)
         if usual.is_late(let_in_s, before.now_s, LATE_JOINS, LEAST_JOIN_S):
-            found.late += 1
+            registered.late += 1
         else:
-            found.timely_s.append(let_in_s)
+            registered.timely_s.append(let_in_s)
         if waits_for_daemons:
-            found.ready_s[node.uid] = ready_s
+            registered.ready_s[node.uid] = ready_s

@@ -54,7 +54,7 @@ def count_requested(
     asked_s = {claim.metadata.uid: _asked_s(claim, world, memory, now_s) for claim in waiting}
     alive = [(asked_s[c.metadata.uid], _is_late(c, asked_s, memory, now_s)) for c in waiting]
     # Nodes that have registered and are not matched yet still have such a claim each.
-    booting = sorted(each for each in alive if not past_timer(each[0], rules, now_s))[nodes.unmatched :]
+    booting = sorted(order for order in alive if not past_timer(order[0], rules, now_s))[nodes.unmatched :]
     timely = [at_s for at_s, is_late in booting if not is_late]
     later = _registered_since(world, memory, nodes)
     # Whoever registers is taken for the one that was asked for first: of all together the mean is exact in any order.
@@ -179,24 +179,24 @@ def share_groups(
     A group that a throttle names is its own. One whose nodes no throttle selects is nobody's, and one of which no node
     tells is the oldest throttle's that has a CapacityQuota, else the oldest one's.
     """
-    found = {each.metadata.name: GroupsOf(status=replace(status, groups=())) for each in throttles}
+    by_throttle = {throttle.metadata.name: GroupsOf(status=replace(status, groups=())) for throttle in throttles}
     booting = [group for group in status.groups if group.booting]
     if not booting or not throttles:
-        return found
+        return by_throttle
     if throttles[0].spec.nodes == LabelSelector():
-        return {**found, throttles[0].metadata.name: GroupsOf(status=status)}
+        return {**by_throttle, throttles[0].metadata.name: GroupsOf(status=status)}
     shown = _shown(frozenset(group.name for group in booting), nodes, throttles)
     for group in booting:
         owners = _named(group.name, throttles) or _owners(group.name, shown, throttles)
         owner = owners[0] if len(owners) == 1 else _guess(throttles)
         if owner is not None:
-            found[owner] = found[owner].and_also(group, is_guessed=len(owners) != 1)
-    return found
+            by_throttle[owner] = by_throttle[owner].and_also(group, is_guessed=len(owners) != 1)
+    return by_throttle
 
 
 def _named(name: str, throttles: Iterable[JoinThrottle]) -> Sequence[str | None]:
     """The throttle whose lever names the group; none where no lever does."""
-    levers = ((each.metadata.name, each.spec.levers.machine_deployments) for each in throttles)
+    levers = ((throttle.metadata.name, throttle.spec.levers.machine_deployments) for throttle in throttles)
     return [throttle for throttle, lever in levers if lever is not None and name in lever.groups][:1]
 
 
@@ -208,11 +208,11 @@ def _owners(name: str, shown: Mapping[str, Sequence[Labels]], throttles: Sequenc
 
 
 def _owner(labels: Labels, throttles: Iterable[JoinThrottle]) -> str | None:
-    return next((each.metadata.name for each in throttles if matches(each.spec.nodes, labels)), None)
+    return next((throttle.metadata.name for throttle in throttles if matches(throttle.spec.nodes, labels)), None)
 
 
 def _guess(throttles: Sequence[JoinThrottle]) -> str:
-    quota = (each for each in throttles if each.spec.levers.capacity_quota is not None)
+    quota = (throttle for throttle in throttles if throttle.spec.levers.capacity_quota is not None)
     return next(quota, throttles[0]).metadata.name
 
 
@@ -223,7 +223,7 @@ def _shown(
 
     A selector that asks for such a label says the same of nodes that are not there yet.
     """
-    asked = (each.spec.nodes.match_labels for each in throttles if not each.spec.nodes.match_expressions)
+    asked = (throttle.spec.nodes.match_labels for throttle in throttles if not throttle.spec.nodes.match_expressions)
     there = (node.labels for node in nodes if KARPENTER_POOL_LABEL not in node.labels)
     found: dict[str, list[Labels]] = {}
     for labels in chain(asked, there):

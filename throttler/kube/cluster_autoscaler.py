@@ -78,19 +78,19 @@ class AutoscalerStatus:
 
 def read_status(text: str) -> AutoscalerStatus | None:
     """The groups' counts; None where the text names no groups."""
-    found: list[dict[str, int | str]] = []
+    items: list[dict[str, int | str]] = []
     at_s, has_groups = 0.0, False
     for path, value, is_item in _scalars(text):
         has_groups = has_groups or path[0] == _GROUPS
-        if path[0] == _GROUPS and ((is_item and len(path) == 2) or not found):
-            found.append({})
+        if path[0] == _GROUPS and ((is_item and len(path) == 2) or not items):
+            items.append({})
         if path == ("time",):
             at_s = _epoch_s(value)
         elif path == _GROUP_NAME:
-            found[-1]["name"] = value.strip("'\"")
+            items[-1]["name"] = value.strip("'\"")
         elif path in _COUNTS and value.isdecimal() and value.isascii() and len(value) < 10:
-            found[-1][_COUNTS[path]] = int(value)
-    groups = tuple(msgspec.convert(each, NodeGroup) for each in found if each)
+            items[-1][_COUNTS[path]] = int(value)
+    groups = tuple(msgspec.convert(item, NodeGroup) for item in items if item)
     return AutoscalerStatus(groups, at_s) if has_groups else None
 
 
@@ -115,9 +115,9 @@ def _epoch_s(text: str) -> float:
 
     0 when it cannot be read.
     """
-    found = _TIME.match(text.strip("'\""))
+    time = _TIME.match(text.strip("'\""))
     try:
-        return datetime.strptime(" ".join(found.groups()), "%Y-%m-%d %H:%M:%S %z").timestamp() if found else 0.0
+        return datetime.strptime(" ".join(time.groups()), "%Y-%m-%d %H:%M:%S %z").timestamp() if time else 0.0
     except (ValueError, OverflowError):
         return 0.0
 

@@ -179,10 +179,10 @@ def _named(path: str, section: str, entries: Any) -> Iterable[tuple[str, Mapping
 def _entry(merged: Mapping[str, Any], section: str, name: str, part: str, at: str) -> Mapping[str, Any]:
     if name not in merged[section]:
         raise ConfigError(f"{at}: {name!r} is not among the {section} ({_known(merged, section)})")
-    found = merged[section][name].get(part)
-    if not isinstance(found, Mapping):
+    value = merged[section][name].get(part)
+    if not isinstance(value, Mapping):
         raise ConfigError(f"{at}: {section}[{name}].{part} must be a mapping")
-    return found
+    return value
 
 
 def _known(merged: Mapping[str, Any], section: str) -> str:
@@ -428,13 +428,13 @@ def context_names(kubeconfig: str | None, environ: Mapping[str, str] = os.enviro
 
 def _documents(paths: str) -> list[tuple[str, Any]]:
     """The parsed files that exist; several paths may name files that do not, as with kubectl."""
-    found = [path for path in paths.split(os.pathsep) if path and Path(path).expanduser().exists()]
-    if not found:
+    existing = [path for path in paths.split(os.pathsep) if path and Path(path).expanduser().exists()]
+    if not existing:
         raise ConfigError(
             f"{paths}: no such kubeconfig, and this process does not run in a pod; "
             "name one in --kubeconfig or $KUBECONFIG"
         )
-    return [(path, _parse(path)) for path in found]
+    return [(path, _parse(path)) for path in existing]
 
 
 def _parse(path: str) -> Any:

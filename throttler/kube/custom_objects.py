@@ -191,8 +191,8 @@ def decode_object(raw: bytes | msgspec.Raw | Mapping[str, Any], form: Form[S, T,
     if isinstance(spec, tuple):
         return _invalid(metadata, spec)
     made = form.make(metadata, spec, status_of(data.get("status"), form.status))
-    found = form.rules(made)
-    return _invalid(metadata, found) if found else made
+    problems = form.rules(made)
+    return _invalid(metadata, problems) if problems else made
 
 
 def status_of(data: Any, expected: type[T]) -> T:
@@ -236,14 +236,14 @@ def _spec(data: Any, form: Form[S, T, O]) -> S | tuple[Problem, ...]:
         return (given,)
     try:
         plain = form.prepared(without_nulls(given))
-        found = tuple(structural_problems(plain, form.spec, "spec"))
-        return found or msgspec.convert(plain, form.spec)
+        problems = tuple(structural_problems(plain, form.spec, "spec"))
+        return problems or msgspec.convert(plain, form.spec)
     except (msgspec.ValidationError, RecursionError) as error:
         return (Problem("spec", f"{error}; accepted: the spec of a {form.kind}"),)
 
 
-def _invalid(metadata: Metadata, found: tuple[Problem, ...]) -> Invalid:
-    return Invalid(key_of(metadata), "; ".join(map(str, found)), metadata.generation)
+def _invalid(metadata: Metadata, problems: tuple[Problem, ...]) -> Invalid:
+    return Invalid(key_of(metadata), "; ".join(map(str, problems)), metadata.generation)
 
 
 StatusT = TypeVar("StatusT")

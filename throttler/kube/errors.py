@@ -155,8 +155,8 @@ def error_from_answer(status: int, headers: Mapping[str, str], body: bytes, now:
 
 def error_from_status_object(body: bytes | msgspec.Raw) -> ApiError:
     """The error for a Status object inside a watch stream."""
-    found = _read_status(bytes(body))
-    return _error(found.code or 500, found, None)
+    answered = _read_status(bytes(body))
+    return _error(answered.code or 500, answered, None)
 
 
 def _read_status(body: bytes) -> _Status:
@@ -167,18 +167,18 @@ def _read_status(body: bytes) -> _Status:
         return _Status(message=body[:MESSAGE_LIMIT].decode("utf-8", "replace"))
 
 
-def _error(status: int, found: _Status, retry_after_s: float | None) -> ApiError:
+def _error(status: int, answered: _Status, retry_after_s: float | None) -> ApiError:
     kind = _BY_STATUS.get(status, ServerError if status >= 500 else ApiError)
-    if found.reason == "AlreadyExists":
+    if answered.reason == "AlreadyExists":
         kind = AlreadyExistsError
-    details = found.details or _StatusDetails()
+    details = answered.details or _StatusDetails()
     if retry_after_s is None and details.retry_after_seconds > 0:
         retry_after_s = parse_retry_after(str(details.retry_after_seconds), None)
     causes = tuple(Cause(c.field, cut(c.message), c.reason) for c in details.causes or ())
     return kind(
-        cut(found.message) or f"HTTP status {status}",
+        cut(answered.message) or f"HTTP status {status}",
         status=status,
-        reason=found.reason,
+        reason=answered.reason,
         retry_after_s=retry_after_s,
         causes=causes,
     )

@@ -483,10 +483,10 @@ async def open_client(
 def decode(body: bytes, wire: type[T]) -> T:
     """An answer as `wire` (any type msgspec knows); raises UndecodableError."""
     try:
-        found: T = _decoder(cast(Any, wire)).decode(body)
+        decoded: T = _decoder(cast(Any, wire)).decode(body)
     except READ_ERRORS as error:
         raise UndecodableError(f"not a {getattr(wire, '__name__', wire)}: {cut(str(error))}") from error
-    return found
+    return decoded
 
 
 @lru_cache(maxsize=128)

@@ -101,10 +101,10 @@ class RawPage:
 def raw_page(body: bytes) -> RawPage:
     """The page, its items not looked at; raises UndecodableError when it is no list at all."""
     try:
-        found = _raw_decoder.decode(body)
+        page = _raw_decoder.decode(body)
     except READ_ERRORS as error:
         raise UndecodableError(f"not a list: {cut(str(error))}") from error
-    return RawPage(found.items or [], found.metadata.resource_version, found.metadata.continue_token)
+    return RawPage(page.items or [], page.metadata.resource_version, page.metadata.continue_token)
 
 
 class PageDecoder(Generic[W]):
@@ -118,18 +118,18 @@ class PageDecoder(Generic[W]):
     def decode(self, body: bytes) -> ListPage[W]:
         """The page; raises UndecodableError when it is no list at all."""
         try:
-            found = self._page.decode(body)
+            page = self._page.decode(body)
         except READ_ERRORS:
             return self._item_by_item(body)
-        meta = found.metadata
-        return ListPage(found.items or [], meta.resource_version, meta.continue_token)
+        meta = page.metadata
+        return ListPage(page.items or [], meta.resource_version, meta.continue_token)
 
     def _item_by_item(self, body: bytes) -> ListPage[W]:
-        found = raw_page(body)
-        read = [decode_item(self._item, raw) for raw in found.items]
+        page = raw_page(body)
+        read = [decode_item(self._item, raw) for raw in page.items]
         good = [item for item in read if not isinstance(item, Skipped)]
         bad = tuple(item for item in read if isinstance(item, Skipped))
-        return ListPage(good, found.resource_version, found.continue_token, bad)
+        return ListPage(good, page.resource_version, page.continue_token, bad)
 
 
 def decode_item(decoder: msgspec.json.Decoder[W], raw: msgspec.Raw) -> W | Skipped:

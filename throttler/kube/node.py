@@ -59,12 +59,12 @@ class Shared:
 
     def made(self, source: Hashable, make: Callable[[], V]) -> V:
         """What `make` gives for this source, called once for equal sources; `source` must tell kinds apart."""
-        found = self._made.get(source)
-        if found is None:
+        made = self._made.get(source)
+        if made is None:
             if len(self._made) > MOST_SHARED:
                 self._made.clear()
-            found = self._made[source] = make()
-        return cast(V, found)
+            made = self._made[source] = make()
+        return cast(V, made)
 
     def resources(self, texts: Mapping[str, str]) -> Resources:
         """The parsed resource list, one dict for all nodes of the same size; raises QuantityError."""

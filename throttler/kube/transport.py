@@ -68,14 +68,14 @@ class EndingConnector(aiohttp.TCPConnector):
         `how` is aiohttp's: its older versions of the range that we allow know no option.
         """
         await super().close(**how)
-        left = [each for each in self._opened if each.fileno() >= 0]
-        for each in left:
+        left = [opened for opened in self._opened if opened.fileno() >= 0]
+        for opened in left:
             with contextlib.suppress(OSError):
                 # Its transport reads the end of the stream and closes it.
-                each.shutdown(socket.SHUT_RDWR)
+                opened.shutdown(socket.SHUT_RDWR)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(CLOSED_WITHIN_S):
-                while any(each.fileno() >= 0 for each in left):
+                while any(opened.fileno() >= 0 for opened in left):
                     await asyncio.sleep(0.001)
 
     def _open(self, address: aiohttp.AddrInfoType) -> socket.socket:

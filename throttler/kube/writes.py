@@ -188,11 +188,11 @@ class OwnWrites:
 
     def give_up(self, now_s: float) -> set[ObjectKey]:
         """Pools that have waited in vain for `LATE_S` to see a write of theirs: they go on with what can be seen."""
-        found = {key for key, pending in self._pending.items() if pending.is_late(now_s)}
-        for key in found:
+        late = {key for key, pending in self._pending.items() if pending.is_late(now_s)}
+        for key in late:
             self._pending[key].versions.clear()
             self._pending[key].deleted.clear()
-        return found
+        return late
 
     def forget(self, known: Collection[ObjectKey]) -> None:
         """Drop what is about pools that are gone."""

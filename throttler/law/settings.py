@@ -145,10 +145,10 @@ class LawSettings:
     """So many seconds of that pace may go in at once: one step of the loop, and a bit."""
 
     def __post_init__(self) -> None:
-        for each in fields(self):
-            value = getattr(self, each.name)
+        for field in fields(self):
+            value = getattr(self, field.name)
             if value is not None and not (math.isfinite(value) and value >= 0):
-                raise ValueError(f"{each.name} {value}: accepted are finite numbers, 0 or more")
+                raise ValueError(f"{field.name} {value}: accepted are finite numbers, 0 or more")
         if not 1 <= self.window_min <= self.window_initial <= self.window_max:
             raise ValueError(
                 f"window {self.window_min:g} <= {self.window_initial:g} <= {self.window_max:g}: "

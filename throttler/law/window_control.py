@@ -164,16 +164,16 @@ def _not_ours(known: Cuts, health: Health) -> Because:
 
 def left_out(health: Health, memory: LawMemory, now_s: float) -> tuple[Because, ...]:
     """What does not count, and why."""
-    found = []
+    reasons = []
     if memory.foreign.are_told(now_s):
-        found.append(because(ThrottleReason.ERRORS_NOT_OURS, server=memory.foreign.server))
+        reasons.append(because(ThrottleReason.ERRORS_NOT_OURS, server=memory.foreign.server))
     known = memory.cuts
     if known is not None and known.is_useless(health.low_s, now_s):
-        found.append(_not_ours(known, health))
+        reasons.append(_not_ours(known, health))
     if health.never_seen:
         names = ", ".join(server.server for server in health.never_seen)
-        found.append(because(ThrottleReason.NEVER_SEEN, servers=names))
-    return tuple(found)
+        reasons.append(because(ThrottleReason.NEVER_SEEN, servers=names))
+    return tuple(reasons)
 
 
 def _is_cut_due(facts: LawInput) -> bool:

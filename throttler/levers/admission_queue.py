@@ -38,14 +38,14 @@ class HeldSince:
         """The memory after a look at everything that is held: id -> creation, in seconds since the epoch."""
         longest_s = moment.now_s - self.looked_at_s
         since_s = {
-            each: self.since_s.get(each, moment.now_s - _between(0.0, moment.wall_s - created, longest_s))
-            for each, created in created_s.items()
+            uid: self.since_s.get(uid, moment.now_s - _between(0.0, moment.wall_s - created, longest_s))
+            for uid, created in created_s.items()
         }
         return HeldSince(since_s, moment.now_s if is_complete else self.looked_at_s)
 
-    def age_s(self, each: str, now_s: float) -> float:
+    def age_s(self, uid: str, now_s: float) -> float:
         """Seconds for which it has been held; 0 for what has not been seen."""
-        return now_s - self.since_s.get(each, now_s)
+        return now_s - self.since_s.get(uid, now_s)
 
 
 def _between(low: float, value: float, high: float) -> float:
@@ -63,7 +63,7 @@ class Held:
 
 def in_turn(held: Iterable[Held], limit_s: float) -> tuple[Held, ...]:
     """All in the order in which they are let in: those held for `limit_s` or longer, then urgent ones, then by age."""
-    return tuple(sorted(held, key=lambda each: (each.age_s < limit_s, not each.is_urgent, -each.age_s, each.id)))
+    return tuple(sorted(held, key=lambda entry: (entry.age_s < limit_s, not entry.is_urgent, -entry.age_s, entry.id)))
 
 
 def let_in(held: Sequence[Held], places: int, limit_s: float, room: LeverBudget) -> Sequence[Held]:
@@ -75,7 +75,7 @@ def let_in(held: Sequence[Held], places: int, limit_s: float, room: LeverBudget)
     """
     if room.is_stopping:
         return held
-    overdue = sum(each.age_s >= limit_s for each in held)
+    overdue = sum(entry.age_s >= limit_s for entry in held)
     return held[: max(overdue, places if room.may_move else 0)]
 
 

@@ -56,9 +56,9 @@ def size_of(claim: NodeClaim) -> Resources:
 
 def sizes_seen(pool: NodePool, claims: Iterable[NodeClaim]) -> tuple[Resources, ...]:
     """The sizes of the pool's machines, once each; empty while it has had none."""
-    found = [size_of(claim) for claim in claims if claim.is_launched]
+    sizes = [size_of(claim) for claim in claims if claim.is_launched]
     return tuple(
-        dict(pairs) for pairs in sorted({tuple(sorted(size.items())) for size in [*found, _mean(pool)] if size})
+        dict(pairs) for pairs in sorted({tuple(sorted(size.items())) for size in [*sizes, _mean(pool)] if size})
     )
 
 

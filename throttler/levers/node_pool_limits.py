@@ -232,15 +232,15 @@ def _candidates(
 
 def _serves(pool: NodePool, sizes: Sequence[Resources], crowds: Sequence[Crowd]) -> frozenset[int]:
     known = dict[tuple[int, int, int], bool]()
-    found = []
+    served = []
     for at, crowd in enumerate(crowds):
         # Caches share the parts that equal pods have, so identity tells; there may be thousands of crowds.
         key = id(crowd.how.tolerations), id(crowd.how.node_selector), id(crowd.how.node_terms)
         if key not in known:
             known[key] = may_make(pool, crowd.how)
         if known[key] and may_hold(sizes, crowd.requests):
-            found.append(at)
-    return frozenset(found)
+            served.append(at)
+    return frozenset(served)
 
 
 def _searched(

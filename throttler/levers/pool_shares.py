@@ -68,9 +68,9 @@ def is_of(pool: NodePool, lever: NodePoolLever, nodes: LabelSelector) -> bool:
         return pool.metadata.name in lever.names
     # A label that the pool's template does not name and that no requirement gives is on none of its nodes.
     labels = {KARPENTER_POOL_LABEL: pool.metadata.name, **pool.spec.labels}
-    given = {part.key: part.values for part in pool.spec.requirements if part.operator == "In"}
+    allowed = {part.key: part.values for part in pool.spec.requirements if part.operator == "In"}
     for key, value in nodes.match_labels.items():
-        if labels.get(key) != value and value not in given.get(key, ()):
+        if labels.get(key) != value and value not in allowed.get(key, ()):
             return False
     return can_match(nodes, labels)
 
@@ -161,13 +161,13 @@ def waiting_work(context: LeverContext) -> WaitingWork:
 
 def _regardless_of_owner(crowds: Iterable[Crowd]) -> Iterable[Crowd]:
     """Pods that ask the same, together: thousands of Jobs are a handful of crowds to Karpenter."""
-    found: dict[tuple[object, ...], Crowd] = {}
+    merged: dict[tuple[object, ...], Crowd] = {}
     for crowd in crowds:
         how = crowd.how
         kind = id(how.tolerations), id(how.node_selector), id(how.node_terms), id(crowd.requests)
         key = (*kind, how.is_gated, crowd.is_urgent)
-        found[key] = replace(crowd, nodes=crowd.nodes + found[key].nodes) if key in found else crowd
-    return found.values()
+        merged[key] = replace(crowd, nodes=crowd.nodes + merged[key].nodes) if key in merged else crowd
+    return merged.values()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

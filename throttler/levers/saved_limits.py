@@ -141,7 +141,7 @@ def _users(fields: ManagedFields, path: Sequence[str]) -> tuple[Owner, ...]:
 
 
 def _named(owners: Mapping[str, Iterable[Owner]]) -> dict[str, tuple[Owner, ...]]:
-    return {name: tuple(found) for name, found in owners.items() if found}
+    return {name: tuple(owners_of_name) for name, owners_of_name in owners.items() if owners_of_name}
 
 
 MEBIBYTE = 1024 * 1024 * 1000

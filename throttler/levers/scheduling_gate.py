@@ -92,10 +92,10 @@ def release_gates(
     if not room.is_stopping:
         is_due = memory.released_s is None or moment.now_s - memory.released_s >= APART_S
         free = room.allowance - demand.released if room.may_move and is_due else 0
-        chosen = queued[: _fitting([held[each.id] for each in queued], free, demand.shape)]
+        chosen = queued[: _fitting([held[entry.id] for entry in queued], free, demand.shape)]
     again = [Held(uid, since.age_s(uid, moment.now_s)) for uid in held if uid in memory.released]
-    writes = tuple(_ungate(held[each.id], each, room) for each in (*again, *chosen))
-    released = frozenset(each.id for each in (*again, *chosen))
+    writes = tuple(_ungate(held[entry.id], entry, room) for entry in (*again, *chosen))
+    released = frozenset(entry.id for entry in (*again, *chosen))
     released_s = moment.now_s if chosen else memory.released_s
     decision = _decision(queued[len(chosen) :], room, writes)
     return decision, GateMemory(since=since, released_s=released_s, released=released)
@@ -108,7 +108,7 @@ def _decision(stays: Sequence[Held], room: LeverBudget, writes: tuple[LeverWrite
     elif not stays:
         state, why = LeverState.HANDED_BACK, because(AdmissionReason.NOTHING_HELD)
     elif room.may_move:
-        oldest_s = max(each.age_s for each in stays)
+        oldest_s = max(entry.age_s for entry in stays)
         state, why = LeverState.CONFIRMED, because(AdmissionReason.PODS_HELD, held=len(stays), oldest_s=oldest_s)
     else:
         state, why = LeverState.CONFIRMED, because(AdmissionReason.PODS_HELD_BLIND, held=len(stays))

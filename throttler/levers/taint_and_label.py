@@ -63,7 +63,7 @@ def release_taints(
     since = since.seen(created(held), moment, is_complete=room.may_move)
     queued = in_turn((Held(name, since.age_s(node.uid, moment.now_s)) for name, node in held.items()), settings.limit_s)
     chosen = let_in(queued, room.admit, settings.limit_s, room)
-    writes = tuple(_untaint(held[each.id], each, settings, room) for each in chosen)
+    writes = tuple(_untaint(held[entry.id], entry, settings, room) for entry in chosen)
     stays = queued[len(chosen) :]
     return admission(f"StartupTaint/{settings.key}", stays, settings.limit_s, room, writes), since
 
@@ -108,7 +108,7 @@ def put_labels(
     waits = (Held(name, since.age_s(node.uid, moment.now_s)) for name, node in held.items())
     queued = in_turn(waits, settings.max_wait_s)
     chosen = let_in(queued, room.admit, settings.max_wait_s, room)
-    writes = tuple(_label(held[each.id], each, settings, room) for each in chosen)
+    writes = tuple(_label(held[entry.id], entry, settings, room) for entry in chosen)
     stays = queued[len(chosen) :]
     return admission(f"DaemonSetLabel/{settings.key}", stays, settings.max_wait_s, room, writes), since
 

@@ -89,4 +89,4 @@ def _stray_gates(scene: LeverScene, throttles: Iterable[JoinThrottle]) -> tuple[
         return ()
     using = (throttle for throttle in throttles if SCHEDULING_GATES.settings(throttle.spec.levers) is not None)
     rules = [JoinRules.of(throttle, PACED_GATE) for throttle in using]
-    return SCHEDULING_GATES.let_all_in([pod for pod in gated if not any(may_use(pod, each) for each in rules)])
+    return SCHEDULING_GATES.let_all_in([pod for pod in gated if not any(may_use(pod, rule) for rule in rules)])

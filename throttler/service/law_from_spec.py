@@ -67,12 +67,12 @@ def law_settings(spec: ThrottleSpec) -> LawSettings:
     )
 
 
-def window_bounds(given: Window, preset: Bounds) -> Bounds:
+def window_bounds(window: Window, preset: Bounds) -> Bounds:
     """The preset's figures give way to those that are given: `max: 10` alone also lowers where a scale-up begins."""
-    asked = [each for each in (given.min, given.initial, given.max) if each is not None]
-    low = given.min or min([preset.min, *asked])
-    high = given.max or max([preset.max, *asked])
-    return Bounds(initial=given.initial or min(max(preset.initial, low), high), min=low, max=high)
+    asked = [bound for bound in (window.min, window.initial, window.max) if bound is not None]
+    low = window.min or min([preset.min, *asked])
+    high = window.max or max([preset.max, *asked])
+    return Bounds(initial=window.initial or min(max(preset.initial, low), high), min=low, max=high)
 
 
 NEWS = 0.05

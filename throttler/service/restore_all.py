@@ -152,7 +152,7 @@ class _Giving:
         except ApiError as error:
             self.problems.append(f"JoinThrottles could not be read: {error.message}")
             return Throttles()
-        self.problems += [f"JoinThrottle {each.key[1]} cannot be read: {each.why}" for each in throttles.skipped]
+        self.problems += [f"JoinThrottle {unread.key[1]} cannot be read: {unread.why}" for unread in throttles.skipped]
         return throttles
 
     async def _each(self, what: str, found: Writes) -> None:
@@ -188,15 +188,15 @@ class _Giving:
 
 async def read_throttles(client: KubeClient) -> Throttles:
     """What there is; none where the kind is not served. Raises ApiError."""
-    found: list[ThrottleLevers] = []
+    readable: list[ThrottleLevers] = []
     skipped: list[Skipped] = []
     try:
         async for page in client.pages(THROTTLES, ThrottleLevers):
-            found += page.items
+            readable += page.items
             skipped += page.skipped
     except NotFoundError:
         return Throttles()
-    return Throttles(tuple(found), tuple(skipped))
+    return Throttles(tuple(readable), tuple(skipped))
 
 
 async def ceilings(client: KubeClient, lever: CeilingLever[Any, Any, Any], lease: str) -> Writes:
@@ -221,8 +221,8 @@ async def _marked(client: KubeClient, resource: Resource, wire: type[W]) -> Asyn
     """Objects that a throttle changed or made; none where the kind is not served."""
     try:
         async for items in _pages(client, resource, wire, Selection(labels=THROTTLE_LABEL)):
-            for each in items:
-                yield each
+            for item in items:
+                yield item
     except NotFoundError:
         return
 
@@ -236,13 +236,13 @@ async def _pages(
         yield page.items
         skipped += page.skipped
     if skipped:
-        names = ", ".join(f"{each.key[1]} ({each.why})" for each in skipped[:NAMED])
+        names = ", ".join(f"{unreadable.key[1]} ({unreadable.why})" for unreadable in skipped[:NAMED])
         raise UndecodableError(f"{len(skipped)} {resource.plural} cannot be read: {names}")
 
 
 async def node_marks(client: KubeClient, throttles: Throttles) -> Writes:
     """Nodes that bear a startup taint of ours, or lack our label."""
-    stated = [lever.settings(each.spec.levers) for each in throttles.readable for lever in _AT_THE_JOIN]
+    stated = [lever.settings(throttle.spec.levers) for throttle in throttles.readable for lever in _AT_THE_JOIN]
     if not any(stated):
         return
     async for nodes in _nodes(client):
@@ -380,9 +380,9 @@ class InForce:
         """Objects that levers move. Where one names our Lease and a higher epoch, the Lease was removed since; epochs
         never go down, so ours is raised above it with the next renewal."""
         notes = [thing.metadata.annotations for thing in things]
-        seen = max((epoch_of(each) for each in notes if each.get(HOLDER_ANNOTATION) == self.lease), default=0)
-        if self._elector is not None and seen > self._elector.epoch:
-            self._elector.outgrow(seen)
+        newest = max((epoch_of(note) for note in notes if note.get(HOLDER_ANNOTATION) == self.lease), default=0)
+        if self._elector is not None and newest > self._elector.epoch:
+            self._elector.outgrow(newest)
 
     async def stop(self, drain: Drain, *, may_hand_over: bool = False) -> None:
         """Let writes finish; then hand over what is in force, or give it back while the Lease is still ours.
@@ -422,13 +422,13 @@ class InForce:
         selection = Selection(namespace=namespace, fields=f"metadata.name={self._deployment}")
         try:
             async with asyncio.timeout(LOOK_S), open_client(self._connection, "hand-over") as client:
-                found = [
-                    each async for page in client.pages(DEPLOYMENTS, _OwnDeployment, selection) for each in page.items
+                deployments = [
+                    deployment async for page in client.pages(DEPLOYMENTS, _OwnDeployment, selection) for deployment in page.items
                 ]
         except (ApiError, TimeoutError) as error:
             log.warning("own Deployment not seen", name=self._deployment, problem=str(error) or "no answer in time")
             return False
-        return any(each.metadata.deletion_timestamp is None and each.spec.replicas > 0 for each in found)
+        return any(deployment.metadata.deletion_timestamp is None and deployment.spec.replicas > 0 for deployment in deployments)
 
     async def _give_back_leftovers(self, elector: Elector) -> None:
         """Until all is given back, a throttle appears, or another replica leads."""

@@ -84,8 +84,8 @@ class ThrottleMetrics:
 
     # --- one throttle ---
 
-    def _show_figures(self, name: str, found: Findings) -> None:
-        joins, verdict = found.joins, found.verdict
+    def _show_figures(self, name: str, findings: Findings) -> None:
+        joins, verdict = findings.joins, findings.verdict
         if verdict is None:
             self._shown.setdefault(name, (0, 0))
             return
@@ -96,7 +96,7 @@ class ThrottleMetrics:
             "admit": verdict.admit,
             "index": verdict.index or 0.0,
             "error_share": verdict.error_share,
-            "learned": found.learned.window or 0.0,
+            "learned": findings.learned.window or 0.0,
             "join_s": joins.join_s or 0.0,
             "boot_s": joins.boot_s or 0.0,
             "controller": float(joins.is_controller_bound),
@@ -140,7 +140,7 @@ class ThrottleMetrics:
             gauge.remove_by_labels({"throttle": name})
 
     def _show_servers(self, signals: Iterable[Signals], now_s: float) -> None:
-        states = {state.name: state for each in signals for state in server_states(each, now_s)}
+        states = {state.name: state for of_throttle in signals for state in server_states(of_throttle, now_s)}
         for server, state in states.items():
             self._server_age.labels(server).set(state.age_s if state.age_s is not None else float("inf"))
             self._server_fresh.labels(server).set(state.state is State.FRESH)

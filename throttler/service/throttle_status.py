@@ -83,20 +83,20 @@ def next_status(stored: StoredThrottle, findings: Findings, wall: datetime) -> T
 
 def _figures(stored: StoredThrottle, findings: Findings, wall: datetime) -> ThrottleStatus:
     """Servers and levers as seen now; counts too, unless nothing was decided: then nothing has been counted."""
-    seen = msgspec.structs.replace(
+    status = msgspec.structs.replace(
         stored.status,
         servers=tuple(_servers(findings))[:SERVER_LIMIT],
         levers=tuple(_levers(findings))[:LEVER_LIMIT],
     )
     if isinstance(stored, RefusedThrottle) or findings.verdict is None:
-        return seen
-    return _counts(seen, findings, findings.verdict, wall)
+        return status
+    return _counts(status, findings, findings.verdict, wall)
 
 
-def _counts(seen: ThrottleStatus, findings: Findings, verdict: Verdict, wall: datetime) -> ThrottleStatus:
+def _counts(status: ThrottleStatus, findings: Findings, verdict: Verdict, wall: datetime) -> ThrottleStatus:
     joins = findings.joins
     return msgspec.structs.replace(
-        seen,
+        status,
         window=_count(verdict.window),
         pace_per_minute=_count(verdict.pace_per_min),
         in_flight=_count(joins.in_flight),
@@ -106,7 +106,7 @@ def _counts(seen: ThrottleStatus, findings: Findings, verdict: Verdict, wall: da
         waiting=_count(joins.waiting),
         allowance=_count(verdict.allowance),
         index=_index(verdict),
-        learned=learned_status_of(findings.learned, seen.learned, wall),
+        learned=learned_status_of(findings.learned, status.learned, wall),
     )
 
 

@@ -111,8 +111,8 @@ class ThrottleWatches:
     @property
     def throttles(self) -> tuple[StoredThrottle, ...]:
         """Every JoinThrottle, oldest first."""
-        found = cast("Iterable[StoredThrottle]", self._set.items(THROTTLES.plural).values())
-        return tuple(sorted(found, key=lambda each: (each.metadata.created_s, each.metadata.name)))
+        throttles = cast("Iterable[StoredThrottle]", self._set.items(THROTTLES.plural).values())
+        return tuple(sorted(throttles, key=lambda throttle: (throttle.metadata.created_s, throttle.metadata.name)))
 
     @property
     def unreadable(self) -> Mapping[str, str]:

@@ -80,7 +80,7 @@ def _meaning(status: ThrottleStatus) -> tuple[object, ...]:
     moment after every move of its ceiling.
     """
     told = tuple((c.type, c.status, c.reason) for c in status.conditions if c.type != "Ready" or c.status != "True")
-    levers = tuple((each.name, _SETTLED.get(each.state, each.state)) for each in status.levers)
+    levers = tuple((lever.name, _SETTLED.get(lever.state, lever.state)) for lever in status.levers)
     return status.phase, status.observed_generation, told, levers
 
 
@@ -173,19 +173,19 @@ class ThrottleWrites:
     def _open(self, writes: Iterable[LeverWrite]) -> list[LeverWrite]:
         """Those whose objects do not rest."""
         now_s = self._clock()
-        found = []
+        ready = []
         for write in writes:
             rest = self._rests.get((write.kind, write.key))
             is_resting = rest is not None and now_s < rest.until_s and rest.version in (ANY, version_of(write))
-            found += [] if is_resting else [write]
-        return found
+            ready += [] if is_resting else [write]
+        return ready
 
     async def _write(self, name: str, is_bulk: bool, writes: Sequence[LeverWrite], turn: Turn | None) -> None:
         things: dict[_Place, list[LeverWrite]] = {}
         for write in writes:
             things.setdefault((write.kind, write.key), []).append(write)
-        found = await asyncio.gather(*(self._write_one(name, each, is_bulk) for each in things.values()))
-        self._jobs.problems[name, is_bulk] = next(filter(None, found), "")
+        problems = await asyncio.gather(*(self._write_one(name, on_object, is_bulk) for on_object in things.values()))
+        self._jobs.problems[name, is_bulk] = next(filter(None, problems), "")
         if turn is not None:
             await self._status_writer.write(turn, self._status_writer.due(turn, self._problem(name)))
 
@@ -220,5 +220,5 @@ def version_of(write: LeverWrite) -> str:
     """The version of the object that was decided on, which the write names as its precondition; empty without one."""
     if isinstance(write.body, Mapping):
         return str(write.body.get("metadata", {}).get("resourceVersion", ""))
-    found = (each.get("value", "") for each in write.body if each.get("path") == "/metadata/resourceVersion")
-    return str(next(found, ""))
+    versions = (operation.get("value", "") for operation in write.body if operation.get("path") == "/metadata/resourceVersion")
+    return str(next(versions, ""))

@@ -90,7 +90,7 @@ class Throttling:
         # A leader may be told to stop before its first tick, and holds what it took over all the same.
         self._in_force.follow(is_needed=bool(stored or self._leaving) or not self._watches.is_known)
         # What a throttle that is gone or unreadable still holds, only we can give back.
-        may_hand_over = not self._leaving and any(isinstance(each, JoinThrottle) for each in stored)
+        may_hand_over = not self._leaving and any(isinstance(throttle, JoinThrottle) for throttle in stored)
         await self._in_force.stop(self._writes.drain, may_hand_over=may_hand_over)
 
     def stand_by(self) -> None:
@@ -135,7 +135,7 @@ class Throttling:
     def _keep_track(self, stored: Sequence[StoredThrottle]) -> None:
         """Throttles that are gone or unreadable begin to leave."""
         now_s = self._clock()
-        readable = {each.metadata.name: each for each in stored if isinstance(each, JoinThrottle)}
+        readable = {throttle.metadata.name: throttle for throttle in stored if isinstance(throttle, JoinThrottle)}
         for name in self._known.keys() - readable.keys():
             paused = msgspec.structs.replace(self._known[name].spec, paused=True)
             self._leaving[name] = msgspec.structs.replace(self._known[name], spec=paused), now_s + LEAVING_S
@@ -151,9 +151,9 @@ class Throttling:
         if not view.missing:
             self._complete_at = self._clock()
         leaving = tuple(throttle for throttle, _ in self._leaving.values())
-        present = tuple(each for each in stored if each.metadata.name not in self._leaving)
+        present = tuple(throttle for throttle in stored if throttle.metadata.name not in self._leaving)
         turns, after = decide_throttles((*present, *leaving), view, before)
-        refused = tuple(each for each in stored if each.metadata.name in self._leaving)
+        refused = tuple(throttle for throttle in stored if throttle.metadata.name in self._leaving)
         told, _ = decide_throttles(refused, view, {})
         self._memories = after
         self._write((*turns[: len(present)], *told), turns[len(present) :], view, before)

@@ -189,10 +189,10 @@ def decide_throttles(
     counts = {name: _tried(partial(_count, case, view)) for name, case in cases.items()}
     now_s = view.scene.moment.now_s
     # What was under way of throttles that cannot be counted now counts on for a while.
-    uncounted = [cases[name].memory.last for name, found in counts.items() if isinstance(found, _Failure)]
+    uncounted = [cases[name].memory.last for name, result in counts.items() if isinstance(result, _Failure)]
     joins = _Joins(
         cases,
-        {name: found for name, found in counts.items() if not isinstance(found, _Failure)},
+        {name: result for name, result in counts.items() if not isinstance(result, _Failure)},
         tuple(last.joins for last in uncounted if last is not None and last.may_hold(now_s)),
     )
     turns, after = [], {}
@@ -201,8 +201,8 @@ def decide_throttles(
         if case is None or counted is None:
             turns.append(Turn(stored=throttle, findings=Findings(now_s=now_s, missing=view.missing)))
             continue
-        found = counted if isinstance(counted, _Failure) else _tried(partial(_turn, case, view, joins))
-        turn, memory = _failed(case, view, found) if isinstance(found, _Failure) else found
+        result = counted if isinstance(counted, _Failure) else _tried(partial(_turn, case, view, joins))
+        turn, memory = _failed(case, view, result) if isinstance(result, _Failure) else result
         turns.append(turn)
         if not isinstance(counted, _Failure):
             last = memory.last if view.missing else LastJoins.of(counted.joins, now_s)
@@ -321,7 +321,7 @@ def _turn(case: _Case, view: TickView, joins: _Joins) -> tuple[Turn, ThrottleMem
     verdict = None
     if not view.missing:
         verdict, law = govern(signals, joins.total, memory.law, law_settings(case.throttle.spec), now_s)
-        allowance = joins.share(case.name, verdict.allowance, lambda each: each.waiting) if view.may_move else 0
+        allowance = joins.share(case.name, verdict.allowance, lambda own_joins: own_joins.waiting) if view.may_move else 0
         memory = replace(memory, law=law, index=verdict.index)
         verdict = replace(verdict, allowance=allowance)
     room = _room(case, view, verdict, joins)
@@ -348,7 +348,7 @@ def _turn(case: _Case, view: TickView, joins: _Joins) -> tuple[Turn, ThrottleMem
         learned=learned_of(memory.law, now_s),
         missing=view.missing,
         guessed_groups=case.groups.guessed if case.groups else (),
-        left_out=left_out(view.scene.of(NodePool), case.throttle, [each.throttle for each in joins.cases.values()]),
+        left_out=left_out(view.scene.of(NodePool), case.throttle, [other.throttle for other in joins.cases.values()]),
         is_autoscaler_silent=own.joins.booting_by_groups > 0 and _is_silent(case, view),
     )
     turn = Turn(stored=case.throttle, findings=findings, lane=_lane(case, room))
@@ -376,7 +376,7 @@ def _room(case: _Case, view: TickView, verdict: Verdict | None, joins: _Joins) -
         booting=own.booting,
         allowance=allowance,
         spare=spare,
-        admit=joins.share(case.name, verdict.admit, lambda each: each.held) if verdict else 0,
+        admit=joins.share(case.name, verdict.admit, lambda own_joins: own_joins.held) if verdict else 0,
         waiting=own.waiting or hopeless,
         may_move=view.may_move,
         is_stopping=case.is_idle,

@@ -240,10 +240,10 @@ def _seats_share(named: Rows, levels: frozenset[str]) -> float | None:
 
 
 def _by_level(rows: Iterable[Row]) -> dict[str, float]:
-    found: dict[str, float] = defaultdict(float)
+    totals: dict[str, float] = defaultdict(float)
     for row in rows:
-        found[row.labels.get("priority_level", "")] += row.value
-    return found
+        totals[row.labels.get("priority_level", "")] += row.value
+    return totals
 
 
 def _pulse(named: Rows) -> float:

@@ -78,15 +78,15 @@ class Address:
 
     def readings(self) -> tuple[Reading, ...]:
         """The newest complete window of each process."""
-        found = (replace(p.reading, server=self.server_of(p)) for p in self.processes if p.reading is not None)
-        return tuple(found)
+        readings = (replace(p.reading, server=self.server_of(p)) for p in self.processes if p.reading is not None)
+        return tuple(readings)
 
     def silent(self, now_s: float) -> SilentServer | None:
         """What is wrong with the address itself, or with a process that has no complete window yet."""
-        found = self._silent(now_s)
-        if found is None or self.processes:
-            return found
-        return replace(found, since_s=self.known_since_s, was_seen=False)
+        silent = self._silent(now_s)
+        if silent is None or self.processes:
+            return silent
+        return replace(silent, since_s=self.known_since_s, was_seen=False)
 
     def _silent(self, now_s: float) -> SilentServer | None:
         if self.failing_since_s is not None:

@@ -308,20 +308,20 @@ class Observer:
     def signals(self, now_s: float) -> Signals:
         """What has arrived by now."""
         while self._coming and self._coming[0][0] <= now_s:
-            _, index, seen = self._coming.pop(0)
+            _, index, news = self._coming.pop(0)
             self._silent.pop(index, None)
-            if isinstance(seen, SilentServer):
+            if isinstance(news, SilentServer):
                 self._newest.pop(index, None)
-                self._silent[index] = seen
+                self._silent[index] = news
             else:
-                self._newest[index] = seen
+                self._newest[index] = news
         return Signals(
             readings=tuple(self._newest[index] for index in sorted(self._newest)),
             silent=(*(self._silent[index] for index in sorted(self._silent)), *self._never_seen),
         )
 
-    def _announce(self, index: int, seen: Reading | SilentServer, now_s: float) -> None:
-        self._coming.append((now_s + self._scenario.scrape_delay_s, index, seen))
+    def _announce(self, index: int, news: Reading | SilentServer, now_s: float) -> None:
+        self._coming.append((now_s + self._scenario.scrape_delay_s, index, news))
 
     def _silence(self, index: int, now_s: float) -> SilentServer:
         since_s = self._down_since.setdefault(index, now_s + CLOCK_START_S)

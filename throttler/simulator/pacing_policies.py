@@ -253,10 +253,10 @@ class AimdOnErrors:
 
     def step(self, signals: Signals, joins: Joins, now_s: float) -> Permit:
         """Adjust once per new window of counts."""
-        found = self.worst.fresh(signals, is_idle=not joins.joining)
-        if found is not None and found.error_share > self.bad_share:
+        worst = self.worst.fresh(signals, is_idle=not joins.joining)
+        if worst is not None and worst.error_share > self.bad_share:
             self.per_s = max(self.least_per_s, self.per_s / 2)
-        elif found is not None and joins.joining:
+        elif worst is not None and joins.joining:
             self.per_s += self.step_per_s
         due = self.drip.due(self.per_s, now_s)
         return Permit(ask=self.stock.to_ask(joins, self.per_s, now_s), admit=min(due, joins.held))
@@ -283,9 +283,9 @@ class AimdOnWindow:
 
     def step(self, signals: Signals, joins: Joins, now_s: float) -> Permit:
         """Adjust once per new window of counts; grow only while the window is used."""
-        found = self.worst.fresh(signals, is_idle=not joins.joining)
-        if found is not None:
-            self.window = self.next_window(found.index, found.error_share, joins.joining)
+        worst = self.worst.fresh(signals, is_idle=not joins.joining)
+        if worst is not None:
+            self.window = self.next_window(worst.index, worst.error_share, joins.joining)
         return in_window(self.window, self.stock, joins, now_s)
 
 
@@ -304,9 +304,9 @@ class Gradient2:
 
     def step(self, signals: Signals, joins: Joins, now_s: float) -> Permit:
         """Adjust once per new window of counts; a window that is not used to half stays as it is."""
-        found = self.worst.fresh(signals, is_idle=not joins.joining)
-        if found is not None and joins.joining >= 0.5 * self.window:
-            self.window = self.next_window(found.index, found.error_share)
+        worst = self.worst.fresh(signals, is_idle=not joins.joining)
+        if worst is not None and joins.joining >= 0.5 * self.window:
+            self.window = self.next_window(worst.index, worst.error_share)
         return in_window(self.window, self.stock, joins, now_s)
 
     def next_window(self, index: float, error_share: float) -> float:

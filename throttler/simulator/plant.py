@@ -408,16 +408,16 @@ def is_up(scenario: Scenario, server: int, now_s: float) -> bool:
 def speed_factor(scenario: Scenario, now_s: float) -> float:
     """What is left of every server's capacity, 0..1."""
     factor = 1.0
-    for each in scenario.disturbances:
-        if isinstance(each, Slowdown) and each.at_s <= now_s < each.at_s + each.for_s:
-            factor *= each.factor
+    for disturbance in scenario.disturbances:
+        if isinstance(disturbance, Slowdown) and disturbance.at_s <= now_s < disturbance.at_s + disturbance.for_s:
+            factor *= disturbance.factor
     return factor
 
 
 def is_blind(scenario: Scenario, now_s: float) -> bool:
     """Whether scrapes answer with old numbers."""
-    blindness = (each for each in scenario.disturbances if isinstance(each, Blindness))
-    return any(each.at_s <= now_s < each.at_s + each.for_s for each in blindness)
+    blindness = (spell for spell in scenario.disturbances if isinstance(spell, Blindness))
+    return any(spell.at_s <= now_s < spell.at_s + spell.for_s for spell in blindness)
 
 
 def capacity(scenario: Scenario, server: int, now_s: float) -> float:
@@ -438,27 +438,27 @@ def burst_rate(scenario: Scenario, from_s: float) -> float:
     """Lists per second that bursts send, on average over the `LEVEL_S` from then on."""
     if not scenario.disturbances:
         return 0.0
-    bursts = (each for each in scenario.disturbances if isinstance(each, ListBurst))
-    return sum(each.per_s * _overlap_s(each, from_s, from_s + LEVEL_S) / LEVEL_S for each in bursts)
+    bursts = (burst for burst in scenario.disturbances if isinstance(burst, ListBurst))
+    return sum(burst.per_s * _overlap_s(burst, from_s, from_s + LEVEL_S) / LEVEL_S for burst in bursts)
 
 
 def foreign_errors(scenario: Scenario, server: int, from_s: float, to_s: float) -> tuple[float, float]:
     """429 and 5xx that a server answers to others on average: those that look like errors of joins, and the rest."""
     counts = {True: 0.0, False: 0.0}
-    for each in scenario.disturbances:
-        if isinstance(each, ErrorsOfOthers) and each.server in (None, server):
-            counts[each.looks_like_joins] += each.per_s * _overlap_s(each, from_s, to_s)
+    for disturbance in scenario.disturbances:
+        if isinstance(disturbance, ErrorsOfOthers) and disturbance.server in (None, server):
+            counts[disturbance.looks_like_joins] += disturbance.per_s * _overlap_s(disturbance, from_s, to_s)
     return counts[True], counts[False]
 
 
 def webhook_s(scenario: Scenario, from_s: float, to_s: float) -> float:
     """By how much webhooks make the mean latency longer."""
-    slow = (each for each in scenario.disturbances if isinstance(each, SlowWebhook))
-    return sum(each.seconds * _overlap_s(each, from_s, to_s) / (to_s - from_s) for each in slow)
+    slow = (webhook for webhook in scenario.disturbances if isinstance(webhook, SlowWebhook))
+    return sum(webhook.seconds * _overlap_s(webhook, from_s, to_s) / (to_s - from_s) for webhook in slow)
 
 
-def _overlap_s(each: ListBurst | ErrorsOfOthers | SlowWebhook, from_s: float, to_s: float) -> float:
-    return max(0.0, min(each.at_s + each.for_s, to_s) - max(each.at_s, from_s))
+def _overlap_s(disturbance: ListBurst | ErrorsOfOthers | SlowWebhook, from_s: float, to_s: float) -> float:
+    return max(0.0, min(disturbance.at_s + disturbance.for_s, to_s) - max(disturbance.at_s, from_s))
 
 
 def visitor_shares(scenario: Scenario, now_s: float) -> list[float]:
@@ -479,7 +479,7 @@ def _stuck(scenario: Scenario, server: int, now_s: float) -> float:
 
 
 def _losses(scenario: Scenario, server: int) -> list[ServerLoss]:
-    return [each for each in scenario.disturbances if isinstance(each, ServerLoss) and each.server == server]
+    return [loss for loss in scenario.disturbances if isinstance(loss, ServerLoss) and loss.server == server]
 
 
 def background_levels(scenario: Scenario, draws: np.random.Generator) -> NDArray[np.float64]:

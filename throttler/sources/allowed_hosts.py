@@ -50,9 +50,9 @@ class JudgingResolver(AbstractResolver):
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
     ) -> list[ResolveResult]:
         """All addresses of the host, or ForbiddenHostError if any of them is forbidden."""
-        found = await self._inner.resolve(host, port, family)
-        check_addresses([entry["host"] for entry in found], allows_loopback=self._allows_loopback)
-        return found
+        resolved = await self._inner.resolve(host, port, family)
+        check_addresses([entry["host"] for entry in resolved], allows_loopback=self._allows_loopback)
+        return resolved
 
     async def close(self) -> None:
         """See AbstractResolver."""

@@ -115,7 +115,7 @@ def samples_of(points: Iterable[Point], now_s: float) -> dict[str, Sample]:
     for point in points:
         _take(figures[point.labels.get(INSTANCE, "")], point)
     # Controllers and extension servers have CPU and start times too; `servers` are API servers only.
-    return {name: _sample(found, now_s) for name, found in figures.items() if "servers" in found.single}
+    return {name: _sample(of_server, now_s) for name, of_server in figures.items() if "servers" in of_server.single}
 
 
 def _take(figures: _Figures, point: Point) -> None:
@@ -129,44 +129,44 @@ def _take(figures: _Figures, point: Point) -> None:
         figures.by_level[name][level] = point.value
 
 
-def _sample(found: _Figures, now_s: float) -> Sample:
+def _sample(figures: _Figures, now_s: float) -> Sample:
     """Its age is the time since Prometheus itself scraped the server."""
-    scraped_at_s = found.single["servers"]
-    by_level = bool(found.by_level["seat_limit"])
+    scraped_at_s = figures.single["servers"]
+    by_level = bool(figures.by_level["seat_limit"])
     return Sample(
-        asked_s=now_s - max(0.0, found.at_s - scraped_at_s),
+        asked_s=now_s - max(0.0, figures.at_s - scraped_at_s),
         taken_s=scraped_at_s,
         wall_s=scraped_at_s,
-        started_at=found.single.get("started"),
-        requests=found.sum("requests"),
-        failures=found.sum("failures"),
-        refusals=found.sum("rejected" if by_level else "refusals"),
-        others_errors=max(0.0, found.sum("all_failures", "all_rejected") - found.sum("failures", "away", "rejected")),
-        webhook_failures=found.sum("webhooks"),
-        latency=found.totals("latency"),
-        service=found.totals("service"),
-        waits=_waits(found),
-        seats_share=_seats_share(found),
-        cpu_s=found.single.get("cpu"),
-        cpus=found.single.get("cpus"),
-        pulse=found.sum("requests", "dispatched" if "dispatched" in found.single else "cpu"),
-        missing=_missing(found, by_level=by_level),
+        started_at=figures.single.get("started"),
+        requests=figures.sum("requests"),
+        failures=figures.sum("failures"),
+        refusals=figures.sum("rejected" if by_level else "refusals"),
+        others_errors=max(0.0, figures.sum("all_failures", "all_rejected") - figures.sum("failures", "away", "rejected")),
+        webhook_failures=figures.sum("webhooks"),
+        latency=figures.totals("latency"),
+        service=figures.totals("service"),
+        waits=_waits(figures),
+        seats_share=_seats_share(figures),
+        cpu_s=figures.single.get("cpu"),
+        cpus=figures.single.get("cpus"),
+        pulse=figures.sum("requests", "dispatched" if "dispatched" in figures.single else "cpu"),
+        missing=_missing(figures, by_level=by_level),
     )
 
 
-def _waits(found: _Figures) -> dict[str, Totals]:
-    sums, counts = found.by_level["wait_sum"], found.by_level["wait_count"]
+def _waits(figures: _Figures) -> dict[str, Totals]:
+    sums, counts = figures.by_level["wait_sum"], figures.by_level["wait_count"]
     return {level: Totals(sums.get(level, 0.0), counts[level]) for level in sorted(counts)}
 
 
-def _seats_share(found: _Figures) -> float | None:
-    used, limits = found.by_level["seats"], found.by_level["seat_limit"]
+def _seats_share(figures: _Figures) -> float | None:
+    used, limits = figures.by_level["seats"], figures.by_level["seat_limit"]
     return max((used.get(level, 0.0) / limit for level, limit in limits.items() if limit), default=None)
 
 
-def _missing(found: _Figures, *, by_level: bool) -> tuple[str, ...]:
+def _missing(figures: _Figures, *, by_level: bool) -> tuple[str, ...]:
     families = {"latency_count": LATENCY, "service_count": SERVICE}
-    away = [family.name for figure, family in families.items() if figure not in found.single]
+    away = [family.name for figure, family in families.items() if figure not in figures.single]
     return (*away, *(() if by_level else (REJECTED.name,)))
 
 

@@ -298,7 +298,7 @@ async def count_leases(client: KubeClient) -> int:
 
 def slice_targets(slices: Sequence[SliceWire]) -> tuple[ScrapeTarget, ...]:
     """One target per address and port, sorted; an address that is said not to be ready is left out."""
-    found = {
+    addresses = {
         _host_port(address, port.port)
         for piece in slices
         for port in piece.ports or ()
@@ -306,7 +306,7 @@ def slice_targets(slices: Sequence[SliceWire]) -> tuple[ScrapeTarget, ...]:
         for address in endpoint.addresses
         if port.port and port.name in {"https", "", None} and endpoint.conditions.ready is not False
     }
-    return tuple(ScrapeTarget(name, f"https://{name}", TLS_NAME) for name in sorted(found))
+    return tuple(ScrapeTarget(name, f"https://{name}", TLS_NAME) for name in sorted(addresses))
 
 
 def url_target(url: str, *, tls_name: str | None = None, is_from_user: bool = False) -> ScrapeTarget:
@@ -363,20 +363,20 @@ class ServerFinder:
             self.targets = self._configured
             return True
         try:
-            found = await find_targets(client, self._only)
+            targets = await find_targets(client, self._only)
         except ApiError as error:
             self.problems["endpoints"] = f"EndpointSlices of default/kubernetes cannot be read: {error.message}"
             self.targets = self.targets or (self._only,)
             return False
         self.problems.pop("endpoints", None)
-        self.targets = self._within_reach(found)
+        self.targets = self._within_reach(targets)
         return True
 
-    def _within_reach(self, found: tuple[ScrapeTarget, ...]) -> tuple[ScrapeTarget, ...]:
-        if frozenset(found) == self._out_of_reach:
+    def _within_reach(self, targets: tuple[ScrapeTarget, ...]) -> tuple[ScrapeTarget, ...]:
+        if frozenset(targets) == self._out_of_reach:
             return (self._only,)
         self.problems.pop("reach", None)
-        return found
+        return targets
 
     async def _count_leases(self, client: KubeClient) -> bool:
         try:
@@ -390,7 +390,7 @@ class ServerFinder:
 
 def configured_targets(servers: tuple[str, ...], connection: Connection) -> tuple[ScrapeTarget, ...]:
     """The addresses that the user wrote; raises ConfigError. Our credentials go there, so never in clear."""
-    found = []
+    targets = []
     for url in servers:
         parts = checked_url(url)
         if parts.scheme == "http" and connection.base_url.startswith("https:"):
@@ -401,8 +401,8 @@ def configured_targets(servers: tuple[str, ...], connection: Connection) -> tupl
             raise ConfigError(f"signals.scrape.servers: {url!r} {error}") from error
         # Whoever writes a throttle chooses the host: the token goes there only if its certificate is an API server's.
         # Any kubelet has one of this CA for its own host.
-        found.append(url_target(url, tls_name=connection.tls_server_name or TLS_NAME, is_from_user=True))
-    return tuple(dict.fromkeys(found))
+        targets.append(url_target(url, tls_name=connection.tls_server_name or TLS_NAME, is_from_user=True))
+    return tuple(dict.fromkeys(targets))
 
 
 log = structlog.get_logger()
@@ -465,9 +465,9 @@ class ScrapeWatch:
     def _hidden_behind(self, target: ScrapeTarget) -> int:
         """How many servers share the address: a load balancer shows each of them now and then only."""
         address = self.servers.addresses.get(target.name)
-        seen = address.count if address else 1
+        servers = address.count if address else 1
         may_hide = self.servers.unseen if len(self._finder.targets) == 1 else 0
-        return min(MOST_HIDDEN, seen + may_hide)
+        return min(MOST_HIDDEN, servers + may_hide)
 
     async def _scrape(self, target: ScrapeTarget) -> None:
         self._note(target, lambda address: address.asked(_now_s()))

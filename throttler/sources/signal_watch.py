@@ -222,8 +222,8 @@ class SignalWatches:
 
     def by_throttle(self, now_s: float) -> dict[str, Signals]:
         """What each throttle's sources tell at `now_s` (monotonic)."""
-        found = {settings: running.watch.signals(now_s) for settings, running in self._running.items()}
-        told = {name: found[settings] for name, settings in self._settings.items()}
+        by_settings = {settings: running.watch.signals(now_s) for settings, running in self._running.items()}
+        told = {name: by_settings[settings] for name, settings in self._settings.items()}
         return told | {name: Signals(problems=(problem,)) for name, problem in self._problems.items()}
 
     def distinct(self, now_s: float) -> list[Signals]:
