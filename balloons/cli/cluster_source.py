@@ -33,16 +33,16 @@ WITHOUT = {
 """What commands can do where there is no cluster."""
 
 
-def see(given: dict[str, Any], command: str, wanted: "Iterable[Kind]") -> "SeenCluster":
+def see(options: dict[str, Any], command: str, wanted: "Iterable[Kind]") -> "SeenCluster":
     """The cluster that the options name, with these kinds; says on stderr what could not be seen.
 
     Raises ConfigError, ApiError (nothing can be read at all) and CommandError (a dump that is none).
     """
-    if given.get("from_file"):
-        cluster = _from_file(given["from_file"])
-        warn(dump_in_words(given["from_file"], cluster.taken_at))
+    if options.get("from_file"):
+        cluster = _from_file(options["from_file"])
+        warn(dump_in_words(options["from_file"], cluster.taken_at))
     else:
-        cluster = _live(given, command, wanted)
+        cluster = _live(options, command, wanted)
     cluster = cluster.only(wanted)
     for name, listed in cluster.not_seen.items():
         because = f": {listed.message}" if listed.message else ""
@@ -72,44 +72,44 @@ def _from_file(path: str) -> "SeenCluster":
         raise CommandError(f"{path}: {reason(error)}", ExitCode.BAD_INPUT) from error
 
 
-def _live(given: dict[str, Any], command: str, wanted: "Iterable[Kind]") -> "SeenCluster":
+def _live(options: dict[str, Any], command: str, wanted: "Iterable[Kind]") -> "SeenCluster":
     import asyncio
 
-    return asyncio.run(read_live(given, command, wanted))
+    return asyncio.run(read_live(options, command, wanted))
 
 
-async def read_live(given: dict[str, Any], command: str, wanted: "Iterable[Kind]") -> "SeenCluster":
+async def read_live(options: dict[str, Any], command: str, wanted: "Iterable[Kind]") -> "SeenCluster":
     """From the API server."""
     from balloons.reading.read_cluster import read_cluster
 
-    async with open_cluster(given, command) as (client, _):
-        return await read_cluster(client, wanted, given["context"] or "")
+    async with open_cluster(options, command) as (client, _):
+        return await read_cluster(client, wanted, options["context"] or "")
 
 
 @asynccontextmanager
 async def open_cluster(
-    given: dict[str, Any], command: str, *, is_dry_run: bool = False
+    options: dict[str, Any], command: str, *, is_dry_run: bool = False
 ) -> "AsyncIterator[tuple[KubeClient, Connection]]":
     """A client for what the options name; errors that mean "nobody there" say what to try next."""
     from throttler.kube.connection import ConnectionOptions, load_connection
     from throttler.kube.errors import ConfigError, UnauthorizedError, UnreachableError
     from throttler.kube.kube_client import CeilingGate, ignore_attempt, open_client
 
-    options = ConnectionOptions(
-        kubeconfig=given["kubeconfig"],
-        context=given["context"],
-        as_user=given["as_user"],
-        as_groups=given["as_group"],
-        request_timeout_s=seconds(given["request_timeout"]),
+    connection_options = ConnectionOptions(
+        kubeconfig=options["kubeconfig"],
+        context=options["context"],
+        as_user=options["as_user"],
+        as_groups=options["as_group"],
+        request_timeout_s=seconds(options["request_timeout"]),
     )
     try:
-        connection = await load_connection(options)
+        connection = await load_connection(connection_options)
     except ConfigError as error:
-        if command not in WITHOUT or given["context"]:
+        if command not in WITHOUT or options["context"]:
             raise
         raise CommandError(f"{error}; without a cluster: {WITHOUT[command]}", ExitCode.BAD_INPUT) from error
     gate = CeilingGate(CALLS_PER_S, burst=BURST)
-    observer = _show if given["verbose"] else ignore_attempt
+    observer = _show if options["verbose"] else ignore_attempt
     opened = open_client(connection, command, gate=gate, observer=observer, is_dry_run=is_dry_run, program=PROGRAM)
     async with opened as client:
         try:

@@ -43,7 +43,7 @@ SUBJECTS = ("pod", "node", "pool", "throttle")
 @output_option("wide", "json", "yaml", says="wide: also what was not found. json, yaml: for programs.")
 @click.option("--no-headers", is_flag=True, help="Leave out the line of column names.")
 @color_option
-def doctor(**given: Any) -> int:
+def doctor(**options: Any) -> int:
     """Find what makes warm capacity, autoscaling or pacing fail silently.
 
     \b
@@ -56,12 +56,12 @@ def doctor(**given: Any) -> int:
     from balloons.doctor.check import Severity
     from balloons.doctor.diagnose import diagnose, kinds_of
 
-    checks = _checks(given)
-    is_live = not given["files"]
-    cluster = see(_where(given), "doctor", kinds_of(checks)) if is_live else _manifests(given)
+    checks = _checks(options)
+    is_live = not options["files"]
+    cluster = see(_where(options), "doctor", kinds_of(checks)) if is_live else _manifests(options)
     diagnosis = diagnose(cluster, checks, is_live=is_live)
-    _print_diagnosis(diagnosis, given)
-    least = given["fail_on"]
+    _print_diagnosis(diagnosis, options)
+    least = options["fail_on"]
     if least is None:
         return ExitCode.DONE
     if unable := diagnosis.unable(Severity[least.upper()]):
@@ -77,10 +77,10 @@ def doctor(**given: Any) -> int:
     return ExitCode.FINDINGS if is_bad else ExitCode.DONE
 
 
-def _checks(given: dict[str, Any]) -> Any:
+def _checks(options: dict[str, Any]) -> Any:
     from balloons.doctor.diagnose import ALL_CHECKS, chosen_checks
 
-    only, skip = (_codes(given[name]) for name in ("only", "skip"))
+    only, skip = (_codes(options[name]) for name in ("only", "skip"))
     try:
         return chosen_checks(only, skip)
     except KeyError as error:
@@ -92,40 +92,40 @@ def _codes(text: str | None) -> set[str]:
     return {code.strip().upper() for code in (text or "").split(",") if code.strip()}
 
 
-def _where(given: dict[str, Any]) -> dict[str, Any]:
+def _where(options: dict[str, Any]) -> dict[str, Any]:
     """With --in-cluster the pod's own account, or a sentence."""
-    if not given["in_cluster"]:
-        return given
+    if not options["in_cluster"]:
+        return options
     from throttler.kube.connection import ConnectionOptions, is_in_cluster
 
     if not is_in_cluster(ConnectionOptions()):
         raise CommandError("--in-cluster: this process runs in no pod with a ServiceAccount token", ExitCode.BAD_INPUT)
     os.environ.pop("KUBECONFIG", None)
-    return {**given, "kubeconfig": None, "context": None}
+    return {**options, "kubeconfig": None, "context": None}
 
 
-def _manifests(given: dict[str, Any]) -> Any:
+def _manifests(options: dict[str, Any]) -> Any:
     from datetime import UTC, datetime
 
     from balloons.reading.read_cluster import ManifestError, read_manifests
 
-    if given["from_file"] or given["in_cluster"]:
+    if options["from_file"] or options["in_cluster"]:
         raise click.UsageError("--filename looks at manifests: not together with --from or --in-cluster")
     try:
-        return read_manifests(given["files"], datetime.now(UTC), is_recursive=given["recursive"])
+        return read_manifests(options["files"], datetime.now(UTC), is_recursive=options["recursive"])
     except ManifestError as error:
         raise CommandError(str(error), ExitCode.BAD_INPUT) from error
 
 
-def _print_diagnosis(diagnosis: Any, given: dict[str, Any]) -> None:
+def _print_diagnosis(diagnosis: Any, options: dict[str, Any]) -> None:
     from balloons.cli.doctor_text import diagnosis_document, diagnosis_text, summary
     from balloons.cli.documents import printed
     from balloons.cli.terminal import Look, warn
 
-    if given["output"] in ("json", "yaml"):
-        click.echo(printed(diagnosis_document(diagnosis), given["output"]), nl=False)
+    if options["output"] in ("json", "yaml"):
+        click.echo(printed(diagnosis_document(diagnosis), options["output"]), nl=False)
         return
-    look = Look.of_terminal(given["output"] or "", has_headers=not given["no_headers"])
+    look = Look.of_terminal(options["output"] or "", has_headers=not options["no_headers"])
     click.echo("".join(f"{line}\n" for line in diagnosis_text(diagnosis, look)), nl=False)
     for line in summary(diagnosis, look):
         warn(line)
@@ -145,7 +145,7 @@ def _print_diagnosis(diagnosis: Any, given: dict[str, Any]) -> None:
 @output_option("json", "yaml")
 @click.option("--no-headers", is_flag=True, help="Leave out the line of column names.")
 @color_option
-def explain(subject: str, name: str | None, **given: Any) -> None:
+def explain(subject: str, name: str | None, **options: Any) -> None:
     """Show what happened to one object, step by step: how long each step took and why.
 
     \b
@@ -156,13 +156,13 @@ def explain(subject: str, name: str | None, **given: Any) -> None:
     The reasons are the same words as in status, Events, log and metrics. `pool` finds a BalloonPool, or else a NodePool
     of Karpenter.
     """
-    subject, name, namespace = named(subject, name, given["namespace"])
-    cluster = see(given, "explain", _kinds(subject, name))
+    subject, name, namespace = named(subject, name, options["namespace"])
+    cluster = see(options, "explain", _kinds(subject, name))
     timeline = _timeline(cluster, subject, name, namespace or _only_namespace(cluster, subject, name))
     if timeline is None:
         where = f" in namespace {namespace}" if namespace else ""
         raise CommandError(f"there is no {subject} {name!r}{where}{_unsure(cluster, subject)}", ExitCode.BAD_INPUT)
-    _print_timeline(timeline, given)
+    _print_timeline(timeline, options)
 
 
 def _kinds(subject: str, name: str) -> "tuple[Kind, ...]":
@@ -221,13 +221,13 @@ def _unsure(cluster: "SeenCluster", subject: str) -> str:
     return f" ({', '.join(cluster.not_seen)} not seen)" if cluster.not_seen else ""
 
 
-def _print_timeline(timeline: "Timeline", given: dict[str, Any]) -> None:
+def _print_timeline(timeline: "Timeline", options: dict[str, Any]) -> None:
     from balloons.cli.doctor_text import timeline_document, timeline_text
     from balloons.cli.documents import printed
     from balloons.cli.terminal import Look
 
-    if given["output"]:
-        click.echo(printed(timeline_document(timeline), given["output"]), nl=False)
+    if options["output"]:
+        click.echo(printed(timeline_document(timeline), options["output"]), nl=False)
         return
-    look = Look.of_terminal("", has_headers=not given["no_headers"])
+    look = Look.of_terminal("", has_headers=not options["no_headers"])
     click.echo("".join(f"{line}\n" for line in timeline_text(timeline, look)), nl=False)

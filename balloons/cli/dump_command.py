@@ -25,7 +25,7 @@ SHORTEST_KEY = 16
     type=File("a file with a key"),
     help=f"Key of the hashes, at least {SHORTEST_KEY} bytes. Default: a random one that is not kept.",
 )
-def dump(file: str, **given: Any) -> None:
+def dump(file: str, **options: Any) -> None:
     """Save what doctor, explain, plan, simulate, status and top read, as one file.
 
     \b
@@ -39,10 +39,10 @@ def dump(file: str, **given: Any) -> None:
     from balloons.cluster.hashed_names import hashed
     from balloons.cluster.kinds import ALL_KINDS
 
-    if given["hash_key_file"] and not given["hash_names"]:
+    if options["hash_key_file"] and not options["hash_names"]:
         raise click.UsageError("--hash-key-file is for --hash-names")
-    key = _key(given["hash_key_file"]) if given["hash_names"] else b""
-    cluster = see(given, "dump", ALL_KINDS)
+    key = _key(options["hash_key_file"]) if options["hash_names"] else b""
+    cluster = see(options, "dump", ALL_KINDS)
     _write(file, hashed(cluster, key) if key else cluster)
 
 

@@ -72,7 +72,7 @@ CALLS_PER_S = 50.0
 )
 @metrics_tls_options
 @log_options
-def guard(**given: Any) -> int:
+def guard(**options: Any) -> int:
     """Give back all ceilings, gates, taints and labels when the service is dead.
 
     The guard runs beside the service, as a process of its own. It watches the Lease that `balloons run` renews while it
@@ -87,18 +87,18 @@ def guard(**given: Any) -> int:
       balloons guard
       balloons guard --once --after 60 --period 10
     """
-    if given["period"] * 4 > given["after"]:
-        raise click.BadParameter(f"{given['period']:g} is more than a quarter of --after", param_hint="--period")
+    if options["period"] * 4 > options["after"]:
+        raise click.BadParameter(f"{options['period']:g} is more than a quarter of --after", param_hint="--period")
     import asyncio
 
     from balloons.service.logs import set_up_logs
 
-    set_up_logs(given["log_format"], is_debug=given["debug"])
-    is_well = asyncio.run(_watch(given))
+    set_up_logs(options["log_format"], is_debug=options["debug"])
+    is_well = asyncio.run(_watch(options))
     return ExitCode.DONE if is_well else ExitCode.FAILED
 
 
-async def _watch(given: dict[str, Any]) -> bool:
+async def _watch(options: dict[str, Any]) -> bool:
     import asyncio
     from contextlib import AsyncExitStack, suppress
 
@@ -111,18 +111,18 @@ async def _watch(given: dict[str, Any]) -> bool:
     from throttler.service.guard import Guard, GuardSettings
 
     settings = GuardSettings(
-        namespace=given["lease_namespace"],
-        name=given["lease"] or LEASE_NAME,
-        after_s=given["after"],
-        period_s=given["period"],
-        is_once=given["once"],
-        is_dry_run=given["dry_run"],
+        namespace=options["lease_namespace"],
+        name=options["lease"] or LEASE_NAME,
+        after_s=options["after"],
+        period_s=options["period"],
+        is_once=options["once"],
+        is_dry_run=options["dry_run"],
     )
-    address = parse_address(given["metrics_address"] or (IN_CLUSTER_ADDRESS if is_in_pod() else OFF))
-    tls = metrics_tls(given)
+    address = parse_address(options["metrics_address"] or (IN_CLUSTER_ADDRESS if is_in_pod() else OFF))
+    tls = metrics_tls(options)
     stop = stop_on_signals()
-    connection = await load_connection(ConnectionOptions(kubeconfig=given["kubeconfig"], context=given["context"]))
-    gate = CeilingGate(given["max_calls_per_second"], burst=BURST)
+    connection = await load_connection(ConnectionOptions(kubeconfig=options["kubeconfig"], context=options["context"]))
+    gate = CeilingGate(options["max_calls_per_second"], burst=BURST)
     async with AsyncExitStack() as stack:
         lease_client = await stack.enter_async_context(open_lease_client(connection))
         client = await stack.enter_async_context(open_client(connection, "guard", gate=gate))
@@ -169,7 +169,7 @@ def stop_on_signals() -> "asyncio.Event":
 )
 @option("--dry-run", is_flag=True, help="Say what would be given back now. Stop and write nothing.")
 @log_options
-def give_back(**given: Any) -> int:
+def give_back(**options: Any) -> int:
     """Stop the service and give back all that it holds. Run this before you uninstall.
 
     It scales the Deployment to zero and waits until nothing renews its Lease. Then it gives back what is left of
@@ -188,11 +188,11 @@ def give_back(**given: Any) -> int:
 
     from balloons.service.logs import set_up_logs
 
-    set_up_logs(given["log_format"], is_debug=given["debug"])
-    return ExitCode.DONE if asyncio.run(_run(given)) else ExitCode.FAILED
+    set_up_logs(options["log_format"], is_debug=options["debug"])
+    return ExitCode.DONE if asyncio.run(_run(options)) else ExitCode.FAILED
 
 
-async def _run(given: dict[str, Any]) -> bool:
+async def _run(options: dict[str, Any]) -> bool:
     from contextlib import suppress
 
     from throttler.kube.connection import ConnectionOptions, load_connection
@@ -200,34 +200,34 @@ async def _run(given: dict[str, Any]) -> bool:
     from throttler.kube.kube_client import CeilingGate, open_client
     from throttler.kube.lease import open_lease_client
 
-    connection = await load_connection(ConnectionOptions(kubeconfig=given["kubeconfig"], context=given["context"]))
-    settings = _settings(given)
+    connection = await load_connection(ConnectionOptions(kubeconfig=options["kubeconfig"], context=options["context"]))
+    settings = _settings(options)
     gate = CeilingGate(CALLS_PER_S, burst=BURST)
     async with open_client(connection, "give-back", gate=gate) as client:
         # Where no server answers it is told once, and not for each kind of object.
         with suppress(ForbiddenError, NotFoundError):
             await client.get_raw("/version")
-        if given["dry_run"]:
+        if options["dry_run"]:
             return await _show(client, settings)
-        is_scaled = await _stop_service(client, given["namespace"], given["deployment"])
+        is_scaled = await _stop_service(client, options["namespace"], options["deployment"])
         async with open_lease_client(connection) as lease_client:
             return await _await_silence(lease_client, client, settings, is_scaled=is_scaled)
 
 
-def _settings(given: dict[str, Any]) -> "GuardSettings":
+def _settings(options: dict[str, Any]) -> "GuardSettings":
     """A guard that goes on until nobody renews: then no replica may write any more."""
     from throttler.kube.election import LeadTiming
     from throttler.service.guard import GuardSettings
 
     silence_s = LeadTiming().lease_s + LeadTiming().retry_s
     return GuardSettings(
-        namespace=given["namespace"],
+        namespace=options["namespace"],
         after_s=silence_s,
         period_s=PERIOD_S,
         is_once=True,
         waits_for_silence=True,
         lets_nodes_go=True,
-        give_up_s=given["timeout"],
+        give_up_s=options["timeout"],
     )
 
 

@@ -277,9 +277,9 @@ SECTIONS = {
 """Of options; the others are about what is printed."""
 
 
-def check_asked(given: Mapping[str, Any], *names: str) -> None:
+def check_asked(options: Mapping[str, Any], *names: str) -> None:
     """That exactly one of these options is there; raises click.UsageError."""
-    asked = [name for name in names if given[name] is not None]
+    asked = [name for name in names if options[name] is not None]
     if len(asked) != 1:
         accepted = ", ".join(f"--{name} {'N' if name in ('to', 'add') else 'FILE'}" for name in names)
         words = " with ".join(f"--{name}" for name in asked) or "nothing"
@@ -291,12 +291,12 @@ def offline_option(command: F) -> F:
     return click.option("--offline", is_flag=True, help="Ask no cluster: use options and usual values only.")(command)
 
 
-def stated_of(given: Mapping[str, Any]) -> Any:
+def stated_of(options: Mapping[str, Any]) -> Any:
     """The `Stated` of these options; raises click.UsageError."""
     from balloons.preview.what_if import NAMES, Stated, StatedError, check
 
     names = [name.replace("-", "_") for name in NAMES]
     try:
-        return check(Stated(**{name: given[name] for name in names}))
+        return check(Stated(**{name: options[name] for name in names}))
     except StatedError as error:
         raise click.UsageError(f"--{error}") from error

@@ -25,7 +25,7 @@ OF_POOL = "Namespace of the pool. Default: the context's."
 @option("-n", "--namespace", metavar="NAME", shell_complete=namespaces, help=OF_POOL)
 @option("--reason", metavar="TEXT", required=True, help="Why. `status -o wide` and `explain` show it.")
 @option("--dry-run", is_flag=True, help="Let the server check the change, and write nothing.")
-def pause(subject: str, name: str | None, **given: Any) -> None:
+def pause(subject: str, name: str | None, **options: Any) -> None:
     """Stop a pool or throttle from changing anything.
 
     \b
@@ -35,9 +35,9 @@ def pause(subject: str, name: str | None, **given: Any) -> None:
 
     A paused pool keeps the balloons that it has. A paused throttle gives back all that it holds.
     """
-    if not 0 < len(given["reason"].strip()) <= LONGEST_REASON:
+    if not 0 < len(options["reason"].strip()) <= LONGEST_REASON:
         raise click.BadParameter(f"accepted: 1 to {LONGEST_REASON} characters", param_hint="--reason")
-    _set(subject, name, given, is_paused=True)
+    _set(subject, name, options, is_paused=True)
 
 
 @click.command(short_help="Let a paused pool or throttle work again.")
@@ -46,7 +46,7 @@ def pause(subject: str, name: str | None, **given: Any) -> None:
 @request_options
 @option("-n", "--namespace", metavar="NAME", shell_complete=namespaces, help=OF_POOL)
 @option("--dry-run", is_flag=True, help="Let the server check the change, and write nothing.")
-def resume(subject: str, name: str | None, **given: Any) -> None:
+def resume(subject: str, name: str | None, **options: Any) -> None:
     """Let a paused pool or throttle work again.
 
     \b
@@ -54,31 +54,31 @@ def resume(subject: str, name: str | None, **given: Any) -> None:
       balloons resume pool gpu -n ml
       balloons resume throttle default
     """
-    _set(subject, name, {**given, "reason": None}, is_paused=False)
+    _set(subject, name, {**options, "reason": None}, is_paused=False)
 
 
-def _set(subject: str, name: str | None, given: dict[str, Any], *, is_paused: bool) -> None:
+def _set(subject: str, name: str | None, options: dict[str, Any], *, is_paused: bool) -> None:
     import asyncio
 
     from balloons.service.watched_objects import POOLS
     from throttler.service.throttle_watches import THROTTLES
 
-    subject, name, namespace = named(subject, name, given["namespace"])
-    given = {**given, "namespace": namespace}
+    subject, name, namespace = named(subject, name, options["namespace"])
+    options = {**options, "namespace": namespace}
     resource = POOLS if subject == "pool" else THROTTLES
-    asyncio.run(_patch(resource, name, given, is_paused=is_paused))
+    asyncio.run(_patch(resource, name, options, is_paused=is_paused))
     done = "paused" if is_paused else "resumed"
-    warn(f"{resource.kind.lower()}/{name} {done}{' (dry run: nothing was written)' if given['dry_run'] else ''}")
+    warn(f"{resource.kind.lower()}/{name} {done}{' (dry run: nothing was written)' if options['dry_run'] else ''}")
 
 
-async def _patch(resource: "Resource", name: str, given: dict[str, Any], *, is_paused: bool) -> None:
+async def _patch(resource: "Resource", name: str, options: dict[str, Any], *, is_paused: bool) -> None:
     from balloons.cluster.kinds import PAUSE_REASON
     from throttler.kube.errors import NotFoundError
 
-    body = {"metadata": {"annotations": {PAUSE_REASON: given["reason"]}}, "spec": {"paused": is_paused}}
+    body = {"metadata": {"annotations": {PAUSE_REASON: options["reason"]}}, "spec": {"paused": is_paused}}
     command = "pause" if is_paused else "resume"
-    async with open_cluster(given, command, is_dry_run=given["dry_run"]) as (client, connection):
-        namespace = (given["namespace"] or connection.namespace) if resource.is_namespaced else None
+    async with open_cluster(options, command, is_dry_run=options["dry_run"]) as (client, connection):
+        namespace = (options["namespace"] or connection.namespace) if resource.is_namespaced else None
         try:
             await client.patch(resource, body, name, namespace, field_manager=FIELD_MANAGER)
         except NotFoundError as error:

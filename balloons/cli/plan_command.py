@@ -38,7 +38,7 @@ OF_A_SAVED_PLAN = ("saved", "output", "output_format", "chart", "no_headers", "c
 @cluster_options
 @offline_option
 @stated_options
-def plan(**given: Any) -> int:
+def plan(**options: Any) -> int:
     """Predict a scale-up: when its nodes are ready, what limits it, how it loads the API servers, what it costs.
 
     \b
@@ -54,10 +54,10 @@ def plan(**given: Any) -> int:
     """
     from balloons.cli.plan_screen import compare, show_plan
 
-    check_asked(given, "to", "add", "pods", "job", "compare")
-    if given["offline"]:
+    check_asked(options, "to", "add", "pods", "job", "compare")
+    if options["offline"]:
         check_offline(click.get_current_context())
-    return compare(given) if given["compare"] else show_plan(given)
+    return compare(options) if options["compare"] else show_plan(options)
 
 
 @click.command(cls=InSections, short_help="Compare policies, clusters and faults in simulation.")
@@ -115,7 +115,7 @@ def plan(**given: Any) -> int:
 @cluster_options
 @offline_option
 @stated_options
-def simulate(**given: Any) -> int:
+def simulate(**options: Any) -> int:
     """Compare policies, clusters and faults in simulation. Nothing is written.
 
     \b
@@ -128,9 +128,9 @@ def simulate(**given: Any) -> int:
     """
     from balloons.cli.plan_screen import show_simulation
 
-    if given["offline"]:
+    if options["offline"]:
         check_offline(click.get_current_context())
-    return show_simulation(given)
+    return show_simulation(options)
 
 
 @click.command(cls=InSections, short_help="Draw a plan as a picture or a web page.")
@@ -161,7 +161,7 @@ def simulate(**given: Any) -> int:
 @cluster_options
 @offline_option
 @stated_options
-def report(**given: Any) -> int:
+def report(**options: Any) -> int:
     """Draw a plan: nodes over time, API load, what others wait, waves, reasons and figures used.
 
     \b
@@ -174,12 +174,12 @@ def report(**given: Any) -> int:
     """
     from balloons.cli.plan_screen import show_report
 
-    check_asked({**given, "plan": given["saved"]}, "to", "add", "pods", "job", "plan")
-    if given["offline"]:
+    check_asked({**options, "plan": options["saved"]}, "to", "add", "pods", "job", "plan")
+    if options["offline"]:
         check_offline(click.get_current_context())
-    if given["saved"] is not None:
+    if options["saved"] is not None:
         _check_saved(click.get_current_context())
-    return show_report(given)
+    return show_report(options)
 
 
 def _check_saved(context: click.Context) -> None:

@@ -64,22 +64,22 @@ class Basis:
     at: datetime
 
 
-def show_plan(given: Mapping[str, Any]) -> int:
+def show_plan(options: Mapping[str, Any]) -> int:
     """Make and print the plan; the exit code says whether it keeps its promises."""
-    made, body = planned(given, "plan", with_findings=bool(given["save"]))
-    if given["save"]:
-        write(given["save"], printed(body, "json"))
-    _print(body, given)
+    made, body = planned(options, "plan", with_findings=bool(options["save"]))
+    if options["save"]:
+        write(options["save"], printed(body, "json"))
+    _print(body, options)
     return ExitCode.FINDINGS if made.broken else ExitCode.DONE
 
 
-def planned(given: Mapping[str, Any], command: str, *, with_findings: bool) -> tuple[ScaleUpPlan, dict[str, Any]]:
+def planned(options: Mapping[str, Any], command: str, *, with_findings: bool) -> tuple[ScaleUpPlan, dict[str, Any]]:
     """The plan that the options ask for, and the form in which it is kept; raises CommandError, ConfigError, ApiError.
 
     What is kept is looked at when something went wrong: it says what `doctor` found then, which takes a few more reads.
     """
-    basis = basis_of(given, command, with_findings=with_findings)
-    made = _made(given, basis)
+    basis = basis_of(options, command, with_findings=with_findings)
+    made = _made(options, basis)
     body = plan_json(made, own_version())
     return made, {**body, "findings": _findings(basis.cluster)} if with_findings and basis.cluster else body
 
@@ -100,98 +100,98 @@ def _kinds(*, with_findings: bool) -> tuple[Kind, ...]:
     return tuple({kind.name: kind for kind in (*KINDS, *kinds_of(ALL_CHECKS))}.values())
 
 
-def compare(given: Mapping[str, Any]) -> int:
+def compare(options: Mapping[str, Any]) -> int:
     """Hold a saved plan against the nodes that have come since."""
     try:
-        saved = saved_plan(documents(given["compare"])[0])
+        saved = saved_plan(documents(options["compare"])[0])
     except SavedPlanError as error:
-        raise CommandError(f"{given['compare']}: {error}", ExitCode.BAD_INPUT) from error
-    if given["offline"]:
+        raise CommandError(f"{options['compare']}: {error}", ExitCode.BAD_INPUT) from error
+    if options["offline"]:
         raise CommandError("--compare needs a cluster, or --from FILE: --offline has none", ExitCode.BAD_INPUT)
-    cluster = see(dict(given), "plan", KINDS)
+    cluster = see(dict(options), "plan", KINDS)
     comparison = compared(saved, births_in(cluster, saved.at.timestamp()))
-    if given["output"] in ("json", "yaml"):
-        click.echo(printed(comparison_json(comparison, cluster.taken_at), given["output"]), nl=False)
+    if options["output"] in ("json", "yaml"):
+        click.echo(printed(comparison_json(comparison, cluster.taken_at), options["output"]), nl=False)
     else:
-        look = Look.of_terminal("", has_headers=not given["no_headers"])
+        look = Look.of_terminal("", has_headers=not options["no_headers"])
         click.echo("".join(f"{line}\n" for line in comparison_lines(comparison, look)), nl=False)
     return ExitCode.DONE
 
 
-def basis_of(given: Mapping[str, Any], command: str, *, with_findings: bool = False) -> Basis:
+def basis_of(options: Mapping[str, Any], command: str, *, with_findings: bool = False) -> Basis:
     """What is known of the cluster, under what is stated."""
-    stated = stated_of(given)
-    if given["offline"]:
+    stated = stated_of(options)
+    if options["offline"]:
         return Basis(with_stated(assumed_inputs(), stated), None, datetime.now(UTC))
-    cluster = see(dict(given), command, _kinds(with_findings=with_findings))
+    cluster = see(dict(options), command, _kinds(with_findings=with_findings))
     return Basis(with_stated(plan_inputs(cluster), stated), cluster, cluster.taken_at)
 
 
-def _made(given: Mapping[str, Any], basis: Basis) -> ScaleUpPlan:
-    fitting = _fitting(given, basis) if given["pods"] or given["job"] else None
-    asked = _asked_by_pods(given, fitting) if fitting else _asked(given, basis.inputs)
+def _made(options: Mapping[str, Any], basis: Basis) -> ScaleUpPlan:
+    fitting = _fitting(options, basis) if options["pods"] or options["job"] else None
+    asked = _asked_by_pods(options, fitting) if fitting else _asked(options, basis.inputs)
     try:
-        cost = prices(given["prices"], given["price"])
+        cost = prices(options["prices"], options["price"])
         with working(f"running {count(asked.add, 'node')} through possible worlds", asked.add):
             return make_plan(basis.inputs, asked, basis.at, prices=cost, fitting=fitting)
     except PlanError as error:
         raise CommandError(str(error), ExitCode.BAD_INPUT) from error
 
 
-def _fitting(given: Mapping[str, Any], basis: Basis) -> Fitting:
-    path = given["pods"] or given["job"]
+def _fitting(options: Mapping[str, Any], basis: Basis) -> Fitting:
+    path = options["pods"] or options["job"]
     try:
-        pods = asked_pods(documents(path), is_gang=given["job"] is not None)
+        pods = asked_pods(documents(path), is_gang=options["job"] is not None)
     except PodsError as error:
         raise CommandError(f"{path}: {error}", ExitCode.BAD_INPUT) from error
     if basis.cluster is None:
         raise CommandError("where pods go depends on nodes: give a cluster, or --from FILE", ExitCode.BAD_INPUT)
     loads = loads_of(seen_cluster.pods(basis.cluster))
-    return fit_pods(pods, seen_cluster.nodes(basis.cluster), loads, basis.inputs, given["pool"])
+    return fit_pods(pods, seen_cluster.nodes(basis.cluster), loads, basis.inputs, options["pool"])
 
 
-def _asked_by_pods(given: Mapping[str, Any], fitting: Fitting) -> Asked:
+def _asked_by_pods(options: Mapping[str, Any], fitting: Fitting) -> Asked:
     """New nodes of several pools boot side by side: the plan is for all of them, at the pace of the largest part."""
-    pool = max(fitting.new_nodes, key=lambda name: (fitting.new_nodes[name], name), default=given["pool"])
-    words = f"--pods {given['pods']}" if given["pods"] else f"--job {given['job']}"
-    return Asked(add=sum(fitting.new_nodes.values()), pool=pool, within_s=given["within"], in_words=words)
+    pool = max(fitting.new_nodes, key=lambda name: (fitting.new_nodes[name], name), default=options["pool"])
+    words = f"--pods {options['pods']}" if options["pods"] else f"--job {options['job']}"
+    return Asked(add=sum(fitting.new_nodes.values()), pool=pool, within_s=options["within"], in_words=words)
 
 
-def _asked(given: Mapping[str, Any], inputs: PlanInputs) -> Asked:
-    pool = inputs.pool(given["pool"])
+def _asked(options: Mapping[str, Any], inputs: PlanInputs) -> Asked:
+    pool = inputs.pool(options["pool"])
     nodes = pool.nodes if pool else 0
-    if given["add"] is not None:
-        return Asked(add=given["add"], pool=given["pool"], within_s=given["within"], in_words=f"--add {given['add']}")
-    words = f"--to {given['to']}"
-    return Asked(add=max(0, given["to"] - nodes), pool=given["pool"], within_s=given["within"], in_words=words)
+    if options["add"] is not None:
+        return Asked(add=options["add"], pool=options["pool"], within_s=options["within"], in_words=f"--add {options['add']}")
+    words = f"--to {options['to']}"
+    return Asked(add=max(0, options["to"] - nodes), pool=options["pool"], within_s=options["within"], in_words=words)
 
 
-def _print(body: Mapping[str, Any], given: Mapping[str, Any]) -> None:
-    look = Look.of_terminal(given["output"] or "", has_headers=not given["no_headers"])
+def _print(body: Mapping[str, Any], options: Mapping[str, Any]) -> None:
+    look = Look.of_terminal(options["output"] or "", has_headers=not options["no_headers"])
     if look.output in ("json", "yaml"):
-        click.echo(printed(body, given["output"]), nl=False)
+        click.echo(printed(body, options["output"]), nl=False)
         return
     plan = read_document(body)
     drawn = chart(series_of(plan), look, rows=PLAN_ROWS) if look.is_terminal else []
     click.echo("".join(f"{line}\n" for line in plan_lines(plan, look, drawn)), nl=False)
 
 
-def show_simulation(given: Mapping[str, Any]) -> int:
+def show_simulation(options: Mapping[str, Any]) -> int:
     """Run and print."""
-    given = {**given, **_from_file(given)}
+    options = {**options, **_from_file(options)}
     try:
-        inputs = _inputs(given)
-        sweep = _sweep(given["sweep"]) if given["sweep"] else None
-        policies = given["policies"] or DEFAULT_POLICIES
+        inputs = _inputs(options)
+        sweep = _sweep(options["sweep"]) if options["sweep"] else None
+        policies = options["policies"] or DEFAULT_POLICIES
         runs = len(policies) * (len(sweep.values) if sweep else 1)
-        with working("running policies through possible worlds", runs * given["add"]):
-            cells = simulate(inputs, given["pool"], given["add"], policies, sweep)
+        with working("running policies through possible worlds", runs * options["add"]):
+            cells = simulate(inputs, options["pool"], options["add"], policies, sweep)
     except (FaultError, PlanError, PolicyError, StatedError) as error:
         raise CommandError(str(error), ExitCode.BAD_INPUT) from error
-    if given["output"]:
-        click.echo(printed(simulation_json(cells, sweep), given["output"]), nl=False)
+    if options["output"]:
+        click.echo(printed(simulation_json(cells, sweep), options["output"]), nl=False)
     else:
-        look = Look.of_terminal("", has_headers=not given["no_headers"])
+        look = Look.of_terminal("", has_headers=not options["no_headers"])
         click.echo("".join(f"{line}\n" for line in simulation_lines(cells, sweep, look)), nl=False)
     return ExitCode.DONE
 
@@ -258,13 +258,13 @@ def _shown(name: str, value: float | None) -> str:
     return duration(value) if name in DURATIONS else f"{value:,g}" if value < 1e5 else f"{value:,.0f}"
 
 
-def _inputs(given: Mapping[str, Any]) -> PlanInputs:
-    inputs = replace(basis_of(given, "simulate").inputs, faults=tuple(map(fault_of, given["faults"])))
+def _inputs(options: Mapping[str, Any]) -> PlanInputs:
+    inputs = replace(basis_of(options, "simulate").inputs, faults=tuple(map(fault_of, options["faults"])))
     throttle = inputs.throttle
-    if given["gate"] is None:
+    if options["gate"] is None:
         return inputs
     facts = throttle or ThrottleFacts(name="simulated", settings=LawSettings())
-    return replace(inputs, throttle=replace(facts, settings=replace(facts.settings, has_gate=given["gate"])))
+    return replace(inputs, throttle=replace(facts, settings=replace(facts.settings, has_gate=options["gate"])))
 
 
 def _sweep(text: str) -> Sweep:
@@ -285,9 +285,9 @@ def _value(name: str, text: str) -> float:
     return kind.convert(text, None, None)
 
 
-def _from_file(given: Mapping[str, Any]) -> dict[str, Any]:
+def _from_file(options: Mapping[str, Any]) -> dict[str, Any]:
     """Figures of a file, under those of the command line."""
-    path = given["file"]
+    path = options["file"]
     body = documents(path)[0] if path else {}
     if not isinstance(body, dict):
         raise CommandError(f"{path}: accepted: a mapping of {', '.join(NAMES)}", ExitCode.BAD_INPUT)
@@ -300,18 +300,18 @@ def _from_file(given: Mapping[str, Any]) -> dict[str, Any]:
             number = _value(name, str(value))
         except click.BadParameter as error:
             raise CommandError(f"{path}: {name}: {str(value)[:60]!r} is no number", ExitCode.BAD_INPUT) from error
-        if given[name.replace("-", "_")] is None:
+        if options[name.replace("-", "_")] is None:
             stated[name.replace("-", "_")] = number
     return stated
 
 
-def show_report(given: Mapping[str, Any]) -> int:
+def show_report(options: Mapping[str, Any]) -> int:
     """Draw it; the exit code says whether the plan keeps its promises."""
-    kind = _kind(given["output"], given["output_format"])
+    kind = _kind(options["output"], options["output_format"])
     _check_libraries(kind)
-    _check_terminal(kind, given["output"])
-    plan = _saved(given["saved"]) if given["saved"] else _new(given)
-    _deliver(_drawn(plan, kind, given), given["output"])
+    _check_terminal(kind, options["output"])
+    plan = _saved(options["saved"]) if options["saved"] else _new(options)
+    _deliver(_drawn(plan, kind, options), options["output"])
     return ExitCode.FINDINGS if plan.broken else ExitCode.DONE
 
 
@@ -344,8 +344,8 @@ def _check_terminal(kind: str, path: str | None) -> None:
         raise click.UsageError("a PNG is no text: send it to a file, -o FILE")
 
 
-def _new(given: Mapping[str, Any]) -> Document:
-    _, body = planned(given, "report", with_findings=True)
+def _new(options: Mapping[str, Any]) -> Document:
+    _, body = planned(options, "report", with_findings=True)
     return read_document(body)
 
 
@@ -356,10 +356,10 @@ def _saved(path: str) -> Document:
         raise CommandError(f"{path}: {error}", ExitCode.BAD_INPUT) from error
 
 
-def _drawn(plan: Document, kind: str, given: Mapping[str, Any]) -> bytes:
+def _drawn(plan: Document, kind: str, options: Mapping[str, Any]) -> bytes:
     if kind == "text":
-        return _text(plan, given).encode(
-            sys.stdout.encoding if given["output"] is None else "utf-8", "backslashreplace"
+        return _text(plan, options).encode(
+            sys.stdout.encoding if options["output"] is None else "utf-8", "backslashreplace"
         )
     # The library tells of a home that it cannot write to; it then takes a temporary one, which is fine.
     logging.getLogger("matplotlib").setLevel(logging.ERROR)
@@ -369,7 +369,7 @@ def _drawn(plan: Document, kind: str, given: Mapping[str, Any]) -> bytes:
 
     if kind == "html":
         return page(plan, own_version()).encode()
-    chart = Chart(given["chart"])
+    chart = Chart(options["chart"])
     if chart is Chart.COMPARED and not can_draw(plan, chart):
         raise CommandError(
             "this plan does not hold both courses over time; accepted: --chart stages", ExitCode.BAD_INPUT
@@ -377,9 +377,9 @@ def _drawn(plan: Document, kind: str, given: Mapping[str, Any]) -> bytes:
     return {"png": png, "svg": svg}[kind](plan, chart)
 
 
-def _text(plan: Document, given: Mapping[str, Any]) -> str:
-    look = Look.of_terminal("wide", has_headers=not given["no_headers"])
-    if given["output"] is not None:
+def _text(plan: Document, options: Mapping[str, Any]) -> str:
+    look = Look.of_terminal("wide", has_headers=not options["no_headers"])
+    if options["output"] is not None:
         look = Look("wide", has_headers=look.has_headers)
     wide = replace(look, width=look.width or shutil.get_terminal_size().columns)
     return "".join(f"{line}\n" for line in report_lines(plan, look, wide))

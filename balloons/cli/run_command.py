@@ -125,7 +125,7 @@ def _file(name: str, text: str) -> Callable[[F], F]:
 @_file("key", "Its private key (PEM, no password).")
 @option("--no-leader-election", is_flag=True, help="Run as the only replica. It still renews the Lease.")
 @log_options
-def run(**given: Any) -> int:
+def run(**options: Any) -> int:
     """Run the service: hold nodes with balloons, give way to real work, and pace joins.
 
     \b
@@ -140,26 +140,26 @@ def run(**given: Any) -> int:
     from balloons.service.run import serve
     from balloons.service.settings import ServiceSettings
 
-    set_up_logs(given["log_format"], is_debug=given["debug"])
+    set_up_logs(options["log_format"], is_debug=options["debug"])
     settings = ServiceSettings(
-        kubeconfig=given["kubeconfig"],
-        context=given["context"],
-        tenancy=_tenancy(given),
-        interval_s=given["interval"],
-        is_dry_run=given["dry_run"],
-        is_once=given["once"],
-        max_calls_per_s=given["max_calls_per_second"],
-        metrics_address=given["metrics_address"] or default_address(),
-        metrics_tls=metrics_tls(given),
-        lease_namespace=given["lease_namespace"],
-        deployment=given["deployment"] or "",
-        is_alone=given["no_leader_election"],
-        prometheus=_prometheus(given),
+        kubeconfig=options["kubeconfig"],
+        context=options["context"],
+        tenancy=_tenancy(options),
+        interval_s=options["interval"],
+        is_dry_run=options["dry_run"],
+        is_once=options["once"],
+        max_calls_per_s=options["max_calls_per_second"],
+        metrics_address=options["metrics_address"] or default_address(),
+        metrics_tls=metrics_tls(options),
+        lease_namespace=options["lease_namespace"],
+        deployment=options["deployment"] or "",
+        is_alone=options["no_leader_election"],
+        prometheus=_prometheus(options),
         decide=DecideSettings(
-            image=given["image"] or DEFAULT_IMAGE,
-            image_pull_secrets=given["image_pull_secret"],
-            names_user=not given["no_balloon_user"],
-            allowed_images=given["allowed_image"],
+            image=options["image"] or DEFAULT_IMAGE,
+            image_pull_secrets=options["image_pull_secret"],
+            names_user=not options["no_balloon_user"],
+            allowed_images=options["allowed_image"],
         ),
     )
     is_well = asyncio.run(serve(settings, own_version()))
@@ -173,16 +173,16 @@ def _prometheus(options: Mapping[str, Any]) -> "PrometheusAccess | None":
     return prometheus_access(options["prometheus_url"], **files)
 
 
-def _tenancy(given: Mapping[str, Any]) -> "Tenancy":
+def _tenancy(options: Mapping[str, Any]) -> "Tenancy":
     from balloons.view.claim import Tenancy
 
     return Tenancy(
-        namespaces=frozenset(given["namespace"]),
-        node_labels=_node_labels(given["bound_node_labels"]),
-        max_size=given["bound_max_size"] or None,
-        pools_per_namespace=given["bound_pools_per_namespace"] or None,
-        schedules_per_namespace=given["bound_schedules_per_namespace"] or None,
-        selector_values=given["bound_selector_values"] or None,
+        namespaces=frozenset(options["namespace"]),
+        node_labels=_node_labels(options["bound_node_labels"]),
+        max_size=options["bound_max_size"] or None,
+        pools_per_namespace=options["bound_pools_per_namespace"] or None,
+        schedules_per_namespace=options["bound_schedules_per_namespace"] or None,
+        selector_values=options["bound_selector_values"] or None,
     )
 
 

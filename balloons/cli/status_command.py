@@ -46,7 +46,7 @@ from balloons.cli.values import FILE, File, Price, Seconds, namespaces, pools_an
 @click.option("--no-headers", is_flag=True, help="Leave out the line of column names.")
 @color_option
 @cluster_options
-def status(**given: Any) -> int:
+def status(**options: Any) -> int:
     """Show throttles (pace, nodes in flight) and pools (warm and wanted nodes), and the reason for their state.
 
     \b
@@ -63,34 +63,34 @@ def status(**given: Any) -> int:
     from balloons.cli.status_screen import Wanted, show_dump, show_status
     from balloons.cli.terminal import Look
 
-    _check(given)
+    _check(options)
     wanted = Wanted(
-        names=given["names"],
-        look=Look.of_terminal(output=given["output"] or "", has_headers=not given["no_headers"]),
-        is_watching=given["is_watching"],
-        awaited=_awaited(given) if given["is_waiting"] else (),
-        timeout_s=given["timeout"],
+        names=options["names"],
+        look=Look.of_terminal(output=options["output"] or "", has_headers=not options["no_headers"]),
+        is_watching=options["is_watching"],
+        awaited=_awaited(options) if options["is_waiting"] else (),
+        timeout_s=options["timeout"],
     )
-    return show_dump(given, wanted) if given["from_file"] else asyncio.run(show_status(given, wanted))
+    return show_dump(options, wanted) if options["from_file"] else asyncio.run(show_status(options, wanted))
 
 
-def _check(given: dict[str, Any]) -> None:
+def _check(options: dict[str, Any]) -> None:
     """Raises click.UsageError for options that contradict each other."""
-    if given["is_watching"] and given["output"] in ("json", "yaml"):
-        raise click.UsageError(f"--watch with --output {given['output']}: accepted with a table, wide or name")
-    if given["is_watching"] and given["is_waiting"]:
+    if options["is_watching"] and options["output"] in ("json", "yaml"):
+        raise click.UsageError(f"--watch with --output {options['output']}: accepted with a table, wide or name")
+    if options["is_watching"] and options["is_waiting"]:
         raise click.UsageError("--watch with --wait: accepted is one of them")
-    if given["conditions"] and not given["is_waiting"]:
+    if options["conditions"] and not options["is_waiting"]:
         raise click.UsageError("--for without --wait: nothing would wait for it")
-    if given["from_file"] and (given["is_watching"] or given["is_waiting"]):
+    if options["from_file"] and (options["is_watching"] or options["is_waiting"]):
         raise click.UsageError("--from with --watch or --wait: a dump does not change")
 
 
-def _awaited(given: dict[str, Any]) -> Any:
+def _awaited(options: dict[str, Any]) -> Any:
     from balloons.cli.status_text import AwaitedError, awaited
 
     try:
-        return [awaited(text) for text in given["conditions"] or ("condition=Ready",)]
+        return [awaited(text) for text in options["conditions"] or ("condition=Ready",)]
     except AwaitedError as error:
         raise click.UsageError(f"--for {error}") from error
 
@@ -103,7 +103,7 @@ def _awaited(given: dict[str, Any]) -> Any:
 @click.option("--prices", type=File("a file of prices"), metavar=FILE, help="YAML: instance type -> price per hour.")
 @click.option("--price", type=Price(), metavar="N", help="Price of one node per hour where none is known.")
 @color_option
-def top(**given: Any) -> None:
+def top(**options: Any) -> None:
     """Show nodes by pool and zone: how many are busy, warm, idle, joining or sick, and what they cost.
 
     \b
@@ -125,18 +125,18 @@ def top(**given: Any) -> None:
     from balloons.cluster.seen_cluster import detect
     from balloons.doctor.diagnose import DETECTION
 
-    prices = prices_of(given["prices"], given["price"])
-    if given["is_watching"]:
-        _check_watched(given)
+    prices = prices_of(options["prices"], options["price"])
+    if options["is_watching"]:
+        _check_watched(options)
         from balloons.cli.top_screen import follow
 
-        asyncio.run(follow(given, Look.of_terminal("", has_headers=True), prices))
-    cluster = see(given, "top", DETECTION)
+        asyncio.run(follow(options, Look.of_terminal("", has_headers=True), prices))
+    cluster = see(options, "top", DETECTION)
     by_group = groups(seen_cluster.nodes(cluster), seen_cluster.pods(cluster), cluster.taken_at.timestamp(), prices)
-    if given["output"]:
-        click.echo(printed(document(by_group), given["output"]), nl=False)
+    if options["output"]:
+        click.echo(printed(document(by_group), options["output"]), nl=False)
         return
-    look = Look.of_terminal("", has_headers=not given["no_headers"])
+    look = Look.of_terminal("", has_headers=not options["no_headers"])
     shown = rows(by_group)
     text = (
         table(GROUP_COLUMNS, shown, width=look.width, kept=2, first_to_go=FIRST_TO_GO, has_headers=look.has_headers)

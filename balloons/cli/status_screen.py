@@ -236,10 +236,10 @@ class Wanted:
     timeout_s: float = 0.0
 
 
-def show_dump(given: dict[str, Any], wanted: Wanted) -> int:
+def show_dump(options: dict[str, Any], wanted: Wanted) -> int:
     """Print what a dump holds, as old as it was then; raises CommandError."""
-    cluster = see(given, "status", (kinds.BALLOON_POOLS, kinds.THROTTLES))
-    where = given["namespace"]
+    cluster = see(options, "status", (kinds.BALLOON_POOLS, kinds.THROTTLES))
+    where = options["namespace"]
     seen = Seen(
         sorted(seen_cluster.throttles(cluster), key=lambda throttle: throttle.key),
         sorted(
@@ -258,10 +258,10 @@ def _dumped(cluster: SeenCluster) -> Iterator[Pool]:
             yield pool_from_wire(msgspec.json.decode(text, type=PoolWire))
 
 
-async def show_status(given: dict[str, Any], wanted: Wanted) -> int:
+async def show_status(options: dict[str, Any], wanted: Wanted) -> int:
     """Print throttles and pools; raises ConfigError, ApiError and CommandError."""
-    async with open_cluster(given, "status") as (client, connection):
-        where = None if given["all_namespaces"] else given["namespace"] or connection.namespace
+    async with open_cluster(options, "status") as (client, connection):
+        where = None if options["all_namespaces"] else options["namespace"] or connection.namespace
         try:
             seen = await _first_look(client, where)
         except NotFoundError as error:

@@ -26,7 +26,7 @@ def own_version() -> str:
 @cluster_options
 @click.option("--server", is_flag=True, help="Show what the cluster runs, too: Kubernetes, our CRDs, its autoscaler.")
 @output_option("json", "yaml")
-def version(**given: Any) -> None:
+def version(**options: Any) -> None:
     """Print the version of this program, and of what the cluster runs.
 
     \b
@@ -35,16 +35,16 @@ def version(**given: Any) -> None:
       balloons version --server -o json
     """
     versions: dict[str, Any] = {"version": own_version()}
-    if given["server"] or given["from_file"]:
+    if options["server"] or options["from_file"]:
         from balloons.doctor.diagnose import DETECTION
 
-        versions |= _of_cluster(see(given, "version", _kinds(DETECTION)))
-    if given["output"]:
+        versions |= _of_cluster(see(options, "version", _kinds(DETECTION)))
+    if options["output"]:
         import msgspec
 
         from balloons.cli.documents import VersionDocument, printed
 
-        click.echo(printed(msgspec.convert(versions, VersionDocument), given["output"]), nl=False)
+        click.echo(printed(msgspec.convert(versions, VersionDocument), options["output"]), nl=False)
         return
     click.echo("".join(f"{line}\n" for line in _lines(versions)), nl=False)
 
