@@ -116,7 +116,7 @@ def report_of(
     """The named figures, as far as they were measured, and everything behind them."""
     rows = {name: scenario_rows(runs, name) for name in dict.fromkeys(run.policy for run in runs)}
     random_rows = {name: scenario_rows(random_runs, name) for name in dict.fromkeys(run.policy for run in random_runs)}
-    figures = [each for name in ours if runs for each in _times(name, rows[name])]
+    figures = [figure for name in ours if runs for figure in _times(name, rows[name])]
     figures += _harm([row for name in ours for row in rows[name]]) if ours and runs else []
     if random_rows and ours:
         figures.append(_random_clean(random_rows, ours))
@@ -125,11 +125,11 @@ def report_of(
     figures += [_of_ceiling(name, ceiling_rows[name]) for name in ours if ceiling_runs]
     figures += needless_pacing.figures(paid) if paid else []
     behind = {
-        "policies": [asdict(policy_row(each)) for each in rows.values()],
-        "scenarios": [asdict(row) for each in rows.values() for row in each],
-        "random_policies": [asdict(policy_row(each)) for each in random_rows.values()],
-        "random_scenarios": [asdict(row) for each in random_rows.values() for row in each],
-        "ceiling_scenarios": [asdict(row) for each in ceiling_rows.values() for row in each],
+        "policies": [asdict(policy_row(runs_of)) for runs_of in rows.values()],
+        "scenarios": [asdict(row) for runs_of in rows.values() for row in runs_of],
+        "random_policies": [asdict(policy_row(runs_of)) for runs_of in random_rows.values()],
+        "random_scenarios": [asdict(row) for runs_of in random_rows.values() for row in runs_of],
+        "ceiling_scenarios": [asdict(row) for runs_of in ceiling_rows.values() for row in runs_of],
         "not_ours": foreign_trouble.ratios(foreign_runs),
         "runs": [asdict(run) for run in (*runs, *random_runs, *ceiling_runs)],
     }
@@ -141,13 +141,13 @@ _TIME_BOUNDS = {WARM: ((1.05, 1.10), (1.25, 1.40)), COLD: ((1.10, 1.20), (1.5, 1
 
 
 def _times(name: str, rows: Sequence[ScenarioRow]) -> list[Figure]:
-    kind, found = name.split()[-1], policy_row(rows)
+    kind, policy = name.split()[-1], policy_row(rows)
     (median_goal, median_floor), (worst_goal, worst_floor) = _TIME_BOUNDS[name]
     worst = max(rows, key=lambda row: row.time_ratio)
     median = Figure(
         name=f"{kind}_median",
         what=f"time over the oracle's, {kind}, median of {len(rows)} scenarios",
-        value=found.time_median,
+        value=policy.time_median,
         unit="x",
         goal=median_goal,
         floor=median_floor,
@@ -157,7 +157,7 @@ def _times(name: str, rows: Sequence[ScenarioRow]) -> list[Figure]:
         Figure(
             name=f"{kind}_worst",
             what=f"the same, worst scenario ({worst.scenario})",
-            value=found.time_worst,
+            value=policy.time_worst,
             unit="x",
             goal=worst_goal,
             floor=worst_floor,
@@ -235,7 +235,7 @@ def _tables(
     parts = []
     if rows:
         parts.append(
-            policy_table("Twelve scenarios, relative to the oracle", [policy_row(each) for each in rows.values()])
+            policy_table("Twelve scenarios, relative to the oracle", [policy_row(runs_of) for runs_of in rows.values()])
         )
         shown = [name for name in policies if name in (WARM, COLD)] or [name for name in policies if name != ORACLE][:1]
         pairs = zip(*(rows[name] for name in shown), strict=True)

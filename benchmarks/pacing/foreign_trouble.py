@@ -81,12 +81,12 @@ def is_stalled(run: Run) -> bool:
 
 def figures(runs: Sequence[Run]) -> list[Figure]:
     """How bad it gets."""
-    found = ratios(runs)
-    worst = max(found, key=lambda row: row["ratio"])
+    by_policy = ratios(runs)
+    worst = max(by_policy, key=lambda row: row["ratio"])
     return [
         Figure(
             name="not_ours_worst",
-            what=f"time with trouble of others over time without, worst of {len(found)} runs ({worst['scenario']})",
+            what=f"time with trouble of others over time without, worst of {len(by_policy)} runs ({worst['scenario']})",
             value=worst["ratio"],
             unit="x",
             goal=1.3,
@@ -95,7 +95,7 @@ def figures(runs: Sequence[Run]) -> list[Figure]:
         Figure(
             name="stalls",
             what=f"of these runs: none usable for {STALL_S:.0f} s beyond the boot, or never done",
-            value=sum(row["is_stalled"] for row in found),
+            value=sum(row["is_stalled"] for row in by_policy),
             unit="",
             goal=0,
             floor=0,

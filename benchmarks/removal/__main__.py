@@ -53,7 +53,7 @@ async def _measure(numbers: range, seed: int, is_quick: bool) -> Report:
         name="removal",
         figures=tuple(_figures(trials)),
         faked=FAKED,
-        behind={"trials": msgspec.to_builtins(trials), "ways": Counter(each.way for each in trials)},
+        behind={"trials": msgspec.to_builtins(trials), "ways": Counter(trial.way for trial in trials)},
         is_quick=is_quick,
     )
 
@@ -66,7 +66,7 @@ def _line(trial: Trial, number: int) -> str:
 
 
 def _figures(trials: Sequence[Trial]) -> Iterator[Figure]:
-    restored = sum(each.is_restored for each in trials)
+    restored = sum(trial.is_restored for trial in trials)
     yield Figure(name="trials", what="removals in the middle of a ramp", value=float(len(trials)), unit="")
     yield Figure(
         name="restored",
@@ -80,7 +80,7 @@ def _figures(trials: Sequence[Trial]) -> Iterator[Figure]:
     yield Figure(
         name="objects",
         what="objects of users that our accounts had written, over all trials",
-        value=float(sum(each.objects for each in trials)),
+        value=float(sum(trial.objects for trial in trials)),
         unit="",
     )
     yield Figure(name="removal_s", what="the longest removal", value=max(t.removal_s for t in trials), unit="s")

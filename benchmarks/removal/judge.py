@@ -68,23 +68,23 @@ def marks(ceilings: Iterable[Json], pods: Iterable[Json], nodes: Iterable[Json],
     """What of ours is on these objects: the keys are those of the throttle's levers on nodes."""
     nodes = list(nodes)
     return Marks(
-        ceilings=tuple(_name(each) for each in ceilings if _is_marked(each)),
-        gates=tuple(_name(each) for each in pods if _is_gated(each)),
-        taints=tuple(_name(each) for each in nodes if _has_taint(each, taint)),
-        unlabelled=tuple(_name(each) for each in nodes if label not in each["metadata"].get("labels", {})),
-        kept=tuple(_name(each) for each in nodes if KEPT.keys() & each["metadata"].get("annotations", {}).keys()),
+        ceilings=tuple(_name(thing) for thing in ceilings if _is_marked(thing)),
+        gates=tuple(_name(pod) for pod in pods if _is_gated(pod)),
+        taints=tuple(_name(node) for node in nodes if _has_taint(node, taint)),
+        unlabelled=tuple(_name(node) for node in nodes if label not in node["metadata"].get("labels", {})),
+        kept=tuple(_name(node) for node in nodes if KEPT.keys() & node["metadata"].get("annotations", {}).keys()),
     )
 
 
 def touched(events: Iterable[Json]) -> set[str]:
     """Users' objects that our accounts wrote, as `resource/name`, from the audit log."""
-    found = set()
+    owners = set()
     for event in events:
         about = event.get("objectRef", {})
         is_ours = event["user"]["username"].startswith(ACCOUNTS) and event["verb"] in WRITES
         if is_ours and about.get("resource") in USERS_KINDS and _was_done(event):
-            found.add(f"{about['resource']}/{about.get('name', '')}")
-    return found
+            owners.add(f"{about['resource']}/{about.get('name', '')}")
+    return owners
 
 
 def _was_done(event: Json) -> bool:
@@ -104,11 +104,11 @@ def _is_marked(thing: Json) -> bool:
 
 
 def _is_gated(pod: Json) -> bool:
-    return any(each["name"] == GATE for each in pod["spec"].get("schedulingGates", ()))
+    return any(gate["name"] == GATE for gate in pod["spec"].get("schedulingGates", ()))
 
 
 def _has_taint(node: Json, taint: str) -> bool:
-    return any(each["key"] == taint for each in node["spec"].get("taints", ()))
+    return any(entry["key"] == taint for entry in node["spec"].get("taints", ()))
 
 
 def _name(thing: Json) -> str:

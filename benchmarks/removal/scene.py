@@ -57,7 +57,7 @@ class Scene:
     async def traces(self) -> dict[str, Json]:
         """What of the user's objects must not have changed in the end."""
         things = [*await self.api.items(POOLS), *await self.api.items(QUOTAS)]
-        return {f"{each['metadata']['name']}": trace(each) for each in things}
+        return {f"{thing['metadata']['name']}": trace(thing) for thing in things}
 
     async def marks(self) -> Marks:
         """What holds anything back now."""
@@ -95,7 +95,7 @@ class Scene:
             await self.api.delete(f"{DEPLOYMENTS}/{name}")
         await self.api.delete(f"{THROTTLES}/default")
         await self.api.delete(f"{QUOTAS}/{QUOTA}")
-        names = [each["metadata"]["name"] for each in await self.api.items(NODES)]
+        names = [node["metadata"]["name"] for node in await self.api.items(NODES)]
         await self._others.remove(*(name for name in names if name.startswith("other-")))
         try:
             await self.until("no pod and no machine is left", self._has_emptied)
@@ -157,7 +157,7 @@ def _name(thing: Json) -> str:
 def _described(thing: Json) -> str:
     """What keeps an object from going."""
     metadata, conditions = thing["metadata"], thing.get("status", {}).get("conditions") or ()
-    true = [each["type"] for each in conditions if each["status"] == "True"]
+    true = [condition["type"] for condition in conditions if condition["status"] == "True"]
     going = "leaves" if "deletionTimestamp" in metadata else "stays"
     return f"{_name(thing)} {going}, finalizers {metadata.get('finalizers', [])}, {true}"
 
@@ -237,8 +237,8 @@ spec:
 
 
 def _work(name: str, replicas: int, **spec: object) -> Json:
-    found: Json = yaml.safe_load(_WORK.replace("NAME", name))
-    found["spec"]["replicas"] = replicas
+    work: Json = yaml.safe_load(_WORK.replace("NAME", name))
+    work["spec"]["replicas"] = replicas
     if gates := spec.get("gates"):
-        found["spec"]["template"]["spec"]["schedulingGates"] = gates
-    return found
+        work["spec"]["template"]["spec"]["schedulingGates"] = gates
+    return work

@@ -42,13 +42,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 async def _measure(nodes: int, only: Sequence[str], is_quick: bool) -> Report:
     wanted = [group for group in groups(nodes, 1 if is_quick else ROUNDS) if group.name in only]
-    found = [await _measure_group(group, is_quick) for group in wanted]
+    findings = [await _measure_group(group, is_quick) for group in wanted]
     own = await measure_own_requests(4 if is_quick else SERVICE_NODES) if SERVICE in only else None
     return Report(
         name="scaleup",
-        figures=figures({each.group.name: each for each in found}, own),
+        figures=figures({of_group.group.name: of_group for of_group in findings}, own),
         faked=FAKED,
-        behind=_behind(found, own),
+        behind=_behind(findings, own),
         is_quick=is_quick,
     )
 
@@ -102,14 +102,14 @@ def _row(trial: Trial) -> str:
     )
 
 
-def _behind(found: Sequence[Findings], own: OwnRequests | None) -> dict[str, object]:
+def _behind(findings: Sequence[Findings], own: OwnRequests | None) -> dict[str, object]:
     groups_behind = {
-        each.group.name: {
-            "setup": each.group.setup.text,
-            "best_fixed": each.best_fixed,
-            "trials": msgspec.to_builtins([trial for trials in each.trials.values() for trial in trials]),
+        of_group.group.name: {
+            "setup": of_group.group.setup.text,
+            "best_fixed": of_group.best_fixed,
+            "trials": msgspec.to_builtins([trial for trials in of_group.trials.values() for trial in trials]),
         }
-        for each in found
+        for of_group in findings
     }
     return {"groups": groups_behind, "service": msgspec.to_builtins(own) if own else None}
 

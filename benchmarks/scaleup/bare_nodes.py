@@ -29,7 +29,7 @@ class BareNodes:
     def saw_node(self, name: str, node: Json) -> None:
         """As it is now."""
         conditions = node.get("status", {}).get("conditions", ())
-        if any(each["type"] == "Ready" and each["status"] == "True" for each in conditions):
+        if any(condition["type"] == "Ready" and condition["status"] == "True" for condition in conditions):
             self._ready_s.setdefault(name, self._clock())
 
     def saw_pod(self, name: str, pod: Json) -> None:
@@ -45,6 +45,6 @@ class BareNodes:
 
 
 async def _follow(api: JsonApi, path: str, saw: Callable[[str, Json], None]) -> None:
-    async for name, found in api.follow(path):
-        if found is not None:
-            saw(name, found)
+    async for name, node in api.follow(path):
+        if node is not None:
+            saw(name, node)

@@ -91,7 +91,7 @@ class LawPacer:
         watch = SignalWatch(
             connection, SourceSettings(servers=tuple(self._plane.server_urls), interval_s=SCRAPE_EVERY_S)
         )
-        tasks = [asyncio.create_task(each) for each in (watch.run(), self._look_for_ever(watch))]
+        tasks = [asyncio.create_task(job) for job in (watch.run(), self._look_for_ever(watch))]
         if self._bare is not None:
             tasks.append(asyncio.create_task(self._bare.follow(self._plane.access())))
         await asyncio.sleep(IDLE_S)

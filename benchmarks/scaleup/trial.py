@@ -65,7 +65,7 @@ class Trial:
 
     def usable_at(self, at_s: float) -> int:
         """How many nodes were usable by then."""
-        return sum(1 for each in self.usable_s if each <= at_s)
+        return sum(1 for at_usable_s in self.usable_s if at_usable_s <= at_s)
 
 
 class Machines(Protocol):
@@ -90,7 +90,7 @@ async def run_trial(
     accesses = [plane.access(server=number) for number in range(setup.servers)]
     errors_before = await errors_answered(accesses)
     strangers = [plane.access(STRANGER, server=number) for number in range(setup.servers)]
-    async with open_machines(accesses) as herd, bystander(*strangers) as seen, pacer.at_work():
+    async with open_machines(accesses) as herd, bystander(*strangers) as met, pacer.at_work():
         started_s = asyncio.get_running_loop().time()
         half = _HalfWay(setup.nodes // 2)
         trouble = asyncio.create_task(_disturb_half_way(plane, setup.disturbance, half))
@@ -101,7 +101,7 @@ async def run_trial(
         with contextlib.suppress(asyncio.CancelledError):
             await trouble
         errors = await errors_answered(accesses) - errors_before
-    return _trial(pacer.name, records, seen, errors, started_s)
+    return _trial(pacer.name, records, met, errors, started_s)
 
 
 class _HalfWay:
@@ -130,10 +130,10 @@ async def _disturb_half_way(plane: ControlPlane, kind: Disturbance, half: _HalfW
     await disturb(plane, kind)
 
 
-def _trial(name: str, records: Sequence[JoinRecord], seen: Met, errors: float, started_s: float) -> Trial:
+def _trial(name: str, records: Sequence[JoinRecord], met: Met, errors: float, started_s: float) -> Trial:
     usable = sorted(record.ended_s - started_s for record in records if record.ended_s is not None)
     in_flight = [record.joining_s for record in records if record.joining_s is not None]
-    latencies = seen.latencies_s or [float("nan")]
+    latencies = met.latencies_s or [float("nan")]
     return Trial(
         pacer=name,
         nodes=len(records),
@@ -144,9 +144,9 @@ def _trial(name: str, records: Sequence[JoinRecord], seen: Met, errors: float, s
         join_s=statistics.median(in_flight),
         bystander_p50_s=percentile(latencies, 0.5),
         bystander_p99_s=percentile(latencies, 0.99),
-        bystander_refusals=seen.refusals,
-        bystander_failures=seen.failures,
+        bystander_refusals=met.refusals,
+        bystander_failures=met.failures,
         errors=errors,
         retries=sum(record.retries for record in records),
-        usable_s=tuple(round(each, 2) for each in usable),
+        usable_s=tuple(round(time_s, 2) for time_s in usable),
     )

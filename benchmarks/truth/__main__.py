@@ -100,7 +100,7 @@ def _replanned(wanted: Sequence[Case], results: Path) -> Iterator[Trial]:
 
 
 def _everything_kept(results: Iterable[Path], *, is_anew: bool) -> Iterator[Trial]:
-    for folder in sorted(path for each in results for path in each.iterdir() if path.is_dir()):
+    for folder in sorted(path for result in results for path in result.iterdir() if path.is_dir()):
         trial = asyncio.run(replan(None, folder)) if is_anew else kept_trial(None, folder)
         if trial is not None:
             yield trial

@@ -64,8 +64,8 @@ def cases(seed: int, is_quick: bool = False) -> Iterator[Case]:
         kinds = [kind for kind, count in KINDS.items() for _ in range(count)]
         random.Random(f"{seed} {number}").shuffle(kinds)
         for kind in kinds:
-            found = _case(number, kind, random.Random(f"{seed} {number} {kind}"))
-            yield replace(found, nodes=min(found.nodes, QUICK_NODES)) if is_quick else found
+            case = _case(number, kind, random.Random(f"{seed} {number} {kind}"))
+            yield replace(case, nodes=min(case.nodes, QUICK_NODES)) if is_quick else case
             number += 1
 
 

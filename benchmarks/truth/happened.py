@@ -57,5 +57,5 @@ def kept(folder: Path, case: Case | None = None) -> Happened | None:
     path = folder / FILE
     if not path.exists():
         return None
-    found = msgspec.json.decode(path.read_bytes(), type=Happened)
-    return found if case in (None, found.case) else None
+    happened = msgspec.json.decode(path.read_bytes(), type=Happened)
+    return happened if case in (None, happened.case) else None

@@ -49,18 +49,18 @@ def held_by(case: Case, came: Sequence[Life], demand_s: float, server_busy: floa
 def stretches(case: Case, came: Sequence[Life], demand_s: float, server_busy: float) -> Mapping[str, float]:
     """Seconds that the last nodes spent before each limit, in the mean."""
     last = came[-max(1, round(LAST_SHARE * len(came))) :]
-    waited_s = statistics.fmean(each.asked_s - demand_s for each in last)
-    booted_s = statistics.fmean(each.registered_s - each.asked_s for each in last)
-    manager_s = statistics.fmean(each.made_s - each.registered_s for each in last)
-    join_s = statistics.fmean(each.usable_s - each.made_s for each in last)
+    waited_s = statistics.fmean(life.asked_s - demand_s for life in last)
+    booted_s = statistics.fmean(life.registered_s - life.asked_s for life in last)
+    manager_s = statistics.fmean(life.made_s - life.registered_s for life in last)
+    join_s = statistics.fmean(life.usable_s - life.made_s for life in last)
     beyond_s = max(0.0, booted_s - case.boot_s)
     queued_s = beyond_s if case.starts_per_s else 0.0
-    found = {AUTOSCALER if case.window is None else WINDOW: waited_s, QUOTA: queued_s}
+    parts = {AUTOSCALER if case.window is None else WINDOW: waited_s, QUOTA: queued_s}
     if server_busy < BUSY:
-        return {**found, BOOT: booted_s - queued_s, MANAGER: manager_s, JOIN: join_s}
+        return {**parts, BOOT: booted_s - queued_s, MANAGER: manager_s, JOIN: join_s}
     limited_s = min(manager_s, _limit_s(case, len(came)))
     served_s = manager_s - limited_s + join_s + beyond_s - queued_s
-    return {**found, BOOT: booted_s - beyond_s, MANAGER: limited_s, SERVERS: served_s}
+    return {**parts, BOOT: booted_s - beyond_s, MANAGER: limited_s, SERVERS: served_s}
 
 
 def _limit_s(case: Case, nodes: int) -> float:

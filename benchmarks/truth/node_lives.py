@@ -39,8 +39,8 @@ def lives(
     for pod in pods:
         if any(owner["kind"] == "DaemonSet" for owner in pod["metadata"].get("ownerReferences", ())):
             by_node.setdefault(pod["spec"].get("nodeName", ""), []).append(pod)
-    found = (_life(node, by_node.get(node["metadata"]["name"], []), asked, daemon_sets) for node in nodes)
-    return sorted((life for life in found if life and life.asked_s >= since_s - 1.0), key=lambda each: each.usable_s)
+    lives = (_life(node, by_node.get(node["metadata"]["name"], []), asked, daemon_sets) for node in nodes)
+    return sorted((life for life in lives if life and life.asked_s >= since_s - 1.0), key=lambda life: life.usable_s)
 
 
 def _life(
@@ -48,7 +48,7 @@ def _life(
 ) -> Life | None:
     """None while it is not usable, or where nobody asked for it."""
     name = node["metadata"]["name"]
-    ready = [_ready_s(each) for each in (node, *daemons)]
+    ready = [_ready_s(thing) for thing in (node, *daemons)]
     times = [at_s for at_s in ready if at_s is not None]
     if name not in asked or len(times) < daemon_sets + 1 or len(times) < len(ready):
         return None

@@ -77,7 +77,7 @@ async def _scale_up(scene: Scene, usual: Usual, kubeconfig: Path, folder: Path) 
         compared_s=compared["steps"][-1]["realSeconds"],
         server_busy=_busy_while_joining(samples, came, demand_s, scene.case.cores),
         server_cpu_s=samples[-1].process_s - samples[0].process_s,
-        ordering_cpu_s=_spent_before(samples, min(each.registered_s for each in came) - demand_s),
+        ordering_cpu_s=_spent_before(samples, min(life.registered_s for life in came) - demand_s),
         machine_busy=machine_share(samples[0], samples[-1]),
         load=load,
     )
@@ -120,12 +120,12 @@ async def _sample(scene: Scene, samples: list[Spent]) -> None:
 def _spent_before(samples: list[Spent], seconds: float) -> float:
     """Core-seconds of the first so many."""
     first = samples[0]
-    return max(each.process_s for each in samples if each.at_s - first.at_s <= seconds) - first.process_s
+    return max(sample.process_s for sample in samples if sample.at_s - first.at_s <= seconds) - first.process_s
 
 
 def _busy_while_joining(samples: list[Spent], came: list[Life], demand_s: float, cores: int) -> float:
     """From the first registered node to the last usable one, on the clock of the samples."""
-    first_s = min(each.registered_s for each in came)
+    first_s = min(life.registered_s for life in came)
     began_s, ended_s = (samples[0].at_s + at_s - demand_s for at_s in (first_s, came[-1].usable_s))
-    within = [each for each in samples if began_s - SAMPLE_S <= each.at_s <= ended_s + SAMPLE_S]
+    within = [sample for sample in samples if began_s - SAMPLE_S <= sample.at_s <= ended_s + SAMPLE_S]
     return wanted_share(within[0], within[-1], cores) if len(within) > 1 else 0.0

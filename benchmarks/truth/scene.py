@@ -79,7 +79,7 @@ class Scene:
     async def _has(self, nodes: int) -> bool:
         # A few objects: to list pods again and again would be a load of its own.
         sets = await self.api.items(DAEMON_SETS)
-        return all(each.get("status", {}).get("numberReady", 0) >= nodes for each in sets)
+        return all(daemon_set.get("status", {}).get("numberReady", 0) >= nodes for daemon_set in sets)
 
     async def lives(self, since_s: float) -> list[Life]:
         """What became of the nodes that were asked for since then."""

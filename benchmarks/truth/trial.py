@@ -87,7 +87,7 @@ def judged(happened: Happened, plan: Mapping[str, Any]) -> Trial:
 def said_of(plan: Mapping[str, Any]) -> Said:
     """What matters of a plan's JSON."""
     eta = plan["eta"] or {}
-    ends = [each for each in plan["waves"] if each["untilSeconds"] is not None]
+    ends = [wave for wave in plan["waves"] if wave["untilSeconds"] is not None]
     return Said(
         nodes=plan["nodesComing"],
         eta_s=eta.get("medianSeconds"),
@@ -95,18 +95,18 @@ def said_of(plan: Mapping[str, Any]) -> Said:
         high_s=eta.get("highSeconds"),
         limit=(plan["limit"] or {}).get("name", ""),
         object=plan["waves"][-1]["object"] if plan["waves"] else "",
-        waves=tuple((each["limit"], each["untilSeconds"], each["ready"]) for each in ends),
-        inputs={each["name"]: f"{each['value']:g} {each['source']}" for each in plan["inputs"]},
+        waves=tuple((wave["limit"], wave["untilSeconds"], wave["ready"]) for wave in ends),
+        inputs={figure["name"]: f"{figure['value']:g} {figure['source']}" for figure in plan["inputs"]},
     )
 
 
 def wave_ends(said: Said, came: Sequence[Life], demand_s: float) -> tuple[WaveEnd, ...]:
     """Those at whose end there are more usable nodes than before."""
-    found = []
+    ends = []
     before = 0
     for limit, until_s, ready in said.waves:
         if ready > before:
             real_s = came[ready - 1].usable_s - demand_s if len(came) >= ready else None
-            found.append(WaveEnd(limit=limit, ready=ready, said_s=until_s, real_s=real_s))
+            ends.append(WaveEnd(limit=limit, ready=ready, said_s=until_s, real_s=real_s))
         before = ready
-    return tuple(found)
+    return tuple(ends)

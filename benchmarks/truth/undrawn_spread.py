@@ -44,16 +44,16 @@ def deviation(trial: Trial) -> Deviation | None:
     return Deviation(said_s=said.eta_s, off_s=off_s, drawn_s=sqrt(max(rest, SECOND_S**2)))
 
 
-def fitted(found: Sequence[Deviation]) -> float:
+def fitted(deviations: Sequence[Deviation]) -> float:
     """The share of the end that explains what is left of the deviations; 0 where worlds explain all."""
-    left = [(each.off_s**2 - each.drawn_s**2) / each.said_s**2 for each in found]
+    left = [(run.off_s**2 - run.drawn_s**2) / run.said_s**2 for run in deviations]
     return sqrt(max(0.0, fmean(left)))
 
 
-def held_left_out(found: Sequence[Deviation]) -> int:
+def held_left_out(deviations: Sequence[Deviation]) -> int:
     """How many lie in the band that all others give."""
-    others = [[*found[:number], *found[number + 1 :]] for number in range(len(found))]
-    return sum(each.is_within(fitted(rest)) for each, rest in zip(found, others, strict=True))
+    others = [[*deviations[:number], *deviations[number + 1 :]] for number in range(len(deviations))]
+    return sum(run.is_within(fitted(rest)) for run, rest in zip(deviations, others, strict=True))
 
 
 def calibration(trials: Sequence[Trial]) -> Iterator[Figure]:
@@ -61,17 +61,17 @@ def calibration(trials: Sequence[Trial]) -> Iterator[Figure]:
 
     Needs two runs with an end: without others there is no band.
     """
-    found = [each for each in map(deviation, trials) if each is not None]
+    deviations = [run for run in map(deviation, trials) if run is not None]
     runs = len(trials)
     yield Figure(name="runs", what="real scale-ups, each planned before", value=float(runs), unit="")
-    if len(found) < 2:
+    if len(deviations) < 2:
         return
     what = f"of the end, what no world draws (the plan uses {100 * UNDRAWN_SPREAD:g} %)"
-    yield Figure(name="undrawn_spread", what=what, value=100 * fitted(found), unit="%")
+    yield Figure(name="undrawn_spread", what=what, value=100 * fitted(deviations), unit="%")
     yield Figure(
         name="left_out_held",
         what="each left out in turn: the band that the others give holds it",
-        value=float(held_left_out(found)),
+        value=float(held_left_out(deviations)),
         unit=f"of {runs}",
         goal=GOAL * runs / OF,
         is_higher_better=True,
