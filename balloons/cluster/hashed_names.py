@@ -80,19 +80,19 @@ def hashed(cluster: SeenCluster, key: bytes) -> SeenCluster:
             return _hash(word, key)
         # `pod_namespace`, as kubelets say; `node-1.` at the end of a sentence, or `pod.16af` as Events are called.
         for separator in "_.":
-            head, found, rest = word.partition(separator)
+            head, mark, rest = word.partition(separator)
             if head in private:
-                return _hash(head, key) + found + words(rest)
+                return _hash(head, key) + mark + words(rest)
         return word
 
     def of_containers(match: re.Match[str]) -> str:
         return _WORD.sub(lambda word: _hash(word[0], key) if word[0] in containers else word[0], match[0])
 
-    def words(found: str) -> str:
-        return _WORD.sub(one, found)
+    def words(passage: str) -> str:
+        return _WORD.sub(one, passage)
 
     hashing = _Hashing(
-        lambda found: _OF_CONTAINERS.sub(of_containers, words(found)), words, lambda found: _hash(found, key)
+        lambda passage: _OF_CONTAINERS.sub(of_containers, words(passage)), words, lambda passage: _hash(passage, key)
     )
 
     lists = {name: _listed(listed, hashing) for name, listed in cluster.lists.items()}
@@ -109,8 +109,8 @@ class _Hashing:
 
     def told(self, message: str) -> str:
         """A message of anybody: besides known names, whatever is quoted in it or leads somewhere."""
-        found = _QUOTED.sub(lambda match: f'"{self.unless_public(match[1])}"', self.said(message))
-        return _LEADS.sub(lambda match: self.unless_public(match.group()), found)
+        hidden = _QUOTED.sub(lambda match: f'"{self.unless_public(match[1])}"', self.said(message))
+        return _LEADS.sub(lambda match: self.unless_public(match.group()), hidden)
 
     def address(self, url: str) -> str:
         """A URL, or a machine's id: only its scheme stays."""
@@ -121,15 +121,15 @@ class _Hashing:
         """What cluster-autoscaler says: the names of its node groups are their clouds' and their users'."""
         return _GROUP_NAME.sub(lambda match: match[1] + self.whole(match[2].strip("'\"")), self.words(status))
 
-    def unless_public(self, found: str) -> str:
+    def unless_public(self, word: str) -> str:
         """The text if it is a word of Kubernetes', its hash otherwise."""
-        is_public = _PUBLIC.fullmatch(found) or _PUBLIC_LABELS.fullmatch(found) or _PLAIN.fullmatch(found)
-        return found if is_public else self.whole(found)
+        is_public = _PUBLIC.fullmatch(word) or _PUBLIC_LABELS.fullmatch(word) or _PLAIN.fullmatch(word)
+        return word if is_public else self.whole(word)
 
 
 def _listed(listed: Listed, hashing: _Hashing) -> Listed:
-    objects = (_walk(msgspec.json.decode(each), hashing) for each in listed.objects)
-    encoded = tuple(msgspec.json.encode(each, order="sorted") for each in objects)
+    objects = (_walk(msgspec.json.decode(raw), hashing) for raw in listed.objects)
+    encoded = tuple(msgspec.json.encode(thing, order="sorted") for thing in objects)
     return replace(listed, objects=encoded, message=hashing.told(listed.message))
 
 
@@ -137,9 +137,9 @@ def _walk(value: Any, hashing: _Hashing) -> Any:
     if isinstance(value, str):
         return hashing.words(value)
     if isinstance(value, list):
-        return [_walk(each, hashing) for each in value]
+        return [_walk(item, hashing) for item in value]
     if isinstance(value, Mapping):
-        return {key: _field(key, each, hashing) for key, each in value.items()}
+        return {key: _field(key, inner, hashing) for key, inner in value.items()}
     return value
 
 
@@ -147,7 +147,7 @@ def _field(key: str, value: Any, hashing: _Hashing) -> Any:
     if isinstance(value, str):
         return _TEXTS[key](hashing, value) if key in _TEXTS else hashing.words(value)
     if isinstance(value, list) and key in _LISTS:
-        return [_LISTS[key](hashing, each) for each in value]
+        return [_LISTS[key](hashing, item) for item in value]
     if isinstance(value, Mapping) and key in _MAPS:
         return _MAPS[key](hashing, value)
     return _walk(value, hashing)
@@ -171,21 +171,21 @@ def _subject(hashing: _Hashing, value: Mapping[str, Any]) -> Any:
 
 def _by_name(hashing: _Hashing, value: Mapping[str, Any]) -> Any:
     """A map by names."""
-    return {hashing.whole(name): _walk(each, hashing) for name, each in value.items()}
+    return {hashing.whole(name): _walk(inner, hashing) for name, inner in value.items()}
 
 
 def _owned_fields(hashing: _Hashing, value: Mapping[str, Any]) -> Any:
     """What a field manager owns: `f:` is a field, `v:` and `k:` tell an item by what is in it."""
     return {
         f"{key[:2]}{hashing.whole(key[2:])}" if key.startswith(("v:", "k:")) else key: (
-            _owned_fields(hashing, each) if isinstance(each, Mapping) else each
+            _owned_fields(hashing, inner) if isinstance(inner, Mapping) else inner
         )
-        for key, each in value.items()
+        for key, inner in value.items()
     }
 
 
 def _annotations(hashing: _Hashing, value: Mapping[str, Any]) -> Any:
-    return {key: _annotation(key, each, hashing) for key, each in value.items()}
+    return {key: _annotation(key, note, hashing) for key, note in value.items()}
 
 
 def _annotation(key: str, value: Any, hashing: _Hashing) -> Any:
@@ -198,11 +198,11 @@ def _annotation(key: str, value: Any, hashing: _Hashing) -> Any:
 
 def _named(hashing: _Hashing, value: Any) -> Any:
     """A container, or an alarm: its name is its user's own."""
-    found = _walk(value, hashing)
+    walked = _walk(value, hashing)
     name = text(value, "name")
-    if isinstance(found, dict) and name and name != "balloon" and not _PUBLIC.fullmatch(name):
-        found["name"] = hashing.whole(name)
-    return found
+    if isinstance(walked, dict) and name and name != "balloon" and not _PUBLIC.fullmatch(name):
+        walked["name"] = hashing.whole(name)
+    return walked
 
 
 def _component_image(image: str) -> str:
@@ -217,12 +217,12 @@ def _component_image(image: str) -> str:
 
 
 _TEXTS: Mapping[str, Callable[[_Hashing, str], str]] = {
-    **dict.fromkeys(_VOCABULARY, lambda _, found: found),
-    "status": lambda hashing, found: hashing.groups(found) if "\n" in found else found,
+    **dict.fromkeys(_VOCABULARY, lambda _, word: word),
+    "status": lambda hashing, passage: hashing.groups(passage) if "\n" in passage else passage,
     **dict.fromkeys(("note", "message"), _Hashing.told),
     **dict.fromkeys(("providerID", "url"), _Hashing.address),
-    **dict.fromkeys(("query", "imageID", "container"), lambda hashing, found: hashing.whole(found)),
-    "image": lambda _, found: _component_image(found),
+    **dict.fromkeys(("query", "imageID", "container"), lambda hashing, passage: hashing.whole(passage)),
+    "image": lambda _, image: _component_image(image),
 }
 _LISTS: Mapping[str, Callable[[_Hashing, Any], Any]] = {
     **dict.fromkeys(_NAMED_LISTS, _named),
@@ -251,15 +251,15 @@ def _containers(cluster: SeenCluster) -> Iterator[str]:
         for raw in cluster.listed(kind).objects:
             spec = part(msgspec.json.decode(raw), "spec")
             for pod in (spec, part(spec, "template", "spec")):
-                names = (text(each, "name") for key in _CONTAINERS for each in parts(pod, key))
+                names = (text(container, "name") for key in _CONTAINERS for container in parts(pod, key))
                 yield from (name for name in names if name and not _PUBLIC.fullmatch(name))
 
 
-def _private_in(each: Mapping[str, Any]) -> Iterator[str]:
-    yield from filter(None, (name_of(each), namespace_of(each)))
-    yield from (text(owner, "name") for owner in parts(each.get("metadata"), "ownerReferences"))
-    yield from (address for end in parts(each, "endpoints") for address in texts(end, "addresses"))
-    yield from _below(each)
+def _private_in(thing: Mapping[str, Any]) -> Iterator[str]:
+    yield from filter(None, (name_of(thing), namespace_of(thing)))
+    yield from (text(owner, "name") for owner in parts(thing.get("metadata"), "ownerReferences"))
+    yield from (address for end in parts(thing, "endpoints") for address in texts(end, "addresses"))
+    yield from _below(thing)
 
 
 def _below(value: Any) -> Iterator[str]:
@@ -271,19 +271,19 @@ def _below(value: Any) -> Iterator[str]:
         return
     if not _PUBLIC_LABELS.fullmatch(text(value, "key") or "k8s.io/"):
         yield from filter(None, (text(value, "value"), *texts(value, "values")))
-    for key, each in value.items():
-        yield from _named_by(key, each)
-        yield from _below(each)
+    for key, inner in value.items():
+        yield from _named_by(key, inner)
+        yield from _below(inner)
 
 
 def _named_by(key: str, value: Any) -> Iterator[str]:
     """What a field of this name holds of the users' own."""
     if key in _LABELLED:
         labels = pairs({key: value}, key)
-        yield from (found for name, found in labels.items() if found and not _PUBLIC_LABELS.fullmatch(name))
+        yield from (content for name, content in labels.items() if content and not _PUBLIC_LABELS.fullmatch(name))
     elif key in _REFERENCES and not isinstance(value, str):
         named = value if isinstance(value, list) else [value]
-        yield from filter(None, (text(each, "name") for each in named))
+        yield from filter(None, (text(reference, "name") for reference in named))
     elif key in _NAMING and isinstance(value, str) and value != "default-scheduler":
         yield value
     elif key == "providerID" and isinstance(value, str):
