@@ -97,7 +97,7 @@ def held_by_throttles(cluster: SeenCluster) -> list[Step]:
     """What the throttles say of themselves, in their own words."""
     return [
         Step(
-            what=f"throttle {text(throttle, 'metadata', 'name')} {text(throttle, 'status', 'phase') or 'has not spoken'}",
+            what=f"throttle {name_of(throttle)} {text(throttle, 'status', 'phase') or 'has not spoken'}",
             because=text(throttle, "status", "because"),
             message=text(throttle, "status", "message"),
         )
@@ -160,7 +160,8 @@ def way_of(node: Any, claim: Any) -> list[Step]:
 def is_ready(node: Any) -> bool:
     """Whether the node's Ready condition is True."""
     return any(
-        (text(condition, "type"), text(condition, "status")) == ("Ready", "True") for condition in parts(node, "status", "conditions")
+        (text(condition, "type"), text(condition, "status")) == ("Ready", "True")
+        for condition in parts(node, "status", "conditions")
     )
 
 
@@ -208,7 +209,8 @@ def _node_stands(node: Any, claim: Any, on_it: list[dict[str, Any]]) -> str:
 
 def _is(thing: Any, name: str) -> bool:
     return any(
-        text(condition, "type") == name and text(condition, "status") == "True" for condition in parts(thing, "status", "conditions")
+        text(condition, "type") == name and text(condition, "status") == "True"
+        for condition in parts(thing, "status", "conditions")
     )
 
 
@@ -226,7 +228,10 @@ def explain_pod(cluster: SeenCluster, namespace: str, name: str) -> Timeline | N
         steps += [*held_by_throttles(cluster), *_used_up(seen_cluster.quotas(cluster))]
         steps += _closed(seen_cluster.node_pools(cluster), seen_cluster.nodes(cluster), seen_cluster.one_pod(pod))
     return Timeline(
-        subject=f"pod/{name} -n {namespace}", seen_at=cluster.taken_at, steps=in_order(steps), now=_pod_stands(pod, node)
+        subject=f"pod/{name} -n {namespace}",
+        seen_at=cluster.taken_at,
+        steps=in_order(steps),
+        now=_pod_stands(pod, node),
     )
 
 

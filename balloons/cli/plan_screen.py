@@ -89,7 +89,9 @@ def _findings(cluster: SeenCluster) -> list[dict[str, str]]:
     from balloons.doctor.diagnose import diagnose
 
     kept = ("code", "severity", "object", "message", "fix")
-    return [{name: getattr(finding, name) for name in kept} for finding in diagnosis_document(diagnose(cluster)).findings]
+    return [
+        {name: getattr(finding, name) for name in kept} for finding in diagnosis_document(diagnose(cluster)).findings
+    ]
 
 
 def _kinds(*, with_findings: bool) -> tuple[Kind, ...]:
@@ -161,7 +163,9 @@ def _asked(options: Mapping[str, Any], inputs: PlanInputs) -> Asked:
     pool = inputs.pool(options["pool"])
     nodes = pool.nodes if pool else 0
     if options["add"] is not None:
-        return Asked(add=options["add"], pool=options["pool"], within_s=options["within"], in_words=f"--add {options['add']}")
+        return Asked(
+            add=options["add"], pool=options["pool"], within_s=options["within"], in_words=f"--add {options['add']}"
+        )
     words = f"--to {options['to']}"
     return Asked(add=max(0, options["to"] - nodes), pool=options["pool"], within_s=options["within"], in_words=words)
 
@@ -200,10 +204,8 @@ def simulation_lines(cells: tuple[Cell, ...], sweep: Sweep | None, look: Look) -
     """One row per run."""
     headers = (sweep.name.upper(), *COLUMNS) if sweep else COLUMNS
     rows = [_row(cell, sweep) for cell in cells]
-    if sweep:
-        head = _answers(cells, sweep, look)
-    else:
-        head = answer_lines(answer_of_sides([cell.side for cell in cells]), look)
+    sides = [cell.side for cell in cells]
+    head = _answers(cells, sweep, look) if sweep else answer_lines(answer_of_sides(sides), look)
     notes = [line for cell in cells if (note := _endless(cell)) for line in wrapped(note, look)]
     kept = 2 if sweep else 1
     drawn = table(headers, rows, width=look.width, kept=kept, first_to_go=FIRST_TO_GO, has_headers=look.has_headers)

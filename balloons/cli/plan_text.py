@@ -122,7 +122,9 @@ def _basis(plan: Document, look: Look) -> list[str]:
 
 
 def _inputs(plan: Document, look: Look) -> list[str]:
-    rows: list[Row] = [dict(zip(INPUTS, sentences.input_row(figure), strict=True)) for figure in plan.inputs[:MOST_ROWS]]
+    rows: list[Row] = [
+        dict(zip(INPUTS, sentences.input_row(figure), strict=True)) for figure in plan.inputs[:MOST_ROWS]
+    ]
     rows += [
         {
             "INPUT": "ceiling",

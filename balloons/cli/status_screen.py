@@ -91,7 +91,9 @@ async def until_changed(changed: asyncio.Event) -> None:
 
 def outage(*reflectors: Reflector[Any, Any]) -> str:
     """What is shown and no longer followed, else empty: without a word an old view looks like a quiet cluster."""
-    lost = [reflector for reflector in reflectors if reflector.last_error is not None and not reflector.store.is_complete]
+    lost = [
+        reflector for reflector in reflectors if reflector.last_error is not None and not reflector.store.is_complete
+    ]
     age_s = max((reflector.age_s for reflector in lost), default=0.0)
     if age_s < OLD_S:
         return ""

@@ -349,7 +349,8 @@ def _warm(nodes: int) -> Missing:
 
 def _idle(seen: Seen) -> list[str]:
     return [
-        f"{_called(throttle)}: {count(throttle.status.in_flight, 'node')} in flight, {throttle.status.waiting:,} waiting"
+        f"{_called(throttle)}: {count(throttle.status.in_flight, 'node')} in flight, "
+        f"{throttle.status.waiting:,} waiting"
         for throttle in seen.throttles
         if throttle.status.in_flight or throttle.status.waiting
     ] + ([] if seen.throttles else ["there is no throttle"])

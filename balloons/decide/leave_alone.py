@@ -51,7 +51,11 @@ def _priority_problem(snapshot: Snapshot, settings: DecideSettings) -> Because |
 def _image_problem(view: PoolView, snapshot: Snapshot, settings: DecideSettings) -> Because | None:
     spec = view.pool.spec
     for image in (spec.image, *spec.pre_pull):
-        if image and image != settings.image and not any(_is_under(image, prefix) for prefix in settings.allowed_images):
+        if (
+            image
+            and image != settings.image
+            and not any(_is_under(image, prefix) for prefix in settings.allowed_images)
+        ):
             accepted = ", ".join(settings.allowed_images) or "none besides the default"
             return because(Reason.IMAGE_NOT_ALLOWED, image=image, accepted=accepted)
     if spec.pre_pull and 0 < snapshot.server_minor < IMAGE_VOLUMES_SINCE:

@@ -383,7 +383,9 @@ def own_deployments(key: ObjectKey, deployments: Mapping[ObjectKey, Deployment])
     return {
         deployment.metadata.labels.get(SHAPE_LABEL, ""): deployment
         for deployment in deployments.values()
-        if _says(deployment.metadata, key) and pool_of(deployment.metadata) == key and deployment.metadata.deletion_timestamp is None
+        if _says(deployment.metadata, key)
+        and pool_of(deployment.metadata) == key
+        and deployment.metadata.deletion_timestamp is None
     }
 
 

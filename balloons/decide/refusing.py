@@ -101,7 +101,9 @@ def refusals(
             refused[name] = refusal
         elif known is None:
             suspects[name] = failures
-    rush_s = max((refusal.newest_s for refusal in refused.values() if refusal.is_left_alone(now.monotonic_s)), default=inf)
+    rush_s = max(
+        (refusal.newest_s for refusal in refused.values() if refusal.is_left_alone(now.monotonic_s)), default=inf
+    )
     for name, failures in suspects.items():
         if failures[0].created_s > rush_s - SAME_RUSH_S:
             refused[name] = _begin(failures, now.monotonic_s)

@@ -63,8 +63,8 @@ def at_ceiling(facts: Facts) -> Iterator[Trouble]:
                 f"capacityquota/{quota.metadata.name}",
                 f"its limit {limit} is not above the {count(taken, 'node')} that it has: no broken node can be "
                 "replaced",
-                f'kubectl patch capacityquota {quota.metadata.name} --type=merge -p \'{{"spec":{{"limits":{{"resources":'
-                f'{{"nodes":{taken + max(1, taken // 10)}}}}}}}}}\'',
+                f"kubectl patch capacityquota {quota.metadata.name} --type=merge -p "
+                f'\'{{"spec":{{"limits":{{"resources":{{"nodes":{taken + max(1, taken // 10)}}}}}}}}}\'',
             )
 
 
@@ -139,7 +139,9 @@ def _count(amount: object) -> int | None:
 
 def beside_quota(facts: Facts) -> Iterator[Trouble]:
     """Node groups that a throttle's quota does not count, for pods that those it counts would take."""
-    throttles = [throttle for throttle in seen_cluster.throttles(facts.cluster) if not isinstance(throttle, RefusedThrottle)]
+    throttles = [
+        throttle for throttle in seen_cluster.throttles(facts.cluster) if not isinstance(throttle, RefusedThrottle)
+    ]
     paced = [throttle for throttle in throttles if throttle.spec.levers.capacity_quota is not None]
     for throttle in paced:
         own = [node for node in facts.nodes if matches(throttle.spec.nodes, node.labels)]
@@ -317,7 +319,9 @@ def unlisted_startup_taint(facts: Facts) -> Iterator[Trouble]:
 
 def left_out_of_ceilings(facts: Facts) -> Iterator[Trouble]:
     """NodePools without a ceiling beside those that a throttle moves."""
-    throttles = [throttle for throttle in seen_cluster.throttles(facts.cluster) if not isinstance(throttle, RefusedThrottle)]
+    throttles = [
+        throttle for throttle in seen_cluster.throttles(facts.cluster) if not isinstance(throttle, RefusedThrottle)
+    ]
     pools = seen_cluster.node_pools(facts.cluster)
     for throttle in throttles:
         if beside := left_out(pools, throttle, throttles):

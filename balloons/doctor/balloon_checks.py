@@ -137,7 +137,11 @@ def daemon_placeholders(facts: Facts) -> Iterator[Trouble]:
 
 def preference_only(facts: Facts) -> Iterator[Trouble]:
     """Workloads whose wishes about nodes never preempt a balloon."""
-    soft = [deployment for deployment in facts.deployments if deployment not in facts.placeholders and _only_prefers(template_of(deployment))]
+    soft = [
+        deployment
+        for deployment in facts.deployments
+        if deployment not in facts.placeholders and _only_prefers(template_of(deployment))
+    ]
     if soft and facts.placeholders:
         yield Trouble(
             called(kinds.DEPLOYMENTS, soft[0]),
@@ -158,7 +162,8 @@ def _only_prefers(spec: Mapping[str, Any]) -> bool:
 def _selector(selector: Mapping[str, Any]) -> LabelSelector | None:
     """None where it is odd; an empty one matches every pod of the namespace."""
     terms = tuple(
-        Requirement(text(e, "key"), text(e, "operator"), texts(e, "values")) for e in parts(selector, "matchExpressions")
+        Requirement(text(e, "key"), text(e, "operator"), texts(e, "values"))
+        for e in parts(selector, "matchExpressions")
     )
     return LabelSelector(pairs(selector, "matchLabels"), terms)
 
@@ -298,7 +303,8 @@ def counts_as_empty(facts: Facts) -> Iterator[Trouble]:
 def global_default_below(facts: Facts) -> Iterator[Trouble]:
     """A default for all pods that is not above the placeholders."""
     highest = max(
-        (p for placeholder in facts.placeholders if (p := facts.priority_of(template_of(placeholder))) is not None), default=None
+        (p for placeholder in facts.placeholders if (p := facts.priority_of(template_of(placeholder))) is not None),
+        default=None,
     )
     for name, priority_class in facts.classes.items():
         value = whole(priority_class, "value") or 0
@@ -326,7 +332,9 @@ def preempts_others(facts: Facts) -> Iterator[Trouble]:
 
 def not_above(facts: Facts) -> Iterator[Trouble]:
     """Waiting pods that no balloon will give way to."""
-    priorities = [p for placeholder in facts.placeholders if (p := facts.priority_of(template_of(placeholder))) is not None]
+    priorities = [
+        p for placeholder in facts.placeholders if (p := facts.priority_of(template_of(placeholder))) is not None
+    ]
     lowest = min(priorities, default=None)
     stuck = [pod for pod in facts.pending if lowest is not None and pod.priority <= lowest]
     if stuck:

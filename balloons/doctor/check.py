@@ -57,12 +57,18 @@ class Facts:
     @cached_property
     def classes(self) -> Mapping[str, Mapping[str, Any]]:
         """PriorityClasses by name."""
-        return {name_of(priority_class): priority_class for priority_class in self.cluster.plain(kinds.PRIORITY_CLASSES)}
+        return {
+            name_of(priority_class): priority_class for priority_class in self.cluster.plain(kinds.PRIORITY_CLASSES)
+        }
 
     @cached_property
     def default_priority(self) -> int:
         """What a pod without a class gets."""
-        defaults = [whole(priority_class, "value") or 0 for priority_class in self.classes.values() if is_true(priority_class, "globalDefault")]
+        defaults = [
+            whole(priority_class, "value") or 0
+            for priority_class in self.classes.values()
+            if is_true(priority_class, "globalDefault")
+        ]
         return max(defaults, default=0)
 
     def priority_of(self, pod_spec: Mapping[str, Any]) -> int | None:
@@ -88,7 +94,9 @@ class Facts:
     @cached_property
     def placeholder_pods(self) -> tuple[dict[str, Any], ...]:
         """The pods of `placeholders`, as plain data: those whose labels such a Deployment selects."""
-        wanted = [(_namespace(deployment), labels) for deployment in self.placeholders if (labels := _labels(deployment))]
+        wanted = [
+            (_namespace(deployment), labels) for deployment in self.placeholders if (labels := _labels(deployment))
+        ]
         likely = {value for _, labels in wanted for value in labels.values()}
         raws = self.cluster.listed(kinds.PODS).objects
         pods = (msgspec.json.decode(raw) for raw in raws if any(value.encode() in raw for value in likely))
@@ -115,7 +123,9 @@ class Facts:
 
 def is_pause(pod_spec: Mapping[str, Any]) -> bool:
     """Whether every container only waits."""
-    images = [text(container, "image").partition("@")[0].rpartition("/")[2] for container in parts(pod_spec, "containers")]
+    images = [
+        text(container, "image").partition("@")[0].rpartition("/")[2] for container in parts(pod_spec, "containers")
+    ]
     return bool(images) and all(image.partition(":")[0].startswith(kinds.PAUSE) for image in images)
 
 

@@ -51,7 +51,14 @@ def diagnose(cluster: SeenCluster, checks: Iterable[Check] = ALL_CHECKS, *, is_l
     skipped = {check.code: why for check in chosen if (why := _why_not(check, cluster, is_live=is_live))}
     able = [check for check in chosen if check.code not in skipped]
     findings = [Finding(check, trouble) for check in able for trouble in check.find(facts)]
-    findings.sort(key=lambda finding: (-finding.check.severity, finding.check.code, finding.trouble.object, finding.trouble.sentence))
+    findings.sort(
+        key=lambda finding: (
+            -finding.check.severity,
+            finding.check.code,
+            finding.trouble.object,
+            finding.trouble.sentence,
+        )
+    )
     troubled = {finding.check.code for finding in findings}
     passed = tuple(check for check in able if check.code not in troubled)
     return Diagnosis(_looked_at(facts), tuple(findings), passed, len(able), skipped)

@@ -23,7 +23,9 @@ def slow_daemons(facts: Facts) -> Iterator[Trouble]:
     """How fast new nodes can get their DaemonSet pods."""
     manager = facts.detected.controller_manager
     qps = _number(manager.flags.get("kube-api-qps", "")) if manager else None
-    daemons = sum(part(daemon_set, "status").get("desiredNumberScheduled") != 0 for daemon_set in facts.items(kinds.DAEMON_SETS))
+    daemons = sum(
+        part(daemon_set, "status").get("desiredNumberScheduled") != 0 for daemon_set in facts.items(kinds.DAEMON_SETS)
+    )
     pace = (qps or DEFAULT_QPS) / daemons if daemons else SLOW_NODES_PER_S
     if pace < SLOW_NODES_PER_S:
         source = f"--kube-api-qps is {qps:g}" if qps else f"its default of {DEFAULT_QPS:g} requests/s is assumed"
@@ -113,7 +115,8 @@ def _selects(prometheus: Mapping[str, Any], field: str, labels: Mapping[str, str
         return False
     selector = part(spec, field)
     terms = (
-        Requirement(text(e, "key"), text(e, "operator"), texts(e, "values")) for e in parts(selector, "matchExpressions")
+        Requirement(text(e, "key"), text(e, "operator"), texts(e, "values"))
+        for e in parts(selector, "matchExpressions")
     )
     return matches(LabelSelector(pairs(selector, "matchLabels"), tuple(terms)), labels)
 

@@ -113,7 +113,11 @@ def _host_spread(spec: Mapping[str, Any], labels: Mapping[str, Any]) -> HostSpre
     """The one hard constraint, where it spreads the pod's own kind by host and nothing else; else it stays unjudged."""
     spreads = spec.get("topologySpreadConstraints")
     constraints = [_mapping(constraint) for constraint in spreads] if isinstance(spreads, list) else []
-    hard = [constraint for constraint in constraints if constraint.get("whenUnsatisfiable", "DoNotSchedule") == "DoNotSchedule"]
+    hard = [
+        constraint
+        for constraint in constraints
+        if constraint.get("whenUnsatisfiable", "DoNotSchedule") == "DoNotSchedule"
+    ]
     if len(hard) != 1 or hard[0].get("topologyKey") != HOST_LABEL:
         return None
     if hard[0].get("minDomains") or hard[0].get("nodeAffinityPolicy", "Honor") != "Honor":

@@ -370,7 +370,9 @@ def time_band(ends_s: Sequence[float | None]) -> Band:
     low_s = middle_s - _reach_s(middle_s, [end_s for end_s in known if end_s < middle_s])
     if len(known) < len(ends_s):
         return Band(middle_s, max(0.0, low_s), None)
-    return Band(middle_s, max(0.0, low_s), middle_s + _reach_s(middle_s, [end_s for end_s in known if end_s > middle_s]))
+    return Band(
+        middle_s, max(0.0, low_s), middle_s + _reach_s(middle_s, [end_s for end_s in known if end_s > middle_s])
+    )
 
 
 def _reach_s(middle_s: float, beyond_s: Sequence[float]) -> float:

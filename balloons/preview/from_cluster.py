@@ -283,7 +283,9 @@ def plan_inputs(cluster: SeenCluster) -> PlanInputs:
     )
 
 
-def _pools(cluster: SeenCluster, world: PoolsWorld, nodes: tuple[Node, ...], detected: Detected) -> tuple[PoolFacts, ...]:
+def _pools(
+    cluster: SeenCluster, world: PoolsWorld, nodes: tuple[Node, ...], detected: Detected
+) -> tuple[PoolFacts, ...]:
     node_pools = {node_pool.metadata.name: node_pool for node_pool in seen_cluster.node_pools(cluster)}
     quotas = seen_cluster.quotas(cluster)
     is_ca = Autoscaler.CLUSTER_AUTOSCALER in detected.autoscalers
@@ -301,7 +303,9 @@ def _pools(cluster: SeenCluster, world: PoolsWorld, nodes: tuple[Node, ...], det
 
 def _claimed_sizes(cluster: SeenCluster) -> dict[str, Resources]:
     """What Karpenter counts for a machine of a NodePool: all that the newest one has, and not what pods may use."""
-    claims = sorted(seen_cluster.node_claims(cluster), key=lambda claim: (claim.metadata.created_s, claim.metadata.name))
+    claims = sorted(
+        seen_cluster.node_claims(cluster), key=lambda claim: (claim.metadata.created_s, claim.metadata.name)
+    )
     return {claim.pool: size for claim in claims if (size := _capacity(claim))}
 
 

@@ -44,7 +44,9 @@ def plan_json(plan: ScaleUpPlan, made_by: str = "") -> Json:
         "timeline": _timeline(plan),
         "killTimer": _kill_timer(plan),
         "pacing": {"policy": plan.policy, "sides": [_side_over_time(side) for side in plan.sides]},
-        "ceilings": [{"name": ceiling.name, "nodes": ceiling.nodes, "detail": ceiling.detail} for ceiling in plan.pool.ceilings],
+        "ceilings": [
+            {"name": ceiling.name, "nodes": ceiling.nodes, "detail": ceiling.detail} for ceiling in plan.pool.ceilings
+        ],
         "cost": _cost(plan),
         "pods": _pods(plan.fitting) if plan.fitting else None,
         "inputs": [_input(*figure) for figure in figures(plan.inputs, plan.pool)],
@@ -350,8 +352,8 @@ def _step(ready: int, saved: Saved, usable: Sequence[float]) -> ComparedStep:
 
 def _points(body: Any) -> list[tuple[float, int]]:
     points = []
-    for moment in parts(body, "timeline"):
-        at_s, ready = _number(moment, "atSeconds"), whole(moment, "ready")
+    for point in parts(body, "timeline"):
+        at_s, ready = _number(point, "atSeconds"), whole(point, "ready")
         if at_s is not None and ready is not None:
             points.append((at_s, ready))
     return points

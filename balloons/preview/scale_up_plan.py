@@ -233,7 +233,9 @@ def make_plan(
         waves=waves,
         limit=limit,
         relief=relief(inputs, pool, coming, makers[policy], limit) if own and limit else None,
-        sides=tuple(replace(side(name, forecast), moments=_course(forecast.runs[world])) for name, forecast in both.items()),
+        sides=tuple(
+            replace(side(name, forecast), moments=_course(forecast.runs[world])) for name, forecast in both.items()
+        ),
         cost=cost_of(pool, own.node_seconds if own else 0.0, prices or {}),
         fitting=fitting,
     )

@@ -66,7 +66,9 @@ def _values(plan: Document, version: str) -> dict[str, Any]:
         "sides": _sides(plan),
         "risks": sentences.risks(plan),
         "cost": sentences.cost(plan),
-        "ceilings": [(shown(ceiling.name), f"{ceiling.nodes:,}", shown(ceiling.detail)) for ceiling in plan.ceilings[:MOST_ROWS]],
+        "ceilings": [
+            (shown(ceiling.name), f"{ceiling.nodes:,}", shown(ceiling.detail)) for ceiling in plan.ceilings[:MOST_ROWS]
+        ],
         "pods": sentences.first(sentences.pods(plan), MOST_ROWS),
         "inputs": [sentences.input_row(figure) for figure in plan.inputs[:MOST_ROWS]],
         "assumed": sentences.assumed(plan),
@@ -119,7 +121,12 @@ def _together(text: str) -> str:
 
 def _reasons(plan: Document) -> list[tuple[str, str, str, str]]:
     return [
-        (reason.because, reason.limit, "for ever" if reason.seconds is None else duration(reason.seconds), reason.meaning)
+        (
+            reason.because,
+            reason.limit,
+            "for ever" if reason.seconds is None else duration(reason.seconds),
+            reason.meaning,
+        )
         for reason in sentences.reasons(plan)[:MOST_ROWS]
     ]
 

@@ -221,7 +221,9 @@ def pods(plan: Document) -> tuple[str, ...]:
     ]
     text += [f"{count(left.pods, 'pod')} cannot run: {shown(left.reason)}." for left in fitting.unplaceable]
     if fitting.unjudged:
-        text.append(f"{count(fitting.unjudged, 'pod')} with rules that are not judged here (volumes, zones, other pods).")
+        text.append(
+            f"{count(fitting.unjudged, 'pod')} with rules that are not judged here (volumes, zones, other pods)."
+        )
     return tuple(text)
 
 

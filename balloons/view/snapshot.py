@@ -272,7 +272,9 @@ class Index:
         """The view as it is now; it does not change when the index does."""
         sound = {key: pool for key, pool in self._pools.items() if isinstance(pool, BalloonPool)}
         broken = {key: pool for key, pool in self._pools.items() if isinstance(pool, RefusedPool)}
-        made_s = dict.fromkeys(circumstances.unreadable, math.inf) | {key: p.metadata.created_s for key, p in broken.items()}
+        made_s = dict.fromkeys(circumstances.unreadable, math.inf) | {
+            key: p.metadata.created_s for key, p in broken.items()
+        }
         refused = self._tenancy.refused(sound.values(), made_s)
         pools = {key: pool for key, pool in sound.items() if key not in refused}
         self._refresh(pools)

@@ -55,7 +55,9 @@ def _slow_manager(findings: Findings) -> Iterator[Figure]:
     best = min((name for name in findings.trials if name.startswith("window")), key=findings.mean_usable_s)
     what = "ours warm, controller manager at its default: mean time to usable over the best window's"
     peer = f"{best}: {findings.mean_usable_s(best):.1f} s"
-    yield _ratio("kcm_mean_usable_ratio", what, findings.mean_usable_s(WARM) / findings.mean_usable_s(best), peer, 1.05, 1.15)
+    yield _ratio(
+        "kcm_mean_usable_ratio", what, findings.mean_usable_s(WARM) / findings.mean_usable_s(best), peer, 1.05, 1.15
+    )
 
 
 def _own(own: OwnRequests) -> Iterator[Figure]:

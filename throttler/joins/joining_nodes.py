@@ -50,7 +50,9 @@ class ExpectedDaemons:
         read = taints, tuple([node.labels.get(key) for key in self.keys])
         expected = self.known.get(read)
         if expected is None:
-            expected = self.known[read] = tuple(daemon_set for daemon_set in self.daemon_sets if wants_daemon(daemon_set, node, taints))
+            expected = self.known[read] = tuple(
+                daemon_set for daemon_set in self.daemon_sets if wants_daemon(daemon_set, node, taints)
+            )
         return expected
 
 

@@ -187,7 +187,10 @@ class JoinRules:
     @property
     def label_keys(self) -> tuple[str, ...]:
         """The labels that `selects` reads; nodes that are alike in these are selected alike."""
-        keys = (selector.match_labels.keys() | {part.key for part in selector.match_expressions} for selector in self.selectors)
+        keys = (
+            selector.match_labels.keys() | {part.key for part in selector.match_expressions}
+            for selector in self.selectors
+        )
         return tuple(sorted(set[str]().union(*keys)))
 
     def selects(self, labels: Mapping[str, str]) -> bool:

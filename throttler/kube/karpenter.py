@@ -99,7 +99,9 @@ class NodePool(msgspec.Struct, frozen=True):
     @property
     def is_usable(self) -> bool:
         """Whether Karpenter orders machines for pods from it: not while it says that the pool is not Ready."""
-        return all(condition.status != "False" for condition in self.status.conditions or () if condition.type == "Ready")
+        return all(
+            condition.status != "False" for condition in self.status.conditions or () if condition.type == "Ready"
+        )
 
 
 class _ClaimCondition(msgspec.Struct, frozen=True, gc=False):

@@ -253,14 +253,18 @@ def examine(
     judged = {trace.server: trace.ended_s for trace in traces}
     answering = {reading.server for reading in fresh}
     silent = _silent(signals, answering, now_s)
-    never_seen = [server for server in silent if not server.was_seen and now_s - server.since_s >= settings.never_seen_s]
+    never_seen = [
+        server for server in silent if not server.was_seen and now_s - server.since_s >= settings.never_seen_s
+    ]
     return Health(
         fresh=fresh,
         new=tuple(reading for reading in fresh if reading.ended_s > judged.get(reading.server, -math.inf)),
         own=fresh_own,
         new_own=tuple(reading for reading in fresh_own if reading.ended_s > own_until_s),
         traces=traced(traces, fresh),
-        silent=min((server for server in silent if server not in never_seen), key=lambda server: server.since_s, default=None),
+        silent=min(
+            (server for server in silent if server not in never_seen), key=lambda server: server.since_s, default=None
+        ),
         never_seen=tuple(never_seen),
         servers=len(answering) + len({server.server for server in silent}),
         alarm=next((alarm for alarm in signals.alarms if alarm.is_on), None),

@@ -423,12 +423,17 @@ class InForce:
         try:
             async with asyncio.timeout(LOOK_S), open_client(self._connection, "hand-over") as client:
                 deployments = [
-                    deployment async for page in client.pages(DEPLOYMENTS, _OwnDeployment, selection) for deployment in page.items
+                    deployment
+                    async for page in client.pages(DEPLOYMENTS, _OwnDeployment, selection)
+                    for deployment in page.items
                 ]
         except (ApiError, TimeoutError) as error:
             log.warning("own Deployment not seen", name=self._deployment, problem=str(error) or "no answer in time")
             return False
-        return any(deployment.metadata.deletion_timestamp is None and deployment.spec.replicas > 0 for deployment in deployments)
+        return any(
+            deployment.metadata.deletion_timestamp is None and deployment.spec.replicas > 0
+            for deployment in deployments
+        )
 
     async def _give_back_leftovers(self, elector: Elector) -> None:
         """Until all is given back, a throttle appears, or another replica leads."""

@@ -220,5 +220,7 @@ def version_of(write: LeverWrite) -> str:
     """The version of the object that was decided on, which the write names as its precondition; empty without one."""
     if isinstance(write.body, Mapping):
         return str(write.body.get("metadata", {}).get("resourceVersion", ""))
-    versions = (operation.get("value", "") for operation in write.body if operation.get("path") == "/metadata/resourceVersion")
+    versions = (
+        operation.get("value", "") for operation in write.body if operation.get("path") == "/metadata/resourceVersion"
+    )
     return str(next(versions, ""))

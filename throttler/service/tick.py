@@ -185,7 +185,9 @@ def decide_throttles(
     # Nobody can tell whose machines the autoscaler's groups boot while not all nodes are there.
     status = None if view.missing else view.world.autoscaler
     groups = share_groups(status, view.world.nodes.values(), known) if status else {}
-    cases = {throttle.metadata.name: _case(throttle, known[:i], view, memories, groups) for i, throttle in enumerate(known)}
+    cases = {
+        throttle.metadata.name: _case(throttle, known[:i], view, memories, groups) for i, throttle in enumerate(known)
+    }
     counts = {name: _tried(partial(_count, case, view)) for name, case in cases.items()}
     now_s = view.scene.moment.now_s
     # What was under way of throttles that cannot be counted now counts on for a while.
@@ -321,7 +323,9 @@ def _turn(case: _Case, view: TickView, joins: _Joins) -> tuple[Turn, ThrottleMem
     verdict = None
     if not view.missing:
         verdict, law = govern(signals, joins.total, memory.law, law_settings(case.throttle.spec), now_s)
-        allowance = joins.share(case.name, verdict.allowance, lambda own_joins: own_joins.waiting) if view.may_move else 0
+        allowance = (
+            joins.share(case.name, verdict.allowance, lambda own_joins: own_joins.waiting) if view.may_move else 0
+        )
         memory = replace(memory, law=law, index=verdict.index)
         verdict = replace(verdict, allowance=allowance)
     room = _room(case, view, verdict, joins)

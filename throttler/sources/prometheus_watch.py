@@ -141,7 +141,9 @@ def _sample(figures: _Figures, now_s: float) -> Sample:
         requests=figures.sum("requests"),
         failures=figures.sum("failures"),
         refusals=figures.sum("rejected" if by_level else "refusals"),
-        others_errors=max(0.0, figures.sum("all_failures", "all_rejected") - figures.sum("failures", "away", "rejected")),
+        others_errors=max(
+            0.0, figures.sum("all_failures", "all_rejected") - figures.sum("failures", "away", "rejected")
+        ),
         webhook_failures=figures.sum("webhooks"),
         latency=figures.totals("latency"),
         service=figures.totals("service"),

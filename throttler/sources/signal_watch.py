@@ -34,7 +34,7 @@ from throttler.signals.servers import OWN_REQUESTS, Servers
 from throttler.sources.allowed_hosts import is_loopback
 from throttler.sources.prometheus_watch import PrometheusWatch
 from throttler.sources.promql_client import PrometheusAccess, PromqlClient
-from throttler.sources.scrape_watch import METRICS_PATH, ScrapeWatch, Scraper
+from throttler.sources.scrape_watch import METRICS_PATH, Scraper, ScrapeWatch
 from throttler.sources.settings import SourceSettings, source_settings
 
 _SINGLE_OBJECT = frozenset({"get", "create", "apply", "patch", "update", "delete"})

@@ -17,7 +17,7 @@ from tests.unit.throttler.kube.loopback_api import authority, loopback_api
 from tests.unit.throttler.sources.metrics_server import answering, connection_to, gzipped, stall, trickle
 from throttler.signals.metric_families import Row, parse_rows
 from throttler.signals.reading import Read, ReadError, ReadOutcome
-from throttler.sources.scrape_watch import MAX_INFLATED_BYTES, STEP_BYTES, MetricsBody, ScrapeTarget, Scraper
+from throttler.sources.scrape_watch import MAX_INFLATED_BYTES, STEP_BYTES, MetricsBody, Scraper, ScrapeTarget
 
 
 async def scrape(url: str, *, limit_s: float = 8.0, reads: list[Read] | None = None, **target):
