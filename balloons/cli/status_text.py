@@ -250,7 +250,8 @@ def names(seen: Seen) -> list[str]:
 def document(seen: Seen) -> ThrottleAndPoolStatusDocument:
     """For machines; both lists are there even when they are empty."""
     return ThrottleAndPoolStatusDocument(
-        throttles=[throttle_item(throttle) for throttle in seen.throttles], pools=[pool_item(pool) for pool in seen.pools]
+        throttles=[throttle_item(throttle) for throttle in seen.throttles],
+        pools=[pool_item(pool) for pool in seen.pools],
     )
 
 
