@@ -22,6 +22,7 @@ from balloons.colours import COLOURS
 from balloons.display_text import printable
 from balloons.preview.from_cluster import price_of
 from balloons.service.watches import UNFINISHED
+from balloons.view.devices import counted_apart
 from throttler.kube.node import (
     POOL_LABELS,
     Node,
@@ -134,9 +135,9 @@ def _item(key: tuple[str, str], group: Group) -> NodeGroupItem:
 
 
 def _shares(group: Group) -> dict[str, float | None]:
-    gpus = [name for name in group.there if name.endswith("/gpu")]
-    parts = {"cpu": ["cpu"], "memory": ["memory"], "gpu": gpus}
-    return {name: _share(group, keys) for name, keys in parts.items()}
+    known = [_share(group, names) for names in counted_apart(group.there)]
+    gpu = max((share for share in known if share is not None), default=None)
+    return {"cpu": _share(group, ["cpu"]), "memory": _share(group, ["memory"]), "gpu": gpu}
 
 
 def _share(group: Group, names: Sequence[str]) -> float | None:

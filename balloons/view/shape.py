@@ -18,6 +18,7 @@ from operator import attrgetter
 from typing import Any
 
 from balloons.api.pool import BalloonPool, ShapeType
+from balloons.view.devices import is_device
 from balloons.view.node_load import NodeLoad
 from balloons.view.snapshot import Deployment
 from throttler.kube.node import INSTANCE_TYPE_LABEL, Node
@@ -48,12 +49,6 @@ _GIB = 1024**3 * 1000
 _NO_LABEL_VALUE = re.compile(r"[^A-Za-z0-9-]+")
 _SHAPE_NAME_LIMIT = 40
 _DIGEST_LENGTH = 6
-_DEVICE = re.compile(
-    r"[^/]+/(gpu(\.shared)?|tpu|mig-.+|neuron|neuroncore|neurondevice|efa|rdma([_-].+)?)"
-    r"|gpu\.intel\.com/(i915|xe)|rdma/.+"
-)
-_VIRTUAL = ("koordinator.sh/",)
-"""Domains whose resources a node agent makes up and moves; they say gpu and rdma, too."""
 _Seen = tuple[Node, NodeLoad]
 _Alike = list[_Seen]
 Kind = tuple[str, int, int, str | None]
@@ -62,15 +57,6 @@ Kind = tuple[str, int, int, str | None]
 Size and DaemonSets are told apart by identity: caches share one dict between equal ones, so this is fast, and where
 they do not it is merely slower.
 """
-
-
-def is_device(name: str) -> bool:
-    """Whether a balloon asks for this resource by itself: accelerators and their network cards, by well-known names.
-
-    Anything else that a node offers may be a node agent's (a CNI's branch interfaces, reclaimed cpu) and is asked for
-    only where the pool names it in `shape.devices`.
-    """
-    return _DEVICE.fullmatch(name) is not None and not name.startswith(_VIRTUAL)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from balloons.cli.main import balloons as commands
 from balloons.cli.status_screen import on_screen
 from balloons.cli.terminal import Look
-from balloons.cli.top_screen import BarsScreen, Group, bars, groups
+from balloons.cli.top_screen import BarsScreen, Group, bars, groups, rows
 from balloons.cluster import kinds, seen_cluster
 from tests.doctor_cases import node
 from tests.seen_clusters import cluster
@@ -150,3 +150,21 @@ async def test_a_node_that_comes_is_shown(tmp_path: Path) -> None:
         process.terminate()
         await process.wait()
     assert lines[-1].endswith("2 nodes: 2 idle, 4.00/h")
+
+
+@pytest.mark.parametrize(
+    ("there", "used", "shown"),
+    [
+        ({"nvidia.com/mig-1g.5gb": 8000, "nvidia.com/gpu": 2000}, {"nvidia.com/mig-1g.5gb": 5000}, "50%"),
+        ({"google.com/tpu": 4000}, {"google.com/tpu": 1000}, "25%"),
+        (
+            {"aws.amazon.com/neuron": 16_000, "aws.amazon.com/neuroncore": 32_000},
+            {"aws.amazon.com/neuroncore": 24_000},
+            "75%",
+        ),
+        ({"vpc.amazonaws.com/efa": 4000}, {"vpc.amazonaws.com/efa": 4000}, "<none>"),
+    ],
+)
+def test_slices_tpus_and_neuron_chips_count_as_gpus(there: dict[str, int], used: dict[str, int], shown: str) -> None:
+    (row,) = rows({("a", ""): Group(nodes=1, there=there, used=used)})
+    assert row["GPU"] == shown

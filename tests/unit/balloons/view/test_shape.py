@@ -12,7 +12,7 @@ from balloons.api.pool import ShapeSpec, ShapeType
 from balloons.decide.census import Rules, take_census
 from balloons.view import shape as by_kind
 from balloons.view.node_load import EMPTY, NodeLoad, load_of
-from balloons.view.shape import Shape, Shapes, are_alike, balloon_requests, explicit_shape, is_device, shape_name
+from balloons.view.shape import Shape, Shapes, are_alike, balloon_requests, explicit_shape, shape_name
 from tests.world import a_node, a_pool, daemon, work
 from throttler.kube.node import INSTANCE_TYPE_LABEL, Node
 from throttler.kube.quantities_and_durations import Resources, parse_resources
@@ -85,42 +85,6 @@ def test_gpus_are_requested() -> None:
     found = requests(shapes.by_name["g5-gpu"])
     assert found is not None
     assert found["nvidia.com/gpu"] == 8_000
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        "nvidia.com/gpu",
-        "amd.com/gpu",
-        "gpu.intel.com/xe",
-        "google.com/tpu",
-        "aws.amazon.com/neuron",
-        "vpc.amazonaws.com/efa",
-        "rdma/hca_shared_devices_a",
-        "nvidia.com/mig-1g.10gb",
-        "nvidia.com/gpu.shared",
-    ],
-)
-def test_accelerators_and_their_network_cards_are_devices(name: str) -> None:
-    assert is_device(name)
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        "vpc.amazonaws.com/pod-eni",
-        "kubernetes.io/batch-cpu",
-        "devices.kubevirt.io/kvm",
-        "koordinator.sh/gpu-core",
-        "koordinator.sh/gpu",
-        "cpu",
-        "hugepages-2Mi",
-        "example.com/default-gpux",
-        "gpu.intel.com/millicores",
-    ],
-)
-def test_what_node_agents_offer_is_not_asked_for(name: str) -> None:
-    assert not is_device(name)
 
 
 def test_a_device_that_the_pool_names_is_asked_for() -> None:
