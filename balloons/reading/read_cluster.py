@@ -29,6 +29,7 @@ import yaml
 
 from balloons.cluster.kinds import ALL_KINDS, KIND_BY_NAME, Kind, kept
 from balloons.cluster.seen_cluster import MOST_OBJECTS, Listed, SeenCluster, Unread, minor_of
+from throttler.kube.decoding import READ_ERRORS
 from throttler.kube.errors import (
     ApiError,
     AttemptTimeoutError,
@@ -38,7 +39,6 @@ from throttler.kube.errors import (
     UndecodableError,
 )
 from throttler.kube.kube_client import KubeClient, decode
-from throttler.kube.list_and_watch import READ_ERRORS
 from throttler.kube.quantities_and_durations import count
 from throttler.kube.requests import Resource, Selection
 

@@ -33,8 +33,8 @@ from balloons.view.snapshot import (
     RefusedPool,
     StoredObject,
 )
+from throttler.kube.decoding import Key
 from throttler.kube.kube_client import KubeClient
-from throttler.kube.list_and_watch import Key
 from throttler.kube.metadata import ObjectKey
 from throttler.kube.node import Node, NodeWire, Shared, node_from_wire
 from throttler.kube.pod import POOL_LABEL, Pod, PodWire

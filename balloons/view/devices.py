@@ -6,9 +6,7 @@ By well-known names. Anything else that a node offers may be a node agent's (a C
 import re
 from collections.abc import Iterable
 
-_ACCELERATOR = re.compile(
-    r"[^/]+/(gpu(\.shared)?|tpu|mig-.+|neuron|neuroncore|neurondevice)|gpu\.intel\.com/(i915|xe)"
-)
+_ACCELERATOR = re.compile(r"[^/]+/(gpu(\.shared)?|tpu|mig-.+|neuron|neuroncore|neurondevice)|gpu\.intel\.com/(i915|xe)")
 _NETWORK = re.compile(r"[^/]+/(efa|rdma([_-].+)?)|rdma/.+")
 _VIRTUAL = ("koordinator.sh/",)
 """Domains whose resources a node agent makes up and moves; they say gpu and rdma, too."""

@@ -10,7 +10,7 @@ from balloons.view.snapshot import Circumstances, Index
 from benchmarks.decide import population
 from benchmarks.decide.population import Reader
 from benchmarks.fresh_process import resident_bytes
-from throttler.kube.list_and_watch import Key
+from throttler.kube.decoding import Key
 from throttler.kube.node import Node
 from throttler.kube.pod import Pod
 from throttler.kube.store import Store

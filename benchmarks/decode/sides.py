@@ -6,7 +6,7 @@ from typing import Any
 from kubernetes.client import ApiClient
 from kubernetes.client.models.v1_node import V1Node
 
-from throttler.kube.list_and_watch import PageDecoder
+from throttler.kube.decoding import PageDecoder
 from throttler.kube.node import Node, NodeWire, Shared, node_from_wire
 from throttler.kube.store import CacheEvent, Intake, Store
 

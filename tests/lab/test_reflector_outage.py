@@ -10,8 +10,8 @@ import pytest
 
 from lab.controlplane import ApiServerSettings, ControlPlane, ControlPlaneSettings, start_control_plane
 from throttler.kube.connection import ConnectionOptions, load_connection
+from throttler.kube.decoding import Identity
 from throttler.kube.kube_client import Attempt, AttemptObserver, KubeClient, ignore_attempt, open_client
-from throttler.kube.list_and_watch import Identity
 from throttler.kube.reflector import Reflector
 from throttler.kube.requests import Resource, Selection
 from throttler.kube.store import CacheEvent

@@ -11,9 +11,9 @@ import pytest
 
 from lab.controlplane import ControlPlane
 from throttler.kube.connection import ConnectionOptions, load_connection
+from throttler.kube.decoding import Identity
 from throttler.kube.errors import AlreadyExistsError, ConflictError, ForbiddenError, InvalidError, NotFoundError
 from throttler.kube.kube_client import KubeClient, decode, open_client
-from throttler.kube.list_and_watch import Identity
 from throttler.kube.reflector import Reflector
 from throttler.kube.requests import PatchKind, Resource, Selection
 

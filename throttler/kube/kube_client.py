@@ -20,6 +20,7 @@ from asyncio_throttle import Throttler
 from tenacity import AsyncRetrying, RetryCallState
 
 from throttler.kube.connection import SERVICE, Connection, CredentialKeeper, user_agent
+from throttler.kube.decoding import READ_ERRORS, ListPage, PageDecoder, RawPage, Wire, raw_page
 from throttler.kube.errors import (
     SHORTEST_WAIT_S,
     ApiError,
@@ -34,7 +35,6 @@ from throttler.kube.errors import (
     cut,
     error_from_answer,
 )
-from throttler.kube.list_and_watch import READ_ERRORS, ListPage, PageDecoder, RawPage, Wire, raw_page
 from throttler.kube.requests import (
     DRY_RUN,
     EVERYTHING,

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Callable
 from random import Random
 from typing import Generic, TypeVar
 
+from throttler.kube.decoding import LineFrames, ListPage, Wire
 from throttler.kube.errors import (
     ApiError,
     AttemptTimeoutError,
@@ -19,7 +20,6 @@ from throttler.kube.errors import (
     UnreachableError,
 )
 from throttler.kube.kube_client import KubeClient
-from throttler.kube.list_and_watch import LineFrames, ListPage, Wire
 from throttler.kube.requests import EVERYTHING, Resource, Selection
 from throttler.kube.store import CacheEvent, Intake, Listener, Store
 from throttler.kube.transport import HttpResponse

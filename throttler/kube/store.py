@@ -9,8 +9,8 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Generic, TypeVar
 
+from throttler.kube.decoding import EventDecoder, EventKind, Key, ListPage, WatchEvent, Wire, key_of
 from throttler.kube.errors import cut
-from throttler.kube.list_and_watch import EventDecoder, EventKind, Key, ListPage, WatchEvent, Wire, key_of
 
 T = TypeVar("T")
 

@@ -12,9 +12,9 @@ from typing import Any
 import msgspec
 import structlog
 
+from throttler.kube.decoding import Key
 from throttler.kube.errors import ApiError, NotFoundError
 from throttler.kube.kube_client import KubeClient, decode
-from throttler.kube.list_and_watch import Key
 from throttler.kube.reflector import CacheObserver, Reflector
 from throttler.kube.requests import EVERYTHING, Resource, Selection
 from throttler.kube.store import Listener

@@ -19,10 +19,10 @@ import structlog
 from throttler.api.throttle import Levers
 from throttler.kube.because import because
 from throttler.kube.connection import Connection
+from throttler.kube.decoding import Skipped, W
 from throttler.kube.errors import ApiError, NotFoundError, UndecodableError
 from throttler.kube.kube_client import CeilingGate, KubeClient, open_client
 from throttler.kube.lease import Elector
-from throttler.kube.list_and_watch import Skipped, W
 from throttler.kube.metadata import LimitedObject, Metadata, ObjectKey
 from throttler.kube.node import HELD_BY_ANNOTATION, KEPT_ANNOTATIONS, Node, NodeWire, Shared, node_from_wire
 from throttler.kube.pod import Pod, PodWire, pod_from_wire

@@ -8,6 +8,7 @@ import pytest
 
 from tests.unit.throttler.kube.fake_api import THINGS, FakeApi, FakeResponse, client_for, down, status_answer
 from throttler.kube.connection import CredentialKeeper, Credentials
+from throttler.kube.decoding import Identity
 from throttler.kube.errors import (
     AlreadyExistsError,
     ApiError,
@@ -21,7 +22,6 @@ from throttler.kube.errors import (
     UnreachableError,
 )
 from throttler.kube.kube_client import Attempt, CeilingGate, decode
-from throttler.kube.list_and_watch import Identity
 from throttler.kube.requests import EVERYTHING, PatchKind
 
 pytestmark = pytest.mark.virtual_time

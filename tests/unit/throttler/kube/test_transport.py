@@ -15,9 +15,9 @@ from tests.unit.throttler.kube.fake_api import THINGS, FixedSource
 from tests.unit.throttler.kube.frozen_server import BEGINNING, cancelled, frozen_server, left_open_by
 from tests.unit.throttler.kube.loopback_api import authority, loopback_api
 from throttler.kube.connection import Connection, CredentialKeeper, Credentials
+from throttler.kube.decoding import LineFrames
 from throttler.kube.errors import ApiError, AttemptTimeoutError, TlsRefusedError, UnreachableError
 from throttler.kube.kube_client import Attempt, KubeClient, open_client
-from throttler.kube.list_and_watch import LineFrames
 from throttler.kube.requests import EVERYTHING
 
 

@@ -7,9 +7,9 @@ from typing import Any, cast
 import msgspec
 
 from tests.unit.throttler.levers.json_patch import RefusedError, apply_patch
+from throttler.kube.decoding import PageDecoder
 from throttler.kube.errors import AlreadyExistsError, ApiError, ConflictError, NotFoundError
 from throttler.kube.kube_client import KubeClient
-from throttler.kube.list_and_watch import PageDecoder
 from throttler.kube.requests import EVERYTHING, PatchKind, Resource, Selection
 
 

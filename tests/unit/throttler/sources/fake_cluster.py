@@ -5,8 +5,8 @@ from datetime import UTC, datetime, timedelta
 
 import msgspec
 
+from throttler.kube.decoding import ListPage
 from throttler.kube.errors import ForbiddenError
-from throttler.kube.list_and_watch import ListPage
 from throttler.kube.requests import LEASES
 from throttler.signals.reading import ReadError
 from throttler.signals.sample import Sample

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from throttler.kube.decoding import PageDecoder
 from throttler.kube.errors import UndecodableError
-from throttler.kube.list_and_watch import PageDecoder
 
 
 class Meta(msgspec.Struct, rename="camel"):

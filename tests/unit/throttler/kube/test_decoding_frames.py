@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from throttler.kube.decoding import EventDecoder, EventKind, LineFrames
 from throttler.kube.errors import GoneError, UndecodableError
-from throttler.kube.list_and_watch import EventDecoder, EventKind, LineFrames
 
 
 class Meta(msgspec.Struct, rename="camel"):
