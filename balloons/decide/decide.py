@@ -18,20 +18,10 @@ import msgspec
 
 from balloons.api.pool import BalloonPool, PoolStatus, Strategy
 from balloons.decide.census import NodeState, Unready, ages_s, unready_since
-from balloons.decide.decision import (
-    Action,
-    Because,
-    Decision,
-    DeleteObject,
-    Memory,
-    PoolDecision,
-    PoolMemory,
-    Reason,
-    UnseenBuffers,
-    because,
-)
+from balloons.decide.decision import Action, Decision, DeleteObject, Memory, PoolDecision, PoolMemory, UnseenBuffers
 from balloons.decide.leave_alone import believe, blind, why_left_alone
 from balloons.decide.one_pool import Case, Outcome, PoolCase, decide_pool
+from balloons.decide.pool_reasons import Reason
 from balloons.decide.pool_view import Ages, own_deployments, pool_of, view_of
 from balloons.decide.release import reserve
 from balloons.decide.settings import DecideSettings
@@ -39,6 +29,7 @@ from balloons.decide.strategies import is_bounded, let_go, lowered_buffers_unsee
 from balloons.view.claim import Bound, Claim, Refusal, claim_nodes, precedence
 from balloons.view.node_load import USUAL_PRIORITY
 from balloons.view.snapshot import Deployment, Now, Snapshot, StoredObject
+from throttler.kube.because import Because, because
 from throttler.kube.conditions_and_events import MOST_ERROR_TEXT
 from throttler.kube.metadata import ObjectKey
 from throttler.kube.node import HELD_BY_ANNOTATION, Node

@@ -9,11 +9,13 @@ from dataclasses import replace
 
 from balloons.api.pool import Strategy
 from balloons.decide.census import NodeState
-from balloons.decide.decision import Because, PoolMemory, Reason, because
+from balloons.decide.decision import PoolMemory
+from balloons.decide.pool_reasons import Reason
 from balloons.decide.pool_view import PoolView, Short
 from balloons.decide.settings import DecideSettings
 from balloons.view.shape import are_alike
 from balloons.view.snapshot import Now, Snapshot
+from throttler.kube.because import Because, because
 from throttler.kube.node import Node
 
 IMAGE_VOLUMES_SINCE = 35

@@ -5,17 +5,7 @@ from dataclasses import dataclass, replace
 
 from balloons.api.pool import PoolStatus, Strategy
 from balloons.decide.census import NodeState
-from balloons.decide.decision import (
-    Action,
-    AnnotateNode,
-    AskedShape,
-    Because,
-    PoolDecision,
-    PoolMemory,
-    Reason,
-    RemoveFailed,
-    because,
-)
+from balloons.decide.decision import Action, AnnotateNode, AskedShape, PoolDecision, PoolMemory, RemoveFailed
 from balloons.decide.leave_alone import (
     conflict,
     notes,
@@ -24,6 +14,7 @@ from balloons.decide.leave_alone import (
     removal_limit,
     some_of,
 )
+from balloons.decide.pool_reasons import Reason
 from balloons.decide.pool_view import PoolView, wanted_size
 from balloons.decide.refusing import to_remove
 from balloons.decide.release import Reservations, releases
@@ -32,6 +23,7 @@ from balloons.decide.strategies import annotate, buffer, held_by_us, inflate, lo
 from balloons.decide.target import Holding, Supply, Target, balloons_by_shape, being_removed, hold, target
 from balloons.view.node_load import EMPTY
 from balloons.view.snapshot import Now, Snapshot
+from throttler.kube.because import Because, because
 from throttler.kube.node import Node
 from throttler.kube.pod import POOL_LABEL, Pod
 from throttler.kube.quantities_and_durations import parse_duration

@@ -22,16 +22,14 @@ from balloons.decide.decision import (
     Action,
     AnnotateNode,
     ApplyObject,
-    Because,
     DeleteObject,
     LeaveNode,
     MarkBalloon,
-    Reason,
     ReleaseBalloon,
     Unseen,
     UnseenBuffers,
-    because,
 )
+from balloons.decide.pool_reasons import Reason
 from balloons.decide.pool_view import PoolView, pool_of
 from balloons.decide.settings import DecideSettings
 from balloons.decide.target import VICTIM_COST, Holding, Target, balloons_by_shape, choose_nodes
@@ -47,6 +45,7 @@ from balloons.render import (
 from balloons.view.claim import deployment_name
 from balloons.view.shape import Shape, balloon_requests, pod_requests
 from balloons.view.snapshot import Deployment, Snapshot, StoredObject
+from throttler.kube.because import Because, because
 from throttler.kube.metadata import ObjectKey, key_of
 from throttler.kube.node import CA_KEEP_ANNOTATION, HELD_BY_ANNOTATION, KARPENTER_KEEP_ANNOTATION, Node, is_kept
 from throttler.kube.pod import SHAPE_LABEL, Pod

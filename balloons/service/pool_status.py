@@ -18,7 +18,8 @@ from typing import Any
 import msgspec
 
 from balloons.api.pool import API_VERSION, POOL_KIND, BalloonPool, PoolStatus
-from balloons.decide.decision import PoolDecision, Reason
+from balloons.decide.decision import PoolDecision
+from balloons.decide.pool_reasons import Reason
 from balloons.view.snapshot import RefusedPool
 from throttler.kube.because import Sentence
 from throttler.kube.conditions_and_events import MESSAGE_LIMIT, EventAuthor, EventLimit, conditions_since

@@ -7,9 +7,11 @@ from typing import Any
 import promql_parser
 
 from balloons.api.pool import PoolStatus
-from balloons.decide.decision import PoolDecision, Reason, because
+from balloons.decide.decision import PoolDecision
+from balloons.decide.pool_reasons import Reason
 from balloons.service.metrics import Metrics
 from lab.monitoring.panel_queries import filled
+from throttler.kube.because import because
 from throttler.kube.metadata import ObjectKey
 from throttler.law.verdict import Phase, ThrottleReason
 from throttler.levers.lever import LeverState

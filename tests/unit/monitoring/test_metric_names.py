@@ -7,9 +7,11 @@ import pytest
 from prometheus_client import generate_latest
 
 from balloons.api.pool import PoolStatus
-from balloons.decide.decision import PoolDecision, Reason, because
+from balloons.decide.decision import PoolDecision
+from balloons.decide.pool_reasons import Reason
 from balloons.service.metrics import Metrics
 from lab.binaries import find_binary
+from throttler.kube.because import because
 from throttler.kube.metadata import ObjectKey
 from throttler.service.guard import GuardMetrics
 

@@ -6,7 +6,8 @@ import pytest
 
 from balloons.api.pool import PoolNodes
 from balloons.decide.decide import decide
-from balloons.decide.decision import Decision, Memory, Reason
+from balloons.decide.decision import Decision, Memory
+from balloons.decide.pool_reasons import Reason
 from balloons.decide.settings import DecideSettings
 from balloons.view.claim import claim_nodes
 from tests.world import CLASS, NOW, POOL_KEY, World, a_node, a_pool, later, nodes

@@ -13,7 +13,8 @@ from string import Formatter
 import pytest
 
 import balloons
-from balloons.decide.decision import Because, Reason
+from balloons.decide.pool_reasons import Reason
+from throttler.kube.because import Because
 from throttler.law.verdict import ThrottleReason
 from throttler.levers.admission_queue import AdmissionReason
 from throttler.levers.lever import LeverReason

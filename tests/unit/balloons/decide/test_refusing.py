@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from balloons.api.pool import BalloonPool, Mode, PoolNodes, Schedule
 from balloons.decide.decide import decide
-from balloons.decide.decision import Action, ApplyObject, Memory, PoolDecision, Reason, RemoveFailed
+from balloons.decide.decision import Action, ApplyObject, Memory, PoolDecision, RemoveFailed
+from balloons.decide.pool_reasons import Reason
 from balloons.decide.refusing import (
     CALM_S,
     FEW,

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from balloons.api.pool import Mode, PoolNodes, PoolSpec, Schedule
 from balloons.decide.decide import decide
-from balloons.decide.decision import Memory, Reason, ReleaseBalloon
+from balloons.decide.decision import Memory, ReleaseBalloon
+from balloons.decide.pool_reasons import Reason
 from balloons.decide.pool_view import percent_of, wanted_size
 from balloons.decide.settings import DecideSettings
 from balloons.decide.target import Supply, choose_nodes, target

@@ -14,7 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from balloons.api.pool import BalloonPool, PoolStatus
-from balloons.decide.decision import PoolDecision, Reason, because
+from balloons.decide.decision import PoolDecision
+from balloons.decide.pool_reasons import Reason
 from balloons.service import watched_objects
 from balloons.service.logs import hide_secrets, set_up_logs
 from balloons.service.metrics import Metrics
@@ -22,6 +23,7 @@ from balloons.service.preemptions import GaveWay, Leaving, Taken
 from balloons.service.settings import OFF, ListenAddress, ServiceSettings, SettingsError, parse_address
 from balloons.service.watched_objects import PoolWire, failed_balloon, pod_or_presence, pool_from_wire
 from balloons.view.snapshot import FailedBalloon, RefusedPool
+from throttler.kube.because import because
 from throttler.kube.metadata import Metadata, ObjectKey
 from throttler.kube.node import Node, Shared
 from throttler.kube.pod import MANAGED_BY, Pod, PodKind, PodWire, Scheduling

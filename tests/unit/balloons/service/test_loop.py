@@ -9,12 +9,14 @@ from typing import Any
 import pytest
 
 from balloons.api.pool import PoolStatus
-from balloons.decide.decision import Decision, Memory, PoolDecision, PoolMemory, Reason, because
+from balloons.decide.decision import Decision, Memory, PoolDecision, PoolMemory
+from balloons.decide.pool_reasons import Reason
 from balloons.decide.settings import DecideSettings
 from balloons.service.loop import DecisionLoop, Wake
 from balloons.service.metrics import Metrics
 from balloons.service.preemptions import Preemptions
 from balloons.view.snapshot import Circumstances, Index, Now, Snapshot
+from throttler.kube.because import because
 from throttler.kube.metadata import ObjectKey
 from throttler.service.throttling import BLIND_PATIENCE_S
 

@@ -10,10 +10,12 @@ import msgspec
 import pytest
 
 from balloons.api.pool import BalloonPool, Mode, PoolNodes, PoolSpec, PoolStatus, ZoneStatus
-from balloons.decide.decision import Because, PoolDecision, Reason, because
+from balloons.decide.decision import PoolDecision
+from balloons.decide.pool_reasons import Reason
 from balloons.service.pool_status import HELD_UP, Announcer, Standing, next_status, standing
 from balloons.service.watched_objects import POOLS
 from balloons.view.snapshot import RefusedPool
+from throttler.kube.because import Because, because
 from throttler.kube.conditions_and_events import EVENTS_PER_MIN
 from throttler.kube.metadata import Metadata, ObjectKey
 from throttler.kube.selectors import LabelSelector

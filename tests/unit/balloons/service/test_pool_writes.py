@@ -16,16 +16,16 @@ from balloons.decide.decision import (
     LeaveNode,
     MarkBalloon,
     PoolDecision,
-    Reason,
     ReleaseBalloon,
     RemoveFailed,
-    because,
 )
+from balloons.decide.pool_reasons import Reason
 from balloons.service.metrics import Metrics
 from balloons.service.pool_status import Announcer
 from balloons.service.pool_writes import PoolWrites
 from balloons.service.preemptions import Preemptions
 from balloons.service.writer import PoolStatusWriter, Writer
+from throttler.kube.because import because
 from throttler.kube.errors import (
     ApiError,
     AttemptTimeoutError,

@@ -8,9 +8,11 @@ import msgspec
 import pytest
 
 from balloons.api.pool import PoolStatus
-from balloons.decide.decision import PoolDecision, Reason, because
+from balloons.decide.decision import PoolDecision
+from balloons.decide.pool_reasons import Reason
 from balloons.service.metrics import Metrics
 from balloons.service.preemptions import FORGET_S, Found, GaveWay, Leaving, Preemptions, Taken, found_by
+from throttler.kube.because import because
 from throttler.kube.metadata import ObjectKey
 from throttler.kube.node import Node
 from throttler.kube.pod import Pod, PodKind

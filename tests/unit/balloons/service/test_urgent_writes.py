@@ -8,16 +8,8 @@ import msgspec
 import pytest
 
 from balloons.api.pool import BalloonPool, Mode, PoolNodes, PoolSpec, PoolStatus
-from balloons.decide.decision import (
-    Action,
-    AnnotateNode,
-    ApplyObject,
-    Decision,
-    PoolDecision,
-    Reason,
-    ReleaseBalloon,
-    because,
-)
+from balloons.decide.decision import Action, AnnotateNode, ApplyObject, Decision, PoolDecision, ReleaseBalloon
+from balloons.decide.pool_reasons import Reason
 from balloons.service.metrics import Metrics
 from balloons.service.pool_status import Announcer
 from balloons.service.pool_writes import PoolWrites
@@ -26,6 +18,7 @@ from balloons.service.run import NOTES_BURST_S, STATUS_BURST_S, STATUS_SHARE, ga
 from balloons.service.settings import ServiceSettings
 from balloons.service.writer import PoolStatusWriter, Writer
 from tests.unit.throttler.kube.fake_api import FakeApi, client_for
+from throttler.kube.because import because
 from throttler.kube.metadata import Metadata, ObjectKey
 from throttler.kube.selectors import LabelSelector
 

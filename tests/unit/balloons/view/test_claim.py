@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from balloons.api.pool import BalloonPool, Mode, PoolNodes, PoolStatus, Schedule
 from balloons.decide.decide import decide
-from balloons.decide.decision import Decision, Memory, Reason
+from balloons.decide.decision import Decision, Memory
+from balloons.decide.pool_reasons import Reason
 from balloons.decide.settings import DecideSettings
 from balloons.view.claim import Bound, Claim, Tenancy, claim_nodes
 from balloons.view.snapshot import Circumstances, Deployment, Index, RefusedPool, Snapshot

@@ -9,7 +9,7 @@ import pytest
 
 import balloons
 import throttler
-from balloons.decide.decision import Reason
+from balloons.decide.pool_reasons import Reason
 from throttler.kube.because import Because, Sentence
 from throttler.kube.quantities_and_durations import count, plural
 from throttler.law.verdict import ThrottleReason
