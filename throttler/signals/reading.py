@@ -25,7 +25,7 @@ class Reading:
     span_s: float
     """Length of the window."""
     requests: float
-    """Requests that ended in the window, false ones left out (see sample.py)."""
+    """Requests that ended in the window, false ones left out (see counted_requests.py)."""
     errors: float
     """429 in the priority levels that joins use, and 5xx of the requests that joins send: what may be their doing."""
     others_errors: float = 0.0

@@ -12,6 +12,13 @@ from dataclasses import dataclass, field
 
 import structlog
 
+from throttler.signals.counted_requests import (
+    DEFAULT_LEVELS,
+    FORWARDED,
+    JOIN_RESOURCES,
+    JOIN_SUBRESOURCES,
+    JOIN_VERBS,
+)
 from throttler.signals.metric_families import (
     CPU,
     CPU_LIMIT,
@@ -29,15 +36,7 @@ from throttler.signals.metric_families import (
     WEBHOOK_REFUSALS,
 )
 from throttler.signals.reading import Alarm, Read, ReadError, ReadObserver, ReadOutcome, ignore_read
-from throttler.signals.sample import (
-    DEFAULT_LEVELS,
-    FORWARDED,
-    JOIN_RESOURCES,
-    JOIN_SUBRESOURCES,
-    JOIN_VERBS,
-    Sample,
-    Totals,
-)
+from throttler.signals.sample import Sample, Totals
 from throttler.signals.servers import Address, Servers
 from throttler.sources.promql_client import Point, PromqlClient
 from throttler.sources.settings import AlarmSetting

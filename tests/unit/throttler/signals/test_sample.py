@@ -3,9 +3,10 @@
 import pytest
 
 from tests.recorded_metrics import recorded, sample_of, small_body
+from throttler.signals.counted_requests import WEBHOOK_ERRORS, is_webhook_failure
 from throttler.signals.metric_families import BadTextError
 from throttler.signals.reading import Reading, reading_between
-from throttler.signals.sample import WEBHOOK_ERRORS, Totals, is_webhook_failure
+from throttler.signals.sample import Totals
 
 VERSIONS = ["1.28", "1.29", "1.30", "1.31", "1.32", "1.33", "1.34", "1.35", "1.36", "1.37"]
 
