@@ -13,7 +13,7 @@ from lab.binaries import find_binaries
 from lab.binaries.catalogue import ALL_BINARIES, CHART_BINARIES, MONITORING_BINARIES, Binary, binary_named
 from lab.controlplane import ControllerManagerSettings, ControlPlane, ControlPlaneSettings
 from lab.errors import LabError
-from tests.dealing import LongestFirst, Stopwatch
+from tests.worker_queue import LongestFirst, Stopwatch
 
 # How long an example takes says more about the other workers of the machine than about the code.
 hypothesis.settings.register_profile("tests", deadline=None)

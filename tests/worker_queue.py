@@ -1,4 +1,4 @@
-"""Deals the tests to the workers of pytest-xdist: the longest first, one at a time, while one begins at the other end.
+"""The queue of tests for pytest-xdist's workers: the longest first, one at a time, while one begins at the other end.
 
 Most tests of tests/lab wait for a real control plane, and those of tests/unit compute: so four hands wait together
 while one computes, and at the end only short tests are left to share. `seconds.json` says how long a test took when

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests import dealing
-from tests.dealing import longest_first, next_unit, shares_plane, unit, write_seconds
+from tests import worker_queue
+from tests.worker_queue import longest_first, next_unit, shares_plane, unit, write_seconds
 
 HOLDS, HERD = "tests/lab/test_service_holds.py", "tests/lab/test_joiner_herd.py"
 NAMES = st.sampled_from(["tests/unit/a/test_a.py", "tests/unit/test_b.py", "tests/contract/test_c.py", HOLDS, HERD])
@@ -19,7 +19,7 @@ def test_tests_of_the_lab_go_alone_and_those_of_other_files_together() -> None:
 
 def test_tests_of_the_lab_that_share_what_a_module_sets_up_stay_together() -> None:
     file = "tests/lab/test_dashboards.py"
-    assert 'scope="module"' in (dealing.ROOT / file).read_text()
+    assert 'scope="module"' in (worker_queue.ROOT / file).read_text()
     assert unit(f"{file}::test_one") == file
 
 
@@ -56,10 +56,10 @@ def test_every_worker_is_dealt_something_however_many_there_are(queue: list[str]
 
 
 def test_what_was_slow_is_written_down_and_found_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dealing, "SECONDS_FILE", tmp_path / "seconds.json")
+    monkeypatch.setattr(worker_queue, "SECONDS_FILE", tmp_path / "seconds.json")
     files = ("tests/unit/test_b.py::test_b", "tests/unit/test_b.py::test_c", "tests/unit/test_d.py::test_e")
     write_seconds({f"{HOLDS}::test_a[x/y]": 31.4, **dict.fromkeys(files, 2.0), f"{HERD}::test_c": 99.0})
-    assert list(dealing.read_seconds().items()) == [
+    assert list(worker_queue.read_seconds().items()) == [
         ("test_joiner_herd.py::test_c", 99),
         ("test_service_holds.py::test_a[x/y]", 31),
         ("test_b.py", 4),
