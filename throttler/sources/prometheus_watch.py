@@ -39,7 +39,7 @@ from throttler.signals.reading import Alarm, Read, ReadError, ReadObserver, Read
 from throttler.signals.sample import Sample, Totals
 from throttler.signals.servers import Address, Servers
 from throttler.sources.promql_client import Point, PromqlClient
-from throttler.sources.settings import AlarmSetting
+from throttler.sources.settings import PROMETHEUS_INTERVAL_S, AlarmSetting
 
 
 def _any(values: frozenset[str]) -> str:
@@ -171,8 +171,6 @@ def _missing(figures: _Figures, *, by_level: bool) -> tuple[str, ...]:
     return (*away, *(() if by_level else (REJECTED.name,)))
 
 
-ROUND_S = 10.0
-"""Prometheus itself scrapes every 15 to 60 s: asking more often brings nothing."""
 HELD_S = 60.0
 """An alarm or a server that Prometheus has stopped speaking of is remembered for so long."""
 
@@ -210,7 +208,7 @@ class PrometheusWatch:
             except Exception:
                 log.exception("a round of queries to Prometheus failed unexpectedly")
                 self._problems["round"] = "a round of queries to Prometheus failed unexpectedly"
-            await asyncio.sleep(max(0.0, started_s + ROUND_S - _now_s()))
+            await asyncio.sleep(max(0.0, started_s + PROMETHEUS_INTERVAL_S - _now_s()))
 
     async def round(self) -> None:
         """One round: every API server, then every alarm."""

@@ -7,7 +7,7 @@ import contextlib
 
 from lab.cloud.joiner.client import NodeApi
 from lab.cloud.joiner.node import LeaseKeeper, StatusReporter, initialise_csi_node, register
-from lab.cloud.joiner.objects_read import Pod, read_node_event
+from lab.cloud.joiner.object_decoding import Pod, read_node_event
 from lab.cloud.joiner.pod_runs import EventWriter, PodRuns
 from lab.cloud.joiner.pod_status import PodStatuses
 from lab.cloud.joiner.reflector import Reflector

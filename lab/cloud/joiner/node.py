@@ -8,7 +8,7 @@ import random
 from collections.abc import Iterator, Mapping
 
 from lab.cloud.joiner.client import STRATEGIC_MERGE_PATCH, Answer, NodeApi, growing_waits_s
-from lab.cloud.joiner.objects_read import Identity, identity_of
+from lab.cloud.joiner.object_decoding import Identity, identity_of
 from lab.cloud.joiner.objects_written import (
     CSI_NODES,
     LEASES,

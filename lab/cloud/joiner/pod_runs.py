@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from lab.cloud.joiner.client import NodeApi, growing_waits_s
-from lab.cloud.joiner.objects_read import Pod, TokenSource, read_pod_event
+from lab.cloud.joiner.object_decoding import Pod, TokenSource, read_pod_event
 from lab.cloud.joiner.objects_written import timestamp
 from lab.cloud.joiner.pod_status import PodStatuses, Stage
 from lab.cloud.joiner.reflector import Reflector

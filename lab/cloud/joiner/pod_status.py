@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from lab.cloud.joiner.client import STRATEGIC_MERGE_PATCH, NodeApi
-from lab.cloud.joiner.objects_read import Pod
+from lab.cloud.joiner.object_decoding import Pod
 from lab.cloud.joiner.objects_written import ADDRESS, timestamp
 
 KINDS = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled")

@@ -236,7 +236,7 @@ async def test_no_log_line_and_no_problem_has_the_token(
     ca: CertificateAuthority, token_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Through the watch, with debug logs: accepted, refused, echoed in the body, and the server gone in the middle."""
-    monkeypatch.setattr(prometheus_watch, "ROUND_S", 0.05)
+    monkeypatch.setattr(prometheus_watch, "PROMETHEUS_INTERVAL_S", 0.05)
     lines = io.StringIO()
     set_up_logs("json", is_debug=True, stream=lines)
     statuses = iter([200, 401, 500, 307])

@@ -134,7 +134,7 @@ async def test_a_server_that_turns_to_errors_is_silent() -> None:
 
 
 async def test_prometheus_speaks_for_servers_that_forbid_to_be_scraped(monkeypatch) -> None:
-    monkeypatch.setattr(prometheus_watch, "ROUND_S", 0.2)
+    monkeypatch.setattr(prometheus_watch, "PROMETHEUS_INTERVAL_S", 0.2)
     api, prometheus = FakeApiServer(), FakePrometheus()
     api.status = 403
     prometheus.alarms = {ALARM.query: answer(element(5))}
