@@ -25,7 +25,7 @@ class Said(Sentence):
 
 
 def author(instance: str = "replica-1") -> EventAuthor:
-    return EventAuthor(reporter="kube-balloons", instance=instance, action="Pace", api_version="v1", kind="Thing")
+    return EventAuthor(controller="kube-balloons", instance=instance, action="Pace", api_version="v1", kind="Thing")
 
 
 def condition(status: str, message: str = "", since: str = "") -> Condition:
