@@ -280,3 +280,8 @@ def test_what_is_not_known_of_a_birth_is_not_guessed(
     birth = Birth(name="n", pool="", instance_type="", created_s=100.0, asked_s=asked_s, wanted_s=wanted_s)
     assert (birth.reaction_s, birth.boot_s, birth.join_s) == (reaction_s, boot_s, None)
     assert replace(birth, usable_s=130.0).join_s == 30.0
+
+
+def test_of_a_saved_course_the_moments_count_that_tell_a_time_and_a_number() -> None:
+    timeline = [{"atSeconds": 10, "ready": 2}, {"atSeconds": None, "ready": 3}, {"ready": 4}, {"atSeconds": 20}]
+    assert saved_plan(saved(timeline=timeline)).curve == ((10.0, 2),)

@@ -286,7 +286,8 @@ def test_throttle_that_acts_is_the_policy() -> None:
     }
     throttle = {"metadata": {"name": "all", "uid": "t"}, "spec": {}, "status": {"learned": learned}}
     paused = {"metadata": {"name": "aaa", "uid": "p"}, "spec": {"paused": True}}
-    lists = {kinds.NODES: [node(0)], kinds.THROTTLES: [paused, throttle]}
+    dry = {"metadata": {"name": "aab", "uid": "d"}, "spec": {"dryRun": True}}
+    lists = {kinds.NODES: [node(0)], kinds.THROTTLES: [paused, dry, throttle]}
     found = plan_inputs(cluster(lists))
     assert found.throttle is not None
     assert (found.throttle.name, found.throttle.learned and found.throttle.learned.window) == ("all", 40)

@@ -12,8 +12,19 @@ from balloons.api.pool import ShapeSpec, ShapeType
 from balloons.decide.census import Rules, take_census
 from balloons.view import shape as by_kind
 from balloons.view.node_load import EMPTY, NodeLoad, load_of
-from balloons.view.shape import Shape, Shapes, are_alike, balloon_requests, explicit_shape, shape_name
+from balloons.view.shape import (
+    ANY_TYPE,
+    Shape,
+    Shapes,
+    are_alike,
+    balloon_requests,
+    explicit_shape,
+    remembered_shapes,
+    shape_name,
+)
+from balloons.view.snapshot import Deployment
 from tests.world import a_node, a_pool, daemon, work
+from throttler.kube.metadata import Metadata
 from throttler.kube.node import INSTANCE_TYPE_LABEL, Node
 from throttler.kube.quantities_and_durations import Resources, parse_resources
 
@@ -217,6 +228,7 @@ def test_a_remembered_shape_keeps_its_requests() -> None:
 def test_shapes_without_instance_types_are_alike() -> None:
     assert are_alike(shapes_of(unloaded(sized("a"), sized("b", cpu="32"))).by_name.values())
     assert not are_alike(shapes_of(unloaded(sized("a", "m5"), sized("b", "m6", cpu="32"))).by_name.values())
+    assert not are_alike(shapes_of(unloaded(sized("a"))).by_name.values()), "there is only one"
 
 
 def test_a_slack_that_the_user_raises_is_given() -> None:
@@ -233,3 +245,13 @@ def test_gpus_that_vanish_from_all_nodes_at_once_roll_no_balloon() -> None:
     with_gpu = requests(shapes_of(unloaded(sized("a", "g5", nvidia_com__gpu="8"))).by_name["g5-gpu"])
     without = shapes_of(unloaded(sized("a", "g5", nvidia_com__gpu="0"))).by_name["g5-gpu"]
     assert requests(without, with_gpu) == with_gpu
+
+
+def test_shapes_are_remembered_whose_deployments_can_be_read_and_of_which_no_node_is_up() -> None:
+    container = {"resources": {"requests": {"cpu": "8", "memory": "1Gi", "nvidia.com/gpu": "1"}}}
+    whole = Deployment(Metadata("x", "team"), {"template": {"spec": {"containers": [container]}}})
+    broken = Deployment(Metadata("x", "team"), {"template": {"spec": {"containers": []}}})
+    stored = {"up": whole, "gone": whole, "broken": broken, "": whole, ANY_TYPE: whole}
+    found = remembered_shapes(stored, {"up": Shape("up", "", {}, 3)})
+    assert [*found] == ["gone"]
+    assert (found["gone"].is_vacant, found["gone"].nodes, found["gone"].devices) == (True, 0, {"nvidia.com/gpu"})
