@@ -59,6 +59,10 @@ UNDRAWN_SPREAD = 0.07
 """Of the end, what no world draws: who else uses the machines at that moment, how the work of joins overlaps, when
 requests meet. Standard deviation of real ends over predicted ones, less what worlds and whole seconds explain, over
 seventeen real scale-ups of two seeds (docs/benchmarks.md, truth). Of these, bands by the other sixteen held fifteen."""
+LOOK_SHARE = 12**-0.5
+"""Of the time between two looks: the standard deviation of what a wave waits for its look, anything up to all of it.
+All waves of one scale-up tend to fare alike: of three real ones with a small window one met nearly every look, and one
+missed every other by less than a second (docs/benchmarks.md, truth)."""
 SECOND_S = 12**-0.5
 """Standard deviation of what is cut off a time that is told in whole seconds, as every timestamp of Kubernetes is."""
 
@@ -320,7 +324,7 @@ def forecast(inputs: PlanInputs, pool: PoolFacts, nodes: int, make: Maker) -> Fo
     scale = inputs.servers.requests_per_join.value / REQUESTS
     return Forecast(
         nodes=run.nodes,
-        eta_s=time_band([run.done_s for run in runs]),
+        eta_s=time_band([run.done_s for run in runs], look_spread(run, possible[runs.index(run)])),
         first_s=time_band([run.usable_s[0][0] if run.usable_s else None for run in runs]),
         worlds=tuple(possible),
         runs=runs,
@@ -357,8 +361,27 @@ def band(values: list[float | None]) -> Band:
     return Band(*(None if value > top / 1e6 else value for value in (middle, low, high)))
 
 
-def time_band(ends_s: Sequence[float | None]) -> Band:
+def look_spread(run: Flow, world: World) -> float:
+    """Of the end, as a standard deviation: waves that meet the autoscaler's looks or miss them.
+
+    Nothing waits for looks where machines are ordered ahead and held at a gate, nor once all have been ordered.
+    """
+    scenario = world.scenario
+    if scenario.has_gate or not run.done_s:
+        return 0.0
+    waited_s = sum(
+        after.at_s - before.at_s
+        for before, after in pairwise(run.moments)
+        if before.at_s >= 0.0 and after.waiting and not after.is_launch_bound
+    )
+    look_s = LOOK_SHARE * world.look_s
+    return min(1.0, waited_s / run.done_s) * look_s / (scenario.boot_s + world.join_s + look_s)
+
+
+def time_band(ends_s: Sequence[float | None], look_spread: float = 0.0) -> Band:
     """Between which times nine in ten scale-ups end, as timestamps will tell it.
+
+    `look_spread` is a standard deviation, as a share of the end.
 
     As wide as the worlds, what no world draws and whole seconds make it together. The outermost of nine worlds is no
     percentile of all worlds, and of three even less: so each side is told by the deviation of all worlds on that side.
@@ -367,18 +390,18 @@ def time_band(ends_s: Sequence[float | None]) -> Band:
     if middle_s is None:
         return Band(None, band(list(ends_s)).low, None)
     known = [end_s for end_s in ends_s if end_s is not None]
-    low_s = middle_s - _reach_s(middle_s, [end_s for end_s in known if end_s < middle_s])
+    undrawn_s = hypot(UNDRAWN_SPREAD, look_spread) * middle_s
+    low_s = middle_s - _reach_s(middle_s, undrawn_s, [end_s for end_s in known if end_s < middle_s])
     if len(known) < len(ends_s):
         return Band(middle_s, max(0.0, low_s), None)
-    return Band(
-        middle_s, max(0.0, low_s), middle_s + _reach_s(middle_s, [end_s for end_s in known if end_s > middle_s])
-    )
+    high_s = middle_s + _reach_s(middle_s, undrawn_s, [end_s for end_s in known if end_s > middle_s])
+    return Band(middle_s, max(0.0, low_s), high_s)
 
 
-def _reach_s(middle_s: float, beyond_s: Sequence[float]) -> float:
+def _reach_s(middle_s: float, undrawn_s: float, beyond_s: Sequence[float]) -> float:
     """How far one side of the band goes from the middle, by the worlds that end on that side."""
     worlds_s = sqrt(sum((end_s - middle_s) ** 2 for end_s in beyond_s) / len(beyond_s)) if beyond_s else 0.0
-    return TO_HIGH * hypot(worlds_s, UNDRAWN_SPREAD * middle_s, SECOND_S)
+    return TO_HIGH * hypot(worlds_s, undrawn_s, SECOND_S)
 
 
 def _hurt_s(run: Flow) -> float:

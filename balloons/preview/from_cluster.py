@@ -24,6 +24,7 @@ from balloons.preview.inputs import (
     BOOT_JITTER,
     BOOT_S,
     CORES,
+    KARPENTERS_LOOK_S,
     Ceiling,
     ControllerFacts,
     Known,
@@ -62,6 +63,7 @@ from throttler.law.settings import LawSettings
 from throttler.levers.lever import THROTTLE_LABEL
 from throttler.levers.saved_limits import read_saved
 from throttler.service.law_from_spec import law_settings, learned_of_status
+from throttler.signals.reading import INTERVAL_S, PROMETHEUS_INTERVAL_S
 
 PRICE_LABEL = "kube-balloons.github.io/price-per-hour"
 CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
@@ -339,6 +341,7 @@ def _controllers(
     assumed: ControllerFacts, detected: Detected, daemons: Known | None, births: tuple[Birth, ...]
 ) -> ControllerFacts:
     manager, scheduler, autoscaler = detected.controller_manager, detected.scheduler, detected.cluster_autoscaler
+    is_karpenter = Autoscaler.KARPENTER in detected.autoscalers
     return replace(
         assumed,
         daemon_sets=daemons or assumed.daemon_sets,
@@ -346,7 +349,8 @@ def _controllers(
         burst=_flag(manager, "kube-api-burst", assumed.burst),
         binds_per_s=_flag(scheduler, "kube-api-qps", assumed.binds_per_s),
         reaction_s=_flag(autoscaler, "scan-interval", reaction(births, assumed.reaction_s)),
-        is_look_prompted=Autoscaler.KARPENTER in detected.autoscalers,
+        look_s=KARPENTERS_LOOK_S if is_karpenter else assumed.look_s,
+        is_look_prompted=is_karpenter,
         kill_timer_s=_flag(autoscaler, "max-node-provision-time", assumed.kill_timer_s),
     )
 
@@ -404,6 +408,8 @@ def _throttle_facts(throttle: JoinThrottle | None, cluster: SeenCluster) -> Thro
         settings=settings,
         learned=replace(learned, baseline_s=None),
         join_s=throttle.status.learned.join_milliseconds / 1e3 or None,
+        scrape_s=INTERVAL_S if throttle.spec.signals.scrape.enabled else PROMETHEUS_INTERVAL_S,
+        has_ceiling=throttle.spec.levers.has_ceiling,
     )
 
 

@@ -14,6 +14,7 @@ from throttler.kube.quantities_and_durations import Resources, plural
 from throttler.kube.selectors import Taint
 from throttler.law.law_memory import Learned
 from throttler.law.settings import LawSettings
+from throttler.signals.reading import INTERVAL_S
 from throttler.simulator.scenario import Disturbance
 
 READY_SHARE = 0.5
@@ -79,8 +80,10 @@ class Known:
 
 
 LOOK_S = Known.assumed(10.0, "both autoscalers look again every 10 s", 0.1)
-"""Karpenter puts each waiting pod back for so long (provisioning/controller.go, 1.15) and then waits for others of its
-batch; cluster-autoscaler scans as often by default."""
+"""cluster-autoscaler scans as often by default."""
+KARPENTERS_LOOK_S = Known.assumed(10.0, "Karpenter looks again 10 s after it has heard of a pod", 0.0)
+"""It puts each waiting pod back for exactly so long (provisioning/controller.go, 1.15), and then waits for others of
+its batch."""
 
 
 STATUS_WRITES = Known.assumed(6, "four real scale-ups of 450 to 580 DaemonSet pods", 0.5)
@@ -182,6 +185,10 @@ class ThrottleFacts:
     learned: Learned | None = None
     join_s: float | None = None
     """How long joins took as the throttle counts them."""
+    scrape_s: float = INTERVAL_S
+    """How often it reads the API servers."""
+    has_ceiling: bool = True
+    """Whether a ceiling is among its levers, which is raised only every so often."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

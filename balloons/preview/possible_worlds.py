@@ -8,6 +8,8 @@ from statistics import NormalDist
 import numpy as np
 
 from balloons.preview.inputs import MOST_JITTER, Known, PlanInputs, PoolFacts, daemon_share
+from throttler.levers.ceiling import RAISE_EVERY_S
+from throttler.signals.reading import INTERVAL_S
 from throttler.simulator.plant import JOIN
 from throttler.simulator.scenario import ScaleUp, Scenario
 
@@ -29,6 +31,10 @@ COUNTED_MORE_S = 1.0
 WORLDS = ((2000, 9), (20_000, 5), (inf, 3))
 """Up to so many nodes, so many worlds, whoever asks: `plan`, `report` and `simulate` answer a question alike. A large
 scale-up's own chances average out, and the answer is to come while one waits."""
+TAKEN_UP_S = 0.4
+"""After its limits have changed, Karpenter calls a NodePool not ready until it has checked it anew; a look that comes
+meanwhile orders nothing. Of nine looks in a scale-up whose ceiling moved every second or two, two were lost. In longer
+steps of the flow that is left out."""
 LIMIT_S = 12 * 3600.0
 """A scale-up that has not ended by then does not end."""
 
@@ -59,6 +65,12 @@ class World:
     """How often the autoscaler looks."""
     is_look_prompted: bool
     """Whether it also looks when nodes come, as Karpenter does."""
+    rhythm: float
+    """From 0 to 1: where in their rhythm the scale-up meets the scrapes, and how long the autoscaler's batches take."""
+    raise_every_s: float
+    """How often a ceiling is raised at most; 0 where none is."""
+    taken_up_s: float
+    """For so long after a ceiling has moved the autoscaler's looks order nothing."""
     ready_share: float
     """Share of a join after which its node is Ready."""
     notice_s: float
@@ -79,12 +91,16 @@ def worlds(inputs: PlanInputs, pool: PoolFacts, nodes: int) -> list[World]:
     middle = NormalDist()
     quantiles = [middle.inv_cdf((index + 0.5) / count) for index in range(count)]
     columns = _Columns([draws.permutation(quantiles).tolist() for _ in range(len(_figures(inputs, pool)))])
-    return [_world(inputs, pool, nodes, seed, columns.at(seed)) for seed in range(count)]
+    rhythms = draws.permutation(count)
+    return [
+        _world(inputs, pool, nodes, seed, columns.at(seed), (float(rhythms[seed]) + 0.5) / count)
+        for seed in range(count)
+    ]
 
 
 def median_world(inputs: PlanInputs, pool: PoolFacts, nodes: int) -> World:
     """The world in which every figure is what it is thought to be."""
-    return _world(inputs, pool, nodes, 0, iter([0.0] * len(_figures(inputs, pool))))
+    return _world(inputs, pool, nodes, 0, iter([0.0] * len(_figures(inputs, pool))), 0.5)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,10 +132,13 @@ def _of_this_time(cost: Known) -> Known:
     return replace(cost, spread=max(cost.spread, COST_SPREAD))
 
 
-def _world(inputs: PlanInputs, pool: PoolFacts, nodes: int, seed: int, deviations: Iterator[float]) -> World:
+def _world(
+    inputs: PlanInputs, pool: PoolFacts, nodes: int, seed: int, deviations: Iterator[float], rhythm: float
+) -> World:
     drawn = [known.at(deviation) for known, deviation in zip(_figures(inputs, pool), deviations, strict=True)]
     boot_s, jitter, join_s, cores, background, join_cpu_s, reaction_s, look_s, status_writes = drawn
     controllers, throttle = inputs.controllers, inputs.throttle
+    has_ceiling = throttle is None or throttle.has_ceiling
     flow_step_s, ask_s = next(steps for most_s, most, *steps in STEPS_S if boot_s <= most_s and nodes <= most)
     scenario = Scenario(
         name="preview",
@@ -135,6 +154,7 @@ def _world(inputs: PlanInputs, pool: PoolFacts, nodes: int, seed: int, deviation
         has_gate=throttle is not None and throttle.settings.has_gate,
         kill_timer_s=controllers.kill_timer_s.value,
         disturbances=inputs.faults,
+        scrape_s=throttle.scrape_s if throttle else INTERVAL_S,
         lead_s=LEAD_S,
         step_s=ask_s,
         limit_s=LIMIT_S,
@@ -155,6 +175,9 @@ def _world(inputs: PlanInputs, pool: PoolFacts, nodes: int, seed: int, deviation
         launch_burst=controllers.launch_burst,
         look_s=look_s,
         is_look_prompted=controllers.is_look_prompted,
+        rhythm=rhythm,
+        raise_every_s=RAISE_EVERY_S if has_ceiling else 0.0,
+        taken_up_s=TAKEN_UP_S if has_ceiling and controllers.is_look_prompted and flow_step_s < TAKEN_UP_S else 0.0,
         ready_share=inputs.ready_share,
         notice_s=_notice_s(inputs),
         step_s=flow_step_s,

@@ -5,9 +5,9 @@ From leave to machines that boot: the autoscaler looks every so often, and the c
 When the autoscaler looks at pods that wait for nodes. Both look every so often, 10 s by default. Karpenter counts
 them from when it last heard of the pods, and it hears of all of them whenever the scheduler has tried them anew and
 tells other numbers: when a node registers, and when one gets Ready. It then waits until it has heard of no other pod
-for a second (BATCH_IDLE_DURATION); who is heard of again does not make it wait longer. Observed on 1.15: while a
-batch comes it looks 1.0 to 1.2 s after it first heard of the pods, and again as soon as it has heard of them anew;
-its log tells only of looks that order something.
+for a second (BATCH_IDLE_DURATION); who is heard of again does not make it wait longer. Observed on 1.15: it looks 1.0
+to 1.3 s after the first node, when the scheduler tries all pods at once. While more nodes come the scheduler tries
+them in parts, so that a batch takes up to 2.5 s; and it hears of them anew from each look on.
 
 Machines, policies, scrapes and weather are the simulator's own. Joins share one clock of progress, and servers
 are one fluid (`join_progress.py`). What the simulator leaves out is in: the controller manager, the scheduler, the
@@ -24,7 +24,7 @@ from balloons.preview.join_progress import REQUESTS, FlowServer, Joining
 from balloons.preview.possible_worlds import World
 from throttler.joins.joins import Joins
 from throttler.simulator.fluid_server import Observer
-from throttler.simulator.pacing_policies import AtOnce, Oracle, Policy, permit
+from throttler.simulator.pacing_policies import AtOnce, LawPolicy, Oracle, Policy, permit
 from throttler.simulator.plant import (
     JOIN,
     LIST,
@@ -42,6 +42,8 @@ from throttler.simulator.scenario import Scenario
 
 IDLE_S = 1.0
 """Karpenter's default."""
+GATHER_S = 1.6
+"""At most so long after the first pod of a batch Karpenter hears of one that is new to it, while nodes keep coming."""
 _COST = JOIN.cost_at(0)
 _GROWTH = (JOIN.cost_at(1000) - _COST) / 1000
 """Seat-seconds of one join in an empty cluster, and what each node adds to it."""
@@ -64,10 +66,14 @@ class Looks:
 
     every_s: float
     is_prompted: bool
+    rhythm: float = 0.0
+    """From 0 to 1: of GATHER_S, for how long a batch hears of pods that are new to it."""
     _first_s: float = inf
     """When it first heard of the pods since its last look; `inf` while it has not."""
+    _new_s: float = inf
+    """When it last heard of one that it had not heard of since then."""
     _heard_s: float = -inf
-    """When it last heard of them."""
+    """When it last heard of any."""
 
     @property
     def _idle_s(self) -> float:
@@ -75,7 +81,7 @@ class Looks:
 
     def expect(self, now_s: float) -> None:
         """There is new demand, and the autoscaler looks now: its reaction has been counted."""
-        self._first_s = self._heard_s = now_s - self._idle_s
+        self._first_s = self._new_s = self._heard_s = now_s - self._idle_s
 
     def prompt(self, now_s: float) -> None:
         """A node has come or is Ready, so that pods that wait are tried anew."""
@@ -87,21 +93,28 @@ class Looks:
         again_s = self._heard_s + self.every_s
         if now_s >= again_s:
             self._hear(again_s)
-        if now_s < self._first_s + self._idle_s:
+        if now_s < self._new_s + self._idle_s:
             return False
-        self._first_s = inf
+        self._first_s = self._new_s = inf
         return True
 
     def _hear(self, at_s: float) -> None:
-        self._first_s = min(self._first_s, at_s)
+        if at_s < self._first_s:
+            self._first_s = self._new_s = at_s
+        elif at_s <= self._first_s + GATHER_S * self.rhythm:
+            self._new_s = max(self._new_s, at_s)
         self._heard_s = max(self._heard_s, at_s)
 
 
 class Orders:
     """What the autoscaler may order at its next look, and machines that were ordered and have not been started."""
 
-    def __init__(self, world: World, now_s: float) -> None:
-        self._looks = Looks(world.look_s, world.is_look_prompted)
+    def __init__(self, world: World, now_s: float, *, has_lever: bool) -> None:
+        self._looks = Looks(world.look_s, world.is_look_prompted, world.rhythm)
+        self._raise_every_s, self._taken_up_s = (world.raise_every_s, world.taken_up_s) if has_lever else (0.0, 0.0)
+        self._ordered = 0
+        self._ceiling, self._moved_s = 0, -inf
+        """The most machines that may be ordered in all, and when that last changed since the first was ordered."""
         self._rate = world.launches_per_s
         self._burst = max(1.0, world.launch_burst)
         self._credit = float(world.launch_burst) if self._rate else inf
@@ -113,9 +126,14 @@ class Orders:
         """Whether machines were asked for that the cloud has not started."""
         return self._asked > 0
 
-    def allow(self, machines: int) -> None:
-        """So many more may be ordered from now on."""
-        self._allowance = machines
+    def allow(self, machines: int, now_s: float) -> None:
+        """So many more may be ordered, as soon as a lever says so."""
+        wanted = self._ordered + machines
+        if self._ordered and wanted != self._ceiling:
+            if wanted > self._ceiling and now_s < self._moved_s + self._raise_every_s:
+                return
+            self._moved_s = now_s
+        self._ceiling, self._allowance = wanted, machines
 
     def expect_look(self, now_s: float) -> None:
         """There is new demand: the autoscaler looks now (its reaction has been counted)."""
@@ -127,7 +145,7 @@ class Orders:
 
     def look(self, *, is_anybody_waiting: bool, now_s: float) -> None:
         """The autoscaler asks for what it may, if it is time for it; whoever waits then waits for its next look."""
-        if is_anybody_waiting and self._looks.is_due(now_s):
+        if is_anybody_waiting and self._looks.is_due(now_s) and now_s >= self._moved_s + self._taken_up_s:
             self._asked = self._allowance
 
     def start(self, now_s: float) -> int:
@@ -140,6 +158,7 @@ class Orders:
         started = int(min(self._asked, self._credit))
         self._credit -= started
         self._asked -= started
+        self._ordered += started
         self._allowance = max(0, self._allowance - started)
         return started
 
@@ -235,11 +254,11 @@ class _Run:
         self._levels = background_levels(scenario, streams.background)
         self._server = FlowServer(scenario, self._now_s)
         self._joining = Joining(world)
-        self._orders = Orders(world, self._now_s)
+        self._orders = Orders(world, self._now_s, has_lever=isinstance(policy, LawPolicy))
         self._moments: list[FlowMoment] = []
         self._busy_s = self._sent = 0.0
         self._worst_s = 0.0
-        self._ask_s = self._scrape_s = self._now_s
+        self._ask_s, self._scrape_s = self._now_s, self._now_s + world.rhythm * scenario.scrape_s
         self._joined_s = _last_event_s(scenario)
         self._patience_s = _patience_s(world)
 
@@ -326,7 +345,7 @@ class _Run:
         signals = self._observer.signals(self._now_s)
         joins = self._joins()
         allowed = permit(self._policy, self._scenario, signals, joins, level, self._now_s)
-        self._orders.allow(allowed.ask)
+        self._orders.allow(allowed.ask, self._now_s)
         self._order()
         self._joining.let_in(self._machines.admit(allowed.admit, self._now_s), self._now_s)
         self._film(allowed.window, is_launch_bound=self._orders.is_launch_bound)

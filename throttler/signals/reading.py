@@ -13,6 +13,11 @@ from dataclasses import dataclass, field
 
 from throttler.signals.sample import Sample, Totals
 
+INTERVAL_S = 5.0
+"""Between two scrapes of one server, as in the runs on a real one; the law asks for a window every 5-10 s."""
+PROMETHEUS_INTERVAL_S = 10.0
+"""Between two questions to a Prometheus: it scrapes every 15 to 60 s itself, and asking more often brings nothing."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:

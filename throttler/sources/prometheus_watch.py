@@ -35,11 +35,19 @@ from throttler.signals.metric_families import (
     STARTED,
     WEBHOOK_REFUSALS,
 )
-from throttler.signals.reading import Alarm, Read, ReadError, ReadObserver, ReadOutcome, ignore_read
+from throttler.signals.reading import (
+    PROMETHEUS_INTERVAL_S,
+    Alarm,
+    Read,
+    ReadError,
+    ReadObserver,
+    ReadOutcome,
+    ignore_read,
+)
 from throttler.signals.sample import Sample, Totals
 from throttler.signals.servers import Address, Servers
 from throttler.sources.promql_client import Point, PromqlClient
-from throttler.sources.settings import PROMETHEUS_INTERVAL_S, AlarmSetting
+from throttler.sources.settings import AlarmSetting
 
 
 def _any(values: frozenset[str]) -> str:

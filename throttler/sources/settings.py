@@ -6,11 +6,7 @@ from urllib.parse import SplitResult, urlsplit
 from throttler.api.throttle import SignalSources
 from throttler.kube.errors import ConfigError
 from throttler.kube.quantities_and_durations import parse_quantity
-
-INTERVAL_S = 5.0
-"""As in the runs on a real server; the law asks for a window every 5-10 s."""
-PROMETHEUS_INTERVAL_S = 10.0
-"""Prometheus itself scrapes every 15 to 60 s: asking more often brings nothing."""
+from throttler.signals.reading import INTERVAL_S
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

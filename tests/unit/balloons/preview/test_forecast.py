@@ -18,6 +18,7 @@ from balloons.preview.forecast import (
     band,
     binding,
     forecast,
+    look_spread,
     main_limit,
     policy_maker,
     time_band,
@@ -144,3 +145,24 @@ def test_band_of_runs_that_do_not_end_is_open() -> None:
 def test_unknown_policy_says_what_is_accepted() -> None:
     with pytest.raises(PolicyError, match="'fast' is not accepted; accepted: throttle, none"):
         policy_maker("fast", None)
+
+
+def test_waves_that_wait_for_looks_widen_the_band() -> None:
+    """A small window with quick boots waits for looks nearly all the time; slow boots, or none that waits, do not."""
+    throttle = ThrottleFacts(name="all", settings=LawSettings(window_initial=10, window_max=10, has_gate=False))
+    given = with_stated(assumed_inputs(nodes=20), Stated(join=1))
+    given = replace(given, throttle=throttle)
+    quick, slow = (replace(given.pools[0], boot_s=given.pools[0].boot_s.but(boot_s)) for boot_s in (9.0, 300.0))
+    spreads = [
+        look_spread(found.run, found.worlds[found.runs.index(found.run)])
+        for found in (
+            forecast(given, quick, 50, policy_maker("throttle", throttle)),
+            forecast(given, slow, 50, policy_maker("throttle", throttle)),
+            forecast(given, quick, 50, policy_maker("none", None)),
+        )
+    ]
+    assert 0.1 < spreads[0] < 0.29
+    assert spreads[1] < 0.02
+    assert spreads[2] < 0.05
+    narrow, wide = time_band([50.0, 60.0, 70.0]), time_band([50.0, 60.0, 70.0], spreads[0])
+    assert (wide.high or 0) - 60.0 > 1.1 * ((narrow.high or 0) - 60.0)

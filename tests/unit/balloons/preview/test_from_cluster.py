@@ -276,6 +276,15 @@ def test_dump_gives_the_same_plan_as_the_cluster(tmp_path: Path) -> None:
     assert live["nodesComing"] == 5
 
 
+def test_what_the_throttle_reads_and_writes_is_told() -> None:
+    signals = {"scrape": {"enabled": False}, "prometheus": {"url": "http://prometheus.example:9090"}}
+    spec = {"signals": signals, "levers": {"nodePoolLimits": {"names": ["default"]}}}
+    throttle = {"metadata": {"name": "all", "uid": "t"}, "spec": spec}
+    found = plan_inputs(cluster({kinds.NODES: [node(0)], kinds.THROTTLES: [throttle]}))
+    assert found.throttle is not None
+    assert (found.throttle.scrape_s, found.throttle.has_ceiling) == (10.0, True)
+
+
 def test_throttle_that_acts_is_the_policy() -> None:
     learned = {
         "window": 40,
@@ -291,6 +300,7 @@ def test_throttle_that_acts_is_the_policy() -> None:
     found = plan_inputs(cluster(lists))
     assert found.throttle is not None
     assert (found.throttle.name, found.throttle.learned and found.throttle.learned.window) == ("all", 40)
+    assert (found.throttle.scrape_s, found.throttle.has_ceiling) == (5.0, False)
     assert (found.join_s.value, found.join_s.detail) == (20, "JoinThrottle/all")
     # 0.5 % of a server of 4 cores for 20 s, on each of two.
     assert found.servers.join_cpu_s.value == pytest.approx(0.005 * 4 * 20 * 2)

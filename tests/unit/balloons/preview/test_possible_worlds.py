@@ -11,6 +11,8 @@ from balloons.preview.what_if import Stated, with_stated
 from throttler.law.settings import LawSettings
 from throttler.simulator.plant import JOIN
 
+THROTTLE = ThrottleFacts(name="all", settings=LawSettings())
+
 
 def inputs(**stated: float) -> PlanInputs:
     return with_stated(assumed_inputs(nodes=20), Stated(**stated))
@@ -95,6 +97,40 @@ def test_the_slower_of_controller_manager_and_scheduler_makes_the_pace_of_pods(
 )
 def test_only_a_throttle_with_a_gate_holds_machines(throttle: ThrottleFacts | None, *, has_gate: bool) -> None:
     assert middle(throttle=throttle).scenario.has_gate is has_gate
+
+
+@pytest.mark.parametrize(
+    ("throttle", "scrape_s"), [(None, 5.0), (THROTTLE, 5.0), (replace(THROTTLE, scrape_s=10.0), 10.0)]
+)
+def test_servers_are_read_as_often_as_the_throttle_reads_them(throttle: ThrottleFacts | None, scrape_s: float) -> None:
+    """A wave of joins counts as felt for two readings or for one look of the autoscaler, whichever is longer."""
+    assert middle(throttle=throttle).scenario.scrape_s == scrape_s
+
+
+def test_every_world_meets_the_scrapes_at_another_moment() -> None:
+    given = inputs()
+    assert sorted(each.rhythm for each in worlds(given, given.pools[0], 100)) == pytest.approx(
+        [(number + 0.5) / 9 for number in range(9)]
+    )
+
+
+@pytest.mark.parametrize(
+    ("throttle", "is_karpenter", "is_raised_rarely", "is_taken_up_late"),
+    [
+        (None, True, True, True),
+        (THROTTLE, True, True, True),
+        (THROTTLE, False, True, False),
+        (replace(THROTTLE, has_ceiling=False), True, False, False),
+    ],
+)
+def test_ceilings_are_raised_rarely_and_karpenter_has_to_take_them_up(
+    throttle: ThrottleFacts | None, *, is_karpenter: bool, is_raised_rarely: bool, is_taken_up_late: bool
+) -> None:
+    given = replace(inputs(boot=20), throttle=throttle)
+    given = replace(given, controllers=replace(given.controllers, is_look_prompted=is_karpenter))
+    found = median_world(given, given.pools[0], 50)
+    assert (found.raise_every_s > 1.0, found.taken_up_s > 0.0) == (is_raised_rarely, is_taken_up_late)
+    assert median_world(given, given.pools[0], 3000).taken_up_s == 0, "steps are longer than that takes"
 
 
 def test_machines_are_started_as_fast_as_the_cloud_does_or_at_once() -> None:

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from balloons.preview.possible_worlds import World
-from balloons.preview.scale_up_flow import Looks, at_least_s, flow
+from balloons.preview.scale_up_flow import GATHER_S, Looks, Orders, at_least_s, flow
 from lab.simulator.by_cohort import simulate
 from lab.simulator.scenarios import TWELVE
 from tests.unit.balloons.preview.small_worlds import ROOMY, world
@@ -218,6 +218,60 @@ def test_karpenter_looks_a_second_after_a_node_has_come_and_ten_after_the_last()
 def test_karpenter_looks_every_second_while_nodes_keep_coming() -> None:
     steady = [3.0 + step / 2 for step in range(8)]
     assert seen(Looks(10.0, is_prompted=True), 20, prompts=steady) == [0, 4, 5.5, 7, 17.5]
+
+
+def test_a_batch_takes_longer_while_it_hears_of_pods_that_are_new_to_it() -> None:
+    assert seen(Looks(10.0, is_prompted=True, rhythm=0.99), 9, prompts=[6.0, 6.5, 7.25]) == [0, 8.25]
+    # The first batch may hear of new ones for half of GATHER_S: of what comes later it has heard already.
+    assert seen(Looks(10.0, is_prompted=True, rhythm=0.5), 7.75, prompts=[6.0, 6.5, 7.25]) == [0, 7.5]
+
+
+def test_no_batch_takes_longer_than_its_pods_are_new() -> None:
+    steady = [3.0 + step / 4 for step in range(40)]
+    found = seen(Looks(10.0, is_prompted=True, rhythm=1.0), 13, prompts=steady)
+    apart = [after - before for before, after in pairwise(found[1:])]
+    assert len(apart) > 1
+    assert all(1.0 < each <= GATHER_S + 1.25 for each in apart)
+
+
+def ordered_ten(of: World, *, has_lever: bool = True) -> Orders:
+    """Orders of a scale-up whose first ten machines were ordered at 0: that look finds its ceiling in place."""
+    orders = Orders(of, 0.0, has_lever=has_lever)
+    orders.allow(10, 0.0)
+    orders.expect_look(0.0)
+    orders.look(is_anybody_waiting=True, now_s=0.0)
+    assert orders.start(0.0) == 10
+    return orders
+
+
+@pytest.mark.parametrize(("has_lever", "ordered"), [(True, 1), (False, 9)])
+def test_a_ceiling_is_raised_only_so_often(*, has_lever: bool, ordered: int) -> None:
+    """Leave for nine that comes a second after leave for one is written a second later: a look before finds one."""
+    orders = ordered_ten(world(raise_every_s=1.9, look_s=6.5), has_lever=has_lever)
+    orders.allow(1, 5.0)
+    orders.allow(9, 6.0)
+    orders.look(is_anybody_waiting=True, now_s=6.5)
+    assert orders.start(6.5) == ordered
+    orders.allow(9 - ordered, 7.0)
+    orders.look(is_anybody_waiting=True, now_s=13.0)
+    assert orders.start(13.0) == 9 - ordered
+
+
+def test_a_ceiling_is_lowered_at_once() -> None:
+    orders = ordered_ten(world(raise_every_s=1.9, look_s=6.5))
+    orders.allow(9, 5.0)
+    orders.allow(2, 6.0)
+    orders.look(is_anybody_waiting=True, now_s=6.5)
+    assert orders.start(6.5) == 2
+
+
+@pytest.mark.parametrize(("moved", "after_s", "ordered"), [(5, 0.25, 0), (5, 0.5, 5), (0, 0.25, 0)])
+def test_a_look_just_after_a_ceiling_has_moved_orders_nothing(moved: int, after_s: float, ordered: int) -> None:
+    orders = ordered_ten(world(taken_up_s=0.4, is_look_prompted=True))
+    orders.allow(moved, 7.0)
+    orders.prompt_look(6.0 + after_s)
+    orders.look(is_anybody_waiting=True, now_s=7.0 + after_s)
+    assert orders.start(7.0 + after_s) == ordered
 
 
 SPELL_S = 1800.0
