@@ -103,9 +103,11 @@ async def test_a_burst_is_paced_comes_from_the_heavy_pool_and_leaves_both_as_bef
         print_looks(driver)
         assert await _by_pool(view) == {"spot": MANY}
         assert driver.record.most_in_flight <= WINDOW + WINDOW, "the window and at most one batch"
-        states = {report.state for report in driver.record.reports}
+        states = {decision.state for decision in driver.record.decisions}
         assert LeverState.CONFIRMED in states
-        odd = {report.because.reason for report in driver.record.reports if report.state is LeverState.UNCONFIRMED}
+        odd = {
+            decision.because.reason for decision in driver.record.decisions if decision.state is LeverState.UNCONFIRMED
+        }
         # A busy Karpenter takes a ceiling up late, and may pass it by the batch allowed above, which is told.
         assert odd <= {LeverReason.LEVER_UNCONFIRMED, LeverReason.OVERRUN}
         usual = {LeverState.HANDED_BACK, LeverState.PENDING, LeverState.CONFIRMED}
@@ -127,7 +129,7 @@ async def test_user_who_writes_the_limit_again_and_again_wins(plane: ControlPlan
             for _ in range(8):
                 await view.api.merge(POOL_PATH, {"spec": {"limits": {"cpu": "400"}}})
                 await asyncio.sleep(5)
-            assert driver.record.reports[-1].state is LeverState.CONTESTED
+            assert driver.record.decisions[-1].state is LeverState.CONTESTED
             assert len(driver.record.writes) - before <= 1 + (driver.now_s - began_s) / 30, "one in 30 s"
             driver.is_stopping = True
             await until("the user's value stands", lambda: _has_cpu(view, "400"))

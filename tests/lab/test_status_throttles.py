@@ -53,7 +53,7 @@ async def test_throttles_are_shown_where_they_are_served_and_may_be_seen() -> No
             "balloonpool.kube-balloons.github.io/gpu",
         ]
         machine = json.loads((await status(plane.kubeconfig(), "-o", "json")).stdout)
-        assert [len(machine[key]) for key in ("items", "throttles")] == [1, 1]
+        assert [len(machine[key]) for key in ("pools", "throttles")] == [1, 1]
 
         viewer = ("create", "role", "viewer", "--verb=list", "--resource=balloonpools.kube-balloons.github.io")
         await plane.kubectl_async(*viewer)
