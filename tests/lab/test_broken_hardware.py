@@ -63,7 +63,15 @@ class Held:
         await self.api.merge(f"/api/v1/nodes/{node}/status", {"status": {"allocatable": {GPU: "7"}}})
 
     async def refuse(self, node: str, kubelet: PaperMachines) -> None:
-        """Another kubelet takes the node over and admits no pod; the balloon there is deleted by a person."""
+        """Another kubelet takes the node over and admits no pod; the balloon there is deleted by a person.
+
+        A pool that has just become steady may still replace its balloons one by one: it is waited for this one.
+        """
+
+        async def has_balloon() -> bool:
+            return node in await self.balloons()
+
+        await until(f"a balloon runs on {node}", has_balloon)
         await self.karpenter.cloud.kill(node)
         kubelet.refuse_pods(node)
         await kubelet.add([PaperNode(name=node, capacity=KIND.capacity, allocatable=KIND.allocatable)])
