@@ -89,8 +89,7 @@ class JoinFlow:
 
     def latest_crest(self, until_s: float, cycle_s: float) -> int:
         """The most joins in flight in the last cycle until then in which any was, however long ago that is."""
-        known = self.points[: bisect_right(self.points, until_s, key=AT_S)]
-        last = next((point for point in reversed(known) if point.joining), None)
+        last = next((point for point in reversed(self._between(-inf, until_s)) if point.joining), None)
         return 0 if last is None else self.peak_joining(last.at_s - cycle_s, last.at_s)
 
     def _between(self, from_s: float, to_s: float) -> tuple[FlowPoint, ...]:
