@@ -12,12 +12,29 @@ from contextlib import asynccontextmanager
 from random import Random
 from typing import Any
 
+import msgspec
+
 from throttler.kube.connection import CredentialKeeper, Credentials
 from throttler.kube.errors import UnreachableError
 from throttler.kube.kube_client import Caller, KubeClient, OpenGate
 from throttler.kube.requests import Request, Resource
 
 THINGS = Resource("", "v1", "nodes", "Node", is_namespaced=False)
+
+
+class Meta(msgspec.Struct, rename="camel"):
+    """The part of its metadata that caches need."""
+
+    name: str
+    namespace: str = ""
+    resource_version: str = ""
+
+
+class Thing(msgspec.Struct):
+    """One of them, as a cache decodes it."""
+
+    metadata: Meta
+    size: int = 0
 
 
 class FakeResponse:

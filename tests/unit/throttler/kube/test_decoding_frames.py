@@ -2,24 +2,13 @@ import json
 from contextlib import suppress
 from itertools import pairwise
 
-import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.unit.throttler.kube.fake_api import Thing
 from throttler.kube.decoding import EventDecoder, EventKind, LineFrames
 from throttler.kube.errors import GoneError, UndecodableError
-
-
-class Meta(msgspec.Struct, rename="camel"):
-    name: str
-    namespace: str = ""
-    resource_version: str = ""
-
-
-class Thing(msgspec.Struct):
-    metadata: Meta
-    size: int = 0
 
 
 def cut_at(data: bytes, places: list[int]) -> list[bytes]:

@@ -1,23 +1,12 @@
 import json
 
-import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.unit.throttler.kube.fake_api import Thing
 from throttler.kube.decoding import PageDecoder
 from throttler.kube.errors import UndecodableError
-
-
-class Meta(msgspec.Struct, rename="camel"):
-    name: str
-    namespace: str = ""
-    resource_version: str = ""
-
-
-class Thing(msgspec.Struct):
-    metadata: Meta
-    size: int = 0
 
 
 def page(*items: object, **meta: str) -> bytes:

@@ -8,26 +8,23 @@ from contextlib import asynccontextmanager
 from itertools import pairwise
 from random import Random
 
-import msgspec
 import pytest
 
-from tests.unit.throttler.kube.fake_api import THINGS, FakeApi, FakeResponse, FakeWatch, client_for, down, status_answer
+from tests.unit.throttler.kube.fake_api import (
+    THINGS,
+    FakeApi,
+    FakeResponse,
+    FakeWatch,
+    Thing,
+    client_for,
+    down,
+    status_answer,
+)
 from throttler.kube.reflector import Reflector
 from throttler.kube.requests import Selection
 from throttler.kube.store import CacheEvent
 
 pytestmark = pytest.mark.virtual_time
-
-
-class Meta(msgspec.Struct, rename="camel"):
-    name: str
-    namespace: str = ""
-    resource_version: str = ""
-
-
-class Thing(msgspec.Struct):
-    metadata: Meta
-    size: int = 0
 
 
 def positive(thing: Thing) -> int:
