@@ -110,6 +110,11 @@ class Cluster:
         self.plane.kubectl("apply", "--server-side", "--force-conflicts", "--filename=-", input=documents)
         self.until_served(*crds)
 
+    def has_no_crd_of_ours(self) -> None:
+        """Raises AssertionError with the conditions of those that are there."""
+        crds = json.loads(self.plane.kubectl("get", "crds", "--output=json"))["items"]
+        assert {crd["metadata"]["name"]: crd["status"] for crd in crds if crd["spec"]["group"] == GROUP} == {}
+
     def until_served(self, *crds: Json) -> None:
         """The schema of each CRD is the one that clients are told: a second or two after it was applied."""
         for crd in crds:
@@ -148,8 +153,10 @@ def cluster(plane: ControlPlane, tmp_path: Path) -> Iterator[Cluster]:
     yield (one := Cluster(plane, tmp_path))
     one.run("helm uninstall kube-balloons --namespace kube-balloons --ignore-not-found")
     crds = " ".join(f"{plural}.{GROUP}" for plural in NAMES)
+    one.run(f"kubectl delete crd {crds} --ignore-not-found --wait=false")
+    # The API server looks every five seconds whether the objects are gone, and after an error waits longer each time.
     # A finalizer of ours would make this wait for ever.
-    one.run(f"kubectl delete crd {crds} --ignore-not-found --timeout=30s")
+    until(one.has_no_crd_of_ours, deadline_s=180.0)
 
 
 def today() -> list[Json]:
