@@ -23,6 +23,7 @@ class ThrottleReason(Sentence):
     )
     UTILISATION = "one join uses {load:.2%} of the busiest server: the window is {window:.0f}"
     PROBING_UP = "delay is {index:.1f} times the baseline, below {target:.1f}: the window grows to {window:.0f}"
+    AT_MAXIMUM = "delay is {index:.1f} times the baseline, below {target:.1f}: the window is at its most, {window:.0f}"
     BACKING_OFF = (
         "delay of {server} is {index:.1f} times the baseline, above {target:.1f}: the window falls to {window:.0f}"
     )

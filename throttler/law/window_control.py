@@ -247,7 +247,11 @@ def _ramped(facts: LawInput, high: float) -> WindowUpdate:
     fed = window_steps.fed_forward(ramp, facts.settings)
     window = min(max(doubled, fed), facts.settings.window_max)
     if window <= facts.window:
-        return update(judged(facts), facts.window, Phase.SLOW_START, _warming(facts, high))
+        why = _warming(facts, high)
+        if facts.window >= facts.settings.window_max:
+            figures = {"index": high, "target": facts.settings.equilibrium}
+            why = because(ThrottleReason.AT_MAXIMUM, **figures, window=facts.window)
+        return update(judged(facts), facts.window, Phase.SLOW_START, why)
     figures = {"joining": facts.peak, "index": high, "window": window}
     if fed > doubled:
         why = because(ThrottleReason.UTILISATION, load=facts.memory.load.per_join or 0.0, window=window)
@@ -309,7 +313,8 @@ def _grown(facts: LawInput, high: float) -> WindowUpdate:
     figures = {"index": high, "target": facts.settings.equilibrium}
     if facts.is_crowded:
         # What a cut could not hold back any more is borne where the servers are calm: the cut was not of joins.
-        window = float(facts.borne) if high < facts.settings.calm_below else 0.0
+        borne = facts.borne if high < facts.settings.calm_below else 0
+        window = min(float(borne), facts.settings.window_max)
         if window <= facts.window:
             why = because(ThrottleReason.CROWDED, window=facts.window)
             return update(judged(facts), facts.window, Phase.AVOID, why)
@@ -324,7 +329,10 @@ def _grown(facts: LawInput, high: float) -> WindowUpdate:
         window = max(facts.window, min(window, BEYOND_CREST * facts.peak))
     elif facts.committed_window is not None:
         window = max(facts.window, min(window, facts.committed_window))
-    return update(judged(facts), window, Phase.AVOID, because(ThrottleReason.PROBING_UP, **figures, window=window))
+    window = min(window, facts.settings.window_max)
+    is_at_maximum = facts.window >= facts.settings.window_max
+    reason = ThrottleReason.AT_MAXIMUM if is_at_maximum else ThrottleReason.PROBING_UP
+    return update(judged(facts), window, Phase.AVOID, because(reason, **figures, window=window))
 
 
 def _boost(facts: LawInput) -> float:

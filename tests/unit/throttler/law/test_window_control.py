@@ -526,6 +526,24 @@ def test_without_new_readings_the_window_does_not_move() -> None:
         assert window_control.avoidance(a_look(index=(index, index), is_new=False)).memory.window == 100.0
 
 
+@pytest.mark.parametrize("change", [{}, {"is_slow_start": True, "doubled_s": 0.0}], ids=["avoidance", "slow start"])
+def test_a_window_at_its_maximum_says_so_and_grows_no_further(change: dict[str, object]) -> None:
+    for maximum, reason in ((100.0, ThrottleReason.AT_MAXIMUM), (100.5, None)):
+        facts = a_look(settings=replace(SETTINGS, window_max=maximum), **change)  # type: ignore[arg-type]
+        after = window_control.steered(facts)
+        assert after.memory.window == maximum
+        assert after.because.reason in ({reason} if reason else {ThrottleReason.PROBING_UP, ThrottleReason.DOUBLING})
+
+
+def test_what_calm_servers_bear_of_a_crowd_is_no_more_than_the_maximum() -> None:
+    flow = with_counts(with_counts(JoinFlow(), Joins(), NOW_S - 70.0), Joins(joining=150), NOW_S - 60.0)
+    facts = a_look(settings=replace(SETTINGS, window_max=120.0), joining=150, flow=flow)
+    assert facts.borne == 150
+    after = window_control.avoidance(facts)
+    assert (after.memory.window, after.because.reason) == (120.0, ThrottleReason.PROBING_UP)
+    assert after.because.detail["window"] == 120.0
+
+
 def test_of_waves_the_window_grows_to_a_quarter_more_than_the_highest_crest() -> None:
     flow = with_counts(JoinFlow(), Joins(joining=82), NOW_S - 15.0)
     facts = a_look(settings=LawSettings(has_gate=False), flow=flow, join_time=JoinTime(now_s=20.0, least_s=20.0))
