@@ -19,7 +19,7 @@ from balloons.cli.version_command import own_version
 
 if TYPE_CHECKING:
     from balloons.view.claim import Tenancy
-    from throttler.sources.promql_client import PrometheusAccess
+    from throttler.scraping.promql_client import PrometheusAccess
 
 DEFAULT_ADDRESS = "127.0.0.1:8080"
 """Loopback: outside a cluster nobody else is meant to reach it."""
@@ -167,7 +167,7 @@ def run(**options: Any) -> int:
 
 
 def _prometheus(options: Mapping[str, Any]) -> "PrometheusAccess | None":
-    from throttler.sources.promql_client import prometheus_access
+    from throttler.scraping.promql_client import prometheus_access
 
     files = {f"{name}_file": options[f"prometheus_{name}_file"] for name in ("ca", "token", "cert", "key")}
     return prometheus_access(options["prometheus_url"], **files)

@@ -27,13 +27,13 @@ from throttler.kube.errors import ForbiddenError
 from throttler.kube.kube_client import MOST_PER_S, Attempt, CeilingGate, KubeClient, open_client
 from throttler.kube.lease import Elector, ElectorSettings, open_lease_client
 from throttler.kube.transport import always
+from throttler.scraping.signal_watch import OwnAttempts, SignalWatches
 from throttler.service.lever_writer import LeverWriter
 from throttler.service.restore_all import InForce
 from throttler.service.throttle_status import ThrottleAnnouncer
 from throttler.service.throttle_watches import ThrottleWatches
 from throttler.service.throttle_writes import ThrottleStatusWriter, ThrottleWrites
 from throttler.service.throttling import Throttling
-from throttler.sources.signal_watch import OwnAttempts, SignalWatches
 
 PERIOD_S = 1.0
 READS_PER_S, READ_BURST = 20.0, 25

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from balloons.api.pool_rules import image_in_words, secret_in_words
 from balloons.decide.settings import DecideSettings
 from balloons.view.claim import Tenancy
-from throttler.sources.promql_client import PrometheusAccess
+from throttler.scraping.promql_client import PrometheusAccess
 
 OFF = "off"
 """The metrics address that means: no server."""

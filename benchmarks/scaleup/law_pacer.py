@@ -18,8 +18,8 @@ from throttler.law.govern import govern
 from throttler.law.law_memory import LawMemory, Learned, learned_of
 from throttler.law.settings import LawSettings
 from throttler.law.verdict import Verdict
-from throttler.sources.settings import SourceSettings
-from throttler.sources.signal_watch import SignalWatch
+from throttler.scraping.settings import SourceSettings
+from throttler.scraping.signal_watch import SignalWatch
 
 SCRAPE_EVERY_S = 5.0
 LOOK_EVERY_S = 1.0

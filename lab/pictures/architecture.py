@@ -47,7 +47,7 @@ BOXES = (
     Box(320, 364, 240, 60, "Law: how many may join", "throttler/law"),
     Box(600, 364, 240, 60, "Levers: limits, gates", "throttler/levers"),
     Box(40, 478, 240, 60, "/metrics and Prometheus", "load, latency, refusals", "edge"),
-    Box(320, 478, 240, 60, "Signals: do they keep up?", "throttler/sources, throttler/signals"),
+    Box(320, 478, 240, 60, "Signals: do they keep up?", "throttler/scraping, throttler/signals"),
 )
 ARROWS = (
     "M160 78 V122",  # the API servers are watched

@@ -22,7 +22,7 @@ from lab.manifests.values import Value, read_values
 from tests.contract.rendered import Object, comparable, helm, helm_notes, helm_text
 from tests.contract.waiting import make_namespace
 from throttler.kube.custom_objects import Invalid
-from throttler.sources.promql_client import PrometheusAccess
+from throttler.scraping.promql_client import PrometheusAccess
 
 pytestmark = pytest.mark.helm
 

@@ -15,8 +15,8 @@ from lab.binaries import find_binaries
 from lab.controlplane.credentials import CertificateAuthority
 from lab.controlplane.ports import free_port
 from lab.processes import ProcessGroup, log_tail
+from throttler.scraping.promql_client import PrometheusAccess, PromqlClient
 from throttler.signals.reading import ReadError
-from throttler.sources.promql_client import PrometheusAccess, PromqlClient
 
 pytestmark = pytest.mark.promtool
 

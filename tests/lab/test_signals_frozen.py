@@ -11,9 +11,9 @@ from lab.controlplane import ControlPlane
 from tests.unit.throttler.kube.loopback_api import loopback_api
 from throttler.kube.connection import Connection, ConnectionOptions, load_connection
 from throttler.kube.transport import EndingConnector
+from throttler.scraping.settings import SourceSettings
+from throttler.scraping.signal_watch import SignalWatch
 from throttler.signals.servers import STALE_AFTER_S, ServerState, State, server_states
-from throttler.sources.settings import SourceSettings
-from throttler.sources.signal_watch import SignalWatch
 
 PATIENCE_S = 120.0
 

@@ -19,13 +19,13 @@ from throttler.kube.pod import Pod
 from throttler.kube.selectors import LabelSelector
 from throttler.levers.lever import Clocks, Lane, LeverMemory, LeverScene, PoolGrowth
 from throttler.levers.scheduling_gate import SCHEDULING_GATES
+from throttler.scraping.signal_watch import SignalWatches
 from throttler.service.all_levers import leftover_writes
 from throttler.service.restore_all import InForce
 from throttler.service.throttle_metrics import ThrottleMetrics
 from throttler.service.throttle_watches import ThrottleWatches
 from throttler.service.throttle_writes import ThrottleWrites
 from throttler.service.tick import Memories, TickView, Turn, decide_throttles
-from throttler.sources.signal_watch import SignalWatches
 
 BUSY_S = 2.0
 """How soon to look again while anything waits or is in flight: readings come every five seconds."""

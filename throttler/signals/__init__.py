@@ -1,1 +1,1 @@
-"""What the API servers say about themselves, made comparable: bytes to counters to windows. Pure."""
+"""What the metrics of API servers mean: bytes to counters to windows. Pure; `throttler.scraping` fetches them."""

@@ -17,7 +17,7 @@ from balloons.cli.terminal import CommandError, ExitCode, explain
 from balloons.service.settings import ServiceSettings, SettingsError
 from tests.commands import balloons
 from throttler.kube.errors import ConfigError, ForbiddenError
-from throttler.sources.promql_client import PrometheusAccess
+from throttler.scraping.promql_client import PrometheusAccess
 
 HEAVY = (
     "kubernetes",

@@ -14,7 +14,7 @@ from tests.unit.balloons.service.large_cluster import LargeCluster
 from tests.unit.throttler.kube.fake_api import client_for, status_answer
 from throttler.kube.lease import Elector, ElectorSettings
 from throttler.kube.requests import Request
-from throttler.sources.signal_watch import OwnAttempts
+from throttler.scraping.signal_watch import OwnAttempts
 
 pytestmark = pytest.mark.virtual_time
 

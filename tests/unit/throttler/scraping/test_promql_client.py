@@ -17,15 +17,15 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from balloons.service.logs import set_up_logs
 from lab.controlplane.credentials import CertificateAuthority
 from tests.unit.throttler.kube.loopback_api import LoopbackApi, accepting, authority, loopback_api
-from tests.unit.throttler.sources.fake_prometheus import ALARM, answer, element
-from tests.unit.throttler.sources.metrics_server import answering, connection_to
-from tests.unit.throttler.sources.test_signal_watch import eventually
+from tests.unit.throttler.scraping.fake_prometheus import ALARM, answer, element
+from tests.unit.throttler.scraping.metrics_server import answering, connection_to
+from tests.unit.throttler.scraping.test_signal_watch import eventually
 from throttler.kube.errors import ConfigError
+from throttler.scraping import prometheus_watch
+from throttler.scraping.promql_client import AccessFiles, Point, PrometheusAccess, PromqlClient, prometheus_access
+from throttler.scraping.settings import SourceSettings
+from throttler.scraping.signal_watch import SignalWatch
 from throttler.signals.reading import ReadError, ReadOutcome
-from throttler.sources import prometheus_watch
-from throttler.sources.promql_client import AccessFiles, Point, PrometheusAccess, PromqlClient, prometheus_access
-from throttler.sources.settings import SourceSettings
-from throttler.sources.signal_watch import SignalWatch
 
 URL = "https://prometheus.monitoring:9091/prom"
 TOKEN = "sekret-of-the-operator-1"

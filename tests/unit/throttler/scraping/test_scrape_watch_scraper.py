@@ -14,10 +14,10 @@ from aiohttp import web
 from tests.recorded_metrics import recorded, small_body
 from tests.unit.throttler.kube.frozen_server import cancelled, frozen_server, left_open_by
 from tests.unit.throttler.kube.loopback_api import authority, loopback_api
-from tests.unit.throttler.sources.metrics_server import answering, connection_to, gzipped, stall, trickle
+from tests.unit.throttler.scraping.metrics_server import answering, connection_to, gzipped, stall, trickle
+from throttler.scraping.scrape_watch import MAX_INFLATED_BYTES, STEP_BYTES, MetricsBody, Scraper, ScrapeTarget
 from throttler.signals.metric_families import Row, parse_rows
 from throttler.signals.reading import Read, ReadError, ReadOutcome
-from throttler.sources.scrape_watch import MAX_INFLATED_BYTES, STEP_BYTES, MetricsBody, Scraper, ScrapeTarget
 
 
 async def scrape(url: str, *, limit_s: float = 8.0, reads: list[Read] | None = None, **target):
@@ -174,7 +174,7 @@ def test_few_lines_of_a_large_body_are_parsed(monkeypatch: pytest.MonkeyPatch) -
         parsed.extend(lines)
         return parse_rows(parsed)
 
-    monkeypatch.setattr("throttler.sources.scrape_watch.parse_rows", noting)
+    monkeypatch.setattr("throttler.scraping.scrape_watch.parse_rows", noting)
     reader = MetricsBody("gzip")
     for at in range(0, len(body), STEP_BYTES):
         reader.feed(body[at : at + STEP_BYTES])

@@ -4,8 +4,8 @@ import json
 
 from aiohttp import web
 
-from throttler.sources.prometheus_watch import SAMPLE_QUERY
-from throttler.sources.settings import AlarmSetting
+from throttler.scraping.prometheus_watch import SAMPLE_QUERY
+from throttler.scraping.settings import AlarmSetting
 
 EVALUATED_AT = 1_700_000_100.0
 ALARM = AlarmSetting(name="cni", query="max(cni_free)", threshold=3.0)

@@ -6,12 +6,12 @@ import json
 import pytest
 
 from tests.unit.throttler.kube.loopback_api import loopback_api
-from tests.unit.throttler.sources.fake_prometheus import ALARM, FakePrometheus, answer, element, server
-from tests.unit.throttler.sources.metrics_server import answering, stall
+from tests.unit.throttler.scraping.fake_prometheus import ALARM, FakePrometheus, answer, element, server
+from tests.unit.throttler.scraping.metrics_server import answering, stall
+from throttler.scraping.prometheus_watch import HELD_S, PrometheusWatch
+from throttler.scraping.promql_client import MAX_BYTES, PromqlClient, points_of
 from throttler.signals.metric_families import REJECTED
 from throttler.signals.reading import Read, ReadError, ReadOutcome
-from throttler.sources.prometheus_watch import HELD_S, PrometheusWatch
-from throttler.sources.promql_client import MAX_BYTES, PromqlClient, points_of
 
 
 async def rounds(

@@ -2,12 +2,12 @@
 
 import pytest
 
-from tests.unit.throttler.sources.metrics_server import connection_to
+from tests.unit.throttler.scraping.metrics_server import connection_to
 from throttler.api.throttle import AlarmQuery, Prometheus, Scrape, SignalSources
 from throttler.kube.errors import ConfigError
-from throttler.sources.promql_client import PromqlClient
-from throttler.sources.scrape_watch import configured_targets
-from throttler.sources.settings import AlarmSetting, SourceSettings, source_settings
+from throttler.scraping.promql_client import PromqlClient
+from throttler.scraping.scrape_watch import configured_targets
+from throttler.scraping.settings import AlarmSetting, SourceSettings, source_settings
 
 
 def test_a_spec_becomes_settings() -> None:

@@ -34,12 +34,12 @@ from throttler.kube.errors import ApiError, ConfigError
 from throttler.kube.kube_client import KubeClient
 from throttler.kube.metadata import Metadata
 from throttler.kube.requests import LEASES, Resource, Selection
+from throttler.scraping.allowed_hosts import ForbiddenHostError, check_literal, fresh_session, hang_up, is_loopback
+from throttler.scraping.settings import SourceSettings, checked_url
 from throttler.signals.metric_families import FAMILIES, BadTextError, WantedLines, parse_rows
 from throttler.signals.reading import Read, ReadError, ReadObserver, ReadOutcome, ignore_read
 from throttler.signals.sample import Sample, sample_from_rows
 from throttler.signals.servers import Address, Servers, alive_leases
-from throttler.sources.allowed_hosts import ForbiddenHostError, check_literal, fresh_session, hang_up, is_loopback
-from throttler.sources.settings import SourceSettings, checked_url
 
 T = TypeVar("T")
 

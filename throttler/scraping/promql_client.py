@@ -27,9 +27,9 @@ import msgspec
 from throttler.api.throttle_rules import prometheus_problems
 from throttler.kube.connection import SERVICE_ACCOUNT, user_agent
 from throttler.kube.errors import ConfigError, cut
+from throttler.scraping.allowed_hosts import ForbiddenHostError, check_literal, fresh_session, hang_up
+from throttler.scraping.settings import checked_url
 from throttler.signals.reading import ReadError, ReadOutcome
-from throttler.sources.allowed_hosts import ForbiddenHostError, check_literal, fresh_session, hang_up
-from throttler.sources.settings import checked_url
 
 MAX_TOKEN_BYTES = 16 * 1024
 MAX_PEM_BYTES = 1024 * 1024

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 
 import structlog
 
+from throttler.scraping.promql_client import Point, PromqlClient
+from throttler.scraping.settings import AlarmSetting
 from throttler.signals.counted_requests import (
     DEFAULT_LEVELS,
     FORWARDED,
@@ -46,8 +48,6 @@ from throttler.signals.reading import (
 )
 from throttler.signals.sample import Sample, Totals
 from throttler.signals.servers import Address, Servers
-from throttler.sources.promql_client import Point, PromqlClient
-from throttler.sources.settings import AlarmSetting
 
 
 def _any(values: frozenset[str]) -> str:

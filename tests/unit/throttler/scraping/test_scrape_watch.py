@@ -7,10 +7,9 @@ from random import Random
 
 import pytest
 
-from tests.unit.throttler.sources.fake_cluster import FakeClient, FakeScraper, lease, slice_of
-from tests.unit.throttler.sources.metrics_server import connection_to
-from throttler.signals.reading import ReadError, ReadOutcome
-from throttler.sources.scrape_watch import (
+from tests.unit.throttler.scraping.fake_cluster import FakeClient, FakeScraper, lease, slice_of
+from tests.unit.throttler.scraping.metrics_server import connection_to
+from throttler.scraping.scrape_watch import (
     ScrapeTarget,
     ScrapeWatch,
     count_leases,
@@ -18,7 +17,8 @@ from throttler.sources.scrape_watch import (
     slice_targets,
     url_target,
 )
-from throttler.sources.settings import SourceSettings
+from throttler.scraping.settings import SourceSettings
+from throttler.signals.reading import ReadError, ReadOutcome
 
 ONLY = ScrapeTarget("only:443", "https://only")
 

@@ -9,16 +9,16 @@ from aiohttp import web
 
 from tests.recorded_metrics import small_body
 from tests.unit.throttler.kube.loopback_api import loopback_api
+from tests.unit.throttler.scraping.fake_prometheus import ALARM, FakePrometheus, answer, element, server
+from tests.unit.throttler.scraping.metrics_server import connection_to
 from tests.unit.throttler.service.throttle_scene import a_throttle, calm
-from tests.unit.throttler.sources.fake_prometheus import ALARM, FakePrometheus, answer, element, server
-from tests.unit.throttler.sources.metrics_server import connection_to
 from throttler.kube.connection import Connection
 from throttler.kube.kube_client import Attempt, ignore_attempt
+from throttler.scraping import prometheus_watch
+from throttler.scraping.promql_client import PrometheusAccess
+from throttler.scraping.settings import SourceSettings
+from throttler.scraping.signal_watch import OwnAttempts, SignalWatch, SignalWatches
 from throttler.signals.reading import Read, Reading, ReadOutcome, Signals, ignore_read
-from throttler.sources import prometheus_watch
-from throttler.sources.promql_client import PrometheusAccess
-from throttler.sources.settings import SourceSettings
-from throttler.sources.signal_watch import OwnAttempts, SignalWatch, SignalWatches
 
 
 def reading_of(*attempts: tuple[str, str, str, float]) -> Reading:
@@ -193,7 +193,7 @@ ACCESS = PrometheusAccess(url="https://prometheus:9091", token_file="/token")
 @pytest.fixture
 def sources(monkeypatch: pytest.MonkeyPatch) -> SignalWatches:
     FakeWatch.made, FakeWatch.fails = [], False
-    monkeypatch.setattr("throttler.sources.signal_watch.SignalWatch", FakeWatch)
+    monkeypatch.setattr("throttler.scraping.signal_watch.SignalWatch", FakeWatch)
     connection: Any = None
     return SignalWatches(connection, OwnAttempts(5.0), ignore_read, ignore_attempt, ACCESS)
 

@@ -8,9 +8,9 @@ import msgspec
 from throttler.kube.decoding import ListPage
 from throttler.kube.errors import ForbiddenError
 from throttler.kube.requests import LEASES
+from throttler.scraping.scrape_watch import SLICES, LeaseWire, ScrapeTarget, SliceWire
 from throttler.signals.reading import ReadError
 from throttler.signals.sample import Sample
-from throttler.sources.scrape_watch import SLICES, LeaseWire, ScrapeTarget, SliceWire
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 STARTED_AT = 1_700_000_000.0

@@ -5,7 +5,7 @@ import socket
 import pytest
 from aiohttp.abc import AbstractResolver
 
-from throttler.sources.allowed_hosts import (
+from throttler.scraping.allowed_hosts import (
     ForbiddenHostError,
     JudgingResolver,
     check_addresses,

@@ -1,0 +1,1 @@
+"""Fetches the signals: scrapes every API server, asks a Prometheus, and notes what our own requests meet."""

@@ -1,1 +1,0 @@
-"""Where signals come from: scrapes of every API server, PromQL, and what our own requests meet."""
