@@ -23,7 +23,6 @@ from math import inf
 from balloons.preview.join_progress import REQUESTS, FlowServer, Joining
 from balloons.preview.possible_worlds import World
 from throttler.joins.joins import Joins
-from throttler.simulator.fluid_server import Observer
 from throttler.simulator.pacing_policies import AtOnce, LawPolicy, Oracle, Policy, permit
 from throttler.simulator.plant import (
     JOIN,
@@ -39,6 +38,7 @@ from throttler.simulator.plant import (
     speed_factor,
 )
 from throttler.simulator.scenario import Scenario
+from throttler.simulator.simulated_scrape import Observer
 
 IDLE_S = 1.0
 """Karpenter's default."""

@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from lab.simulator.cohort_lanes import CohortLanes, work_s_at
 from lab.simulator.cohort_server import CohortServer, CohortVisitors, Latencies, tally_of
 from lab.simulator.result import Film, Result, check_nodes
-from throttler.simulator.fluid_server import Counters, Observer
 from throttler.simulator.pacing_policies import Oracle, Policy, permit
 from throttler.simulator.plant import CLIENT, JOIN, LEVEL_S, Machines, Streams, background_levels, level_at
 from throttler.simulator.scenario import Scenario
+from throttler.simulator.simulated_scrape import Counters, Observer
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]

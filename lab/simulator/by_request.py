@@ -23,7 +23,6 @@ from lab.simulator.request_server import (
     RequestServer,
 )
 from lab.simulator.result import Film, Result, Tally, check_nodes, result
-from throttler.simulator.fluid_server import Counters, Observer
 from throttler.simulator.pacing_policies import Oracle, Policy, permit
 from throttler.simulator.plant import (
     CLIENT,
@@ -37,6 +36,7 @@ from throttler.simulator.plant import (
     speed_factor,
 )
 from throttler.simulator.scenario import Scenario, ServerLoss, Slowdown
+from throttler.simulator.simulated_scrape import Counters, Observer
 
 TIMEOUT_CHECK_S = 1.0
 """A client notices its timeout at the next multiple of this."""

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lab.simulator.cohort_server import NOTHING, StepOutcome
-from throttler.simulator.fluid_server import Answer, Arrivals, Settled
+from lab.simulator.fluid_server import Answer, Arrivals, Settled
 from throttler.simulator.plant import CLIENT, JOIN, NODES_THAT_DOUBLE_A_LIST, THINK_SPREAD
 
 Floats = NDArray[np.float64]

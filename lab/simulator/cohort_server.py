@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from lab.simulator.fluid_server import Answer, Arrivals, FluidServer, Settled
 from lab.simulator.request_arrivals import visitor_rate
 from lab.simulator.result import Tally
-from throttler.simulator.fluid_server import Answer, Arrivals, Counters, FluidServer, Settled
 from throttler.simulator.plant import (
     CLIENT,
     LEVEL_S,
@@ -26,6 +26,7 @@ from throttler.simulator.plant import (
     visitor_shares,
 )
 from throttler.simulator.scenario import Scenario
+from throttler.simulator.simulated_scrape import Counters
 
 LONGEST_S = 64.0
 """What comes due later than this counts as this: above the longest Retry-After and the longest wait together."""

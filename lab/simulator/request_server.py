@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from heapq import heappop, heappush
 from math import inf
 
-from throttler.simulator.fluid_server import Counters
 from throttler.simulator.plant import JOIN, LIST, SERVER, SMALL, STEADY_LIST, RequestKind, RequestLane, ServerRules
+from throttler.simulator.simulated_scrape import Counters
 
 KINDS: tuple[tuple[RequestKind, bool], ...] = (
     (SMALL, True),

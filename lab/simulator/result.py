@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from throttler.simulator.fluid_server import Counters
 from throttler.simulator.plant import Machines
+from throttler.simulator.simulated_scrape import Counters
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

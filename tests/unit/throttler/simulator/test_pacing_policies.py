@@ -8,7 +8,6 @@ from lab.simulator.by_cohort import simulate
 from lab.simulator.scenarios import TWELVE
 from throttler.joins.joins import Joins
 from throttler.signals.reading import Reading, Signals
-from throttler.simulator.fluid_server import CLOCK_START_S
 from throttler.simulator.pacing_policies import (
     AimdOnErrors,
     AimdOnWindow,
@@ -26,6 +25,7 @@ from throttler.simulator.pacing_policies import (
     pace_of,
 )
 from throttler.simulator.scenario import ScaleUp, Scenario, Slowdown
+from throttler.simulator.simulated_scrape import CLOCK_START_S
 
 BUSY = Joins(waiting=1000, held=1000, joining=100, joined=10, join_s=80.0, boot_s=120.0)
 

@@ -1,7 +1,11 @@
 """The plant's figures are those of the study, and its weather does what the scenario says."""
 
+import math
+
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from lab.simulator.scenarios import TWELVE, random_scenario
 from tests.unit.throttler.simulator.small_plants import plant
@@ -18,10 +22,12 @@ from throttler.simulator.plant import (
     is_blind,
     is_up,
     level_at,
+    seat_rate,
     spare,
     speed_factor,
     visitor_shares,
     webhook_s,
+    work_left,
 )
 from throttler.simulator.scenario import Blindness, ErrorsOfOthers, ListBurst, ServerLoss, Slowdown, SlowWebhook
 
@@ -197,3 +203,33 @@ def test_connections_come_back_from_the_end_of_the_latest_loss() -> None:
     once = plant(disturbances=(ServerLoss(at_s=400, for_s=10),))
     assert visitor_shares(twice, 450.0) == visitor_shares(once, 450.0)
     assert visitor_shares(once, 399.0) == [0.5, 0.5], "a loss that is to come is not known"
+
+
+@given(st.floats(0.0, 100.0), st.floats(0.5, 50.0))
+def test_seats_never_do_more_than_they_are_or_the_server_can(seats: float, capacity: float) -> None:
+    assert 0.0 < seat_rate(seats, capacity) <= max(1e-9, min(seats, capacity)) * (1 + 1e-9)
+
+
+@given(st.floats(0.0, 1e4), st.floats(0.005, 1.0), st.floats(0.5, 50.0))
+def test_no_step_does_more_than_the_capacity_allows(work: float, residue_s: float, capacity: float) -> None:
+    left = work_left(work, residue_s, 4 * capacity, capacity, 0.25)
+    assert work - capacity * 0.25 - 1e-6 <= left <= work + 1e-9
+
+
+def test_seats_that_are_far_from_the_capacity_do_what_they_can() -> None:
+    assert seat_rate(100.0, 10.0) == 10.0
+    assert seat_rate(10.0, 100.0) == 10.0
+    assert seat_rate(0.0, 10.0) == 1e-9
+    assert seat_rate(24.0, 24.0) == pytest.approx(24.0 - (36.0 / (2 * math.pi)) ** 0.5)
+
+
+def test_work_is_left_when_it_is_more_than_a_step_and_its_own_length_allow() -> None:
+    assert work_left(30.0, 0.05, 64, 4.0, 0.25) == 29.0
+    assert work_left(1.0, 0.25, 64, 100.0, 0.25) == pytest.approx(0.5), "at no load each step takes its share"
+
+
+@pytest.mark.parametrize(("work", "capacity"), [(0.3, 4.0), (1.2, 4.0), (2.5, 4.0), (2.5, 8.0)])
+def test_what_executes_on_average_is_what_a_step_gets_done(work: float, capacity: float) -> None:
+    left = work_left(work, 0.05, 64, capacity, 0.25)
+    assert work - left == pytest.approx(0.25 * seat_rate(left / 0.05, capacity), rel=1e-3)
+    assert left < 64 * 0.05

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from tests.unit.throttler.simulator.small_plants import plant
-from throttler.simulator.fluid_server import CLOCK_START_S, Counters, Observer
 from throttler.simulator.scenario import Blindness, ErrorsOfOthers, SlowWebhook
+from throttler.simulator.simulated_scrape import CLOCK_START_S, Counters, Observer
 
 
 def observer(**changes: object) -> Observer:

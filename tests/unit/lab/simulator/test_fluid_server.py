@@ -1,13 +1,10 @@
 """One server as a fluid: what is done, what waits, who is refused."""
 
-import math
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from throttler.simulator.fluid_server import Answer, Arrivals, FluidServer, seat_rate, work_left
+from lab.simulator.fluid_server import Answer, Arrivals, FluidServer
 from throttler.simulator.plant import SERVER
 
 STEP_S = 0.25
@@ -20,17 +17,6 @@ def arrivals(requests: float, work_s: float = 0.01) -> Arrivals:
 
 def steps(server: FluidServer, count: int, coming: Arrivals, first: int = 0) -> list[Answer]:
     return [server.step(coming, CAPACITY, step * STEP_S, step) for step in range(first, first + count)]
-
-
-@given(st.floats(0.0, 100.0), st.floats(0.5, 50.0))
-def test_seats_never_do_more_than_they_are_or_the_server_can(seats: float, capacity: float) -> None:
-    assert 0.0 < seat_rate(seats, capacity) <= max(1e-9, min(seats, capacity)) * (1 + 1e-9)
-
-
-@given(st.floats(0.0, 1e4), st.floats(0.005, 1.0), st.floats(0.5, 50.0))
-def test_no_step_does_more_than_the_capacity_allows(work: float, residue_s: float, capacity: float) -> None:
-    left = work_left(work, residue_s, 4 * capacity, capacity, STEP_S)
-    assert work - capacity * STEP_S - 1e-6 <= left <= work + 1e-9
 
 
 def test_an_idle_server_is_neither_slow_nor_full() -> None:
@@ -171,25 +157,6 @@ def test_a_server_begins_empty_after_a_restart() -> None:
     server.start(2.0)
     assert (server.queued, server.busy_s, server.executing, server.settled) == (0.0, 0.0, 0.0, [])
     assert server.step(heavy(10, 0.1), CAPACITY, 2.0, 9) == wide().step(heavy(10, 0.1), CAPACITY, 2.0, 9)
-
-
-def test_seats_that_are_far_from_the_capacity_do_what_they_can() -> None:
-    assert seat_rate(100.0, 10.0) == 10.0
-    assert seat_rate(10.0, 100.0) == 10.0
-    assert seat_rate(0.0, 10.0) == 1e-9
-    assert seat_rate(24.0, 24.0) == pytest.approx(24.0 - (36.0 / (2 * math.pi)) ** 0.5)
-
-
-def test_work_is_left_when_it_is_more_than_a_step_and_its_own_length_allow() -> None:
-    assert work_left(30.0, 0.05, 64, 4.0, 0.25) == 29.0
-    assert work_left(1.0, 0.25, 64, 100.0, 0.25) == pytest.approx(0.5), "at no load each step takes its share"
-
-
-@pytest.mark.parametrize(("work", "capacity"), [(0.3, 4.0), (1.2, 4.0), (2.5, 4.0), (2.5, 8.0)])
-def test_what_executes_on_average_is_what_a_step_gets_done(work: float, capacity: float) -> None:
-    left = work_left(work, 0.05, 64, capacity, 0.25)
-    assert work - left == pytest.approx(0.25 * seat_rate(left / 0.05, capacity), rel=1e-3)
-    assert left < 64 * 0.05
 
 
 def test_what_refusals_owe_is_paid_first_and_once() -> None:
