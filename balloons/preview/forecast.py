@@ -32,7 +32,7 @@ from throttler.simulator.pacing_policies import (
     Policy,
     Stock,
 )
-from throttler.simulator.scenario import Scenario
+from throttler.simulator.scenario_and_faults import Scenario
 
 NONE, THROTTLE, ORACLE = "none", "throttle", "oracle"
 Maker = Callable[[Scenario], Policy | Oracle]

@@ -15,7 +15,7 @@ from throttler.kube.selectors import Taint
 from throttler.law.law_memory import Learned
 from throttler.law.settings import LawSettings
 from throttler.signals.reading import INTERVAL_S
-from throttler.simulator.scenario import Disturbance
+from throttler.simulator.scenario_and_faults import Disturbance
 
 READY_SHARE = 0.5
 """Of a join, as assumed: a node is Ready once its network agent runs, in the middle of it."""

@@ -1,8 +1,8 @@
 """API servers, joins and the DaemonSet pods of new nodes, as flows.
 
 The API servers as one fluid: each takes an equal share of what comes, so one of them speaks for all. The rules are
-the simulator's (`throttler.simulator.plant`): seats, a bounded queue and 15 s of patience, then 429; work that grows
-heavier as the queue fills.
+the simulator's (`throttler.simulator.requests_and_machines`): seats, a bounded queue and 15 s of patience, then 429;
+work that grows heavier as the queue fills.
 
 DaemonSet pods of new nodes: made by one controller that limits itself, whatever the API servers could bear. The
 DaemonSet controller goes DaemonSet by DaemonSet, two at a time, and makes up to 250 pods of each before it looks
@@ -21,8 +21,8 @@ from typing import NamedTuple
 import numpy as np
 
 from balloons.preview.possible_worlds import World
-from throttler.simulator.plant import JOIN, SERVER, THINK_SPREAD, seat_rate, work_left
-from throttler.simulator.scenario import Scenario
+from throttler.simulator.requests_and_machines import JOIN, SERVER, THINK_SPREAD, seat_rate, work_left
+from throttler.simulator.scenario_and_faults import Scenario
 from throttler.simulator.simulated_scrape import Counters
 
 REQUESTS = sum(1 for _ in JOIN.steps)

@@ -10,8 +10,8 @@ import numpy as np
 from balloons.preview.inputs import MOST_JITTER, Known, PlanInputs, PoolFacts, daemon_share
 from throttler.levers.ceiling import RAISE_EVERY_S
 from throttler.signals.reading import INTERVAL_S
-from throttler.simulator.plant import JOIN
-from throttler.simulator.scenario import ScaleUp, Scenario
+from throttler.simulator.requests_and_machines import JOIN
+from throttler.simulator.scenario_and_faults import ScaleUp, Scenario
 
 SEATS_PER_CAPACITY = 20.0
 """Real servers are out of CPU long before they are out of seats (600 by default)."""

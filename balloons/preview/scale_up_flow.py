@@ -24,20 +24,17 @@ from balloons.preview.join_progress import REQUESTS, FlowServer, Joining
 from balloons.preview.possible_worlds import World
 from throttler.joins.joins import Joins
 from throttler.simulator.pacing_policies import AtOnce, LawPolicy, Oracle, Policy, permit
-from throttler.simulator.plant import (
+from throttler.simulator.requests_and_machines import (
     JOIN,
     LIST,
     VISITOR_COST,
     Machines,
     Streams,
     background_levels,
-    burst_rate,
     heartbeat_load,
-    is_up,
     level_at,
-    speed_factor,
 )
-from throttler.simulator.scenario import Scenario
+from throttler.simulator.scenario_and_faults import Scenario, burst_rate, is_up, speed_factor
 from throttler.simulator.simulated_scrape import Observer
 
 IDLE_S = 1.0

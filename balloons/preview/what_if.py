@@ -16,7 +16,7 @@ from balloons.preview.inputs import Ceiling, Known, PlanInputs, PoolFacts, Sourc
 from balloons.preview.plan_json import API_VERSION, seconds, side_json
 from balloons.preview.scale_up_plan import PlanError, Side, check_size, side
 from throttler.kube.quantities_and_durations import DurationError, parse_duration
-from throttler.simulator.scenario import Blindness, Disturbance, ListBurst, ServerLoss, Slowdown
+from throttler.simulator.scenario_and_faults import Blindness, Disturbance, ListBurst, ServerLoss, Slowdown
 
 BOUNDS: dict[str, tuple[float, float]] = {
     "nodes": (0, 1_000_000),

@@ -11,8 +11,8 @@ from benchmarks.pacing.runs import Job, Run, run_all
 from benchmarks.pacing.summary import CLEAN_SHARE, ScenarioRow, clean_share, policy_row, scenario_rows
 from benchmarks.pacing.tables import not_ours_table, policy_table, scenario_table
 from benchmarks.report import Figure, Report, answer, parser_of, progress
-from lab.simulator.scenarios import TWELVE, random_scenario
-from throttler.simulator.scenario import Scenario
+from lab.simulator.study_scenarios import TWELVE, random_scenario
+from throttler.simulator.scenario_and_faults import Scenario
 
 GROUPS = ("twelve", "ceiling", "random", "not_ours", "room")
 SEEDS = (1, 2, 3, 4, 5)

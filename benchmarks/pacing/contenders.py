@@ -15,8 +15,8 @@ from throttler.simulator.pacing_policies import (
     Policy,
     Stock,
 )
-from throttler.simulator.plant import join_cost, spare
-from throttler.simulator.scenario import Scenario
+from throttler.simulator.requests_and_machines import join_cost, spare
+from throttler.simulator.scenario_and_faults import Scenario
 
 ORACLE, COLD, WARM = "oracle", "ours cold", "ours warm"
 FIXED_RATES = (1.0, 2.0, 4.0)

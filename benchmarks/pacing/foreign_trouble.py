@@ -8,7 +8,7 @@ from benchmarks.pacing.contenders import WARM
 from benchmarks.pacing.runs import Job, Run
 from benchmarks.report import Figure
 from throttler.law.law_memory import Learned
-from throttler.simulator.scenario import ErrorsOfOthers, ScaleUp, Scenario, SlowWebhook
+from throttler.simulator.scenario_and_faults import ErrorsOfOthers, ScaleUp, Scenario, SlowWebhook
 
 STALL_S = 300.0
 """So long no node became usable, beyond the boot, while nodes were waited for: growth stood still."""

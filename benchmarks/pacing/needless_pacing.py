@@ -13,7 +13,7 @@ from benchmarks.report import Figure
 from throttler.law.law_memory import Learned
 from throttler.law.settings import LawSettings
 from throttler.simulator.pacing_policies import LawPolicy
-from throttler.simulator.scenario import Scenario
+from throttler.simulator.scenario_and_faults import Scenario
 
 NODES, SERVERS, CORES = 436, 3, 4.0
 

@@ -13,7 +13,7 @@ from lab.simulator.by_cohort import simulate
 from lab.simulator.result import Result
 from throttler.law.law_memory import Learned
 from throttler.simulator.pacing_policies import LawPolicy
-from throttler.simulator.scenario import Scenario
+from throttler.simulator.scenario_and_faults import Scenario
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,8 +15,8 @@ from lab.simulator.cohort_lanes import CohortLanes, work_s_at
 from lab.simulator.cohort_server import CohortServer, CohortVisitors, Latencies, tally_of
 from lab.simulator.result import Film, Result, check_nodes
 from throttler.simulator.pacing_policies import Oracle, Policy, permit
-from throttler.simulator.plant import CLIENT, JOIN, LEVEL_S, Machines, Streams, background_levels, level_at
-from throttler.simulator.scenario import Scenario
+from throttler.simulator.requests_and_machines import CLIENT, JOIN, Machines, Streams, background_levels, level_at
+from throttler.simulator.scenario_and_faults import LEVEL_S, Scenario
 from throttler.simulator.simulated_scrape import Counters, Observer
 
 Floats = NDArray[np.float64]

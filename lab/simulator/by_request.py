@@ -24,18 +24,15 @@ from lab.simulator.request_server import (
 )
 from lab.simulator.result import Film, Result, Tally, check_nodes, result
 from throttler.simulator.pacing_policies import Oracle, Policy, permit
-from throttler.simulator.plant import (
+from throttler.simulator.requests_and_machines import (
     CLIENT,
-    LEVEL_S,
     THINK_SPREAD,
     Machines,
     Streams,
     background_levels,
-    is_up,
     level_at,
-    speed_factor,
 )
-from throttler.simulator.scenario import Scenario, ServerLoss, Slowdown
+from throttler.simulator.scenario_and_faults import LEVEL_S, Scenario, ServerLoss, Slowdown, is_up, speed_factor
 from throttler.simulator.simulated_scrape import Counters, Observer
 
 TIMEOUT_CHECK_S = 1.0

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from lab.simulator.cohort_server import NOTHING, StepOutcome
 from lab.simulator.fluid_server import Answer, Arrivals, Settled
-from throttler.simulator.plant import CLIENT, JOIN, NODES_THAT_DOUBLE_A_LIST, THINK_SPREAD
+from throttler.simulator.requests_and_machines import CLIENT, JOIN, NODES_THAT_DOUBLE_A_LIST, THINK_SPREAD
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]

@@ -13,19 +13,16 @@ import numpy as np
 from lab.simulator.fluid_server import Answer, Arrivals, FluidServer, Settled
 from lab.simulator.request_arrivals import visitor_rate
 from lab.simulator.result import Tally
-from throttler.simulator.plant import (
+from throttler.simulator.requests_and_machines import (
     CLIENT,
-    LEVEL_S,
     LIST,
     LIST_SHARE,
     SMALL,
     STEADY_LIST,
-    burst_rate,
     capacity,
-    is_up,
     visitor_shares,
 )
-from throttler.simulator.scenario import Scenario
+from throttler.simulator.scenario_and_faults import LEVEL_S, Scenario, burst_rate, is_up
 from throttler.simulator.simulated_scrape import Counters
 
 LONGEST_S = 64.0

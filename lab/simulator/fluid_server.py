@@ -1,7 +1,7 @@
 """An API server as a fluid: work in the system instead of single requests.
 
-What executes takes seats, all seats share the capacity, what finds no seat waits its turn; see `plant.py` of
-throttler/simulator for the rules, and request_server.py for the same unaveraged.
+What executes takes seats, all seats share the capacity, what finds no seat waits its turn; see
+throttler/simulator/requests_and_machines.py for the rules, and request_server.py for the same unaveraged.
 """
 
 from collections import deque
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from math import exp
 from typing import NamedTuple
 
-from throttler.simulator.plant import SERVER, seat_rate, work_left
+from throttler.simulator.requests_and_machines import SERVER, seat_rate, work_left
 
 MIX_S = 2.0
 """Over so long the mix of arriving requests is averaged."""

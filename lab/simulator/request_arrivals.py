@@ -4,8 +4,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lab.simulator.request_server import FOREIGN_LIST, VISITOR_LIST, VISITOR_SMALL
-from throttler.simulator.plant import LEVEL_S, LIST_SHARE, VISITOR_COST, burst_rate, heartbeat_load, visitor_shares
-from throttler.simulator.scenario import Scenario
+from throttler.simulator.requests_and_machines import LIST_SHARE, VISITOR_COST, heartbeat_load, visitor_shares
+from throttler.simulator.scenario_and_faults import LEVEL_S, Scenario, burst_rate
 
 Arrival = tuple[float, int, int]
 """When, at which server, which kind of request."""

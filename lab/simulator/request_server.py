@@ -11,7 +11,16 @@ from dataclasses import dataclass
 from heapq import heappop, heappush
 from math import inf
 
-from throttler.simulator.plant import JOIN, LIST, SERVER, SMALL, STEADY_LIST, RequestKind, RequestLane, ServerRules
+from throttler.simulator.requests_and_machines import (
+    JOIN,
+    LIST,
+    SERVER,
+    SMALL,
+    STEADY_LIST,
+    RequestKind,
+    RequestLane,
+    ServerRules,
+)
 from throttler.simulator.simulated_scrape import Counters
 
 KINDS: tuple[tuple[RequestKind, bool], ...] = (

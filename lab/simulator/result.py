@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from throttler.simulator.plant import Machines
+from throttler.simulator.requests_and_machines import Machines
 from throttler.simulator.simulated_scrape import Counters
 
 

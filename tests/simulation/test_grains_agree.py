@@ -12,10 +12,10 @@ import pytest
 from lab.simulator.by_cohort import simulate
 from lab.simulator.by_request import simulate_requests
 from lab.simulator.result import Result
-from lab.simulator.scenarios import TWELVE
+from lab.simulator.study_scenarios import TWELVE
 from throttler.simulator.pacing_policies import AtOnce, FixedWindow, FullKnowledge, Oracle, Policy
-from throttler.simulator.plant import JOIN, join_cost, spare
-from throttler.simulator.scenario import Scenario
+from throttler.simulator.requests_and_machines import JOIN, join_cost, spare
+from throttler.simulator.scenario_and_faults import Scenario
 
 SEED = 1
 NEAR_KNEE = 0.7

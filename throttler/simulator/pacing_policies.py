@@ -18,8 +18,8 @@ from throttler.law.law_memory import LawMemory, Learned, learned_of
 from throttler.law.settings import LawSettings
 from throttler.law.verdict import Verdict
 from throttler.signals.reading import Reading, Signals
-from throttler.simulator.plant import JOIN, join_cost, spare
-from throttler.simulator.scenario import Scenario
+from throttler.simulator.requests_and_machines import JOIN, join_cost, spare
+from throttler.simulator.scenario_and_faults import Scenario
 from throttler.simulator.simulated_scrape import CLOCK_START_S
 
 

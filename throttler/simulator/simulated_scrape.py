@@ -11,8 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from throttler.signals.reading import Reading, Signals, SilentServer
-from throttler.simulator.plant import foreign_errors, is_blind, webhook_s
-from throttler.simulator.scenario import Scenario
+from throttler.simulator.scenario_and_faults import Scenario, foreign_errors, is_blind, webhook_s
 
 CLOCK_START_S = 1000.0
 """What a policy sees at the scenario's second 0: a monotonic clock starts anywhere, but never below 0."""

@@ -12,8 +12,8 @@ from benchmarks.pacing.runs import Job, Run, run_of, scale_up_times
 from benchmarks.pacing.summary import clean_share, policy_row, scenario_rows
 from benchmarks.pacing.tables import policy_table, scenario_table
 from lab.simulator.result import Result
-from lab.simulator.scenarios import TWELVE
-from throttler.simulator.scenario import ScaleUp, Scenario
+from lab.simulator.study_scenarios import TWELVE
+from throttler.simulator.scenario_and_faults import ScaleUp, Scenario
 
 pytestmark = pytest.mark.whole
 

@@ -1,8 +1,8 @@
 """Worlds for the tests of the flow, in which whatever a test does not name is out of its way."""
 
 from balloons.preview.possible_worlds import World
-from throttler.simulator.plant import JOIN
-from throttler.simulator.scenario import ScaleUp, Scenario
+from throttler.simulator.requests_and_machines import JOIN
+from throttler.simulator.scenario_and_faults import ScaleUp, Scenario
 
 ROOMY = Scenario(name="roomy", demands=(ScaleUp(at_s=0.0, nodes=120),), servers=4, capacity=100.0, lead_s=60.0)
 

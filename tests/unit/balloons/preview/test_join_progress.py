@@ -6,8 +6,8 @@ import pytest
 
 from balloons.preview.join_progress import LEAST_ACCEPTED, PODS_AT, ROUND, DaemonPods, Felt, FlowServer, Joining
 from tests.unit.balloons.preview.small_worlds import world
-from throttler.simulator.plant import JOIN, SERVER
-from throttler.simulator.scenario import Scenario
+from throttler.simulator.requests_and_machines import JOIN, SERVER
+from throttler.simulator.scenario_and_faults import Scenario
 
 SMALL = Scenario(name="small", demands=(), servers=1, capacity=10.0, seats_per_capacity=20.0)
 """Ten seat-seconds per second, 200 seats, room for 2,500 requests in the queue."""

@@ -9,7 +9,7 @@ from balloons.preview.inputs import PlanInputs, ThrottleFacts, assumed_inputs
 from balloons.preview.possible_worlds import World, median_world, worlds
 from balloons.preview.what_if import Stated, with_stated
 from throttler.law.settings import LawSettings
-from throttler.simulator.plant import JOIN
+from throttler.simulator.requests_and_machines import JOIN
 
 THROTTLE = ThrottleFacts(name="all", settings=LawSettings())
 

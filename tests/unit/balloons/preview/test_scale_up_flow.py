@@ -14,14 +14,14 @@ import pytest
 from balloons.preview.possible_worlds import World
 from balloons.preview.scale_up_flow import GATHER_S, Looks, Orders, at_least_s, flow
 from lab.simulator.by_cohort import simulate
-from lab.simulator.scenarios import TWELVE
+from lab.simulator.study_scenarios import TWELVE
 from tests.unit.balloons.preview.small_worlds import ROOMY, world
 from throttler.joins.joins import Joins
 from throttler.law.settings import LawSettings
 from throttler.signals.reading import Signals
 from throttler.simulator.pacing_policies import AtOnce, FixedWindow, FullKnowledge, LawPolicy, Permit
-from throttler.simulator.plant import JOIN
-from throttler.simulator.scenario import ScaleUp, Scenario
+from throttler.simulator.requests_and_machines import JOIN
+from throttler.simulator.scenario_and_faults import ScaleUp, Scenario
 
 BY_LETTER = {scenario.name[0]: scenario for scenario in TWELVE}
 

@@ -11,8 +11,8 @@ from tests.unit.throttler.simulator.small_plants import Everything, Nobody, Wind
 from throttler.joins.joins import Joins
 from throttler.signals.reading import Signals
 from throttler.simulator.pacing_policies import Permit
-from throttler.simulator.plant import LIST
-from throttler.simulator.scenario import ListBurst, ScaleUp, Scenario, ServerLoss, Slowdown
+from throttler.simulator.requests_and_machines import LIST
+from throttler.simulator.scenario_and_faults import ListBurst, ScaleUp, Scenario, ServerLoss, Slowdown
 
 FOUR = Scenario(
     name="four",

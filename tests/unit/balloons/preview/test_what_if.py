@@ -9,7 +9,7 @@ from balloons.preview.forecast import PolicyError, policy_maker
 from balloons.preview.inputs import Known, PlanInputs, Source, assumed_inputs, join_cpu_s
 from balloons.preview.scale_up_plan import PlanError
 from balloons.preview.what_if import FaultError, Stated, StatedError, Sweep, check, fault_of, simulate, with_stated
-from throttler.simulator.scenario import Blindness, Disturbance, ListBurst, ServerLoss, Slowdown
+from throttler.simulator.scenario_and_faults import Blindness, Disturbance, ListBurst, ServerLoss, Slowdown
 
 DAY_S, HOUR_S = 86_400.0, 3_600.0
 TOLD: dict[str, tuple[float, float, str]] = {

@@ -8,7 +8,7 @@ from lab.simulator.by_cohort import simulate
 from throttler.joins.joins import Joins
 from throttler.signals.reading import Signals
 from throttler.simulator.pacing_policies import AtOnce, FixedWindow, Permit
-from throttler.simulator.scenario import Blindness, ScaleUp, Scenario, ServerLoss
+from throttler.simulator.scenario_and_faults import Blindness, ScaleUp, Scenario, ServerLoss
 
 pytestmark = pytest.mark.whole
 

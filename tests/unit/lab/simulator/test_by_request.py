@@ -5,10 +5,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from lab.simulator.by_request import simulate_requests
-from lab.simulator.scenarios import TWELVE
+from lab.simulator.study_scenarios import TWELVE
 from tests.unit.throttler.simulator.small_plants import Everything, Nobody, Truthful, Window, least_time_s, plant
-from throttler.simulator.plant import JOIN
-from throttler.simulator.scenario import Blindness, Disturbance, ListBurst, ScaleUp, ServerLoss, Slowdown
+from throttler.simulator.requests_and_machines import JOIN
+from throttler.simulator.scenario_and_faults import Blindness, Disturbance, ListBurst, ScaleUp, ServerLoss, Slowdown
 
 pytestmark = pytest.mark.whole
 

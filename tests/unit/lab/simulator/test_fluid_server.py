@@ -5,7 +5,7 @@ from itertools import pairwise
 import pytest
 
 from lab.simulator.fluid_server import Answer, Arrivals, FluidServer
-from throttler.simulator.plant import SERVER
+from throttler.simulator.requests_and_machines import SERVER
 
 STEP_S = 0.25
 CAPACITY, SEATS = 4.0, 16

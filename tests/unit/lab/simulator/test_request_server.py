@@ -5,7 +5,7 @@ from math import inf
 import pytest
 
 from lab.simulator.request_server import SINGLE, VISITOR_LIST, Client, RequestServer, RetryAfter
-from throttler.simulator.plant import SERVER
+from throttler.simulator.requests_and_machines import SERVER
 
 
 def server(capacity: float = 2.0, seats: int = 8) -> RequestServer:

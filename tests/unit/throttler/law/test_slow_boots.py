@@ -5,14 +5,14 @@ from dataclasses import replace
 import pytest
 
 from lab.simulator.by_cohort import simulate
-from lab.simulator.scenarios import TWELVE
+from lab.simulator.study_scenarios import TWELVE
 from tests.unit.throttler.law.looks import Loop
 from throttler.joins.joins import Joins
 from throttler.law.join_model import FlowPoint, JoinFlow, Load, committed_at, window_at
 from throttler.law.law_memory import LawMemory, Learned
 from throttler.law.settings import LawSettings
 from throttler.simulator.pacing_policies import AtOnce, LawPolicy
-from throttler.simulator.scenario import ScaleUp, Scenario
+from throttler.simulator.scenario_and_faults import ScaleUp, Scenario
 
 SMALL = replace(next(each for each in TWELVE if each.name == "A small"), has_gate=False, limit_s=3600.0)
 TAUGHT = Learned(

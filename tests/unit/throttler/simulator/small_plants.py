@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from throttler.joins.joins import Joins
 from throttler.signals.reading import Signals
 from throttler.simulator.pacing_policies import Oracle, Permit
-from throttler.simulator.plant import JOIN
-from throttler.simulator.plant import spare as true_spare
-from throttler.simulator.scenario import ScaleUp, Scenario
+from throttler.simulator.requests_and_machines import JOIN
+from throttler.simulator.requests_and_machines import spare as true_spare
+from throttler.simulator.scenario_and_faults import ScaleUp, Scenario
 
 
 class Everything:

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.throttler.simulator.small_plants import plant
-from throttler.simulator.plant import Machines
-from throttler.simulator.scenario import ScaleUp
+from throttler.simulator.requests_and_machines import Machines
+from throttler.simulator.scenario_and_faults import ScaleUp
 
 
 def machines(nodes: int = 10, **changes: object) -> Machines:

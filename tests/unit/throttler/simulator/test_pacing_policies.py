@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from lab.simulator.by_cohort import simulate
-from lab.simulator.scenarios import TWELVE
+from lab.simulator.study_scenarios import TWELVE
 from throttler.joins.joins import Joins
 from throttler.signals.reading import Reading, Signals
 from throttler.simulator.pacing_policies import (
@@ -24,7 +24,7 @@ from throttler.simulator.pacing_policies import (
     in_window,
     pace_of,
 )
-from throttler.simulator.scenario import ScaleUp, Scenario, Slowdown
+from throttler.simulator.scenario_and_faults import ScaleUp, Scenario, Slowdown
 from throttler.simulator.simulated_scrape import CLOCK_START_S
 
 BUSY = Joins(waiting=1000, held=1000, joining=100, joined=10, join_s=80.0, boot_s=120.0)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tests.unit.throttler.simulator.small_plants import plant
-from throttler.simulator.scenario import Blindness, ErrorsOfOthers, SlowWebhook
+from throttler.simulator.scenario_and_faults import Blindness, ErrorsOfOthers, SlowWebhook
 from throttler.simulator.simulated_scrape import CLOCK_START_S, Counters, Observer
 
 

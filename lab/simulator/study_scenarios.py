@@ -12,8 +12,16 @@ from dataclasses import replace
 
 import numpy as np
 
-from throttler.simulator.plant import LIST, heartbeat_load, join_cost, spare
-from throttler.simulator.scenario import Blindness, Disturbance, ListBurst, ScaleUp, Scenario, ServerLoss, Slowdown
+from throttler.simulator.requests_and_machines import LIST, heartbeat_load, join_cost, spare
+from throttler.simulator.scenario_and_faults import (
+    Blindness,
+    Disturbance,
+    ListBurst,
+    ScaleUp,
+    Scenario,
+    ServerLoss,
+    Slowdown,
+)
 
 _SMALL = (ScaleUp(at_s=0.0, nodes=500),)
 _MIDDLE = (ScaleUp(at_s=0.0, nodes=1000),)

@@ -1,5 +1,5 @@
-"""What every grain of the simulator agrees on: the cost of requests, a join's train of them, how servers refuse,
-chance, machines from being wanted to being let in, and what happens to the servers from outside, by time.
+"""What every grain of the simulator agrees on: machines from being wanted to being let in, the cost of requests, a
+join's train of them, the heartbeats of nodes, how servers refuse, what other people ask for, and chance.
 
 Work is counted in seat-seconds: a request of 0.15 s that takes two seats is 0.3. The figures are those of the study
 (docs/simulator.md): requests per join as counted, 429 after a quarter of the request's timeout, Retry-After, and
@@ -21,15 +21,7 @@ from numpy.typing import NDArray
 
 from throttler.joins.join_memory import Durations
 from throttler.joins.joins import Joins
-from throttler.simulator.scenario import (
-    Blindness,
-    ErrorsOfOthers,
-    ListBurst,
-    Scenario,
-    ServerLoss,
-    Slowdown,
-    SlowWebhook,
-)
+from throttler.simulator.scenario_and_faults import LEVEL_S, Scenario, burst_rate, is_up, losses_of, speed_factor
 
 LONG_HOLD_S = 600.0
 """A machine held for longer counts in `Result.held_over_10min`."""
@@ -433,32 +425,6 @@ class Streams:
         return cls(*(np.random.default_rng(child) for child in np.random.SeedSequence(seed).spawn(6)))
 
 
-LEVEL_S = 5.0
-"""The background keeps its level for so long."""
-
-
-def is_up(scenario: Scenario, server: int, now_s: float) -> bool:
-    """Whether this server (from 0) answers."""
-    if not scenario.disturbances:
-        return True
-    return not any(loss.at_s <= now_s < loss.at_s + loss.for_s for loss in _losses(scenario, server))
-
-
-def speed_factor(scenario: Scenario, now_s: float) -> float:
-    """What is left of every server's capacity, 0..1."""
-    factor = 1.0
-    for disturbance in scenario.disturbances:
-        if isinstance(disturbance, Slowdown) and disturbance.at_s <= now_s < disturbance.at_s + disturbance.for_s:
-            factor *= disturbance.factor
-    return factor
-
-
-def is_blind(scenario: Scenario, now_s: float) -> bool:
-    """Whether scrapes answer with old numbers."""
-    blindness = (spell for spell in scenario.disturbances if isinstance(spell, Blindness))
-    return any(spell.at_s <= now_s < spell.at_s + spell.for_s for spell in blindness)
-
-
 def capacity(scenario: Scenario, server: int, now_s: float) -> float:
     """Seat-seconds per second that this server can work now; 0 while it is down."""
     return scenario.capacity * speed_factor(scenario, now_s) if is_up(scenario, server, now_s) else 0.0
@@ -471,33 +437,6 @@ def spare(scenario: Scenario, background: float, joined: float, now_s: float) ->
     others = background * scenario.servers * scenario.capacity + heartbeat_load(joined)
     lists = burst_rate(scenario, now_s) * LIST.cost_at(scenario.nodes_before + joined)
     return max(0.0, usable - others - lists)
-
-
-def burst_rate(scenario: Scenario, from_s: float) -> float:
-    """Lists per second that bursts send, on average over the `LEVEL_S` from then on."""
-    if not scenario.disturbances:
-        return 0.0
-    bursts = (burst for burst in scenario.disturbances if isinstance(burst, ListBurst))
-    return sum(burst.per_s * _overlap_s(burst, from_s, from_s + LEVEL_S) / LEVEL_S for burst in bursts)
-
-
-def foreign_errors(scenario: Scenario, server: int, from_s: float, to_s: float) -> tuple[float, float]:
-    """429 and 5xx that a server answers to others on average: those that look like errors of joins, and the rest."""
-    counts = {True: 0.0, False: 0.0}
-    for disturbance in scenario.disturbances:
-        if isinstance(disturbance, ErrorsOfOthers) and disturbance.server in (None, server):
-            counts[disturbance.looks_like_joins] += disturbance.per_s * _overlap_s(disturbance, from_s, to_s)
-    return counts[True], counts[False]
-
-
-def webhook_s(scenario: Scenario, from_s: float, to_s: float) -> float:
-    """By how much webhooks make the mean latency longer."""
-    slow = (webhook for webhook in scenario.disturbances if isinstance(webhook, SlowWebhook))
-    return sum(webhook.seconds * _overlap_s(webhook, from_s, to_s) / (to_s - from_s) for webhook in slow)
-
-
-def _overlap_s(disturbance: ListBurst | ErrorsOfOthers | SlowWebhook, from_s: float, to_s: float) -> float:
-    return max(0.0, min(disturbance.at_s + disturbance.for_s, to_s) - max(disturbance.at_s, from_s))
 
 
 def visitor_shares(scenario: Scenario, now_s: float) -> list[float]:
@@ -513,12 +452,8 @@ def visitor_shares(scenario: Scenario, now_s: float) -> list[float]:
 def _stuck(scenario: Scenario, server: int, now_s: float) -> float:
     if not is_up(scenario, server, now_s):
         return 0.0
-    back_s = max((loss.at_s + loss.for_s for loss in _losses(scenario, server) if loss.at_s <= now_s), default=None)
+    back_s = max((loss.at_s + loss.for_s for loss in losses_of(scenario, server) if loss.at_s <= now_s), default=None)
     return 1.0 if back_s is None else max(1e-6, 1.0 - exp(-(now_s - back_s) / CLIENT.return_s))
-
-
-def _losses(scenario: Scenario, server: int) -> list[ServerLoss]:
-    return [loss for loss in scenario.disturbances if isinstance(loss, ServerLoss) and loss.server == server]
 
 
 def background_levels(scenario: Scenario, draws: np.random.Generator) -> NDArray[np.float64]:

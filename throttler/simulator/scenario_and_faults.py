@@ -1,4 +1,6 @@
-"""What is simulated: a cluster, a demand, machines, disturbances, and how well the controller can see."""
+"""What is simulated: a cluster, a demand, machines, faults, and how well the controller can see; and what the faults
+do to the API servers, by time.
+"""
 
 from dataclasses import dataclass, field
 from math import inf
@@ -124,3 +126,61 @@ class Scenario:
     def nodes(self) -> int:
         """All that is wanted."""
         return sum(demand.nodes for demand in self.demands)
+
+
+LEVEL_S = 5.0
+"""The background keeps its level for so long."""
+
+
+def is_up(scenario: Scenario, server: int, now_s: float) -> bool:
+    """Whether this server (from 0) answers."""
+    if not scenario.disturbances:
+        return True
+    return not any(loss.at_s <= now_s < loss.at_s + loss.for_s for loss in losses_of(scenario, server))
+
+
+def speed_factor(scenario: Scenario, now_s: float) -> float:
+    """What is left of every server's capacity, 0..1."""
+    factor = 1.0
+    for disturbance in scenario.disturbances:
+        if isinstance(disturbance, Slowdown) and disturbance.at_s <= now_s < disturbance.at_s + disturbance.for_s:
+            factor *= disturbance.factor
+    return factor
+
+
+def is_blind(scenario: Scenario, now_s: float) -> bool:
+    """Whether scrapes answer with old numbers."""
+    blindness = (spell for spell in scenario.disturbances if isinstance(spell, Blindness))
+    return any(spell.at_s <= now_s < spell.at_s + spell.for_s for spell in blindness)
+
+
+def burst_rate(scenario: Scenario, from_s: float) -> float:
+    """Lists per second that bursts send, on average over the `LEVEL_S` from then on."""
+    if not scenario.disturbances:
+        return 0.0
+    bursts = (burst for burst in scenario.disturbances if isinstance(burst, ListBurst))
+    return sum(burst.per_s * _overlap_s(burst, from_s, from_s + LEVEL_S) / LEVEL_S for burst in bursts)
+
+
+def foreign_errors(scenario: Scenario, server: int, from_s: float, to_s: float) -> tuple[float, float]:
+    """429 and 5xx that a server answers to others on average: those that look like errors of joins, and the rest."""
+    counts = {True: 0.0, False: 0.0}
+    for disturbance in scenario.disturbances:
+        if isinstance(disturbance, ErrorsOfOthers) and disturbance.server in (None, server):
+            counts[disturbance.looks_like_joins] += disturbance.per_s * _overlap_s(disturbance, from_s, to_s)
+    return counts[True], counts[False]
+
+
+def webhook_s(scenario: Scenario, from_s: float, to_s: float) -> float:
+    """By how much webhooks make the mean latency longer."""
+    slow = (webhook for webhook in scenario.disturbances if isinstance(webhook, SlowWebhook))
+    return sum(webhook.seconds * _overlap_s(webhook, from_s, to_s) / (to_s - from_s) for webhook in slow)
+
+
+def _overlap_s(disturbance: ListBurst | ErrorsOfOthers | SlowWebhook, from_s: float, to_s: float) -> float:
+    return max(0.0, min(disturbance.at_s + disturbance.for_s, to_s) - max(disturbance.at_s, from_s))
+
+
+def losses_of(scenario: Scenario, server: int) -> list[ServerLoss]:
+    """When this server is down."""
+    return [loss for loss in scenario.disturbances if isinstance(loss, ServerLoss) and loss.server == server]
