@@ -293,7 +293,7 @@ def offline_option(command: F) -> F:
 
 def stated_of(options: Mapping[str, Any]) -> Any:
     """The `Stated` of these options; raises click.UsageError."""
-    from balloons.preview.what_if import NAMES, Stated, StatedError, check
+    from balloons.preview.inputs import NAMES, Stated, StatedError, check
 
     names = [name.replace("-", "_") for name in NAMES]
     try:

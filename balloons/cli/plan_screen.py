@@ -27,24 +27,15 @@ from balloons.display_text import POLICIES, duration, end, share, times
 from balloons.preview.fitting import Fitting, PodsError, asked_pods, fit_pods
 from balloons.preview.forecast import NONE, THROTTLE, PolicyError
 from balloons.preview.from_cluster import KINDS, births_in, loads_of, plan_inputs
-from balloons.preview.inputs import PlanInputs, ThrottleFacts, assumed_inputs
+from balloons.preview.inputs import NAMES, PlanInputs, StatedError, ThrottleFacts, assumed_inputs, with_stated
 from balloons.preview.plan_json import SavedPlanError, compared, comparison_json, plan_json, saved_plan
 from balloons.preview.scale_up_plan import Asked, PlanError, ScaleUpPlan, make_plan
-from balloons.preview.what_if import (
-    NAMES,
-    Cell,
-    FaultError,
-    StatedError,
-    Sweep,
-    fault_of,
-    simulate,
-    simulation_json,
-    with_stated,
-)
+from balloons.preview.simulate import Cell, Sweep, simulate, simulation_json
 from balloons.report.document import Document, DocumentError, read_document, series_of
 from balloons.report.sentences import answer_of_sides, hurts, may_hurt
 from throttler.kube.quantities_and_durations import count
 from throttler.law.settings import LawSettings
+from throttler.simulator.scenario_and_faults import FaultError, fault_of
 
 COLUMNS = ("POLICY", "ETA", "NINE-IN-TEN", "API-LOAD", "OTHERS-WAIT", "REFUSED", "LOST", "LIMITED-BY", "PEAK-REQ/S")
 FIRST_TO_GO = ("PEAK-REQ/S", "LOST", "REFUSED", "LIMITED-BY", "NINE-IN-TEN")

@@ -82,7 +82,7 @@ class Number(click.ParamType[float]):
         if self.bounds:
             return f"a number from {self.bounds}"
         # Imported here: it is heavy, and nothing has failed for whom reads help.
-        from balloons.preview.what_if import BOUNDS, accepted
+        from balloons.preview.inputs import BOUNDS, accepted
 
         name = param.name if param else None
         return accepted(name) if name in BOUNDS else "a number"
@@ -239,16 +239,17 @@ def contexts(context: click.Context, _param: click.Parameter, begun: str) -> lis
 
 def swept(_context: click.Context, _param: click.Parameter, begun: str) -> list[str]:
     """Figures that can be swept; their values are the user's."""
-    from balloons.preview.what_if import NAMES, NODES_ADDED
+    from balloons.preview.inputs import NAMES
+    from balloons.preview.simulate import NODES_ADDED
 
     return [f"{name}=" for name in (NODES_ADDED, *NAMES) if name.startswith(begun)]
 
 
 def faults(_context: click.Context, _param: click.Parameter, begun: str) -> list[str]:
     """Kinds of faults; when and for how long is the user's."""
-    from balloons.preview.what_if import KINDS
+    from throttler.simulator.scenario_and_faults import FAULT_KINDS
 
-    return [f"{kind}@" for kind in KINDS if kind.startswith(begun)]
+    return [f"{kind}@" for kind in FAULT_KINDS if kind.startswith(begun)]
 
 
 def waits(_context: click.Context, _param: click.Parameter, begun: str) -> list[str]:

@@ -7,8 +7,7 @@ The plan's own worlds, in which boots and joins differ from machine to machine: 
 from dataclasses import dataclass, replace
 
 from balloons.preview.forecast import NONE, Forecast, forecast, law_policy, policy_maker
-from balloons.preview.inputs import PlanInputs, ThrottleFacts, assumed_inputs
-from balloons.preview.what_if import Stated, with_stated
+from balloons.preview.inputs import PlanInputs, Stated, ThrottleFacts, assumed_inputs, with_stated
 from benchmarks.report import Figure
 from throttler.law.law_memory import Learned
 from throttler.law.settings import LawSettings

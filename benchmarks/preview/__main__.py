@@ -9,10 +9,10 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 
 from balloons.preview.forecast import NONE, THROTTLE
-from balloons.preview.inputs import PlanInputs, assumed_inputs
+from balloons.preview.inputs import PlanInputs, Stated, assumed_inputs, with_stated
 from balloons.preview.plan_json import plan_json
 from balloons.preview.scale_up_plan import Asked, make_plan
-from balloons.preview.what_if import Stated, simulate, with_stated
+from balloons.preview.simulate import simulate
 from benchmarks.report import Figure, Report, progress, run
 
 ROUNDS = 5

@@ -1,9 +1,12 @@
-"""What is simulated: a cluster, a demand, machines, faults, and how well the controller can see; and what the faults
-do to the API servers, by time.
+"""What is simulated: a cluster, a demand, machines, faults, and how well the controller can see; what the faults do
+to the API servers, by time; and how a fault is written on the command line: `loss@3m+2m`, `slow@5m+10m=0.5`.
 """
 
+import re
 from dataclasses import dataclass, field
 from math import inf
+
+from throttler.kube.quantities_and_durations import DurationError, parse_duration
 
 LONG_AGO_S = -1e6
 """Before any scenario begins."""
@@ -184,3 +187,50 @@ def _overlap_s(disturbance: ListBurst | ErrorsOfOthers | SlowWebhook, from_s: fl
 def losses_of(scenario: Scenario, server: int) -> list[ServerLoss]:
     """When this server is down."""
     return [loss for loss in scenario.disturbances if isinstance(loss, ServerLoss) and loss.server == server]
+
+
+ACCEPTED_FAULTS = (
+    "loss@AT+FOR (one API server is down), slow@AT+FOR=SHARE (all have this share of their capacity), "
+    "blind@AT+FOR (metrics stand still), lists@AT+FOR=PER_SECOND (somebody lists); AT and FOR such as 90s or 3m"
+)
+FAULT_KINDS = ("loss", "slow", "blind", "lists")
+_GRAMMAR = re.compile(rf"({'|'.join(FAULT_KINDS)})@([0-9.hms]+)\+([0-9.hms]+)(?:=([0-9]+\.?[0-9]*|\.[0-9]+))?")
+
+
+class FaultError(ValueError):
+    """No such fault; the message says what is accepted."""
+
+
+def fault_of(text: str) -> Disturbance:
+    """One fault; raises FaultError."""
+    match = _GRAMMAR.fullmatch(text[:80])
+    if match is None:
+        raise FaultError(f"fault {text[:80]!r} is not accepted; accepted: {ACCEPTED_FAULTS}")
+    kind, at, length, amount = match.groups()
+    try:
+        return _made(kind, _seconds(at), _seconds(length), None if amount is None else float(amount))
+    except (DurationError, ValueError) as error:
+        raise FaultError(f"fault {text[:80]!r}: {error}") from error
+
+
+def _seconds(text: str) -> float:
+    return 0.0 if text.strip("0s.") == "" else parse_duration(text)
+
+
+def _made(kind: str, at_s: float, for_s: float, amount: float | None) -> Disturbance:
+    if (amount is not None) != (kind in ("slow", "lists")):
+        raise ValueError(f"accepted: {ACCEPTED_FAULTS}")
+    match kind:
+        case "loss":
+            return ServerLoss(at_s=at_s, for_s=for_s)
+        case "blind":
+            return Blindness(at_s=at_s, for_s=for_s)
+        case "slow":
+            return Slowdown(at_s=at_s, for_s=for_s, factor=_within(amount, 0.01, 1.0))
+    return ListBurst(at_s=at_s, for_s=for_s, per_s=_within(amount, 0.01, 10_000.0))
+
+
+def _within(amount: float | None, low: float, high: float) -> float:
+    if amount is None or not low <= amount <= high:
+        raise ValueError(f"{amount}: accepted are {low:g} to {high:g}")
+    return amount

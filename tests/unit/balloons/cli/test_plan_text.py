@@ -12,10 +12,10 @@ from balloons.cli.terminal import Look
 from balloons.display_text import duration, share
 from balloons.preview.fitting import Fitting, GangFit
 from balloons.preview.from_cluster import plan_inputs
-from balloons.preview.inputs import Ceiling, assumed_inputs
+from balloons.preview.inputs import Ceiling, Stated, assumed_inputs, with_stated
 from balloons.preview.plan_json import plan_json
 from balloons.preview.scale_up_plan import Asked, ScaleUpPlan, make_plan
-from balloons.preview.what_if import Stated, simulate, with_stated
+from balloons.preview.simulate import simulate
 from balloons.reading.read_cluster import read_archive
 from balloons.report.document import Document, Series, read_document, series_of
 from throttler.kube.quantities_and_durations import count

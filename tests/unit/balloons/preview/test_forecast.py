@@ -24,9 +24,8 @@ from balloons.preview.forecast import (
     time_band,
     typical_world,
 )
-from balloons.preview.inputs import PlanInputs, ThrottleFacts, assumed_inputs
+from balloons.preview.inputs import PlanInputs, Stated, ThrottleFacts, assumed_inputs, with_stated
 from balloons.preview.scale_up_flow import FlowMoment
-from balloons.preview.what_if import Stated, with_stated
 from tests.unit.balloons.preview.small_worlds import world
 from throttler.law.settings import LawSettings
 

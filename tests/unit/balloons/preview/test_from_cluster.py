@@ -14,10 +14,10 @@ from balloons.cluster import kinds
 from balloons.cluster.kinds import Kind
 from balloons.cluster.seen_cluster import Listed, SeenCluster, Unread
 from balloons.preview.from_cluster import lift, of_node_pool, plan_inputs
-from balloons.preview.inputs import Ceiling, PlanInputs, Source
+from balloons.preview.inputs import Ceiling, PlanInputs, Source, Stated, with_stated
 from balloons.preview.plan_json import plan_json
 from balloons.preview.scale_up_plan import Asked, make_plan
-from balloons.preview.what_if import Stated, Sweep, simulate, with_stated
+from balloons.preview.simulate import Sweep, simulate
 from balloons.reading.read_cluster import read_archive, write_archive
 from throttler.kube.karpenter import NodePool
 

@@ -5,9 +5,8 @@ from typing import Any
 
 import pytest
 
-from balloons.preview.inputs import PlanInputs, ThrottleFacts, assumed_inputs
+from balloons.preview.inputs import PlanInputs, Stated, ThrottleFacts, assumed_inputs, with_stated
 from balloons.preview.possible_worlds import World, median_world, worlds
-from balloons.preview.what_if import Stated, with_stated
 from throttler.law.settings import LawSettings
 from throttler.simulator.requests_and_machines import JOIN
 

@@ -6,8 +6,7 @@ All joiners came at once, with 8 DaemonSets; joins of 7-10 s. The server's noise
 import pytest
 
 from balloons.preview.forecast import NONE, Limit, forecast, main_limit, policy_maker, typical_world
-from balloons.preview.inputs import assumed_inputs
-from balloons.preview.what_if import Stated, with_stated
+from balloons.preview.inputs import Stated, assumed_inputs, with_stated
 
 
 @pytest.mark.parametrize(

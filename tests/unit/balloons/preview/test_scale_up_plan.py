@@ -12,10 +12,19 @@ import pytest
 
 from balloons.preview.fitting import Fitting, GangFit, Unplaceable
 from balloons.preview.forecast import Limit
-from balloons.preview.inputs import Ceiling, NodeShape, PlanInputs, PoolFacts, assumed_inputs
+from balloons.preview.inputs import (
+    Ceiling,
+    NodeShape,
+    PlanInputs,
+    PoolFacts,
+    Stated,
+    StatedError,
+    assumed_inputs,
+    check,
+    with_stated,
+)
 from balloons.preview.plan_json import MOST_MOMENTS, plan_json, thinned
 from balloons.preview.scale_up_plan import Asked, Cost, PlanError, Relief, ScaleUpPlan, cost_of, make_plan
-from balloons.preview.what_if import Stated, StatedError, check, with_stated
 
 AT = datetime(2026, 11, 21, 12, 0, 30, tzinfo=UTC)
 SCHEMA = json.loads((Path(__file__).parents[4] / "docs/schemas/plan.json").read_text())

@@ -6,12 +6,15 @@ from tests.unit.throttler.simulator.small_plants import plant
 from throttler.simulator.requests_and_machines import capacity
 from throttler.simulator.scenario_and_faults import (
     Blindness,
+    Disturbance,
     ErrorsOfOthers,
+    FaultError,
     ListBurst,
     ServerLoss,
     Slowdown,
     SlowWebhook,
     burst_rate,
+    fault_of,
     foreign_errors,
     is_blind,
     is_up,
@@ -72,3 +75,28 @@ def test_a_burst_of_lists_counts_by_the_part_of_the_stretch_that_it_fills() -> N
         [1.0, 0.0, 6.0, 6.0, 0.0]
     )
     assert burst_rate(plant(), 0.0) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("loss@90s+3m", ServerLoss(at_s=90.0, for_s=180.0)),
+        ("blind@0+1m", Blindness(at_s=0.0, for_s=60.0)),
+        ("slow@10s+20s=0.01", Slowdown(at_s=10.0, for_s=20.0, factor=0.01)),
+        ("slow@10s+20s=1", Slowdown(at_s=10.0, for_s=20.0, factor=1.0)),
+        ("lists@10s+20s=0.01", ListBurst(at_s=10.0, for_s=20.0, per_s=0.01)),
+        ("lists@10s+20s=10000", ListBurst(at_s=10.0, for_s=20.0, per_s=10_000.0)),
+    ],
+)
+def test_a_fault_is_read(text: str, fault: Disturbance) -> None:
+    assert fault_of(text) == fault
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["loss", "loss@1m+1m=2", "slow@1m+1m", "slow@1m+1m=0", "slow@1m+1m=1.1", "lists@1m+1m=10001", "lists@1m+1m=0.001",
+     "fire@1m+1m", "loss@1x+1m", "loss@1m+1.2.3s", "slow@1m+1m=1.2.3"],
+)  # fmt: skip
+def test_what_is_no_fault_is_refused(text: str) -> None:
+    with pytest.raises(FaultError, match="accepted"):
+        fault_of(text)

@@ -1,15 +1,21 @@
-"""What is stated: bounds as users are told them, what stands before what was known, and faults."""
+"""What is stated: bounds as users are told them, and what stands before what was known."""
 
 from dataclasses import fields, replace
 from typing import Any
 
 import pytest
 
-from balloons.preview.forecast import PolicyError, policy_maker
-from balloons.preview.inputs import Known, PlanInputs, Source, assumed_inputs, join_cpu_s
-from balloons.preview.scale_up_plan import PlanError
-from balloons.preview.what_if import FaultError, Stated, StatedError, Sweep, check, fault_of, simulate, with_stated
-from throttler.simulator.scenario_and_faults import Blindness, Disturbance, ListBurst, ServerLoss, Slowdown
+from balloons.preview.inputs import (
+    Known,
+    PlanInputs,
+    Source,
+    Stated,
+    StatedError,
+    assumed_inputs,
+    check,
+    join_cpu_s,
+    with_stated,
+)
 
 DAY_S, HOUR_S = 86_400.0, 3_600.0
 TOLD: dict[str, tuple[float, float, str]] = {
@@ -106,60 +112,6 @@ def test_a_raised_rate_is_raised_with_its_burst() -> None:
     assert launches.launches_per_s is not None
     assert (launches.launches_per_s.value, launches.launch_burst) == (2.5, 7)
     assert with_stated(inputs(), Stated()).controllers.launches_per_s is None
-
-
-@pytest.mark.parametrize(
-    ("text", "fault"),
-    [
-        ("loss@90s+3m", ServerLoss(at_s=90.0, for_s=180.0)),
-        ("blind@0+1m", Blindness(at_s=0.0, for_s=60.0)),
-        ("slow@10s+20s=0.01", Slowdown(at_s=10.0, for_s=20.0, factor=0.01)),
-        ("slow@10s+20s=1", Slowdown(at_s=10.0, for_s=20.0, factor=1.0)),
-        ("lists@10s+20s=0.01", ListBurst(at_s=10.0, for_s=20.0, per_s=0.01)),
-        ("lists@10s+20s=10000", ListBurst(at_s=10.0, for_s=20.0, per_s=10_000.0)),
-    ],
-)
-def test_a_fault_is_read(text: str, fault: Disturbance) -> None:
-    assert fault_of(text) == fault
-
-
-@pytest.mark.parametrize(
-    "text",
-    ["loss", "loss@1m+1m=2", "slow@1m+1m", "slow@1m+1m=0", "slow@1m+1m=1.1", "lists@1m+1m=10001", "lists@1m+1m=0.001",
-     "fire@1m+1m", "loss@1x+1m", "loss@1m+1.2.3s", "slow@1m+1m=1.2.3"],
-)  # fmt: skip
-def test_what_is_no_fault_is_refused(text: str) -> None:
-    with pytest.raises(FaultError, match="accepted"):
-        fault_of(text)
-
-
-@pytest.mark.parametrize("value", [0, 0.5, 1.5, 150_001])
-def test_no_broken_number_of_nodes_is_swept(value: float) -> None:
-    with pytest.raises(StatedError, match="accepted: a whole number from 1 to 150,000"):
-        simulate(assumed_inputs(), "", 5, ["none"], Sweep("add", (value,)))
-
-
-def test_what_cannot_be_simulated_is_refused_before_it_takes_time() -> None:
-    with pytest.raises(StatedError, match="'speed' cannot be swept"):
-        simulate(assumed_inputs(), "", 5, ["none"], Sweep("speed", (1.0,)))
-    with pytest.raises(PlanError, match="61 runs"):
-        simulate(assumed_inputs(), "", 5, ["none"], Sweep("boot", tuple(float(each) for each in range(1, 62))))
-    with pytest.raises(PlanError, match="150,001 nodes more are too many"):
-        simulate(assumed_inputs(), "", 150_001, ["none"])
-
-
-@pytest.mark.parametrize(
-    "name",
-    ["5", "foo5", "rate=", "rate=0", "rate=-1", "rate=1000001", "rate=nan", "window=x", "window=0", "ratewindow=5"],
-)
-def test_a_policy_without_a_number_that_it_can_keep_to_is_refused(name: str) -> None:
-    with pytest.raises(PolicyError, match="is not accepted"):
-        policy_maker(name, None)
-
-
-@pytest.mark.parametrize("name", ["rate=1000000", "rate=0.5", "window=1000000", "none", "throttle", "aimd"])
-def test_policies_by_name(name: str) -> None:
-    assert callable(policy_maker(name, None))
 
 
 def test_a_pool_is_found_by_its_name_and_without_one_the_largest_is_meant() -> None:
