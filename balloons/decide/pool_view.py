@@ -15,6 +15,7 @@ import msgspec
 from cronsim import CronSim
 
 from balloons.api.pool import BalloonPool, Mode, PoolSpec, Schedule, ShapeType, Strategy
+from balloons.balloon_manifest import hosts_in, own_terms, stored_terms
 from balloons.decide.census import (
     JOIN_LIMIT_S,
     PREFLIGHT_LIMIT_S,
@@ -27,7 +28,6 @@ from balloons.decide.census import (
 )
 from balloons.decide.refusing import NodeRefusal, hosts_left_out, refusals, sought_by_karpenter
 from balloons.decide.settings import DecideSettings
-from balloons.render import hosts_in, own_terms, stored_terms
 from balloons.view.claim import Claim, Term, deployment_name, is_bought_by_karpenter, selectors_to_avoid
 from balloons.view.node_load import EMPTY, NodeLoad
 from balloons.view.shape import (

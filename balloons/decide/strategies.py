@@ -17,6 +17,15 @@ from math import inf
 from typing import Any
 
 from balloons.api.pool import BalloonPool, Mode, Strategy
+from balloons.balloon_manifest import (
+    TEMPLATE_ANNOTATION,
+    BalloonSpec,
+    buffer_object,
+    deployment,
+    replaced_at_once,
+    says,
+    template_object,
+)
 from balloons.decide.census import NodeState
 from balloons.decide.decision import (
     Action,
@@ -33,15 +42,6 @@ from balloons.decide.pool_reasons import Reason
 from balloons.decide.pool_view import PoolView, pool_of
 from balloons.decide.settings import DecideSettings
 from balloons.decide.target import VICTIM_COST, Holding, Target, balloons_by_shape, choose_nodes
-from balloons.render import (
-    TEMPLATE_ANNOTATION,
-    BalloonSpec,
-    buffer_object,
-    deployment,
-    replaced_at_once,
-    says,
-    template_object,
-)
 from balloons.view.claim import deployment_name
 from balloons.view.shape import Shape, balloon_requests, pod_requests
 from balloons.view.snapshot import Deployment, Snapshot, StoredObject

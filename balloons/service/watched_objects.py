@@ -10,7 +10,7 @@ import msgspec
 
 from balloons.api.pool import GROUP, POOL_KIND, POOL_PLURAL, VERSION, BalloonPool, PoolStatus
 from balloons.api.pool_rules import decode_pool
-from balloons.render import BUFFER_GROUP
+from balloons.balloon_manifest import BUFFER_GROUP
 from balloons.view.claim import is_of_its_pool
 from balloons.view.snapshot import Deployment, FailedBalloon, RefusedPool
 from throttler.kube.custom_objects import Invalid, status_of

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from balloons.api.pool import BalloonPool
-from balloons.render import BUFFER_GROUP
+from balloons.balloon_manifest import BUFFER_GROUP
 from balloons.service import watched_objects
 from balloons.service.loop import Wake
 from balloons.service.metrics import FAILED_BALLOONS, Metrics

@@ -42,7 +42,7 @@ BOXES = (
     Box(600, 124, 240, 60, "Write: only what differs", "balloons/service, throttler/service"),
     Box(40, 252, 240, 60, "View: who runs where", "balloons/view"),
     Box(320, 252, 240, 60, "Decide: which balloons", "balloons/decide"),
-    Box(600, 252, 240, 60, "Actions, each with why", "balloons/decide, balloons/render"),
+    Box(600, 252, 240, 60, "Actions, each with why", "balloons/balloon_manifest"),
     Box(40, 364, 240, 60, "Joins: nodes on their way", "throttler/joins"),
     Box(320, 364, 240, 60, "Law: how many may join", "throttler/law"),
     Box(600, 364, 240, 60, "Levers: limits, gates", "throttler/levers"),

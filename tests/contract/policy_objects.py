@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from balloons.render import BalloonSpec, deployment, template_object
+from balloons.balloon_manifest import BalloonSpec, deployment, template_object
 from balloons.view.shape import Shape
 from lab.cloud.karpenter.objects import node_pool
 from lab.cloud.karpenter.settings import NodePoolSettings

@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from balloons.api.pool import Mode, PoolNodes, Strategy
+from balloons.balloon_manifest import stored_terms
 from balloons.decide.decide import decide
 from balloons.decide.decision import Decision, Memory
 from balloons.decide.settings import DecideSettings
-from balloons.render import stored_terms
 from balloons.view.claim import MOST_TERMS, Term, away_from
 from tests.world import NOW, World, a_node, a_pool, later, nodes
 from throttler.kube.metadata import ObjectKey

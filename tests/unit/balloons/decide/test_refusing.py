@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from balloons.api.pool import BalloonPool, Mode, PoolNodes, Schedule
+from balloons.balloon_manifest import hosts_in, stored_terms
 from balloons.decide.decide import decide
 from balloons.decide.decision import Action, ApplyObject, Memory, PoolDecision, RemoveFailed
 from balloons.decide.pool_reasons import Reason
@@ -33,7 +34,6 @@ from balloons.decide.refusing import (
     to_remove,
 )
 from balloons.decide.settings import DecideSettings
-from balloons.render import hosts_in, stored_terms
 from balloons.view.snapshot import FailedBalloon, Now
 from tests.world import NOW, POOL_KEY, World, a_node, a_pool, daemon, later, nodes, work
 from throttler.kube.metadata import ObjectKey

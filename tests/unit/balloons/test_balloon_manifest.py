@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from balloons.api.pool import Mode, PodTemplate, SecretName, Spread
-from balloons.render import BalloonSpec, deployment, hosts_in, says, stored_terms
+from balloons.balloon_manifest import BalloonSpec, deployment, hosts_in, says, stored_terms
 from balloons.view.claim import deployment_name
 from balloons.view.shape import Shape
 from tests.world import a_pool

@@ -1,10 +1,9 @@
-"""Our objects as manifests for server-side apply, and whether a stored one already says what we would apply.
+"""The balloons' objects as manifests for server-side apply, and whether a stored one already says what we would apply.
 
-The CapacityBuffer strategy's objects: upstream's virtual balloon and the PodTemplate it points to.
-
-The balloon Deployment of one pool and machine shape, as the manifest for server-side apply. Deliberately absent: an
-ownerReference to the pool (deleting the CRD would then remove all warm capacity), a PodDisruptionBudget, and limits
-other than those that devices demand.
+The balloon Deployment of one pool and machine shape, its pods and how many are replaced at a time. Deliberately absent:
+an ownerReference to the pool (deleting the CRD would then remove all warm capacity), a PodDisruptionBudget, and limits
+other than those that devices demand. For the CapacityBuffer strategy: upstream's virtual balloon and the PodTemplate it
+points to.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
