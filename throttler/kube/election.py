@@ -37,6 +37,8 @@ class LeadTiming:
     """The longest that one look, or one renewal, may take: several fit into the deadline (kopiur#324)."""
     jitter: float = 0.2
     """The share of `retry_s` by which a look may come early, so that replicas do not keep in step."""
+    hand_over_s: float = 5.0
+    """How long a leader that stops waits for another replica: one that stands by leads within two looks, in 2.4 s."""
 
     def __post_init__(self) -> None:
         if not 0 < self.attempt_s < self.retry_s:

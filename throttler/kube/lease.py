@@ -185,12 +185,12 @@ class Elector:
                     if self._holder == self._settings.identity:
                         await self._hold()
 
-    async def hand_over(self, wait_s: float) -> bool:
-        """Let the Lease go and watch that another takes it; after `wait_s` without one, take it back.
+    async def hand_over(self) -> bool:
+        """Let the Lease go and watch that another takes it; after `hand_over_s` without one, take it back.
 
         True: another leads. False: nobody does, or we do again, as `may_write` says.
         """
-        until_s = self._clock() + wait_s
+        until_s = self._clock() + self._timing.hand_over_s
         async with self._turn:
             self._election = self._election.stepped_down()
             if await self._try_release():

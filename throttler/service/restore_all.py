@@ -308,8 +308,6 @@ DRAIN_S = 1.0
 """How long writes under way may take to finish on a stop: a write takes milliseconds, and a successor waits."""
 LOOK_S = 1.5
 """The longest that the look at our own Deployment may take on a stop."""
-HAND_OVER_S = 5.0
-"""How long another replica may take to take the Lease: one that stands by does within two looks, in 2.4 s."""
 GIVE_BACK_S = 12.0
 """The longest that giving everything back may take on a stop: what is left is the guard's. With all that comes before
 and after it stays below the 30 s after which a kubelet kills."""
@@ -399,7 +397,7 @@ class InForce:
         await drain(DRAIN_S)
         if elector is None or not self._has_held or not elector.may_write():
             return
-        if may_hand_over and await self._is_wanted(elector) and await elector.hand_over(HAND_OVER_S):
+        if may_hand_over and await self._is_wanted(elector) and await elector.hand_over():
             log.info("handed over", lease=elector.lease)
             return
         if not elector.may_write():

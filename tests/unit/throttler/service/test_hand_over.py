@@ -9,17 +9,19 @@ import pytest
 
 from tests.unit.throttler.service.kube_fake import FakeCluster
 from tests.unit.throttler.service.test_restore_all import MOVED
+from throttler.kube.election import LeadTiming
 from throttler.kube.errors import ApiError, ForbiddenError, ServerError
 from throttler.kube.lease import LEASE_NAME, Elector, ElectorSettings
 from throttler.levers.lever import HOLDER_ANNOTATION, THROTTLE_LABEL
 from throttler.levers.saved_limits import ORIGINAL_ANNOTATION
 from throttler.service import restore_all as room
-from throttler.service.restore_all import HAND_OVER_S, LOOK_S, InForce
+from throttler.service.restore_all import LOOK_S, InForce
 
 pytestmark = pytest.mark.virtual_time
 
 OWN = "kube-balloons"
 KILLED_S = 30.0
+HAND_OVER_S = LeadTiming().hand_over_s
 """What a pod has from SIGTERM on."""
 
 
