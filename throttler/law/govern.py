@@ -50,7 +50,7 @@ def govern(
     joins = sane(joins)
     looked_s = now_s if memory.looked_s is None else memory.looked_s
     now_s = max(now_s, looked_s)
-    health = examine(signals, memory.traces, settings, now_s, memory.own_until_s)
+    health = examine(signals, memory.traces, now_s, memory.own_until_s)
     facts = LawInput(
         memory=observed(memory, health, joins, settings, now_s),
         health=health,

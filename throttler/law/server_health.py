@@ -11,9 +11,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from throttler.law.settings import LawSettings
 from throttler.signals.reading import Alarm, Reading, Signals, SilentServer
-from throttler.signals.servers import OWN_REQUESTS, is_fresh
+from throttler.signals.servers import NEVER_SEEN_S, OWN_REQUESTS, is_fresh
 
 AVERAGED = 3
 """Windows over which utilisation is averaged: it follows the joins in flight smoothly, so a mean does not lag much."""
@@ -239,7 +238,6 @@ def error_share(reading: Reading, errors: float | None = None) -> float:
 def examine(
     signals: Signals,
     traces: tuple[ServerTrace, ...],
-    settings: LawSettings,
     now_s: float,
     own_until_s: float = -math.inf,
 ) -> Health:
@@ -253,9 +251,7 @@ def examine(
     judged = {trace.server: trace.ended_s for trace in traces}
     answering = {reading.server for reading in fresh}
     silent = _silent(signals, answering, now_s)
-    never_seen = [
-        server for server in silent if not server.was_seen and now_s - server.since_s >= settings.never_seen_s
-    ]
+    never_seen = [server for server in silent if not server.was_seen and now_s - server.since_s >= NEVER_SEEN_S]
     return Health(
         fresh=fresh,
         new=tuple(reading for reading in fresh if reading.ended_s > judged.get(reading.server, -math.inf)),

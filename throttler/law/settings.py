@@ -51,9 +51,6 @@ class LawSettings:
     baseline_ceiling_s: float = 0.1
     """A slower baseline is not believed: it would call an overloaded cluster normal."""
 
-    never_seen_s: float = 300.0
-    """A server that has not answered once for so long, or is known by its Lease only, no longer stops growth."""
-
     # Avoid: the gradient law.
 
     target: float = 9.0

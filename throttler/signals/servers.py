@@ -125,6 +125,8 @@ OWN_REQUESTS = "own requests"
 """The name under which our own clients' attempts are reported."""
 LEASE_ALIVE_S = 60.0
 """API servers renew their identity Lease every 10 s; it stays for up to an hour after they are gone."""
+NEVER_SEEN_S = 300.0
+"""A server that has not answered once for so long, or is known by its Lease only, no longer stops growth."""
 
 
 def is_server(reading: Reading) -> bool:

@@ -55,7 +55,7 @@ def test_a_joins_cost_is_that_of_the_joins_of_a_fifth_of_a_join_ago() -> None:
     memory = replace(memory, baseline=Baseline(remembered_s=0.04), knee=Knee(at_s=0.0))
     busy = Reading(server="a", ended_s=1000.0, span_s=10.0, requests=500.0, errors=0.0, latency_s=0.04, cpu_share=0.7)
     settings, joins = LawSettings(), Joins(joining=100, held=50, join_s=80.0)
-    after = observed(memory, examine(Signals(readings=(busy,)), (), settings, 1000.0), joins, settings, 1000.0)
+    after = observed(memory, examine(Signals(readings=(busy,)), (), 1000.0), joins, settings, 1000.0)
     assert after.load.per_join == pytest.approx(0.6 / 60)
 
 
@@ -73,6 +73,6 @@ def test_a_full_a_slow_and_a_silent_server_do_not_tell_what_a_join_costs(changed
     settings, joins = LawSettings(), Joins(joining=60, held=50, join_s=80.0)
     costs = []
     for reading in (usual, replace(usual, **changed)):  # type: ignore[arg-type]
-        health = examine(Signals(readings=(reading,)), memory.traces, settings, 1000.0)
+        health = examine(Signals(readings=(reading,)), memory.traces, 1000.0)
         costs.append(observed(memory, health, joins, settings, 1000.0).load.per_join)
     assert costs == [pytest.approx(0.86 / 60), None]

@@ -5,7 +5,6 @@ from dataclasses import replace
 import pytest
 
 from throttler.law.server_health import Health, ServerTrace, delay_of, examine, traced
-from throttler.law.settings import LawSettings
 from throttler.signals.reading import Reading, Signals, SilentServer
 
 READING = Reading(server="a", ended_s=100.0, span_s=10.0, requests=100.0, errors=0.0, latency_s=0.04, cpu_share=0.5)
@@ -138,12 +137,12 @@ def test_the_newest_and_longest_windows_are_those_of_any_server() -> None:
 @pytest.mark.parametrize(("since_s", "is_given_up"), [(700.0, True), (700.1, False)])
 def test_a_server_that_never_answered_stops_growth_for_five_minutes(since_s: float, *, is_given_up: bool) -> None:
     never = SilentServer(server="b", problem="", since_s=since_s, was_seen=False)
-    found = examine(Signals(readings=(replace(READING, ended_s=999.0),), silent=(never,)), (), LawSettings(), 1000.0)
+    found = examine(Signals(readings=(replace(READING, ended_s=999.0),), silent=(never,)), (), 1000.0)
     assert (found.never_seen, found.silent) == (((never,), None) if is_given_up else ((), never))
     assert found.servers == 2
 
 
 def test_of_silent_servers_the_one_that_has_been_so_longest_is_named() -> None:
     silent = tuple(SilentServer(server=name, problem="", since_s=at_s) for name, at_s in (("b", 9.0), ("c", 5.0)))
-    found = examine(Signals(readings=(replace(READING, ended_s=999.0),), silent=silent), (), LawSettings(), 1000.0)
+    found = examine(Signals(readings=(replace(READING, ended_s=999.0),), silent=silent), (), 1000.0)
     assert found.silent is silent[1]

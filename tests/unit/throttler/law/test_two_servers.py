@@ -7,7 +7,6 @@ import pytest
 from tests.unit.throttler.law.looks import CALM_S, EQUILIBRIUM, STEP_S, Loop, begun, reading
 from throttler.joins.joins import Joins
 from throttler.law.server_health import Health, ServerTrace, delay_of, error_share, examine, is_usable, traced
-from throttler.law.settings import LawSettings
 from throttler.law.verdict import Phase, ThrottleReason, Verdict
 from throttler.signals.reading import Reading, Signals, SilentServer
 
@@ -27,7 +26,7 @@ def health_of(bad: int, *windows: dict[str, object], calm_cpu: float = 0.1) -> H
     traces, now_s = (), 100.0
     for figures in windows:
         now_s += STEP_S
-        health = examine(Signals(readings=pair(now_s, bad, calm_cpu=calm_cpu, **figures)), traces, LawSettings(), now_s)
+        health = examine(Signals(readings=pair(now_s, bad, calm_cpu=calm_cpu, **figures)), traces, now_s)
         traces = health.traces
     return health
 
@@ -48,7 +47,7 @@ def test_each_figure_is_of_the_server_that_is_worst_in_it(bad: int) -> None:
         now_s += STEP_S
         pairs = zip(NAMES, (first, second) if bad == 0 else (second, first), strict=True)
         readings = tuple(reading(now_s, server=name, latency_s=delay_s) for name, delay_s in pairs)
-        health = examine(Signals(readings=readings), traces, LawSettings(), now_s)
+        health = examine(Signals(readings=readings), traces, now_s)
         traces = health.traces
     assert (health.low_s, health.high_s, health.newest_s) == (0.1, 0.9, 0.3)
 
@@ -216,7 +215,7 @@ def test_a_reading_with_a_figure_that_makes_no_sense_is_not_used(figure: str, va
 def test_a_server_that_never_answered_stops_growth_for_five_minutes_and_one_that_did_for_good() -> None:
     def lost(ago_s: float, *, was_seen: bool) -> Health:
         server = SilentServer(server="b", problem="away", since_s=1000.0 - ago_s, was_seen=was_seen)
-        return examine(Signals(readings=(reading(1000.0),), silent=(server,)), (), LawSettings(), 1000.0)
+        return examine(Signals(readings=(reading(1000.0),), silent=(server,)), (), 1000.0)
 
     found = [lost(ago_s, was_seen=was_seen) for was_seen in (False, True) for ago_s in (299.9, 300.0)]
     assert [health.silent is None for health in found] == [False, True, False, False]
@@ -225,13 +224,13 @@ def test_a_server_that_never_answered_stops_growth_for_five_minutes_and_one_that
 
 
 def test_a_reading_from_the_future_is_no_reading() -> None:
-    health = examine(Signals(readings=(reading(100.1),)), (), LawSettings(), 100.0)
+    health = examine(Signals(readings=(reading(100.1),)), (), 100.0)
     assert health.is_blind
-    assert not examine(Signals(readings=(reading(100.0),)), (), LawSettings(), 100.0).is_blind
+    assert not examine(Signals(readings=(reading(100.0),)), (), 100.0).is_blind
 
 
 def test_a_reading_is_new_once() -> None:
     signals = Signals(readings=(reading(100.0),))
-    first = examine(signals, (), LawSettings(), 101.0)
-    again = examine(signals, first.traces, LawSettings(), 102.0)
+    first = examine(signals, (), 101.0)
+    again = examine(signals, first.traces, 102.0)
     assert (len(first.new), len(again.new), len(again.fresh)) == (1, 0, 1)

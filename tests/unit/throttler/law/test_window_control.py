@@ -499,7 +499,7 @@ def test_a_silent_server_says_what_is_wrong_with_it() -> None:
     good = Reading(server="a", ended_s=NOW_S - 60.0, span_s=10.0, requests=100.0, errors=0.0)
     odd = replace(good, ended_s=NOW_S, errors=float("nan"))
     for reading, problem in ((good, "its newest reading is 60 s old"), (odd, "its figures make no sense")):
-        lost = examine(Signals(readings=(reading,)), (), SETTINGS, NOW_S).silent
+        lost = examine(Signals(readings=(reading,)), (), NOW_S).silent
         assert lost is not None
         assert lost.problem == problem
 
