@@ -1,23 +1,17 @@
-"""`balloons doctor` and `explain`: traps of autoscaling, and one object's timeline."""
+"""`balloons doctor`: traps of autoscaling."""
 
 import os
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from balloons.cli.cluster_source import see
-from balloons.cli.options import Subject, cluster_options, color_option, named, option, output_option
+from balloons.cli.shared_options import cluster_options, color_option, option, output_option
 from balloons.cli.terminal import CommandError, ExitCode
-from balloons.cli.values import FILE, Choice, File, codes, namespaces, subjects
+from balloons.cli.values import FILE, Choice, File, codes
 
 if TYPE_CHECKING:
-    from balloons.cluster.kinds import Kind
-    from balloons.cluster.seen_cluster import SeenCluster
-    from balloons.explain import Timeline
-
-
-SUBJECTS = ("pod", "node", "pool", "throttle")
+    pass
 
 
 @click.command(short_help="Find what makes autoscaling or warm capacity fail silently.")
@@ -129,105 +123,3 @@ def _print_diagnosis(diagnosis: Any, options: dict[str, Any]) -> None:
     click.echo("".join(f"{line}\n" for line in diagnosis_text(diagnosis, look)), nl=False)
     for line in summary(diagnosis, look):
         warn(line)
-
-
-@click.command(short_help="Show what happened to one object, step by step, and why.")
-@click.argument("subject", type=Subject(SUBJECTS))
-@click.argument("name", required=False, shell_complete=subjects)
-@cluster_options
-@option(
-    "-n",
-    "--namespace",
-    metavar="NAME",
-    shell_complete=namespaces,
-    help="Namespace of the pod or pool. Needed if two have this name.",
-)
-@output_option("json", "yaml")
-@click.option("--no-headers", is_flag=True, help="Leave out the line of column names.")
-@color_option
-def explain(subject: str, name: str | None, **options: Any) -> None:
-    """Show what happened to one object, step by step: how long each step took and why.
-
-    \b
-    Examples:
-      balloons explain pod train-0 -n ml       (or: pod ml/train-0)
-      balloons explain node/ip-10-0-3-7
-
-    The reasons are the same words as in status, Events, log and metrics. `pool` finds a BalloonPool, or else a NodePool
-    of Karpenter.
-    """
-    subject, name, namespace = named(subject, name, options["namespace"])
-    cluster = see(options, "explain", _kinds(subject, name))
-    timeline = _timeline(cluster, subject, name, namespace or _only_namespace(cluster, subject, name))
-    if timeline is None:
-        where = f" in namespace {namespace}" if namespace else ""
-        raise CommandError(f"there is no {subject} {name!r}{where}{_unsure(cluster, subject)}", ExitCode.BAD_INPUT)
-    _print_timeline(timeline, options)
-
-
-def _kinds(subject: str, name: str) -> "tuple[Kind, ...]":
-    """What a story is told from; of pods and Events only those that are in it."""
-    from balloons.cluster import kinds
-
-    told = replace(kinds.EVENTS, fields=f"regarding.name={name}")
-    match subject:
-        case "pod":
-            one = replace(kinds.PODS, fields=f"metadata.name={name}")
-            ceilings = (kinds.THROTTLES, kinds.QUOTAS, kinds.NODE_POOLS)
-            return (one, told, kinds.NODES, kinds.NODE_CLAIMS, *ceilings)
-        case "node":
-            on_it = replace(kinds.PODS, fields=f"spec.nodeName={name}")
-            # Its NodeClaim has another name; most Events are about pods.
-            told = replace(kinds.EVENTS, fields="regarding.kind!=Pod")
-            return (on_it, told, kinds.NODES, kinds.NODE_CLAIMS)
-        case "pool":
-            return (kinds.BALLOON_POOLS, kinds.NODE_POOLS, told)
-    return (kinds.THROTTLES, told)
-
-
-def _timeline(cluster: "SeenCluster", subject: str, name: str, namespace: str) -> "Timeline | None":
-    from balloons.explain import explain_node, explain_pod, explain_pool, explain_throttle
-
-    match subject:
-        case "pod":
-            return explain_pod(cluster, namespace, name)
-        case "node":
-            return explain_node(cluster, name)
-        case "pool":
-            return explain_pool(cluster, namespace, name)
-    return explain_throttle(cluster, name)
-
-
-def _only_namespace(cluster: "SeenCluster", subject: str, name: str) -> str:
-    """Where the object of this name is; raises CommandError when it is in several namespaces."""
-    from balloons.cluster import kinds
-    from balloons.cluster.plain_data import name_of, namespace_of
-
-    kind = {"pod": kinds.PODS, "pool": kinds.BALLOON_POOLS}.get(subject)
-    namespaces = {namespace_of(thing) for thing in cluster.plain(kind) if name_of(thing) == name} if kind else set()
-    if len(namespaces) > 1:
-        raise CommandError(f"{subject} {name!r} is in {', '.join(sorted(namespaces))}; add -n", ExitCode.BAD_INPUT)
-    return "".join(namespaces)
-
-
-def _unsure(cluster: "SeenCluster", subject: str) -> str:
-    """What was not seen may be why."""
-    from balloons.cluster import kinds
-    from balloons.cluster.seen_cluster import Unread
-
-    kind = {"pool": kinds.BALLOON_POOLS, "throttle": kinds.THROTTLES}.get(subject)
-    if kind is not None and cluster.listed(kind).unread is Unread.NOT_SERVED:
-        return f" (this cluster does not serve {kind.plural}: kubectl apply -k manifests/crds)"
-    return f" ({', '.join(cluster.not_seen)} not seen)" if cluster.not_seen else ""
-
-
-def _print_timeline(timeline: "Timeline", options: dict[str, Any]) -> None:
-    from balloons.cli.doctor_text import timeline_document, timeline_text
-    from balloons.cli.documents import printed
-    from balloons.cli.terminal import Look
-
-    if options["output"]:
-        click.echo(printed(timeline_document(timeline), options["output"]), nl=False)
-        return
-    look = Look.of_terminal("", has_headers=not options["no_headers"])
-    click.echo("".join(f"{line}\n" for line in timeline_text(timeline, look)), nl=False)

@@ -1,14 +1,12 @@
-"""Diagnoses and timelines, for people and for machines. Pure."""
+"""Diagnoses, for people and for machines. Pure."""
 
 import textwrap
-from datetime import datetime
 
-from balloons.cli.documents import DiagnosisDocument, ExplanationDocument, FindingItem, SkippedItem, StepItem
-from balloons.cli.terminal import NARROW_GAP, Look, lines
-from balloons.display_text import duration, printable
+from balloons.cli.documents import DiagnosisDocument, FindingItem, SkippedItem
+from balloons.cli.terminal import Look, lines
+from balloons.display_text import printable
 from balloons.doctor.check import Finding, Severity
 from balloons.doctor.diagnose import Diagnosis
-from balloons.explain import Step, Timeline
 from throttler.kube.quantities_and_durations import count
 
 DIAGNOSIS_COLUMNS = ("SEVERITY", "CODE", "OBJECT", "FINDING")
@@ -17,7 +15,6 @@ CODES_WIDTH = 78
 _COLOURS = {Severity.ERROR: "\x1b[31m", Severity.WARNING: "\x1b[33m", Severity.INFO: "\x1b[36m"}
 _GLYPHS = {Severity.ERROR: "✗", Severity.WARNING: "!", Severity.INFO: "i"}
 _ASCII_GLYPHS = {**_GLYPHS, Severity.ERROR: "x"}
-TIMELINE_COLUMNS = ("TIME", "WAIT", "STEP", "BECAUSE", "MESSAGE")
 
 
 def diagnosis_text(diagnosis: Diagnosis, look: Look) -> list[str]:
@@ -111,82 +108,3 @@ def _wrapped_finding(sentence: str, width: int) -> list[str]:
         break_long_words=False,
         break_on_hyphens=False,
     )
-
-
-def timeline_text(timeline: Timeline, look: Look) -> list[str]:
-    """The table of steps, then how it stands.
-
-    On a terminal that is too narrow a message goes on below its step, and then a step below its time.
-    """
-    rows = [_step_row(step) for step in timeline.steps]
-    whole = lines(TIMELINE_COLUMNS, rows, has_headers=look.has_headers)
-    if look.width is not None and max(map(len, whole), default=0) > look.width:
-        whole = _narrow(rows, look.width, has_headers=look.has_headers)
-    return [*whole, *_wrapped_message(f"now: {timeline.now}", look.width, "  ")]
-
-
-def _narrow(rows: list[dict[str, str]], width: int, *, has_headers: bool) -> list[str]:
-    """Each message in lines of its own."""
-    short = lines(TIMELINE_COLUMNS[:-1], rows, has_headers=has_headers, gap=NARROW_GAP)
-    if max(map(len, short), default=0) > width:
-        return [line for row in rows for line in _stacked(row, width)]
-    heads = short[len(short) - len(rows) :]
-    below = (_wrapped_message(row["MESSAGE"], width, "    ") if row["MESSAGE"] else [] for row in rows)
-    pairs = zip(heads, below, strict=True)
-    return [*short[: len(short) - len(rows)], *(line for head, more in pairs for line in (head, *more))]
-
-
-def _stacked(row: dict[str, str], width: int) -> list[str]:
-    """One step in lines of its own: when, what, and in which words."""
-    when, what = " ".join((row["TIME"], row["WAIT"])).rstrip(), ": ".join(filter(None, (row["STEP"], row["BECAUSE"])))
-    told = _wrapped_message(row["MESSAGE"], width, "    ") if row["MESSAGE"] else []
-    return [when, *_wrapped_message(what, width, "  "), *told]
-
-
-def _wrapped_message(text: str, width: int | None, indent: str) -> list[str]:
-    """Words are never cut: names are there to be copied."""
-    if width is None:
-        return [printable(text)]
-    first = "" if text.startswith("now: ") else indent
-    return textwrap.wrap(
-        printable(text),
-        width,
-        initial_indent=first,
-        subsequent_indent=indent,
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
-
-
-def timeline_document(timeline: Timeline) -> ExplanationDocument:
-    """For machines."""
-    return ExplanationDocument(
-        subject=timeline.subject,
-        seen_at=_time(timeline.seen_at),
-        now=timeline.now,
-        steps=[_step_item(step) for step in timeline.steps],
-    )
-
-
-def _step_item(step: Step) -> StepItem:
-    return StepItem(_time(step.at) if step.at else None, step.wait_s, step.what, step.because, step.message)
-
-
-def _step_row(step: Step) -> dict[str, str]:
-    return {
-        "TIME": _time(step.at) if step.at else "now",
-        "WAIT": _wait(step.wait_s) if step.wait_s is not None else "",
-        "STEP": step.what,
-        "BECAUSE": step.because,
-        "MESSAGE": " ".join(step.message.split()),
-    }
-
-
-def _wait(seconds: float) -> str:
-    """Events know microseconds, which nobody waits for: tenths below ten seconds, then as plans have it."""
-    return f"+{round(seconds, 1):g}s" if seconds < 10 else f"+{duration(seconds)}"
-
-
-def _time(at: datetime) -> str:
-    """To the second: that is what most objects carry."""
-    return at.strftime("%Y-%m-%dT%H:%M:%SZ")

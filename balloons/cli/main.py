@@ -12,13 +12,16 @@ from pathlib import Path
 
 import click
 
-from balloons.cli.doctor_command import doctor, explain
+from balloons.cli.doctor_command import doctor
 from balloons.cli.dump_command import dump
-from balloons.cli.give_back_command import give_back, guard
-from balloons.cli.pause_command import pause, resume
-from balloons.cli.plan_command import plan, report, simulate
+from balloons.cli.explain_command import explain
+from balloons.cli.guard_and_give_back_command import give_back, guard
+from balloons.cli.pause_and_resume_command import pause, resume
+from balloons.cli.plan_command import plan
+from balloons.cli.report_command import report
 from balloons.cli.run_command import run
-from balloons.cli.status_command import status, top
+from balloons.cli.simulate_command import simulate
+from balloons.cli.status_and_top_command import status, top
 from balloons.cli.terminal import ExitCode, end_quietly, fail
 from balloons.cli.values import Choice
 from balloons.cli.version_command import own_version, version

@@ -1,4 +1,4 @@
-"""Files that `plan` and `simulate` take: bounded, and refused in one sentence."""
+"""Files that `plan`, `simulate`, `report` and `top` take: bounded, and refused in one sentence."""
 
 import contextlib
 import json

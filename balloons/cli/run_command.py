@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from balloons.cli.options import (
+from balloons.cli.shared_options import (
     connection_options,
     is_in_pod,
     log_options,

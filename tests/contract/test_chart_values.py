@@ -12,7 +12,7 @@ import yaml
 from click import Command
 
 from balloons.api.pool_rules import decode_pool
-from balloons.cli.give_back_command import guard
+from balloons.cli.guard_and_give_back_command import guard
 from balloons.cli.run_command import run
 from balloons.decide.settings import DEFAULT_IMAGE, DecideSettings
 from balloons.service.settings import ServiceSettings, SettingsError

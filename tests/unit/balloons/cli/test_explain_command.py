@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from balloons.cli.doctor_text import timeline_text
+from balloons.cli.explain_command import timeline_text
 from balloons.cli.terminal import Look
 from balloons.cluster import kinds
 from balloons.cluster.kinds import Kind

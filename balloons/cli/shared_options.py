@@ -1,4 +1,5 @@
-"""Options that several commands share: what names their cluster, which object is meant, what is stated for a plan.
+"""Options that several commands share: what names their cluster and how long it is asked, which object is meant, what
+is logged and how it is printed.
 
 Each can also be given as BALLOONS_<OPTION> in the environment. A user names one object as kind NAME or kind/NAME, in a
 namespace or with one before the name.
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from balloons.cli.terminal import CommandError, ExitCode, colour_asked
-from balloons.cli.values import DUMP_FILE, FILE, Choice, Count, File, Number, Price, Seconds, contexts, names_of, pools
+from balloons.cli.values import DUMP_FILE, FILE, Choice, Count, File, Number, contexts, names_of
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -28,29 +29,6 @@ _TLS_FILES = {
 IN_NAMESPACES = ("pod", "pool")
 KINDS = {"balloonpool": "pool", "nodepool": "pool", "jointhrottle": "throttle"}
 """What kubectl and `status -o name` call them."""
-NAMES_A_CLUSTER = ("from_file", "kubeconfig", "context")
-MOST_ADDED = 150_000
-"""As `balloons.preview.forecast`, which is not imported for help."""
-DURATIONS = ("boot", "join", "reaction", "kill-timer")
-_STATED = (
-    ("nodes", "Nodes that the cluster has now."),
-    ("boot", "Time from ordering a machine until its node registers."),
-    ("boot-spread", "Its standard deviation between machines, as a share."),
-    ("join", "Time from registering until usable, on idle API servers."),
-    ("reaction", "Time until the autoscaler orders machines for waiting pods."),
-    ("servers", "Number of API servers."),
-    ("server-cores", "CPU cores of each API server."),
-    ("background", "Share of these cores that is usually in use."),
-    ("join-cost", "CPU seconds that a join costs the API servers."),
-    ("daemonsets", "DaemonSet pods per node."),
-    ("controller-qps", "The controller manager's --kube-api-qps."),
-    ("scheduler-qps", "The scheduler's --kube-api-qps."),
-    ("launch-rate", "Machines that the cloud starts per second."),
-    ("launch-burst", "Machines that it starts at once before that."),
-    ("kill-timer", "Time until a machine that has not registered is destroyed."),
-    ("max-nodes", "Most nodes that the cluster may have."),
-)
-PRINTING = "Output"
 
 
 def option(*names: str, **settings: Any) -> Callable[[F], F]:
@@ -187,116 +165,3 @@ def cluster_options(command: F) -> F:
     return option("--from", "from_file", metavar=FILE, type=File(DUMP_FILE), help="A file that `balloons dump` wrote.")(
         command
     )
-
-
-def check_offline(context: click.Context) -> None:
-    """--offline looks at no cluster: raises click.UsageError for another option of the command line that names one."""
-    asked = click.core.ParameterSource.COMMANDLINE
-    for param in context.command.params:
-        if param.name in NAMES_A_CLUSTER and context.get_parameter_source(param.name) is asked:
-            raise click.UsageError(
-                f"{param.opts[0]} with --offline, which looks at no cluster: accepted is one of the two"
-            )
-
-
-def stated_options(command: F) -> F:
-    """One option for each figure that can be stated."""
-    for name, text in reversed(_STATED):
-        kind: click.ParamType[float] = Seconds() if name in DURATIONS else Number()
-        metavar = "TIME" if name in DURATIONS else "N"
-        command = option(f"--{name}", type=kind, metavar=metavar, help=text)(command)
-    return command
-
-
-def asked_options(command: F) -> F:
-    """What is to be planned, and by which prices."""
-    for decorate in reversed(
-        (
-            option("--to", type=Count(1, 1_000_000), metavar="N", help="Nodes that the pool should have."),
-            option("--add", type=Count(1, MOST_ADDED), metavar="N", help="Nodes to add."),
-            option(
-                "--pods",
-                metavar=FILE,
-                type=File("a file of pods"),
-                help="Find room for the pods in FILE (YAML or JSON, - for stdin).",
-            ),
-            option(
-                "--job",
-                metavar=FILE,
-                type=File("a file with a Job"),
-                help="Find room for all pods of a Job at once, or for none.",
-            ),
-            option(
-                "--pool",
-                default="",
-                metavar="NAME",
-                shell_complete=pools,
-                help="Pool that grows. Default: the largest.",
-            ),
-            option(
-                "--within",
-                type=Seconds(),
-                metavar="TIME",
-                help="Exit with 3 if one scale-up in twenty would take longer.",
-            ),
-            option("--price", type=Price(), metavar="N", help="Price of one new node per hour."),
-            option(
-                "--prices",
-                metavar=FILE,
-                type=File("a file of prices"),
-                help="YAML: instance type -> price per hour.",
-            ),
-        )
-    ):
-        command = decorate(command)
-    return command
-
-
-class InSections(click.Command):
-    """Help with its many options in sections: what is asked, where, under which assumptions, and how it is printed."""
-
-    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """One list for each section."""
-        sections: dict[str, list[tuple[str, str]]] = {name: [] for name in (*SECTIONS, PRINTING)}
-        for param in self.get_params(ctx):
-            if record := param.get_help_record(ctx):
-                section = next((name for name, names in SECTIONS.items() if param.name in names), PRINTING)
-                sections[section].append(record)
-        for name, records in sections.items():
-            if records:
-                with formatter.section(name):
-                    formatter.write_dl(records)
-
-
-SECTIONS = {
-    "What": {"to", "add", "pods", "job", "pool", "within", "price", "prices", "compare", "saved", "policies", "faults"}
-    | {"sweep", "gate"},
-    "Cluster": {"kubeconfig", "context", "from_file", "offline", "as_user", "as_group", "request_timeout"},
-    "Figures of your own, in place of the cluster's": {name.replace("-", "_") for name, _ in _STATED} | {"file"},
-}
-"""Of options; the others are about what is printed."""
-
-
-def check_asked(options: Mapping[str, Any], *names: str) -> None:
-    """That exactly one of these options is there; raises click.UsageError."""
-    asked = [name for name in names if options[name] is not None]
-    if len(asked) != 1:
-        accepted = ", ".join(f"--{name} {'N' if name in ('to', 'add') else 'FILE'}" for name in names)
-        words = " with ".join(f"--{name}" for name in asked) or "nothing"
-        raise click.UsageError(f"{words} asked for; accepted: one of {accepted}")
-
-
-def offline_option(command: F) -> F:
-    """For whoever has no cluster, or wants to ask about another one."""
-    return click.option("--offline", is_flag=True, help="Ask no cluster: use options and usual values only.")(command)
-
-
-def stated_of(options: Mapping[str, Any]) -> Any:
-    """The `Stated` of these options; raises click.UsageError."""
-    from balloons.preview.inputs import NAMES, Stated, StatedError, check
-
-    names = [name.replace("-", "_") for name in NAMES]
-    try:
-        return check(Stated(**{name: options[name] for name in names}))
-    except StatedError as error:
-        raise click.UsageError(f"--{error}") from error

@@ -5,7 +5,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from balloons.cli.options import connection_options, is_in_pod, log_options, metrics_tls, metrics_tls_options, option
+from balloons.cli.shared_options import (
+    connection_options,
+    is_in_pod,
+    log_options,
+    metrics_tls,
+    metrics_tls_options,
+    option,
+)
 from balloons.cli.terminal import CommandError, ExitCode
 from balloons.cli.values import Number, namespaces
 

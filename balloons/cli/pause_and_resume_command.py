@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from balloons.cli.cluster_source import open_cluster
-from balloons.cli.options import Subject, named, option, request_options
+from balloons.cli.shared_options import Subject, named, option, request_options
 from balloons.cli.terminal import CommandError, ExitCode, warn
 from balloons.cli.values import namespaces, subjects
 

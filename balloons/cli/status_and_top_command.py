@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from balloons.cli.cluster_source import see
-from balloons.cli.options import cluster_options, color_option, option, output_option
+from balloons.cli.shared_options import cluster_options, color_option, option, output_option
 from balloons.cli.terminal import warn
 from balloons.cli.values import FILE, File, Price, Seconds, namespaces, pools_and_throttles, waits
 

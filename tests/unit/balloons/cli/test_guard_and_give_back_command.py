@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from balloons.cli.give_back_command import _settings
+from balloons.cli.guard_and_give_back_command import _settings
 from balloons.cli.main import main
 from balloons.cli.terminal import ExitCode
 from throttler.kube.election import LeadTiming
