@@ -29,10 +29,9 @@ from balloons.decide.strategies import is_bounded, let_go, lowered_buffers_unsee
 from balloons.view.claim import Bound, Claim, Refusal, claim_nodes, precedence
 from balloons.view.node_load import USUAL_PRIORITY
 from balloons.view.snapshot import Deployment, Now, Snapshot, StoredObject
-from throttler.kube.because import Because, because
-from throttler.kube.conditions_and_events import MOST_ERROR_TEXT
 from throttler.kube.metadata import ObjectKey
 from throttler.kube.node import HELD_BY_ANNOTATION, Node
+from throttler.kube.reasons_and_events import MOST_ERROR_TEXT, Because, because
 from throttler.kube.selectors import LabelSelector, can_match, matches
 from throttler.levers.lever import Lane
 

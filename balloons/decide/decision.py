@@ -11,8 +11,8 @@ from typing import Any
 from balloons.api.pool import PoolStatus
 from balloons.decide.census import Unready
 from balloons.decide.refusing import NodeRefusal
-from throttler.kube.because import Because
 from throttler.kube.metadata import ObjectKey
+from throttler.kube.reasons_and_events import Because
 
 
 @dataclass(frozen=True, slots=True)

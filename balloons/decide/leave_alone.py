@@ -15,8 +15,8 @@ from balloons.decide.pool_view import PoolView, Short
 from balloons.decide.settings import DecideSettings
 from balloons.view.shape import are_alike
 from balloons.view.snapshot import Now, Snapshot
-from throttler.kube.because import Because, because
 from throttler.kube.node import Node
+from throttler.kube.reasons_and_events import Because, because
 
 IMAGE_VOLUMES_SINCE = 35
 """Minor version from which image volumes are on by default (KEP-4639; GA in 1.36)."""

@@ -23,10 +23,10 @@ from balloons.decide.strategies import annotate, buffer, held_by_us, inflate, lo
 from balloons.decide.target import Holding, Supply, Target, balloons_by_shape, being_removed, hold, target
 from balloons.view.node_load import EMPTY
 from balloons.view.snapshot import Now, Snapshot
-from throttler.kube.because import Because, because
 from throttler.kube.node import Node
 from throttler.kube.pod import POOL_LABEL, Pod
 from throttler.kube.quantities_and_durations import parse_duration
+from throttler.kube.reasons_and_events import Because, because
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ A reason's name is the condition's and the Event's reason and the metric's label
 log and CLI. A new one also goes into docs/pool-reasons.md and the runbook; a test compares them.
 """
 
-from throttler.kube.because import Sentence
+from throttler.kube.reasons_and_events import Sentence
 
 
 class Reason(Sentence):

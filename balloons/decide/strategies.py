@@ -45,11 +45,11 @@ from balloons.decide.target import VICTIM_COST, Holding, Target, balloons_by_sha
 from balloons.view.claim import deployment_name
 from balloons.view.shape import Shape, balloon_requests, pod_requests
 from balloons.view.snapshot import Deployment, Snapshot, StoredObject
-from throttler.kube.because import Because, because
 from throttler.kube.metadata import ObjectKey, key_of
 from throttler.kube.node import CA_KEEP_ANNOTATION, HELD_BY_ANNOTATION, KARPENTER_KEEP_ANNOTATION, Node, is_kept
 from throttler.kube.pod import SHAPE_LABEL, Pod
 from throttler.kube.quantities_and_durations import Resources
+from throttler.kube.reasons_and_events import Because, because
 
 KEEP: Mapping[str, str] = {CA_KEEP_ANNOTATION: "true", KARPENTER_KEEP_ANNOTATION: "true"}
 

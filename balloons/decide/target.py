@@ -20,10 +20,10 @@ from balloons.decide.census import NodeState
 from balloons.decide.pool_reasons import Reason
 from balloons.decide.pool_view import PoolView, wanted_size
 from balloons.view.node_load import EMPTY, NodeLoad
-from throttler.kube.because import Because, because
 from throttler.kube.metadata import ObjectKey
 from throttler.kube.node import Node
 from throttler.kube.pod import Pod
+from throttler.kube.reasons_and_events import Because, because
 
 _FREE = (NodeState.WARM, NodeState.IDLE)
 _STUCK = (NodeState.SICK, NodeState.CLOSED, NodeState.JOINING, NodeState.PREFLIGHT, NodeState.SCAVENGED)

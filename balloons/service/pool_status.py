@@ -21,9 +21,8 @@ from balloons.api.pool import API_VERSION, POOL_KIND, BalloonPool, PoolStatus
 from balloons.decide.decision import PoolDecision
 from balloons.decide.pool_reasons import Reason
 from balloons.view.snapshot import RefusedPool
-from throttler.kube.because import Sentence
-from throttler.kube.conditions_and_events import MESSAGE_LIMIT, EventAuthor, EventLimit, conditions_since
 from throttler.kube.metadata import Condition, ObjectKey
+from throttler.kube.reasons_and_events import MESSAGE_LIMIT, EventAuthor, EventLimit, Sentence, conditions_since
 
 _MOVING = {
     Reason.WARMING,

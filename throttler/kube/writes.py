@@ -18,10 +18,10 @@ from typing import Any, Generic, Literal, TypeVar
 import msgspec
 import structlog
 
-from throttler.kube.conditions_and_events import EVENT_NAMESPACE
 from throttler.kube.errors import ApiError, FencedError, NotFoundError, ServerError, UnreachableError
 from throttler.kube.kube_client import KubeClient, decode
 from throttler.kube.metadata import Metadata, ObjectKey, key_of
+from throttler.kube.reasons_and_events import EVENT_NAMESPACE
 from throttler.kube.requests import EVENTS, Resource
 
 LATE_S = 120.0

@@ -9,7 +9,7 @@ import math
 from dataclasses import replace
 
 from throttler.joins.joins import Joins
-from throttler.kube.because import because
+from throttler.kube.reasons_and_events import because
 from throttler.law import error_brake, join_model
 from throttler.law.admission import filled
 from throttler.law.law_input import LawInput

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from throttler.joins.joins import Joins
-from throttler.kube.because import Because
+from throttler.kube.reasons_and_events import Because
 from throttler.law import join_model, window_steps
 from throttler.law.law_memory import LawMemory
 from throttler.law.server_health import Health

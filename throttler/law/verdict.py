@@ -7,7 +7,7 @@ section in docs/throttle-reasons.md and stands in docs/pacing.md.
 import enum
 from dataclasses import dataclass
 
-from throttler.kube.because import Because, Sentence
+from throttler.kube.reasons_and_events import Because, Sentence
 
 
 class ThrottleReason(Sentence):

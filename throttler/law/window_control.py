@@ -7,7 +7,7 @@ avoidance.
 import math
 from dataclasses import replace
 
-from throttler.kube.because import Because, because
+from throttler.kube.reasons_and_events import Because, because
 from throttler.law import error_brake, window_steps
 from throttler.law.law_input import LawInput, WindowUpdate, judged, update, with_memory
 from throttler.law.law_memory import LawMemory

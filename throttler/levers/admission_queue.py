@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
-from throttler.kube.because import Because, Sentence, because
+from throttler.kube.reasons_and_events import Because, Sentence, because
 from throttler.levers.lever import (
     Clocks,
     Lever,

@@ -17,10 +17,10 @@ import msgspec
 
 from throttler.api.throttle import QuotaLever
 from throttler.joins.demand import waiting_crowds
-from throttler.kube.because import Because, because
 from throttler.kube.cluster_autoscaler import CAPACITY_QUOTA_KIND, NODES, CapacityQuota
 from throttler.kube.metadata import ObjectKey, OwnedMetadata
 from throttler.kube.quantities_and_durations import QuantityError, Resources, count
+from throttler.kube.reasons_and_events import Because, because
 from throttler.kube.selectors import LabelSelector
 from throttler.levers.ceiling import (
     MILLI,

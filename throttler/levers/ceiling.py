@@ -11,10 +11,10 @@ from functools import cached_property
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
 from throttler.api.throttle import JoinThrottle
-from throttler.kube.because import Because, because
 from throttler.kube.karpenter import NodePool
 from throttler.kube.metadata import KindNames, LimitedObject, ObjectKey, OwnedMetadata
 from throttler.kube.quantities_and_durations import QuantityError, Resources
+from throttler.kube.reasons_and_events import Because, because
 from throttler.kube.selectors import LabelSelector
 from throttler.levers.lever import (
     THROTTLE_LABEL,

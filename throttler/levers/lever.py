@@ -23,13 +23,13 @@ from typing import Any, ClassVar, Generic, TypeVar
 from throttler.api.throttle import JoinThrottle, Levers
 from throttler.joins.demand import may_use
 from throttler.joins.joins import JoinRules, Joins
-from throttler.kube.because import Because, Sentence
 from throttler.kube.cluster_autoscaler import AutoscalerStatus
 from throttler.kube.karpenter import NodeClaim
 from throttler.kube.metadata import KindNames, LimitedObject, ObjectKey
 from throttler.kube.node import Node
 from throttler.kube.pod import Pod
 from throttler.kube.quantities_and_durations import Resources
+from throttler.kube.reasons_and_events import Because, Sentence
 from throttler.kube.selectors import Labels, LabelSelector
 
 FIELD_MANAGER = "kube-balloons-throttle"

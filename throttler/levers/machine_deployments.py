@@ -15,11 +15,11 @@ from types import MappingProxyType
 from typing import Any, Self
 
 from throttler.api.throttle import MachineDeploymentLever
-from throttler.kube.because import Because, because
 from throttler.kube.cluster_api import MACHINE_DEPLOYMENT_KIND, MAX_SIZE, MachineDeployment
 from throttler.kube.cluster_autoscaler import NODES, NodeGroup
 from throttler.kube.metadata import ObjectKey
 from throttler.kube.quantities_and_durations import Resources, count
+from throttler.kube.reasons_and_events import Because, because
 from throttler.kube.selectors import LabelSelector
 from throttler.levers.ceiling import (
     MILLI,

@@ -12,10 +12,10 @@ from functools import cached_property, reduce
 
 from throttler.api.throttle import NodePoolLever
 from throttler.joins.demand import Crowd
-from throttler.kube.because import Because, because
 from throttler.kube.karpenter import NodeClaim, NodePool
 from throttler.kube.pod import Scheduling
 from throttler.kube.quantities_and_durations import Resources, format_milli, larger, total
+from throttler.kube.reasons_and_events import Because, because
 from throttler.kube.selectors import LabelSelector
 from throttler.levers.ceiling import (
     CeilingLever,

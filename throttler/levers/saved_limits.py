@@ -22,7 +22,6 @@ from typing import Any
 
 import msgspec
 
-from throttler.kube.because import because
 from throttler.kube.metadata import (
     LimitedObject,
     ManagedFields,
@@ -34,6 +33,7 @@ from throttler.kube.metadata import (
     without_manager,
 )
 from throttler.kube.quantities_and_durations import BYTES, QuantityError, Resources, format_resources, parse_quantity
+from throttler.kube.reasons_and_events import because
 from throttler.levers.lever import (
     EPOCH_ANNOTATION,
     FIELD_MANAGER,

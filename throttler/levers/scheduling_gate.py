@@ -14,10 +14,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from throttler.api.throttle import GateLever, Levers
-from throttler.kube.because import because
 from throttler.kube.metadata import KindNames
 from throttler.kube.pod import Pod
 from throttler.kube.quantities_and_durations import Resources, fits, minus
+from throttler.kube.reasons_and_events import because
 from throttler.levers.admission_queue import AdmissionLever, AdmissionReason, Held, HeldSince, in_turn, without_elements
 from throttler.levers.lever import (
     ANY_TIME,

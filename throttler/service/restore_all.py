@@ -17,7 +17,6 @@ import msgspec
 import structlog
 
 from throttler.api.throttle import Levers
-from throttler.kube.because import because
 from throttler.kube.connection import Connection
 from throttler.kube.decoding import Skipped, W
 from throttler.kube.errors import ApiError, NotFoundError, UndecodableError
@@ -26,6 +25,7 @@ from throttler.kube.lease import Elector
 from throttler.kube.metadata import LimitedObject, Metadata, ObjectKey
 from throttler.kube.node import HELD_BY_ANNOTATION, KEPT_ANNOTATIONS, Node, NodeWire, Shared, node_from_wire
 from throttler.kube.pod import Pod, PodWire, pod_from_wire
+from throttler.kube.reasons_and_events import because
 from throttler.kube.requests import DEPLOYMENTS, EVERYTHING, NODES, PODS, Resource, Selection
 from throttler.kube.selectors import LabelSelector, matches
 from throttler.levers.ceiling import CeilingLever

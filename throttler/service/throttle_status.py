@@ -24,10 +24,17 @@ from throttler.api.throttle import (
     ThrottleStatus,
 )
 from throttler.api.throttle_rules import RefusedThrottle, StoredThrottle
-from throttler.kube.because import Because, Sentence, because
-from throttler.kube.conditions_and_events import MESSAGE_LIMIT, EventAuthor, EventLimit, conditions_since
 from throttler.kube.metadata import Condition
 from throttler.kube.quantities_and_durations import count, plural
+from throttler.kube.reasons_and_events import (
+    MESSAGE_LIMIT,
+    Because,
+    EventAuthor,
+    EventLimit,
+    Sentence,
+    because,
+    conditions_since,
+)
 from throttler.law.verdict import Phase, ThrottleReason, Verdict
 from throttler.levers.lever import LeverDecision, LeverState
 from throttler.service.law_from_spec import learned_status_of

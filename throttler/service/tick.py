@@ -18,8 +18,8 @@ from throttler.joins.count_joins import count_joins
 from throttler.joins.join_memory import JoinMemory
 from throttler.joins.joins import JoinRules, Joins, JoinWorld, total_joins
 from throttler.joins.requested_machines import GroupsOf, share_groups
-from throttler.kube.conditions_and_events import MOST_ERROR_TEXT
 from throttler.kube.karpenter import NodePool
+from throttler.kube.reasons_and_events import MOST_ERROR_TEXT
 from throttler.kube.selectors import can_match
 from throttler.law.govern import govern
 from throttler.law.law_memory import LawMemory, Learned, learned_of

@@ -11,8 +11,8 @@ from balloons.decide.decision import PoolDecision
 from balloons.decide.pool_reasons import Reason
 from balloons.service.metrics import Metrics
 from lab.monitoring.panel_queries import filled
-from throttler.kube.because import because
 from throttler.kube.metadata import ObjectKey
+from throttler.kube.reasons_and_events import because
 from throttler.law.verdict import Phase, ThrottleReason
 from throttler.levers.lever import LeverState
 from throttler.service.guard import GuardMetrics

@@ -11,8 +11,8 @@ from balloons.decide.decision import PoolDecision
 from balloons.decide.pool_reasons import Reason
 from balloons.service.metrics import Metrics
 from lab.binaries import find_binary
-from throttler.kube.because import because
 from throttler.kube.metadata import ObjectKey
+from throttler.kube.reasons_and_events import because
 from throttler.service.guard import GuardMetrics
 
 OPEN = {"namespace", "pool", "throttle", "server", "verb"}

@@ -14,7 +14,7 @@ import pytest
 
 import balloons
 from balloons.decide.pool_reasons import Reason
-from throttler.kube.because import Because
+from throttler.kube.reasons_and_events import Because
 from throttler.law.verdict import ThrottleReason
 from throttler.levers.admission_queue import AdmissionReason
 from throttler.levers.lever import LeverReason

@@ -13,10 +13,10 @@ from balloons.decide.settings import DecideSettings
 from balloons.decide.strategies import lowered_unseen
 from balloons.view.snapshot import Deployment, DeploymentStatus, StoredObject
 from tests.world import NOW, POOL_KEY, SIZE, World, a_pool, later, nodes, work
-from throttler.kube.because import because
 from throttler.kube.metadata import Metadata, ObjectKey
 from throttler.kube.pod import POOL_LABEL, SHAPE_LABEL
 from throttler.kube.quantities_and_durations import parse_resources
+from throttler.kube.reasons_and_events import because
 from throttler.kube.selectors import LabelSelector, Taint, Toleration
 
 SETTINGS = DecideSettings()

@@ -23,10 +23,10 @@ from balloons.service.preemptions import GaveWay, Leaving, Taken
 from balloons.service.settings import OFF, ListenAddress, ServiceSettings, SettingsError, parse_address
 from balloons.service.watched_objects import PoolWire, failed_balloon, pod_or_presence, pool_from_wire
 from balloons.view.snapshot import FailedBalloon, RefusedPool
-from throttler.kube.because import because
 from throttler.kube.metadata import Metadata, ObjectKey
 from throttler.kube.node import Node, Shared
 from throttler.kube.pod import MANAGED_BY, Pod, PodKind, PodWire, Scheduling
+from throttler.kube.reasons_and_events import because
 from throttler.kube.selectors import Taint
 from tools.metrics_page import metrics_page
 

@@ -16,8 +16,8 @@ from balloons.service.loop import DecisionLoop, Wake
 from balloons.service.metrics import Metrics
 from balloons.service.preemptions import Preemptions
 from balloons.view.snapshot import Circumstances, Index, Now, Snapshot
-from throttler.kube.because import because
 from throttler.kube.metadata import ObjectKey
+from throttler.kube.reasons_and_events import because
 from throttler.service.throttling import BLIND_PATIENCE_S
 
 pytestmark = pytest.mark.virtual_time

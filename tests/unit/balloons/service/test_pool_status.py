@@ -15,9 +15,8 @@ from balloons.decide.pool_reasons import Reason
 from balloons.service.pool_status import HELD_UP, Announcer, Standing, next_status, standing
 from balloons.service.watched_objects import POOLS
 from balloons.view.snapshot import RefusedPool
-from throttler.kube.because import Because, because
-from throttler.kube.conditions_and_events import EVENTS_PER_MIN
 from throttler.kube.metadata import Metadata, ObjectKey
+from throttler.kube.reasons_and_events import EVENTS_PER_MIN, Because, because
 from throttler.kube.selectors import LabelSelector
 from throttler.kube.writes import status_manifest
 

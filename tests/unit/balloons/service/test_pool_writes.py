@@ -25,7 +25,6 @@ from balloons.service.pool_status import Announcer
 from balloons.service.pool_writes import PoolWrites
 from balloons.service.preemptions import Preemptions
 from balloons.service.writer import PoolStatusWriter, Writer
-from throttler.kube.because import because
 from throttler.kube.errors import (
     ApiError,
     AttemptTimeoutError,
@@ -35,6 +34,7 @@ from throttler.kube.errors import (
     ServerError,
 )
 from throttler.kube.metadata import Metadata, ObjectKey
+from throttler.kube.reasons_and_events import because
 from throttler.kube.requests import Resource
 from throttler.kube.selectors import LabelSelector
 from throttler.kube.writes import LATE_S

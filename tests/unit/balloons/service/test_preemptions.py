@@ -12,10 +12,10 @@ from balloons.decide.decision import PoolDecision
 from balloons.decide.pool_reasons import Reason
 from balloons.service.metrics import Metrics
 from balloons.service.preemptions import FORGET_S, Found, GaveWay, Leaving, Preemptions, Taken, found_by
-from throttler.kube.because import because
 from throttler.kube.metadata import ObjectKey
 from throttler.kube.node import Node
 from throttler.kube.pod import Pod, PodKind
+from throttler.kube.reasons_and_events import because
 
 BALLOON = Pod(ObjectKey("ns", "b"), "b", "1", "n1", -10, {}, PodKind.BALLOON)
 PREEMPTED = msgspec.structs.replace(BALLOON, is_preempted=True)

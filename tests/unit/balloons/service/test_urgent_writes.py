@@ -18,8 +18,8 @@ from balloons.service.run import NOTES_BURST_S, STATUS_BURST_S, STATUS_SHARE, ga
 from balloons.service.settings import ServiceSettings
 from balloons.service.writer import PoolStatusWriter, Writer
 from tests.unit.throttler.kube.fake_api import FakeApi, client_for
-from throttler.kube.because import because
 from throttler.kube.metadata import Metadata, ObjectKey
+from throttler.kube.reasons_and_events import because
 from throttler.kube.selectors import LabelSelector
 
 pytestmark = [pytest.mark.virtual_time, pytest.mark.usefixtures("throttler_clock")]

@@ -10,8 +10,8 @@ import pytest
 import balloons
 import throttler
 from balloons.decide.pool_reasons import Reason
-from throttler.kube.because import Because, Sentence
 from throttler.kube.quantities_and_durations import count, plural
+from throttler.kube.reasons_and_events import Because, Sentence
 from throttler.law.verdict import ThrottleReason
 from throttler.levers.admission_queue import AdmissionReason
 from throttler.levers.lever import LeverReason

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tests.unit.throttler.law.test_window_control import NOW_S, SETTINGS, a_look
 from throttler.joins.joins import Joins
-from throttler.kube.because import because
+from throttler.kube.reasons_and_events import because
 from throttler.law import admission, join_model
 from throttler.law.admission import Boots, Filling, Outlook, filled
 from throttler.law.join_model import JoinFlow, Load

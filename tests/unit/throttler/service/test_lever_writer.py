@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from tests.unit.throttler.service.kube_fake import FakeCluster
-from throttler.kube.because import because
 from throttler.kube.errors import (
     ApiError,
     AttemptTimeoutError,
@@ -20,6 +19,7 @@ from throttler.kube.errors import (
     UnauthorizedError,
 )
 from throttler.kube.metadata import ObjectKey
+from throttler.kube.reasons_and_events import because
 from throttler.levers.lever import How, LeverReason, LeverWrite
 from throttler.service.lever_writer import LeverWriteOutcome, LeverWriter, outcome_of, resource_of
 

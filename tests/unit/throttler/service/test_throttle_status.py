@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from throttler.api.throttle import JoinThrottle, LearnedStatus, ThrottleSpec, ThrottleStatus
 from throttler.api.throttle_rules import RefusedThrottle, StoredThrottle
 from throttler.joins.joins import Joins
-from throttler.kube.because import because
 from throttler.kube.metadata import Metadata
+from throttler.kube.reasons_and_events import because
 from throttler.kube.writes import status_manifest
 from throttler.law.law_memory import Learned
 from throttler.law.verdict import Phase, ThrottleReason, Verdict

@@ -6,8 +6,7 @@ import msgspec
 
 from tests.unit.throttler.service.throttle_scene import a_throttle
 from throttler.api.throttle import LeverStatus, ThrottleStatus
-from throttler.kube.because import Because, because
-from throttler.kube.conditions_and_events import EVENTS_PER_MIN
+from throttler.kube.reasons_and_events import EVENTS_PER_MIN, Because, because
 from throttler.law.verdict import Phase, ThrottleReason, Verdict
 from throttler.levers.lever import LeverDecision, LeverReason, LeverState
 from throttler.service.throttle_status import ThrottleAnnouncer

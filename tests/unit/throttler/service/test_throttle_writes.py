@@ -8,8 +8,8 @@ import pytest
 
 from balloons.service.metrics import Metrics
 from tests.unit.throttler.service.throttle_scene import a_throttle
-from throttler.kube.because import because
 from throttler.kube.metadata import ObjectKey
+from throttler.kube.reasons_and_events import because
 from throttler.levers.lever import How, LeverDecision, LeverReason, LeverState, LeverWrite
 from throttler.service.lever_writer import LeverWriteOutcome, WriteResult
 from throttler.service.throttle_writes import AT_ONCE, RESTS_S, UNSEEN_S, ThrottleWrites, version_of

@@ -9,10 +9,9 @@ import pytest
 from tests.unit.throttler.service.throttle_scene import a_throttle
 from throttler.api.throttle import JoinThrottle
 from throttler.joins.joins import Joins
-from throttler.kube.because import because
-from throttler.kube.conditions_and_events import EVENT_PERIOD_S
 from throttler.kube.errors import ForbiddenError
 from throttler.kube.kube_client import KubeClient
+from throttler.kube.reasons_and_events import EVENT_PERIOD_S, because
 from throttler.law.verdict import Phase, ThrottleReason, Verdict
 from throttler.levers.lever import LeverDecision, LeverState
 from throttler.service.throttle_status import ThrottleAnnouncer

@@ -3,15 +3,16 @@
 import enum
 from datetime import UTC, datetime
 
-from throttler.kube.because import Because, Sentence
-from throttler.kube.conditions_and_events import (
+from throttler.kube.metadata import Condition, Metadata
+from throttler.kube.reasons_and_events import (
     EVENT_PERIOD_S,
     EVENTS_PER_MIN,
+    Because,
     EventAuthor,
     EventLimit,
+    Sentence,
     conditions_since,
 )
-from throttler.kube.metadata import Condition, Metadata
 
 WALL = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 EARLIER = "2026-11-20T00:00:00Z"
