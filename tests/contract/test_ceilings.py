@@ -17,8 +17,12 @@ from tests.contract.policy_objects import MAX_SIZE, machine_deployment
 from tests.unit.throttler.service.throttle_scene import a_throttle
 from throttler.joins.demand import Crowd
 from throttler.joins.joins import JoinRules, Joins
-from throttler.kube.cluster_api import MACHINE_DEPLOYMENT_VERSIONS, MachineDeployment
-from throttler.kube.cluster_autoscaler import CAPACITY_QUOTA_VERSIONS, CapacityQuota
+from throttler.kube.cluster_autoscaler import (
+    CAPACITY_QUOTA_VERSIONS,
+    MACHINE_DEPLOYMENT_VERSIONS,
+    CapacityQuota,
+    MachineDeployment,
+)
 from throttler.kube.connection import ConnectionOptions, load_connection
 from throttler.kube.errors import NotFoundError
 from throttler.kube.karpenter import NodePool

@@ -12,7 +12,7 @@ from lab.cloud.nodegroups import install_capacity_quotas, install_machine_deploy
 from lab.controlplane import ControlPlane
 from tests.lab.lever_view import View, view
 from tests.lab.service_scene import MANIFESTS, pool_object, work_object
-from throttler.kube.cluster_api import MAX_SIZE
+from throttler.kube.cluster_autoscaler import MAX_SIZE
 
 SYSTEM, VIEWER = "kube-balloons", "viewer"
 TAINT, LABEL = "startup-taint.cluster-autoscaler.kubernetes.io/kube-balloons", "example.com/daemons"

@@ -31,7 +31,7 @@ from tests.lab.rights_scene import (
 )
 from tests.lab.service_scene import MANIFESTS
 from throttler.api.throttle import Levers
-from throttler.kube.cluster_api import MAX_SIZE
+from throttler.kube.cluster_autoscaler import MAX_SIZE
 from throttler.levers.scheduling_gate import PACED_GATE
 from throttler.service import all_levers
 

@@ -15,8 +15,7 @@ from types import MappingProxyType
 from typing import Any, Self
 
 from throttler.api.throttle import MachineDeploymentLever
-from throttler.kube.cluster_api import MACHINE_DEPLOYMENT_KIND, MAX_SIZE, MachineDeployment
-from throttler.kube.cluster_autoscaler import NODES, NodeGroup
+from throttler.kube.cluster_autoscaler import MACHINE_DEPLOYMENT_KIND, MAX_SIZE, NODES, MachineDeployment, NodeGroup
 from throttler.kube.metadata import ObjectKey
 from throttler.kube.quantities_and_durations import Resources, count
 from throttler.kube.reasons_and_events import Because, because

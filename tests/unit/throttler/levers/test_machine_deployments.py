@@ -10,8 +10,7 @@ from tests.unit.throttler.levers.owned_object import OwnedObject
 from tests.unit.throttler.levers.pool_scene import room
 from tests.unit.throttler.service.throttle_scene import a_throttle
 from throttler.joins.joins import JoinRules, Joins
-from throttler.kube.cluster_api import MAX_SIZE, MIN_SIZE, MachineDeployment
-from throttler.kube.cluster_autoscaler import AutoscalerStatus, NodeGroup
+from throttler.kube.cluster_autoscaler import MAX_SIZE, MIN_SIZE, AutoscalerStatus, MachineDeployment, NodeGroup
 from throttler.levers.ceiling import DRY_S, QUIET_S, RoomSearch
 from throttler.levers.lever import Clocks, LeverBudget, LeverContext, LeverDecision, LeverScene, LeverState, LeverWrite
 from throttler.levers.machine_deployments import MACHINE_DEPLOYMENTS, MachineDeploymentMemory
