@@ -59,10 +59,10 @@ from throttler.kube.quantities_and_durations import (
     parse_quantity,
 )
 from throttler.kube.selectors import LabelSelector, Taint, can_match, matches
-from throttler.law.settings import LawSettings
+from throttler.law.law_memory import learned_of_status
+from throttler.law.settings import LawSettings, law_settings
 from throttler.levers.lever import THROTTLE_LABEL
 from throttler.levers.saved_limits import read_saved
-from throttler.service.law_from_spec import law_settings, learned_of_status
 from throttler.signals.reading import INTERVAL_S, PROMETHEUS_INTERVAL_S
 
 PRICE_LABEL = "kube-balloons.github.io/price-per-hour"

@@ -1,12 +1,19 @@
 """What the law remembers from one look to the next. Losing it costs time, never correctness.
 
-What one scale-up taught is kept on the JoinThrottle's status for the next one and for the next process.
+What one scale-up taught is kept on the JoinThrottle's status for the next one and for the next process. Status holds
+whole numbers in small units; 0 is "never learned". What cannot be right (somebody edited it, another version wrote it)
+counts as never learned.
 """
 
 import math
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from typing import Self
 
+import msgspec
+
+from throttler.api.throttle import MAX_JOINS, LearnedStatus
+from throttler.kube.quantities_and_durations import rfc3339
 from throttler.law.error_brake import Brake, ForeignErrors
 from throttler.law.join_model import Baseline, JoinFlow, JoinTime, Load
 from throttler.law.server_health import ServerTrace
@@ -107,3 +114,87 @@ def learned_of(memory: LawMemory, now_s: float) -> Learned:
         load_per_join=memory.load.per_join,
         age_s=memory.knee.age_at(now_s),
     )
+
+
+NEWS = 0.05
+"""Figures that differ by less say the same: an idle cluster's status is not written over and over."""
+RENEWED_S = 600.0
+"""The same figures, learned again so much later, are news."""
+_DAY_S = 86_400.0
+_LONGEST_AGE_S = 3650 * _DAY_S
+
+
+def learned_of_status(status: LearnedStatus, wall: datetime) -> Learned:
+    """What the status remembers, with its age at `wall`; without a readable time nothing is remembered."""
+    learned_at = _time(status.learned_at)
+    if learned_at is None:
+        return Learned()
+    return Learned(
+        window=_figure(status.window, 1, MAX_JOINS),
+        is_proven=status.window_proven,
+        baseline_s=_figure(status.baseline_microseconds, 1e6, 60),
+        join_s=_figure(status.join_milliseconds, 1e3, _DAY_S),
+        boot_s=_figure(status.boot_milliseconds, 1e3, _DAY_S),
+        boot_spread_s=_figure(status.boot_spread_milliseconds, 1e3, _DAY_S),
+        load_per_join=_figure(status.load_per_join_millionths, 1e6, 1),
+        age_s=max(0.0, (wall - learned_at).total_seconds()),
+    )
+
+
+def learned_status_of(learned: Learned, stored: LearnedStatus, wall: datetime) -> LearnedStatus:
+    """What to write: `stored` while it still says the same."""
+    wanted = LearnedStatus(
+        window=_whole(learned.window, 1, MAX_JOINS),
+        window_proven=learned.is_proven,
+        baseline_microseconds=_whole(learned.baseline_s, 1e6, 60),
+        join_milliseconds=_whole(learned.join_s, 1e3, _DAY_S),
+        boot_milliseconds=_whole(learned.boot_s, 1e3, _DAY_S),
+        boot_spread_milliseconds=_whole(learned.boot_spread_s, 1e3, _DAY_S),
+        load_per_join_millionths=_whole(learned.load_per_join, 1e6, 1),
+    )
+    if wanted == LearnedStatus():
+        return wanted
+    age_s = learned.age_s if math.isfinite(learned.age_s) else _LONGEST_AGE_S
+    learned_at = wall.astimezone(UTC) - timedelta(seconds=min(max(age_s, 0.0), _LONGEST_AGE_S))
+    before = _time(stored.learned_at)
+    is_recent = before is not None and abs((learned_at - before).total_seconds()) <= RENEWED_S
+    if is_recent and _is_same(wanted, stored):
+        return stored
+    return msgspec.structs.replace(wanted, learned_at=rfc3339(learned_at))
+
+
+def _figure(stored: int, per_unit: float, most: float) -> float | None:
+    return stored / per_unit if 0 < stored <= most * per_unit else None
+
+
+def _whole(figure: float | None, per_unit: float, most: float) -> int:
+    """0 also for what is not finite or out of range; never 0 for what was learned and is tiny."""
+    if figure is None or not math.isfinite(figure) or figure <= 0:
+        return 0
+    return max(1, round(min(figure, most) * per_unit))
+
+
+def _is_same(wanted: LearnedStatus, stored: LearnedStatus) -> bool:
+    if wanted.window_proven != stored.window_proven:
+        return False
+    pairs = zip(_figures(wanted), _figures(stored), strict=True)
+    return all(abs(now - before) <= NEWS * max(now, before) for now, before in pairs)
+
+
+def _figures(status: LearnedStatus) -> tuple[int, ...]:
+    return (
+        status.window,
+        status.baseline_microseconds,
+        status.join_milliseconds,
+        status.boot_milliseconds,
+        status.boot_spread_milliseconds,
+        status.load_per_join_millionths,
+    )
+
+
+def _time(text: str) -> datetime | None:
+    try:
+        parsed = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)

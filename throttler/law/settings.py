@@ -1,12 +1,17 @@
-"""Every constant of the law, with its unit, its meaning and where it comes from.
+"""Every constant of the law, with its unit, its meaning and where it comes from; and what a JoinThrottle's spec and the
+preset of its provider make of them.
 
 "Study" is the simulation of twelve scenarios, "real" the runs on a real API server, both recorded in
-docs/decisions/0009-history-of-the-pacing-law.md.
+docs/decisions/0009-history-of-the-pacing-law.md. The spec's own figures count, and its preset's where it gives none.
 """
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
+from types import MappingProxyType
 from typing import Self
+
+from throttler.api.throttle import Preset, ThrottleSpec, Window
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,3 +172,60 @@ class LawSettings:
     def with_patience(self) -> Self:
         """The same for joins that end within two scrapes."""
         return replace(self, target=self.prompt_patience * self.target)
+
+
+UNLIMITED = 100_000
+"""More machines in flight than any cluster has nodes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bounds:
+    """Joins in flight."""
+
+    initial: int
+    min: int
+    max: int
+
+
+PRESETS: Mapping[Preset, Bounds] = MappingProxyType(
+    {
+        Preset.GENERIC: Bounds(initial=24, min=2, max=5000),
+        # Ultra clusters were measured at 33 ready nodes per second; at joins of 60 s that is 2,000 in flight.
+        Preset.EKS: Bounds(initial=24, min=2, max=2000),
+        # Above 1,000 nodes: steps of 500 to 700, then a pause.
+        Preset.AKS: Bounds(initial=24, min=2, max=700),
+        # Batches of 50; one small server is the rule.
+        Preset.K3S: Bounds(initial=8, min=2, max=50),
+    }
+)
+"""Provider -> bounds."""
+
+
+def law_settings(spec: ThrottleSpec) -> LawSettings:
+    """What the user bounds; never raises for a spec that keeps the rules of `throttler.api.throttle_rules`."""
+    bounds = window_bounds(spec.window, PRESETS[spec.preset])
+    levers = spec.levers
+    # Where the user says how a cold start begins, idle CPU does not make it more.
+    guess_trust = LawSettings().guess_trust if spec.window.initial is None else 0.0
+    return LawSettings(
+        guess_trust=guess_trust,
+        window_initial=bounds.initial,
+        window_min=bounds.min,
+        window_max=bounds.max,
+        max_in_flight=spec.max_in_flight or UNLIMITED,
+        has_gate=any((levers.startup_taint, levers.daemon_set_label)),
+        registers_freely=True,
+        max_wait_s=spec.max_wait_s,
+        kill_timer_s=spec.kill_timer_s,
+        reserved_nodes=spec.reserved.nodes,
+        safe_per_min=spec.pace.safe_per_minute,
+        max_per_min=spec.pace.max_per_minute,
+    )
+
+
+def window_bounds(window: Window, preset: Bounds) -> Bounds:
+    """The preset's figures give way to those that are given: `max: 10` alone also lowers where a scale-up begins."""
+    asked = [bound for bound in (window.min, window.initial, window.max) if bound is not None]
+    low = window.min or min([preset.min, *asked])
+    high = window.max or max([preset.max, *asked])
+    return Bounds(initial=window.initial or min(max(preset.initial, low), high), min=low, max=high)

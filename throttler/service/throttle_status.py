@@ -35,9 +35,9 @@ from throttler.kube.reasons_and_events import (
     because,
     conditions_since,
 )
+from throttler.law.law_memory import learned_status_of
 from throttler.law.verdict import Phase, ThrottleReason, Verdict
 from throttler.levers.lever import LeverDecision, LeverState
-from throttler.service.law_from_spec import learned_status_of
 from throttler.service.tick import Findings, Turn
 from throttler.signals.servers import fresh_for_s, is_fresh, is_server
 

@@ -22,7 +22,8 @@ from throttler.kube.karpenter import NodePool
 from throttler.kube.reasons_and_events import MOST_ERROR_TEXT
 from throttler.kube.selectors import can_match
 from throttler.law.govern import govern
-from throttler.law.law_memory import LawMemory, Learned, learned_of
+from throttler.law.law_memory import LawMemory, Learned, learned_of, learned_of_status
+from throttler.law.settings import law_settings
 from throttler.law.verdict import Verdict
 from throttler.levers.lever import (
     Lane,
@@ -39,7 +40,6 @@ from throttler.levers.pool_shares import fair_shares
 from throttler.levers.saved_limits import read_saved
 from throttler.levers.scheduling_gate import PACED_GATE, SCHEDULING_GATES
 from throttler.service.all_levers import decide_levers, left_out, paces_both
-from throttler.service.law_from_spec import law_settings, learned_of_status
 from throttler.signals.reading import Signals
 
 

@@ -11,10 +11,10 @@ from tests.crd_and_types import BOUNDS, default_of_crd, default_of_type, every_s
 from throttler.api import throttle_rules
 from throttler.api.throttle import GROUP, THROTTLE_KIND, THROTTLE_PLURAL, VERSION, JoinThrottle
 from throttler.kube import quantities_and_durations, selectors
+from throttler.law.settings import PRESETS
 from throttler.law.verdict import Phase
 from throttler.levers.lever import LeverState
 from throttler.service import throttle_status
-from throttler.service.law_from_spec import PRESETS
 
 CRD = crd_and_types.crd_of("jointhrottles")
 SERVED = crd_and_types.served(CRD)

@@ -1,88 +1,13 @@
-"""What a throttle's spec says to the law, and what the law says to its status."""
+"""What the law says to a throttle's status, and what it finds there again."""
 
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
-import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.contract.jointhrottle_table import accepted
-from throttler.api.throttle import JoinThrottle, LearnedStatus, Preset, ThrottleSpec, Window
-from throttler.api.throttle_rules import decode_throttle
-from throttler.law.law_memory import Learned
-from throttler.law.settings import LawSettings
-from throttler.service.law_from_spec import PRESETS, law_settings, learned_of_status, learned_status_of
-
-TAINT = "startup-taint.cluster-autoscaler.kubernetes.io/paced"
-SIZES = st.none() | st.integers(1, 100_000)
-
-
-def spec(**given: Any) -> ThrottleSpec:
-    return msgspec.convert(given, ThrottleSpec)
-
-
-@pytest.mark.parametrize("case", accepted(), ids=lambda case: case.name)
-def test_every_accepted_throttle_has_settings(case: Any) -> None:
-    throttle = decode_throttle(case.manifest)
-    assert isinstance(throttle, JoinThrottle)
-    assert law_settings(throttle.spec).max_wait_s == throttle.spec.max_wait_s
-
-
-@pytest.mark.parametrize("preset", list(Preset))
-def test_presets_are_valid_bounds(preset: Preset) -> None:
-    bounds = PRESETS[preset]
-    LawSettings(window_initial=bounds.initial, window_min=bounds.min, window_max=bounds.max)
-
-
-def test_presets_bound_the_window() -> None:
-    assert [law_settings(spec(preset=preset.value)).window_max for preset in Preset] == [5000, 2000, 700, 50]
-
-
-def test_highest_window_alone_lowers_where_a_scale_up_begins() -> None:
-    found = law_settings(spec(window={"max": 10}))
-    assert (found.window_min, found.window_initial, found.window_max) == (2, 10, 10)
-
-
-def test_lowest_window_above_the_preset_raises_the_others() -> None:
-    found = law_settings(spec(preset="k3s", window={"min": 60}))
-    assert (found.window_min, found.window_initial, found.window_max) == (60, 60, 60)
-
-
-@given(SIZES, SIZES, SIZES, st.sampled_from(Preset))
-def test_given_bounds_hold_in_order_whatever_the_preset(
-    low: int | None, start: int | None, high: int | None, preset: Preset
-) -> None:
-    asked = sorted(each for each in (low, start, high) if each is not None)
-    ordered = [None if each is None else asked.pop(0) for each in (low, start, high)]
-    window = Window(initial=ordered[1], min=ordered[0], max=ordered[2])
-    found = law_settings(ThrottleSpec(window=window, preset=preset))
-    assert found.window_min <= found.window_initial <= found.window_max
-    assert ordered[0] in (None, found.window_min)
-    assert ordered[1] in (None, found.window_initial)
-    assert ordered[2] in (None, found.window_max)
-
-
-def test_no_lever_holds_a_machine_before_it_registers() -> None:
-    assert law_settings(spec(levers={"startupTaint": {"key": TAINT}})).registers_freely
-
-
-def test_rest_is_what_the_user_says() -> None:
-    found = law_settings(
-        spec(
-            maxInFlight=70,
-            maxWait="90s",
-            killTimer="5m",
-            reserved={"nodes": 4},
-            pace={"maxPerMinute": 30, "safePerMinute": 3},
-            levers={"startupTaint": {"key": TAINT}},
-        )
-    )
-    assert (found.max_in_flight, found.max_wait_s, found.kill_timer_s, found.reserved_nodes) == (70, 90, 300, 4)
-    assert (found.max_per_min, found.safe_per_min, found.has_gate) == (30, 3, True)
-    assert law_settings(spec()).has_gate is False
-
+from throttler.api.throttle import LearnedStatus
+from throttler.law.law_memory import Learned, learned_of_status, learned_status_of
 
 WALL = datetime(2026, 11, 21, 7, 0, tzinfo=UTC)
 LEARNED = Learned(
