@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from balloons.cli.plan_and_simulate_screen import simulation_lines
 from balloons.cli.plan_text import INPUTS, PLAN_ROWS, ROWS, SIDES, WAVES, chart, plan_lines, report_lines
-from balloons.cli.simulate_screen import simulation_lines
 from balloons.cli.terminal import Look
 from balloons.display_text import duration, share
 from balloons.preview.fitting import Fitting, GangFit
