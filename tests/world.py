@@ -23,7 +23,7 @@ from balloons.decide.decision import (
     ReleaseBalloon,
     RemoveFailed,
 )
-from balloons.view.node_load import NodeLoad, load_of
+from balloons.view.node_load_and_devices import NodeLoad, load_of
 from balloons.view.snapshot import (
     Deployment,
     DeploymentStatus,

@@ -22,7 +22,7 @@ from balloons.colours import COLOURS
 from balloons.display_text import printable
 from balloons.preview.from_cluster import price_of
 from balloons.service.watches import UNFINISHED
-from balloons.view.devices import counted_apart
+from balloons.view.node_load_and_devices import counted_apart
 from throttler.kube.node import (
     POOL_LABELS,
     Node,

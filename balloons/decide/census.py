@@ -14,7 +14,7 @@ from types import MappingProxyType
 
 from balloons.api.pool import BalloonPool, NotWarmTaint, Strategy, ZoneStatus
 from balloons.view.claim import Seen
-from balloons.view.node_load import NodeLoad
+from balloons.view.node_load_and_devices import NodeLoad
 from balloons.view.shape import Kind
 from balloons.view.snapshot import Now
 from throttler.kube.node import Node, is_joining_taint, is_kept, is_marked_to_leave

@@ -27,7 +27,7 @@ from balloons.decide.release import reserve
 from balloons.decide.settings import DecideSettings
 from balloons.decide.strategies import is_bounded, let_go, lowered_buffers_unseen, lowered_unseen
 from balloons.view.claim import Bound, Claim, Refusal, claim_nodes, precedence
-from balloons.view.node_load import USUAL_PRIORITY
+from balloons.view.node_load_and_devices import USUAL_PRIORITY
 from balloons.view.snapshot import Deployment, Now, Snapshot, StoredObject
 from throttler.kube.metadata import ObjectKey
 from throttler.kube.node import HELD_BY_ANNOTATION, Node

@@ -29,7 +29,7 @@ from balloons.decide.census import (
 from balloons.decide.refusing import NodeRefusal, hosts_left_out, refusals, sought_by_karpenter
 from balloons.decide.settings import DecideSettings
 from balloons.view.claim import Claim, Term, deployment_name, is_bought_by_karpenter, selectors_to_avoid
-from balloons.view.node_load import EMPTY, NodeLoad
+from balloons.view.node_load_and_devices import EMPTY, NodeLoad
 from balloons.view.shape import (
     ANY_TYPE,
     Shape,

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 
-from balloons.view.node_load import EMPTY, NodeLoad
+from balloons.view.node_load_and_devices import EMPTY, NodeLoad
 from balloons.view.snapshot import FailedBalloon, Now
 from throttler.kube.node import HOST_LABEL, KARPENTER_POOL_LABEL, Node, is_leaving
 

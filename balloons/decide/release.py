@@ -17,7 +17,7 @@ from functools import cmp_to_key
 from math import log2
 
 from balloons.decide.settings import DecideSettings
-from balloons.view.node_load import EMPTY, NodeLoad
+from balloons.view.node_load_and_devices import EMPTY, NodeLoad
 from balloons.view.snapshot import Now
 from throttler.kube.node import HOST_LABEL, Node
 from throttler.kube.pod import Pod, Scheduling

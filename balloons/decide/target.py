@@ -19,7 +19,7 @@ from balloons.api.pool import Mode, PoolSpec, Schedule
 from balloons.decide.census import NodeState
 from balloons.decide.pool_reasons import Reason
 from balloons.decide.pool_view import PoolView, wanted_size
-from balloons.view.node_load import EMPTY, NodeLoad
+from balloons.view.node_load_and_devices import EMPTY, NodeLoad
 from throttler.kube.metadata import ObjectKey
 from throttler.kube.node import Node
 from throttler.kube.pod import Pod

@@ -16,7 +16,7 @@ import msgspec
 
 from balloons.decide.release import PodClass, admits, class_of, how_many, room_without_balloon, selects
 from balloons.preview.inputs import NodeShape, PlanInputs, PoolFacts
-from balloons.view.node_load import NodeLoad
+from balloons.view.node_load_and_devices import NodeLoad
 from throttler.kube.node import HOST_LABEL, KARPENTER_POOL_LABEL, Node, Shared
 from throttler.kube.pod import GANG_LABELS, Pod, PodWire, Scheduling, pod_from_wire
 from throttler.kube.quantities_and_durations import QuantityError, Resources, minus

@@ -37,7 +37,7 @@ from balloons.preview.inputs import (
     join_cpu_s,
     requests_per_join,
 )
-from balloons.view.node_load import EMPTY, USUAL_PRIORITY, NodeLoad, load_of
+from balloons.view.node_load_and_devices import EMPTY, USUAL_PRIORITY, NodeLoad, load_of
 from throttler.api.throttle import JoinThrottle
 from throttler.kube.cluster_autoscaler import KEY, NODES, CapacityQuota
 from throttler.kube.karpenter import NodeClaim, NodePool

@@ -22,7 +22,7 @@ from hashlib import sha256
 import msgspec
 
 from balloons.api.pool import BalloonPool, Mode, PoolSpec
-from balloons.view.node_load import EMPTY, NodeLoad, among_scavengers
+from balloons.view.node_load_and_devices import EMPTY, NodeLoad, among_scavengers
 from throttler.kube.karpenter import is_refused_in_pods
 from throttler.kube.metadata import ObjectKey
 from throttler.kube.node import KARPENTER_POOL_LABEL, Node

@@ -18,8 +18,7 @@ from operator import attrgetter
 from typing import Any
 
 from balloons.api.pool import BalloonPool, ShapeType
-from balloons.view.devices import is_device
-from balloons.view.node_load import NodeLoad
+from balloons.view.node_load_and_devices import NodeLoad, is_device
 from balloons.view.snapshot import Deployment
 from throttler.kube.node import INSTANCE_TYPE_LABEL, Node
 from throttler.kube.quantities_and_durations import QuantityError, Resources, minus, parse_resources

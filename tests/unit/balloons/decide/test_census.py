@@ -15,7 +15,7 @@ from balloons.decide.census import JOIN_LIMIT_S, NodeState, Rules, has_room, is_
 from balloons.decide.decide import decide
 from balloons.decide.decision import Memory
 from balloons.decide.settings import DecideSettings
-from balloons.view.node_load import EMPTY, load_of
+from balloons.view.node_load_and_devices import EMPTY, load_of
 from balloons.view.snapshot import Now
 from tests.world import NOW, World, a_node, a_pool, daemon, later, nodes, work
 from throttler.kube.metadata import OwnerReference

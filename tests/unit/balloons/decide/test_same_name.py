@@ -10,7 +10,7 @@ from balloons.decide.decide import decide
 from balloons.decide.decision import ApplyObject, Decision, DeleteObject, Memory
 from balloons.decide.settings import DecideSettings
 from balloons.view.claim import claim_nodes
-from balloons.view.node_load import load_of
+from balloons.view.node_load_and_devices import load_of
 from tests.world import NOW, POOL_KEY, World, a_node, a_pool, later, nodes, work
 from throttler.kube.metadata import ObjectKey
 from throttler.kube.node import HELD_BY_ANNOTATION

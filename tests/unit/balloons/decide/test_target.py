@@ -17,7 +17,7 @@ from balloons.decide.pool_reasons import Reason
 from balloons.decide.pool_view import percent_of, wanted_size
 from balloons.decide.settings import DecideSettings
 from balloons.decide.target import Supply, choose_nodes, target
-from balloons.view.node_load import load_of
+from balloons.view.node_load_and_devices import load_of
 from tests.world import NOW, World, a_node, a_pool, daemon, nodes, work
 from throttler.kube.node import Node
 from throttler.kube.pod import PodKind

@@ -8,7 +8,7 @@ from msgspec import structs
 
 from balloons.preview.fitting import Fitting, PodsError, asked_pods, fit_pods
 from balloons.preview.inputs import NodeShape, PlanInputs, assumed_inputs
-from balloons.view.node_load import load_of
+from balloons.view.node_load_and_devices import load_of
 from tests.world import a_node, work
 from throttler.kube.quantities_and_durations import parse_resources
 from throttler.kube.selectors import Taint

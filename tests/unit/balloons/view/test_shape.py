@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from balloons.api.pool import ShapeSpec, ShapeType
 from balloons.decide.census import Rules, take_census
 from balloons.view import shape as by_kind
-from balloons.view.node_load import EMPTY, NodeLoad, load_of
+from balloons.view.node_load_and_devices import EMPTY, NodeLoad, load_of
 from balloons.view.shape import (
     ANY_TYPE,
     Shape,

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from balloons.view.claim import Tenancy
-from balloons.view.node_load import load_of
+from balloons.view.node_load_and_devices import load_of
 from balloons.view.snapshot import (
     Circumstances,
     Deployment,
