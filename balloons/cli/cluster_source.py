@@ -55,7 +55,7 @@ def dump_in_words(path: str, taken_at: "datetime") -> str:
     """Old data is never shown without a word: the environment may still name a dump that was looked at last week."""
     from datetime import UTC, datetime
 
-    from balloons.display_text import long_duration
+    from balloons.text_and_colours import long_duration
 
     age_s = max(0.0, (datetime.now(UTC) - taken_at).total_seconds())
     return f"from a dump, {path}, taken {taken_at:%Y-%m-%d %H:%M:%S} UTC ({long_duration(age_s)} ago)"

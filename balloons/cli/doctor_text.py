@@ -4,9 +4,9 @@ import textwrap
 
 from balloons.cli.documents import DiagnosisDocument, FindingItem, SkippedItem
 from balloons.cli.terminal import Look, lines
-from balloons.display_text import printable
 from balloons.doctor.check import Finding, Severity
 from balloons.doctor.diagnose import Diagnosis
+from balloons.text_and_colours import printable
 from throttler.kube.quantities_and_durations import count
 
 DIAGNOSIS_COLUMNS = ("SEVERITY", "CODE", "OBJECT", "FINDING")

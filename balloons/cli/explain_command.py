@@ -11,7 +11,7 @@ from balloons.cli.cluster_source import see
 from balloons.cli.shared_options import Subject, cluster_options, color_option, named, option, output_option
 from balloons.cli.terminal import NARROW_GAP, CommandError, ExitCode, Look, lines
 from balloons.cli.values import namespaces, subjects
-from balloons.display_text import duration, printable
+from balloons.text_and_colours import duration, printable
 
 if TYPE_CHECKING:
     from balloons.cli.documents import ExplanationDocument, StepItem

@@ -20,7 +20,6 @@ from balloons.cli.version_command import own_version
 from balloons.cluster import seen_cluster
 from balloons.cluster.kinds import Kind
 from balloons.cluster.seen_cluster import SeenCluster
-from balloons.display_text import POLICIES, duration, end, share, times
 from balloons.preview.fitting import Fitting, PodsError, asked_pods, fit_pods
 from balloons.preview.forecast import NONE, THROTTLE, PolicyError
 from balloons.preview.from_cluster import KINDS, births_in, loads_of, plan_inputs
@@ -30,6 +29,7 @@ from balloons.preview.scale_up_plan import Asked, PlanError, ScaleUpPlan, make_p
 from balloons.preview.simulate import Cell, Sweep, simulate, simulation_json
 from balloons.report.document import read_document, series_of
 from balloons.report.sentences import answer_of_sides, hurts, may_hurt
+from balloons.text_and_colours import POLICIES, duration, end, share, times
 from throttler.kube.quantities_and_durations import count
 from throttler.law.settings import LawSettings
 from throttler.simulator.scenario_and_faults import FaultError, fault_of

@@ -11,14 +11,13 @@ from math import log10
 
 from balloons.cli.terminal import Look, Row
 from balloons.cli.terminal import table as table_lines
-from balloons.colours import COLOURS
-from balloons.display_text import duration, printable
-from balloons.display_text import times as times_as_long
 from balloons.preview.forecast import NONE
 from balloons.preview.plan_json import Comparison
 from balloons.report import sentences
 from balloons.report.document import Document, PolicyCourse, Series, at, courses_of, marks, series_of
 from balloons.report.sentences import Level, PlanAnswer, answer_of
+from balloons.text_and_colours import COLOURS, duration, printable
+from balloons.text_and_colours import times as times_as_long
 from throttler.kube.quantities_and_durations import count
 
 WAVES = ("WAVE", "FROM", "UNTIL", "NODES", "READY", "PER-MIN", "LIMITED-BY")

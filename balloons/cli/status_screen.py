@@ -25,8 +25,8 @@ from balloons.cli.status_text import Awaited, Pool, Seen, document, missing, nam
 from balloons.cli.terminal import CommandError, ExitCode, Look, keys_unseen, warn
 from balloons.cluster import kinds, seen_cluster
 from balloons.cluster.seen_cluster import SeenCluster
-from balloons.display_text import duration, printable
 from balloons.service.watched_objects import POOLS, PoolWire, pool_from_wire
+from balloons.text_and_colours import duration, printable
 from throttler.api.throttle_rules import StoredThrottle, ThrottleWire, throttle_from_wire
 from throttler.kube.errors import ForbiddenError, NotFoundError
 from throttler.kube.kube_client import KubeClient

@@ -18,7 +18,7 @@ from threading import Event, Thread
 
 import click
 
-from balloons.display_text import printable
+from balloons.text_and_colours import printable
 
 GLYPHS = {"True": "✓", "False": "✗", "Unknown": "?"}
 CELL_COLOURS = {"✓ True": "\x1b[32m", "✗ False": "\x1b[31m", "? Unknown": "\x1b[33m"}

@@ -18,10 +18,9 @@ from balloons.cli.cluster_source import open_cluster
 from balloons.cli.documents import NodeGroupItem, NodeGroupListDocument, RequestedItem
 from balloons.cli.status_screen import COLUMNS, LINES, ToldOnce, height, on_screen, outage, start, until_changed
 from balloons.cli.terminal import NONE, Look, keys_unseen
-from balloons.colours import COLOURS
-from balloons.display_text import printable
 from balloons.preview.from_cluster import price_of
 from balloons.service.watches import UNFINISHED
+from balloons.text_and_colours import COLOURS, printable
 from balloons.view.node_load_and_devices import counted_apart
 from throttler.kube.node import (
     POOL_LABELS,

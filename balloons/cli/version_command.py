@@ -80,7 +80,7 @@ def _component(component: "Component") -> dict[str, Any]:
 
 def _lines(versions: dict[str, Any]) -> list[str]:
     """Each program and each CRD on a line of its own."""
-    from balloons.display_text import printable
+    from balloons.text_and_colours import printable
 
     told = {
         "kubernetes": versions.get("kubernetes"),

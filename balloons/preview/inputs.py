@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, fields, replace
 from math import exp, isfinite
 from typing import Any, Self
 
-from balloons.display_text import duration
+from balloons.text_and_colours import duration
 from throttler.kube.quantities_and_durations import Resources, plural
 from throttler.kube.selectors import Taint
 from throttler.law.law_memory import Learned

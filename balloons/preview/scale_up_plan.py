@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from balloons.display_text import duration, share
 from balloons.preview.fitting import Fitting
 from balloons.preview.forecast import (
     MOST_ADDED,
@@ -29,6 +28,7 @@ from balloons.preview.from_cluster import lift
 from balloons.preview.inputs import Ceiling, PlanInputs, PoolFacts
 from balloons.preview.possible_worlds import World, median_world
 from balloons.preview.scale_up_flow import Flow, FlowMoment, flow
+from balloons.text_and_colours import duration, share
 from throttler.kube.quantities_and_durations import count, plural
 
 HOUR_S = 3600.0

@@ -12,10 +12,9 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator
 
-from balloons.colours import BAD_LIGHT, COLOURS, GOOD_LIGHT, WARNING_LIGHT
-from balloons.display_text import duration
 from balloons.report.document import Document, SavedBand, SavedWave, Series, marks
 from balloons.report.sentences import answer_of, arrowed, band, ends, shown, title, when
+from balloons.text_and_colours import BAD_LIGHT, COLOURS, GOOD_LIGHT, WARNING_LIGHT, duration
 
 MEANINGS = {
     "ready": "ready",

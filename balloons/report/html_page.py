@@ -9,12 +9,12 @@ import msgspec
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from balloons.display_text import duration, printable, share
 from balloons.report import sentences
 from balloons.report.chart import DARK, NARROW, VARIABLES, WIDE
 from balloons.report.document import Document
 from balloons.report.png_and_svg import FONTS, Chart, NothingToDrawError, inline_svg
 from balloons.report.sentences import answer_of, arrowed, shown
+from balloons.text_and_colours import duration, printable, share
 
 MOST_ROWS = 50
 """Of any table or list: a page is for people."""

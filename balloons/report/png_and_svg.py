@@ -17,7 +17,6 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
-from balloons.display_text import duration
 from balloons.preview.forecast import BUSY, NONE, SLOW
 from balloons.report.chart import (
     DARK,
@@ -36,6 +35,7 @@ from balloons.report.chart import (
     words_only,
 )
 from balloons.report.document import Document, PolicyCourse, courses_of, end_of, series_of
+from balloons.text_and_colours import duration
 
 DOTS_PER_INCH = 160
 """Of a PNG: 1600 pixels wide, sharp on a slide."""

@@ -7,12 +7,12 @@ import enum
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from balloons.display_text import POLICIES, TITLES, duration, end, figure, printable, share, times
 from balloons.preview.forecast import BUSY, NONE, REFUSING, SLOW, THROTTLE, Limit
 from balloons.preview.inputs import NO_CLUSTER
 from balloons.preview.scale_up_plan import Side
 from balloons.report import document
 from balloons.report.document import Document, Gang, Input, SavedBand, SavedSide, SavedWave
+from balloons.text_and_colours import POLICIES, TITLES, duration, end, figure, printable, share, times
 from throttler.kube.quantities_and_durations import count, plural
 
 LONGEST = 160

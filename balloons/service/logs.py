@@ -8,7 +8,7 @@ from typing import Any, TextIO
 
 import structlog
 
-from balloons.display_text import printable
+from balloons.text_and_colours import printable
 
 HIDDEN = "(hidden)"
 _SECRET_KEYS = re.compile(r"token|authorization|password|secret|client.?key", re.IGNORECASE)

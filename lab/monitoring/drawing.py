@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator
 
-from balloons.colours import COLOURS, WARNING_LIGHT
+from balloons.text_and_colours import COLOURS, WARNING_LIGHT
 from lab.monitoring.board import Board, Kind, Panel, thing_of
 from lab.monitoring.grafana import COLUMNS, Json, board_json
 from lab.monitoring.panel_queries import Course, courses, numbers, steps

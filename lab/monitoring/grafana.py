@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from balloons.colours import COLOURS, WARNING_LIGHT
+from balloons.text_and_colours import COLOURS, WARNING_LIGHT
 from lab.monitoring.board import WORDS, Annotation, Board, Kind, Panel, Query, Row, Variable, Word, thing_of
 
 SCHEMA = 39

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from balloons.colours import BAD_LIGHT, GOOD_LIGHT, WARNING_LIGHT
+from balloons.text_and_colours import BAD_LIGHT, GOOD_LIGHT, WARNING_LIGHT
 from lab.monitoring.board import Annotation, Board, Kind, Panel, Query, Row, Step, Word, number
 from lab.monitoring.selectors import CLUSTER, OF_CLUSTER, OF_THROTTLE, THROTTLE, of_throttle
 

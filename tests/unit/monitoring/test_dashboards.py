@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from balloons.colours import BAD_LIGHT, COLOURS, GOOD_LIGHT, WARNING_LIGHT
+from balloons.text_and_colours import BAD_LIGHT, COLOURS, GOOD_LIGHT, WARNING_LIGHT
 from lab.monitoring.board import WORDS, Board, Kind, thing_of
 from lab.monitoring.grafana import board_json, board_text
 from lab.monitoring.write_dashboards import BOARDS, FOLDER

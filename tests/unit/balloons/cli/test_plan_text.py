@@ -9,7 +9,6 @@ import pytest
 from balloons.cli.plan_and_simulate_screen import simulation_lines
 from balloons.cli.plan_text import INPUTS, PLAN_ROWS, ROWS, SIDES, WAVES, chart, plan_lines, report_lines
 from balloons.cli.terminal import Look
-from balloons.display_text import duration, share
 from balloons.preview.fitting import Fitting, GangFit
 from balloons.preview.from_cluster import plan_inputs
 from balloons.preview.inputs import Ceiling, Stated, assumed_inputs, with_stated
@@ -18,6 +17,7 @@ from balloons.preview.scale_up_plan import Asked, ScaleUpPlan, make_plan
 from balloons.preview.simulate import simulate
 from balloons.reading.read_cluster import read_archive
 from balloons.report.document import Document, Series, read_document, series_of
+from balloons.text_and_colours import duration, share
 from throttler.kube.quantities_and_durations import count
 
 pytestmark = pytest.mark.whole

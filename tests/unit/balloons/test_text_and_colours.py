@@ -4,8 +4,8 @@ import re
 from pathlib import Path
 
 from balloons.cli import plan_text, top_screen
-from balloons.colours import COLOURS
 from balloons.report import chart, document
+from balloons.text_and_colours import COLOURS
 
 PACKAGE = Path(__file__).resolve().parents[3] / "balloons"
 
