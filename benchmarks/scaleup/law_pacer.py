@@ -18,7 +18,7 @@ from throttler.law.govern import govern
 from throttler.law.law_memory import LawMemory, Learned, learned_of
 from throttler.law.settings import LawSettings
 from throttler.law.verdict import Verdict
-from throttler.scraping.settings import SourceSettings
+from throttler.scraping.settings_and_allowed_hosts import SourceSettings
 from throttler.scraping.signal_watch import SignalWatch
 
 SCRAPE_EVERY_S = 5.0

@@ -11,7 +11,7 @@ from lab.controlplane import ControlPlane
 from tests.unit.throttler.kube.loopback_api import loopback_api
 from throttler.kube.connection import Connection, ConnectionOptions, load_connection
 from throttler.kube.transport import EndingConnector
-from throttler.scraping.settings import SourceSettings
+from throttler.scraping.settings_and_allowed_hosts import SourceSettings
 from throttler.scraping.signal_watch import SignalWatch
 from throttler.signals.servers import STALE_AFTER_S, ServerState, State, server_states
 

@@ -12,7 +12,7 @@ import pytest
 from lab.controlplane import ApiServerSettings, ControlPlane, ControlPlaneSettings
 from throttler.kube.connection import ConnectionOptions, load_connection
 from throttler.kube.transport import EndingConnector
-from throttler.scraping.settings import SourceSettings
+from throttler.scraping.settings_and_allowed_hosts import SourceSettings
 from throttler.scraping.signal_watch import SignalWatch
 from throttler.signals.reading import Reading, Signals
 from throttler.signals.servers import State, server_states

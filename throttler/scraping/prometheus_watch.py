@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import structlog
 
 from throttler.scraping.promql_client import Point, PromqlClient
-from throttler.scraping.settings import AlarmSetting
+from throttler.scraping.settings_and_allowed_hosts import AlarmSetting
 from throttler.signals.counted_requests import (
     DEFAULT_LEVELS,
     FORWARDED,

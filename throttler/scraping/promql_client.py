@@ -27,8 +27,13 @@ import msgspec
 from throttler.api.throttle_rules import prometheus_problems
 from throttler.kube.connection import SERVICE_ACCOUNT, user_agent
 from throttler.kube.errors import ConfigError, cut
-from throttler.scraping.allowed_hosts import ForbiddenHostError, check_literal, fresh_session, hang_up
-from throttler.scraping.settings import checked_url
+from throttler.scraping.settings_and_allowed_hosts import (
+    ForbiddenHostError,
+    check_literal,
+    checked_url,
+    fresh_session,
+    hang_up,
+)
 from throttler.signals.reading import ReadError, ReadOutcome
 
 MAX_TOKEN_BYTES = 16 * 1024

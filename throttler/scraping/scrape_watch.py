@@ -34,8 +34,15 @@ from throttler.kube.errors import ApiError, ConfigError
 from throttler.kube.kube_client import KubeClient
 from throttler.kube.metadata import Metadata
 from throttler.kube.requests import LEASES, Resource, Selection
-from throttler.scraping.allowed_hosts import ForbiddenHostError, check_literal, fresh_session, hang_up, is_loopback
-from throttler.scraping.settings import SourceSettings, checked_url
+from throttler.scraping.settings_and_allowed_hosts import (
+    ForbiddenHostError,
+    SourceSettings,
+    check_literal,
+    checked_url,
+    fresh_session,
+    hang_up,
+    is_loopback,
+)
 from throttler.signals.metric_families import FAMILIES, BadTextError, WantedLines, parse_rows
 from throttler.signals.reading import Read, ReadError, ReadObserver, ReadOutcome, ignore_read
 from throttler.signals.sample import Sample, sample_from_rows

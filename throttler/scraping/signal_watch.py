@@ -29,11 +29,10 @@ from throttler.kube.kube_client import (
     open_client,
 )
 from throttler.kube.quantities_and_durations import QuantityError
-from throttler.scraping.allowed_hosts import is_loopback
 from throttler.scraping.prometheus_watch import PrometheusWatch
 from throttler.scraping.promql_client import PrometheusAccess, PromqlClient
 from throttler.scraping.scrape_watch import METRICS_PATH, Scraper, ScrapeWatch
-from throttler.scraping.settings import SourceSettings, source_settings
+from throttler.scraping.settings_and_allowed_hosts import SourceSettings, is_loopback, source_settings
 from throttler.signals.reading import Reading, ReadObserver, Signals, ignore_read
 from throttler.signals.servers import OWN_REQUESTS, Servers
 

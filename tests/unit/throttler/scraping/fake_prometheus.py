@@ -5,7 +5,7 @@ import json
 from aiohttp import web
 
 from throttler.scraping.prometheus_watch import SAMPLE_QUERY
-from throttler.scraping.settings import AlarmSetting
+from throttler.scraping.settings_and_allowed_hosts import AlarmSetting
 
 EVALUATED_AT = 1_700_000_100.0
 ALARM = AlarmSetting(name="cni", query="max(cni_free)", threshold=3.0)

@@ -23,7 +23,7 @@ from tests.unit.throttler.scraping.test_signal_watch import eventually
 from throttler.kube.errors import ConfigError
 from throttler.scraping import prometheus_watch
 from throttler.scraping.promql_client import AccessFiles, Point, PrometheusAccess, PromqlClient, prometheus_access
-from throttler.scraping.settings import SourceSettings
+from throttler.scraping.settings_and_allowed_hosts import SourceSettings
 from throttler.scraping.signal_watch import SignalWatch
 from throttler.signals.reading import ReadError, ReadOutcome
 

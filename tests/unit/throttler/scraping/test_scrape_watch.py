@@ -17,7 +17,7 @@ from throttler.scraping.scrape_watch import (
     slice_targets,
     url_target,
 )
-from throttler.scraping.settings import SourceSettings
+from throttler.scraping.settings_and_allowed_hosts import SourceSettings
 from throttler.signals.reading import ReadError, ReadOutcome
 
 ONLY = ScrapeTarget("only:443", "https://only")

@@ -16,7 +16,7 @@ from throttler.kube.connection import Connection
 from throttler.kube.kube_client import Attempt, ignore_attempt
 from throttler.scraping import prometheus_watch
 from throttler.scraping.promql_client import PrometheusAccess
-from throttler.scraping.settings import SourceSettings
+from throttler.scraping.settings_and_allowed_hosts import SourceSettings
 from throttler.scraping.signal_watch import OwnAttempts, SignalWatch, SignalWatches
 from throttler.signals.reading import Read, Reading, ReadOutcome, Signals, ignore_read
 
