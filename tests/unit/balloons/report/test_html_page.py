@@ -56,6 +56,7 @@ def test_page_tells_what_doctor_found_and_escapes_it() -> None:
     text = " ".join(elements(drawn).text.split())
     assert "What balloons doctor found in this cluster: 1 error, 2 warnings" in text
     assert "error KB011 pdb/b it guards" in text
+    assert '<span class="shell">kubectl</span>' in drawn
     assert EVIL not in drawn
     assert "found in this cluster: nothing " in " ".join(elements(page(document(findings=[]), "")).text.split())
     assert "found in this cluster: not looked for" in " ".join(elements(page(document(), "")).text.split())
@@ -222,6 +223,13 @@ def test_of_many_findings_the_first_are_shown(number: int, words: str) -> None:
     assert words.removesuffix(" What") in text
     assert ("; the first" in text) is (number > MOST_ROWS)
     assert text.count("KB011") == min(number, MOST_ROWS) + text.count('"code": "KB011"')
+
+
+def test_a_table_of_pairs_is_one_line_a_row_on_a_phone() -> None:
+    """There the first cell is hidden, and the second is named by it and not by its column."""
+    cells = [attributes["data-name"] for tag, attributes in elements(page(document(), "0.1.0")).found if tag == "td"]
+    assert cells[-2:] == ["schema", "schema"]
+    assert "version" not in cells
 
 
 def test_waves_beyond_the_first_are_counted() -> None:
