@@ -126,9 +126,9 @@ def balloons() -> None:
 
     \b
     Examples:
-      balloons doctor             find what makes autoscaling fail silently
-      balloons plan --add 500     predict a scale-up before you start it
-      balloons status -A          show all pools and throttles
+      balloons doctor          find what fails silently
+      balloons plan --add 500  predict a scale-up
+      balloons status -A       show all pools and throttles
     """
 
 

@@ -75,10 +75,30 @@ def explain(error: BaseException) -> tuple[str, ExitCode]:
 
 
 def _no_option(error: click.NoSuchOption) -> str:
-    """As of a command that is none."""
-    *first, last = error.possibilities or [""]
-    meant = f"; did you mean {', '.join(first)}{' or ' if first else ''}{last}?" if last else ""
+    """As of a command that is none; an option that other commands have was hardly misspelt."""
+    others = _commands_with(error)
+    if others:
+        return f"no option {error.option_name!r}; {_listed(others, 'and')} {'has' if len(others) == 1 else 'have'} it"
+    meant = f"; did you mean {_listed(error.possibilities, 'or')}?" if error.possibilities else ""
     return f"no option {error.option_name!r}{meant}"
+
+
+def _listed(names: Sequence[str], last_word: str) -> str:
+    """At least one name, as in a sentence."""
+    *first, last = names
+    return f"{', '.join(first)} {last_word} {last}" if first else last
+
+
+def _commands_with(error: click.NoSuchOption) -> list[str]:
+    """Names of the commands beside this one that have the option."""
+    group = error.ctx.parent.command if error.ctx is not None and error.ctx.parent is not None else None
+    if not isinstance(group, click.Group):
+        return []
+    return [
+        name
+        for name, command in group.commands.items()
+        if any(error.option_name in (*option.opts, *option.secondary_opts) for option in command.params)
+    ]
 
 
 def _leaves(error: BaseException) -> Iterator[BaseException]:

@@ -147,6 +147,7 @@ def test_what_has_to_be_chosen_is_one_sentence() -> None:
         (("plan", "--too", "5"), "no option '--too'; did you mean --to, --pool or --boot?"),
         (("plan", "--zzzz"), "no option '--zzzz'"),
         (("pause", "-z"), "no option '-z'"),
+        (("pause", "--wait"), "no option '--wait'; status has it"),
     ],
 )
 def test_an_option_that_is_none_is_told_as_a_command_that_is_none(arguments: tuple[str, ...], sentence: str) -> None:

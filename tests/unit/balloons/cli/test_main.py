@@ -95,6 +95,19 @@ def test_help_cuts_no_summary_and_fits_the_terminal(columns: int) -> None:
     assert [line for line in joined if not line.endswith(".")] == []
 
 
+def test_the_first_examples_fit_sixty_columns() -> None:
+    """No terminal wraps them: they and their words stay in two columns."""
+    lines = balloons("--help", COLUMNS="60").stdout.splitlines()
+    assert [line for line in lines if len(line) > 60] == []
+
+
+def test_an_option_of_other_commands_is_taken_for_that_and_not_for_a_misspelling() -> None:
+    """`simulate` takes --add alone; that --pool looks like --to helps nobody."""
+    answer = balloons("simulate", "--offline", "--to", "500")
+    assert answer.returncode == 2
+    assert answer.stderr.splitlines()[0] == "error: no option '--to'; plan and report have it"
+
+
 def test_bad_option_is_bad_input() -> None:
     answer = balloons("status", "--no-such-option")
     assert (answer.returncode, answer.stdout) == (2, "")
