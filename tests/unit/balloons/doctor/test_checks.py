@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from balloons.cluster import kinds
-from balloons.cluster.seen_cluster import Listed, SeenCluster, Unread
-from balloons.doctor.check import Facts, Severity
+from balloons.cluster.seen_cluster import Listed, Unread
+from balloons.doctor.check import Facts, Severity, called
 from balloons.doctor.diagnose import ALL_CHECKS, chosen_checks, diagnose, kinds_of
 from tests.doctor_cases import (
     CASES,
@@ -30,20 +30,9 @@ from tests.doctor_cases import (
     room,
     throttle,
 )
-from tests.seen_clusters import cluster
+from tests.unit.balloons.doctor.findings import CHECKS, seen, sentences, troubles
 from throttler.kube.node import NOT_READY_TAINT as NOT_READY
 from tools.doctor_page import page
-
-CHECKS = {check.code: check for check in ALL_CHECKS}
-
-
-def seen(objects: Cluster) -> SeenCluster:
-    nothing = {kind: [] for kind in kinds.ALL_KINDS}
-    return cluster(nothing | dict(objects))
-
-
-def sentences(code: str, objects: Cluster) -> list[str]:
-    return [each.trouble.sentence for each in diagnose(seen(objects), [CHECKS[code]]).findings]
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.code)
@@ -55,6 +44,17 @@ def test_failing_case_is_found(case: Case) -> None:
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.code)
 def test_passing_case_is_not(case: Case) -> None:
     assert sentences(case.code, case.passing) == []
+
+
+NOT_THERE = {"KB005", "KB026", "KB040", "KB041"}
+"""Checks of what is missing, or of what is no object of the API."""
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.code)
+def test_a_finding_names_an_object_that_is_there(case: Case) -> None:
+    (trouble,) = troubles(case.code, case.failing)
+    there = {called(kind, thing) for kind, things in case.failing.items() for thing in things}
+    assert (trouble.object in there) is (case.code not in NOT_THERE)
 
 
 def test_a_pool_that_was_just_made_is_not_unseen_yet() -> None:
