@@ -48,7 +48,7 @@ def _searched(
     after: JoinMemory, memory: JoinMemory, world: JoinWorld, rules: JoinRules, coming: int, now_s: float
 ) -> JoinMemory:
     """Which pods fit nowhere; `coming` are machines on their way that are for any of them."""
-    pods = seekers(world.unplaced, rules) if world.unplaced else []
+    pods = seekers(world.unplaced, rules)
     hoping = [pod for pod in pods if pod.uid not in memory.search.hopeless]
     unserved = max(0, nodes_of(hoping, after.largest) + world.balloons_wanted - coming)
     # Without a ceiling nothing bounds what is ordered for pods that were let go.

@@ -30,6 +30,8 @@ ACCELERATORS = frozenset(
 """The extended resources that set the price of a machine; others (network interfaces, ...) say nothing of its size."""
 LIMITED = frozenset({CPU, MEMORY}) | ACCELERATORS
 """What a ceiling is written in, where the pool's machines have it."""
+NODES, NODE = "nodes", 1000
+"""Karpenter's limit in nodes, and one node in milli-units."""
 CPU_LABEL = "/instance-cpu"
 """How Karpenter's providers end the name of the label that tells a machine's cores."""
 
@@ -64,7 +66,7 @@ def sizes_seen(pool: NodePool, claims: Iterable[NodeClaim]) -> tuple[Resources, 
 
 def _mean(pool: NodePool) -> Resources:
     """The size of one machine by Karpenter's own count of the pool."""
-    count = _amount(pool.status.resources.get("nodes", 0)) // 1000 if "nodes" in pool.status.resources else 0
+    count = _amount(pool.status.resources.get(NODES, 0)) // NODE
     used = readable(pool.status.resources)
     return {name: milli // count for name, milli in used.items()} if count else {}
 
@@ -189,8 +191,6 @@ def ceiling_of(usage: Resources, largest: Resources, room: PoolRoom) -> Resource
     }
 
 
-NODES, NODE = "nodes", 1000
-"""Karpenter's limit in nodes, and one node in milli-units."""
 DIFFERS_MUCH = 2
 """Largest over smallest machine in cores, from which an allowance of nodes is said to be one of capacity."""
 

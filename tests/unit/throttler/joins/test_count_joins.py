@@ -311,6 +311,48 @@ def test_headroom_that_was_not_asked_for_waits_too() -> None:
     assert Story().after(0, a_world(balloons_wanted=7)).waiting == 7
 
 
+@pytest.mark.parametrize(("balloons", "hopeless"), [(0, 0), (1, 1), (2, 1)])
+def test_a_machine_on_its_way_may_be_for_headroom_as_well_as_for_a_pod_that_fits_nowhere(
+    balloons: int, hopeless: int
+) -> None:
+    """With one machine for one pod nothing is lacking; where Headroom wants one too, somebody waits in vain."""
+    story = Story()
+    machine = (a_claim("c1", age_s=-10),)
+    stuck = {"unplaced": (pending("stuck"),), "claims": machine, "room": 4, "balloons_wanted": balloons}
+    story.after(0, a_world())
+    for _ in range(8):
+        assert story.after(25, a_world(**stuck)).hopeless_pods == 0
+    assert story.after(25, a_world(**stuck)).hopeless_pods == hopeless
+
+
+def looks(story: Story, until_s: float, pods: str, claims: tuple[str, ...] = (), room: int = 0) -> Joins:
+    """The same cluster every 25 s until so long after the beginning."""
+    machines = tuple(a_claim(name, age_s=-10) for name in claims)
+    world = a_world(unplaced=tuple(pending(name) for name in pods), claims=machines, room=room)
+    joins = story.after(0, world)
+    while story.now_s - 1000.0 < until_s:
+        joins = story.after(25, world)
+    return joins
+
+
+@pytest.mark.parametrize(("has_ceiling", "hopeless"), [(False, 1), (True, 0)])
+def test_without_a_ceiling_there_is_room_for_all_as_soon_as_orders_show_that_the_autoscaler_is_there(
+    *, has_ceiling: bool, hopeless: int
+) -> None:
+    """Two machines come for three pods; under a ceiling that leaves no room the third only waits for its turn."""
+    story = Story(JoinRules(nodes=RULES.nodes, gate=GATE, has_ceiling=has_ceiling))
+    looks(story, 0, "abc")
+    assert looks(story, 200, "abc", ("c1",)).hopeless_pods == 0, "no order since"
+    assert looks(story, 225, "abc", ("c1", "c2")).hopeless_pods == hopeless
+
+
+def test_an_order_begins_the_search_anew() -> None:
+    story = Story()
+    looks(story, 100, "abc", room=1)
+    assert looks(story, 275, "abc", ("c1",), room=1).hopeless_pods == 0
+    assert looks(story, 300, "abc", ("c1",), room=1).hopeless_pods == 2
+
+
 def test_the_controller_managers_own_limit_is_recognised_only_while_the_servers_are_well() -> None:
     story = Story()
     nodes = [a_node(f"n{i}", age_s=-1) for i in range(5)]

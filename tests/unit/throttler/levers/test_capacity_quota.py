@@ -5,17 +5,31 @@ from typing import Any
 
 import pytest
 
+from tests.unit.throttler.joins.cluster import SIZE, pending
 from tests.unit.throttler.levers.owned_object import OwnedObject
 from tests.unit.throttler.levers.pool_scene import room
 from tests.unit.throttler.service.throttle_scene import a_throttle
+from throttler.joins.joins import JoinRules, Joins
 from throttler.kube.cluster_autoscaler import CapacityQuota
 from throttler.kube.metadata import OwnedMetadata
+from throttler.kube.pod import Pod
 from throttler.kube.selectors import LabelSelector
 from throttler.levers.capacity_quota import CapacityQuotas, QuotaMemory, QuotaSeen, decide_capacity_quota
-from throttler.levers.lever import Holder, LeverBudget, LeverDecision, LeverReason, LeverState
+from throttler.levers.lever import (
+    ANY_TIME,
+    Clocks,
+    Holder,
+    LeverBudget,
+    LeverContext,
+    LeverDecision,
+    LeverReason,
+    LeverScene,
+    LeverState,
+)
 from throttler.levers.saved_limits import restore
 
 API_VERSION = "autoscaling.x-k8s.io/v1alpha1"
+SERVED = {"CapacityQuota": API_VERSION}
 SELECTOR = LabelSelector(match_labels={"pool": "gpu"})
 HOLDER = Holder(throttle="default", lease="kube-balloons/kube-balloons", epoch=3)
 THERE = {"existing": 10, "booting": 2}
@@ -324,3 +338,112 @@ def test_a_quota_is_of_the_throttle_that_names_it() -> None:
     owners = {name: CapacityQuotas().owner(CapacityQuota(OwnedMetadata(name)), throttles)
               for name in ("quota-old", "quota-young", "users")}  # fmt: skip
     assert owners == {"quota-old": "old", "quota-young": "young", "users": None}
+
+
+@pytest.mark.parametrize(
+    ("versions", "can_act"), [(SERVED, True), ({"NodePool": "karpenter.sh/v1"}, False), ({}, False)]
+)
+def test_the_lever_acts_wherever_the_kind_is_served_be_there_a_quota_or_not(
+    versions: dict[str, str], *, can_act: bool
+) -> None:
+    assert CapacityQuotas().can_act(LeverScene(moment=ANY_TIME, versions=versions)) is can_act
+
+
+class OfAThrottle:
+    """The lever as a throttle uses it, with cluster-autoscaler at hand: every write is carried out and taken up."""
+
+    def __init__(self, *pods: Pod, body: dict[str, Any] | None = None, **spec: Any) -> None:
+        nodes, levers = {"matchLabels": {"pool": "a"}}, {"capacityQuota": {"name": "ours"}, "schedulingGates": {}}
+        self.throttle = a_throttle("mine", nodes=nodes, levers=levers, **spec)
+        self.pods, self.server, self.memory = pods, OwnedObject(body), QuotaMemory()
+        self.others: tuple[CapacityQuota, ...] = ()
+
+    def look(self, now_s: float, *, waiting: int = 40, in_flight: int = 0, older: Any = ()) -> LeverDecision:
+        stands = self.server.quota()
+        scene = LeverScene(
+            moment=Clocks(now_s, now_s),
+            epoch=3,
+            unplaced=self.pods,
+            limited=(*self.others, *([stands] if stands else [])),
+            versions=SERVED,
+        )
+        context = LeverContext(
+            throttle=self.throttle,
+            rules=JoinRules.of(self.throttle, "gate"),
+            scene=scene,
+            room=room(allowance=8, waiting=waiting, existing=12),
+            joins=Joins(joining=in_flight),
+            largest=SIZE,
+            older=older,
+        )
+        (decision,), self.memory = CapacityQuotas().decide(context, self.memory)
+        for write in decision.writes:
+            self.server.carry_out(write)
+        if self.server.body:
+            self.server.observed()
+        return decision
+
+    def opened(self, **more: Any) -> str:
+        """The ceiling when the room of the window was in vain for half a minute."""
+        for second in range(0, 30, 5):
+            assert self.look(float(second), **more).ceiling == "nodes 20"
+        return self.look(30.0, **more).ceiling
+
+
+def crowd(owner: str, count: int, **how: Any) -> list[Pod]:
+    """Pods of one owner; each takes a node."""
+    return [pending(f"{owner}-{number}", owner=owner, **how) for number in range(count)]
+
+
+GATED = {"is_gated": True, "gates": ("gate",), "is_tried": False}
+
+
+@pytest.mark.parametrize(
+    ("given", "ceiling"),
+    [
+        ({}, "nodes 32"),
+        ({"waiting": 15}, "nodes 27"),
+        ({"in_flight": 5}, "nodes 32"),
+    ],
+)
+def test_room_is_opened_for_the_largest_demand_of_one_owner_and_for_no_more_than_waits(
+    given: dict[str, int], ceiling: str
+) -> None:
+    """Twenty nodes of one, ten of the other; what our own gate holds back orders nothing."""
+    pods = [*crowd("small", 10), *crowd("large", 20), *crowd("large", 5, **GATED), *crowd("held", 30, **GATED)]
+    assert OfAThrottle(*pods).opened(**given) == ceiling
+
+
+@pytest.mark.parametrize(
+    ("in_flight", "ceiling"), [(0, "nodes 32"), (5, "nodes 32"), (6, "nodes 31"), (20, "nodes 20"), (99, "nodes 20")]
+)
+def test_room_that_is_opened_keeps_within_what_may_be_in_flight(in_flight: int, ceiling: str) -> None:
+    story = OfAThrottle(*crowd("large", 20), maxInFlight=25)
+    assert story.opened(in_flight=in_flight) == ceiling
+
+
+def test_halves_of_nodes_are_opened_as_whole_ones() -> None:
+    """Nineteen pods of which two share a node need nine and a half."""
+    assert OfAThrottle(*crowd("large", 19, cpu="4")).opened() == "nodes 22"
+
+
+def test_a_quota_of_another_name_is_none_of_the_throttles() -> None:
+    story = OfAThrottle(*crowd("large", 20))
+    story.others = (CapacityQuota(OwnedMetadata("another", resource_version="7", uid="u7")),)
+    (write,) = story.look(0.0).writes
+    assert (write.key.name, write.api_version) == ("ours", API_VERSION)
+    assert write.body["metadata"].get("uid") is None, "it makes one"  # type: ignore[call-overload]
+    assert story.look(5.0).state is LeverState.CONFIRMED
+
+
+def test_a_quota_that_an_older_throttle_names_is_given_back_to_it() -> None:
+    older = a_throttle("first", levers={"capacityQuota": {"name": "ours"}})
+    story = OfAThrottle(*crowd("large", 20), body=quota_body(50, {"matchLabels": {"pool": "a"}}))
+    assert story.look(0.0).ceiling == "nodes 20"
+    decision = story.look(5.0, older=(older,))
+    assert (decision.state, decision.because.reason) == (LeverState.REFUSED, LeverReason.OTHER_THROTTLE)
+    assert "first" in decision.because.sentence
+    stands = story.server.quota()
+    assert stands is not None
+    assert (stands.spec.limits.resources["nodes"], story.memory) == (50, QuotaMemory())
+    assert story.look(10.0, older=(older,)).writes == (), "it holds nothing any more"

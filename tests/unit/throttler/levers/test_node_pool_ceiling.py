@@ -7,7 +7,16 @@ from hypothesis import strategies as st
 
 from tests.unit.throttler.levers.pool_scene import claim, claims, pool_body
 from throttler.kube.karpenter import NodePool
-from throttler.levers.node_pool_ceiling import Charge, PoolRoom, assumed_size, ceiling_of, has_users_room, usage_of
+from throttler.levers.node_pool_ceiling import (
+    Charge,
+    PoolRoom,
+    assumed_size,
+    ceiling_of,
+    has_users_room,
+    size_of,
+    sizes_seen,
+    usage_of,
+)
 
 
 def a_pool(limits: dict[str, str] | None) -> NodePool:
@@ -95,3 +104,95 @@ def test_a_claim_counts_by_what_is_known_of_its_machine() -> None:
     assert usage_of(pool, [claim("ordered", 0)], largest)["cpu"] == 64_000
     assert usage_of(pool, [claim("launched", 1)], largest)["cpu"] == 8_000
     assert usage_of(pool, [claim("there", 3), claim("ordered", 0)], largest)["cpu"] == 72_000
+
+
+def counted(resources: dict[str, str]) -> NodePool:
+    return msgspec.convert({**pool_body(), "status": {"resources": resources}}, NodePool)
+
+
+GIB = 2**30 * 1000
+EIGHT = {"cpu": 8_000, "memory": 32 * GIB}
+
+
+@pytest.mark.parametrize(
+    ("resources", "mean"),
+    [
+        ({"nodes": "3", "cpu": "12", "memory": "48Gi", "pods": "330"}, {"cpu": 4_000, "memory": 16 * GIB}),
+        ({"nodes": "0", "cpu": "12"}, {}),
+        ({"nodes": "900m", "cpu": "12"}, {}),
+        ({"nodes": "1500m", "cpu": "12"}, {"cpu": 12_000}),
+        ({"nodes": "many", "cpu": "12"}, {}),
+        ({"nodes": "-1", "cpu": "12"}, {}),
+        ({"cpu": "12"}, {}),
+        ({"nodes": "2", "cpu": "some"}, {}),
+        ({}, {}),
+    ],
+)
+def test_karpenters_own_count_tells_the_mean_machine(resources: dict[str, str], mean: dict[str, int]) -> None:
+    assert sizes_seen(counted(resources), ()) == ((mean,) if mean else ())
+
+
+def test_sizes_are_those_of_launched_machines_once_each() -> None:
+    pool = counted({"nodes": "2", "cpu": "16", "memory": "64Gi"})
+    small = claim("small", 1, capacity={"cpu": "2"})
+    assert sizes_seen(pool, [*claims(3), claim("ordered", 0), small]) == ({"cpu": 2_000}, EIGHT)
+
+
+@pytest.mark.parametrize(
+    ("capacity", "labels", "size"),
+    [
+        ({"cpu": "7", "memory": "32Gi"}, {"karpenter.k8s.aws/instance-cpu": "8"}, EIGHT),
+        ({"cpu": "9"}, {"karpenter.k8s.aws/instance-cpu": "8"}, {"cpu": 9_000}),
+        ({"cpu": "8", "memory": "32Gi"}, {"example.com/instance-cpus": "64", "instance-cpu": "64"}, EIGHT),
+        ({"cpu": "8", "memory": "32Gi"}, {"karpenter.k8s.aws/instance-cpu": "many"}, EIGHT),
+        ({"memory": "1Gi"}, {"a/instance-cpu": "2", "b/instance-cpu": "4"}, {"cpu": 4_000, "memory": GIB}),
+        ({"cpu": "-8", "memory": "0", "nvidia.com/gpu": "1", "example.com/x": "9"}, {}, {"nvidia.com/gpu": 1_000}),
+    ],
+)
+def test_a_machine_is_as_large_as_its_capacity_and_its_label_of_cores_say(
+    capacity: dict[str, str], labels: dict[str, str], size: dict[str, int]
+) -> None:
+    assert size_of(claim("c", capacity=capacity, labels=labels)) == size
+
+
+def test_usage_is_what_claims_promise_and_no_less_than_karpenters_count() -> None:
+    pool = counted({"nodes": "9", "cpu": "20", "memory": "1Gi"})
+    assert usage_of(pool, claims(2), {}) == {"cpu": 20_000, "memory": 64 * GIB}
+    estimated = {"cpu": "7", "memory": "30Gi"}
+    label = {"karpenter.k8s.aws/instance-cpu": "8"}
+    assert [
+        usage_of(a_pool(None), [claim("c", stage, capacity=estimated, labels=label)], EIGHT) for stage in (0, 1, 2)
+    ] == [EIGHT, {"cpu": 7_000, "memory": 30 * GIB}, {"cpu": 8_000, "memory": 30 * GIB}]
+
+
+def test_room_for_machines_in_memory_has_half_a_machine_to_spare() -> None:
+    assert ceiling_of(EIGHT, EIGHT, PoolRoom(share=2)) == {"cpu": 24_000, "memory": 112 * GIB}
+    assert ceiling_of({}, {"cpu": 0, "memory": GIB, "pods": 110_000}, PoolRoom(share=1)) == {"memory": 1.5 * GIB}
+
+
+def test_the_users_own_values_count_where_ours_stand() -> None:
+    """A ceiling of 16 cores is ours, and the user has 64: there is room for one more machine of eight."""
+    body = pool_body({"cpu": "16", "memory": "1Ti"})
+    mark = '{"original":{"cpu":"%s"},"ceiling":{"cpu":"16"}}'
+    for theirs, has_room in (("64", True), ("16", False), ("24", True), ("23", False)):
+        body["metadata"]["annotations"] = {"kube-balloons.github.io/original": mark % theirs}
+        assert has_users_room(msgspec.convert(body, NodePool), claims(2), [EIGHT]) is has_room
+    body["metadata"]["annotations"] = {
+        "kube-balloons.github.io/original": '{"original":{"cpu":null},"ceiling":{"cpu":"16"}}'
+    }
+    assert has_users_room(msgspec.convert(body, NodePool), claims(2), [EIGHT])
+
+
+def test_orders_that_come_in_two_looks_of_one_batch_are_counted_together() -> None:
+    charge = Charge(factor=8).given(4, 0.0)
+    first = charge.looked(frozenset("ab"), 6.0).given(9, 6.0)
+    both = first.looked(frozenset("abc"), 8.0)
+    assert (both.batch, both.offered, both.ordered_s) == (3, 4, 8.0)
+    assert both.looked(frozenset("abc"), 10.9).batch == 3
+    assert both.looked(frozenset("bc"), 11.0).factor == 8, "three of four are not short by two"
+    assert first.looked(frozenset("ab"), 9.0).factor == 16, "two of four are"
+
+
+@pytest.mark.parametrize(("cores", "within"), [(1, 1000), (2, 512), (1024, 1), (4096, 1)])
+def test_a_charge_keeps_within_the_largest_machine_that_can_be_rented(cores: int, within: int) -> None:
+    assert Charge(factor=1000).within({"cpu": 1000 * cores}) == within

@@ -1,5 +1,6 @@
 """API servers behind addresses: processes, leases, news and how old it is."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -103,6 +104,30 @@ def test_one_of_several_that_shows_no_more_is_forgotten() -> None:
     found = address(sample(10, 100), sample(15, 9000, SECOND))
     later = found.answered(sample(15.1 + FORGOTTEN_AFTER_S, 150))
     assert later.count == 1
+
+
+@pytest.mark.parametrize(
+    ("later", "count"),
+    [
+        (sample(15, 1, SECOND), 2),
+        (sample(15, 1, EPOCH + 7.9), 2),
+        (sample(15, 1, EPOCH + 8), 1),
+        (sample(15, 1, None), 1),
+        (sample(10 + FORGOTTEN_AFTER_S, 1, SECOND), 2),
+        (sample(10.1 + FORGOTTEN_AFTER_S, 1, SECOND), 1),
+    ],
+)
+def test_a_process_is_replaced_by_one_that_began_after_its_last_answer_or_cannot_be_told_from_it(
+    later: Sample, count: int
+) -> None:
+    """The first answered ten seconds after EPOCH; clocks differ by two seconds at most."""
+    assert address(sample(10, 100), later).count == count
+
+
+def test_a_process_that_told_no_time_is_replaced_by_any_other() -> None:
+    assert address(sample(10, 100, None), sample(15, 1, SECOND)).count == 1
+    timeless = replace(sample(10, 100), wall_s=None)
+    assert address(timeless, sample(15, 1, SECOND)).count == 1
 
 
 def test_metrics_that_stand_still_do_not_get_younger() -> None:
