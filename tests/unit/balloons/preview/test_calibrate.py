@@ -112,6 +112,78 @@ def test_reaction_is_that_to_the_first_machines_of_each_burst() -> None:
     assert reaction(of(*burst(0, [3, 3], "a")), REACTION_S) is REACTION_S
 
 
+def test_a_machine_was_made_for_the_newest_pod_that_is_no_older_than_half_an_hour() -> None:
+    """And for none of a DaemonSet, which comes with the node, be it within the same second."""
+    made = {"old": -1791, "newest": 7, "later": 12}
+    pods = [pod("n", at_s, 200, owner="ReplicaSet") for at_s in made.values()]
+    (born,) = of([node("n", 10, 110)], [*pods, pod("n", 10, 120)], [claim("n", 10)])
+    assert (born.wanted_s, born.reaction_s) == (T0.timestamp() + 7, 3)
+    (long_ago,) = of([node("n", 10, 110)], pods[:1], [claim("n", 10)])
+    assert long_ago.wanted_s is None
+    (just,) = of([node("n", 10, 110)], [pod("n", -1790, 200, owner="ReplicaSet")], [claim("n", 10)])
+    assert just.reaction_s == 1800
+
+
+def test_a_birth_of_which_only_the_node_is_known_tells_only_its_own_times() -> None:
+    (born,) = of([node("n", 100, 110)], (), ())
+    assert (born.created_s, born.ready_s) == (T0.timestamp() + 100, T0.timestamp() + 110)
+    assert (born.asked_s, born.is_asked_by_claim, born.wanted_s) == (None, False, None)
+    assert (born.join_s, born.own_s) == (10, 10)
+
+
+@pytest.mark.parametrize(("ready", "join_s"), [(99, 0), (98, None), (100, 0), (1900, 1800), (1901, None)])
+def test_a_time_that_cannot_belong_to_a_birth_is_none_of_it(ready: float, join_s: float | None) -> None:
+    """Times are whole seconds: one second early is none; half an hour after the birth something else happened."""
+    (born,) = of([node("n", 100, ready)], (), ())
+    assert born.join_s == join_s
+
+
+def test_a_daemon_pod_that_was_ready_before_it_was_made_does_not_count() -> None:
+    """Its node was there before under the same name, or a clock was put right."""
+    (born,) = of([node("n", 100, 110)], [pod("n", 130, 120), pod("n", 105, 115)], ())
+    assert (born.join_s, born.own_s) == (15, 10)
+
+
+def test_objects_that_cannot_be_read_or_are_older_than_the_epoch_are_left_out() -> None:
+    assert [each.metadata.name for each in dated([b"{", b"\xff", b"[]", b'{"metadata":{"name":"n"}}'])] == ["n"]
+    assert births_of(dated([b'{"metadata":{"name":"n"}}']), (), ()) == ()
+
+
+def test_bursts_are_told_apart_by_half_a_minute() -> None:
+    """Two bursts count as two reactions, of 1 s and 9 s; within half a minute they are one."""
+    for second, mean in ((31, 5.0), (30, 1.0)):
+        one, other = burst(0, [1, 1], "a"), burst(second, [second + 9, second + 9], "b")
+        assert reaction(of(*(x + y for x, y in zip(one, other, strict=True))), REACTION_S).value == mean
+
+
+def test_the_first_machines_are_those_within_a_second_of_the_very_first() -> None:
+    known = reaction(of(*burst(0, [4, 5, 6], "a")), REACTION_S)
+    assert known.value == 4.5
+    assert reaction(of(*burst(0, [0, 0, 0], "a")), REACTION_S).value == 0.5, "no reaction takes less"
+
+
+def test_three_machines_teach_and_two_do_not() -> None:
+    for count, is_learned in ((2, False), (3, True)):
+        known = of(*burst(0, [3] * count, "a"))
+        sources = [
+            what(known, guess).source for what, guess in ((boot, BOOT_S), (join, JOIN_S), (reaction, REACTION_S))
+        ]
+        assert sources == [Source.LEARNED if is_learned else Source.ASSUMED] * 3
+        assert (ready_share(known) is not None) is is_learned
+
+
+@pytest.mark.parametrize(("count", "is_learned"), [(5, False), (6, True)])
+def test_how_machines_differ_is_learned_from_twice_as_many(count: int, *, is_learned: bool) -> None:
+    assert (boot_jitter(births(count), BOOT_JITTER) is not BOOT_JITTER) is is_learned
+
+
+def test_machines_that_differ_much_count_as_differing_by_a_third_of_their_boot_at_most() -> None:
+    """A world in which boots vary by more than their own length would not be one."""
+    nodes = [node(f"n{index}", 10 + index**2, 1000) for index in range(1, 30)]
+    wild = of(nodes, (), [claim(f"n{index}", 9) for index in range(1, 30)])
+    assert boot_jitter(wild, BOOT_JITTER).value == 0.3
+
+
 def test_jitter_is_not_made_of_whole_seconds() -> None:
     """Boots of 15 or 16 s: what timestamps round to, not how machines differ."""
     same = of(*burst(0, [0] * 8, "a"))

@@ -138,6 +138,30 @@ def test_karpenter_puts_no_more_than_the_skew_on_a_host_that_it_buys() -> None:
     assert dict(fitted(document, nodes=5, given=bought).new_nodes) == {"gpu": 2}
 
 
+def test_hosts_of_karpenter_that_are_there_take_as_many_as_their_skew_allows() -> None:
+    """Only of a host that it has yet to buy Karpenter takes the fewest to be none."""
+    document = job(cpu="1", parallelism=6, topologySpreadConstraints=spread())
+    bought = [a_node(f"n{index}", labels={"pool": "gpu", "karpenter.sh/nodepool": "gpu"}) for index in range(2)]
+    found = fit_pods(asked_pods([document], is_gang=False), bought, {}, inputs())
+    assert (found.on_there, dict(found.new_nodes)) == (6, {})
+
+
+def test_hosts_to_come_take_one_more_of_an_even_spread_with_each_that_is_bought() -> None:
+    """Two a host: of seven pods the fourth machine gets the last one."""
+    document = job(cpu="7", parallelism=7, topologySpreadConstraints=spread())
+    found = fitted(document, gang=False)
+    assert (found.on_there, found.on_new, dict(found.new_nodes), found.unplaceable) == (0, 7, {"gpu": 4}, ())
+
+
+def test_a_host_that_comes_lets_those_that_are_there_take_one_more() -> None:
+    """n0 is full with one; n1 has one of two and may have another only once a new host has one, too."""
+    document = job(cpu="7", parallelism=4, topologySpreadConstraints=spread())
+    half = load_of([work("w", "n0", cpu="9")], -10)
+    pods = asked_pods([document], is_gang=False)
+    found = fit_pods(pods, [a_node("n0"), a_node("n1")], {"n0": half}, inputs())
+    assert (found.on_there, found.on_new, dict(found.new_nodes)) == (3, 1, {"gpu": 1})
+
+
 @pytest.mark.parametrize("more", [{"minDomains": 3}, {"nodeAffinityPolicy": "Ignore"}])
 def test_spread_with_rules_beyond_the_skew_is_not_judged(more: dict[str, Any]) -> None:
     assert fitted(job(topologySpreadConstraints=[{**spread()[0], **more}]), nodes=2).unjudged == 4

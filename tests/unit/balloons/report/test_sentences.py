@@ -14,6 +14,7 @@ from balloons.report.sentences import (
     answer_of_sides,
     assumed,
     cost,
+    ends,
     felt,
     first,
     hurts,
@@ -99,6 +100,12 @@ def test_without_an_unpaced_run_names_the_quickest_of_those_that_spare_others() 
     for sides in (named, named[::-1], [*named, replace(HURTING, policy="d", eta_s=60.0)]):
         found = answer_of_sides(sides)
         assert (found.level, found.sentence) == (Level.YES, "Of those that spare others b ends first: 11m40s.")
+
+
+def test_an_end_that_nobody_knows_is_no_number() -> None:
+    assert ends(document()) == "4m"
+    assert ends(document(eta=None)) == ends(document(eta={**body()["eta"], "medianSeconds": None}))
+    assert "4m" not in ends(document(eta=None))
 
 
 def test_where_nothing_has_to_come_it_is_ready_now() -> None:

@@ -73,6 +73,22 @@ def test_balloons_without_a_node_are_filed_under_their_pool() -> None:
     assert view(index).unbound == {}
 
 
+def test_a_balloon_without_a_node_is_seen_beside_those_that_were_seen_before() -> None:
+    index, pool = Index(CLASS), ObjectKey("ns", "gpu")
+    first, second, third = (balloon(name) for name in ("b1", "b2", "b3"))
+    index.change_pod(None, first)
+    before = view(index)
+    index.change_pod(None, second)
+    assert view(index).unbound[pool] == (first, second)
+    index.change_pod(first, balloon("b1", "n1"))
+    assert view(index).unbound[pool] == (second,)
+    index.change_pod(second, balloon("b2", is_terminating=True))
+    assert view(index).unbound[pool] == ()
+    index.change_pod(None, third)
+    assert view(index).unbound[pool] == (third,)
+    assert before.unbound == {pool: (first,)}, "what was taken does not change"
+
+
 def test_pods_of_a_copy_of_a_balloon_deployment_are_work() -> None:
     """They wear the same labels, and hold nothing for the pool; the ReplicaSet says whose they are."""
     index = Index(CLASS)

@@ -91,6 +91,18 @@ def test_bytes_keep_a_binary_suffix(count: int, suffix: str) -> None:
     assert text == "0" or text.endswith("i")
 
 
+@pytest.mark.parametrize(
+    ("milli", "text"),
+    [
+        (0, "0"), (500, "500m"), (1000, "1"), (1_023_000, "1023"), (1_024_000, "1Ki"), (1_025_000, "1025"),
+        (3 * 2**20 * 1000, "3Mi"), (1536 * 2**20 * 1000, "1536Mi"), (2**60 * 1000, "1Ei"), (-1_024_000, "-1Ki"),
+        (1_024_001, "1024001m"),
+    ],
+)  # fmt: skip
+def test_bytes_are_told_in_the_largest_unit_that_loses_nothing(milli: int, text: str) -> None:
+    assert format_bytes(milli) == text
+
+
 @given(st.text(max_size=70))
 def test_any_text_is_an_amount_within_bounds_or_a_quantity_error(text: str) -> None:
     try:

@@ -383,6 +383,17 @@ def test_slow_start_ends_where_servers_are_warm_or_filled(change: dict[str, obje
     assert window_control.slow_start(a_look(**{**usual, **change})) is None  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize(("cpu", "full_cpu", "is_over"), [(0.79, 1.0, False), (0.8, 1.0, True), (0.4, 0.5, True)])
+def test_slow_start_ends_at_four_fifths_of_what_the_busiest_server_has(
+    cpu: float, full_cpu: float, *, is_over: bool
+) -> None:
+    facts = a_look(is_slow_start=True, doubled_s=0.0)
+    busy = replace(facts.health.traces[0], cpu=(cpu,), full_cpu=full_cpu)
+    calm = replace(busy, server="b", cpu=(0.0,))
+    after = window_control.slow_start(replace(facts, health=replace(facts.health, traces=(busy, calm))))
+    assert (after is None) is is_over
+
+
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
