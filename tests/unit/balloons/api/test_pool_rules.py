@@ -110,6 +110,99 @@ def test_reads_its_own_status_back() -> None:
     assert (found.status.warm, found.status.because, found.status.zones[0].nodes) == (3, "Steady", 4)
 
 
+def complaint(spec: dict[str, Any], name: str = "pool") -> str:
+    """What is said about it; empty where it is taken."""
+    usual = {"nodes": {"selector": {"matchLabels": {"pool": "gpu"}}}, "mode": "Hold", "size": 1, "maxSize": 4}
+    whole = {key: value for key, value in {**usual, **spec}.items() if value is not None}
+    found = decode_pool({"metadata": {"name": name, "namespace": "team-a"}, "spec": whole})
+    return found.message if isinstance(found, Invalid) else ""
+
+
+def shaped(**amounts: str) -> dict[str, Any]:
+    return {
+        "shape": {"type": "Explicit", "resources": {name.replace("__", "/"): text for name, text in amounts.items()}}
+    }
+
+
+def tolerating(**toleration: Any) -> dict[str, Any]:
+    selector = {"matchLabels": {"pool": "gpu"}}
+    return {"nodes": {"selector": selector, "tolerations": [toleration]}}
+
+
+def scheduled(**schedule: Any) -> dict[str, Any]:
+    return {"schedules": [{"cron": "0 8 * * *", "duration": "1h", **schedule}]}
+
+
+def labelled(key: str, value: str = "a") -> dict[str, Any]:
+    return {"template": {"labels": {key: value}}}
+
+
+HEADROOM = {"mode": "Headroom"}
+BUFFER = {**HEADROOM, "strategy": "CapacityBuffer"}
+YEAR_S = 31_536_000
+
+
+@pytest.mark.parametrize(
+    ("taken", "refused_one", "at"),
+    [
+        ({"size": 4}, {"size": 5}, "size 5 is above maxSize 4"),
+        ({"size": None, "minSize": 4}, {"minSize": 5}, "minSize 5 is above maxSize 4"),
+        ({"size": None, "sizePercent": 50}, {"sizePercent": 50}, "are both set"),
+        ({"size": None, "sizePercent": 50}, {"size": None, "sizePercent": 50, "maxSize": None}, "a share of maxSize"),
+        (HEADROOM, {**HEADROOM, "size": None}, "mode Headroom has no size"),
+        (HEADROOM, {**HEADROOM, "maxSize": None}, "mode Headroom has no maxSize"),
+        ({"strategy": "Annotate"}, {**HEADROOM, "strategy": "Annotate"}, "strategy Annotate with mode Headroom"),
+        (BUFFER, {"strategy": "CapacityBuffer"}, "strategy CapacityBuffer with mode Hold"),
+        ({"image": "a/b:1"}, {**BUFFER, "image": "a/b:1"}, "which alone runs pods"),
+        ({"prePull": ["a", "b"]}, {**BUFFER, "prePull": ["a", "b"]}, "prePull names 2 images"),
+        ({"prePull": ["a", "b"]}, {"prePull": ["a", "b", "a"]}, 'names "a" 2 times'),
+        (labelled("team"), {**BUFFER, **labelled("team")}, "template is set"),
+        (shaped(cpu="1m"), shaped(cpu="0"), 'quantity "0" is not accepted'),
+        (shaped(memory="1P"), shaped(memory="1001T"), 'quantity "1001T" is not accepted'),
+        (shaped(nvidia__gpu="8"), shaped(nvidia__gpu="8500m"), "a device is not divided"),
+        (shaped(cpu="8500m"), shaped(gpu="8"), 'resource "gpu" is unknown'),
+        ({"shape": {"slack": {"cpu": "0"}}}, {"shape": {"slack": {"cpu": "-1m"}}}, "shape.slack[cpu]"),
+        ({"shape": {"devices": ["a.b/c"]}}, {"shape": {"devices": ["cpu"]}}, 'device "cpu"'),
+        (tolerating(operator="Exists"), tolerating(operator="Equal"), "operator Equal has no key"),
+        (
+            tolerating(key="a", operator="Exists"),
+            tolerating(key="a", operator="Exists", value="b"),
+            "operator Exists has the value",
+        ),
+        (
+            tolerating(key="a", operator="Exists", effect="NoExecute", tolerationSeconds=YEAR_S),
+            tolerating(key="a", operator="Exists", effect="NoExecute", tolerationSeconds=YEAR_S + 1),
+            "tolerationSeconds 31536001",
+        ),
+        (
+            tolerating(key="a", operator="Exists", effect="NoExecute", tolerationSeconds=0),
+            tolerating(key="a", operator="Exists", effect="NoSchedule", tolerationSeconds=0),
+            "only with effect NoExecute",
+        ),
+        (scheduled(size=4), scheduled(size=5), "size 5, above maxSize 4"),
+        (scheduled(sizePercent=50), scheduled(size=1, sizePercent=50), "are both set"),
+        (scheduled(size=0), scheduled(), "has no size"),
+        (scheduled(sizePercent=50), {**scheduled(sizePercent=50), "maxSize": None}, "sizePercent 50, a share"),
+        (scheduled(size=1, duration="744h"), scheduled(size=1, duration="745h"), 'duration "745h"'),
+        (labelled("team"), labelled("kubernetes.io/team"), "accepted: a key outside kubernetes.io"),
+        (labelled("x.example.com/team"), labelled("x.k8s.io/team"), "accepted: a key outside kubernetes.io"),
+        (labelled("team", "x" * 63), labelled("team", "x" * 64), "text of 0 to 63 characters"),
+        (labelled("team", "a-b"), labelled("team", "a-"), "cannot be on a pod"),
+        (labelled("x" * 63), labelled("x" * 64), "template.labels"),
+    ],
+)
+def test_a_bound_itself_is_taken_and_what_lies_beyond_it_is_not(
+    taken: dict[str, Any], refused_one: dict[str, Any], at: str
+) -> None:
+    assert complaint(taken) == ""
+    assert at in complaint(refused_one)
+
+
+def test_a_name_is_as_long_as_a_label_at_most() -> None:
+    assert complaint({}, "x" * 63) == ""
+    assert "has 64 characters" in complaint({}, "x" * 64)
+
+
 @given(st.sampled_from(PATHS), JSON_VALUES)
 def test_no_value_anywhere_raises(path: tuple[str, ...], value: Any) -> None:
     assert isinstance(decode_pool(with_value_at(GOOD, path, value)), BalloonPool | Invalid)

@@ -11,6 +11,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from balloons.preview.join_progress import REQUESTS
 from balloons.preview.possible_worlds import World
 from balloons.preview.scale_up_flow import GATHER_S, Looks, Orders, at_least_s, flow
 from lab.simulator.by_cohort import simulate
@@ -21,7 +22,7 @@ from throttler.law.settings import LawSettings
 from throttler.signals.reading import Signals
 from throttler.simulator.pacing_policies import AtOnce, FixedWindow, FullKnowledge, LawPolicy, Permit
 from throttler.simulator.requests_and_machines import JOIN
-from throttler.simulator.scenario_and_faults import ScaleUp, Scenario
+from throttler.simulator.scenario_and_faults import ListBurst, ScaleUp, Scenario, ServerLoss
 
 BY_LETTER = {scenario.name[0]: scenario for scenario in TWELVE}
 
@@ -274,6 +275,110 @@ def test_a_look_just_after_a_ceiling_has_moved_orders_nothing(moved: int, after_
     assert orders.start(7.0 + after_s) == ordered
 
 
+def asking(machines: int, **cloud: object) -> Orders:
+    """The autoscaler has asked for so many at 0."""
+    orders = Orders(world(**cloud), 0.0, has_lever=False)
+    orders.allow(machines, 0.0)
+    orders.expect_look(0.0)
+    orders.look(is_anybody_waiting=True, now_s=0.0)
+    return orders
+
+
+def test_a_cloud_without_a_rate_of_its_own_starts_all_at_once() -> None:
+    orders = asking(1000)
+    assert orders.is_launch_bound
+    assert [orders.start(at_s) for at_s in (0.0, 5.0)] == [1000, 0]
+    assert not orders.is_launch_bound
+
+
+def test_a_clouds_burst_is_spent_and_saved_up_anew() -> None:
+    orders = asking(20, launches_per_s=2.0, launch_burst=5)
+    assert [orders.start(at_s) for at_s in (0.0, 0.0, 1.0, 1.25, 1.5, 60.0)] == [5, 0, 2, 0, 1, 5]
+    assert orders.is_launch_bound
+    assert [orders.start(at_s) for at_s in (63.5, 64.0, 65.0)] == [5, 1, 1]
+    assert not orders.is_launch_bound
+
+
+def test_a_cloud_without_a_burst_starts_one_at_a_time() -> None:
+    orders = asking(9, launches_per_s=0.5)
+    assert [orders.start(at_s) for at_s in (0.0, 1.5, 2.0, 3.0, 4.0, 40.0)] == [0, 0, 1, 0, 1, 1]
+
+
+def test_nothing_is_asked_for_while_nobody_waits_or_nothing_is_allowed() -> None:
+    orders = Orders(world(), 0.0, has_lever=False)
+    orders.expect_look(0.0)
+    orders.look(is_anybody_waiting=True, now_s=0.0)
+    assert (orders.start(0.0), orders.is_launch_bound) == (0, False)
+    orders.allow(7, 1.0)
+    orders.look(is_anybody_waiting=False, now_s=20.0)
+    assert orders.start(20.0) == 0
+    orders.look(is_anybody_waiting=True, now_s=20.0)
+    assert orders.start(20.0) == 7
+    orders.look(is_anybody_waiting=True, now_s=30.0)
+    assert orders.start(30.0) == 0, "what was allowed is used up"
+
+
+STILL = replace(ROOMY, demands=(ScaleUp(at_s=0.0, nodes=1),), background=0.3, background_swing=0.0, boot_s=20.0)
+"""Nothing but a steady background, and one node."""
+
+
+def shares(scenario: Scenario) -> list[float]:
+    """How busy the servers were before the node came, in hundredths."""
+    quiet = [moment for moment in flow(world(scenario), AtOnce()).moments if moment.at_s < 20.0]
+    return [round(100 * moment.utilisation) for moment in quiet]
+
+
+@pytest.mark.parametrize(("lost", "busy"), [(0, 30), (1, 40), (3, 120)])
+def test_a_moment_tells_how_busy_the_servers_were_since_the_one_before(lost: int, busy: int) -> None:
+    """What one server does not answer the others get: 30 % of four are 40 % of three."""
+    losses = tuple(ServerLoss(at_s=-1e6, for_s=2e6, server=server) for server in range(lost))
+    first, second, *others = shares(replace(STILL, disturbances=losses))
+    assert first == 0, "nothing came before it"
+    assert second <= others[0]
+    assert set(others) == {min(100, busy)}
+
+
+def test_of_servers_that_are_all_down_none_is_busy() -> None:
+    losses = tuple(ServerLoss(at_s=-1e6, for_s=2e6, server=server) for server in range(ROOMY.servers))
+    found = flow(world(replace(STILL, disturbances=losses, limit_s=60.0)), AtOnce())
+    assert {moment.utilisation for moment in found.moments} == {0.0}
+
+
+def test_moments_tell_all_requests_of_joins() -> None:
+    """Every one of the 120 sends its requests once, where none is refused."""
+    found = flow(world(), AtOnce())
+    spans = [after.at_s - before.at_s for before, after in pairwise(found.moments)]
+    sent = sum(moment.requests_per_s * span_s for moment, span_s in zip(found.moments[1:], spans, strict=True))
+    assert found.error_share == 0.0
+    assert sent == pytest.approx(120 * REQUESTS, rel=0.03)
+    assert found.moments[0].requests_per_s == 0.0
+
+
+@pytest.mark.parametrize(("at_s", "is_felt"), [(-55.0, False), (5.0, True)])
+def test_the_worst_latency_is_that_since_the_demand_came(at_s: float, *, is_felt: bool) -> None:
+    burst = ListBurst(at_s=at_s, for_s=10.0, per_s=4 * 100.0 / 0.3)
+    found = flow(world(replace(STILL, disturbances=(burst,))), AtOnce())
+    assert (found.worst_latency_s > 2 * found.idle_latency_s) is is_felt
+
+
+@pytest.mark.parametrize(("cloud", "ends_s"), [({}, 300.0), ({"launches_per_s": 0.1, "launch_burst": 1}, 350.0)])
+def test_a_run_in_which_nothing_joins_for_five_times_as_long_as_all_may_take_is_stuck(
+    cloud: dict[str, object], ends_s: float
+) -> None:
+    """A machine is killed after 50 s, the autoscaler looks every 10 s, and this cloud starts one in 10 s."""
+    never = replace(STILL, boot_s=1000.0, boot_jitter=0.0, kill_timer_s=50.0)
+    found = flow(world(never, **cloud), AtOnce())
+    assert (found.is_stuck, found.done_s, found.usable_s) == (True, None, ())
+    assert found.moments[-1].at_s == pytest.approx(ends_s, abs=1.0)
+    assert found.lost >= 4
+
+
+def test_a_run_that_reaches_its_limit_is_not_stuck() -> None:
+    found = flow(world(replace(STILL, limit_s=30.0)), AtOnce())
+    assert (found.is_stuck, found.done_s, found.moments[-1].ready) == (False, None, 0)
+    assert found.moments[-1].at_s == 30.0
+
+
 SPELL_S = 1800.0
 
 
@@ -299,6 +404,11 @@ def test_a_single_slow_spell_is_not_taken_for_the_run_of_things() -> None:
     assert at_least_s(dipped, 50_000) == pytest.approx(9 * SPELL_S)
 
 
-@pytest.mark.parametrize("ended", [[0], [0, 100], [0, 100, 300], [0, 100, 100]])
+@pytest.mark.parametrize(("ended", "left_s"), [([0, 100, 205], 7.571 * 1800), ([0, 0, 100, 200], 8 * 1800)])
+def test_a_pace_that_hardly_grows_or_began_late_is_told_by_its_last_spell(ended: list[int], left_s: float) -> None:
+    assert at_least_s(ended, 1000) == pytest.approx(left_s, rel=1e-3)
+
+
+@pytest.mark.parametrize("ended", [[0], [0, 100], [0, 100, 300], [0, 100, 100], [0, 100, 206]])
 def test_nothing_is_told_while_the_pace_grows_or_is_unknown(ended: list[int]) -> None:
     assert at_least_s(ended, 1000) is None

@@ -68,6 +68,79 @@ def test_a_status_of_another_version_does_not_spoil_the_throttle(status: Any) ->
     assert found.status == ThrottleStatus()
 
 
+def complaint(spec: dict[str, Any], name: str = "throttle") -> str:
+    """What is said about it; empty where it is taken."""
+    found = decode_throttle({"metadata": {"name": name}, "spec": spec})
+    return found.message if isinstance(found, Invalid) else ""
+
+
+TAINT = "startup-taint.cluster-autoscaler.kubernetes.io/"
+
+
+def labelled(key: str, value: str = "true", **nodes: Any) -> dict[str, Any]:
+    return {"nodes": nodes, "levers": {"daemonSetLabel": {"key": key, "value": value}}}
+
+
+def tainting(key: str = f"{TAINT}paced", **spec: Any) -> dict[str, Any]:
+    return {"levers": {"startupTaint": {"key": key}}, **spec}
+
+
+def alarm(threshold: str) -> dict[str, Any]:
+    signals = {"prometheus": {"url": "http://p:9090"}, "alarms": [{"name": "a", "query": "up", "threshold": threshold}]}
+    return {"signals": signals}
+
+
+WITHOUT_SIGNALS = {"scrape": {"enabled": False}}
+
+
+@pytest.mark.parametrize(
+    ("taken", "refused_one", "at"),
+    [
+        ({"window": {"min": 5, "initial": 5}}, {"window": {"min": 5, "initial": 4}}, "window.initial: initial 4"),
+        ({"window": {"initial": 5, "max": 5}}, {"window": {"initial": 6, "max": 5}}, "window.initial: initial 6"),
+        ({"window": {"min": 5, "max": 5}}, {"window": {"min": 6, "max": 5}}, "window.min: min 6"),
+        ({"maxInFlight": 5, "window": {"min": 5}}, {"maxInFlight": 4, "window": {"min": 5}}, "maxInFlight: "),
+        (
+            {"pace": {"safePerMinute": 9, "maxPerMinute": 9}},
+            {"pace": {"safePerMinute": 10, "maxPerMinute": 9}},
+            "pace.safePerMinute: safePerMinute 10",
+        ),
+        ({"pace": {"safePerMinute": 9}, "signals": WITHOUT_SIGNALS}, {"signals": WITHOUT_SIGNALS}, "signals: "),
+        ({"maxWait": "599s", "killTimer": "10m"}, {"maxWait": "10m", "killTimer": "600s"}, 'maxWait: maxWait "10m" is'),
+        (tainting(maxWait="10m"), tainting(maxWait="601s"), 'maxWait "601s" with startupTaint'),
+        ({"maxWait": "601s"}, {"maxWait": "900s"}, "not below killTimer"),
+        ({"maxWait": "1s"}, {"maxWait": "0.9s"}, 'maxWait "0.9s" is not accepted'),
+        ({"killTimer": "1h"}, {"killTimer": "3601s"}, 'killTimer "3601s" is not accepted'),
+        (alarm("1P"), alarm("1.001P"), "alarms[0].threshold"),
+        (alarm("-1P"), alarm("-1.001P"), "alarms[0].threshold"),
+        (tainting(), tainting("dedicated"), "not known as a startup taint"),
+        (tainting(f"{TAINT}{'x' * 63}"), tainting(f"{TAINT}{'x' * 64}"), "cannot be on a node"),
+        (labelled("example.com/let-in"), labelled("kubernetes.io/hostname"), "belongs to Kubernetes or Karpenter"),
+        (labelled("let-in"), labelled("topology.k8s.io/zone"), "belongs to Kubernetes or Karpenter"),
+        (labelled("kubernetes.io.example.com/a"), labelled("karpenter.sh/nodepool"), "belongs to Kubernetes or"),
+        (labelled("node-restriction.kubernetes.io/a"), labelled("other.kubernetes.io/a"), "belongs to Kubernetes or"),
+        (labelled("a", "x" * 63), labelled("a", "x" * 64), "daemonSetLabel.value"),
+        (labelled("a"), labelled("a b"), "daemonSetLabel.key"),
+        (labelled("a", matchLabels={"b": "1"}), labelled("a", matchLabels={"a": "1"}), 'nodes selects by "a"'),
+        (
+            labelled("a", matchExpressions=[{"key": "b", "operator": "Exists"}]),
+            labelled("a", matchExpressions=[{"key": "a", "operator": "Exists"}]),
+            'nodes selects by "a"',
+        ),
+    ],
+)
+def test_a_bound_itself_is_taken_and_what_lies_beyond_it_is_not(
+    taken: dict[str, Any], refused_one: dict[str, Any], at: str
+) -> None:
+    assert complaint(taken) == ""
+    assert at in complaint(refused_one)
+
+
+def test_a_name_is_as_long_as_a_label_at_most() -> None:
+    assert complaint({}, "x" * 63) == ""
+    assert "has 64 characters" in complaint({}, "x" * 64)
+
+
 PATHS = [
     ("spec",), ("metadata",), ("metadata", "name"), ("status",), ("spec", "nodes"), ("spec", "window"),
     ("spec", "pace"), ("spec", "maxWait"), ("spec", "killTimer"), ("spec", "reserved"), ("spec", "signals"),

@@ -61,6 +61,18 @@ def test_no_number_makes_an_age_negative_or_unbounded(created_s: float, wall_s: 
     assert 0.0 <= since.age_s("a", gap_s) <= gap_s
 
 
+@pytest.mark.parametrize("created_s", [math.inf, -math.inf, math.nan])
+def test_a_creation_time_without_an_end_makes_nobody_wait_longer_or_go_earlier(created_s: float) -> None:
+    """It counts from the first look on, as what is made just now does."""
+    since = HeldSince().seen({"a": created_s, "b": 100.0}, Clocks(1000.0, 100.0))
+    assert since.age_s("a", 1000.0) == since.age_s("b", 1000.0) == 0.0
+    assert since.seen({"a": created_s}, Clocks(1010.0, 110.0)).age_s("a", 1010.0) == 10.0
+
+
+def test_what_was_never_seen_has_no_age() -> None:
+    assert HeldSince().age_s("a", 1000.0) == 0.0
+
+
 @given(AGES, st.integers(0, 50), st.booleans())
 def test_handing_back_lets_everybody_in(ages: list[float], places: int, may_move: bool) -> None:
     queued = in_turn(held(ages), LIMIT_S)
