@@ -14,6 +14,7 @@ from balloons.decide.strategies import lowered_unseen
 from balloons.view.snapshot import Deployment, DeploymentStatus, StoredObject
 from tests.world import NOW, POOL_KEY, SIZE, World, a_pool, later, nodes, work
 from throttler.kube.metadata import Metadata, ObjectKey
+from throttler.kube.node import Node
 from throttler.kube.pod import POOL_LABEL, SHAPE_LABEL
 from throttler.kube.quantities_and_durations import parse_resources
 from throttler.kube.reasons_and_events import because
@@ -491,3 +492,61 @@ def test_a_roll_out_replaces_a_tenth_at_a_time_and_at_least_one(replicas: int, a
         a_deployment(replicas, 0, rolling=True), None, 0, because(Reason.STEADY, warm=1, target=1)
     )
     assert unseen.at_once == at_once
+
+
+DISRUPTED = (Taint("karpenter.sh/disrupted", "NoSchedule"),)
+
+
+def typed(prefix: str, instance_type: str, count: int) -> dict[str, Node]:
+    labels = {"node.kubernetes.io/instance-type": instance_type}
+    return nodes(count, prefix, labels=labels, instance_type=instance_type)
+
+
+def sizes(world: World) -> dict[str, int]:
+    return {key.name: stored.replicas for key, stored in world.deployments.items()}
+
+
+def test_a_shape_whose_last_node_is_leaving_is_lowered_first_and_its_deployment_goes_with_its_balloon() -> None:
+    """Its ReplicaSet would make another balloon, and an autoscaler buy a node of that type for it."""
+    there = {**typed("n", "p5", 2), **typed("m", "m5", 1)}
+    world = World.of(a_pool(), nodes=there)
+    _, memory = step(world, Memory())
+    assert sizes(world) == {"gpu-p5": 2, "gpu-m5": 1}
+    world.change_node("m000", taints=DISRUPTED)
+    decided, memory = decide(world.snapshot(), memory, SETTINGS, later(NOW, 10.0))
+    lowered = [action for action in actions(decided) if isinstance(action, ApplyObject)]
+    assert [(action.key.name, action.replicas) for action in lowered] == [("gpu-m5", 0)]
+    assert not [action for action in actions(decided) if isinstance(action, DeleteObject)]
+    world.apply(decided)
+    world.settle()
+    step(world, memory, 20.0)
+    assert sizes(world) == {"gpu-p5": 2}
+
+
+@pytest.mark.parametrize(
+    ("ready", "away", "before", "kept", "may_wait"),
+    [
+        # (ready, may wait) before; the Deployment wants ten.
+        (6, 0, None, None, 4),
+        (6, 2, None, None, 2),
+        (9, 2, None, None, 0),
+        (6, 0, (6, 4), None, 4),
+        (8, 0, (6, 4), None, 2),
+        (5, 0, (6, 4), 9, 4),
+        (5, 1, (6, 4), None, 4),
+        (5, 0, (6, 1), 6, 1),
+        (12, 0, (6, 4), None, 0),
+    ],
+)
+def test_balloons_that_came_to_wait_while_nobody_saw_them_go(
+    ready: int, away: int, before: tuple[int, int] | None, kept: int | None, may_wait: int
+) -> None:
+    """Those that waited already may each get a node once."""
+    metadata = Metadata("gpu-16cpu-64gi", "team-a", resource_version="1")
+    stored = Deployment(
+        metadata, {"replicas": 10}, DeploymentStatus(replicas=10, ready_replicas=ready, updated_replicas=10)
+    )
+    known = None if before is None else Unseen(before[0], before[1], 0)
+    now, lowered = lowered_unseen(stored, known, away, because(Reason.PAUSED))
+    assert [action.replicas for action in lowered] == ([] if kept is None else [kept])
+    assert (now.ready, now.may_wait) == (ready + away, may_wait)
