@@ -25,9 +25,14 @@ from balloons.preview.forecast import (
     typical_world,
 )
 from balloons.preview.inputs import PlanInputs, Stated, ThrottleFacts, assumed_inputs, with_stated
-from balloons.preview.scale_up_flow import FlowMoment
+from balloons.preview.join_progress import REQUESTS
+from balloons.preview.scale_up_flow import Flow, FlowMoment
+from tests.unit.balloons.preview import made_runs
+from tests.unit.balloons.preview.made_runs import moment
+from tests.unit.balloons.preview.small_worlds import ROOMY as SCENARIO
 from tests.unit.balloons.preview.small_worlds import world
 from throttler.law.settings import LawSettings
+from throttler.simulator.pacing_policies import AimdOnErrors, AimdOnWindow, AtOnce, FullKnowledge, Gradient2, LawPolicy
 
 ROOMY = Stated(boot=60, join=30, servers=3, server_cores=64, daemonsets=4, controller_qps=10_000, scheduler_qps=10_000)
 
@@ -165,3 +170,120 @@ def test_waves_that_wait_for_looks_widen_the_band() -> None:
     assert spreads[2] < 0.05
     narrow, wide = time_band([50.0, 60.0, 70.0]), time_band([50.0, 60.0, 70.0], spreads[0])
     assert (wide.high or 0) - 60.0 > 1.1 * ((narrow.high or 0) - 60.0)
+
+
+HURTING = made_runs.run(
+    moment(-5.0, booting=9, utilisation=1.0, latency_s=9.0, requests_per_s=1.0),
+    moment(0.0, waiting=10, utilisation=0.2, requests_per_s=5.0),
+    moment(10.0, booting=8, held=2, utilisation=0.5, requests_per_s=20.0),
+    moment(50.0, joining=10, utilisation=0.95, requests_per_s=30.0),
+    moment(100.0, ready=10, utilisation=0.3, latency_s=0.02),
+    done_s=100.0,
+    usable_s=((60.0, 4), (100.0, 6)),
+    worst_latency_s=0.03,
+    error_share=0.002,
+)
+"""Others notice from 10 s to 50 s by the load and then by the latency."""
+CALM = made_runs.run(
+    moment(0.0),
+    moment(70.0, utilisation=0.949, latency_s=0.0199, requests_per_s=10.0),
+    moment(120.0, ready=10),
+    done_s=120.0,
+    usable_s=((70.0, 10),),
+    lost=3,
+)
+ENDLESS = made_runs.run(
+    moment(0.0), moment(30.0, utilisation=0.7, latency_s=0.02, requests_per_s=50.0), moment(40.0), done_s=None, lost=9
+)
+
+
+def forecast_of(monkeypatch: pytest.MonkeyPatch, *runs: Flow, weight: float = 1.0) -> Forecast:
+    """The forecast in as many worlds, whose runs are known."""
+    made = [world(seed=seed) for seed in range(len(runs))]
+    monkeypatch.setattr("balloons.preview.forecast.worlds", lambda *_: made)
+    monkeypatch.setattr("balloons.preview.forecast.flow", lambda there, _: runs[there.seed])
+    given = assumed_inputs()
+    requests = given.servers.requests_per_join.but(weight * REQUESTS)
+    given = replace(given, servers=replace(given.servers, requests_per_join=requests))
+    return forecast(given, given.pools[0], 10, policy_maker(NONE, None))
+
+
+def test_a_forecast_tells_the_median_of_its_worlds_and_what_is_worst(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = forecast_of(monkeypatch, HURTING, ENDLESS, CALM, weight=2.0)
+    assert (found.run, found.nodes, found.eta_s.median, found.eta_s.high) == (CALM, 10, 120.0, None)
+    assert (found.first_s.median, found.first_s.high) == (70.0, None), "of one no node ever came"
+    assert (found.lost.median, found.error_share, found.slower_by, found.slower_by_high) == (3.0, 0.0, 1.0, 3.0)
+    assert (found.hurt_s, found.hurt_share) == (30.0, 2 / 3)
+    assert (found.peak_requests_per_s, found.peak_utilisation) == (2 * 30.0, 0.949)
+
+
+@pytest.mark.parametrize(("run", "hurt_s"), [(HURTING, 90.0), (CALM, 0.0), (ENDLESS, 30.0)])
+def test_others_notice_servers_that_are_full_or_twice_as_slow_since_the_demand(
+    monkeypatch: pytest.MonkeyPatch, run: Flow, hurt_s: float
+) -> None:
+    assert forecast_of(monkeypatch, run).hurt_s == hurt_s
+
+
+def test_what_is_paid_for_before_it_is_usable_is_counted_by_the_second(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nine for 5 s, ten for 40 s while they boot or are held, and ten for 50 s while they join."""
+    assert forecast_of(monkeypatch, HURTING).node_seconds == 9 * 5 + 10 * 40 + 10 * 50
+
+
+@pytest.mark.parametrize(("ends_s", "shown_s"), [((3.0, 1.0), 1.0), ((3.0, 1.0, 2.0), 2.0), ((None, 5.0, None), None)])
+def test_the_run_that_is_shown_is_the_median_one(
+    monkeypatch: pytest.MonkeyPatch, ends_s: tuple[float | None, ...], shown_s: float | None
+) -> None:
+    runs = [made_runs.run(done_s=end_s) for end_s in ends_s]
+    assert forecast_of(monkeypatch, *runs).run.done_s == shown_s
+
+
+@pytest.mark.parametrize(("error_share", "is_collapse"), [(0.01, False), (0.0101, True)])
+def test_servers_that_refuse_more_than_a_hundredth_are_in_collapse(
+    monkeypatch: pytest.MonkeyPatch, error_share: float, *, is_collapse: bool
+) -> None:
+    assert forecast_of(monkeypatch, replace(CALM, error_share=error_share)).is_collapse is is_collapse
+
+
+WAITING = (
+    moment(-20.0, waiting=9),
+    moment(0.0, waiting=9),
+    moment(30.0, waiting=9, booting=1),
+    moment(50.0, waiting=5, is_launch_bound=True),
+    moment(70.0, waiting=1),
+    moment(100.0, ready=10),
+)
+"""From 0 to 50 s less the 20 s in which the cloud is what holds it back, and 20 s more."""
+
+
+@pytest.mark.parametrize(
+    ("changes", "done_s", "spread"),
+    [
+        ({}, 100.0, 0.5 * 0.2),
+        ({}, 200.0, 0.25 * 0.2),
+        ({}, 25.0, 0.2),
+        ({}, None, 0.0),
+        ({"has_gate": True}, 100.0, 0.0),
+    ],
+)
+def test_what_waits_for_looks_spreads_by_what_a_look_is_of_a_round(
+    changes: dict[str, bool], done_s: float | None, spread: float
+) -> None:
+    """A wave boots 4 s, joins 4 s, and waits 2 s more or less for its look: a look every 2 x sqrt(12) s."""
+    scenario = replace(SCENARIO, boot_s=4.0, **{"has_gate": False, **changes})
+    there = world(scenario, join_s=4.0, look_s=2 * 12**0.5)
+    assert look_spread(made_runs.run(*WAITING, done_s=done_s), there) == pytest.approx(spread)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("none", AtOnce),
+        ("oracle", FullKnowledge),
+        ("gradient2", Gradient2),
+        ("aimd", AimdOnWindow),
+        ("aimd-429", AimdOnErrors),
+        ("throttle", LawPolicy),
+    ],
+)
+def test_every_policy_goes_by_its_name(name: str, kind: type) -> None:
+    assert isinstance(policy_maker(name, None)(SCENARIO), kind)

@@ -7,11 +7,12 @@ from datetime import UTC, datetime
 from functools import cache
 from math import exp, inf, nan
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from balloons.preview.fitting import Fitting, GangFit, Unplaceable
-from balloons.preview.forecast import Limit
+from balloons.preview.forecast import Band, Forecast, Limit, Maker, policy_maker
 from balloons.preview.inputs import (
     Ceiling,
     NodeShape,
@@ -19,12 +20,29 @@ from balloons.preview.inputs import (
     PoolFacts,
     Stated,
     StatedError,
+    ThrottleFacts,
     assumed_inputs,
     check,
     with_stated,
 )
 from balloons.preview.plan_json import MOST_MOMENTS, plan_json, thinned
-from balloons.preview.scale_up_plan import Asked, Cost, PlanError, Relief, ScaleUpPlan, cost_of, make_plan
+from balloons.preview.scale_up_plan import (
+    Asked,
+    Cost,
+    PlanError,
+    Relief,
+    ScaleUpPlan,
+    Side,
+    check_size,
+    cost_of,
+    make_plan,
+    relief,
+    side,
+)
+from tests.unit.balloons.preview.made_runs import forecast_of, moment, run
+from tests.unit.balloons.preview.small_worlds import ROOMY
+from throttler.law.settings import LawSettings
+from throttler.simulator.pacing_policies import LawPolicy
 
 AT = datetime(2026, 11, 21, 12, 0, 30, tzinfo=UTC)
 SCHEMA = json.loads((Path(__file__).parents[4] / "docs/schemas/plan.json").read_text())
@@ -192,3 +210,215 @@ def test_what_is_left_of_the_time_without_a_limit(
     with_s: float | None, without_s: float | None, share: float | None
 ) -> None:
     assert Relief(with_s, without_s).share == share
+
+
+def planned(
+    forecast: Forecast | None = None, *, add: int = 40, within_s: float | None = None, **more: Any
+) -> ScaleUpPlan:
+    """A plan of runs that were made by hand."""
+    given = inputs()
+    usual = ScaleUpPlan(
+        at=AT,
+        asked=Asked(add=add, within_s=within_s),
+        inputs=given,
+        pool=given.pools[0],
+        coming=add,
+        ceiling=None,
+        policy="none",
+        forecast=forecast,
+        moments=(),
+        waves=(),
+        limit=None,
+        relief=None,
+        sides=(),
+        cost=Cost(),
+    )
+    return replace(usual, **more)
+
+
+SOON = forecast_of(run(), eta_s=Band(100.0, 90.0, 120.0))
+
+
+@pytest.mark.parametrize(
+    ("within_s", "broken"),
+    [
+        (None, ()),
+        (120.0, ()),
+        (119.0, ("one in twenty takes longer than 1m59s (1m40s; nine in ten: 1m30s to 2m)",)),
+        (100.0, ("one in twenty takes longer than 1m40s (1m40s; nine in ten: 1m30s to 2m)",)),
+        (99.0, ("it takes longer than 1m39s in most cases (1m40s; nine in ten: 1m30s to 2m)",)),
+    ],
+)
+def test_a_promise_is_kept_where_nineteen_in_twenty_are_in_time(
+    within_s: float | None, broken: tuple[str, ...]
+) -> None:
+    assert planned(SOON, within_s=within_s).broken == broken
+
+
+def test_an_end_that_is_not_sure_breaks_a_promise_and_one_that_there_is_not_breaks_any() -> None:
+    open_end = replace(SOON, eta_s=Band(100.0, 90.0, None))
+    assert planned(open_end, within_s=1e6).broken == (
+        "one in twenty takes longer than 11d13h (1m40s; nine in ten: 1m30s to no end)",
+    )
+    never = replace(SOON, eta_s=Band(None, 90.0, None))
+    assert planned(never).broken == ("it does not end within 12 hours",)
+    stuck = replace(never, run=replace(never.run, is_stuck=True))
+    assert planned(stuck).broken == (
+        "it never ends: the autoscaler destroys machines before they have booted, and orders them anew",
+    )
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"error_share": 0.01}, None),
+        ({"error_share": 0.02}, "refuse 2.0 % of all requests"),
+        ({"lost": Band(0.9, 0.0, 9.0)}, None),
+        ({"lost": Band(1.0, 0.0, 9.0)}, "destroy 1 machine that has not registered after 15m"),
+        ({"lost": Band(2.0, 0.0, 9.0)}, "destroy 2 machines that have not registered after 15m"),
+        ({"lost": Band(None, 0.0, None)}, None),
+    ],
+)
+def test_a_load_that_servers_do_not_bear_and_machines_that_are_lost_break_it(
+    changes: dict[str, Any], words: str | None
+) -> None:
+    broken = planned(replace(SOON, **changes)).broken
+    assert [words in each for each in broken if words] == ([True] if words else [])
+    assert len(broken) == (words is not None)
+
+
+def test_nodes_that_cannot_come_and_pods_that_fit_nowhere_are_counted() -> None:
+    ceiling = Ceiling(name="NodePool/x", nodes=15)
+    assert planned(coming=15, ceiling=ceiling).broken == ("25 of 40 nodes cannot come: NodePool/x leaves room for 15",)
+    assert planned(add=1, coming=0, ceiling=ceiling).broken == ("none of 1 node can come: NodePool/x leaves no room",)
+    nowhere = [Unplaceable(pods=pods, requests={}, reason="too large") for pods in (1, 3)]
+    for number, words in ((1, "1 pod fits no node"), (2, "4 pods fit no node")):
+        fitting = Fitting(pods=9, on_there=0, on_new=0, new_nodes={}, unplaceable=tuple(nowhere[:number]))
+        assert planned(fitting=fitting).broken == (f"{words} that is there or could come",)
+    assert planned(fitting=Fitting(pods=9, on_there=9, on_new=0, new_nodes={})).broken == ()
+
+
+def test_a_side_is_its_forecast_in_short() -> None:
+    found = forecast_of(
+        run(is_stuck=True),
+        peak_requests_per_s=2.0,
+        peak_utilisation=0.3,
+        error_share=0.04,
+        slower_by=5.0,
+        hurt_s=6.0,
+        hurt_share=0.7,
+        slower_by_high=8.0,
+    )
+    assert side("none", found) == Side(
+        policy="none",
+        eta_s=100.0,
+        peak_requests_per_s=2.0,
+        peak_utilisation=0.3,
+        error_share=0.04,
+        slower_by=5.0,
+        hurt_s=6.0,
+        hurt_share=0.7,
+        slower_by_high=8.0,
+        is_stuck=True,
+    )
+    assert side("none", found).is_collapse
+
+
+@pytest.fixture
+def forecasts(monkeypatch: pytest.MonkeyPatch) -> dict[str, Forecast]:
+    """What is foretold for each policy, of two worlds; to be changed by tests."""
+    course = (moment(-5.0, utilisation=0.9), moment(0.0, waiting=3), moment(50.0, joining=3), moment(100.0, ready=3))
+    slow = run(*course, moment(300.0, ready=3), done_s=300.0)
+    found = {"none": forecast_of(run(*course), slow), "throttle": forecast_of(run(*course, done_s=104.0), slow)}
+
+    def foretold(_: PlanInputs, __: PoolFacts, nodes: int, make: Maker) -> Forecast:
+        policy = "throttle" if isinstance(make(ROOMY), LawPolicy) else "none"
+        return replace(found[policy], nodes=nodes)
+
+    monkeypatch.setattr("balloons.preview.scale_up_plan.forecast", foretold)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("ceilings", "coming", "name"),
+    [
+        ((), 3, None),
+        ((("a", 9), ("b", 3)), 3, None),
+        ((("a", 9), ("b", 2), ("c", 4)), 2, "b"),
+        ((("a", 0),), 0, "a"),
+        ((("a", -4),), 0, "a"),
+    ],
+)
+@pytest.mark.usefixtures("forecasts")
+def test_the_lowest_ceiling_stops_what_is_beyond_it(
+    ceilings: tuple[tuple[str, int], ...], coming: int, name: str | None
+) -> None:
+    found = plan(inputs(ceilings=tuple(Ceiling(name=each, nodes=nodes) for each, nodes in ceilings)), add=3)
+    assert (found.coming, found.ceiling.name if found.ceiling else None) == (coming, name)
+    assert [side.policy for side in found.sides] == (["none", "throttle"] if coming else [])
+    assert (found.forecast.nodes if found.forecast else 0) == coming
+    if name is not None:
+        last = found.waves[-1]
+        assert (last.nodes, last.ready, last.until_s, last.name) == (3 - coming, coming, None, name)
+        assert last.from_s == (100.0 if coming else 0.0)
+        assert (found.limit, found.relief) == (Limit.CEILING, None)
+
+
+@pytest.mark.usefixtures("forecasts")
+def test_the_course_of_each_side_begins_with_the_demand() -> None:
+    found = plan(add=3)
+    for shown in found.sides:
+        assert [(moment.at_s, moment.ready, moment.utilisation, moment.slower_by) for moment in shown.moments] == [
+            (0.0, 0, 0.1, 1.0),
+            (50.0, 0, 0.1, 1.0),
+            (100.0, 3, 0.1, 1.0),
+        ]
+    assert [wave.nodes for wave in found.waves] == [0, 3]
+    assert found.moments[0].at_s == -5.0
+
+
+def test_waves_and_courses_are_those_of_one_world(forecasts: dict[str, Forecast]) -> None:
+    """The one that ends as most do; the other takes three times as long."""
+    assert [len(side.moments) for side in plan(add=3).sides] == [3, 3]
+    for policy, usual in forecasts.items():
+        forecasts[policy] = replace(usual, runs=tuple(reversed(usual.runs)))
+    found = plan(add=3)
+    assert [len(side.moments) for side in found.sides] == [3, 3], "wherever it stands"
+
+
+@pytest.mark.usefixtures("forecasts")
+def test_where_a_throttle_is_there_its_pace_is_the_plans_own() -> None:
+    throttle = ThrottleFacts(name="all", settings=LawSettings())
+    found = make_plan(replace(inputs(), throttle=throttle), Asked(add=2), AT)
+    assert (found.policy, [side.policy for side in found.sides]) == ("throttle", ["throttle", "none"])
+    assert (found.forecast.runs[0].done_s if found.forecast else None) == 104.0
+
+
+@pytest.mark.parametrize(
+    ("stated", "policy", "limit"),
+    [
+        ({"boot": 300}, "none", Limit.BOOT),
+        ({"servers": 1, "server_cores": 1, "join_cost": 20}, "none", Limit.API_SERVERS),
+        ({"controller_qps": 1}, "none", Limit.CONTROLLER_MANAGER),
+        ({"scheduler_qps": 1}, "none", Limit.SCHEDULER),
+        ({"launch_rate": 0.1}, "none", Limit.LAUNCH_RATE),
+        ({}, "window=1", Limit.OWN_WINDOW),
+    ],
+)
+def test_without_its_limit_a_scale_up_ends_much_sooner(stated: dict[str, float], policy: str, limit: Limit) -> None:
+    given = inputs(replace(SURE, **stated))  # type: ignore[arg-type]
+    found = relief(given, given.pools[0], 20, policy_maker(policy, None), limit)
+    assert found is not None
+    assert 0.0 < (found.share or 0.0) < 0.7
+
+
+@pytest.mark.parametrize("limit", [Limit.REACTION, Limit.JOIN, Limit.CEILING])
+def test_what_nobody_can_lift_has_no_relief(limit: Limit) -> None:
+    given = inputs()
+    assert relief(given, given.pools[0], 20, policy_maker("none", None), limit) is None
+
+
+def test_as_many_nodes_are_run_through_as_any_cluster_has() -> None:
+    check_size(150_000)
+    with pytest.raises(PlanError, match="150,001 nodes more are too many"):
+        check_size(150_001)
