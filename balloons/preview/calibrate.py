@@ -143,18 +143,21 @@ def births_of(
     nodes: Iterable[Dated], pods: Iterable[Dated], claims: Iterable[Dated], since_s: float = 0.0
 ) -> tuple[Birth, ...]:
     """Every node's that registered since then (seconds since the epoch), the oldest first."""
-    young = {node.metadata.name: node for node in nodes if (node.created_s or 0.0) >= max(since_s, 1.0)}
+    young = {
+        node.metadata.name: (node, made_s)
+        for node in nodes
+        if (made_s := node.created_s) is not None and made_s >= since_s
+    }
     by_node: dict[str, list[Dated]] = {name: [] for name in young}
     for pod in pods:
         if (on_node := by_node.get(pod.spec.node_name)) is not None:
             on_node.append(pod)
     claimed = {claim.status.node_name: claim for claim in claims}
-    births = (_birth(node, by_node[name], claimed.get(name)) for name, node in young.items())
+    births = (_birth(node, made_s, by_node[name], claimed.get(name)) for name, (node, made_s) in young.items())
     return tuple(sorted(births, key=lambda birth: (birth.created_s, birth.name)))
 
 
-def _birth(node: Dated, pods: list[Dated], claim: Dated | None) -> Birth:
-    created_s = node.created_s or 0.0
+def _birth(node: Dated, created_s: float, pods: list[Dated], claim: Dated | None) -> Birth:
     ready_s = _since(node.ready_s, created_s)
     daemons = [times for pod in pods if (times := _daemon_times(pod, created_s)) is not None]
     claimed_s = claim.created_s if claim is not None else None
@@ -247,25 +250,28 @@ def reaction(births: Sequence[Birth], known: Known) -> Known:
     return Known.learned(max(0.5, statistics.median(times)), _from(count), spread)
 
 
-def _bursts(births: Sequence[Birth]) -> list[list[Birth]]:
-    """Of those that tell what they were made for, the oldest first."""
-    told = sorted(((birth.wanted_s, birth) for birth in births if birth.wanted_s is not None), key=lambda pair: pair[0])
-    bursts: list[list[Birth]] = []
+def _bursts(births: Sequence[Birth]) -> list[list[tuple[float, float]]]:
+    """(pods made, machine asked for) of those that tell both, burst by burst, the oldest first.
+
+    A claim that cannot be of its node's time tells neither when that was asked for nor how soon.
+    """
+    told = sorted(
+        (birth.wanted_s, birth.asked_s) for birth in births if birth.wanted_s is not None and birth.asked_s is not None
+    )
+    bursts: list[list[tuple[float, float]]] = []
     latest_s = float("-inf")
-    for wanted_s, birth in told:
+    for wanted_s, asked_s in told:
         if wanted_s > latest_s + BURST_S:
             bursts.append([])
-        bursts[-1].append(birth)
+        bursts[-1].append((wanted_s, asked_s))
         latest_s = wanted_s
     return bursts
 
 
-def _first_reaction_s(burst: Sequence[Birth]) -> float:
+def _first_reaction_s(burst: Sequence[tuple[float, float]]) -> float:
     """The mean over the machines that were asked for first, within a second."""
-    first_s = min(birth.asked_s for birth in burst if birth.asked_s is not None)
-    return statistics.fmean(
-        birth.reaction_s for birth in burst if birth.reaction_s is not None and (birth.asked_s or 0.0) <= first_s + 1.0
-    )
+    first_s = min(asked_s for _, asked_s in burst)
+    return statistics.fmean(asked_s - wanted_s for wanted_s, asked_s in burst if asked_s <= first_s + 1.0)
 
 
 def join(births: Sequence[Birth], known: Known) -> Known:

@@ -156,6 +156,14 @@ def test_bursts_are_told_apart_by_half_a_minute() -> None:
         assert reaction(of(*(x + y for x, y in zip(one, other, strict=True))), REACTION_S).value == mean
 
 
+def test_machines_whose_claims_cannot_be_of_their_time_tell_no_reaction() -> None:
+    """As of nodes whose claims were made for them afterwards: alone in their burst they must not break it either."""
+    nodes, pods, claims = burst(0, [3, 3, 3], "a")
+    late = [node("late", 1000, 1010)], [pod("late", 1150, 1200, owner="ReplicaSet")], [claim("late", 1200)]
+    both = [one + other for one, other in zip((nodes, pods, claims), late, strict=True)]
+    assert reaction(of(*both), REACTION_S) == reaction(of(nodes, pods, claims), REACTION_S)
+
+
 def test_the_first_machines_are_those_within_a_second_of_the_very_first() -> None:
     known = reaction(of(*burst(0, [4, 5, 6], "a")), REACTION_S)
     assert known.value == 4.5
