@@ -9,17 +9,34 @@ from typing import Any
 
 import msgspec
 import pytest
+from balloons.view.node_load import load_of
 
 from balloons.cluster import kinds
 from balloons.cluster.kinds import Kind
 from balloons.cluster.seen_cluster import Listed, SeenCluster, Unread
-from balloons.preview.from_cluster import lift, of_node_pool, plan_inputs
-from balloons.preview.inputs import Ceiling, PlanInputs, Source, Stated, with_stated
+from balloons.preview.calibrate import Birth
+from balloons.preview.from_cluster import (
+    PoolsWorld,
+    applies,
+    lift,
+    of_groups,
+    of_node_pool,
+    of_quota,
+    plan_inputs,
+    pools_of,
+    price_of,
+    with_ceilings,
+)
+from balloons.preview.inputs import Ceiling, PlanInputs, PoolFacts, Source, Stated, assumed_inputs, with_stated
 from balloons.preview.plan_json import plan_json
 from balloons.preview.scale_up_plan import Asked, make_plan
 from balloons.preview.simulate import Sweep, simulate
 from balloons.reading.read_cluster import read_archive, write_archive
+from tests.world import a_node, daemon, work
+from throttler.kube.cluster_autoscaler import CapacityQuota
 from throttler.kube.karpenter import NodePool
+from throttler.kube.node import Node
+from throttler.kube.selectors import Taint
 
 T0 = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 STATUS = (Path(__file__).parents[3] / "recorded/cluster_autoscaler_status_1.36.1.yaml").read_text()
@@ -336,3 +353,160 @@ def test_a_sweep_over_servers_asks_about_other_ones_and_corrects_no_guess(name: 
 )
 def test_a_ceiling_is_lifted_by_what_two_nodes_more_take(ceiling: Ceiling, command: str) -> None:
     assert lift(ceiling, 2) == command
+
+
+def a_quota(nodes: Any, status: str | None = "True", selector: Any = None, **metadata: Any) -> CapacityQuota:
+    conditions = [] if status is None else [{"type": "Valid", "status": status}]
+    limits = {"resources": {} if nodes is None else {"nodes": nodes}}
+    spec = {"limits": limits, **({"selector": {"matchLabels": selector}} if selector else {})}
+    body = {"metadata": {"name": "q", **metadata}, "spec": spec, "status": {"conditions": conditions}}
+    return msgspec.convert(body, CapacityQuota)
+
+
+THREE = [a_node("a"), a_node("b"), a_node("c", labels={"pool": "cpu"})]
+
+
+@pytest.mark.parametrize(
+    ("quota", "left"),
+    [
+        (a_quota(5), (2, "nodes 5, used 3")),
+        (a_quota("5500m"), (2, "nodes 5, used 3")),
+        (a_quota(3), (0, "nodes 3, used 3")),
+        (a_quota(1), (0, "nodes 1, used 3")),
+        (a_quota(5, selector={"pool": "gpu"}), (3, "nodes 5, used 2")),
+        (a_quota(5, "False"), None),
+        (a_quota(5, "Unknown"), None),
+        (a_quota(5, None), None),
+        (a_quota(None), None),
+        (a_quota("many"), None),
+        (a_quota(5, labels={"kube-balloons.github.io/throttle": "joins"}), None),
+    ],
+)
+def test_a_quota_leaves_what_its_nodes_do_not_use_while_it_is_in_force(
+    quota: CapacityQuota, left: tuple[int, str] | None
+) -> None:
+    found = of_quota(quota, THREE)
+    assert (None if found is None else (found.nodes, found.detail)) == left
+    assert found is None or (found.name, found.resource, found.per_node) == ("CapacityQuota/q", "nodes", 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        ("maxSize: 5\ncloudProviderTarget: 3", (2, "maxSize 5, now 3")),
+        ("  - maxSize: 5\n    maxSize: 4\n  cloudProviderTarget: 3\n cloudProviderTarget: 2", (0, "maxSize 4, now 5")),
+        ("maxSize: 5\nmaxSize: 4\ncloudProviderTarget: 3\ncloudProviderTarget: 2", (4, "maxSize 9, now 5")),
+        ("maxSize: 2\ncloudProviderTarget: 3", (0, "maxSize 2, now 3")),
+        ("maxSize: many\nmaxSize: 6\ncloudProviderTarget: 1", (5, "maxSize 6, now 1")),
+        ("maxSize: 999999999\ncloudProviderTarget: 0", (999_999_999, "maxSize 999999999, now 0")),
+        ("maxSize: 1000000000\ncloudProviderTarget: 0", None),
+        ("maxSize: 5", None),
+        ("cloudProviderTarget: 5", None),
+        ("", None),
+    ],
+)
+def test_groups_leave_their_largest_sizes_less_what_they_have(text: str, left: tuple[int, str] | None) -> None:
+    found = of_groups(text)
+    assert (None if found is None else (found.nodes, found.detail)) == left
+
+
+@pytest.mark.parametrize(
+    ("text", "price"),
+    [("3", 3.0), ("3.5", 3.5), (".5", 0.5), ("0", 0.0), ("", None), (".", None), ("3.5.1", None), ("-1", None),
+     ("1e3", None), ("\u0663", None)],
+)  # fmt: skip
+def test_a_price_is_a_plain_number(text: str, price: float | None) -> None:
+    assert price_of(a_node("n", labels={"kube-balloons.github.io/price-per-hour": text})) == price
+    assert price_of(a_node("n")) is None
+
+
+def group(*nodes: Node, **more: Any) -> PoolFacts:
+    """The only group of these nodes."""
+    (pool,) = pools_of(PoolsWorld(nodes=nodes, **{"loads": {}, "births": (), **more}))
+    return pool
+
+
+def test_the_newest_ready_node_speaks_for_those_to_come() -> None:
+    lasting = Taint("team", "NoSchedule")
+    startup = Taint("startup-taint.cluster-autoscaler.kubernetes.io/x", "NoSchedule")
+    old = a_node("old", created_s=1.0, instance_type="old")
+    new = a_node("new", created_s=2.0, instance_type="new", taints=(startup, lasting))
+    twin = a_node("twin", created_s=2.0, instance_type="twin")
+    broken = a_node("broken", created_s=3.0, is_ready=False)
+    shape = group(old, new, broken, loads={"new": load_of([daemon("d", "new", cpu="1")], -10)}).shape
+    assert shape is not None
+    assert (shape.instance_type, shape.room["cpu"], shape.taints) == ("new", 15_000, (lasting,))
+    assert "kubernetes.io/hostname" not in shape.labels
+    of_twins = group(new, twin).shape
+    assert of_twins is not None
+    assert of_twins.instance_type == "twin", "of equal ages the last by name"
+    assert group(broken).shape is None
+
+
+def test_ready_nodes_without_work_are_warm() -> None:
+    nodes = [a_node("idle"), a_node("busy"), a_node("daemons"), a_node("broken", is_ready=False)]
+    loads = {"busy": load_of([work("w", "busy")], -10), "daemons": load_of([daemon("d", "daemons")], -10)}
+    pool = group(*nodes, loads=loads)
+    assert (pool.nodes, pool.warm) == (4, 2)
+
+
+def test_groups_are_told_by_labels_and_the_control_plane_is_none() -> None:
+    labels = {"karpenter.sh/nodepool": "gpu"}
+    nodes = [
+        a_node("a", labels=labels),
+        a_node("b", labels=labels),
+        a_node("c"),
+        a_node("m", labels={**labels, "node-role.kubernetes.io/control-plane": ""}),
+    ]
+    found = pools_of(PoolsWorld(nodes=nodes, loads={}, births=()), ["new"])
+    assert [(pool.name, pool.nodes) for pool in found] == [("", 1), ("gpu", 2), ("new", 0)]
+    assert [(pool.name, pool.nodes) for pool in pools_of(PoolsWorld(nodes=(), loads={}, births=()))] == [("", 0)]
+
+
+@pytest.mark.parametrize(("own", "boot_s"), [(2, 60.0), (3, 90.0)])
+def test_a_group_with_few_births_of_its_own_learns_from_all(own: int, boot_s: float) -> None:
+    def born(name: str, boot_s: float) -> Birth:
+        known = {"name": name, "pool": "", "instance_type": "", "created_s": 1000.0}
+        return Birth(**known, asked_s=1000.0 - boot_s, is_asked_by_claim=True)  # type: ignore[arg-type]
+
+    births = [*(born(f"n{number}", 90.0) for number in range(own)), *(born(f"o{number}", 60.0) for number in range(30))]
+    nodes = [a_node(f"n{number}") for number in range(own)]
+    assert group(*nodes, births=births).boot_s.value == boot_s
+
+
+@pytest.mark.parametrize(
+    ("selector", "labels", "is_bound"),
+    [
+        (None, {"pool": "gpu"}, True),
+        ({"pool": "gpu"}, {"pool": "gpu"}, True),
+        ({"pool": "gpu"}, {"pool": "cpu"}, False),
+        ({"karpenter.sh/nodepool": "x"}, None, True),
+        ({"karpenter.sh/nodepool": "y"}, None, False),
+    ],
+)
+def test_a_quota_bounds_a_pool_whose_new_nodes_it_counts(
+    selector: dict[str, str] | None, labels: dict[str, str] | None, *, is_bound: bool
+) -> None:
+    pool = replace(assumed_inputs().pools[0], name="x")
+    if labels is not None:
+        shape = group(a_node("n", labels=labels)).shape
+        assert shape is not None
+        pool = replace(pool, shape=replace(shape, labels=labels))
+    assert applies(a_quota(5, selector=selector), pool) is is_bound
+
+
+def test_the_lowest_ceiling_comes_first_and_of_equal_ones_the_first_by_name() -> None:
+    pool = replace(assumed_inputs().pools[0], ceilings=(Ceiling(name="b", nodes=7),))
+    found = with_ceilings(
+        pool, [Ceiling(name="c", nodes=9), None, Ceiling(name="a", nodes=7), Ceiling(name="d", nodes=1)]
+    )
+    assert [ceiling.name for ceiling in found.ceilings] == ["d", "a", "b", "c"]
+
+
+@pytest.mark.parametrize(
+    ("flag", "seconds"), [("2m", 120.0), ("45", 45.0), ("0", None), ("soon", None), ("\u0663", None), ("", None)]
+)
+def test_a_flag_is_a_number_or_a_time_above_nothing(flag: str, seconds: float | None) -> None:
+    pods = [component("cluster-autoscaler", f"--max-node-provision-time={flag}")]
+    found = plan_inputs(cluster({kinds.NODES: [node(0)], kinds.PODS: pods})).controllers.kill_timer_s
+    assert (found.value, found.source) == ((seconds, Source.STATED) if seconds else (900.0, Source.ASSUMED))
