@@ -1,0 +1,103 @@
+"""Nodes that refuse balloons, by single looks: what a restart knows, whose names are kept off, what is removed."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from balloons.decide.refusing import (
+    FEW,
+    FIRST_REST_S,
+    LONGEST_REST_S,
+    MOST_REMOVED,
+    NodeRefusal,
+    hosts_left_out,
+    refusals,
+    sought_by_karpenter,
+    to_remove,
+)
+from balloons.view.snapshot import FailedBalloon
+from tests.world import NOW, a_node, later, nodes
+from throttler.kube.metadata import ObjectKey
+from throttler.kube.node import KARPENTER_INITIALIZED_LABEL, KARPENTER_POOL_LABEL
+from throttler.kube.selectors import Taint
+
+KARPENTER = {KARPENTER_POOL_LABEL: "default", KARPENTER_INITIALIZED_LABEL: "true"}
+
+
+def a_failure(name: str, node: str = "n000", *, created_s: float = 0.0, **changes: Any) -> FailedBalloon:
+    failure = FailedBalloon(ObjectKey("team-a", name), f"uid-{name}", node, "gpu", created_s, "OutOfcpu")
+    return msgspec.structs.replace(failure, **changes)
+
+
+def a_refusal(since_s: float = NOW.monotonic_s, *, is_sought: bool = False) -> NodeRefusal:
+    return NodeRefusal(since_s, 1, 0.0, "OutOfcpu", since_s, since_s, is_sought)
+
+
+def test_after_a_restart_nodes_are_known_by_the_host_names_that_are_kept_off() -> None:
+    """A node's name is not its host name on every cloud."""
+    there = {
+        "n000": a_node("n000", labels={"kubernetes.io/hostname": "ip-10-0-0-1"}),
+        "n001": a_node("n001", labels={"kubernetes.io/hostname": "ip-10-0-0-2"}),
+    }
+    found = refusals((), there, {}, None, ("ip-10-0-0-2", "ip-gone"), NOW)
+    assert {name: (refusal.is_sought, refusal.newest_s) for name, refusal in found.items()} == {"n001": (True, 0.0)}
+    assert refusals((), there, {}, {}, ("ip-10-0-0-2",), NOW) == {}, "whoever remembers needs no record"
+    assert refusals((), there, {}, None, (), NOW) == {}
+    newer = refusals([a_failure("b", "n001", created_s=7.0)], there, {}, None, ("ip-10-0-0-2",), NOW)
+    assert newer["n001"].newest_s == 7.0
+
+
+@pytest.mark.parametrize(("apart_s", "names"), [(59.9, {"n000", "n001"}), (60.0, {"n000"})])
+def test_one_failure_within_a_minute_of_another_nodes_refusal_is_enough(apart_s: float, names: set[str]) -> None:
+    failed = [a_failure(f"a{at}", "n000", created_s=100.0 + at) for at in range(FEW)]
+    failed.append(a_failure("b", "n001", created_s=102.0 - apart_s))
+    assert refusals(failed, nodes(2), {}, {}, (), NOW).keys() == names
+
+
+@pytest.mark.parametrize(
+    ("change", "is_let_in"), [({}, True), ({"is_cordoned": True}, False), ({"labels": {"pool": "gpu"}}, False)]
+)
+def test_a_node_that_no_longer_refuses_is_let_in_again_unless_it_is_in_somebodys_hands(
+    change: dict[str, Any], *, is_let_in: bool
+) -> None:
+    there = {"n000": msgspec.structs.replace(a_node("n000"), **change)}
+    assert hosts_left_out(("n000",), there, {}, NOW, "") == (() if is_let_in else ("n000",))
+
+
+def test_a_name_that_is_kept_off_stays_while_its_node_is_left_alone() -> None:
+    """Any change of the names costs every balloon of the shape its pod."""
+    there, refused = nodes(3), {"n000": a_refusal(), "n001": a_refusal(is_sought=True)}
+    assert hosts_left_out(("n000", "n001"), there, refused, NOW, "") == ("n000", "n001")
+    assert hosts_left_out(("n000",), there, refused, NOW, "") == ("n001",)
+    assert hosts_left_out(("n001", "n002"), there, refused, NOW, "") == ("n001",)
+    over = later(NOW, LONGEST_REST_S)
+    assert hosts_left_out(("n001",), there, refused, over, "") == ()
+
+
+@pytest.mark.parametrize(
+    ("change", "is_sought"),
+    [
+        ({}, True),
+        ({"labels": {"pool": "gpu"}}, False),
+        ({"taints": (Taint("karpenter.sh/disrupted", "NoSchedule"),)}, False),
+    ],
+)
+def test_only_a_node_of_karpenters_that_stays_is_kept_off_for_its_sake(
+    change: dict[str, Any], *, is_sought: bool
+) -> None:
+    there = {"n000": msgspec.structs.replace(a_node("n000", labels=KARPENTER), **change)}
+    assert sought_by_karpenter({"n000": a_refusal()}, there, NOW.monotonic_s)["n000"].is_sought is is_sought
+
+
+def test_failed_balloons_that_nobody_needs_go_oldest_first_and_a_few_at_a_time() -> None:
+    there = {"n000": a_node("n000"), "n001": a_node("n001", is_cordoned=True)}
+    many = [a_failure(f"a{at:02}", "n000", created_s=float(at)) for at in range(FEW + MOST_REMOVED)]
+    refused = {"n000": a_refusal()}
+    gone = to_remove(many, there, refused, {}, NOW)
+    assert [failure.created_s for failure in gone] == [float(at) for at in range(MOST_REMOVED)]
+    assert to_remove(many[-FEW:], there, refused, {}, NOW) == [], "as many are kept as a node's record"
+    over = later(NOW, FIRST_REST_S)
+    assert len(to_remove(many[-FEW:], there, refused, {}, over)) == FEW, "what is over is no record"
+    for node in ("n001", "gone"):
+        assert len(to_remove([a_failure("b", node)], there, refused, {}, NOW)) == 1
