@@ -20,7 +20,7 @@ _GUARD = """
 Served by `balloons guard`, by the same paths at its own address.
 
 """
-_TABLE = "| metric | type | labels | meaning |\n|---|---|---|---|\n"
+_TABLE = "| metric and type | labels | meaning |\n|---|---|---|\n"
 
 
 def metrics_page() -> str:
@@ -41,7 +41,7 @@ def _label_names(family: Metric) -> Iterator[str]:
 def _lines(registry: CollectorRegistry, label_names: Mapping[str, Sequence[str]]) -> Iterator[str]:
     for family in sorted(registry.collect(), key=_name):
         labels = ", ".join(f"`{label}`" for label in label_names.get(family.name, ())) or "none"
-        yield f"| `{_name(family)}` | {family.type} | {labels} | {family.documentation} |"
+        yield f"| `{_name(family)}`<br>{family.type} | {labels} | {family.documentation} |"
 
 
 def _name(family: Metric) -> str:

@@ -90,3 +90,22 @@ def test_lists_and_tables_stand_apart_from_the_text_above(page: Path) -> None:
 
 def test_a_list_that_is_swallowed_is_found() -> None:
     assert list(swallowed("# Head\n- a\n\nText:\n- b\n- c\n\nMore:\n\n- d\n")) == ["- b", "- c"]
+
+
+WIDEST = 84
+"""Columns of a block that the site shows beside its two menus; the rest is behind its right edge."""
+
+
+def cut_off(text: str) -> list[str]:
+    """The lines of blocks that are wider than that."""
+    return [line for block in FENCED.findall(text) for line in block.splitlines() if len(line) > WIDEST]
+
+
+@pytest.mark.parametrize("page", sorted(ROOT.glob("docs/**/*.md")), ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_block_can_be_read_without_moving_it(page: Path) -> None:
+    assert cut_off(page.read_text(encoding="utf-8")) == []
+
+
+def test_a_line_that_is_too_wide_is_found() -> None:
+    wide = "x" * (WIDEST + 1)
+    assert cut_off(f"{wide}\n\n```yaml\n{wide[1:]}\n{wide}\n```\n") == [wide]
