@@ -48,11 +48,6 @@ class Durations:
         return sum(self.latest) / len(self.latest) if self.latest else None
 
 
-LATE_BOOTS, LEAST_BOOT_S = 2.0, 120.0
-LATE_JOINS, LEAST_JOIN_S = 5.0, 180.0
-"""Late after so many times the usual duration in its pool, and never before so many seconds."""
-
-
 @dataclass(frozen=True, slots=True)
 class Usual:
     """How long it takes the machines of one pool, by those that came lately."""

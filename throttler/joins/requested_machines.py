@@ -16,13 +16,16 @@ from dataclasses import dataclass, replace
 from itertools import chain
 
 from throttler.api.throttle import JoinThrottle
-from throttler.joins.join_memory import LATE_BOOTS, LEAST_BOOT_S, NONE_YET, JoinMemory
+from throttler.joins.join_memory import NONE_YET, JoinMemory
 from throttler.joins.joining_nodes import Registered
 from throttler.joins.joins import JoinRules, JoinWorld
 from throttler.kube.cluster_autoscaler import AutoscalerStatus, NodeGroup
 from throttler.kube.karpenter import NodeClaim
 from throttler.kube.node import GROUP_LABELS, KARPENTER_POOL_LABEL, Node
 from throttler.kube.selectors import Labels, LabelSelector, matches
+
+LATE_BOOTS, LEAST_BOOT_S = 2.0, 120.0
+"""A machine is late after so many usual boots of its pool, and never before so many seconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

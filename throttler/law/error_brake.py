@@ -12,6 +12,15 @@ from throttler.law.server_health import Health, error_share
 from throttler.law.settings import LawSettings
 from throttler.signals.reading import Reading
 
+LEAST_SHARE = 1e-3
+"""Share of 429 and 5xx that brakes (study) ..."""
+LEAST_ERRORS = 5.0
+"""... if at least so many were counted, so that a single failure on a quiet server does not (study)."""
+EVERY_S = 30.0
+"""The window is cut at most once per two joins, or per so long if that is shorter: it must show first (study)."""
+PAUSE_S = 15.0
+"""Nothing is let in for half a join after a brake, and not for longer than this (study: 10-20 s; real: 15 s drained
+joins of 7 s to none)."""
 MILD_SHARE = 0.01
 MILD_KEPT = 0.7
 """Up to one error in a hundred the cut is that of CUBIC (RFC 9438, beta), above that of Reno (RFC 5681)."""
@@ -41,9 +50,9 @@ class Brake:
     errors_per_s: float = 0.0
     """... and errors of the worst server."""
 
-    def pulled(self, now_s: float, joining: int, errors_per_s: float, settings: LawSettings) -> "Brake":
+    def pulled(self, now_s: float, joining: int, errors_per_s: float) -> "Brake":
         """Once more; what was longer ago than ten times the shortest distance of two pulls is another matter."""
-        is_first = self.pulled_s is None or now_s - self.pulled_s > ROW * settings.brake_every_s
+        is_first = self.pulled_s is None or now_s - self.pulled_s > ROW * EVERY_S
         if is_first or not self.pulls:
             return Brake(pulled_s=now_s, pulls=1, joining=joining, errors_per_s=errors_per_s)
         return replace(self, pulled_s=now_s, pulls=self.pulls + 1)
@@ -53,20 +62,20 @@ class Brake:
         is_proven = self.pulls >= ENOUGH and joining <= FEWER * self.joining
         return is_proven and errors_per_s >= SAME * self.errors_per_s
 
-    def left_s(self, now_s: float, join_s: float, settings: LawSettings) -> float:
+    def left_s(self, now_s: float, join_s: float) -> float:
         """How long nothing is let in any more: half a join, or quick joins would all have ended before the next."""
         if self.pulled_s is None:
             return 0.0
-        return max(0.0, self.pulled_s + min(settings.brake_pause_s, join_s / 2.0) - now_s)
+        return max(0.0, self.pulled_s + min(PAUSE_S, join_s / 2.0) - now_s)
 
-    def may_pull(self, now_s: float, join_s: float, settings: LawSettings) -> bool:
+    def may_pull(self, now_s: float, join_s: float) -> bool:
         """Whether the former pull has had its time to show: two joins."""
-        return self.pulled_s is None or now_s - self.pulled_s >= min(settings.brake_every_s, 2.0 * join_s)
+        return self.pulled_s is None or now_s - self.pulled_s >= min(EVERY_S, 2.0 * join_s)
 
 
-def is_alarming(reading: Reading, errors: float, settings: LawSettings) -> bool:
+def is_alarming(reading: Reading, errors: float) -> bool:
     """Whether so many errors among its requests call for the brake."""
-    return errors >= settings.brake_errors and error_share(reading, errors) > settings.brake_share
+    return errors >= LEAST_ERRORS and error_share(reading, errors) > LEAST_SHARE
 
 
 def cut(window: float, joining: int, share: float, settings: LawSettings) -> float:
@@ -126,8 +135,8 @@ def observed(
     """After the new readings; `is_idle`: nothing joined while they were made."""
     ours = foreign.ours(health, now_s)
     for before, after in zip((*health.new, *health.new_own), ours, strict=True):
-        was_ours = is_alarming(before, before.errors, settings) and not is_alarming(after, after.errors, settings)
-        if was_ours or is_alarming(before, before.others_errors, settings):
+        was_ours = is_alarming(before, before.errors) and not is_alarming(after, after.errors)
+        if was_ours or is_alarming(before, before.others_errors):
             foreign = replace(foreign, server=before.server, left_out_s=now_s)
     if not is_idle:
         return foreign

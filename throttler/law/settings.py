@@ -45,10 +45,6 @@ class LawSettings:
 
     # Signals.
 
-    brake_share: float = 1e-3
-    """Share of 429 and 5xx that brakes (study)."""
-    brake_errors: float = 5.0
-    """... if at least so many were counted, so that a single failure on a quiet server does not (study)."""
     baseline_s: float = 180.0
     """How much idle history the baseline is the median of (study)."""
     baseline_floor_s: float = 0.02
@@ -103,13 +99,8 @@ class LawSettings:
     requests_per_join: float = 250.0
     """What a join costs before the first has been seen (counted: 200-250 requests)."""
 
-    # Brake and stale.
+    # Stale.
 
-    brake_every_s: float = 30.0
-    """The window is cut at most once per two joins, or per so long if that is shorter: it must show first (study)."""
-    brake_pause_s: float = 15.0
-    """Nothing is let in for half a join after a brake, and not for longer than this (study: 10-20 s; real: 15 s drained
-    joins of 7 s to none)."""
     stale_hold_s: float = 60.0
     """How long the window holds when the signals are lost (study)."""
     stale_drift_s: float = 120.0

@@ -53,9 +53,9 @@ def blind(facts: LawInput) -> WindowUpdate | None:
 def braked(facts: LawInput) -> WindowUpdate | None:
     """Errors in a new reading cut the window by up to half; then nothing is let in for a moment."""
     ours = facts.memory.foreign.ours(facts.health, facts.now_s)
-    bad = (reading for reading in ours if error_brake.is_alarming(reading, reading.errors, facts.settings))
+    bad = (reading for reading in ours if error_brake.is_alarming(reading, reading.errors))
     culprit = max(bad, key=error_share, default=None)
-    left_s = facts.memory.brake.left_s(facts.now_s, facts.latest_join_s, facts.settings)
+    left_s = facts.memory.brake.left_s(facts.now_s, facts.latest_join_s)
     if culprit is not None:
         mean = facts.memory.flow.mean_joining(culprit.ended_s - culprit.span_s, culprit.ended_s)
         # Whether anything was joining while the reading was made; unknown counts as yes.
@@ -64,7 +64,7 @@ def braked(facts: LawInput) -> WindowUpdate | None:
     brake = facts.memory.brake
     # The former pull has had its time to show: of waves that is a boot and a join.
     has_shown = brake.pulled_s is None or facts.now_s - brake.pulled_s >= facts.effect_s
-    if culprit is not None and has_shown and brake.may_pull(facts.now_s, facts.latest_join_s, facts.settings):
+    if culprit is not None and has_shown and brake.may_pull(facts.now_s, facts.latest_join_s):
         # Of the worst server, by all fresh readings: the scrapes of several servers come one after the other.
         rates = (reading.errors / reading.span_s for reading in facts.health.fresh if reading.span_s > 0)
         joining, per_s = facts.loading, max(rates, default=0.0)
@@ -81,7 +81,7 @@ def braked(facts: LawInput) -> WindowUpdate | None:
                 error_brake.cut(window, joining, error_share(culprit), facts.settings), facts.settings.window_min
             )
         why = because(ThrottleReason.ERRORS, server=culprit.server, share=error_share(culprit), window=window)
-        again = facts.memory.brake.pulled(facts.now_s, joining, per_s, facts.settings)
+        again = facts.memory.brake.pulled(facts.now_s, joining, per_s)
         pulled = with_memory(facts, brake=again, is_slow_start=False)
         return update(judged(pulled), window, Phase.BRAKE, why)
     if culprit is not None and left_s <= 0 and facts.window <= facts.settings.window_min:
@@ -97,9 +97,9 @@ def braked(facts: LawInput) -> WindowUpdate | None:
 
 def _braked_idle(facts: LawInput, culprit: Reading, left_s: float) -> WindowUpdate | None:
     """Errors that nothing of ours can have caused: wait a moment, once, and keep the window."""
-    if facts.memory.brake.may_pull(facts.now_s, facts.latest_join_s, facts.settings):
+    if facts.memory.brake.may_pull(facts.now_s, facts.latest_join_s):
         facts = with_memory(facts, brake=error_brake.Brake(pulled_s=facts.now_s))
-        left_s = facts.memory.brake.left_s(facts.now_s, facts.latest_join_s, facts.settings)
+        left_s = facts.memory.brake.left_s(facts.now_s, facts.latest_join_s)
     if left_s <= 0:
         return None
     figures = {"server": culprit.server, "share": error_share(culprit), "left_s": left_s}

@@ -2,8 +2,9 @@
 
 from tests.unit.throttler.joins.cluster import CNI, LOGS, a_claim, a_node, a_world, daemons_on
 from tests.unit.throttler.joins.test_count_joins import Story
-from throttler.joins.join_memory import LEAST_BOOT_S, LEAST_JOIN_S
+from throttler.joins.joining_nodes import LEAST_JOIN_S
 from throttler.joins.joins import Joins, JoinWorld
+from throttler.joins.requested_machines import LEAST_BOOT_S
 from throttler.kube.node import KARPENTER_POOL_LABEL
 
 

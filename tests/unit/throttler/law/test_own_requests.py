@@ -1,6 +1,7 @@
 """Our own requests are a source of errors and no server."""
 
 from tests.unit.throttler.law.looks import begun, reading
+from throttler.law import error_brake
 from throttler.law.server_health import examine
 from throttler.law.verdict import ThrottleReason
 from throttler.signals.reading import Reading, Signals
@@ -22,6 +23,6 @@ def test_errors_of_our_own_requests_are_judged_once():
     first = loop.look(Signals(readings=(reading(loop.now_s + 5.0), own)), joins)
     assert first.because.reason is ThrottleReason.ERRORS
     began_s = loop.now_s
-    while loop.now_s - began_s <= loop.settings.brake_pause_s:
+    while loop.now_s - began_s <= error_brake.PAUSE_S:
         again = loop.look(Signals(readings=(reading(loop.now_s + 5.0), own)), joins)
     assert again.because.reason is not ThrottleReason.RECOVERING, "the pause is over although the window is still there"

@@ -80,11 +80,11 @@ def test_a_few_errors_cut_less() -> None:
 
 def test_brake_pauses_for_half_a_join_and_at_most_a_quarter_of_a_minute() -> None:
     pulled = error_brake.Brake(pulled_s=100.0)
-    assert pulled.left_s(102.0, 10.0, LawSettings()) == 3.0
-    assert pulled.left_s(102.0, 80.0, LawSettings()) == 13.0
-    assert not pulled.may_pull(115.0, 10.0, LawSettings())
-    assert pulled.may_pull(120.0, 10.0, LawSettings())
-    assert not pulled.may_pull(120.0, 80.0, LawSettings())
+    assert pulled.left_s(102.0, 10.0) == 3.0
+    assert pulled.left_s(102.0, 80.0) == 13.0
+    assert not pulled.may_pull(115.0, 10.0)
+    assert pulled.may_pull(120.0, 10.0)
+    assert not pulled.may_pull(120.0, 80.0)
 
 
 def test_blind_window_falls_to_half_between_one_minute_and_three() -> None:
@@ -275,8 +275,8 @@ def test_errors_of_idle_servers_are_their_mean_or_what_goes_on() -> None:
 
 @pytest.mark.parametrize(("again_s", "pulls"), [(300.0, 2), (300.1, 1)])
 def test_a_brake_is_in_a_row_for_ten_times_the_shortest_distance(again_s: float, pulls: int) -> None:
-    first = error_brake.Brake().pulled(0.0, 90, 2.0, DEFAULTS)
-    again = first.pulled(again_s, 40, 3.0, DEFAULTS)
+    first = error_brake.Brake().pulled(0.0, 90, 2.0)
+    again = first.pulled(again_s, 40, 3.0)
     assert (again.pulls, again.joining) == (pulls, 90 if pulls == 2 else 40)
 
 

@@ -502,7 +502,7 @@ def test_a_pause_for_errors_of_others_is_no_brake_in_a_row() -> None:
     after = window_control.braked(with_errors(a_look(joining=0), 10.0))
     assert after is not None
     paused = after.memory.brake
-    again = paused.pulled(NOW_S + 40.0, 90, 1.0, SETTINGS)
+    again = paused.pulled(NOW_S + 40.0, 90, 1.0)
     assert (paused.pulls, again) == (0, error_brake.Brake(pulled_s=NOW_S + 40.0, pulls=1, joining=90, errors_per_s=1.0))
 
 
