@@ -9,7 +9,6 @@ from typing import Any
 
 import msgspec
 import pytest
-from balloons.view.node_load import load_of
 
 from balloons.cluster import kinds
 from balloons.cluster.kinds import Kind
@@ -32,6 +31,7 @@ from balloons.preview.plan_json import plan_json
 from balloons.preview.scale_up_plan import Asked, make_plan
 from balloons.preview.simulate import Sweep, simulate
 from balloons.reading.read_cluster import read_archive, write_archive
+from balloons.view.node_load_and_devices import load_of
 from tests.world import a_node, daemon, work
 from throttler.kube.cluster_autoscaler import CapacityQuota
 from throttler.kube.karpenter import NodePool
