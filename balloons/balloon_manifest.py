@@ -120,8 +120,8 @@ def pod_template(pool: BalloonPool, shape: Shape, spec: BalloonSpec) -> dict[str
 
 
 def _annotations(pool: BalloonPool) -> dict[str, Any]:
-    given = {**NO_SIDECAR_ANNOTATIONS, **pool.spec.template.annotations}
-    return {**given, **({DELAY_ANNOTATION: NEVER} if pool.spec.mode is Mode.HOLD else {})}
+    annotations = {**NO_SIDECAR_ANNOTATIONS, **pool.spec.template.annotations}
+    return {**annotations, **({DELAY_ANNOTATION: NEVER} if pool.spec.mode is Mode.HOLD else {})}
 
 
 def _image_access(pool: BalloonPool, spec: BalloonSpec) -> dict[str, Any]:

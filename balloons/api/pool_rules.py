@@ -191,30 +191,30 @@ def _mode_problems(spec: PoolSpec) -> Iterator[Problem]:
 
 def _strategy_problems(spec: PoolSpec) -> Iterator[Problem]:
     mode, strategy = spec.mode, spec.strategy
-    given = f"strategy {strategy.value} with mode {mode.value}"
+    combination = f"strategy {strategy.value} with mode {mode.value}"
     if strategy is Strategy.ANNOTATE and mode is not Mode.HOLD:
         why = "Annotate with mode Hold, because an annotation keeps nodes and never adds any"
-        yield Problem("spec.strategy", f"{given}; accepted: {why}")
+        yield Problem("spec.strategy", f"{combination}; accepted: {why}")
     if strategy is Strategy.CAPACITY_BUFFER and mode is not Mode.HEADROOM:
         why = "CapacityBuffer with mode Headroom, because a buffer makes the autoscaler grow"
-        yield Problem("spec.strategy", f"{given}; accepted: {why}")
+        yield Problem("spec.strategy", f"{combination}; accepted: {why}")
     if strategy is not Strategy.BALLOON:
         yield from _pod_problems(spec, f"with strategy {strategy.value}")
 
 
-def _pod_problems(spec: PoolSpec, given: str) -> Iterator[Problem]:
+def _pod_problems(spec: PoolSpec, strategy: str) -> Iterator[Problem]:
     if spec.spread is not Spread.ANTI_AFFINITY:
         why = "AntiAffinity (the default), because only strategy Balloon has pods to spread"
-        yield Problem("spec.spread", f"spread {spec.spread.value} {given}; accepted: {why}")
+        yield Problem("spec.spread", f"spread {spec.spread.value} {strategy}; accepted: {why}")
     if spec.image:
         why = "an image only with strategy Balloon, which alone runs pods"
-        yield Problem("spec.image", f'image "{spec.image}" {given}; accepted: {why}')
+        yield Problem("spec.image", f'image "{spec.image}" {strategy}; accepted: {why}')
     if spec.template != PodTemplate():
         why = "a template only with strategy Balloon, which alone runs pods"
-        yield Problem("spec.template", f"template is set {given}; accepted: {why}")
+        yield Problem("spec.template", f"template is set {strategy}; accepted: {why}")
     if spec.pre_pull:
         why = "images only with strategy Balloon, which alone runs pods"
-        yield Problem("spec.prePull", f"prePull names {count(len(spec.pre_pull), 'image')} {given}; accepted: {why}")
+        yield Problem("spec.prePull", f"prePull names {count(len(spec.pre_pull), 'image')} {strategy}; accepted: {why}")
 
 
 def node_problems(nodes: PoolNodes) -> Iterator[Problem]:
@@ -305,8 +305,8 @@ def _explicit_problems(shape: ShapeSpec) -> Iterator[Problem]:
         yield Problem("spec.shape.type", f"type Explicit has no resources; accepted: {why}")
     if shape.slack:
         why = "slack only with type WholeNode"
-        given = f"slack names {count(len(shape.slack), 'resource')} with type Explicit"
-        yield Problem("spec.shape.slack", f"{given}; accepted: {why}")
+        slack = f"slack names {count(len(shape.slack), 'resource')} with type Explicit"
+        yield Problem("spec.shape.slack", f"{slack}; accepted: {why}")
     if shape.devices:
         yield Problem(
             "spec.shape.devices",

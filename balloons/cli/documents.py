@@ -187,5 +187,5 @@ def schema(document: type[_Document]) -> str:
 
 
 if __name__ == "__main__":
-    for name, each in DOCUMENTS.items():
-        Path("docs", "schemas", f"{name}.json").write_text(schema(each))
+    for name, document in DOCUMENTS.items():
+        Path("docs", "schemas", f"{name}.json").write_text(schema(document))

@@ -242,11 +242,11 @@ async def _show(client: "KubeClient", settings: "GuardSettings") -> bool:
     from throttler.kube.quantities_and_durations import count
     from throttler.service.restore_all import restore_all
 
-    found = await restore_all(client, lease=settings.lease, lets_nodes_go=True, is_dry_run=True)
-    for problem in found.problems:
+    would_be = await restore_all(client, lease=settings.lease, lets_nodes_go=True, is_dry_run=True)
+    for problem in would_be.problems:
         click.echo(problem, err=True)
-    click.echo(f"{count(found.done, 'object')} would be given back (dry run: nothing was written)", err=True)
-    return found.is_all
+    click.echo(f"{count(would_be.done, 'object')} would be given back (dry run: nothing was written)", err=True)
+    return would_be.is_all
 
 
 async def _stop_service(client: "KubeClient", namespace: str, deployment: str) -> bool:

@@ -21,7 +21,7 @@ import msgspec
 
 from balloons.cli.cluster_source import open_cluster, see
 from balloons.cli.documents import printed
-from balloons.cli.status_text import Awaited, Pool, Seen, document, missing, names, table, tables, throttle_table
+from balloons.cli.status_text import Awaited, Listing, Pool, document, missing, names, table, tables, throttle_table
 from balloons.cli.terminal import CommandError, ExitCode, Look, keys_unseen, warn
 from balloons.cluster import kinds, seen_cluster
 from balloons.cluster.seen_cluster import SeenCluster
@@ -50,18 +50,18 @@ NO_CRD = "this cluster does not serve BalloonPool (kube-balloons.github.io/v1alp
 DAY_0 = f"{NO_CRD}\nwithout it: balloons doctor, balloons plan --to N, balloons top, balloons explain node NAME"
 
 
-async def follow(changes: AsyncGenerator[Seen, None], where: str | None, look: Look) -> None:
+async def follow(changes: AsyncGenerator[Listing, None], where: str | None, look: Look) -> None:
     """Show changes until cancelled."""
     screen = Screen(where, look)
     with keys_unseen():
         async with aclosing(changes):
-            async for seen in changes:
-                screen.show(seen)
+            async for listing in changes:
+                screen.show(listing)
 
 
 async def changes_of(
     client: KubeClient, where: str | None, only: Sequence[str], *, has_throttles: bool
-) -> AsyncGenerator[Seen, None]:
+) -> AsyncGenerator[Listing, None]:
     """What is there (`only` these names), and again when it has changed; `has_throttles`: they may be seen."""
     changed = asyncio.Event()
     pools = Reflector(client, POOLS, PoolWire, pool_from_wire, Selection(namespace=where), on_change=changed.set)
@@ -72,12 +72,12 @@ async def changes_of(
             await start(throttles, running)
         while True:
             changed.clear()
-            seen = Seen(
+            listing = Listing(
                 sorted(throttles.store.items.values(), key=lambda throttle: throttle.key),
                 sorted(pools.store.items.values(), key=lambda pool: pool.key),
                 outage(throttles, pools),
             )
-            yield seen.only(only)
+            yield listing.only(only)
             await until_changed(changed)
 
 
@@ -133,35 +133,35 @@ class Screen:
     throttles: dict[object, StoredThrottle] = field(default_factory=dict)
     pools: dict[object, Pool] = field(default_factory=dict)
 
-    def show(self, seen: Seen) -> None:
+    def show(self, listing: Listing) -> None:
         """Draw all of it again, or add what has changed."""
         if self.look.is_terminal:
-            self._draw(seen)
+            self._draw(listing)
         else:
-            self._add(seen)
+            self._add(listing)
         sys.stdout.flush()
 
-    def _draw(self, seen: Seen) -> None:
+    def _draw(self, listing: Listing) -> None:
         size = shutil.get_terminal_size((COLUMNS, LINES))
-        text = tables(seen, self.where, replace(self.look, width=size.columns), datetime.now(UTC))
-        text += [] if seen.pools else ["No balloon pools found."]
-        text += wrap(seen.outage, size.columns, subsequent_indent="  ")
+        text = tables(listing, self.where, replace(self.look, width=size.columns), datetime.now(UTC))
+        text += [] if listing.pools else ["No balloon pools found."]
+        text += wrap(listing.outage, size.columns, subsequent_indent="  ")
         shown = on_screen(text, size.columns, size.lines - 1, "a taller terminal, -n or NAME")
         click.echo((f"\x1b[{self.height}A\x1b[J" if self.height else "") + "\n".join(shown))
         self.height = sum(height(line, size.columns) for line in shown)
 
-    def _add(self, seen: Seen) -> None:
-        changed = Seen(
-            [throttle for throttle in seen.throttles if self.throttles.get(throttle.key) != throttle],
-            [pool for pool in seen.pools if self.pools.get(pool.key) != pool],
+    def _add(self, listing: Listing) -> None:
+        changed = Listing(
+            [throttle for throttle in listing.throttles if self.throttles.get(throttle.key) != throttle],
+            [pool for pool in listing.pools if self.pools.get(pool.key) != pool],
         )
-        self.throttles = {throttle.key: throttle for throttle in seen.throttles}
-        self.pools = {pool.key: pool for pool in seen.pools}
-        self.outage.tell(seen.outage)
+        self.throttles = {throttle.key: throttle for throttle in listing.throttles}
+        self.pools = {pool.key: pool for pool in listing.pools}
+        self.outage.tell(listing.outage)
         text = names(changed) if self.look.output == "name" else self._rows(changed, datetime.now(UTC))
         click.echo("".join(f"{line}\n" for line in text), nl=False)
 
-    def _rows(self, changed: Seen, now: datetime) -> list[str]:
+    def _rows(self, changed: Listing, now: datetime) -> list[str]:
         """The columns are named where the rows of one kind begin, so that every row has its names above it."""
         text = []
         if changed.throttles:
@@ -194,15 +194,15 @@ def height(line: str, columns: int) -> int:
 
 
 class AwaitedStatus:
-    """Looks until nothing is missing; `seen` and `lacks` are what was found last."""
+    """Looks until nothing is missing; `listing` and `lacks` are the latest."""
 
     def __init__(self, wanted: Sequence[Awaited], names: Sequence[str]) -> None:
-        self.seen = Seen()
+        self.listing = Listing()
         self.lacks: list[str] = []
         self._wanted, self._names = wanted, names
         self._told, self._told_at = "", -TELL_S
 
-    async def until_so(self, first: Seen, changes: AsyncGenerator[Seen, None], timeout_s: float) -> bool:
+    async def until_so(self, first: Listing, changes: AsyncGenerator[Listing, None], timeout_s: float) -> bool:
         """Whether it came to be so in that time; 0 is one look. `changes` is closed."""
         self._look(first)
         try:
@@ -213,8 +213,8 @@ class AwaitedStatus:
             warn(f"not so after {timeout_s:g} s: {told(self.lacks)}")
         return not self.lacks
 
-    def _look(self, seen: Seen) -> None:
-        self.seen, self.lacks = seen, missing(self._wanted, seen, self._names)
+    def _look(self, listing: Listing) -> None:
+        self.listing, self.lacks = listing, missing(self._wanted, listing, self._names)
         text, now = told(self.lacks), asyncio.get_running_loop().time()
         if self.lacks and text != self._told and now - self._told_at >= TELL_S:
             warn(f"waiting: {text}")
@@ -242,14 +242,14 @@ def show_dump(options: dict[str, Any], wanted: Wanted) -> int:
     """Print what a dump holds, as old as it was then; raises CommandError."""
     cluster = see(options, "status", (kinds.BALLOON_POOLS, kinds.THROTTLES))
     where = options["namespace"]
-    seen = Seen(
+    listing = Listing(
         sorted(seen_cluster.throttles(cluster), key=lambda throttle: throttle.key),
         sorted(
             (pool for pool in _dumped(cluster) if where in (None, pool.metadata.namespace)), key=lambda pool: pool.key
         ),
     )
     can_see_pools = cluster.listed(kinds.BALLOON_POOLS).unread is None
-    _print(_chosen(seen, wanted.names, where), where, wanted, cluster.taken_at, can_see_pools=can_see_pools)
+    _print(_chosen(listing, wanted.names, where), where, wanted, cluster.taken_at, can_see_pools=can_see_pools)
     return ExitCode.DONE
 
 
@@ -265,20 +265,20 @@ async def show_status(options: dict[str, Any], wanted: Wanted) -> int:
     async with open_cluster(options, "status") as (client, connection):
         where = None if options["all_namespaces"] else options["namespace"] or connection.namespace
         try:
-            seen = await _first_look(client, where)
+            first = await _first_look(client, where)
         except NotFoundError as error:
             if wanted.is_watching or wanted.awaited or wanted.names:
                 raise CommandError(NO_CRD) from error
             click.echo(DAY_0, err=True)
             if wanted.look.output in ("json", "yaml"):
-                _print(Seen(), where, wanted, datetime.now(UTC))
+                _print(Listing(), where, wanted, datetime.now(UTC))
             return ExitCode.DONE
-        changes = changes_of(client, where, wanted.names, has_throttles=seen.throttles is not None)
+        changes = changes_of(client, where, wanted.names, has_throttles=first.throttles is not None)
         if wanted.is_watching:
             await follow(changes, where, wanted.look)
         if wanted.awaited:
-            return await _wait(seen, changes, where, wanted)
-        _print(_chosen(_told(seen), wanted.names, where), where, wanted, datetime.now(UTC))
+            return await _wait(first, changes, where, wanted)
+        _print(_chosen(_told(first), wanted.names, where), where, wanted, datetime.now(UTC))
     return ExitCode.DONE
 
 
@@ -290,20 +290,20 @@ class _Look:
     pools: list[Pool]
 
 
-def _told(seen: _Look) -> Seen:
-    return Seen(seen.throttles or (), seen.pools)
+def _told(first: _Look) -> Listing:
+    return Listing(first.throttles or (), first.pools)
 
 
-async def _wait(seen: _Look, changes: AsyncGenerator[Seen, None], where: str | None, wanted: Wanted) -> int:
+async def _wait(first: _Look, changes: AsyncGenerator[Listing, None], where: str | None, wanted: Wanted) -> int:
     """What was seen last is printed however the wait ends, also by Ctrl-C."""
     unseen = [awaited.text for awaited in wanted.awaited if awaited.needs_throttles]
-    if unseen and seen.throttles is None:
+    if unseen and first.throttles is None:
         raise CommandError(f"--for {unseen[0]} is about throttles, which this cluster does not show")
     waiting = AwaitedStatus(wanted.awaited, wanted.names)
     try:
-        is_so = await waiting.until_so(_told(seen).only(wanted.names), changes, wanted.timeout_s)
+        is_so = await waiting.until_so(_told(first).only(wanted.names), changes, wanted.timeout_s)
     finally:
-        _print(waiting.seen, where, wanted, datetime.now(UTC))
+        _print(waiting.listing, where, wanted, datetime.now(UTC))
     return ExitCode.DONE if is_so else ExitCode.TIMED_OUT
 
 
@@ -334,24 +334,24 @@ async def _throttles(client: KubeClient) -> list[StoredThrottle] | None:
     return sorted(throttles, key=lambda throttle: throttle.key)
 
 
-def _chosen(seen: Seen, wanted: Sequence[str], where: str | None) -> Seen:
+def _chosen(listing: Listing, wanted: Sequence[str], where: str | None) -> Listing:
     """Raises CommandError for a name that nothing has."""
-    there = {thing.metadata.name for thing in (*seen.throttles, *seen.pools)}
+    there = {thing.metadata.name for thing in (*listing.throttles, *listing.pools)}
     for name in wanted:
         if name not in there:
             place = f" in namespace {where}" if where else ""
             raise CommandError(f"there is no throttle {name!r}, and no pool{place}", ExitCode.BAD_INPUT)
-    return seen.only(wanted)
+    return listing.only(wanted)
 
 
-def _print(seen: Seen, where: str | None, wanted: Wanted, now: datetime, *, can_see_pools: bool = True) -> None:
+def _print(listing: Listing, where: str | None, wanted: Wanted, now: datetime, *, can_see_pools: bool = True) -> None:
     match wanted.look.output:
         case "json" | "yaml":
-            click.echo(printed(document(seen), wanted.look.output), nl=False)
+            click.echo(printed(document(listing), wanted.look.output), nl=False)
         case "name":
-            click.echo("".join(f"{name}\n" for name in names(seen)), nl=False)
+            click.echo("".join(f"{name}\n" for name in names(listing)), nl=False)
         case _:
-            text = tables(seen, where, wanted.look, now)
+            text = tables(listing, where, wanted.look, now)
             click.echo("".join(f"{line}\n" for line in text), nl=False)
-            if can_see_pools and not seen.pools and not wanted.names:
+            if can_see_pools and not listing.pools and not wanted.names:
                 click.echo(f"No balloon pools found{f' in namespace {where}' if where else ''}.", err=True)

@@ -198,7 +198,7 @@ def _share(part: int, whole: int) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class Listing:
     """What there is to show; both in the order in which they are printed."""
 
     throttles: Sequence[StoredThrottle] = ()
@@ -206,22 +206,22 @@ class Seen:
     outage: str = ""
     """How old this is, and what the server says, where it is no longer followed."""
 
-    def only(self, names: Sequence[str]) -> "Seen":
+    def only(self, names: Sequence[str]) -> "Listing":
         """Those of these names; all where none is given."""
         if not names:
             return self
-        return Seen(
+        return Listing(
             [throttle for throttle in self.throttles if throttle.metadata.name in names],
             [pool for pool in self.pools if pool.metadata.name in names],
             self.outage,
         )
 
 
-def tables(seen: Seen, where: str | None, look: Look, now: datetime) -> list[str]:
+def tables(listing: Listing, where: str | None, look: Look, now: datetime) -> list[str]:
     """The lines of the tables, an empty line between them; a kind of which there is none has no table."""
     drawn = [
-        *([throttle_table(seen.throttles, look, now)] if seen.throttles else []),
-        *([table(seen.pools, where, look, now)] if seen.pools else []),
+        *([throttle_table(listing.throttles, look, now)] if listing.throttles else []),
+        *([table(listing.pools, where, look, now)] if listing.pools else []),
     ]
     between = [""] if look.has_headers else []
     return [line for index, lines in enumerate(drawn) for line in ([*between, *lines] if index else lines)]
@@ -242,16 +242,16 @@ def throttle_table(throttles: Sequence[StoredThrottle], look: Look, now: datetim
     return _fitted(headers, rows, look, 1, FIRST_THROTTLE_COLUMNS_TO_GO)
 
 
-def names(seen: Seen) -> list[str]:
+def names(listing: Listing) -> list[str]:
     """As `kubectl get -o name` prints them."""
-    return [*throttle_names(seen.throttles), *pool_names(seen.pools)]
+    return [*throttle_names(listing.throttles), *pool_names(listing.pools)]
 
 
-def document(seen: Seen) -> ThrottleAndPoolStatusDocument:
+def document(listing: Listing) -> ThrottleAndPoolStatusDocument:
     """For machines; both lists are there even when they are empty."""
     return ThrottleAndPoolStatusDocument(
-        throttles=[throttle_item(throttle) for throttle in seen.throttles],
-        pools=[pool_item(pool) for pool in seen.pools],
+        throttles=[throttle_item(throttle) for throttle in listing.throttles],
+        pools=[pool_item(pool) for pool in listing.pools],
     )
 
 
@@ -280,7 +280,7 @@ PHASES = (*(phase.value for phase in Phase), "Paused", "Invalid")
 ACCEPTED = f"condition={'|'.join((*OF_ALL, *OF_THROTTLES))}[=STATUS], warm=N, idle, phase={'|'.join(PHASES)}"
 
 
-Missing = Callable[[Seen], list[str]]
+Missing = Callable[[Listing], list[str]]
 """What is not as awaited, one sentence each; none when all is."""
 
 
@@ -312,22 +312,22 @@ def awaited(text: str) -> Awaited:
     raise AwaitedError(f"{text[:80]!r} cannot be waited for; accepted: {ACCEPTED}")
 
 
-def missing(wanted: Sequence[Awaited], seen: Seen, names: Sequence[str]) -> list[str]:
+def missing(wanted: Sequence[Awaited], listing: Listing, names: Sequence[str]) -> list[str]:
     """All that is missing; an object that is not there, or whose status is of an older spec, cannot tell."""
-    there = {thing.metadata.name for thing in (*seen.throttles, *seen.pools)}
+    there = {thing.metadata.name for thing in (*listing.throttles, *listing.pools)}
     gone = [f"{name} is not there" for name in names if name not in there]
     old = [
         f"{_called(thing)}: its change has not been seen yet"
-        for thing in (*seen.throttles, *seen.pools)
+        for thing in (*listing.throttles, *listing.pools)
         if thing.status.observed_generation < thing.metadata.generation
     ]
-    return gone + (old or [text for awaited in wanted for text in awaited.missing(seen)])
+    return gone + (old or [text for awaited in wanted for text in awaited.missing(listing)])
 
 
 def _condition(name: str, status: str) -> Missing:
-    def look(seen: Seen) -> list[str]:
-        pools: Sequence[Pool | StoredThrottle] = seen.pools if name in OF_ALL else ()
-        objects = [*seen.throttles, *pools]
+    def look(listing: Listing) -> list[str]:
+        pools: Sequence[Pool | StoredThrottle] = listing.pools if name in OF_ALL else ()
+        objects = [*listing.throttles, *pools]
         states = [(thing, _status(thing, name)) for thing in objects]
         unlike = [f"{_called(thing)}: {name} is {is_now}" for thing, is_now in states if is_now != status]
         return unlike if objects else ["nothing is there that could have it"]
@@ -341,27 +341,30 @@ def _status(of: Pool | StoredThrottle, name: str) -> str:
 
 
 def _warm(nodes: int) -> Missing:
-    def look(seen: Seen) -> list[str]:
-        warm = sum(pool.status.warm for pool in seen.pools)
+    def look(listing: Listing) -> list[str]:
+        warm = sum(pool.status.warm for pool in listing.pools)
         return [] if warm >= nodes else [f"{warm:,} of {count(nodes, 'node is', 'nodes are')} warm"]
 
     return look
 
 
-def _idle(seen: Seen) -> list[str]:
+def _idle(listing: Listing) -> list[str]:
     return [
         f"{_called(throttle)}: {count(throttle.status.in_flight, 'node')} in flight, "
         f"{throttle.status.waiting:,} waiting"
-        for throttle in seen.throttles
+        for throttle in listing.throttles
         if throttle.status.in_flight or throttle.status.waiting
-    ] + ([] if seen.throttles else ["there is no throttle"])
+    ] + ([] if listing.throttles else ["there is no throttle"])
 
 
 def _phase(name: str) -> Missing:
-    def look(seen: Seen) -> list[str]:
-        unlike = [f"{_called(throttle)}: {throttle.status.phase or 'no phase yet'}" for throttle in seen.throttles]
-        wrong = [text for text, throttle in zip(unlike, seen.throttles, strict=True) if throttle.status.phase != name]
-        return wrong if seen.throttles else ["there is no throttle"]
+    def look(listing: Listing) -> list[str]:
+        wrong = [
+            f"{_called(throttle)}: {throttle.status.phase or 'no phase yet'}"
+            for throttle in listing.throttles
+            if throttle.status.phase != name
+        ]
+        return wrong if listing.throttles else ["there is no throttle"]
 
     return look
 

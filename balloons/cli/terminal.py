@@ -310,12 +310,12 @@ def table(
 
 def _folded(headers: Sequence[str], rows: Sequence[Row], room: int) -> list[Row]:
     """Rows whose last cell takes at most `room` columns, and goes on in rows of its own; none if that is too narrow."""
-    last, found = headers[-1], list[Row]()
+    last, folded = headers[-1], list[Row]()
     longest = max((len(word) for row in rows for word in printable(row[last]).split()), default=0)
     for row in rows if room >= max(SHORTEST, longest) else ():
         first, *more = textwrap.wrap(printable(row[last]), room, break_on_hyphens=False) or [""]
-        found += [{**row, last: first}, *({**dict.fromkeys(headers, ""), last: each} for each in more)]
-    return found
+        folded += [{**row, last: first}, *({**dict.fromkeys(headers, ""), last: line} for line in more)]
+    return folded
 
 
 def _paragraph(headers: Sequence[str], row: Row, width: int) -> list[str]:

@@ -13,7 +13,7 @@ from math import inf
 from types import MappingProxyType
 
 from balloons.api.pool import BalloonPool, NotWarmTaint, Strategy, ZoneStatus
-from balloons.view.claim import Seen
+from balloons.view.claim import LoadedNode
 from balloons.view.node_load_and_devices import NodeLoad
 from balloons.view.shape import Kind
 from balloons.view.snapshot import Now
@@ -194,7 +194,7 @@ class Census:
     by_state: dict[NodeState, list[Node]] = field(default_factory=lambda: {state: [] for state in NodeState})
     balloons: dict[NodeState, list[Pod]] = field(default_factory=lambda: {state: [] for state in NodeState})
     """The balloons on the nodes of each state."""
-    measured: dict[Kind, list[Seen]] = field(default_factory=lambda: defaultdict(list))
+    measured: dict[Kind, list[LoadedNode]] = field(default_factory=lambda: defaultdict(list))
     """Nodes that are up and running, by kind: their allocatable and DaemonSets can be believed."""
     shared: list[str] = field(default_factory=list)
     """Warm nodes that run other pods beside their balloon, by name."""
@@ -242,7 +242,7 @@ class Census:
         return tuple(ZoneStatus(name, sum(c[name] for c in counts.values()), busy[name], warm[name]) for name in names)
 
 
-def take_census(pairs: Iterable[Seen], rules: Rules) -> Census:
+def take_census(pairs: Iterable[LoadedNode], rules: Rules) -> Census:
     """Sort the pool's nodes into states."""
     census = Census()
     by_state, balloons, measured, state_of = census.by_state, census.balloons, census.measured, rules.state_of

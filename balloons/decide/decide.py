@@ -206,7 +206,7 @@ def _unseen(
                     unseen[stored.key], lower = lowered_unseen(stored, memory.unseen.get(stored.key), away, left_alone)
                     actions += lower
             if sees_nodes and snapshot.buffer_version and is_bounded(pool, Strategy.CAPACITY_BUFFER):
-                own = len(claims[key].seen)
+                own = len(claims[key].nodes)
                 before = memory.unseen_buffers.get(key)
                 buffers[key], lower = lowered_buffers_unseen(pool, snapshot, before, own, left_alone)
                 actions += lower

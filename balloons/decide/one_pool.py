@@ -128,7 +128,7 @@ def _aim(view: PoolView, free: int, reserved: int, bound: int, allowance: int | 
 
     No balloon waits while one must be kept off a node by name: Karpenter makes no node for such a pod.
     """
-    if view.claim.lost and not view.claim.seen:
+    if view.claim.lost and not view.claim.nodes:
         return Target(0, 0, because=conflict(view))
     census = view.census
     supply = Supply(

@@ -164,7 +164,7 @@ def view_of(
     """Sort and measure one pool's nodes; `refused` are those that refused balloons when it was last looked at, `before`
     the pools that come first where both select a node."""
     rules = Rules.of(pool, now.wall.timestamp(), ages.unready)
-    census = take_census(claim.seen, rules)
+    census = take_census(claim.nodes, rules)
     deployments = own_deployments(pool.key, snapshot.deployments)
     is_explicit = pool.spec.shape.type is ShapeType.EXPLICIT
     if is_explicit:

@@ -131,10 +131,10 @@ class Metrics:
         else:
             self._preempt_to_bind.observe(event.seconds)
 
-    def bound(self, pool: ObjectKey, found: Found) -> None:
+    def bound(self, pool: ObjectKey, warmth: Found) -> None:
         """Real work was bound on a node of the pool: all replicas see it, one counts."""
         if self._leads():
-            self._bound.labels(pool.namespace, pool.name, found.value).inc()
+            self._bound.labels(pool.namespace, pool.name, warmth.value).inc()
 
     # --- told by the client and the caches ---
 
@@ -165,8 +165,8 @@ class Metrics:
             gauge.labels(key.namespace, key.name).set(getattr(status, name))
         for state in Standing:
             self._standing.labels(key.namespace, key.name, state.name.lower()).set(standing(reason) is state)
-        for found in Found:
-            self._bound.labels(key.namespace, key.name, found.value)
+        for warmth in Found:
+            self._bound.labels(key.namespace, key.name, warmth.value)
         if reason in HELD_UP and self._reasons.get(key) != decision.because.code:
             self._held_up.labels(decision.because.code).inc()
         self._reasons[key] = decision.because.code

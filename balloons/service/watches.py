@@ -139,9 +139,9 @@ class Watches:
 
     def _note_arrival(self, before: Pod | None, after: Pod | None) -> None:
         name = after.node if after is not None else ""
-        found, pool = found_by(before, after, self._index.node(name)), self._index.pool_of_node(name)
-        if found is not None and pool is not None:
-            self._metrics.bound(pool, found)
+        warmth, pool = found_by(before, after, self._index.node(name)), self._index.pool_of_node(name)
+        if warmth is not None and pool is not None:
+            self._metrics.bound(pool, warmth)
 
     def _pool_changed(
         self, key: Key, before: BalloonPool | RefusedPool | None, after: BalloonPool | RefusedPool | None

@@ -33,7 +33,7 @@ _NAME_LIMIT = 63
 _DIGEST_LENGTH = 8
 EVERY_NAMESPACE = "*"
 """In `node_labels`: what holds for namespaces that have no entry of their own."""
-Seen = tuple[Node, NodeLoad]
+LoadedNode = tuple[Node, NodeLoad]
 """A node and what runs on it, looked up once."""
 
 
@@ -158,10 +158,10 @@ class Claim:
     """One pool's nodes with their loads, what it lost to pools before it (pool -> nodes), its balloons elsewhere, and
     the pools to whose nodes those strayed.
 
-    Loads in `seen` count balloons of other pools among the scavengers; `own_loads` are those that are changed by it.
+    Loads in `nodes` count balloons of other pools among the scavengers; `own_loads` are those that are changed by it.
     """
 
-    seen: list[Seen] = field(default_factory=list)
+    nodes: list[LoadedNode] = field(default_factory=list)
     lost: dict[ObjectKey, int] = field(default_factory=dict)
     strays: list[Pod] = field(default_factory=list)
     strayed_to: set[ObjectKey] = field(default_factory=set)
@@ -205,7 +205,7 @@ class Selectors:
         for node in nodes:
             pools = self.of(node.labels)
             owner, load = (pools[0] if pools else None), loads.get(node.name) or EMPTY
-            places[node.name] = (pools, len(claims[owner].seen) if owner is not None else 0)
+            places[node.name] = (pools, len(claims[owner].nodes) if owner is not None else 0)
             if load.balloons and (strays := _strays(load.balloons, owner)):
                 straying.append((node.name, strays, owner))
                 load = among_scavengers(load, strays)
@@ -213,7 +213,7 @@ class Selectors:
                     claims[owner].own_loads[node.name] = load
             if owner is None:
                 continue
-            claims[owner].seen.append((node, load))
+            claims[owner].nodes.append((node, load))
             for loser in pools[1:]:
                 claims[loser].lost[owner] = claims[loser].lost.get(owner, 0) + 1
         for _, strays, owner in sorted(straying, key=lambda node: node[0]):
@@ -233,7 +233,7 @@ class Selectors:
         `claims` are what `claims` or this gave last, and stay as they are. None where a node came, went or changed
         hands, or has balloons of others: then all of it is to be worked out anew.
         """
-        lists: dict[ObjectKey, list[Seen]] = {}
+        lists: dict[ObjectKey, list[LoadedNode]] = {}
         for name in names:
             node, place = nodes.get(name), self._places.get(name)
             if node is None and place is None:
@@ -246,9 +246,9 @@ class Selectors:
                 return None
             if owner is not None:
                 if owner not in lists:
-                    lists[owner] = claims[owner].seen.copy()
+                    lists[owner] = claims[owner].nodes.copy()
                 lists[owner][at] = (node, load)
-        return {key: replace(claim, seen=lists[key]) if key in lists else claim for key, claim in claims.items()}
+        return {key: replace(claim, nodes=lists[key]) if key in lists else claim for key, claim in claims.items()}
 
 
 def claim_nodes(
@@ -260,7 +260,7 @@ def claim_nodes(
 
 def is_bought_by_karpenter(pool: BalloonPool, claim: Claim) -> bool:
     """Whether Karpenter makes nodes for the pool's balloons."""
-    return pool.spec.mode is Mode.HEADROOM and any(KARPENTER_POOL_LABEL in node.labels for node, _ in claim.seen)
+    return pool.spec.mode is Mode.HEADROOM and any(KARPENTER_POOL_LABEL in node.labels for node, _ in claim.nodes)
 
 
 def pool_of(balloon: Pod) -> ObjectKey:

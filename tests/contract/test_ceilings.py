@@ -30,10 +30,10 @@ from throttler.kube.kube_client import KubeClient, decode, open_client
 from throttler.kube.pod import Scheduling
 from throttler.kube.requests import Resource
 from throttler.kube.selectors import LabelSelector
-from throttler.levers.capacity_quota import QuotaMemory, QuotaSeen, decide_capacity_quota
+from throttler.levers.capacity_quota import QuotaMemory, QuotaView, decide_capacity_quota
 from throttler.levers.lever import Clocks, Holder, LeverBudget, LeverContext, LeverScene, LeverWrite
 from throttler.levers.machine_deployments import MACHINE_DEPLOYMENTS
-from throttler.levers.node_pool_limits import NodePoolMemory, NodePoolSeen, decide_node_pools
+from throttler.levers.node_pool_limits import NodePoolMemory, NodePoolView, decide_node_pools
 from throttler.levers.pool_shares import WaitingWork
 from throttler.levers.saved_limits import restore
 from throttler.service.lever_writer import LeverWriteOutcome, LeverWriter
@@ -105,7 +105,7 @@ async def pool_writes(client: KubeClient, name: str, **room: Any) -> tuple[Lever
     now = LeverBudget(
         **{"existing": 0, "booting": 0, "allowance": 3, "admit": 0, "waiting": 9, "may_move": True, **room}
     )
-    outcomes, _ = decide_node_pools([NodePoolSeen(pool=pool)], now, WAITING, HOLDER, NodePoolMemory(), 0.0)
+    outcomes, _ = decide_node_pools([NodePoolView(pool=pool)], now, WAITING, HOLDER, NodePoolMemory(), 0.0)
     return outcomes[0].writes
 
 
@@ -172,7 +172,7 @@ async def test_quota_is_made_moved_and_deleted(client: KubeClient, name: str, ve
     # Two seconds apart, because more room is given at most so often.
     for now_s, allowance in ((0.0, 8), (2.0, 0), (4.0, 3)):
         quota = await found(client, resource, name)
-        seen = QuotaSeen(name=name, selector=SELECTOR, api_version=resource.api_version, quota=quota)
+        seen = QuotaView(name=name, selector=SELECTOR, api_version=resource.api_version, quota=quota)
         room = LeverBudget(existing=10, booting=2, allowance=allowance, admit=0, waiting=5, may_move=True)
         outcome, memory = decide_capacity_quota(seen, room, HOLDER, memory, now_s)
         (result,) = await writer.carry_out(outcome.writes)
@@ -183,7 +183,7 @@ async def test_quota_is_made_moved_and_deleted(client: KubeClient, name: str, ve
         assert now.spec.selector == SELECTOR
         assert (
             decide_capacity_quota(
-                QuotaSeen(name=name, selector=SELECTOR, api_version=resource.api_version, quota=now),
+                QuotaView(name=name, selector=SELECTOR, api_version=resource.api_version, quota=now),
                 room,
                 HOLDER,
                 memory,
@@ -202,7 +202,7 @@ async def test_quota_of_the_user_is_as_before(served: ControlPlane, client: Kube
     spec = {"limits": {"resources": {"nodes": 50, "cpu": "1000"}}, "selector": {"matchLabels": {"pool": "a"}}}
     body = {"apiVersion": resource.api_version, "kind": "CapacityQuota", "metadata": {"name": name}, "spec": spec}
     apply_as(served, body, "flux")
-    seen = QuotaSeen(
+    seen = QuotaView(
         name=name, selector=SELECTOR, api_version=resource.api_version, quota=await found(client, resource, name)
     )
     room = LeverBudget(existing=10, booting=2, allowance=8, admit=0, waiting=5, may_move=True)
@@ -219,7 +219,7 @@ async def test_quota_of_the_user_is_as_before(served: ControlPlane, client: Kube
 
 
 async def test_write_that_the_schema_refuses_is_an_outcome(client: KubeClient, name: str) -> None:
-    seen = QuotaSeen(name=name, selector=SELECTOR, api_version="autoscaling.x-k8s.io/v1beta1", quota=None)
+    seen = QuotaView(name=name, selector=SELECTOR, api_version="autoscaling.x-k8s.io/v1beta1", quota=None)
     room = LeverBudget(existing=1, booting=0, allowance=1, admit=0, waiting=5, may_move=True)
     outcome, _ = decide_capacity_quota(seen, room, HOLDER, QuotaMemory(), 0.0)
     body = {**outcome.writes[0].body, "spec": {"limits": {"resources": {"nodes": "-1"}}}}  # type: ignore[dict-item]

@@ -19,9 +19,9 @@ from throttler.kube.node import NodeWire, Shared
 from throttler.kube.pod import PodWire, pod_from_wire
 from throttler.kube.requests import Resource, Selection
 from throttler.kube.selectors import LabelSelector
-from throttler.levers.capacity_quota import QuotaMemory, QuotaSeen, decide_capacity_quota
+from throttler.levers.capacity_quota import QuotaMemory, QuotaView, decide_capacity_quota
 from throttler.levers.lever import Holder, LeverBudget, LeverDecision
-from throttler.levers.node_pool_limits import NodePoolMemory, NodePoolSeen, decide_node_pools
+from throttler.levers.node_pool_limits import NodePoolMemory, NodePoolView, decide_node_pools
 from throttler.levers.pool_shares import WaitingWork
 from throttler.service.lever_writer import LeverWriteOutcome, LeverWriter
 
@@ -73,7 +73,7 @@ class CeilingDriver:
         claims = [claim async for claim in self._items(CLAIMS, NodeClaim)]
         pools = [pool async for pool in self._items(POOLS, NodePool)]
         in_flight = sum(not claim.is_initialized and not claim.is_deleting for claim in claims)
-        seen = [NodePoolSeen(pool=p, claims=tuple(c for c in claims if c.pool == p.metadata.name)) for p in pools]
+        seen = [NodePoolView(pool=p, claims=tuple(c for c in claims if c.pool == p.metadata.name)) for p in pools]
         room = await self._room(len(claims) - in_flight, in_flight)
         waiting = WaitingWork(crowds=self._crowds, wall_s=time.time())
         decisions, self._pools = decide_node_pools(seen, room, waiting, HOLDER, self._pools, self.now_s)
@@ -87,7 +87,7 @@ class CeilingDriver:
             booting = max(0, target() - len(nodes))
             room = await self._room(len(nodes), booting, target() - usable)
             quota = await self._found(name)
-            seen = QuotaSeen(name=name, selector=LabelSelector(), api_version=QUOTAS.api_version, quota=quota)
+            seen = QuotaView(name=name, selector=LabelSelector(), api_version=QUOTAS.api_version, quota=quota)
             decision, self._quota = decide_capacity_quota(seen, room, HOLDER, self._quota, self.now_s)
             await self._carry_out((decision,), room)
             await asyncio.sleep(LOOK_EVERY_S)

@@ -228,13 +228,13 @@ def _shown(
     """
     asked = (throttle.spec.nodes.match_labels for throttle in throttles if not throttle.spec.nodes.match_expressions)
     there = (node.labels for node in nodes if KARPENTER_POOL_LABEL not in node.labels)
-    found: dict[str, list[Labels]] = {}
+    samples: dict[str, list[Labels]] = {}
     for labels in chain(asked, there):
         for text in _said(names, labels):
-            sample = found.setdefault(text, [])
+            sample = samples.setdefault(text, [])
             if len(sample) < SAMPLE:
                 sample.append(labels)
-    return found
+    return samples
 
 
 def _said(names: frozenset[str], labels: Labels) -> list[str]:

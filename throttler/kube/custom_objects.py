@@ -231,11 +231,11 @@ def _metadata(data: Any) -> Metadata | Invalid:
 
 
 def _spec(data: Any, form: Form[S, T, O]) -> S | tuple[Problem, ...]:
-    given = form.without_spec if data is None else data
-    if isinstance(given, Problem):
-        return (given,)
+    spec = form.without_spec if data is None else data
+    if isinstance(spec, Problem):
+        return (spec,)
     try:
-        plain = form.prepared(without_nulls(given))
+        plain = form.prepared(without_nulls(spec))
         problems = tuple(structural_problems(plain, form.spec, "spec"))
         return problems or msgspec.convert(plain, form.spec)
     except (msgspec.ValidationError, RecursionError) as error:

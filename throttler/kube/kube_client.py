@@ -187,7 +187,7 @@ def retry_policy(
 
 
 @dataclass(slots=True)
-class _Seen:
+class _Answer:
     code: str = ERROR
     size_bytes: int = 0
 
@@ -241,12 +241,12 @@ class Caller:
         await self.gate.pass_through()
         used = await self.credentials.current()
         try:
-            with self._observed(request) as seen:
+            with self._observed(request) as answer:
                 async with asyncio.timeout(self.timeout_s):
                     response = await stack.enter_async_context(self.transport.open(request, used))
                     is_open = is_stream and response.status == 200
                     body = b"" if is_open else await response.read()
-                seen.code, seen.size_bytes = str(response.status), len(body)
+                answer.code, answer.size_bytes = str(response.status), len(body)
             if not 200 <= response.status < 300:
                 raise error_from_answer(response.status, response.headers, body, _server_time(response.headers))
         except (UnauthorizedError, TlsRefusedError) as error:
@@ -255,21 +255,21 @@ class Caller:
         return response, body
 
     @contextmanager
-    def _observed(self, request: Request) -> Iterator[_Seen]:
+    def _observed(self, request: Request) -> Iterator[_Answer]:
         clock = asyncio.get_running_loop().time
-        seen, started_at = _Seen(), clock()
+        answer, started_at = _Answer(), clock()
         try:
-            yield seen
+            yield answer
         except TimeoutError as error:
-            seen.code = TIMEOUT
+            answer.code = TIMEOUT
             raise AttemptTimeoutError(f"no answer to {request.verb} {request.path} in {self.timeout_s} s") from error
         except (asyncio.CancelledError, FencedError):
             # Where the fence is shut nothing went over the wire: both say nothing about the server.
-            seen.code = CANCELLED
+            answer.code = CANCELLED
             raise
         finally:
             took_s = clock() - started_at
-            self.observer(Attempt(request.verb, request.resource, seen.code, took_s, seen.size_bytes))
+            self.observer(Attempt(request.verb, request.resource, answer.code, took_s, answer.size_bytes))
 
 
 def _server_time(headers: Mapping[str, str]) -> datetime:

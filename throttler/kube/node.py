@@ -49,9 +49,9 @@ class Shared:
         # The hottest lines of every list, so no Python code runs per label: nodes of a kind have equal keys, and a
         # copied dict needs only its values looked up.
         texts = labels.values()
-        found = self.made(("keys", *labels), lambda: {values.setdefault(key, key): "" for key in labels}).copy()
-        found.update(zip(found, map(values.setdefault, texts, texts), strict=True))
-        return found
+        shared = self.made(("keys", *labels), lambda: {values.setdefault(key, key): "" for key in labels}).copy()
+        shared.update(zip(shared, map(values.setdefault, texts, texts), strict=True))
+        return shared
 
     def mapping(self, texts: Mapping[str, str]) -> dict[str, str]:
         """The stored equal of a small mapping that many objects have alike, as a whole."""
@@ -72,8 +72,8 @@ class Shared:
 
     def raw_resources(self, raw: msgspec.Raw) -> Resources:
         """As `resources`, of JSON; equal bytes are decoded once. Raises msgspec.ValidationError as well."""
-        found = self._made.get(text := bytes(raw))
-        return found if found is not None else self.made(text, lambda: self.resources(_texts_decoder.decode(text)))
+        made = self._made.get(text := bytes(raw))
+        return made if made is not None else self.made(text, lambda: self.resources(_texts_decoder.decode(text)))
 
     def merged(self, amounts: Resources) -> Resources:
         """The stored equal of a parsed resource list."""

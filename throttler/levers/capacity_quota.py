@@ -49,7 +49,7 @@ from throttler.levers.saved_limits import SavedLimits, amount_of, restore
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class QuotaSeen:
+class QuotaView:
     """The lever as the throttle's spec names it, and what stands there."""
 
     name: str
@@ -123,9 +123,9 @@ class CapacityQuotas(CeilingLever[QuotaLever, QuotaMemory, CapacityQuota]):
         if owner := self.owner(named, context.older):
             return (let_go(name_of(named), stored, owner, context.holder),), QuotaMemory()
         version = context.scene.versions.get(CAPACITY_QUOTA_KIND)
-        seen = QuotaSeen(name=name, selector=context.throttle.spec.nodes, api_version=version, quota=stored)
+        view = QuotaView(name=name, selector=context.throttle.spec.nodes, api_version=version, quota=stored)
         decision, memory = decide_capacity_quota(
-            seen, context.room_of(self.PACES), context.holder, memory, context.now_s, _largest_demand(context)
+            view, context.room_of(self.PACES), context.holder, memory, context.now_s, _largest_demand(context)
         )
         return (decision,), memory
 
@@ -144,7 +144,7 @@ def _largest_demand(context: LeverContext) -> int:
 
 
 def decide_capacity_quota(
-    seen: QuotaSeen, room: LeverBudget, holder: Holder, memory: QuotaMemory, now_s: float, whole: int = 0
+    view: QuotaView, room: LeverBudget, holder: Holder, memory: QuotaMemory, now_s: float, whole: int = 0
 ) -> tuple[LeverDecision, QuotaMemory]:
     """What to write on the quota now, and what to remember.
 
@@ -152,8 +152,8 @@ def decide_capacity_quota(
     """
     demand = memory.demand.looked(room, now_s)
     return QuotaCeiling(
-        thing=seen.quota,
-        seen=seen,
+        thing=view.quota,
+        view=view,
         room=room,
         holder=holder,
         now_s=now_s,
@@ -172,33 +172,33 @@ class QuotaCeiling(ObjectCeiling[CapacityQuota, QuotaMemory]):
     LIMITS = CapacityQuota.LIMITS
     UNIT = NODES, "nodes"
 
-    seen: QuotaSeen
+    view: QuotaView
     whole: int
     demand_before: CeilingNeed
 
     @property
     def key(self) -> ObjectKey:
         """By the name that the throttle gives it."""
-        return ObjectKey("", self.seen.name)
+        return ObjectKey("", self.view.name)
 
     @property
     def api_version(self) -> str:
         """As discovery says."""
-        return self.seen.api_version or ""
+        return self.view.api_version or ""
 
     @property
     def limits(self) -> dict[str, object]:
         """Those of the quota."""
-        return self.seen.limits
+        return self.view.limits
 
     @property
     def floor(self) -> int:
         """Nodes that exist or were asked for; what boots is in neither count of nodes."""
-        return max(self.room.existing, self.seen.used) + self.room.booting
+        return max(self.room.existing, self.view.used) + self.room.booting
 
     def refusal(self) -> StateAndReason | None:
         """Also where the cluster does not serve quotas."""
-        if self.seen.api_version is None:
+        if self.view.api_version is None:
             return LeverState.REFUSED, because(LeverReason.QUOTA_NOT_SERVED)
         return super().refusal()
 
@@ -208,7 +208,7 @@ class QuotaCeiling(ObjectCeiling[CapacityQuota, QuotaMemory]):
 
     def misfit(self) -> LeverDecision | None:
         """A quota of the user's for other nodes."""
-        if self.thing is None or not self.seen.selects_others or (self.mark and self.mark.is_made):
+        if self.thing is None or not self.view.selects_others or (self.mark and self.mark.is_made):
             return None
         why = because(LeverReason.QUOTA_SELECTOR_DIFFERS)
         return self.decision(None, (LeverState.REFUSED, why), restore(self.thing))
@@ -216,7 +216,7 @@ class QuotaCeiling(ObjectCeiling[CapacityQuota, QuotaMemory]):
     def heard(self) -> QuotaMemory:
         """With who changed the quota, whether it is enforced, and whether its room is used."""
         now_s, memory = self.now_s, self.memory
-        is_changed = self.is_foreign or (self.mark is not None and self.seen.selects_others)
+        is_changed = self.is_foreign or (self.mark is not None and self.view.selects_others)
         search = self._searched() if self.room.may_move else memory.search.waited(now_s, is_unmet=False)
         return replace(
             memory,
@@ -244,11 +244,11 @@ class QuotaCeiling(ObjectCeiling[CapacityQuota, QuotaMemory]):
     @property
     def is_other(self) -> bool:
         """The selector is ours to put right."""
-        return self.seen.selects_others
+        return self.view.selects_others
 
     def besides(self, new: SavedLimits) -> Mapping[str, Any]:
         """The selector is written on a quota of our own only; a user's quota keeps its own."""
-        return {"selector": msgspec.to_builtins(self.seen.selector)} if new.is_made else {}
+        return {"selector": msgspec.to_builtins(self.view.selector)} if new.is_made else {}
 
     def remembered(self, new: SavedLimits, *, is_written: bool) -> QuotaMemory:
         """The floor of this look."""
@@ -262,7 +262,7 @@ class QuotaCeiling(ObjectCeiling[CapacityQuota, QuotaMemory]):
         """Gone, changed, or ignored."""
         if self.thing is None and self.memory.mark is not None:
             return LeverState.LOST, because(LeverReason.QUOTA_LOST)
-        if self.seen.selects_others:
+        if self.view.selects_others:
             return LeverState.UNCONFIRMED, because(LeverReason.QUOTA_CHANGED)
         valid = self.thing.validity if self.thing else None
         if valid is not None and valid.status == "False":

@@ -201,7 +201,7 @@ class PoolFigures:
 
     sizes: tuple[Resources, ...]
     """Of the machines that the pool has."""
-    seen: Resources
+    largest: Resources
     """The largest that it ever had; empty while it had none."""
     usage: Resources
 

@@ -66,7 +66,7 @@ from throttler.levers.saved_limits import SavedLimits, amount_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NodePoolSeen:
+class NodePoolView:
     """A NodePool and all NodeClaims that were made for it."""
 
     pool: NodePool
@@ -135,9 +135,9 @@ class NodePoolLimits(CeilingLever[NodePoolLever, NodePoolMemory, NodePool]):
         claims: dict[str, list[NodeClaim]] = {}
         for claim in context.scene.claims:
             claims.setdefault(claim.pool, []).append(claim)
-        seen = [NodePoolSeen(pool=pool, claims=tuple(claims.get(pool.metadata.name, ()))) for pool in own]
+        views = [NodePoolView(pool=pool, claims=tuple(claims.get(pool.metadata.name, ()))) for pool in own]
         room, waiting = context.room_of(self.PACES), waiting_work(context)
-        decisions, pools = decide_node_pools(seen, room, waiting, context.holder, memory, context.now_s)
+        decisions, pools = decide_node_pools(views, room, waiting, context.holder, memory, context.now_s)
         return (*decisions, *others), pools
 
 
@@ -145,7 +145,7 @@ NODE_POOL_LIMITS = NodePoolLimits()
 
 
 def decide_node_pools(
-    seen: Sequence[NodePoolSeen],
+    views: Sequence[NodePoolView],
     room: LeverBudget,
     waiting: WaitingWork,
     holder: Holder,
@@ -159,20 +159,20 @@ def decide_node_pools(
     """
     demand = memory.demand.looked(room, now_s)
     known = {
-        pool.name: _ordered(pool, memory.pools.get(pool.name, CeilingMemory()), room, holder, now_s) for pool in seen
+        pool.name: _ordered(pool, memory.pools.get(pool.name, CeilingMemory()), room, holder, now_s) for pool in views
     }
     crowds, candidates = _candidates(
-        seen, waiting, room, holder, {name: m.search.is_dry(now_s) for name, m in known.items()}
+        views, waiting, room, holder, {name: m.search.is_dry(now_s) for name, m in known.items()}
     )
     needs = needs_of(crowds, candidates)
     rooms = pool_rooms(room.allowance, candidates, needs, now_s)
     decisions, pools = [], {}
-    for pool in sorted(seen, key=lambda pool: pool.name):
+    for pool in sorted(views, key=lambda pool: pool.name):
         need = needs[pool.name]
         memory_of, share = _searched(known[pool.name], rooms[pool.name], need, room, now_s)
         ceiling = PoolCeiling(
             thing=pool.pool,
-            seen=pool,
+            view=pool,
             room=room,
             share=share,
             hint=need.hint,
@@ -187,26 +187,26 @@ def decide_node_pools(
 
 
 def _ordered(
-    seen: NodePoolSeen, memory: CeilingMemory, room: LeverBudget, holder: Holder, now_s: float
+    view: NodePoolView, memory: CeilingMemory, room: LeverBudget, holder: Holder, now_s: float
 ) -> CeilingMemory:
     """The memory after a look at what the pool ordered; while blind nothing is missed."""
     if not room.may_move:
         return replace(memory, search=memory.search.waited(now_s, is_unmet=False))
-    is_ours = seen.pool.metadata.labels.get(THROTTLE_LABEL) == holder.label
-    is_taken_up = not is_ours or is_pool_taken_up(seen.pool)
-    search = memory.search.heard(seen.ordered_s, now_s, is_taken_up=is_taken_up)
-    return replace(memory, search=search, charge=memory.charge.looked(seen.coming, now_s))
+    is_ours = view.pool.metadata.labels.get(THROTTLE_LABEL) == holder.label
+    is_taken_up = not is_ours or is_pool_taken_up(view.pool)
+    search = memory.search.heard(view.ordered_s, now_s, is_taken_up=is_taken_up)
+    return replace(memory, search=search, charge=memory.charge.looked(view.coming, now_s))
 
 
 def _candidates(
-    seen: Sequence[NodePoolSeen], waiting: WaitingWork, room: LeverBudget, holder: Holder, dry: Mapping[str, bool]
+    views: Sequence[NodePoolView], waiting: WaitingWork, room: LeverBudget, holder: Holder, dry: Mapping[str, bool]
 ) -> tuple[Sequence[Crowd], Sequence[Candidate]]:
     """What waits, and the pools as those that may serve it, in Karpenter's order.
 
     Demand that no pool seems to serve may be for any of them: it is not for us to say that it is for none.
     """
-    by_name = {pool.name: pool for pool in seen}
-    ordered = [by_name[pool.metadata.name] for pool in in_karpenters_order(pool.pool for pool in seen)]
+    by_name = {pool.name: pool for pool in views}
+    ordered = [by_name[pool.metadata.name] for pool in in_karpenters_order(pool.pool for pool in views)]
     sizes = {pool.name: sizes_seen(pool.pool, pool.claims) for pool in ordered}
     serves = {pool.name: _serves(pool.pool, sizes[pool.name], waiting.crowds) for pool in ordered}
     crowds: Sequence[Crowd] = waiting.crowds
@@ -251,9 +251,9 @@ def _searched(
     A pool whose pods another one serves is out of stock as a rule. Only where the machine that they need may be larger
     than all that it had does its room grow as well.
     """
-    is_unmet = bool(share.lighter) or (share.share > 0 and need.seen > 0)
+    is_unmet = bool(share.lighter) or (share.share > 0 and need.visible > 0)
     search = memory.search.waited(now_s, is_unmet=is_unmet and room.may_move)
-    sizes = memory.figures.seen if memory.figures else {}
+    sizes = memory.figures.largest if memory.figures else {}
     is_size_known = bool(sizes) and all(
         milli <= sizes.get(name, 0) for name, milli in need.hint.items() if name in sizes
     )
@@ -263,7 +263,7 @@ def _searched(
         # What the other pool has on its way and this room together are no more than twice the budget.
         most = max(1, room.allowance).bit_length() - 1
         doublings = 0 if is_size_known else min(doublings, most)
-    charge = memory.charge.given(min(share.share, math.ceil(need.seen)), now_s)
+    charge = memory.charge.given(min(share.share, math.ceil(need.visible)), now_s)
     share = replace(share, doublings=doublings, charge=charge.within(sizes))
     return replace(memory, search=search, charge=charge), share
 
@@ -276,7 +276,7 @@ class PoolCeiling(ObjectCeiling[NodePool, CeilingMemory]):
     LIMITS = NodePool.LIMITS
     UNIT = CPU, "cores"
 
-    seen: NodePoolSeen
+    view: NodePoolView
     share: PoolRoom
     """What it may grow by."""
     hint: Resources
@@ -285,17 +285,17 @@ class PoolCeiling(ObjectCeiling[NodePool, CeilingMemory]):
     @cached_property
     def figures(self) -> PoolFigures:
         """What the ceiling is made of; sizes that it had are not forgotten."""
-        last, sizes = self.memory.figures, sizes_seen(self.seen.pool, self.seen.claims)
-        seen = reduce(larger, sizes, last.seen if last else {})
+        last, sizes = self.memory.figures, sizes_seen(self.view.pool, self.view.claims)
+        largest = reduce(larger, sizes, last.largest if last else {})
         return PoolFigures(
             sizes=sizes,
-            seen=seen,
-            usage=usage_of(self.seen.pool, self.seen.claims, seen or assumed_size(self.hint)),
+            largest=largest,
+            usage=usage_of(self.view.pool, self.view.claims, largest or assumed_size(self.hint)),
         )
 
     def refusal(self) -> StateAndReason | None:
         """Also where the size is the user's decision."""
-        return _refusal(self.seen.pool, self.holder)
+        return _refusal(self.view.pool, self.holder)
 
     def refused_memory(self) -> CeilingMemory:
         """All of it: whoever holds the pool now may let it go."""
@@ -306,13 +306,13 @@ class PoolCeiling(ObjectCeiling[NodePool, CeilingMemory]):
         memory = replace(self.memory, contest=self.memory.contest.heard(self.now_s, is_foreign=self.is_foreign))
         if not self.room.may_move:
             return memory
-        uptake = memory.uptake.looked(self.now_s, is_taken_up=is_pool_taken_up(self.seen.pool))
+        uptake = memory.uptake.looked(self.now_s, is_taken_up=is_pool_taken_up(self.view.pool))
         return replace(memory, uptake=uptake)
 
     def wanted(self) -> tuple[Resources, Resources]:
         """In capacity; usage of the look before is not forgotten at once."""
         figures, last = self.figures, self.memory.figures
-        largest = figures.seen or assumed_size(self.hint)
+        largest = figures.largest or assumed_size(self.hint)
         wanted = ceiling_of(larger(figures.usage, last.usage) if last else figures.usage, largest, self.share)
         in_force, smallest = self.ceiling_in_force, reduce(smaller, figures.sizes, largest)
         # Those that stand where they admit just as many machines: machines that register move the usage a little
@@ -345,7 +345,7 @@ class PoolCeiling(ObjectCeiling[NodePool, CeilingMemory]):
             return because(LeverReason.HEAVIER_FIRST, ceiling=ceiling, heavier=room.heavier)
         if room.doublings:
             return because(LeverReason.NOTHING_STARTS, ceiling=ceiling, waited=round(unmet_s))
-        if not figures.seen and room.share:
+        if not figures.largest and room.share:
             return because(LeverReason.PROBING_SIZE, ceiling=ceiling)
         if room.charge > 1:
             return because(LeverReason.WIDE_POOL, ceiling=ceiling, share=room.share, charge=room.charge)
@@ -365,12 +365,12 @@ class PoolCeiling(ObjectCeiling[NodePool, CeilingMemory]):
         two replacements at once (observed, 1.15.0).
         """
         ceilings = [_cores(mark) for mark in (self.kept, self.memory.before)]
-        if None in ceilings or not self.figures.seen:
+        if None in ceilings or not self.figures.largest:
             return None
-        remaining = [claim for claim in self.seen.claims if not claim.is_deleting]
+        remaining = [claim for claim in self.view.claims if not claim.is_deleting]
         usage = total(size_of(claim) for claim in remaining).get(CPU, 0)
         drifted = sum(claim.is_drifted for claim in remaining)
-        allowed = max(amount for amount in ceilings if amount) + (1 + drifted) * self.figures.seen.get(CPU, 0)
+        allowed = max(amount for amount in ceilings if amount) + (1 + drifted) * self.figures.largest.get(CPU, 0)
         if usage <= allowed:
             return None
         why = because(LeverReason.OVERRUN, usage=format_milli(usage), ceiling=self.kept.ceiling[CPU])

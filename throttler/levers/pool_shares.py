@@ -193,12 +193,12 @@ class Candidate:
 class Need:
     """What waits for one pool.
 
-    `urgent` of the nodes pass by the reserved lane; `seen` are for pods that Karpenter sees, which gated ones are not.
+    `urgent` of the nodes pass by the reserved lane; `visible` are for pods that Karpenter sees, and not for gated ones.
     """
 
     nodes: float = 0.0
     urgent: float = 0.0
-    seen: float = 0.0
+    visible: float = 0.0
     hint: Resources = field(default_factory=dict)
     """The largest request among the pods that it may serve."""
     heavier: str = ""
@@ -217,7 +217,7 @@ class Need:
             self,
             nodes=self.nodes + nodes,
             urgent=self.urgent + (nodes if crowd.is_urgent else 0.0),
-            seen=self.seen + (0.0 if crowd.how.is_gated else nodes),
+            visible=self.visible + (0.0 if crowd.how.is_gated else nodes),
         )
 
 

@@ -152,11 +152,11 @@ class Guard:
             return False
         return self._clock() - self._gave_at >= self._again_periods * self._settings.period_s
 
-    def _next_again_periods(self, given: GivenBack) -> float:
+    def _next_again_periods(self, restored: GivenBack) -> float:
         """How long to wait after this round: a minute after all is done, up to a minute while the same is left."""
-        if given.is_all:
+        if restored.is_all:
             return AGAIN_PERIODS
-        is_stuck = not given.done and not given.is_stopped and _left(given) == _left(self._given)
+        is_stuck = not restored.done and not restored.is_stopped and _left(restored) == _left(self._given)
         return min(AGAIN_PERIODS, 2 * self._again_periods) if is_stuck else FIRST_AGAIN_PERIODS
 
     def _ended(self, begun_at: float) -> bool | None:
@@ -222,18 +222,19 @@ class Guard:
 
     async def _give_back(self) -> None:
         self._tell("abandoned", silent_s=round(self._watch.silent_s(), 1))
-        given = await restore_all(
+        restored = await restore_all(
             self._client,
             may_go_on=self._is_still_abandoned,
             lease=self._settings.lease,
             lets_nodes_go=self._settings.lets_nodes_go,
             is_dry_run=self._settings.is_dry_run,
         )
-        if given.done or given.problems or given.is_stopped:
-            log.warning("gave back", objects=given.done, left=list(given.problems), renewed_meanwhile=given.is_stopped)
-        self._again_periods = self._next_again_periods(given)
-        self._given, self._gave_at = given, self._clock()
-        self.metrics.gave_back(given)
+        if restored.done or restored.problems or restored.is_stopped:
+            left, is_renewed = list(restored.problems), restored.is_stopped
+            log.warning("gave back", objects=restored.done, left=left, renewed_meanwhile=is_renewed)
+        self._again_periods = self._next_again_periods(restored)
+        self._given, self._gave_at = restored, self._clock()
+        self.metrics.gave_back(restored)
 
     def _tell(self, state: str, **detail: object) -> None:
         """One line whenever the state changes."""
@@ -242,6 +243,6 @@ class Guard:
             log.info(f"lease {state}", lease=self._settings.lease, **detail)
 
 
-def _left(given: GivenBack) -> frozenset[str]:
+def _left(restored: GivenBack) -> frozenset[str]:
     """What still holds, without the server's words about it, which may differ each time."""
-    return frozenset(problem.partition(":")[0] for problem in given.problems)
+    return frozenset(problem.partition(":")[0] for problem in restored.problems)

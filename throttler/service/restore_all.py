@@ -155,11 +155,11 @@ class _Giving:
         self.problems += [f"JoinThrottle {unread.key[1]} cannot be read: {unread.why}" for unread in throttles.skipped]
         return throttles
 
-    async def _each(self, what: str, found: Writes) -> None:
+    async def _each(self, what: str, pages: Writes) -> None:
         if self.is_stopped:
             return
         try:
-            async for writes in found:
+            async for writes in pages:
                 if writes and not await self._give(writes):
                     return
         except ApiError as error:
@@ -450,6 +450,6 @@ class InForce:
 
         gate = CeilingGate(GIVE_BACK_PER_S, burst=GIVE_BACK_BURST)
         async with open_client(self._connection, "give-back", gate=gate, may_send=elector.may_write) as client:
-            given = await restore_all(client, lease=elector.lease, may_go_on=may_go_on or is_leader)
-        log.info("gave everything back", objects=given.done, problems=list(given.problems))
-        return given
+            restored = await restore_all(client, lease=elector.lease, may_go_on=may_go_on or is_leader)
+        log.info("gave everything back", objects=restored.done, problems=list(restored.problems))
+        return restored

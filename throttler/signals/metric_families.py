@@ -158,7 +158,7 @@ class WantedLines:
 
 def parse_rows(lines: list[bytes]) -> list[Row]:
     """The lines as rows; raises BadTextError at the first that is malformed, out of range or there twice."""
-    rows, seen = [], set()
+    rows, keys = [], set()
     for line in lines:
         match = _LINE.fullmatch(line) if len(line) <= MAX_LINE_BYTES else None
         if match is None:
@@ -170,9 +170,9 @@ def parse_rows(lines: list[bytes]) -> list[Row]:
             raise BadTextError(f"{_shown(line)} has the value {number[:32].decode('ascii', 'replace')}")
         row = Row(name.decode(), _labels(labels or b"", line), value)
         key = (row.name, *sorted(row.labels.items()))
-        if key in seen:
+        if key in keys:
             raise BadTextError(f"{_shown(line)} is there twice")
-        seen.add(key)
+        keys.add(key)
         rows.append(row)
     return rows
 

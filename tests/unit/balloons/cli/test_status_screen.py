@@ -22,7 +22,7 @@ from click.testing import CliRunner, Result
 
 from balloons.cli.main import balloons as commands
 from balloons.cli.status_screen import AGE_S, REDRAW_S, Screen, outage, until_changed
-from balloons.cli.status_text import Seen
+from balloons.cli.status_text import Listing
 from balloons.cli.terminal import Look
 from balloons.cluster import kinds
 from balloons.cluster.seen_cluster import Listed, Unread
@@ -207,22 +207,22 @@ def printed(capsys: pytest.CaptureFixture[str]) -> list[str]:
 
 def test_pipe_gets_a_line_for_each_change_with_its_columns_above(capsys: pytest.CaptureFixture[str]) -> None:
     screen = Screen("ml", Look())
-    screen.show(Seen([throttle()], [pool()]))
+    screen.show(Listing([throttle()], [pool()]))
     assert printed(capsys) == ["NAME", "default", "NAME", "gpu"]
-    screen.show(Seen([throttle()], [pool()]))
+    screen.show(Listing([throttle()], [pool()]))
     assert printed(capsys) == []
-    screen.show(Seen([throttle()], [pool(warm=4)]))
+    screen.show(Listing([throttle()], [pool(warm=4)]))
     assert printed(capsys) == ["gpu"]
-    screen.show(Seen([throttle(window=7)], [pool(warm=4)]))
+    screen.show(Listing([throttle(window=7)], [pool(warm=4)]))
     assert printed(capsys) == ["NAME", "default"]
-    screen.show(Seen([throttle(window=8)], [pool(warm=5)]))
+    screen.show(Listing([throttle(window=8)], [pool(warm=5)]))
     assert printed(capsys) == ["default", "NAME", "gpu"]
 
 
 def test_names_are_told_once_per_change(capsys: pytest.CaptureFixture[str]) -> None:
     screen = Screen("ml", Look("name"))
-    screen.show(Seen([throttle()], [pool()]))
-    screen.show(Seen([throttle()], [pool(warm=4)]))
+    screen.show(Listing([throttle()], [pool()]))
+    screen.show(Listing([throttle()], [pool(warm=4)]))
     assert capsys.readouterr().out.splitlines() == [
         "jointhrottle.kube-balloons.github.io/default",
         "balloonpool.kube-balloons.github.io/gpu",
@@ -232,7 +232,7 @@ def test_names_are_told_once_per_change(capsys: pytest.CaptureFixture[str]) -> N
 
 def test_object_that_came_back_is_told_again(capsys: pytest.CaptureFixture[str]) -> None:
     screen = Screen("ml", Look(has_headers=False))
-    for seen in (Seen(pools=[pool()]), Seen(), Seen(pools=[pool()])):
+    for seen in (Listing(pools=[pool()]), Listing(), Listing(pools=[pool()])):
         screen.show(seen)
     assert printed(capsys) == ["gpu", "gpu"]
 
@@ -242,10 +242,10 @@ def test_terminal_is_drawn_anew_over_what_was_there(
 ) -> None:
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     screen = Screen("ml", Look(is_terminal=True, width=80))
-    screen.show(Seen([throttle()], [pool()]))
+    screen.show(Listing([throttle()], [pool()]))
     first = capsys.readouterr().out
     assert len(first.splitlines()) == 5
-    screen.show(Seen([throttle()], []))
+    screen.show(Listing([throttle()], []))
     again = capsys.readouterr().out
     assert again.startswith("\x1b[5A\x1b[J")
     assert again.splitlines()[-1] == "No balloon pools found."
@@ -257,7 +257,7 @@ def test_a_terminal_that_is_made_narrower_gets_fewer_columns(
     screen = Screen("ml", Look(is_terminal=True, width=120))
     for columns, is_shown in (("120", True), ("40", False)):
         monkeypatch.setenv("COLUMNS", columns)
-        screen.show(Seen([throttle()], [pool()]))
+        screen.show(Listing([throttle()], [pool()]))
         drawn = capsys.readouterr().out
         assert ("PHASE  " in drawn) is is_shown
         assert max(len(line.split("\x1b[J")[-1]) for line in drawn.splitlines()) <= int(columns)
@@ -271,7 +271,7 @@ def test_tall_and_wide_tables_stay_on_the_screen(
     monkeypatch.setenv("LINES", "24")
     named = [msgspec.structs.replace(pool(), metadata=Metadata(f"{'x' * 100}{number}", "ml")) for number in range(50)]
     screen = Screen("ml", Look(is_terminal=True, width=80))
-    screen.show(Seen([throttle()], named))
+    screen.show(Listing([throttle()], named))
     lines = capsys.readouterr().out.splitlines()
     assert sum(-(-max(1, len(line)) // 80) for line in lines) == screen.height <= 23
     assert lines[-1].startswith("... ")
@@ -301,9 +301,9 @@ def test_an_old_view_says_so_and_how_old_it_is(capsys: pytest.CaptureFixture[str
     assert outage(quiet, followed("nodes", 2.0)) == "", "a watch that breaks is resumed"
     said = "! This is as it was 23s ago. No news of nodes and leases: refused"
     assert outage(quiet, followed("nodes", 23.0), followed("leases", 4.0)) == said
-    Screen("ml", Look(is_terminal=True)).show(Seen([], [pool()], said))
+    Screen("ml", Look(is_terminal=True)).show(Listing([], [pool()], said))
     assert said in capsys.readouterr().out
     screen = Screen("ml", Look())
-    screen.show(Seen([], [pool()], said))
-    screen.show(Seen([], [pool()], said.replace("23s", "33s")))
+    screen.show(Listing([], [pool()], said))
+    screen.show(Listing([], [pool()], said.replace("23s", "33s")))
     assert capsys.readouterr().err == f"{said}\n", "in a pipe it is said once"

@@ -19,7 +19,7 @@ from balloons.cli.status_text import (
     POOL_COLUMNS,
     THROTTLE_COLUMNS,
     WIDE_THROTTLE_COLUMNS,
-    Seen,
+    Listing,
     document,
     names,
     pool_row,
@@ -72,10 +72,10 @@ def pool() -> BalloonPool:
     return BalloonPool(Metadata("gpu", "ml", creation_timestamp=CREATED), spec, status)
 
 
-BOTH = Seen([throttle()], [pool()])
+BOTH = Listing([throttle()], [pool()])
 
 
-def shown(seen: Seen = BOTH, look: Look | None = None) -> str:
+def shown(seen: Listing = BOTH, look: Look | None = None) -> str:
     return "\n".join(tables(seen, None, look or Look(), NOW))
 
 
@@ -96,9 +96,9 @@ def test_without_headers_there_is_one_row_per_object_and_nothing_else() -> None:
 
 
 def test_kind_of_which_there_is_none_has_no_table() -> None:
-    assert shown(Seen(pools=[pool()])).startswith("NAMESPACE")
-    assert shown(Seen([throttle()])).splitlines()[0].split() == list(THROTTLE_COLUMNS)
-    assert shown(Seen()) == ""
+    assert shown(Listing(pools=[pool()])).startswith("NAMESPACE")
+    assert shown(Listing([throttle()])).splitlines()[0].split() == list(THROTTLE_COLUMNS)
+    assert shown(Listing()) == ""
 
 
 def test_a_large_scale_up_fits_80_columns_up_to_its_reason() -> None:
@@ -156,7 +156,7 @@ def test_why_it_is_paused_is_said_while_it_is(is_paused: bool, reason: str | Non
     held = BalloonPool(Metadata("gpu", "ml", annotations=noted), msgspec.structs.replace(pool().spec, paused=is_paused))
     slow = JoinThrottle(Metadata("default", annotations=noted), ThrottleSpec(paused=is_paused))
     assert pool_row(held, NOW, {})["MESSAGE"] == throttle_row(slow, NOW, {})["MESSAGE"] == (reason or "<none>")
-    found = document(Seen([slow], [held]))
+    found = document(Listing([slow], [held]))
     assert found.pools[0].pause_reason == found.throttles[0].pause_reason == reason
 
 
@@ -179,12 +179,12 @@ def test_glyphs_are_for_terminals() -> None:
     assert "\x1b[32m✓ True" in shown(look=Look(is_coloured=True))
 
 
-def for_machines(seen: Seen) -> dict[str, Any]:
+def for_machines(seen: Listing) -> dict[str, Any]:
     return json.loads(printed(document(seen), "json"))
 
 
 def test_machines_get_both_lists_even_when_they_are_empty() -> None:
-    assert for_machines(Seen()) == {
+    assert for_machines(Listing()) == {
         "apiVersion": "balloons.kube-balloons.github.io/v1",
         "kind": "ThrottleAndPoolStatus",
         "throttles": [],
@@ -201,7 +201,7 @@ def test_machines_get_both_lists_even_when_they_are_empty() -> None:
 
 def test_machines_are_told_of_objects_that_break_a_rule() -> None:
     """By the schema: what the spec would say is null."""
-    broken = Seen(
+    broken = Listing(
         [RefusedThrottle(Metadata("bad"), "window 0; accepted: 1 or more")],
         [RefusedPool(Metadata("bad", "ml"), "size -1; accepted: 0 or more")],
     )

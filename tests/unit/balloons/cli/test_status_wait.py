@@ -8,7 +8,7 @@ import pytest
 
 from balloons.api.pool import BalloonPool
 from balloons.cli.status_screen import AwaitedStatus, told
-from balloons.cli.status_text import AwaitedError, Seen, awaited, missing
+from balloons.cli.status_text import AwaitedError, Listing, awaited, missing
 from tests.unit.balloons.cli.throttle_and_pool import pool, throttle
 from throttler.api.throttle import JoinThrottle
 from throttler.kube.metadata import Condition
@@ -34,33 +34,33 @@ def throttle_with(in_flight: int = 0, waiting: int = 0, phase: str = "Idle") -> 
 @pytest.mark.parametrize(
     ("text", "seen", "expected"),
     [
-        ("condition=Ready", Seen(pools=[pool_with("True")]), []),
-        ("condition=Ready", Seen(pools=[pool_with("False")]), ["ml/gpu: Ready is False"]),
-        ("condition=Ready=False", Seen(pools=[pool_with("False")]), []),
-        ("condition=Ready", Seen([throttle()], [pool_with("True")]), ["default: Ready is Unknown"]),
-        ("condition=Ready", Seen(), ["nothing is there that could have it"]),
-        ("condition=Stalled=False", Seen(pools=[pool_with("True")]), []),
-        ("condition=Reconciling", Seen(pools=[pool_with("True")]), ["ml/gpu: Reconciling is False"]),
-        ("condition=SignalsFresh", Seen(pools=[pool_with("True")]), ["nothing is there that could have it"]),
-        ("warm=3", Seen(pools=[pool(3)]), []),
-        ("warm=5", Seen(pools=[pool(3), pool(1)]), ["4 of 5 nodes are warm"]),
-        ("warm=0", Seen(), []),
-        ("idle", Seen([throttle_with()]), []),
-        ("idle", Seen([throttle_with(in_flight=2, waiting=7)]), ["default: 2 nodes in flight, 7 waiting"]),
-        ("idle", Seen(), ["there is no throttle"]),
-        ("phase=Idle", Seen([throttle_with()]), []),
-        ("phase=Idle", Seen([throttle_with(phase="Brake")]), ["default: Brake"]),
-        ("phase=Paused", Seen([throttle_with(phase="")]), ["default: no phase yet"]),
+        ("condition=Ready", Listing(pools=[pool_with("True")]), []),
+        ("condition=Ready", Listing(pools=[pool_with("False")]), ["ml/gpu: Ready is False"]),
+        ("condition=Ready=False", Listing(pools=[pool_with("False")]), []),
+        ("condition=Ready", Listing([throttle()], [pool_with("True")]), ["default: Ready is Unknown"]),
+        ("condition=Ready", Listing(), ["nothing is there that could have it"]),
+        ("condition=Stalled=False", Listing(pools=[pool_with("True")]), []),
+        ("condition=Reconciling", Listing(pools=[pool_with("True")]), ["ml/gpu: Reconciling is False"]),
+        ("condition=SignalsFresh", Listing(pools=[pool_with("True")]), ["nothing is there that could have it"]),
+        ("warm=3", Listing(pools=[pool(3)]), []),
+        ("warm=5", Listing(pools=[pool(3), pool(1)]), ["4 of 5 nodes are warm"]),
+        ("warm=0", Listing(), []),
+        ("idle", Listing([throttle_with()]), []),
+        ("idle", Listing([throttle_with(in_flight=2, waiting=7)]), ["default: 2 nodes in flight, 7 waiting"]),
+        ("idle", Listing(), ["there is no throttle"]),
+        ("phase=Idle", Listing([throttle_with()]), []),
+        ("phase=Idle", Listing([throttle_with(phase="Brake")]), ["default: Brake"]),
+        ("phase=Paused", Listing([throttle_with(phase="")]), ["default: no phase yet"]),
     ],
 )
-def test_what_is_missing(text: str, seen: Seen, expected: list[str]) -> None:
+def test_what_is_missing(text: str, seen: Listing, expected: list[str]) -> None:
     assert missing([awaited(text)], seen, []) == expected
 
 
 def test_status_of_an_older_spec_and_an_object_that_is_not_there_tell_nothing() -> None:
-    changed = Seen(pools=[pool_with("True", generation=2)])
+    changed = Listing(pools=[pool_with("True", generation=2)])
     assert missing([awaited("condition=Ready")], changed, []) == ["ml/gpu: its change has not been seen yet"]
-    assert missing([awaited("warm=0")], Seen(), ["gpu"]) == ["gpu is not there"]
+    assert missing([awaited("warm=0")], Listing(), ["gpu"]) == ["gpu is not there"]
 
 
 @pytest.mark.parametrize(
@@ -74,22 +74,22 @@ def test_what_cannot_be_waited_for_is_refused(text: str) -> None:
         awaited(text)
 
 
-async def over_time(steps: Sequence[tuple[float, Seen]]) -> AsyncGenerator[Seen, None]:
+async def over_time(steps: Sequence[tuple[float, Listing]]) -> AsyncGenerator[Listing, None]:
     for wait_s, seen in steps:
         await asyncio.sleep(wait_s)
         yield seen
     await asyncio.Event().wait()
 
 
-def warm(*counts: int) -> list[tuple[float, Seen]]:
-    return [(30.0, Seen(pools=[pool(count)])) for count in counts]
+def warm(*counts: int) -> list[tuple[float, Listing]]:
+    return [(30.0, Listing(pools=[pool(count)])) for count in counts]
 
 
 async def test_waits_until_all_of_it_is_so(capsys: pytest.CaptureFixture[str]) -> None:
     waiting = AwaitedStatus([awaited("warm=3"), awaited("warm=4")], [])
-    assert await waiting.until_so(Seen(), over_time(warm(2, 3, 4, 9)), 300)
+    assert await waiting.until_so(Listing(), over_time(warm(2, 3, 4, 9)), 300)
     assert asyncio.get_running_loop().time() == 1_000 + 90
-    assert waiting.seen.pools[0].status.warm == 4
+    assert waiting.listing.pools[0].status.warm == 4
     lines = capsys.readouterr().err.splitlines()
     assert lines == [
         "waiting: 0 of 3 nodes are warm; 0 of 4 nodes are warm",
@@ -100,21 +100,21 @@ async def test_waits_until_all_of_it_is_so(capsys: pytest.CaptureFixture[str]) -
 
 async def test_ends_when_the_time_is_over_with_what_is_still_missing(capsys: pytest.CaptureFixture[str]) -> None:
     waiting = AwaitedStatus([awaited("warm=9")], [])
-    assert not await waiting.until_so(Seen(), over_time(warm(2, 3)), 100)
+    assert not await waiting.until_so(Listing(), over_time(warm(2, 3)), 100)
     assert asyncio.get_running_loop().time() == 1_000 + 100
     assert capsys.readouterr().err.splitlines()[-1] == "not so after 100 s: 3 of 9 nodes are warm"
-    assert waiting.seen.pools[0].status.warm == 3
+    assert waiting.listing.pools[0].status.warm == 3
 
 
 async def test_no_time_is_one_look() -> None:
-    assert await AwaitedStatus([awaited("warm=2")], []).until_so(Seen(pools=[pool(2)]), over_time([]), 0)
-    assert not await AwaitedStatus([awaited("warm=3")], []).until_so(Seen(pools=[pool(2)]), over_time(warm(9)), 0)
+    assert await AwaitedStatus([awaited("warm=2")], []).until_so(Listing(pools=[pool(2)]), over_time([]), 0)
+    assert not await AwaitedStatus([awaited("warm=3")], []).until_so(Listing(pools=[pool(2)]), over_time(warm(9)), 0)
     assert asyncio.get_running_loop().time() == 1_000
 
 
 async def test_little_is_told_however_much_changes(capsys: pytest.CaptureFixture[str]) -> None:
-    quick = [(0.5, Seen(pools=[pool(count)])) for count in range(100)]
-    assert await AwaitedStatus([awaited("warm=99")], []).until_so(Seen(), over_time(quick), 300)
+    quick = [(0.5, Listing(pools=[pool(count)])) for count in range(100)]
+    assert await AwaitedStatus([awaited("warm=99")], []).until_so(Listing(), over_time(quick), 300)
     assert len(capsys.readouterr().err.splitlines()) <= 6
 
 

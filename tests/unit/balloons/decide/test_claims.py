@@ -95,5 +95,5 @@ def test_many_pools_cost_little_per_node(monkeypatch: pytest.MonkeyPatch) -> Non
 
     monkeypatch.setattr("balloons.view.claim.matches", counting)
     claims = claim_nodes(teams, made, {})
-    assert all(len(claim.seen) == 5 for claim in claims.values())
+    assert all(len(claim.nodes) == 5 for claim in claims.values())
     assert len(asked) == 100 * 100

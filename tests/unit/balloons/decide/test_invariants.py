@@ -177,7 +177,7 @@ class Cluster(RuleBasedStateMachine):
         claims = claim_nodes(self.world.pools.values(), snapshot.nodes, snapshot.loads)
         pool = self.world.pools[POOL_KEY]
         unready = ages_s(self.memory.unready_since_s, self.now)
-        return take_census(claims[POOL_KEY].seen, Rules.of(pool, self.now.wall.timestamp(), unready)).by_state
+        return take_census(claims[POOL_KEY].nodes, Rules.of(pool, self.now.wall.timestamp(), unready)).by_state
 
     def _hold_never_asks_for_more_than_there_is(self, actions: list[Action]) -> None:
         if self.world.pools[POOL_KEY].spec.mode is Mode.HEADROOM:

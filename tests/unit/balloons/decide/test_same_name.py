@@ -135,9 +135,9 @@ def test_a_balloon_of_the_other_is_a_stray_and_no_load_of_ones_own() -> None:
     balloon = work("b", "a000", kind=PodKind.BALLOON, pool=POOL_KEY.name)
     foreign = msgspec.structs.replace(balloon, key=ObjectKey(THEIRS.namespace, "b"))
     claims = claim_nodes(pools, {node.name: node}, {node.name: load_of([foreign], -10)})
-    ((_, load),) = claims[POOL_KEY].seen
+    ((_, load),) = claims[POOL_KEY].nodes
     assert (load.balloons, claims[THEIRS].strays, claims[POOL_KEY].strays) == ((), [foreign], [])
     own = msgspec.structs.replace(balloon, key=ObjectKey(POOL_KEY.namespace, "b"))
     claims = claim_nodes(pools, {node.name: node}, {node.name: load_of([own], -10)})
-    ((_, load),) = claims[POOL_KEY].seen
+    ((_, load),) = claims[POOL_KEY].nodes
     assert (load.balloons, claims[POOL_KEY].strays, claims[THEIRS].strays) == ((own,), [], [])

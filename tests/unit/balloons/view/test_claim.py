@@ -254,7 +254,7 @@ EVENT = st.one_of(
 
 
 def seen_by_name(claim: Claim) -> dict[str, Any]:
-    return {node.name: (node, load) for node, load in claim.seen}
+    return {node.name: (node, load) for node, load in claim.nodes}
 
 
 @given(st.lists(st.lists(EVENT, min_size=1, max_size=6), max_size=8))
@@ -309,4 +309,4 @@ def test_each_node_that_an_older_pool_has_is_counted_once() -> None:
     old, young, broad, cpu = (pool.key for pool in POOLS)
     claims = claim_nodes(POOLS, nodes(3), {})
     assert [dict(claims[key].lost) for key in (old, young, broad, cpu)] == [{}, {old: 3}, {old: 3}, {}]
-    assert [len(claims[key].seen) for key in (old, young, broad, cpu)] == [3, 0, 0, 0]
+    assert [len(claims[key].nodes) for key in (old, young, broad, cpu)] == [3, 0, 0, 0]

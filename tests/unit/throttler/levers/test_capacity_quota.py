@@ -14,7 +14,7 @@ from throttler.kube.cluster_autoscaler import CapacityQuota
 from throttler.kube.metadata import OwnedMetadata
 from throttler.kube.pod import Pod
 from throttler.kube.selectors import LabelSelector
-from throttler.levers.capacity_quota import CapacityQuotas, QuotaMemory, QuotaSeen, decide_capacity_quota
+from throttler.levers.capacity_quota import CapacityQuotas, QuotaMemory, QuotaView, decide_capacity_quota
 from throttler.levers.lever import (
     ANY_TIME,
     Clocks,
@@ -51,7 +51,7 @@ class Story:
         self.holder = HOLDER
 
     def decide(self, room: LeverBudget, now_s: float) -> LeverDecision:
-        seen = QuotaSeen(name="ours", selector=SELECTOR, api_version=self.api_version, quota=self.server.quota())
+        seen = QuotaView(name="ours", selector=SELECTOR, api_version=self.api_version, quota=self.server.quota())
         decision, self.memory = decide_capacity_quota(seen, room, self.holder, self.memory, now_s, self.whole)
         return decision
 

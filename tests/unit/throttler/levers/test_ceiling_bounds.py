@@ -9,9 +9,9 @@ from tests.unit.throttler.levers.owned_object import OwnedObject
 from tests.unit.throttler.levers.pool_scene import claims, pool_body, room
 from throttler.kube.quantities_and_durations import format_milli, parse_quantity
 from throttler.kube.selectors import LabelSelector
-from throttler.levers.capacity_quota import QuotaMemory, QuotaSeen, decide_capacity_quota
+from throttler.levers.capacity_quota import QuotaMemory, QuotaView, decide_capacity_quota
 from throttler.levers.lever import Holder
-from throttler.levers.node_pool_limits import NodePoolMemory, NodePoolSeen, decide_node_pools
+from throttler.levers.node_pool_limits import NodePoolMemory, NodePoolView, decide_node_pools
 from throttler.levers.pool_shares import WaitingWork
 from throttler.levers.saved_limits import restore
 
@@ -41,7 +41,7 @@ def test_pool_ceiling_is_between_what_exists_and_the_users_limit(theirs: str | N
     for index, (there, booting, allowance, waiting, may_move, is_amnesic) in enumerate(story):
         machines = (*claims(there), *claims(booting, 1))
         now = room(allowance=allowance, waiting=waiting, may_move=may_move)
-        seen = NodePoolSeen(pool=server.pool(), claims=machines)
+        seen = NodePoolView(pool=server.pool(), claims=machines)
         decisions, memory = decide_node_pools([seen], now, WaitingWork(), HOLDER, memory, 10.0 * index)
         for write in decisions[0].writes:
             server.carry_out(write)
@@ -66,7 +66,7 @@ def test_quota_is_between_what_exists_and_the_users_limit(theirs: int | None, st
     memory = QuotaMemory()
     for index, (there, booting, allowance, waiting, may_move, is_amnesic) in enumerate(story):
         now = room(allowance=allowance, waiting=waiting, may_move=may_move, existing=there, booting=booting)
-        seen = QuotaSeen(
+        seen = QuotaView(
             name="ours", selector=LabelSelector(), api_version="autoscaling.x-k8s.io/v1alpha1", quota=server.quota()
         )
         decision, memory = decide_capacity_quota(seen, now, HOLDER, memory, 10.0 * index)

@@ -20,7 +20,7 @@ from throttler.levers.lever import (
     LeverReason,
     LeverState,
 )
-from throttler.levers.node_pool_limits import NodePoolMemory, NodePoolSeen, decide_node_pools
+from throttler.levers.node_pool_limits import NodePoolMemory, NodePoolView, decide_node_pools
 from throttler.levers.pool_shares import WaitingWork
 
 HOLDER = Holder(throttle="default", lease="kube-balloons/kube-balloons", epoch=3)
@@ -42,7 +42,7 @@ class Story:
         *,
         hint: Resources | None = None,
     ) -> LeverDecision:
-        seen = NodePoolSeen(pool=self.server.pool(), claims=claims)
+        seen = NodePoolView(pool=self.server.pool(), claims=claims)
         crowds = (Crowd(Scheduling(), hint, room.waiting),) if hint else ()
         waiting = WaitingWork(crowds=crowds)
         decisions, self.memory = decide_node_pools([seen], room, waiting, self.holder, self.memory, now_s)
@@ -159,7 +159,7 @@ def test_a_raise_that_met_a_conflict_is_no_reason_to_hurry() -> None:
     version = story.server.writes
     pool, memory = story.server.pool(), story.memory
     decisions, memory = decide_node_pools(
-        [NodePoolSeen(pool=pool, claims=claims(3))], room(9), WaitingWork(), HOLDER, memory, 5.0
+        [NodePoolView(pool=pool, claims=claims(3))], room(9), WaitingWork(), HOLDER, memory, 5.0
     )
     assert decisions[0].writes, "it is lost: somebody was faster"
     story.memory = memory
@@ -550,14 +550,14 @@ def test_a_pool_is_late_whose_machines_do_not_become_usable_while_none_of_after_
     made = tuple(
         claim(str(at), 3 if is_usable else 2, ordered_s=1000.0 - age_s) for at, (age_s, is_usable) in enumerate(ages_s)
     )
-    seen = NodePoolSeen(pool=OwnedObject(pool_body()).pool(), claims=made)
+    seen = NodePoolView(pool=OwnedObject(pool_body()).pool(), claims=made)
     assert seen.is_late(WaitingWork(wall_s=START.timestamp() + 1000.0, usual_s=40.0)) is is_late
     leaving = tuple(claim(str(at), 2, ordered_s=0.0, is_deleting=True) for at in range(2))
-    assert not NodePoolSeen(pool=seen.pool, claims=leaving).is_late(WaitingWork(wall_s=START.timestamp() + 9e9))
+    assert not NodePoolView(pool=seen.pool, claims=leaving).is_late(WaitingWork(wall_s=START.timestamp() + 9e9))
 
 
 def test_the_newest_machine_tells_when_a_pool_ordered_last() -> None:
     made = tuple(claim(str(at), 1, ordered_s=at) for at in (5.0, 9.0, 7.0))
     pool = OwnedObject(pool_body()).pool()
-    assert NodePoolSeen(pool=pool, claims=made).ordered_s == START.timestamp() + 9.0
-    assert NodePoolSeen(pool=pool).ordered_s == 0.0
+    assert NodePoolView(pool=pool, claims=made).ordered_s == START.timestamp() + 9.0
+    assert NodePoolView(pool=pool).ordered_s == 0.0

@@ -18,7 +18,7 @@ from throttler.kube.pod import Scheduling
 from throttler.kube.selectors import Requirement, Toleration
 from throttler.levers.lever import Holder, LeverDecision, LeverReason
 from throttler.levers.node_pool_ceiling import Charge
-from throttler.levers.node_pool_limits import NodePoolMemory, NodePoolSeen, decide_node_pools
+from throttler.levers.node_pool_limits import NodePoolMemory, NodePoolView, decide_node_pools
 from throttler.levers.pool_shares import (
     Candidate,
     Need,
@@ -213,7 +213,7 @@ class Market:
             if count
         )
         wanted = max(0, sum(crowd.nodes for crowd in crowds) - len(coming))
-        seen = [NodePoolSeen(pool=self.servers[name].pool(), claims=self.claims(name)) for name in self.servers]
+        seen = [NodePoolView(pool=self.servers[name].pool(), claims=self.claims(name)) for name in self.servers]
         now = room(allowance, int(wanted))
         waiting = WaitingWork(crowds=crowds, wall_s=START.timestamp() + self.now_s, usual_s=self.usual_s)
         decisions, self.memory = decide_node_pools(seen, now, waiting, HOLDER, self.memory, self.now_s)
@@ -326,7 +326,7 @@ class TestWidePools:
             if not left:
                 break
             crowd = Crowd(Scheduling(), {"cpu": 6000}, left + len(made))
-            seen = NodePoolSeen(pool=server.pool(), claims=made)
+            seen = NodePoolView(pool=server.pool(), claims=made)
             now = room(min(share, left), left)
             decisions, memory = decide_node_pools(
                 [seen], now, WaitingWork(crowds=(crowd,)), HOLDER, memory, float(second)
@@ -455,7 +455,7 @@ def test_what_a_pool_is_passed_over_for_is_told_of_the_pods_with_the_least_choic
 
 def test_pods_and_balloons_that_gates_hold_are_no_demand_that_karpenter_sees() -> None:
     need = Need().and_also(Crowd(Scheduling(is_gated=True), {}, 3), 3.0).and_also(Crowd(Scheduling(), {}, 2, True), 2.0)
-    assert (need.nodes, need.urgent, need.seen) == (5.0, 2.0, 2.0)
+    assert (need.nodes, need.urgent, need.visible) == (5.0, 2.0, 2.0)
 
 
 def test_a_single_place_is_no_probe_of_a_dry_pool() -> None:

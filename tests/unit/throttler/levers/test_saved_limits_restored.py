@@ -8,7 +8,7 @@ import pytest
 from tests.unit.throttler.levers.owned_object import ConflictError, OwnedObject
 from tests.unit.throttler.levers.pool_scene import claims, pool_body, room
 from throttler.levers.lever import Holder, LeverReason, LeverState, LeverWrite
-from throttler.levers.node_pool_limits import NodePoolMemory, NodePoolSeen, decide_node_pools
+from throttler.levers.node_pool_limits import NodePoolMemory, NodePoolView, decide_node_pools
 from throttler.levers.pool_shares import WaitingWork
 from throttler.levers.saved_limits import restore
 
@@ -27,7 +27,7 @@ USERS = [
 
 
 def pace(server: OwnedObject, allowance: int, memory: NodePoolMemory, now_s: float) -> NodePoolMemory:
-    seen = NodePoolSeen(pool=server.pool(), claims=claims(3))
+    seen = NodePoolView(pool=server.pool(), claims=claims(3))
     decisions, memory = decide_node_pools([seen], room(allowance), WaitingWork(), HOLDER, memory, now_s)
     for write in decisions[0].writes:
         server.carry_out(write)
@@ -107,7 +107,7 @@ def test_unreadable_annotation_is_left_with_its_label_for_somebody_to_mend() -> 
     memory = pace(server, 4, NodePoolMemory(), 0.0)
     server.merge({"metadata": {"annotations": {"kube-balloons.github.io/original": "{{"}}}, "somebody")
     assert restore(server.pool()) == ()
-    seen, stop = NodePoolSeen(pool=server.pool(), claims=claims(3)), room(is_stopping=True)
+    seen, stop = NodePoolView(pool=server.pool(), claims=claims(3)), room(is_stopping=True)
     decisions, _ = decide_node_pools([seen], stop, WaitingWork(), HOLDER, NodePoolMemory(), 10.0)
     assert decisions[0].writes == ()
     assert decisions[0].state is LeverState.REFUSED
