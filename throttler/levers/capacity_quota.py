@@ -216,7 +216,7 @@ class QuotaCeiling(ObjectCeiling[CapacityQuota, QuotaMemory]):
     def heard(self) -> QuotaMemory:
         """With who changed the quota, whether it is enforced, and whether its room is used."""
         now_s, memory = self.now_s, self.memory
-        is_changed = self.is_foreign or (self.mark is not None and self.view.selects_others)
+        is_changed = self.is_foreign or self.view.selects_others
         search = self._searched() if self.room.may_move else memory.search.waited(now_s, is_unmet=False)
         return replace(
             memory,

@@ -84,6 +84,30 @@ def test_nodes_that_cluster_autoscaler_counts_exist_beside_what_boots() -> None:
     assert story.nodes == "18", "15 nodes by its own count, 2 that boot, 1 more"
 
 
+@pytest.mark.parametrize("used", [None, {"resources": {}}, {"resources": {"nodes": "many"}}])
+def test_where_cluster_autoscaler_has_counted_nothing_our_own_count_holds(used: Any) -> None:
+    """Of nothing, eight more may come."""
+    story = Story()
+    story.look(room(allowance=7))
+    story.server.observed(used=used)
+    story.look(room(allowance=8), 10.0)
+    assert story.nodes == "8"
+
+
+def test_room_for_what_exists_cannot_wait() -> None:
+    story = Story()
+    story.look(room(allowance=0, existing=10), 0.0)
+    story.look(room(allowance=0, existing=12), 0.5)
+    assert story.nodes == "12", "two more registered, and more room for others could have waited"
+
+
+def test_nothing_is_lost_before_anything_was_made() -> None:
+    story = Story()
+    decision = story.look(room(may_move=False, **THERE))
+    assert (decision.state, decision.because.reason) == (LeverState.PENDING, LeverReason.VIEW_INCOMPLETE)
+    assert story.nodes is None
+
+
 def test_quota_counts_once_it_is_valid_at_this_generation() -> None:
     story = Story()
     assert story.look(room(**THERE), 0.0).state is LeverState.PENDING
@@ -232,6 +256,36 @@ def test_quota_of_the_user_that_is_lower_is_left_alone() -> None:
     decision = story.look(room(**THERE))
     assert story.server.writes == 0
     assert decision.because.reason is LeverReason.USER_LIMIT_IS_LOWER
+    assert "limit 5 is lower" in decision.because.sentence
+
+
+def test_quota_of_the_user_that_becomes_the_lower_one_gets_its_value_where_ours_stood() -> None:
+    story = Story(quota_body(15))
+    assert story.look(room(allowance=1, **THERE), 0.0).ceiling == "nodes 13"
+    story.server.observed()
+    decision = story.look(room(allowance=8, **THERE), 10.0)
+    assert (str(story.nodes), decision.ceiling) == ("15", "nodes 15")
+    story.server.observed()
+    again = story.look(room(allowance=8, **THERE), 20.0)
+    assert "limit 15 is lower" in again.because.sentence
+
+
+def test_quota_of_the_user_that_he_turns_to_other_nodes_gets_its_value_back() -> None:
+    story = Story(quota_body(50))
+    story.look(room(allowance=8, **THERE), 0.0)
+    (story.server.body or {})["spec"]["selector"] = {"matchLabels": {"pool": "cpu"}}
+    decision = story.look(room(allowance=8, **THERE), 10.0)
+    assert (decision.state, decision.because.reason) == (LeverState.REFUSED, LeverReason.QUOTA_SELECTOR_DIFFERS)
+    assert story.nodes == 50
+
+
+def test_quota_of_the_user_without_a_selector_is_that_of_a_throttle_of_every_node() -> None:
+    body = quota_body(50)
+    del body["spec"]["selector"]
+    for selector, state in ((LabelSelector(), LeverState.PENDING), (SELECTOR, LeverState.REFUSED)):
+        server = OwnedObject(body)
+        seen = QuotaSeen(name="ours", selector=selector, api_version=API_VERSION, quota=server.quota())
+        assert decide_capacity_quota(seen, room(**THERE), HOLDER, QuotaMemory(), 0.0)[0].state is state
 
 
 def test_quota_of_the_user_for_other_nodes_is_refused() -> None:
@@ -324,6 +378,48 @@ class TestAllOrNothing:
         self.looks(story, *range(0, 90, 10))
         assert self.looks(story, 95)[-1] == "20 Pacing"
         assert {each.split()[0] for each in self.looks(story, *range(100, 600, 10))} == {"20"}
+
+    def test_it_is_open_for_a_minute_from_half_a_minute_on(self) -> None:
+        story = Story()
+        assert self.looks(story, *range(0, 30, 10)) == [
+            "20 Pacing" if second else "20 NotTakenUpYet" for second in (0, 1, 1)
+        ]
+        assert [each.split()[0] for each in self.looks(story, 30, 89, 90)] == ["44", "44", "20"]
+
+    def test_a_demand_that_fits_the_window_needs_no_more(self) -> None:
+        story = Story()
+        story.whole = 8
+        for second in range(0, 60, 10):
+            decision = story.look(room(allowance=8, waiting=32, existing=12), float(second))
+            story.server.observed()
+        assert decision.because.reason is LeverReason.PACING
+
+    @pytest.mark.parametrize(
+        "idle",
+        [
+            {"allowance": 0, "waiting": 32},
+            {"allowance": 8, "waiting": 0},
+            {"allowance": 8, "waiting": 32, "may_move": False},
+        ],
+        ids=["no room", "nobody waits", "nobody sees"],
+    )
+    def test_only_time_in_which_room_is_not_used_counts(self, idle: dict[str, Any]) -> None:
+        story = Story()
+        self.looks(story, 0)
+        for second in (5, 15, 25):
+            story.whole = 32
+            story.look(room(existing=12, **idle), float(second))
+            story.server.observed()
+        found = [each.split()[0] for each in self.looks(story, 35, 45, 60, 64, 65)]
+        assert found == ["20", "20", "20", "20", "44"]
+
+    def test_a_place_that_is_not_used_is_opened_as_well(self) -> None:
+        story = Story()
+        story.whole = 5
+        for second in (0, 10, 20, 30):
+            story.look(room(allowance=1, waiting=5, existing=12), float(second))
+            story.server.observed()
+        assert story.nodes == "17"
 
     def test_a_quota_that_nobody_reads_is_not_opened(self) -> None:
         story = Story()
