@@ -134,12 +134,15 @@ CAPACITY_QUOTAS = CapacityQuotas()
 
 
 def _largest_demand(context: LeverContext) -> int:
-    """The most nodes that the waiting pods of one owner need, within the user's bound on what is in flight."""
+    """The most nodes that the waiting pods of one owner need, within the user's bound on what is in flight.
+
+    Below 0 where more is in flight than that.
+    """
     needed: dict[str, float] = defaultdict(float)
     for crowd in waiting_crowds(context.scene.unplaced, context.rules, context.largest):
         needed[crowd.owner] += 0.0 if crowd.how.is_gated else crowd.nodes
     most, waiting = context.throttle.spec.max_in_flight, context.room.waiting
-    bound = waiting if most is None else min(waiting, max(0, most - context.joins.in_flight))
+    bound = waiting if most is None else min(waiting, most - context.joins.in_flight)
     return min(math.ceil(max(needed.values(), default=0.0)), bound)
 
 
@@ -304,7 +307,6 @@ class QuotaCeiling(ObjectCeiling[CapacityQuota, QuotaMemory]):
 
 def is_quota_taken_up(quota: CapacityQuota | None) -> bool:
     """Whether cluster-autoscaler enforces this very generation."""
-    valid = quota.validity if quota else None
-    if quota is None or valid is None:
+    if quota is None or (valid := quota.validity) is None:
         return False
     return valid.status == "True" and valid.observed_generation >= quota.metadata.generation

@@ -367,7 +367,7 @@ class ObjectCeiling(ABC, Generic[Limited, OwnMemory]):
         known = self.memory.mark
         if self.thing is None:
             return known
-        is_ours = known is not None and bool(known.ceiling) and not foreign(known, self.limits or {})
+        is_ours = known is not None and not foreign(known, self.limits or {})
         return read_saved(self.thing.metadata) or (known if is_ours else None)
 
     @property

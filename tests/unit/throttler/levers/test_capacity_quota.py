@@ -14,7 +14,13 @@ from throttler.kube.cluster_autoscaler import CapacityQuota
 from throttler.kube.metadata import OwnedMetadata
 from throttler.kube.pod import Pod
 from throttler.kube.selectors import LabelSelector
-from throttler.levers.capacity_quota import CapacityQuotas, QuotaMemory, QuotaView, decide_capacity_quota
+from throttler.levers.capacity_quota import (
+    CapacityQuotas,
+    QuotaMemory,
+    QuotaView,
+    decide_capacity_quota,
+    is_quota_taken_up,
+)
 from throttler.levers.lever import (
     ANY_TIME,
     Clocks,
@@ -116,6 +122,11 @@ def test_quota_counts_once_it_is_valid_at_this_generation() -> None:
     story.look(room(allowance=9, **THERE), 2.0)
     assert story.look(room(allowance=9, **THERE), 3.0).state is LeverState.PENDING, "another generation"
     assert story.look(room(allowance=9, **THERE), 40.0).state is LeverState.UNCONFIRMED
+
+
+def test_what_is_not_there_or_was_never_looked_at_is_not_in_force() -> None:
+    assert is_quota_taken_up(None) is False
+    assert is_quota_taken_up(CapacityQuota(OwnedMetadata("ours"))) is False
 
 
 def test_prefixed_condition_counts_as_well() -> None:
@@ -284,7 +295,7 @@ def test_quota_of_the_user_without_a_selector_is_that_of_a_throttle_of_every_nod
     del body["spec"]["selector"]
     for selector, state in ((LabelSelector(), LeverState.PENDING), (SELECTOR, LeverState.REFUSED)):
         server = OwnedObject(body)
-        seen = QuotaSeen(name="ours", selector=selector, api_version=API_VERSION, quota=server.quota())
+        seen = QuotaView(name="ours", selector=selector, api_version=API_VERSION, quota=server.quota())
         assert decide_capacity_quota(seen, room(**THERE), HOLDER, QuotaMemory(), 0.0)[0].state is state
 
 
@@ -451,7 +462,7 @@ class OfAThrottle:
     def __init__(self, *pods: Pod, body: dict[str, Any] | None = None, **spec: Any) -> None:
         nodes, levers = {"matchLabels": {"pool": "a"}}, {"capacityQuota": {"name": "ours"}, "schedulingGates": {}}
         self.throttle = a_throttle("mine", nodes=nodes, levers=levers, **spec)
-        self.pods, self.server, self.memory = pods, OwnedObject(body), QuotaMemory()
+        self.pods, self.server, self.memory = pods, OwnedObject(body), CapacityQuotas().fresh()
         self.others: tuple[CapacityQuota, ...] = ()
 
     def look(self, now_s: float, *, waiting: int = 40, in_flight: int = 0, older: Any = ()) -> LeverDecision:

@@ -1,20 +1,37 @@
 from dataclasses import replace
+from typing import Any
 
+import msgspec
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.unit.throttler.levers.pool_scene import room
+from tests.unit.throttler.levers.owned_object import OwnedObject
+from tests.unit.throttler.levers.pool_scene import claims, pool_body, room
+from throttler.kube.karpenter import NodePool
 from throttler.levers.ceiling import (
     ANSWERS,
     LONGEST_ANSWER_S,
     QUIET_S,
+    RAISE_EVERY_S,
     STEPS,
     CeilingNeed,
     Contest,
     RoomSearch,
     Uptake,
+    is_pool_taken_up,
 )
-from throttler.levers.lever import TURN_S, LeverBudget, by_autoscaler
+from throttler.levers.lever import (
+    TURN_S,
+    Holder,
+    LeverBudget,
+    LeverDecision,
+    LeverReason,
+    LeverState,
+    by_autoscaler,
+)
+from throttler.levers.node_pool_limits import NodePoolMemory, NodePoolView, decide_node_pools
+from throttler.levers.pool_shares import WaitingWork
 
 
 @given(st.integers(0, 50), st.integers(0, 50), st.integers(0, 50), st.floats(0, 1e6))
@@ -120,7 +137,18 @@ def test_more_room_is_given_two_seconds_after_the_last_write() -> None:
     assert Contest().wrote(10.0).may_raise(12.0)
 
 
+def test_the_moment_itself_is_late_enough() -> None:
+    assert Contest().wrote(0.0).may_raise(RAISE_EVERY_S)
+
+
+@pytest.mark.parametrize(("waiting", "is_over"), [(0, True), (-1, True), (1, False)])
+def test_a_single_node_that_is_waited_for_keeps_ceilings_in_force(waiting: int, *, is_over: bool) -> None:
+    now = room(waiting=waiting)
+    assert CeilingNeed().looked(now, 0.0).is_over(now, QUIET_S) is is_over
+
+
 def test_what_is_not_taken_up_for_half_a_minute_is_late() -> None:
+    assert Uptake().waited_s(50.0) == 0.0
     uptake = Uptake().looked(10.0, is_taken_up=False).looked(39.9, is_taken_up=False)
     assert (uptake.is_late(39.9), uptake.is_late(40.0)) == (False, True)
     assert not uptake.looked(40.0, is_taken_up=True).is_late(99.0)
@@ -132,3 +160,127 @@ def test_no_time_passes_while_room_was_not_seen() -> None:
     assert search.heard(0.0, 40.0).unmet_s(40.0) == 25.0
     assert search.heard(0.0, 54.0, is_taken_up=False).unmet_s(54.0) == 10.0
     assert search.heard(0.0, 55.0, is_taken_up=False).unmet_s(55.0) == 0.0, "nothing can be too small by then"
+    first = RoomSearch().waited(0.0, is_unmet=True).heard(0.0, 5.0, is_taken_up=False)
+    assert first.unmet_s(5.0) == 5.0, "since when it was not seen is not known"
+
+
+@pytest.mark.parametrize(
+    ("generations", "is_taken_up"),
+    [(None, False), ((), False), ((4,), True), ((3,), False), ((4, 3), False), ((4, 5), True)],
+)
+def test_a_pool_is_taken_up_when_every_condition_is_of_this_generation(
+    generations: tuple[int, ...] | None, *, is_taken_up: bool
+) -> None:
+    conditions = (
+        None
+        if generations is None
+        else [
+            {"type": f"C{number}", "status": "True", "observedGeneration": generation}
+            for number, generation in enumerate(generations)
+        ]
+    )
+    body = {**pool_body(), "status": {"conditions": conditions}}
+    body["metadata"] |= {"generation": 4}
+    assert is_pool_taken_up(msgspec.convert(body, NodePool)) is is_taken_up
+
+
+class Pool:
+    """A NodePool with three machines, which a user and we both write."""
+
+    def __init__(self, limits: dict[str, Any] | None) -> None:
+        self.server, self.memory = OwnedObject(pool_body(limits)), NodePoolMemory()
+
+    def look(self, now_s: float, *, throttle: str = "default", **budget: Any) -> LeverDecision:
+        seen = NodePoolView(pool=self.server.pool(), claims=claims(3))
+        holder = Holder(throttle=throttle, epoch=3)
+        (decision,), self.memory = decide_node_pools(
+            [seen], room(**{"allowance": 4, **budget}), WaitingWork(), holder, self.memory, now_s
+        )
+        for write in decision.writes:
+            self.server.carry_out(write)
+        return decision
+
+    @property
+    def cores(self) -> Any:
+        return (self.server.pool().spec.limits or {}).get("cpu")
+
+    def edit(self, **fields: Any) -> None:
+        body = self.server.body
+        assert body is not None
+        for name, value in fields.items():
+            body[name] = {key: field for key, field in {**body[name], **value}.items() if field is not None}
+
+
+def test_a_ceiling_is_written_in_the_version_in_which_the_object_was_read() -> None:
+    pool = Pool(None)
+    pool.edit(metadata={}, spec={})
+    (pool.server.body or {})["apiVersion"] = "karpenter.sh/v1beta1"
+    (write,) = pool.look(0.0).writes
+    assert (write.api_version, write.kind, write.key.name) == ("karpenter.sh/v1beta1", "NodePool", "default")
+    assert isinstance(write.body, dict)
+    assert write.body["apiVersion"] == "karpenter.sh/v1beta1"
+
+
+def test_while_nobody_sees_the_ceiling_that_stands_is_shown() -> None:
+    pool = Pool({"cpu": "400"})
+    assert pool.look(0.0).ceiling == "cpu 56, memory 240Gi"
+    blind = pool.look(5.0, allowance=9, may_move=False)
+    assert (blind.ceiling, blind.original) == ("cpu 56, memory 240Gi", "cpu 400, memory none")
+    assert blind.writes == ()
+
+
+def test_limits_that_somebody_took_off_with_our_annotation_are_gone_for_good() -> None:
+    """What we remember is not put back over his decision: it becomes the new value to restore, which is none."""
+    pool = Pool({"cpu": "400"})
+    pool.look(0.0)
+    pool.edit(metadata={"annotations": {}, "labels": {}}, spec={"limits": None})
+    decision = pool.look(5.0)
+    assert (pool.cores, decision.original) == ("56", "cpu none, memory none")
+
+
+def test_limits_that_somebody_took_off_alone_are_contested() -> None:
+    pool = Pool({"cpu": "400"})
+    pool.look(0.0)
+    pool.edit(spec={"limits": None})
+    assert pool.look(40.0).state is LeverState.CONTESTED
+
+
+def test_an_annotation_that_somebody_took_off_under_our_value_goes_back_on() -> None:
+    pool = Pool({"cpu": "400"})
+    pool.look(0.0)
+    pool.edit(metadata={"annotations": {}, "labels": {}})
+    assert pool.look(40.0).original == "cpu 400, memory none"
+    pool.look(50.0, is_stopping=True)
+    assert pool.cores == "400"
+
+
+def test_a_pool_that_another_throttle_held_for_a_while_is_moved_again_afterwards() -> None:
+    pool = Pool(None)
+    pool.look(0.0, throttle="other")
+    for now_s in (10.0, 20.0):
+        assert pool.look(now_s).because.reason is LeverReason.OTHER_THROTTLE
+    pool.look(30.0, throttle="other", is_stopping=True)
+    pool.look(40.0)
+    assert pool.cores == "56"
+
+
+@pytest.mark.parametrize(
+    ("budget", "reason"), [({"is_stopping": True}, LeverReason.STOPPING), ({"waiting": 0}, LeverReason.NOTHING_WAITS)]
+)
+def test_why_a_ceiling_is_handed_back(budget: dict[str, Any], reason: LeverReason) -> None:
+    pool = Pool({"cpu": "400"})
+    pool.look(0.0)
+    pool.look(10.0, **budget)
+    decision = pool.look(50.0, **budget)
+    assert (decision.state, decision.because.reason, pool.cores) == (LeverState.HANDED_BACK, reason, "400")
+
+
+@pytest.mark.parametrize(("limit", "is_readable"), [("many", False), (True, False), (400, True)])
+def test_a_users_limit_that_cannot_be_read_is_left_alone(limit: Any, *, is_readable: bool) -> None:
+    pool = Pool({"cpu": limit})
+    decision = pool.look(0.0)
+    assert (decision.because.reason is LeverReason.LIMIT_UNREADABLE, decision.state is LeverState.REFUSED) == (
+        not is_readable,
+        not is_readable,
+    )
+    assert pool.cores == ("56" if is_readable else limit)
