@@ -4,7 +4,7 @@ How nodes came to be, read off their own timestamps: whatever else was lost, obj
 """
 
 import statistics
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -204,12 +204,15 @@ def _since(at_s: float | None, born_s: float) -> float | None:
 
 
 def boot(births: Sequence[Birth], known: Known) -> Known:
-    """Boot time: by NodeClaims where there are enough, else by the pods that nodes were made for."""
-    claimed = [birth for birth in births if birth.is_asked_by_claim and birth.boot_s is not None]
+    """Boot time: by NodeClaims where there are enough, else by the pods that nodes were made for.
+
+    Pods wait for the autoscaler's reaction first, which is counted by itself.
+    """
+    claimed = [birth.boot_s for birth in births if birth.is_asked_by_claim and birth.boot_s is not None]
     if len(claimed) >= LEAST:
-        return _learned(claimed, _boot_s, known, "")
-    guessed = [birth for birth in births if birth.boot_s is not None]
-    return _learned(guessed, _boot_after_reaction_s, known, ", by the pods they were made for", GUESS_SPREAD)
+        return _learned(claimed, known)
+    guessed = [max(0.0, birth.boot_s - REACTION_S.value) for birth in births if birth.boot_s is not None]
+    return _learned(guessed, known, ", by the pods they were made for", GUESS_SPREAD)
 
 
 def boot_jitter(births: Sequence[Birth], known: Known) -> Known:
@@ -276,32 +279,21 @@ def _first_reaction_s(burst: Sequence[tuple[float, float]]) -> float:
 
 def join(births: Sequence[Birth], known: Known) -> Known:
     """A join's own time, without its waiting for DaemonSet pods to be made: that is another limit."""
-    return _learned([birth for birth in births if birth.own_s is not None], lambda birth: birth.own_s or 0.0, known, "")
+    return _learned([birth.own_s for birth in births if birth.own_s is not None], known)
 
 
 def ready_share(births: Sequence[Birth]) -> float | None:
     """Share of joins after which nodes were Ready; None while there are too few."""
     told = [(birth.ready_s - birth.created_s, birth.join_s) for birth in births if birth.ready_s and birth.join_s]
-    whole_s = sum(join_s for _, join_s in told)
-    return None if len(told) < LEAST or not whole_s else sum(ready_s for ready_s, _ in told) / whole_s
+    if len(told) < LEAST:
+        return None
+    return sum(ready_s for ready_s, _ in told) / sum(join_s for _, join_s in told)
 
 
-def _boot_s(birth: Birth) -> float:
-    return birth.boot_s or 0.0
-
-
-def _boot_after_reaction_s(birth: Birth) -> float:
-    """Pods wait for the autoscaler's reaction first, which is counted by itself."""
-    return max(0.0, _boot_s(birth) - REACTION_S.value)
-
-
-def _learned(
-    births: Sequence[Birth], time_s: Callable[[Birth], float], known: Known, how: str, least: float = LEAST_SPREAD
-) -> Known:
+def _learned(times: Sequence[float], known: Known, how: str = "", least: float = LEAST_SPREAD) -> Known:
     """The middle; `known` while there are too few."""
-    if len(births) < LEAST:
+    if len(times) < LEAST:
         return known
-    times = [time_s(birth) for birth in births]
     centre = middle(times)
     deviation = statistics.stdev(times) / centre if centre else 0.0
     spread = min(0.5, max(least, deviation / len(times) ** 0.5))

@@ -3,6 +3,9 @@
 import json
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from itertools import chain
+from math import exp
+from operator import mul
 from pathlib import Path
 from typing import Any
 
@@ -83,6 +86,113 @@ def test_a_claim_that_cannot_be_of_its_nodes_time_teaches_no_boot() -> None:
     assert boot_jitter(found, BOOT_JITTER).value == boot_jitter(births(), BOOT_JITTER).value
 
 
+def test_since_when_a_node_is_ready_is_told_by_its_own_condition() -> None:
+    def since(*conditions: tuple[str, str, float | None]) -> float | None:
+        told = [
+            {"type": kind, "status": status, **({} if at_s is None else {"lastTransitionTime": at(at_s)})}
+            for kind, status, at_s in conditions
+        ]
+        (found,) = of([{**node("n", 100, None), "status": {"conditions": told}}], (), ())
+        return None if found.ready_s is None else found.ready_s - T0.timestamp()
+
+    calm, ready = ("MemoryPressure", "True", 101.0), ("Ready", "True", 110.0)
+    assert since(calm, ready) == since(ready, calm) == 110
+    assert since(calm, ("Ready", "False", 110.0)) is None
+    assert since(("Ready", "True", None)) is None
+
+
+def test_a_join_ends_with_the_last_daemon_pod_and_with_no_other() -> None:
+    """Work that starts on the node is no part of it, and a node that is not Ready is not usable whatever runs there."""
+    nodes = [node("a", 100, 110), node("b", 100, None), node("c", 100, 130), node("d", 100, 110)]
+    mixed = pod("d", 120, 140)
+    mixed["metadata"]["ownerReferences"].append({"kind": "Other"})
+    undated = pod("d", 120, 190)
+    del undated["metadata"]["creationTimestamp"]
+    pods = [
+        pod("a", 105, 500, owner="ReplicaSet"), pod("a", 120, 140), pod("a", 105, 115), pod("a", 160, 160),
+        pod("b", 105, 115), pod("c", 105, 115), mixed, undated,
+    ]  # fmt: skip
+    found = {birth.name: (birth.join_s, birth.own_s) for birth in of(nodes, pods, ())}
+    assert found == {"a": (60, 20), "b": (None, None), "c": (30, 30), "d": (40, 20)}
+
+
+def test_without_a_claim_the_newest_pod_that_is_older_than_the_node_tells_when_it_was_asked_for() -> None:
+    def asked(*made: float) -> float | None:
+        (found,) = of([node("n", 100, 110)], [pod("n", at_s, 200, owner="ReplicaSet") for at_s in made], ())
+        return None if found.asked_s is None else found.asked_s - T0.timestamp()
+
+    assert asked(20, 50, 100, 130) == 50
+    assert asked(100) is None
+    assert asked(-1700) == -1700
+    assert asked(-1701) is None, "half an hour and a second"
+
+
+@pytest.mark.parametrize(
+    ("boots", "value", "spread"),
+    [
+        ([80, 90, 100, 110, 120], 100.0, 0.0707),
+        ([0, 0, 0], 0.5, 0.05),
+        ([1, 1, 200], 1.0, 0.5),
+        ([100, 100, 100], 100.0, 0.05),
+    ],
+)
+def test_a_boot_is_as_sure_as_the_mean_of_its_sample(boots: list[int], value: float, spread: float) -> None:
+    """The deviation over the root of the number, and never surer than scale-ups are alike."""
+    nodes = [node(f"n{number}", 300 + boot_s, 600) for number, boot_s in enumerate(boots)]
+    known = boot(of(nodes, (), [claim(f"n{number}", 300) for number in range(len(boots))]), BOOT_S)
+    assert (known.value, known.detail) == (value, f"{len(boots)} nodes of the last 24 h")
+    assert known.spread == pytest.approx(spread, rel=1e-3)
+
+
+def test_a_boot_that_was_quicker_than_the_autoscaler_reacts_took_next_to_no_time() -> None:
+    nodes, pods = [node(f"n{i}", 100, 110) for i in range(3)], [pod(f"n{i}", 95, 115, "ReplicaSet") for i in range(3)]
+    assert boot(of(nodes, pods, ()), BOOT_S).value == 0.5
+
+
+def spread_out(count: int) -> tuple[Birth, ...]:
+    """So many boots around 100 s, a second apart from each other."""
+    nodes = [node(f"n{number}", 400 + number - (count - 1) / 2, 900) for number in range(count)]
+    return of(nodes, (), [claim(f"n{number}", 300) for number in range(count)])
+
+
+def test_jitter_is_told_by_the_outer_tenths_of_boots() -> None:
+    """Of 19 boots from 91 s to 109 s eight in ten lie between 92 s and 108 s, which are 2.563 deviations."""
+    known = boot_jitter(spread_out(19), BOOT_JITTER)
+    told = (16 / 2.563) ** 2
+    assert known.value == pytest.approx((told - 1 / 6) ** 0.5 / 100, rel=1e-2)
+    assert known.spread == pytest.approx(0.5 * (2 / (0.65 * 18)) ** 0.5, rel=1e-2)
+    assert boot_jitter(spread_out(301), BOOT_JITTER).spread == 0.1, "no surer than that"
+    guessed = [replace(birth, is_asked_by_claim=False) for birth in spread_out(19)]
+    assert boot_jitter(guessed, BOOT_JITTER) is BOOT_JITTER, "only claims tell it"
+
+
+def test_what_whole_seconds_may_hide_is_the_mean_of_what_it_can_be() -> None:
+    """Of a normal distribution around less than nothing what is above it, summed up by hand."""
+    nodes = [node(f"n{i}", 15 + i % 2, 30) for i in range(8)]
+    known = boot_jitter(of(nodes, (), [claim(f"n{i}", 0) for i in range(8)]), BOOT_JITTER)
+    told = (1 / 2.563) ** 2
+    middle_of, error = told - 1 / 6, told * (2 / (0.65 * 7)) ** 0.5
+    steps = [step / 10_000 for step in range(20_000)]
+    weights = [exp(-(((step - middle_of) / error) ** 2) / 2) for step in steps]
+    variance = sum(map(mul, steps, weights)) / sum(weights)
+    assert known.value == pytest.approx(variance**0.5 / 15.5, rel=1e-2)
+    assert known.spread == 0.5
+
+
+def test_a_reaction_is_surer_the_more_bursts_tell_it() -> None:
+    def sure(count: int) -> float:
+        bursts = [burst(100 * number, [100 * number + 3] * 3, f"b{number}-") for number in range(count)]
+        return reaction(of(*([*chain(*lists)] for lists in zip(*bursts, strict=True))), REACTION_S).spread
+
+    assert [sure(1), sure(4), sure(49)] == pytest.approx([0.3, 0.15, 0.05])
+    assert reaction(births(), REACTION_S) is REACTION_S, "no pod tells what these were made for"
+
+
+def test_the_outermost_tenths_do_not_count() -> None:
+    assert middle([0.0, 0.0, *[10.0] * 16, 100.0, 100.0]) == 10.0
+    assert middle([0.0, 10.0, 100.0]) == 10.0
+
+
 def test_whole_seconds_still_tell_tenths() -> None:
     """Twelve boots of 6.4 s are seven of 6 s and five of 7 s; one that hung for a minute does not count."""
     assert middle([6.0] * 7 + [7.0] * 5) == pytest.approx(6.4)
@@ -114,7 +224,7 @@ def test_reaction_is_that_to_the_first_machines_of_each_burst() -> None:
 
 def test_a_machine_was_made_for_the_newest_pod_that_is_no_older_than_half_an_hour() -> None:
     """And for none of a DaemonSet, which comes with the node, be it within the same second."""
-    made = {"old": -1791, "newest": 7, "later": 12}
+    made = {"old": -1791, "older": 3, "newest": 7, "later": 12}
     pods = [pod("n", at_s, 200, owner="ReplicaSet") for at_s in made.values()]
     (born,) = of([node("n", 10, 110)], [*pods, pod("n", 10, 120)], [claim("n", 10)])
     assert (born.wanted_s, born.reaction_s) == (T0.timestamp() + 7, 3)
