@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from balloons.decide.release import PodClass, admits, class_of, how_many, room_without_balloon, selects
-from balloons.preview.inputs import NodeShape, PlanInputs, PoolFacts
+from balloons.preview.inputs import NodeShape, PlanInputs
 from balloons.view.node_load_and_devices import NodeLoad
 from throttler.kube.node import HOST_LABEL, KARPENTER_POOL_LABEL, Node, Shared
 from throttler.kube.pod import GANG_LABELS, Pod, PodWire, Scheduling, pod_from_wire
@@ -98,7 +98,8 @@ def _pod(template: Mapping[str, Any], gang: str, shared: Shared) -> AskedPod:
     metadata = dict(_mapping(template.get("metadata")))
     metadata.setdefault("name", "pod")
     labels = {**_mapping(metadata.get("labels")), **({GANG_LABELS[0]: gang} if gang else {})}
-    spec = {key: value for key, value in _mapping(template.get("spec")).items() if key != "nodeName"}
+    asked = {key: value for key, value in _mapping(template.get("spec")).items() if key != "nodeName"}
+    spec = _with_textual_amounts(asked)
     spread = _host_spread(spec, labels)
     if spread is not None:
         spec["topologySpreadConstraints"] = []
@@ -107,6 +108,30 @@ def _pod(template: Mapping[str, Any], gang: str, shared: Shared) -> AskedPod:
         return AskedPod(pod_from_wire(wire, shared), spread)
     except (msgspec.ValidationError, QuantityError) as error:
         raise PodsError(f"pod {str(metadata['name'])[:80]}: {error}") from error
+
+
+def _with_textual_amounts(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """The same pod spec with its requests as text: users write `cpu: 8` as well as `cpu: "8"`."""
+    changed = {
+        field: [_with_textual_requests(container) for container in containers]
+        for field in ("containers", "initContainers")
+        if isinstance(containers := spec.get(field), list)
+    }
+    changed |= {"overhead": _textual(spec["overhead"])} if "overhead" in spec else {}
+    return {**_with_textual_requests(spec), **changed}
+
+
+def _with_textual_requests(part: Any) -> Any:
+    resources = _mapping(_mapping(part).get("resources"))
+    if "requests" not in resources:
+        return part
+    return {**part, "resources": {**resources, "requests": _textual(resources["requests"])}}
+
+
+def _textual(amounts: Any) -> Any:
+    if not isinstance(amounts, Mapping):
+        return amounts
+    return {name: str(amount) if type(amount) in (int, float) else amount for name, amount in amounts.items()}
 
 
 def _host_spread(spec: Mapping[str, Any], labels: Mapping[str, Any]) -> HostSpread | None:
@@ -271,7 +296,7 @@ def fit_pods(
 ) -> Fitting:
     """Place the pods, the largest first. New nodes come in `pool`, or in the first pool that takes the class."""
     there = [Place(node, room_without_balloon(node, loads.get(node.name, NodeLoad()))) for node in nodes]
-    pools = [facts for facts in inputs.pools if facts.shape is not None and pool in ("", facts.name)]
+    pools = [(facts.name, facts.shape) for facts in inputs.pools if facts.shape and pool in ("", facts.name)]
     state = _State(there, pools)
     for (wanted, name), count in _classes(pods).items():
         state.place(wanted, name, count)
@@ -294,7 +319,7 @@ def _size(wanted: PodClass) -> tuple[int, int, int, str]:
 
 
 class _State:
-    def __init__(self, places: list[Place], pools: Sequence[PoolFacts]) -> None:
+    def __init__(self, places: list[Place], pools: Sequence[tuple[str, NodeShape]]) -> None:
         self._places = places
         self._pools = pools
         self._judged: dict[tuple[object, ...], tuple[list[Place], int]] = {}
@@ -349,23 +374,21 @@ class _State:
 
     def _open(self, asked: AskedClass, count: int) -> int:
         """One more node in the first pool that takes the class; how many pods it takes."""
-        for pool in self._pools:
-            if pool.shape is None:
-                continue
-            place = Place(node_of(pool.shape), pool.shape.room, pool.name or "new")
+        for name, shape in self._pools:
+            place = Place(node_of(shape), shape.room, name or "new")
             here = min(count, place.takes(asked)) if admits(place.node, asked.wanted) else 0
             here = min(here, asked.spread.skew if asked.spread else here)
             if here:
                 place.put(asked, here)
                 self._places.append(place)
-                self._new[pool.name] = self._new.get(pool.name, 0) + 1
+                self._new[name] = self._new.get(name, 0) + 1
                 return here
         return 0
 
     def _why(self, wanted: PodClass) -> str:
         if not self._pools:
             return "no node fits, and no pool's machines are known"
-        if any(pool.shape and admits(node_of(pool.shape), wanted) for pool in self._pools):
+        if any(admits(node_of(shape), wanted) for _, shape in self._pools):
             return "larger than a new node of any pool that takes it"
         return "no pool has the labels it asks for without a taint that it does not tolerate"
 

@@ -73,7 +73,9 @@ def test_pods_that_fit_nowhere_are_named_with_the_reason(
     found = fitted(job(**spec), given=inputs(**shape))
     assert found.unplaceable[0].pods == 4
     assert reason in found.unplaceable[0].reason
-    assert not found.gangs[0].is_placeable
+    assert dict(found.new_nodes) == {}
+    (gang,) = found.gangs
+    assert (gang.is_placeable, gang.fits_now) == (False, False)
 
 
 def test_toleration_lets_pods_in() -> None:
@@ -146,11 +148,35 @@ def test_hosts_of_karpenter_that_are_there_take_as_many_as_their_skew_allows() -
     assert (found.on_there, dict(found.new_nodes)) == (6, {})
 
 
-def test_hosts_to_come_take_one_more_of_an_even_spread_with_each_that_is_bought() -> None:
+@pytest.mark.parametrize("name", ["gpu", ""])
+def test_hosts_to_come_take_one_more_of_an_even_spread_with_each_that_is_bought(name: str) -> None:
     """Two a host: of seven pods the fourth machine gets the last one."""
     document = job(cpu="7", parallelism=7, topologySpreadConstraints=spread())
-    found = fitted(document, gang=False)
-    assert (found.on_there, found.on_new, dict(found.new_nodes), found.unplaceable) == (0, 7, {"gpu": 4}, ())
+    given = inputs()
+    given = replace(given, pools=(replace(given.pools[0], name=name),))
+    found = fitted(document, given=given, gang=False)
+    assert (found.on_there, found.on_new, dict(found.new_nodes), found.unplaceable) == (0, 7, {name: 4}, ())
+
+
+def test_no_more_pods_are_put_than_there_are() -> None:
+    assert fitted(job(parallelism=3), nodes=2).on_there == 3
+    document = job(cpu="1", parallelism=4, topologySpreadConstraints=spread())
+    assert fitted(document, nodes=3).on_there == 4
+
+
+def test_what_several_pods_take_is_taken_off_before_the_next_kind_comes() -> None:
+    """Two of six cores leave four of sixteen."""
+    documents = [job(cpu="6", parallelism=2), job(cpu="4", parallelism=3)]
+    found = fit_pods(asked_pods(documents, is_gang=False), [a_node("n")], {}, inputs())
+    assert (found.on_there, found.on_new) == (3, 2)
+
+
+def test_pods_that_keep_each_other_away_do_so_however_wide_their_spread_may_be() -> None:
+    term = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": "train"}}}
+    anti = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    document = job(cpu="1", parallelism=4, affinity=anti, topologySpreadConstraints=spread(skew=3))
+    found = fitted(document, nodes=1)
+    assert (found.on_there, dict(found.new_nodes)) == (1, {"gpu": 3})
 
 
 def test_a_host_that_comes_lets_those_that_are_there_take_one_more() -> None:
@@ -162,7 +188,21 @@ def test_a_host_that_comes_lets_those_that_are_there_take_one_more() -> None:
     assert (found.on_there, found.on_new, dict(found.new_nodes)) == (3, 1, {"gpu": 1})
 
 
-@pytest.mark.parametrize("more", [{"minDomains": 3}, {"nodeAffinityPolicy": "Ignore"}])
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"minDomains": 3},
+        {"nodeAffinityPolicy": "Ignore"},
+        {"topologyKey": "topology.kubernetes.io/zone"},
+        {"labelSelector": {}},
+        {
+            "labelSelector": {
+                "matchLabels": {"app": "train"},
+                "matchExpressions": [{"key": "app", "operator": "Exists"}],
+            }
+        },
+    ],
+)
 def test_spread_with_rules_beyond_the_skew_is_not_judged(more: dict[str, Any]) -> None:
     assert fitted(job(topologySpreadConstraints=[{**spread()[0], **more}]), nodes=2).unjudged == 4
 
@@ -213,6 +253,7 @@ def pods(count: int, **requests: str) -> dict[str, Any]:
         ({"cpu": "12"}, {"cpu": "1"}, 1 + 4),
         ({"memory": "40Gi"}, {"memory": "8Gi"}, 1 + 3),
         ({"nvidia.com/gpu": "1", "memory": "1Gi"}, {"cpu": "2"}, 1 + 7),
+        ({"nvidia.com/gpu": "1"}, {"cpu": "2"}, 1 + 7),
     ],
 )
 def test_the_largest_pods_are_placed_first_in_whatever_order_they_are_given(
@@ -228,8 +269,8 @@ def test_the_largest_pods_are_placed_first_in_whatever_order_they_are_given(
 
 def test_a_gang_of_which_a_part_fits_nowhere_is_not_placeable_whatever_else_fits() -> None:
     pods = asked_pods([job(cpu="99", parallelism=1), job(cpu="8", parallelism=2)], is_gang=True)
-    for given in (pods, tuple(reversed(pods))):
-        (gang,) = fit_pods(given, [], {}, inputs()).gangs
+    for order in (pods, tuple(reversed(pods))):
+        (gang,) = fit_pods(order, [], {}, inputs()).gangs
         assert (gang.pods, gang.pods_on_new, gang.is_placeable) == (3, 2, False)
 
 
@@ -239,3 +280,112 @@ def test_a_pool_of_which_no_machine_is_known_takes_no_pod() -> None:
     assert dict(fitted(job(parallelism=1), given=blind).new_nodes) == {"gpu": 1}
     assert fit_pods(asked_pods([job()], is_gang=False), [], {}, blind, "blind").unplaceable
     assert dict(fit_pods(asked_pods([job()], is_gang=False), [], {}, blind, "gpu").new_nodes) == {"gpu": 4}
+
+
+def two_pools(first: NodeShape, second: NodeShape) -> PlanInputs:
+    known = inputs()
+    (only,) = known.pools
+    return replace(known, pools=(replace(only, name="a", shape=first), replace(only, name="b", shape=second)))
+
+
+def test_the_first_pool_that_takes_a_class_gets_it_and_one_that_does_not_is_passed_over() -> None:
+    small = NodeShape(instance_type="s", room=parse_resources({"cpu": "4", "memory": "60Gi", "pods": "110"}))
+    large = NodeShape(instance_type="l", room=ROOM)
+    assert dict(fitted(job(), given=two_pools(small, large)).new_nodes) == {"b": 4}
+    assert dict(fitted(job(), given=two_pools(large, large)).new_nodes) == {"a": 4}
+
+
+def test_pods_that_a_pool_would_take_if_its_machines_were_larger_are_told_so() -> None:
+    closed = NodeShape(instance_type="c", room=ROOM, taints=(Taint("dedicated", "NoSchedule", "x"),))
+    open_to = NodeShape(instance_type="o", room=ROOM)
+    (nowhere,) = fitted(job(cpu="99"), given=two_pools(closed, open_to)).unplaceable
+    assert nowhere.reason == "larger than a new node of any pool that takes it"
+    (unknown,) = fitted(job(), given=replace(inputs(), pools=())).unplaceable
+    assert unknown.reason == "no node fits, and no pool's machines are known"
+
+
+def workload(kind: str, **spec: Any) -> dict[str, Any]:
+    return {"kind": kind, "spec": {"template": {"spec": {"containers": []}}, **spec}}
+
+
+@pytest.mark.parametrize(
+    ("document", "pods"),
+    [
+        (workload("Deployment"), 1),
+        (workload("Job"), 1),
+        (workload("Job", completions=3), 1),
+        (workload("Job", parallelism=3), 3),
+        (workload("StatefulSet", replicas=1_000_000), 1_000_000),
+        ({"kind": "List", "items": [workload("ReplicaSet", replicas=2), workload("Deployment", replicas=0)]}, 2),
+    ],
+)
+def test_what_a_workload_leaves_out_is_as_kubernetes_takes_it(document: dict[str, Any], pods: int) -> None:
+    assert len(asked_pods([document], is_gang=False)) == pods
+
+
+@pytest.mark.parametrize(
+    ("documents", "words"),
+    [
+        ([], "there are no pods in it; accepted: Pod, List, Job"),
+        ([workload("Deployment", replicas=0)], "there are no pods in it"),
+        ([{"kind": "List", "items": None}], "there are no pods in it"),
+        ([workload("Job", parallelism=1_000_000), workload("Job")], "more than 1,000,000 pods"),
+        ([workload("Deployment", replicas=1_000_001)], "'1000001' pods; accepted: 0 to 1,000,000"),
+        ([workload("Deployment", replicas="9" * 50)], f"'{'9' * 40}' pods"),
+        (["x" * 50], f"'{'x' * 40}' is no object"),
+        ([{"kind": "List", "items": [3]}], "'3' is no object"),
+        ([{"kind": "K" * 70, "spec": {}}], f"kind '{'K' * 60}' has no pods that are known here"),
+        ([{"kind": "Pod", "metadata": {"name": "n" * 90}, "spec": []}], None),
+        (
+            [{"kind": "Pod", "metadata": {"name": "n" * 90}, "spec": {"containers": 3}}],
+            f"pod {'n' * 80}: ",
+        ),
+    ],
+)
+def test_what_is_no_pod_is_refused_with_what_is_accepted(documents: list[Any], words: str | None) -> None:
+    if words is None:
+        assert len(asked_pods(documents, is_gang=False)) == 1
+        return
+    with pytest.raises(PodsError) as refusal:
+        asked_pods(documents, is_gang=False)
+    assert words in str(refusal.value)
+
+
+def test_a_gang_without_a_name_is_called_pods() -> None:
+    found = fit_pods(asked_pods([workload("Job", parallelism=2)], is_gang=True), [a_node("n")], {}, inputs())
+    assert [gang.name for gang in found.gangs] == ["/pods"]
+
+
+@pytest.mark.parametrize(
+    ("spec", "on_there"),
+    [
+        ({"containers": [{"resources": {"requests": {"cpu": 8}}}]}, 2),
+        ({"containers": [{"resources": {"requests": {"cpu": "8"}}}]}, 2),
+        ({"containers": [{"resources": {"requests": {"cpu": 2.5}}}]}, 6),
+        ({"containers": [{}], "initContainers": [{"resources": {"requests": {"cpu": 8}}}]}, 2),
+        ({"containers": [{}], "resources": {"requests": {"cpu": 4}}}, 4),
+        ({"containers": [{"resources": {"requests": {"cpu": "1"}}}], "overhead": {"cpu": 3}}, 4),
+        ({"containers": [{"resources": {"limits": {"cpu": 8}}}]}, 8),
+    ],
+)
+def test_requests_may_be_written_as_numbers(spec: dict[str, Any], on_there: int) -> None:
+    """Of eight pods so many fit a node of 16 cores."""
+    document = {"kind": "Deployment", "spec": {"replicas": 8, "template": {"spec": spec}}}
+    pods = asked_pods([document], is_gang=False)
+    assert fit_pods(pods, [a_node("n")], {}, replace(inputs(), pools=())).on_there == on_there
+
+
+@pytest.mark.parametrize("amounts", [{"cpu": True}, {"cpu": None}, {"cpu": [8]}, ["cpu"], 8])
+def test_requests_that_are_no_amounts_are_refused(amounts: Any) -> None:
+    document = {"kind": "Pod", "spec": {"containers": [{"resources": {"requests": amounts}}]}}
+    with pytest.raises(PodsError, match="pod pod: "):
+        asked_pods([document], is_gang=False)
+
+
+def test_a_spread_without_a_skew_is_as_even_as_can_be() -> None:
+    """One of the two hosts is full, so the other gets one, and each further pod a host of its own."""
+    bare = [{key: value for key, value in spread()[0].items() if key != "maxSkew"}]
+    document = asked_pods([job(cpu="1", parallelism=4, topologySpreadConstraints=bare)], is_gang=False)
+    full = load_of([work("w", "n0", cpu="16")], -10)
+    found = fit_pods(document, [a_node("n0"), a_node("n1")], {"n0": full}, inputs())
+    assert (found.on_there, dict(found.new_nodes)) == (1, {"gpu": 3})
