@@ -9,7 +9,15 @@ from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.recorded_metrics import recorded
-from throttler.signals.metric_families import MAX_LINE_BYTES, SERIES, BadTextError, Row, WantedLines, parse_rows
+from throttler.signals.metric_families import (
+    MAX_LINE_BYTES,
+    MAX_ROWS,
+    SERIES,
+    BadTextError,
+    Row,
+    WantedLines,
+    parse_rows,
+)
 
 LONG = 2_000_000
 LINE = 'apiserver_request_total{code="200",verb="GET"} 7'
@@ -142,3 +150,52 @@ def test_no_line_costs_more_than_its_length(tail: str) -> None:
     """A line that is given back character by character would take hours here; one that is not takes milliseconds."""
     with pytest.raises(BadTextError):
         parse_rows([b"apiserver_request_total" + tail.encode()])
+
+
+@pytest.mark.parametrize("number", [str(2**53), "9007199254740992.0", "9.007199254740992e15"])
+def test_a_counter_is_exact_up_to_its_largest_value(number: str) -> None:
+    assert rows_of(f"process_cpu_seconds_total {number}\n")[0].value == 2**53
+    with pytest.raises(BadTextError, match="has the value 9007199254740994"):
+        rows_of("process_cpu_seconds_total 9007199254740994\n")
+
+
+def test_what_is_shown_of_a_bad_line_is_short() -> None:
+    with pytest.raises(BadTextError) as error:
+        rows_of(f"process_cpu_seconds_total {'9' * 40}x\n")
+    assert str(error.value) == f"process_cpu_seconds_total has the value {'9' * 32}"
+    with pytest.raises(BadTextError) as error:
+        parse_rows([b"x" * 100 + b" 1 2 3"])
+    assert str(error.value) == f"{'x' * 80} is no series"
+
+
+def test_a_line_may_be_as_long_as_the_longest() -> None:
+    name = b"process_cpu_seconds_total 1"
+    longest = name + b" " * (MAX_LINE_BYTES - len(name))
+    assert [row.value for row in parse_rows([longest])] == [1.0]
+    with pytest.raises(BadTextError, match="is no series"):
+        parse_rows([longest + b" "])
+    lines = WantedLines()
+    lines.feed(b"x" * (MAX_LINE_BYTES - 1))
+    with pytest.raises(BadTextError, match="line of more than"):
+        lines.feed(b"xx")
+
+
+def test_as_many_series_as_may_be_are_read() -> None:
+    block = b"".join(b'apiserver_request_total{code="%d"} 1\n' % number for number in range(MAX_ROWS))
+    lines = WantedLines()
+    lines.feed(block)
+    assert len(lines.finish()) == MAX_ROWS
+    with pytest.raises(BadTextError, match="more than"):
+        lines.feed(b"process_cpu_seconds_total 1\n")
+
+
+@pytest.mark.parametrize("blank", ["\t", " ", "  \t"])
+def test_blanks_between_a_name_and_its_value_are_of_either_kind(blank: str) -> None:
+    assert rows_of(f"process_cpu_seconds_total{blank}5\n")[0].value == 5.0
+
+
+def test_escapes_in_a_label_are_undone_and_others_left_as_the_letter() -> None:
+    (row,) = rows_of('apiserver_request_total{a="x\\\\y",b="x\\"y",c="x\\ny",d="x\\ty"} 1\n')
+    assert row.labels == {"a": "x\\y", "b": 'x"y', "c": "x\ny", "d": "xty"}
+    with pytest.raises(BadTextError, match="is not UTF-8"):
+        rows_of(b'apiserver_request_total{a="\xff"} 1\n')

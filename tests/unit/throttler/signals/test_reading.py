@@ -8,7 +8,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from tests.recorded_metrics import recorded, sample_of, small_body
-from throttler.signals.reading import Flaw, Reading, reading_between
+from throttler.signals.reading import Alarm, Flaw, Reading, is_from_the_future, reading_between
 from throttler.signals.sample import Sample, Totals
 
 START = 1_700_000_000.0
@@ -155,3 +155,146 @@ def test_what_a_webhook_failed_since_is_no_error_of_the_server() -> None:
     assert isinstance(reading, Reading)
     assert reading.errors == 20 - 10 + 3
     assert reading.others_errors == 0
+
+
+@pytest.mark.parametrize(
+    ("span_s", "flaw"), [(0.4, Flaw.TOO_SHORT), (0.5, None), (300.0, None), (300.1, Flaw.TOO_LONG)]
+)
+def test_a_window_is_between_half_a_second_and_five_minutes_long(span_s: float, flaw: Flaw | None) -> None:
+    found = reading_between("a", sample(0.0, 100), sample(span_s, 150))
+    assert (found if isinstance(found, Flaw) else None) is flaw
+
+
+@pytest.mark.parametrize(
+    ("started_at", "wall_s", "is_so"),
+    [
+        (START + 120.0, START, False),
+        (START + 120.5, START, True),
+        (START, START + 9000.0, False),
+        (None, START, False),
+        (START + 9000.0, None, False),
+    ],
+)
+def test_a_process_may_seem_to_start_two_minutes_from_now(
+    started_at: float | None, wall_s: float | None, *, is_so: bool
+) -> None:
+    assert is_from_the_future(sample(5.0, 1, started_at=started_at, wall_s=wall_s)) is is_so
+
+
+FULL: dict[str, object] = {
+    "pulse": 500.0,
+    "cpu_s": 9.0,
+    "cpus": 2.0,
+    "failures": 9.0,
+    "refusals": 9.0,
+    "others_errors": 9.0,
+    "webhook_failures": 9.0,
+    "latency": Totals(9.0, 90.0),
+    "service": Totals(9.0, 90.0),
+}
+
+
+@pytest.mark.parametrize(
+    "fallen",
+    [
+        {"pulse": 499.0},
+        {"cpu_s": 8.9},
+        {"cpu_s": None},
+        {"failures": 8.0},
+        {"refusals": 8.0},
+        {"others_errors": 8.0},
+        {"webhook_failures": 8.0},
+        {"latency": Totals(8.9, 91.0)},
+        {"latency": Totals(9.1, 89.0)},
+        {"latency": None},
+        {"service": Totals(8.9, 91.0)},
+        {"service": Totals(9.1, 89.0)},
+    ],
+)
+def test_no_counter_of_a_process_may_fall(fallen: dict[str, object]) -> None:
+    before = sample(10.0, 100, **FULL)
+    assert reading_between("a", before, sample(15.0, 150, **{**FULL, "pulse": 600.0, **fallen})) is Flaw.WENT_BACK
+    assert isinstance(reading_between("a", before, sample(15.0, 150, **{**FULL, "pulse": 600.0})), Reading)
+
+
+def test_a_family_may_appear_on_the_way() -> None:
+    bare = sample(10.0, 100, latency=None, service=None, cpu_s=None)
+    assert isinstance(reading_between("a", bare, sample(15.0, 150, **{**FULL, "pulse": 150.0})), Reading)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "errors"),
+    [
+        ({}, {"failures": 70.0}, (50, 0)),
+        ({}, {"failures": 20.0, "refusals": 40.0}, (50, 0)),
+        ({}, {"others_errors": 70.0}, (0, 50)),
+        ({}, {"failures": 4.0, "webhook_failures": 9.0, "refusals": 3.0}, (3, 0)),
+        ({"others_errors": 5.0}, {"others_errors": 12.0}, (0, 7)),
+        ({"refusals": 5.0, "failures": 1.0}, {"refusals": 7.0, "failures": 4.0}, (5, 0)),
+    ],
+)
+def test_errors_are_those_of_the_window_and_no_more_than_its_requests(
+    before: dict[str, float], after: dict[str, float], errors: tuple[int, int]
+) -> None:
+    found = reading_between("a", sample(10.0, 100, **before), sample(15.0, 150, **after))
+    assert isinstance(found, Reading)
+    assert (found.errors, found.others_errors) == errors
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "share"),
+    [
+        ({"cpu_s": 1.0}, {"cpu_s": 3.5, "cpus": 2.0}, 0.25),
+        ({"cpu_s": 1.0}, {"cpu_s": 3.5, "cpus": 0.0}, None),
+        ({"cpu_s": 1.0}, {"cpu_s": 3.5, "cpus": None}, None),
+        ({"cpu_s": None}, {"cpu_s": 3.5, "cpus": 2.0}, None),
+        ({"cpu_s": None}, {"cpu_s": None, "cpus": 2.0}, None),
+    ],
+)
+def test_the_cpu_share_is_of_what_the_runtime_may_use_in_the_window(
+    before: dict[str, float | None], after: dict[str, float | None], share: float | None
+) -> None:
+    found = reading_between("a", sample(10.0, 100, **before), sample(15.0, 150, **after))
+    assert isinstance(found, Reading)
+    assert found.cpu_share == share
+
+
+@pytest.mark.parametrize(
+    ("after", "is_plausible"),
+    [
+        ({"requests": 5_000_100.0}, True),
+        ({"requests": 5_000_101.0}, False),
+        ({"latency": Totals(36_000.0, 10.0)}, True),
+        ({"latency": Totals(36_001.0, 10.0)}, False),
+        ({"service": Totals(36_000.0, 10.0)}, True),
+        ({"service": Totals(36_001.0, 10.0)}, False),
+        ({"waits": {"system": Totals(36_000.0, 10.0)}}, True),
+        ({"waits": {"system": Totals(36_001.0, 10.0)}}, False),
+        ({"waits": {"node-high": Totals(0.5, 20.0)}}, False),
+        ({"cpu_s": 20.0, "cpus": 1.0}, True),
+        ({"cpu_s": 20.1, "cpus": 1.0}, False),
+    ],
+)
+def test_a_figure_at_its_bound_may_be_true_and_beyond_it_not(after: dict[str, object], *, is_plausible: bool) -> None:
+    """A sum of waits that has fallen makes a mean below nothing."""
+    before = sample(0.0, 100, cpu_s=0.0, waits={"node-high": Totals(1.0, 10.0)})
+    found = reading_between("a", before, sample(5.0, **{"requests": 150.0, **after}))
+    assert (found is not Flaw.IMPLAUSIBLE) is is_plausible
+
+
+def test_of_a_level_in_which_nothing_ended_nothing_is_known() -> None:
+    same = {"system": Totals(1.0, 10.0)}
+    found = reading_between("a", sample(10.0, 100, waits=same), sample(15.0, 150, waits=same))
+    assert isinstance(found, Reading)
+    assert found.queue_wait_s is None
+
+
+def test_after_some_flaws_the_newer_sample_is_a_new_beginning() -> None:
+    assert {flaw for flaw in Flaw if flaw.is_reset} == {
+        Flaw.RESTARTED, Flaw.WENT_BACK, Flaw.TOO_LONG, Flaw.IMPLAUSIBLE,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(("value", "is_on"), [(0.89, False), (0.9, True), (1.0, True)])
+def test_an_alarm_is_on_from_its_threshold(value: float, *, is_on: bool) -> None:
+    assert Alarm(name="a", value=value, threshold=0.9).is_on is is_on

@@ -214,3 +214,46 @@ def test_rejections_before_the_window_do_not_count_in_it() -> None:
 )
 def test_a_webhooks_failure_is_none_of_the_server(labels: dict[str, str], *, is_failure: bool) -> None:
     assert is_webhook_failure(labels) is is_failure
+
+
+def seats(level: str, used: float | None, limit: float) -> str:
+    lines = [f'apiserver_flowcontrol_current_limit_seats{{priority_level="{level}"}} {limit}']
+    if used is not None:
+        lines.append(f'apiserver_flowcontrol_current_executing_seats{{priority_level="{level}"}} {used}')
+    return "\n".join(lines)
+
+
+def without(word: bytes, extra: str) -> bytes:
+    """A small body without the series whose names have this word, and with others."""
+    kept = b"".join(line for line in small_body().splitlines(keepends=True) if word not in line)
+    return kept + extra.encode() + b"\n"
+
+
+@pytest.mark.parametrize(
+    ("lines", "share"),
+    [
+        ([seats("system", 3, 10), seats("node-high", 6, 10)], 0.6),
+        ([seats("system", 3, 10), seats("workload-low", 9, 10)], 0.3),
+        ([seats("system", None, 10)], 0.0),
+        ([seats("system", 3, 0)], None),
+        ([seats("system", 3, 0), seats("node-high", 1, 4)], 0.25),
+        ([seats("workload-low", 9, 10)], None),
+    ],
+)
+def test_seats_are_those_of_the_worst_level_that_joins_use(lines: list[str], share: float | None) -> None:
+    assert sample_of(without(b"_seats", "\n".join(lines))).seats_share == share
+
+
+def test_a_pulse_is_all_requests_and_what_flow_control_let_through_or_the_cpu_where_it_is_off() -> None:
+    body = b'apiserver_request_total{verb="CONNECT"} 7\nprocess_cpu_seconds_total 2.5\n'
+    off = sample_of(body)
+    assert (off.pulse, off.requests, off.cpu_s) == (9.5, 0.0, 2.5)
+    on = sample_of(body + b'apiserver_flowcontrol_dispatched_requests_total{priority_level="exempt"} 40\n')
+    assert on.pulse == 47.0
+    assert (on.refusals, on.cpus, on.started_at) == (0.0, None, None)
+
+
+def test_a_level_tells_its_waits_once_it_has_counted_any() -> None:
+    wait = "apiserver_flowcontrol_request_wait_duration_seconds"
+    counts = f'{wait}_count{{priority_level="system"}} 4\n{wait}_sum{{priority_level="node-high"}} 3'
+    assert sample_of(without(b"request_wait", counts)).waits == {"system": Totals(0.0, 4.0)}
