@@ -1,11 +1,17 @@
 """Machines that are late: told, and not reckoned with; slowness of all makes nobody late."""
 
-from tests.unit.throttler.joins.cluster import CNI, LOGS, a_claim, a_node, a_world, daemons_on
+from dataclasses import replace
+
+import pytest
+
+from tests.unit.throttler.joins.cluster import CNI, LOGS, RULES, a_claim, a_node, a_world, daemons_on
 from tests.unit.throttler.joins.test_count_joins import Story
+from throttler.joins.join_memory import NONE_YET, Durations, JoinMemory, Usual, learned
 from throttler.joins.joining_nodes import LEAST_JOIN_S
 from throttler.joins.joins import Joins, JoinWorld
 from throttler.joins.requested_machines import LEAST_BOOT_S
 from throttler.kube.node import KARPENTER_POOL_LABEL
+from throttler.kube.selectors import Taint
 
 
 def ordered(*names: str, came: tuple[str, ...] = (), at: tuple[float, ...] = ()) -> JoinWorld:
@@ -94,3 +100,103 @@ def test_on_servers_that_stand_still_no_join_is_late() -> None:
     joined = a_world(a_node("good"), *nodes, pods=daemons_on("good", CNI, LOGS))
     story.after(20, joined)
     assert story.after(600, joined).late == 0
+
+
+@pytest.mark.parametrize(
+    ("began_s", "now_s", "is_late"),
+    [(9.0, 129.0, False), (9.0, 129.1, True), (10.0, 999.0, False), (11.0, 999.0, False)],
+)
+def test_late_is_what_began_before_one_that_came_and_takes_twice_as_long_and_more_than_the_least(
+    began_s: float, now_s: float, *, is_late: bool
+) -> None:
+    quick = Usual(Durations((30.0,)), newest_s=10.0)
+    assert quick.is_late(began_s, now_s, 2.0, 120.0) is is_late
+
+
+def test_late_goes_by_the_usual_time_where_that_is_long_and_nobody_is_late_before_the_first() -> None:
+    slow = Usual(Durations((90.0, 110.0)), newest_s=10.0)
+    assert [slow.is_late(0.0, now_s, 2.0, 120.0) for now_s in (200.0, 200.1)] == [False, True]
+    assert not NONE_YET.is_late(-1e9, 1e9, 2.0, 120.0)
+    assert Usual(newest_s=10.0).is_late(0.0, 120.1, 2.0, 120.0), "how long the others took is not known"
+
+
+def test_what_came_is_learned_by_pool_and_an_older_one_makes_none_younger() -> None:
+    found = learned({}, [("a", 50.0, 10.0), ("b", 70.0, 30.0), ("a", 40.0, 20.0)])
+    assert found == {"a": Usual(Durations((10.0, 20.0)), 50.0), "b": Usual(Durations((30.0,)), 70.0)}
+    assert learned(found, [("b", 80.0, 50.0)])["b"] == Usual(Durations((30.0, 50.0)), 80.0)
+    assert learned(found, []) == found
+
+
+def test_of_durations_the_latest_twenty_count_and_none_is_below_nothing() -> None:
+    times = Durations().and_then([-5.0, *map(float, range(1, 21))])
+    assert (len(times.latest), times.latest[0], times.mean_s) == (20, 1.0, 10.5)
+    assert Durations().and_then([-5.0]).latest == (0.0,)
+    assert times.and_then([]) is times
+    assert Durations().mean_s is None
+
+
+@pytest.mark.parametrize(("latest", "spread_s"), [((), 0.0), ((1.0, 9.0), 0.0), ((1.0, 1.0, 7.0), 8**0.5)])
+def test_a_spread_is_told_from_three_on(latest: tuple[float, ...], spread_s: float) -> None:
+    assert Durations(latest).spread_s == pytest.approx(spread_s)
+
+
+@pytest.mark.parametrize(
+    ("created_s", "first_s"), [(95.0, 1045.0), (50.0, 1000.0), (49.0, 1000.0), (100.0, 1050.0), (1e9, 1050.0)]
+)
+def test_what_is_new_began_no_sooner_than_the_last_count_and_no_later_than_now(
+    created_s: float, first_s: float
+) -> None:
+    """It is second 1050 of the one clock and 100 of the other; the last count was 50 s ago."""
+    assert JoinMemory(counted_s=1000.0).first_s(created_s, 100.0, 1050.0) == first_s
+    assert JoinMemory().first_s(-900.0, 100.0, 1050.0) == 50.0
+
+
+def test_at_its_timer_a_machine_still_boots_and_just_after_it_is_lost() -> None:
+    story = Story()
+    story.after(0, a_world())
+    world = a_world(claims=(a_claim("c"),))
+    assert [story.after(seconds, world).booting for seconds in (10, 890, 0.1)] == [1, 1, 0]
+    assert story.after(10, world).lost == 1
+
+
+@pytest.mark.parametrize(("seconds", "lost"), [(840, 0), (840.1, 1)])
+def test_a_machine_that_goes_in_the_last_minute_before_its_timer_was_given_up(seconds: float, lost: int) -> None:
+    story = Story()
+    story.after(0, a_world())
+    story.after(0, a_world(claims=(a_claim("c"),)))
+    assert story.after(seconds, a_world()).lost == lost
+
+
+def test_at_its_timer_a_node_still_joins_and_just_after_it_is_lost() -> None:
+    story = Story()
+    story.after(0, a_world())
+    world = a_world(a_node("a", age_s=-10, is_ready=False))
+    assert [story.after(seconds, world).joining for seconds in (10, 900, 0.1)] == [1, 1, 0]
+    assert story.after(10, world).lost == 1
+
+
+def test_a_node_whose_daemon_pods_do_not_start_joins_for_five_minutes() -> None:
+    story = Story()
+    story.after(0, a_world())
+    stuck = a_world(a_node("a"), pods=[*daemons_on("a", CNI), *daemons_on("a", LOGS, is_running=False)])
+    assert [story.after(seconds, stuck).joining for seconds in (10, 300, 0.1)] == [1, 1, 0]
+
+
+@pytest.mark.parametrize(("age_s", "joining"), [(900, 1), (900.1, 0)])
+def test_a_node_that_a_start_finds_older_than_its_timer_is_no_join(age_s: float, joining: int) -> None:
+    found = Story().after(0, a_world(a_node("a", age_s=age_s, is_ready=False)))
+    assert (found.joining, found.registered, found.lost) == (joining, 1, 0)
+
+
+def test_a_node_that_a_start_finds_held_for_longer_than_its_timer_is_held_still() -> None:
+    rules = replace(RULES, taint_key="example.com/paced")
+    paced = a_node("a", age_s=5000, taints=(Taint("example.com/paced", "NoSchedule"),))
+    assert Story(rules).after(0, a_world(paced)).held == 1
+    assert Story(RULES).after(0, a_world(paced)).registered == 1
+
+
+@pytest.mark.parametrize(("seconds", "registered"), [(59.9, 1), (60.0, 0)])
+def test_labels_of_nodes_that_have_joined_are_read_again_after_a_minute(seconds: float, registered: int) -> None:
+    story, pods = Story(), daemons_on("a", CNI, LOGS)
+    story.after(0, a_world(a_node("a"), pods=pods))
+    assert story.after(seconds, a_world(a_node("a", labels={"pool": "b"}), pods=pods)).registered == registered

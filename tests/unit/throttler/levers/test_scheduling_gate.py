@@ -8,17 +8,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.throttler.levers.json_patch import apply_patch
+from tests.unit.throttler.service.throttle_scene import a_throttle
 from tests.world import SIZE, work
 from throttler.joins.demand import count_demand
-from throttler.joins.joins import JoinRules
+from throttler.joins.joins import JoinRules, Joins
 from throttler.kube.metadata import OwnerReference
 from throttler.kube.pod import Pod, Scheduling
 from throttler.kube.quantities_and_durations import parse_resources
 from throttler.kube.selectors import LabelSelector
-from throttler.levers.lever import Clocks, How, LeverBudget, LeverDecision, LeverState
+from throttler.levers.admission_queue import AdmissionReason
+from throttler.levers.lever import Clocks, How, LeverBudget, LeverContext, LeverDecision, LeverScene, LeverState
 from throttler.levers.scheduling_gate import (
     APART_S,
     PACED_GATE,
+    SCHEDULING_GATES,
     GatedDemand,
     GateMemory,
     GateSettings,
@@ -254,3 +257,89 @@ def test_a_report_counts_who_stays_and_nobody_when_all_is_given_back() -> None:
     assert decide(pods, room(allowance=1, may_move=False)).ceiling == "3 held"
     assert decide(pods, room(allowance=9)).ceiling == ""
     assert decide(pods, room(is_stopping=True)).ceiling == ""
+
+
+def test_what_is_told_of_pods_that_stay_and_of_those_that_go() -> None:
+    decision = decide(row(3), room(allowance=1))
+    assert (decision.because.reason, decision.because.detail["held"]) == (AdmissionReason.PODS_HELD, 2)
+    assert [write.because.reason for write in decision.writes] == [AdmissionReason.ADMITTED]
+    blind = decide(row(3), room(allowance=1, may_move=False))
+    assert (blind.state, blind.because.reason) == (LeverState.CONFIRMED, AdmissionReason.PODS_HELD_BLIND)
+    back = decide(row(3), room(is_stopping=True))
+    assert (back.state, back.because.reason) == (LeverState.HANDED_BACK, AdmissionReason.HOLD_HANDED_BACK)
+    assert {write.because.reason for write in back.writes} == {AdmissionReason.HOLD_HANDED_BACK}
+    none = decide([], room(allowance=1))
+    assert (none.state, none.because.reason) == (LeverState.HANDED_BACK, AdmissionReason.NOTHING_HELD)
+
+
+@pytest.mark.parametrize(("priority", "small_nodes", "first"), [(999, 0, "p00"), (1000, 0, "late"), (0, 1, "late")])
+def test_urgent_is_a_priority_from_the_bound_on_or_a_demand_up_to_it(
+    priority: int, small_nodes: int, first: str
+) -> None:
+    batch = OwnerReference("Job", "batch", uid="batch", controller=True)
+    pods = [*row(3, owner=batch), gated("late", created_s=99.0, priority=priority)]
+    settings = GateSettings(max_wait_s=600.0, urgent_priority=1000, small_nodes=small_nodes)
+    assert names(decide(pods, room(allowance=1), settings=settings)) == [first]
+
+
+def test_pods_of_an_owner_that_has_no_uid_ask_for_themselves() -> None:
+    nameless = OwnerReference("Job", "batch", uid="", controller=True)
+    pods = [*row(3, owner=nameless, priority=0), gated("late", created_s=99.0)]
+    settings = GateSettings(max_wait_s=600.0, small_nodes=1)
+    assert names(decide(pods, room(allowance=1), settings=settings)) == ["p00"], "all are small, and it is the oldest"
+
+
+class OfAThrottle:
+    """The lever as a throttle uses it."""
+
+    def __init__(self, *pods: Pod, enabled: bool = True, ceiling: bool = False) -> None:
+        levers: dict[str, Any] = {"schedulingGates": {"enabled": enabled}}
+        levers |= {"capacityQuota": {"name": "q"}} if ceiling else {}
+        spec = {"maxWait": "5m", "reserved": {"priorityAtLeast": 1000, "demandAtMost": 1}}
+        self.throttle, self.pods = a_throttle(nodes={"matchLabels": {"pool": "gpu"}}, levers=levers, **spec), pods
+
+    def context(self, allowance: int, released: int = 0) -> LeverContext:
+        return LeverContext(
+            throttle=self.throttle,
+            rules=JoinRules.of(self.throttle, PACED_GATE),
+            scene=LeverScene(moment=Clocks(100.0, 100.0), unplaced=self.pods),
+            room=room(allowance=allowance),
+            joins=Joins(released=released),
+            largest=SIZE,
+        )
+
+    def let_go(self, allowance: int, released: int = 0) -> list[str]:
+        (decision,), memory = SCHEDULING_GATES.decide(self.context(allowance, released), SCHEDULING_GATES.fresh())
+        assert len(memory.released) == len(decision.writes)
+        return names(decision)
+
+
+@pytest.mark.parametrize(("ceiling", "gone"), [(True, ["p00"]), (False, ["p00", "p01", "p02"])])
+def test_released_pods_ask_for_nodes_of_the_allowance_only_under_a_ceiling(*, ceiling: bool, gone: list[str]) -> None:
+    """Without one their machines are as good as ordered, and the allowance leaves them out."""
+    batch = OwnerReference("Job", "batch", uid="batch", controller=True)
+    assert OfAThrottle(*row(9, owner=batch), ceiling=ceiling).let_go(3, released=2) == gone
+
+
+def test_a_throttle_says_who_passes_first_and_whose_pods_are_its_own() -> None:
+    batch = OwnerReference("Job", "batch", uid="batch", controller=True)
+    urgent = gated("urgent", created_s=99.0, priority=1000, owner=batch)
+    elsewhere = Scheduling(is_gated=True, gates=(PACED_GATE,), node_selector={"pool": "cpu"})
+    other = work("other", scheduling=elsewhere, created_s=-50.0)
+    assert OfAThrottle(other, *row(3, owner=batch), urgent).let_go(2) == ["urgent", "p00"]
+    small = gated("small", created_s=99.0)
+    assert OfAThrottle(*row(3, owner=batch), small).let_go(1) == ["small"]
+    overdue = row(3, owner=batch, created_s=-200.0)
+    assert OfAThrottle(*overdue, small).let_go(1) == ["p00"], "held for five minutes"
+
+
+def test_a_lever_that_is_off_is_none() -> None:
+    on, off = (OfAThrottle(enabled=enabled).throttle.spec.levers for enabled in (True, False))
+    assert SCHEDULING_GATES.settings(on) is not None
+    assert SCHEDULING_GATES.settings(off) is None
+    assert SCHEDULING_GATES.settings(a_throttle().spec.levers) is None
+
+
+def test_the_guard_takes_every_gate_of_ours_off() -> None:
+    pods = [gated("both", OTHER, PACED_GATE), gated("theirs", OTHER), *row(2)]
+    assert [write.key.name for write in SCHEDULING_GATES.let_all_in(pods)] == ["both", "p00", "p01"]
