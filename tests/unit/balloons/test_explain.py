@@ -8,97 +8,20 @@ import pytest
 from balloons.cli.documents import printed
 from balloons.cli.explain_command import timeline_document, timeline_text
 from balloons.cli.terminal import Look
-from balloons.cluster import kinds
-from balloons.cluster.kinds import Kind
 from balloons.explain import Timeline, explain_node, explain_pod, explain_pool, explain_throttle
-from tests.seen_clusters import cluster
-
-
-def at(minute: int, second: int = 0) -> str:
-    return f"2026-11-21T11:{minute:02}:{second:02}Z"
-
-
-def condition(type_: str, when: str, status: str = "True", **more: str) -> dict[str, str]:
-    return {"type": type_, "status": status, "lastTransitionTime": when, **more}
-
-
-def pod(node: str = "", conditions: Any = (), **spec: Any) -> dict[str, Any]:
-    placed = {"nodeName": node} if node else {}
-    return {
-        "metadata": {"name": "train-0", "namespace": "ml", "creationTimestamp": at(0)},
-        "spec": {**placed, "containers": [], **spec},
-        "status": {"phase": "Running" if node else "Pending", "conditions": list(conditions)},
-    }
-
-
-def balloon(node: str) -> dict[str, Any]:
-    return {
-        "metadata": {
-            "name": "warm-1",
-            "namespace": "ml",
-            "labels": {"kube-balloons.github.io/pool": "gpu"},
-            "ownerReferences": [{"kind": "ReplicaSet", "name": "r", "controller": True}],
-        },
-        "spec": {"nodeName": node, "containers": []},
-        "status": {"conditions": [condition("PodScheduled", at(4))]},
-    }
-
-
-def agent(node: str) -> dict[str, Any]:
-    owner = {"kind": "DaemonSet", "name": "agent", "controller": True}
-    return {
-        "metadata": {"name": "agent-1", "namespace": "kube-system", "ownerReferences": [owner]},
-        "spec": {"nodeName": node, "containers": []},
-        "status": {"conditions": [condition("PodScheduled", at(3))]},
-    }
-
-
-def static_pod(node: str) -> dict[str, Any]:
-    """As the kubelet shows it: owned by its node, or by nobody where the kubelet is old."""
-    metadata = {"name": "proxy-n1", "namespace": "kube-system", "annotations": {"kubernetes.io/config.mirror": "5d1"}}
-    return {**agent(node), "metadata": metadata}
-
-
-def node(ready: str = "True", **spec: Any) -> dict[str, Any]:
-    said = {"message": "container runtime network not ready"} if ready != "True" else {}
-    return {
-        "metadata": {"name": "n1", "creationTimestamp": at(2)},
-        "spec": spec,
-        "status": {"conditions": [condition("Ready", at(2, 30), ready, **said)]},
-    }
-
-
-def claim(*done: str) -> dict[str, Any]:
-    times = {"Launched": at(1, 5), "Registered": at(2, 1), "Initialized": at(3)}
-    return {
-        "metadata": {"name": "general-x", "creationTimestamp": at(1)},
-        "status": {"nodeName": "n1", "conditions": [condition(name, times[name]) for name in done]},
-    }
-
-
-def event(kind: str, name: str, reason: str, when: str, note: str = "") -> dict[str, Any]:
-    return {
-        "metadata": {"name": f"{name}.1", "namespace": "ml", "creationTimestamp": when},
-        "reportingController": "karpenter",
-        "regarding": {"kind": kind, "name": name, "namespace": "ml"},
-        "reason": reason,
-        "note": note,
-        "deprecatedLastTimestamp": when,
-    }
-
-
-def seen(**objects: list[dict[str, Any]]) -> Any:
-    names: dict[str, Kind] = {
-        "pods": kinds.PODS,
-        "nodes": kinds.NODES,
-        "claims": kinds.NODE_CLAIMS,
-        "events": kinds.EVENTS,
-        "pools": kinds.BALLOON_POOLS,
-        "node_pools": kinds.NODE_POOLS,
-        "throttles": kinds.THROTTLES,
-        "quotas": kinds.QUOTAS,
-    }
-    return cluster({names[key]: found for key, found in objects.items()})
+from tests.unit.balloons.things_to_explain import (
+    agent,
+    at,
+    balloon,
+    claim,
+    condition,
+    event,
+    node,
+    node_pool,
+    pod,
+    seen,
+    static_pod,
+)
 
 
 def story(found: Timeline | None) -> list[tuple[str, float | None]]:
@@ -159,15 +82,6 @@ def test_a_waiting_pod_says_who_holds_it() -> None:
         ("capacityquota cap is used up", ""),
         ("nodepool general is at its limits", ""),
     ]
-
-
-def node_pool(name: str, spec: Any = None, **more: Any) -> dict[str, Any]:
-    """A NodePool at its limit; `spec` is of its template."""
-    return {
-        "metadata": {"name": name},
-        "spec": {"limits": {"nodes": "9"}, "template": {"spec": spec or {}}, **more},
-        "status": {"resources": {"nodes": "9"}},
-    }
 
 
 def node_of(pool: str, **amounts: str) -> dict[str, Any]:
@@ -525,3 +439,167 @@ def test_a_pool_tells_its_zones() -> None:
         ("nodes without a zone", "0 warm, 0 busy of 0"),
     ]
     assert explain_pool(seen(pools=[pool]), "other", "warm") is None
+
+
+@pytest.mark.parametrize(
+    ("change", "minute"),
+    [
+        ({}, 4),
+        ({"deprecatedLastTimestamp": None}, 5),
+        ({"deprecatedLastTimestamp": None, "eventTime": None}, 2),
+        ({"series": {"lastObservedTime": at(6)}}, 6),
+    ],
+)
+def test_an_event_is_of_when_it_was_seen_last(change: dict[str, Any], minute: int) -> None:
+    told = {**event("Pod", "train-0", "Why", at(2)), "deprecatedLastTimestamp": at(4), "eventTime": at(5), **change}
+    found = explain_pod(seen(pods=[pod()], events=[told]), "ml", "train-0")
+    assert story(found) == [("created", None), ("Event from karpenter", 60.0 * minute)]
+
+
+@pytest.mark.parametrize(
+    ("change", "reporter"),
+    [
+        ({"reportingController": "kube-balloons.github.io/balloons"}, "balloons"),
+        ({"reportingController": "", "deprecatedSource": {"component": "kubelet"}}, "kubelet"),
+        ({"reportingController": ""}, "somebody"),
+    ],
+)
+def test_an_event_says_who_reported_it(change: dict[str, Any], reporter: str) -> None:
+    told = {**event("Pod", "train-0", "Why", at(2)), **change}
+    found = explain_pod(seen(pods=[pod()], events=[told]), "ml", "train-0")
+    assert [what for what, _ in story(found)] == ["created", f"Event from {reporter}"]
+
+
+def test_events_of_others_and_repeats_are_left_out() -> None:
+    mine = event("Pod", "train-0", "Why", at(1))
+    others = [event("Pod", "train-1", "Why", at(2)), event("Job", "train-0", "Why", at(3))]
+    elsewhere = event("Pod", "train-0", "Why", at(4))
+    elsewhere["metadata"]["namespace"] = "other"
+    found = explain_pod(seen(pods=[pod()], events=[mine, *others, elsewhere, mine]), "ml", "train-0")
+    assert story(found) == [("created", None), ("Event from karpenter", 60)]
+
+
+def test_events_of_a_node_are_told_whatever_their_namespace_is() -> None:
+    """Of one that regards no namespaced object it is `default`."""
+    events = [event("Node", "n1", "Why", at(4)), event("NodeClaim", "general-x", "Because", at(5))]
+    for told in events:
+        told["metadata"]["namespace"] = "default"
+    found = explain_node(seen(nodes=[node()], claims=[claim("Launched")], events=events), "n1")
+    assert found is not None
+    assert [step.because for step in found.steps if step.because] == ["Why", "Because"]
+
+
+def test_a_node_that_has_not_come_is_found_by_the_name_of_its_claim() -> None:
+    ordered = claim("Launched", "Registered", "Initialized")
+    del ordered["status"]["nodeName"]
+    found = explain_node(seen(claims=[ordered], pods=[pod("general-x")]), "general-x")
+    assert [what for what, _ in story(found)] == ["asked for", "launched", "registered", "initialized"]
+    assert found is not None
+    assert found.now == "it has not joined: its NodeClaim is not matched with its node yet"
+    assert explain_node(seen(claims=[ordered]), "n1") is None
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        ({"message": "no network", "reason": "KubeletNotReady"}, "no network"),
+        ({"message": "", "reason": "KubeletNotReady"}, "KubeletNotReady"),
+        ({"message": ""}, "its kubelet has not said why"),
+    ],
+)
+def test_a_node_that_is_not_ready_says_why_as_far_as_it_is_known(said: dict[str, str], words: str) -> None:
+    sick = node("False")
+    sick["status"]["conditions"] = [condition("MemoryPressure", at(2), "False"), condition("Ready", at(3), "False")]
+    sick["status"]["conditions"][1] |= said
+    found = explain_node(seen(nodes=[sick]), "n1")
+    assert found is not None
+    assert found.now == f"joined and not ready: {words}"
+
+
+def test_work_on_a_node_is_told_by_its_name() -> None:
+    bound = pod("n1", [condition("PodScheduled", at(4))])
+    found = explain_node(seen(nodes=[node()], pods=[bound, pod("n2", [condition("PodScheduled", at(5))])]), "n1")
+    assert [what for what, _ in story(found)] == ["joined", "ready", "bound: ml/train-0"]
+
+
+@pytest.mark.parametrize(
+    ("asked", "now"),
+    [
+        (pod(), "waiting for a node: the scheduler has not looked at it"),
+        (pod() | {"status": {"phase": "Succeeded"}}, "it has ended (Succeeded)"),
+        (pod("n1") | {"status": {"phase": "Failed"}}, "it has ended (Failed)"),
+        (pod("n1") | {"status": {}}, "pending on n1"),
+        (
+            pod() | {"status": {"nominatedNodeName": "n1"}},
+            "waiting for a node: the scheduler has not looked at it; it is to get n1 when its victims have left",
+        ),
+        (
+            pod(schedulingGates=[{"name": "example.com/quota"}, {"name": "x"}]),
+            "gated by example.com/quota, x: whoever set it must open it",
+        ),
+    ],
+)
+def test_how_a_pod_stands(asked: dict[str, Any], now: str) -> None:
+    found = explain_pod(seen(pods=[asked]), "ml", "train-0")
+    assert found is not None
+    assert found.now == now
+
+
+def test_what_holds_pods_back_is_told_of_those_that_wait_only() -> None:
+    holding: dict[str, Any] = {"throttles": [{"metadata": {"name": "joins"}}], "node_pools": [node_pool("gpu")]}
+    waiting = [("throttle joins has not spoken", ""), ("nodepool gpu is at its limits", "nodes 9")]
+    assert explained(pod(), **holding) == waiting
+    assert explained(pod("n1"), **holding) == []
+
+
+@pytest.mark.parametrize(
+    ("used", "is_told"), [({"nodes": 8, "cpu": 1}, True), ({"nodes": 7, "cpu": 64}, True), ({"nodes": 7}, False)]
+)
+def test_a_quota_is_used_up_by_any_of_its_resources(used: dict[str, Any], *, is_told: bool) -> None:
+    limits = {"nodes": 8, "cpu": "64"}
+    quota = {
+        "metadata": {"name": "cap"},
+        "spec": {"limits": {"resources": limits}},
+        "status": {"used": {"resources": used}},
+    }
+    told = [("capacityquota cap is used up", "cpu 64, nodes 8")] if is_told else []
+    assert explained(pod(), quotas=[quota]) == told
+    assert explained(pod(), quotas=[{**quota, "status": {}}]) == []
+
+
+def test_of_several_events_of_the_time_the_nearest_has_the_reason_that_a_condition_had() -> None:
+    pool = {
+        "metadata": {"name": "gpu", "namespace": "ml"},
+        "status": {"conditions": [condition("Ready", at(5, 10), reason="Paused", message="the pool is paused")]},
+    }
+    seconds = {6: "Early", 13: "Near", 16: "Late"}
+    events = [event("BalloonPool", "gpu", reason, at(5, second), "words") for second, reason in seconds.items()]
+    found = explain_pool(seen(pools=[pool], events=events), "ml", "gpu")
+    assert found is not None
+    assert [(step.what, step.because) for step in found.steps if step.because] == [
+        ("Event from karpenter", "Early"),
+        ("Ready became True", "Near"),
+        ("Event from karpenter", "Late"),
+    ]
+
+
+def test_a_pool_of_balloons_is_told_before_a_node_pool_of_that_name() -> None:
+    own = {"metadata": {"name": "gpu", "namespace": "ml"}, "spec": {}, "status": {}}
+    both = seen(pools=[own], node_pools=[node_pool("gpu")])
+    subjects = [found.subject for space in ("ml", "") if (found := explain_pool(both, space, "gpu")) is not None]
+    assert subjects == ["balloonpool/gpu -n ml", "nodepool/gpu"]
+
+
+def test_a_lever_tells_its_message_before_its_ceiling() -> None:
+    levers = [
+        {"name": "a", "state": "Held", "message": "words", "ceiling": "12"},
+        {"name": "b", "state": "Held", "because": "AtWindow"},
+    ]
+    throttle = {"metadata": {"name": "joins"}, "status": {"levers": levers}}
+    found = explain_throttle(seen(throttles=[throttle]), "joins")
+    assert found is not None
+    assert [(step.what, step.because, step.message) for step in found.steps[1:]] == [
+        ("lever a Held", "", "words"),
+        ("lever b Held", "AtWindow", ""),
+    ]
+    assert found.now.startswith("nobody has acted on it yet")
