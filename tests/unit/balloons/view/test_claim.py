@@ -17,7 +17,7 @@ from balloons.decide.decide import decide
 from balloons.decide.decision import Decision, Memory
 from balloons.decide.pool_reasons import Reason
 from balloons.decide.settings import DecideSettings
-from balloons.view.claim import Bound, Claim, Tenancy, claim_nodes
+from balloons.view.claim import Bound, Claim, Tenancy, claim_nodes, deployment_name, is_of_its_pool
 from balloons.view.snapshot import Circumstances, Deployment, Index, RefusedPool, Snapshot
 from tests.world import CLASS, NOW, World, a_node, a_pool, later, nodes
 from throttler.kube.metadata import Metadata, ObjectKey, OwnerReference
@@ -139,6 +139,44 @@ def test_what_breaks_a_bound_is_refused_by_its_name(tenancy: Tenancy, change: di
 )
 def test_what_keeps_to_the_bounds_is_served(tenancy: Tenancy, change: dict[str, Any]) -> None:
     assert tenancy.refused([tenant(namespace="team-a", **change)]) == {}
+
+
+@pytest.mark.parametrize(
+    ("tenancy", "change"),
+    [
+        (Tenancy(max_size=0), {"max_size": 0}),
+        (Tenancy(schedules_per_namespace=0), {}),
+        (Tenancy(selector_values=0), {}),
+        (Tenancy(pools_per_namespace=1), {}),
+    ],
+)
+def test_a_bound_of_none_is_kept_by_a_pool_that_asks_for_none(tenancy: Tenancy, change: dict[str, Any]) -> None:
+    pool = a_pool(**change)
+    assert tenancy.refused([pool]) == {}
+
+
+@pytest.mark.parametrize("bound", ["max_size", "pools_per_namespace", "schedules_per_namespace", "selector_values"])
+def test_a_bound_below_zero_is_no_bound(bound: str) -> None:
+    with pytest.raises(ValueError, match=f"{bound} -1: accepted are 0 and more"):
+        Tenancy(**{bound: -1})
+
+
+def test_schedules_of_older_pools_count_and_those_of_refused_ones_do_not() -> None:
+    """The third pool breaks the bound, the fourth has room again."""
+    sizes = {"first": 1, "second": 1, "third": 2, "fourth": 1, "fifth": 1}
+    pools = [
+        a_pool(name, created_s=float(age), schedules=(SCHEDULE,) * size)
+        for age, (name, size) in enumerate(sizes.items())
+    ]
+    refused = Tenancy(schedules_per_namespace=3).refused(pools)
+    assert {key.name for key in refused} == {"third", "fifth"}
+    assert "has 4 schedules" in refused[ObjectKey("team-a", "third")].message
+
+
+def test_a_namespace_of_its_own_entry_is_not_bounded_by_that_of_all_others() -> None:
+    assert LABELS.refused([a_pool(nodes=PoolNodes(LabelSelector({"pool": "a"})))]) == {}
+    message = LABELS.refused([a_pool(namespace="other")])[ObjectKey("other", "gpu")].message
+    assert message == "the selector reaches beyond the nodes of other; accepted: one of none"
 
 
 def test_the_oldest_pools_of_a_namespace_are_those_that_are_served() -> None:
@@ -310,3 +348,36 @@ def test_each_node_that_an_older_pool_has_is_counted_once() -> None:
     claims = claim_nodes(POOLS, nodes(3), {})
     assert [dict(claims[key].lost) for key in (old, young, broad, cpu)] == [{}, {old: 3}, {old: 3}, {}]
     assert [len(claims[key].nodes) for key in (old, young, broad, cpu)] == [3, 0, 0, 0]
+
+
+@pytest.mark.parametrize(("length", "is_whole"), [(60, True), (61, False)])
+def test_the_name_of_a_deployment_is_cut_where_no_label_could_hold_it(length: int, is_whole: bool) -> None:
+    """With the shape `m5` and the hyphen before it, 63 characters are left whole."""
+    name, other = (deployment_name("p" * (length - 1) + last, "m5") for last in "ab")
+    assert (name == f"{'p' * (length - 1)}a-m5") is is_whole
+    assert (len(name), name[-3:]) == (63, "-m5")
+    assert name != other
+
+
+def test_a_name_is_not_cut_right_behind_a_dot_or_hyphen() -> None:
+    """The shape, the digest and two hyphens leave 51 of 63 characters to the pool's name."""
+    for end in ("-", ".", "-."):
+        name = deployment_name("p" * (51 - len(end)) + end + "q" * 20, "m5")
+        assert name.startswith("p" * (51 - len(end)) + "-")
+        assert name.count("-") == 2
+
+
+@pytest.mark.parametrize(
+    ("made_by", "is_own"),
+    [("gpu-a-5f7d", True), ("copy-a-5f7d", False), ("gpu-a", False), ("", False), (None, False)],
+)
+def test_a_balloon_is_of_its_pool_where_that_pools_deployment_made_it(made_by: str | None, is_own: bool) -> None:
+    owner = None if made_by is None else OwnerReference("ReplicaSet", made_by, controller=True)
+    assert is_of_its_pool(msgspec.structs.replace(balloon("b", "n", "gpu"), owner=owner)) is is_own
+
+
+@pytest.mark.parametrize("change", [{"paused": True}, {"dry_run": True}])
+def test_the_younger_of_two_that_act_comes_before_an_older_one_that_looks(change: dict[str, Any]) -> None:
+    pools = [a_pool("old", created_s=1.0, **change), a_pool("young", created_s=2.0)]
+    claims = claim_nodes(pools, nodes(2), {})
+    assert {key.name: len(claim.nodes) for key, claim in claims.items()} == {"old": 0, "young": 2}

@@ -16,6 +16,7 @@ from balloons.view.shape import (
     ANY_TYPE,
     Shape,
     Shapes,
+    any_type_requests,
     are_alike,
     balloon_requests,
     explicit_shape,
@@ -85,6 +86,15 @@ def test_nodes_in_use_do_not_set_the_size_while_others_are_idle() -> None:
     assert shapes_of([*busy, *unloaded(sized("n", "m5"))]).by_name["m5"].room["cpu"] == 16_000
 
 
+@pytest.mark.parametrize(
+    ("odd", "nodes", "is_set"),
+    [(1, 1, True), (1, 2, False), (2, 2, True), (1, 19, False), (2, 19, True), (2, 20, False), (3, 20, True)],
+)
+def test_one_of_several_nodes_and_up_to_a_tenth_may_be_smaller(odd: int, nodes: int, is_set: bool) -> None:
+    seen = unloaded(*(sized(f"n{i}", "m5", cpu="12" if i < odd else "16") for i in range(nodes)))
+    assert shapes_of(seen).by_name["m5"].room["cpu"] == (12_000 if is_set else 16_000)
+
+
 def test_two_machine_types_are_two_shapes_largest_group_first() -> None:
     shapes = shapes_of(unloaded(sized("a", "m5"), sized("b", "g5"), sized("c", "g5")))
     assert list(shapes.by_name) == ["g5", "m5"]
@@ -127,6 +137,11 @@ def test_plugins_that_are_down_have_no_vote() -> None:
     assert shape.room["nvidia.com/gpu"] == 8_000
 
 
+def test_of_two_counts_as_common_the_larger_is_asked_for() -> None:
+    nodes = [sized(f"n{i}", "g5", nvidia_com__gpu=count) for i, count in enumerate(["4", "8", "8", "4"])]
+    assert shapes_of(unloaded(*nodes)).by_name["g5-gpu"].room["nvidia.com/gpu"] == 8_000
+
+
 def makes(plain: int, with_efa: int, **changes: Any) -> list[tuple[Node, NodeLoad]]:
     few = [sized(f"p{i}", "p5", nvidia_com__gpu="8") for i in range(plain)]
     more = [sized(f"e{i}", "p5", nvidia_com__gpu="8", vpc_amazonaws_com__efa="4") for i in range(with_efa)]
@@ -137,6 +152,17 @@ def test_one_type_with_and_without_network_cards_is_two_shapes() -> None:
     shapes = shapes_of(makes(5, 5), wall_s=10_000.0)
     assert set(shapes.by_name) == {"p5-gpu", "p5-gpu-efa"}
     assert not any(shape.short for shape in shapes.by_name.values())
+
+
+@pytest.mark.parametrize(
+    ("plain", "with_efa", "age_s", "is_make"),
+    [(2, 18, 900.0, True), (2, 18, 899.0, False), (2, 19, 900.0, False), (3, 19, 900.0, True), (1, 1, 900.0, False)],
+)
+def test_a_make_of_its_own_is_a_tenth_of_the_nodes_at_least_and_two_for_a_quarter_of_an_hour(
+    plain: int, with_efa: int, age_s: float, is_make: bool
+) -> None:
+    shapes = shapes_of(makes(plain, with_efa, created_s=10_000.0 - age_s), wall_s=10_000.0)
+    assert ("p5-gpu" in shapes.by_name) is is_make
 
 
 def test_new_nodes_wait_for_the_devices_of_the_others() -> None:
@@ -182,6 +208,21 @@ def test_a_long_name_is_cut_and_stays_one_of_its_own() -> None:
     assert all(len(name) <= 40 for name in names)
 
 
+@pytest.mark.parametrize(("length", "is_whole"), [(40, True), (41, False)])
+def test_a_name_of_forty_characters_is_left_whole(length: int, is_whole: bool) -> None:
+    name = shape_name(sized("a", "m" * length), [])
+    assert (name == "m" * length) is is_whole
+    assert len(name) == 40
+
+
+def test_a_type_of_which_no_character_can_stand_in_a_label_is_called_node() -> None:
+    assert shape_name(sized("a", "***"), []) == "node"
+
+
+def test_a_pool_without_nodes_has_no_main_shape() -> None:
+    assert shapes_of([]).main == ""
+
+
 def test_a_request_in_use_is_kept_while_it_fits_and_holds() -> None:
     shape = shapes_of(unloaded(sized("a"))).by_name["16cpu-64gi"]
     close = parse_resources({"cpu": "15500m", "memory": "62Gi"})
@@ -190,6 +231,51 @@ def test_a_request_in_use_is_kept_while_it_fits_and_holds() -> None:
     assert requests(shape, close) == close
     assert requests(shape, far) != far
     assert requests(shape, beyond) != beyond
+
+
+TEN_CORES = Shape("m5", "m5", parse_resources({"cpu": "10200m", "memory": "10496Mi"}), 3)
+"""With the default slack its balloons ask for 10 cores and 10 GiB."""
+
+
+@pytest.mark.parametrize(
+    ("cpu", "memory", "is_kept"),
+    [
+        ("9", "9Gi", True),
+        ("8999m", "9Gi", False),
+        ("9", "9215Mi", False),
+        ("10100m", "10368Mi", True),
+        ("10101m", "10368Mi", False),
+        ("10100m", "10369Mi", False),
+    ],
+)
+def test_a_request_is_kept_from_nine_tenths_up_to_half_of_the_slack(cpu: str, memory: str, is_kept: bool) -> None:
+    in_use = parse_resources({"cpu": cpu, "memory": memory})
+    assert requests(TEN_CORES) == parse_resources({"cpu": "10", "memory": "10Gi"})
+    assert (requests(TEN_CORES, in_use) == in_use) is is_kept
+
+
+def test_a_request_for_a_device_that_the_shape_has_not_is_not_kept() -> None:
+    in_use = parse_resources({"cpu": "10", "memory": "10Gi", "nvidia.com/gpu": "8"})
+    assert requests(TEN_CORES, in_use) == parse_resources({"cpu": "10", "memory": "10Gi"})
+
+
+@pytest.mark.parametrize(("gpus", "cpu", "memory"), [({}, "9", "9216Mi"), ({"nvidia.com/gpu": "8"}, "2500m", "2560Mi")])
+def test_a_balloon_for_any_type_asks_for_all_devices_and_part_of_the_rest(
+    gpus: dict[str, str], cpu: str, memory: str
+) -> None:
+    main = parse_resources({"cpu": "10", "memory": "10Gi", **gpus})
+    assert any_type_requests(main) == parse_resources({"cpu": cpu, "memory": memory, **gpus})
+
+
+@given(cpu=st.integers(1, 500_000), mib=st.integers(1, 10**6))
+def test_requests_are_steps_that_a_quantity_shows_short(cpu: int, mib: int) -> None:
+    """10 millicores and 1 MiB: beneath what is there, by less than a step."""
+    there = {"cpu": cpu, "memory": mib * 1024**2 * 1000 + 12_345}
+    asked = any_type_requests(there)
+    assert asked["cpu"] % 10 == 0
+    assert asked["memory"] % (1024**2 * 1000) == 0
+    assert 0 <= int(0.9 * there["cpu"]) - asked["cpu"] < 10
+    assert 0 <= int(0.9 * there["memory"]) - asked["memory"] < 1024**2 * 1000
 
 
 def test_a_request_without_the_gpu_is_not_kept() -> None:
@@ -229,6 +315,8 @@ def test_shapes_without_instance_types_are_alike() -> None:
     assert are_alike(shapes_of(unloaded(sized("a"), sized("b", cpu="32"))).by_name.values())
     assert not are_alike(shapes_of(unloaded(sized("a", "m5"), sized("b", "m6", cpu="32"))).by_name.values())
     assert not are_alike(shapes_of(unloaded(sized("a"))).by_name.values()), "there is only one"
+    gone = Shape("32cpu-64gi", "", {}, 0, is_vacant=True)
+    assert not are_alike([Shape("16cpu-64gi", "", {}, 1), gone]), "the other one has no node now"
 
 
 def test_a_slack_that_the_user_raises_is_given() -> None:

@@ -1,6 +1,7 @@
 """The index: what snapshots say after any history of events, and what they cost."""
 
 import msgspec
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -9,11 +10,14 @@ from balloons.view.node_load_and_devices import load_of
 from balloons.view.snapshot import (
     Circumstances,
     Deployment,
+    DeploymentCondition,
+    DeploymentStatus,
     FailedBalloon,
     Index,
     PriorityClass,
     RefusedPool,
     Snapshot,
+    StoredObject,
 )
 from throttler.kube.metadata import Metadata, ObjectKey, OwnerReference
 from throttler.kube.node import Node
@@ -232,3 +236,65 @@ def test_node_update_replaces_the_node() -> None:
 def test_a_deployment_that_says_no_number_wants_one_pod() -> None:
     metadata = Metadata(name="gpu", namespace="ns")
     assert [Deployment(metadata, spec).replicas for spec in ({}, {"replicas": 0}, {"replicas": 3})] == [1, 0, 3]
+
+
+def deployed(name: str = "gpu-a", namespace: str = "ns", **status: object) -> Deployment:
+    return Deployment(Metadata(name, namespace), status=DeploymentStatus(**status))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("replicas", "updated", "is_rolling"), [(None, 0, False), (3, 2, True), (3, 3, False), (2, 3, False), (0, 0, False)]
+)
+def test_a_deployment_is_rolling_until_all_of_its_pods_are_of_the_newest_template(
+    replicas: int | None, updated: int, *, is_rolling: bool
+) -> None:
+    assert deployed(replicas=replicas, updated_replicas=updated).is_rolling is is_rolling
+
+
+@pytest.mark.parametrize(("type_", "status"), [("ReplicaFailure", "False"), ("Progressing", "True")])
+def test_what_refuses_a_deployments_pods_is_told_without_their_names(type_: str, status: str) -> None:
+    """Each attempt is for a pod of another name, and a status that names it would be written every time."""
+    condition = DeploymentCondition(
+        "ReplicaFailure", "True", 'pods "gpu-a-x7" is forbidden: exceeded quota' + "!" * 999
+    )
+    refusal = deployed(conditions=(DeploymentCondition(type_, status, "other"), condition)).refusal
+    assert refusal.startswith("pods is forbidden: exceeded quota!")
+    assert len(refusal) == 400
+    assert deployed(conditions=(DeploymentCondition(type_, status, "other"),)).refusal == ""
+
+
+def test_only_what_is_in_a_served_namespace_is_ours() -> None:
+    index = Index(CLASS, Tenancy(namespaces=frozenset({"ns"})))
+    for space in ("ns", "theirs"):
+        stored = StoredObject(Metadata("a", space))
+        index.change_deployment(None, deployed(namespace=space))
+        index.change_buffer(None, stored)
+        index.change_template(None, stored)
+        index.change_pod(None, msgspec.structs.replace(balloon("b"), key=ObjectKey(space, "b")))
+    seen = view(index)
+    assert [key.namespace for filed in (seen.deployments, seen.buffers, seen.templates) for key in filed] == ["ns"] * 3
+    assert ([*seen.unbound], [each.key.namespace for each in seen.waiting]) == ([ObjectKey("ns", "gpu")], ["theirs"])
+    index.change_deployment(deployed(), None)
+    index.change_buffer(StoredObject(Metadata("a", "ns")), None)
+    index.change_template(StoredObject(Metadata("a", "ns")), None)
+    gone = view(index)
+    assert (gone.deployments, gone.buffers, gone.templates) == ({}, {}, {})
+    assert len(seen.deployments) == len(seen.buffers) == len(seen.templates) == 1, "what was taken does not change"
+
+
+def test_a_pod_is_found_by_its_uid_where_it_is() -> None:
+    index = Index(CLASS)
+    there = pod("a", "n1")
+    index.change_pod(None, there)
+    index.change_pod(None, pod("b", "n1"))
+    assert index.pod_on("n1", "uid-a") == there
+    assert (index.pod_on("n2", "uid-a"), index.pod_on("n1", "uid-c")) == (None, None)
+    assert index.failed_balloon("uid-a") is None
+    assert (index.node("n1"), index.pool_of_node("n1")) == (None, None)
+
+
+def test_a_class_of_another_name_says_nothing_of_balloons() -> None:
+    index = Index(CLASS)
+    index.change_pod(None, pod("low", "n1", priority=-7))
+    index.change_priority_class(None, PriorityClass(Metadata("other"), value=-5))
+    assert view(index).loads["n1"].work == 1
