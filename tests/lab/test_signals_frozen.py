@@ -13,7 +13,8 @@ from throttler.kube.connection import Connection, ConnectionOptions, load_connec
 from throttler.kube.transport import EndingConnector
 from throttler.scraping.settings_and_allowed_hosts import SourceSettings
 from throttler.scraping.signal_watch import SignalWatch
-from throttler.signals.servers import STALE_AFTER_S, ServerState, State, server_states
+from throttler.signals.reading import STALE_AFTER_S
+from throttler.signals.servers import ServerState, State, server_states
 
 PATIENCE_S = 120.0
 

@@ -11,8 +11,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from throttler.signals.reading import Alarm, Reading, Signals, SilentServer
-from throttler.signals.servers import NEVER_SEEN_S, OWN_REQUESTS, is_fresh
+from throttler.signals.reading import Alarm, Reading, Signals, SilentServer, is_fresh
+from throttler.signals.servers import NEVER_SEEN_S, OWN_REQUESTS
 
 AVERAGED = 3
 """Windows over which utilisation is averaged: it follows the joins in flight smoothly, so a mean does not lag much."""

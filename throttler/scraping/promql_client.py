@@ -28,6 +28,7 @@ from throttler.api.throttle_rules import prometheus_problems
 from throttler.kube.connection import SERVICE_ACCOUNT, user_agent
 from throttler.kube.errors import ConfigError, cut
 from throttler.scraping.settings_and_allowed_hosts import (
+    ANSWER_LIMIT_S,
     ForbiddenHostError,
     check_literal,
     checked_url,
@@ -221,7 +222,6 @@ def _named(kind: str, path: str) -> str:
     return f'--prometheus-{kind}-file "{path}"'
 
 
-LIMIT_S = 8.0
 MAX_BYTES = 4 * 1024 * 1024
 """A hundred servers' figures are 300 kB."""
 
@@ -265,7 +265,7 @@ class PromqlClient:
         url: str,
         *,
         access: PrometheusAccess | None = None,
-        limit_s: float = LIMIT_S,
+        limit_s: float = ANSWER_LIMIT_S,
         allows_loopback: bool = False,
     ) -> None:
         parts = checked_url(url)

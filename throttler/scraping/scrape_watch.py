@@ -35,6 +35,7 @@ from throttler.kube.kube_client import KubeClient
 from throttler.kube.metadata import Metadata
 from throttler.kube.requests import LEASES, Resource, Selection
 from throttler.scraping.settings_and_allowed_hosts import (
+    ANSWER_LIMIT_S,
     ForbiddenHostError,
     SourceSettings,
     check_literal,
@@ -50,8 +51,6 @@ from throttler.signals.servers import Address, Servers, alive_leases
 
 T = TypeVar("T")
 
-LIMIT_S = 8.0
-"""For everything from the connection to the last byte: a server that dribbles must not hold a scrape."""
 METRICS_PATH = "/metrics"
 _ACCEPT = "text/plain;version=0.0.4"
 _QUERY = "&".join(f"name[]={family.name}" for family in FAMILIES)
@@ -88,7 +87,7 @@ class Scraper:
         connection: Connection,
         component: str = "signals",
         *,
-        limit_s: float = LIMIT_S,
+        limit_s: float = ANSWER_LIMIT_S,
         observer: ReadObserver = ignore_read,
     ) -> None:
         self._connection = connection

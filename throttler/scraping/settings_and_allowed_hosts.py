@@ -24,6 +24,9 @@ from throttler.kube.quantities_and_durations import parse_quantity
 from throttler.kube.transport import EndingConnector
 from throttler.signals.reading import INTERVAL_S
 
+ANSWER_LIMIT_S = 8.0
+"""For everything from the connection to the last byte: a server that dribbles must not hold a scrape or a query."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlarmSetting:

@@ -39,7 +39,8 @@ from throttler.law.law_memory import learned_status_of
 from throttler.law.verdict import Phase, ThrottleReason, Verdict
 from throttler.levers.lever import LeverDecision, LeverState
 from throttler.service.tick import Findings, Turn
-from throttler.signals.servers import fresh_for_s, is_fresh, is_server
+from throttler.signals.reading import fresh_for_s, is_fresh
+from throttler.signals.servers import is_server
 
 
 class StatusReason(Sentence):

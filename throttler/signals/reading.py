@@ -223,6 +223,23 @@ def _is_plausible(reading: Reading) -> bool:
     )
 
 
+STALE_AFTER_S = 30.0
+"""Metrics that stand still are noticed within this: six scrapes of ours ..."""
+SPANS = 1.5
+"""... and not before a source that looks every half minute, as a Prometheus may, could have looked again."""
+LONGEST_FRESH_S = 90.0
+
+
+def fresh_for_s(reading: Reading) -> float:
+    """How old the window may become before it says nothing."""
+    return min(max(STALE_AFTER_S, SPANS * reading.span_s), LONGEST_FRESH_S)
+
+
+def is_fresh(reading: Reading, now_s: float) -> bool:
+    """Whether the window ended recently enough to act on."""
+    return now_s - reading.ended_s <= fresh_for_s(reading)
+
+
 class ReadOutcome(enum.StrEnum):
     """Values of the metric label."""
 

@@ -10,7 +10,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from throttler.signals.reading import Flaw, Reading, Signals, SilentServer, is_from_the_future, reading_between
+from throttler.signals.reading import (
+    Flaw,
+    Reading,
+    Signals,
+    SilentServer,
+    is_fresh,
+    is_from_the_future,
+    reading_between,
+)
 from throttler.signals.sample import Sample
 
 SLOW_AFTER_S = 4.0
@@ -195,13 +203,6 @@ def alive_leases(renewals: Iterable[datetime | None]) -> int:
     return sum(1 for renewal in known if (max(known) - renewal).total_seconds() <= LEASE_ALIVE_S)
 
 
-STALE_AFTER_S = 30.0
-"""Metrics that stand still are noticed within this: six scrapes of ours ..."""
-SPANS = 1.5
-"""... and not before a source that looks every half minute, as a Prometheus may, could have looked again."""
-LONGEST_FRESH_S = 90.0
-
-
 class State(enum.Enum):
     """What a server's news is worth."""
 
@@ -234,16 +235,6 @@ def server_states(signals: Signals, now_s: float) -> tuple[ServerState, ...]:
     }
     others = (_state(reading, now_s) for name, reading in readings.items() if name not in silent)
     return tuple(sorted((*silent.values(), *others), key=lambda state: state.name))
-
-
-def fresh_for_s(reading: Reading) -> float:
-    """How old the window may become before it says nothing."""
-    return min(max(STALE_AFTER_S, SPANS * reading.span_s), LONGEST_FRESH_S)
-
-
-def is_fresh(reading: Reading, now_s: float) -> bool:
-    """Whether the window ended recently enough to act on."""
-    return now_s - reading.ended_s <= fresh_for_s(reading)
 
 
 def _state(reading: Reading, now_s: float) -> ServerState:

@@ -13,8 +13,7 @@ from throttler.law.govern import govern
 from throttler.law.law_memory import LawMemory, Learned, learned_of
 from throttler.law.settings import LawSettings
 from throttler.law.verdict import Phase, Verdict
-from throttler.signals.reading import Alarm, Reading, Signals, SilentServer
-from throttler.signals.servers import STALE_AFTER_S
+from throttler.signals.reading import STALE_AFTER_S, Alarm, Reading, Signals, SilentServer
 
 ANY = st.floats(allow_nan=True, allow_infinity=True)
 SENSIBLE = st.floats(min_value=0.0, max_value=60.0)
