@@ -22,7 +22,7 @@ from balloons.decide.decision import Action, Decision, DeleteObject, Memory, Poo
 from balloons.decide.leave_alone import believe, blind, why_left_alone
 from balloons.decide.one_pool import Case, Outcome, PoolCase, decide_pool
 from balloons.decide.pool_reasons import Reason
-from balloons.decide.pool_view import Ages, own_deployments, pool_of, view_of
+from balloons.decide.pool_view_and_schedule import Ages, own_deployments, pool_of, view_of
 from balloons.decide.release import reserve
 from balloons.decide.settings import DecideSettings
 from balloons.decide.strategies import is_bounded, let_go, lowered_buffers_unseen, lowered_unseen

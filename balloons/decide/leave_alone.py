@@ -11,7 +11,7 @@ from balloons.api.pool import Strategy
 from balloons.decide.census import NodeState
 from balloons.decide.decision import PoolMemory
 from balloons.decide.pool_reasons import Reason
-from balloons.decide.pool_view import PoolView, Short
+from balloons.decide.pool_view_and_schedule import PoolView, Short
 from balloons.decide.settings import DecideSettings
 from balloons.view.shape import are_alike
 from balloons.view.snapshot import Now, Snapshot

@@ -15,7 +15,7 @@ from balloons.decide.leave_alone import (
     some_of,
 )
 from balloons.decide.pool_reasons import Reason
-from balloons.decide.pool_view import PoolView, wanted_size
+from balloons.decide.pool_view_and_schedule import PoolView, wanted_size
 from balloons.decide.refusing import to_remove
 from balloons.decide.release import Reservations, releases
 from balloons.decide.settings import DecideSettings

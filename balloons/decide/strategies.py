@@ -39,7 +39,7 @@ from balloons.decide.decision import (
     UnseenBuffers,
 )
 from balloons.decide.pool_reasons import Reason
-from balloons.decide.pool_view import PoolView, pool_of
+from balloons.decide.pool_view_and_schedule import PoolView, pool_of
 from balloons.decide.settings import DecideSettings
 from balloons.decide.target import VICTIM_COST, Holding, Target, balloons_by_shape, choose_nodes
 from balloons.view.claim import deployment_name

@@ -14,7 +14,7 @@ from balloons.api.pool import Mode, PoolNodes, PoolSpec, Schedule
 from balloons.decide.decide import decide
 from balloons.decide.decision import Memory, ReleaseBalloon
 from balloons.decide.pool_reasons import Reason
-from balloons.decide.pool_view import percent_of, wanted_size
+from balloons.decide.pool_view_and_schedule import percent_of, wanted_size
 from balloons.decide.settings import DecideSettings
 from balloons.decide.target import Supply, choose_nodes, target
 from balloons.view.node_load_and_devices import load_of

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from balloons.api.pool import Schedule
-from balloons.decide.pool_view import _last_firing, active_schedule, is_inside, last_firing
+from balloons.decide.pool_view_and_schedule import _last_firing, active_schedule, is_inside, last_firing
 
 OFFICE = Schedule("0 8 * * MON-FRI", "10h", "Europe/Berlin", size=20)
 
