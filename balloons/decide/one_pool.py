@@ -20,7 +20,7 @@ from balloons.decide.refusing import to_remove
 from balloons.decide.release import Reservations, releases
 from balloons.decide.settings import DecideSettings
 from balloons.decide.strategies import annotate, buffer, held_by_us, inflate, lowered, off_leaving
-from balloons.decide.target import Holding, Supply, Target, balloons_by_shape, being_removed, hold, target
+from balloons.decide.wanted_nodes import Holding, Supply, Target, balloons_by_shape, being_removed, hold, target
 from balloons.view.node_load_and_devices import EMPTY
 from balloons.view.snapshot import Now, Snapshot
 from throttler.kube.node import Node

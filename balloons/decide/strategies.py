@@ -41,7 +41,7 @@ from balloons.decide.decision import (
 from balloons.decide.pool_reasons import Reason
 from balloons.decide.pool_view_and_schedule import PoolView, pool_of
 from balloons.decide.settings import DecideSettings
-from balloons.decide.target import VICTIM_COST, Holding, Target, balloons_by_shape, choose_nodes
+from balloons.decide.wanted_nodes import VICTIM_COST, Holding, Target, balloons_by_shape, choose_nodes
 from balloons.view.claim import deployment_name
 from balloons.view.shape import Shape, balloon_requests, pod_requests
 from balloons.view.snapshot import Deployment, Snapshot, StoredObject

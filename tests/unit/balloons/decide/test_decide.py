@@ -7,7 +7,7 @@ from balloons.api.pool import Mode, PoolNodes, PoolSpec
 from balloons.decide.decide import Purse, decide, lanes_of
 from balloons.decide.decision import Memory
 from balloons.decide.settings import DecideSettings
-from balloons.decide.target import Supply, target
+from balloons.decide.wanted_nodes import Supply, target
 from tests.world import NOW, POOL_KEY, World, a_node, a_pool, later, work
 from throttler.kube.selectors import LabelSelector, Requirement
 from throttler.levers.lever import Lane

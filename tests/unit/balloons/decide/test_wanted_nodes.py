@@ -16,7 +16,7 @@ from balloons.decide.decision import Memory, ReleaseBalloon
 from balloons.decide.pool_reasons import Reason
 from balloons.decide.pool_view_and_schedule import percent_of, wanted_size
 from balloons.decide.settings import DecideSettings
-from balloons.decide.target import Supply, choose_nodes, target
+from balloons.decide.wanted_nodes import Supply, choose_nodes, target
 from balloons.view.node_load_and_devices import load_of
 from tests.world import NOW, World, a_node, a_pool, daemon, nodes, work
 from throttler.kube.node import Node
