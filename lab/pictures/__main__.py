@@ -26,7 +26,7 @@ EXAMPLE = ROOT / "docs" / "example" / "cluster.tar.gz"
 PAGES = (ROOT / "README.md", *sorted(ROOT.glob("docs/**/*.md")))
 TRANSCRIPT = re.compile(r"^```\n\$ balloons ([^\n]*cluster\.tar\.gz[^\n]*)\n.*?^```$", re.MULTILINE | re.DOTALL)
 """A block of a page that begins with a command on the example: the rest is what it prints."""
-PAGE_COLUMNS = 84
+PAGE_COLUMNS = 80
 """Of a block of text on the site's pages."""
 ASKED = ("--to", "900")
 COMMANDS = {

@@ -112,9 +112,8 @@ def test_first_steps_name_the_scenes_that_the_demo_tells() -> None:
     code = "".join(file.read_text() for file in (ROOT / "lab" / "demo").glob("*.py"))
     scenes = re.findall(r'narrator\.act\(f?"([a-z]\. .*?)"\)', code)
     page = (ROOT / "docs" / "start.md").read_text(encoding="utf-8")
-    assert sorted(scene.replace("{nodes}", str(NODES)) for scene in scenes) == re.findall(
-        r"^- ([a-z]\. .*)$", page, re.M
-    )
+    named = [f"{letter}. {scene}" for letter, scene in re.findall(r"^- \*\*([a-z])\*\*: (.*)$", page, re.M)]
+    assert sorted(scene.replace("{nodes}", str(NODES)) for scene in scenes) == named
 
 
 def test_the_example_hurts_unpaced_and_is_spared_by_pacing() -> None:
