@@ -1,5 +1,5 @@
-"""Every constant of the law, with its unit, its meaning and where it comes from; and what a JoinThrottle's spec and the
-preset of its provider make of them.
+"""The figures that steer the law, each with its unit, its meaning and where it comes from; and what a spec and a preset
+make of them. Constants of one part of the law stand with that part.
 
 "Study" is the simulation of twelve scenarios, "real" the runs on a real API server, both recorded in
 docs/decisions/0009-history-of-the-pacing-law.md. The spec's own figures count, and its preset's where it gives none.
