@@ -603,3 +603,14 @@ def test_a_lever_tells_its_message_before_its_ceiling() -> None:
         ("lever b Held", "AtWindow", ""),
     ]
     assert found.now.startswith("nobody has acted on it yet")
+
+
+def test_a_condition_without_a_time_says_nothing_about_an_event() -> None:
+    said = {"type": "Ready", "status": "False", "reason": "Why", "message": "words"}
+    pool = {"metadata": {"name": "gpu", "namespace": "ml"}, "status": {"conditions": [said]}}
+    told = event("BalloonPool", "gpu", "Why", at(1), "words")
+    assert story(explain_pool(seen(pools=[pool], events=[told]), "ml", "gpu")) == [
+        ("Event from karpenter", None),
+        ("created", None),
+        ("Ready became False", None),
+    ]
