@@ -238,6 +238,14 @@ def test_a_limit_by_count_becomes_one_by_cores() -> None:
     assert '"cpu":"144"' in finding.trouble.fix
 
 
+def test_where_no_machine_tells_its_cores_the_limit_by_count_is_edited_by_hand() -> None:
+    by_hand = "kubectl edit nodepool general  # spec.limits: cpu in place of nodes"
+    pools = [node_pool({"nodes": "9"})]
+    of_another = node("n", sizes={"cpu": "16"}, metadata={"labels": {"karpenter.sh/nodepool": "other"}})
+    for machines in ([], [of_another]):
+        assert [found.fix for found in troubles("KB030", {kinds.NODE_POOLS: pools, kinds.NODES: machines})] == [by_hand]
+
+
 def test_an_empty_cluster_has_no_findings() -> None:
     found = diagnose(seen({}))
     assert (found.findings, found.skipped, found.checked) == ((), {}, len(ALL_CHECKS))
