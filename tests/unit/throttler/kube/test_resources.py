@@ -72,6 +72,8 @@ def test_the_largest_has_the_most_cores_and_then_the_most_memory() -> None:
     small, large = {"cpu": 4, "memory": 900}, {"cpu": 8, "memory": 32}
     assert largest([small, large, {**large, "memory": 31}]) == large
     assert largest([]) == {}
+    for amounts in ({"cpu": 1}, {"memory": 1}):
+        assert largest([{}, amounts]) == amounts, "what is not named is nothing"
 
 
 @given(LISTS, LISTS)

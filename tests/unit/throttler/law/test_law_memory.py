@@ -1,5 +1,6 @@
 """What the law says to a throttle's status, and what it finds there again."""
 
+import math
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -27,6 +28,13 @@ def test_memory_comes_back_as_it_went() -> None:
     status = learned_status_of(LEARNED, NOTHING, WALL)
     assert status == LearnedStatus(48, True, 8500, 61_500, 120_000, 13_200, 12_300, "2026-11-21T06:00:00Z")
     assert learned_of_status(status, WALL) == LEARNED
+
+
+@pytest.mark.parametrize(("figure", "stored"), [(0.0, 0), (-1.0, 0), (math.nan, 0), (math.inf, 0), (1e-9, 1)])
+def test_a_figure_of_nothing_is_not_stored_and_a_tiny_one_is(figure: float, stored: int) -> None:
+    """A scale-up after a restart would else begin with a window that nobody learned."""
+    status = learned_status_of(Learned(window=figure, join_s=figure), NOTHING, WALL)
+    assert (status.window, status.join_milliseconds) == (stored, stored)
 
 
 def test_memory_ages_on_the_status() -> None:
