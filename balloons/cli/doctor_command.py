@@ -1,7 +1,7 @@
 """`balloons doctor`: traps of autoscaling."""
 
 import os
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -9,9 +9,6 @@ from balloons.cli.cluster_source import see
 from balloons.cli.shared_options import cluster_options, color_option, option, output_option
 from balloons.cli.terminal import CommandError, ExitCode
 from balloons.cli.values import FILE, Choice, File, codes
-
-if TYPE_CHECKING:
-    pass
 
 
 @click.command(short_help="Find what makes autoscaling or warm capacity fail silently.")

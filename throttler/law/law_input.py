@@ -179,6 +179,11 @@ class LawInput:
         return self.joins.joining > CROWDED * self.window
 
     @property
+    def is_at_maximum(self) -> bool:
+        """Whether the window is as large as the user lets it be."""
+        return self.window >= self.settings.window_max
+
+    @property
     def borne(self) -> int:
         """Joins in flight that came within the time of one before the newest readings began.
 

@@ -248,7 +248,7 @@ def _ramped(facts: LawInput, high: float) -> WindowUpdate:
     window = min(max(doubled, fed), facts.settings.window_max)
     if window <= facts.window:
         why = _warming(facts, high)
-        if facts.window >= facts.settings.window_max:
+        if facts.is_at_maximum:
             figures = {"index": high, "target": facts.settings.equilibrium}
             why = because(ThrottleReason.AT_MAXIMUM, **figures, window=facts.window)
         return update(judged(facts), facts.window, Phase.SLOW_START, why)
@@ -330,8 +330,7 @@ def _grown(facts: LawInput, high: float) -> WindowUpdate:
     elif facts.committed_window is not None:
         window = max(facts.window, min(window, facts.committed_window))
     window = min(window, facts.settings.window_max)
-    is_at_maximum = facts.window >= facts.settings.window_max
-    reason = ThrottleReason.AT_MAXIMUM if is_at_maximum else ThrottleReason.PROBING_UP
+    reason = ThrottleReason.AT_MAXIMUM if facts.is_at_maximum else ThrottleReason.PROBING_UP
     return update(judged(facts), window, Phase.AVOID, because(reason, **figures, window=window))
 
 
