@@ -17,7 +17,7 @@ from throttler.kube.selectors import Taint
 from throttler.law.law_memory import Learned
 from throttler.law.settings import LawSettings
 from throttler.signals.reading import INTERVAL_S
-from throttler.simulator.scenario_and_faults import Disturbance
+from throttler.simulator.scenario_and_faults import Fault
 
 READY_SHARE = 0.5
 """Of a join, as assumed: a node is Ready once its network agent runs, in the middle of it."""
@@ -209,7 +209,7 @@ class PlanInputs:
     ready_share: float = READY_SHARE
     """Share of that after which the node is Ready; DaemonSet pods take the rest."""
     throttle: ThrottleFacts | None = None
-    faults: tuple[Disturbance, ...] = ()
+    faults: tuple[Fault, ...] = ()
     unseen: tuple[str, ...] = ()
     """What could not be read, and what was taken instead, in sentences."""
 

@@ -153,7 +153,7 @@ def _world(
         background=min(MOST_BACKGROUND, background),
         has_gate=throttle is not None and throttle.settings.has_gate,
         kill_timer_s=controllers.kill_timer_s.value,
-        disturbances=inputs.faults,
+        faults=inputs.faults,
         scrape_s=throttle.scrape_s if throttle else INTERVAL_S,
         lead_s=LEAD_S,
         step_s=ask_s,

@@ -9,7 +9,7 @@ for a second (BATCH_IDLE_DURATION); who is heard of again does not make it wait 
 to 1.3 s after the first node, when the scheduler tries all pods at once. While more nodes come the scheduler tries
 them in parts, so that a batch takes up to 2.5 s; and it hears of them anew from each look on.
 
-Machines, policies, scrapes and weather are the simulator's own. Joins share one clock of progress, and servers
+Machines, policies, scrapes and faults are the simulator's own. Joins share one clock of progress, and servers
 are one fluid (`join_progress.py`). What the simulator leaves out is in: the controller manager, the scheduler, the
 cloud's launch rate and the autoscaler's looks. tests/unit/balloons/preview/test_scale_up_flow.py holds it to the grain
 by cohort.
@@ -227,7 +227,7 @@ def at_least_s(ended: Sequence[int], nodes: int) -> float | None:
 def _last_event_s(scenario: Scenario) -> float:
     """When the last demand has come and the last fault is over."""
     demands = [demand.at_s for demand in scenario.demands]
-    return max([0.0, *demands, *(disturbance.at_s + disturbance.for_s for disturbance in scenario.disturbances)])
+    return max([0.0, *demands, *(fault.at_s + fault.for_s for fault in scenario.faults)])
 
 
 def _patience_s(world: World) -> float:
@@ -373,7 +373,7 @@ class _Run:
         nodes = scenario.nodes_before + self._joining.under_way + self._joining.ended
         work = offered * scenario.join_weight * (_COST + _GROWTH * nodes)
         others = self._others(nodes) * step_s
-        ups = sum(self._ups()) if scenario.disturbances else scenario.servers
+        ups = sum(self._ups()) if scenario.faults else scenario.servers
         if ups:
             requests = offered * REQUESTS + others / VISITOR_COST
             capacity = scenario.capacity * speed_factor(scenario, self._now_s)

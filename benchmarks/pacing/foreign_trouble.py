@@ -21,21 +21,21 @@ UNDISTURBED = Scenario(
     nodes_before=300,
     limit_s=7200.0,
 )
-DISTURBANCES: dict[str, dict[str, Any]] = {
-    "429 of others, all servers": {"disturbances": (ErrorsOfOthers(per_s=2.0),)},
-    "429 of others, one server": {"disturbances": (ErrorsOfOthers(per_s=5.0, server=0),)},
-    "5xx of other resources": {"disturbances": (ErrorsOfOthers(per_s=20.0, looks_like_joins=False),)},
+FAULTS: dict[str, dict[str, Any]] = {
+    "429 of others, all servers": {"faults": (ErrorsOfOthers(per_s=2.0),)},
+    "429 of others, one server": {"faults": (ErrorsOfOthers(per_s=5.0, server=0),)},
+    "5xx of other resources": {"faults": (ErrorsOfOthers(per_s=20.0, looks_like_joins=False),)},
     "5xx of other resources from the middle on": {
-        "disturbances": (ErrorsOfOthers(at_s=150.0, per_s=100.0, looks_like_joins=False),)
+        "faults": (ErrorsOfOthers(at_s=150.0, per_s=100.0, looks_like_joins=False),)
     },
-    "errors just before, nothing in flight": {"disturbances": (ErrorsOfOthers(at_s=-10.0, for_s=9.0, per_s=5.0),)},
-    "errors for 6 s as it begins": {"disturbances": (ErrorsOfOthers(at_s=0.0, for_s=6.0, per_s=50.0),)},
-    "errors for 6 s while machines boot": {"disturbances": (ErrorsOfOthers(at_s=60.0, for_s=6.0, per_s=50.0),)},
-    "errors for 6 s in the middle": {"disturbances": (ErrorsOfOthers(at_s=250.0, for_s=6.0, per_s=50.0),)},
-    "errors from just before on": {"disturbances": (ErrorsOfOthers(at_s=-30.0, per_s=5.0),)},
-    "errors from the middle on": {"disturbances": (ErrorsOfOthers(at_s=250.0, per_s=20.0),)},
-    "slow webhook": {"disturbances": (SlowWebhook(seconds=3.0),)},
-    "webhook slow from the middle on": {"disturbances": (SlowWebhook(at_s=150.0, seconds=3.0),)},
+    "errors just before, nothing in flight": {"faults": (ErrorsOfOthers(at_s=-10.0, for_s=9.0, per_s=5.0),)},
+    "errors for 6 s as it begins": {"faults": (ErrorsOfOthers(at_s=0.0, for_s=6.0, per_s=50.0),)},
+    "errors for 6 s while machines boot": {"faults": (ErrorsOfOthers(at_s=60.0, for_s=6.0, per_s=50.0),)},
+    "errors for 6 s in the middle": {"faults": (ErrorsOfOthers(at_s=250.0, for_s=6.0, per_s=50.0),)},
+    "errors from just before on": {"faults": (ErrorsOfOthers(at_s=-30.0, per_s=5.0),)},
+    "errors from the middle on": {"faults": (ErrorsOfOthers(at_s=250.0, per_s=20.0),)},
+    "slow webhook": {"faults": (SlowWebhook(seconds=3.0),)},
+    "webhook slow from the middle on": {"faults": (SlowWebhook(at_s=150.0, seconds=3.0),)},
     "one server never seen": {"never_seen": 1},
     "three servers never seen": {"never_seen": 3},
     "scrapes every 30 s": {"scrape_s": 30.0},
@@ -44,8 +44,8 @@ DISTURBANCES: dict[str, dict[str, Any]] = {
 
 
 def scenarios() -> tuple[Scenario, ...]:
-    """The undisturbed one first, then each disturbance; all of it with and without a gate."""
-    disturbed = [replace(UNDISTURBED, name=name, **changes) for name, changes in DISTURBANCES.items()]
+    """The one without a fault first, then each fault; all of it with and without a gate."""
+    disturbed = [replace(UNDISTURBED, name=name, **changes) for name, changes in FAULTS.items()]
     return tuple(
         replace(each, name=each.name if has_gate else f"{each.name}, no gate", has_gate=has_gate)
         for has_gate in (True, False)
@@ -54,7 +54,7 @@ def scenarios() -> tuple[Scenario, ...]:
 
 
 def jobs(seeds: Sequence[int], policies: Sequence[str]) -> list[Job]:
-    """Each scenario under each of ours; what a warm run has learned does not depend on the disturbance."""
+    """Each scenario under each of ours; what a warm run has learned does not depend on the fault."""
     learned = Learned(window=120.0, is_proven=True, baseline_s=0.02, join_s=70.0, boot_s=90.0, age_s=3600.0)
     return [
         Job(scenario, seed, policy, learned if policy == WARM else None)
@@ -65,7 +65,7 @@ def jobs(seeds: Sequence[int], policies: Sequence[str]) -> list[Job]:
 
 
 def ratios(runs: Sequence[Run]) -> list[dict[str, Any]]:
-    """Each disturbed run over the undisturbed one of the same gate, policy and seed."""
+    """Each run with a fault over the one without, of the same gate, policy and seed."""
     calm = {_key(run): run.time_s for run in runs if run.scenario.startswith(UNDISTURBED.name)}
     return [
         {**asdict(run), "ratio": run.time_s / calm[_key(run)], "is_stalled": is_stalled(run)}

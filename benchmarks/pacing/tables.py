@@ -29,7 +29,7 @@ def scenario_table(title: str, rows: Sequence[ScenarioRow]) -> str:
 
 
 def not_ours_table(title: str, rows: Sequence[Mapping[str, Any]]) -> str:
-    """One line per disturbance and policy: the times of its seeds."""
+    """One line per fault and policy: the times of its seeds."""
     grouped: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
     for row in rows:
         grouped.setdefault((row["scenario"], row["policy"]), []).append(row)
@@ -37,7 +37,7 @@ def not_ours_table(title: str, rows: Sequence[Mapping[str, Any]]) -> str:
         (*key, " ".join(f"{row['ratio']:.2f}" for row in found), str(sum(row["is_stalled"] for row in found)))
         for key, found in grouped.items()
     ]
-    return _table(title, ("disturbance", "policy", "time of each seed", "stalls"), lines)
+    return _table(title, ("fault", "policy", "time of each seed", "stalls"), lines)
 
 
 def _policy_line(row: PolicyRow) -> tuple[str, ...]:

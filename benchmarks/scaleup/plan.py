@@ -4,7 +4,7 @@ import statistics
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from benchmarks.scaleup.disturbance import Disturbance
+from benchmarks.scaleup.fault import Fault
 from benchmarks.scaleup.trial import Setup, Trial
 from lab.scaleup.cluster import DEFAULT_MANAGER_QPS, QUICK_MANAGER_QPS
 
@@ -38,13 +38,13 @@ def groups(nodes: int, rounds: int) -> tuple[Group, ...]:
         Group(name="two servers", setup=Setup(nodes=nodes, servers=2), windows=(40, 80, 120)),
         Group(
             name="noisy lister",
-            setup=Setup(nodes=nodes, disturbance=Disturbance.NOISY_LISTER),
+            setup=Setup(nodes=nodes, fault=Fault.NOISY_LISTER),
             windows=(40, 60, 80, 120),
             has_herd=False,
         ),
         Group(
             name="frozen server",
-            setup=Setup(nodes=nodes, servers=2, disturbance=Disturbance.FROZEN_SERVER),
+            setup=Setup(nodes=nodes, servers=2, fault=Fault.FROZEN_SERVER),
             windows=(40, 80, 120),
             has_herd=False,
         ),

@@ -8,7 +8,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
-from benchmarks.scaleup.disturbance import Disturbance, disturb
+from benchmarks.scaleup.fault import Fault, inject
 from benchmarks.scaleup.pacers import Pacer
 from lab.cloud.joiner import Herd, JoinerSettings, JoinRecord, joiners
 from lab.controlplane import ApiAccess, ControlPlane
@@ -25,7 +25,7 @@ class Setup:
     nodes: int = 400
     servers: int = 1
     manager_qps: float = 300.0
-    disturbance: Disturbance = Disturbance.NONE
+    fault: Fault = Fault.NONE
 
     @property
     def has_slow_manager(self) -> bool:
@@ -36,7 +36,7 @@ class Setup:
     def text(self) -> str:
         """One line for the progress."""
         slow = ", controller manager at its default" if self.has_slow_manager else ""
-        noise = "" if self.disturbance is Disturbance.NONE else f", {self.disturbance.value} half way"
+        noise = "" if self.fault is Fault.NONE else f", {self.fault.value} half way"
         return f"{self.nodes} joins, {self.servers} server{'s' if self.servers > 1 else ''}{slow}{noise}"
 
 
@@ -93,7 +93,7 @@ async def run_trial(
     async with open_machines(accesses) as herd, bystander(*strangers) as met, pacer.at_work():
         started_s = asyncio.get_running_loop().time()
         half = _HalfWay(setup.nodes // 2)
-        trouble = asyncio.create_task(_disturb_half_way(plane, setup.disturbance, half))
+        trouble = asyncio.create_task(_inject_half_way(plane, setup.fault, half))
         machines = joiners(setup.nodes, daemon_pods=DAEMON_SETS)
         joins = [asyncio.create_task(_join(herd, machine, pacer, half)) for machine in machines]
         records = await asyncio.gather(*joins)
@@ -125,9 +125,9 @@ async def _join(herd: Machines, machine: JoinerSettings, pacer: Pacer, half: _Ha
     return record
 
 
-async def _disturb_half_way(plane: ControlPlane, kind: Disturbance, half: _HalfWay) -> None:
+async def _inject_half_way(plane: ControlPlane, fault: Fault, half: _HalfWay) -> None:
     await half.reached.wait()
-    await disturb(plane, kind)
+    await inject(plane, fault)
 
 
 def _trial(name: str, records: Sequence[JoinRecord], met: Met, errors: float, started_s: float) -> Trial:

@@ -120,7 +120,7 @@ class _Run:
     # -- what happens at the beginning of a step ------------------------------------------------------------------
 
     def _begin_step(self) -> None:
-        self._change_weather()
+        self._apply_faults()
         if self._is_time(LEVEL_S):
             level = level_at(self._levels, self._scenario, self._now_s)
             self._drawn = self._visitors.draw(level, self._cohorts.joined, self._now_s)
@@ -135,10 +135,10 @@ class _Run:
         """Whether a multiple of `every_s` falls into this step."""
         return self._step == 0 or int(self._step * STEP_S / every_s) > int((self._step - 1) * STEP_S / every_s)
 
-    def _change_weather(self) -> None:
-        if not self._scenario.disturbances:
+    def _apply_faults(self) -> None:
+        if not self._scenario.faults:
             return
-        lost = [server for server in self._servers if server.feel_weather(self._now_s)]
+        lost = [server for server in self._servers if server.follow_faults(self._now_s)]
         share = CLIENT.relist_share * self._nodes / max(1, len(self._up))
         self._up = np.array([server.index for server in self._servers if server.is_up], dtype=np.intp)
         self._lanes.up = self._up if len(self._up) else np.arange(len(self._servers))

@@ -1,7 +1,7 @@
 """The plant request by request: the truth that the fast grain is held to.
 
-Three sources of events are merged by time: a heap (a client sends, a machine boots, a scrape, a control step, the
-weather changes), the visitors of the current background level, already in order, and what each server has due next.
+Three sources of events are merged by time: a heap (a client sends, a machine boots, a scrape, a control step, a fault
+begins or ends), the visitors of the current background level, already in order, and what each server has due next.
 """
 
 from array import array
@@ -91,10 +91,10 @@ class _Run:
         start_s = self._now_s
         for change in (self._tick, self._check_timeouts, self._scrape, self._control):
             self._at(start_s, change, None)
-        for each in self._scenario.disturbances:
-            if isinstance(each, ServerLoss | Slowdown):
-                self._at(each.at_s, self._change_weather, None)
-                self._at(each.at_s + each.for_s, self._change_weather, None)
+        for fault in self._scenario.faults:
+            if isinstance(fault, ServerLoss | Slowdown):
+                self._at(fault.at_s, self._apply_faults, None)
+                self._at(fault.at_s + fault.for_s, self._apply_faults, None)
         self._wake_for_machines()
 
     def _next_event(self) -> None:
@@ -243,7 +243,7 @@ class _Run:
             self._joining.popleft()
         return self._now_s - self._joining[0].since_s if self._joining else 0.0
 
-    # -- machines, weather, scrapes, control ------------------------------------------------------------------------
+    # -- machines, faults, scrapes, control -------------------------------------------------------------------------
 
     def _wake_for_machines(self) -> None:
         next_s = self._machines.next_s
@@ -269,7 +269,7 @@ class _Run:
                 self._time_out(client)
         self._at(self._now_s + TIMEOUT_CHECK_S, self._check_timeouts, None)
 
-    def _change_weather(self, _: object) -> None:
+    def _apply_faults(self, _: object) -> None:
         for server in self._servers:
             should_be_up = is_up(self._scenario, server.index, self._now_s)
             if server.is_up and not should_be_up:

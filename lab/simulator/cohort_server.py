@@ -297,7 +297,7 @@ class CohortServer:
         self._scenario = scenario
         self._capacity = scenario.capacity
 
-    def feel_weather(self, now_s: float) -> bool:
+    def follow_faults(self, now_s: float) -> bool:
         """Take over what the scenario says about now; whether the server has just been lost."""
         was_up, self.is_up = self.is_up, is_up(self._scenario, self.index, now_s)
         self._capacity = capacity(self._scenario, self.index, now_s)

@@ -5,7 +5,7 @@ What the study's table leaves open was chosen: the bursts of H fall into the sca
 
 The random ones are drawn over wide ranges: a law that was tuned to the twelve shows itself there. Two bounds keep a
 scenario meaningful, nothing else is adjusted: an undisturbed oracle needs less than half an hour, and at no moment do
-others and disturbances leave less than `LEAST_SPARE` of the capacity.
+others and faults leave less than `LEAST_SPARE` of the capacity.
 """
 
 from dataclasses import replace
@@ -15,7 +15,7 @@ import numpy as np
 from throttler.simulator.requests_and_machines import LIST, heartbeat_load, join_cost, spare
 from throttler.simulator.scenario_and_faults import (
     Blindness,
-    Disturbance,
+    Fault,
     ListBurst,
     ScaleUp,
     Scenario,
@@ -38,7 +38,7 @@ TWELVE: tuple[Scenario, ...] = (
         servers=5,
         capacity=12,
         nodes_before=1500,
-        disturbances=(ServerLoss(at_s=200, for_s=120), Slowdown(at_s=200, for_s=120, factor=0.65)),
+        faults=(ServerLoss(at_s=200, for_s=120), Slowdown(at_s=200, for_s=120, factor=0.65)),
     ),
     Scenario(
         name="D stale",
@@ -46,7 +46,7 @@ TWELVE: tuple[Scenario, ...] = (
         servers=5,
         capacity=12,
         nodes_before=1500,
-        disturbances=(Blindness(at_s=180, for_s=180), Slowdown(at_s=210, for_s=120, factor=0.55)),
+        faults=(Blindness(at_s=180, for_s=180), Slowdown(at_s=210, for_s=120, factor=0.55)),
     ),
     Scenario(name="E spare", demands=_LARGE, servers=5, capacity=18, nodes_before=200, background=0.15),
     Scenario(
@@ -67,7 +67,7 @@ TWELVE: tuple[Scenario, ...] = (
         background_swing=0.35,
         scrape_noise=0.15,
         scrape_missing=0.15,
-        disturbances=tuple(ListBurst(at_s=at_s, for_s=60, per_s=20) for at_s in (200, 350, 500)),
+        faults=tuple(ListBurst(at_s=at_s, for_s=60, per_s=20) for at_s in (200, 350, 500)),
     ),
     Scenario(name="I too many seats", demands=_MIDDLE, servers=3, capacity=6, seats_per_capacity=20, nodes_before=500),
     Scenario(
@@ -89,7 +89,7 @@ LEAST_SPARE = 0.15
 HEARTBEAT_SHARE = 0.2
 """New nodes' heartbeats may take so much of the capacity at most."""
 HOW_MANY = (0.5, 0.3, 0.15, 0.05)
-"""Chances of 0, 1, 2 and 3 disturbances of one kind."""
+"""Chances of 0, 1, 2 and 3 faults of one kind."""
 
 
 def random_scenario(seed: int) -> Scenario:
@@ -97,10 +97,10 @@ def random_scenario(seed: int) -> Scenario:
     draws = np.random.default_rng(seed)
     scenario = _with_demand(_cluster(draws, seed), draws)
     end_s = _oracle_s(scenario) + scenario.boot_s
-    for found in _disturbances(scenario, draws, end_s):
-        disturbed = replace(scenario, disturbances=(*scenario.disturbances, found))
-        if _least_spare(disturbed) >= LEAST_SPARE:
-            scenario = disturbed
+    for fault in _faults(scenario, draws, end_s):
+        with_fault = replace(scenario, faults=(*scenario.faults, fault))
+        if _least_spare(with_fault) >= LEAST_SPARE:
+            scenario = with_fault
     return scenario
 
 
@@ -145,11 +145,11 @@ def _is_bearable(scenario: Scenario) -> bool:
 def _oracle_s(scenario: Scenario) -> float:
     """About how long an undisturbed oracle lets nodes in."""
     halfway = scenario.nodes / 2
-    free = spare(replace(scenario, disturbances=()), scenario.background, halfway, 0.0)
+    free = spare(replace(scenario, faults=()), scenario.background, halfway, 0.0)
     return scenario.nodes * join_cost(scenario, halfway) / max(free, 1e-9)
 
 
-def _disturbances(scenario: Scenario, draws: np.random.Generator, end_s: float) -> list[Disturbance]:
+def _faults(scenario: Scenario, draws: np.random.Generator, end_s: float) -> list[Fault]:
     return [
         *(_loss(scenario, draws, at_s) for at_s in _times(draws, end_s) if scenario.servers > 1),
         *(
@@ -178,7 +178,7 @@ def _burst(scenario: Scenario, draws: np.random.Generator, at_s: float) -> ListB
 def _least_spare(scenario: Scenario) -> float:
     """The smallest share of the capacity that is ever free, with all new nodes' heartbeats and a usual swing."""
     background = scenario.background * (1.0 + scenario.background_swing)
-    times = (each.at_s for each in scenario.disturbances)
+    times = (fault.at_s for fault in scenario.faults)
     return min(spare(scenario, background, scenario.nodes, at_s) for at_s in times) / _capacity(scenario)
 
 

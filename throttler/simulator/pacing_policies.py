@@ -334,7 +334,7 @@ AHEAD_S = 20.0
 class FullKnowledge(Oracle):
     """Lets in what fits into 95 % of what is free now, and asks early enough that the gate never runs dry.
 
-    It asks for what it knows that it can let in: disturbances are foreseen, the background is taken to be as usual.
+    It asks for what it knows that it can let in: faults are foreseen, the background is taken to be as usual.
     """
 
     scenario: Scenario
@@ -362,7 +362,7 @@ class FullKnowledge(Oracle):
 
     def _fitting(self, join_cost: float, joins: Joins, from_s: float, for_s: float) -> float:
         """Joins that can be let in from then on for so long."""
-        if not self.scenario.disturbances:
+        if not self.scenario.faults:
             return for_s * self._pace(join_cost, joins, from_s)
         looks = max(1, round(for_s / AHEAD_S))
         return for_s / looks * sum(self._pace(join_cost, joins, from_s + look * AHEAD_S) for look in range(looks))

@@ -410,7 +410,7 @@ def join_cost(scenario: Scenario, come: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Streams:
-    """Both grains draw boots, scrapes and background alike: an equal seed is the same weather for both."""
+    """Both grains draw boots, scrapes and background alike: an equal seed brings both the same."""
 
     boots: np.random.Generator
     scrapes: np.random.Generator

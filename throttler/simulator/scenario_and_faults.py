@@ -70,7 +70,7 @@ class SlowWebhook:
     for_s: float = inf
 
 
-Disturbance = ServerLoss | Slowdown | Blindness | ListBurst | ErrorsOfOthers | SlowWebhook
+Fault = ServerLoss | Slowdown | Blindness | ListBurst | ErrorsOfOthers | SlowWebhook
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,7 +108,7 @@ class Scenario:
     """Whether booted machines can be held back before they join; without it they join at once."""
     kill_timer_s: float = 900.0
     """A machine that has not been let in so long after it was asked for is destroyed, and asked for again."""
-    disturbances: tuple[Disturbance, ...] = ()
+    faults: tuple[Fault, ...] = ()
     scrape_s: float = 10.0
     scrape_delay_s: float = 1.0
     scrape_missing: float = 0.05
@@ -137,7 +137,7 @@ LEVEL_S = 5.0
 
 def is_up(scenario: Scenario, server: int, now_s: float) -> bool:
     """Whether this server (from 0) answers."""
-    if not scenario.disturbances:
+    if not scenario.faults:
         return True
     return not any(loss.at_s <= now_s < loss.at_s + loss.for_s for loss in losses_of(scenario, server))
 
@@ -145,48 +145,48 @@ def is_up(scenario: Scenario, server: int, now_s: float) -> bool:
 def speed_factor(scenario: Scenario, now_s: float) -> float:
     """What is left of every server's capacity, 0..1."""
     factor = 1.0
-    for disturbance in scenario.disturbances:
-        if isinstance(disturbance, Slowdown) and disturbance.at_s <= now_s < disturbance.at_s + disturbance.for_s:
-            factor *= disturbance.factor
+    for fault in scenario.faults:
+        if isinstance(fault, Slowdown) and fault.at_s <= now_s < fault.at_s + fault.for_s:
+            factor *= fault.factor
     return factor
 
 
 def is_blind(scenario: Scenario, now_s: float) -> bool:
     """Whether scrapes answer with old numbers."""
-    blindness = (spell for spell in scenario.disturbances if isinstance(spell, Blindness))
+    blindness = (spell for spell in scenario.faults if isinstance(spell, Blindness))
     return any(spell.at_s <= now_s < spell.at_s + spell.for_s for spell in blindness)
 
 
 def burst_rate(scenario: Scenario, from_s: float) -> float:
     """Lists per second that bursts send, on average over the `LEVEL_S` from then on."""
-    if not scenario.disturbances:
+    if not scenario.faults:
         return 0.0
-    bursts = (burst for burst in scenario.disturbances if isinstance(burst, ListBurst))
+    bursts = (burst for burst in scenario.faults if isinstance(burst, ListBurst))
     return sum(burst.per_s * _overlap_s(burst, from_s, from_s + LEVEL_S) / LEVEL_S for burst in bursts)
 
 
 def foreign_errors(scenario: Scenario, server: int, from_s: float, to_s: float) -> tuple[float, float]:
     """429 and 5xx that a server answers to others on average: those that look like errors of joins, and the rest."""
     counts = {True: 0.0, False: 0.0}
-    for disturbance in scenario.disturbances:
-        if isinstance(disturbance, ErrorsOfOthers) and disturbance.server in (None, server):
-            counts[disturbance.looks_like_joins] += disturbance.per_s * _overlap_s(disturbance, from_s, to_s)
+    for fault in scenario.faults:
+        if isinstance(fault, ErrorsOfOthers) and fault.server in (None, server):
+            counts[fault.looks_like_joins] += fault.per_s * _overlap_s(fault, from_s, to_s)
     return counts[True], counts[False]
 
 
 def webhook_s(scenario: Scenario, from_s: float, to_s: float) -> float:
     """By how much webhooks make the mean latency longer."""
-    slow = (webhook for webhook in scenario.disturbances if isinstance(webhook, SlowWebhook))
+    slow = (webhook for webhook in scenario.faults if isinstance(webhook, SlowWebhook))
     return sum(webhook.seconds * _overlap_s(webhook, from_s, to_s) / (to_s - from_s) for webhook in slow)
 
 
-def _overlap_s(disturbance: ListBurst | ErrorsOfOthers | SlowWebhook, from_s: float, to_s: float) -> float:
-    return max(0.0, min(disturbance.at_s + disturbance.for_s, to_s) - max(disturbance.at_s, from_s))
+def _overlap_s(fault: ListBurst | ErrorsOfOthers | SlowWebhook, from_s: float, to_s: float) -> float:
+    return max(0.0, min(fault.at_s + fault.for_s, to_s) - max(fault.at_s, from_s))
 
 
 def losses_of(scenario: Scenario, server: int) -> list[ServerLoss]:
     """When this server is down."""
-    return [loss for loss in scenario.disturbances if isinstance(loss, ServerLoss) and loss.server == server]
+    return [loss for loss in scenario.faults if isinstance(loss, ServerLoss) and loss.server == server]
 
 
 ACCEPTED_FAULTS = (
@@ -201,7 +201,7 @@ class FaultError(ValueError):
     """No such fault; the message says what is accepted."""
 
 
-def fault_of(text: str) -> Disturbance:
+def fault_of(text: str) -> Fault:
     """One fault; raises FaultError."""
     match = _GRAMMAR.fullmatch(text[:80])
     if match is None:
@@ -217,7 +217,7 @@ def _seconds(text: str) -> float:
     return 0.0 if text.strip("0s.") == "" else parse_duration(text)
 
 
-def _made(kind: str, at_s: float, for_s: float, amount: float | None) -> Disturbance:
+def _made(kind: str, at_s: float, for_s: float, amount: float | None) -> Fault:
     if (amount is not None) != (kind in ("slow", "lists")):
         raise ValueError(f"accepted: {ACCEPTED_FAULTS}")
     match kind:

@@ -103,7 +103,7 @@ class Observer:
 
     def _with_others(self, window: Reading, index: int, now_s: float) -> Reading:
         """The same with what is answered to others, which is no load."""
-        if not self._scenario.disturbances:
+        if not self._scenario.faults:
             return window
         from_s = now_s - window.span_s
         ours, others = (

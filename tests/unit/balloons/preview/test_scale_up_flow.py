@@ -332,7 +332,7 @@ def shares(scenario: Scenario) -> list[float]:
 def test_a_moment_tells_how_busy_the_servers_were_since_the_one_before(lost: int, busy: int) -> None:
     """What one server does not answer the others get: 30 % of four are 40 % of three."""
     losses = tuple(ServerLoss(at_s=-1e6, for_s=2e6, server=server) for server in range(lost))
-    first, second, *others = shares(replace(STILL, disturbances=losses))
+    first, second, *others = shares(replace(STILL, faults=losses))
     assert first == 0, "nothing came before it"
     assert second <= others[0]
     assert set(others) == {min(100, busy)}
@@ -340,7 +340,7 @@ def test_a_moment_tells_how_busy_the_servers_were_since_the_one_before(lost: int
 
 def test_of_servers_that_are_all_down_none_is_busy() -> None:
     losses = tuple(ServerLoss(at_s=-1e6, for_s=2e6, server=server) for server in range(ROOMY.servers))
-    found = flow(world(replace(STILL, disturbances=losses, limit_s=60.0)), AtOnce())
+    found = flow(world(replace(STILL, faults=losses, limit_s=60.0)), AtOnce())
     assert {moment.utilisation for moment in found.moments} == {0.0}
 
 
@@ -357,7 +357,7 @@ def test_moments_tell_all_requests_of_joins() -> None:
 @pytest.mark.parametrize(("at_s", "is_felt"), [(-55.0, False), (5.0, True)])
 def test_the_worst_latency_is_that_since_the_demand_came(at_s: float, *, is_felt: bool) -> None:
     burst = ListBurst(at_s=at_s, for_s=10.0, per_s=4 * 100.0 / 0.3)
-    found = flow(world(replace(STILL, disturbances=(burst,))), AtOnce())
+    found = flow(world(replace(STILL, faults=(burst,))), AtOnce())
     assert (found.worst_latency_s > 2 * found.idle_latency_s) is is_felt
 
 

@@ -106,7 +106,7 @@ def test_a_run_in_which_nothing_joins_is_given_up() -> None:
     found = run(stuck, Nobody())
     assert (found.done_s, found.is_stuck, found.moments[-1].at_s) == (None, True, 150.5)
     fault = Slowdown(at_s=0.0, for_s=50.0, factor=0.5)
-    later = replace(stuck, demands=(ScaleUp(at_s=30.0, nodes=4),), disturbances=(fault,))
+    later = replace(stuck, demands=(ScaleUp(at_s=30.0, nodes=4),), faults=(fault,))
     assert run(later, Nobody()).moments[-1].at_s == 200.5, "counted from the last demand and the end of the last fault"
     assert run(stuck, Nobody(), launches_per_s=0.1, launch_burst=4).moments[-1].at_s == 200.5
     assert run(replace(FOUR, limit_s=100.0), Nobody()).moments[-1].at_s == 100.0
@@ -125,20 +125,20 @@ def test_servers_are_as_busy_as_others_keep_them() -> None:
     busy = replace(FOUR, background=0.3, lead_s=60.0)
     assert run(busy).moments[8].utilisation == pytest.approx(0.3, rel=0.001)
     assert run(replace(busy, servers=4)).moments[8].utilisation == pytest.approx(0.3, rel=0.001)
-    lost = replace(busy, servers=4, disturbances=(ServerLoss(at_s=-30.0, for_s=600.0, server=1),))
+    lost = replace(busy, servers=4, faults=(ServerLoss(at_s=-30.0, for_s=600.0, server=1),))
     assert run(lost).moments[8].utilisation == pytest.approx(0.4, rel=0.001), "three do the work of four"
-    slow = replace(busy, disturbances=(Slowdown(at_s=-30.0, for_s=600.0, factor=0.2),))
+    slow = replace(busy, faults=(Slowdown(at_s=-30.0, for_s=600.0, factor=0.2),))
     assert run(slow).moments[8].utilisation == pytest.approx(0.2, rel=0.001), "all that they can"
 
 
 def test_where_no_server_answers_nothing_is_done() -> None:
-    dark = replace(FOUR, background=0.3, lead_s=60.0, disturbances=(ServerLoss(at_s=-30.0, for_s=600.0),))
+    dark = replace(FOUR, background=0.3, lead_s=60.0, faults=(ServerLoss(at_s=-30.0, for_s=600.0),))
     assert run(dark).moments[8].utilisation == 0.0
 
 
 def test_bursts_of_lists_cost_what_a_list_of_so_many_nodes_costs() -> None:
     burst = ListBurst(at_s=-60.0, for_s=600.0, per_s=500.0)
-    listed = replace(FOUR, nodes_before=5000, background=0.1, lead_s=60.0, disturbances=(burst,))
+    listed = replace(FOUR, nodes_before=5000, background=0.1, lead_s=60.0, faults=(burst,))
     assert run(listed).moments[8].utilisation == pytest.approx(0.1 + 500 * LIST.cost_at(5000) / 1000, rel=0.001)
 
 

@@ -1,4 +1,4 @@
-"""The simulation by cohort as a whole: deterministic, complete, and honest about disturbances."""
+"""The simulation by cohort as a whole: deterministic, complete, and honest about faults."""
 
 from dataclasses import replace
 
@@ -76,14 +76,14 @@ def test_large_scenarios_lose_nobody_in_their_cohorts() -> None:
 
 def test_frozen_metrics_bring_no_new_windows() -> None:
     policy = Watching(2)
-    simulate(replace(CALM, scrape_missing=0.0, disturbances=(Blindness(at_s=50, for_s=60),)), policy, 1)
+    simulate(replace(CALM, scrape_missing=0.0, faults=(Blindness(at_s=50, for_s=60),)), policy, 1)
     (signals, _, now_s), *_ = [seen for seen in policy.seen if seen[2] >= 1000 + 105]
     assert all(now_s - reading.ended_s > 50 for reading in signals.readings)
 
 
 def test_a_lost_server_is_silent_and_its_joins_go_on_elsewhere() -> None:
     policy = Watching(20)
-    found = simulate(replace(CALM, disturbances=(ServerLoss(at_s=60, for_s=40, server=1),)), policy, 1)
+    found = simulate(replace(CALM, faults=(ServerLoss(at_s=60, for_s=40, server=1),)), policy, 1)
     silent = {each.server for signals, _, _ in policy.seen for each in signals.silent}
     assert silent == {"server-1"}
     assert len(found.usable_s) == 40

@@ -8,14 +8,14 @@ from lab.simulator.by_request import simulate_requests
 from lab.simulator.study_scenarios import TWELVE
 from tests.unit.throttler.simulator.small_plants import Everything, Nobody, Truthful, Window, least_time_s, plant
 from throttler.simulator.requests_and_machines import JOIN
-from throttler.simulator.scenario_and_faults import Blindness, Disturbance, ListBurst, ScaleUp, ServerLoss, Slowdown
+from throttler.simulator.scenario_and_faults import Blindness, Fault, ListBurst, ScaleUp, ServerLoss, Slowdown
 
 pytestmark = pytest.mark.whole
 
 A_SMALL = TWELVE[0]
 
 
-def disturbances() -> st.SearchStrategy[Disturbance]:
+def faults() -> st.SearchStrategy[Fault]:
     at_s, for_s = st.floats(0, 100), st.floats(5, 100)
     return st.one_of(
         st.builds(ServerLoss, at_s=at_s, for_s=for_s, server=st.integers(0, 1)),
@@ -33,7 +33,7 @@ def disturbances() -> st.SearchStrategy[Disturbance]:
     seats=st.floats(0.6, 10.0),
     weight=st.floats(0.3, 5.0),
     has_gate=st.booleans(),
-    hits=st.lists(disturbances(), max_size=3),
+    hits=st.lists(faults(), max_size=3),
     seed=st.integers(0, 2**32),
 )
 def test_every_request_ends_once_and_every_node_is_somewhere(
@@ -43,7 +43,7 @@ def test_every_request_ends_once_and_every_node_is_somewhere(
     seats: float,
     weight: float,
     has_gate: bool,
-    hits: list[Disturbance],
+    hits: list[Fault],
     seed: int,
 ) -> None:
     scenario = plant(
@@ -55,7 +55,7 @@ def test_every_request_ends_once_and_every_node_is_somewhere(
         has_gate=has_gate,
         background=0.2,
         limit_s=400.0,
-        disturbances=tuple(hits),
+        faults=tuple(hits),
     )
     result = simulate_requests(scenario, Everything(), seed)  # raises ConservationError itself
     assert 0 <= result.errors <= result.requests
@@ -134,9 +134,7 @@ def test_a_machine_that_nobody_lets_in_is_lost_and_asked_for_again() -> None:
 
 def test_a_lost_server_breaks_connections_without_an_error_answer() -> None:
     calm = plant(40, background=0.2)
-    result = simulate_requests(
-        plant(40, background=0.2, disturbances=(ServerLoss(at_s=30, for_s=60),)), Everything(), 1
-    )
+    result = simulate_requests(plant(40, background=0.2, faults=(ServerLoss(at_s=30, for_s=60),)), Everything(), 1)
     assert result.done_s is not None
     assert result.errors == 0
     assert result.usable_s != simulate_requests(calm, Everything(), 1).usable_s

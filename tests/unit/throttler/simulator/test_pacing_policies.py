@@ -106,7 +106,7 @@ def test_the_oracle_uses_its_share_of_what_is_free() -> None:
 
 def test_the_oracle_asks_for_no_machine_that_a_known_slowdown_would_keep_waiting() -> None:
     calm = Scenario(name="calm", demands=(ScaleUp(at_s=0.0, nodes=9999),), servers=2, capacity=4, boot_s=120)
-    slow = replace(calm, disturbances=(Slowdown(at_s=60, for_s=600, factor=0.5),))
+    slow = replace(calm, faults=(Slowdown(at_s=60, for_s=600, factor=0.5),))
     asked = [
         FullKnowledge(each).step_knowing(6.0, 5.0, Joins(waiting=9999), CLOCK_START_S).ask for each in (calm, slow)
     ]

@@ -47,15 +47,15 @@ def test_spare_is_what_others_leave() -> None:
     assert spare(plant(background=0.25), 0.25, 0, 0.0) == pytest.approx(12.0)
     assert spare(plant(background=0.25), 0.25, 1000, 0.0) == pytest.approx(12.0 - 1.5)
     assert spare(plant(seats_per_capacity=0.5), 0.25, 0, 0.0) == pytest.approx(4.0)
-    bursting = plant(disturbances=(ListBurst(at_s=0, for_s=60, per_s=10),))
+    bursting = plant(faults=(ListBurst(at_s=0, for_s=60, per_s=10),))
     assert spare(bursting, 0.25, 0, 0.0) == pytest.approx(12.0 - 3.0)
     assert burst_rate(bursting, 57.5) == 5.0
-    flooded = plant(disturbances=(ListBurst(at_s=0, for_s=60, per_s=100),))
+    flooded = plant(faults=(ListBurst(at_s=0, for_s=60, per_s=100),))
     assert spare(flooded, 0.25, 0, 0.0) == 0.0, "never less than nothing"
 
 
 def test_connections_stick_to_the_servers_that_were_there() -> None:
-    scenario = plant(disturbances=(ServerLoss(at_s=10, for_s=10),))
+    scenario = plant(faults=(ServerLoss(at_s=10, for_s=10),))
     assert visitor_shares(scenario, 0.0) == [0.5, 0.5]
     assert visitor_shares(scenario, 15.0) == [0.0, 1.0]
     assert visitor_shares(scenario, 25.0)[0] < 0.05
@@ -63,7 +63,7 @@ def test_connections_stick_to_the_servers_that_were_there() -> None:
 
 
 def test_no_server_up_means_no_shares() -> None:
-    assert visitor_shares(plant(servers=1, disturbances=(ServerLoss(at_s=0, for_s=9),)), 5.0) == [0.0]
+    assert visitor_shares(plant(servers=1, faults=(ServerLoss(at_s=0, for_s=9),)), 5.0) == [0.0]
 
 
 def test_the_background_swings_around_its_mean() -> None:
@@ -99,7 +99,7 @@ def test_requests_of_a_heavy_join_take_longer_and_only_lists_grow_with_nodes() -
 
 
 def test_connections_come_back_over_five_minutes() -> None:
-    scenario = plant(disturbances=(ServerLoss(at_s=10, for_s=10),))
+    scenario = plant(faults=(ServerLoss(at_s=10, for_s=10),))
     back = visitor_shares(scenario, 20.0 + 300.0)
     stuck = 1 - np.exp(-1)
     assert back == pytest.approx([stuck / (1 + stuck), 1 / (1 + stuck)])
@@ -107,8 +107,8 @@ def test_connections_come_back_over_five_minutes() -> None:
 
 
 def test_connections_come_back_from_the_end_of_the_latest_loss() -> None:
-    twice = plant(disturbances=(ServerLoss(at_s=10, for_s=10), ServerLoss(at_s=400, for_s=10)))
-    once = plant(disturbances=(ServerLoss(at_s=400, for_s=10),))
+    twice = plant(faults=(ServerLoss(at_s=10, for_s=10), ServerLoss(at_s=400, for_s=10)))
+    once = plant(faults=(ServerLoss(at_s=400, for_s=10),))
     assert visitor_shares(twice, 450.0) == visitor_shares(once, 450.0)
     assert visitor_shares(once, 399.0) == [0.5, 0.5], "a loss that is to come is not known"
 

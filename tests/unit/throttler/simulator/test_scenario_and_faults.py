@@ -6,8 +6,8 @@ from tests.unit.throttler.simulator.small_plants import plant
 from throttler.simulator.requests_and_machines import capacity
 from throttler.simulator.scenario_and_faults import (
     Blindness,
-    Disturbance,
     ErrorsOfOthers,
+    Fault,
     FaultError,
     ListBurst,
     ServerLoss,
@@ -23,21 +23,21 @@ from throttler.simulator.scenario_and_faults import (
 )
 
 
-def test_weather_comes_and_goes() -> None:
-    scenario = plant(disturbances=(ServerLoss(at_s=10, for_s=10, server=1), Slowdown(at_s=15, for_s=10, factor=0.5)))
+def test_faults_come_and_go() -> None:
+    scenario = plant(faults=(ServerLoss(at_s=10, for_s=10, server=1), Slowdown(at_s=15, for_s=10, factor=0.5)))
     assert [is_up(scenario, 1, at_s) for at_s in (9.9, 10.0, 19.9, 20.0)] == [True, False, False, True]
     assert [capacity(scenario, 0, at_s) for at_s in (0.0, 15.0, 25.0)] == [8.0, 4.0, 8.0]
     assert [capacity(scenario, 1, at_s) for at_s in (0.0, 15.0, 22.0)] == [8.0, 0.0, 4.0]
 
 
 def test_metrics_stand_still_from_the_beginning_of_a_blindness_until_its_end() -> None:
-    blind = plant(disturbances=(Blindness(at_s=10, for_s=5),))
+    blind = plant(faults=(Blindness(at_s=10, for_s=5),))
     assert [is_blind(blind, at_s) for at_s in (9.9, 10.0, 14.9, 15.0)] == [False, True, True, False]
-    assert not is_blind(plant(disturbances=(Slowdown(at_s=0, for_s=99, factor=0.5),)), 5.0)
+    assert not is_blind(plant(faults=(Slowdown(at_s=0, for_s=99, factor=0.5),)), 5.0)
 
 
 def test_two_slowdowns_at_once_multiply() -> None:
-    twice = plant(disturbances=(Slowdown(at_s=0, for_s=20, factor=0.5), Slowdown(at_s=10, for_s=20, factor=0.4)))
+    twice = plant(faults=(Slowdown(at_s=0, for_s=20, factor=0.5), Slowdown(at_s=10, for_s=20, factor=0.4)))
     assert [speed_factor(twice, at_s) for at_s in (-0.1, 0.0, 10.0, 19.9, 20.0, 29.9, 30.0)] == [
         1.0,
         0.5,
@@ -51,7 +51,7 @@ def test_two_slowdowns_at_once_multiply() -> None:
 
 def test_errors_of_others_are_counted_by_the_time_in_which_they_last() -> None:
     scenario = plant(
-        disturbances=(
+        faults=(
             ErrorsOfOthers(per_s=2.0, at_s=10.0, for_s=10.0),
             ErrorsOfOthers(per_s=3.0, at_s=0.0, for_s=100.0, server=1, looks_like_joins=False),
             ListBurst(at_s=0.0, for_s=100.0, per_s=9.0),
@@ -63,14 +63,12 @@ def test_errors_of_others_are_counted_by_the_time_in_which_they_last() -> None:
 
 
 def test_a_webhook_makes_a_mean_longer_for_the_part_in_which_it_is_slow() -> None:
-    scenario = plant(disturbances=(SlowWebhook(seconds=4.0, at_s=10.0, for_s=5.0), SlowWebhook(seconds=1.0)))
+    scenario = plant(faults=(SlowWebhook(seconds=4.0, at_s=10.0, for_s=5.0), SlowWebhook(seconds=1.0)))
     assert [webhook_s(scenario, from_s, from_s + 10.0) for from_s in (0.0, 5.0, 10.0, 15.0)] == [1.0, 3.0, 3.0, 1.0]
 
 
 def test_a_burst_of_lists_counts_by_the_part_of_the_stretch_that_it_fills() -> None:
-    bursting = plant(
-        disturbances=(ListBurst(at_s=12.0, for_s=6.0, per_s=10.0), ListBurst(at_s=0.0, for_s=1.0, per_s=5.0))
-    )
+    bursting = plant(faults=(ListBurst(at_s=12.0, for_s=6.0, per_s=10.0), ListBurst(at_s=0.0, for_s=1.0, per_s=5.0)))
     assert [burst_rate(bursting, from_s) for from_s in (0.0, 5.0, 10.0, 15.0, 20.0)] == pytest.approx(
         [1.0, 0.0, 6.0, 6.0, 0.0]
     )
@@ -88,7 +86,7 @@ def test_a_burst_of_lists_counts_by_the_part_of_the_stretch_that_it_fills() -> N
         ("lists@10s+20s=10000", ListBurst(at_s=10.0, for_s=20.0, per_s=10_000.0)),
     ],
 )
-def test_a_fault_is_read(text: str, fault: Disturbance) -> None:
+def test_a_fault_is_read(text: str, fault: Fault) -> None:
     assert fault_of(text) == fault
 
 

@@ -43,13 +43,13 @@ def test_a_window_is_the_difference_of_two_scrapes() -> None:
 
 
 def test_what_others_are_answered_is_counted_and_is_no_load() -> None:
-    disturbances = (
+    faults = (
         ErrorsOfOthers(at_s=15.0, for_s=100.0, per_s=1000.0),
         ErrorsOfOthers(at_s=10.0, for_s=100.0, per_s=1000.0, looks_like_joins=False),
         ErrorsOfOthers(at_s=10.0, for_s=100.0, per_s=1000.0, server=1),
         SlowWebhook(at_s=15.0, for_s=100.0, seconds=3.0),
     )
-    seen = observer(disturbances=disturbances)
+    seen = observer(faults=faults)
     for now_s in (10.0, 20.0):
         seen.scrape([counted(now_s)], now_s)
     (reading,) = seen.signals(25.0).readings
@@ -82,7 +82,7 @@ def test_an_idle_window_has_no_latency() -> None:
 
 
 def test_while_blind_the_newest_reading_grows_old() -> None:
-    seen = observer(disturbances=(Blindness(at_s=25, for_s=100),))
+    seen = observer(faults=(Blindness(at_s=25, for_s=100),))
     for now_s in range(10, 150, 10):
         seen.scrape([counted(now_s)], float(now_s))
         seen.signals(float(now_s) + 5.0)

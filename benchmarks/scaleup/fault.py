@@ -11,10 +11,10 @@ from lab.scaleup.cluster import STRANGER
 
 LISTERS = 4
 LASTS_S = 20.0
-"""How long the disturbance lasts."""
+"""How long the fault lasts."""
 
 
-class Disturbance(enum.Enum):
+class Fault(enum.Enum):
     """The two kinds, and none."""
 
     NONE = "none"
@@ -22,14 +22,14 @@ class Disturbance(enum.Enum):
     FROZEN_SERVER = "frozen server"
 
 
-async def disturb(plane: ControlPlane, kind: Disturbance) -> None:
-    """Disturb for `LASTS_S`; returns when it is over."""
-    match kind:
-        case Disturbance.NOISY_LISTER:
+async def inject(plane: ControlPlane, fault: Fault) -> None:
+    """Cause it for `LASTS_S`; returns when it is over."""
+    match fault:
+        case Fault.NOISY_LISTER:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(LASTS_S):
                     await asyncio.gather(*(_list_for_ever(plane) for _ in range(LISTERS)))
-        case Disturbance.FROZEN_SERVER:
+        case Fault.FROZEN_SERVER:
             last = f"kube-apiserver-{len(plane.server_urls) - 1}"
             plane.pause(last)
             try:
