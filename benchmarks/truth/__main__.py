@@ -32,7 +32,8 @@ FAKED = (
     "shares) and its usual load, what a join of the history cost it (CPU counters; with a JoinThrottle that is "
     "learned), client limits of the controller manager and the scheduler, and what only a cloud knows (--max-nodes, "
     "--launch-rate).",
-    "Every process shares the machine's cores, the machines' requests included; the busy share stands beside each run.",
+    "Every process shares the machine's cores, the machines' requests included; the busy share stands beside each run. "
+    "An API server of one core has it before all others, where the machine allows a cgroup (else the row says shared).",
 )
 
 

@@ -52,9 +52,10 @@ def row(trial: Trial) -> str:
     band = f"{said.low_s or 0:3.0f}-{said.high_s or 0:3.0f}{' ' if trial.is_covered else '!'}"
     right = " " if trial.is_binding_right else "!"
     case = happened.case
+    shared = " (shared)" if case.cores == 1 and not happened.is_served_first else ""
     return (
         f"{case.number:>2} {case.text}  said {said.eta_s or 0:5.1f} s [{band}] real {trial.real_s:5.1f} s "
         f"{off}  {said.limit}{right} ({' / '.join(trial.held_by)})  came {len(happened.lives)} of {said.nodes}  "
-        f"server {100 * happened.server_busy:.0f} %, machine {100 * happened.machine_busy:.0f} %, "
-        f"load {happened.load:.1f}"
+        f"server {100 * happened.server_busy:.0f} %{shared}, machine {100 * happened.machine_busy:.0f} %, load "
+        f"{happened.load:.1f}"
     )

@@ -45,6 +45,8 @@ class Happened:
     """Core-seconds that the API server used from the demand to the end."""
     ordering_cpu_s: float | None = None
     """Of these, those before the first node registered; None where that was not measured."""
+    is_served_first: bool = False
+    """The API server had its core before every other process; else it shared it, and plans know nothing of that."""
 
 
 def keep(happened: Happened, folder: Path) -> None:

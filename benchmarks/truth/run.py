@@ -11,7 +11,7 @@ from benchmarks.truth.cpu_use import Spent, machine_share, server_share, spent, 
 from benchmarks.truth.happened import Happened, Usual, keep, kept
 from benchmarks.truth.node_lives import Life
 from benchmarks.truth.own_plan import AFTERWARDS, CLUSTER, compare_plan, dump_cluster, make_plan, saved_plan
-from benchmarks.truth.scene import Scene, end_history, open_scene, order_history, pods
+from benchmarks.truth.scene import SERVER, Scene, end_history, open_scene, order_history, pods
 from benchmarks.truth.trial import Trial, judged
 from lab.errors import LabError
 
@@ -80,6 +80,7 @@ async def _scale_up(scene: Scene, usual: Usual, kubeconfig: Path, folder: Path) 
         ordering_cpu_s=_spent_before(samples, min(life.registered_s for life in came) - demand_s),
         machine_busy=machine_share(samples[0], samples[-1]),
         load=load,
+        is_served_first=scene.is_served_first,
     )
 
 
@@ -108,7 +109,7 @@ async def _settled(scene: Scene) -> None:
 
 
 def _spent(scene: Scene) -> Spent:
-    return spent(scene.plane.pid("kube-apiserver-0"))
+    return spent(scene.plane.pid(SERVER))
 
 
 async def _sample(scene: Scene, samples: list[Spent]) -> None:

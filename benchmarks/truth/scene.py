@@ -16,9 +16,11 @@ from lab.cloud.karpenter.objects import NODE_CLAIMS_PATH
 from lab.controlplane import ControlPlane, ControlPlaneSettings, start_control_plane
 from lab.controlplane.settings import ApiServerSettings, ControllerManagerSettings, SchedulerSettings
 from lab.demo.service import ACCOUNT, ACCOUNT_NAMESPACE, install, run_service
+from lab.processes.cpu_share import served_first
 from lab.scaleup.cluster import NEVER_S, SCHEDULER_QPS, daemon_set
 
 NODE_POOL = "default"
+SERVER = "kube-apiserver-0"
 CORES = 8
 WORKER = paper_type("worker-8", cores=CORES, memory_gib=32, sort=MachineSort.JOINER)
 WHOLE_NODE = {name: WORKER.allocatable[name] for name in ("cpu", "memory")}
@@ -47,6 +49,8 @@ class Scene:
     plane: ControlPlane
     karpenter: Karpenter
     api: JsonApi
+    is_served_first: bool = False
+    """The API server has the one core that plans are told of, whatever else runs; no cgroup, no such right."""
 
     async def ask_for(self, pods: list[Json]) -> None:
         """Create the pods, all at once."""
@@ -109,11 +113,13 @@ async def open_scene(case: Case) -> AsyncIterator[Scene]:
         sets = {"apiVersion": "v1", "kind": "List", "items": [daemon_set(n) for n in range(case.daemon_sets)]}
         await plane.kubectl_async("apply", "-f", "-", input=json.dumps(sets))
         karpenter = await stack.enter_async_context(start_karpenter(plane, _karpenter(case)))
+        # Of two cores nobody has both on a machine of two: the plan is told what part it has.
+        is_served_first = case.cores == 1 and stack.enter_context(served_first(plane.pid(SERVER)))
         if case.window is not None:
             await _install(plane, case.window)
             await stack.enter_async_context(run_service(plane))
             await _wait_for_throttle(plane)
-        yield Scene(case, plane, karpenter, api)
+        yield Scene(case, plane, karpenter, api, is_served_first)
 
 
 def _plane(case: Case) -> ControlPlaneSettings:
