@@ -78,6 +78,13 @@ def test_worlds_that_explain_everything_leave_nothing() -> None:
     assert fitted([Deviation(said_s=SAID_S, off_s=1.0, drawn_s=5.0)] * 3) == 0.0
 
 
+def test_a_plan_that_says_it_knows_little_hides_no_error_of_those_that_know() -> None:
+    sure = [Deviation(said_s=SAID_S, off_s=3.0, drawn_s=1.0)] * 9
+    unsure = Deviation(said_s=2 * SAID_S, off_s=5.0, drawn_s=20.0)
+    assert fitted([*sure, unsure]) == pytest.approx(fitted(sure), rel=0.1)
+    assert held_left_out([*sure, unsure]) == 10
+
+
 def test_a_run_is_judged_by_the_others_alone() -> None:
     """One that is far off would widen its own band until it holds it."""
     calm, far = (Deviation(said_s=SAID_S, off_s=off_s, drawn_s=1.0) for off_s in (0.5, 6.0))
