@@ -78,6 +78,21 @@ async def until(what: str, holds: Callable[[], Awaitable[bool]], deadline_s: flo
         await asyncio.sleep(0.3)
 
 
+async def until_it_stays(
+    what: str, holds: Callable[[], Awaitable[bool]], duration_s: float, deadline_s: float = 180
+) -> None:
+    """Return once it has held for `duration_s` at a stretch: for what may hold for a moment before it is true."""
+    since = time.monotonic()
+
+    async def stays() -> bool:
+        nonlocal since
+        if not await holds():
+            since = time.monotonic()
+        return time.monotonic() - since >= duration_s
+
+    await until(what, stays, deadline_s)
+
+
 async def throughout(what: str, holds: Callable[[], Awaitable[bool]], duration_s: float) -> None:
     """Watch for `duration_s`; fails with `what` as soon as it no longer holds."""
     end = time.monotonic() + duration_s
