@@ -4,6 +4,8 @@ import base64
 import json
 import socket
 import ssl
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -21,6 +23,15 @@ def test_ports_are_free_distinct_and_below_the_ephemeral_range() -> None:
     ports = {free_port() for _ in range(50)}
     assert len(ports) == 50
     assert max(ports) < 32_768
+
+
+def test_a_port_is_kept_from_other_processes_before_anybody_listens_and_until_its_own_ends() -> None:
+    take = "import sys; from lab.controlplane.ports import _take; print(_take(int(sys.argv[1])))"
+    answers = [
+        subprocess.run([sys.executable, "-c", take, str(port)], capture_output=True, text=True, check=True).stdout
+        for port in (free_port(), 40_000, 40_000)
+    ]
+    assert answers == ["False\n", "True\n", "True\n"]
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1", ""])
