@@ -23,7 +23,7 @@ alone, for they may be there before ours are."""
 TIMEOUT_S = 60.0
 TRIES, BUSY = 10, (429, 503)
 """As kubectl does where a server is busy and says when to come back."""
-LOOKS, LOOK_AGAIN_S = 6, 0.3
+LOOKS, LOOK_AGAIN_S = 20, 0.3
 """A kind that was established a moment ago may not be listed yet."""
 
 

@@ -19,7 +19,8 @@ FLOW_CONTROL = MANIFESTS / "components" / "flow-control" / "flow-control.yaml"
 GUARD = MANIFESTS / "components" / "guard"
 ACCOUNT_NAMESPACE, ACCOUNT = "kube-balloons", "kube-balloons"
 GUARD_ACCOUNT = "kube-balloons-guard"
-STOP_DEADLINE_S = 15.0
+STOP_DEADLINE_S = 60.0
+"""The service promises 25 s; where other work loads the machine it gets less of it."""
 
 
 async def install(plane: ControlPlane) -> None:
@@ -29,7 +30,15 @@ async def install(plane: ControlPlane) -> None:
     """
     await plane.kubectl_async("apply", "-k", str(MANIFESTS / "base"))
     await plane.kubectl_async("apply", "-f", str(FLOW_CONTROL))
-    await plane.kubectl_async("wait", "--for=condition=Established", "crd/balloonpools.kube-balloons.github.io")
+    await until_served(plane)
+
+
+async def until_served(plane: ControlPlane) -> None:
+    """Wait until our kinds can be asked for: the server tells clients of them a moment after they are established."""
+    kinds = [f"{plural}.kube-balloons.github.io" for plural in ("balloonpools", "jointhrottles")]
+    await plane.kubectl_async("wait", "--for=condition=Established", *(f"crd/{kind}" for kind in kinds))
+    for kind in kinds:
+        await plane.get_async(kind)
 
 
 def service_log(plane: ControlPlane, command: str = "run") -> Path:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from lab.controlplane import ControlPlane
-from tests.contract.waiting import make_namespace
+from tests.contract.waiting import make_namespace, serve
 from tests.crd_and_types import older_crd
 
 MANIFESTS = Path(__file__).parents[2] / "manifests"
@@ -26,21 +26,18 @@ def jointhrottle_crd(control_plane: ControlPlane) -> str:
 
 
 def _served(plane: ControlPlane, plural: str) -> str:
-    name = f"{plural}.kube-balloons.github.io"
-    plane.kubectl("apply", "--server-side", f"--filename={MANIFESTS}/crds/{plural}.yaml")
-    plane.kubectl("wait", "--for=condition=Established", f"crd/{name}", "--timeout=60s")
-    return name
+    serve(plane, MANIFESTS / "crds" / f"{plural}.yaml")
+    return f"{plural}.kube-balloons.github.io"
 
 
 @pytest.fixture(scope="session")
 def serve_older(control_plane: ControlPlane) -> Callable[[str, str], None]:
     """Serve a CRD, by its plural, as a server without validations has it, under another group."""
 
-    def serve(plural: str, group: str) -> None:
-        control_plane.kubectl("apply", "--server-side", "--filename=-", input=json.dumps(older_crd(plural, group)))
-        control_plane.kubectl("wait", "--for=condition=Established", f"crd/{plural}.{group}", "--timeout=60s")
+    def serve_it(plural: str, group: str) -> None:
+        serve(control_plane, json.dumps(older_crd(plural, group)))
 
-    return serve
+    return serve_it
 
 
 @pytest.fixture(scope="module")

@@ -14,6 +14,7 @@ from lab.cloud.karpenter.settings import NodePoolSettings
 from lab.cloud.nodegroups import install_capacity_quotas, install_machine_deployments
 from lab.controlplane import ControlPlane
 from tests.contract.policy_objects import MAX_SIZE, machine_deployment
+from tests.contract.waiting import serve
 from tests.unit.throttler.service.throttle_scene import a_throttle
 from throttler.joins.demand import Crowd
 from throttler.joins.joins import JoinRules, Joins
@@ -56,9 +57,7 @@ USERS = [
 
 @pytest.fixture(scope="module")
 def served(control_plane: ControlPlane) -> ControlPlane:
-    for file in find_karpenter_crds().glob("*.yaml"):
-        control_plane.kubectl("apply", "--server-side", "-f", str(file))
-        control_plane.kubectl("wait", "--for=condition=Established", "-f", str(file))
+    serve(control_plane, find_karpenter_crds())
     asyncio.run(install_capacity_quotas(control_plane))
     asyncio.run(install_machine_deployments(control_plane))
     return control_plane

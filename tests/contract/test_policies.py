@@ -14,7 +14,7 @@ from lab.manifests import MANIFESTS
 from tests.contract.policy_objects import NAMESPACE, STATUS, STORED, lease
 from tests.contract.policy_table import FORBIDDEN, LEASES, LEGAL, PODS, Write
 from tests.contract.rendered import helm_text
-from tests.contract.waiting import make_namespace, until
+from tests.contract.waiting import make_namespace, serve, until
 
 pytestmark = pytest.mark.helm
 
@@ -41,6 +41,13 @@ class Server:
 
     def attempt(self, write: Write, mode: str = "dryRun=All") -> str:
         """Make the call; returns the server's refusal, empty if it would be done."""
+        answer = self._send(write, mode)
+        # A controller has written the object since it was read: the server says so before it asks the policies.
+        while write.edit and "the object has been modified" in answer:
+            answer = self._send(write, mode)
+        return answer
+
+    def _send(self, write: Write, mode: str) -> str:
         who = f"system:serviceaccount:{NAMESPACE}:{write.account}"
         body = self._edited(write) if write.edit else write.body
         verb = "PUT" if write.edit else "POST" if write.body is not None else "DELETE"
@@ -84,9 +91,7 @@ def policies() -> str:
 
 
 def serve_kinds(plane: ControlPlane) -> None:
-    for file in find_karpenter_crds().glob("*.yaml"):
-        plane.kubectl("apply", "--server-side", "--force-conflicts", f"--filename={file}")
-        plane.kubectl("wait", "--for=condition=Established", f"--filename={file}")
+    serve(plane, find_karpenter_crds())
     asyncio.run(install_capacity_quotas(plane))
     asyncio.run(install_machine_deployments(plane))
     plane.kubectl("apply", f"--filename={MANIFESTS}/base/priorityclass.yaml")

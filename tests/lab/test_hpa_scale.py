@@ -14,6 +14,7 @@ import pytest
 
 from lab.controlplane import ControlPlane
 from lab.errors import LabError
+from tests.contract.waiting import serve
 
 MANIFESTS = Path(__file__).parents[2] / "manifests"
 PATIENCE_S = 180
@@ -23,8 +24,7 @@ PATIENCE_S = 180
 @pytest.fixture
 def pools(control_plane: ControlPlane, namespace: str) -> str:
     """A namespace in which BalloonPools are served."""
-    control_plane.kubectl("apply", "--server-side", f"--filename={MANIFESTS}/crds/balloonpools.yaml")
-    control_plane.kubectl("wait", "--for=condition=Established", "crd/balloonpools.kube-balloons.github.io")
+    serve(control_plane, MANIFESTS / "crds" / "balloonpools.yaml")
     return namespace
 
 

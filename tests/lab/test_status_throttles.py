@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 from lab.controlplane import ControlPlane, ControlPlaneSettings, start_control_plane
+from tests.contract.waiting import serve
 
 CRDS = Path(__file__).parents[2] / "manifests" / "crds"
 POOL = {
@@ -23,26 +24,20 @@ async def apply(plane: ControlPlane, *objects: object) -> None:
         await plane.kubectl_async("apply", "--filename=-", input=json.dumps(each))
 
 
-async def serve(plane: ControlPlane, plural: str) -> None:
-    await plane.kubectl_async("apply", "--server-side", f"--filename={CRDS}/{plural}.yaml")
-    crd = f"crd/{plural}.kube-balloons.github.io"
-    await plane.kubectl_async("wait", "--for=condition=Established", crd, "--timeout=60s")
-
-
 async def status(kubeconfig: Path, *options: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "balloons", "status", "-n", "default", "--kubeconfig", str(kubeconfig), *options]
-    return await asyncio.to_thread(subprocess.run, command, capture_output=True, text=True, timeout=60, check=False)
+    return await asyncio.to_thread(subprocess.run, command, capture_output=True, text=True, timeout=180, check=False)
 
 
 async def test_throttles_are_shown_where_they_are_served_and_may_be_seen() -> None:
     async with start_control_plane(ControlPlaneSettings(controller_manager=None, scheduler=None)) as plane:
-        await serve(plane, "balloonpools")
+        await asyncio.to_thread(serve, plane, CRDS / "balloonpools.yaml")
         await apply(plane, POOL)
         without = await status(plane.kubeconfig())
         assert (without.returncode, without.stderr) == (0, "")
         assert [line.split()[0] for line in without.stdout.splitlines()] == ["NAME", "gpu"]
 
-        await serve(plane, "jointhrottles")
+        await asyncio.to_thread(serve, plane, CRDS / "jointhrottles.yaml")
         await apply(plane, THROTTLE)
         both = await status(plane.kubeconfig())
         assert (both.returncode, both.stderr) == (0, "")

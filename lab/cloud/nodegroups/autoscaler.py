@@ -47,7 +47,7 @@ class AutoscalerSettings:
     provision_s: int = 900
     verbosity: int = 2
     extra_flags: tuple[str, ...] = ()
-    start_deadline_s: float = 90.0
+    start_deadline_s: float = 180.0
 
 
 class ClusterAutoscaler:
@@ -167,3 +167,5 @@ async def _install(plane: ControlPlane, text: str) -> None:
     definition = yaml.safe_load(text)
     await plane.kubectl_async("apply", "-f", "-", input=json.dumps(definition))
     await plane.kubectl_async("wait", "--for=condition=Established", f"crd/{definition['metadata']['name']}")
+    # The server tells clients of a new kind a moment later.
+    await plane.get_async(definition["metadata"]["name"])
