@@ -53,7 +53,7 @@ def test_a_status_write_does_not_touch_the_spec(control_plane: ControlPlane, poo
     server_side = ("--server-side", "--subresource=status", "--field-manager=service")
     control_plane.kubectl("apply", *server_side, "--filename=-", input=json.dumps(body))
     control_plane.kubectl(
-        "wait", "balloonpool/status", f"--namespace={pool_namespace}", "--for=condition=Ready", "--timeout=10s"
+        "wait", "balloonpool/status", f"--namespace={pool_namespace}", "--for=condition=Ready", "--timeout=180s"
     )
     stored = decode_pool(
         control_plane.kubectl("get", "balloonpool", "status", f"--namespace={pool_namespace}", "--output=json").encode()

@@ -49,10 +49,13 @@ def schemas(plane: ControlPlane) -> dict[str, str]:
 def queued(control_plane: ControlPlane) -> Iterator[ControlPlane]:
     control_plane.kubectl("apply", f"--filename={FILE}")
 
-    def is_taken_up() -> None:
-        assert schema_of(control_plane, SERVICE, "/metrics") == schemas(control_plane)["kube-balloons"]
+    def are_taken_up() -> None:
+        """One after the other, each in the server's own time."""
+        uids = schemas(control_plane)
+        for account, path, schema in CASES:
+            assert schema_of(control_plane, account, path) == uids[schema]
 
-    until(is_taken_up)
+    until(are_taken_up)
     yield control_plane
     control_plane.kubectl("delete", f"--filename={FILE}")
 

@@ -11,7 +11,7 @@ import yaml
 from balloons.cli.status_text import THROTTLE_COLUMNS
 from lab.controlplane import ControlPlane
 from lab.errors import LabError
-from tests.contract.waiting import reviewed
+from tests.contract.waiting import reviewed, until
 from throttler.api.throttle import JoinThrottle, Levers
 from throttler.api.throttle_rules import decode_throttle
 
@@ -78,7 +78,7 @@ def test_a_status_shows_in_kubectl_and_can_be_waited_for(control_plane: ControlP
     server_side = ("--server-side", "--subresource=status", "--field-manager=service")
     try:
         control_plane.kubectl("apply", *server_side, "--filename=-", input=json.dumps(body))
-        control_plane.kubectl("wait", "jt/shown", "--for=condition=Ready", "--timeout=10s")
+        control_plane.kubectl("wait", "jt/shown", "--for=condition=Ready", "--timeout=180s")
         shown = control_plane.kubectl("get", "jt", "shown")
         stored = decode_throttle(control_plane.kubectl("get", "jt", "shown", "--output=json").encode())
         assert "shown" in control_plane.kubectl("get", "balloons")
@@ -133,12 +133,16 @@ def attributes(verb: str, group: str, kind: str, name: str) -> dict[str, Any]:
 
 
 def test_levers_have_their_right_only_where_it_was_bound(control_plane: ControlPlane) -> None:
+    def is_allowed(rights: list[tuple[str, str, str, str]]) -> None:
+        """The server takes up a binding a moment after it was made."""
+        assert all(allowed(control_plane, "kube-balloons", rights)), rights
+
     control_plane.kubectl("apply", "--kustomize", f"{MANIFESTS}/base")
-    assert all(allowed(control_plane, "kube-balloons", READS))
+    until(lambda: is_allowed(READS))
     for file, rights in LEVERS.items():
         assert not any(allowed(control_plane, "kube-balloons", rights)), file
         control_plane.kubectl("apply", "--kustomize", f"{MANIFESTS}/levers/{file}")
         try:
-            assert all(allowed(control_plane, "kube-balloons", rights)), file
+            until(lambda rights=rights: is_allowed(rights))  # type: ignore[misc]
         finally:
             control_plane.kubectl("delete", "--kustomize", f"{MANIFESTS}/levers/{file}")

@@ -10,7 +10,7 @@ import pytest
 from balloons.cluster.kinds import ALL_KINDS
 from lab.controlplane import ControlPlane
 from tests.contract.rendered import Object, helm
-from tests.contract.waiting import make_namespace, reviewed
+from tests.contract.waiting import make_namespace, reviewed, until
 
 pytestmark = pytest.mark.helm
 
@@ -127,9 +127,20 @@ def bound(control_plane: ControlPlane) -> Iterator[ControlPlane]:
     given = json.dumps({"apiVersion": "v1", "kind": "List", "items": objects})
     make_namespace(control_plane, NAMESPACE)
     control_plane.kubectl("apply", "--filename=-", input=given)
+    until(lambda: are_in_force(control_plane))
     yield control_plane
     control_plane.kubectl("delete", "--ignore-not-found", "--filename=-", input=given)
     control_plane.kubectl("delete", "namespace", NAMESPACE, "--wait=false")
+
+
+def are_in_force(plane: ControlPlane) -> None:
+    """A moment after they were made; Kubernetes' own roles get our rules from a controller."""
+    needed = (*GUARD_ONLY_READS, Right("patch", "nodepools", "karpenter.sh"), Right("patch", "nodes"))
+    assert allowed(plane, account("kube-balloons"), needed) == [str(right) for right in needed]
+    assert allowed(plane, account("kube-balloons-guard"), (Right("patch", "nodes"),))
+    for role in ("view", "edit", "admin"):
+        rules = plane.get("clusterrole", role)["rules"]
+        assert OUR in {group for rule in rules for group in rule.get("apiGroups", ())}, role
 
 
 @pytest.mark.parametrize("name", ACCOUNTS)
@@ -147,14 +158,19 @@ def test_the_service_may_what_it_does(bound: ControlPlane) -> None:
     assert allowed(bound, account("kube-balloons"), needed) == [str(right) for right in needed]
 
 
-def test_people_get_pools_with_the_roles_they_have(bound: ControlPlane) -> None:
+def sees(plane: ControlPlane, user: str, expected: int) -> None:
+    """Raises AssertionError unless the user has so many of the rights to pools."""
     pools = tuple(Right(verb, "balloonpools", OUR, NAMESPACE) for verb in ("get", "create", "delete"))
+    assert len(allowed(plane, {"user": user}, pools)) == expected, user
+
+
+def test_people_get_pools_with_the_roles_they_have(bound: ControlPlane) -> None:
     throttle = (Right("create", "jointhrottles", OUR),)
     for role, expected in (("view", 1), ("edit", 1), ("admin", 1), ("kube-balloons-edit", 2)):
         bound.kubectl(
             "create", "rolebinding", f"--namespace={NAMESPACE}", role, f"--clusterrole={role}", f"--user={role}"
         )
-        assert len(allowed(bound, {"user": role}, pools)) == expected, role
+        until(lambda role=role, expected=expected: sees(bound, role, expected))  # type: ignore[misc]
         assert allowed(bound, {"user": role}, throttle) == [], role
 
 
