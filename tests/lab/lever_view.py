@@ -17,7 +17,7 @@ from throttler.levers.lever import Clocks, LeverBudget, LeverDecision
 from throttler.service.lever_writer import LeverWriteOutcome, LeverWriter
 from throttler.service.restore_all import NODES, PODS
 
-PATIENCE_S = 120.0
+PATIENCE_S = 180.0
 
 
 def room(places: int = 0, *, is_stopping: bool = False) -> LeverBudget:

@@ -1,12 +1,12 @@
 """The service as a process of its own on the real control plane, as its own ServiceAccount, with simulated nodes."""
 
 import asyncio
+import http.client
 import json
 import signal
 import subprocess
 import sys
 import time
-import urllib.error
 import urllib.request
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -18,10 +18,11 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from lab.cloud.machines import PaperMachines, PaperNode
 from lab.controlplane import ControlPlane
+from lab.demo.service import until_served
 
 MANIFESTS = Path(__file__).resolve().parents[2] / "manifests"
 ACCOUNT = "system:serviceaccount:kube-balloons:kube-balloons"
-PATIENCE_S = 120.0
+PATIENCE_S = 180.0
 WRITES = ("create", "update", "patch", "delete", "deletecollection")
 
 
@@ -39,7 +40,9 @@ class Service:
 
     def lines(self, event: str) -> list[dict[str, Any]]:
         """What it logged about one event."""
-        found = [json.loads(line) for line in self.log.read_text().splitlines() if line.startswith("{")]
+        lines = self.log.read_text().splitlines(keepends=True)
+        # The last line may still be on its way.
+        found = [json.loads(line) for line in lines if line.startswith("{") and line.endswith("\n")]
         return [each for each in found if each["event"] == event]
 
     async def get(self, path: str) -> str:
@@ -51,7 +54,7 @@ class Service:
         """What /readyz says; False while there is nothing to ask."""
         try:
             return bool(self.lines("serving")) and await self.get("/readyz") == "ok\n"
-        except (urllib.error.URLError, FileNotFoundError):
+        except (OSError, http.client.HTTPException):
             return False
 
     async def metric(self, name: str, **labels: str) -> float:
@@ -141,6 +144,31 @@ class Scene:
             await asyncio.sleep(0.2)
         return status
 
+    async def until_still(self, service: Service) -> None:
+        """Wait until no pod comes or goes and no Deployment changes for five decisions.
+
+        A pool that is steady may still replace its balloons, and a ReplicaSet does so in its own time.
+        """
+        deadline = time.monotonic() + PATIENCE_S
+        while True:
+            before = await self._outline()
+            await service.ticks(5)
+            if await self._outline() == before:
+                return
+            assert time.monotonic() < deadline, before
+
+    async def _outline(self) -> list[set[tuple[Any, ...]]]:
+        pods, deployments = await self.objects("pods"), await self.objects("deployments")
+        alive = {(pod["metadata"]["uid"], pod["spec"].get("nodeName"), pod["status"]["phase"]) for pod in pods}
+        return [alive, {(each["metadata"]["uid"], each["metadata"]["generation"]) for each in deployments}]
+
+    async def until_replicas(self, count: int) -> None:
+        """Wait until all Deployments here together want so many balloons."""
+        deadline = time.monotonic() + PATIENCE_S
+        while (wanted := await self.replicas()) != count:
+            assert time.monotonic() < deadline, wanted
+            await asyncio.sleep(0.2)
+
     async def until_bound(self, *names: str) -> None:
         """Wait until these pods have nodes."""
         deadline = time.monotonic() + PATIENCE_S
@@ -187,7 +215,7 @@ async def scene(
 ) -> AsyncIterator[Scene]:
     """The manifests applied, simulated nodes made, rights given; in the end all services are killed."""
     await plane.kubectl_async("apply", "-k", str(MANIFESTS / "base"))
-    await plane.kubectl_async("wait", "--for=condition=Established", "crd/balloonpools.kube-balloons.github.io")
+    await until_served(plane)
     names = [f"{namespace}-{i}" for i in range(nodes)]
     async with PaperMachines(plane.access()) as machines:
         found = Scene(plane, namespace, logs, machines)
@@ -213,6 +241,6 @@ def run_balloons(plane: ControlPlane, *arguments: str) -> "subprocess.CompletedP
 
 
 def _read(url: str) -> str:
-    with urllib.request.urlopen(url, timeout=10) as answer:
+    with urllib.request.urlopen(url, timeout=60) as answer:
         text: str = answer.read().decode()
         return text

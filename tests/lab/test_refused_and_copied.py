@@ -58,7 +58,7 @@ async def test_pools_that_admission_refuses_say_so_and_hinder_nobody(
         # The copy's pod still waits. No node was freed for it, and nobody has touched the copy.
         gpu = await on.until(lambda s: "by-hand" in conditions(s)["Ready"]["message"], "gpu")
         assert (gpu["warm"], gpu["because"], conditions(gpu).keys()) == (1, "Steady", {"Ready"})
-        copied = [each for each in await on.objects("events.events.k8s.io") if each["reason"] == "Copied"]
+        copied = await _until_told(on, "Copied")
         assert [(each["type"], each["regarding"]["name"]) for each in copied] == [("Warning", "gpu")]
         sizes = {each["metadata"]["name"]: each["spec"]["replicas"] for each in await on.objects("deployments")}
         assert sizes == {"by-hand": 2, **{each: 1 for each in sizes if each != "by-hand"}}
@@ -103,6 +103,15 @@ def refusal(name: str, namespace: str, deployment: str) -> tuple[dict[str, Any],
 def conditions(status: dict[str, Any]) -> dict[str, dict[str, Any]]:
     """A pool's, by type."""
     return {each["type"]: each for each in status.get("conditions", [])}
+
+
+async def _until_told(on: Scene, reason: str) -> list[dict[str, Any]]:
+    """The Events for this reason, once there is one: they are written after what they tell of."""
+    deadline = time.monotonic() + PATIENCE_S
+    while not (told := [each for each in await on.objects("events.events.k8s.io") if each["reason"] == reason]):
+        assert time.monotonic() < deadline
+        await asyncio.sleep(0.5)
+    return told
 
 
 async def _until_in_force(on: Scene) -> None:

@@ -12,8 +12,9 @@ import pytest
 import yaml
 
 from lab.controlplane import ControlPlane
+from lab.errors import LabError
 from tests.crd_and_types import crd_of, without_validations
-from tests.lab.service_scene import MANIFESTS, Scene, pool_object, scene
+from tests.lab.service_scene import MANIFESTS, PATIENCE_S, Scene, pool_object, scene
 
 CRD = MANIFESTS / "crds" / "balloonpools.yaml"
 LONGEST_END_S = 30.0
@@ -53,7 +54,7 @@ async def test_killed_at_any_moment_it_reaches_the_same_end(
         work = ("early", "job-0", "job-2", "job-4")
         await on.until_bound(*work)
         await on.until(lambda s: s["busy"] == 4 and s["warm"] == 2 and s["pending"] == 0)
-        assert await on.replicas() == 2
+        await on.until_replicas(2)
         assert_only_balloons_were_deleted(on)
 
 
@@ -71,6 +72,7 @@ async def test_outage_freezes_everything_and_ends_by_itself(
         service = await on.ready_service()
         await on.apply_pool()
         await on.until(lambda s: s.get("because") == "Steady")
+        await on.until_still(service)
         before, written = (await on.objects("deployments"))[0]["spec"], len(on.writes())
         control_plane.kill("kube-apiserver-0")
         try:
@@ -94,13 +96,12 @@ async def test_poison_objects_stop_nobody_else(control_plane: ControlPlane, name
     """An object that cannot be read is skipped: one annotation has crashed a controller for good before."""
     async with scene(control_plane, namespace, tmp_path, nodes=2) as on:
         await on.apply(*poison_pods(namespace))
+        bad = pool_object(namespace, "bad", mode="Headroom", size=9, maxSize=3, nodes={"selector": {}})
         await control_plane.kubectl_async(
             "apply", "-f", "-", input=yaml.safe_dump(without_validations(crd_of("balloonpools")))
         )
         try:
-            await store_when_accepted(
-                on, pool_object(namespace, "bad", mode="Headroom", size=9, maxSize=3, nodes={"selector": {}})
-            )
+            await store_when_accepted(on, bad)
             await on.apply_pool("good")
             for _ in range(2):  # the second time from the start: a restart must not crash on them either
                 service = await on.ready_service()
@@ -113,6 +114,7 @@ async def test_poison_objects_stop_nobody_else(control_plane: ControlPlane, name
         finally:
             await on.kubectl("delete", "balloonpool", "--all")
             await control_plane.kubectl_async("apply", "-f", str(CRD))
+            await until_refused(on, bad)
 
 
 async def store_when_accepted(on: Scene, pool: dict[str, Any]) -> None:
@@ -126,6 +128,18 @@ async def store_when_accepted(on: Scene, pool: dict[str, Any]) -> None:
         else:
             return
     raise last
+
+
+async def until_refused(on: Scene, pool: dict[str, Any]) -> None:
+    """The next test on this server counts on the rules."""
+    deadline = time.monotonic() + PATIENCE_S
+    while True:
+        try:
+            await asyncio.to_thread(on.plane.try_to_create, pool, on.namespace)
+        except LabError:
+            return
+        assert time.monotonic() < deadline
+        await asyncio.sleep(0.2)
 
 
 def poison_pods(namespace: str) -> list[dict[str, Any]]:

@@ -166,6 +166,7 @@ async def test_a_hostile_editor_moves_no_balloon_of_another_tenant(
         service = await on.ready_service("--namespace", beside, *bounds)
         await on.apply_pool(maxSize=3)
         await on.until(lambda s: s.get("warm") == 3 and s["because"] == "Steady")
+        await on.until_still(service)
         before = await warm(on)
         assert (len(before[0]), before[1]) == (3, 3)
 

@@ -22,7 +22,7 @@ SYSTEM = "kube-balloons"
 USERS_LIMITS = {"cpu": "1000", "memory": "10Ti"}
 WHOLE_NODE = "7"
 WINDOW = 8
-PATIENCE_S = 120.0
+PATIENCE_S = 180.0
 
 
 def karpenter_settings(boot_s: float = 2.0) -> KarpenterSettings:
@@ -66,8 +66,9 @@ class ThrottleService:
 
     def lines(self, event: str) -> list[Json]:
         """What the last one logged about one event."""
-        text = (self._logs / f"service-{len(self._processes) - 1}.log").read_text()
-        found = [json.loads(line) for line in text.splitlines() if line.startswith("{")]
+        lines = (self._logs / f"service-{len(self._processes) - 1}.log").read_text().splitlines(keepends=True)
+        # The last line may still be on its way.
+        found = [json.loads(line) for line in lines if line.startswith("{") and line.endswith("\n")]
         return [each for each in found if each["event"] == event]
 
     def close(self) -> None:
