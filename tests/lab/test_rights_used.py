@@ -15,7 +15,7 @@ import yaml
 from lab.cloud.machines import PaperMachines
 from lab.controlplane import ControllerManagerSettings, ControlPlane, ControlPlaneSettings, start_control_plane
 from lab.rights import Grant, grants_of, replay
-from tests.lab.lever_view import View, eventually, gated_deployment
+from tests.lab.lever_view import PATIENCE_S, View, eventually, gated_deployment
 from tests.lab.rights_scene import (
     HELD,
     LABEL,
@@ -192,9 +192,9 @@ class Work:
         following = self.run(VIEWER, "status", "-A", "--watch")
         for command in COMMANDS:
             looking = self.run(VIEWER, *command)
-            assert await asyncio.to_thread(looking.wait, 60) in (0, 1, 3), command
+            assert await asyncio.to_thread(looking.wait, PATIENCE_S) in (0, 1, 3), command
         following.send_signal(signal.SIGINT)
-        assert await asyncio.to_thread(following.wait, 30) == 130
+        assert await asyncio.to_thread(following.wait, PATIENCE_S) == 130
 
 
 async def test_every_right_is_used_and_none_is_missing(tmp_path: Path) -> None:
@@ -212,7 +212,7 @@ async def test_every_right_is_used_and_none_is_missing(tmp_path: Path) -> None:
         guard = work.run("kube-balloons-guard", "guard", "--after", "5", "--period", "0.5")
         await eventually(work.is_given_back)
         guard.terminate()
-        assert await asyncio.to_thread(guard.wait, 30) == 0
+        assert await asyncio.to_thread(guard.wait, PATIENCE_S) == 0
         grants = await _granted(plane)
         found = replay(plane.audit_events(), grants)
     assert found.refused == ()
@@ -238,7 +238,7 @@ async def test_one_lever_alone_needs_its_own_rights_and_uses_all_of_them(lever: 
         guard = work.run("kube-balloons-guard", "guard", "--after", "5", "--period", "0.5")
         await eventually(work.is_given_back)
         guard.terminate()
-        assert await asyncio.to_thread(guard.wait, 30) == 0
+        assert await asyncio.to_thread(guard.wait, PATIENCE_S) == 0
         grants, own = await _granted(plane), await _granted(plane, _bindings_of(LEVERS[lever].directory))
         found = replay(plane.audit_events(), grants)
     assert found.refused == ()
