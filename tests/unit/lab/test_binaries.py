@@ -158,9 +158,9 @@ def test_second_holder_of_the_lock_is_told_that_it_waits(tmp_path: Path) -> None
     thread = threading.Thread(target=second)
     with locked(tmp_path, lambda: pytest.fail("nobody else holds it")):
         thread.start()
-        assert told.wait(timeout=30)
+        assert told.wait(timeout=120)
         assert not held.is_set()
-    assert held.wait(timeout=30)
+    assert held.wait(timeout=120)
     thread.join()
 
 

@@ -34,7 +34,7 @@ def group() -> Iterator[ProcessGroup]:
 
 def eventually(holds: Callable[[], bool]) -> None:
     """Wait for another process: the one thing here that virtual time cannot move."""
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 180
     while not holds():
         assert time.monotonic() < deadline
         time.sleep(0.01)

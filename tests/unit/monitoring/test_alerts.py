@@ -97,7 +97,7 @@ def _promtool_test(name: str, case: dict[str, Any]) -> dict[str, Any]:
 def _promtool(folder: Path, *arguments: str) -> None:
     (folder / "rules.yaml").write_text(yaml.safe_dump(SPEC))
     command = [find_binary("promtool"), *arguments]
-    answer = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=60)
+    answer = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=180)
     assert answer.returncode == 0, answer.stdout + answer.stderr
 
 

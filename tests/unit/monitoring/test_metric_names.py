@@ -68,4 +68,4 @@ def _with_one_sample_each(page: str) -> str:
 
 def _check(page: str) -> "subprocess.CompletedProcess[str]":
     command = [find_binary("promtool"), "check", "metrics"]
-    return subprocess.run(command, input=page, capture_output=True, text=True, check=False, timeout=60)
+    return subprocess.run(command, input=page, capture_output=True, text=True, check=False, timeout=180)

@@ -101,7 +101,7 @@ async def watching(api: FakeApiServer, **options):
 
 
 async def eventually(watch: SignalWatch, holds) -> None:
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(120):
         while not holds(watch.signals(asyncio.get_running_loop().time())):
             await asyncio.sleep(0.02)
 
