@@ -60,9 +60,25 @@ class PlainRequests:
         path = resource.path("", metadata.get("namespace", namespace))
         return self.send("POST", f"{path}?dryRun=All&fieldValidation=Strict", manifest)
 
+    def apply(self, manifest: Mapping[str, Any], namespace: str, *, as_user: str = "") -> Json:
+        """Do as `kubectl apply --server-side --force-conflicts` and return what is stored; refuses unknown fields."""
+        metadata = manifest["metadata"]
+        resource = self._resource(f"{manifest['apiVersion']}/{manifest['kind']}")
+        path = resource.path(metadata["name"], metadata.get("namespace", namespace))
+        how = "fieldManager=kubectl&force=true&fieldValidation=Strict"
+        headers = {**_impersonation(as_user), "Content-Type": "application/apply-patch+yaml"}
+        return self._ask("PATCH", f"{path}?{how}", json.dumps(manifest).encode(), headers)
+
+    def delete(self, what: str, name: str, namespace: str) -> None:
+        """Delete an object if there is one; what it owns goes in its own time."""
+        path = self._resource(what).path(name, namespace)
+        status, answer, _ = self._exchange("DELETE", path, None, {})
+        if status >= http.HTTPStatus.BAD_REQUEST and status != http.HTTPStatus.NOT_FOUND:
+            raise LabError(f"DELETE {path}: {status} {_refusal(answer)}")
+
     def send(self, method: str, path: str, body: object = None, *, as_user: str = "") -> Json:
         """Return the answer; raises LabError with the reason and the message of a refusal."""
-        headers = {"Impersonate-User": as_user} if as_user else {}
+        headers = _impersonation(as_user)
         if body is not None:
             headers["Content-Type"] = "application/json"
         return self._ask(method, path, None if body is None else json.dumps(body).encode(), headers)
@@ -152,6 +168,10 @@ class PlainRequests:
         return http.client.HTTPSConnection(
             address.hostname, address.port, timeout=TIMEOUT_S, context=access.ssl_context()
         )
+
+
+def _impersonation(user: str) -> dict[str, str]:
+    return {"Impersonate-User": user} if user else {}
 
 
 def _refusal(body: bytes) -> str:

@@ -51,6 +51,7 @@ def read_audit_log(path: Path) -> Iterator[dict[str, Any]]:
                 yield event
 
 
+TOKEN_S = 8 * 3600
 ADMIN = "admin"
 ADMIN_GROUPS = ("system:masters",)
 
@@ -141,7 +142,9 @@ class ControlPlane:
 
     def service_account_kubeconfig(self, namespace: str, name: str, server: int = 0) -> Path:
         """Return a kubeconfig with a fresh token (TokenRequest, 8 h) of an existing ServiceAccount."""
-        token = self.kubectl("create", "token", name, f"--namespace={namespace}", "--duration=8h").strip()
+        account = f"/api/v1/namespaces/{namespace}/serviceaccounts/{name}"
+        answer = self.requests.send("POST", f"{account}/token", {"spec": {"expirationSeconds": TOKEN_S}})
+        token = answer["status"]["token"]
         path = self.directory / "kubeconfigs" / f"serviceaccount-{namespace}-{name}-server-{server}.yaml"
         return self.access(server=server).write_token_kubeconfig(path, token)
 
@@ -182,6 +185,11 @@ class ControlPlane:
     def try_to_create(self, manifest: Mapping[str, Any], namespace: str = "default") -> Json:
         """Return what the server would store, defaults included; raises LabError with what it says if it refuses."""
         return self.requests.try_to_create(manifest, namespace)
+
+    def apply(self, *manifests: Mapping[str, Any], namespace: str = "default") -> None:
+        """Do as `kubectl apply --server-side` in a twentieth of its CPU; raises LabError with what the server says."""
+        for manifest in manifests:
+            self.requests.apply(manifest, namespace)
 
     def log(self, component: str) -> Path:
         """Return the log file of a component."""

@@ -74,7 +74,8 @@ async def client(served: ControlPlane) -> AsyncIterator[KubeClient]:
 def name(request: pytest.FixtureRequest, served: ControlPlane) -> Any:
     name = f"pool-{abs(hash(request.node.name)):x}"
     yield name
-    served.kubectl("delete", "nodepool,capacityquota,machinedeployment", name, "--ignore-not-found")
+    for kind in ("nodepool", "capacityquota", "machinedeployment"):
+        served.requests.delete(kind, name, "default")
 
 
 def manifest(name: str, limits: dict[str, Any] | None) -> dict[str, Any]:

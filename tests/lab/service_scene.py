@@ -13,7 +13,6 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
 from lab.cloud.machines import PaperMachines, PaperNode
@@ -100,7 +99,7 @@ class Scene:
 
     async def apply(self, *objects: dict[str, Any]) -> None:
         """Apply objects as the administrator."""
-        await self.plane.kubectl_async("apply", "-f", "-", input=yaml.safe_dump_all(objects))
+        await asyncio.to_thread(self.plane.apply, *objects, namespace=self.namespace)
 
     async def apply_pool(self, name: str = "gpu", **spec: Any) -> None:
         """A pool over this test's nodes."""
@@ -113,8 +112,12 @@ class Scene:
 
     async def allow(self) -> None:
         """Bind the writer's role to the service in this namespace, as the manifests say."""
-        role, account = "--clusterrole=kube-balloons-writer", "--serviceaccount=kube-balloons:kube-balloons"
-        await self.kubectl("create", "rolebinding", "kube-balloons-writer", role, account)
+        group = "rbac.authorization.k8s.io"
+        role = {"apiGroup": group, "kind": "ClusterRole", "name": "kube-balloons-writer"}
+        account = {"kind": "ServiceAccount", "namespace": "kube-balloons", "name": "kube-balloons"}
+        metadata = {"name": "kube-balloons-writer", "namespace": self.namespace}
+        kind = {"apiVersion": f"{group}/v1", "kind": "RoleBinding", "metadata": metadata}
+        await self.apply({**kind, "roleRef": role, "subjects": [account]})
 
     async def kubectl(self, *arguments: str) -> str:
         """Run kubectl in the namespace."""
@@ -214,6 +217,7 @@ async def scene(
     plane: ControlPlane, namespace: str, logs: Path, nodes: int, *, is_allowed: bool = True
 ) -> AsyncIterator[Scene]:
     """The manifests applied, simulated nodes made, rights given; in the end all services are killed."""
+    # Each time: tests of the manifests that share the plane take parts of them away.
     await plane.kubectl_async("apply", "-k", str(MANIFESTS / "base"))
     await until_served(plane)
     names = [f"{namespace}-{i}" for i in range(nodes)]
