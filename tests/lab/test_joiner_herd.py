@@ -13,7 +13,7 @@ from lab.cloud.joiner import Herd, JoinerSettings
 from lab.controlplane import ControlPlane
 from lab.errors import LabError
 
-PATIENCE_S = 120.0
+PATIENCE_S = 180.0
 BOOTSTRAP_ID, BOOTSTRAP_SECRET = "join01", "0123456789abcdef"
 BOOTSTRAP_GROUP = "system:bootstrappers"
 BOOTSTRAP_ROLES = {
@@ -102,7 +102,7 @@ async def test_its_pods_run_and_end(control_plane: ControlPlane, namespace: str)
         await herd.join(JoinerSettings(name=name))
         run_pod(control_plane, namespace, name)
         await eventually(lambda: phase(control_plane, namespace) == "Running")
-        await control_plane.kubectl_async("delete", "pod", "work", "-n", namespace, "--timeout=60s")
+        await control_plane.kubectl_async("delete", "pod", "work", "-n", namespace, "--timeout=180s")
         await herd.remove(name)
     assert control_plane.get("pods", namespace=namespace)["items"] == []
 
@@ -118,8 +118,9 @@ async def test_a_running_pod_that_is_marked_not_ready_says_that_it_is(
         await herd.join(JoinerSettings(name=name))
         run_pod(control_plane, namespace, name)
         await eventually(lambda: phase(control_plane, namespace) == "Running")
-        await control_plane.kubectl_async("patch", *where, "--subresource=status", f"--patch={json.dumps(marked)}")
-        assert not is_ready(await control_plane.get_async("pod", "work", namespace=namespace))
+        patch = ("patch", *where, "--subresource=status", f"--patch={json.dumps(marked)}", "--output=json")
+        # What the server answers: a moment later it may be Ready again.
+        assert not is_ready(json.loads(await control_plane.kubectl_async(*patch)))
         await eventually(lambda: is_ready(control_plane.get("pod", "work", namespace=namespace)))
         await herd.remove(name)
 
@@ -202,7 +203,7 @@ async def test_a_stopped_herd_leaves_nothing_behind(control_plane: ControlPlane,
 async def test_a_join_that_cannot_end_is_given_up_at_its_deadline(control_plane: ControlPlane, namespace: str) -> None:
     name = f"{namespace}-waits"
     async with Herd(control_plane.access()) as herd:
-        record = await herd.join(JoinerSettings(name=name, daemon_pods=1, deadline_s=3.0))
+        record = await herd.join(JoinerSettings(name=name, daemon_pods=1, deadline_s=20.0))
         await herd.remove(name)
     assert not record.is_complete
     assert record.ready_s is not None
