@@ -73,11 +73,12 @@ def test_live_and_dump_agree_byte_for_byte(served: ControlPlane, tmp_path: Path)
 
 
 def test_it_reads_as_itself_and_never_a_secret(served: ControlPlane) -> None:
-    earlier = len(list(served.audit_events()))
+    agent = "kube-balloons-cli/"
+    earlier = len(list(served.audit_events(agent)))
     shown = balloons("doctor", "-v", "--kubeconfig", str(served.kubeconfig()))
     assert "list nodes: 200" in shown.stderr
-    events = list(served.audit_events())[earlier:]
-    ours = [event for event in events if event.get("userAgent", "").startswith("kube-balloons-cli/")]
+    events = list(served.audit_events(agent))[earlier:]
+    ours = [event for event in events if event.get("userAgent", "").startswith(agent)]
     assert ours
     assert all(event["userAgent"].endswith("(doctor)") for event in ours)
     assert {each["verb"] for each in ours} == {"list", "get"}

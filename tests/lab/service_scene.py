@@ -186,7 +186,7 @@ class Scene:
         """Audit events of what the service wrote in this namespace and on this test's nodes, in order."""
         return [
             event
-            for event in self.plane.audit_events()
+            for event in self.plane.audit_events(ACCOUNT)
             if event["user"]["username"] == ACCOUNT
             and event["verb"] in WRITES
             and event["objectRef"].get("namespace", self.namespace) == self.namespace

@@ -119,7 +119,7 @@ def test_requests_are_in_the_audit_log(control_plane: ControlPlane, namespace: s
     control_plane.kubectl("delete", "configmap", "noted", "-n", namespace, "--grace-period=7")
     seen = [
         event
-        for event in control_plane.audit_events()
+        for event in control_plane.audit_events(namespace)
         if event.get("objectRef", {}).get("name") == "noted"
         and event["objectRef"].get("namespace") == namespace
         and event["user"]["username"] == "admin"

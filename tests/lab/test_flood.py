@@ -87,7 +87,7 @@ def _throttle() -> dict[str, Any]:
 
 def _ours(plane: ControlPlane) -> list[dict[str, Any]]:
     """What the server has answered to the service."""
-    events = plane.audit_events()
+    events = plane.audit_events(ACCOUNT)
     return [each for each in events if each["user"]["username"] == ACCOUNT and each["stage"] == "ResponseComplete"]
 
 

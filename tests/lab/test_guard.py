@@ -131,7 +131,7 @@ class Scene:
 
     def writes(self) -> list[dict[str, Any]]:
         """What the guard wrote, from the audit log."""
-        events = self.plane.audit_events()
+        events = self.plane.audit_events(ACCOUNT)
         return [each for each in events if each["user"]["username"] == ACCOUNT and each["verb"] in WRITES]
 
     @asynccontextmanager

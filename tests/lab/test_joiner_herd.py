@@ -172,7 +172,8 @@ async def test_joins_with_a_certificate_of_its_own(control_plane: ControlPlane, 
         record = await herd.join(JoinerSettings(name=name))
         await herd.remove(name)
     assert record.is_complete
-    mine = [e for e in control_plane.audit_events() if e["user"]["username"] == f"system:node:{name}"]
+    user = f"system:node:{name}"
+    mine = [e for e in control_plane.audit_events(user) if e["user"]["username"] == user]
     assert not any("impersonatedUser" in event for event in mine)
     assert len(mine) > 10
 
@@ -183,7 +184,11 @@ async def test_joins_with_a_bootstrap_token(control_plane: ControlPlane, namespa
         record = await herd.join(JoinerSettings(name=name, bootstrap_token=bootstrap_token))
         await herd.remove(name)
     assert record.is_complete
-    asked = [e for e in control_plane.audit_events() if e["user"]["username"] == f"system:bootstrap:{BOOTSTRAP_ID}"]
+    asked = [
+        e
+        for e in control_plane.audit_events(BOOTSTRAP_ID)
+        if e["user"]["username"] == f"system:bootstrap:{BOOTSTRAP_ID}"
+    ]
     assert {event["verb"] for event in asked} == {"create", "get", "watch"}
 
 

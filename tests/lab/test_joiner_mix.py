@@ -83,7 +83,7 @@ async def join_both(
         await asyncio.sleep(WINDOW_S)
         await herd.remove(*lean)
         await machines.stop(*hollow)
-    events = list(plane.audit_events())
+    events = list(plane.audit_events(namespace))
     return mix_per_node(events, hollow, WINDOW_S), mix_per_node(events, lean, WINDOW_S)
 
 

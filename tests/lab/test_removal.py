@@ -106,7 +106,7 @@ def watch_ceilings(scene: Scene) -> tuple[list[float], asyncio.Task[None]]:
 
 def gave_back(scene: Scene) -> int:
     """How many requests were made to give back what is held, by whomever."""
-    return sum("give-back" in event.get("userAgent", "") for event in scene.plane.audit_events())
+    return sum("give-back" in event.get("userAgent", "") for event in scene.plane.audit_events("give-back"))
 
 
 def logged(scene: Scene) -> str:

@@ -111,7 +111,7 @@ class Work:
         user = f"system:serviceaccount:{SYSTEM}:kube-balloons"
         return any(
             event["user"]["username"] == user and event["verb"] == verb and event["objectRef"]["resource"] == resource
-            for event in self.plane.audit_events()
+            for event in self.plane.audit_events(user)
             if "objectRef" in event
         )
 

@@ -156,7 +156,7 @@ def _deleted_to_give_way(on: Scene) -> int:
         and event["objectRef"].get("namespace") == on.namespace
         and event["user"]["username"] in (ACCOUNT, "system:kube-scheduler")
         and event["responseStatus"]["code"] == 200
-        for event in on.plane.audit_events()
+        for event in on.plane.audit_events(on.namespace)
     )
 
 

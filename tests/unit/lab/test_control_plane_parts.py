@@ -115,4 +115,6 @@ def test_audit_line_that_is_being_written_is_left_out(tmp_path: Path) -> None:
     log = tmp_path / "audit.log"
     log.write_text('{"verb": "get"}\n{"verb": "del')
     assert list(read_audit_log(log)) == [{"verb": "get", "user": {"username": ""}}]
+    assert list(read_audit_log(log, "get")) == list(read_audit_log(log))
+    assert list(read_audit_log(log, "create")) == []
     assert list(read_audit_log(tmp_path / "absent")) == []
