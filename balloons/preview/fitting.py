@@ -8,7 +8,7 @@ host, even spread over hosts. Pods with rules beyond these (volumes, zones, affi
 alone, and counted as `unjudged`.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -99,7 +99,7 @@ def _pod(template: Mapping[str, Any], gang: str, shared: Shared) -> AskedPod:
     metadata.setdefault("name", "pod")
     labels = {**_mapping(metadata.get("labels")), **({GANG_LABELS[0]: gang} if gang else {})}
     asked = {key: value for key, value in _mapping(template.get("spec")).items() if key != "nodeName"}
-    spec = _with_textual_amounts(asked)
+    spec = _as_the_server_reads(asked)
     spread = _host_spread(spec, labels)
     if spread is not None:
         spec["topologySpreadConstraints"] = []
@@ -110,22 +110,34 @@ def _pod(template: Mapping[str, Any], gang: str, shared: Shared) -> AskedPod:
         raise PodsError(f"pod {str(metadata['name'])[:80]}: {error}") from error
 
 
-def _with_textual_amounts(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """The same pod spec with its requests as text: users write `cpu: 8` as well as `cpu: "8"`."""
+def _as_the_server_reads(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """The same pod spec with all that it requests, as text: users write `cpu: 8` as well as `cpu: "8"`.
+
+    What is limited and not requested is requested up to its limit, as the API server has it (SetDefaults_Pod): by each
+    container of its own, and by the pod as a whole where no container requests that resource.
+    """
     changed = {
-        field: [_with_textual_requests(container) for container in containers]
+        field: [_with_requests(container) for container in containers]
         for field in ("containers", "initContainers")
         if isinstance(containers := spec.get(field), list)
     }
+    requested = {name for containers in changed.values() for container in containers for name in _requests(container)}
     changed |= {"overhead": _textual(spec["overhead"])} if "overhead" in spec else {}
-    return {**_with_textual_requests(spec), **changed}
+    return {**_with_requests(spec, requested), **changed}
 
 
-def _with_textual_requests(part: Any) -> Any:
+def _with_requests(part: Any, elsewhere: Collection[str] = ()) -> Any:
+    """A container or a pod spec, its requests as text; resources that are requested `elsewhere` have no default."""
     resources = _mapping(_mapping(part).get("resources"))
-    if "requests" not in resources:
-        return part
-    return {**part, "resources": {**resources, "requests": _textual(resources["requests"])}}
+    requests = resources.get("requests")
+    if requests is None or isinstance(requests, Mapping):
+        limits = _mapping(resources.get("limits"))
+        requests = {name: limit for name, limit in limits.items() if name not in elsewhere} | dict(requests or {})
+    return {**part, "resources": {**resources, "requests": _textual(requests)}} if resources else part
+
+
+def _requests(container: Any) -> Mapping[str, Any]:
+    return _mapping(_mapping(_mapping(container).get("resources")).get("requests"))
 
 
 def _textual(amounts: Any) -> Any:

@@ -365,7 +365,6 @@ def test_a_gang_without_a_name_is_called_pods() -> None:
         ({"containers": [{}], "initContainers": [{"resources": {"requests": {"cpu": 8}}}]}, 2),
         ({"containers": [{}], "resources": {"requests": {"cpu": 4}}}, 4),
         ({"containers": [{"resources": {"requests": {"cpu": "1"}}}], "overhead": {"cpu": 3}}, 4),
-        ({"containers": [{"resources": {"limits": {"cpu": 8}}}]}, 8),
     ],
 )
 def test_requests_may_be_written_as_numbers(spec: dict[str, Any], on_there: int) -> None:
@@ -373,6 +372,35 @@ def test_requests_may_be_written_as_numbers(spec: dict[str, Any], on_there: int)
     document = {"kind": "Deployment", "spec": {"replicas": 8, "template": {"spec": spec}}}
     pods = asked_pods([document], is_gang=False)
     assert fit_pods(pods, [a_node("n")], {}, replace(inputs(), pools=())).on_there == on_there
+
+
+@pytest.mark.parametrize(
+    ("spec", "on_there"),
+    [
+        ({"containers": [{"resources": {"limits": {"cpu": 8}}}]}, 2),
+        ({"containers": [{"resources": {"limits": {"cpu": "8"}, "requests": None}}]}, 2),
+        ({"containers": [{"resources": {"limits": {"cpu": "8"}, "requests": {"cpu": "2"}}}]}, 8),
+        ({"containers": [{"resources": {"limits": {"cpu": "8"}, "requests": {"memory": "1Gi"}}}]}, 2),
+        ({"containers": [{"resources": {"limits": {"cpu": "8"}}}, {"resources": {"requests": {"cpu": "8"}}}]}, 1),
+        ({"containers": [{}], "initContainers": [{"resources": {"limits": {"cpu": "8"}}}]}, 2),
+        ({"containers": [{}], "resources": {"limits": {"cpu": "8"}}}, 2),
+        ({"containers": [{}], "resources": {"limits": {"cpu": "8"}, "requests": {"cpu": "2"}}}, 8),
+        ({"containers": [{"resources": {"requests": {"cpu": "4"}}}], "resources": {"limits": {"cpu": "8"}}}, 4),
+        ({"containers": [{"resources": {"limits": {"cpu": "4"}}}], "resources": {"limits": {"cpu": "8"}}}, 4),
+    ],
+)
+def test_what_is_only_limited_is_requested_up_to_its_limit(spec: dict[str, Any], on_there: int) -> None:
+    """As a real API server has it; a node of 16 cores takes so many of eight pods."""
+    document = {"kind": "Deployment", "spec": {"replicas": 8, "template": {"spec": spec}}}
+    pods = asked_pods([document], is_gang=False)
+    assert fit_pods(pods, [a_node("n")], {}, replace(inputs(), pools=())).on_there == on_there
+
+
+@pytest.mark.parametrize("limits", [{"cpu": True}, {"cpu": "much"}])
+def test_limits_that_are_no_amounts_are_refused(limits: Any) -> None:
+    document = {"kind": "Pod", "spec": {"containers": [{"resources": {"limits": limits}}]}}
+    with pytest.raises(PodsError, match="pod pod: "):
+        asked_pods([document], is_gang=False)
 
 
 @pytest.mark.parametrize("amounts", [{"cpu": True}, {"cpu": None}, {"cpu": [8]}, ["cpu"], 8])
