@@ -16,6 +16,7 @@ import numpy as np
 
 from balloons.preview.inputs import PlanInputs, PoolFacts, ThrottleFacts
 from balloons.preview.join_progress import REQUESTS
+from balloons.preview.overload import hurt_s, is_collapse
 from balloons.preview.possible_worlds import LIMIT_S, World, worlds
 from balloons.preview.scale_up_flow import Flow, FlowMoment, flow
 from throttler.law.settings import LawSettings
@@ -47,10 +48,6 @@ SLIVER = 0.02
 """Of the whole time; shorter stretches go to their neighbour."""
 MOST_ADDED = 150_000
 """Nodes of one scale-up: more than any cluster has, and as many as can be run through in a minute."""
-REFUSING = 0.01
-"""Share of 429 from which servers are in collapse, where this grain is too hopeful (docs/plan.md)."""
-BUSY, SLOW = 0.95, 2.0
-"""Share of the servers' capacity in use, and times the latency of idle ones, from which others notice."""
 LOW, HIGH = 5.0, 95.0
 """Percentiles: nine in ten scale-ups end between them."""
 TO_HIGH = 1.645
@@ -292,7 +289,7 @@ class Forecast:
     @property
     def is_collapse(self) -> bool:
         """Whether the servers refuse so much that the real end may be much later."""
-        return self.error_share > REFUSING
+        return is_collapse(self.error_share)
 
     def waves_in(self, world: int) -> tuple[Wave, ...]:
         """The waves of the run in this world."""
@@ -332,11 +329,11 @@ def forecast(inputs: PlanInputs, pool: PoolFacts, nodes: int, make: Maker) -> Fo
         lost=band([float(run.lost) for run in runs]),
         error_share=_median(runs, lambda run: run.error_share),
         slower_by=_median(runs, _slower_by),
-        hurt_share=sum(_hurt_s(run) > 0.0 for run in runs) / len(runs),
+        hurt_share=sum(hurt_s(run) > 0.0 for run in runs) / len(runs),
         slower_by_high=max(map(_slower_by, runs)),
         peak_requests_per_s=scale * _median(runs, lambda run: max(moment.requests_per_s for moment in run.moments)),
         peak_utilisation=_median(runs, _load),
-        hurt_s=_median(runs, _hurt_s),
+        hurt_s=_median(runs, hurt_s),
         node_seconds=_node_seconds(run),
     )
 
@@ -402,15 +399,6 @@ def _reach_s(middle_s: float, undrawn_s: float, beyond_s: Sequence[float]) -> fl
     """How far one side of the band goes from the middle, by the worlds that end on that side."""
     worlds_s = sqrt(sum((end_s - middle_s) ** 2 for end_s in beyond_s) / len(beyond_s)) if beyond_s else 0.0
     return TO_HIGH * hypot(worlds_s, undrawn_s, SECOND_S)
-
-
-def _hurt_s(run: Flow) -> float:
-    slow_s = SLOW * run.idle_latency_s
-    return sum(
-        after.at_s - before.at_s
-        for before, after in pairwise(run.moments)
-        if before.at_s >= 0.0 and (after.utilisation >= BUSY or after.latency_s >= slow_s)
-    )
 
 
 def _node_seconds(run: Flow) -> float:

@@ -12,7 +12,6 @@ from balloons.preview.fitting import Fitting
 from balloons.preview.forecast import (
     MOST_ADDED,
     NONE,
-    REFUSING,
     THROTTLE,
     Band,
     Forecast,
@@ -26,6 +25,7 @@ from balloons.preview.forecast import (
 )
 from balloons.preview.from_cluster import lift
 from balloons.preview.inputs import Ceiling, PlanInputs, PoolFacts
+from balloons.preview.overload import is_collapse
 from balloons.preview.possible_worlds import World, median_world
 from balloons.preview.scale_up_flow import Flow, FlowMoment, flow
 from balloons.text_and_colours import duration, share
@@ -146,7 +146,7 @@ class Side:
     slower_by: float
     """Worst latency over that of idle servers."""
     hurt_s: float = 0.0
-    """For how long others notice: servers that are busy to 95 %, or twice as slow as idle ones."""
+    """For how long others notice that servers are busy or slow (overload.py)."""
     hurt_share: float = 0.0
     """Of the possible worlds, those in which they do. The figures above are medians over all of them."""
     slower_by_high: float = 1.0
@@ -159,7 +159,7 @@ class Side:
     @property
     def is_collapse(self) -> bool:
         """Whether the servers refuse so much that the real end may be much later."""
-        return self.error_share > REFUSING
+        return is_collapse(self.error_share)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,8 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
-from balloons.preview.forecast import NONE, REFUSING, THROTTLE
+from balloons.preview.forecast import NONE, THROTTLE
+from balloons.preview.overload import is_collapse
 from balloons.preview.plan_json import thinned
 
 MOST = 1e12
@@ -325,7 +326,7 @@ def _course(side: SavedSide) -> PolicyCourse:
         load=tuple(moment.utilisation for moment in moments),
         slower_by=tuple(max(1.0, moment.slower_by) for moment in moments),
         end_s=side.eta_seconds,
-        is_collapse=side.refused_share > REFUSING,
+        is_collapse=is_collapse(side.refused_share),
     )
 
 

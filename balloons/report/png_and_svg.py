@@ -17,7 +17,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
-from balloons.preview.forecast import BUSY, NONE, SLOW
+from balloons.preview.forecast import NONE
+from balloons.preview.overload import BUSY_FROM, SLOW_FROM
 from balloons.report.chart import (
     DARK,
     HURT,
@@ -145,8 +146,8 @@ class _Panel:
 
 PANELS = (
     _Panel("nodes ready", lambda course: course.ready),
-    _Panel("API load", lambda course: [100.0 * share for share in course.load], 100.0 * BUSY),
-    _Panel("others wait", lambda course: course.slower_by, SLOW),
+    _Panel("API load", lambda course: [100.0 * share for share in course.load], 100.0 * BUSY_FROM),
+    _Panel("others wait", lambda course: course.slower_by, SLOW_FROM),
 )
 
 

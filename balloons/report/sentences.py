@@ -7,7 +7,8 @@ import enum
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from balloons.preview.forecast import BUSY, NONE, REFUSING, SLOW, THROTTLE, Limit
+from balloons.preview import overload
+from balloons.preview.forecast import NONE, THROTTLE, Limit
 from balloons.preview.inputs import NO_CLUSTER
 from balloons.preview.scale_up_plan import Side
 from balloons.report import document
@@ -19,7 +20,6 @@ LONGEST = 160
 """Characters of a name or a detail; of objects 253 are possible, and of a file any number."""
 LONGEST_COMMAND = 1000
 """A command is there to be pasted: cut it would do harm, so a longer one ends in what no shell takes."""
-REFUSED = 0.0005
 OTHERS = "other users of the API"
 """Who they are is said once, in the first sentence; after it they are the others."""
 
@@ -112,7 +112,9 @@ def _helps(plan: Document) -> bool:
 
 def is_collapse(plan: Document) -> bool:
     """Whether the API servers would refuse so much that the end may be much later than planned."""
-    return any(side.policy == plan.pacing.policy and side.refused_share > REFUSING for side in plan.pacing.sides)
+    return any(
+        side.policy == plan.pacing.policy and overload.is_collapse(side.refused_share) for side in plan.pacing.sides
+    )
 
 
 def reasons(plan: Document) -> tuple[PlanReason, ...]:
@@ -150,7 +152,7 @@ def side_row(side: SavedSide) -> tuple[str, ...]:
     """Policy, end, peak requests per second, load, refused, how much longer others wait."""
     return (
         policy(side),
-        end(side.eta_seconds, is_collapse=side.refused_share > REFUSING, is_stuck=side.is_stuck),
+        end(side.eta_seconds, is_collapse=overload.is_collapse(side.refused_share), is_stuck=side.is_stuck),
         f"{side.peak_requests_per_second:,.0f}",
         share(side.peak_utilisation),
         share(side.refused_share),
@@ -297,7 +299,7 @@ def answer_of_sides(sides: Sequence[Side]) -> PlanAnswer:
 
 def hurts(side: Side) -> bool:
     """Whether others notice, in most of the possible worlds."""
-    return side.peak_utilisation >= BUSY or side.slower_by >= SLOW or side.error_share >= REFUSED
+    return overload.hurts(side.peak_utilisation, side.slower_by, side.error_share)
 
 
 def may_hurt(side: Side) -> bool:
@@ -309,15 +311,15 @@ def felt(side: Side, who: str = "others") -> str:
     """By others, while it lasts; `who` names them."""
     if may_hurt(side):
         high = side.slower_by_high
-        how = f"they wait up to {times(high)} longer" if high >= SLOW else "they notice"
+        how = f"they wait up to {times(high)} longer" if high >= overload.SLOW_FROM else "they notice"
         return f"{who} feel nothing in most cases; in {share(side.hurt_share)} of the possible worlds {how}"
     if not hurts(side):
         return f"{who} feel nothing"
-    if side.slower_by >= SLOW:
+    if side.slower_by >= overload.SLOW_FROM:
         effect = f"{who} wait {times(side.slower_by)} longer"
     else:
         effect = f"the API servers are {share(side.peak_utilisation)} busy"
-    if side.error_share >= REFUSED:
+    if side.error_share >= overload.REFUSING_FROM:
         effect += f", and {share(side.error_share)} of all requests are refused"
     return f"{effect}, for {duration(side.hurt_s)}" if side.hurt_s else effect
 
