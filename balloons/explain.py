@@ -17,10 +17,10 @@ from balloons.cluster.plain_data import is_true, moment, name_of, namespace_of, 
 from balloons.cluster.seen_cluster import SeenCluster
 from throttler.kube.cluster_autoscaler import CapacityQuota
 from throttler.kube.karpenter import NodePool
-from throttler.kube.node import JOINING_TAINTS, KARPENTER_POOL_LABEL, STARTUP_TAINT_PREFIX, Node
+from throttler.kube.node import KARPENTER_POOL_LABEL, Node
 from throttler.kube.pod import MIRROR_ANNOTATION, POOL_LABEL, Pod
 from throttler.kube.quantities_and_durations import Resources
-from throttler.kube.selectors import untolerated
+from throttler.kube.taints import JOINING_TAINTS, STARTUP_TAINT_PREFIX, untolerated
 from throttler.levers.node_pool_ceiling import ACCELERATORS
 from throttler.levers.pool_shares import may_hold, may_make
 from throttler.levers.scheduling_gate import PACED_GATE

@@ -37,7 +37,8 @@ from throttler.kube.metadata import Metadata, ObjectKey, OwnerReference
 from throttler.kube.node import INSTANCE_TYPE_LABEL, KARPENTER_INITIALIZED_LABEL, KARPENTER_POOL_LABEL, ZONE_LABEL, Node
 from throttler.kube.pod import POOL_LABEL, SHAPE_LABEL, Pod, PodKind, Scheduling
 from throttler.kube.quantities_and_durations import fits, minus, parse_resources, total
-from throttler.kube.selectors import LabelSelector, Requirement, Toleration, meets, untolerated
+from throttler.kube.selectors import LabelSelector, Requirement, meets
+from throttler.kube.taints import Toleration, untolerated
 
 NOW = Now(1_000.0, datetime(2026, 11, 21, 12, 0, tzinfo=UTC))
 POOL_KEY = ObjectKey("team-a", "gpu")

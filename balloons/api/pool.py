@@ -12,7 +12,8 @@ import msgspec
 from msgspec import Meta
 
 from throttler.kube.metadata import Condition, Metadata, ObjectKey, key_of
-from throttler.kube.selectors import LabelSelector, Taint, Toleration
+from throttler.kube.selectors import LabelSelector
+from throttler.kube.taints import Taint, Toleration
 
 GROUP = "kube-balloons.github.io"
 VERSION = "v1alpha1"

@@ -45,14 +45,8 @@ from balloons.api.pool import (
 from throttler.kube import quantities_and_durations
 from throttler.kube.custom_objects import Form, Invalid, Problem, decode_object, not_one_of, texts
 from throttler.kube.quantities_and_durations import DurationError, QuantityError, count, parse_duration, parse_quantity
-from throttler.kube.selectors import (
-    KEY_PATTERN,
-    LONGEST_KEY,
-    VALUE_PATTERN,
-    LabelSelector,
-    Toleration,
-    selector_problems,
-)
+from throttler.kube.selectors import KEY_PATTERN, LONGEST_KEY, VALUE_PATTERN, LabelSelector, selector_problems
+from throttler.kube.taints import Toleration
 
 __all__ = ["Invalid", "decode_pool"]
 _QUANTITY_FIELDS = ("resources", "slack")

@@ -17,10 +17,10 @@ from balloons.view.claim import LoadedNode
 from balloons.view.node_load_and_devices import NodeLoad
 from balloons.view.shape import Kind
 from balloons.view.snapshot import Now
-from throttler.kube.node import Node, is_joining_taint, is_kept, is_marked_to_leave
+from throttler.kube.node import Node, is_kept
 from throttler.kube.pod import Pod
 from throttler.kube.quantities_and_durations import Resources, parse_duration
-from throttler.kube.selectors import Taint, Toleration, untolerated
+from throttler.kube.taints import Taint, Toleration, is_joining_taint, is_marked_to_leave, untolerated
 
 JOIN_LIMIT_S = 900.0
 """A node that is not Ready this long after its creation is sick, not joining (both autoscalers' own limit)."""

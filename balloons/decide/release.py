@@ -22,7 +22,8 @@ from balloons.view.snapshot import Now
 from throttler.kube.node import HOST_LABEL, Node
 from throttler.kube.pod import Pod, Scheduling
 from throttler.kube.quantities_and_durations import Resources, minus
-from throttler.kube.selectors import Labels, Requirement, Toleration, meets, untolerated
+from throttler.kube.selectors import Labels, Requirement, meets
+from throttler.kube.taints import Toleration, untolerated
 
 MOST_LOOKS = 200_000
 """Nodes looked at one by one in one decision (some 60 ms); what is not placed by then waits for the next one."""

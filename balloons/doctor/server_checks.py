@@ -8,9 +8,9 @@ from balloons.cluster.kinds import Kind
 from balloons.cluster.plain_data import pairs, part, parts, text, texts
 from balloons.doctor.check import Check, Facts, Severity, Trouble, called
 from throttler.api.throttle_rules import TAINT_LIMIT_S
-from throttler.kube.node import NOT_READY_TAINT, is_joining_taint
 from throttler.kube.quantities_and_durations import count
 from throttler.kube.selectors import LabelSelector, Requirement, matches
+from throttler.kube.taints import NOT_READY_TAINT, is_joining_taint
 
 DEFAULT_QPS = 20.0
 """kube-controller-manager's `--kube-api-qps`, for each of its controllers."""

@@ -41,13 +41,7 @@ from balloons.view.node_load_and_devices import EMPTY, USUAL_PRIORITY, NodeLoad,
 from throttler.api.throttle import JoinThrottle
 from throttler.kube.cluster_autoscaler import KEY, NODES, CapacityQuota
 from throttler.kube.karpenter import NodeClaim, NodePool
-from throttler.kube.node import (
-    HOST_LABEL,
-    KARPENTER_POOL_LABEL,
-    POOL_LABELS,
-    Node,
-    is_joining_taint,
-)
+from throttler.kube.node import HOST_LABEL, KARPENTER_POOL_LABEL, POOL_LABELS, Node
 from throttler.kube.pod import DaemonSet, Pod, wants_daemon
 from throttler.kube.quantities_and_durations import (
     DurationError,
@@ -58,7 +52,8 @@ from throttler.kube.quantities_and_durations import (
     parse_duration,
     parse_quantity,
 )
-from throttler.kube.selectors import LabelSelector, Taint, can_match, matches
+from throttler.kube.selectors import LabelSelector, can_match, matches
+from throttler.kube.taints import Taint, is_joining_taint
 from throttler.law.law_memory import learned_of_status
 from throttler.law.settings import LawSettings, law_settings
 from throttler.levers.lever import THROTTLE_LABEL

@@ -13,7 +13,7 @@ from typing import Any, Self
 
 from balloons.text_and_colours import duration
 from throttler.kube.quantities_and_durations import Resources, plural
-from throttler.kube.selectors import Taint
+from throttler.kube.taints import Taint
 from throttler.law.law_memory import Learned
 from throttler.law.settings import LawSettings
 from throttler.signals.reading import INTERVAL_S

@@ -17,7 +17,8 @@ from benchmarks.decide.population import NAMESPACE, POOLS, Place, Reader, work_o
 from throttler.kube.metadata import Metadata, ObjectKey
 from throttler.kube.node import Node
 from throttler.kube.pod import Pod
-from throttler.kube.selectors import LabelSelector, Toleration
+from throttler.kube.selectors import LabelSelector
+from throttler.kube.taints import Toleration
 
 SETTINGS = DecideSettings()
 _COMPLETE = Circumstances(server_minor=36)

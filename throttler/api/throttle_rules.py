@@ -36,9 +36,9 @@ from throttler.api.throttle import (
 )
 from throttler.kube.custom_objects import Form, Invalid, Problem, Refused, decode_object, status_of, texts
 from throttler.kube.metadata import Metadata
-from throttler.kube.node import STARTUP_TAINT_PREFIX
 from throttler.kube.quantities_and_durations import DurationError, QuantityError, exact_value, parse_duration
 from throttler.kube.selectors import KEY_PATTERN, LONGEST_KEY, key_problems, selector_problems, value_problems
+from throttler.kube.taints import STARTUP_TAINT_PREFIX
 
 LONGEST_NAME = 63
 """Characters of a throttle's name: the objects that it changes carry it as a label value."""

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 
 from throttler.joins.join_memory import NONE_YET, JoinMemory
 from throttler.joins.joins import NO_PODS, JoinRules, JoinWorld
-from throttler.kube.node import KARPENTER_POOL_LABEL, UNREGISTERED_TAINT, Node, is_joining_taint
+from throttler.kube.node import KARPENTER_POOL_LABEL, Node
 from throttler.kube.pod import DaemonSet, Pod, PodKind, wants_daemon
-from throttler.kube.selectors import Taint
+from throttler.kube.taints import UNREGISTERED_TAINT, Taint, is_joining_taint
 
 LATE_JOINS, LEAST_JOIN_S = 5.0, 180.0
 """A join is late after so many usual ones of its pool, and never before so many seconds."""

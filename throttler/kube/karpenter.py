@@ -7,7 +7,8 @@ import msgspec
 from throttler.kube.metadata import KindNames, Metadata, OwnedMetadata
 from throttler.kube.node import HOST_LABEL, INSTANCE_TYPE_LABEL, KARPENTER_POOL_LABEL
 from throttler.kube.quantities_and_durations import Resources, parse_resources
-from throttler.kube.selectors import Requirement, Taint
+from throttler.kube.selectors import Requirement
+from throttler.kube.taints import Taint
 
 NODE_POOL_KIND = "NodePool"
 KARPENTER_API_VERSION = "karpenter.sh/v1"

@@ -8,7 +8,7 @@ the fields that are decoded at all; `Node` is the compact value that caches keep
 equal parts shared between nodes of the same kind).
 """
 
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from datetime import datetime
 from typing import Any, TypeVar, cast
 
@@ -16,7 +16,7 @@ import msgspec
 
 from throttler.kube.metadata import seconds_of
 from throttler.kube.quantities_and_durations import Resources, parse_resources
-from throttler.kube.selectors import Taint
+from throttler.kube.taints import Taint, is_marked_to_leave
 
 H = TypeVar("H", bound=Hashable)
 V = TypeVar("V")
@@ -87,22 +87,6 @@ KARPENTER_POOL_LABEL = "karpenter.sh/nodepool"
 """On every node that Karpenter made."""
 KARPENTER_INITIALIZED_LABEL = "karpenter.sh/initialized"
 """... once it is Ready, without startup taints, and offers what was asked for."""
-NOT_READY_TAINT = "node.kubernetes.io/not-ready"
-UNINITIALIZED_TAINT = "node.cloudprovider.kubernetes.io/uninitialized"
-UNREGISTERED_TAINT = "karpenter.sh/unregistered"
-"""On a Node of Karpenter's until it has matched the Node with its NodeClaim."""
-JOINING_TAINTS = frozenset(
-    {
-        NOT_READY_TAINT,
-        "node.kubernetes.io/network-unavailable",
-        UNINITIALIZED_TAINT,
-        UNREGISTERED_TAINT,
-    }
-)
-"""Taints that others take off while a node joins."""
-LEAVING_TAINTS = frozenset({"karpenter.sh/disrupted", "ToBeDeletedByClusterAutoscaler"})
-"""Taints by which Karpenter and cluster-autoscaler keep pods off a node that they are about to remove."""
-STARTUP_TAINT_PREFIX = "startup-taint.cluster-autoscaler.kubernetes.io/"
 GROUP_LABELS = (
     "eks.amazonaws.com/nodegroup",
     "alpha.eksctl.io/nodegroup-name",
@@ -205,19 +189,9 @@ class Node(msgspec.Struct, frozen=True, gc=False):
     """Since when the node is not Ready, in seconds since the epoch; 0 where it is, or its condition has no date."""
 
 
-def is_joining_taint(taint: Taint) -> bool:
-    """Whether somebody is still to take this taint off a new node."""
-    return taint.key in JOINING_TAINTS or taint.key.startswith(STARTUP_TAINT_PREFIX)
-
-
 def is_leaving(node: Node) -> bool:
     """Whether the node is being removed, or an autoscaler is about to remove it."""
     return node.is_deleting or is_marked_to_leave(node.taints)
-
-
-def is_marked_to_leave(taints: Iterable[Taint]) -> bool:
-    """Whether an autoscaler has tainted the node because it is about to remove it."""
-    return any(taint.key in LEAVING_TAINTS for taint in taints)
 
 
 def is_kept(node: Node) -> bool:

@@ -12,7 +12,8 @@ import msgspec
 from throttler.kube.metadata import Metadata, ObjectKey, OwnerReference, key_of, seconds_of
 from throttler.kube.node import HOST_LABEL, Node, Shared
 from throttler.kube.quantities_and_durations import Resources, larger, parse_quantity, parse_resources, total
-from throttler.kube.selectors import LabelSelector, Requirement, Taint, Toleration, meets, untolerated
+from throttler.kube.selectors import LabelSelector, Requirement, meets
+from throttler.kube.taints import Taint, Toleration, untolerated
 
 POOL_LABEL = "kube-balloons.github.io/pool"
 """On every balloon pod and Deployment: the name of the BalloonPool, in the same namespace."""

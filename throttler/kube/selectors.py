@@ -1,11 +1,10 @@
-"""Label selectors, node affinity, taints and tolerations: the scheduler's matching rules, and what may be written.
+"""Label selectors and node affinity: the scheduler's matching rules, and what may be written.
 
 Pure. The rules of labels and of a label selector are in the words of the CRDs' validations.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Literal
+from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -15,7 +14,6 @@ Labels = Mapping[str, str]
 LONGEST_NUMBER = 63
 """Characters of a label value, the only place where Gt and Lt find numbers."""
 _NUMBER = re.compile(r"[+-]?[0-9]+")
-Effect = Literal["NoSchedule", "PreferNoSchedule", "NoExecute"]
 
 
 class Requirement(msgspec.Struct, frozen=True, rename="camel"):
@@ -31,24 +29,6 @@ class LabelSelector(msgspec.Struct, frozen=True, rename="camel"):
 
     match_labels: dict[str, str] = {}
     match_expressions: tuple[Requirement, ...] = ()
-
-
-class Taint(msgspec.Struct, frozen=True):
-    """A node's taint."""
-
-    key: str
-    effect: str
-    value: str = ""
-
-
-class Toleration(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """What a pod accepts; an empty key with `Exists` accepts every taint."""
-
-    key: str = ""
-    operator: str = "Equal"
-    value: str = ""
-    effect: str = ""
-    toleration_seconds: int | None = None
 
 
 def matches(selector: LabelSelector, labels: Labels) -> bool:
@@ -120,27 +100,6 @@ def _whole(text: str) -> int | None:
     """The number as the scheduler's parser reads it: 64 bits, ASCII digits, no blanks or underscores."""
     number = int(text) if len(text) <= LONGEST_NUMBER and _NUMBER.fullmatch(text) else None
     return number if number is not None and -(2**63) <= number < 2**63 else None
-
-
-def tolerates(toleration: Toleration, taint: Taint) -> bool:
-    """Whether one toleration accepts one taint (k8s.io/api core/v1 ToleratesTaint)."""
-    if toleration.effect and toleration.effect != taint.effect:
-        return False
-    if toleration.key and toleration.key != taint.key:
-        return False
-    if toleration.operator == "Exists":
-        return True
-    # Lt and Gt (alpha in 1.35) count as "does not tolerate": whoever waits on it is left to the scheduler.
-    is_equal = toleration.operator in ("", "Equal")
-    return is_equal and bool(toleration.key) and toleration.value == taint.value
-
-
-def untolerated(taints: Iterable[Taint], tolerations: Sequence[Toleration]) -> Taint | None:
-    """The first taint that keeps a pod off the node; PreferNoSchedule keeps nobody off."""
-    for taint in taints:
-        if taint.effect != "PreferNoSchedule" and not any(tolerates(t, taint) for t in tolerations):
-            return taint
-    return None
 
 
 KEY_PATTERN = r"([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"

@@ -21,7 +21,8 @@ from throttler.kube.karpenter import NodePool
 from throttler.kube.node import HOST_LABEL, KARPENTER_POOL_LABEL
 from throttler.kube.pod import Scheduling
 from throttler.kube.quantities_and_durations import Resources, larger
-from throttler.kube.selectors import LabelSelector, Requirement, Toleration, can_match, meets, untolerated
+from throttler.kube.selectors import LabelSelector, Requirement, can_match, meets
+from throttler.kube.taints import Toleration, untolerated
 from throttler.levers.lever import TURN_S, LeverContext
 from throttler.levers.node_pool_ceiling import ACCELERATORS, PoolRoom
 

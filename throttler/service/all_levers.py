@@ -13,7 +13,7 @@ from throttler.joins.demand import may_use
 from throttler.joins.joins import JoinRules
 from throttler.kube.karpenter import NodePool
 from throttler.kube.pod import Scheduling
-from throttler.kube.selectors import Toleration
+from throttler.kube.taints import Toleration
 from throttler.levers.admission_queue import AdmissionLever
 from throttler.levers.capacity_quota import CAPACITY_QUOTAS
 from throttler.levers.ceiling import CeilingLever

@@ -19,10 +19,11 @@ from balloons.view.node_load_and_devices import EMPTY, load_of
 from balloons.view.snapshot import Now
 from tests.world import NOW, World, a_node, a_pool, daemon, later, nodes, work
 from throttler.kube.metadata import OwnerReference
-from throttler.kube.node import JOINING_TAINTS, KARPENTER_INITIALIZED_LABEL, KARPENTER_POOL_LABEL, Node
+from throttler.kube.node import KARPENTER_INITIALIZED_LABEL, KARPENTER_POOL_LABEL, Node
 from throttler.kube.pod import Pod, PodKind
 from throttler.kube.quantities_and_durations import parse_resources
-from throttler.kube.selectors import LabelSelector, Taint, Toleration
+from throttler.kube.selectors import LabelSelector
+from throttler.kube.taints import JOINING_TAINTS, Taint, Toleration
 
 WALL = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 NOT_READY = frozenset({("Ready", "False")})

@@ -21,7 +21,8 @@ from balloons.decide.settings import DecideSettings
 from balloons.service.pool_status import Standing, standing
 from balloons.view.snapshot import DeploymentCondition, DeploymentStatus, Now
 from tests.world import CLASS, NOW, POOL_KEY, World, a_node, a_pool, later, nodes, work
-from throttler.kube.selectors import LabelSelector, Taint
+from throttler.kube.selectors import LabelSelector
+from throttler.kube.taints import Taint
 
 ONE_REGISTRY = DecideSettings(allowed_images=("registry.example/warm/",))
 SETTINGS = DecideSettings()

@@ -11,8 +11,9 @@ from balloons.decide.pool_reasons import Reason
 from balloons.decide.settings import DecideSettings
 from balloons.service.pool_status import Standing, standing
 from tests.world import NOW, World, a_node, a_pool, later, nodes
-from throttler.kube.node import KARPENTER_INITIALIZED_LABEL, KARPENTER_POOL_LABEL, LEAVING_TAINTS
-from throttler.kube.selectors import LabelSelector, Taint, Toleration
+from throttler.kube.node import KARPENTER_INITIALIZED_LABEL, KARPENTER_POOL_LABEL
+from throttler.kube.selectors import LabelSelector
+from throttler.kube.taints import LEAVING_TAINTS, Taint, Toleration
 
 KARPENTER = {KARPENTER_POOL_LABEL: "default", KARPENTER_INITIALIZED_LABEL: "true"}
 DISRUPTED = (Taint("karpenter.sh/disrupted", effect="NoSchedule"),)

@@ -15,7 +15,8 @@ from balloons.view.snapshot import Now
 from tests.world import NOW, World, a_pool, daemon, later, nodes, work
 from throttler.kube.node import INSTANCE_TYPE_LABEL
 from throttler.kube.quantities_and_durations import parse_resources
-from throttler.kube.selectors import LabelSelector, Taint
+from throttler.kube.selectors import LabelSelector
+from throttler.kube.taints import Taint
 
 SETTINGS = DecideSettings()
 GPUS = parse_resources({"cpu": "192", "memory": "2000Gi", "pods": "110", "nvidia.com/gpu": "8"})

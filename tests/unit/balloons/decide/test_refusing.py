@@ -39,7 +39,8 @@ from tests.world import NOW, POOL_KEY, World, a_node, a_pool, daemon, later, nod
 from throttler.kube.metadata import ObjectKey
 from throttler.kube.node import KARPENTER_INITIALIZED_LABEL, KARPENTER_POOL_LABEL
 from throttler.kube.pod import PodKind
-from throttler.kube.selectors import LabelSelector, Requirement, Taint
+from throttler.kube.selectors import LabelSelector, Requirement
+from throttler.kube.taints import Taint
 
 SETTINGS = DecideSettings()
 KARPENTER = {KARPENTER_POOL_LABEL: "default", KARPENTER_INITIALIZED_LABEL: "true"}

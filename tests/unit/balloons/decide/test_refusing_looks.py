@@ -20,7 +20,7 @@ from balloons.view.snapshot import FailedBalloon
 from tests.world import NOW, a_node, later, nodes
 from throttler.kube.metadata import ObjectKey
 from throttler.kube.node import KARPENTER_INITIALIZED_LABEL, KARPENTER_POOL_LABEL
-from throttler.kube.selectors import Taint
+from throttler.kube.taints import Taint
 
 KARPENTER = {KARPENTER_POOL_LABEL: "default", KARPENTER_INITIALIZED_LABEL: "true"}
 

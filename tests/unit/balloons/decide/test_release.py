@@ -24,7 +24,8 @@ from balloons.decide.settings import DecideSettings
 from tests.world import NOW, POOL_KEY, World, a_node, a_pool, later, nodes, work
 from throttler.kube.node import Node
 from throttler.kube.pod import Pod, Scheduling
-from throttler.kube.selectors import LabelSelector, Taint
+from throttler.kube.selectors import LabelSelector
+from throttler.kube.taints import Taint
 
 SETTINGS = DecideSettings()
 

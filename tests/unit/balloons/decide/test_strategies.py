@@ -18,7 +18,8 @@ from throttler.kube.node import Node
 from throttler.kube.pod import POOL_LABEL, SHAPE_LABEL
 from throttler.kube.quantities_and_durations import parse_resources
 from throttler.kube.reasons_and_events import because
-from throttler.kube.selectors import LabelSelector, Taint, Toleration
+from throttler.kube.selectors import LabelSelector
+from throttler.kube.taints import Taint, Toleration
 
 SETTINGS = DecideSettings()
 KEEP = "cluster-autoscaler.kubernetes.io/scale-down-disabled"

@@ -31,7 +31,7 @@ from tests.doctor_cases import (
     throttle,
 )
 from tests.unit.balloons.doctor.findings import CHECKS, seen, sentences, troubles
-from throttler.kube.node import NOT_READY_TAINT as NOT_READY
+from throttler.kube.taints import NOT_READY_TAINT as NOT_READY
 from tools.doctor_page import page
 
 

@@ -5,7 +5,7 @@ import pytest
 from balloons.cluster import kinds
 from tests.doctor_cases import OURS, SERVICE, TAINT, Cluster, Thing, daemon_set, flow_schema, monitor, node, prometheus
 from tests.unit.balloons.doctor.findings import sentences, troubles
-from throttler.kube.node import NOT_READY_TAINT
+from throttler.kube.taints import NOT_READY_TAINT
 
 
 def manager(*arguments: str) -> Thing:

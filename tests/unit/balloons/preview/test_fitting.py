@@ -11,7 +11,7 @@ from balloons.preview.inputs import NodeShape, PlanInputs, assumed_inputs
 from balloons.view.node_load_and_devices import load_of
 from tests.world import a_node, work
 from throttler.kube.quantities_and_durations import parse_resources
-from throttler.kube.selectors import Taint
+from throttler.kube.taints import Taint
 
 ROOM = parse_resources({"cpu": "15", "memory": "60Gi", "pods": "110"})
 

@@ -36,7 +36,7 @@ from tests.world import a_node, daemon, work
 from throttler.kube.cluster_autoscaler import CapacityQuota
 from throttler.kube.karpenter import NodePool
 from throttler.kube.node import Node
-from throttler.kube.selectors import Taint
+from throttler.kube.taints import Taint
 
 T0 = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 STATUS = (Path(__file__).parents[3] / "recorded/cluster_autoscaler_status_1.36.1.yaml").read_text()

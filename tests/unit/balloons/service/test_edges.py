@@ -27,7 +27,7 @@ from throttler.kube.metadata import Metadata, ObjectKey
 from throttler.kube.node import Node, Shared
 from throttler.kube.pod import MANAGED_BY, Pod, PodKind, PodWire, Scheduling
 from throttler.kube.reasons_and_events import because
-from throttler.kube.selectors import Taint
+from throttler.kube.taints import Taint
 from tools.metrics_page import metrics_page
 
 DOCS = Path(__file__).parents[4] / "docs"

@@ -23,7 +23,8 @@ from tests.world import CLASS, NOW, World, a_node, a_pool, later, nodes
 from throttler.kube.metadata import Metadata, ObjectKey, OwnerReference
 from throttler.kube.node import Shared
 from throttler.kube.pod import MANAGED_BY, POOL_LABEL, SHAPE_LABEL, Pod, PodKind, PodWire, pod_from_wire
-from throttler.kube.selectors import LabelSelector, Requirement, Toleration
+from throttler.kube.selectors import LabelSelector, Requirement
+from throttler.kube.taints import Toleration
 
 PLATFORM = a_pool("gpu", created_s=100.0, namespace="platform")
 EVERY_NODE = PoolNodes(

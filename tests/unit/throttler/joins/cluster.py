@@ -9,10 +9,11 @@ import msgspec
 from throttler.joins.joins import JoinRules, JoinWorld
 from throttler.kube.karpenter import NodeClaim
 from throttler.kube.metadata import ObjectKey, OwnerReference
-from throttler.kube.node import KARPENTER_POOL_LABEL, UNREGISTERED_TAINT, Node
+from throttler.kube.node import KARPENTER_POOL_LABEL, Node
 from throttler.kube.pod import DaemonSet, Pod, PodKind, Scheduling
 from throttler.kube.quantities_and_durations import parse_resources
-from throttler.kube.selectors import LabelSelector, Taint
+from throttler.kube.selectors import LabelSelector
+from throttler.kube.taints import UNREGISTERED_TAINT, Taint
 
 WALL_S = 1_700_000_000.0
 SIZE = parse_resources({"cpu": "8", "memory": "32Gi", "pods": "110"})

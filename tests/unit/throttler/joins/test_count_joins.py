@@ -26,7 +26,8 @@ from throttler.joins.joins import JoinRules, Joins, JoinWorld
 from throttler.kube.cluster_autoscaler import AutoscalerStatus, NodeGroup
 from throttler.kube.node import Node
 from throttler.kube.pod import Pod, PodKind
-from throttler.kube.selectors import LabelSelector, Taint
+from throttler.kube.selectors import LabelSelector
+from throttler.kube.taints import Taint
 
 WITH_TAINT = JoinRules(nodes=RULES.nodes, taint_key="example.com/paced")
 GATE = "example.com/gate"

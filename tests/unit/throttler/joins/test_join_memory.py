@@ -11,7 +11,7 @@ from throttler.joins.joining_nodes import LEAST_JOIN_S
 from throttler.joins.joins import Joins, JoinWorld
 from throttler.joins.requested_machines import LEAST_BOOT_S
 from throttler.kube.node import KARPENTER_POOL_LABEL
-from throttler.kube.selectors import Taint
+from throttler.kube.taints import Taint
 
 
 def ordered(*names: str, came: tuple[str, ...] = (), at: tuple[float, ...] = ()) -> JoinWorld:

@@ -5,9 +5,10 @@ from tests.unit.throttler.joins.cluster import CNI, LOGS, READY, RULES, UNREGIST
 from throttler.api.throttle import LabelLever
 from throttler.joins.joining_nodes import ExpectedDaemons, Stage, stage_of
 from throttler.joins.joins import JoinRules
-from throttler.kube.node import JOINING_TAINTS, Node
+from throttler.kube.node import Node
 from throttler.kube.pod import DaemonSet, DaemonSetWire, Pod, daemon_set_from_wire
-from throttler.kube.selectors import Requirement, Taint, Toleration
+from throttler.kube.selectors import Requirement
+from throttler.kube.taints import JOINING_TAINTS, Taint, Toleration
 
 WITH_TAINT = JoinRules(nodes=RULES.nodes, taint_key="example.com/paced")
 WITH_LABEL = JoinRules(nodes=RULES.nodes, label=LabelLever("example.com/let-in"))

@@ -9,19 +9,11 @@ import msgspec
 import pytest
 
 from throttler.kube.metadata import ObjectKey
-from throttler.kube.node import (
-    GROUP_LABELS,
-    JOINING_TAINTS,
-    LEAVING_TAINTS,
-    STARTUP_TAINT_PREFIX,
-    Node,
-    NodeWire,
-    Shared,
-    node_from_wire,
-)
+from throttler.kube.node import GROUP_LABELS, Node, NodeWire, Shared, node_from_wire
 from throttler.kube.pod import Pod, PodKind, PodWire, pod_from_wire
 from throttler.kube.quantities_and_durations import QuantityError
-from throttler.kube.selectors import Requirement, Taint, Toleration
+from throttler.kube.selectors import Requirement
+from throttler.kube.taints import JOINING_TAINTS, LEAVING_TAINTS, STARTUP_TAINT_PREFIX, Taint, Toleration
 
 ROOT = Path(__file__).parents[4]
 
@@ -290,11 +282,17 @@ def test_a_date_that_no_calendar_has_hides_no_node(stamp: str) -> None:
     assert (seen.is_ready, seen.unready_s <= 0.0) == (False, True)
 
 
-@pytest.mark.parametrize("text", sorted({*JOINING_TAINTS, *LEAVING_TAINTS, STARTUP_TAINT_PREFIX, *GROUP_LABELS}))
-def test_what_marks_nodes_that_join_or_leave_and_their_groups_is_written_down_once(text: str) -> None:
+@pytest.mark.parametrize(
+    ("text", "module"),
+    [
+        *((taint, "taints.py") for taint in sorted({*JOINING_TAINTS, *LEAVING_TAINTS, STARTUP_TAINT_PREFIX})),
+        *((label, "node.py") for label in GROUP_LABELS),
+    ],
+)
+def test_what_marks_nodes_that_join_or_leave_and_their_groups_is_written_down_once(text: str, module: str) -> None:
     """In three places with three contents, a node was closed to balloons and on its way for the throttle."""
     files = [path for package in ("balloons", "throttler") for path in (ROOT / package).rglob("*.py")]
-    assert [path.name for path in files if f'"{text}"' in path.read_text(encoding="utf-8")] == ["node.py"]
+    assert [path.name for path in files if f'"{text}"' in path.read_text(encoding="utf-8")] == [module]
 
 
 def test_nodes_of_one_kind_share_their_parts() -> None:

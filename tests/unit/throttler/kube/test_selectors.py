@@ -1,22 +1,13 @@
-"""Matching as the scheduler does it: labels, node affinity, taints."""
+"""Matching as the scheduler does it: labels and node affinity."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from throttler.kube.selectors import (
-    LabelSelector,
-    Requirement,
-    Taint,
-    Toleration,
-    matches,
-    meets,
-    tolerates,
-    untolerated,
-)
+from throttler.kube.selectors import LabelSelector, Requirement, matches, meets
 
 LABELS = {"pool": "gpu", "gpus": "8", "empty": ""}
-WORDS = st.sampled_from(["", "a", "b", "NoSchedule", "NoExecute", "PreferNoSchedule", "Exists", "Equal"])
+WORDS = st.sampled_from(["", "a", "b"])
 
 
 @pytest.mark.parametrize(
@@ -49,45 +40,6 @@ def test_an_empty_selector_matches_everything_and_an_empty_value_only_itself() -
     assert matches(LabelSelector(), {})
     assert matches(LabelSelector({"empty": ""}), LABELS)
     assert not matches(LabelSelector({"none": ""}), LABELS)
-
-
-@pytest.mark.parametrize(
-    ("toleration", "is_tolerated"),
-    [
-        (Toleration("team", "Equal", "a", "NoSchedule"), True),
-        (Toleration("team", "", "a", "NoSchedule"), True),
-        (Toleration("team", "Equal", "a"), True),
-        (Toleration("team", "Exists"), True),
-        (Toleration("", "Exists"), True),
-        (Toleration("", "Exists", "", "NoSchedule"), True),
-        (Toleration("", "Exists", "", "NoExecute"), False),
-        (Toleration("team", "Equal", "b"), False),
-        (Toleration("team", "Equal", "a", "NoExecute"), False),
-        (Toleration("other", "Exists"), False),
-        (Toleration("", "Equal", "a"), False),
-        (Toleration("team", "Gt", "a"), False),
-        (Toleration(), False),
-    ],
-)
-def test_toleration(toleration: Toleration, is_tolerated: bool) -> None:
-    assert tolerates(toleration, Taint("team", "NoSchedule", "a")) is is_tolerated
-
-
-def test_names_the_first_taint_that_keeps_pods_off() -> None:
-    taints = (Taint("soft", "PreferNoSchedule"), Taint("team", "NoSchedule", "a"), Taint("gone", "NoExecute"))
-    assert untolerated(taints, ()) == taints[1]
-    assert untolerated(taints, (Toleration("team", "Exists"),)) == taints[2]
-    assert untolerated(taints, (Toleration("", "Exists"),)) is None
-    assert untolerated(taints[:1], ()) is None
-
-
-@given(
-    st.lists(st.builds(Taint, WORDS, WORDS, WORDS), max_size=4),
-    st.lists(st.builds(Toleration, WORDS, WORDS, WORDS, WORDS), max_size=4),
-)
-def test_another_toleration_never_keeps_a_pod_off(taints: list[Taint], tolerations: list[Toleration]) -> None:
-    if untolerated(taints, tolerations[1:]) is None:
-        assert untolerated(taints, tolerations) is None
 
 
 @given(WORDS, st.lists(WORDS, max_size=3), st.dictionaries(WORDS, WORDS, max_size=4))

@@ -15,7 +15,8 @@ from tests.unit.throttler.levers.pool_scene import START, claim, pool_body, room
 from throttler.joins.demand import Crowd
 from throttler.kube.karpenter import NodeClaim, NodePool
 from throttler.kube.pod import Scheduling
-from throttler.kube.selectors import Requirement, Toleration
+from throttler.kube.selectors import Requirement
+from throttler.kube.taints import Toleration
 from throttler.levers.lever import Holder, LeverDecision, LeverReason
 from throttler.levers.node_pool_ceiling import Charge
 from throttler.levers.node_pool_limits import NodePoolMemory, NodePoolView, decide_node_pools

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.unit.throttler.levers.json_patch import RefusedError, apply_patch
 from tests.world import a_node
 from throttler.kube.node import Node
-from throttler.kube.selectors import Taint
+from throttler.kube.taints import Taint
 from throttler.levers.admission_queue import HeldSince
 from throttler.levers.lever import Clocks, How, LeverBudget, LeverDecision, LeverState
 from throttler.levers.taint_and_label import LONGEST_TAINT_S, TaintSettings, has_taint, release_taints

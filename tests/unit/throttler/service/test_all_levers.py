@@ -10,7 +10,8 @@ from tests.unit.throttler.service.throttle_scene import QUOTAS_SERVED, a_pool, a
 from throttler.api.throttle import NodePoolLever
 from throttler.kube.cluster_autoscaler import CapacityQuota
 from throttler.kube.karpenter import NodePool, NodePoolSpec
-from throttler.kube.selectors import LabelSelector, Requirement, Taint
+from throttler.kube.selectors import LabelSelector, Requirement
+from throttler.kube.taints import Taint
 from throttler.levers.pool_shares import is_of
 from throttler.levers.scheduling_gate import PACED_GATE
 from throttler.service.tick import Memories, decide_throttles

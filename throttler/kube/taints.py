@@ -1,0 +1,72 @@
+"""Taints of nodes: which ones say that a node is joining or leaving, and which of them a pod tolerates. Pure."""
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+NOT_READY_TAINT = "node.kubernetes.io/not-ready"
+UNINITIALIZED_TAINT = "node.cloudprovider.kubernetes.io/uninitialized"
+UNREGISTERED_TAINT = "karpenter.sh/unregistered"
+"""On a Node of Karpenter's until it has matched the Node with its NodeClaim."""
+JOINING_TAINTS = frozenset(
+    {
+        NOT_READY_TAINT,
+        "node.kubernetes.io/network-unavailable",
+        UNINITIALIZED_TAINT,
+        UNREGISTERED_TAINT,
+    }
+)
+"""Taints that others take off while a node joins."""
+STARTUP_TAINT_PREFIX = "startup-taint.cluster-autoscaler.kubernetes.io/"
+"""Taints whose key begins with it are taken off while a node joins as well."""
+LEAVING_TAINTS = frozenset({"karpenter.sh/disrupted", "ToBeDeletedByClusterAutoscaler"})
+"""Taints by which Karpenter and cluster-autoscaler keep pods off a node that they are about to remove."""
+
+
+class Taint(msgspec.Struct, frozen=True):
+    """A node's taint."""
+
+    key: str
+    effect: str
+    value: str = ""
+
+
+class Toleration(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """What a pod accepts; an empty key with `Exists` accepts every taint."""
+
+    key: str = ""
+    operator: str = "Equal"
+    value: str = ""
+    effect: str = ""
+    toleration_seconds: int | None = None
+
+
+def is_joining_taint(taint: Taint) -> bool:
+    """Whether somebody is still to take this taint off a new node."""
+    return taint.key in JOINING_TAINTS or taint.key.startswith(STARTUP_TAINT_PREFIX)
+
+
+def is_marked_to_leave(taints: Iterable[Taint]) -> bool:
+    """Whether an autoscaler has tainted the node because it is about to remove it."""
+    return any(taint.key in LEAVING_TAINTS for taint in taints)
+
+
+def tolerates(toleration: Toleration, taint: Taint) -> bool:
+    """Whether one toleration accepts one taint (k8s.io/api core/v1 ToleratesTaint)."""
+    if toleration.effect and toleration.effect != taint.effect:
+        return False
+    if toleration.key and toleration.key != taint.key:
+        return False
+    if toleration.operator == "Exists":
+        return True
+    # Lt and Gt (alpha in 1.35) count as "does not tolerate": whoever waits on it is left to the scheduler.
+    is_equal = toleration.operator in ("", "Equal")
+    return is_equal and bool(toleration.key) and toleration.value == taint.value
+
+
+def untolerated(taints: Iterable[Taint], tolerations: Sequence[Toleration]) -> Taint | None:
+    """The first taint that keeps a pod off the node; PreferNoSchedule keeps nobody off."""
+    for taint in taints:
+        if taint.effect != "PreferNoSchedule" and not any(tolerates(t, taint) for t in tolerations):
+            return taint
+    return None
