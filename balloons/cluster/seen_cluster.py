@@ -32,9 +32,10 @@ from throttler.api.throttle_rules import StoredThrottle, ThrottleWire, throttle_
 from throttler.kube import cluster_autoscaler
 from throttler.kube.cluster_autoscaler import AutoscalerStatus, CapacityQuota, read_status
 from throttler.kube.custom_objects import Invalid
+from throttler.kube.daemon_set import DaemonSet, DaemonSetWire, daemon_set_from_wire
 from throttler.kube.karpenter import NodeClaim, NodePool
 from throttler.kube.node import Node, NodeWire, Shared, node_from_wire
-from throttler.kube.pod import DaemonSet, DaemonSetWire, Pod, PodWire, daemon_set_from_wire, pod_from_wire
+from throttler.kube.pod import Pod, PodWire, pod_from_wire
 from throttler.kube.quantities_and_durations import QuantityError, count
 
 MOST_OBJECTS = 250_000

@@ -40,9 +40,10 @@ from balloons.preview.inputs import (
 from balloons.view.node_load_and_devices import EMPTY, USUAL_PRIORITY, NodeLoad, load_of
 from throttler.api.throttle import JoinThrottle
 from throttler.kube.cluster_autoscaler import KEY, NODES, CapacityQuota
+from throttler.kube.daemon_set import DaemonSet, wants_daemon
 from throttler.kube.karpenter import NodeClaim, NodePool
 from throttler.kube.node import HOST_LABEL, KARPENTER_POOL_LABEL, POOL_LABELS, Node
-from throttler.kube.pod import DaemonSet, Pod, wants_daemon
+from throttler.kube.pod import Pod
 from throttler.kube.quantities_and_durations import (
     DurationError,
     QuantityError,

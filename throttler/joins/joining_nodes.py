@@ -11,8 +11,9 @@ from dataclasses import dataclass, field
 
 from throttler.joins.join_memory import NONE_YET, JoinMemory
 from throttler.joins.joins import NO_PODS, JoinRules, JoinWorld
+from throttler.kube.daemon_set import DaemonSet, wants_daemon
 from throttler.kube.node import KARPENTER_POOL_LABEL, Node
-from throttler.kube.pod import DaemonSet, Pod, PodKind, wants_daemon
+from throttler.kube.pod import Pod, PodKind
 from throttler.kube.taints import UNREGISTERED_TAINT, Taint, is_joining_taint
 
 LATE_JOINS, LEAST_JOIN_S = 5.0, 180.0

@@ -15,9 +15,10 @@ from dataclasses import dataclass, field
 
 from throttler.api.throttle import JoinThrottle, LabelLever, Reserved
 from throttler.kube.cluster_autoscaler import AutoscalerStatus
+from throttler.kube.daemon_set import DaemonSet
 from throttler.kube.karpenter import NodeClaim
 from throttler.kube.node import Node
-from throttler.kube.pod import DaemonSet, Pod
+from throttler.kube.pod import Pod
 from throttler.kube.quantities_and_durations import parse_duration
 from throttler.kube.selectors import LabelSelector, matches
 

@@ -1,4 +1,4 @@
-"""A pod as decisions see it, decoded from the API and cut down to what they read; and DaemonSets.
+"""A pod as decisions see it, decoded from the API and cut down to what they read.
 
 Pods that have a node need only their requests, priority and kind; what the scheduler would look at
 (`Scheduling`) is kept for unbound pods alone, because only those are ever matched against nodes.
@@ -10,10 +10,10 @@ from typing import Any
 import msgspec
 
 from throttler.kube.metadata import Metadata, ObjectKey, OwnerReference, key_of, seconds_of
-from throttler.kube.node import HOST_LABEL, Node, Shared
+from throttler.kube.node import HOST_LABEL, Shared
 from throttler.kube.quantities_and_durations import Resources, larger, parse_quantity, parse_resources, total
-from throttler.kube.selectors import LabelSelector, Requirement, meets
-from throttler.kube.taints import Taint, Toleration, untolerated
+from throttler.kube.selectors import LabelSelector, Requirement
+from throttler.kube.taints import Toleration
 
 POOL_LABEL = "kube-balloons.github.io/pool"
 """On every balloon pod and Deployment: the name of the BalloonPool, in the same namespace."""
@@ -315,78 +315,3 @@ def _avoids_only_itself(wire: PodWire, anti: _PodAffinity) -> bool:
         and term.label_selector.match_labels.items() <= wire.metadata.labels.items()
         for term in anti.required
     )
-
-
-OWN_TOLERATIONS = tuple(
-    Toleration(f"node.kubernetes.io/{key}", "Exists", effect=effect)
-    for key, effect in (
-        ("not-ready", "NoExecute"),
-        ("unreachable", "NoExecute"),
-        ("disk-pressure", "NoSchedule"),
-        ("memory-pressure", "NoSchedule"),
-        ("pid-pressure", "NoSchedule"),
-        ("unschedulable", "NoSchedule"),
-    )
-)
-"""What the DaemonSet controller adds to every pod it makes (AddOrUpdateDaemonPodTolerations)."""
-
-
-class _DaemonTemplateSpec(msgspec.Struct, frozen=True, rename="camel"):
-    node_selector: dict[str, str] = {}
-    affinity: Affinity | None = None
-    tolerations: tuple[Toleration, ...] = ()
-
-
-class _DaemonTemplate(msgspec.Struct, frozen=True):
-    spec: _DaemonTemplateSpec = _DaemonTemplateSpec()
-
-
-class _DaemonSetSpec(msgspec.Struct, frozen=True):
-    template: _DaemonTemplate = _DaemonTemplate()
-
-
-class DaemonSetWire(msgspec.Struct, frozen=True):
-    """What is decoded of a DaemonSet."""
-
-    metadata: Metadata
-    spec: _DaemonSetSpec = _DaemonSetSpec()
-
-
-class DaemonSet(msgspec.Struct, frozen=True):
-    """A DaemonSet's facts; `node_terms` are alternatives, as of a pod's Scheduling."""
-
-    key: ObjectKey
-    uid: str
-    node_selector: dict[str, str] = {}
-    node_terms: tuple[tuple[Requirement, ...], ...] = ()
-    tolerations: tuple[Toleration, ...] = OWN_TOLERATIONS
-    is_deleting: bool = False
-
-    @property
-    def label_keys(self) -> set[str]:
-        """The node labels that decide whether a node gets a pod."""
-        return {*self.node_selector, *(part.key for term in self.node_terms for part in term)}
-
-
-def daemon_set_from_wire(wire: DaemonSetWire) -> DaemonSet:
-    """The compact DaemonSet."""
-    spec = wire.spec.template.spec
-    return DaemonSet(
-        key=key_of(wire.metadata),
-        uid=wire.metadata.uid,
-        node_selector=spec.node_selector,
-        node_terms=node_terms(spec.affinity or Affinity()),
-        tolerations=(*spec.tolerations, *OWN_TOLERATIONS),
-        is_deleting=wire.metadata.deletion_timestamp is not None,
-    )
-
-
-def wants_daemon(daemons: DaemonSet, node: Node, taints: tuple[Taint, ...]) -> bool:
-    """Whether the DaemonSet puts a pod on the node once it has only these taints."""
-    labels = node.labels
-    if any(labels.get(key) != value for key, value in daemons.node_selector.items()):
-        return False
-    terms = daemons.node_terms
-    if terms and not any(all(meets(part, labels) for part in term) for term in terms):
-        return False
-    return not daemons.is_deleting and untolerated(taints, daemons.tolerations) is None

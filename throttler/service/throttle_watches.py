@@ -16,11 +16,11 @@ from throttler.api.throttle import GROUP, THROTTLE_KIND, THROTTLE_PLURAL, VERSIO
 from throttler.api.throttle_rules import StoredThrottle, ThrottleWire, throttle_from_wire
 from throttler.kube import cluster_autoscaler
 from throttler.kube.cluster_autoscaler import AutoscalerStatus, ConfigMapWire, read_status
+from throttler.kube.daemon_set import DaemonSet, DaemonSetWire, daemon_set_from_wire
 from throttler.kube.errors import ForbiddenError
 from throttler.kube.karpenter import NodeClaim
 from throttler.kube.kube_client import KubeClient
 from throttler.kube.metadata import KindNames, LimitedObject
-from throttler.kube.pod import DaemonSet, DaemonSetWire, daemon_set_from_wire
 from throttler.kube.reflector import CacheObserver
 from throttler.kube.requests import CONFIG_MAPS, DAEMON_SETS, Resource, Selection
 from throttler.kube.watch_set import RETRY_S, Followed, WatchSet, is_served, keep_discovering

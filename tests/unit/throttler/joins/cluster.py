@@ -7,10 +7,11 @@ from typing import Any
 import msgspec
 
 from throttler.joins.joins import JoinRules, JoinWorld
+from throttler.kube.daemon_set import DaemonSet
 from throttler.kube.karpenter import NodeClaim
 from throttler.kube.metadata import ObjectKey, OwnerReference
 from throttler.kube.node import KARPENTER_POOL_LABEL, Node
-from throttler.kube.pod import DaemonSet, Pod, PodKind, Scheduling
+from throttler.kube.pod import Pod, PodKind, Scheduling
 from throttler.kube.quantities_and_durations import parse_resources
 from throttler.kube.selectors import LabelSelector
 from throttler.kube.taints import UNREGISTERED_TAINT, Taint

@@ -1,12 +1,13 @@
 import msgspec
 import pytest
 
-from tests.unit.throttler.joins.cluster import CNI, LOGS, READY, RULES, UNREGISTERED, a_node, a_world, daemons_on
+from tests.unit.throttler.joins.cluster import CNI, LOGS, RULES, UNREGISTERED, a_node, a_world, daemons_on
 from throttler.api.throttle import LabelLever
 from throttler.joins.joining_nodes import ExpectedDaemons, Stage, stage_of
 from throttler.joins.joins import JoinRules
+from throttler.kube.daemon_set import DaemonSet
 from throttler.kube.node import Node
-from throttler.kube.pod import DaemonSet, DaemonSetWire, Pod, daemon_set_from_wire
+from throttler.kube.pod import Pod
 from throttler.kube.selectors import Requirement
 from throttler.kube.taints import JOINING_TAINTS, Taint, Toleration
 
@@ -67,15 +68,3 @@ def test_a_node_without_our_daemon_set_label_is_held() -> None:
     assert stage(a_node("n", labels={"example.com/let-in": "no"}), rules=WITH_LABEL) is Stage.HELD
     let_in = a_node("n", labels={"example.com/let-in": "true"})
     assert stage(let_in, *daemons_on("n", CNI, LOGS), rules=WITH_LABEL) is Stage.USABLE
-
-
-def test_a_daemon_set_is_read_from_the_wire_with_the_controllers_own_tolerations() -> None:
-    terms = {"nodeSelectorTerms": [{"matchExpressions": [{"key": "os", "operator": "In", "values": ["linux"]}]}]}
-    affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
-    spec = {"template": {"spec": {"nodeSelector": {"a": "b"}, "affinity": affinity}}}
-    wire = msgspec.convert({"metadata": {"name": "cni", "namespace": "x", "uid": "u"}, "spec": spec}, DaemonSetWire)
-    found = daemon_set_from_wire(wire)
-    assert found.label_keys == {"a", "os"}
-    node = a_node("n", labels={"a": "b", "os": "linux"}, conditions=READY)
-    cordoned = Taint("node.kubernetes.io/unschedulable", "NoSchedule")
-    assert ExpectedDaemons.by((found,)).on(node, (cordoned,)) == (found,)
