@@ -34,7 +34,7 @@ NEVER = "87600h"
 """Ten years: cluster-autoscaler ignores a pending pod that is younger than its delay."""
 NO_DEADLINE_S = 2**31 - 1
 """The Deployment controller's own value for "no progress deadline": a waiting balloon is no failed rollout."""
-REPLACED_PERCENT = 10
+MAX_UNAVAILABLE_PERCENT = 10
 """Share of a Deployment's balloons that a roll-out replaces at a time."""
 BUFFER_GROUP = "autoscaling.x-k8s.io"
 AMOUNTS = frozenset({"requests", "limits"})
@@ -59,7 +59,7 @@ class BalloonSpec:
 
 def replaced_at_once(replicas: int) -> int:
     """How many balloons a roll-out replaces at a time, as the Deployment's controller rounds it."""
-    return max(1, replicas * REPLACED_PERCENT // 100)
+    return max(1, replicas * MAX_UNAVAILABLE_PERCENT // 100)
 
 
 def balloon_labels(pool: BalloonPool, shape: Shape) -> dict[str, str]:
@@ -83,7 +83,7 @@ def deployment(pool: BalloonPool, shape: Shape, spec: BalloonSpec) -> dict[str, 
             # A surge balloon would wait for a node of its own: replace in place, some at a time.
             "strategy": {
                 "type": "RollingUpdate",
-                "rollingUpdate": {"maxSurge": 0, "maxUnavailable": f"{REPLACED_PERCENT}%"},
+                "rollingUpdate": {"maxSurge": 0, "maxUnavailable": f"{MAX_UNAVAILABLE_PERCENT}%"},
             },
             "template": template,
         },
