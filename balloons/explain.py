@@ -13,7 +13,7 @@ from typing import Any
 
 from balloons.cluster import kinds, seen_cluster
 from balloons.cluster.kinds import Kind
-from balloons.cluster.plain_data import is_true, moment, name_of, namespace_of, part, parts, text, whole
+from balloons.cluster.object_fields import is_true, moment, name_of, namespace_of, part, parts, text, whole
 from balloons.cluster.seen_cluster import SeenCluster
 from throttler.kube.cluster_autoscaler import CapacityQuota
 from throttler.kube.karpenter import NodePool

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from balloons.cluster import kinds
-from balloons.cluster.plain_data import is_true, name_of, pairs, part, parts, text, texts, whole
+from balloons.cluster.object_fields import is_true, name_of, pairs, part, parts, text, texts, whole
 from balloons.doctor.check import Check, Facts, Severity, Trouble, called, is_pause, some, template_of
 from throttler.kube.pod import PodKind
 from throttler.kube.quantities_and_durations import count, total

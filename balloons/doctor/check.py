@@ -10,7 +10,7 @@ import msgspec
 
 from balloons.cluster import kinds, seen_cluster
 from balloons.cluster.kinds import Kind
-from balloons.cluster.plain_data import is_true, name_of, namespace_of, pairs, part, parts, text, whole
+from balloons.cluster.object_fields import is_true, name_of, namespace_of, pairs, part, parts, text, whole
 from balloons.cluster.seen_cluster import Autoscaler, Detected, SeenCluster, detect
 from throttler.kube.node import Node
 from throttler.kube.pod import POOL_LABEL, Pod

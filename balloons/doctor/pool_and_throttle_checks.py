@@ -5,7 +5,7 @@ from typing import Any
 
 from balloons.cluster import kinds, seen_cluster
 from balloons.cluster.kinds import Kind
-from balloons.cluster.plain_data import moment, name_of, part, parts, text, whole
+from balloons.cluster.object_fields import moment, name_of, part, parts, text, whole
 from balloons.decide.pool_reasons import Reason
 from balloons.doctor.check import Check, Facts, Severity, Trouble, called, some
 from throttler.api.throttle_rules import RefusedThrottle

@@ -5,7 +5,7 @@ from typing import Any
 
 from balloons.cluster import kinds
 from balloons.cluster.kinds import Kind
-from balloons.cluster.plain_data import pairs, part, parts, text, texts
+from balloons.cluster.object_fields import pairs, part, parts, text, texts
 from balloons.doctor.check import Check, Facts, Severity, Trouble, called
 from throttler.api.throttle_rules import TAINT_LIMIT_S
 from throttler.kube.quantities_and_durations import count

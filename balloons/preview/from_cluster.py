@@ -15,7 +15,7 @@ from math import ceil
 from typing import Any
 
 from balloons.cluster import kinds, seen_cluster
-from balloons.cluster.plain_data import text
+from balloons.cluster.object_fields import text
 from balloons.cluster.seen_cluster import Autoscaler, Component, Detected, SeenCluster, detect
 from balloons.preview import calibrate
 from balloons.preview.calibrate import DAY_S, Birth, births_of, dated, join, reaction, ready_share

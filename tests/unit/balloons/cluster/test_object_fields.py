@@ -1,0 +1,55 @@
+"""Reading by path: what is not as it should be is absent."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from balloons.cluster import object_fields
+from balloons.cluster.object_fields import is_true, moment, whole
+
+ODD: tuple[Any, ...] = (None, 7, True, "x", [], {}, 1.5)
+READERS: list[tuple[str, Any, tuple[Any, ...]]] = [
+    ("part", {}, ({"a": 1},)),
+    ("parts", (), ([{"a": 1}],)),
+    ("text", "", ("x",)),
+    ("texts", (), (["x"],)),
+    ("pairs", {}, ({"a": "x"},)),
+    ("whole", None, (7, 0, -1)),
+]
+"""Name, what it gives of odd values, and values that are not odd to it."""
+
+
+@pytest.mark.parametrize(("name", "absent", "sound"), READERS, ids=[name for name, _, _ in READERS])
+def test_what_is_there_is_given_and_anything_else_is_absent(name: str, absent: Any, sound: tuple[Any, ...]) -> None:
+    read = getattr(object_fields, name)
+    for value in sound:
+        leaf = read({"spec": {"field": value}}, "spec", "field")
+        assert (list(leaf) if isinstance(value, list) else leaf) == value
+    for odd in ODD:
+        if type(odd) not in {type(value) for value in sound}:
+            assert read({"spec": {"field": odd}}, "spec", "field") == absent
+    for body in (None, [], "x", {"spec": None}, {"spec": ["field"]}, {}):
+        assert read(body, "spec", "field") == absent
+
+
+def test_of_a_list_and_of_labels_what_is_odd_is_left_out() -> None:
+    assert object_fields.parts([{"a": 1}, "x", None, {}]) == ({"a": 1}, {})
+    assert object_fields.texts(["x", 1, None, ""]) == ("x", "")
+    assert object_fields.pairs({"a": "x", "b": 1, "c": None}) == {"a": "x"}
+
+
+@pytest.mark.parametrize(("value", "truth"), [(True, True), (False, False), (1, False), ("true", False), (None, False)])
+def test_only_true_is_true(value: Any, *, truth: bool) -> None:
+    assert is_true({"paused": value}, "paused") is truth
+    assert whole(True) is None, "which is no number"
+
+
+@pytest.mark.parametrize(
+    ("written", "hour"),
+    [("2026-11-21T11:00:00Z", 11), ("2026-11-21T11:00:00", 11), ("2026-11-21T11:00:00+02:00", 9), ("noon", None)],
+)
+def test_a_time_is_in_utc_whatever_its_zone(written: str, hour: int | None) -> None:
+    at = moment({"at": written}, "at")
+    assert at == (None if hour is None else datetime(2026, 11, 21, hour, tzinfo=UTC))
+    assert at is None or at.tzinfo is UTC
