@@ -18,7 +18,7 @@ from balloons.preview.inputs import PlanInputs, PoolFacts, ThrottleFacts
 from balloons.preview.join_progress import REQUESTS
 from balloons.preview.overload import hurt_s, is_collapse
 from balloons.preview.possible_worlds import LIMIT_S, World, worlds
-from balloons.preview.scale_up_flow import Flow, FlowMoment, flow
+from balloons.preview.scale_up_run import Flow, FlowMoment, flow
 from throttler.law.settings import LawSettings
 from throttler.simulator.pacing_policies import (
     AimdOnErrors,

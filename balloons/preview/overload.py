@@ -2,7 +2,7 @@
 
 from itertools import pairwise
 
-from balloons.preview.scale_up_flow import Flow
+from balloons.preview.scale_up_run import Flow
 
 BUSY_FROM = 0.95
 """Share of the servers' capacity in use from which others notice."""

@@ -27,7 +27,7 @@ from balloons.preview.from_cluster import lift
 from balloons.preview.inputs import Ceiling, PlanInputs, PoolFacts
 from balloons.preview.overload import is_collapse
 from balloons.preview.possible_worlds import World, median_world
-from balloons.preview.scale_up_flow import Flow, FlowMoment, flow
+from balloons.preview.scale_up_run import Flow, FlowMoment, flow
 from balloons.text_and_colours import duration, share
 from throttler.kube.quantities_and_durations import count, plural
 

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from balloons.preview.forecast import Band, Forecast
-from balloons.preview.scale_up_flow import Flow, FlowMoment
+from balloons.preview.scale_up_run import Flow, FlowMoment
 from tests.unit.balloons.preview.small_worlds import world
 
 

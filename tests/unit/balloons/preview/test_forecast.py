@@ -26,7 +26,7 @@ from balloons.preview.forecast import (
 )
 from balloons.preview.inputs import PlanInputs, Stated, ThrottleFacts, assumed_inputs, with_stated
 from balloons.preview.join_progress import REQUESTS
-from balloons.preview.scale_up_flow import Flow, FlowMoment
+from balloons.preview.scale_up_run import Flow, FlowMoment
 from tests.unit.balloons.preview import made_runs
 from tests.unit.balloons.preview.made_runs import moment
 from tests.unit.balloons.preview.small_worlds import ROOMY as SCENARIO

@@ -14,8 +14,8 @@ from balloons.preview.from_cluster import plan_inputs
 from balloons.preview.inputs import PlanInputs, Stated, assumed_inputs, with_stated
 from balloons.preview.plan_json import plan_json
 from balloons.preview.possible_worlds import LIMIT_S, WORLDS, median_world
-from balloons.preview.scale_up_flow import flow
 from balloons.preview.scale_up_plan import Asked, PlanError, make_plan
+from balloons.preview.scale_up_run import flow
 from balloons.preview.simulate import Sweep, simulate
 from balloons.reading.read_cluster import read_archive
 

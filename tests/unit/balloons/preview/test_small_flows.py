@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import pytest
 
-from balloons.preview.scale_up_flow import Flow, Looks, Orders, flow
+from balloons.preview.scale_up_run import Flow, flow
 from tests.unit.balloons.preview.small_worlds import world
 from tests.unit.throttler.simulator.small_plants import Everything, Nobody, Window
 from throttler.joins.joins import Joins
@@ -158,74 +158,3 @@ def test_joins_send_their_requests_and_cost_more_in_larger_clusters() -> None:
     assert small == pytest.approx(4 * 4.54, rel=0.08)
     assert large / small == pytest.approx((4.54 + 3.3) / 4.54, rel=0.01)
     assert heavy / small == pytest.approx(2.0, rel=0.01)
-
-
-def orders(**changes: object) -> Orders:
-    return Orders(world(**changes), 0.0, has_lever=True)
-
-
-def test_what_is_allowed_is_asked_for_at_the_next_look_and_started_once() -> None:
-    made = orders()
-    made.allow(5, 0.0)
-    assert (made.start(0.0), made.is_launch_bound) == (0, False), "nobody has looked"
-    made.look(is_anybody_waiting=False, now_s=0.0)
-    assert made.start(0.0) == 0, "nobody waits"
-    made.expect_look(0.0)
-    made.look(is_anybody_waiting=True, now_s=0.0)
-    assert made.is_launch_bound
-    assert (made.start(0.0), made.start(0.0), made.is_launch_bound) == (5, 0, False)
-    made.look(is_anybody_waiting=True, now_s=10.0)
-    assert made.start(10.0) == 0, "what was started is not allowed again"
-    made.allow(3, 0.0)
-    made.look(is_anybody_waiting=True, now_s=15.0)
-    assert made.start(15.0) == 0, "the next look is at 20"
-    made.look(is_anybody_waiting=True, now_s=20.0)
-    assert made.start(20.0) == 3
-
-
-def test_a_cloud_starts_its_burst_and_then_so_many_a_second() -> None:
-    made = orders(launches_per_s=2.0, launch_burst=3)
-    made.allow(30, 0.0)
-    made.expect_look(0.0)
-    made.look(is_anybody_waiting=True, now_s=0.0)
-    assert [made.start(now_s) for now_s in (0.0, 0.25, 0.5, 1.0, 2.5, 12.5)] == [3, 0, 1, 1, 3, 3]
-    assert made.is_launch_bound
-    made.allow(0, 0.0)
-    made.look(is_anybody_waiting=True, now_s=12.5)
-    assert (made.start(13.0), made.is_launch_bound) == (0, False)
-    slow = orders(launches_per_s=0.1, launch_burst=0)
-    slow.allow(9, 0.0)
-    slow.expect_look(0.0)
-    slow.look(is_anybody_waiting=True, now_s=0.0)
-    assert [slow.start(now_s) for now_s in (0.0, 9.0, 10.0, 40.0)] == [0, 0, 1, 1]
-
-
-def test_karpenter_orders_a_second_after_a_node_has_come() -> None:
-    made = orders(is_look_prompted=True)
-    made.allow(2, 0.0)
-    made.prompt_look(3.0)
-    for now_s in (3.0, 3.75):
-        made.look(is_anybody_waiting=True, now_s=now_s)
-        assert made.start(now_s) == 0
-    made.look(is_anybody_waiting=True, now_s=4.0)
-    assert made.start(4.0) == 2
-    deaf = orders(is_look_prompted=False)
-    deaf.allow(2, 0.0)
-    deaf.expect_look(0.0)
-    deaf.look(is_anybody_waiting=True, now_s=0.0)
-    deaf.start(0.0)
-    deaf.allow(2, 0.0)
-    deaf.prompt_look(3.0)
-    deaf.look(is_anybody_waiting=True, now_s=4.0)
-    assert deaf.start(4.0) == 0
-
-
-def test_an_earlier_word_does_not_put_off_a_later_one() -> None:
-    looks = Looks(10.0, is_prompted=True)
-    looks.prompt(5.0)
-    looks.prompt(4.0)
-    assert not looks.is_due(4.75)
-    assert looks.is_due(5.0), "a second after the first that it heard of"
-    assert not looks.is_due(14.75)
-    assert not looks.is_due(15.0), "ten after the last, it hears of them anew"
-    assert looks.is_due(16.0)

@@ -1,10 +1,5 @@
-"""One scale-up as a flow, and when the autoscaler looks at what waits.
+"""One scale-up as a flow: the fast grain against the grain by cohort, and the limits that only it knows."""
 
-The fast grain against the grain by cohort, and the limits that only it knows. When the autoscaler looks: every so
-often, and Karpenter also when the scheduler tries waiting pods anew.
-"""
-
-from collections.abc import Iterable
 from dataclasses import replace
 from itertools import pairwise
 
@@ -13,7 +8,7 @@ import pytest
 
 from balloons.preview.join_progress import REQUESTS
 from balloons.preview.possible_worlds import World
-from balloons.preview.scale_up_flow import GATHER_S, Looks, Orders, at_least_s, flow
+from balloons.preview.scale_up_run import at_least_s, flow
 from lab.simulator.by_cohort import simulate
 from lab.simulator.study_scenarios import TWELVE
 from tests.unit.balloons.preview.small_worlds import ROOMY, world
@@ -168,7 +163,7 @@ def long_world(**changes: object) -> World:
 
 def test_long_unpaced_runs_end_alike_in_longer_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     quick = flow(long_world(), AtOnce())
-    monkeypatch.setattr("balloons.preview.scale_up_flow.MOST_STRETCH", 1.0)
+    monkeypatch.setattr("balloons.preview.scale_up_run.MOST_STRETCH", 1.0)
     exact = flow(long_world(), AtOnce())
     assert exact.done_s is not None
     assert exact.done_s > 6_000.0
@@ -191,131 +186,6 @@ def test_a_hundred_thousand_nodes_take_a_bounded_number_of_looks(policy: AtOnce 
     huge = replace(LONG, demands=(ScaleUp(at_s=0.0, nodes=100_000),))
     found = flow(world(huge, daemon_sets=8, pods_per_s=22.0, step_s=2.0, poke_s=4.0), policy)
     assert len(found.moments) < 2_000
-
-
-def seen(looks: Looks, until_s: float, prompts: Iterable[float] = ()) -> list[float]:
-    """When it looks, asked every quarter of a second, with demand at 0."""
-    told = sorted(prompts)
-    looks.expect(0.0)
-    found = []
-    for step in range(int(4 * until_s) + 1):
-        now_s = step / 4
-        while told and told[0] <= now_s:
-            looks.prompt(told.pop(0))
-        found += [now_s] if looks.is_due(now_s) else []
-    return found
-
-
-def test_both_look_every_so_often() -> None:
-    assert seen(Looks(10.0, is_prompted=False), 35) == [0, 10, 20, 30]
-    assert seen(Looks(10.0, is_prompted=True), 35) == [0, 10, 20, 30]
-
-
-def test_karpenter_looks_a_second_after_a_node_has_come_and_ten_after_the_last() -> None:
-    assert seen(Looks(10.0, is_prompted=True), 25, prompts=[6.0, 6.5, 7.25]) == [0, 7, 8.25, 18.25]
-    assert seen(Looks(10.0, is_prompted=False), 25, prompts=[6.0, 6.5, 7.25]) == [0, 10, 20]
-
-
-def test_karpenter_looks_every_second_while_nodes_keep_coming() -> None:
-    steady = [3.0 + step / 2 for step in range(8)]
-    assert seen(Looks(10.0, is_prompted=True), 20, prompts=steady) == [0, 4, 5.5, 7, 17.5]
-
-
-def test_a_batch_takes_longer_while_it_hears_of_pods_that_are_new_to_it() -> None:
-    assert seen(Looks(10.0, is_prompted=True, rhythm=0.99), 9, prompts=[6.0, 6.5, 7.25]) == [0, 8.25]
-    # The first batch may hear of new ones for half of GATHER_S: of what comes later it has heard already.
-    assert seen(Looks(10.0, is_prompted=True, rhythm=0.5), 7.75, prompts=[6.0, 6.5, 7.25]) == [0, 7.5]
-
-
-def test_no_batch_takes_longer_than_its_pods_are_new() -> None:
-    steady = [3.0 + step / 4 for step in range(40)]
-    found = seen(Looks(10.0, is_prompted=True, rhythm=1.0), 13, prompts=steady)
-    apart = [after - before for before, after in pairwise(found[1:])]
-    assert len(apart) > 1
-    assert all(1.0 < each <= GATHER_S + 1.25 for each in apart)
-
-
-def ordered_ten(of: World, *, has_lever: bool = True) -> Orders:
-    """Orders of a scale-up whose first ten machines were ordered at 0: that look finds its ceiling in place."""
-    orders = Orders(of, 0.0, has_lever=has_lever)
-    orders.allow(10, 0.0)
-    orders.expect_look(0.0)
-    orders.look(is_anybody_waiting=True, now_s=0.0)
-    assert orders.start(0.0) == 10
-    return orders
-
-
-@pytest.mark.parametrize(("has_lever", "ordered"), [(True, 1), (False, 9)])
-def test_a_ceiling_is_raised_only_so_often(*, has_lever: bool, ordered: int) -> None:
-    """Leave for nine that comes a second after leave for one is written a second later: a look before finds one."""
-    orders = ordered_ten(world(raise_every_s=1.9, look_s=6.5), has_lever=has_lever)
-    orders.allow(1, 5.0)
-    orders.allow(9, 6.0)
-    orders.look(is_anybody_waiting=True, now_s=6.5)
-    assert orders.start(6.5) == ordered
-    orders.allow(9 - ordered, 7.0)
-    orders.look(is_anybody_waiting=True, now_s=13.0)
-    assert orders.start(13.0) == 9 - ordered
-
-
-def test_a_ceiling_is_lowered_at_once() -> None:
-    orders = ordered_ten(world(raise_every_s=1.9, look_s=6.5))
-    orders.allow(9, 5.0)
-    orders.allow(2, 6.0)
-    orders.look(is_anybody_waiting=True, now_s=6.5)
-    assert orders.start(6.5) == 2
-
-
-@pytest.mark.parametrize(("moved", "after_s", "ordered"), [(5, 0.25, 0), (5, 0.5, 5), (0, 0.25, 0)])
-def test_a_look_just_after_a_ceiling_has_moved_orders_nothing(moved: int, after_s: float, ordered: int) -> None:
-    orders = ordered_ten(world(taken_up_s=0.4, is_look_prompted=True))
-    orders.allow(moved, 7.0)
-    orders.prompt_look(6.0 + after_s)
-    orders.look(is_anybody_waiting=True, now_s=7.0 + after_s)
-    assert orders.start(7.0 + after_s) == ordered
-
-
-def asking(machines: int, **cloud: object) -> Orders:
-    """The autoscaler has asked for so many at 0."""
-    orders = Orders(world(**cloud), 0.0, has_lever=False)
-    orders.allow(machines, 0.0)
-    orders.expect_look(0.0)
-    orders.look(is_anybody_waiting=True, now_s=0.0)
-    return orders
-
-
-def test_a_cloud_without_a_rate_of_its_own_starts_all_at_once() -> None:
-    orders = asking(1000)
-    assert orders.is_launch_bound
-    assert [orders.start(at_s) for at_s in (0.0, 5.0)] == [1000, 0]
-    assert not orders.is_launch_bound
-
-
-def test_a_clouds_burst_is_spent_and_saved_up_anew() -> None:
-    orders = asking(20, launches_per_s=2.0, launch_burst=5)
-    assert [orders.start(at_s) for at_s in (0.0, 0.0, 1.0, 1.25, 1.5, 60.0)] == [5, 0, 2, 0, 1, 5]
-    assert orders.is_launch_bound
-    assert [orders.start(at_s) for at_s in (63.5, 64.0, 65.0)] == [5, 1, 1]
-    assert not orders.is_launch_bound
-
-
-def test_a_cloud_without_a_burst_starts_one_at_a_time() -> None:
-    orders = asking(9, launches_per_s=0.5)
-    assert [orders.start(at_s) for at_s in (0.0, 1.5, 2.0, 3.0, 4.0, 40.0)] == [0, 0, 1, 0, 1, 1]
-
-
-def test_nothing_is_asked_for_while_nobody_waits_or_nothing_is_allowed() -> None:
-    orders = Orders(world(), 0.0, has_lever=False)
-    orders.expect_look(0.0)
-    orders.look(is_anybody_waiting=True, now_s=0.0)
-    assert (orders.start(0.0), orders.is_launch_bound) == (0, False)
-    orders.allow(7, 1.0)
-    orders.look(is_anybody_waiting=False, now_s=20.0)
-    assert orders.start(20.0) == 0
-    orders.look(is_anybody_waiting=True, now_s=20.0)
-    assert orders.start(20.0) == 7
-    orders.look(is_anybody_waiting=True, now_s=30.0)
-    assert orders.start(30.0) == 0, "what was allowed is used up"
 
 
 STILL = replace(ROOMY, demands=(ScaleUp(at_s=0.0, nodes=1),), background=0.3, background_swing=0.0, boot_s=20.0)
