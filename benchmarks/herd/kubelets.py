@@ -5,8 +5,8 @@ import contextlib
 from collections import Counter, defaultdict
 from collections.abc import AsyncIterator
 
-from lab.cloud.joiner import JoinerSettings, JoinRecord
 from lab.cloud.json_api import Json, JsonApi
+from lab.cloud.kubelet_joiner import JoinerSettings, JoinRecord
 from lab.cloud.machines import HollowNodes, HollowNodeSettings
 from lab.controlplane import ControlPlane
 

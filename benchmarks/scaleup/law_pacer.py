@@ -9,7 +9,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 
 from benchmarks.scaleup.bare_nodes import BareNodes
-from lab.cloud.joiner import JoinRecord
+from lab.cloud.kubelet_joiner import JoinRecord
 from lab.controlplane import ControlPlane
 from throttler.joins.count_joins import is_controller_bound
 from throttler.joins.joins import Joins

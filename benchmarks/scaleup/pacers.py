@@ -4,7 +4,7 @@ import asyncio
 from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Protocol
 
-from lab.cloud.joiner import JoinRecord
+from lab.cloud.kubelet_joiner import JoinRecord
 
 
 class Pacer(Protocol):

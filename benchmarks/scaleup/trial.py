@@ -10,7 +10,7 @@ from typing import Protocol
 
 from benchmarks.scaleup.fault import Fault, inject
 from benchmarks.scaleup.pacers import Pacer
-from lab.cloud.joiner import Herd, JoinerSettings, JoinRecord, joiners
+from lab.cloud.kubelet_joiner import Herd, JoinerSettings, JoinRecord, joiners
 from lab.controlplane import ApiAccess, ControlPlane
 from lab.percentile import percentile
 from lab.scaleup.bystander import bystander

@@ -12,8 +12,8 @@ import contextlib
 from collections.abc import AsyncIterator, Callable, Mapping
 
 from lab.cloud.boot_times import Boot, BootDraws, BootTime
-from lab.cloud.joiner.client import Turns
 from lab.cloud.json_api import JsonApi
+from lab.cloud.kubelet_joiner.client import Turns
 from lab.cloud.machine import Machine, MachineKind, MachineOrder, MachineSort
 from lab.errors import LabError
 

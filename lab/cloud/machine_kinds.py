@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Mapping
 
-from lab.cloud.joiner import Herd, JoinerSettings, JoinRecord
+from lab.cloud.kubelet_joiner import Herd, JoinerSettings, JoinRecord
 from lab.cloud.machine import Machine, MachineKind, MachineOrder, MachineSort
 from lab.cloud.machines import HollowNode, HollowNodes, HollowNodeSettings, PaperMachines, PaperNode
 from lab.controlplane import ControlPlane

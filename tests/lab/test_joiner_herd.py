@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from lab.cloud.joiner import Herd, JoinerSettings
+from lab.cloud.kubelet_joiner import Herd, JoinerSettings
 from lab.controlplane import ControlPlane
 from lab.errors import LabError
 

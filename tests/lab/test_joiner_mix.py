@@ -5,8 +5,8 @@ import json
 import time
 from collections.abc import Sequence
 
-from lab.cloud.joiner import Herd, JoinerSettings
-from lab.cloud.joiner.request_mix import Mix, mix_per_node
+from lab.cloud.kubelet_joiner import Herd, JoinerSettings
+from lab.cloud.kubelet_joiner.request_mix import Mix, mix_per_node
 from lab.cloud.machines import HollowNodes, HollowNodeSettings
 from lab.controlplane import ControlPlane
 

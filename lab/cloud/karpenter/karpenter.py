@@ -22,7 +22,6 @@ import yaml
 
 from lab.binaries import find_binary, find_karpenter_crds
 from lab.cloud.fleet import Fleet
-from lab.cloud.joiner.client import Turns
 from lab.cloud.json_api import Json, JsonApi
 from lab.cloud.karpenter.objects import (
     NODE_CLAIMS_PATH,
@@ -36,6 +35,7 @@ from lab.cloud.karpenter.objects import (
     order_of,
 )
 from lab.cloud.karpenter.settings import InstanceType, KarpenterSettings, NodePoolSettings
+from lab.cloud.kubelet_joiner.client import Turns
 from lab.cloud.machine_kinds import machine_kinds
 from lab.controlplane import ControlPlane
 from lab.controlplane.component import Component, ComponentSpec

@@ -5,7 +5,7 @@ from typing import Any
 
 from lab.cloud import BootTime, Machine, MachineOrder, MachineSort
 from lab.cloud.fleet import Fleet
-from lab.cloud.joiner.client import Turns
+from lab.cloud.kubelet_joiner.client import Turns
 from lab.errors import LabError
 
 

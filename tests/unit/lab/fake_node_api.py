@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from lab.cloud.joiner.client import JSON, Answer
+from lab.cloud.kubelet_joiner.client import JSON, Answer
 
 Request = tuple[str, str]
 

@@ -3,7 +3,7 @@ import asyncio
 import pytest
 
 from lab.cloud import BootTime, MachineOrder, MachineSort
-from lab.cloud.joiner.client import Turns
+from lab.cloud.kubelet_joiner.client import Turns
 from lab.errors import LabError
 from tests.unit.lab.cloud_fakes import FakeApi, FakeKind, fleet
 

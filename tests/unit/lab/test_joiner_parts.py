@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from lab.cloud.joiner import JoinerSettings
-from lab.cloud.joiner.joiner import Joiner
-from lab.cloud.joiner.node import LeaseKeeper, initialise_csi_node, register
-from lab.cloud.joiner.objects_written import NODES
-from lab.cloud.joiner.reflector import Reflector
+from lab.cloud.kubelet_joiner import JoinerSettings
+from lab.cloud.kubelet_joiner.joiner import Joiner
+from lab.cloud.kubelet_joiner.node import LeaseKeeper, initialise_csi_node, register
+from lab.cloud.kubelet_joiner.objects_written import NODES
+from lab.cloud.kubelet_joiner.reflector import Reflector
 from lab.errors import LabError
 from tests.unit.lab.fake_node_api import FakeNodeApi
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lab.cloud.joiner.client import BROKEN, MAX_RETRIES, Turns, growing_waits_s, wait_before_retry_s
+from lab.cloud.kubelet_joiner.client import BROKEN, MAX_RETRIES, Turns, growing_waits_s, wait_before_retry_s
 
 
 @pytest.mark.parametrize(

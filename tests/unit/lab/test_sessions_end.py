@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lab.cloud.joiner.client import Connection, NodeClient, Turns
+from lab.cloud.kubelet_joiner.client import Connection, NodeClient, Turns
 from lab.cloud.machines.api_client import ApiClient
 from lab.controlplane.credentials import ApiAccess
 from lab.scaleup.innocent_client import asking

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from lab.cloud.joiner.client import LONGEST_WATCH_S, SHORTEST_WATCH_S, NodeApi, growing_waits_s
+from lab.cloud.kubelet_joiner.client import LONGEST_WATCH_S, SHORTEST_WATCH_S, NodeApi, growing_waits_s
 
 FIRST_BACKOFF_S, LONGEST_BACKOFF_S = 0.8, 30.0
 """client-go, tools/cache/reflector.go: doubling, each wait with up to as much again as jitter."""

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from lab.cloud.joiner.settings import LEASE_DURATION_S, JoinerSettings, split_taint
+from lab.cloud.kubelet_joiner.settings import LEASE_DURATION_S, JoinerSettings, split_taint
 
 
 def timestamp() -> str:

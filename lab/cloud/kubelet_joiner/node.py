@@ -7,9 +7,9 @@ import itertools
 import random
 from collections.abc import Iterator, Mapping
 
-from lab.cloud.joiner.client import STRATEGIC_MERGE_PATCH, Answer, NodeApi, growing_waits_s
-from lab.cloud.joiner.object_decoding import Identity, identity_of
-from lab.cloud.joiner.objects_written import (
+from lab.cloud.kubelet_joiner.client import STRATEGIC_MERGE_PATCH, Answer, NodeApi, growing_waits_s
+from lab.cloud.kubelet_joiner.object_decoding import Identity, identity_of
+from lab.cloud.kubelet_joiner.objects_written import (
     CSI_NODES,
     LEASES,
     NODES,
@@ -22,7 +22,7 @@ from lab.cloud.joiner.objects_written import (
     taken_over,
     timestamp,
 )
-from lab.cloud.joiner.settings import RENEW_EVERY_S, JoinerSettings
+from lab.cloud.kubelet_joiner.settings import RENEW_EVERY_S, JoinerSettings
 
 REGISTER_FIRST_WAIT_S, REGISTER_LONGEST_WAIT_S = 0.1, 7.0
 """registerWithAPIServer waits before each attempt, the first included."""

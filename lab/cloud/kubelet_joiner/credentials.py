@@ -17,9 +17,9 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from lab.cloud.joiner.client import Connection, NodeApi, NodeClient, Turns
-from lab.cloud.joiner.reflector import Reflector
-from lab.cloud.joiner.settings import JoinerSettings
+from lab.cloud.kubelet_joiner.client import Connection, NodeApi, NodeClient, Turns
+from lab.cloud.kubelet_joiner.reflector import Reflector
+from lab.cloud.kubelet_joiner.settings import JoinerSettings
 from lab.controlplane.credentials import ApiAccess, KeyPair
 
 REQUESTS = "/apis/certificates.k8s.io/v1/certificatesigningrequests"

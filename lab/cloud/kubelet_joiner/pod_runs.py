@@ -11,11 +11,11 @@ from typing import Any
 
 import msgspec
 
-from lab.cloud.joiner.client import NodeApi, growing_waits_s
-from lab.cloud.joiner.object_decoding import Pod, TokenSource, read_pod_event
-from lab.cloud.joiner.objects_written import timestamp
-from lab.cloud.joiner.pod_status import PodStatuses, Stage
-from lab.cloud.joiner.reflector import Reflector
+from lab.cloud.kubelet_joiner.client import NodeApi, growing_waits_s
+from lab.cloud.kubelet_joiner.object_decoding import Pod, TokenSource, read_pod_event
+from lab.cloud.kubelet_joiner.objects_written import timestamp
+from lab.cloud.kubelet_joiner.pod_status import PodStatuses, Stage
+from lab.cloud.kubelet_joiner.reflector import Reflector
 
 EVENT_TRIES, EVENT_RETRY_AFTER_S = 12, 10.0
 """client-go, tools/record: an Event is tried twelve times, 10 s apart, the first wait shortened at random."""

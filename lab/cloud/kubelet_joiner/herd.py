@@ -9,10 +9,10 @@ from contextlib import AsyncExitStack
 from types import TracebackType
 from typing import Self
 
-from lab.cloud.joiner.client import Connection, NodeClient, Turns
-from lab.cloud.joiner.credentials import CertificateOf, Credentials
-from lab.cloud.joiner.joiner import Joiner, end
-from lab.cloud.joiner.settings import JoinerSettings, JoinRecord
+from lab.cloud.kubelet_joiner.client import Connection, NodeClient, Turns
+from lab.cloud.kubelet_joiner.credentials import CertificateOf, Credentials
+from lab.cloud.kubelet_joiner.joiner import Joiner, end
+from lab.cloud.kubelet_joiner.settings import JoinerSettings, JoinRecord
 from lab.controlplane.credentials import ApiAccess
 from lab.errors import LabError
 

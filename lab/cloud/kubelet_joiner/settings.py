@@ -1,4 +1,4 @@
-"""What a joiner's machine looks like, when its join counts as done, and what is known of it afterwards."""
+"""What a simulated kubelet claims its machine to be, when its join is done, and what is known of it afterwards."""
 
 from __future__ import annotations
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 
-from lab.cloud.joiner.client import NodeApi
-from lab.cloud.joiner.node import LeaseKeeper, StatusReporter, initialise_csi_node, register
-from lab.cloud.joiner.object_decoding import Pod, read_node_event
-from lab.cloud.joiner.pod_runs import EventWriter, PodRuns
-from lab.cloud.joiner.pod_status import PodStatuses
-from lab.cloud.joiner.reflector import Reflector
-from lab.cloud.joiner.settings import JoinerSettings
+from lab.cloud.kubelet_joiner.client import NodeApi
+from lab.cloud.kubelet_joiner.node import LeaseKeeper, StatusReporter, initialise_csi_node, register
+from lab.cloud.kubelet_joiner.object_decoding import Pod, read_node_event
+from lab.cloud.kubelet_joiner.pod_runs import EventWriter, PodRuns
+from lab.cloud.kubelet_joiner.pod_status import PodStatuses
+from lab.cloud.kubelet_joiner.reflector import Reflector
+from lab.cloud.kubelet_joiner.settings import JoinerSettings
 
 LOOK_FOR_NODE_EVERY_S = 1.0
 """A kubelet asks for its pods once its watch of its own Node is in step, and looks for that once a second."""
